@@ -1,0 +1,1 @@
+//! The exported C ABI of MPI 5.0.

@@ -1,0 +1,180 @@
+//! Every setting, declared once: it feeds the environment, `tern info` and the manual page.
+
+/// How the text of a setting is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Type {
+    /// Any text.
+    Text,
+    /// `0`/`1`, `no`/`yes`, `off`/`on`, `false`/`true`.
+    Flag,
+    /// A number of bytes with an optional suffix `K`, `M` or `G` (powers of 1024).
+    Bytes,
+    /// A plain number.
+    Number,
+    /// One of the words listed.
+    Word(&'static [&'static str]),
+}
+
+/// The declaration of one setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The environment variable, `TERN_…`.
+    pub name: &'static str,
+    /// How its text is read.
+    pub kind: Type,
+    /// The text that stands for it when the variable is not set.
+    pub default: &'static str,
+    /// What it does and why the default is what it is.
+    pub doc: &'static str,
+}
+
+/// All settings in alphabetical order.
+pub const ALL: &[Setting] = &[
+    Setting {
+        name: "TERN_SHM_DIR",
+        kind: Type::Text,
+        default: "/dev/shm",
+        doc: "Directory in which the shared memory of a job is created (mode 0600, random name, unlinked as soon as it is mapped).",
+    },
+];
+
+/// The value of one setting and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The text in force.
+    pub text: String,
+    /// Whether it came from the environment rather than from the default.
+    pub from_environment: bool,
+}
+
+/// The settings in force in this process.
+#[derive(Clone, Debug)]
+pub struct Settings(Vec<Value>);
+
+impl Settings {
+    /// Reads the settings with `lookup`; every unknown `TERN_*` name among `names` and every
+    /// unreadable value is an error that names the variable.
+    pub fn read<'a>(
+        lookup: impl Fn(&str) -> Option<String>,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<Settings, String> {
+        for name in names.filter(|n| n.starts_with("TERN_")) {
+            if !ALL.iter().any(|s| s.name == name) {
+                return Err(format!("unknown setting {name}; the nearest known one is {}", nearest(name)));
+            }
+        }
+        let mut values = Vec::with_capacity(ALL.len());
+        for setting in ALL {
+            let found = lookup(setting.name).filter(|text| !text.is_empty());
+            let from_environment = found.is_some();
+            let text = found.unwrap_or_else(|| setting.default.to_string());
+            setting.check(&text)?;
+            values.push(Value { text, from_environment });
+        }
+        Ok(Settings(values))
+    }
+
+    /// The settings from this process's environment.
+    pub fn from_env() -> Result<Settings, String> {
+        let names: Vec<String> = std::env::vars_os().filter_map(|(k, _)| k.into_string().ok()).collect();
+        Settings::read(|name| std::env::var(name).ok(), names.iter().map(String::as_str))
+    }
+
+    /// The value in force of a declared setting.
+    pub fn value(&self, name: &str) -> &Value {
+        let index = ALL.iter().position(|s| s.name == name);
+        &self.0[index.unwrap_or_else(|| panic!("setting {name} is not declared"))]
+    }
+
+    /// The text of a declared setting.
+    pub fn text(&self, name: &str) -> &str {
+        &self.value(name).text
+    }
+
+    /// The value of a flag.
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(self.text(name), "1" | "yes" | "on" | "true")
+    }
+
+    /// The value of a number or a number of bytes.
+    pub fn number(&self, name: &str) -> u64 {
+        parse_bytes(self.text(name)).expect("checked when read")
+    }
+}
+
+impl Setting {
+    fn check(&self, text: &str) -> Result<(), String> {
+        let ok = match self.kind {
+            Type::Text => true,
+            Type::Flag => matches!(text, "0" | "1" | "no" | "yes" | "off" | "on" | "false" | "true"),
+            Type::Bytes => parse_bytes(text).is_some(),
+            Type::Number => text.parse::<u64>().is_ok(),
+            Type::Word(words) => words.contains(&text),
+        };
+        if ok { Ok(()) } else { Err(format!("setting {}={text}: must be {}", self.name, self.kind.describe())) }
+    }
+}
+
+impl Type {
+    /// What a value of this type looks like, for messages and the manual page.
+    pub fn describe(self) -> String {
+        match self {
+            Type::Text => "text".into(),
+            Type::Flag => "0 or 1".into(),
+            Type::Bytes => "a number of bytes such as 65536, 64K or 1M".into(),
+            Type::Number => "a number".into(),
+            Type::Word(words) => format!("one of {}", words.join(", ")),
+        }
+    }
+}
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'K' | b'k' => (&text[..text.len() - 1], 10),
+        b'M' | b'm' => (&text[..text.len() - 1], 20),
+        b'G' | b'g' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn nearest(name: &str) -> &'static str {
+    ALL.iter().map(|s| s.name).min_by_key(|known| distance(name, known)).unwrap_or("none")
+}
+
+/// Levenshtein's edit distance.
+pub fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_and_bad_values_name_the_variable() {
+        let none = |_: &str| None;
+        let error = Settings::read(none, ["TERN_SHM_DIRS"].into_iter()).unwrap_err();
+        assert!(error.contains("TERN_SHM_DIRS") && error.contains("TERN_SHM_DIR"), "{error}");
+        assert_eq!(parse_bytes("64K"), Some(65536));
+        assert_eq!(parse_bytes("x"), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn every_default_is_readable_and_the_table_is_sorted() {
+        Settings::read(|_| None, std::iter::empty()).unwrap();
+        assert!(ALL.windows(2).all(|w| w[0].name < w[1].name));
+    }
+}

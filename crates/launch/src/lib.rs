@@ -1,0 +1,1 @@
+//! Starting a job: the embedded `mpiexec` and the PMI-1 client.

@@ -1,0 +1,7 @@
+//! MPI semantics over the protocols: everything the standard says that does not
+//! depend on the C binding. A rank is a value; nothing here is process-global.
+pub mod error;
+pub mod handle;
+
+pub use error::{Class, Error, Result};
+pub use handle::{Handle, Slab};

@@ -1,0 +1,2 @@
+//! Message protocols as state machines without I/O.
+#![forbid(unsafe_code)]
