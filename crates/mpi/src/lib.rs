@@ -2,6 +2,7 @@
 //! depend on the C binding. A rank is a value; nothing here is process-global.
 pub mod error;
 pub mod handle;
+pub mod mem;
 
 pub use error::{Class, Error, Result};
 pub use handle::{Handle, Slab};
