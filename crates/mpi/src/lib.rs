@@ -3,6 +3,7 @@
 pub mod attr;
 pub mod codes;
 pub mod errhandler;
+pub mod datatype;
 pub mod error;
 pub mod group;
 pub mod handle;
