@@ -112,3 +112,45 @@ fn check_key(key: &[u8]) -> Result {
 fn shown(key: &[u8]) -> String {
     format!("\"{}\"", key.escape_ascii())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_keep_the_order_of_their_first_setting() {
+        let mut info = Info::new();
+        info.set(b"b", b"1").unwrap();
+        info.set(b"a", b"2").unwrap();
+        info.set(b"b", b"3").unwrap();
+        assert_eq!(info.iter().collect::<Vec<_>>(), [(&b"b"[..], &b"3"[..]), (&b"a"[..], &b"2"[..])]);
+        assert_eq!((info.nth_key(0).unwrap(), info.nth_key(1).unwrap()), (&b"b"[..], &b"a"[..]));
+        for n in [-1, 2] {
+            assert_eq!(info.nth_key(n).unwrap_err().class, Class::ARG);
+        }
+        info.delete(b"b").unwrap();
+        assert_eq!((info.get(b"b").unwrap(), info.len()), (None, 1));
+        assert_eq!(info.delete(b"b").unwrap_err().class, Class::INFO_NOKEY);
+        assert_eq!((info.hint("a"), info.hint("b")), (Some("2"), None));
+    }
+
+    #[test]
+    fn the_limits_count_the_zero_of_c() {
+        let mut info = Info::new();
+        let key = |len: usize| vec![b'k'; len];
+        info.set(&key(MAX_KEY - 1), b"").unwrap();
+        assert_eq!(info.get(&key(MAX_KEY - 1)).unwrap(), Some(&b""[..]));
+        for bad in [key(0), key(MAX_KEY)] {
+            assert_eq!(info.set(&bad, b"v").unwrap_err().class, Class::INFO_KEY);
+            assert_eq!(info.get(&bad).unwrap_err().class, Class::INFO_KEY);
+            assert_eq!(info.delete(&bad).unwrap_err().class, Class::INFO_KEY);
+        }
+        info.set(b"v", &vec![0xff; MAX_VALUE - 1]).unwrap();
+        assert_eq!(info.hint("v"), None, "not text");
+        assert_eq!(info.set(b"v", &vec![b'v'; MAX_VALUE]).unwrap_err().class, Class::INFO_VALUE);
+        info.provide("command", &"x".repeat(5000));
+        assert_eq!(info.hint("command").unwrap().len(), MAX_VALUE - 1);
+        info.provide("host", "");
+        assert_eq!(info.len(), 3);
+    }
+}

@@ -1,6 +1,7 @@
 //! MPI semantics over the protocols: everything the standard says that does not
 //! depend on the C binding. A rank is a value; nothing here is process-global.
 pub mod attr;
+pub mod bsend;
 pub mod codes;
 pub mod errhandler;
 pub mod error;
@@ -9,6 +10,7 @@ pub mod handle;
 pub mod info;
 pub mod mem;
 pub mod objects;
+pub mod status;
 
 pub use error::{Class, Error, Result};
 pub use handle::{Handle, Slab};
