@@ -380,8 +380,8 @@ mod tests {
                 _ => Comparison::Unequal,
             };
             prop_assert_eq!(x.compare(&y), expected);
-            for rank in 0..a.len() {
-                let there = b.iter().position(|m| *m == a[rank]).map_or(UNDEFINED, |r| r as i32);
+            for (rank, member) in a.iter().enumerate() {
+                let there = b.iter().position(|m| m == member).map_or(UNDEFINED, |r| r as i32);
                 prop_assert_eq!(x.translate(rank as i32, &y).unwrap(), there);
             }
         }

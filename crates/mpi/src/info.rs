@@ -14,8 +14,11 @@ pub const MAX_VALUE: usize = 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     /// Few enough that a linear search beats any index.
-    pairs: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pairs: Vec<Pair>,
 }
+
+/// Key and value.
+type Pair = (Box<[u8]>, Box<[u8]>);
 
 impl Info {
     /// An empty object.
