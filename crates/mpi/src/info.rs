@@ -100,6 +100,49 @@ impl Info {
     }
 }
 
+/// How the program was started, for `MPI_INFO_ENV` (MPI 5.0 section 11.2.1). What is not known
+/// stays empty and gives no key.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// Name of the program.
+    pub command: String,
+    /// Its arguments.
+    pub argv: Vec<String>,
+    /// The number of processes started with this one.
+    pub maxprocs: Option<u32>,
+    /// The number of processes that were asked for, in the syntax of the key.
+    pub soft: String,
+    /// Host name.
+    pub host: String,
+    /// Architecture.
+    pub arch: String,
+    /// Working directory.
+    pub wdir: String,
+    /// A file with further arguments for the start.
+    pub file: String,
+    /// The level of thread support asked for before the start, as `MPI_THREAD_…`.
+    pub thread_level: String,
+}
+
+impl Environment {
+    /// The info object with these values: `MPI_INFO_ENV` or that of `MPI_Info_create_env`.
+    pub fn to_info(&self) -> Info {
+        let mut info = Info::new();
+        info.provide("command", &self.command);
+        info.provide("argv", &self.argv.join(" "));
+        if let Some(maxprocs) = self.maxprocs {
+            info.provide("maxprocs", &maxprocs.to_string());
+        }
+        info.provide("soft", &self.soft);
+        info.provide("host", &self.host);
+        info.provide("arch", &self.arch);
+        info.provide("wdir", &self.wdir);
+        info.provide("file", &self.file);
+        info.provide("thread_level", &self.thread_level);
+        info
+    }
+}
+
 fn check_key(key: &[u8]) -> Result {
     if key.is_empty() {
         return fail(Class::INFO_KEY, "the key is empty");
@@ -155,5 +198,18 @@ mod tests {
         assert_eq!(info.hint("command").unwrap().len(), MAX_VALUE - 1);
         info.provide("host", "");
         assert_eq!(info.len(), 3);
+    }
+
+    #[test]
+    fn the_environment_gives_the_keys_it_knows() {
+        let environment = Environment {
+            command: "heat".into(),
+            argv: vec!["-n".into(), "4".into()],
+            maxprocs: Some(7),
+            ..Environment::default()
+        };
+        let info = environment.to_info();
+        assert_eq!((info.hint("command"), info.hint("argv")), (Some("heat"), Some("-n 4")));
+        assert_eq!((info.hint("maxprocs"), info.hint("host"), info.len()), (Some("7"), None, 3));
     }
 }

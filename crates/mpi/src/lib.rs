@@ -5,6 +5,7 @@ pub mod bsend;
 pub mod codes;
 pub mod errhandler;
 pub mod error;
+pub mod grequest;
 pub mod group;
 pub mod handle;
 pub mod info;
