@@ -1,9 +1,13 @@
 //! Space for buffered sends (MPI 5.0 section 3.6): which part of an attached buffer is in use.
 //!
 //! Only addresses are kept here; the memory is the application's. A message takes one segment,
-//! accounted with `MPI_BSEND_OVERHEAD` as the standard's model demands: a program that attaches
-//! `MPI_Pack_size + MPI_BSEND_OVERHEAD` per message always finds space. Segments are few, so the
-//! free list is simply what lies between the used ones, searched first fit in address order.
+//! accounted with `MPI_BSEND_OVERHEAD`: a program that attaches `MPI_Pack_size +
+//! MPI_BSEND_OVERHEAD` per message always finds space.
+//!
+//! The standard demands at least what a circular queue of entries would offer, whose space comes
+//! back in order (section 3.6.1). First fit does not: it can split the gap that the queue would
+//! have kept whole. Next fit does, because it puts each segment where the queue would, and it
+//! reuses space that comes back out of order as well.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +33,8 @@ enum Attached {
         len: usize,
         /// Used segments: start to length in bytes, overhead included.
         used: BTreeMap<usize, usize>,
+        /// Where the last segment ended; the search goes on there.
+        tail: usize,
     },
     Automatic {
         /// Segments on the heap by the address of their data.
@@ -54,7 +60,7 @@ impl Bsend {
         self.attached = Some(match address {
             AUTOMATIC => Attached::Automatic { used: BTreeMap::new() },
             0 if len > 0 => return fail(Class::BUFFER, format!("the buffer is NULL, with {len} bytes")),
-            _ => Attached::User { address, len, used: BTreeMap::new() },
+            _ => Attached::User { address, len, used: BTreeMap::new(), tail: address },
         });
         Ok(())
     }
@@ -93,10 +99,12 @@ impl Bsend {
     /// where the data goes; it is given back with [`Bsend::release`].
     pub fn reserve(&mut self, len_bytes: usize) -> Option<usize> {
         match self.attached.as_mut()? {
-            Attached::User { address, len, used } => {
+            Attached::User { address, len, used, tail } => {
                 let wanted = len_bytes.checked_add(OVERHEAD)?;
-                let start = first_fit(*address, *len, used, wanted)?;
+                let end = address.checked_add(*len)?;
+                let start = gap(*tail, end, used, wanted).or_else(|| gap(*address, end, used, wanted))?;
                 used.insert(start, wanted);
+                *tail = start + wanted;
                 Some(start.next_multiple_of(ALIGN))
             }
             Attached::Automatic { used } => {
@@ -145,11 +153,9 @@ impl Bsend {
     }
 }
 
-/// The lowest gap of at least `wanted` bytes.
-fn first_fit(address: usize, len: usize, used: &BTreeMap<usize, usize>, wanted: usize) -> Option<usize> {
-    let end = address.checked_add(len)?;
-    let mut start = address;
-    for (next, taken) in used {
+/// The lowest gap of at least `wanted` bytes from `start`, which is in no segment, to `end`.
+fn gap(mut start: usize, end: usize, used: &BTreeMap<usize, usize>, wanted: usize) -> Option<usize> {
+    for (next, taken) in used.range(start..) {
         if next - start >= wanted {
             return Some(start);
         }
@@ -161,6 +167,65 @@ fn first_fit(address: usize, len: usize, used: &BTreeMap<usize, usize>, wanted: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// The circular queue of section 3.6.1: space is taken at the tail and comes back at the head.
+    struct Queue {
+        len: usize,
+        /// Start, length, whether the message has left; oldest first.
+        entries: Vec<(usize, usize, bool)>,
+        tail: usize,
+    }
+
+    impl Queue {
+        fn reserve(&mut self, wanted: usize) -> Option<usize> {
+            let start = match self.entries.first() {
+                Some(&(head, ..)) if self.tail <= head => (head - self.tail >= wanted).then_some(self.tail),
+                head if self.len - self.tail < wanted => {
+                    let limit = head.map_or(self.tail, |entry| entry.0);
+                    (limit >= wanted).then_some(0)
+                }
+                _ => Some(self.tail),
+            }?;
+            self.entries.push((start, wanted, false));
+            self.tail = start + wanted;
+            Some(start)
+        }
+
+        fn release(&mut self, start: usize) {
+            let entry = self.entries.iter_mut().find(|entry| entry.0 == start && !entry.2).unwrap();
+            entry.2 = true;
+            while self.entries.first().is_some_and(|entry| entry.2) {
+                self.entries.remove(0);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_space_whenever_the_queue_of_the_standard_has_some(
+            len in 2_000usize..6_000,
+            steps in prop::collection::vec((0usize..2_500, any::<bool>(), any::<prop::sample::Index>()), 1..200),
+        ) {
+            const BASE: usize = 0x1003;
+            let mut bsend = Bsend::default();
+            bsend.attach(BASE, len).unwrap();
+            let mut queue = Queue { len, entries: vec![], tail: 0 };
+            let mut alive: Vec<(usize, usize)> = vec![];
+            for (size, release, which) in steps {
+                if release && !alive.is_empty() {
+                    let (start, place) = alive.remove(which.index(alive.len()));
+                    queue.release(start);
+                    bsend.release(place);
+                } else if let Some(start) = queue.reserve(size + OVERHEAD) {
+                    let place = bsend.reserve(size);
+                    prop_assert!(place.is_some_and(|p| p >= BASE && p + size <= BASE + len));
+                    alive.push((start, place.unwrap()));
+                }
+            }
+            prop_assert_eq!(bsend.segments(), alive.len());
+        }
+    }
 
     #[test]
     fn a_buffer_of_the_standard_size_holds_its_messages() {
