@@ -4,6 +4,7 @@ pub mod attr;
 pub mod bsend;
 pub mod codes;
 pub mod errhandler;
+pub mod datatype;
 pub mod error;
 pub mod grequest;
 pub mod group;
