@@ -139,13 +139,11 @@ pub trait Device {
     fn pop(&mut self, from: Rank);
     /// Ranks from which frames may arrive, by position; `None` behind the last one.
     fn source(&mut self, position: usize) -> Option<Rank>;
-    /// Number of frames sent to `to` so far (wraps).
-    fn sent(&self, to: Rank) -> u32;
-    /// Number of frames from `from` popped so far (wraps).
-    fn seen(&self, from: Rank) -> u32;
 
     /// Copies between two places in this process.
     fn copy(&mut self, to: usize, from: usize, len: usize);
+    /// Copies the payload of a frame into `out`, which is as long.
+    fn peek_bytes(&self, data: Span, out: &mut [u8]);
     /// Whether this rank can read and write memory of `peer` (tried once, then remembered).
     fn reach(&mut self, peer: Rank) -> bool;
     /// Reads the peer's memory at `remote` into `local`.
@@ -168,10 +166,8 @@ pub trait Device {
 
     /// Wakes the peer if it sleeps, after a change it can only see by looking (a share).
     fn wake(&self, peer: Rank);
-    /// Whether the peer is inside MPI, waiting.
-    fn waits(&self, peer: Rank) -> bool;
-    /// Tells the peers whether this rank is inside MPI, waiting.
-    fn set_waiting(&mut self, waiting: bool);
+    /// Called when a wait is over.
+    fn awake(&mut self);
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a
     /// row.
     fn idle(&mut self, round: u32) -> Self::Nap;

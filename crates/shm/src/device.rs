@@ -43,9 +43,7 @@ pub struct Shm {
     pool: Pool,
     shares_used: [bool; SHARES],
     my_sleep: &'static AtomicU32,
-    my_waiting: &'static AtomicU32,
     armed: bool,
-    is_waiting: bool,
     patience: Patience,
     has_barrier: bool,
     fault: Option<Fault>,
@@ -73,11 +71,11 @@ impl Shm {
         let control = layout.sleep(me);
         segment.back(control, layout.ring(0, me) - control)?;
         let has_barrier = nap::register_barrier();
-        // SAFETY: aligned words of this rank's control page; bytes of its «opened» array.
-        let (my_sleep, my_waiting, opened) = unsafe {
+        // SAFETY: an aligned word of this rank's control page; bytes of its «opened» array.
+        let (my_sleep, opened) = unsafe {
             let bytes = segment.at(layout.opened(me));
             let opened = (0..n).map(|r| &*((bytes + r) as *const AtomicU8)).collect();
-            (word32(segment.at(layout.sleep(me))), word32(segment.at(layout.waiting(me))), opened)
+            (word32(segment.at(layout.sleep(me))), opened)
         };
         cma::permit_siblings();
         let probe = Box::new(RandomState::new().hash_one(me));
@@ -92,9 +90,7 @@ impl Shm {
             pool: Pool::new(),
             shares_used: [false; SHARES],
             my_sleep,
-            my_waiting,
             armed: false,
-            is_waiting: false,
             patience: Patience::new(n, options.cores, has_barrier),
             has_barrier,
             fault: None,
@@ -297,20 +293,16 @@ impl Device for Shm {
     }
 
     #[inline(always)]
-    fn sent(&self, to: Rank) -> u32 {
-        self.links[to].tx.tail()
-    }
-
-    #[inline(always)]
-    fn seen(&self, from: Rank) -> u32 {
-        self.links[from].rx.head()
-    }
-
-    #[inline(always)]
     fn copy(&mut self, to: usize, from: usize, len: usize) {
         // SAFETY: `from` is a frame or a buffer of this process, `to` a buffer the application
         // gave to MPI for receiving; they do not overlap.
         unsafe { bytes::copy(to, from, len) };
+    }
+
+    fn peek_bytes(&self, data: Span, out: &mut [u8]) {
+        assert_eq!(data.len, out.len());
+        // SAFETY: `data` is the payload of a frame that has not been popped.
+        unsafe { bytes::copy(out.as_mut_ptr() as usize, data.addr, data.len) };
     }
 
     fn reach(&mut self, peer: Rank) -> bool {
@@ -389,25 +381,16 @@ impl Device for Shm {
         }
     }
 
-    fn waits(&self, peer: Rank) -> bool {
-        self.links[peer].waiting.load(Ordering::Relaxed) != 0
-    }
-
     #[inline(always)]
-    fn set_waiting(&mut self, waiting: bool) {
-        if self.is_waiting != waiting {
-            self.is_waiting = waiting;
-            self.my_waiting.store(waiting as u32, Ordering::Release);
-            if self.armed {
-                self.armed = false;
-                self.my_sleep.store(0, Ordering::Relaxed);
-            }
+    fn awake(&mut self) {
+        if self.armed {
+            self.armed = false;
+            self.my_sleep.store(0, Ordering::Relaxed);
         }
     }
 
     #[inline]
     fn idle(&mut self, round: u32) -> ShmNap {
-        self.set_waiting(true);
         if round < self.patience.spin {
             return ShmNap::Spin;
         }

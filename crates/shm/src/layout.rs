@@ -3,7 +3,7 @@
 //! ```text
 //! page 0            job: number of ranks that have mapped the segment
 //! per rank, at a multiple of the page size:
-//!   control page    line 0 sleep word, line 1 waiting flag, line 2 process id and probe
+//!   control page    line 0 sleep word, line 1 process id and probe
 //!   opened          one byte per rank: this rank has begun to send here
 //!   credits         one line per rank: how far that rank has read our ring to it
 //!   shares          a line for each of 256
@@ -66,14 +66,9 @@ impl Layout {
         self.base(rank)
     }
 
-    /// The flag that says a rank waits inside MPI.
-    pub fn waiting(&self, rank: usize) -> usize {
-        self.base(rank) + LINE
-    }
-
     /// Process id (word 0), address of the probe (word 1) and its value (word 2).
     pub fn identity(&self, rank: usize) -> usize {
-        self.base(rank) + 2 * LINE
+        self.base(rank) + LINE
     }
 
     /// The bytes by which others announce that they send to `rank`.

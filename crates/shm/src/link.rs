@@ -29,8 +29,6 @@ pub struct Link {
     pub rx: Consumer<'static>,
     /// The peer's sleep word.
     pub sleep: &'static AtomicU32,
-    /// The peer's waiting flag.
-    pub waiting: &'static AtomicU32,
     /// Our byte among the peer's «opened» bytes.
     pub announce: &'static AtomicU8,
     /// Whether we have announced ourselves.
@@ -53,7 +51,6 @@ impl Link {
                 tx: Producer::new(cells(me, peer), word32(segment.at(layout.credit(me, peer)))),
                 rx: Consumer::new(cells(peer, me), word32(segment.at(layout.credit(peer, me)))),
                 sleep: word32(segment.at(layout.sleep(peer))),
-                waiting: word32(segment.at(layout.waiting(peer))),
                 announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,
                 reach: Reach::Unknown,

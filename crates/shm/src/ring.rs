@@ -113,12 +113,6 @@ impl<'a> Consumer<'a> {
         Consumer { cells, credit, head: 0, returned: 0 }
     }
 
-    /// Frames popped so far.
-    #[inline(always)]
-    pub fn head(&self) -> u32 {
-        self.head
-    }
-
     /// The oldest cell, if it has been filled.
     #[inline(always)]
     pub fn peek(&self) -> Option<Seen> {
