@@ -6,6 +6,7 @@
 #![recursion_limit = "256"]
 
 pub mod cx;
+pub mod datatype;
 pub mod env;
 pub mod global;
 pub mod kind;
