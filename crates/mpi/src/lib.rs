@@ -3,8 +3,8 @@
 pub mod attr;
 pub mod bsend;
 pub mod codes;
-pub mod errhandler;
 pub mod datatype;
+pub mod errhandler;
 pub mod error;
 pub mod grequest;
 pub mod group;
