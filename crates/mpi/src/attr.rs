@@ -132,7 +132,7 @@ impl Keyvals {
             Some(key) if key.kind == kind => Ok(()),
             Some(key) => {
                 let (is, wanted) = (key.kind.objects(), kind.objects());
-                fail(Class::KEYVAL, format!("the attribute key is for {is}, not for {wanted}"))
+                fail(Class::KEYVAL, format!("is an attribute key for {is}, not for {wanted}"))
             }
             None if keyval == KEYVAL_INVALID => fail(Class::KEYVAL, "is MPI_KEYVAL_INVALID"),
             None => fail(
@@ -233,6 +233,11 @@ impl Keyvals {
             map.attributes.remove(at);
             self.release(call.keyval);
         }
+    }
+
+    /// Drops attributes that belong to no object without calling delete functions.
+    pub fn forget(&mut self, map: AttrMap) {
+        map.attributes.iter().for_each(|attribute| self.release(attribute.keyval));
     }
 
     fn begin_delete_of(&mut self, map: &mut AttrMap, keyval: Handle) -> Option<DeleteCall> {

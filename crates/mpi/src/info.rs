@@ -78,8 +78,8 @@ impl Info {
     }
 
     /// `MPI_Info_get_nthkey`: keys in the order of their first setting.
-    pub fn nth_key(&self, n: i32) -> Result<&[u8]> {
-        match usize::try_from(n).ok().and_then(|n| self.pairs.get(n)) {
+    pub fn nth_key(&self, n: usize) -> Result<&[u8]> {
+        match self.pairs.get(n) {
             Some(pair) => Ok(&pair.0),
             None => fail(Class::ARG, format!("`n` is {n}; the info object has {} keys", self.len())),
         }
@@ -171,7 +171,7 @@ mod tests {
         info.set(b"b", b"3").unwrap();
         assert_eq!(info.iter().collect::<Vec<_>>(), [(&b"b"[..], &b"3"[..]), (&b"a"[..], &b"2"[..])]);
         assert_eq!((info.nth_key(0).unwrap(), info.nth_key(1).unwrap()), (&b"b"[..], &b"a"[..]));
-        for n in [-1, 2] {
+        for n in [2, usize::MAX] {
             assert_eq!(info.nth_key(n).unwrap_err().class, Class::ARG);
         }
         info.delete(b"b").unwrap();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::attr::{self, AttrMap, Keyvals, Predefined};
 use crate::bsend::Bsend;
 use crate::codes::ErrorCodes;
+use crate::datatype::{TypeSlot, Types};
 use crate::errhandler::Errhandlers;
 use crate::error::{Class, Result, fail};
 use crate::group::Group;
@@ -42,6 +43,8 @@ pub struct Objects {
     pub info_env: Info,
     /// The buffer attached to the process for buffered sends.
     pub bsend: Bsend,
+    /// Datatypes, predefined ones included.
+    pub types: Types,
     empty_group: Arc<Group>,
 }
 
@@ -66,6 +69,18 @@ impl Objects {
         self.group(handle)?;
         self.groups.remove(handle);
         Ok(())
+    }
+
+    /// The datatype of a handle, with what belongs to the handle; for communication ask
+    /// [`TypeSlot::committed`] of it.
+    #[inline]
+    pub fn datatype(&self, handle: Handle) -> Result<&TypeSlot> {
+        self.types.get(handle)
+    }
+
+    /// The datatype of a handle, to change its name or attributes.
+    pub fn datatype_mut(&mut self, handle: Handle) -> Result<&mut TypeSlot> {
+        self.types.get_mut(handle)
     }
 
     /// The info object of a handle.

@@ -18,6 +18,7 @@ mod query;
 mod signature;
 #[cfg(test)]
 mod tests;
+mod types;
 mod walk;
 
 use std::sync::{Arc, LazyLock};
@@ -30,6 +31,7 @@ pub use fortran::{TypeClass, match_size};
 use layout::Layout;
 pub use signature::Digest;
 use signature::Signature;
+pub use types::{TypeSlot, Types, small_form_only};
 pub use walk::{Buffer, Runs, copy};
 
 use crate::error::Result;
