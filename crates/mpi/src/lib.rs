@@ -3,6 +3,7 @@
 pub mod attr;
 pub mod bsend;
 pub mod codes;
+pub mod coll;
 pub mod datatype;
 pub mod errhandler;
 pub mod error;
@@ -13,6 +14,7 @@ pub mod info;
 pub mod mem;
 pub mod objects;
 pub mod status;
+pub mod op;
 
 pub use error::{Class, Error, Result};
 pub use handle::{Handle, Slab};
