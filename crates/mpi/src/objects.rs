@@ -120,20 +120,18 @@ impl Objects {
 impl Objects {
     /// The attributes of an object and the keys they belong to.
     pub fn attrs_mut(&mut self, kind: attr::Kind, handle: Handle) -> Result<(&mut AttrMap, &mut Keyvals)> {
-        let _ = handle;
         match kind {
             attr::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
-            attr::Kind::Type => fail(Class::TYPE, "datatypes have no table yet"),
+            attr::Kind::Type => Ok((&mut self.types.get_mut(handle)?.attrs, &mut self.keyvals)),
             attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
         }
     }
 
     /// The attributes of an object.
     pub fn attrs(&self, kind: attr::Kind, handle: Handle) -> Result<&AttrMap> {
-        let _ = handle;
         match kind {
             attr::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
-            attr::Kind::Type => fail(Class::TYPE, "datatypes have no table yet"),
+            attr::Kind::Type => Ok(&self.types.get(handle)?.attrs),
             attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
         }
     }
