@@ -294,4 +294,19 @@ mod tests {
         }
         panic!("no limit met");
     }
+
+    #[test]
+    fn equal_counts_of_one_layout_at_different_strides_are_told_apart() {
+        let gap = runs(&[(0, 1), (2, 3)]);
+        let mut collector = Collector::default();
+        collector.add(0, &gap, 2, 8).unwrap();
+        collector.add(100, &gap, 2, 16).unwrap();
+        let node = collector.finish().unwrap().node;
+        let Shape::Sequence { children, .. } = &node.shape else { panic!("{node:?}") };
+        let strides = children.iter().map(|child| match child.shape {
+            Shape::Loop { stride, .. } => stride,
+            _ => panic!("{child:?}"),
+        });
+        assert_eq!(strides.collect::<Vec<_>>(), [8, 16]);
+    }
 }

@@ -9,11 +9,16 @@ mod array;
 pub mod basic;
 mod body;
 mod contents;
+mod convert;
 mod create;
+mod external;
+mod fortran;
 mod layout;
+mod query;
 mod signature;
 #[cfg(test)]
 mod tests;
+mod types;
 mod walk;
 
 use std::sync::{Arc, LazyLock};
@@ -22,9 +27,11 @@ pub use array::{Distribution, Order};
 pub use basic::{Basic, Group, Predefined, basic_size, predefined};
 use body::{Body, Span};
 pub use contents::{Combiner, Contents, Envelope, Form};
+pub use fortran::{TypeClass, match_size};
 use layout::Layout;
 pub use signature::Digest;
 use signature::Signature;
+pub use types::{TypeSlot, Types, small_form_only};
 pub use walk::{Buffer, Runs, copy};
 
 use crate::error::Result;

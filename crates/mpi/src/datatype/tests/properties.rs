@@ -206,4 +206,78 @@ proptest! {
         prop_assert_eq!(moved as usize, read.len().min(written.len()));
         prop_assert_eq!(&to.bytes, &expected.bytes);
     }
+
+    #[test]
+    fn element_counts_and_bytes_convert_both_ways(recipe in recipe(), elements in 0..40u64) {
+        let (ty, map) = (recipe.build(Form::Small), recipe.map());
+        prop_assume!(!map.entries.is_empty());
+        let sizes: Vec<u64> = map.entries.iter().map(|entry| u64::from(entry.0.size())).collect();
+        let bytes: u64 = sizes.iter().cycle().take(elements as usize).sum();
+        prop_assert_eq!(ty.bytes_of(elements).unwrap(), bytes);
+        prop_assert_eq!(ty.elements_in(bytes), Some(elements));
+        let next = sizes[elements as usize % sizes.len()];
+        if next > 1 {
+            prop_assert_eq!(ty.elements_in(bytes + next - 1), None);
+        }
+        let whole = elements.is_multiple_of(sizes.len() as u64);
+        let items = whole.then_some(elements / sizes.len() as u64);
+        prop_assert_eq!(ty.items_in(bytes), items);
+    }
+
+    #[test]
+    fn external32_is_big_endian_and_survives_the_round_trip(recipe in recipe(), count in 0..4u64) {
+        let (ty, map) = (recipe.build(Form::Small), recipe.map());
+        let addresses = map.bytes(count);
+        let (mut from, mut to) = (Arena::around(&addresses, 0), Arena::around(&addresses, 9));
+        let distinct = addresses.iter().collect::<std::collections::HashSet<_>>().len() == addresses.len();
+        let mut expected = Vec::new();
+        let mut start = 0;
+        for (basic, _) in map.entries.repeat(count as usize) {
+            // Values that every type has in both representations: small positive ones, or 0
+            // where elements overlap and would spoil each other.
+            let parts = basic.component().map_or(1, |part| basic.size() / part.size());
+            let width = (basic.size() / parts) as usize;
+            for _ in 0..parts {
+                for i in 0..width {
+                    from.bytes[(addresses[start + i] + from.origin) as usize] = u8::from(distinct && i == 0) * 7;
+                }
+                start += width;
+            }
+        }
+        let size = ty.external_size(count).unwrap() as usize;
+        let mut stream = vec![0xee; size + 2];
+        prop_assert_eq!(ty.pack_external(from.base(), count, &mut stream).unwrap(), size);
+        ty.body.signature.repeat(count).unwrap().visit(&mut |kind, n| {
+            let row = &crate::datatype::basic::PREDEFINED[kind as usize];
+            expected.extend(vec![row.external_size as usize; n as usize]);
+            Ok(())
+        }).unwrap();
+        prop_assert_eq!(expected.iter().sum::<usize>(), size);
+        prop_assert_eq!(ty.unpack_external(to.base(), count, &stream).unwrap(), size);
+        for &address in &addresses {
+            prop_assert_eq!(from.at(address), to.at(address));
+        }
+        if size > 0 {
+            let short = ty.unpack_external(to.base(), count, &stream[..size - 1]);
+            prop_assert_eq!(short.unwrap_err().class, crate::Class::TRUNCATE);
+        }
+    }
+}
+
+#[test]
+fn external32_has_the_bytes_of_the_standard() {
+    let cases: [(u32, &[u8], &[u8]); 6] = [
+        (0x209, &0x0102_0304i32.to_ne_bytes(), &[1, 2, 3, 4]),
+        (0x214, &1.0f64.to_ne_bytes(), &[0x3f, 0xf0, 0, 0, 0, 0, 0, 0]),
+        (0x20a, &(-1i64).to_ne_bytes(), &[0xff; 4]),
+        (0x20b, &(-2i64).to_ne_bytes(), &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe]),
+        (0x23c, &0x20acu32.to_ne_bytes(), &[0x20, 0xac]),
+        (0x22c, &[1u16.to_ne_bytes(), [0; 2], 3u16.to_ne_bytes(), [0; 2]].concat(), &[0, 1, 0, 0, 0, 3]),
+    ];
+    for (handle, native, external) in cases {
+        let ty = Datatype::of(crate::Handle(handle)).unwrap();
+        let mut out = vec![0; external.len()];
+        ty.pack_external(native.as_ptr() as usize, 1, &mut out).unwrap();
+        assert_eq!(out, external, "{}", ty.predefined().unwrap().name);
+    }
 }
