@@ -8,12 +8,15 @@ use std::sync::Arc;
 use crate::attr::{self, AttrMap, Keyvals, Predefined};
 use crate::bsend::Bsend;
 use crate::codes::ErrorCodes;
+use crate::comm::Comms;
 use crate::datatype::{TypeSlot, Types};
 use crate::errhandler::Errhandlers;
 use crate::error::{Class, Result, fail};
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::info::Info;
+use crate::p2p::Message;
+use crate::request::Requests;
 
 /// `MPI_GROUP_NULL`.
 pub const GROUP_NULL: Handle = Handle(0x108);
@@ -43,6 +46,12 @@ pub struct Objects {
     pub info_env: Info,
     /// The buffer attached to the process for buffered sends.
     pub bsend: Bsend,
+    /// Communicators.
+    pub comms: Comms,
+    /// Requests.
+    pub requests: Requests,
+    /// Messages taken out by matched probes.
+    pub messages: Slab<Message>,
     /// Datatypes, predefined ones included.
     pub types: Types,
     empty_group: Arc<Group>,
