@@ -172,7 +172,13 @@ operations! {
 }
 
 /// `MPI_Win_create_keyval`: keys can be made before windows are there.
-pub fn win_create_keyval(cx: &Cx, copy: usize, delete: usize, keyval: Out<i32>, extra_state: usize) -> Result {
+pub fn win_create_keyval(
+    cx: &Cx,
+    copy: usize,
+    delete: usize,
+    keyval: Out<i32>,
+    extra_state: usize,
+) -> Result {
     create(cx, Kind::Win, copy, delete, keyval, extra_state)
 }
 
