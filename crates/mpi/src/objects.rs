@@ -120,20 +120,19 @@ impl Objects {
 impl Objects {
     /// The attributes of an object and the keys they belong to.
     pub fn attrs_mut(&mut self, kind: attr::Kind, handle: Handle) -> Result<(&mut AttrMap, &mut Keyvals)> {
-        let _ = handle;
-        match kind {
-            attr::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
-            attr::Kind::Type => fail(Class::TYPE, "datatypes have no table yet"),
-            attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
-        }
+        let attrs = match kind {
+            attr::Kind::Type => &mut self.types.get_mut(handle)?.attrs,
+            attr::Kind::Comm => return fail(Class::COMM, "communicators have no table yet"),
+            attr::Kind::Win => return fail(Class::WIN, "windows have no table yet"),
+        };
+        Ok((attrs, &mut self.keyvals))
     }
 
     /// The attributes of an object.
     pub fn attrs(&self, kind: attr::Kind, handle: Handle) -> Result<&AttrMap> {
-        let _ = handle;
         match kind {
+            attr::Kind::Type => Ok(&self.types.get(handle)?.attrs),
             attr::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
-            attr::Kind::Type => fail(Class::TYPE, "datatypes have no table yet"),
             attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
         }
     }
