@@ -14,6 +14,7 @@ pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
         Object::Group => objects.groups.get(handle).is_some(),
         Object::Info => objects.infos.get(handle).is_some(),
         Object::Errhandler => objects.errhandlers.check(handle).is_ok(),
+        Object::Datatype => objects.types.get(handle).is_ok(),
         // No table of these kinds exists yet, so no handle of them was ever given out.
         Object::Comm
         | Object::Win
@@ -21,8 +22,7 @@ pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
         | Object::Session
         | Object::Message
         | Object::Request
-        | Object::Op
-        | Object::Datatype => false,
+        | Object::Op => false,
     }
 }
 

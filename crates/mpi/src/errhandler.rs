@@ -64,7 +64,7 @@ impl Errhandlers {
     /// `MPI_*_create_errhandler`.
     pub fn create(&mut self, kind: Kind, function: usize) -> Result<Handle> {
         if function == 0 {
-            return fail(Class::ARG, "the error handler function is NULL");
+            return fail(Class::ARG, "the function of the error handler is NULL");
         }
         self.0.insert(User { kind, function, held: 1, used: 0 })
     }
@@ -86,7 +86,7 @@ impl Errhandlers {
             if user.kind != kind {
                 return fail(
                     Class::ERRHANDLER,
-                    format!("the error handler is for {}, not for {}", user.kind.objects(), kind.objects()),
+                    format!("is an error handler for {}, not for {}", user.kind.objects(), kind.objects()),
                 );
             }
             user.used += 1;

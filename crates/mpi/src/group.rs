@@ -61,6 +61,12 @@ const ABSENT: u32 = u32::MAX;
 /// A table may be this many times longer than the list before sorting is preferred.
 const DENSE_ENOUGH: usize = 4;
 
+impl Default for Group {
+    fn default() -> Self {
+        Group::EMPTY
+    }
+}
+
 impl Group {
     /// The group without members.
     pub const EMPTY: Group = Group(Members::Strided { first: 0, stride: 1, size: 0 });
@@ -311,5 +317,152 @@ impl Selection {
         }
         self.0[rank as usize / 64] |= 1 << (rank % 64);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The ranks a naive reading of the standard gives for (first, last, stride).
+    fn naive_range([first, last, stride]: [i32; 3]) -> Vec<i32> {
+        let mut ranks = Vec::new();
+        let mut rank = first;
+        while if stride > 0 { rank <= last } else { rank >= last } {
+            ranks.push(rank);
+            rank += stride;
+        }
+        ranks
+    }
+
+    fn members(group: &Group) -> Vec<u32> {
+        group.iter().collect()
+    }
+
+    /// Ordered subsets of a small world, of all shapes.
+    fn any_members() -> impl Strategy<Value = Vec<u32>> {
+        let shuffled = Just((0..12u32).collect::<Vec<_>>()).prop_shuffle();
+        let list = (shuffled, 0usize..=12, 1u32..1000).prop_map(|(mut ranks, size, spread)| {
+            ranks.truncate(size);
+            ranks.iter().map(|rank| rank * spread).collect::<Vec<_>>()
+        });
+        let progression = (0u32..8, 1u32..3, 0u32..8)
+            .prop_map(|(first, stride, size)| (0..size).map(|i| first + i * stride).collect::<Vec<_>>());
+        let falling = progression.clone().prop_map(|ranks| ranks.into_iter().rev().collect());
+        prop_oneof![list, progression, falling]
+    }
+
+    proptest! {
+        #[test]
+        fn a_group_is_the_list_it_was_made_from(list in any_members(), probe in 0u32..13_000) {
+            let group = Group::from_ranks(list.clone());
+            prop_assert_eq!(members(&group), list.clone());
+            for world in list.iter().copied().chain([probe, 0, 5]) {
+                let rank = list.iter().position(|member| *member == world);
+                prop_assert_eq!(group.rank_of(world), rank.map(|rank| rank as u32));
+            }
+        }
+
+        #[test]
+        fn set_operations_equal_those_on_lists(a in any_members(), b in any_members()) {
+            let (x, y) = (Group::from_ranks(a.clone()), Group::from_ranks(b.clone()));
+            let only_b = b.iter().copied().filter(|m| !a.contains(m));
+            prop_assert_eq!(members(&x.union(&y)), a.iter().copied().chain(only_b).collect::<Vec<_>>());
+            let both: Vec<u32> = a.iter().copied().filter(|m| b.contains(m)).collect();
+            prop_assert_eq!(members(&x.intersection(&y)), both);
+            let only_a: Vec<u32> = a.iter().copied().filter(|m| !b.contains(m)).collect();
+            prop_assert_eq!(members(&x.difference(&y)), only_a);
+            let sorted = |list: &[u32]| { let mut list = list.to_vec(); list.sort(); list };
+            let expected = match () {
+                _ if a == b => Comparison::Ident,
+                _ if sorted(&a) == sorted(&b) => Comparison::Similar,
+                _ => Comparison::Unequal,
+            };
+            prop_assert_eq!(x.compare(&y), expected);
+            for (rank, member) in a.iter().enumerate() {
+                let there = b.iter().position(|m| m == member).map_or(UNDEFINED, |r| r as i32);
+                prop_assert_eq!(x.translate(rank as i32, &y).unwrap(), there);
+            }
+        }
+
+        #[test]
+        fn selections_equal_those_on_lists(list in any_members(), picks in prop::collection::vec(-1i32..13, 0..6)) {
+            let group = Group::from_ranks(list.clone());
+            let legal = picks.iter().all(|p| *p >= 0 && (*p as usize) < list.len())
+                && (1..picks.len()).all(|i| !picks[..i].contains(&picks[i]));
+            let (incl, excl) = (group.incl(&picks), group.excl(&picks));
+            if legal {
+                let chosen: Vec<u32> = picks.iter().map(|p| list[*p as usize]).collect();
+                prop_assert_eq!(members(&incl.unwrap()), chosen.clone());
+                let rest: Vec<u32> = list.iter().copied().filter(|m| !chosen.contains(m)).collect();
+                prop_assert_eq!(members(&excl.unwrap()), rest);
+            } else {
+                prop_assert_eq!(incl.unwrap_err().class, Class::RANK);
+                prop_assert_eq!(excl.unwrap_err().class, Class::RANK);
+            }
+        }
+
+        #[test]
+        fn ranges_equal_their_expansion(
+            list in any_members(),
+            ranges in prop::collection::vec((-1i32..9, -1i32..9, -3i32..4).prop_map(|(a, b, c)| [a, b, c]), 0..3),
+        ) {
+            let group = Group::from_ranks(list);
+            let (incl, excl) = (group.range_incl(&ranges), group.range_excl(&ranges));
+            if ranges.iter().any(|range| range[2] == 0 || naive_range(*range).is_empty()) {
+                // A rank error of an earlier range may come first.
+                prop_assert!(incl.is_err() && excl.is_err());
+                return Ok(());
+            }
+            let expanded: Vec<i32> = ranges.iter().flat_map(|range| naive_range(*range)).collect();
+            match group.incl(&expanded) {
+                Ok(expected) => {
+                    prop_assert_eq!(members(&incl.unwrap()), members(&expected));
+                    prop_assert_eq!(members(&excl.unwrap()), members(&group.excl(&expanded).unwrap()));
+                }
+                Err(_) => {
+                    prop_assert_eq!(incl.unwrap_err().class, Class::RANK);
+                    prop_assert_eq!(excl.unwrap_err().class, Class::RANK);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_the_argument_and_the_cause() {
+        let group = Group::range(10, 4);
+        let text = |result: Result<Group>| result.unwrap_err().to_string();
+        assert_eq!(
+            text(group.incl(&[0, 4])),
+            "MPI_ERR_RANK: rank 4 `ranks[1]` is not in the group of 4 processes"
+        );
+        assert!(text(group.excl(&[1, -1])).contains("rank -1 `ranks[1]`"));
+        assert!(text(group.incl(&[2, 2])).contains("rank 2 is named twice, again in `ranks[1]`"));
+        assert_eq!(text(group.range_incl(&[[0, 3, 0]])), "MPI_ERR_ARG: the stride in `ranges[0]` is 0");
+        assert!(text(group.range_incl(&[[0, 1, 1], [3, 0, 1]])).starts_with("MPI_ERR_ARG: `ranges[1]`"));
+        assert!(text(group.range_excl(&[[0, 1, 1], [1, 2, 1]])).contains("named twice"));
+        assert!(group.translate(PROC_NULL, &Group::EMPTY) == Ok(PROC_NULL));
+        assert_eq!(group.translate(4, &group).unwrap_err().class, Class::RANK);
+        let extreme = group.range_incl(&[[i32::MAX, i32::MIN, -1]]).unwrap_err();
+        assert_eq!(extreme.class, Class::RANK);
+    }
+
+    #[test]
+    fn a_range_that_ends_between_strides_is_legal() {
+        // MPI 5.0 section 7.3.2: last need not be reached exactly.
+        let group = Group::range(0, 7);
+        assert_eq!(members(&group.range_incl(&[[0, 6, 5]]).unwrap()), [0, 5]);
+        assert_eq!(members(&group.range_incl(&[[6, 1, -2]]).unwrap()), [6, 4, 2]);
+        // So it may lie outside the group, as long as the ranks computed do not.
+        assert_eq!(members(&group.range_incl(&[[5, 8, 5]]).unwrap()), [5]);
+    }
+
+    #[test]
+    fn progressions_take_no_list() {
+        let strided = Group::range(0, 1000).range_incl(&[[999, 0, -3]]).unwrap();
+        assert!(matches!(strided.0, Members::Strided { first: 999, stride: -3, size: 334 }));
+        assert!(matches!(strided.union(&Group::EMPTY).0, Members::Strided { .. }));
+        assert!(matches!(Group::from_ranks(vec![3, 1, 2]).0, Members::List(_)));
     }
 }

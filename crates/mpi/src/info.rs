@@ -14,8 +14,11 @@ pub const MAX_VALUE: usize = 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     /// Few enough that a linear search beats any index.
-    pairs: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pairs: Vec<Pair>,
 }
+
+/// Key and value.
+type Pair = (Box<[u8]>, Box<[u8]>);
 
 impl Info {
     /// An empty object.
@@ -75,8 +78,8 @@ impl Info {
     }
 
     /// `MPI_Info_get_nthkey`: keys in the order of their first setting.
-    pub fn nth_key(&self, n: i32) -> Result<&[u8]> {
-        match usize::try_from(n).ok().and_then(|n| self.pairs.get(n)) {
+    pub fn nth_key(&self, n: usize) -> Result<&[u8]> {
+        match self.pairs.get(n) {
             Some(pair) => Ok(&pair.0),
             None => fail(Class::ARG, format!("`n` is {n}; the info object has {} keys", self.len())),
         }
@@ -97,6 +100,49 @@ impl Info {
     }
 }
 
+/// How the program was started, for `MPI_INFO_ENV` (MPI 5.0 section 11.2.1). What is not known
+/// stays empty and gives no key.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// Name of the program.
+    pub command: String,
+    /// Its arguments.
+    pub argv: Vec<String>,
+    /// The number of processes started with this one.
+    pub maxprocs: Option<u32>,
+    /// The number of processes that were asked for, in the syntax of the key.
+    pub soft: String,
+    /// Host name.
+    pub host: String,
+    /// Architecture.
+    pub arch: String,
+    /// Working directory.
+    pub wdir: String,
+    /// A file with further arguments for the start.
+    pub file: String,
+    /// The level of thread support asked for before the start, as `MPI_THREAD_…`.
+    pub thread_level: String,
+}
+
+impl Environment {
+    /// The info object with these values: `MPI_INFO_ENV` or that of `MPI_Info_create_env`.
+    pub fn to_info(&self) -> Info {
+        let mut info = Info::new();
+        info.provide("command", &self.command);
+        info.provide("argv", &self.argv.join(" "));
+        if let Some(maxprocs) = self.maxprocs {
+            info.provide("maxprocs", &maxprocs.to_string());
+        }
+        info.provide("soft", &self.soft);
+        info.provide("host", &self.host);
+        info.provide("arch", &self.arch);
+        info.provide("wdir", &self.wdir);
+        info.provide("file", &self.file);
+        info.provide("thread_level", &self.thread_level);
+        info
+    }
+}
+
 fn check_key(key: &[u8]) -> Result {
     if key.is_empty() {
         return fail(Class::INFO_KEY, "the key is empty");
@@ -111,4 +157,59 @@ fn check_key(key: &[u8]) -> Result {
 /// A key for a message: quoted, with anything unprintable escaped.
 fn shown(key: &[u8]) -> String {
     format!("\"{}\"", key.escape_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_keep_the_order_of_their_first_setting() {
+        let mut info = Info::new();
+        info.set(b"b", b"1").unwrap();
+        info.set(b"a", b"2").unwrap();
+        info.set(b"b", b"3").unwrap();
+        assert_eq!(info.iter().collect::<Vec<_>>(), [(&b"b"[..], &b"3"[..]), (&b"a"[..], &b"2"[..])]);
+        assert_eq!((info.nth_key(0).unwrap(), info.nth_key(1).unwrap()), (&b"b"[..], &b"a"[..]));
+        for n in [2, usize::MAX] {
+            assert_eq!(info.nth_key(n).unwrap_err().class, Class::ARG);
+        }
+        info.delete(b"b").unwrap();
+        assert_eq!((info.get(b"b").unwrap(), info.len()), (None, 1));
+        assert_eq!(info.delete(b"b").unwrap_err().class, Class::INFO_NOKEY);
+        assert_eq!((info.hint("a"), info.hint("b")), (Some("2"), None));
+    }
+
+    #[test]
+    fn the_limits_count_the_zero_of_c() {
+        let mut info = Info::new();
+        let key = |len: usize| vec![b'k'; len];
+        info.set(&key(MAX_KEY - 1), b"").unwrap();
+        assert_eq!(info.get(&key(MAX_KEY - 1)).unwrap(), Some(&b""[..]));
+        for bad in [key(0), key(MAX_KEY)] {
+            assert_eq!(info.set(&bad, b"v").unwrap_err().class, Class::INFO_KEY);
+            assert_eq!(info.get(&bad).unwrap_err().class, Class::INFO_KEY);
+            assert_eq!(info.delete(&bad).unwrap_err().class, Class::INFO_KEY);
+        }
+        info.set(b"v", &vec![0xff; MAX_VALUE - 1]).unwrap();
+        assert_eq!(info.hint("v"), None, "not text");
+        assert_eq!(info.set(b"v", &vec![b'v'; MAX_VALUE]).unwrap_err().class, Class::INFO_VALUE);
+        info.provide("command", &"x".repeat(5000));
+        assert_eq!(info.hint("command").unwrap().len(), MAX_VALUE - 1);
+        info.provide("host", "");
+        assert_eq!(info.len(), 3);
+    }
+
+    #[test]
+    fn the_environment_gives_the_keys_it_knows() {
+        let environment = Environment {
+            command: "heat".into(),
+            argv: vec!["-n".into(), "4".into()],
+            maxprocs: Some(7),
+            ..Environment::default()
+        };
+        let info = environment.to_info();
+        assert_eq!((info.hint("command"), info.hint("argv")), (Some("heat"), Some("-n 4")));
+        assert_eq!((info.hint("maxprocs"), info.hint("host"), info.len()), (Some("7"), None, 3));
+    }
 }
