@@ -129,18 +129,22 @@ impl Objects {
 impl Objects {
     /// The attributes of an object and the keys they belong to.
     pub fn attrs_mut(&mut self, kind: attr::Kind, handle: Handle) -> Result<(&mut AttrMap, &mut Keyvals)> {
-        match kind {
-            attr::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
-            attr::Kind::Type => Ok((&mut self.types.get_mut(handle)?.attrs, &mut self.keyvals)),
-            attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
-        }
+        let attrs = match kind {
+            attr::Kind::Type => &mut self.types.get_mut(handle)?.attrs,
+            attr::Kind::Comm => match self.comms.get_mut(handle) {
+                Some(comm) => &mut comm.attrs,
+                None => return Comms::refuse(handle),
+            },
+            attr::Kind::Win => return fail(Class::WIN, "windows have no table yet"),
+        };
+        Ok((attrs, &mut self.keyvals))
     }
 
     /// The attributes of an object.
     pub fn attrs(&self, kind: attr::Kind, handle: Handle) -> Result<&AttrMap> {
         match kind {
-            attr::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
             attr::Kind::Type => Ok(&self.types.get(handle)?.attrs),
+            attr::Kind::Comm => self.comms.get(handle).map_or_else(|| Comms::refuse(handle), |comm| Ok(&comm.attrs)),
             attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
         }
     }
