@@ -50,6 +50,9 @@ pub struct Pending {
     pub operation: String,
     /// What kind of operation it is.
     pub kind: Kind,
+    /// Whether the rank cannot go on before this is complete; a receive that is merely posted
+    /// holds nobody up.
+    pub blocking: bool,
     /// Rank of the peer in the communicator, for messages; `None`: any, or not applicable.
     pub peer: Option<usize>,
     /// Rank of the peer in the job; who waits for whom is found by this one.
@@ -138,7 +141,8 @@ pub fn encode(pending: &Pending) -> String {
     let mut out = format!("pending rank={} op=", pending.rank);
     escape_into(&mut out, pending.operation.as_bytes());
     let kind = KINDS.iter().find(|(kind, _)| *kind == pending.kind).expect("every kind is listed").1;
-    let _ = write!(out, " kind={kind} peer={}", or_any(pending.peer));
+    let blocking = u8::from(pending.blocking);
+    let _ = write!(out, " kind={kind} blocking={blocking} peer={}", or_any(pending.peer));
     let _ = write!(out, " world_peer={} tag={} comm=", or_any(pending.world_peer), or_any(pending.tag));
     escape_into(&mut out, pending.communicator.as_bytes());
     let _ = write!(out, " context={} bytes={}", pending.context, pending.bytes);
@@ -256,6 +260,7 @@ fn read_pending(fields: &Fields) -> Result<Pending, String> {
         rank: fields.number("rank")?,
         operation: fields.text("op")?,
         kind,
+        blocking: fields.number::<u8>("blocking")? != 0,
         peer: fields.number_or_any("peer")?,
         world_peer: fields.number_or_any("world_peer")?,
         tag: fields.number_or_any("tag")?,
@@ -277,6 +282,7 @@ mod tests {
             rank: 2,
             operation: "MPI_Recv".into(),
             kind: Kind::Recv,
+            blocking: true,
             peer: Some(0),
             world_peer: Some(4),
             tag: Some(-7),
