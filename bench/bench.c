@@ -61,11 +61,12 @@ void bench_start(int *argc, char ***argv, const char *name, int least_ranks, siz
 	MPI_Comm_rank(MPI_COMM_WORLD, &bench.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &bench.ranks);
 	parse(*argc, *argv);
+	bench.cores = cores_allowed();
 	if (bench.ranks < least_ranks)
 		bench_fail("not enough ranks");
 	/* After MPI_Init, because the rank is not known before; threads that the library has
 	 * started by then stay where the launcher has put them, the same for every library. */
-	if (pinning && bench.ranks <= cores_allowed() && pin_to(bench.rank) != 0)
+	if (pinning && bench.ranks <= bench.cores && pin_to(bench.rank) != 0)
 		fprintf(stderr, "%s: rank %d cannot be pinned\n", name, bench.rank);
 }
 
@@ -210,6 +211,7 @@ struct spread bench_measure(bench_body *body, size_t size, int average)
 
 double bench_moment(int stop)
 {
+	bench_sync(); /* nobody is still preparing when the moment is chosen */
 	return bench_share(stop ? -1.0 : now() + 50e-6);
 }
 

@@ -12,6 +12,7 @@ struct bench {
 	const char *name;
 	int rank;
 	int ranks;
+	int cores;      /* that this process may run on */
 	int quick;      /* fewer sizes */
 	double seconds; /* time to spend on one point */
 	size_t min;     /* smallest and largest size in bytes */

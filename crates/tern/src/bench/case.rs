@@ -55,7 +55,51 @@ pub const ALL: &[Case] = &[
         &["--only", "allreduce", "--max", "4K"],
         "allreduce with more ranks than cores",
     ),
+    printed("fresh", "fresh", 2, &[], "bandwidth from and into buffers mapped anew for every message"),
+    printed(
+        "overlap",
+        "overlap",
+        2,
+        &[],
+        "computation that fits beside a message; `hidden`: share of it that an equally long computation hides",
+    ),
+    printed(
+        "progress",
+        "progress",
+        2,
+        &[],
+        "time until the receiver has the data when the computing side is away, and by how much of that it is late",
+    ),
+    printed(
+        "stall",
+        "stall",
+        2,
+        &[],
+        "how long the blocking side is held up while the other computes for 1 ms",
+    ),
+    printed(
+        "icollectives",
+        "icollectives",
+        2,
+        &[],
+        "non-blocking collectives: share that an equally long computation hides; `alone`: their time without",
+    ),
+    timed("startup", 2, 5, "hello world from start to end; `init`: the part inside MPI_Init"),
+    timed("startup64", 64, 1, "the same with 64 ranks"),
+    printed(
+        "memory16",
+        "memory",
+        16,
+        &[],
+        "proportional set size per rank after all have talked to all; `init`: before",
+    ),
+    Case { only_full: true, ..printed("memory", "memory", 128, &[], "the same with 128 ranks") },
 ];
+
+const fn timed(name: &'static str, ranks: u32, runs: u32, about: &'static str) -> Case {
+    let reading = Reading::Timed(runs);
+    Case { name, program: "hello", ranks, arguments: &[], reading, only_full: false, limit_s: 60, about }
+}
 
 const fn printed(
     name: &'static str,

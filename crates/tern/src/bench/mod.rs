@@ -7,6 +7,7 @@ mod bar;
 mod build;
 mod case;
 mod library;
+mod load;
 mod options;
 mod peers;
 mod plot;
@@ -24,9 +25,10 @@ use serde_json::json;
 use bar::Bar;
 use case::{Case, Reading};
 use library::Library;
+use load::Snapshot;
 use options::Options;
 use process::Interrupt;
-use results::{Failure, Point, Results, State, parse_line};
+use results::{Failure, Point, Printed, Results, State, parse_line};
 
 /// Case name of the flag ping-pong, which runs beside all others.
 const FLAG: &str = "flag";
@@ -117,9 +119,12 @@ impl Session {
         }
         let dir = self.options.out.join("bin").join(library.name.replace([' ', '/'], "-"));
         let program = build::compile(&library, &self.sources, case.program, &dir)?;
+        let load = Snapshot::take();
         let before = self.flag_us(index);
         let found = self.run_case(case, &library, &program)?;
-        let state = State::of(before, self.flag_us(index));
+        let after = self.flag_us(index);
+        let disturbed = load.is_some_and(|load| load.was_disturbed());
+        let state = if disturbed { State::Busy } else { State::of(before, after) };
         if found.is_empty() {
             return Err("it printed no figures".to_string());
         }
@@ -136,7 +141,8 @@ impl Session {
         for _ in 0..runs {
             let mut command = self.command(case, library, program);
             let output = process::run(&mut command, limit, &self.interrupt)?;
-            found.extend(output.text.lines().filter_map(|line| parse_line(case.name, line)));
+            let printed = output.text.lines().filter_map(|line| parse_line(case.name, line));
+            found.extend(printed.map(|printed| (printed.point, printed.value)));
             if case.reading != Reading::Printed {
                 found.push((whole_run(case), output.elapsed.as_secs_f64()));
             }
@@ -162,10 +168,10 @@ impl Session {
     fn flag_us(&mut self, library: usize) -> Option<f64> {
         let mut command = Command::new(self.flag.as_ref()?);
         let output = process::run(&mut command, Duration::from_secs(10), &self.interrupt).ok()?;
-        let points: Vec<(Point, f64)> =
-            output.text.lines().filter_map(|line| parse_line(FLAG, line)).collect();
-        let one_line = points.iter().find(|(point, _)| point.variant == "one_line").map(|(_, value)| *value);
-        for (point, value) in points {
+        let printed: Vec<Printed> = output.text.lines().filter_map(|line| parse_line(FLAG, line)).collect();
+        // The fast readings tell where the cores are; the median also suffers from other load.
+        let one_line = printed.iter().find(|p| p.point.variant == "one_line").map(|p| p.low);
+        for Printed { point, value, .. } in printed {
             self.results.add(point, State::of(one_line, one_line), library, value);
         }
         one_line

@@ -64,10 +64,9 @@ pub fn run(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Res
     // The watchdog may have ended by itself; then there is nobody to tell.
     let _ = done.send(());
     let stopped = watch.join().expect("the watchdog does not panic");
-    if stopped.is_none() {
-        // A rank that closed its output and outlived its launcher would disturb what comes next.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
+    // A rank that closed its output and outlived its launcher would disturb what comes next. That
+    // there is nobody left is the good case.
+    let _ = kill_process_group(group, Signal::KILL);
     let errors = errors.join().expect("the reader does not panic");
     let status = status.map_err(|e| format!("{program}: {e}"))?;
     match stopped {

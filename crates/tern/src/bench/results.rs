@@ -14,6 +14,8 @@ pub enum State {
     Far,
     /// They moved during the run.
     Mixed,
+    /// Something else used the machine during the run.
+    Busy,
     /// There is only one core, or the flag ping-pong failed.
     Unknown,
 }
@@ -22,7 +24,7 @@ pub enum State {
 const NEAR_BELOW_US: f64 = 0.08;
 
 impl State {
-    /// The state told by the half round trips before and after a run.
+    /// The state told by the fastest half round trips before and after a run.
     pub fn of(before_us: Option<f64>, after_us: Option<f64>) -> State {
         match (before_us, after_us) {
             (Some(a), Some(b)) if a < NEAR_BELOW_US && b < NEAR_BELOW_US => State::Near,
@@ -32,12 +34,18 @@ impl State {
         }
     }
 
+    /// Whether figures of this state can be compared with others of the same.
+    pub fn is_steady(self) -> bool {
+        !matches!(self, State::Mixed | State::Busy)
+    }
+
     /// Word for the tables.
     pub fn word(self) -> &'static str {
         match self {
             State::Near => "near",
             State::Far => "far",
             State::Mixed => "mixed",
+            State::Busy => "busy",
             State::Unknown => "",
         }
     }
@@ -70,8 +78,19 @@ impl Point {
     }
 }
 
+/// What one line of a benchmark says.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Printed {
+    /// The point measured.
+    pub point: Point,
+    /// Its value.
+    pub value: f64,
+    /// The tenth percentile of the readings behind it.
+    pub low: f64,
+}
+
 /// Reads one line that a benchmark printed. Lines that are not JSON objects are not points.
-pub fn parse_line(case: &'static str, line: &str) -> Option<(Point, f64)> {
+pub fn parse_line(case: &'static str, line: &str) -> Option<Printed> {
     let value: Value = serde_json::from_str(line.trim()).ok()?;
     let text = |key: &str| value.get(key)?.as_str().map(str::to_string);
     let point = Point {
@@ -81,7 +100,7 @@ pub fn parse_line(case: &'static str, line: &str) -> Option<(Point, f64)> {
         size: value.get("size")?.as_u64()?,
         unit: text("unit")?,
     };
-    Some((point, value.get("value")?.as_f64()?))
+    Some(Printed { point, value: value.get("value")?.as_f64()?, low: value.get("low")?.as_f64()? })
 }
 
 /// A failed run.
@@ -189,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_printed_line_becomes_a_point_and_noise_does_not() {
-        let (point, value) = parse_line("latency", LINE).unwrap();
+        let Printed { point, value, .. } = parse_line("latency", LINE).unwrap();
         assert_eq!((point.label().as_str(), point.size, value), ("latency plain", 8, 0.5));
         assert!(point.less_is_better());
         for noise in ["", "warning: no such device", "{}", "[1]", r#"{"bench":1}"#] {
@@ -199,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_reference_is_compared_with_the_best_other_in_the_same_state() {
-        let (point, _) = parse_line("latency", LINE).unwrap();
+        let point = parse_line("latency", LINE).unwrap().point;
         let mut results = Results::new(["Tern", "A", "B"].map(String::from).to_vec(), 0);
         for (library, value) in [(0, 1.0), (0, 3.0), (0, 2.0), (1, 4.0), (2, 8.0)] {
             results.add(point.clone(), State::Near, library, value);

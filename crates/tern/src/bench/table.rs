@@ -1,7 +1,7 @@
 //! Results as text: an aligned table for the terminal, Markdown for the file.
 
 use super::case;
-use super::results::{Results, Row, State};
+use super::results::{Results, Row};
 
 /// A figure of the table of goals.
 struct Headline {
@@ -59,7 +59,7 @@ pub fn terminal(results: &Results, everything: bool) -> String {
     let rows = results.rows();
     let shown: Vec<Vec<String>> = rows
         .iter()
-        .filter_map(|row| match goal(row) {
+        .filter_map(|row| match goal(row, &rows) {
             None if !everything => None,
             goal => Some(cells(row, goal)),
         })
@@ -85,35 +85,36 @@ pub fn markdown(results: &Results, about: &[String]) -> String {
     for line in about {
         text += &format!("- {line}\n");
     }
-    text += "\nMedians over the rounds. near/far: the state of the two cores during the run, told by a flag \
-             ping-pong before and after it. The ratio compares the first library with the best of the others.\n";
+    text += "\nMedians over the rounds. near/far: where the two cores were during the run, told by a flag \
+             ping-pong before and after it; mixed: they moved; busy: something else used the machine. The \
+             ratio compares the first library with the best of the others.\n";
     let rows = results.rows();
-    let with_goal: Vec<&Row> = rows.iter().filter(|row| goal(row).is_some()).collect();
+    let with_goal: Vec<&Row> = rows.iter().filter(|row| goal(row, &rows).is_some()).collect();
     if !with_goal.is_empty() {
-        text += &format!("\n## Points with a goal\n\n{}", markdown_table(results, &with_goal));
+        text += &format!("\n## Points with a goal\n\n{}", markdown_table(results, &with_goal, &rows));
     }
     for case in case::ALL {
         let of_case: Vec<&Row> = rows.iter().filter(|row| row.point.case == case.name).collect();
         if !of_case.is_empty() {
             let ranks = case.ranks;
             text += &format!("\n## {}\n\n{ranks} ranks: {}.\n\n", case.name, case.about);
-            text += &markdown_table(results, &of_case);
+            text += &markdown_table(results, &of_case, &rows);
         }
     }
     let flag: Vec<&Row> = rows.iter().filter(|row| row.point.case == super::FLAG).collect();
     if !flag.is_empty() {
-        text += &format!("\n## Limit: a flag without MPI\n\n{}", markdown_table(results, &flag));
+        text += &format!("\n## Limit: a flag without MPI\n\n{}", markdown_table(results, &flag, &rows));
     }
     text + &failures(results)
 }
 
-fn markdown_table(results: &Results, rows: &[&Row]) -> String {
+fn markdown_table(results: &Results, rows: &[&Row], all: &[Row]) -> String {
     let heading = heading(results);
     let rule: Vec<&str> =
         (0..heading.len()).map(|i| if is_number(i, heading.len()) { "---:" } else { "---" }).collect();
     let mut text = format!("| {} |\n| {} |\n", heading.join(" | "), rule.join(" | "));
     for row in rows {
-        text += &format!("| {} |\n", cells(row, goal(row)).join(" | "));
+        text += &format!("| {} |\n", cells(row, goal(row, all)).join(" | "));
     }
     text
 }
@@ -146,13 +147,17 @@ fn failures(results: &Results) -> String {
     if text.is_empty() { text } else { text + "\n" }
 }
 
-fn goal(row: &Row) -> Option<&'static str> {
+/// The goal for this row's point. Rows measured while the cores moved or the machine was busy say
+/// little about it: they get one only if there are no better ones.
+fn goal(row: &Row, all: &[Row]) -> Option<&'static str> {
     let point = row.point;
     let is_it = |h: &&Headline| {
         h.case == point.case && h.bench == point.bench && h.variant == point.variant && h.size == point.size
     };
-    // Figures from runs during which the cores moved say nothing about a goal.
-    if row.state == State::Mixed { None } else { HEADLINES.iter().find(is_it).map(|h| h.goal) }
+    if !row.state.is_steady() && all.iter().any(|other| other.point == point && other.state.is_steady()) {
+        return None;
+    }
+    HEADLINES.iter().find(is_it).map(|h| h.goal)
 }
 
 fn is_number(column: usize, columns: usize) -> bool {
@@ -185,7 +190,7 @@ pub fn figure(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::results::Point;
+    use crate::bench::results::{Point, State};
 
     fn sample() -> Results {
         let point = |bench: &str, size| Point {
@@ -198,6 +203,7 @@ mod tests {
         let mut results = Results::new(["Tern", "Other"].map(String::from).to_vec(), 0);
         results.add(point("latency", 8), State::Near, 0, 0.1);
         results.add(point("latency", 8), State::Near, 1, 0.25);
+        results.add(point("latency", 8), State::Busy, 1, 5.0);
         results.add(point("latency", 2), State::Near, 1, 0.2);
         results
     }
@@ -205,9 +211,10 @@ mod tests {
     #[test]
     fn the_terminal_shows_points_with_a_goal_and_the_file_all() {
         let text = terminal(&sample(), false);
+        // Heading and one point: the busy reading beside a steady one is left out.
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains("0.40") && text.contains("0.100") && text.contains("0.250"), "{text}");
-        assert_eq!(terminal(&sample(), true).lines().count(), 3);
+        assert_eq!(terminal(&sample(), true).lines().count(), 4);
         let file = markdown(&sample(), &["somewhere".to_string()]);
         assert!(file.contains("| latency plain | 2 | near | µs | – | 0.200 |  |  |"), "{file}");
     }
