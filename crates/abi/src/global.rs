@@ -29,23 +29,16 @@ pub mod thread {
     pub const MULTIPLE: i32 = 4096;
 }
 
-/// The rank of this process between MPI_Init and MPI_Finalize: stands in for `mpi::World` until
-/// that exists. Everything this crate asks of it is on this page.
-#[derive(Debug, Default)]
-pub struct World {
-    /// The object tables.
-    pub objects: Objects,
-    /// Rank in MPI_COMM_WORLD.
-    pub rank: u32,
-}
+/// The rank of this process between MPI_Init and MPI_Finalize.
+pub type World = mpi::World<shm::Shm>;
 
-impl World {
-    /// What the error handler of an object asks for. Communicators, windows, files and sessions
-    /// do not exist yet, so it is the initial one.
-    fn action(&self, object: Object, handle: Handle) -> Action {
-        let _ = (object, handle);
-        self.objects.errhandlers.action(errhandler::ARE_FATAL)
-    }
+/// The error handler of an object; MPI_COMM_WORLD's where it has none of its own yet.
+fn handler_of(world: &World, object: Object, handle: Handle) -> Handle {
+    let comm = match object {
+        Object::Comm => world.objects.comms.get(handle),
+        _ => world.objects.comms.get(mpi::comm::COMM_WORLD),
+    };
+    comm.map_or(errhandler::ARE_FATAL, |comm| comm.errhandler)
 }
 
 /// Where the process is in its life.
@@ -162,7 +155,7 @@ pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Option<u32>) 
     match guard.place() {
         Place::Inside(world) => {
             let (object, handle) = subject.unwrap_or((Object::Comm, crate::object::COMM_SELF));
-            (world.action(object, handle), Some(world.rank))
+            (world.objects.errhandlers.action(handler_of(world, object, handle)), Some(world.rank()))
         }
         Place::Outside(_) => (Action::Fatal, None),
     }
@@ -186,14 +179,12 @@ pub struct WorldGuard(Guard);
 /// Access to the object tables.
 pub struct ObjectsGuard(Guard);
 
-impl WorldGuard {
-    /// Lets threads that wait for the rank have it, in a loop that waits for a message: without
-    /// this they would wait until the message is there. Nobody waiting costs one load.
-    #[inline]
-    pub fn let_others_in(&mut self) {
-        if self.0.lock.is_some() && GLOBAL.waiting.load(Ordering::Relaxed) != 0 {
-            self.0.pass_on();
-        }
+/// Lets threads that wait for the rank have it, in a loop that waits for a message, between two
+/// guards: a mutex alone is not fair to them. Nobody waiting costs one load.
+#[inline]
+pub fn let_others_in() {
+    if GLOBAL.waiting.load(Ordering::Relaxed) != 0 {
+        std::thread::yield_now();
     }
 }
 
@@ -278,15 +269,6 @@ impl Guard {
             occupied();
         }
         GLOBAL.busy.store(true, Ordering::Relaxed);
-    }
-
-    #[cold]
-    fn pass_on(&mut self) {
-        GLOBAL.busy.store(false, Ordering::Relaxed);
-        self.lock = None;
-        std::thread::yield_now();
-        self.lock = Some(lock());
-        Guard::claim();
     }
 
     #[inline(always)]

@@ -15,14 +15,11 @@ pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
         Object::Info => objects.infos.get(handle).is_some(),
         Object::Errhandler => objects.errhandlers.check(handle).is_ok(),
         Object::Datatype => objects.types.get(handle).is_ok(),
+        Object::Comm => objects.comms.get(handle).is_some(),
+        Object::Request => objects.requests.get(handle).is_some(),
+        Object::Message => objects.messages.get(handle).is_some(),
         // No table of these kinds exists yet, so no handle of them was ever given out.
-        Object::Comm
-        | Object::Win
-        | Object::File
-        | Object::Session
-        | Object::Message
-        | Object::Request
-        | Object::Op => false,
+        Object::Win | Object::File | Object::Session | Object::Op => false,
     }
 }
 
