@@ -41,7 +41,7 @@ impl Cx {
 
     /// Whether the `_c` form was called.
     pub fn is_large(&self) -> bool {
-        !self.suffix.is_empty()
+        self.large
     }
 
     /// The rank. No second guard may be taken while one is alive, and no function of the
