@@ -11,10 +11,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mpi::errhandler::{self, Action};
+use mpi::errhandler::Action;
 use mpi::handle::Handle;
 use mpi::objects::Objects;
 
+use crate::lookup::errhandler_of;
 use crate::object::Object;
 
 /// Levels of thread support (`MPI_THREAD_…`).
@@ -37,15 +38,6 @@ pub struct World {
     pub objects: Objects,
     /// Rank in MPI_COMM_WORLD.
     pub rank: u32,
-}
-
-impl World {
-    /// What the error handler of an object asks for. Communicators, windows, files and sessions
-    /// do not exist yet, so it is the initial one.
-    fn action(&self, object: Object, handle: Handle) -> Action {
-        let _ = (object, handle);
-        self.objects.errhandlers.action(errhandler::ARE_FATAL)
-    }
 }
 
 /// Where the process is in its life.
@@ -159,13 +151,12 @@ pub fn finish(end: impl FnOnce(World) -> Objects) {
 /// (MPI 5.0 section 9.3), and the rank in MPI_COMM_WORLD if there is one.
 pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Option<u32>) {
     let guard = Guard::enter();
-    match guard.place() {
-        Place::Inside(world) => {
-            let (object, handle) = subject.unwrap_or((Object::Comm, crate::object::COMM_SELF));
-            (world.action(object, handle), Some(world.rank))
-        }
-        Place::Outside(_) => (Action::Fatal, None),
-    }
+    let (objects, rank) = match guard.place() {
+        Place::Inside(world) => (&world.objects, Some(world.rank)),
+        Place::Outside(objects) => (objects, None),
+    };
+    let (object, handle) = subject.unwrap_or((Object::Comm, crate::object::COMM_SELF));
+    (objects.errhandlers.action(errhandler_of(objects, object, handle)), rank)
 }
 
 /// The rank; only in the active phase.
