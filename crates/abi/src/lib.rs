@@ -12,6 +12,7 @@ pub mod kind;
 pub mod language;
 pub mod lookup;
 pub mod object;
+pub mod op;
 pub mod raise;
 pub mod status;
 pub mod table;

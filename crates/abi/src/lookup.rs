@@ -15,14 +15,14 @@ pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
         Object::Info => objects.infos.get(handle).is_some(),
         Object::Errhandler => objects.errhandlers.check(handle).is_ok(),
         Object::Datatype => objects.types.get(handle).is_ok(),
+        Object::Op => objects.ops.is_live(handle),
         // No table of these kinds exists yet, so no handle of them was ever given out.
         Object::Comm
         | Object::Win
         | Object::File
         | Object::Session
         | Object::Message
-        | Object::Request
-        | Object::Op => false,
+        | Object::Request => false,
     }
 }
 

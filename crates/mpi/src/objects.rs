@@ -14,6 +14,7 @@ use crate::error::{Class, Result, fail};
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::info::Info;
+use crate::op::Ops;
 
 /// `MPI_GROUP_NULL`.
 pub const GROUP_NULL: Handle = Handle(0x108);
@@ -45,6 +46,8 @@ pub struct Objects {
     pub bsend: Bsend,
     /// Datatypes, predefined ones included.
     pub types: Types,
+    /// Reduction operations.
+    pub ops: Ops,
     empty_group: Arc<Group>,
 }
 

@@ -99,15 +99,15 @@ rows! { "6 Collective communication";
     MPI_Iscatterv(sendbuf: BufIn, sendcounts: Counts, displs: Displs, sendtype: MaybeDatatype,
         recvbuf: BufOut, recvcount: MaybeCount, recvtype: MaybeDatatype, root: Root, comm: Comm,
         request: RequestOut) large => missing;
-    MPI_Op_commutative(op: Op, commute: FlagOut) => missing;
-    MPI_Op_create(user_fn: UserFn, commute: Flag, op: OpOut) large => missing;
-    MPI_Op_free(op: OpRef) => missing;
+    MPI_Op_commutative(op: Op, commute: FlagOut) => crate::op::commutative;
+    MPI_Op_create(user_fn: UserFn, commute: Flag, op: OpOut) large => crate::op::create;
+    MPI_Op_free(op: OpRef) => crate::op::free;
     MPI_Reduce(sendbuf: BufIn, recvbuf: BufOut, count: Count, datatype: Datatype, op: Op, root: Root,
         comm: Comm) large => missing;
     MPI_Reduce_init(sendbuf: BufIn, recvbuf: BufOut, count: Count, datatype: Datatype, op: Op, root: Root,
         comm: Comm, info: InfoOrNull, request: RequestOut) large => missing;
     MPI_Reduce_local(inbuf: BufIn, inoutbuf: BufOut, count: Count, datatype: Datatype, op: Op) large
-        => missing;
+        => crate::op::reduce_local;
     MPI_Reduce_scatter(sendbuf: BufIn, recvbuf: BufOut, recvcounts: Counts, datatype: Datatype, op: Op,
         comm: Comm) large => missing;
     MPI_Reduce_scatter_block(sendbuf: BufIn, recvbuf: BufOut, recvcount: Count, datatype: Datatype,

@@ -4,6 +4,7 @@
 //! [`schedule`] that the transport then drives. The algorithms are written in [`build`].
 mod allgather;
 mod alltoall;
+pub mod args;
 mod barrier;
 mod bcast;
 pub mod blocks;
