@@ -5,6 +5,7 @@
 //! values; it never sees which of the names (`MPI_X`, `PMPI_X`) or widths (`X`, `X_c`) was called.
 #![recursion_limit = "256"]
 
+pub mod coll;
 pub mod cx;
 pub mod env;
 pub mod global;
