@@ -33,16 +33,22 @@ pub fn get_library_version(_: &Cx, version: TextOut, resultlen: Out<i32>) -> Res
 
 /// `MPI_Get_processor_name`: the host's name.
 pub fn get_processor_name(_: &Cx, name: TextOut, resultlen: Out<i32>) -> Result {
+    let host = host_name()?;
+    // SAFETY: MPI says the buffer has this size.
+    let len = unsafe { name.set(host.as_bytes(), MAX_PROCESSOR_NAME) };
+    resultlen.set(len as i32);
+    Ok(())
+}
+
+/// The host's name.
+pub fn host_name() -> Result<String> {
     let mut buffer = [0u8; MAX_PROCESSOR_NAME];
     // SAFETY: writes at most as many bytes as the buffer has.
     if unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) } != 0 {
         return fail(Class::OTHER, format!("gethostname: {}", std::io::Error::last_os_error()));
     }
     let host = buffer.split(|byte| *byte == 0).next().unwrap_or_default();
-    // SAFETY: MPI says the buffer has this size.
-    let len = unsafe { name.set(host, MAX_PROCESSOR_NAME) };
-    resultlen.set(len as i32);
-    Ok(())
+    Ok(String::from_utf8_lossy(host).into_owned())
 }
 
 /// `MPI_Initialized`: still true after MPI_Finalize.

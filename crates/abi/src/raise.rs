@@ -121,7 +121,8 @@ fn fatal(rank: Option<u32>, name: &str, arguments: &str, error: &Error) -> ! {
     static PRINTED: AtomicBool = AtomicBool::new(false);
     if !PRINTED.swap(true, Ordering::Relaxed) {
         let rank = rank.map_or(String::new(), |rank| format!("rank {rank}: "));
-        eprintln!("tern: {rank}{name}({arguments}): {error}");
+        let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
+        eprintln!("tern: {rank}{name}{arguments}: {error}");
     }
     end(error.class.0)
 }

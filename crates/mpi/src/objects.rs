@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::attr::{self, AttrMap, Keyvals, Predefined};
 use crate::bsend::Bsend;
 use crate::codes::ErrorCodes;
+use crate::comm::Comms;
 use crate::datatype::{TypeSlot, Types};
 use crate::errhandler::Errhandlers;
 use crate::error::{Class, Result, fail};
@@ -15,6 +16,8 @@ use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::info::Info;
 use crate::op::Ops;
+use crate::p2p::Message;
+use crate::request::Requests;
 
 /// `MPI_GROUP_NULL`.
 pub const GROUP_NULL: Handle = Handle(0x108);
@@ -44,6 +47,12 @@ pub struct Objects {
     pub info_env: Info,
     /// The buffer attached to the process for buffered sends.
     pub bsend: Bsend,
+    /// Communicators.
+    pub comms: Comms,
+    /// Requests.
+    pub requests: Requests,
+    /// Messages taken out by matched probes.
+    pub messages: Slab<Message>,
     /// Datatypes, predefined ones included.
     pub types: Types,
     /// Reduction operations.
@@ -119,20 +128,45 @@ impl Objects {
     }
 }
 
+/// Attributes and error handlers of the objects that have them.
 impl Objects {
-    /// The value `MPI_Comm_get_attr` gives: for a predefined key the address of an `int`. They
-    /// answer on every communicator, since programs ask those they made as often as the world.
-    pub fn comm_attr(&self, attrs: &AttrMap, keyval: Handle) -> Result<Option<usize>> {
-        match keyval {
-            attr::LASTUSEDCODE => Ok(Some(self.codes.last_used_address())),
-            _ if (attr::TAG_UB..=attr::UNIVERSE_SIZE).contains(&keyval) => {
-                Ok(self.predefined.address(keyval))
-            }
-            _ => {
-                self.keyvals.check(attr::Kind::Comm, keyval)?;
-                Ok(attrs.get(keyval))
-            }
+    /// The attributes of an object and the keys they belong to.
+    pub fn attrs_mut(&mut self, kind: attr::Kind, handle: Handle) -> Result<(&mut AttrMap, &mut Keyvals)> {
+        let attrs = match kind {
+            attr::Kind::Type => &mut self.types.get_mut(handle)?.attrs,
+            attr::Kind::Comm => match self.comms.get_mut(handle) {
+                Some(comm) => &mut comm.attrs,
+                None => return Comms::refuse(handle),
+            },
+            attr::Kind::Win => return fail(Class::WIN, "windows have no table yet"),
+        };
+        Ok((attrs, &mut self.keyvals))
+    }
+
+    /// The attributes of an object.
+    pub fn attrs(&self, kind: attr::Kind, handle: Handle) -> Result<&AttrMap> {
+        match kind {
+            attr::Kind::Type => Ok(&self.types.get(handle)?.attrs),
+            attr::Kind::Comm => self.comms.get(handle).map_or_else(|| Comms::refuse(handle), |comm| Ok(&comm.attrs)),
+            attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
         }
+    }
+
+    /// The value `MPI_*_get_attr` gives: for a predefined key the address of an `int`. Those of
+    /// communicators answer on every communicator, since programs ask those they made as often
+    /// as the world.
+    pub fn attr(&self, kind: attr::Kind, handle: Handle, keyval: Handle) -> Result<Option<usize>> {
+        let attrs = self.attrs(kind, handle)?;
+        match keyval {
+            _ if kind != attr::Kind::Comm => {}
+            attr::LASTUSEDCODE => return Ok(Some(self.codes.last_used_address())),
+            _ if (attr::TAG_UB..=attr::UNIVERSE_SIZE).contains(&keyval) => {
+                return Ok(self.predefined.address(keyval));
+            }
+            _ => {}
+        }
+        self.keyvals.check(kind, keyval)?;
+        Ok(attrs.get(keyval))
     }
 }
 
@@ -176,16 +210,5 @@ mod tests {
         objects.free_info(info).unwrap();
         assert_eq!(objects.free_info(info).unwrap_err().class, Class::INFO);
         assert_eq!(objects.info(INFO_NULL).unwrap_err().text, "is MPI_INFO_NULL");
-    }
-
-    #[test]
-    fn predefined_attributes_answer_on_every_communicator() {
-        let mut objects = Objects::default();
-        objects.predefined.set(attr::TAG_UB, i32::MAX);
-        let none = AttrMap::default();
-        assert!(objects.comm_attr(&none, attr::TAG_UB).unwrap().is_some());
-        assert!(objects.comm_attr(&none, attr::LASTUSEDCODE).unwrap().is_some());
-        assert_eq!(objects.comm_attr(&none, attr::APPNUM), Ok(None));
-        assert_eq!(objects.comm_attr(&none, attr::KEYVAL_INVALID).unwrap_err().class, Class::KEYVAL);
     }
 }

@@ -16,6 +16,7 @@
 mod attr;
 mod coll;
 mod comm;
+pub mod conformance;
 mod datatype;
 mod dynamic;
 mod env;
