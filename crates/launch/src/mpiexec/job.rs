@@ -5,6 +5,7 @@ use super::hang::Gathering;
 use super::output::{Sink, Stream};
 use super::start::{self, Common, DESCRIPTORS_PER_RANK, Input, Refusal, Started};
 use super::{bind, look};
+use crate::pmi::line::Malformed;
 use crate::pmi::server::{Action, Server, Stage};
 use crate::report::{self, Line};
 use crate::sys::event::{self, Epoll};
@@ -196,7 +197,14 @@ impl Job {
         let cores = bind::cores(&process::allowed_cpus().unwrap_or_default());
         let shares = bind::shares(plan.bind, numbered.len(), &cores);
         let input = if io::stdin().is_terminal() { Input::Pipe } else { Input::Inherited };
-        let common = Common { plan: &plan, size: numbered.len(), secret, open_files, input };
+        let common = Common {
+            plan: &plan,
+            size: numbered.len(),
+            secret,
+            open_files,
+            mask: self.signals.before(),
+            input,
+        };
         for (rank, (number, cpus)) in numbered.iter().zip(shares).enumerate() {
             let segment = &plan.segments[*number];
             let started = start::start(&common, rank, segment, cpus)?;
@@ -419,7 +427,7 @@ impl Job {
             }
         }
         if self.ranks[rank].pmi.lines.partial().len() > crate::pmi::line::LINE_MAX {
-            self.distrust(rank, "PMI", "the line is too long");
+            self.distrust(rank, "PMI", &Malformed::TooLong.to_string());
         }
     }
 
@@ -452,13 +460,13 @@ impl Job {
         while let Some(line) = self.ranks[rank].control.lines.next_line() {
             match Line::decode(&line) {
                 Ok(Line::Ready { pid }) => self.ranks[rank].ready = Some(pid),
-                Ok(Line::Fatal { code, text }) => self.end(exit_code(code), Some(text)),
+                Ok(Line::Fatal { code, text }) => self.end_fatal(code, &text),
                 Ok(answer) => self.on_answer(rank, answer),
                 Err(malformed) => return self.distrust(rank, "control", &malformed.to_string()),
             }
         }
         if self.ranks[rank].control.lines.partial().len() > report::LINE_MAX {
-            self.distrust(rank, "control", "the line is too long");
+            self.distrust(rank, "control", &format!("the line is longer than {} bytes", report::LINE_MAX));
         }
     }
 

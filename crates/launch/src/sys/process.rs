@@ -1,5 +1,6 @@
 //! Processes: starting them so that they never outlive the job, ending and reaping them.
 use super::check;
+use super::signal::Mask;
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
@@ -75,7 +76,7 @@ pub fn become_subreaper() -> io::Result<()> {
 }
 
 /// What a rank's process gets between fork and exec.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Birth {
     /// Descriptors that it inherits beside 0, 1 and 2.
     pub inherited: Vec<RawFd>,
@@ -83,13 +84,15 @@ pub struct Birth {
     pub cpus: Vec<usize>,
     /// Its limit of open files, which the launcher may have raised for itself.
     pub open_files: OpenFiles,
+    /// The signals that it blocks.
+    pub mask: Mask,
 }
 
 /// Prepares `command` so that its process leads a group of its own, dies when this process
 /// dies, and is set up as `birth` says.
 pub fn prepare(command: &mut Command, birth: Birth) {
     let parent = std::process::id() as i32;
-    let mask = cpu_set(&birth.cpus);
+    let cpus = cpu_set(&birth.cpus);
     command.process_group(0);
     // SAFETY: between fork and exec the closure makes system calls only: no allocation, no lock.
     // The errors it returns are made from errno.
@@ -103,12 +106,12 @@ pub fn prepare(command: &mut Command, birth: Birth) {
             for &fd in &birth.inherited {
                 check(libc::fcntl(fd, libc::F_SETFD, 0))?;
             }
-            if let Some(mask) = &mask {
-                check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), mask))?;
+            if let Some(cpus) = &cpus {
+                check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus))?;
             }
             // The limit may only have been raised; lowering it again cannot fail.
             libc::setrlimit(libc::RLIMIT_NOFILE, &birth.open_files.0);
-            Ok(())
+            birth.mask.apply()
         });
     }
 }
