@@ -89,8 +89,8 @@ fn much_output_arrives_complete() {
 
 #[test]
 fn a_reader_that_leaves_ends_the_job() {
-    let mut child = start(mpiexec_sh("-n 2", "yes").stderr(Stdio::null()));
-    drop(child.stdout.take());
+    let mut child = start(&mut mpiexec_sh("-n 2", "yes"));
+    drop(child.child().stdout.take());
     let outcome = finish(child);
     assert_eq!(outcome.code, 128 + libc::SIGPIPE, "{outcome:?}");
 }
@@ -99,7 +99,7 @@ fn a_reader_that_leaves_ends_the_job() {
 fn input_goes_to_rank_0() {
     let mut command = mpiexec_sh("-n 3", "echo $PMI_RANK $(wc -c)");
     let mut child = start(command.stdin(Stdio::piped()));
-    child.stdin.take().unwrap().write_all(&[b'x'; 200_000]).unwrap();
+    child.child().stdin.take().unwrap().write_all(&[b'x'; 200_000]).unwrap();
     let outcome = finish(child);
     let mut lines: Vec<&str> = outcome.out.lines().collect();
     lines.sort_unstable();
@@ -110,7 +110,7 @@ fn input_goes_to_rank_0() {
 fn input_that_no_rank_reads_is_left_for_others() {
     let mut command = shell("\"$0\" -n 2 true; cat");
     let mut child = start(command.arg(env!("CARGO_BIN_EXE_mpiexec")).stdin(Stdio::piped()));
-    child.stdin.take().unwrap().write_all(b"for cat").unwrap();
+    child.child().stdin.take().unwrap().write_all(b"for cat").unwrap();
     assert_eq!(finish(child).out, "for cat");
 }
 

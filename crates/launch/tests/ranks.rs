@@ -284,7 +284,7 @@ fn a_report_on_request_lets_the_job_go_on() {
     let errors = scratch.file("errors");
     let mut command = mpiexec("-n 3");
     command.stdout(std::process::Stdio::null()).stderr(std::fs::File::create(&errors).unwrap());
-    let child = with_role(&mut command, "role_deadlock").spawn().unwrap();
+    let child = spawn(with_role(&mut command, "role_deadlock"));
     let told = |text: &str| std::fs::read_to_string(&errors).unwrap().matches(text).count();
     wait_for("all ranks", || told("is ready") == 3);
     for round in 1..=2 {

@@ -46,13 +46,43 @@ pub fn run(command: &mut Command) -> Outcome {
     finish(start(command))
 }
 
+/// A command that runs; a test that fails meanwhile leaves nothing behind.
+pub struct Running(Option<Child>);
+
+impl Running {
+    /// Its process.
+    pub fn child(&mut self) -> &mut Child {
+        self.0.as_mut().unwrap()
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
 /// Starts a command with its output kept.
-pub fn start(command: &mut Command) -> Child {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+pub fn start(command: &mut Command) -> Running {
+    spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
+}
+
+/// Starts a command as it is.
+pub fn spawn(command: &mut Command) -> Running {
+    Running(Some(command.spawn().unwrap()))
 }
 
 /// Waits for the end of a command; a hang is ended, so that a failure is a message.
-pub fn finish(child: Child) -> Outcome {
+pub fn finish(mut running: Running) -> Outcome {
+    let child = running.0.take().unwrap();
     let pid = child.id();
     let (done, stop) = std::sync::mpsc::channel::<()>();
     let watchdog = std::thread::spawn(move || {
