@@ -31,6 +31,66 @@ pub struct Setting {
 /// All settings in alphabetical order.
 pub const ALL: &[Setting] = &[
     Setting {
+        name: "TERN_COLL_ALLGATHER",
+        kind: Type::Word(&["auto", "recursive-doubling", "bruck", "neighbour", "ring"]),
+        default: "auto",
+        doc: "Algorithm for Allgather and Allgatherv; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_ALLREDUCE",
+        kind: Type::Word(&["auto", "recursive-doubling", "rabenseifner", "ring", "reduce-bcast"]),
+        default: "auto",
+        doc: "Algorithm for Allreduce; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_ALLTOALL",
+        kind: Type::Word(&["auto", "bruck", "linear", "pairwise"]),
+        default: "auto",
+        doc: "Algorithm for Alltoall, Alltoallv and Alltoallw; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_BARRIER",
+        kind: Type::Word(&["auto", "dissemination", "recursive-doubling"]),
+        default: "auto",
+        doc: "Algorithm for Barrier; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_BCAST",
+        kind: Type::Word(&["auto", "binomial", "scatter-allgather", "chain"]),
+        default: "auto",
+        doc: "Algorithm for Bcast; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_GATHER",
+        kind: Type::Word(&["auto", "binomial", "linear"]),
+        default: "auto",
+        doc: "Algorithm for Gather; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_REDUCE",
+        kind: Type::Word(&["auto", "binomial", "rabenseifner", "in-order"]),
+        default: "auto",
+        doc: "Algorithm for Reduce; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_REDUCE_SCATTER",
+        kind: Type::Word(&["auto", "recursive-halving", "pairwise", "ring", "in-order"]),
+        default: "auto",
+        doc: "Algorithm for Reduce_scatter and Reduce_scatter_block; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_SCAN",
+        kind: Type::Word(&["auto", "recursive-doubling", "linear"]),
+        default: "auto",
+        doc: "Algorithm for Scan and Exscan; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_SCATTER",
+        kind: Type::Word(&["auto", "binomial", "linear"]),
+        default: "auto",
+        doc: "Algorithm for Scatter; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
         name: "TERN_SHM_DIR",
         kind: Type::Text,
         default: "/dev/shm",
