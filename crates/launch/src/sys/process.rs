@@ -193,14 +193,17 @@ pub fn fork(body: impl FnOnce()) -> io::Result<i32> {
     }
 }
 
-/// Takes this process out of its session, so that no terminal signal reaches it, gives it the
-/// `name` that tools show, and points its standard descriptors at /dev/null.
+/// Takes this process out of its session, so that no terminal signal reaches it, blocks all other
+/// signals that can be blocked, gives it the `name` that tools show, and points its standard
+/// descriptors at /dev/null.
 pub fn detach(name: &std::ffi::CStr) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
-    // SAFETY: no memory is touched but `name`, which is a C string and copied.
+    // SAFETY: no memory is touched but `name`, which is a C string and copied; the descriptors
+    // replaced are those of the standard streams, which stay open.
     unsafe {
         libc::setsid();
+        Mask::full().apply()?;
         libc::prctl(libc::PR_SET_NAME, name.as_ptr());
         for fd in 0..=2 {
             check(libc::dup2(null.as_raw_fd(), fd))?;

@@ -17,6 +17,15 @@ pub struct Signals {
 pub struct Mask(libc::sigset_t);
 
 impl Mask {
+    /// All signals.
+    pub(super) fn full() -> Mask {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigfillset initialises the set it is given, and cannot fail.
+        unsafe { libc::sigfillset(set.as_mut_ptr()) };
+        // SAFETY: initialised on the line above.
+        Mask(unsafe { set.assume_init() })
+    }
+
     /// Makes this the mask of the calling thread; safe between fork and exec.
     pub(super) fn apply(&self) -> io::Result<()> {
         // SAFETY: the set is initialised; the old mask is not asked for.
