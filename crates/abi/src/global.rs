@@ -11,10 +11,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mpi::errhandler::{self, Action};
+use mpi::errhandler::Action;
 use mpi::handle::Handle;
 use mpi::objects::Objects;
 
+use crate::lookup::errhandler_of;
 use crate::object::Object;
 
 /// Levels of thread support (`MPI_THREAD_…`).
@@ -31,15 +32,6 @@ pub mod thread {
 
 /// The rank of this process between MPI_Init and MPI_Finalize.
 pub type World = mpi::World<shm::Shm>;
-
-/// The error handler of an object; MPI_COMM_WORLD's where it has none of its own yet.
-fn handler_of(world: &World, object: Object, handle: Handle) -> Handle {
-    let comm = match object {
-        Object::Comm => world.objects.comms.get(handle),
-        _ => world.objects.comms.get(mpi::comm::COMM_WORLD),
-    };
-    comm.map_or(errhandler::ARE_FATAL, |comm| comm.errhandler)
-}
 
 /// Where the process is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,13 +144,12 @@ pub fn finish(end: impl FnOnce(World) -> Objects) {
 /// (MPI 5.0 section 9.3), and the rank in MPI_COMM_WORLD if there is one.
 pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Option<u32>) {
     let guard = Guard::enter();
-    match guard.place() {
-        Place::Inside(world) => {
-            let (object, handle) = subject.unwrap_or((Object::Comm, crate::object::COMM_SELF));
-            (world.objects.errhandlers.action(handler_of(world, object, handle)), Some(world.rank()))
-        }
-        Place::Outside(_) => (Action::Fatal, None),
-    }
+    let (objects, rank) = match guard.place() {
+        Place::Inside(world) => (&world.objects, Some(world.rank())),
+        Place::Outside(objects) => (objects, None),
+    };
+    let (object, handle) = subject.unwrap_or((Object::Comm, crate::object::COMM_SELF));
+    (objects.errhandlers.action(errhandler_of(objects, object, handle)), rank)
 }
 
 /// The rank; only in the active phase.
