@@ -172,11 +172,139 @@ operations! {
 }
 
 /// `MPI_Win_create_keyval`: keys can be made before windows are there.
-pub fn win_create_keyval(cx: &Cx, copy: usize, delete: usize, keyval: Out<i32>, extra_state: usize) -> Result {
+pub fn win_create_keyval(
+    cx: &Cx,
+    copy: usize,
+    delete: usize,
+    keyval: Out<i32>,
+    extra_state: usize,
+) -> Result {
     create(cx, Kind::Win, copy, delete, keyval, extra_state)
 }
 
 /// `MPI_Win_free_keyval`.
 pub fn win_free_keyval(cx: &Cx, keyval: IntRef) -> Result {
     free(cx, Kind::Win, keyval)
+}
+
+#[cfg(test)]
+mod tests {
+    use mpi::error::Class;
+
+    use super::*;
+    use crate::kind::Kind as _;
+    use crate::kind::output::{FlagOut, IntInOut, IntOut, PtrOut};
+
+    const FAIL_WITH_IO: usize = 77;
+
+    unsafe extern "C" {
+        fn PMPI_Info_create(info: *mut usize) -> i32;
+        fn PMPI_Info_free(info: *mut usize) -> i32;
+    }
+
+    /// What the callbacks of one key have seen, reached through its extra state.
+    #[derive(Default)]
+    struct Seen {
+        copied: Vec<usize>,
+        deleted: Vec<usize>,
+    }
+
+    /// Copies value + 1; refuses odd values by the flag, fails for one value. Calls MPI.
+    unsafe extern "C" fn copy_fn(
+        _: usize,
+        _: i32,
+        seen: usize,
+        value: usize,
+        out: *mut usize,
+        flag: *mut i32,
+    ) -> i32 {
+        let mut info = 0;
+        // SAFETY: the tests pass the address of a `Seen` as extra state, the library the rest.
+        unsafe {
+            assert_eq!((PMPI_Info_create(&raw mut info), PMPI_Info_free(&raw mut info)), (0, 0));
+            (*(seen as *mut Seen)).copied.push(value);
+            *out = value + 1;
+            *flag = i32::from(value.is_multiple_of(2));
+        }
+        if value == FAIL_WITH_IO { Class::IO.0 } else { 0 }
+    }
+
+    unsafe extern "C" fn delete_fn(_: usize, _: i32, value: usize, seen: usize) -> i32 {
+        // SAFETY: as in `copy_fn`.
+        unsafe { (*(seen as *mut Seen)).deleted.push(value) };
+        if value == FAIL_WITH_IO { Class::IO.0 } else { 0 }
+    }
+
+    fn cx() -> Cx {
+        Cx::new(crate::table::all().find(|row| row.name == "MPI_Type_set_attr").unwrap(), false)
+    }
+
+    fn key(cx: &Cx, seen: &mut Seen) -> i32 {
+        let mut keyval = 0;
+        // SAFETY: the address of a variable of this function.
+        let out = unsafe { IntOut::small(&raw mut keyval as usize, "keyval", cx) }.unwrap();
+        let (copy, delete) = (copy_fn as *const () as usize, delete_fn as *const () as usize);
+        type_create_keyval(cx, copy, delete, out, seen as *mut Seen as usize).unwrap();
+        keyval
+    }
+
+    fn value_of(cx: &Cx, object: Handle, keyval: i32) -> Option<usize> {
+        let (mut value, mut flag) = (0usize, -1i32);
+        // SAFETY: addresses of variables of this function.
+        let (value_out, flag_out) = unsafe {
+            (
+                PtrOut::small(&raw mut value as usize, "attribute_val", cx).unwrap(),
+                FlagOut::small(&raw mut flag as usize, "flag", cx).unwrap(),
+            )
+        };
+        type_get_attr(cx, object, keyval, value_out, flag_out).unwrap();
+        (flag == 1).then_some(value)
+    }
+
+    fn new_type(cx: &Cx) -> Handle {
+        cx.objects().types.dup(Handle(0x209)).unwrap()
+    }
+
+    #[test]
+    fn copies_and_deletions_call_the_program() {
+        let (cx, mut even, mut odd) = (cx(), Seen::default(), Seen::default());
+        let (old, new) = (new_type(&cx), new_type(&cx));
+        let (even_key, odd_key) = (key(&cx, &mut even), key(&cx, &mut odd));
+        type_set_attr(&cx, old, even_key, 10).unwrap();
+        type_set_attr(&cx, old, odd_key, 11).unwrap();
+        let copies = copy_all(&cx, Kind::Type, old).unwrap();
+        cx.objects().types.get_mut(new).unwrap().attrs = copies;
+        assert_eq!((value_of(&cx, new, even_key), value_of(&cx, new, odd_key)), (Some(11), None));
+        type_set_attr(&cx, old, even_key, 20).unwrap();
+        assert_eq!((value_of(&cx, old, even_key), &even.deleted[..]), (Some(20), &[10][..]));
+        delete_all(&cx, Kind::Type, new).unwrap();
+        delete_all(&cx, Kind::Type, old).unwrap();
+        type_delete_attr(&cx, old, odd_key).unwrap();
+        assert_eq!((&even.copied[..], &odd.copied[..]), (&[10][..], &[11][..]));
+        assert_eq!((&even.deleted[..], &odd.deleted[..]), (&[10, 11, 20][..], &[11][..]));
+        let mut keyval = even_key;
+        // SAFETY: the address of a variable of this function.
+        type_free_keyval(&cx, unsafe { IntInOut::small(&raw mut keyval as usize, "keyval", &cx) }.unwrap())
+            .unwrap();
+        assert_eq!(keyval, 0);
+        let error = type_set_attr(&cx, old, even_key, 1).unwrap_err();
+        assert!(
+            error.class == Class::KEYVAL && error.text.starts_with("argument `keyval` is not"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_a_callback_returns_is_the_error_and_changes_nothing() {
+        let (cx, mut seen) = (cx(), Seen::default());
+        let old = new_type(&cx);
+        let keyval = key(&cx, &mut seen);
+        type_set_attr(&cx, old, keyval, FAIL_WITH_IO).unwrap();
+        assert_eq!(copy_all(&cx, Kind::Type, old).unwrap_err().class, Class::IO);
+        assert_eq!(delete_all(&cx, Kind::Type, old).unwrap_err().class, Class::IO);
+        assert_eq!(type_delete_attr(&cx, old, keyval).unwrap_err().class, Class::IO);
+        assert_eq!(type_set_attr(&cx, old, keyval, 2).unwrap_err().class, Class::IO);
+        assert_eq!(value_of(&cx, old, keyval), Some(FAIL_WITH_IO));
+        assert_eq!((seen.copied.len(), seen.deleted.len()), (1, 3));
+    }
 }

@@ -2,6 +2,7 @@
 
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
+use mpi::info::Info;
 
 use crate::cx::Cx;
 use crate::global::{self, Phase};
@@ -33,15 +34,28 @@ pub fn get_library_version(_: &Cx, version: TextOut, resultlen: Out<i32>) -> Res
 
 /// `MPI_Get_processor_name`: the host's name.
 pub fn get_processor_name(_: &Cx, name: TextOut, resultlen: Out<i32>) -> Result {
+    let host = host_name()?;
+    // SAFETY: MPI says the buffer has this size.
+    let len = unsafe { name.set(host.as_bytes(), MAX_PROCESSOR_NAME) };
+    resultlen.set(len as i32);
+    Ok(())
+}
+
+/// The host's name.
+pub fn host_name() -> Result<String> {
     let mut buffer = [0u8; MAX_PROCESSOR_NAME];
     // SAFETY: writes at most as many bytes as the buffer has.
     if unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) } != 0 {
         return fail(Class::OTHER, format!("gethostname: {}", std::io::Error::last_os_error()));
     }
     let host = buffer.split(|byte| *byte == 0).next().unwrap_or_default();
-    // SAFETY: MPI says the buffer has this size.
-    let len = unsafe { name.set(host, MAX_PROCESSOR_NAME) };
-    resultlen.set(len as i32);
+    Ok(String::from_utf8_lossy(host).into_owned())
+}
+
+/// `MPI_Get_hw_resource_info`: an empty object, because `MPI_Comm_split_type` knows no hardware
+/// resource by name.
+pub fn get_hw_resource_info(cx: &Cx, info: Out<Handle>) -> Result {
+    info.set(cx.objects().infos.insert(Info::new())?);
     Ok(())
 }
 

@@ -66,14 +66,26 @@ pub fn excl(cx: &Cx, group: Handle, n: usize, ranks: Array<i32>, newgroup: Out<H
 }
 
 /// `MPI_Group_range_incl`.
-pub fn range_incl(cx: &Cx, group: Handle, n: usize, ranges: Array<[i32; 3]>, newgroup: Out<Handle>) -> Result {
+pub fn range_incl(
+    cx: &Cx,
+    group: Handle,
+    n: usize,
+    ranges: Array<[i32; 3]>,
+    newgroup: Out<Handle>,
+) -> Result {
     // SAFETY: MPI says the array has `n` triplets.
     let ranges = unsafe { ranges.slice(n)? };
     make(cx, newgroup, group, |group| group.range_incl(ranges))
 }
 
 /// `MPI_Group_range_excl`.
-pub fn range_excl(cx: &Cx, group: Handle, n: usize, ranges: Array<[i32; 3]>, newgroup: Out<Handle>) -> Result {
+pub fn range_excl(
+    cx: &Cx,
+    group: Handle,
+    n: usize,
+    ranges: Array<[i32; 3]>,
+    newgroup: Out<Handle>,
+) -> Result {
     // SAFETY: MPI says the array has `n` triplets.
     let ranges = unsafe { ranges.slice(n)? };
     make(cx, newgroup, group, |group| group.range_excl(ranges))
@@ -101,7 +113,13 @@ pub fn free(cx: &Cx, group: HandleRef) -> Result {
     Ok(())
 }
 
-fn combine(cx: &Cx, a: Handle, b: Handle, newgroup: Out<Handle>, f: impl Fn(&Group, &Group) -> Group) -> Result {
+fn combine(
+    cx: &Cx,
+    a: Handle,
+    b: Handle,
+    newgroup: Out<Handle>,
+    f: impl Fn(&Group, &Group) -> Group,
+) -> Result {
     let other = cx.objects().group(b)?.clone();
     make(cx, newgroup, a, |group| Ok(f(group, &other)))
 }

@@ -119,7 +119,8 @@ pub fn create_env(cx: &Cx, argc: i32, argv: usize, info: Out<Handle>) -> Result 
     let mut objects = cx.objects();
     let mut env = objects.info_env.clone();
     if env.is_empty() {
-        env = environment(std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()).to_info();
+        env = environment(std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect())
+            .to_info();
     }
     if let Some((command, rest)) = given.split_first() {
         env.provide("command", command);

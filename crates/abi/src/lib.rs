@@ -5,9 +5,15 @@
 //! values; it never sees which of the names (`MPI_X`, `PMPI_X`) or widths (`X`, `X_c`) was called.
 #![recursion_limit = "256"]
 
+pub mod attr;
+pub mod codes;
 pub mod cx;
+pub mod datatype;
 pub mod env;
+pub mod errhandler;
 pub mod global;
+pub mod group;
+pub mod info;
 pub mod kind;
 pub mod language;
 pub mod lookup;

