@@ -23,16 +23,16 @@ static void contents(MPI_Datatype type, int ni, int na, int nt, int combiner) {
 
 #define INTS(...)                                                              \
     do {                                                                       \
-        const int want_[] = {__VA_ARGS__};                                     \
-        for (size_t i_ = 0; i_ < sizeof want_ / sizeof *want_; i_++)           \
-            CHECK_AT(i_, ints[i_], want_[i_]);                                 \
+        const int list_[] = {__VA_ARGS__};                                     \
+        for (size_t i_ = 0; i_ < sizeof list_ / sizeof *list_; i_++)           \
+            CHECK_AT(i_, ints[i_], list_[i_]);                                 \
     } while (0)
 
 #define ADDRESSES(...)                                                         \
     do {                                                                       \
-        const MPI_Aint want_[] = {__VA_ARGS__};                                \
-        for (size_t i_ = 0; i_ < sizeof want_ / sizeof *want_; i_++)           \
-            CHECK_AT(i_, addresses[i_], want_[i_]);                            \
+        const MPI_Aint list_[] = {__VA_ARGS__};                                \
+        for (size_t i_ = 0; i_ < sizeof list_ / sizeof *list_; i_++)           \
+            CHECK_AT(i_, addresses[i_], list_[i_]);                            \
     } while (0)
 
 static void simple(void) {
