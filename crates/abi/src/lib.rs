@@ -1,1 +1,25 @@
 //! The exported C ABI of MPI 5.0.
+//!
+//! [`table`] holds one row per operation, [`kind`] what each parameter means and how it is
+//! checked, [`cx`] what a handler runs in. A handler is a plain Rust function of parsed
+//! values; it never sees which of the names (`MPI_X`, `PMPI_X`) or widths (`X`, `X_c`) was called.
+#![recursion_limit = "256"]
+
+pub mod attr;
+pub mod codes;
+pub mod cx;
+pub mod datatype;
+pub mod env;
+pub mod errhandler;
+pub mod global;
+pub mod group;
+pub mod info;
+pub mod kind;
+pub mod language;
+pub mod lookup;
+pub mod object;
+pub mod raise;
+pub mod status;
+pub mod table;
+
+pub use cx::Cx;

@@ -1,3 +1,7 @@
-//! The vocabulary below the protocols: spans, the [`Device`] contract, settings.
+//! The vocabulary below the protocols: memory spans, the [`Device`] contract, settings.
 #![forbid(unsafe_code)]
+
+pub mod device;
 pub mod settings;
+
+pub use device::{Caps, Device, Exchange, Fault, Frame, Nap, Rank, Share, ShareWord, Span};

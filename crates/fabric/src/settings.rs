@@ -31,12 +31,75 @@ pub struct Setting {
 /// All settings in alphabetical order.
 pub const ALL: &[Setting] = &[
     Setting {
+        name: "TERN_COLL_ALLGATHER",
+        kind: Type::Word(&["auto", "recursive-doubling", "bruck", "neighbour", "ring"]),
+        default: "auto",
+        doc: "Algorithm for Allgather and Allgatherv; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_ALLREDUCE",
+        kind: Type::Word(&["auto", "recursive-doubling", "rabenseifner", "ring", "reduce-bcast"]),
+        default: "auto",
+        doc: "Algorithm for Allreduce; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_ALLTOALL",
+        kind: Type::Word(&["auto", "bruck", "linear", "pairwise"]),
+        default: "auto",
+        doc: "Algorithm for Alltoall, Alltoallv and Alltoallw; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_BARRIER",
+        kind: Type::Word(&["auto", "dissemination", "recursive-doubling"]),
+        default: "auto",
+        doc: "Algorithm for Barrier; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_BCAST",
+        kind: Type::Word(&["auto", "binomial", "scatter-allgather", "chain"]),
+        default: "auto",
+        doc: "Algorithm for Bcast; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_GATHER",
+        kind: Type::Word(&["auto", "binomial", "linear"]),
+        default: "auto",
+        doc: "Algorithm for Gather; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_REDUCE",
+        kind: Type::Word(&["auto", "binomial", "rabenseifner", "in-order"]),
+        default: "auto",
+        doc: "Algorithm for Reduce; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_REDUCE_SCATTER",
+        kind: Type::Word(&["auto", "recursive-halving", "pairwise", "ring", "in-order"]),
+        default: "auto",
+        doc: "Algorithm for Reduce_scatter and Reduce_scatter_block; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_SCAN",
+        kind: Type::Word(&["auto", "recursive-doubling", "linear"]),
+        default: "auto",
+        doc: "Algorithm for Scan and Exscan; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_COLL_SCATTER",
+        kind: Type::Word(&["auto", "binomial", "linear"]),
+        default: "auto",
+        doc: "Algorithm for Scatter; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
+    },
+    Setting {
         name: "TERN_SHM_DIR",
         kind: Type::Text,
         default: "/dev/shm",
         doc: "Directory in which the shared memory of a job is created (mode 0600, random name, unlinked as soon as it is mapped).",
     },
 ];
+
+/// Variables that `mpiexec` hands to the ranks it starts: no settings, and not for users.
+pub const INTERNAL: &[&str] = &["TERN_CONTROL_FD", "TERN_JOB_SECRET"];
 
 /// The value of one setting and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +122,7 @@ impl Settings {
         names: impl Iterator<Item = &'a str>,
     ) -> Result<Settings, String> {
         for name in names.filter(|n| n.starts_with("TERN_")) {
-            if !ALL.iter().any(|s| s.name == name) {
+            if !ALL.iter().any(|s| s.name == name) && !INTERNAL.contains(&name) {
                 return Err(format!("unknown setting {name}; the nearest known one is {}", nearest(name)));
             }
         }
@@ -167,6 +230,7 @@ mod tests {
         let none = |_: &str| None;
         let error = Settings::read(none, ["TERN_SHM_DIRS"].into_iter()).unwrap_err();
         assert!(error.contains("TERN_SHM_DIRS") && error.contains("TERN_SHM_DIR"), "{error}");
+        Settings::read(none, INTERNAL.iter().copied()).unwrap();
         assert_eq!(parse_bytes("64K"), Some(65536));
         assert_eq!(parse_bytes("x"), None);
         assert_eq!(distance("kitten", "sitting"), 3);

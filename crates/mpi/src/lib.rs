@@ -1,8 +1,28 @@
 //! MPI semantics over the protocols: everything the standard says that does not
 //! depend on the C binding. A rank is a value; nothing here is process-global.
+pub mod attr;
+pub mod bsend;
+pub mod codes;
+pub mod coll;
+mod collio;
+pub mod comm;
+pub mod datatype;
+pub mod errhandler;
 pub mod error;
+pub mod grequest;
+pub mod group;
 pub mod handle;
+pub mod info;
 pub mod mem;
+pub mod objects;
+pub mod status;
+pub mod op;
+pub mod p2p;
+pub mod request;
+
+pub mod world;
 
 pub use error::{Class, Error, Result};
 pub use handle::{Handle, Slab};
+pub use objects::Objects;
+pub use world::World;

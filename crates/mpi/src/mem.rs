@@ -44,3 +44,98 @@ pub fn with_mut<R>(addr: usize, len: usize, f: impl FnOnce(&mut [u8]) -> R) -> R
     // SAFETY: as in `write`; the slice does not outlive the call.
     f(unsafe { std::slice::from_raw_parts_mut(addr as *mut u8, len) })
 }
+
+/// Block sizes for which the loop is compiled with the size known, so that a block is a few
+/// register moves instead of a call.
+macro_rules! by_block {
+    ($len:expr, $f:ident, $general:expr, $($arg:expr),*) => {
+        match $len {
+            1 => $f::<1>($($arg),*),
+            2 => $f::<2>($($arg),*),
+            4 => $f::<4>($($arg),*),
+            8 => $f::<8>($($arg),*),
+            12 => $f::<12>($($arg),*),
+            16 => $f::<16>($($arg),*),
+            24 => $f::<24>($($arg),*),
+            32 => $f::<32>($($arg),*),
+            _ => $general,
+        }
+    };
+}
+
+/// Collects blocks of `len` bytes, `stride` bytes apart from address `from` on, into `out`, whose
+/// length is a multiple of `len`.
+#[inline]
+pub fn gather(out: &mut [u8], from: usize, stride: i64, len: usize) {
+    let addresses = Strided { next: from, stride };
+    by_block!(len, gather_fixed, gather_any(out, addresses, len), out, addresses)
+}
+
+/// As [`gather`], with the blocks at `offsets` from address `from`.
+#[inline]
+pub fn gather_at(out: &mut [u8], from: usize, offsets: &[i64], len: usize) {
+    let addresses = offsets.iter().map(|&offset| from.wrapping_add_signed(offset as isize));
+    by_block!(len, gather_fixed, gather_any(out, addresses, len), out, addresses)
+}
+
+/// Distributes `data` in blocks of `len` bytes, `stride` bytes apart from address `to` on.
+#[inline]
+pub fn scatter(to: usize, stride: i64, data: &[u8], len: usize) {
+    let addresses = Strided { next: to, stride };
+    by_block!(len, scatter_fixed, scatter_any(data, addresses, len), data, addresses)
+}
+
+/// As [`scatter`], with the blocks at `offsets` from address `to`.
+#[inline]
+pub fn scatter_at(to: usize, offsets: &[i64], data: &[u8], len: usize) {
+    let addresses = offsets.iter().map(|&offset| to.wrapping_add_signed(offset as isize));
+    by_block!(len, scatter_fixed, scatter_any(data, addresses, len), data, addresses)
+}
+
+/// Addresses at a constant distance, without end.
+#[derive(Clone, Copy)]
+struct Strided {
+    next: usize,
+    stride: i64,
+}
+
+impl Iterator for Strided {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let addr = self.next;
+        self.next = addr.wrapping_add_signed(self.stride as isize);
+        Some(addr)
+    }
+}
+
+#[inline]
+fn gather_fixed<const LEN: usize>(out: &mut [u8], addresses: impl Iterator<Item = usize>) {
+    for (block, addr) in out.as_chunks_mut::<LEN>().0.iter_mut().zip(addresses) {
+        // SAFETY: as in `read`; the type has alignment 1.
+        *block = unsafe { (addr as *const [u8; LEN]).read() };
+    }
+}
+
+#[inline]
+fn gather_any(out: &mut [u8], addresses: impl Iterator<Item = usize>, len: usize) {
+    for (block, addr) in out.chunks_exact_mut(len).zip(addresses) {
+        read(addr, block);
+    }
+}
+
+#[inline]
+fn scatter_fixed<const LEN: usize>(data: &[u8], addresses: impl Iterator<Item = usize>) {
+    for (block, addr) in data.as_chunks::<LEN>().0.iter().zip(addresses) {
+        // SAFETY: as in `write`; the type has alignment 1.
+        unsafe { (addr as *mut [u8; LEN]).write(*block) }
+    }
+}
+
+#[inline]
+fn scatter_any(data: &[u8], addresses: impl Iterator<Item = usize>, len: usize) {
+    for (block, addr) in data.chunks_exact(len).zip(addresses) {
+        write(addr, block);
+    }
+}

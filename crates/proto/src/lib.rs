@@ -1,2 +1,21 @@
-//! Message protocols as state machines without I/O.
+//! Message protocols as state machines without I/O: matching, eager, rendezvous.
+//!
+//! [`Engine`] is one rank's end of all protocols. It touches the world only through its
+//! [`fabric::Device`] (the port): whatever costs time is a call there, so that a simulator can
+//! charge for it, and nothing calls back.
 #![forbid(unsafe_code)]
+
+mod engine;
+pub mod event;
+pub mod matching;
+pub mod op;
+mod receive;
+mod send;
+mod speculate;
+mod transfer;
+
+pub use engine::{Engine, Limits};
+pub use event::{Counters, Event};
+pub use matching::{Envelope, Want};
+pub use op::{Failure, OpId, Outcome, PendingOp, Side};
+pub use send::Mode;

@@ -1,2 +1,14 @@
 //! Every byte that leaves a process: message headers and the start-up blob.
+//!
+//! Fields are fixed-width and little-endian. Ids travel, never pointers that would be followed:
+//! an address is only ever handed to a device's remote access, which checks it.
 #![forbid(unsafe_code)]
+
+pub mod head;
+
+/// A message that does not follow the protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Malformed(
+    /// What is wrong with it.
+    pub String,
+);

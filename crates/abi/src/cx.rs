@@ -1,0 +1,71 @@
+//! What a handler runs in: which operation was called, access to the rank, whose error handler
+//! is concerned.
+
+use std::cell::Cell;
+
+use mpi::handle::Handle;
+
+use crate::global::{self, ObjectsGuard, WorldGuard};
+use crate::object::Object;
+use crate::table::Row;
+
+/// One call of an operation.
+pub struct Cx {
+    row: &'static Row,
+    suffix: &'static str,
+    subject: Cell<Option<(Object, Handle)>>,
+}
+
+impl Cx {
+    /// A call of the form of `row` with this suffix.
+    #[inline(always)]
+    pub fn new(row: &'static Row, suffix: &'static str) -> Cx {
+        Cx { row, suffix, subject: Cell::new(None) }
+    }
+
+    /// Whether the operation may be called now.
+    #[inline(always)]
+    pub fn is_allowed(&self) -> bool {
+        self.row.flags.anytime || self.row.flags.tool || global::is_active()
+    }
+
+    /// The row of the operation.
+    pub fn row(&self) -> &'static Row {
+        self.row
+    }
+
+    /// The name the operation was called by, without `P`.
+    pub fn name(&self) -> String {
+        format!("{}{}", self.row.name, self.suffix)
+    }
+
+    /// Whether the `_c` form was called.
+    pub fn is_large(&self) -> bool {
+        !self.suffix.is_empty()
+    }
+
+    /// The rank. No second guard may be taken while one is alive, and no function of the
+    /// application may be called.
+    #[inline(always)]
+    pub fn world(&self) -> WorldGuard {
+        global::world()
+    }
+
+    /// The tables of objects, which exist before MPI_Init and after MPI_Finalize too.
+    #[inline(always)]
+    pub fn objects(&self) -> ObjectsGuard {
+        global::objects()
+    }
+
+    /// Says whose error handler an error of this call concerns, when it is not the first
+    /// communicator, window, file or session among the arguments: MPI_Wait and the like.
+    #[inline]
+    pub fn concerns(&self, object: Object, handle: Handle) {
+        self.subject.set(Some((object, handle)));
+    }
+
+    /// What [`Cx::concerns`] was told.
+    pub fn subject(&self) -> Option<(Object, Handle)> {
+        self.subject.get()
+    }
+}

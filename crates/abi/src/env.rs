@@ -1,0 +1,143 @@
+//! MPI 5.0 chapter 9: environmental management, as far as it needs no other rank.
+
+use mpi::error::{Class, Result, fail};
+use mpi::handle::Handle;
+
+use crate::cx::Cx;
+use crate::global::{self, Phase};
+use crate::kind::output::Out;
+use crate::kind::text::TextOut;
+
+const VERSION: (i32, i32) = (5, 0);
+const MAX_LIBRARY_VERSION_STRING: usize = 8192;
+const MAX_PROCESSOR_NAME: usize = 256;
+
+/// Memory from `MPI_Alloc_mem` starts on a cache line unless the info asks for more.
+const DEFAULT_ALIGNMENT: usize = 64;
+
+/// `MPI_Get_version`.
+pub fn get_version(_: &Cx, version: Out<i32>, subversion: Out<i32>) -> Result {
+    version.set(VERSION.0);
+    subversion.set(VERSION.1);
+    Ok(())
+}
+
+/// `MPI_Get_library_version`.
+pub fn get_library_version(_: &Cx, version: TextOut, resultlen: Out<i32>) -> Result {
+    let text = concat!("Tern MPI ", env!("CARGO_PKG_VERSION"), ", MPI 5.0, standard ABI 1.0");
+    // SAFETY: MPI says the buffer has this size.
+    let len = unsafe { version.set(text.as_bytes(), MAX_LIBRARY_VERSION_STRING) };
+    resultlen.set(len as i32);
+    Ok(())
+}
+
+/// `MPI_Get_processor_name`: the host's name.
+pub fn get_processor_name(_: &Cx, name: TextOut, resultlen: Out<i32>) -> Result {
+    let host = host_name()?;
+    // SAFETY: MPI says the buffer has this size.
+    let len = unsafe { name.set(host.as_bytes(), MAX_PROCESSOR_NAME) };
+    resultlen.set(len as i32);
+    Ok(())
+}
+
+/// The host's name.
+pub fn host_name() -> Result<String> {
+    let mut buffer = [0u8; MAX_PROCESSOR_NAME];
+    // SAFETY: writes at most as many bytes as the buffer has.
+    if unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) } != 0 {
+        return fail(Class::OTHER, format!("gethostname: {}", std::io::Error::last_os_error()));
+    }
+    let host = buffer.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(host).into_owned())
+}
+
+/// `MPI_Initialized`: still true after MPI_Finalize.
+pub fn initialized(_: &Cx, flag: Out<bool>) -> Result {
+    flag.set(global::phase() != Phase::Before);
+    Ok(())
+}
+
+/// `MPI_Finalized`.
+pub fn finalized(_: &Cx, flag: Out<bool>) -> Result {
+    flag.set(global::phase() == Phase::After);
+    Ok(())
+}
+
+/// `MPI_Query_thread`.
+pub fn query_thread(_: &Cx, provided: Out<i32>) -> Result {
+    provided.set(global::thread_level());
+    Ok(())
+}
+
+/// `MPI_Is_thread_main`.
+pub fn is_thread_main(_: &Cx, flag: Out<bool>) -> Result {
+    flag.set(global::is_main_thread());
+    Ok(())
+}
+
+/// `MPI_Pcontrol`: for tools that interpose it; the library itself does nothing.
+pub fn pcontrol(_: &Cx, _level: i32) -> Result {
+    Ok(())
+}
+
+/// `MPI_Alloc_mem`; honours the info key `mpi_minimum_memory_alignment`.
+pub fn alloc_mem(cx: &Cx, size: u64, info: Handle, base: Out<usize>) -> Result {
+    let alignment = alignment(cx, info)?;
+    let mut place = std::ptr::null_mut();
+    // SAFETY: the alignment is a power of two of at least 64.
+    let code = unsafe { libc::posix_memalign(&raw mut place, alignment, (size as usize).max(1)) };
+    if code != 0 {
+        let reason = std::io::Error::from_raw_os_error(code);
+        return fail(Class::NO_MEM, format!("no {size} bytes aligned to {alignment}: {reason}"));
+    }
+    base.set(place as usize);
+    Ok(())
+}
+
+fn alignment(cx: &Cx, info: Handle) -> Result<usize> {
+    let objects = cx.objects();
+    let hint = objects.optional_info(info)?.and_then(|info| info.hint("mpi_minimum_memory_alignment"));
+    match hint.and_then(|text| text.trim().parse::<usize>().ok()) {
+        Some(wanted) if wanted.is_power_of_two() => Ok(wanted.max(DEFAULT_ALIGNMENT)),
+        _ => Ok(DEFAULT_ALIGNMENT),
+    }
+}
+
+/// `MPI_Free_mem`.
+pub fn free_mem(_: &Cx, base: usize) -> Result {
+    if base == 0 {
+        return fail(Class::BASE, "argument `base` is NULL");
+    }
+    // SAFETY: the application passes what MPI_Alloc_mem gave it.
+    unsafe { libc::free(base as *mut libc::c_void) };
+    Ok(())
+}
+
+/// `MPI_Wtime`: seconds of the monotonic clock, the same on all ranks of a host.
+pub fn wtime() -> f64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes the struct; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}
+
+/// `MPI_Wtick`: the clock counts nanoseconds.
+pub fn wtick() -> f64 {
+    1e-9
+}
+
+/// `MPI_Get_address`.
+pub fn get_address(_: &Cx, location: usize, address: Out<i64>) -> Result {
+    address.set(location as i64);
+    Ok(())
+}
+
+/// `MPI_Aint_add`.
+pub fn aint_add(base: i64, disp: i64) -> i64 {
+    base.wrapping_add(disp)
+}
+
+/// `MPI_Aint_diff`.
+pub fn aint_diff(addr1: i64, addr2: i64) -> i64 {
+    addr1.wrapping_sub(addr2)
+}

@@ -1,0 +1,339 @@
+//! The rank of this process: the only process-global state of the library.
+//!
+//! Below this crate a rank is a value. Here it lives in one place, reached through a guard. With
+//! one thread inside MPI at a time the guard is a check of a flag; under MPI_THREAD_MULTIPLE, and
+//! for the operations allowed outside MPI_Init … MPI_Finalize, it holds the one lock. Functions
+//! of the application (error handlers, attribute callbacks, reduction operations) are called
+//! without a guard alive: they may call MPI.
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mpi::errhandler::{self, Action};
+use mpi::handle::Handle;
+use mpi::objects::Objects;
+
+use crate::object::Object;
+
+/// Levels of thread support (`MPI_THREAD_…`).
+pub mod thread {
+    /// `MPI_THREAD_SINGLE`.
+    pub const SINGLE: i32 = 0;
+    /// `MPI_THREAD_FUNNELED`.
+    pub const FUNNELED: i32 = 1024;
+    /// `MPI_THREAD_SERIALIZED`.
+    pub const SERIALIZED: i32 = 2048;
+    /// `MPI_THREAD_MULTIPLE`.
+    pub const MULTIPLE: i32 = 4096;
+}
+
+/// The rank of this process between MPI_Init and MPI_Finalize: stands in for `mpi::World` until
+/// that exists. Everything this crate asks of it is on this page.
+#[derive(Debug, Default)]
+pub struct World {
+    /// The object tables.
+    pub objects: Objects,
+    /// Rank in MPI_COMM_WORLD.
+    pub rank: u32,
+}
+
+impl World {
+    /// What the error handler of an object asks for. Communicators, windows, files and sessions
+    /// do not exist yet, so it is the initial one.
+    fn action(&self, object: Object, handle: Handle) -> Action {
+        let _ = (object, handle);
+        self.objects.errhandlers.action(errhandler::ARE_FATAL)
+    }
+}
+
+/// Where the process is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Before MPI_Init.
+    Before,
+    /// Between MPI_Init and MPI_Finalize.
+    Active,
+    /// After MPI_Finalize.
+    After,
+}
+
+enum Place {
+    /// Outside MPI_Init … MPI_Finalize: only objects that need no communication.
+    Outside(Objects),
+    /// Inside.
+    Inside(World),
+}
+
+struct Global {
+    phase: AtomicU8,
+    level: AtomicI32,
+    main_thread: AtomicUsize,
+    lock: Mutex<()>,
+    /// Threads that wait for `lock`.
+    waiting: AtomicU32,
+    /// A guard is alive.
+    busy: AtomicBool,
+    place: UnsafeCell<Option<Place>>,
+}
+
+// SAFETY: `place` is reached through guards only; `Guard::enter` says why no two exist.
+unsafe impl Sync for Global {}
+
+static GLOBAL: Global = Global {
+    phase: AtomicU8::new(Phase::Before as u8),
+    level: AtomicI32::new(thread::SINGLE),
+    main_thread: AtomicUsize::new(0),
+    lock: Mutex::new(()),
+    waiting: AtomicU32::new(0),
+    busy: AtomicBool::new(false),
+    place: UnsafeCell::new(None),
+};
+
+/// Where the process is in its life.
+#[inline]
+pub fn phase() -> Phase {
+    match GLOBAL.phase.load(Ordering::Acquire) {
+        0 => Phase::Before,
+        1 => Phase::Active,
+        _ => Phase::After,
+    }
+}
+
+/// Whether the process is between MPI_Init and MPI_Finalize.
+#[inline(always)]
+pub fn is_active() -> bool {
+    GLOBAL.phase.load(Ordering::Relaxed) == Phase::Active as u8
+}
+
+/// The level of thread support that was granted.
+pub fn thread_level() -> i32 {
+    GLOBAL.level.load(Ordering::Relaxed)
+}
+
+/// Whether the calling thread is the one that initialised MPI.
+pub fn is_main_thread() -> bool {
+    GLOBAL.main_thread.load(Ordering::Relaxed) == this_thread()
+}
+
+fn this_thread() -> usize {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// Starts the active phase with the world `make` builds around the objects made so far, which it
+/// hands back with the error when it fails.
+pub fn start<E>(level: i32, make: impl FnOnce(Objects) -> Result<World, (Objects, E)>) -> Result<(), E> {
+    let guard = Guard::enter();
+    let objects = match guard.take() {
+        Place::Outside(objects) => objects,
+        Place::Inside(_) => panic!("started twice"),
+    };
+    match make(objects) {
+        Ok(world) => {
+            guard.put(Place::Inside(world));
+            GLOBAL.level.store(level, Ordering::Relaxed);
+            GLOBAL.main_thread.store(this_thread(), Ordering::Relaxed);
+            GLOBAL.phase.store(Phase::Active as u8, Ordering::Release);
+            Ok(())
+        }
+        Err((objects, error)) => {
+            guard.put(Place::Outside(objects));
+            Err(error)
+        }
+    }
+}
+
+/// Ends the active phase; `end` takes the world apart and leaves its objects.
+pub fn finish(end: impl FnOnce(World) -> Objects) {
+    let guard = Guard::enter();
+    match guard.take() {
+        Place::Inside(world) => guard.put(Place::Outside(end(world))),
+        Place::Outside(_) => panic!("finished without being started"),
+    }
+    GLOBAL.phase.store(Phase::After as u8, Ordering::Release);
+}
+
+/// What the error handler of `subject` asks for, MPI_COMM_SELF's where there is none
+/// (MPI 5.0 section 9.3), and the rank in MPI_COMM_WORLD if there is one.
+pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Option<u32>) {
+    let guard = Guard::enter();
+    match guard.place() {
+        Place::Inside(world) => {
+            let (object, handle) = subject.unwrap_or((Object::Comm, crate::object::COMM_SELF));
+            (world.action(object, handle), Some(world.rank))
+        }
+        Place::Outside(_) => (Action::Fatal, None),
+    }
+}
+
+/// The rank; only in the active phase.
+#[inline(always)]
+pub fn world() -> WorldGuard {
+    WorldGuard(Guard::enter())
+}
+
+/// The object tables in any phase.
+#[inline(always)]
+pub fn objects() -> ObjectsGuard {
+    ObjectsGuard(Guard::enter())
+}
+
+/// Access to the rank.
+pub struct WorldGuard(Guard);
+
+/// Access to the object tables.
+pub struct ObjectsGuard(Guard);
+
+impl WorldGuard {
+    /// Lets threads that wait for the rank have it, in a loop that waits for a message: without
+    /// this they would wait until the message is there. Nobody waiting costs one load.
+    #[inline]
+    pub fn let_others_in(&mut self) {
+        if self.0.lock.is_some() && GLOBAL.waiting.load(Ordering::Relaxed) != 0 {
+            self.0.pass_on();
+        }
+    }
+}
+
+impl Deref for WorldGuard {
+    type Target = World;
+    #[inline(always)]
+    fn deref(&self) -> &World {
+        match self.0.place() {
+            Place::Inside(world) => world,
+            Place::Outside(_) => inactive(),
+        }
+    }
+}
+
+impl DerefMut for WorldGuard {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut World {
+        match self.0.place_mut() {
+            Place::Inside(world) => world,
+            Place::Outside(_) => inactive(),
+        }
+    }
+}
+
+impl Deref for ObjectsGuard {
+    type Target = Objects;
+    #[inline(always)]
+    fn deref(&self) -> &Objects {
+        match self.0.place() {
+            Place::Inside(world) => &world.objects,
+            Place::Outside(objects) => objects,
+        }
+    }
+}
+
+impl DerefMut for ObjectsGuard {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Objects {
+        match self.0.place_mut() {
+            Place::Inside(world) => &mut world.objects,
+            Place::Outside(objects) => objects,
+        }
+    }
+}
+
+#[cold]
+fn inactive() -> ! {
+    panic!("a handler of an operation that is allowed at any time asked for the world")
+}
+
+struct Guard {
+    lock: Option<MutexGuard<'static, ()>>,
+}
+
+impl Guard {
+    /// Takes the only guard. With MPI_THREAD_MULTIPLE, and outside the active phase, the lock
+    /// keeps threads apart; below that level the application promises that one thread at a time
+    /// is inside MPI (MPI 5.0 section 11.6). That a thread takes no second guard is asserted.
+    #[inline(always)]
+    fn enter() -> Guard {
+        if is_active() && thread_level() != thread::MULTIPLE {
+            Guard::claim();
+            Guard { lock: None }
+        } else {
+            Guard::enter_locked()
+        }
+    }
+
+    #[cold]
+    fn enter_locked() -> Guard {
+        let lock = Some(lock());
+        Guard::claim();
+        // SAFETY: this is the only guard, and nothing borrows from it yet.
+        let place = unsafe { &mut *GLOBAL.place.get() };
+        place.get_or_insert_with(|| Place::Outside(Objects::default()));
+        Guard { lock }
+    }
+
+    #[inline(always)]
+    fn claim() {
+        if GLOBAL.busy.load(Ordering::Relaxed) {
+            occupied();
+        }
+        GLOBAL.busy.store(true, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn pass_on(&mut self) {
+        GLOBAL.busy.store(false, Ordering::Relaxed);
+        self.lock = None;
+        std::thread::yield_now();
+        self.lock = Some(lock());
+        Guard::claim();
+    }
+
+    #[inline(always)]
+    fn place(&self) -> &Place {
+        // SAFETY: `enter` made this the only guard.
+        unsafe { &*GLOBAL.place.get() }.as_ref().expect("filled by `enter`")
+    }
+
+    #[inline(always)]
+    fn place_mut(&mut self) -> &mut Place {
+        // SAFETY: as in `place`, and this guard is borrowed mutably.
+        unsafe { &mut *GLOBAL.place.get() }.as_mut().expect("filled by `enter`")
+    }
+
+    fn take(&self) -> Place {
+        // SAFETY: as in `place`; no reference into it is alive, this is private to the module.
+        unsafe { (*GLOBAL.place.get()).take() }.expect("filled by `enter`")
+    }
+
+    fn put(&self, place: Place) {
+        // SAFETY: as in `take`.
+        unsafe { *GLOBAL.place.get() = Some(place) }
+    }
+}
+
+impl Drop for Guard {
+    #[inline(always)]
+    fn drop(&mut self) {
+        GLOBAL.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cold]
+fn occupied() -> ! {
+    panic!(
+        "the rank is in use: two threads are inside MPI without MPI_THREAD_MULTIPLE, or a guard was taken twice"
+    )
+}
+
+#[cold]
+#[inline(never)]
+fn lock() -> MutexGuard<'static, ()> {
+    if let Ok(guard) = GLOBAL.lock.try_lock() {
+        return guard;
+    }
+    GLOBAL.waiting.fetch_add(1, Ordering::Relaxed);
+    let guard = GLOBAL.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    GLOBAL.waiting.fetch_sub(1, Ordering::Relaxed);
+    guard
+}

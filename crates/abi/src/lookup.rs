@@ -1,0 +1,62 @@
+//! Whether a dynamic handle names a live object: the one place that knows which table of
+//! [`Objects`] belongs to which kind.
+
+use mpi::error::{Error, Result};
+use mpi::handle::Handle;
+use mpi::objects::Objects;
+
+use crate::object::Object;
+
+/// Whether `handle`, which is not predefined, names a live object of this kind.
+#[inline]
+pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
+    match object {
+        Object::Group => objects.groups.get(handle).is_some(),
+        Object::Info => objects.infos.get(handle).is_some(),
+        Object::Errhandler => objects.errhandlers.check(handle).is_ok(),
+        Object::Datatype => objects.types.get(handle).is_ok(),
+        // No table of these kinds exists yet, so no handle of them was ever given out.
+        Object::Comm
+        | Object::Win
+        | Object::File
+        | Object::Session
+        | Object::Message
+        | Object::Request
+        | Object::Op => false,
+    }
+}
+
+/// What is wrong with the raw handle given as argument `arg`.
+#[cold]
+pub fn refuse<T>(object: Object, raw: usize, arg: &str) -> Result<T> {
+    let (null, null_name) = object.null();
+    let text = match u32::try_from(raw).map(Handle) {
+        Ok(handle) if handle == null => format!("argument `{arg}` is {null_name}"),
+        Ok(handle) if handle.is_predefined() => match crate::object::name_of(handle) {
+            Some(name) => format!("argument `{arg}` is {name}, which is not {}", object.noun()),
+            None => format!("argument `{arg}` is {raw:#x}, which is not {}", object.noun()),
+        },
+        _ => format!("argument `{arg}` is not {} (freed or never created: {raw:#x})", object.noun()),
+    };
+    Err(Error::new(object.class(), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use mpi::error::Class;
+
+    use super::*;
+
+    #[test]
+    fn refusals_say_what_the_handle_is() {
+        let text = |object, raw| refuse::<()>(object, raw, "x").unwrap_err();
+        assert_eq!(text(Object::Comm, 0x100).text, "argument `x` is MPI_COMM_NULL");
+        assert_eq!(text(Object::Comm, 0x209).text, "argument `x` is MPI_INT, which is not a communicator");
+        assert_eq!(
+            text(Object::Datatype, 0x500000).text,
+            "argument `x` is not a datatype (freed or never created: 0x500000)"
+        );
+        assert_eq!(text(Object::Group, 0x7fff_0000_1234).class, Class::GROUP);
+        assert_eq!(text(Object::Op, 0).text, "argument `x` is 0x0, which is not an operation");
+    }
+}

@@ -1,0 +1,86 @@
+//! The conformance matrix, `docs/conformance.md`, rendered from the table.
+
+use std::fmt::Write;
+
+use super::{CHAPTERS, Chapter, Row, all};
+
+const INTRODUCTION: &str = "\
+# Conformance
+
+All functions of MPI 5.0 are exported, each as `MPI_X` and `PMPI_X` at one address. Those that are
+not there yet call the error handler with `MPI_ERR_UNSUPPORTED_OPERATION`. A `_c` behind a name
+means that the form with large counts comes with it.
+
+This page is rendered from the table in `crates/abi/src/table`; after a change of the table write
+it anew with `TERN_UPDATE_SNAPSHOTS=1 cargo test -p abi conformance`.
+
+`MPI_Psend_init_c` and `MPI_Precv_init_c` are in the MPI Forum's ABI header but not in the standard,
+whose plain forms take `MPI_Count` already. They are exported for programs compiled with that
+header and do the same as the plain forms.
+";
+
+/// The text of `docs/conformance.md`.
+pub fn render() -> String {
+    let mut text = INTRODUCTION.to_string();
+    text.push_str("\n| chapter | there | all |\n|---|---:|---:|\n");
+    for group in CHAPTERS.chunk_by(|a, b| a.title == b.title) {
+        line(&mut text, group[0].title, rows(group));
+    }
+    line(&mut text, "**total**", all());
+    for group in CHAPTERS.chunk_by(|a, b| a.title == b.title) {
+        write!(text, "\n## {}\n", group[0].title).expect("writing to a string");
+        list(&mut text, "There", rows(group).filter(|row| row.implemented));
+        list(&mut text, "Not yet", rows(group).filter(|row| !row.implemented));
+    }
+    text
+}
+
+fn rows(group: &[Chapter]) -> impl Iterator<Item = &'static Row> {
+    group.iter().flat_map(|chapter| chapter.rows.iter().copied())
+}
+
+fn line(text: &mut String, title: &str, rows: impl Iterator<Item = &'static Row>) {
+    let (mut there, mut count) = (0, 0);
+    for row in rows {
+        let forms = row.names().count();
+        count += forms;
+        there += if row.implemented { forms } else { 0 };
+    }
+    writeln!(text, "| {title} | {there} | {count} |").expect("writing to a string");
+}
+
+fn list(text: &mut String, label: &str, rows: impl Iterator<Item = &'static Row>) {
+    let mut names: Vec<String> = rows
+        .map(|row| match row.flags.large {
+            true => format!("`{}` `_c`", row.name),
+            false => format!("`{}`", row.name),
+        })
+        .collect();
+    names.sort();
+    if !names.is_empty() {
+        write!(text, "\n{label}: {}.\n", names.join(", ")).expect("writing to a string");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn the_conformance_page_is_current() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance.md");
+        let rendered = super::render();
+        if std::env::var_os("TERN_UPDATE_SNAPSHOTS").is_some() {
+            std::fs::create_dir_all(page.parent().unwrap()).unwrap();
+            std::fs::write(&page, rendered).unwrap();
+            return;
+        }
+        let stored = std::fs::read_to_string(&page).unwrap_or_default();
+        let difference = rendered.lines().zip(stored.lines()).find(|(a, b)| a != b);
+        assert!(
+            rendered == stored,
+            "{} differs from the table ({difference:?}); TERN_UPDATE_SNAPSHOTS=1 writes it anew",
+            page.display()
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! MPI 5.0, chapter 4 Partitioned communication.
+
+use crate::kind::array::Ints;
+use crate::kind::handle::{Comm, Datatype, InfoOrNull, Request};
+use crate::kind::output::{FlagOut, RequestOut};
+use crate::kind::scalar::{BufIn, BufOut, Dest, Int, Length, LongCount, Source, Tag, TagOrAny};
+use crate::table::rows;
+
+rows! { "4 Partitioned communication";
+    MPI_Parrived(request: Request, partition: Int, flag: FlagOut) => missing;
+    MPI_Pready(partition: Int, request: Request) => missing;
+    MPI_Pready_list(length: Length, array_of_partitions: Ints, request: Request) => missing;
+    MPI_Pready_range(partition_low: Int, partition_high: Int, request: Request) => missing;
+    MPI_Precv_init(buf: BufOut, partitions: Length, count: LongCount, datatype: Datatype, source: Source,
+        tag: TagOrAny, comm: Comm, info: InfoOrNull, request: RequestOut) large => missing;
+    MPI_Psend_init(buf: BufIn, partitions: Length, count: LongCount, datatype: Datatype, dest: Dest,
+        tag: Tag, comm: Comm, info: InfoOrNull, request: RequestOut) large => missing;
+}

@@ -1,0 +1,186 @@
+//! What a protocol may ask of the hardware, real or modelled.
+//!
+//! A device connects this rank with all others of the job. It moves *frames* (two header words
+//! and a payload, in order per pair of ranks), gives *remote access* to memory of the peer, and
+//! holds *shares*: a few words that both ends of one transfer may change atomically, as verbs'
+//! fetch-and-add does. Calls never block and never call back.
+
+/// Index of a process in its job.
+pub type Rank = usize;
+
+/// A piece of memory of this process: an address and a length in bytes.
+///
+/// It is a plain value: the owner of the memory (the application, or the device for frames)
+/// keeps it valid for as long as the operation that carries it is pending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Span {
+    /// First byte.
+    pub addr: usize,
+    /// Length in bytes.
+    pub len: usize,
+}
+
+impl Span {
+    /// The span that holds nothing.
+    pub const EMPTY: Span = Span { addr: 0, len: 0 };
+
+    /// The part from `offset`, at most `len` bytes long.
+    pub fn part(self, offset: usize, len: usize) -> Span {
+        let offset = offset.min(self.len);
+        Span { addr: self.addr + offset, len: len.min(self.len - offset) }
+    }
+}
+
+/// A frame that has arrived and is still in the memory of the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// The header words as the sender gave them.
+    pub head: [u64; 2],
+    /// The payload, valid until [`Device::pop`].
+    pub data: Span,
+}
+
+/// What a device can do on this machine and what is free.
+#[derive(Clone, Debug)]
+pub struct Caps {
+    /// Name of the device, as `tern info` shows it.
+    pub name: &'static str,
+    /// Payload that travels together with the header at no extra cost, in bytes.
+    pub inline_bytes: usize,
+    /// The largest payload of one frame, in bytes.
+    pub frame_bytes: usize,
+    /// Whether [`Device::read`] and [`Device::write`] work.
+    pub remote_access: bool,
+    /// Why remote access does not work, for a person who asks.
+    pub remote_access_note: String,
+    /// Whether memory must be registered before remote access.
+    pub registration: bool,
+}
+
+/// The device could not do what it was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Remote access to this peer is not permitted; use frames.
+    NotPermitted,
+    /// The peer is gone.
+    PeerGone(Rank),
+    /// Anything else, with the cause.
+    Device(String),
+}
+
+/// A share: a few atomic words that belong to one transfer, in the memory of `owner`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// The rank that opened it.
+    pub owner: Rank,
+    /// Its index there.
+    pub index: u32,
+}
+
+/// The words of a share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum ShareWord {
+    /// Address of the partner's buffer; 0 until it is known.
+    Partner = 0,
+    /// Next byte that nobody has claimed.
+    Claim = 1,
+    /// Bytes that have been moved.
+    Done = 2,
+    /// How many of the two sides have left for good.
+    Left = 3,
+    /// Length the partner agreed to, in bytes.
+    Length = 4,
+    /// Not zero once one side has failed.
+    Failed = 5,
+    /// The receive operation whose RTR may be taken; 0 once it is taken or withdrawn.
+    Open = 6,
+}
+
+impl ShareWord {
+    /// All words.
+    pub const ALL: [ShareWord; 7] = [
+        ShareWord::Partner,
+        ShareWord::Claim,
+        ShareWord::Done,
+        ShareWord::Left,
+        ShareWord::Length,
+        ShareWord::Failed,
+        ShareWord::Open,
+    ];
+}
+
+/// What to do while there is nothing to do, outside every lock.
+pub trait Nap {
+    /// Passes a little time: spins, yields, sleeps, or lets virtual time advance.
+    fn take(self);
+}
+
+/// One rank's connection to all others.
+pub trait Device {
+    /// See [`Nap`].
+    type Nap: Nap;
+
+    /// This rank.
+    fn me(&self) -> Rank;
+    /// Number of ranks of the job.
+    fn size(&self) -> usize;
+    /// What the device can do.
+    fn caps(&self) -> &Caps;
+    /// Time since an arbitrary start, in nanoseconds.
+    fn now_ns(&self) -> u64;
+
+    /// Sends a frame of at most [`Caps::frame_bytes`]. False if there is no room now; then
+    /// nothing has happened. The payload has been copied when it returns true.
+    fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool;
+    /// The oldest frame from `from` that has not been popped.
+    fn peek(&mut self, from: Rank) -> Option<Frame>;
+    /// Gives up the frame that [`Device::peek`] showed.
+    fn pop(&mut self, from: Rank);
+    /// Ranks from which frames may arrive, by position; `None` behind the last one.
+    fn source(&mut self, position: usize) -> Option<Rank>;
+
+    /// Copies between two places in this process.
+    fn copy(&mut self, to: usize, from: usize, len: usize);
+    /// Copies the payload of a frame into `out`, which is as long.
+    fn peek_bytes(&self, data: Span, out: &mut [u8]);
+    /// Whether this rank can read and write memory of `peer` (tried once, then remembered).
+    fn reach(&mut self, peer: Rank) -> bool;
+    /// Reads the peer's memory at `remote` into `local`.
+    fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;
+    /// Writes `local` to the peer's memory at `remote`.
+    fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;
+
+    /// Opens a share; `None` when all are in use.
+    fn share_open(&mut self) -> Option<u32>;
+    /// Adds to a word of a share and returns what it held before.
+    fn share_add(&self, share: Share, word: ShareWord, value: u64) -> u64;
+    /// Sets a word of a share to 0 if it is still `held`; whether it was.
+    fn share_take(&self, share: Share, word: ShareWord, held: u64) -> bool;
+    /// Number of shares per rank: an index at or above it is malformed.
+    fn shares(&self) -> u32;
+    /// Reads a word of a share.
+    fn share_load(&self, share: Share, word: ShareWord) -> u64;
+    /// Sets a word of a share.
+    fn share_store(&self, share: Share, word: ShareWord, value: u64);
+
+    /// Wakes the peer if it sleeps, after a change it can only see by looking (a share).
+    fn wake(&self, peer: Rank);
+    /// Called when a wait is over.
+    fn awake(&mut self);
+    /// Called when a look around found nothing: what to do next. `round` counts such looks in a
+    /// row.
+    fn idle(&mut self, round: u32) -> Self::Nap;
+    /// Whether something arrived while this rank was about to sleep, or the peers are gone.
+    fn check(&mut self) -> Result<(), Fault>;
+}
+
+/// How ranks find each other: put, fence, get (the launcher's key-value space).
+pub trait Exchange {
+    /// Publishes `value` under `key`.
+    fn put(&mut self, key: &str, value: &str) -> Result<(), String>;
+    /// Returns when all ranks have called it; values put before are visible behind it.
+    fn fence(&mut self) -> Result<(), String>;
+    /// What some rank has put under `key`.
+    fn get(&mut self, key: &str) -> Result<String, String>;
+}

@@ -1,0 +1,246 @@
+//! Error classes, codes and strings a program adds (MPI 5.0 section 9.5).
+//!
+//! Numbers are given out upwards and never twice, so that `MPI_LASTUSEDCODE` only grows and a
+//! code removed in one part of a program is not another one elsewhere.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::error::{Class, Error, Result, fail};
+
+/// `MPI_MAX_ERROR_STRING`: the longest error string with its terminating zero in C.
+pub const MAX_STRING: usize = 512;
+
+/// The classes of the tools interface (MPI 5.0 section 15.3.10): number, name, text.
+const TOOLS: &[(i32, &str, &str)] = &[
+    (1001, "MPI_T_ERR_CANNOT_INIT", "the tools interface cannot be initialized now"),
+    (1002, "MPI_T_ERR_NOT_ACCESSIBLE", "the feature cannot be accessed"),
+    (1003, "MPI_T_ERR_NOT_INITIALIZED", "the tools interface is not initialized"),
+    (1004, "MPI_T_ERR_NOT_SUPPORTED", "the feature is not supported"),
+    (1005, "MPI_T_ERR_MEMORY", "out of memory"),
+    (1006, "MPI_T_ERR_INVALID", "invalid argument of the tools interface"),
+    (1007, "MPI_T_ERR_INVALID_INDEX", "invalid index"),
+    (1008, "MPI_T_ERR_INVALID_ITEM", "the item index is out of range"),
+    (1009, "MPI_T_ERR_INVALID_SESSION", "not a valid session of the tools interface"),
+    (1010, "MPI_T_ERR_INVALID_HANDLE", "not a valid handle of the tools interface"),
+    (1011, "MPI_T_ERR_INVALID_NAME", "no variable or category has this name"),
+    (1012, "MPI_T_ERR_OUT_OF_HANDLES", "no more handles are available"),
+    (1013, "MPI_T_ERR_OUT_OF_SESSIONS", "no more sessions are available"),
+    (1014, "MPI_T_ERR_CVAR_SET_NOT_NOW", "the control variable cannot be set at this moment"),
+    (1015, "MPI_T_ERR_CVAR_SET_NEVER", "the control variable cannot be set before the program ends"),
+    (1016, "MPI_T_ERR_PVAR_NO_WRITE", "the performance variable cannot be written or reset"),
+    (1017, "MPI_T_ERR_PVAR_NO_STARTSTOP", "the performance variable cannot be started or stopped"),
+    (1018, "MPI_T_ERR_PVAR_NO_ATOMIC", "the performance variable cannot be read and written atomically"),
+];
+
+/// The error classes and codes of one rank.
+#[derive(Debug)]
+pub struct ErrorCodes {
+    added: BTreeMap<i32, Added>,
+    /// Boxed, because `MPI_LASTUSEDCODE` hands out its address.
+    last_used: Box<AtomicI32>,
+}
+
+/// One class or code the program added.
+#[derive(Debug)]
+struct Added {
+    /// The class of a code; a class is its own.
+    class: i32,
+    text: Option<Box<[u8]>>,
+}
+
+impl Default for ErrorCodes {
+    fn default() -> Self {
+        ErrorCodes { added: BTreeMap::new(), last_used: Box::new(AtomicI32::new(Class::LAST.0)) }
+    }
+}
+
+impl ErrorCodes {
+    /// The largest class or code in use, the value of `MPI_LASTUSEDCODE`.
+    pub fn last_used(&self) -> i32 {
+        self.last_used.load(Ordering::Relaxed)
+    }
+
+    /// Where C reads `MPI_LASTUSEDCODE`; the address stays for the life of this value.
+    pub fn last_used_address(&self) -> usize {
+        std::ptr::from_ref(&*self.last_used).addr()
+    }
+
+    /// `MPI_Add_error_class`.
+    pub fn add_class(&mut self) -> Result<i32> {
+        let class = self.next()?;
+        self.added.insert(class, Added { class, text: None });
+        Ok(class)
+    }
+
+    /// `MPI_Add_error_code`: a new code of a class of the standard or of the program.
+    pub fn add_code(&mut self, class: i32) -> Result<i32> {
+        if self.class_of(class)? != class {
+            return fail(Class::ARG, format!("{class} is an error code, not an error class"));
+        }
+        let code = self.next()?;
+        self.added.insert(code, Added { class, text: None });
+        Ok(code)
+    }
+
+    /// `MPI_Add_error_string`: sets or replaces the text of a class or code the program added.
+    pub fn add_string(&mut self, code: i32, text: &[u8]) -> Result {
+        if text.len() >= MAX_STRING {
+            let (length, limit) = (text.len(), MAX_STRING - 1);
+            return fail(
+                Class::ARG,
+                format!("the error string has {length} bytes; at most {limit} are allowed"),
+            );
+        }
+        self.added_mut(code)?.text = Some(text.into());
+        Ok(())
+    }
+
+    /// `MPI_Remove_error_class`: refused while the class has a string or codes.
+    pub fn remove_class(&mut self, class: i32) -> Result {
+        if self.added_mut(class)?.class != class {
+            return fail(Class::ARG, format!("{class} is an error code, not an error class"));
+        }
+        if let Some((code, _)) =
+            self.added.iter().find(|(code, added)| added.class == class && **code != class)
+        {
+            return fail(Class::ARG, format!("error class {class} still has error code {code}"));
+        }
+        self.remove(class)
+    }
+
+    /// `MPI_Remove_error_code`: refused while the code has a string.
+    pub fn remove_code(&mut self, code: i32) -> Result {
+        if self.added_mut(code)?.class == code {
+            return fail(Class::ARG, format!("{code} is an error class, not an error code"));
+        }
+        self.remove(code)
+    }
+
+    /// `MPI_Remove_error_string`.
+    pub fn remove_string(&mut self, code: i32) -> Result {
+        match self.added_mut(code)?.text.take() {
+            Some(_) => Ok(()),
+            None => fail(Class::ARG, format!("error code {code} has no error string")),
+        }
+    }
+
+    /// `MPI_Error_class`: the class of a code, or of a class, which is its own.
+    pub fn class_of(&self, code: i32) -> Result<i32> {
+        if standard(code).is_some() {
+            return Ok(code);
+        }
+        self.added.get(&code).map(|added| added.class).ok_or_else(|| unknown(code))
+    }
+
+    /// `MPI_Error_string`: the text of a class or code; empty if the program gave none.
+    pub fn string_of(&self, code: i32) -> Result<Vec<u8>> {
+        if let Some((name, text)) = standard(code) {
+            return Ok(format!("{name}: {text}").into_bytes());
+        }
+        let added = self.added.get(&code).ok_or_else(|| unknown(code))?;
+        Ok(added.text.as_deref().unwrap_or_default().to_vec())
+    }
+
+    /// The error a callback of the program stands for that returned `code`: its own code if it is
+    /// one, `MPI_ERR_OTHER` if it is not.
+    pub fn from_callback(&self, code: i32, text: impl Into<String>) -> Error {
+        let known = code != 0 && self.class_of(code).is_ok();
+        Error::new(if known { Class(code) } else { Class::OTHER }, text)
+    }
+
+    fn next(&mut self) -> Result<i32> {
+        let Some(next) = self.last_used().checked_add(1) else {
+            return fail(Class::INTERN, "no error codes are left");
+        };
+        self.last_used.store(next, Ordering::Relaxed);
+        Ok(next)
+    }
+
+    fn added_mut(&mut self, code: i32) -> Result<&mut Added> {
+        if code <= Class::LAST.0 {
+            return fail(
+                Class::ARG,
+                format!("error code {code} belongs to the standard and cannot be changed"),
+            );
+        }
+        self.added.get_mut(&code).ok_or_else(|| unknown(code))
+    }
+
+    fn remove(&mut self, code: i32) -> Result {
+        if self.added_mut(code)?.text.is_some() {
+            return fail(Class::ARG, format!("error code {code} still has an error string"));
+        }
+        self.added.remove(&code);
+        Ok(())
+    }
+}
+
+/// Name and text of a class of the standard.
+fn standard(code: i32) -> Option<(&'static str, &'static str)> {
+    let of_mpi = Class::STANDARD.iter().find(|row| row.0.0 == code).map(|row| (row.1, row.2));
+    of_mpi.or_else(|| TOOLS.iter().find(|row| row.0 == code).map(|row| (row.1, row.2)))
+}
+
+fn unknown(code: i32) -> Error {
+    Error::new(Class::ARG, format!("{code} is not an error class or code"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_codes_and_strings_are_removed_from_the_outside_in() {
+        let mut codes = ErrorCodes::default();
+        assert_eq!(codes.last_used(), 0x3fff);
+        let class = codes.add_class().unwrap();
+        let code = codes.add_code(class).unwrap();
+        assert_eq!((class, code, codes.last_used()), (0x4000, 0x4001, 0x4001));
+        assert_eq!(codes.string_of(code).unwrap(), b"");
+        codes.add_string(class, b"class").unwrap();
+        codes.add_string(code, b"code").unwrap();
+        assert_eq!((codes.class_of(code).unwrap(), codes.class_of(class).unwrap()), (class, class));
+        assert_eq!(codes.string_of(code).unwrap(), b"code");
+
+        assert!(codes.remove_class(class).unwrap_err().text.contains("still has error code 16385"));
+        assert!(codes.remove_code(code).unwrap_err().text.contains("still has an error string"));
+        codes.remove_string(code).unwrap();
+        assert_eq!(codes.remove_string(code).unwrap_err().class, Class::ARG);
+        codes.remove_code(code).unwrap();
+        assert_eq!(codes.remove_code(code).unwrap_err().class, Class::ARG);
+        assert!(codes.remove_class(class).is_err());
+        codes.remove_string(class).unwrap();
+        codes.remove_class(class).unwrap();
+        assert_eq!(codes.class_of(class).unwrap_err().class, Class::ARG);
+        assert_eq!(codes.add_class().unwrap(), 0x4002, "numbers are not given out twice");
+    }
+
+    #[test]
+    fn the_standard_classes_are_fixed() {
+        let mut codes = ErrorCodes::default();
+        for fixed in [0, Class::RANK.0, Class::LAST.0] {
+            assert!(codes.remove_class(fixed).is_err() && codes.remove_code(fixed).is_err());
+            assert!(codes.remove_string(fixed).is_err() && codes.add_string(fixed, b"x").is_err());
+        }
+        assert_eq!(codes.class_of(1007).unwrap(), 1007);
+        assert!(codes.class_of(-1).is_err() && codes.class_of(999).is_err());
+        for row in Class::STANDARD {
+            let text = codes.string_of(row.0.0).unwrap();
+            assert!(text.len() < MAX_STRING && text.starts_with(row.1.as_bytes()));
+        }
+        let code = codes.add_code(Class::OTHER.0).unwrap();
+        assert!(codes.add_code(code).is_err(), "a code has no codes");
+        assert!(codes.add_string(code, &[b'x'; MAX_STRING - 1]).is_ok());
+        assert_eq!(codes.add_string(code, &[b'x'; MAX_STRING]).unwrap_err().class, Class::ARG);
+    }
+
+    #[test]
+    fn callbacks_may_return_their_own_codes_but_no_nonsense() {
+        let mut codes = ErrorCodes::default();
+        let code = codes.add_code(Class::OTHER.0).unwrap();
+        assert_eq!(codes.from_callback(code, "").class, Class(code));
+        assert_eq!(codes.from_callback(Class::IO.0, "").class, Class::IO);
+        assert_eq!(codes.from_callback(123_456, "").class, Class::OTHER);
+    }
+}

@@ -1,0 +1,28 @@
+//! Collectives on intracommunicators (MPI 5.0 chapter 6) as programs for one rank.
+//!
+//! [`call`] describes a call, [`cost`] chooses among the algorithms, [`compile`] writes the
+//! [`schedule`] that the transport then drives. The algorithms are written in [`build`].
+mod allgather;
+mod alltoall;
+mod barrier;
+mod bcast;
+pub mod blocks;
+pub mod build;
+pub mod compile;
+pub mod cost;
+mod gather;
+mod reduce;
+mod scan;
+pub mod schedule;
+pub mod tag;
+pub mod ty;
+
+pub use blocks::Ints;
+pub use compile::{Call, Side, compile};
+pub use cost::{Algorithm, Facts, Forced, LinkCosts};
+pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
+pub use tag::{Kind, Tag};
+pub use ty::Type;
+
+#[cfg(test)]
+mod tests;

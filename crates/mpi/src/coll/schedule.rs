@@ -1,0 +1,398 @@
+//! The one representation of a collective: a straight-line program per rank.
+//!
+//! A program is what a rank would do if it were alone: post sends and receives, wait for some of
+//! them, copy, reduce. Posting and waiting are separate steps, so a program can keep many messages
+//! in flight (pipelines, bounded windows) and yet needs no graph: its order is the dependency.
+//! [`Schedule::advance`] runs it as far as it can without waiting, through [`Io`]; so a blocking
+//! call, a request and a persistent request are the same thing driven differently. Addresses are
+//! relative to two buffers and a scratch area, so a program can be run again on other buffers.
+//!
+//! ```text
+//!            start(tag)            advance: all steps done
+//!   idle ───────────────▶ running ─────────────────────────▶ idle
+//!                          │   ▲
+//!      Reduce by user's op │   │ called()
+//!                          ▼   │
+//!                         calling
+//! ```
+use std::sync::Arc;
+
+use super::tag::{Kind, Tag};
+use super::ty::Type;
+use crate::error::{Class, Error, Result, fail};
+use crate::handle::Handle;
+use crate::mem;
+use crate::op::{self, Op};
+
+/// What a [`Buf`] is relative to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Base {
+    /// The send buffer of the call.
+    Send,
+    /// The receive buffer of the call (or its only buffer).
+    Recv,
+    /// Scratch memory of the schedule.
+    Temp,
+}
+
+/// `count` elements of a type at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buf {
+    /// Distance from the base in bytes.
+    pub offset: i64,
+    /// Number of elements.
+    pub count: u64,
+    /// Index into the types of the program; 0 is bytes.
+    pub ty: u32,
+    /// What the offset counts from.
+    pub base: Base,
+}
+
+/// One step of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Start sending `buf` to a rank of the communicator.
+    Send {
+        /// The receiver.
+        peer: u32,
+        /// What is sent; untouched until waited for.
+        buf: Buf,
+    },
+    /// Start receiving into `buf`.
+    Recv {
+        /// The sender.
+        peer: u32,
+        /// Where the message goes; exactly this much must come.
+        buf: Buf,
+    },
+    /// Wait for the message with this number (sends and receives count from 0 in program order).
+    Wait(u32),
+    /// Wait for everything started so far.
+    WaitAll,
+    /// Copy, packing or unpacking where the types differ.
+    Copy {
+        /// The source.
+        from: Buf,
+        /// The destination, of the same number of bytes.
+        to: Buf,
+    },
+    /// `inout = from op inout`.
+    Reduce {
+        /// The left operand.
+        from: Buf,
+        /// The right operand and result.
+        inout: Buf,
+    },
+}
+
+/// The program of one rank for one collective.
+#[derive(Debug)]
+pub struct Program {
+    /// Which collective it is.
+    pub kind: Kind,
+    /// The steps in order.
+    pub steps: Vec<Step>,
+    /// The types its buffers refer to.
+    pub types: Vec<Type>,
+    /// The operation of its Reduce steps.
+    pub op: Option<Op>,
+    /// Scratch memory it needs.
+    pub temp_bytes: usize,
+    /// How many messages it sends and receives.
+    pub messages: u32,
+}
+
+/// Memory to be sent or received into.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// A run of bytes.
+    Bytes {
+        /// The first byte.
+        addr: usize,
+        /// How many.
+        len: u64,
+    },
+    /// Elements with gaps.
+    Typed {
+        /// The address the type's displacements count from.
+        addr: usize,
+        /// How many elements.
+        count: u64,
+        /// Their type.
+        ty: &'a Type,
+    },
+}
+
+/// A message in flight, as the transport names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct OpId(pub u64);
+
+impl OpId {
+    /// The message left at once: it needs no waiting for.
+    pub const DONE: OpId = OpId(u64::MAX);
+}
+
+/// The transport below a schedule: point-to-point messages in the collective context of one
+/// communicator, in order between each pair of ranks.
+pub trait Io {
+    /// Starts a send to rank `peer`; the data stays valid until polled as done.
+    fn isend(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId>;
+    /// Starts a receive from rank `peer`.
+    fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId>;
+    /// `None` while in flight, then once the number of bytes received. A message longer than the
+    /// buffer is reported with its full length or as an error, and never written past the buffer.
+    fn poll(&mut self, op: OpId) -> Option<Result<u64>>;
+}
+
+/// A call of a user-defined reduction that the caller of [`Schedule::advance`] makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UserReduce {
+    /// Address of the C function.
+    pub function: usize,
+    /// Whether it takes an `MPI_Count` length (`MPI_Op_create_c`).
+    pub large: bool,
+    /// Its `invec`.
+    pub in_addr: usize,
+    /// Its `inoutvec`.
+    pub inout_addr: usize,
+    /// Its length.
+    pub count: u64,
+    /// Its datatype.
+    pub datatype: Handle,
+}
+
+/// How far a schedule has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// The collective is complete on this rank.
+    Done,
+    /// A message is being waited for.
+    Pending,
+    /// Call this, then [`Schedule::called`], then advance again.
+    Call(UserReduce),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    id: OpId,
+    peer: u32,
+    /// Bytes a receive must bring; `None` for a send.
+    expect: Option<u64>,
+}
+
+/// A program being run, or ready to be run (again).
+#[derive(Debug)]
+pub struct Schedule {
+    program: Arc<Program>,
+    send: usize,
+    recv: usize,
+    temp: Vec<u128>,
+    tag: Tag,
+    pc: usize,
+    calling: bool,
+    messages: Vec<Message>,
+    /// All messages before this one are done.
+    settled: usize,
+}
+
+impl Schedule {
+    /// A program on the buffers of a call.
+    pub fn new(program: Arc<Program>, send: usize, recv: usize) -> Schedule {
+        let temp = vec![0; program.temp_bytes.div_ceil(size_of::<u128>())];
+        let messages = Vec::with_capacity(program.messages as usize);
+        Schedule {
+            tag: Tag::idle(program.kind),
+            program,
+            send,
+            recv,
+            temp,
+            pc: 0,
+            calling: false,
+            messages,
+            settled: 0,
+        }
+    }
+
+    /// Moves an idle schedule to other buffers.
+    pub fn rebase(&mut self, send: usize, recv: usize) {
+        assert!(self.messages.is_empty(), "a running schedule cannot move");
+        (self.send, self.recv) = (send, recv);
+    }
+
+    /// Begins a run; every rank of the communicator uses the same tag for the same collective.
+    pub fn start(&mut self, tag: Tag) {
+        debug_assert_eq!(tag.kind(), Some(self.program.kind));
+        self.tag = tag;
+        self.pc = 0;
+        self.calling = false;
+        self.messages.clear();
+        self.settled = 0;
+    }
+
+    /// The program being run.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// The tag of the current or last run.
+    pub fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// Runs on as far as possible. After an error the run is over; [`Schedule::in_flight`] names
+    /// what the transport still holds.
+    #[inline]
+    pub fn advance(&mut self, io: &mut impl Io) -> Result<Progress> {
+        assert!(!self.calling, "advance without called()");
+        while let Some(&step) = self.program.steps.get(self.pc) {
+            match step {
+                Step::Send { peer, buf } => {
+                    let id = io.isend(peer as usize, self.tag, self.data(&buf))?;
+                    self.messages.push(Message { id, peer, expect: None });
+                }
+                Step::Recv { peer, buf } => {
+                    let id = io.irecv(peer as usize, self.tag, self.data(&buf))?;
+                    self.messages.push(Message { id, peer, expect: Some(self.bytes(&buf)) });
+                }
+                Step::Wait(message) => {
+                    if !self.settle(message as usize, io)? {
+                        return Ok(Progress::Pending);
+                    }
+                }
+                Step::WaitAll => {
+                    if !self.settle_all(io)? {
+                        return Ok(Progress::Pending);
+                    }
+                }
+                Step::Copy { from, to } => self.copy(&from, &to),
+                Step::Reduce { from, inout } => {
+                    if let Some(call) = self.reduce(&from, &inout)? {
+                        self.calling = true;
+                        return Ok(Progress::Call(call));
+                    }
+                }
+            }
+            self.pc += 1;
+        }
+        if !self.settle_all(io)? {
+            return Ok(Progress::Pending);
+        }
+        self.messages.clear();
+        self.settled = 0;
+        Ok(Progress::Done)
+    }
+
+    /// The user function of the last [`Progress::Call`] has returned.
+    pub fn called(&mut self) {
+        assert!(std::mem::take(&mut self.calling), "called() without a call");
+        self.pc += 1;
+    }
+
+    /// Messages the transport has not reported done: (peer, identity), to be cancelled after an
+    /// error and to be named when a hang is explained.
+    pub fn in_flight(&self) -> impl Iterator<Item = (usize, OpId)> + '_ {
+        self.messages.iter().filter(|m| m.id != OpId::DONE).map(|m| (m.peer as usize, m.id))
+    }
+
+    #[inline]
+    fn settle(&mut self, index: usize, io: &mut impl Io) -> Result<bool> {
+        let message = self.messages[index];
+        if message.id == OpId::DONE {
+            return Ok(true);
+        }
+        let Some(result) = io.poll(message.id) else { return Ok(false) };
+        self.messages[index].id = OpId::DONE;
+        let bytes = result.map_err(|error| self.blame(error, message.peer))?;
+        match message.expect {
+            Some(expected) if bytes != expected => self.mismatch(message.peer, bytes, expected),
+            _ => Ok(true),
+        }
+    }
+
+    #[inline]
+    fn settle_all(&mut self, io: &mut impl Io) -> Result<bool> {
+        while self.settled < self.messages.len() {
+            if !self.settle(self.settled, io)? {
+                return Ok(false);
+            }
+            self.settled += 1;
+        }
+        Ok(true)
+    }
+
+    #[cold]
+    fn mismatch(&self, peer: u32, bytes: u64, expected: u64) -> Result<bool> {
+        let kind = self.program.kind.name();
+        fail(
+            Class::TRUNCATE,
+            format!(
+                "rank {peer} sent {bytes} bytes in this {kind}, but count and datatype here ask for {expected}"
+            ),
+        )
+    }
+
+    #[cold]
+    fn blame(&self, error: Error, peer: u32) -> Error {
+        Error::new(
+            error.class,
+            format!("{} (message with rank {peer} in this {})", error.text, self.program.kind.name()),
+        )
+    }
+
+    #[inline]
+    fn address(&self, buf: &Buf) -> usize {
+        let base = match buf.base {
+            Base::Send => self.send,
+            Base::Recv => self.recv,
+            Base::Temp => self.temp.as_ptr() as usize,
+        };
+        base.wrapping_add_signed(buf.offset as isize)
+    }
+
+    #[inline]
+    fn bytes(&self, buf: &Buf) -> u64 {
+        buf.count * self.program.types[buf.ty as usize].size
+    }
+
+    #[inline]
+    fn data(&self, buf: &Buf) -> Data<'_> {
+        let ty = &self.program.types[buf.ty as usize];
+        let addr = self.address(buf);
+        if ty.dense {
+            Data::Bytes { addr, len: buf.count * ty.size }
+        } else {
+            Data::Typed { addr, count: buf.count, ty }
+        }
+    }
+
+    fn copy(&self, from: &Buf, to: &Buf) {
+        debug_assert_eq!(self.bytes(from), self.bytes(to));
+        let types = &self.program.types;
+        Type::copy(
+            (&types[from.ty as usize], from.count, self.address(from)),
+            (&types[to.ty as usize], to.count, self.address(to)),
+        );
+    }
+
+    fn reduce(&self, from: &Buf, inout: &Buf) -> Result<Option<UserReduce>> {
+        debug_assert_eq!((from.count, from.ty), (inout.count, inout.ty));
+        let ty = &self.program.types[from.ty as usize];
+        let (in_addr, inout_addr, count) = (self.address(from), self.address(inout), from.count);
+        match self.program.op.as_ref().expect("a program that reduces has an operation") {
+            Op::User(user) => Ok(Some(UserReduce {
+                function: user.function,
+                large: user.large,
+                in_addr,
+                inout_addr,
+                count,
+                datatype: ty.handle,
+            })),
+            Op::Predefined(op) => {
+                let basic = op::element(*op, ty.basic, ty.handle)?;
+                let len = count as usize * ty.extent as usize;
+                mem::with(in_addr, len, |a| mem::with_mut(inout_addr, len, |b| op::apply(*op, basic, a, b)));
+                Ok(None)
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a message of a collective carries to be told apart: which run it belongs to and which
+//! collective the sender is in.
+//!
+//! Matching by run and sender would be enough. The kind is carried so that a program in which one
+//! rank is in Bcast while another is in Reduce can be told so instead of receiving nonsense.
+
+/// The collectives (MPI 5.0 chapter 6, intracommunicators) and internal uses of schedules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// `MPI_Barrier`
+    Barrier,
+    /// `MPI_Bcast`
+    Bcast,
+    /// `MPI_Gather`
+    Gather,
+    /// `MPI_Gatherv`
+    Gatherv,
+    /// `MPI_Scatter`
+    Scatter,
+    /// `MPI_Scatterv`
+    Scatterv,
+    /// `MPI_Allgather`
+    Allgather,
+    /// `MPI_Allgatherv`
+    Allgatherv,
+    /// `MPI_Alltoall`
+    Alltoall,
+    /// `MPI_Alltoallv`
+    Alltoallv,
+    /// `MPI_Alltoallw`
+    Alltoallw,
+    /// `MPI_Reduce`
+    Reduce,
+    /// `MPI_Allreduce`
+    Allreduce,
+    /// `MPI_Reduce_scatter_block`
+    ReduceScatterBlock,
+    /// `MPI_Reduce_scatter`
+    ReduceScatter,
+    /// `MPI_Scan`
+    Scan,
+    /// `MPI_Exscan`
+    Exscan,
+}
+
+impl Kind {
+    /// All collectives in the order of their numbers.
+    pub const ALL: [Kind; 17] = [
+        Kind::Barrier,
+        Kind::Bcast,
+        Kind::Gather,
+        Kind::Gatherv,
+        Kind::Scatter,
+        Kind::Scatterv,
+        Kind::Allgather,
+        Kind::Allgatherv,
+        Kind::Alltoall,
+        Kind::Alltoallv,
+        Kind::Alltoallw,
+        Kind::Reduce,
+        Kind::Allreduce,
+        Kind::ReduceScatterBlock,
+        Kind::ReduceScatter,
+        Kind::Scan,
+        Kind::Exscan,
+    ];
+
+    /// The MPI name without its prefix.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Barrier => "Barrier",
+            Kind::Bcast => "Bcast",
+            Kind::Gather => "Gather",
+            Kind::Gatherv => "Gatherv",
+            Kind::Scatter => "Scatter",
+            Kind::Scatterv => "Scatterv",
+            Kind::Allgather => "Allgather",
+            Kind::Allgatherv => "Allgatherv",
+            Kind::Alltoall => "Alltoall",
+            Kind::Alltoallv => "Alltoallv",
+            Kind::Alltoallw => "Alltoallw",
+            Kind::Reduce => "Reduce",
+            Kind::Allreduce => "Allreduce",
+            Kind::ReduceScatterBlock => "Reduce_scatter_block",
+            Kind::ReduceScatter => "Reduce_scatter",
+            Kind::Scan => "Scan",
+            Kind::Exscan => "Exscan",
+        }
+    }
+}
+
+/// The tag of all messages of one run of one collective on one communicator.
+///
+/// Runs are numbered by the order of calls on the communicator, which MPI requires to be the same
+/// on all ranks. A persistent collective takes its number when it is initialised, because its
+/// starts need not come in the same order everywhere; it counts separately, so that the numbers of
+/// long-lived operations are not met again when the counter of the others wraps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tag(i32);
+
+const KIND_BITS: u32 = 5;
+const RUN_BITS: u32 = 25;
+const PERSISTENT: i32 = 1 << (KIND_BITS + RUN_BITS);
+
+impl Tag {
+    /// The tag of run number `run` (counted per communicator, wraps).
+    pub fn new(kind: Kind, run: u32, persistent: bool) -> Tag {
+        let run = (run & ((1 << RUN_BITS) - 1)) as i32;
+        Tag(run << KIND_BITS | kind as i32 | if persistent { PERSISTENT } else { 0 })
+    }
+
+    pub(super) fn idle(kind: Kind) -> Tag {
+        Tag::new(kind, 0, false)
+    }
+
+    /// As the integer that goes into an envelope; never negative.
+    pub fn value(self) -> i32 {
+        self.0
+    }
+
+    /// The tag with this envelope value, unless it is not one of a collective.
+    pub fn from_value(value: i32) -> Option<Tag> {
+        let tag = Tag(value);
+        if value >= 0 && tag.kind().is_some() { Some(tag) } else { None }
+    }
+
+    /// Which collective.
+    pub fn kind(self) -> Option<Kind> {
+        Kind::ALL.get((self.0 & ((1 << KIND_BITS) - 1)) as usize).copied()
+    }
+
+    /// The number of the run.
+    pub fn run(self) -> u32 {
+        (self.0 >> KIND_BITS) as u32 & ((1 << RUN_BITS) - 1)
+    }
+
+    /// Why a message tagged `found` from `peer` and a receive for `self` can never belong
+    /// together, though both are the same run of the same communicator: for the transport to
+    /// report when it sees the two side by side.
+    pub fn conflict(self, found: Tag, peer: usize) -> Option<String> {
+        if self == found || self.0 >> KIND_BITS != found.0 >> KIND_BITS {
+            return None;
+        }
+        let (mine, theirs) = (self.kind()?.name(), found.kind()?.name());
+        Some(format!(
+            "this rank is in {mine} where rank {peer} is in {theirs}: collectives must be called in the same order"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_come_back_and_conflict_only_within_a_run() {
+        for (i, kind) in Kind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, i);
+            for run in [0, 1, (1 << RUN_BITS) - 1] {
+                for persistent in [false, true] {
+                    let tag = Tag::new(kind, run, persistent);
+                    assert_eq!(Tag::from_value(tag.value()), Some(tag));
+                    assert_eq!((tag.kind(), tag.run()), (Some(kind), run));
+                }
+            }
+        }
+        assert_eq!(Tag::new(Kind::Scan, 1 << RUN_BITS, false), Tag::new(Kind::Scan, 0, false));
+        let bcast = Tag::new(Kind::Bcast, 7, false);
+        assert!(bcast.conflict(Tag::new(Kind::Reduce, 7, false), 3).unwrap().contains("rank 3 is in Reduce"));
+        assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 8, false), 3), None);
+        assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 7, true), 3), None);
+        assert_eq!(Tag::from_value(31), None);
+    }
+}

@@ -1,0 +1,329 @@
+//! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
+
+use crate::event::{Counters, Event};
+use crate::matching::{Body, Envelope, Matching};
+use crate::op::{OpId, Ops, Outcome, PendingOp, State};
+use crate::speculate::Offered;
+use fabric::{Device, Fault, Frame, Rank, Share, ShareWord, Span};
+use std::collections::VecDeque;
+use wire::head::{Head, Kind, Offer};
+
+/// Frames taken from one source before the others get their turn.
+const BATCH: usize = 64;
+/// Idle rounds after which pending operations get a time stamp, and back-pressure gives way.
+const STUCK: u32 = 1024;
+
+/// Limits and switches of the protocols.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Longest message that goes by copy eager, in bytes.
+    pub eager_bytes: usize,
+    /// Bytes of unexpected messages kept before the senders are slowed down.
+    pub unexpected_bytes: usize,
+    /// Bytes of unexpected messages at which the job is given up.
+    pub unexpected_max_bytes: usize,
+    /// Whether an early receiver offers its buffer.
+    pub rtr: bool,
+    /// Whether rendezvous may use remote access.
+    pub remote_access: bool,
+}
+
+/// What the engine keeps for one peer.
+#[derive(Default)]
+pub(crate) struct Peer {
+    /// Nothing stands in the way of an eager frame.
+    pub plain: bool,
+    /// RTRs that came to nothing in a row.
+    pub rtr_misses: u8,
+    /// Messages sent to it (wraps).
+    pub sent: u32,
+    /// Messages from it that have been taken in (wraps).
+    pub seen: u32,
+    /// Sends that wait for room, in order.
+    pub queue: VecDeque<OpId>,
+    /// Control frames that wait for room.
+    pub control: VecDeque<([u64; 2], Vec<u8>)>,
+    /// Buffers it has offered.
+    pub offers: Vec<Offered>,
+}
+
+/// All protocols of one rank over one device.
+pub struct Engine<D: Device> {
+    pub(crate) dev: D,
+    pub(crate) limits: Limits,
+    pub(crate) ops: Ops,
+    pub(crate) matching: Matching,
+    pub(crate) peers: Vec<Peer>,
+    /// Operations that progress by looking: offered, moving, streaming.
+    pub(crate) active: Vec<OpId>,
+    /// Peers with a queue or control frames.
+    pub(crate) backlog: Vec<Rank>,
+    pub(crate) counters: Counters,
+    /// Idle rounds in a row.
+    round: u32,
+}
+
+impl<D: Device> Engine<D> {
+    /// An engine with nothing under way.
+    pub fn new(dev: D, limits: Limits) -> Engine<D> {
+        let n = dev.size();
+        let peers = (0..n).map(|_| Peer { plain: true, ..Peer::default() }).collect();
+        let mut limits = limits;
+        limits.eager_bytes = limits.eager_bytes.min(dev.caps().frame_bytes);
+        limits.remote_access &= dev.caps().remote_access;
+        Engine {
+            dev,
+            limits,
+            ops: Ops::default(),
+            matching: Matching::new(n),
+            peers,
+            active: Vec::new(),
+            backlog: Vec::new(),
+            counters: Counters::default(),
+            round: 0,
+        }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &D {
+        &self.dev
+    }
+
+    /// How often each event happened.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The outcome of an operation that has ended, which is forgotten with this call.
+    #[inline]
+    pub fn take(&mut self, id: OpId) -> Option<Outcome> {
+        match self.ops.get(id)?.state {
+            State::Done(_) => match self.ops.remove(id)?.state {
+                State::Done(outcome) => Some(outcome),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The outcome of an operation that has ended, without forgetting it.
+    pub fn outcome(&self, id: OpId) -> Option<&Outcome> {
+        match &self.ops.get(id)?.state {
+            State::Done(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Whether the operation has ended.
+    #[inline]
+    pub fn is_done(&self, id: OpId) -> bool {
+        matches!(self.ops.get(id), Some(op) if matches!(op.state, State::Done(_)))
+    }
+
+    /// All operations that have not ended.
+    pub fn pending(&self) -> Vec<PendingOp> {
+        self.ops.iter().filter_map(|op| op.pending()).collect()
+    }
+
+    /// Looks around once. `None` if something moved, otherwise what to do until the next look.
+    #[inline]
+    pub fn poll(&mut self) -> Result<Option<D::Nap>, Fault> {
+        if self.progress()? {
+            self.round = 0;
+            return Ok(None);
+        }
+        let nap = self.dev.idle(self.round);
+        self.round = self.round.saturating_add(1);
+        if self.round >= 64 {
+            self.dev.check()?;
+            if self.round % STUCK == 0 {
+                self.stuck()?;
+            }
+        }
+        Ok(Some(nap))
+    }
+
+    /// To be called when a wait is over.
+    #[inline(always)]
+    pub fn awake(&mut self) {
+        self.round = 0;
+        self.dev.awake();
+    }
+
+    /// Looks at everything that may have changed; true if anything moved.
+    pub fn progress(&mut self) -> Result<bool, Fault> {
+        let mut moved = false;
+        let mut position = 0;
+        while let Some(source) = self.dev.source(position) {
+            moved |= self.drain(source)?;
+            position += 1;
+        }
+        if !self.backlog.is_empty() {
+            moved |= self.flush();
+        }
+        if !self.active.is_empty() {
+            moved |= self.pump();
+        }
+        Ok(moved)
+    }
+
+    /// Takes frames from one source.
+    pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
+        for taken in 0..BATCH {
+            let Some(frame) = self.dev.peek(source) else { return Ok(taken > 0) };
+            if !self.handle(source, frame)? {
+                return Ok(taken > 0);
+            }
+            self.dev.pop(source);
+        }
+        Ok(true)
+    }
+
+    /// Handles one frame; false if it must stay where it is.
+    fn handle(&mut self, from: Rank, frame: Frame) -> Result<bool, Fault> {
+        let head = Head::decode(frame.head).map_err(|e| malformed(from, e))?;
+        let envelope = Envelope { source: from, context: head.context, tag: head.tag };
+        match head.kind {
+            Kind::Eager => {
+                let Some(op) = self.matching.take_posted(&envelope) else {
+                    return Ok(self.keep_eager(envelope, frame.data));
+                };
+                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+                self.deliver(op, envelope, frame.data);
+            }
+            Kind::Rts => {
+                let offer = self.offer(from, frame.data)?;
+                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+                match self.matching.take_posted(&envelope) {
+                    Some(op) => self.begin_receive(op, envelope, offer),
+                    None => {
+                        self.counters.count(Event::Unexpected);
+                        self.matching.keep(envelope, Body::Rts(offer));
+                    }
+                }
+            }
+            Kind::Rtr => {
+                let offer = self.offer(from, frame.data)?;
+                self.on_rtr(from, head, offer);
+            }
+            Kind::Matched => {
+                let offer = self.offer(from, frame.data)?;
+                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+                self.on_matched(envelope, offer)?;
+            }
+            Kind::Cts => self.on_cts(from, head, frame.data)?,
+            Kind::Data => self.on_data(from, head, frame.data)?,
+        }
+        Ok(true)
+    }
+
+    /// Keeps an eager message that nobody waits for, unless too many bytes are kept already.
+    fn keep_eager(&mut self, envelope: Envelope, data: Span) -> bool {
+        if self.matching.held_bytes() + data.len > self.limits.unexpected_bytes {
+            return false;
+        }
+        let mut small = [0u8; 40];
+        let body = if data.len <= small.len() {
+            self.dev.copy(small.as_mut_ptr() as usize, data.addr, data.len);
+            Body::Small(small, data.len as u8)
+        } else {
+            let mut bytes = vec![0u8; data.len].into_boxed_slice();
+            self.dev.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
+            Body::Heap(bytes)
+        };
+        let peer = &mut self.peers[envelope.source];
+        peer.seen = peer.seen.wrapping_add(1);
+        self.counters.count(Event::Unexpected);
+        self.matching.keep(envelope, body);
+        true
+    }
+
+    /// Reads an offer and checks what it refers to.
+    fn offer(&self, from: Rank, data: Span) -> Result<Offer, Fault> {
+        if data.len != Offer::LEN {
+            return Err(malformed(from, wire::Malformed(format!("an offer of {} bytes", data.len))));
+        }
+        let mut bytes = [0u8; Offer::LEN];
+        self.dev.peek_bytes(data, &mut bytes);
+        let offer = Offer::decode(&bytes).map_err(|e| malformed(from, e))?;
+        if offer.share != Offer::NO_SHARE && offer.share >= self.dev.shares() {
+            return Err(malformed(from, wire::Malformed(format!("share {} does not exist", offer.share))));
+        }
+        Ok(offer)
+    }
+
+    /// Nothing has moved for long: stamp what waits, and let back-pressure give way, for the
+    /// message that is waited for may stand behind one that is not.
+    #[cold]
+    fn stuck(&mut self) -> Result<(), Fault> {
+        let now = self.dev.now_ns().max(1);
+        for op in self.ops.iter_mut().filter(|op| op.since_ns == 0) {
+            op.since_ns = now;
+        }
+        if self.matching.held_bytes() + self.dev.caps().frame_bytes > self.limits.unexpected_bytes {
+            if self.limits.unexpected_bytes >= self.limits.unexpected_max_bytes {
+                return Err(Fault::Device(format!(
+                    "{} unexpected messages hold {} bytes, the limit TERN_UNEXPECTED_MAX; receives are missing",
+                    self.matching.waiting(),
+                    self.matching.held_bytes()
+                )));
+            }
+            self.limits.unexpected_bytes *= 2;
+        }
+        Ok(())
+    }
+
+    /// Advances what progresses by looking.
+    fn pump(&mut self) -> bool {
+        let mut moved = false;
+        let mut at = 0;
+        while at < self.active.len() {
+            let id = self.active[at];
+            let (advanced, ended) = self.pump_one(id);
+            moved |= advanced | ended;
+            if ended {
+                self.active.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        moved
+    }
+
+    /// (something changed, nothing is left to look at).
+    fn pump_one(&mut self, id: OpId) -> (bool, bool) {
+        let Some(op) = self.ops.get_mut(id) else { return (false, true) };
+        match &mut op.state {
+            State::Moving(transfer) => {
+                if !transfer.pump(&mut self.dev, &mut self.counters) {
+                    return (false, false);
+                }
+                let outcome = transfer.outcome.clone();
+                op.state = State::Done(outcome);
+                (true, true)
+            }
+            State::Offered(sending, Some(index)) => {
+                let share = Share { owner: self.dev.me(), index: *index };
+                let partner = self.dev.share_load(share, ShareWord::Partner);
+                if partner == 0 {
+                    return (false, false);
+                }
+                let sending = *sending;
+                self.begin_send(id, sending, share, partner as usize);
+                (true, false)
+            }
+            State::Streaming(..) => self.stream(id),
+            _ => (false, true),
+        }
+    }
+}
+
+#[cold]
+pub(crate) fn malformed(from: Rank, what: wire::Malformed) -> Fault {
+    Fault::Device(format!("malformed message from rank {from}: {}", what.0))
+}

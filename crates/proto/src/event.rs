@@ -1,0 +1,52 @@
+//! What happens inside the protocols, declared once: counters, reports and tests read this.
+
+macro_rules! events {
+    ($($name:ident: $doc:literal,)*) => {
+        /// Something a protocol did.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum Event { $(#[doc = $doc] $name,)* }
+
+        impl Event {
+            /// Every event with its name and meaning.
+            pub const ALL: &'static [(Event, &'static str, &'static str)] =
+                &[$((Event::$name, stringify!($name), $doc),)*];
+        }
+    };
+}
+
+events! {
+    Eager: "a message left by copy eager",
+    EagerQueued: "an eager message had to wait for room at the receiver",
+    Unexpected: "a message arrived before its receive was posted",
+    RtsSent: "a rendezvous was opened by the sender",
+    RtrSent: "an early receiver offered its buffer",
+    RtrTaken: "a sender took the offer of an early receiver",
+    RtrDropped: "an offer crossed a message or was not usable",
+    PiecePulled: "the receiver copied a piece of a message",
+    PiecePushed: "the sender copied a piece of a message",
+    FrameSent: "a piece of a message was copied through a slot because single copy is not permitted",
+}
+
+/// How often each event happened: plain increments.
+#[derive(Clone, Debug)]
+pub struct Counters([u64; Event::ALL.len()]);
+
+impl Default for Counters {
+    fn default() -> Self {
+        Counters([0; Event::ALL.len()])
+    }
+}
+
+impl Counters {
+    /// Counts one.
+    #[inline(always)]
+    pub fn count(&mut self, event: Event) {
+        self.0[event as usize] += 1;
+    }
+
+    /// How often it happened.
+    pub fn get(&self, event: Event) -> u64 {
+        self.0[event as usize]
+    }
+}

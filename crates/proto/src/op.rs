@@ -1,0 +1,225 @@
+//! Operations under way and how they ended.
+
+use crate::matching::Want;
+use crate::transfer::Transfer;
+use fabric::{Rank, Span};
+use wire::head::Offer;
+
+/// Names an operation; carries a generation, so that a late message for one that has ended is
+/// recognised.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct OpId(pub u32);
+
+/// Why an operation failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// The message was longer than the buffer; the buffer holds its beginning.
+    Truncated {
+        /// Length of the message in bytes.
+        message_len: u64,
+    },
+    /// Copying failed: the cause as the device gave it.
+    Device(String),
+}
+
+/// How an operation ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// Rank (in the job) the message came from or went to.
+    pub source: Rank,
+    /// Tag of the message.
+    pub tag: i32,
+    /// Bytes received or sent.
+    pub len: u64,
+    /// Set if it was cancelled before it was matched.
+    pub cancelled: bool,
+    /// Set if it failed.
+    pub failure: Option<Failure>,
+}
+
+/// Which side of a message an operation is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Sends.
+    Send,
+    /// Receives.
+    Receive,
+}
+
+/// What a report says of an operation that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingOp {
+    /// Send or receive.
+    pub side: Side,
+    /// The partner; `None` for any source.
+    pub peer: Option<Rank>,
+    /// The tag; `None` for any tag.
+    pub tag: Option<i32>,
+    /// The context.
+    pub context: u64,
+    /// Length of buffer or message in bytes.
+    pub len: usize,
+    /// Whether the partner has been found and bytes are moving.
+    pub matched: bool,
+    /// When a wait first found nothing to do, in device time.
+    pub since_ns: u64,
+}
+
+/// A receive, from posting to matching.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Receive {
+    pub want: Want,
+    pub buf: Span,
+    /// The share of an RTR that is out.
+    pub rtr: Option<u32>,
+}
+
+/// A send, from the call to its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    pub to: Rank,
+    pub context: u64,
+    pub tag: i32,
+    pub data: Span,
+}
+
+/// Where an operation stands.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// In the queue of its peer, waiting for room.
+    Queued(Sending, Step),
+    /// RTS is out.
+    Offered(Sending, Option<u32>),
+    /// CTS has come: frames flow.
+    Streaming(Sending, Stream),
+    /// Posted, not matched.
+    Posted(Receive),
+    /// Frames are coming in.
+    Filling { receive: Receive, from: Rank, tag: i32, message_len: u64, filled: u64 },
+    /// Both sides copy.
+    Moving(Transfer),
+    /// Ended; the outcome has not been fetched.
+    Done(Outcome),
+}
+
+/// What a queued send is about to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Send an eager frame.
+    Eager,
+    /// Send RTS.
+    Rts,
+    /// Take an RTR: announce the match.
+    Matched(Offer),
+}
+
+/// Progress of a stream of frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    pub receiver_op: u32,
+    pub limit: usize,
+    pub sent: usize,
+}
+
+/// An operation and since when it waits.
+#[derive(Debug)]
+pub(crate) struct Op {
+    pub state: State,
+    pub since_ns: u64,
+}
+
+const INDEX_BITS: u32 = 20;
+const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+
+/// All operations of one rank.
+#[derive(Default)]
+pub(crate) struct Ops {
+    slots: Vec<(u32, Option<Op>)>,
+    free: Vec<u32>,
+}
+
+impl Ops {
+    #[inline]
+    pub fn insert(&mut self, state: State) -> OpId {
+        let op = Some(Op { state, since_ns: 0 });
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize].1 = op;
+                index
+            }
+            None => {
+                assert!(self.slots.len() <= INDEX_MASK as usize, "more than a million operations are pending");
+                self.slots.push((1, op));
+                self.slots.len() as u32 - 1
+            }
+        };
+        OpId(self.slots[index as usize].0 << INDEX_BITS | index)
+    }
+
+    #[inline]
+    pub fn get(&self, id: OpId) -> Option<&Op> {
+        let (generation, op) = self.slots.get((id.0 & INDEX_MASK) as usize)?;
+        if *generation == id.0 >> INDEX_BITS { op.as_ref() } else { None }
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: OpId) -> Option<&mut Op> {
+        let (generation, op) = self.slots.get_mut((id.0 & INDEX_MASK) as usize)?;
+        if *generation == id.0 >> INDEX_BITS { op.as_mut() } else { None }
+    }
+
+    #[inline]
+    pub fn set(&mut self, id: OpId, state: State) {
+        self.get_mut(id).expect("the operation is pending").state = state;
+    }
+
+    #[inline]
+    pub fn remove(&mut self, id: OpId) -> Option<Op> {
+        self.get(id)?;
+        let index = id.0 & INDEX_MASK;
+        let slot = &mut self.slots[index as usize];
+        slot.0 = if slot.0 + 1 == 1 << (32 - INDEX_BITS) { 1 } else { slot.0 + 1 };
+        self.free.push(index);
+        slot.1.take()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Op> {
+        self.slots.iter_mut().filter_map(|(_, op)| op.as_mut())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Op> {
+        self.slots.iter().filter_map(|(_, op)| op.as_ref())
+    }
+}
+
+impl Op {
+    /// What a report says of it; `None` once it has ended.
+    pub fn pending(&self) -> Option<PendingOp> {
+        let send = |s: &Sending, matched| PendingOp {
+            side: Side::Send,
+            peer: Some(s.to),
+            tag: Some(s.tag),
+            context: s.context,
+            len: s.data.len,
+            matched,
+            since_ns: self.since_ns,
+        };
+        let receive = |r: &Receive, matched| PendingOp {
+            side: Side::Receive,
+            peer: r.want.source,
+            tag: r.want.tag,
+            context: r.want.context,
+            len: r.buf.len,
+            matched,
+            since_ns: self.since_ns,
+        };
+        Some(match &self.state {
+            State::Queued(s, _) | State::Offered(s, _) => send(s, false),
+            State::Streaming(s, _) => send(s, true),
+            State::Posted(r) => receive(r, false),
+            State::Filling { receive: r, .. } => receive(r, true),
+            State::Moving(t) => t.pending(self.since_ns),
+            State::Done(_) => return None,
+        })
+    }
+}

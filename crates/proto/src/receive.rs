@@ -1,0 +1,196 @@
+//! The receiving side: in place when the message is there, posted otherwise.
+
+use crate::engine::{Engine, malformed};
+use crate::matching::{Body, Envelope, Unexpected, Want};
+use crate::op::{Failure, OpId, Outcome, Receive, Side, State};
+use crate::transfer::Transfer;
+use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
+use wire::head::{Head, Kind, Offer, eager_word};
+
+impl<D: Device> Engine<D> {
+    /// Receives a message that lies at the front of its ring, without posting anything.
+    ///
+    /// `None` if there is none, or if it is not this simple; then [`Engine::receive`] does it.
+    #[inline(always)]
+    pub fn receive_now(&mut self, source: Rank, context: u64, tag: i32, buf: Span) -> Option<u64> {
+        if !self.matching.is_quiet(source) {
+            return None;
+        }
+        let frame = self.dev.peek(source)?;
+        if frame.head != [eager_word(tag), context] || frame.data.len > buf.len {
+            return None;
+        }
+        self.dev.copy(buf.addr, frame.data.addr, frame.data.len);
+        self.dev.pop(source);
+        self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
+        Some(frame.data.len as u64)
+    }
+
+    /// Whether [`Engine::receive_now`] may still succeed: nothing else asks for attention.
+    #[inline(always)]
+    pub fn is_idle_for(&mut self, source: Rank) -> bool {
+        self.active.is_empty()
+            && self.backlog.is_empty()
+            && self.matching.is_quiet(source)
+            && self.dev.peek(source).is_none()
+    }
+
+    /// Starts a receive: matches a waiting message or posts it.
+    pub fn receive(&mut self, want: Want, buf: Span) -> OpId {
+        if let Some(message) = self.matching.take_unexpected(&want) {
+            return self.receive_unexpected(want, message, buf);
+        }
+        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        let rtr = self.offer_buffer(id, &want, buf);
+        if rtr.is_some() {
+            self.ops.set(id, State::Posted(Receive { want, buf, rtr }));
+        }
+        self.matching.post(want, id);
+        id
+    }
+
+    /// The oldest message that has arrived, is not matched and that `want` accepts: its envelope
+    /// and its length in bytes.
+    pub fn probe(&self, want: &Want) -> Option<(Envelope, u64)> {
+        self.matching.find(want).map(|u| (u.envelope, u.body.len()))
+    }
+
+    /// As [`Engine::probe`], and takes the message out of matching.
+    pub fn probe_matched(&mut self, want: &Want) -> Option<Unexpected> {
+        self.matching.take_unexpected(want)
+    }
+
+    /// Receives a message that [`Engine::probe_matched`] has taken out.
+    pub fn receive_matched(&mut self, message: Unexpected, buf: Span) -> OpId {
+        let e = message.envelope;
+        let want = Want { source: Some(e.source), context: e.context, tag: Some(e.tag) };
+        self.receive_unexpected(want, message, buf)
+    }
+
+    fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> OpId {
+        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        match &message.body {
+            Body::Small(bytes, len) => {
+                self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: *len as usize })
+            }
+            Body::Heap(bytes) => {
+                self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: bytes.len() })
+            }
+            Body::Rts(offer) => self.begin_receive(id, message.envelope, *offer),
+        }
+        id
+    }
+
+    /// Cancels a receive that has not been matched; true if it was.
+    pub fn cancel(&mut self, id: OpId) -> bool {
+        let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return false };
+        let receive = *receive;
+        if !self.withdraw_offer(id, receive.rtr) {
+            return false; // its sender has taken it: the message is on its way
+        }
+        self.matching.withdraw(&receive.want, id);
+        let outcome = Outcome {
+            source: receive.want.source.unwrap_or(0),
+            tag: receive.want.tag.unwrap_or(-1),
+            len: 0,
+            cancelled: true,
+            failure: None,
+        };
+        self.ops.set(id, State::Done(outcome));
+        true
+    }
+
+    fn take_receive(&mut self, id: OpId) -> Receive {
+        match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Posted(receive)) => *receive,
+            other => panic!("a matched receive is posted, not {other:?}"),
+        }
+    }
+
+    /// The whole payload is there.
+    #[inline]
+    pub(crate) fn deliver(&mut self, id: OpId, envelope: Envelope, data: Span) {
+        let receive = self.take_receive(id);
+        self.withdraw_offer(id, receive.rtr);
+        self.dev.copy(receive.buf.addr, data.addr, data.len.min(receive.buf.len));
+        let outcome = outcome(&envelope, data.len as u64, receive.buf);
+        self.ops.set(id, State::Done(outcome));
+    }
+
+    /// RTS has met its receive: by remote access if this rank can reach the sender's memory, by
+    /// frames otherwise.
+    pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer) {
+        let receive = self.take_receive(id);
+        self.withdraw_offer(id, receive.rtr);
+        self.peers[envelope.source].rtr_misses = 0; // long messages come: offers may pay again
+        let outcome = outcome(&envelope, offer.len, receive.buf);
+        let len = outcome.len as usize;
+        let from = envelope.source;
+        if offer.share == Offer::NO_SHARE || (len > 0 && !self.dev.reach(from)) {
+            return self.ask_for_frames(id, receive, outcome, offer);
+        }
+        let share = Share { owner: from, index: offer.share };
+        self.dev.share_store(share, ShareWord::Length, len as u64);
+        self.dev.share_store(share, ShareWord::Partner, receive.buf.addr.max(1) as u64);
+        self.dev.wake(from);
+        let transfer = Transfer {
+            side: Side::Receive,
+            peer: from,
+            share,
+            local: receive.buf,
+            remote: offer.addr as usize,
+            len,
+            context: envelope.context,
+            outcome,
+            can_copy: true,
+        };
+        self.ops.set(id, State::Moving(transfer));
+        self.active.push(id);
+    }
+
+    fn ask_for_frames(&mut self, id: OpId, receive: Receive, outcome: Outcome, offer: Offer) {
+        let head = Head::new(Kind::Cts, offer.op as i32, id.0 as u64).encode();
+        self.control(outcome.source, head, &outcome.len.to_le_bytes());
+        if outcome.len == 0 {
+            return self.ops.set(id, State::Done(outcome));
+        }
+        let (from, tag) = (outcome.source, outcome.tag);
+        self.ops.set(id, State::Filling { receive, from, tag, message_len: offer.len, filled: 0 });
+    }
+
+    /// A frame of a stream.
+    pub(crate) fn on_data(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
+        let id = OpId(head.tag as u32);
+        let Some(State::Filling { receive, from: expected, tag, message_len, filled }) =
+            self.ops.get_mut(id).map(|op| &mut op.state)
+        else {
+            return Err(malformed(from, wire::Malformed("data for a receive that does not expect any".into())));
+        };
+        let limit = (*message_len).min(receive.buf.len as u64);
+        let end = head.context.checked_add(data.len as u64);
+        if *expected != from || end.is_none_or(|end| end > limit) {
+            return Err(malformed(from, wire::Malformed("data outside its receive".into())));
+        }
+        *filled += data.len as u64;
+        let to = receive.buf.addr + head.context as usize;
+        let envelope = Envelope { source: from, context: receive.want.context, tag: *tag };
+        let ended = (*filled >= limit).then(|| outcome(&envelope, *message_len, receive.buf));
+        self.dev.copy(to, data.addr, data.len);
+        if let Some(outcome) = ended {
+            self.ops.set(id, State::Done(outcome));
+        }
+        Ok(())
+    }
+}
+
+/// How a receive into `buf` ends for a message of `message_len` bytes.
+pub(crate) fn outcome(envelope: &Envelope, message_len: u64, buf: Span) -> Outcome {
+    let failure = (message_len > buf.len as u64).then_some(Failure::Truncated { message_len });
+    Outcome {
+        source: envelope.source,
+        tag: envelope.tag,
+        len: message_len.min(buf.len as u64),
+        cancelled: false,
+        failure,
+    }
+}

@@ -1,0 +1,258 @@
+//! The sending side: eager when it fits, rendezvous otherwise, in order per peer.
+
+use crate::engine::{Engine, malformed};
+use crate::event::Event;
+use crate::op::{OpId, Outcome, Sending, Side, State, Step, Stream};
+use crate::transfer::Transfer;
+use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
+use wire::head::{Head, Kind, Offer};
+
+/// Send modes as far as protocols differ (MPI 5.0 section 3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Standard, ready and buffered.
+    Standard,
+    /// Completes only once the receive is matched.
+    Synchronous,
+}
+
+impl<D: Device> Engine<D> {
+    /// Sends a short message if it can leave at once; no operation, no queue.
+    #[inline(always)]
+    pub fn send_now(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        let peer = &mut self.peers[to];
+        if !peer.plain || data.len > self.limits.eager_bytes {
+            return false;
+        }
+        let head = Head::new(Kind::Eager, tag, context).encode();
+        let left = self.dev.try_send(to, head, data);
+        if left {
+            self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
+            self.counters.count(Event::Eager);
+        }
+        left
+    }
+
+    /// Starts a send. `None` if the message has left and the buffer is free again.
+    pub fn send(&mut self, to: Rank, context: u64, tag: i32, data: Span, mode: Mode) -> Result<Option<OpId>, Fault> {
+        let eager = mode == Mode::Standard && data.len <= self.limits.eager_bytes;
+        if eager && self.send_now(to, context, tag, data) {
+            return Ok(None);
+        }
+        let sending = Sending { to, context, tag, data };
+        if !eager && self.limits.rtr && self.peers[to].queue.is_empty() {
+            self.drain(to)?; // an RTR may be waiting: the «initial progress call» of chapter 4
+        }
+        let step = match self.take_offer(&sending, !eager) {
+            Some(offer) => Step::Matched(offer),
+            None if eager => Step::Eager,
+            None => Step::Rts,
+        };
+        let id = self.ops.insert(State::Queued(sending, step));
+        if self.peers[to].queue.is_empty() && self.peers[to].control.is_empty() {
+            if self.leave(id) {
+                return Ok(self.not_done(id));
+            }
+            if step_is_eager(step) {
+                self.counters.count(Event::EagerQueued);
+            }
+        }
+        self.enqueue(to, id);
+        Ok(Some(id))
+    }
+
+    fn not_done(&mut self, id: OpId) -> Option<OpId> {
+        if self.is_done(id) {
+            self.ops.remove(id);
+            return None;
+        }
+        Some(id)
+    }
+
+    fn enqueue(&mut self, to: Rank, id: OpId) {
+        self.peers[to].queue.push_back(id);
+        self.peers[to].plain = false;
+        if !self.backlog.contains(&to) {
+            self.backlog.push(to);
+        }
+    }
+
+    /// Queues a control frame that must not be lost.
+    pub(crate) fn control(&mut self, to: Rank, head: [u64; 2], body: &[u8]) {
+        let data = Span { addr: body.as_ptr() as usize, len: body.len() };
+        if self.peers[to].control.is_empty() && self.dev.try_send(to, head, data) {
+            return;
+        }
+        self.peers[to].control.push_back((head, body.to_vec()));
+        self.peers[to].plain = false;
+        if !self.backlog.contains(&to) {
+            self.backlog.push(to);
+        }
+    }
+
+    /// Sends what waited for room.
+    pub(crate) fn flush(&mut self) -> bool {
+        let mut moved = false;
+        let mut at = 0;
+        while at < self.backlog.len() {
+            let to = self.backlog[at];
+            moved |= self.flush_peer(to);
+            let peer = &mut self.peers[to];
+            if peer.queue.is_empty() && peer.control.is_empty() {
+                peer.plain = peer.offers.is_empty();
+                self.backlog.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        moved
+    }
+
+    fn flush_peer(&mut self, to: Rank) -> bool {
+        let mut moved = false;
+        while let Some((head, body)) = self.peers[to].control.front() {
+            let data = Span { addr: body.as_ptr() as usize, len: body.len() };
+            if !self.dev.try_send(to, *head, data) {
+                return moved;
+            }
+            self.peers[to].control.pop_front();
+            moved = true;
+        }
+        while let Some(id) = self.peers[to].queue.front().copied() {
+            if !self.leave(id) {
+                return moved;
+            }
+            self.peers[to].queue.pop_front();
+            moved = true;
+        }
+        moved
+    }
+
+    /// Does the first step of a queued send; false if there is no room.
+    fn leave(&mut self, id: OpId) -> bool {
+        let Some(State::Queued(sending, step)) = self.ops.get(id).map(|op| &op.state) else { return true };
+        let (sending, step) = (*sending, *step);
+        let left = match step {
+            Step::Eager => self.leave_eager(id, sending),
+            Step::Rts => self.leave_rts(id, sending),
+            Step::Matched(offer) => self.leave_matched(id, sending, offer),
+        };
+        if left {
+            self.peers[sending.to].sent = self.peers[sending.to].sent.wrapping_add(1);
+        }
+        left
+    }
+
+    fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
+        let head = Head::new(Kind::Eager, s.tag, s.context).encode();
+        if !self.dev.try_send(s.to, head, s.data) {
+            return false;
+        }
+        self.counters.count(Event::Eager);
+        self.ops.set(id, State::Done(s.outcome()));
+        true
+    }
+
+    fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
+        let share = if self.limits.remote_access || s.data.len == 0 { self.dev.share_open() } else { None };
+        let offer = Offer {
+            len: s.data.len as u64,
+            addr: s.data.addr as u64,
+            share: share.unwrap_or(Offer::NO_SHARE),
+            op: id.0,
+            seen: 0,
+            peer_op: 0,
+        };
+        let body = offer.encode();
+        let data = Span { addr: body.as_ptr() as usize, len: body.len() };
+        if !self.dev.try_send(s.to, Head::new(Kind::Rts, s.tag, s.context).encode(), data) {
+            self.close_share(share);
+            return false;
+        }
+        self.counters.count(Event::RtsSent);
+        self.ops.set(id, State::Offered(s, share));
+        if share.is_some() {
+            self.active.push(id);
+        }
+        true
+    }
+
+    /// Makes a share of this rank that nobody uses available again.
+    pub(crate) fn close_share(&mut self, share: Option<u32>) {
+        if let Some(index) = share {
+            let share = Share { owner: self.dev.me(), index };
+            self.dev.share_store(share, ShareWord::Left, 2);
+        }
+    }
+
+    /// The receiver has taken the RTS: copy together with it.
+    pub(crate) fn begin_send(&mut self, id: OpId, s: Sending, share: Share, remote: usize) {
+        let len = self.dev.share_load(share, ShareWord::Length) as usize;
+        let can_copy = self.dev.reach(s.to);
+        let transfer = Transfer {
+            side: Side::Send,
+            peer: s.to,
+            share,
+            local: s.data,
+            remote,
+            len: len.min(s.data.len),
+            context: s.context,
+            outcome: s.outcome(),
+            can_copy,
+        };
+        self.ops.set(id, State::Moving(transfer));
+    }
+
+    /// CTS: the receiver wants frames.
+    pub(crate) fn on_cts(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
+        let id = OpId(head.tag as u32);
+        let Some(State::Offered(s, share)) = self.ops.get(id).map(|op| &op.state) else {
+            return Err(malformed(from, wire::Malformed("CTS for a send that is not waiting for one".into())));
+        };
+        let (s, share) = (*s, *share);
+        if s.to != from || data.len != 8 {
+            return Err(malformed(from, wire::Malformed("CTS that does not belong to this send".into())));
+        }
+        let mut limit = [0u8; 8];
+        self.dev.peek_bytes(data, &mut limit);
+        let limit = (u64::from_le_bytes(limit) as usize).min(s.data.len);
+        self.close_share(share);
+        let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
+        self.ops.set(id, State::Streaming(s, stream));
+        if share.is_none() {
+            self.active.push(id);
+        }
+        Ok(())
+    }
+
+    /// Sends frames of a stream while there is room: (something was sent, all were sent).
+    pub(crate) fn stream(&mut self, id: OpId) -> (bool, bool) {
+        let Some(State::Streaming(s, stream)) = self.ops.get(id).map(|op| &op.state) else { return (false, true) };
+        let (s, mut stream) = (*s, *stream);
+        let before = stream.sent;
+        let frame = self.dev.caps().frame_bytes;
+        while stream.sent < stream.limit {
+            let part = s.data.part(stream.sent, frame.min(stream.limit - stream.sent));
+            let head = Head::new(Kind::Data, stream.receiver_op as i32, stream.sent as u64).encode();
+            if !self.dev.try_send(s.to, head, part) {
+                break;
+            }
+            self.counters.count(Event::FrameSent);
+            stream.sent += part.len;
+        }
+        let done = stream.sent >= stream.limit;
+        let state = if done { State::Done(s.outcome()) } else { State::Streaming(s, stream) };
+        self.ops.set(id, state);
+        (stream.sent > before, done)
+    }
+}
+
+impl Sending {
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome { source: self.to, tag: self.tag, len: self.data.len as u64, cancelled: false, failure: None }
+    }
+}
+
+fn step_is_eager(step: Step) -> bool {
+    matches!(step, Step::Eager)
+}

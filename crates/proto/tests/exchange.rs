@@ -1,0 +1,209 @@
+//! Real exchanges between ranks that are threads of this process, under every forced protocol:
+//! the same messages must arrive, whole and in order.
+
+use fabric::{Nap, Span};
+use proto::{Engine, Event, Failure, Limits, Mode, OpId, Outcome, Want};
+use shm::{Options, Shm};
+
+fn limits() -> Limits {
+    Limits {
+        eager_bytes: 16 * 1024,
+        unexpected_bytes: 1 << 20,
+        unexpected_max_bytes: 1 << 30,
+        rtr: true,
+        remote_access: true,
+    }
+}
+
+fn job(n: usize, limits: &Limits, run: impl Fn(usize, Engine<Shm>) + Send + Sync) {
+    let options = Options { dir: "/dev/shm".into(), single_copy: true, cores: 1 };
+    let devices = Shm::local_job(n, &options).unwrap();
+    std::thread::scope(|scope| {
+        for (me, device) in devices.into_iter().enumerate() {
+            let (run, limits) = (&run, limits.clone());
+            scope.spawn(move || run(me, Engine::new(device, limits)));
+        }
+    });
+}
+
+fn wait(engine: &mut Engine<Shm>, op: OpId) -> Outcome {
+    loop {
+        if let Some(outcome) = engine.take(op) {
+            engine.awake();
+            return outcome;
+        }
+        if let Some(nap) = engine.poll().unwrap() {
+            nap.take();
+        }
+    }
+}
+
+fn span(bytes: &[u8]) -> Span {
+    Span { addr: bytes.as_ptr() as usize, len: bytes.len() }
+}
+
+fn span_mut(bytes: &mut [u8]) -> Span {
+    Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() }
+}
+
+/// A generator good enough to mix sizes (xorshift).
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+fn size_of_message(seed: u64) -> usize {
+    let mut s = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let magnitude = next(&mut s) % 21;
+    (next(&mut s) % (1 << magnitude)) as usize
+}
+
+fn payload(from: usize, i: usize) -> Vec<u8> {
+    let len = size_of_message((from * 1000 + i) as u64);
+    (0..len).map(|k| (k * 31 + from * 7 + i) as u8).collect()
+}
+
+/// All to all, every rank a mix of receives posted before and after, from a source and from any.
+fn all_to_all(limits: Limits) {
+    const COUNT: usize = 60;
+    job(3, &limits, |me, mut engine| {
+        let n = 3;
+        let mut seed = me as u64 + 77;
+        let outgoing: Vec<(usize, Vec<u8>)> =
+            (0..n * COUNT).map(|i| (i % n, payload(me, i))).collect();
+        let mut sends = Vec::new();
+        let mut receives = Vec::new();
+        let (mut sent, mut posted) = (0, 0);
+        let mut buffers: Vec<Vec<u8>> = (0..n * COUNT)
+            .map(|i| vec![0; payload(i % n, (i / n) * n + me).len()])
+            .collect();
+        while sent < outgoing.len() || posted < buffers.len() {
+            if next(&mut seed) % 2 == 0 && sent < outgoing.len() {
+                let (to, data) = &outgoing[sent];
+                let mode = if next(&mut seed) % 4 == 0 { Mode::Synchronous } else { Mode::Standard };
+                sends.extend(engine.send(*to, 5, 9, span(data), mode).unwrap());
+                sent += 1;
+            } else if posted < buffers.len() {
+                let want = Want { source: Some(posted % n), context: 5, tag: Some(9) };
+                receives.push(engine.receive(want, span_mut(&mut buffers[posted])));
+                posted += 1;
+            }
+            if next(&mut seed) % 3 == 0 {
+                engine.progress().unwrap();
+            }
+        }
+        for (i, op) in receives.into_iter().enumerate() {
+            let outcome = wait(&mut engine, op);
+            let expected = payload(i % n, (i / n) * n + me);
+            assert_eq!((outcome.len as usize, &outcome.failure), (expected.len(), &None), "rank {me}, message {i}");
+            assert!(buffers[i] == expected, "rank {me}, message {i} of {} bytes differs", expected.len());
+        }
+        buffers.clear();
+        for op in sends {
+            wait(&mut engine, op);
+        }
+        assert_eq!(engine.pending(), []);
+    });
+}
+
+#[test]
+fn all_to_all_by_choice() {
+    all_to_all(limits());
+}
+
+#[test]
+fn all_to_all_without_offers() {
+    all_to_all(Limits { rtr: false, ..limits() });
+}
+
+#[test]
+fn all_to_all_by_frames() {
+    all_to_all(Limits { remote_access: false, ..limits() });
+}
+
+#[test]
+fn all_to_all_by_rendezvous_only() {
+    all_to_all(Limits { eager_bytes: 0, ..limits() });
+}
+
+#[test]
+fn all_to_all_with_little_room_for_the_unexpected() {
+    all_to_all(Limits { unexpected_bytes: 1000, ..limits() });
+}
+
+#[test]
+fn an_early_receiver_is_pushed_to() {
+    job(2, &limits(), |me, mut engine| {
+        let data = vec![7u8; 300_000];
+        let mut buffer = vec![0u8; 300_000];
+        let mut token = [1u8];
+        let want = |tag| Want { source: Some(1 - me), context: 1, tag: Some(tag) };
+        if me == 0 {
+            // Make sure that the peer has introduced itself, then post and tell it.
+            let hello = engine.receive(want(3), span_mut(&mut token));
+            wait(&mut engine, hello);
+            let op = engine.receive(want(4), span_mut(&mut buffer));
+            assert_eq!(engine.counters().get(Event::RtrSent), 1);
+            let outcome = wait(&mut engine, op);
+            assert_eq!(outcome.len, 300_000);
+            assert!(buffer == data);
+        } else {
+            assert!(engine.send(0, 1, 3, span(&token), Mode::Standard).unwrap().is_none());
+            // The offer comes in with any look around.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let op = engine.send(0, 1, 4, span(&data), Mode::Standard).unwrap().unwrap();
+            wait(&mut engine, op);
+            assert_eq!(engine.counters().get(Event::RtrTaken), 1);
+            assert_eq!(engine.counters().get(Event::RtsSent), 0);
+        }
+    });
+}
+
+#[test]
+fn a_cancelled_receive_takes_its_offer_back() {
+    job(2, &limits(), |me, mut engine| {
+        let big = vec![9u8; 100_000];
+        let mut buffer = vec![0u8; 100_000];
+        let want = |tag| Want { source: Some(1 - me), context: 1, tag: Some(tag) };
+        let mut token = [0u8];
+        if me == 0 {
+            let hello = engine.receive(want(1), span_mut(&mut token));
+            wait(&mut engine, hello);
+            let first = engine.receive(want(4), span_mut(&mut buffer));
+            assert!(engine.cancel(first));
+            assert!(engine.take(first).unwrap().cancelled);
+            engine.send(1, 1, 2, span(&token), Mode::Standard).unwrap();
+            let second = engine.receive(want(4), span_mut(&mut buffer));
+            assert_eq!(wait(&mut engine, second).len, 100_000);
+            assert!(buffer == big);
+        } else {
+            engine.send(0, 1, 1, span(&token), Mode::Standard).unwrap();
+            let go = engine.receive(want(2), span_mut(&mut token));
+            wait(&mut engine, go);
+            let op = engine.send(0, 1, 4, span(&big), Mode::Standard).unwrap().unwrap();
+            wait(&mut engine, op);
+        }
+    });
+}
+
+#[test]
+fn a_message_that_is_too_long_is_cut_and_reported() {
+    for eager_bytes in [16 * 1024, 0] {
+        job(2, &Limits { eager_bytes, ..limits() }, |me, mut engine| {
+            let data = [5u8; 100];
+            let mut buffer = [0u8; 60];
+            if me == 0 {
+                if let Some(op) = engine.send(1, 1, 1, span(&data), Mode::Standard).unwrap() {
+                    wait(&mut engine, op);
+                }
+            } else {
+                let op = engine.receive(Want { source: None, context: 1, tag: None }, span_mut(&mut buffer));
+                let outcome = wait(&mut engine, op);
+                assert_eq!(outcome.failure, Some(Failure::Truncated { message_len: 100 }));
+                assert_eq!((outcome.len, buffer), (60, [5u8; 60]));
+            }
+        });
+    }
+}

@@ -1,0 +1,101 @@
+//! Copies of a few bytes without the call to `memcpy`, whose dispatch costs as much as the copy.
+
+/// Loads `len` ≤ 40 bytes at `addr` into words, little-endian, zero-filled.
+///
+/// # Safety
+/// `addr` must be valid for reads of `len` bytes.
+#[inline(always)]
+pub unsafe fn load(addr: usize, len: usize) -> [u64; 5] {
+    let mut words = [0u64; 5];
+    let full = len / 8;
+    let mut i = 0;
+    while i < full {
+        // SAFETY: `i * 8 + 8 <= len`.
+        words[i] = unsafe { ((addr + i * 8) as *const u64).read_unaligned() };
+        i += 1;
+    }
+    let rest = len % 8;
+    if rest != 0 {
+        // SAFETY: the last `rest` bytes are inside `len`.
+        words[full.min(4)] = unsafe { tail(addr + full * 8, rest) };
+    }
+    words
+}
+
+/// Loads 1 to 7 bytes.
+///
+/// # Safety
+/// `addr` must be valid for reads of `len` bytes.
+#[inline(always)]
+unsafe fn tail(addr: usize, len: usize) -> u64 {
+    // SAFETY: every read below is inside `len` bytes from `addr`.
+    unsafe {
+        if len >= 4 {
+            let low = (addr as *const u32).read_unaligned() as u64;
+            let high = ((addr + len - 4) as *const u32).read_unaligned() as u64;
+            low | high << ((len - 4) * 8)
+        } else {
+            let first = *(addr as *const u8) as u64;
+            let middle = *((addr + len / 2) as *const u8) as u64;
+            let last = *((addr + len - 1) as *const u8) as u64;
+            first | middle << (len / 2 * 8) | last << ((len - 1) * 8)
+        }
+    }
+}
+
+/// Copies `len` bytes; short lengths by overlapping words.
+///
+/// # Safety
+/// Both places must be valid for `len` bytes and must not overlap.
+#[inline(always)]
+pub unsafe fn copy(to: usize, from: usize, len: usize) {
+    // SAFETY: each access lies within the first or the last bytes of `len`.
+    unsafe {
+        if len <= 16 {
+            if len >= 8 {
+                let a = (from as *const u64).read_unaligned();
+                let b = ((from + len - 8) as *const u64).read_unaligned();
+                (to as *mut u64).write_unaligned(a);
+                ((to + len - 8) as *mut u64).write_unaligned(b);
+            } else if len >= 4 {
+                let a = (from as *const u32).read_unaligned();
+                let b = ((from + len - 4) as *const u32).read_unaligned();
+                (to as *mut u32).write_unaligned(a);
+                ((to + len - 4) as *mut u32).write_unaligned(b);
+            } else {
+                let mut i = 0;
+                while i < len {
+                    *((to + i) as *mut u8) = *((from + i) as *const u8);
+                    i += 1;
+                }
+            }
+        } else {
+            std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, len);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_arrives_whole() {
+        let from: Vec<u8> = (1..=80).collect();
+        for len in 0..=40 {
+            for offset in 0..8 {
+                let at = from[offset..].as_ptr() as usize;
+                // SAFETY: `offset + 40 <= 80`.
+                let words = unsafe { load(at, len) };
+                let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+                assert_eq!(bytes[..len], from[offset..offset + len], "len {len}");
+                assert!(bytes[len..].iter().all(|b| *b == 0));
+                let mut to = [0u8; 41];
+                // SAFETY: `len <= 40` on both sides.
+                unsafe { copy(to.as_mut_ptr() as usize, at, len) };
+                assert_eq!(to[..len], from[offset..offset + len]);
+                assert_eq!(to[len], 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! The device: frames through rings and slots, remote access by single copy.
+
+use crate::bytes;
+use crate::cma::{self, Way};
+use crate::layout::{Layout, SHARES, SLOT_BYTES, SLOTS};
+use crate::link::{Link, NO_SLOT, Reach, word32, word64};
+use crate::nap::{self, Patience, ShmNap};
+use crate::pool::Pool;
+use crate::ring::{CELLS, IN_SLOT, INLINE};
+use crate::segment::Segment;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use fabric::{Caps, Device, Exchange, Fault, Frame, Rank, Share, ShareWord, Span};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU8;
+use std::time::Instant;
+
+/// How far below full the pool may fall before returned credits are looked for: a look costs
+/// the transfer of a cache line.
+const SLOTS_AHEAD: usize = 8;
+/// Idle rounds between two looks for peers that died.
+const CHECK_EVERY: u32 = 64;
+
+/// What a rank is told at its start.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Directory of the segment.
+    pub dir: PathBuf,
+    /// Whether single copy may be used if the kernel permits it.
+    pub single_copy: bool,
+    /// Number of cores these ranks share.
+    pub cores: usize,
+}
+
+/// One rank of a job whose ranks share a host.
+pub struct Shm {
+    me: Rank,
+    links: Vec<Link>,
+    sources: Vec<Rank>,
+    opened: Vec<&'static AtomicU8>,
+    looks: u32,
+    pool: Pool,
+    shares_used: [bool; SHARES],
+    my_sleep: &'static AtomicU32,
+    armed: bool,
+    patience: Patience,
+    has_barrier: bool,
+    fault: Option<Fault>,
+    checks: u32,
+    caps: Caps,
+    start: Instant,
+    _probe: Box<u64>,
+    layout: Layout,
+    segment: Segment,
+}
+
+impl Shm {
+    /// Joins rank `me` of `n` with the others. Collective.
+    pub fn join(me: Rank, n: usize, options: &Options, exchange: &mut dyn Exchange) -> Result<Shm, String> {
+        let layout = Layout::new(n);
+        let segment = if n == 1 {
+            Segment::private(&layout)?
+        } else {
+            Segment::join(me, n, &layout, &options.dir, exchange)?
+        };
+        Shm::new(me, n, options, layout, segment)
+    }
+
+    fn new(me: Rank, n: usize, options: &Options, layout: Layout, segment: Segment) -> Result<Shm, String> {
+        let control = layout.sleep(me);
+        segment.back(control, layout.ring(0, me) - control)?;
+        let has_barrier = nap::register_barrier();
+        // SAFETY: an aligned word of this rank's control page; bytes of its «opened» array.
+        let (my_sleep, opened) = unsafe {
+            let bytes = segment.at(layout.opened(me));
+            let opened = (0..n).map(|r| &*((bytes + r) as *const AtomicU8)).collect();
+            (word32(segment.at(layout.sleep(me))), opened)
+        };
+        cma::permit_siblings();
+        let probe = Box::new(RandomState::new().hash_one(me));
+        Link::introduce(&segment, &layout, me, &raw const *probe as usize, *probe);
+        let (remote_access, remote_access_note) = try_single_copy(options, &probe);
+        Ok(Shm {
+            me,
+            links: (0..n).map(|peer| Link::new(&segment, &layout, me, peer)).collect(),
+            sources: Vec::new(),
+            opened,
+            looks: 0,
+            pool: Pool::new(),
+            shares_used: [false; SHARES],
+            my_sleep,
+            armed: false,
+            patience: Patience::new(n, options.cores, has_barrier),
+            has_barrier,
+            fault: None,
+            checks: 0,
+            caps: Caps {
+                name: "shm",
+                inline_bytes: INLINE,
+                frame_bytes: SLOT_BYTES,
+                remote_access,
+                remote_access_note,
+                registration: false,
+            },
+            start: Instant::now(),
+            _probe: probe,
+            layout,
+            segment,
+        })
+    }
+
+    /// All ranks of a job inside this process, each to be used by a thread of its own.
+    pub fn local_job(n: usize, options: &Options) -> Result<Vec<Shm>, String> {
+        let layout = Layout::new(n);
+        let first = Segment::private(&layout)?;
+        let share = std::sync::Arc::new(first);
+        (0..n)
+            .map(|me| Shm::new(me, n, options, layout, Segment::shared(&share)))
+            .collect()
+    }
+
+    /// The first frame to a peer: backs the ring with memory and announces it.
+    #[cold]
+    #[inline(never)]
+    fn open(&mut self, to: Rank) -> bool {
+        let ring = self.layout.ring(self.me, to);
+        if let Err(why) = self.segment.back(ring, CELLS * 64) {
+            self.fault = Some(Fault::Device(why));
+            return false;
+        }
+        self.links[to].open = true;
+        self.links[to].announce.store(1, Ordering::Release);
+        true
+    }
+
+    /// Takes back the slots of frames the reader has left.
+    fn reclaim(&mut self, to: Rank) {
+        let link = &mut self.links[to];
+        let head = link.tx.refresh();
+        while link.reclaimed != head {
+            let slot = &mut link.slot_of[link.reclaimed as usize % CELLS];
+            if *slot != NO_SLOT {
+                self.pool.give(*slot);
+                *slot = NO_SLOT;
+            }
+            link.reclaimed = link.reclaimed.wrapping_add(1);
+        }
+    }
+
+    #[inline(never)]
+    fn send_in_slot(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        assert!(data.len <= SLOT_BYTES, "frame of {} bytes", data.len);
+        if self.pool.available() + SLOTS_AHEAD <= SLOTS {
+            self.reclaim(to);
+            if self.pool.available() == 0 {
+                (0..self.links.len()).filter(|peer| *peer != to).for_each(|peer| self.reclaim(peer));
+            }
+        }
+        let Some((slot, fresh)) = self.pool.take() else { return false };
+        let offset = self.layout.slot(self.me, slot as usize);
+        if fresh && let Err(why) = self.segment.back(offset, SLOT_BYTES) {
+            self.fault = Some(Fault::Device(why));
+            self.pool.give(slot);
+            return false;
+        }
+        // SAFETY: the slot is ours until the frame is popped; `data` is a buffer of this process.
+        unsafe { bytes::copy(self.segment.at(offset), data.addr, data.len) };
+        let link = &mut self.links[to];
+        link.slot_of[link.tx.tail() as usize % CELLS] = slot;
+        link.tx.push(head, data.len as u16, IN_SLOT, &[slot as u64, 0, 0, 0, 0], 1);
+        true
+    }
+
+    fn share_word(&self, share: Share, word: ShareWord) -> &AtomicU64 {
+        let offset = self.layout.share(share.owner, share.index as usize);
+        // SAFETY: an aligned word of a share line inside the segment.
+        unsafe { word64(self.segment.at(offset) + word as usize * 8) }
+    }
+
+    fn look_for_sources(&mut self) {
+        for (rank, opened) in self.opened.iter().enumerate() {
+            if opened.load(Ordering::Acquire) != 0 && !self.sources.contains(&rank) {
+                self.sources.push(rank);
+            }
+        }
+    }
+
+    #[cold]
+    fn malformed(&mut self, from: Rank, what: &str) -> Option<Frame> {
+        self.fault = Some(Fault::Device(format!("malformed frame from rank {from}: {what}")));
+        None
+    }
+}
+
+/// Tries single copy on this very process: seccomp filters of containers refuse even that.
+fn try_single_copy(options: &Options, probe: &u64) -> (bool, String) {
+    if !options.single_copy {
+        return (false, "single copy is switched off by TERN_SINGLE_COPY".into());
+    }
+    let mut seen = 0u64;
+    let local = Span { addr: &raw mut seen as usize, len: 8 };
+    match cma::transfer(Way::Read, std::process::id() as i32, 0, local, probe as *const u64 as usize) {
+        Ok(()) if seen == *probe => (true, "single copy by process_vm_readv/writev".into()),
+        other => (false, format!("process_vm_readv is not permitted here ({other:?})")),
+    }
+}
+
+impl Device for Shm {
+    type Nap = ShmNap;
+
+    #[inline(always)]
+    fn me(&self) -> Rank {
+        self.me
+    }
+
+    #[inline(always)]
+    fn size(&self) -> usize {
+        self.links.len()
+    }
+
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    #[inline(always)]
+    fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        if !self.links[to].open && !self.open(to) {
+            return false;
+        }
+        let link = &mut self.links[to];
+        if !link.tx.has_room() {
+            return false;
+        }
+        let old = link.slot_of[link.tx.tail() as usize % CELLS];
+        if old != NO_SLOT {
+            self.reclaim(to);
+        }
+        if data.len <= INLINE {
+            let link = &mut self.links[to];
+            // SAFETY: at most `INLINE` bytes of a buffer of this process.
+            let payload = unsafe { bytes::load(data.addr, data.len) };
+            link.tx.push(head, data.len as u16, 0, &payload, data.len.div_ceil(8));
+        } else if !self.send_in_slot(to, head, data) {
+            return false;
+        }
+        let link = &self.links[to];
+        if link.sleep.load(Ordering::Relaxed) != 0 {
+            nap::wake(link.sleep);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn peek(&mut self, from: Rank) -> Option<Frame> {
+        let rx = &self.links[from].rx;
+        let seen = rx.peek()?;
+        if seen.flags & IN_SLOT == 0 {
+            if seen.len as usize > INLINE {
+                return self.malformed(from, "inline payload longer than a cell");
+            }
+            let data = Span { addr: rx.payload_addr(), len: seen.len as usize };
+            return Some(Frame { head: seen.head, data });
+        }
+        let slot = rx.payload(0) as usize;
+        if slot >= SLOTS || seen.len as usize > SLOT_BYTES {
+            return self.malformed(from, "slot or length out of range");
+        }
+        let addr = self.segment.at(self.layout.slot(from, slot));
+        Some(Frame { head: seen.head, data: Span { addr, len: seen.len as usize } })
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, from: Rank) {
+        let rx = &mut self.links[from].rx;
+        let in_slot = rx.peek().is_some_and(|seen| seen.flags & IN_SLOT != 0);
+        rx.pop(in_slot);
+    }
+
+    #[inline]
+    fn source(&mut self, position: usize) -> Option<Rank> {
+        if position == 0 && self.sources.len() < self.opened.len() {
+            self.looks = self.looks.wrapping_add(1);
+            if self.looks.is_multiple_of(8) || self.sources.is_empty() {
+                self.look_for_sources();
+            }
+        }
+        self.sources.get(position).copied()
+    }
+
+    #[inline(always)]
+    fn copy(&mut self, to: usize, from: usize, len: usize) {
+        // SAFETY: `from` is a frame or a buffer of this process, `to` a buffer the application
+        // gave to MPI for receiving; they do not overlap.
+        unsafe { bytes::copy(to, from, len) };
+    }
+
+    fn peek_bytes(&self, data: Span, out: &mut [u8]) {
+        assert_eq!(data.len, out.len());
+        // SAFETY: `data` is the payload of a frame that has not been popped.
+        unsafe { bytes::copy(out.as_mut_ptr() as usize, data.addr, data.len) };
+    }
+
+    fn reach(&mut self, peer: Rank) -> bool {
+        if self.links[peer].reach == Reach::Unknown {
+            let mut reach = Reach::No;
+            if self.caps.remote_access
+                && let Some((pid, addr, value)) = Link::identity(&self.segment, &self.layout, peer)
+            {
+                let mut seen = 0u64;
+                let local = Span { addr: &raw mut seen as usize, len: 8 };
+                if cma::transfer(Way::Read, pid, peer, local, addr).is_ok() && seen == value {
+                    reach = Reach::Yes(pid);
+                }
+            }
+            self.links[peer].reach = reach;
+        }
+        matches!(self.links[peer].reach, Reach::Yes(_))
+    }
+
+    fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+        match self.links[peer].reach {
+            _ if peer == self.me => self.copy(local.addr, remote, local.len),
+            Reach::Yes(pid) => return cma::transfer(Way::Read, pid, peer, local, remote),
+            _ => return Err(Fault::NotPermitted),
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+        match self.links[peer].reach {
+            _ if peer == self.me => self.copy(remote, local.addr, local.len),
+            Reach::Yes(pid) => return cma::transfer(Way::Write, pid, peer, local, remote),
+            _ => return Err(Fault::NotPermitted),
+        }
+        Ok(())
+    }
+
+    fn share_open(&mut self) -> Option<u32> {
+        for index in 0..SHARES {
+            let share = Share { owner: self.me, index: index as u32 };
+            if self.shares_used[index] && self.share_load(share, ShareWord::Left) < 2 {
+                continue;
+            }
+            self.shares_used[index] = true;
+            ShareWord::ALL.into_iter().for_each(|word| self.share_store(share, word, 0));
+            return Some(index as u32);
+        }
+        None
+    }
+
+    fn shares(&self) -> u32 {
+        SHARES as u32
+    }
+
+    fn share_add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
+        self.share_word(share, word).fetch_add(value, Ordering::AcqRel)
+    }
+
+    fn share_take(&self, share: Share, word: ShareWord, held: u64) -> bool {
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        self.share_word(share, word).compare_exchange(held, 0, order.0, order.1).is_ok()
+    }
+
+    fn share_load(&self, share: Share, word: ShareWord) -> u64 {
+        self.share_word(share, word).load(Ordering::Acquire)
+    }
+
+    fn share_store(&self, share: Share, word: ShareWord, value: u64) {
+        self.share_word(share, word).store(value, Ordering::Release);
+    }
+
+    fn wake(&self, peer: Rank) {
+        let sleep = self.links[peer].sleep;
+        if sleep.load(Ordering::Relaxed) != 0 {
+            nap::wake(sleep);
+        }
+    }
+
+    #[inline(always)]
+    fn awake(&mut self) {
+        if self.armed {
+            self.armed = false;
+            self.my_sleep.store(0, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn idle(&mut self, round: u32) -> ShmNap {
+        if round < self.patience.spin {
+            return ShmNap::Spin;
+        }
+        if round < self.patience.sleep {
+            return ShmNap::Yield;
+        }
+        if !self.armed || self.my_sleep.load(Ordering::Relaxed) == 0 {
+            self.armed = true;
+            self.my_sleep.store(1, Ordering::SeqCst);
+            if self.has_barrier {
+                nap::barrier();
+            }
+            return ShmNap::Spin;
+        }
+        ShmNap::Sleep(self.my_sleep, self.patience.longest)
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        self.checks = self.checks.wrapping_add(1);
+        if !self.armed || !self.checks.is_multiple_of(CHECK_EVERY) {
+            return Ok(());
+        }
+        for peer in 0..self.links.len() {
+            if let Some((pid, ..)) = Link::identity(&self.segment, &self.layout, peer) {
+                // SAFETY: signal 0 only asks whether the process is there.
+                let gone = unsafe { libc::kill(pid, 0) } != 0
+                    && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+                if gone {
+                    return Err(Fault::PeerGone(peer));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Shm {
+    fn drop(&mut self) {
+        Link::take_leave(&self.segment, &self.layout, self.me);
+    }
+}

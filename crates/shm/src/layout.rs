@@ -1,0 +1,127 @@
+//! Where things lie in the segment.
+//!
+//! ```text
+//! page 0            job: number of ranks that have mapped the segment
+//! per rank, at a multiple of the page size:
+//!   control page    line 0 sleep word, line 1 process id and probe
+//!   opened          one byte per rank: this rank has begun to send here
+//!   credits         one line per rank: how far that rank has read our ring to it
+//!   shares          a line for each of 256
+//!   rings           64 cells per rank: what that rank sends here
+//!   slots           64 slots of 16 KiB: payloads this rank sends
+//! ```
+//! Everything is zero at the start, nothing is touched before it is used: untouched pages cost
+//! nothing.
+
+use crate::ring::{CELLS, Cell};
+
+/// Page size assumed for the layout (the real one may be smaller, never larger than this helps).
+pub const PAGE: usize = 4096;
+/// Shares per rank.
+pub const SHARES: usize = 256;
+/// Slots per rank.
+pub const SLOTS: usize = 64;
+/// Bytes of a slot: above 16 KiB single copy wins (TARGETS.md section 3).
+pub const SLOT_BYTES: usize = 16 * 1024;
+const LINE: usize = 64;
+const RING_BYTES: usize = CELLS * size_of::<Cell>();
+
+/// Offsets for a job of `n` ranks.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    n: usize,
+    opened: usize,
+    credits: usize,
+    shares: usize,
+    rings: usize,
+    slots: usize,
+    per_rank: usize,
+}
+
+impl Layout {
+    /// The layout for `n` ranks.
+    pub fn new(n: usize) -> Layout {
+        let page_up = |len: usize| len.div_ceil(PAGE) * PAGE;
+        let opened = PAGE;
+        let credits = opened + page_up(n);
+        let shares = credits + page_up(n * LINE);
+        let rings = shares + page_up(SHARES * LINE);
+        let slots = rings + n * RING_BYTES;
+        let per_rank = slots + SLOTS * SLOT_BYTES;
+        Layout { n, opened, credits, shares, rings, slots, per_rank }
+    }
+
+    /// Bytes of the whole segment.
+    pub fn total(&self) -> usize {
+        PAGE + self.n * self.per_rank
+    }
+
+    fn base(&self, rank: usize) -> usize {
+        assert!(rank < self.n, "rank {rank} of {}", self.n);
+        PAGE + rank * self.per_rank
+    }
+
+    /// The word a rank sleeps on.
+    pub fn sleep(&self, rank: usize) -> usize {
+        self.base(rank)
+    }
+
+    /// Process id (word 0), address of the probe (word 1) and its value (word 2).
+    pub fn identity(&self, rank: usize) -> usize {
+        self.base(rank) + LINE
+    }
+
+    /// The bytes by which others announce that they send to `rank`.
+    pub fn opened(&self, rank: usize) -> usize {
+        self.base(rank) + self.opened
+    }
+
+    /// Credits that `reader` returns to `rank`.
+    pub fn credit(&self, rank: usize, reader: usize) -> usize {
+        self.base(rank) + self.credits + reader * LINE
+    }
+
+    /// Share `index` of `rank`.
+    pub fn share(&self, rank: usize, index: usize) -> usize {
+        assert!(index < SHARES, "share {index} of {SHARES}");
+        self.base(rank) + self.shares + index * LINE
+    }
+
+    /// The ring from `from` to `to`.
+    pub fn ring(&self, from: usize, to: usize) -> usize {
+        self.base(to) + self.rings + from * RING_BYTES
+    }
+
+    /// Slot `index` of `rank`.
+    pub fn slot(&self, rank: usize, index: usize) -> usize {
+        assert!(index < SLOTS, "slot {index} of {SLOTS}");
+        self.base(rank) + self.slots + index * SLOT_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_overlap() {
+        for n in [1, 2, 3, 64, 100, 5000] {
+            let l = Layout::new(n);
+            let last = n - 1;
+            let marks = [
+                l.sleep(last),
+                l.opened(last),
+                l.credit(last, 0),
+                l.share(last, 0),
+                l.ring(0, last),
+                l.slot(last, 0),
+                l.total(),
+            ];
+            assert!(marks.windows(2).all(|w| w[0] < w[1]), "{n}: {marks:?}");
+            assert!(l.opened(last) + n <= l.credit(last, 0));
+            assert!(l.credit(last, n - 1) + LINE <= l.share(last, 0));
+            assert!(l.ring(n - 1, last) + RING_BYTES <= l.slot(last, 0));
+            assert_eq!(l.slot(last, SLOTS - 1) + SLOT_BYTES, l.total());
+        }
+    }
+}

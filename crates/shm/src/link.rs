@@ -1,0 +1,101 @@
+//! What this rank keeps for one peer.
+
+use crate::layout::Layout;
+use crate::ring::{CELLS, Cell, Consumer, Producer};
+use crate::segment::Segment;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU8;
+
+/// No slot hangs on a ring position.
+pub const NO_SLOT: u8 = u8::MAX;
+
+/// Whether memory of the peer can be reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Not tried yet.
+    Unknown,
+    /// By single copy, with this process id.
+    Yes(i32),
+    /// Not permitted.
+    No,
+}
+
+/// Both rings and the words of one peer.
+///
+/// The references are `'static` because they point into the segment; the device that owns the
+/// links owns the segment too and drops it last.
+pub struct Link {
+    pub tx: Producer<'static>,
+    pub rx: Consumer<'static>,
+    /// The peer's sleep word.
+    pub sleep: &'static AtomicU32,
+    /// Our byte among the peer's «opened» bytes.
+    pub announce: &'static AtomicU8,
+    /// Whether we have announced ourselves.
+    pub open: bool,
+    pub reach: Reach,
+    /// Slot that hangs on each ring position.
+    pub slot_of: [u8; CELLS],
+    /// Ring position up to which slots have been taken back.
+    pub reclaimed: u32,
+}
+
+impl Link {
+    /// The link between `me` and `peer`.
+    pub fn new(segment: &Segment, layout: &Layout, me: usize, peer: usize) -> Link {
+        // SAFETY: offsets come from the layout of this very segment: aligned, inside, and of
+        // the type that every rank uses there.
+        unsafe {
+            let cells = |from, to| std::slice::from_raw_parts(segment.at(layout.ring(from, to)) as *const Cell, CELLS);
+            Link {
+                tx: Producer::new(cells(me, peer), word32(segment.at(layout.credit(me, peer)))),
+                rx: Consumer::new(cells(peer, me), word32(segment.at(layout.credit(peer, me)))),
+                sleep: word32(segment.at(layout.sleep(peer))),
+                announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
+                open: false,
+                reach: Reach::Unknown,
+                slot_of: [NO_SLOT; CELLS],
+                reclaimed: 0,
+            }
+        }
+    }
+
+    /// Process id, probe address and probe value of the peer, once it has written them.
+    pub fn identity(segment: &Segment, layout: &Layout, peer: usize) -> Option<(i32, usize, u64)> {
+        let at = segment.at(layout.identity(peer));
+        // SAFETY: three aligned words inside the segment.
+        let [pid, addr, value] = unsafe { [word64(at), word64(at + 8), word64(at + 16)] };
+        let pid = pid.load(Ordering::Acquire) as i32;
+        (pid != 0).then(|| (pid, addr.load(Ordering::Relaxed) as usize, value.load(Ordering::Relaxed)))
+    }
+
+    /// Writes this process's identity.
+    pub fn introduce(segment: &Segment, layout: &Layout, me: usize, addr: usize, value: u64) {
+        let at = segment.at(layout.identity(me));
+        // SAFETY: three aligned words inside the segment.
+        let [pid, to, with] = unsafe { [word64(at), word64(at + 8), word64(at + 16)] };
+        to.store(addr as u64, Ordering::Relaxed);
+        with.store(value, Ordering::Relaxed);
+        pid.store(std::process::id() as u64, Ordering::Release);
+    }
+
+    /// Withdraws the identity: whoever leaves in order is not taken for dead.
+    pub fn take_leave(segment: &Segment, layout: &Layout, me: usize) {
+        // SAFETY: an aligned word inside the segment.
+        unsafe { word64(segment.at(layout.identity(me))) }.store(0, Ordering::Release);
+    }
+}
+
+/// # Safety
+/// `addr` must be an aligned word of the segment that only atomics touch.
+pub unsafe fn word32(addr: usize) -> &'static AtomicU32 {
+    // SAFETY: passed on to the caller.
+    unsafe { &*(addr as *const AtomicU32) }
+}
+
+/// # Safety
+/// As [`word32`].
+pub unsafe fn word64(addr: usize) -> &'static AtomicU64 {
+    // SAFETY: passed on to the caller.
+    unsafe { &*(addr as *const AtomicU64) }
+}

@@ -1,0 +1,92 @@
+//! Waiting: spin briefly, then yield, then sleep in the kernel.
+//!
+//! A sender must not pay a fence to find out whether its receiver sleeps. So the sleeper pays:
+//! it raises its flag, then `membarrier` makes every running rank pass a barrier, then it looks
+//! once more. A sender that published before the barrier is seen by that look; one that
+//! publishes after it sees the flag. Where the kernel lacks membarrier sleeps are kept short.
+
+use crate::sync::{AtomicU32, Ordering};
+use fabric::Nap;
+use std::time::Duration;
+
+const MEMBARRIER_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
+const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
+
+/// When to go over from one way of waiting to the next, in rounds without success.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Rounds of spinning.
+    pub spin: u32,
+    /// Round from which to sleep.
+    pub sleep: u32,
+    /// Longest single sleep.
+    pub longest: Duration,
+}
+
+impl Patience {
+    /// With a core for each rank it pays to spin for some 50 µs, the cost of being woken; with
+    /// fewer, every spin takes time from the rank that is waited for.
+    pub fn new(ranks_on_host: usize, cores: usize, has_barrier: bool) -> Patience {
+        let longest = Duration::from_micros(if has_barrier { 100_000 } else { 200 });
+        if ranks_on_host <= cores {
+            Patience { spin: 2000, sleep: 6000, longest }
+        } else {
+            Patience { spin: 4, sleep: 400, longest }
+        }
+    }
+}
+
+/// What to do until the next look around.
+pub enum ShmNap {
+    /// Look again at once.
+    Spin,
+    /// Let another rank of this core run.
+    Yield,
+    /// Sleep until woken or for the given time.
+    Sleep(&'static AtomicU32, Duration),
+}
+
+impl Nap for ShmNap {
+    #[inline]
+    fn take(self) {
+        match self {
+            ShmNap::Spin => std::hint::spin_loop(),
+            ShmNap::Yield => std::thread::yield_now(),
+            ShmNap::Sleep(word, longest) => sleep(word, longest),
+        }
+    }
+}
+
+/// Registers for [`barrier`]; false if the kernel lacks it.
+pub fn register_barrier() -> bool {
+    // SAFETY: membarrier has no memory operands.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 }
+}
+
+/// A full memory barrier on every core that runs a registered process.
+pub fn barrier() {
+    // SAFETY: membarrier has no memory operands.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_GLOBAL_EXPEDITED, 0, 0) };
+}
+
+fn sleep(word: &AtomicU32, longest: Duration) {
+    let timeout = libc::timespec {
+        tv_sec: longest.as_secs() as libc::time_t,
+        tv_nsec: longest.subsec_nanos() as libc::c_long,
+    };
+    // SAFETY: the word lives in the segment, which stays mapped; the kernel only reads it.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word as *const AtomicU32, libc::FUTEX_WAIT, 1, &timeout);
+    }
+}
+
+/// Wakes whoever sleeps on `word`.
+#[cold]
+pub fn wake(word: &AtomicU32) {
+    if word.swap(0, Ordering::AcqRel) == 1 {
+        // SAFETY: the word lives in the segment, which stays mapped.
+        unsafe {
+            libc::syscall(libc::SYS_futex, word as *const AtomicU32, libc::FUTEX_WAKE, i32::MAX);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The header of a message: two words.
+//!
+//! | word | bits  | field |
+//! |------|-------|-------|
+//! | 0    | 0–7   | kind |
+//! | 0    | 8–15  | version |
+//! | 0    | 16–31 | aux (kind-specific) |
+//! | 0    | 32–63 | tag |
+//! | 1    | 0–63  | context id of the communicator |
+
+use crate::Malformed;
+
+/// Version of the message formats; a peer with another one is refused.
+pub const VERSION: u8 = 1;
+
+/// Kinds of messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// Envelope and the whole payload.
+    Eager = 1,
+    /// Request to send: envelope and an [`Offer`] of the sender's buffer.
+    Rts = 2,
+    /// Request to receive: envelope and an [`Offer`] of the receiver's buffer.
+    Rtr = 3,
+    /// The sender takes an RTR: envelope and an [`Offer`] of its buffer.
+    Matched = 4,
+    /// Clear to send frames: the receiver takes an RTS without remote access. The tag is the
+    /// send operation, the context the receive operation.
+    Cts = 5,
+    /// A piece of payload. The tag is the receive operation, the context the offset.
+    Data = 6,
+}
+
+/// A decoded header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// What follows.
+    pub kind: Kind,
+    /// Kind-specific.
+    pub aux: u16,
+    /// MPI tag, or an operation id where the kind has no envelope.
+    pub tag: i32,
+    /// Context id, or an offset where the kind has no envelope.
+    pub context: u64,
+}
+
+impl Head {
+    /// A header with `aux` zero.
+    #[inline]
+    pub fn new(kind: Kind, tag: i32, context: u64) -> Head {
+        Head { kind, aux: 0, tag, context }
+    }
+
+    /// The two words.
+    #[inline]
+    pub fn encode(self) -> [u64; 2] {
+        let word = self.kind as u64
+            | (VERSION as u64) << 8
+            | (self.aux as u64) << 16
+            | (self.tag as u32 as u64) << 32;
+        [word, self.context]
+    }
+
+    /// Reads two words of any content.
+    #[inline]
+    pub fn decode(words: [u64; 2]) -> Result<Head, Malformed> {
+        let kind = match words[0] & 0xffff {
+            k if k >> 8 != VERSION as u64 => return Err(bad_version(k >> 8)),
+            k => match k & 0xff {
+                1 => Kind::Eager,
+                2 => Kind::Rts,
+                3 => Kind::Rtr,
+                4 => Kind::Matched,
+                5 => Kind::Cts,
+                6 => Kind::Data,
+                other => return Err(bad_kind(other)),
+            },
+        };
+        Ok(Head {
+            kind,
+            aux: (words[0] >> 16) as u16,
+            tag: (words[0] >> 32) as u32 as i32,
+            context: words[1],
+        })
+    }
+}
+
+/// The word 0 of a plain eager message with this tag: what the fast path compares with.
+#[inline]
+pub fn eager_word(tag: i32) -> u64 {
+    Head::new(Kind::Eager, tag, 0).encode()[0]
+}
+
+/// The body of RTS, RTR and Matched: where a buffer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// Length of the message or of the buffer, in bytes.
+    pub len: u64,
+    /// Address of the buffer in the process that offers it.
+    pub addr: u64,
+    /// Index of the share of the transfer, in the process that opened it; [`Offer::NO_SHARE`] if
+    /// the transfer goes by frames.
+    pub share: u32,
+    /// Operation at the process that offers.
+    pub op: u32,
+    /// RTR: number of frames from the other side that its sender had seen.
+    pub seen: u32,
+    /// Matched: the operation of the RTR that is taken.
+    pub peer_op: u32,
+}
+
+impl Offer {
+    /// Stands for «no share».
+    pub const NO_SHARE: u32 = u32::MAX;
+    /// Length of the encoded form in bytes.
+    pub const LEN: usize = 32;
+
+    /// The bytes.
+    pub fn encode(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[..8].copy_from_slice(&self.len.to_le_bytes());
+        out[8..16].copy_from_slice(&self.addr.to_le_bytes());
+        out[16..20].copy_from_slice(&self.share.to_le_bytes());
+        out[20..24].copy_from_slice(&self.op.to_le_bytes());
+        out[24..28].copy_from_slice(&self.seen.to_le_bytes());
+        out[28..].copy_from_slice(&self.peer_op.to_le_bytes());
+        out
+    }
+
+    /// Reads bytes of any content.
+    pub fn decode(bytes: &[u8]) -> Result<Offer, Malformed> {
+        if bytes.len() != Self::LEN {
+            return Err(Malformed(format!("an offer has {} bytes, got {}", Self::LEN, bytes.len())));
+        }
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        Ok(Offer {
+            len: word(0),
+            addr: word(8),
+            share: half(16),
+            op: half(20),
+            seen: half(24),
+            peer_op: half(28),
+        })
+    }
+}
+
+#[cold]
+fn bad_version(version: u64) -> Malformed {
+    Malformed(format!("message format version {version}, this library speaks {VERSION}"))
+}
+
+#[cold]
+fn bad_kind(kind: u64) -> Malformed {
+    Malformed(format!("unknown message kind {kind}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        for kind in 1..=6u64 {
+            let head = Head::decode([kind | 1 << 8 | 7 << 16 | 0xffff_fffe << 32, 42]).unwrap();
+            assert_eq!((head.kind as u64, head.aux, head.tag, head.context), (kind, 7, -2, 42));
+            assert_eq!(Head::decode(head.encode()), Ok(head));
+        }
+        let offer = Offer { len: 1 << 40, addr: 3, share: 4, op: 5, seen: 6, peer_op: 7 };
+        assert_eq!(Offer::decode(&offer.encode()), Ok(offer));
+    }
+
+    #[test]
+    fn foreign_versions_kinds_and_lengths_are_refused() {
+        assert!(Head::decode([1 | 2 << 8, 0]).unwrap_err().0.contains("version 2"));
+        assert!(Head::decode([99 | 1 << 8, 0]).unwrap_err().0.contains("kind 99"));
+        assert!(Offer::decode(&[0; 31]).is_err());
+    }
+}
