@@ -81,6 +81,11 @@ impl Session {
         for library in &libraries {
             eprintln!("{:<12}{}  {}", library.name, library.mpiexec.display(), library.version);
         }
+        if !libraries.iter().any(|library| library.is_tern) {
+            eprintln!(
+                "Tern is not among them: it needs mpicc and mpiexec beside this command, or --tern PREFIX"
+            );
+        }
         let sources = options.source.clone().map_or_else(build::find_sources, Ok)?;
         let flag = build::compile_flag(&sources, &options.out.join("bin"))?;
         let names = libraries.iter().map(|library| library.name.clone()).collect();
