@@ -65,6 +65,8 @@ struct Global {
     lock: Mutex<()>,
     /// Threads that wait for `lock`.
     waiting: AtomicU32,
+    /// How often a thread that waited has got it.
+    turns: AtomicU32,
     /// A guard is alive.
     busy: AtomicBool,
     place: UnsafeCell<Option<Place>>,
@@ -79,6 +81,7 @@ static GLOBAL: Global = Global {
     main_thread: AtomicUsize::new(0),
     lock: Mutex::new(()),
     waiting: AtomicU32::new(0),
+    turns: AtomicU32::new(0),
     busy: AtomicBool::new(false),
     place: UnsafeCell::new(None),
 };
@@ -183,8 +186,26 @@ impl WorldGuard {
     #[inline]
     pub fn let_others_in(&mut self) {
         if self.0.lock.is_some() && GLOBAL.waiting.load(Ordering::Relaxed) != 0 {
-            self.0.pass_on();
+            let turn = GLOBAL.turns.load(Ordering::Relaxed);
+            self.without(|| {
+                // The lock is not fair: without this the thread that gives it away would be the
+                // first to take it again.
+                while GLOBAL.waiting.load(Ordering::Relaxed) != 0
+                    && GLOBAL.turns.load(Ordering::Relaxed) == turn
+                {
+                    std::thread::yield_now();
+                }
+            });
         }
+    }
+
+    /// Runs `f` with the rank given back: to sleep, or to call a function of the application.
+    /// Nothing that was borrowed from the rank survives it.
+    pub fn without<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        self.0.leave();
+        let result = f();
+        self.0 = Guard::enter();
+        result
     }
 }
 
@@ -237,6 +258,7 @@ fn inactive() -> ! {
 
 struct Guard {
     lock: Option<MutexGuard<'static, ()>>,
+    left: bool,
 }
 
 impl Guard {
@@ -247,20 +269,20 @@ impl Guard {
     fn enter() -> Guard {
         if is_active() && thread_level() != thread::MULTIPLE {
             Guard::claim();
-            Guard { lock: None }
+            Guard { lock: None, left: false }
         } else {
             Guard::enter_locked()
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn enter_locked() -> Guard {
         let lock = Some(lock());
         Guard::claim();
         // SAFETY: this is the only guard, and nothing borrows from it yet.
         let place = unsafe { &mut *GLOBAL.place.get() };
         place.get_or_insert_with(|| Place::Outside(Objects::default()));
-        Guard { lock }
+        Guard { lock, left: false }
     }
 
     #[inline(always)]
@@ -271,13 +293,13 @@ impl Guard {
         GLOBAL.busy.store(true, Ordering::Relaxed);
     }
 
-    #[cold]
-    fn pass_on(&mut self) {
-        GLOBAL.busy.store(false, Ordering::Relaxed);
-        self.lock = None;
-        std::thread::yield_now();
-        self.lock = Some(lock());
-        Guard::claim();
+    /// Gives the rank back early; the guard may only be replaced or dropped afterwards.
+    #[inline(always)]
+    fn leave(&mut self) {
+        if !std::mem::replace(&mut self.left, true) {
+            GLOBAL.busy.store(false, Ordering::Relaxed);
+            self.lock = None;
+        }
     }
 
     #[inline(always)]
@@ -306,7 +328,7 @@ impl Guard {
 impl Drop for Guard {
     #[inline(always)]
     fn drop(&mut self) {
-        GLOBAL.busy.store(false, Ordering::Relaxed);
+        self.leave();
     }
 }
 
@@ -317,14 +339,67 @@ fn occupied() -> ! {
     )
 }
 
-#[cold]
-#[inline(never)]
+#[inline]
 fn lock() -> MutexGuard<'static, ()> {
-    if let Ok(guard) = GLOBAL.lock.try_lock() {
-        return guard;
+    match GLOBAL.lock.try_lock() {
+        Ok(guard) => guard,
+        Err(_) => wait_for_lock(),
     }
+}
+
+/// Operations are short and a thread that waits for a message gives way, so the lock comes back
+/// soon: spin, then yield, then sleep.
+#[inline(never)]
+fn wait_for_lock() -> MutexGuard<'static, ()> {
+    const SPINS: u32 = 400;
+    const YIELDS: u32 = 40;
     GLOBAL.waiting.fetch_add(1, Ordering::Relaxed);
-    let guard = GLOBAL.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let guard = (0..SPINS + YIELDS).find_map(|i| {
+        if i < SPINS {
+            std::hint::spin_loop()
+        } else {
+            std::thread::yield_now()
+        }
+        GLOBAL.lock.try_lock().ok()
+    });
+    let guard = guard.unwrap_or_else(|| GLOBAL.lock.lock().unwrap_or_else(PoisonError::into_inner));
     GLOBAL.waiting.fetch_sub(1, Ordering::Relaxed);
+    GLOBAL.turns.fetch_add(1, Ordering::Relaxed);
     guard
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The only test of this binary that enters the active phase.
+    #[test]
+    fn threads_take_turns_while_one_waits() {
+        start::<()>(thread::MULTIPLE, |objects| Ok(World { objects, rank: 0 })).unwrap();
+        assert!(is_active() && is_main_thread() && thread_level() == thread::MULTIPLE);
+        const TURNS: u32 = 2000;
+        let counter = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    assert!(!is_main_thread());
+                    for _ in 0..TURNS {
+                        let mut world = world();
+                        // Not atomic on purpose: two threads inside would lose a count.
+                        world.rank += 1;
+                        drop(world);
+                        counter.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            // Holds the rank as a blocking receive does, until all others are through.
+            let mut waiting = world();
+            while counter.load(Ordering::Relaxed) < 3 * TURNS {
+                waiting.let_others_in();
+            }
+            assert_eq!(waiting.without(|| world().rank), 3 * TURNS);
+        });
+        finish(|world| world.objects);
+        assert!(phase() == Phase::After && !is_active());
+    }
 }
