@@ -4,9 +4,12 @@ use mpi::errhandler::{Kind, NULL};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
+use crate::attr::named;
 use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
+use crate::object::Object;
+use crate::raise;
 
 fn create(cx: &Cx, kind: Kind, function: usize, errhandler: Out<Handle>) -> Result {
     errhandler.set(cx.objects().errhandlers.create(kind, function)?);
@@ -31,6 +34,24 @@ pub fn file_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result 
 /// `MPI_Session_create_errhandler`.
 pub fn session_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
     create(cx, Kind::Session, function, errhandler)
+}
+
+/// `MPI_Comm_set_errhandler`.
+pub fn comm_set(cx: &Cx, comm: Handle, errhandler: Handle) -> Result {
+    named("errhandler", cx.objects().set_errhandler(Kind::Comm, comm, errhandler))
+}
+
+/// `MPI_Comm_get_errhandler`.
+pub fn comm_get(cx: &Cx, comm: Handle, errhandler: Out<Handle>) -> Result {
+    errhandler.set(cx.objects().get_errhandler(Kind::Comm, comm)?);
+    Ok(())
+}
+
+/// `MPI_Comm_call_errhandler`: success, if the handler returns.
+pub fn comm_call(cx: &Cx, comm: Handle, errorcode: i32) -> Result {
+    let text = String::from_utf8_lossy(&cx.objects().codes.string_of(errorcode)?).into_owned();
+    raise::call_errhandler(cx, Object::Comm, comm, errorcode, &text);
+    Ok(())
 }
 
 /// `MPI_Errhandler_free`.

@@ -59,6 +59,19 @@ pub fn outside(cx: &Cx) -> i32 {
     fatal(None, &cx.name(), "", &Error::new(Class::OTHER, text))
 }
 
+/// `MPI_*_call_errhandler`: the program raises an error of its own on an object.
+pub fn call_errhandler(cx: &Cx, object: Object, handle: Handle, code: i32, text: &str) {
+    let subject = Some((object, handle));
+    let (action, rank) = global::error_action(subject);
+    match action {
+        Action::Return => {}
+        Action::Call { kind, function } => call(kind, function, subject, Class(code)),
+        Action::Fatal | Action::Abort => {
+            fatal(rank, &cx.name(), "", &Error::new(Class(code), format!("raised by the program: {text}")))
+        }
+    }
+}
+
 /// Calls the application's function, which C declares `void f(MPI_Comm *, int *, ...)`.
 fn call(kind: Kind, function: usize, subject: Option<(Object, Handle)>, class: Class) {
     let mut handle = match (kind, subject) {

@@ -9,7 +9,7 @@ use crate::attr::{self, AttrMap, Keyvals, Predefined};
 use crate::bsend::Bsend;
 use crate::codes::ErrorCodes;
 use crate::datatype::{TypeSlot, Types};
-use crate::errhandler::Errhandlers;
+use crate::errhandler::{self, Errhandlers};
 use crate::error::{Class, Result, fail};
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
@@ -135,6 +135,32 @@ impl Objects {
             attr::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
             attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
         }
+    }
+
+    /// Where an object keeps which error handler it uses.
+    fn errhandler_slot(&mut self, kind: errhandler::Kind, handle: Handle) -> Result<&mut Handle> {
+        let _ = handle;
+        match kind {
+            errhandler::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
+            errhandler::Kind::Win => fail(Class::WIN, "windows have no table yet"),
+            errhandler::Kind::File => fail(Class::FILE, "files have no table yet"),
+            errhandler::Kind::Session => fail(Class::SESSION, "sessions have no table yet"),
+        }
+    }
+
+    /// `MPI_*_set_errhandler`.
+    pub fn set_errhandler(&mut self, kind: errhandler::Kind, handle: Handle, new: Handle) -> Result {
+        self.errhandler_slot(kind, handle)?;
+        self.errhandlers.attach(new, kind)?;
+        let old = std::mem::replace(self.errhandler_slot(kind, handle)?, new);
+        self.errhandlers.detach(old);
+        Ok(())
+    }
+
+    /// `MPI_*_get_errhandler`: a handle that the program frees.
+    pub fn get_errhandler(&mut self, kind: errhandler::Kind, handle: Handle) -> Result<Handle> {
+        let used = *self.errhandler_slot(kind, handle)?;
+        Ok(self.errhandlers.hold(used))
     }
 
     /// The value `MPI_*_get_attr` gives: for a predefined key the address of an `int`. Those of
