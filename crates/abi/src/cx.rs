@@ -39,6 +39,11 @@ impl Cx {
         format!("{}{}", self.row.name, self.suffix)
     }
 
+    /// Whether the `_c` form was called.
+    pub fn is_large(&self) -> bool {
+        !self.suffix.is_empty()
+    }
+
     /// The rank. No second guard may be taken while one is alive, and no function of the
     /// application may be called.
     #[inline(always)]

@@ -8,6 +8,7 @@
 pub mod attr;
 pub mod codes;
 pub mod cx;
+pub mod datatype;
 pub mod env;
 pub mod errhandler;
 pub mod global;

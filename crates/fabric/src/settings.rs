@@ -98,6 +98,9 @@ pub const ALL: &[Setting] = &[
     },
 ];
 
+/// Variables that `mpiexec` hands to the ranks it starts: no settings, and not for users.
+pub const INTERNAL: &[&str] = &["TERN_CONTROL_FD", "TERN_JOB_SECRET"];
+
 /// The value of one setting and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
@@ -119,7 +122,7 @@ impl Settings {
         names: impl Iterator<Item = &'a str>,
     ) -> Result<Settings, String> {
         for name in names.filter(|n| n.starts_with("TERN_")) {
-            if !ALL.iter().any(|s| s.name == name) {
+            if !ALL.iter().any(|s| s.name == name) && !INTERNAL.contains(&name) {
                 return Err(format!("unknown setting {name}; the nearest known one is {}", nearest(name)));
             }
         }
@@ -227,6 +230,7 @@ mod tests {
         let none = |_: &str| None;
         let error = Settings::read(none, ["TERN_SHM_DIRS"].into_iter()).unwrap_err();
         assert!(error.contains("TERN_SHM_DIRS") && error.contains("TERN_SHM_DIR"), "{error}");
+        Settings::read(none, INTERNAL.iter().copied()).unwrap();
         assert_eq!(parse_bytes("64K"), Some(65536));
         assert_eq!(parse_bytes("x"), None);
         assert_eq!(distance("kitten", "sitting"), 3);

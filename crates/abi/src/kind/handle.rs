@@ -89,6 +89,9 @@ kinds! {
     /// A variable that holds a request or `MPI_REQUEST_NULL`.
     RequestRefOrNull: usize, "MPI_Request *", Role::Address, HandleRef,
         |raw, arg, cx| HandleRef::read(raw, arg, |raw| live_or_null(Object::Request, raw, arg, cx));
+    /// A datatype or `MPI_DATATYPE_NULL`.
+    DatatypeOrNull: usize, "MPI_Datatype", Role::Handle(Object::Datatype), Handle,
+        |raw, arg, cx| live_or_null(Object::Datatype, raw, arg, cx);
     /// A datatype that counts only on some ranks or with some buffers: the handler checks it
     /// with [`live`] where it is significant.
     MaybeDatatype: usize, "MPI_Datatype", Role::Handle(Object::Datatype), usize, |raw, arg, cx| Ok(raw);

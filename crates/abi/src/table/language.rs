@@ -16,10 +16,10 @@ rows! { "19 and 20 Languages and ABI";
     MPI_Abi_set_fortran_booleans(logical_size: Length, logical_true: Addr, logical_false: Addr) anytime
         => crate::language::abi_set_fortran_booleans;
     MPI_Abi_set_fortran_info(info: InfoOrNull) anytime => crate::language::abi_set_fortran_info;
-    MPI_Type_create_f90_complex(p: Int, r: Int, newtype: DatatypeOut) => missing;
-    MPI_Type_create_f90_integer(r: Int, newtype: DatatypeOut) => missing;
-    MPI_Type_create_f90_real(p: Int, r: Int, newtype: DatatypeOut) => missing;
-    MPI_Type_match_size(typeclass: Int, size: Int, datatype: DatatypeOut) => missing;
+    MPI_Type_create_f90_complex(p: Int, r: Int, newtype: DatatypeOut) => crate::datatype::create::f90_complex;
+    MPI_Type_create_f90_integer(r: Int, newtype: DatatypeOut) => crate::datatype::create::f90_integer;
+    MPI_Type_create_f90_real(p: Int, r: Int, newtype: DatatypeOut) => crate::datatype::create::f90_real;
+    MPI_Type_match_size(typeclass: Int, size: Int, datatype: DatatypeOut) => crate::datatype::match_type_size;
 }
 
 plain_rows! { "19 and 20 Languages and ABI";

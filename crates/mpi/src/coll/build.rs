@@ -143,12 +143,18 @@ impl Builder {
 
     /// Posts a send without data: a signal.
     pub fn signal(&mut self, view: &View, to: usize) -> Posted {
-        self.post(Step::Send { peer: view.rank(to), buf: Buf { offset: 0, count: 0, ty: 0, base: Base::Temp } })
+        self.post(Step::Send {
+            peer: view.rank(to),
+            buf: Buf { offset: 0, count: 0, ty: 0, base: Base::Temp },
+        })
     }
 
     /// Posts the receive of a signal.
     pub fn await_signal(&mut self, view: &View, from: usize) -> Posted {
-        self.post(Step::Recv { peer: view.rank(from), buf: Buf { offset: 0, count: 0, ty: 0, base: Base::Temp } })
+        self.post(Step::Recv {
+            peer: view.rank(from),
+            buf: Buf { offset: 0, count: 0, ty: 0, base: Base::Temp },
+        })
     }
 
     fn post(&mut self, step: Step) -> Posted {

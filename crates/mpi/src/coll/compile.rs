@@ -76,15 +76,11 @@ impl Call<'_> {
         let bytes = match self.kind {
             Kind::Barrier | Kind::Gatherv | Kind::Scatterv | Kind::Alltoallv | Kind::Alltoallw => 0,
             Kind::ReduceScatterBlock => of(&self.recv) * self.size as u64,
-            Kind::Gather | Kind::Reduce => of(if self.in_place || self.rank_has_no_send() { &self.recv } else { &self.send }),
+            Kind::Gather | Kind::Reduce => of(if self.in_place { &self.recv } else { &self.send }),
             Kind::Scatter => of(if self.in_place { &self.send } else { &self.recv }),
             _ => of(&self.recv),
         };
         Facts { size: self.size, bytes, commutes: self.op.is_none_or(Op::commutes) }
-    }
-
-    fn rank_has_no_send(&self) -> bool {
-        matches!(self.send, Side::Absent)
     }
 
     fn is_root(&self) -> bool {
@@ -120,7 +116,13 @@ fn plain(b: &mut Builder, base: Base, side: &Side) -> Option<Buf> {
 }
 
 /// A side as a block per rank; `types` holds the program's indices of a mixed side's types.
-fn blocks<'a>(b: &mut Builder, base: Base, side: &Side<'a>, size: usize, types: &'a mut Vec<u32>) -> Option<Blocks<'a>> {
+fn blocks<'a>(
+    b: &mut Builder,
+    base: Base,
+    side: &Side<'a>,
+    size: usize,
+    types: &'a mut Vec<u32>,
+) -> Option<Blocks<'a>> {
     Some(match *side {
         Side::Absent => return None,
         Side::Even { count, ty } => Blocks::Even { all: b.buf(base, count * size as u64, ty), each: count },
@@ -180,7 +182,8 @@ fn gather_to_all(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
 
 fn all_to_all(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
     let (mut send_types, mut recv_types) = (Vec::new(), Vec::new());
-    let recv = blocks(b, Base::Recv, &call.recv, v.size, &mut recv_types).expect("Alltoall has a receive buffer");
+    let recv =
+        blocks(b, Base::Recv, &call.recv, v.size, &mut recv_types).expect("Alltoall has a receive buffer");
     let send = blocks(b, Base::Send, &call.send, v.size, &mut send_types);
     match (send, algorithm) {
         // In Bruck's algorithm the blocks leave the buffer before any is received into it.

@@ -169,7 +169,9 @@ pub fn applies(kind: Kind, algorithm: Algorithm, facts: &Facts) -> bool {
         (Kind::Allgather | Kind::Allgatherv, Neighbour) => facts.size.is_multiple_of(2),
         (Kind::Reduce, Binomial | Rabenseifner) => facts.commutes,
         (Kind::Allreduce, Rabenseifner | Ring) => facts.commutes,
-        (Kind::ReduceScatter | Kind::ReduceScatterBlock, RecursiveHalving | Pairwise | Ring) => facts.commutes,
+        (Kind::ReduceScatter | Kind::ReduceScatterBlock, RecursiveHalving | Pairwise | Ring) => {
+            facts.commutes
+        }
         _ => true,
     }
 }
@@ -216,7 +218,9 @@ pub fn cost(kind: Kind, algorithm: Algorithm, facts: &Facts, link: &LinkCosts) -
             sum(rounds, share * total, 0.0, if algorithm == Bruck { total } else { 0.0 })
         }
         (Kind::Alltoall, Bruck) => sum(up, up * n * p / 2.0, 0.0, (up + 2.0) * n * p),
-        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, Pairwise) => sum(p - 1.0, (p - 1.0) * n, 0.0, 0.0),
+        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, Pairwise) => {
+            sum(p - 1.0, (p - 1.0) * n, 0.0, 0.0)
+        }
         (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, _) => spread(2.0 * (p - 1.0), (p - 1.0) * n),
         (Kind::Reduce, Rabenseifner) => sum(2.0 * down + odd, (2.0 * share + odd) * n, (share + odd) * n, n),
         (Kind::Reduce, InOrder) => sum(up + 1.0, (up + 1.0) * n, up * n, 0.0),
@@ -249,27 +253,24 @@ pub fn segment(facts: &Facts, link: &LinkCosts) -> u64 {
     let hops = (facts.size as f64 - 2.0).max(0.0);
     let best = (hops * facts.bytes as f64 * link.ns_per_byte / alpha.max(1.0)).sqrt();
     let segments = (best as u64).clamp(1, 1024);
-    facts.bytes.div_ceil(segments).next_multiple_of(64)
+    facts.bytes.div_ceil(segments).max(1).next_multiple_of(64)
 }
 
 /// The algorithm of least predicted cost among those that apply, or the forced one if it applies.
 pub fn choose(kind: Kind, facts: &Facts, link: &LinkCosts, forced: Option<Algorithm>) -> Choice {
-    let mut best: Option<(Algorithm, Cost)> = None;
-    let mut second: Option<(Algorithm, Cost)> = None;
-    for &algorithm in algorithms(kind).iter().filter(|a| applies(kind, **a, facts)) {
-        let entry = (algorithm, cost(kind, algorithm, facts, link));
-        let cheaper = |than: &Option<(Algorithm, Cost)>| than.is_none_or(|t| entry.1.total() < t.1.total());
-        let wanted = forced == Some(algorithm) || forced != best.map(|b| b.0) && cheaper(&best);
-        if wanted {
-            second = if second.is_none_or(|s| best.is_some_and(|b| b.1.total() < s.1.total())) { best } else { second };
-            best = Some(entry);
-        } else if cheaper(&second) {
-            second = Some(entry);
-        }
-    }
-    let (winner, cost) = best.expect("some algorithm applies to every case");
-    let margin_ns = second.map_or(0.0, |s| s.1.total() - cost.total());
-    Choice { winner, cost, runner_up: second, margin_ns, forced: forced == Some(winner) }
+    let priced = || {
+        let applicable = algorithms(kind).iter().copied().filter(|a| applies(kind, *a, facts));
+        applicable.map(|algorithm| (algorithm, cost(kind, algorithm, facts, link)))
+    };
+    let least = |not: Option<Algorithm>| {
+        let others = priced().filter(|entry| Some(entry.0) != not);
+        others.min_by(|a, b| a.1.total().total_cmp(&b.1.total()))
+    };
+    let wanted = priced().find(|entry| Some(entry.0) == forced);
+    let (winner, cost) = wanted.or_else(|| least(None)).expect("some algorithm applies to every case");
+    let runner_up = least(Some(winner));
+    let margin_ns = runner_up.map_or(0.0, |r| r.1.total() - cost.total());
+    Choice { winner, cost, runner_up, margin_ns, forced: wanted.is_some() }
 }
 
 /// Algorithms forced by settings.
@@ -337,7 +338,9 @@ mod tests {
                         let choice = choose(kind, &facts, &LINK, None);
                         assert!(choice.margin_ns >= 0.0 && !choice.forced);
                         let applicable = || algorithms(kind).iter().filter(|a| applies(kind, **a, &facts));
-                        let least = applicable().map(|a| cost(kind, *a, &facts, &LINK).total()).fold(f64::MAX, f64::min);
+                        let least = applicable()
+                            .map(|a| cost(kind, *a, &facts, &LINK).total())
+                            .fold(f64::MAX, f64::min);
                         assert_eq!(choice.cost.total(), least);
                         assert_eq!(choice.runner_up.is_some(), applicable().count() > 1);
                         for &forced in algorithms(kind) {
@@ -345,7 +348,9 @@ mod tests {
                             assert_eq!(choice.forced, applies(kind, forced, &facts));
                             assert!(!choice.forced || choice.winner == forced);
                             let others = applicable().filter(|a| **a != choice.winner);
-                            let next = others.map(|a| cost(kind, *a, &facts, &LINK).total()).fold(f64::MAX, f64::min);
+                            let next = others
+                                .map(|a| cost(kind, *a, &facts, &LINK).total())
+                                .fold(f64::MAX, f64::min);
                             assert_eq!(choice.runner_up.map_or(f64::MAX, |r| r.1.total()), next);
                         }
                     }

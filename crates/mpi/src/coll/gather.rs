@@ -82,7 +82,14 @@ fn children(relative: usize, size: usize) -> impl DoubleEndedIterator<Item = (us
 }
 
 /// Binomial gather of blocks of `each` bytes; `all` at the root.
-pub fn gather_binomial(b: &mut Builder, v: &View, mine: Option<Buf>, all: Option<&Blocks>, each: u64, root: usize) {
+pub fn gather_binomial(
+    b: &mut Builder,
+    v: &View,
+    mine: Option<Buf>,
+    all: Option<&Blocks>,
+    each: u64,
+    root: usize,
+) {
     let relative = (v.me + v.size - root) % v.size;
     let absolute = |r: usize| (r + root) % v.size;
     if let Some(all) = all {
@@ -130,7 +137,14 @@ pub fn gather_binomial(b: &mut Builder, v: &View, mine: Option<Buf>, all: Option
 }
 
 /// Binomial scatter of blocks of `each` bytes; `all` at the root.
-pub fn scatter_binomial(b: &mut Builder, v: &View, mine: Option<Buf>, all: Option<&Blocks>, each: u64, root: usize) {
+pub fn scatter_binomial(
+    b: &mut Builder,
+    v: &View,
+    mine: Option<Buf>,
+    all: Option<&Blocks>,
+    each: u64,
+    root: usize,
+) {
     let relative = (v.me + v.size - root) % v.size;
     let absolute = |r: usize| (r + root) % v.size;
     if let Some(all) = all {
@@ -173,7 +187,15 @@ pub fn scatter_binomial(b: &mut Builder, v: &View, mine: Option<Buf>, all: Optio
 }
 
 /// Copies between packed blocks and those of ranks `first`, `first + 1` … round the ring.
-pub fn unwrap_ring(b: &mut Builder, packed: Buf, all: &Blocks, first: usize, count: usize, size: usize, to_blocks: bool) {
+pub fn unwrap_ring(
+    b: &mut Builder,
+    packed: Buf,
+    all: &Blocks,
+    first: usize,
+    count: usize,
+    size: usize,
+    to_blocks: bool,
+) {
     let mut runs = Vec::new();
     all.runs(b, first, (first + count).min(size), |run| runs.push(run));
     if first + count > size {

@@ -265,7 +265,8 @@ pub fn rabenseifner(b: &mut Builder, v: &View, input: Buf, output: Option<Buf>, 
         let peer = number ^ mask;
         let first = |of: usize| of & !(mask - 1);
         if (number ^ target) & mask != 0 {
-            let out = b.part(whole, split.start(first(number)), split.len(first(number), first(number) + mask));
+            let out =
+                b.part(whole, split.start(first(number)), split.len(first(number), first(number) + mask));
             b.send(v, fold.rank(peer), out);
             return;
         }

@@ -200,7 +200,17 @@ impl Schedule {
     pub fn new(program: Arc<Program>, send: usize, recv: usize) -> Schedule {
         let temp = vec![0; program.temp_bytes.div_ceil(size_of::<u128>())];
         let messages = Vec::with_capacity(program.messages as usize);
-        Schedule { tag: Tag::idle(program.kind), program, send, recv, temp, pc: 0, calling: false, messages, settled: 0 }
+        Schedule {
+            tag: Tag::idle(program.kind),
+            program,
+            send,
+            recv,
+            temp,
+            pc: 0,
+            calling: false,
+            messages,
+            settled: 0,
+        }
     }
 
     /// Moves an idle schedule to other buffers.
@@ -315,13 +325,18 @@ impl Schedule {
         let kind = self.program.kind.name();
         fail(
             Class::TRUNCATE,
-            format!("rank {peer} sent {bytes} bytes in this {kind}, but count and datatype here ask for {expected}"),
+            format!(
+                "rank {peer} sent {bytes} bytes in this {kind}, but count and datatype here ask for {expected}"
+            ),
         )
     }
 
     #[cold]
     fn blame(&self, error: Error, peer: u32) -> Error {
-        Error::new(error.class, format!("{} (message with rank {peer} in this {})", error.text, self.program.kind.name()))
+        Error::new(
+            error.class,
+            format!("{} (message with rank {peer} in this {})", error.text, self.program.kind.name()),
+        )
     }
 
     #[inline]

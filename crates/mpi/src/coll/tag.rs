@@ -143,7 +143,9 @@ impl Tag {
             return None;
         }
         let (mine, theirs) = (self.kind()?.name(), found.kind()?.name());
-        Some(format!("this rank is in {mine} where rank {peer} is in {theirs}: collectives must be called in the same order"))
+        Some(format!(
+            "this rank is in {mine} where rank {peer} is in {theirs}: collectives must be called in the same order"
+        ))
     }
 }
 

@@ -1,1 +1,216 @@
+//! Every algorithm against a sequential oracle, on a simulated transport that delays and reorders
+//! what may be delayed and reordered. All randomness comes from one seed per case, which a failure
+//! prints.
+mod net;
+mod oracle;
 
+use std::sync::Arc;
+
+use super::cost::{Algorithm, Facts, Forced, algorithms, applies};
+use super::*;
+use crate::handle::Handle;
+use crate::op::{Op, Predefined, User};
+use net::Random;
+use oracle::Case;
+
+const LINK: LinkCosts = LinkCosts {
+    latency_ns: 100.0,
+    overhead_ns: 20.0,
+    ns_per_byte: 0.1,
+    reduce_ns_per_byte: 0.1,
+    copy_ns_per_byte: 0.05,
+};
+
+/// Address that stands for the harness's own operation: a product of 2 x 2 matrices.
+const MATRIX_PRODUCT: usize = 0x4d50;
+/// Address that stands for a commutative operation of the application: a sum.
+const USER_SUM: usize = 0x5553;
+
+fn matrix_product() -> Op {
+    Op::User(Arc::new(User { function: MATRIX_PRODUCT, commutes: false, large: false }))
+}
+
+fn user_sum() -> Op {
+    Op::User(Arc::new(User { function: USER_SUM, commutes: true, large: true }))
+}
+
+const INT: Handle = Handle(0x209);
+
+/// A type of four ints with gaps around and inside, of extent 40.
+fn gappy() -> Type {
+    use crate::datatype::{Datatype, Form};
+    let int = Datatype::of(INT).unwrap();
+    let vector = Datatype::hindexed(&[3, 1], &[4, 28], int, Form::Small).unwrap();
+    let resized = Datatype::resized(&vector, -4, 40, Form::Small).unwrap();
+    Type::of(Handle(Handle::FIRST_DYNAMIC + 1), &resized)
+}
+
+/// The same four ints without gaps.
+fn quad() -> Type {
+    use crate::datatype::{Datatype, Form};
+    let quad = Datatype::contiguous(4, Datatype::of(INT).unwrap(), Form::Small).unwrap();
+    Type::of(Handle(Handle::FIRST_DYNAMIC + 2), &quad)
+}
+
+fn sizes() -> impl Iterator<Item = usize> {
+    1..=17
+}
+
+/// Runs `case` with every algorithm that applies, by several seeds.
+fn every_algorithm(case: &Case) {
+    for &algorithm in algorithms(case.kind) {
+        let facts = Facts { size: case.size, bytes: 1, commutes: case.op.as_ref().is_none_or(Op::commutes) };
+        if !applies(case.kind, algorithm, &facts) {
+            continue;
+        }
+        let mut forced = Forced::default();
+        forced.set(case.kind, Some(algorithm));
+        let seed =
+            Random::mix(case.size as u64, (case.root * 64 + case.count) as u64 ^ (algorithm as u64) << 32);
+        oracle::check(case, &forced, seed, &format!("{algorithm:?}"));
+    }
+}
+
+fn all_cases(kind: Kind, ops: &[Option<Op>], types: &[Type], counts: &[usize]) {
+    for size in sizes() {
+        let roots = if oracle::has_root(kind) { vec![0, size / 2, size - 1] } else { vec![0] };
+        for root in roots {
+            for &count in counts {
+                for op in ops {
+                    for ty in types {
+                        for in_place in [false, true] {
+                            every_algorithm(&Case {
+                                kind,
+                                size,
+                                root,
+                                count,
+                                op: op.clone(),
+                                ty: ty.clone(),
+                                in_place,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn barrier() {
+    for size in sizes() {
+        every_algorithm(&Case {
+            kind: Kind::Barrier,
+            size,
+            root: 0,
+            count: 0,
+            op: None,
+            ty: quad(),
+            in_place: false,
+        });
+    }
+}
+
+#[test]
+fn bcast() {
+    all_cases(Kind::Bcast, &[None], &[quad(), gappy()], &[0, 1, 7, 300]);
+}
+
+#[test]
+fn gather_and_scatter() {
+    for kind in [Kind::Gather, Kind::Gatherv, Kind::Scatter, Kind::Scatterv] {
+        all_cases(kind, &[None], &[quad(), gappy()], &[0, 1, 5]);
+    }
+}
+
+#[test]
+fn allgather() {
+    for kind in [Kind::Allgather, Kind::Allgatherv] {
+        all_cases(kind, &[None], &[quad(), gappy()], &[0, 1, 5]);
+    }
+}
+
+#[test]
+fn alltoall() {
+    for kind in [Kind::Alltoall, Kind::Alltoallv, Kind::Alltoallw] {
+        all_cases(kind, &[None], &[quad(), gappy()], &[0, 1, 3]);
+    }
+}
+
+#[test]
+fn reductions_by_operations_of_the_application() {
+    let ops = [Some(matrix_product()), Some(user_sum())];
+    for kind in [Kind::Reduce, Kind::Allreduce, Kind::Scan, Kind::Exscan] {
+        all_cases(kind, &ops, &[quad(), gappy()], &[0, 1, 3, 40]);
+    }
+    for kind in [Kind::ReduceScatter, Kind::ReduceScatterBlock] {
+        all_cases(kind, &ops, &[quad(), gappy()], &[0, 1, 4]);
+    }
+}
+
+#[test]
+fn reductions_by_predefined_operations() {
+    let ops = [Some(Op::Predefined(Predefined::Sum))];
+    let int = Type::predefined(INT).unwrap();
+    for kind in [
+        Kind::Reduce,
+        Kind::Allreduce,
+        Kind::Scan,
+        Kind::Exscan,
+        Kind::ReduceScatter,
+        Kind::ReduceScatterBlock,
+    ] {
+        all_cases(kind, &ops, std::slice::from_ref(&int), &[0, 1, 2, 5, 33]);
+    }
+}
+
+#[test]
+fn the_cheapest_algorithm_is_right_too() {
+    for kind in Kind::ALL {
+        for size in sizes() {
+            let op = oracle::reduces(kind).then(user_sum);
+            let case = Case { kind, size, root: size - 1, count: 11, op, ty: quad(), in_place: false };
+            oracle::check(&case, &Forced::default(), 7, "auto");
+        }
+    }
+}
+
+fn program(kind: Kind, rank: usize, count: u64) -> Arc<schedule::Program> {
+    let ty = quad();
+    let side = Side::Even { count, ty: &ty };
+    let call =
+        Call { kind, rank, size: 2, send: Side::Absent, recv: side, in_place: false, op: None, root: 0 };
+    Arc::new(compile(&call, &LINK, &Forced::default()))
+}
+
+#[test]
+fn mismatched_sizes_name_the_peer() {
+    for (theirs, ours) in [(1, 2), (2, 1)] {
+        let mut memory = [vec![0u8; 64], vec![0u8; 64]];
+        let schedules = [(0, theirs), (1, ours)].map(|(rank, count)| {
+            Schedule::new(program(Kind::Bcast, rank, count), 0, memory[rank].as_mut_ptr() as usize)
+        });
+        let errors = net::run_to_error(schedules.into(), 1);
+        assert_eq!(errors.len(), 1);
+        assert_eq!(errors[0].class, crate::Class::TRUNCATE);
+        assert!(errors[0].text.contains("rank 0"), "{}", errors[0].text);
+        assert!(errors[0].text.contains("Bcast"), "{}", errors[0].text);
+    }
+}
+
+#[test]
+fn a_mismatched_collective_is_told() {
+    let mut memory = [vec![0u8; 64], vec![0u8; 64]];
+    let bcast = Schedule::new(program(Kind::Bcast, 1, 1), 0, memory[1].as_mut_ptr() as usize);
+    let barrier = Schedule::new(program(Kind::Barrier, 0, 0), 0, memory[0].as_mut_ptr() as usize);
+    let errors = net::run_to_error(vec![barrier, bcast], 1);
+    assert!(errors.iter().any(|e| e.text.contains("Bcast") && e.text.contains("Barrier")), "{errors:?}");
+}
+
+#[test]
+fn a_long_chain_stays_bounded() {
+    let facts = Facts { size: 1000, bytes: 1 << 36, commutes: true };
+    let segment = cost::segment(&facts, &LINK);
+    assert!(facts.bytes.div_ceil(segment) <= 1024);
+    assert_eq!(cost::choose(Kind::Bcast, &facts, &LINK, Some(Algorithm::Chain)).winner, Algorithm::Chain);
+}

@@ -42,7 +42,11 @@ impl Format {
         let Packed { negative, biased, significand } = p;
         let leading = 1 << (self.precision - 1);
         if biased == self.biased_max() {
-            return if significand & (leading - 1) == 0 { Number::Infinite { negative } } else { Number::Nan };
+            return if significand & (leading - 1) == 0 {
+                Number::Infinite { negative }
+            } else {
+                Number::Nan
+            };
         }
         if significand == 0 {
             return Number::Zero { negative };
@@ -128,7 +132,10 @@ fn add(a: Number, b: Number) -> Number {
 }
 
 /// Sum of two numbers of which the first is not smaller in magnitude.
-fn add_finite((negative, exponent, large): (bool, i32, u128), (other, lower, small): (bool, i32, u128)) -> Number {
+fn add_finite(
+    (negative, exponent, large): (bool, i32, u128),
+    (other, lower, small): (bool, i32, u128),
+) -> Number {
     let small = shift_right_sticky(small, (exponent - lower) as u32);
     if negative == other {
         let (sum, carried) = large.overflowing_add(small);
@@ -285,13 +292,24 @@ mod tests {
 
     fn float64(number: Number) -> f64 {
         let p = BINARY64.pack(number);
-        let bits = u64::from(p.negative) << 63 | u64::from(p.biased) << 52 | p.significand as u64 & ((1 << 52) - 1);
+        let bits =
+            u64::from(p.negative) << 63 | u64::from(p.biased) << 52 | p.significand as u64 & ((1 << 52) - 1);
         f64::from_bits(bits)
     }
 
     /// Numbers that meet: near each other, subnormal, huge, special.
     fn samples() -> Vec<f64> {
-        let mut values = vec![0.0, -0.0, 1.0, -1.0, f64::MAX, f64::MIN_POSITIVE, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        let mut values = vec![
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            f64::MAX,
+            f64::MIN_POSITIVE,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+        ];
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         for i in 0..600 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -328,12 +346,18 @@ mod tests {
     #[test]
     fn formats_come_back_from_memory() {
         // 1, 1/3, the largest and the smallest positive number as gcc stores them.
-        let extended = [0x3fff_8000_0000_0000_0000_u128, 0x3ffd_aaaa_aaaa_aaaa_aaab, 0x7ffe_ffff_ffff_ffff_ffff, 1];
+        let extended =
+            [0x3fff_8000_0000_0000_0000_u128, 0x3ffd_aaaa_aaaa_aaaa_aaab, 0x7ffe_ffff_ffff_ffff_ffff, 1];
         for bits in extended {
             assert_eq!(Extended::pack(Extended(bits).unpack()).0, bits);
             assert_eq!(Extended(bits).mul(Extended(extended[0])).0, bits);
         }
-        let quad = [0x3fff_u128 << 112, 0x3ffd_5555_5555_5555_5555_5555_5555_5555, 0x7ffe_ffff_ffff_ffff_ffff_ffff_ffff_ffff, 1];
+        let quad = [
+            0x3fff_u128 << 112,
+            0x3ffd_5555_5555_5555_5555_5555_5555_5555,
+            0x7ffe_ffff_ffff_ffff_ffff_ffff_ffff_ffff,
+            1,
+        ];
         for bits in quad {
             assert_eq!(Binary128::pack(Binary128(bits).unpack()).0, bits);
             assert_eq!(Binary128(bits).mul(Binary128(quad[0])).0, bits);
