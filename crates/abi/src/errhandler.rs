@@ -47,16 +47,34 @@ pub fn comm_get(cx: &Cx, comm: Handle, errhandler: Out<Handle>) -> Result {
     Ok(())
 }
 
-/// `MPI_Comm_call_errhandler`: success, if the handler returns.
-pub fn comm_call(cx: &Cx, comm: Handle, errorcode: i32) -> Result {
-    let text = String::from_utf8_lossy(&cx.objects().codes.string_of(errorcode)?).into_owned();
-    raise::call_errhandler(cx, Object::Comm, comm, errorcode, &text);
-    Ok(())
-}
-
 /// `MPI_Errhandler_free`.
 pub fn free(cx: &Cx, errhandler: HandleRef) -> Result {
     cx.objects().errhandlers.free(errhandler.handle)?;
     errhandler.set(NULL);
     Ok(())
+}
+
+/// `MPI_Comm_call_errhandler`.
+pub fn comm_call(cx: &Cx, comm: Handle, errorcode: i32) -> Result {
+    call(cx, Object::Comm, comm, errorcode)
+}
+
+/// `MPI_Win_call_errhandler`.
+pub fn win_call(cx: &Cx, win: Handle, errorcode: i32) -> Result {
+    call(cx, Object::Win, win, errorcode)
+}
+
+/// `MPI_File_call_errhandler`.
+pub fn file_call(cx: &Cx, file: Handle, errorcode: i32) -> Result {
+    call(cx, Object::File, file, errorcode)
+}
+
+/// `MPI_Session_call_errhandler`.
+pub fn session_call(cx: &Cx, session: Handle, errorcode: i32) -> Result {
+    call(cx, Object::Session, session, errorcode)
+}
+
+fn call(cx: &Cx, object: Object, handle: Handle, errorcode: i32) -> Result {
+    cx.objects().codes.class_of(errorcode)?;
+    raise::call_errhandler(cx, object, handle, errorcode)
 }

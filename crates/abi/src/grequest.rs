@@ -1,120 +1,106 @@
-//! MPI 5.0 section 13.2: generalised requests, as far as the program drives them. What the wait
-//! or test that completes one calls is in [`finish`].
+//! MPI 5.0 section 13.2: generalised requests. Their functions are called with no guard alive.
 
 use mpi::comm::COMM_NULL;
-use mpi::error::{Class, Result, fail};
+use mpi::error::{Error, Result};
 use mpi::grequest::{Callbacks, Grequest};
 use mpi::handle::Handle;
-use mpi::request::{Body, Requests};
+use mpi::request::{Body, Ended, Requests};
 use mpi::status::Status;
 
-use crate::attr::named;
 use crate::cx::Cx;
 use crate::kind::output::Out;
 
-type QueryFn = unsafe extern "C" fn(usize, *mut [i32; 8]) -> i32;
-type FreeFn = unsafe extern "C" fn(usize) -> i32;
-type CancelFn = unsafe extern "C" fn(usize, i32) -> i32;
-
 /// `MPI_Grequest_start`.
-pub fn start(
-    cx: &Cx,
-    query: usize,
-    free: usize,
-    cancel: usize,
-    extra_state: usize,
-    request: Out<Handle>,
-) -> Result {
+pub fn start(cx: &Cx, query: usize, free: usize, cancel: usize, extra_state: usize, request: Out<Handle>) -> Result {
     let general = Grequest::start(Callbacks { query, free, cancel, extra_state })?;
-    request.set(cx.objects().requests.add(COMM_NULL, Body::General(Box::new(general)))?);
+    request.set(cx.world().objects.requests.add(COMM_NULL, Body::General(Box::new(general)))?);
     Ok(())
 }
 
 /// `MPI_Grequest_complete`.
 pub fn complete(cx: &Cx, request: Handle) -> Result {
-    let (gone, callbacks) = with(cx, request, |general| Ok((general.complete()?, general.callbacks())))?;
-    if gone {
-        cx.objects().requests.remove(request);
-        call_free(cx, &callbacks)?;
-    }
-    Ok(())
+    let callbacks = {
+        let mut world = cx.world();
+        let Some(Some(Body::General(general))) = world.objects.requests.get_mut(request).map(|r| r.body.as_mut()) else {
+            return mpi::error::fail(mpi::Class::REQUEST, "argument `request` is not a generalized request");
+        };
+        let callbacks = general.callbacks();
+        if !general.complete()? {
+            return Ok(());
+        }
+        world.objects.requests.remove(request);
+        callbacks
+    };
+    free(cx, callbacks)
 }
 
-/// `MPI_Request_free` of a generalised request. Until the program completes it, it stays
-/// reachable for [`complete`] alone.
-pub fn forget(cx: &Cx, request: Handle) -> Result {
-    let (gone, callbacks) = with(cx, request, |general| Ok((general.forget()?, general.callbacks())))?;
-    if gone {
-        cx.objects().requests.remove(request);
-        call_free(cx, &callbacks)?;
-    }
-    Ok(())
-}
-
-/// `MPI_Cancel` of a generalised request.
-pub fn cancel(cx: &Cx, request: Handle) -> Result {
-    let (complete, callbacks) =
-        with(cx, request, |general| Ok((general.is_complete(), general.callbacks())))?;
+/// Asks the application for the status.
+pub fn query(cx: &Cx, callbacks: Callbacks) -> Result<Status> {
+    let mut ints = Status::EMPTY.to_ints();
     // SAFETY: the application registered this address as a function of this type; no guard is
-    // alive, so it may call MPI.
+    // alive.
     let code = unsafe {
-        let function: CancelFn = std::mem::transmute(callbacks.cancel);
-        function(callbacks.extra_state, complete.into())
+        let function: unsafe extern "C" fn(usize, *mut [i32; 8]) -> i32 = std::mem::transmute(callbacks.query);
+        function(callbacks.extra_state, &raw mut ints)
     };
-    result(cx, "cancel", code)
+    checked(cx, code, "query")?;
+    Ok(Status::from_ints(ints))
 }
 
-/// What a wait or test does with a request it finds complete: asks the program for the status,
-/// lets it free its state and forgets the request, also when one of the functions fails (the
-/// request is gone either way, MPI 5.0 section 13.2).
-pub fn finish(cx: &Cx, request: Handle) -> Result<Status> {
-    let callbacks = with(cx, request, |general| Ok(general.callbacks()))?;
-    let queried = query(cx, &callbacks);
-    cx.objects().requests.remove(request);
-    let freed = call_free(cx, &callbacks);
-    let status = queried?;
-    freed.map(|()| status)
-}
-
-/// What `MPI_Request_get_status` does with a request it finds complete: it stays.
-pub fn status(cx: &Cx, request: Handle) -> Result<Status> {
-    let callbacks = with(cx, request, |general| Ok(general.callbacks()))?;
-    query(cx, &callbacks)
-}
-
-fn query(cx: &Cx, callbacks: &Callbacks) -> Result<Status> {
-    let mut status = Status::EMPTY.to_ints();
-    // SAFETY: as in `cancel`; a status is 8 ints in the standard ABI.
+fn free(cx: &Cx, callbacks: Callbacks) -> Result {
+    // SAFETY: as in `query`.
     let code = unsafe {
-        let function: QueryFn = std::mem::transmute(callbacks.query);
-        function(callbacks.extra_state, &raw mut status)
-    };
-    result(cx, "query", code)?;
-    Ok(Status::from_ints(status))
-}
-
-fn call_free(cx: &Cx, callbacks: &Callbacks) -> Result {
-    // SAFETY: as in `cancel`.
-    let code = unsafe {
-        let function: FreeFn = std::mem::transmute(callbacks.free);
+        let function: unsafe extern "C" fn(usize) -> i32 = std::mem::transmute(callbacks.free);
         function(callbacks.extra_state)
     };
-    result(cx, "free", code)
+    checked(cx, code, "free")
 }
 
-fn result(cx: &Cx, name: &str, code: i32) -> Result {
+fn checked(cx: &Cx, code: i32, which: &str) -> Result {
     if code == 0 {
         return Ok(());
     }
-    let text = format!("the {name} function of the generalized request returned {code}");
+    let text = format!("the {which} function of a generalized request returned {code}");
     Err(cx.objects().codes.from_callback(code, text))
 }
 
-fn with<T>(cx: &Cx, request: Handle, f: impl FnOnce(&mut Grequest) -> Result<T>) -> Result<T> {
-    let mut objects = cx.objects();
-    match objects.requests.get_mut(request) {
-        Some(mpi::request::Request { body: Some(Body::General(general)), .. }) => f(general),
-        Some(_) => fail(Class::REQUEST, "argument `request` is not a generalized request"),
-        None => named("request", Requests::refuse(request)),
+/// A wait or test has seen the request complete: its status, and it goes.
+pub fn conclude(cx: &Cx, request: Handle) -> Ended {
+    let removed = cx.world().objects.requests.remove(request).and_then(|request| request.body);
+    let Some(Body::General(general)) = removed else { return Ended::WELL };
+    let callbacks = general.callbacks();
+    let queried = query(cx, callbacks);
+    let freed = free(cx, callbacks);
+    match (queried, freed) {
+        (Ok(status), Ok(())) => Ended { status, error: None },
+        (Ok(status), Err(error)) => Ended { status, error: Some(error) },
+        (Err(error), _) => Ended { status: Status::EMPTY, error: Some(error) },
     }
+}
+
+/// `MPI_Request_free` of a generalised request.
+pub fn forget(cx: &Cx, request: Handle) -> Result {
+    let callbacks = {
+        let mut world = cx.world();
+        let Some(Some(Body::General(general))) = world.objects.requests.get_mut(request).map(|r| r.body.as_mut()) else {
+            return Requests::refuse(request);
+        };
+        let callbacks = general.callbacks();
+        if !general.forget()? {
+            return Ok(());
+        }
+        world.objects.requests.remove(request);
+        callbacks
+    };
+    free(cx, callbacks)
+}
+
+/// `MPI_Cancel` of a generalised request.
+pub fn cancel(cx: &Cx, callbacks: Callbacks, complete: bool) -> Result {
+    // SAFETY: as in `query`.
+    let code = unsafe {
+        let function: unsafe extern "C" fn(usize, i32) -> i32 = std::mem::transmute(callbacks.cancel);
+        function(callbacks.extra_state, complete.into())
+    };
+    checked(cx, code, "cancel").map_err(|e| Error::new(e.class, e.text))
 }

@@ -13,7 +13,8 @@ use crate::group::Group;
 use crate::handle::Handle;
 use crate::mem;
 use crate::objects::Objects;
-use crate::request::{Body, BufferOwner, Ended, Keep, Request, Requests, Then, Unpack, received};
+use crate::request::{Body, BufferOwner, Ended, Keep, Request, Requests, Running, Then, Unpack, received};
+use crate::status::Status;
 use fabric::{Device, Fault};
 use proto::{Engine, OpId};
 
@@ -127,6 +128,17 @@ impl<D: Device> World<D> {
         if let Some(Request { body: Some(Body::Collective(running)), .. }) = self.objects.requests.get_mut(handle) {
             running.schedule.called();
         }
+    }
+
+    /// Advances a collective that has no request.
+    pub fn advance(&mut self, running: &mut Running) -> Result<Progress> {
+        let mut io = CollIo { engine: &mut self.engine, place: &running.place, packed: &mut running.packed };
+        running.schedule.advance(&mut io)
+    }
+
+    /// Whether everything that nobody will ask for has left: buffered sends, freed requests.
+    pub fn is_drained(&self) -> bool {
+        self.detached.is_empty()
     }
 
     /// Puts a collective request among those that are advanced.
@@ -246,7 +258,9 @@ impl<D: Device> World<D> {
         Ok(ended)
     }
 
-    fn settle_body(&mut self, body: Body) -> (Body, bool) {
+    /// As [`World::settle`] for an operation that has no request: what it has become, and whether
+    /// it has ended.
+    pub fn settle_body(&mut self, body: Body) -> (Body, bool) {
         match body {
             Body::Send(op, keep) => match self.engine.take(op) {
                 None => (Body::Send(op, keep), false),
@@ -357,5 +371,3 @@ pub fn fault(fault: Fault) -> Error {
         Fault::Device(text) => Error::new(Class::OTHER, text),
     }
 }
-
-use crate::status::Status;

@@ -12,7 +12,7 @@ rows! { "9 Environmental management";
     MPI_Finalize() => missing;
     MPI_Finalized(flag: FlagOut) anytime => crate::env::finalized;
     MPI_Free_mem(base: Addr) => crate::env::free_mem;
-    MPI_Get_hw_resource_info(hw_info: InfoOut) anytime => missing;
+    MPI_Get_hw_resource_info(hw_info: InfoOut) anytime => crate::env::get_hw_resource_info;
     MPI_Get_library_version(version: StrOut, resultlen: IntOut) anytime => crate::env::get_library_version;
     MPI_Get_processor_name(name: StrOut, resultlen: IntOut) => crate::env::get_processor_name;
     MPI_Get_version(version: IntOut, subversion: IntOut) anytime => crate::env::get_version;

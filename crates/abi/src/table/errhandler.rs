@@ -19,7 +19,7 @@ rows! { "9 Error handling";
     MPI_Errhandler_free(errhandler: ErrhandlerRef) anytime => crate::errhandler::free;
     MPI_Error_class(errorcode: Int, errorclass: IntOut) anytime => crate::codes::class;
     MPI_Error_string(errorcode: Int, string: StrOut, resultlen: IntOut) anytime => crate::codes::string;
-    MPI_File_call_errhandler(fh: File, errorcode: Int) => missing;
+    MPI_File_call_errhandler(fh: File, errorcode: Int) => crate::errhandler::file_call;
     MPI_File_create_errhandler(file_errhandler_fn: FileErrhandlerFn, errhandler: ErrhandlerOut)
         => crate::errhandler::file_create;
     MPI_File_get_errhandler(file: File, errhandler: ErrhandlerOut) => missing;
@@ -27,12 +27,12 @@ rows! { "9 Error handling";
     MPI_Remove_error_class(errorclass: Int) anytime => crate::codes::remove_class;
     MPI_Remove_error_code(errorcode: Int) anytime => crate::codes::remove_code;
     MPI_Remove_error_string(errorcode: Int) anytime => crate::codes::remove_string;
-    MPI_Session_call_errhandler(session: Session, errorcode: Int) anytime => missing;
+    MPI_Session_call_errhandler(session: Session, errorcode: Int) anytime => crate::errhandler::session_call;
     MPI_Session_create_errhandler(session_errhandler_fn: SessionErrhandlerFn, errhandler: ErrhandlerOut) anytime
         => crate::errhandler::session_create;
     MPI_Session_get_errhandler(session: Session, errhandler: ErrhandlerOut) => missing;
     MPI_Session_set_errhandler(session: Session, errhandler: Errhandler) => missing;
-    MPI_Win_call_errhandler(win: Win, errorcode: Int) => missing;
+    MPI_Win_call_errhandler(win: Win, errorcode: Int) => crate::errhandler::win_call;
     MPI_Win_create_errhandler(win_errhandler_fn: WinErrhandlerFn, errhandler: ErrhandlerOut)
         => crate::errhandler::win_create;
     MPI_Win_get_errhandler(win: Win, errhandler: ErrhandlerOut) => missing;
