@@ -110,7 +110,7 @@ fn describe(world: &mut World, level: i32, appnum: Option<i32>, universe: usize)
         predefined.set(attr::APPNUM, appnum);
     }
     let size = world.objects.comms.get(COMM_WORLD).map_or(1, |comm| comm.place.size());
-    world.objects.info_env = crate::info::of_this_process(size, level);
+    crate::info::describe_environment(&mut world.objects, size as usize, level);
 }
 
 /// Ranks find each other through the key-value space of the launcher.
