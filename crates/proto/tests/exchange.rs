@@ -16,7 +16,7 @@ fn limits() -> Limits {
 }
 
 fn job(n: usize, limits: &Limits, run: impl Fn(usize, Engine<Shm>) + Send + Sync) {
-    let options = Options { dir: "/dev/shm".into(), single_copy: true, cores: 1 };
+    let options = Options { dir: "/dev/shm".into(), single_copy: true, cores: 1, prefix: "tern-test".into() };
     let devices = Shm::local_job(n, &options).unwrap();
     std::thread::scope(|scope| {
         for (me, device) in devices.into_iter().enumerate() {

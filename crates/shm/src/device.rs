@@ -140,6 +140,12 @@ impl Shm {
     fn reclaim(&mut self, to: Rank) {
         let link = &mut self.links[to];
         let head = link.tx.refresh();
+        // Positions a whole round ago share their entry with ones in flight; whatever hung on
+        // them was taken back before the entry was used again.
+        let oldest = link.tx.tail().wrapping_sub(CELLS as u32);
+        if oldest.wrapping_sub(link.reclaimed) as i32 > 0 {
+            link.reclaimed = oldest;
+        }
         while link.reclaimed != head {
             let slot = &mut link.slot_of[link.reclaimed as usize % CELLS];
             if *slot != NO_SLOT {
@@ -435,5 +441,66 @@ impl Device for Shm {
 impl Drop for Shm {
     fn drop(&mut self) {
         Link::take_leave(&self.segment, &self.layout, self.me);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Shm, Shm) {
+        let options =
+            Options { dir: "/dev/shm".into(), single_copy: true, cores: 2, prefix: "tern-test".into() };
+        let mut ranks = Shm::local_job(2, &options).unwrap();
+        let second = ranks.pop().unwrap();
+        (ranks.pop().unwrap(), second)
+    }
+
+    fn send(from: &mut Shm, bytes: &[u8]) -> bool {
+        from.try_send(1, [1, 2], Span { addr: bytes.as_ptr() as usize, len: bytes.len() })
+    }
+
+    fn receive(at: &mut Shm) -> Option<Vec<u8>> {
+        let frame = at.peek(0)?;
+        let mut bytes = vec![0; frame.data.len];
+        at.peek_bytes(frame.data, &mut bytes);
+        at.pop(0);
+        Some(bytes)
+    }
+
+    /// Slots of frames in flight are not handed out again, however much inline traffic went
+    /// before: a position of the ring is not its number.
+    #[test]
+    fn slots_in_flight_survive_long_inline_traffic() {
+        let (mut a, mut b) = pair();
+        for i in 0..1000u32 {
+            assert!(send(&mut a, &i.to_le_bytes()));
+            assert_eq!(receive(&mut b), Some(i.to_le_bytes().to_vec()));
+        }
+        let payload = |i: u8| vec![i; 400];
+        let mut expected = std::collections::VecDeque::new();
+        for i in 0..200u8 {
+            assert!(send(&mut a, &payload(i)), "frame {i}");
+            expected.push_back(payload(i));
+            if expected.len() > 13 {
+                assert_eq!(receive(&mut b), expected.pop_front());
+            }
+        }
+        expected.into_iter().for_each(|bytes| assert_eq!(receive(&mut b), Some(bytes)));
+    }
+
+    /// A full ring and an empty pool refuse; nothing is lost, and both come back.
+    #[test]
+    fn a_full_ring_refuses_until_it_is_read() {
+        let (mut a, mut b) = pair();
+        for len in [8, 1000] {
+            let sent = (0..1000u32).take_while(|i| send(&mut a, &vec![*i as u8; len])).count();
+            assert_eq!(sent, CELLS);
+            for i in 0..sent {
+                assert_eq!(receive(&mut b), Some(vec![i as u8; len]));
+            }
+            assert_eq!(receive(&mut b), None);
+        }
+        assert!(send(&mut a, &[1]));
     }
 }
