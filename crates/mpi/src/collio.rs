@@ -3,8 +3,8 @@
 use crate::coll::{Data, Io, OpId, Tag};
 use crate::comm::{Place, Purpose};
 use crate::error::{Class, Result, fail};
-use crate::request::{PackedMessage, Unpack};
-use crate::world::fault;
+use crate::request::{PackedMessage, Running, Unpack};
+use crate::world::{World, fault};
 use fabric::{Device, Span};
 use proto::{Engine, Failure, Mode, Want};
 
@@ -67,6 +67,12 @@ impl<D: Device> Io for CollIo<'_, D> {
         }
     }
 
+    fn unclaimed(&mut self, peer: usize) -> Option<Tag> {
+        let source = Some(self.place.group.world_rank(peer as u32) as usize);
+        let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: None };
+        self.engine.probe(&want).and_then(|(envelope, _)| Tag::from_value(envelope.tag))
+    }
+
     #[inline]
     fn poll(&mut self, op: OpId) -> Option<Result<u64>> {
         let outcome = self.engine.take(proto::OpId(op.0 as u32))?;
@@ -78,5 +84,24 @@ impl<D: Device> Io for CollIo<'_, D> {
             Some(Failure::Truncated { message_len }) => Ok(message_len),
             Some(Failure::Device(text)) => fail(Class::OTHER, text),
         })
+    }
+}
+
+impl<D: Device> World<D> {
+    /// Gives up a collective that has failed. Receives that nothing has come for are withdrawn;
+    /// if the engine still holds messages of it, their memory must stay: it is never freed.
+    pub fn abandon(&mut self, running: Box<Running>) {
+        let mut held = false;
+        for (_, op) in running.schedule.in_flight() {
+            let op = proto::OpId(op.0 as u32);
+            if self.engine.is_done(op) || self.engine.cancel(op) {
+                self.engine.take(op);
+            } else {
+                held = true;
+            }
+        }
+        if held {
+            Box::leak(running);
+        }
     }
 }

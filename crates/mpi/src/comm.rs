@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::attr::AttrMap;
 use crate::bsend::Bsend;
+use crate::coll::Kept;
 use crate::error::{Class, Result, fail};
 use crate::group::{Comparison, Group};
 use crate::handle::{Handle, Slab};
@@ -70,6 +71,8 @@ pub struct Comm {
     pub info: Info,
     /// Buffer attached to it for buffered sends.
     pub bsend: Bsend,
+    /// Collectives that may come again.
+    pub kept: Kept,
     name: Box<[u8]>,
     runs: u32,
     persistent_runs: u32,
@@ -84,6 +87,7 @@ impl Comm {
             errhandler,
             info: Info::default(),
             bsend: Bsend::default(),
+            kept: Kept::default(),
             name: Box::default(),
             runs: 0,
             persistent_runs: 0,
