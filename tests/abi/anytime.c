@@ -60,6 +60,12 @@ static void status_fields(void)
     expect(value == 5, "MPI_Status_get_tag");
     MPI_Status_get_error(&status, &value);
     expect(value == MPI_ERR_TRUNCATE, "MPI_Status_get_error");
+    MPI_Status_set_cancelled(&status, 1);
+    MPI_Test_cancelled(&status, &value);
+    expect(value && status.MPI_TAG == 5, "MPI_Status_set_cancelled");
+    MPI_Status_set_cancelled(&status, 0);
+    MPI_Test_cancelled(&status, &value);
+    expect(!value, "MPI_Test_cancelled");
 }
 
 static void fortran_properties(void)

@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn cx() -> Cx {
-        Cx::new(crate::table::all().find(|row| row.name == "MPI_Type_set_attr").unwrap(), "")
+        Cx::new(crate::table::all().find(|row| row.name == "MPI_Type_set_attr").unwrap(), false)
     }
 
     fn key(cx: &Cx, seen: &mut Seen) -> i32 {

@@ -12,15 +12,15 @@ use crate::table::Row;
 /// One call of an operation.
 pub struct Cx {
     row: &'static Row,
-    suffix: &'static str,
+    large: bool,
     subject: Cell<Option<(Object, Handle)>>,
 }
 
 impl Cx {
-    /// A call of the form of `row` with this suffix.
+    /// A call of the plain form of `row`, or of its `_c` form.
     #[inline(always)]
-    pub fn new(row: &'static Row, suffix: &'static str) -> Cx {
-        Cx { row, suffix, subject: Cell::new(None) }
+    pub fn new(row: &'static Row, large: bool) -> Cx {
+        Cx { row, large, subject: Cell::new(None) }
     }
 
     /// Whether the operation may be called now.
@@ -36,12 +36,12 @@ impl Cx {
 
     /// The name the operation was called by, without `P`.
     pub fn name(&self) -> String {
-        format!("{}{}", self.row.name, self.suffix)
+        format!("{}{}", self.row.name, if self.large { "_c" } else { "" })
     }
 
     /// Whether the `_c` form was called.
     pub fn is_large(&self) -> bool {
-        !self.suffix.is_empty()
+        self.large
     }
 
     /// The rank. No second guard may be taken while one is alive, and no function of the

@@ -2,6 +2,7 @@
 
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
+use mpi::info::Info;
 
 use crate::cx::Cx;
 use crate::global::{self, Phase};
@@ -49,6 +50,13 @@ pub fn host_name() -> Result<String> {
     }
     let host = buffer.split(|byte| *byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(host).into_owned())
+}
+
+/// `MPI_Get_hw_resource_info`: an empty object, because `MPI_Comm_split_type` knows no hardware
+/// resource by name.
+pub fn get_hw_resource_info(cx: &Cx, info: Out<Handle>) -> Result {
+    info.set(cx.objects().infos.insert(Info::new())?);
+    Ok(())
 }
 
 /// `MPI_Initialized`: still true after MPI_Finalize.

@@ -8,6 +8,15 @@
 pub mod attr;
 pub mod codes;
 pub mod coll;
+pub mod comm;
+pub mod bsend;
+pub mod grequest;
+pub mod p2p;
+pub mod probe;
+pub mod report;
+pub mod request;
+pub mod start;
+pub mod wait;
 pub mod cx;
 pub mod datatype;
 pub mod env;

@@ -1,7 +1,8 @@
 //! Whether a dynamic handle names a live object: the one place that knows which table of
 //! [`Objects`] belongs to which kind.
 
-use mpi::error::{Error, Result};
+use mpi::errhandler::ARE_FATAL;
+use mpi::error::Error;
 use mpi::handle::Handle;
 use mpi::objects::Objects;
 
@@ -15,20 +16,28 @@ pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
         Object::Info => objects.infos.get(handle).is_some(),
         Object::Errhandler => objects.errhandlers.check(handle).is_ok(),
         Object::Datatype => objects.types.get(handle).is_ok(),
+        Object::Comm => objects.comms.get(handle).is_some(),
+        Object::Request => objects.requests.get(handle).is_some(),
+        Object::Message => objects.messages.get(handle).is_some(),
         Object::Op => objects.ops.is_live(handle),
         // No table of these kinds exists yet, so no handle of them was ever given out.
-        Object::Comm
-        | Object::Win
-        | Object::File
-        | Object::Session
-        | Object::Message
-        | Object::Request => false,
+        Object::Win | Object::File | Object::Session => false,
+    }
+}
+
+/// The error handler of an object; before MPI_Init, after MPI_Finalize and for kinds that do not
+/// exist yet the initial one.
+pub fn errhandler_of(objects: &Objects, object: Object, handle: Handle) -> Handle {
+    match object {
+        Object::Comm => objects.comms.get(handle).map_or(ARE_FATAL, |comm| comm.errhandler),
+        _ => ARE_FATAL,
     }
 }
 
 /// What is wrong with the raw handle given as argument `arg`.
 #[cold]
-pub fn refuse<T>(object: Object, raw: usize, arg: &str) -> Result<T> {
+#[inline(never)]
+pub fn refuse(object: Object, raw: usize, arg: &str) -> Error {
     let (null, null_name) = object.null();
     let text = match u32::try_from(raw).map(Handle) {
         Ok(handle) if handle == null => format!("argument `{arg}` is {null_name}"),
@@ -38,7 +47,7 @@ pub fn refuse<T>(object: Object, raw: usize, arg: &str) -> Result<T> {
         },
         _ => format!("argument `{arg}` is not {} (freed or never created: {raw:#x})", object.noun()),
     };
-    Err(Error::new(object.class(), text))
+    Error::new(object.class(), text)
 }
 
 #[cfg(test)]
@@ -49,7 +58,7 @@ mod tests {
 
     #[test]
     fn refusals_say_what_the_handle_is() {
-        let text = |object, raw| refuse::<()>(object, raw, "x").unwrap_err();
+        let text = |object, raw| refuse(object, raw, "x");
         assert_eq!(text(Object::Comm, 0x100).text, "argument `x` is MPI_COMM_NULL");
         assert_eq!(text(Object::Comm, 0x209).text, "argument `x` is MPI_INT, which is not a communicator");
         assert_eq!(

@@ -2,10 +2,11 @@
 //! (MPI 5.0 section 9.3).
 
 use std::fmt::Write;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mpi::errhandler::{Action, Kind};
-use mpi::error::{Class, Error};
+use mpi::errhandler::Action;
+use mpi::error::{Class, Error, Result};
 use mpi::handle::Handle;
 
 use crate::cx::Cx;
@@ -26,20 +27,36 @@ pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
     let subject = cx.subject().or_else(|| subject(cx.row(), words));
     let (action, rank) = global::error_action(subject);
     match action {
-        Action::Return => error.class.0,
-        Action::Call { kind, function } => {
-            call(kind, function, subject, error.class);
-            error.class.0
-        }
+        Action::Return => {}
+        Action::Call { function, .. } => call(function, subject, error.class.0),
         Action::Fatal | Action::Abort => fatal(rank, &cx.name(), &arguments(cx.row(), words), &error),
     }
+    error.class.0
+}
+
+/// `MPI_*_call_errhandler`: the error handler of this object with a code of the application's.
+/// The operation itself succeeds if the handler returns (MPI 5.0 section 9.3.4).
+pub fn call_errhandler(cx: &Cx, object: Object, handle: Handle, code: i32) -> Result {
+    let subject = Some((object, handle));
+    let (action, rank) = global::error_action(subject);
+    match action {
+        Action::Return => {}
+        Action::Call { function, .. } => call(function, subject, code),
+        Action::Fatal | Action::Abort => {
+            let text = cx.objects().codes.string_of(code).unwrap_or_default();
+            let text = format!("called by the program: {}", String::from_utf8_lossy(&text));
+            let shown = object::name_of(handle).map_or(format!("{:#x}", handle.0), str::to_string);
+            fatal(rank, &cx.name(), &shown, &Error::new(Class(code), text))
+        }
+    }
+    Ok(())
 }
 
 /// The error of a row that has no handler yet.
 #[cold]
 #[inline(never)]
-pub fn missing(row: &'static Row, suffix: &'static str, words: &[i64]) -> i32 {
-    let cx = Cx::new(row, suffix);
+pub fn missing(row: &'static Row, large: bool, words: &[i64]) -> i32 {
+    let cx = Cx::new(row, large);
     if !cx.is_allowed() {
         return outside(&cx);
     }
@@ -60,12 +77,8 @@ pub fn outside(cx: &Cx) -> i32 {
 }
 
 /// Calls the application's function, which C declares `void f(MPI_Comm *, int *, ...)`.
-fn call(kind: Kind, function: usize, subject: Option<(Object, Handle)>, class: Class) {
-    let mut handle = match (kind, subject) {
-        (_, Some((_, handle))) => handle.0 as usize,
-        (_, None) => object::COMM_SELF.0 as usize,
-    };
-    let mut code = class.0;
+fn call(function: usize, subject: Option<(Object, Handle)>, code: i32) {
+    let (mut handle, mut code) = (subject.map_or(object::COMM_SELF, |s| s.1).0 as usize, code);
     // SAFETY: the application registered this address as a function of this type; no guard of
     // the world is alive, so it may call MPI.
     unsafe {
@@ -116,23 +129,41 @@ fn show(role: Role, word: i64) -> String {
     }
 }
 
-/// Prints the one message of this process and ends it.
-fn fatal(rank: Option<u32>, name: &str, arguments: &str, error: &Error) -> ! {
-    static PRINTED: AtomicBool = AtomicBool::new(false);
-    if !PRINTED.swap(true, Ordering::Relaxed) {
-        let rank = rank.map_or(String::new(), |rank| format!("rank {rank}: "));
-        let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
-        eprintln!("tern: {rank}{name}{arguments}: {error}");
-    }
-    end(error.class.0)
+/// How a fatal error ends more than this process: told the exit code and the message, it says
+/// whether the message will be printed.
+pub type EndJob = Box<dyn Fn(i32, &str) -> bool + Send + Sync>;
+
+static END_JOB: OnceLock<EndJob> = OnceLock::new();
+
+/// From now on fatal errors go through `end` first, which MPI_Init connects to the launcher: it
+/// prints one message for the whole job.
+pub fn on_fatal(end: EndJob) {
+    let _ = END_JOB.set(end);
 }
 
-/// Ends the process with the exit code of a fatal error: the class, cut to what a shell sees.
-fn end(code: i32) -> ! {
-    let code = match code & 0xff {
+/// Sees to the one message and ends the process with the class as exit code, cut to what a shell
+/// sees.
+fn fatal(rank: Option<u32>, name: &str, arguments: &str, error: &Error) -> ! {
+    let rank = rank.map_or(String::new(), |rank| format!("rank {rank}: "));
+    let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
+    let code = match error.class.0 & 0xff {
         0 => 1,
         code => code,
     };
+    end(code, &format!("tern: {rank}{name}{arguments}: {error}"))
+}
+
+/// Ends the job and this process, which prints `text` if the launcher does not. A second thread
+/// that comes here waits for the first to end the process.
+pub fn end(code: i32, text: &str) -> ! {
+    static ENDING: AtomicBool = AtomicBool::new(false);
+    while ENDING.swap(true, Ordering::Relaxed) {
+        std::thread::park();
+    }
+    let printed = END_JOB.get().is_some_and(|end| end(code, text));
+    if !printed {
+        eprintln!("{text}");
+    }
     // SAFETY: flushes C's streams so that the application's output up to here is not lost, then
     // leaves without running handlers that could call MPI.
     unsafe {

@@ -1,7 +1,7 @@
-//! The public fields of a status (MPI 5.0 section 3.2.5). The hidden ones belong to
-//! `mpi::status`.
+//! Fields of a status (MPI 5.0 section 3.2.5).
 
 use mpi::error::Result;
+use mpi::status::Status;
 
 use crate::cx::Cx;
 use crate::kind::output::Out;
@@ -51,4 +51,18 @@ pub fn set_tag(_: &Cx, status: StatusVar, tag: i32) -> Result {
 /// `MPI_Status_set_error`.
 pub fn set_error(_: &Cx, status: StatusVar, error: i32) -> Result {
     set(status, ERROR, error)
+}
+
+/// `MPI_Test_cancelled`.
+pub fn test_cancelled(_: &Cx, status: StatusVar, flag: Out<bool>) -> Result {
+    flag.set(Status::from_ints(status.get()).is_cancelled());
+    Ok(())
+}
+
+/// `MPI_Status_set_cancelled`.
+pub fn set_cancelled(_: &Cx, status: StatusVar, flag: bool) -> Result {
+    let mut content = Status::from_ints(status.get());
+    content.set_cancelled(flag);
+    status.set(content.to_ints());
+    Ok(())
 }

@@ -18,6 +18,7 @@ pub mod objects;
 pub mod status;
 pub mod op;
 pub mod p2p;
+mod persistent;
 pub mod request;
 
 pub mod world;

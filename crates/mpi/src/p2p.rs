@@ -133,6 +133,17 @@ impl<D: Device> World<D> {
         }
     }
 
+    /// Starts a standard send of a copy of the buffer, which may be overwritten at once.
+    pub fn start_send_copy(&mut self, place: &Place, buffer: &Buffer, dest: i32, tag: i32) -> Result<Option<Body>> {
+        let Some(to) = peer(place, dest, "dest")? else { return Ok(None) };
+        let mut out = vec![0u8; (buffer.ty.size() * buffer.count) as usize].into_boxed_slice();
+        buffer.ty.pack(buffer.addr, buffer.count, 0, &mut out);
+        let span = Span { addr: out.as_ptr() as usize, len: out.len() };
+        let context = place.context_for(Purpose::Message);
+        let started = self.engine.send(to, context, tag, span, Mode::Standard).map_err(fault)?;
+        Ok(started.map(|op| Body::Send(op, Keep::Packed(out))))
+    }
+
     /// Copies a message into the attached buffer: the communicator's if it has one, else the
     /// process's (MPI 5.0 section 3.6).
     fn segment(&mut self, comm: Handle, buffer: &Buffer) -> Result<(Span, Keep)> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bsend::Bsend;
-use crate::coll::{Progress, UserReduce};
+use crate::coll::{Forced, LinkCosts, Progress, State, UserReduce};
 use crate::collio::CollIo;
 use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Comms, Place};
 use crate::datatype::Datatype;
@@ -13,7 +13,8 @@ use crate::group::Group;
 use crate::handle::Handle;
 use crate::mem;
 use crate::objects::Objects;
-use crate::request::{Body, BufferOwner, Ended, Keep, Request, Requests, Then, Unpack, received};
+use crate::request::{Body, BufferOwner, Ended, Keep, Request, Requests, Running, Then, Unpack, received};
+use crate::status::Status;
 use fabric::{Device, Fault};
 use proto::{Engine, OpId};
 
@@ -24,9 +25,9 @@ pub struct World<D: Device> {
     /// The protocols below.
     pub engine: Engine<D>,
     /// Costs the choice of collective algorithms goes by.
-    pub link: crate::coll::LinkCosts,
+    pub link: LinkCosts,
     /// Collective algorithms that settings force.
-    pub forced: crate::coll::Forced,
+    pub forced: Forced,
     /// Collectives under way that progress by themselves.
     schedules: Vec<Handle>,
     /// Operations that nobody will ask for: requests freed early, buffered sends.
@@ -53,11 +54,11 @@ pub enum Polled<N> {
 
 impl<D: Device> World<D> {
     /// A rank over `engine`, around the objects made before.
-    pub fn new(engine: Engine<D>, mut objects: Objects, link: crate::coll::LinkCosts, forced: crate::coll::Forced) -> World<D> {
+    pub fn new(engine: Engine<D>, mut objects: Objects, link: LinkCosts, forced: Forced) -> World<D> {
         let (me, n) = (engine.device().me() as u32, engine.device().size() as u32);
         let world = Place { context: 0, group: Arc::new(Group::range(0, n)), rank: me };
         let own = Place { context: 1, group: Arc::new(Group::range(me, 1)), rank: 0 };
-        let comm = |place| Comm::new(place, errhandler::ARE_FATAL);
+        let comm = |place| Comm::new(place, errhandler::ARE_FATAL, State::new(link, forced));
         objects.comms.start(comm(world), comm(own));
         World {
             objects,
@@ -68,6 +69,12 @@ impl<D: Device> World<D> {
             detached: Vec::new(),
             next_context: (me as u64 + 1) << 32,
         }
+    }
+
+    /// A communicator with nothing hung on it yet, in the table.
+    pub fn add_comm(&mut self, place: Place, errhandler: Handle) -> Result<Handle> {
+        self.objects.errhandlers.inherit(errhandler);
+        self.objects.comms.add(Comm::new(place, errhandler, State::new(self.link, self.forced)))
     }
 
     /// Rank in `MPI_COMM_WORLD`.
@@ -127,6 +134,17 @@ impl<D: Device> World<D> {
         if let Some(Request { body: Some(Body::Collective(running)), .. }) = self.objects.requests.get_mut(handle) {
             running.schedule.called();
         }
+    }
+
+    /// Advances a collective that has no request.
+    pub fn advance(&mut self, running: &mut Running) -> Result<Progress> {
+        let mut io = CollIo { engine: &mut self.engine, place: &running.place, packed: &mut running.packed };
+        running.schedule.advance(&mut io)
+    }
+
+    /// Whether everything that nobody will ask for has left: buffered sends, freed requests.
+    pub fn is_drained(&self) -> bool {
+        self.detached.is_empty()
     }
 
     /// Puts a collective request among those that are advanced.
@@ -250,7 +268,9 @@ impl<D: Device> World<D> {
         Ok(ended)
     }
 
-    fn settle_body(&mut self, body: Body) -> (Body, bool) {
+    /// As [`World::settle`] for an operation that has no request: what it has become, and whether
+    /// it has ended.
+    pub fn settle_body(&mut self, body: Body) -> (Body, bool) {
         match body {
             Body::Send(op, keep) => match self.engine.take(op) {
                 None => (Body::Send(op, keep), false),
@@ -361,5 +381,3 @@ pub fn fault(fault: Fault) -> Error {
         Fault::Device(text) => Error::new(Class::OTHER, text),
     }
 }
-
-use crate::status::Status;

@@ -15,7 +15,7 @@ pub fn live(object: Object, raw: usize, arg: &'static str, cx: &Cx) -> Result<Ha
     if raw <= u32::MAX as usize && (object.is_predefined(handle) || known(object, handle, cx)) {
         Ok(handle)
     } else {
-        lookup::refuse(object, raw, arg)
+        Err(lookup::refuse(object, raw, arg))
     }
 }
 

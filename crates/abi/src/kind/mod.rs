@@ -12,7 +12,7 @@ pub mod scalar;
 pub mod text;
 pub mod tool;
 
-use mpi::error::{Class, Error, Result, fail};
+use mpi::error::{Class, Error, Result};
 
 use crate::cx::Cx;
 use crate::object::Object;
@@ -171,6 +171,7 @@ pub(crate) fn not_null(address: usize, arg: &'static str) -> Result<usize> {
 }
 
 #[cold]
+#[inline(never)]
 fn null(arg: &'static str) -> Error {
     Error::new(Class::ARG, format!("argument `{arg}` is NULL"))
 }
@@ -178,12 +179,13 @@ fn null(arg: &'static str) -> Error {
 /// A number that must not be negative.
 #[inline(always)]
 pub(crate) fn not_negative(value: i64, arg: &'static str, class: Class) -> Result<u64> {
-    if value < 0 { negative(value, arg, class) } else { Ok(value as u64) }
+    if value < 0 { Err(negative(value, arg, class)) } else { Ok(value as u64) }
 }
 
 #[cold]
-fn negative(value: i64, arg: &'static str, class: Class) -> Result<u64> {
-    fail(class, format!("argument `{arg}` is {value}, must not be negative"))
+#[inline(never)]
+fn negative(value: i64, arg: &'static str, class: Class) -> Error {
+    Error::new(class, format!("argument `{arg}` is {value}, must not be negative"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Numbers: counts, ranks, tags, displacements, flags, addresses.
 
-use mpi::error::{Class, Result, fail};
+use mpi::error::{Class, Error, Result, fail};
 
 use super::{Role, kinds, not_negative, two_width_kinds};
 
@@ -79,15 +79,16 @@ fn rank(value: i32, arg: &'static str, any: bool) -> Result<i32> {
     if value >= 0 || value == PROC_NULL || any && value == ANY_SOURCE {
         Ok(value)
     } else {
-        bad_rank(value, arg, any)
+        Err(bad_rank(value, arg, any))
     }
 }
 
 #[cold]
-fn bad_rank(value: i32, arg: &'static str, any: bool) -> Result<i32> {
+#[inline(never)]
+fn bad_rank(value: i32, arg: &'static str, any: bool) -> Error {
     let allowed = if any { "a rank, MPI_ANY_SOURCE or MPI_PROC_NULL" } else { "a rank or MPI_PROC_NULL" };
     let name = if value == ANY_SOURCE { " (MPI_ANY_SOURCE)" } else { "" };
-    fail(Class::RANK, format!("argument `{arg}` is {value}{name}, must be {allowed}"))
+    Error::new(Class::RANK, format!("argument `{arg}` is {value}{name}, must be {allowed}"))
 }
 
 #[inline(always)]
@@ -101,14 +102,15 @@ fn root(value: i32, arg: &'static str) -> Result<i32> {
 
 #[inline(always)]
 fn tag(value: i32, arg: &'static str, any: bool) -> Result<i32> {
-    if value >= 0 || any && value == ANY_TAG { Ok(value) } else { bad_tag(value, arg, any) }
+    if value >= 0 || any && value == ANY_TAG { Ok(value) } else { Err(bad_tag(value, arg, any)) }
 }
 
 #[cold]
-fn bad_tag(value: i32, arg: &'static str, any: bool) -> Result<i32> {
+#[inline(never)]
+fn bad_tag(value: i32, arg: &'static str, any: bool) -> Error {
     let allowed = if any { "0 or more, or MPI_ANY_TAG" } else { "0 or more" };
     let name = if value == ANY_TAG { " (MPI_ANY_TAG)" } else { "" };
-    fail(Class::TAG, format!("argument `{arg}` is {value}{name}, must be {allowed}"))
+    Error::new(Class::TAG, format!("argument `{arg}` is {value}{name}, must be {allowed}"))
 }
 
 fn disp_unit(value: i64, arg: &'static str) -> Result<i64> {

@@ -24,7 +24,8 @@ rows! { "7 Attributes";
         type_keyval: IntOut, extra_state: Addr) => crate::attr::type_create_keyval;
     MPI_Type_delete_attr(datatype: Datatype, type_keyval: Int) => crate::attr::type_delete_attr;
     MPI_Type_free_keyval(type_keyval: IntInOut) => crate::attr::type_free_keyval;
-    MPI_Type_get_attr(datatype: Datatype, type_keyval: Int, attribute_val: PtrOut, flag: FlagOut) => crate::attr::type_get_attr;
+    MPI_Type_get_attr(datatype: Datatype, type_keyval: Int, attribute_val: PtrOut, flag: FlagOut)
+        => crate::attr::type_get_attr;
     MPI_Type_set_attr(datatype: Datatype, type_keyval: Int, attribute_val: Addr) => crate::attr::type_set_attr;
     MPI_Win_create_keyval(win_copy_attr_fn: WinCopyFn, win_delete_attr_fn: WinDeleteFn,
         win_keyval: IntOut, extra_state: Addr) => crate::attr::win_create_keyval;

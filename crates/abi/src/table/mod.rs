@@ -183,7 +183,7 @@ macro_rules! row {
             flags: $crate::table::Flags::of(&[$(stringify!($flag)),*]),
             implemented: !$crate::table::is_missing(stringify!($($handler)*)),
         };
-        $crate::table::entry! { $name [""] Small small ($($p: $k),*) [$($handler)*] }
+        $crate::table::entry! { $name ["" false] Small small ($($p: $k),*) [$($handler)*] }
         $crate::table::large_entry! { [$($flag)*] $name ($($p: $k),*) [$($handler)*] }
     };
 }
@@ -192,7 +192,7 @@ macro_rules! row {
 macro_rules! large_entry {
     ([] $name:ident $params:tt $handler:tt) => {};
     ([large $($rest:ident)*] $name:ident $params:tt $handler:tt) => {
-        $crate::table::entry! { $name ["_c"] Large large $params $handler }
+        $crate::table::entry! { $name ["_c" true] Large large $params $handler }
     };
     ([$other:ident $($rest:ident)*] $name:ident $params:tt $handler:tt) => {
         $crate::table::large_entry! { [$($rest)*] $name $params $handler }
@@ -201,20 +201,20 @@ macro_rules! large_entry {
 
 /// The C function of one width, under both names.
 macro_rules! entry {
-    ($name:ident [$suffix:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [missing]) => {
+    ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [missing]) => {
         const _: () = {
             #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
             unsafe extern "C" fn entry($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
-                $crate::raise::missing(&$name, $suffix, &[$($crate::kind::Word::word($p)),*])
+                $crate::raise::missing(&$name, $large, &[$($crate::kind::Word::word($p)),*])
             }
         };
         $crate::table::alias! { $name $suffix }
     };
-    ($name:ident [$suffix:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*]) => {
+    ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*]) => {
         const _: () = {
             #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
             unsafe extern "C" fn entry($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
-                let cx = $crate::cx::Cx::new(&$name, $suffix);
+                let cx = $crate::cx::Cx::new(&$name, $large);
                 if !cx.is_allowed() {
                     return $crate::raise::outside(&cx);
                 }

@@ -12,18 +12,19 @@ pub mod build;
 pub mod compile;
 pub mod cost;
 mod gather;
-pub mod kept;
+
 mod reduce;
 mod scan;
 pub mod schedule;
+pub mod state;
 pub mod tag;
 pub mod ty;
 
 pub use blocks::Ints;
 pub use compile::{Call, Side, compile};
 pub use cost::{Algorithm, Facts, Forced, LinkCosts};
-pub use kept::{Amount, Kept, Key};
 pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
+pub use state::{Amount, Key, State};
 pub use tag::{Kind, Tag};
 pub use ty::Type;
 
