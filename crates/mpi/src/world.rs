@@ -187,7 +187,7 @@ impl<D: Device> World<D> {
         let failed = ended.error.is_some();
         let Some(Body::Collective(running)) = request.body.replace(Body::Ended(ended)) else { return };
         if failed {
-            return self.abandon(running);
+            return self.abandon(running.schedule, running.packed);
         }
         if let Then::NameComm(comm, context) = &running.then
             && let Some(comm) = self.objects.comms.get_mut(*comm)
