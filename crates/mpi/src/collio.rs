@@ -1,19 +1,23 @@
 //! The transport of schedules: messages of the engine in the collective context.
 
-use crate::coll::{Data, Io, OpId, Tag};
-use crate::comm::{Place, Purpose};
+use crate::coll::{Data, Io, OpId, Progress, Schedule, Tag};
+use crate::comm::{Comms, Place, Purpose};
 use crate::error::{Class, Result, fail};
+use crate::handle::Handle;
 use crate::request::{PackedMessage, Unpack};
-use crate::world::fault;
+use crate::world::{World, fault};
 use fabric::{Device, Span};
 use proto::{Engine, Failure, Mode, Want};
+
+/// The packed messages of a collective in flight, by operation.
+pub type Packed = Vec<(u64, PackedMessage)>;
 
 /// See the module.
 pub(crate) struct CollIo<'a, D: Device> {
     pub engine: &'a mut Engine<D>,
     pub place: &'a Place,
     /// Packed messages in flight, by operation.
-    pub packed: &'a mut Vec<(u64, PackedMessage)>,
+    pub packed: &'a mut Packed,
 }
 
 impl<D: Device> CollIo<'_, D> {
@@ -67,6 +71,12 @@ impl<D: Device> Io for CollIo<'_, D> {
         }
     }
 
+    fn unclaimed(&mut self, peer: usize) -> Option<Tag> {
+        let source = Some(self.place.group.world_rank(peer as u32) as usize);
+        let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: None };
+        self.engine.probe(&want).and_then(|(envelope, _)| Tag::from_value(envelope.tag))
+    }
+
     #[inline]
     fn poll(&mut self, op: OpId) -> Option<Result<u64>> {
         let outcome = self.engine.take(proto::OpId(op.0 as u32))?;
@@ -78,5 +88,32 @@ impl<D: Device> Io for CollIo<'_, D> {
             Some(Failure::Truncated { message_len }) => Ok(message_len),
             Some(Failure::Device(text)) => fail(Class::OTHER, text),
         })
+    }
+}
+
+impl<D: Device> World<D> {
+    /// Advances a collective that has no request: it runs on a communicator that stays, so that
+    /// nothing of it has to be kept.
+    #[inline]
+    pub fn advance_on(&mut self, comm: Handle, schedule: &mut Schedule, packed: &mut Packed) -> Result<Progress> {
+        let Some(comm) = self.objects.comms.get(comm) else { return Comms::refuse(comm) };
+        schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.place, packed })
+    }
+
+    /// Gives up a collective that has failed. Receives that nothing has come for are withdrawn;
+    /// if the engine still holds messages of it, their memory must stay: it is never freed.
+    pub fn abandon(&mut self, schedule: Schedule, packed: Packed) {
+        let mut held = false;
+        for (_, op) in schedule.in_flight() {
+            let op = proto::OpId(op.0 as u32);
+            if self.engine.is_done(op) || self.engine.cancel(op) {
+                self.engine.take(op);
+            } else {
+                held = true;
+            }
+        }
+        if held {
+            Box::leak(Box::new((schedule, packed)));
+        }
     }
 }

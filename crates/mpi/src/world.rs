@@ -184,7 +184,11 @@ impl<D: Device> World<D> {
 
     fn end_schedule(&mut self, handle: Handle, ended: Ended) {
         let Some(request) = self.objects.requests.get_mut(handle) else { return };
+        let failed = ended.error.is_some();
         let Some(Body::Collective(running)) = request.body.replace(Body::Ended(ended)) else { return };
+        if failed {
+            return self.abandon(running.schedule, running.packed);
+        }
         if let Then::NameComm(comm, context) = &running.then
             && let Some(comm) = self.objects.comms.get_mut(*comm)
         {

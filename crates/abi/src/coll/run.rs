@@ -39,25 +39,25 @@ fn running(place: Place, schedule: Schedule, then: Then) -> Running {
 
 /// Runs a schedule to its end, and gives it back.
 pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedule> {
-    let mut running = {
-        let mut world = cx.world();
-        let comm = world.comm_mut(comm)?;
-        schedule.start(comm.coll.next_tag(schedule.program().kind));
-        running(comm.place.clone(), schedule, Then::Nothing)
-    };
+    with_state(cx, comm, |state| schedule.start(state.next_tag(schedule.program().kind)))?;
+    let mut packed = Vec::new();
     loop {
         let progress = wait::until(cx, |world| {
-            Ok(match world.advance(&mut running)? {
+            Ok(match world.advance_on(comm, &mut schedule, &mut packed)? {
                 Progress::Pending => None,
                 other => Some(other),
             })
-        })?;
+        });
         match progress {
-            Progress::Call(reduce) => {
+            Ok(Progress::Call(reduce)) => {
                 op::call(&reduce);
-                running.schedule.called();
+                schedule.called();
             }
-            _ => return Ok(running.schedule),
+            Ok(_) => return Ok(schedule),
+            Err(error) => {
+                cx.world().abandon(schedule, packed);
+                return Err(error);
+            }
         }
     }
 }

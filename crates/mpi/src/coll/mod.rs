@@ -12,6 +12,7 @@ pub mod build;
 pub mod compile;
 pub mod cost;
 mod gather;
+
 mod reduce;
 mod scan;
 pub mod schedule;

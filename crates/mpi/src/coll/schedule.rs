@@ -142,7 +142,14 @@ pub trait Io {
     /// `None` while in flight, then once the number of bytes received. A message longer than the
     /// buffer is reported with its full length or as an error, and never written past the buffer.
     fn poll(&mut self, op: OpId) -> Option<Result<u64>>;
+    /// The tag of a message from `peer` that has arrived and that no receive has asked for: when
+    /// the one that is waited for does not come, it may tell why. `None` if there is none.
+    fn unclaimed(&mut self, peer: usize) -> Option<Tag>;
 }
+
+/// Polls without success between two looks for the reason: rare enough to cost nothing, often
+/// enough to be prompt for a person.
+const PATIENCE: u32 = 1024;
 
 /// A call of a user-defined reduction that the caller of [`Schedule::advance`] makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,6 +202,8 @@ pub struct Schedule {
     messages: Vec<Message>,
     /// All messages before this one are done.
     settled: usize,
+    /// Polls without success since something moved.
+    idle: u32,
 }
 
 impl Schedule {
@@ -212,6 +221,7 @@ impl Schedule {
             calling: false,
             messages,
             settled: 0,
+            idle: 0,
         }
     }
 
@@ -302,7 +312,14 @@ impl Schedule {
         if message.id == OpId::DONE {
             return Ok(true);
         }
-        let Some(result) = io.poll(message.id) else { return Ok(false) };
+        let Some(result) = io.poll(message.id) else {
+            self.idle = self.idle.wrapping_add(1);
+            if self.idle % PATIENCE == 0 {
+                self.look_for_reason(&message, io)?;
+            }
+            return Ok(false);
+        };
+        self.idle = 0;
         self.messages[index].id = OpId::DONE;
         let bytes = result.map_err(|error| self.blame(error, message.peer))?;
         match message.expect {
@@ -320,6 +337,19 @@ impl Schedule {
             self.settled += 1;
         }
         Ok(true)
+    }
+
+    /// A rank that waits for a message may find one of another collective instead.
+    #[cold]
+    fn look_for_reason(&self, message: &Message, io: &mut impl Io) -> Result {
+        if message.expect.is_none() {
+            return Ok(());
+        }
+        let found = io.unclaimed(message.peer as usize);
+        match found.and_then(|found| self.tag.conflict(found, message.peer as usize)) {
+            Some(text) => fail(Class::NOT_SAME, text),
+            None => Ok(()),
+        }
     }
 
     #[cold]

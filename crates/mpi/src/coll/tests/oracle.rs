@@ -204,7 +204,10 @@ fn prepare(case: &Case, me: usize) -> Rank {
     let send_shape = shape(case, |to| amount(case, me, to));
     let recv_shape =
         shape(case, |from| amount(case, from, if case.kind == ReduceScatter { from } else { me }));
-    let room = 3 * case.count * case.size + 2 * case.size + send_shape.elements + recv_shape.elements;
+    let one_vector = matches!(case.kind, Barrier | Bcast | Reduce | Allreduce | Scan | Exscan);
+    let blocks = if one_vector { 1 } else { 3 * case.size };
+    let varied = if one_vector { 0 } else { send_shape.elements + recv_shape.elements };
+    let room = case.count * blocks + varied + 2;
     let (send, recv) = (Memory::new(room, &case.ty), Memory::new(room, &case.ty));
     let mut rank = Rank {
         send,
@@ -221,8 +224,6 @@ fn prepare(case: &Case, me: usize) -> Rank {
     rank.expect = expected(case, me, &rank);
     let words = case.ty.size as usize / 4;
     rank.used = rank.expect.iter().map(|(at, w)| (*at, w.len() / words)).collect();
-    // Reduce_scatter in place uses the whole vector as scratch is not promised, so only the
-    // result is compared there: the rest of the input may not change either.
     rank.rest = rank.recv.rest(&rank.used, &case.ty);
     rank.sent = rank.send.bytes.clone();
     rank
