@@ -25,9 +25,5 @@ int main(int argc, char **argv) {
     FAILS(MPI_Ibarrier(MPI_COMM_NULL, &request), MPI_ERR_COMM);
     MPI_Op op = MPI_SUM;
     FAILS_EITHER(MPI_Op_free(&op), MPI_ERR_OP, MPI_ERR_ARG);
-    MPI_Datatype raw;
-    OK(MPI_Type_contiguous(2, MPI_INT, &raw));
-    FAILS(MPI_Bcast(in, 1, raw, 0, comm), MPI_ERR_TYPE);
-    OK(MPI_Type_free(&raw));
     return t_end();
 }
