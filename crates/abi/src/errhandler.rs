@@ -20,6 +20,24 @@ pub fn comm_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result 
     create(cx, Kind::Comm, function, errhandler)
 }
 
+/// `MPI_Comm_set_errhandler`.
+pub fn comm_set(cx: &Cx, comm: Handle, errhandler: Handle) -> Result {
+    let objects = &mut *cx.objects();
+    objects.errhandlers.attach(errhandler, Kind::Comm)?;
+    let comm = objects.comms.get_mut(comm).expect("the kind has checked it");
+    let old = std::mem::replace(&mut comm.errhandler, errhandler);
+    objects.errhandlers.detach(old);
+    Ok(())
+}
+
+/// `MPI_Comm_get_errhandler`.
+pub fn comm_get(cx: &Cx, comm: Handle, errhandler: Out<Handle>) -> Result {
+    let objects = &mut *cx.objects();
+    let current = objects.comms.get(comm).expect("the kind has checked it").errhandler;
+    errhandler.set(objects.errhandlers.hold(current));
+    Ok(())
+}
+
 /// `MPI_Win_create_errhandler`.
 pub fn win_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
     create(cx, Kind::Win, function, errhandler)

@@ -11,10 +11,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mpi::errhandler::{self, Action};
+use mpi::errhandler::Action;
 use mpi::handle::Handle;
 use mpi::objects::Objects;
 
+use crate::lookup::errhandler_of;
 use crate::object::Object;
 
 /// Levels of thread support (`MPI_THREAD_…`).
@@ -29,24 +30,8 @@ pub mod thread {
     pub const MULTIPLE: i32 = 4096;
 }
 
-/// The rank of this process between MPI_Init and MPI_Finalize: stands in for `mpi::World` until
-/// that exists. Everything this crate asks of it is on this page.
-#[derive(Debug, Default)]
-pub struct World {
-    /// The object tables.
-    pub objects: Objects,
-    /// Rank in MPI_COMM_WORLD.
-    pub rank: u32,
-}
-
-impl World {
-    /// What the error handler of an object asks for. Communicators, windows, files and sessions
-    /// do not exist yet, so it is the initial one.
-    fn action(&self, object: Object, handle: Handle) -> Action {
-        let _ = (object, handle);
-        self.objects.errhandlers.action(errhandler::ARE_FATAL)
-    }
-}
+/// The rank of this process between MPI_Init and MPI_Finalize.
+pub type World = mpi::World<shm::Shm>;
 
 /// Where the process is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,13 +144,12 @@ pub fn finish(end: impl FnOnce(World) -> Objects) {
 /// (MPI 5.0 section 9.3), and the rank in MPI_COMM_WORLD if there is one.
 pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Option<u32>) {
     let guard = Guard::enter();
-    match guard.place() {
-        Place::Inside(world) => {
-            let (object, handle) = subject.unwrap_or((Object::Comm, crate::object::COMM_SELF));
-            (world.action(object, handle), Some(world.rank))
-        }
-        Place::Outside(_) => (Action::Fatal, None),
-    }
+    let (objects, rank) = match guard.place() {
+        Place::Inside(world) => (&world.objects, Some(world.rank())),
+        Place::Outside(objects) => (objects, None),
+    };
+    let (object, handle) = subject.unwrap_or((Object::Comm, crate::object::COMM_SELF));
+    (objects.errhandlers.action(errhandler_of(objects, object, handle)), rank)
 }
 
 /// The rank; only in the active phase.
@@ -186,14 +170,12 @@ pub struct WorldGuard(Guard);
 /// Access to the object tables.
 pub struct ObjectsGuard(Guard);
 
-impl WorldGuard {
-    /// Lets threads that wait for the rank have it, in a loop that waits for a message: without
-    /// this they would wait until the message is there. Nobody waiting costs one load.
-    #[inline]
-    pub fn let_others_in(&mut self) {
-        if self.0.lock.is_some() && GLOBAL.waiting.load(Ordering::Relaxed) != 0 {
-            self.0.pass_on();
-        }
+/// Lets threads that wait for the rank have it, in a loop that waits for a message, between two
+/// guards: a mutex alone is not fair to them. Nobody waiting costs one load.
+#[inline]
+pub fn let_others_in() {
+    if GLOBAL.waiting.load(Ordering::Relaxed) != 0 {
+        std::thread::yield_now();
     }
 }
 
@@ -278,15 +260,6 @@ impl Guard {
             occupied();
         }
         GLOBAL.busy.store(true, Ordering::Relaxed);
-    }
-
-    #[cold]
-    fn pass_on(&mut self) {
-        GLOBAL.busy.store(false, Ordering::Relaxed);
-        self.lock = None;
-        std::thread::yield_now();
-        self.lock = Some(lock());
-        Guard::claim();
     }
 
     #[inline(always)]

@@ -8,6 +8,7 @@ use mpi::info::{Environment, Info, MAX_KEY};
 use mpi::objects::INFO_NULL;
 
 use crate::cx::Cx;
+use crate::global::thread;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::{IntRef, Out};
 use crate::kind::text::{MaybeTextOut, Text, TextOut};
@@ -131,6 +132,22 @@ pub fn create_env(cx: &Cx, argc: i32, argv: usize, info: Out<Handle>) -> Result 
     }
     info.set(objects.infos.insert(env)?);
     Ok(())
+}
+
+/// What `MPI_INFO_ENV` holds between MPI_Init and MPI_Finalize.
+pub fn of_this_process(ranks: u32, level: i32) -> Info {
+    let argv = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let levels = ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"];
+    let mut info = environment(argv).to_info();
+    info.provide("maxprocs", &ranks.to_string());
+    info.provide("soft", &ranks.to_string());
+    info.provide("thread_level", match level {
+        thread::SINGLE => levels[0],
+        thread::FUNNELED => levels[1],
+        thread::SERIALIZED => levels[2],
+        _ => levels[3],
+    });
+    info
 }
 
 /// What this process knows of its start without the launcher.

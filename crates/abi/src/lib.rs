@@ -7,6 +7,16 @@
 
 pub mod attr;
 pub mod codes;
+pub mod coll;
+pub mod comm;
+pub mod bsend;
+pub mod grequest;
+pub mod p2p;
+pub mod probe;
+pub mod report;
+pub mod request;
+pub mod start;
+pub mod wait;
 pub mod cx;
 pub mod datatype;
 pub mod env;
@@ -18,6 +28,7 @@ pub mod kind;
 pub mod language;
 pub mod lookup;
 pub mod object;
+pub mod op;
 pub mod raise;
 pub mod status;
 pub mod table;

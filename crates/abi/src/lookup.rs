@@ -1,6 +1,7 @@
 //! Whether a dynamic handle names a live object: the one place that knows which table of
 //! [`Objects`] belongs to which kind.
 
+use mpi::errhandler::ARE_FATAL;
 use mpi::error::Error;
 use mpi::handle::Handle;
 use mpi::objects::Objects;
@@ -15,14 +16,21 @@ pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
         Object::Info => objects.infos.get(handle).is_some(),
         Object::Errhandler => objects.errhandlers.check(handle).is_ok(),
         Object::Datatype => objects.types.get(handle).is_ok(),
+        Object::Comm => objects.comms.get(handle).is_some(),
+        Object::Request => objects.requests.get(handle).is_some(),
+        Object::Message => objects.messages.get(handle).is_some(),
+        Object::Op => objects.ops.is_live(handle),
         // No table of these kinds exists yet, so no handle of them was ever given out.
-        Object::Comm
-        | Object::Win
-        | Object::File
-        | Object::Session
-        | Object::Message
-        | Object::Request
-        | Object::Op => false,
+        Object::Win | Object::File | Object::Session => false,
+    }
+}
+
+/// The error handler of an object; before MPI_Init, after MPI_Finalize and for kinds that do not
+/// exist yet the initial one.
+pub fn errhandler_of(objects: &Objects, object: Object, handle: Handle) -> Handle {
+    match object {
+        Object::Comm => objects.comms.get(handle).map_or(ARE_FATAL, |comm| comm.errhandler),
+        _ => ARE_FATAL,
     }
 }
 

@@ -2,6 +2,7 @@
 //! (MPI 5.0 section 9.3).
 
 use std::fmt::Write;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mpi::errhandler::Action;
@@ -128,23 +129,41 @@ fn show(role: Role, word: i64) -> String {
     }
 }
 
-/// Prints the one message of this process and ends it.
-fn fatal(rank: Option<u32>, name: &str, arguments: &str, error: &Error) -> ! {
-    static PRINTED: AtomicBool = AtomicBool::new(false);
-    if !PRINTED.swap(true, Ordering::Relaxed) {
-        let rank = rank.map_or(String::new(), |rank| format!("rank {rank}: "));
-        let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
-        eprintln!("tern: {rank}{name}{arguments}: {error}");
-    }
-    end(error.class.0)
+/// How a fatal error ends more than this process: told the exit code and the message, it says
+/// whether the message will be printed.
+pub type EndJob = Box<dyn Fn(i32, &str) -> bool + Send + Sync>;
+
+static END_JOB: OnceLock<EndJob> = OnceLock::new();
+
+/// From now on fatal errors go through `end` first, which MPI_Init connects to the launcher: it
+/// prints one message for the whole job.
+pub fn on_fatal(end: EndJob) {
+    let _ = END_JOB.set(end);
 }
 
-/// Ends the process with the exit code of a fatal error: the class, cut to what a shell sees.
-fn end(code: i32) -> ! {
-    let code = match code & 0xff {
+/// Sees to the one message and ends the process with the class as exit code, cut to what a shell
+/// sees.
+fn fatal(rank: Option<u32>, name: &str, arguments: &str, error: &Error) -> ! {
+    let rank = rank.map_or(String::new(), |rank| format!("rank {rank}: "));
+    let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
+    let code = match error.class.0 & 0xff {
         0 => 1,
         code => code,
     };
+    end(code, &format!("tern: {rank}{name}{arguments}: {error}"))
+}
+
+/// Ends the job and this process, which prints `text` if the launcher does not. A second thread
+/// that comes here waits for the first to end the process.
+pub fn end(code: i32, text: &str) -> ! {
+    static ENDING: AtomicBool = AtomicBool::new(false);
+    while ENDING.swap(true, Ordering::Relaxed) {
+        std::thread::park();
+    }
+    let printed = END_JOB.get().is_some_and(|end| end(code, text));
+    if !printed {
+        eprintln!("{text}");
+    }
     // SAFETY: flushes C's streams so that the application's output up to here is not lost, then
     // leaves without running handlers that could call MPI.
     unsafe {

@@ -91,12 +91,45 @@ pub const ALL: &[Setting] = &[
         doc: "Algorithm for Scatter; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
+        name: "TERN_EAGER_MAX",
+        kind: Type::Bytes,
+        default: "16K",
+        doc: "Longest message that is copied twice (eager) instead of once by both sides (rendezvous). 16K: above it single copy was faster on every machine measured (docs/results.md). At most the 16K of a slot.",
+    },
+    Setting {
+        name: "TERN_RTR",
+        kind: Type::Flag,
+        default: "1",
+        doc: "Whether an early receiver offers its buffer to the sender, which can then push while the receiver computes.",
+    },
+    Setting {
         name: "TERN_SHM_DIR",
         kind: Type::Text,
         default: "/dev/shm",
         doc: "Directory in which the shared memory of a job is created (mode 0600, random name, unlinked as soon as it is mapped).",
     },
+    Setting {
+        name: "TERN_SINGLE_COPY",
+        kind: Type::Flag,
+        default: "1",
+        doc: "Whether ranks may copy from and to each other's memory (process_vm_readv) where the kernel permits it.",
+    },
+    Setting {
+        name: "TERN_UNEXPECTED",
+        kind: Type::Bytes,
+        default: "64M",
+        doc: "Bytes of messages without a receive that a rank keeps before it lets senders wait.",
+    },
+    Setting {
+        name: "TERN_UNEXPECTED_MAX",
+        kind: Type::Bytes,
+        default: "4G",
+        doc: "Bytes of messages without a receive at which a rank that can make no other progress gives the job up.",
+    },
 ];
+
+/// Variables that `mpiexec` hands to the ranks it starts: no settings, and not for users.
+pub const INTERNAL: &[&str] = &["TERN_CONTROL_FD", "TERN_JOB_SECRET"];
 
 /// The value of one setting and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +152,7 @@ impl Settings {
         names: impl Iterator<Item = &'a str>,
     ) -> Result<Settings, String> {
         for name in names.filter(|n| n.starts_with("TERN_")) {
-            if !ALL.iter().any(|s| s.name == name) {
+            if !ALL.iter().any(|s| s.name == name) && !INTERNAL.contains(&name) {
                 return Err(format!("unknown setting {name}; the nearest known one is {}", nearest(name)));
             }
         }
@@ -227,6 +260,7 @@ mod tests {
         let none = |_: &str| None;
         let error = Settings::read(none, ["TERN_SHM_DIRS"].into_iter()).unwrap_err();
         assert!(error.contains("TERN_SHM_DIRS") && error.contains("TERN_SHM_DIR"), "{error}");
+        Settings::read(none, INTERNAL.iter().copied()).unwrap();
         assert_eq!(parse_bytes("64K"), Some(65536));
         assert_eq!(parse_bytes("x"), None);
         assert_eq!(distance("kitten", "sitting"), 3);

@@ -4,6 +4,8 @@ pub mod attr;
 pub mod bsend;
 pub mod codes;
 pub mod coll;
+mod collio;
+pub mod comm;
 pub mod datatype;
 pub mod errhandler;
 pub mod error;
@@ -15,7 +17,13 @@ pub mod mem;
 pub mod objects;
 pub mod status;
 pub mod op;
+pub mod p2p;
+mod persistent;
+pub mod request;
+
+pub mod world;
 
 pub use error::{Class, Error, Result};
 pub use handle::{Handle, Slab};
 pub use objects::Objects;
+pub use world::World;

@@ -8,12 +8,16 @@ use std::sync::Arc;
 use crate::attr::{self, AttrMap, Keyvals, Predefined};
 use crate::bsend::Bsend;
 use crate::codes::ErrorCodes;
+use crate::comm::Comms;
 use crate::datatype::{TypeSlot, Types};
 use crate::errhandler::Errhandlers;
 use crate::error::{Class, Result, fail};
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::info::Info;
+use crate::op::Ops;
+use crate::p2p::Message;
+use crate::request::Requests;
 
 /// `MPI_GROUP_NULL`.
 pub const GROUP_NULL: Handle = Handle(0x108);
@@ -43,8 +47,16 @@ pub struct Objects {
     pub info_env: Info,
     /// The buffer attached to the process for buffered sends.
     pub bsend: Bsend,
+    /// Communicators.
+    pub comms: Comms,
+    /// Requests.
+    pub requests: Requests,
+    /// Messages taken out by matched probes.
+    pub messages: Slab<Message>,
     /// Datatypes, predefined ones included.
     pub types: Types,
+    /// Reduction operations.
+    pub ops: Ops,
     empty_group: Arc<Group>,
 }
 
@@ -122,7 +134,10 @@ impl Objects {
     pub fn attrs_mut(&mut self, kind: attr::Kind, handle: Handle) -> Result<(&mut AttrMap, &mut Keyvals)> {
         let attrs = match kind {
             attr::Kind::Type => &mut self.types.get_mut(handle)?.attrs,
-            attr::Kind::Comm => return fail(Class::COMM, "communicators have no table yet"),
+            attr::Kind::Comm => match self.comms.get_mut(handle) {
+                Some(comm) => &mut comm.attrs,
+                None => return Comms::refuse(handle),
+            },
             attr::Kind::Win => return fail(Class::WIN, "windows have no table yet"),
         };
         Ok((attrs, &mut self.keyvals))
@@ -132,7 +147,7 @@ impl Objects {
     pub fn attrs(&self, kind: attr::Kind, handle: Handle) -> Result<&AttrMap> {
         match kind {
             attr::Kind::Type => Ok(&self.types.get(handle)?.attrs),
-            attr::Kind::Comm => fail(Class::COMM, "communicators have no table yet"),
+            attr::Kind::Comm => self.comms.get(handle).map_or_else(|| Comms::refuse(handle), |comm| Ok(&comm.attrs)),
             attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
         }
     }

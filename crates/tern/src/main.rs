@@ -1,2 +1,45 @@
-//! The `tern` command.
-fn main() {}
+//! The `tern` command: what this installation is and can do, and how fast it is.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod info;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+usage: tern COMMAND [OPTIONS]
+
+  info     version, devices and every setting with its value, default and origin
+  bench    measure this MPI and others side by side
+
+`tern COMMAND --help` explains the options of a command.";
+
+fn main() -> ExitCode {
+    match run(std::env::args_os().skip(1).collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("tern: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut arguments: Vec<std::ffi::OsString>) -> Result<(), String> {
+    if arguments.is_empty() {
+        return Err(format!("no command given\n{HELP}"));
+    }
+    let command = arguments.remove(0);
+    match command.to_str() {
+        Some("info") => info::run(arguments),
+        Some("bench") => bench::run(arguments),
+        Some("-h" | "--help" | "help") => {
+            println!("{HELP}");
+            Ok(())
+        }
+        Some("-V" | "--version") => {
+            println!("tern {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+        _ => Err(format!("unknown command {}\n{HELP}", command.display())),
+    }
+}

@@ -63,6 +63,9 @@ impl MaybeTextOut {
 pub struct StatusPlace(usize);
 
 impl StatusPlace {
+    /// `MPI_STATUS_IGNORE`.
+    pub const IGNORE: StatusPlace = StatusPlace(0);
+
     /// Whether the application does not want it.
     #[inline(always)]
     pub fn is_ignore(self) -> bool {

@@ -1,0 +1,247 @@
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAG_CONTROL = 9001, MOST_READINGS = 200, LEAST_READINGS = 5 };
+
+struct bench bench;
+
+static int pinning = 1;
+static double loops_per_second;
+
+static size_t parse_size(const char *text)
+{
+	char *end;
+	size_t value = strtoull(text, &end, 10);
+	if (*end == 'K' || *end == 'k')
+		value <<= 10;
+	else if (*end == 'M' || *end == 'm')
+		value <<= 20;
+	return value;
+}
+
+static void usage(void)
+{
+	if (bench.rank == 0)
+		fprintf(stderr,
+		        "usage: %s [--quick] [--seconds S] [--min SIZE] [--max SIZE] [--only VARIANT] [--no-pin]\n",
+		        bench.name);
+	MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+static void parse(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+		if (strcmp(argv[i], "--quick") == 0)
+			bench.quick = 1;
+		else if (strcmp(argv[i], "--no-pin") == 0)
+			pinning = 0;
+		else if (value && strcmp(argv[i], "--seconds") == 0)
+			bench.seconds = atof(argv[++i]);
+		else if (value && strcmp(argv[i], "--min") == 0)
+			bench.min = parse_size(argv[++i]);
+		else if (value && strcmp(argv[i], "--max") == 0)
+			bench.max = parse_size(argv[++i]);
+		else if (value && strcmp(argv[i], "--only") == 0)
+			bench.only = argv[++i];
+		else
+			usage();
+	}
+	if (!(bench.seconds > 0))
+		usage();
+}
+
+void bench_start(int *argc, char ***argv, const char *name, int least_ranks, size_t min, size_t max)
+{
+	MPI_Init(argc, argv);
+	bench = (struct bench){ .name = name, .seconds = 0.2, .min = min, .max = max };
+	MPI_Comm_rank(MPI_COMM_WORLD, &bench.rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &bench.ranks);
+	parse(*argc, *argv);
+	bench.cores = cores_allowed();
+	if (bench.ranks < least_ranks)
+		bench_fail("not enough ranks");
+	/* After MPI_Init, because the rank is not known before; threads that the library has
+	 * started by then stay where the launcher has put them, the same for every library. */
+	if (pinning && bench.ranks <= bench.cores && pin_to(bench.rank) != 0)
+		fprintf(stderr, "%s: rank %d cannot be pinned\n", name, bench.rank);
+}
+
+int bench_stop(void)
+{
+	MPI_Finalize();
+	return 0;
+}
+
+void bench_fail(const char *text)
+{
+	fprintf(stderr, "%s: rank %d: %s\n", bench.name, bench.rank, text);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+	abort();
+}
+
+int bench_wanted(const char *variant)
+{
+	return !bench.only || strcmp(bench.only, variant) == 0;
+}
+
+size_t bench_first(void)
+{
+	return bench.min;
+}
+
+size_t bench_next(size_t size)
+{
+	static const size_t few[] = { 8, 64, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20 };
+	if (bench.quick)
+		for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+			if (few[i] > size)
+				return few[i];
+	return size ? 2 * size : 1;
+}
+
+char *bench_buffer(size_t size)
+{
+	void *memory = NULL;
+	if (posix_memalign(&memory, 4096, size ? size : 1) != 0)
+		bench_fail("out of memory");
+	memset(memory, 1, size ? size : 1);
+	return memory;
+}
+
+static char pattern(size_t index, int seed)
+{
+	return (char)((index * 31 + (index >> 12) + (size_t)seed * 7) & 0xff);
+}
+
+void bench_fill(char *buffer, size_t size, int seed)
+{
+	for (size_t i = 0; i < size; i++)
+		buffer[i] = pattern(i, seed);
+}
+
+void bench_check(const char *buffer, size_t size, int seed)
+{
+	for (size_t i = 0; i < size; i++)
+		if (buffer[i] != pattern(i, seed))
+			bench_fail("received data is wrong");
+}
+
+double bench_share(double value)
+{
+	if (bench.rank != 0) {
+		MPI_Recv(&value, 1, MPI_DOUBLE, 0, TAG_CONTROL, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		return value;
+	}
+	for (int peer = 1; peer < bench.ranks; peer++)
+		MPI_Send(&value, 1, MPI_DOUBLE, peer, TAG_CONTROL, MPI_COMM_WORLD);
+	return value;
+}
+
+double bench_mean(double value)
+{
+	if (bench.rank != 0) {
+		MPI_Send(&value, 1, MPI_DOUBLE, 0, TAG_CONTROL, MPI_COMM_WORLD);
+		return value;
+	}
+	double sum = value;
+	for (int peer = 1; peer < bench.ranks; peer++) {
+		MPI_Recv(&value, 1, MPI_DOUBLE, peer, TAG_CONTROL, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		sum += value;
+	}
+	return sum / bench.ranks;
+}
+
+void bench_sync(void)
+{
+	bench_mean(0);
+	bench_share(0);
+}
+
+/* One batch on all ranks; its seconds on rank 0. */
+static double batch(bench_body *body, size_t size, long count, int average)
+{
+	bench_share((double)count);
+	bench_sync();
+	double seconds = body(size, count);
+	return average ? bench_mean(seconds) : seconds;
+}
+
+static void follow(bench_body *body, size_t size, int average)
+{
+	for (;;) {
+		long count = (long)bench_share(0);
+		if (count == 0)
+			return;
+		bench_sync();
+		double seconds = body(size, count);
+		if (average)
+			bench_mean(seconds);
+	}
+}
+
+struct spread bench_measure(bench_body *body, size_t size, int average)
+{
+	double readings[MOST_READINGS];
+	if (bench.rank != 0) {
+		follow(body, size, average);
+		return (struct spread){ 0, 0, 0, 0 };
+	}
+	/* Double the count until a batch is a twentieth of the time; that also warms up. */
+	double begin = now();
+	long count = 1;
+	double took = batch(body, size, count, average);
+	while (took < bench.seconds / 20 && now() - begin < bench.seconds) {
+		count *= took < bench.seconds / 200 ? 4 : 2;
+		took = batch(body, size, count, average);
+	}
+	int n = 0;
+	begin = now();
+	while (n < LEAST_READINGS || (n < MOST_READINGS && now() - begin < bench.seconds)) {
+		readings[n++] = batch(body, size, count, average) / (double)count;
+		if (now() - begin > 20 * bench.seconds)
+			break; /* very slow: what there is must do */
+	}
+	bench_share(0);
+	return spread_of(readings, n);
+}
+
+double bench_moment(int stop)
+{
+	bench_sync(); /* nobody is still preparing when the moment is chosen */
+	return bench_share(stop ? -1.0 : now() + 50e-6);
+}
+
+void bench_wait_until(double moment)
+{
+	while (now() < moment)
+		;
+}
+
+static void work(long loops)
+{
+	unsigned long x = 1;
+	for (long i = 0; i < loops; i++) {
+		x = x * 6364136223846793005UL + 1442695040888963407UL;
+		__asm__ volatile("" : "+r"(x));
+	}
+}
+
+void bench_compute(double seconds)
+{
+	if (loops_per_second == 0) {
+		const long loops = 100000;
+		double best = 1;
+		for (int i = 0; i < 50; i++) {
+			double begin = now();
+			work(loops);
+			double took = now() - begin;
+			best = took < best ? took : best;
+		}
+		loops_per_second = (double)loops / best;
+	}
+	work((long)(seconds * loops_per_second));
+}

@@ -1,0 +1,72 @@
+/* Frame of every benchmark: options, sizes, adaptive repetition, and a control channel made of
+ * point-to-point messages only, so that a benchmark uses no operation but the one it measures. */
+#ifndef TERN_BENCH_H
+#define TERN_BENCH_H
+
+#include <mpi.h>
+
+#include "stats.h"
+
+/* Options and identity of this process. */
+struct bench {
+	const char *name;
+	int rank;
+	int ranks;
+	int cores;      /* that this process may run on */
+	int quick;      /* fewer sizes */
+	double seconds; /* time to spend on one point */
+	size_t min;     /* smallest and largest size in bytes */
+	size_t max;
+	const char *only; /* one variant only, or NULL */
+};
+extern struct bench bench;
+
+/* Starts MPI, reads the options and pins rank n to core n when there are enough cores. */
+void bench_start(int *argc, char ***argv, const char *name, int least_ranks, size_t min, size_t max);
+
+/* Finishes MPI; the value is main's. */
+int bench_stop(void);
+
+/* Says on rank 0 what went wrong and ends the job. */
+void bench_fail(const char *text);
+
+/* Whether `variant` is to be measured. */
+int bench_wanted(const char *variant);
+
+/* The sizes to measure: for (s = bench_first(); s <= bench.max; s = bench_next(s)). */
+size_t bench_first(void);
+size_t bench_next(size_t size);
+
+/* Page-aligned memory that has been written to. */
+char *bench_buffer(size_t size);
+
+/* A pattern that depends on `seed`, and its check: ends the job if a byte is wrong. */
+void bench_fill(char *buffer, size_t size, int seed);
+void bench_check(const char *buffer, size_t size, int seed);
+
+/* Runs the measured operation `count` times; gives the seconds it took on this rank. */
+typedef double bench_body(size_t size, long count);
+
+/* Seconds per operation: batches long enough for the clock, as many as the time allows.
+ * The reading of a batch is rank 0's, or with `average` the mean over the ranks. */
+struct spread bench_measure(bench_body *body, size_t size, int average);
+
+/* Rank 0's value on every rank. */
+double bench_share(double value);
+
+/* Mean over the ranks of what each gives; meaningful on rank 0. */
+double bench_mean(double value);
+
+/* Returns when every rank has called it. */
+void bench_sync(void);
+
+/* A moment close in the future, the same on both ranks; negative if rank 0 gives `stop`.
+ * Needs ranks whose clocks agree, that is ranks of one host. */
+double bench_moment(int stop);
+void bench_wait_until(double moment);
+
+/* Work that takes `seconds` on an undisturbed core. It is an amount of work, not of time: a
+ * library that takes the core away for its own ends makes it last longer. */
+void bench_compute(double seconds);
+
+#endif

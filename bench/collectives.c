@@ -1,0 +1,111 @@
+/* Blocking collective operations. The time is that of the operation alone, averaged over the
+ * ranks; a barrier outside the timing separates the repetitions, so that no rank runs ahead.
+ * The size is the block of one rank. `--only NAME` measures one operation. */
+#include <string.h>
+
+#include "bench.h"
+
+static char *out, *in;
+
+static void barrier(int n)
+{
+	(void)n;
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void bcast(int n)
+{
+	MPI_Bcast(out, n, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void reduce(int n)
+{
+	MPI_Reduce(out, in, n / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+static void allreduce(int n)
+{
+	MPI_Allreduce(out, in, n / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void gather(int n)
+{
+	MPI_Gather(out, n, MPI_CHAR, in, n, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void scatter(int n)
+{
+	MPI_Scatter(out, n, MPI_CHAR, in, n, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void allgather(int n)
+{
+	MPI_Allgather(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void alltoall(int n)
+{
+	MPI_Alltoall(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static const struct operation {
+	const char *name;
+	void (*call)(int n);
+} operations[] = {
+	{ "barrier", barrier }, { "bcast", bcast },     { "reduce", reduce },       { "allreduce", allreduce },
+	{ "gather", gather },   { "scatter", scatter }, { "allgather", allgather }, { "alltoall", alltoall },
+};
+
+static const struct operation *operation;
+
+static double repeat(size_t size, long count)
+{
+	double sum = 0;
+	for (long i = 0; i < count; i++) {
+		double begin = now();
+		operation->call((int)size);
+		sum += now() - begin;
+		if (operation->call != barrier)
+			MPI_Barrier(MPI_COMM_WORLD);
+	}
+	return sum;
+}
+
+static void measure(size_t size)
+{
+	struct spread s = bench_measure(repeat, size, 1);
+	if (bench.rank == 0)
+		emit(operation->name, "", size, scaled(s, 1e6), "us");
+}
+
+/* A library that is fast and wrong is not fast. */
+static void verify(void)
+{
+	double one[64], sum[64];
+	for (int i = 0; i < 64; i++)
+		one[i] = bench.rank + i;
+	MPI_Allreduce(one, sum, 64, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	for (int i = 0; i < 64; i++)
+		if (sum[i] != bench.ranks * (bench.ranks - 1) / 2 + i * bench.ranks)
+			bench_fail("allreduce gave a wrong sum");
+}
+
+int main(int argc, char **argv)
+{
+	bench_start(&argc, &argv, "collectives", 1, 8, 1 << 20);
+	out = bench_buffer(bench.max * (size_t)bench.ranks);
+	in = bench_buffer(bench.max * (size_t)bench.ranks);
+	memset(out, 0, bench.max * (size_t)bench.ranks);
+	verify();
+	for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
+		operation = &operations[k];
+		if (!bench_wanted(operation->name))
+			continue;
+		if (operation->call == barrier)
+			measure(0);
+		else
+			for (size_t size = bench_first(); size <= bench.max; size = bench_next(size))
+				measure(size);
+	}
+	return bench_stop();
+}

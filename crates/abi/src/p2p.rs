@@ -1,0 +1,259 @@
+//! MPI 5.0 chapter 3: sends and receives.
+
+use mpi::comm::Place;
+use mpi::error::Result;
+use mpi::handle::Handle;
+use mpi::request::{Body, Buffer, Incoming, Outgoing, Recipe, SendMode, REQUEST_NULL};
+
+use crate::cx::Cx;
+use crate::global::World;
+use crate::kind::output::Out;
+use crate::kind::text::StatusPlace;
+use crate::{request, wait};
+
+/// `MPI_Send`; `MPI_Rsend` too.
+#[inline(always)]
+pub fn send(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle) -> Result {
+    if cx.world().send_now(buf, count, datatype, dest, tag, comm) {
+        return Ok(());
+    }
+    blocking_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Standard)
+}
+
+/// `MPI_Ssend`.
+pub fn ssend(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle) -> Result {
+    blocking_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Synchronous)
+}
+
+/// `MPI_Bsend`.
+pub fn bsend(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle) -> Result {
+    blocking_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Buffered)
+}
+
+/// Address, count, datatype.
+type Raw = (usize, u64, Handle);
+/// Rank, tag, communicator.
+type Envelope = (i32, i32, Handle);
+
+fn place(world: &World, comm: Handle) -> Result<Place> {
+    Ok(world.comm(comm)?.place.clone())
+}
+
+fn outgoing(world: &World, raw: Raw, (dest, tag, _): Envelope, mode: SendMode) -> Result<Outgoing> {
+    Ok(Outgoing { buffer: world.buffer(raw.0, raw.1, raw.2, "buf")?, dest, tag, mode })
+}
+
+fn incoming(world: &World, raw: Raw, (source, tag, _): Envelope) -> Result<Incoming> {
+    Ok(Incoming { buffer: world.buffer(raw.0, raw.1, raw.2, "buf")?, source, tag })
+}
+
+fn start_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode) -> Result<Option<Body>> {
+    let mut world = cx.world();
+    let place = place(&world, envelope.2)?;
+    let send = outgoing(&world, raw, envelope, mode)?;
+    world.start_send(&place, envelope.2, &send)
+}
+
+fn start_receive(cx: &Cx, raw: Raw, envelope: Envelope) -> Result<Body> {
+    let mut world = cx.world();
+    let place = place(&world, envelope.2)?;
+    let receive = incoming(&world, raw, envelope)?;
+    world.start_receive(&place, &receive)
+}
+
+#[cold]
+#[inline(never)]
+fn blocking_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode) -> Result {
+    match start_send(cx, raw, envelope, mode)? {
+        None => Ok(()),
+        Some(body) => request::finish(cx, body, StatusPlace::IGNORE),
+    }
+}
+
+/// `MPI_Recv`.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub fn recv(cx: &Cx, buf: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle, status: StatusPlace) -> Result {
+    if let Some(found) = cx.world().receive_now(buf, count, datatype, source, tag, comm) {
+        status.set_keeping_error(found.to_ints());
+        return Ok(());
+    }
+    blocking_receive(cx, (buf, count, datatype), (source, tag, comm), status)
+}
+
+#[inline(never)]
+fn blocking_receive(cx: &Cx, raw: Raw, envelope: Envelope, status: StatusPlace) -> Result {
+    let body = start_receive(cx, raw, envelope)?;
+    request::finish(cx, body, status)
+}
+
+fn immediate_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, request: Out<Handle>) -> Result {
+    request.set(REQUEST_NULL);
+    let body = start_send(cx, raw, envelope, mode)?;
+    let requests = &mut cx.world().objects.requests;
+    request.set(match body {
+        None => requests.sent()?,
+        Some(body) => requests.add(envelope.2, body)?,
+    });
+    Ok(())
+}
+
+/// `MPI_Isend`; `MPI_Irsend` too.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub fn isend(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+    {
+        let mut world = cx.world();
+        if world.send_now(buf, count, datatype, dest, tag, comm) {
+            request.set(world.objects.requests.sent()?);
+            return Ok(());
+        }
+    }
+    immediate_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Standard, request)
+}
+
+/// `MPI_Issend`.
+#[allow(clippy::too_many_arguments)]
+pub fn issend(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+    immediate_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Synchronous, request)
+}
+
+/// `MPI_Ibsend`.
+#[allow(clippy::too_many_arguments)]
+pub fn ibsend(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+    immediate_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Buffered, request)
+}
+
+/// `MPI_Irecv`.
+#[allow(clippy::too_many_arguments)]
+pub fn irecv(cx: &Cx, buf: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+    let body = start_receive(cx, (buf, count, datatype), (source, tag, comm))?;
+    request.set(cx.world().objects.requests.add(comm, body)?);
+    Ok(())
+}
+
+fn persistent_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, request: Out<Handle>) -> Result {
+    let mut world = cx.world();
+    let place = place(&world, envelope.2)?;
+    mpi::p2p::peer(&place, envelope.0, "dest")?;
+    let send = outgoing(&world, raw, envelope, mode)?;
+    request.set(world.objects.requests.add_persistent(envelope.2, Recipe::Send(send), place)?);
+    Ok(())
+}
+
+/// `MPI_Send_init`; `MPI_Rsend_init` too.
+#[allow(clippy::too_many_arguments)]
+pub fn send_init(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+    persistent_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Standard, request)
+}
+
+/// `MPI_Ssend_init`.
+#[allow(clippy::too_many_arguments)]
+pub fn ssend_init(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+    persistent_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Synchronous, request)
+}
+
+/// `MPI_Bsend_init`.
+#[allow(clippy::too_many_arguments)]
+pub fn bsend_init(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+    persistent_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Buffered, request)
+}
+
+/// `MPI_Recv_init`.
+#[allow(clippy::too_many_arguments)]
+pub fn recv_init(cx: &Cx, buf: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+    let mut world = cx.world();
+    let place = place(&world, comm)?;
+    if source != mpi::status::ANY_SOURCE {
+        mpi::p2p::peer(&place, source, "source")?;
+    }
+    let receive = incoming(&world, (buf, count, datatype), (source, tag, comm))?;
+    request.set(world.objects.requests.add_persistent(comm, Recipe::Receive(receive), place)?);
+    Ok(())
+}
+
+/// The arguments that `MPI_Sendrecv` and `MPI_Isendrecv` share, started: receive first, so that
+/// the send finds it.
+#[allow(clippy::too_many_arguments)]
+fn exchange(cx: &Cx, send: Raw, dest: i32, sendtag: i32, recv: Raw, source: i32, recvtag: i32, comm: Handle) -> Result<Body> {
+    let mut world = cx.world();
+    let place = place(&world, comm)?;
+    mpi::p2p::peer(&place, dest, "dest")?;
+    let outgoing = Outgoing {
+        buffer: world.buffer(send.0, send.1, send.2, "sendbuf")?,
+        dest,
+        tag: sendtag,
+        mode: SendMode::Standard,
+    };
+    let buffer = world.buffer(recv.0, recv.1, recv.2, "recvbuf")?;
+    let receive = world.start_receive(&place, &Incoming { buffer, source, tag: recvtag })?;
+    let send = world.start_send(&place, comm, &outgoing)?;
+    Ok(match send {
+        None => receive,
+        Some(send) => Body::Exchange(Some(Box::new(send)), Box::new(receive)),
+    })
+}
+
+/// `MPI_Sendrecv`.
+#[allow(clippy::too_many_arguments)]
+pub fn sendrecv(
+    cx: &Cx, sendbuf: usize, sendcount: u64, sendtype: Handle, dest: i32, sendtag: i32, recvbuf: usize,
+    recvcount: u64, recvtype: Handle, source: i32, recvtag: i32, comm: Handle, status: StatusPlace,
+) -> Result {
+    let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
+    let body = exchange(cx, send, dest, sendtag, recv, source, recvtag, comm)?;
+    request::finish(cx, body, status)
+}
+
+/// `MPI_Isendrecv`.
+#[allow(clippy::too_many_arguments)]
+pub fn isendrecv(
+    cx: &Cx, sendbuf: usize, sendcount: u64, sendtype: Handle, dest: i32, sendtag: i32, recvbuf: usize,
+    recvcount: u64, recvtype: Handle, source: i32, recvtag: i32, comm: Handle, request: Out<Handle>,
+) -> Result {
+    let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
+    let body = exchange(cx, send, dest, sendtag, recv, source, recvtag, comm)?;
+    request.set(cx.world().objects.requests.add(comm, body)?);
+    Ok(())
+}
+
+/// As [`exchange`] with one buffer: what is sent is copied first.
+fn replace(cx: &Cx, raw: Raw, dest: i32, sendtag: i32, source: i32, recvtag: i32, comm: Handle) -> Result<Body> {
+    let mut world = cx.world();
+    let place = place(&world, comm)?;
+    mpi::p2p::peer(&place, dest, "dest")?;
+    let buffer = world.buffer(raw.0, raw.1, raw.2, "buf")?;
+    let send = world.start_send_copy(&place, &buffer, dest, sendtag)?;
+    let Buffer { addr, count, ty } = buffer;
+    let receive = world.start_receive(&place, &Incoming { buffer: Buffer { addr, count, ty }, source, tag: recvtag })?;
+    Ok(match send {
+        None => receive,
+        Some(send) => Body::Exchange(Some(Box::new(send)), Box::new(receive)),
+    })
+}
+
+/// `MPI_Sendrecv_replace`.
+#[allow(clippy::too_many_arguments)]
+pub fn sendrecv_replace(
+    cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, sendtag: i32, source: i32, recvtag: i32,
+    comm: Handle, status: StatusPlace,
+) -> Result {
+    let body = replace(cx, (buf, count, datatype), dest, sendtag, source, recvtag, comm)?;
+    request::finish(cx, body, status)
+}
+
+/// `MPI_Isendrecv_replace`.
+#[allow(clippy::too_many_arguments)]
+pub fn isendrecv_replace(
+    cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, sendtag: i32, source: i32, recvtag: i32,
+    comm: Handle, request: Out<Handle>,
+) -> Result {
+    let body = replace(cx, (buf, count, datatype), dest, sendtag, source, recvtag, comm)?;
+    request.set(cx.world().objects.requests.add(comm, body)?);
+    Ok(())
+}
+
+/// Advances before a probe, so that what has arrived is seen.
+pub fn look(cx: &Cx) -> Result {
+    wait::progress(cx)
+}

@@ -1,0 +1,451 @@
+//! MPI 5.0 section 3.7: completing requests, one or many.
+
+use mpi::comm::COMM_NULL;
+use mpi::error::{Class, Error, Result, fail};
+use mpi::handle::Handle;
+use mpi::request::{Body, Ended, REQUEST_NULL};
+use mpi::status::Status;
+
+use crate::cx::Cx;
+use crate::global::World;
+use crate::grequest;
+use crate::kind::array::Array;
+use crate::kind::handle::{HandleRef, live_or_null};
+use crate::kind::output::Out;
+use crate::kind::text::StatusPlace;
+use crate::object::Object;
+use crate::wait;
+
+const UNDEFINED: i32 = mpi::group::UNDEFINED;
+
+/// Waits for an operation that has no request.
+pub fn finish(cx: &Cx, body: Body, status: StatusPlace) -> Result {
+    let mut body = Some(body);
+    let ended = wait::until(cx, |world| {
+        let (next, _) = world.settle_body(body.take().expect("put back below"));
+        match next {
+            Body::Ended(ended) => Ok(Some(ended)),
+            other => {
+                body = Some(other);
+                Ok(None)
+            }
+        }
+    })?;
+    status.set_keeping_error(ended.status.to_ints());
+    ended.error.map_or(Ok(()), Err)
+}
+
+/// Whether the handle stands for something to wait for.
+fn is_active(world: &World, handle: Handle) -> bool {
+    world.objects.requests.get(handle).is_some_and(|request| request.body.is_some())
+}
+
+/// Takes the result of a request that has ended; the handle to leave behind comes with it.
+fn take(cx: &Cx, handle: Handle) -> (Ended, Handle) {
+    let general = {
+        let mut world = cx.world();
+        match world.objects.requests.get(handle) {
+            None => return (Ended::WELL, REQUEST_NULL),
+            Some(request) if matches!(request.body, Some(Body::General(_))) => true,
+            Some(request) => {
+                let comm = request.comm;
+                let (ended, keep) = world.take(handle);
+                if ended.error.is_some() && comm != COMM_NULL {
+                    cx.concerns(Object::Comm, comm);
+                }
+                return (ended, if keep { handle } else { REQUEST_NULL });
+            }
+        }
+    };
+    debug_assert!(general);
+    (grequest::conclude(cx, handle), REQUEST_NULL)
+}
+
+/// `MPI_Wait`.
+pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
+    if request.handle == REQUEST_NULL {
+        status.set_keeping_error(Status::EMPTY.to_ints());
+        return Ok(());
+    }
+    wait::until(cx, |world| Ok(world.settle(request.handle)?.then_some(())))?;
+    let (ended, left) = take(cx, request.handle);
+    request.set(left);
+    status.set_keeping_error(ended.status.to_ints());
+    ended.error.map_or(Ok(()), Err)
+}
+
+/// `MPI_Test`.
+pub fn test(cx: &Cx, request: HandleRef, flag: Out<bool>, status: StatusPlace) -> Result {
+    flag.set(false);
+    if request.handle != REQUEST_NULL {
+        wait::progress(cx)?;
+        if !cx.world().settle(request.handle)? {
+            return Ok(());
+        }
+    }
+    flag.set(true);
+    let (ended, left) = take(cx, request.handle);
+    request.set(left);
+    status.set_keeping_error(ended.status.to_ints());
+    ended.error.map_or(Ok(()), Err)
+}
+
+/// An array of requests, checked: the handles, and where they are.
+struct Set<'a>(&'a mut [usize]);
+
+impl<'a> Set<'a> {
+    fn new(cx: &Cx, count: usize, requests: Array<usize>) -> Result<Set<'a>> {
+        // SAFETY: MPI says the array has `count` elements; it is kept during the call only.
+        let raw = unsafe { requests.slice_mut(count)? };
+        for (i, raw) in raw.iter().enumerate() {
+            live_or_null(Object::Request, *raw, "array_of_requests", cx)
+                .map_err(|e| Error::new(e.class, format!("{} (element {i})", e.text)))?;
+        }
+        Ok(Set(raw))
+    }
+
+    fn handle(&self, i: usize) -> Handle {
+        Handle(self.0[i] as u32)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn take(&mut self, cx: &Cx, i: usize) -> Ended {
+        let (ended, left) = take(cx, self.handle(i));
+        self.0[i] = left.0 as usize;
+        ended
+    }
+
+    fn any_active(&self, world: &World) -> bool {
+        (0..self.len()).any(|i| is_active(world, self.handle(i)))
+    }
+
+    /// The first active request that has ended.
+    fn first_ended(&self, world: &mut World) -> Result<Option<usize>> {
+        for i in 0..self.len() {
+            if is_active(world, self.handle(i)) && world.settle(self.handle(i))? {
+                return Ok(Some(i));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether nothing is left to wait for.
+    fn all_ended(&self, world: &mut World, from: &mut usize) -> Result<bool> {
+        while *from < self.len() {
+            let handle = self.handle(*from);
+            if handle != REQUEST_NULL && !world.settle(handle)? {
+                return Ok(false);
+            }
+            *from += 1;
+        }
+        Ok(true)
+    }
+
+    /// Takes all results; one error makes it `MPI_ERR_IN_STATUS`.
+    fn take_all(&mut self, cx: &Cx, statuses: Array<[i32; 8]>) -> Result {
+        let indices: Vec<usize> = (0..self.len()).collect();
+        self.take_some(cx, &indices, statuses)
+    }
+
+    fn take_some(&mut self, cx: &Cx, indices: &[usize], statuses: Array<[i32; 8]>) -> Result {
+        let mut ended = Vec::with_capacity(indices.len());
+        for i in indices {
+            ended.push(self.take(cx, *i));
+        }
+        let failed = ended.iter().find_map(|e| e.error.clone());
+        if !statuses.is_null() {
+            // SAFETY: MPI says the array has as many elements as there are results.
+            let places = unsafe { statuses.slice_mut(indices.len())? };
+            for (place, ended) in places.iter_mut().zip(&ended) {
+                let mut ints = ended.status.to_ints();
+                ints[2] = match (&failed, &ended.error) {
+                    (None, _) => place[2],
+                    (Some(_), None) => 0,
+                    (Some(_), Some(error)) => error.class.0,
+                };
+                *place = ints;
+            }
+        }
+        match failed {
+            None => Ok(()),
+            Some(error) => fail(Class::IN_STATUS, format!("one of the requests failed: {error}")),
+        }
+    }
+}
+
+/// `MPI_Waitall`.
+pub fn waitall(cx: &Cx, count: usize, requests: Array<usize>, statuses: Array<[i32; 8]>) -> Result {
+    let mut set = Set::new(cx, count, requests)?;
+    let mut from = 0;
+    wait::until(cx, |world| Ok(set.all_ended(world, &mut from)?.then_some(())))?;
+    set.take_all(cx, statuses)
+}
+
+/// `MPI_Testall`.
+pub fn testall(cx: &Cx, count: usize, requests: Array<usize>, flag: Out<bool>, statuses: Array<[i32; 8]>) -> Result {
+    flag.set(false);
+    let mut set = Set::new(cx, count, requests)?;
+    wait::progress(cx)?;
+    if !set.all_ended(&mut cx.world(), &mut 0)? {
+        return Ok(());
+    }
+    flag.set(true);
+    set.take_all(cx, statuses)
+}
+
+fn none_active(index: Out<i32>, status: StatusPlace) -> Result {
+    index.set(UNDEFINED);
+    status.set_keeping_error(Status::EMPTY.to_ints());
+    Ok(())
+}
+
+fn take_any(cx: &Cx, set: &mut Set, i: usize, index: Out<i32>, status: StatusPlace) -> Result {
+    index.set(i as i32);
+    let ended = set.take(cx, i);
+    status.set_keeping_error(ended.status.to_ints());
+    ended.error.map_or(Ok(()), Err)
+}
+
+/// `MPI_Waitany`.
+pub fn waitany(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, status: StatusPlace) -> Result {
+    let mut set = Set::new(cx, count, requests)?;
+    if !set.any_active(&cx.world()) {
+        return none_active(index, status);
+    }
+    let i = wait::until(cx, |world| set.first_ended(world))?;
+    take_any(cx, &mut set, i, index, status)
+}
+
+/// `MPI_Testany`.
+pub fn testany(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, flag: Out<bool>, status: StatusPlace) -> Result {
+    let mut set = Set::new(cx, count, requests)?;
+    flag.set(true);
+    if !set.any_active(&cx.world()) {
+        return none_active(index, status);
+    }
+    wait::progress(cx)?;
+    let found = set.first_ended(&mut cx.world())?;
+    match found {
+        Some(i) => take_any(cx, &mut set, i, index, status),
+        None => {
+            flag.set(false);
+            index.set(UNDEFINED);
+            Ok(())
+        }
+    }
+}
+
+fn some(cx: &Cx, set: &mut Set, outcount: Out<i32>, indices: Array<i32>, statuses: Array<[i32; 8]>) -> Result {
+    let mut ended = Vec::new();
+    {
+        let mut world = cx.world();
+        for i in 0..set.len() {
+            if is_active(&world, set.handle(i)) && world.settle(set.handle(i))? {
+                ended.push(i);
+            }
+        }
+    }
+    outcount.set(ended.len() as i32);
+    // SAFETY: MPI says the array has room for `incount` elements.
+    let places = unsafe { indices.slice_mut(ended.len())? };
+    places.iter_mut().zip(&ended).for_each(|(place, i)| *place = *i as i32);
+    set.take_some(cx, &ended, statuses)
+}
+
+/// `MPI_Waitsome`.
+pub fn waitsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i32>, indices: Array<i32>, statuses: Array<[i32; 8]>) -> Result {
+    let mut set = Set::new(cx, incount, requests)?;
+    if !set.any_active(&cx.world()) {
+        outcount.set(UNDEFINED);
+        return Ok(());
+    }
+    wait::until(cx, |world| Ok(set.first_ended(world)?.map(|_| ())))?;
+    some(cx, &mut set, outcount, indices, statuses)
+}
+
+/// `MPI_Testsome`.
+pub fn testsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i32>, indices: Array<i32>, statuses: Array<[i32; 8]>) -> Result {
+    let mut set = Set::new(cx, incount, requests)?;
+    if !set.any_active(&cx.world()) {
+        outcount.set(UNDEFINED);
+        return Ok(());
+    }
+    wait::progress(cx)?;
+    some(cx, &mut set, outcount, indices, statuses)
+}
+
+/// The status of a request that has ended, which stays as it is; `None` if it has not.
+fn peek(cx: &Cx, handle: Handle) -> Result<Option<Status>> {
+    if handle == REQUEST_NULL {
+        return Ok(Some(Status::EMPTY));
+    }
+    let mut world = cx.world();
+    if !world.settle(handle)? {
+        return Ok(None);
+    }
+    let body = world.objects.requests.get(handle).and_then(|request| request.body.as_ref());
+    match body {
+        Some(Body::Ended(ended)) => Ok(Some(ended.status)),
+        Some(Body::General(general)) => {
+            let callbacks = general.callbacks();
+            drop(world);
+            grequest::query(cx, callbacks).map(Some)
+        }
+        _ => Ok(Some(Status::EMPTY)),
+    }
+}
+
+/// `MPI_Request_get_status`.
+pub fn get_status(cx: &Cx, request: Handle, flag: Out<bool>, status: StatusPlace) -> Result {
+    wait::progress(cx)?;
+    let found = peek(cx, request)?;
+    flag.set(found.is_some());
+    if let Some(found) = found {
+        status.set_keeping_error(found.to_ints());
+    }
+    Ok(())
+}
+
+/// `MPI_Request_get_status_all`.
+pub fn get_status_all(cx: &Cx, count: usize, requests: Array<usize>, flag: Out<bool>, statuses: Array<[i32; 8]>) -> Result {
+    flag.set(false);
+    let set = Set::new(cx, count, requests)?;
+    wait::progress(cx)?;
+    let mut found = Vec::with_capacity(count);
+    for i in 0..set.len() {
+        match peek(cx, set.handle(i))? {
+            Some(status) => found.push(status),
+            None => return Ok(()),
+        }
+    }
+    flag.set(true);
+    put(&found, statuses)
+}
+
+fn put(found: &[Status], statuses: Array<[i32; 8]>) -> Result {
+    if statuses.is_null() {
+        return Ok(());
+    }
+    // SAFETY: MPI says the array has as many elements as there are results.
+    let places = unsafe { statuses.slice_mut(found.len())? };
+    places.iter_mut().zip(found).for_each(|(place, status)| *place = status.to_ints());
+    Ok(())
+}
+
+/// `MPI_Request_get_status_any`.
+pub fn get_status_any(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, flag: Out<bool>, status: StatusPlace) -> Result {
+    let set = Set::new(cx, count, requests)?;
+    flag.set(true);
+    if !set.any_active(&cx.world()) {
+        return none_active(index, status);
+    }
+    wait::progress(cx)?;
+    let found = set.first_ended(&mut cx.world())?;
+    let Some(i) = found else {
+        flag.set(false);
+        index.set(UNDEFINED);
+        return Ok(());
+    };
+    index.set(i as i32);
+    if let Some(found) = peek(cx, set.handle(i))? {
+        status.set_keeping_error(found.to_ints());
+    }
+    Ok(())
+}
+
+/// `MPI_Request_get_status_some`.
+pub fn get_status_some(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i32>, indices: Array<i32>, statuses: Array<[i32; 8]>) -> Result {
+    let set = Set::new(cx, incount, requests)?;
+    if !set.any_active(&cx.world()) {
+        outcount.set(UNDEFINED);
+        return Ok(());
+    }
+    wait::progress(cx)?;
+    let (mut ended, mut found) = (Vec::new(), Vec::new());
+    for i in 0..set.len() {
+        if !is_active(&cx.world(), set.handle(i)) {
+            continue;
+        }
+        if let Some(status) = peek(cx, set.handle(i))? {
+            ended.push(i as i32);
+            found.push(status);
+        }
+    }
+    outcount.set(ended.len() as i32);
+    // SAFETY: MPI says the array has room for `incount` elements.
+    unsafe { indices.slice_mut(ended.len())? }.copy_from_slice(&ended);
+    put(&found, statuses)
+}
+
+/// `MPI_Request_free`: what is under way goes on.
+pub fn free(cx: &Cx, request: HandleRef) -> Result {
+    let handle = request.handle;
+    let forget = {
+        let mut world = cx.world();
+        match world.objects.requests.get(handle).and_then(|request| request.body.as_ref()) {
+            Some(Body::Collective(_)) => {
+                return fail(Class::REQUEST, "argument `request` is a collective operation under way, which cannot be freed");
+            }
+            Some(Body::General(_)) => true,
+            _ => {
+                if let Some(body) = world.objects.requests.remove(handle).and_then(|request| request.body) {
+                    world.detach(body);
+                }
+                false
+            }
+        }
+    };
+    if forget {
+        grequest::forget(cx, handle)?;
+    }
+    request.set(REQUEST_NULL);
+    Ok(())
+}
+
+/// `MPI_Cancel`. Receives that are not matched are cancelled; sends never are, which the standard
+/// allows (MPI 5.0 section 3.8.4): they complete.
+pub fn cancel(cx: &Cx, request: HandleRef) -> Result {
+    let general = {
+        let mut world = cx.world();
+        let world = &mut *world;
+        match world.objects.requests.get(request.handle).and_then(|request| request.body.as_ref()) {
+            Some(Body::General(general)) => (general.callbacks(), general.is_complete()),
+            Some(Body::Receive(op, ..)) => {
+                world.engine.cancel(*op);
+                return Ok(());
+            }
+            Some(Body::Collective(_) | Body::Flush(_)) => {
+                return fail(Class::REQUEST, "argument `request` is an operation that cannot be cancelled");
+            }
+            None => return fail(Class::REQUEST, "argument `request` is an inactive persistent request"),
+            Some(_) => return Ok(()),
+        }
+    };
+    grequest::cancel(cx, general.0, general.1)
+}
+
+/// `MPI_Start`.
+pub fn start(cx: &Cx, request: HandleRef) -> Result {
+    start_one(cx, request.handle)?;
+    wait::progress(cx)
+}
+
+fn start_one(cx: &Cx, handle: Handle) -> Result {
+    let mut world = cx.world();
+    if let Some(request) = world.objects.requests.get(handle) {
+        cx.concerns(Object::Comm, request.comm);
+    }
+    world.start(handle).map_err(|e| Error::new(e.class, format!("argument `request` {}", e.text)))
+}
+
+/// `MPI_Startall`.
+pub fn startall(cx: &Cx, count: usize, requests: Array<usize>) -> Result {
+    let set = Set::new(cx, count, requests)?;
+    for i in 0..set.len() {
+        start_one(cx, set.handle(i))?;
+    }
+    wait::progress(cx)
+}

@@ -1,0 +1,179 @@
+//! MPI 5.0 section 11.2: MPI_Init, MPI_Init_thread, MPI_Finalize, MPI_Abort.
+
+use std::sync::Mutex;
+
+use fabric::Exchange;
+use fabric::settings::Settings;
+use launch::pmi::client::Client;
+use mpi::attr;
+use mpi::coll::{Forced, LinkCosts};
+use mpi::comm::{COMM_SELF, COMM_WORLD};
+use mpi::error::{Class, Error, Result, fail};
+use mpi::handle::Handle;
+use proto::{Engine, Limits};
+use shm::Shm;
+
+use crate::cx::Cx;
+use crate::global::{self, Phase, World, thread};
+use crate::kind::output::Out;
+use crate::{attr as attributes, coll, raise, report};
+
+/// Costs of messages between ranks of one host, as measured with `tern bench` (docs/results.md).
+/// They must be the same on all ranks, which choose their algorithms alone.
+const LINK: LinkCosts = LinkCosts {
+    latency_ns: 120.0,
+    overhead_ns: 30.0,
+    ns_per_byte: 0.1,
+    reduce_ns_per_byte: 0.1,
+    copy_ns_per_byte: 0.05,
+};
+
+/// The launcher, from MPI_Init to MPI_Finalize.
+static LAUNCHER: Mutex<Option<Client>> = Mutex::new(None);
+
+/// `MPI_Init`.
+pub fn init(cx: &Cx, _argc: usize, _argv: usize) -> Result {
+    start(cx, thread::SINGLE)
+}
+
+/// `MPI_Init_thread`: every level is supported.
+pub fn init_thread(cx: &Cx, _argc: usize, _argv: usize, required: i32, provided: Out<i32>) -> Result {
+    let level = [thread::SINGLE, thread::FUNNELED, thread::SERIALIZED, thread::MULTIPLE]
+        .into_iter()
+        .find(|level| *level >= required)
+        .unwrap_or(thread::MULTIPLE);
+    if required < thread::SINGLE {
+        return fail(Class::ARG, format!("argument `required` is {required}, not a level of thread support"));
+    }
+    start(cx, level)?;
+    provided.set(level);
+    Ok(())
+}
+
+fn start(_: &Cx, level: i32) -> Result {
+    if global::phase() != Phase::Before {
+        return fail(Class::OTHER, "MPI has been initialised already; it can be only once");
+    }
+    global::start(level, |objects| match connect() {
+        Ok((engine, settings, appnum, universe)) => {
+            let mut world = World::new(engine, objects, LINK, Forced::read(&settings));
+            describe(&mut world, level, appnum, universe);
+            Ok(world)
+        }
+        Err(text) => Err((objects, text)),
+    })
+    .map_err(|text| Error::new(Class::OTHER, text))
+}
+
+type Connected = (Engine<Shm>, Settings, Option<i32>, usize);
+
+/// Finds the other ranks.
+fn connect() -> std::result::Result<Connected, String> {
+    let settings = Settings::from_env()?;
+    report::connect()?;
+    raise::on_fatal(Box::new(end_job));
+    let mut client = Client::from_env()?;
+    let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
+    let options = shm::Options {
+        dir: settings.text("TERN_SHM_DIR").into(),
+        single_copy: settings.flag("TERN_SINGLE_COPY"),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let device = match &mut client {
+        Some(client) => Shm::join(me, n, &options, &mut Launcher(client))?,
+        None => Shm::join(0, 1, &options, &mut Alone)?,
+    };
+    let limits = Limits {
+        eager_bytes: settings.number("TERN_EAGER_MAX") as usize,
+        unexpected_bytes: settings.number("TERN_UNEXPECTED") as usize,
+        unexpected_max_bytes: settings.number("TERN_UNEXPECTED_MAX") as usize,
+        rtr: settings.flag("TERN_RTR"),
+        remote_access: true,
+    };
+    let appnum = client.as_mut().and_then(|client| client.get_appnum().ok()).map(|n| n as i32);
+    let universe = client.as_mut().and_then(|client| client.get_universe_size().ok().flatten()).unwrap_or(n);
+    *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
+    Ok((Engine::new(device, limits), settings, appnum, universe))
+}
+
+/// The predefined attributes and MPI_INFO_ENV.
+fn describe(world: &mut World, level: i32, appnum: Option<i32>, universe: usize) {
+    let predefined = &mut world.objects.predefined;
+    predefined.set(attr::TAG_UB, i32::MAX);
+    predefined.set(attr::WTIME_IS_GLOBAL, 1);
+    predefined.set(attr::HOST, mpi::group::PROC_NULL);
+    predefined.set(attr::IO, mpi::status::ANY_SOURCE);
+    predefined.set(attr::UNIVERSE_SIZE, universe as i32);
+    if let Some(appnum) = appnum {
+        predefined.set(attr::APPNUM, appnum);
+    }
+    let size = world.objects.comms.get(COMM_WORLD).map_or(1, |comm| comm.place.size());
+    world.objects.info_env = crate::info::of_this_process(size, level);
+}
+
+/// Ranks find each other through the key-value space of the launcher.
+struct Launcher<'a>(&'a mut Client);
+
+impl Exchange for Launcher<'_> {
+    fn put(&mut self, key: &str, value: &str) -> std::result::Result<(), String> {
+        self.0.put(key, value.as_bytes())
+    }
+
+    fn fence(&mut self) -> std::result::Result<(), String> {
+        self.0.barrier()
+    }
+
+    fn get(&mut self, key: &str) -> std::result::Result<String, String> {
+        String::from_utf8(self.0.get(key)?).map_err(|_| format!("the value of `{key}` is not text"))
+    }
+}
+
+/// A program that was started alone needs nobody.
+struct Alone;
+
+impl Exchange for Alone {
+    fn put(&mut self, _: &str, _: &str) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    fn fence(&mut self) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    fn get(&mut self, key: &str) -> std::result::Result<String, String> {
+        Err(format!("there is no `{key}`: this program was started alone"))
+    }
+}
+
+/// `MPI_Finalize`: runs the delete functions of MPI_COMM_SELF's attributes first (MPI 5.0
+/// section 11.2.4), then waits for all ranks, so that nobody's messages are lost.
+pub fn finalize(cx: &Cx) -> Result {
+    attributes::delete_all(cx, attr::Kind::Comm, COMM_SELF)?;
+    attributes::delete_all(cx, attr::Kind::Comm, COMM_WORLD)?;
+    crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
+    coll::run::barrier(cx, COMM_WORLD)?;
+    global::finish(World::end);
+    let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
+    client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))
+}
+
+/// `MPI_Abort`: ends all processes of the job.
+pub fn abort(cx: &Cx, _comm: Handle, code: i32) -> Result {
+    let rank = cx.world().rank();
+    raise::end(code, &format!("tern: rank {rank}: MPI_Abort was called with code {code}"))
+}
+
+/// Hands a fatal error to the launcher, which ends the job; whether it prints the message.
+fn end_job(code: i32, text: &str) -> bool {
+    let printed = report::fatal(code, text);
+    if !printed
+        && let Ok(mut launcher) = LAUNCHER.try_lock()
+        && let Some(client) = launcher.as_mut()
+    {
+        eprintln!("{text}");
+        let _ = client.abort(code);
+        return true;
+    }
+    printed
+}
+

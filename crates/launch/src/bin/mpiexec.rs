@@ -1,0 +1,4 @@
+//! `mpiexec`: starts MPI programs on this host.
+fn main() -> std::process::ExitCode {
+    launch::mpiexec::run(std::env::args_os().skip(1).collect()).into()
+}

@@ -1,0 +1,175 @@
+//! Signals and deaths: who ends, why, and what becomes of the others.
+use super::job::{GRACE, Job, exit_code};
+use crate::pmi::server::Stage;
+use crate::sys::process::{self, Ended};
+use crate::sys::signal;
+use std::time::{Duration, Instant};
+
+/// How long ranks may go on when one has left MPI without finalizing: all may be about to.
+const STRAGGLER: Duration = Duration::from_secs(3);
+/// The exit code of a job that was ended because its time was over, as `timeout` uses it.
+pub(super) const TIMED_OUT: u8 = 124;
+
+impl Job {
+    pub(super) fn on_signals(&mut self) {
+        while let Some(signal) = self.signals.take_next() {
+            match signal {
+                libc::SIGCHLD => self.on_children(),
+                libc::SIGUSR1 => self.gather(false),
+                libc::SIGTSTP => {
+                    self.signal_all(signal);
+                    process::stop_self();
+                }
+                libc::SIGCONT => {
+                    self.signal_all(signal);
+                    self.watch_terminal();
+                }
+                libc::SIGUSR2 => self.signal_all(signal),
+                libc::SIGINT => {
+                    self.interrupts += 1;
+                    self.forward(signal);
+                }
+                ending => self.forward(ending),
+            }
+        }
+    }
+
+    /// Passes on a signal that asks ranks to end. They may do so in their own time; only a second
+    /// SIGINT takes that from them.
+    fn forward(&mut self, signal: i32) {
+        self.forwarded = Some(signal);
+        if self.interrupts > 1 {
+            self.end(128 + signal as u8, Some("interrupted twice".into()));
+            self.kill_all();
+        } else {
+            self.signal_all(signal);
+            // A stopped process sees the signal only when it runs again.
+            self.signal_all(libc::SIGCONT);
+        }
+    }
+
+    fn on_children(&mut self) {
+        while let Some(reaped) = process::reap() {
+            let Some(rank) = self.ranks.iter().position(|r| r.pid == reaped.pid && r.ended.is_none()) else {
+                // The guard, or an orphan that became our child.
+                continue;
+            };
+            // Its last words first: they say why it ended.
+            self.on_pmi(rank);
+            self.on_control(rank);
+            self.ranks[rank].ended = Some(reaped.how);
+            self.judge(rank, reaped.how);
+        }
+        self.look_for_stragglers();
+    }
+
+    fn judge(&mut self, rank: usize, how: Ended) {
+        let name = format!("rank {rank} ({}, process {})", self.ranks[rank].program, self.ranks[rank].pid);
+        match how {
+            Ended::Signal(number, _) if self.forwarded == Some(number) => {
+                self.end(128 + number as u8, None);
+            }
+            Ended::Signal(number, core) => {
+                let core = if core { ", core dumped" } else { "" };
+                let text = format!("{name} was killed by {}{core}", signal::name(number));
+                self.end(128 + number as u8, Some(text));
+            }
+            Ended::Code(0) => {}
+            Ended::Code(code) if self.server.stage(rank) == Stage::Finalized => {
+                self.verdict.get_or_insert(exit_code(code));
+            }
+            Ended::Code(code) => {
+                let how = if self.inside(rank) { " without MPI_Finalize" } else { "" };
+                self.end(exit_code(code), Some(format!("{name} exited with code {code}{how}")));
+            }
+        }
+    }
+
+    /// A rank that is gone while others are in MPI, in a way that makes them wait for it for ever.
+    fn missed(&self) -> Option<usize> {
+        let inside = self.running().any(|rank| self.inside(rank));
+        let in_barrier = self.server.in_barrier() > 0;
+        (0..self.ranks.len()).filter(|rank| self.ranks[*rank].ended == Some(Ended::Code(0))).find(|rank| {
+            // One that has finalized is missed only by a second program that the others run.
+            in_barrier || (inside && self.server.stage(*rank) != Stage::Finalized)
+        })
+    }
+
+    /// Gives ranks that may be about to leave in the same way some time for it.
+    fn look_for_stragglers(&mut self) {
+        if self.missed().is_some() && self.kill_at.is_none() {
+            self.straggler.get_or_insert(Instant::now() + STRAGGLER);
+        } else {
+            self.straggler = None;
+        }
+    }
+
+    pub(super) fn on_time(&mut self, now: Instant) {
+        let due = |time: Option<Instant>| time.is_some_and(|time| time <= now);
+        if due(self.kill_at) {
+            self.kill_all();
+            // Again, should one of them be stuck in the kernel now.
+            self.kill_at = Some(now + GRACE);
+        }
+        if due(self.deadline) {
+            self.deadline = None;
+            self.gather(true);
+        }
+        if self.gathering.as_ref().is_some_and(|g| g.until <= now) {
+            self.conclude();
+        }
+        // A rank may enter MPI only after another has left.
+        self.look_for_stragglers();
+        if due(self.straggler) {
+            self.straggler = None;
+            let gone = self.missed().expect("the time runs only then");
+            let what = match self.server.stage(gone) {
+                Stage::Inside => " without MPI_Finalize",
+                Stage::Outside => " without MPI_Init",
+                Stage::Finalized => "",
+            };
+            let program = &self.ranks[gone].program;
+            let text =
+                format!("rank {gone} ({program}) exited with code 0{what} while others wait for it in MPI");
+            self.end(1, Some(text));
+        }
+        self.watch_terminal();
+    }
+
+    /// Ends the job with `code` for the reason `text`, unless it is ending already: the first
+    /// reason is the cause, the others are what followed from it.
+    pub(super) fn end(&mut self, code: u8, text: Option<String>) {
+        if self.kill_at.is_some() {
+            return;
+        }
+        // A rank that failed after MPI_Finalize has not ended the job, but it was first.
+        self.verdict.get_or_insert(code);
+        self.kill_at = Some(Instant::now() + GRACE);
+        if let Some(text) = text {
+            let rest = if self.running().next().is_some() { "; ending the job" } else { "" };
+            self.say(&format!("mpiexec: {text}{rest}"));
+        }
+        self.signal_all(libc::SIGTERM);
+        self.signal_all(libc::SIGCONT);
+    }
+
+    /// Ends the job because a rank met a fatal error: its own words are all that is printed.
+    pub(super) fn end_fatal(&mut self, code: i32, text: &str) {
+        if self.kill_at.is_none() {
+            self.say(text);
+        }
+        self.end(exit_code(code), None);
+    }
+
+    /// Sends a signal to all processes of all ranks.
+    fn signal_all(&mut self, signal: i32) {
+        for rank in self.ranks.iter().filter(|rank| rank.ended.is_none()) {
+            // Ended, but not reaped yet: nothing to signal.
+            let _ = process::kill_group(rank.pid, signal);
+        }
+    }
+
+    pub(super) fn kill_all(&mut self) {
+        self.signal_all(libc::SIGKILL);
+    }
+}

@@ -1,0 +1,62 @@
+//! The process that cleans up after an `mpiexec` that was killed.
+//!
+//! When the launcher is killed with SIGKILL the kernel ends the ranks, its children, but not what
+//! they have started. The guard holds the reading end of a pipe whose only writing end is the
+//! launcher's. Its end means that the launcher is gone; the guard then kills every process that has the secret of the job in its environment. It has another name and
+//! another session than the launcher, so that `killall -9 mpiexec` does not hit both.
+use super::look;
+use crate::report::JOB_SECRET;
+use crate::sys::process;
+use std::io::{self, PipeWriter, Read};
+
+/// The launcher's hold on its guard.
+pub struct Guard {
+    /// Process id of the guard.
+    pub pid: i32,
+    /// Its end tells the guard that the launcher is gone.
+    _life: PipeWriter,
+}
+
+impl Guard {
+    /// Starts the guard of the job with this secret. Call it before any thread exists and before
+    /// signals are blocked.
+    pub fn start(secret: &str) -> io::Result<Guard> {
+        let (mut end, life) = io::pipe()?;
+        let mark = format!("{JOB_SECRET}={secret}");
+        let pid = process::fork(|| {
+            // The guard's own copy of the writing end would keep the pipe open for ever.
+            let closed = crate::sys::close_inherited(&life);
+            if closed.and(process::detach(c"tern-guard")).is_ok() {
+                watch(&mut end, &mark);
+            }
+        })?;
+        Ok(Guard { pid, _life: life })
+    }
+
+    /// Lets the guard go: nothing is left to clean up.
+    pub fn release(self) {
+        // Killed before the pipe closes, so that it does not even look; then no trace is left.
+        if process::kill(self.pid, libc::SIGKILL).is_ok() {
+            process::wait(self.pid);
+        }
+    }
+}
+
+fn watch(end: &mut impl Read, mark: &str) {
+    if end.read_to_end(&mut Vec::new()).is_err() {
+        return;
+    }
+    // Again until none is left: one may have forked while we looked. Bounded, because a process in
+    // uninterruptible sleep does not go away at once.
+    for _ in 0..100 {
+        let left = look::marked(mark);
+        if left.is_empty() {
+            return;
+        }
+        for pid in left.into_iter().filter(|pid| *pid > 1) {
+            // It may have ended by itself since.
+            let _ = process::kill(pid, libc::SIGKILL);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,66 @@
+//! What /proc says about processes.
+use std::fs;
+
+/// What a process is doing, in words, for one that does not answer itself.
+pub fn activity(pid: i32) -> String {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return "gone".into() };
+    // The name is in parentheses and may itself hold any character.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('?');
+    let waits = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    let place = match waits.trim() {
+        "" | "0" => String::new(),
+        place => format!(" in {place}"),
+    };
+    match state {
+        'R' => "running".into(),
+        'S' => format!("sleeping{place}"),
+        'D' => format!("waiting for the kernel{place}"),
+        'T' => "stopped by a signal".into(),
+        't' => "stopped by a debugger".into(),
+        'Z' => "ended".into(),
+        other => format!("in state {other}"),
+    }
+}
+
+/// The children of this process, which must have one thread.
+pub fn children() -> Vec<i32> {
+    let own = std::process::id() as i32;
+    match fs::read_to_string(format!("/proc/self/task/{own}/children")) {
+        Ok(list) => list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        // Kernels without this file: ask every process for its parent.
+        Err(_) => processes().filter(|pid| parent(*pid) == Some(own)).collect(),
+    }
+}
+
+/// All processes in whose environment the line `mark` is; only those of this user can be looked at.
+pub fn marked(mark: &str) -> Vec<i32> {
+    let has_mark = |pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|b| *b == 0).any(|line| line == mark.as_bytes())
+    };
+    processes().filter(has_mark).collect()
+}
+
+fn processes() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_process_is_seen() {
+        let own = std::process::id() as i32;
+        assert!(processes().any(|pid| pid == own));
+        assert!(parent(own).is_some_and(|parent| parent > 0));
+        assert!(["running", "sleeping"].iter().any(|word| activity(own).starts_with(word)));
+        assert_eq!(activity(i32::MAX), "gone");
+    }
+}

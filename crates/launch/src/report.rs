@@ -1,0 +1,345 @@
+//! The lines of the control channel: what a rank tells `mpiexec` about itself.
+//!
+//! `mpiexec` asks with [`SIGNAL`]; a rank answers, from inside MPI, with one `pending` line per
+//! operation and an `end`, or with `idle`. Unasked it says `ready` (its signal handler is
+//! installed) and `fatal`. A line is a verb and words `key=value`, escaped as in [`crate::text`].
+use crate::text::{escape, escape_into, quoted, unescape};
+use std::fmt::{self, Write};
+
+/// The signal by which `mpiexec` asks a rank for a report.
+pub const SIGNAL: i32 = libc::SIGUSR1;
+/// The environment variable with the descriptor of the control channel.
+pub const CONTROL_FD: &str = "TERN_CONTROL_FD";
+/// The environment variable with the secret of the job: 128 random bits as 32 hexadecimal digits.
+/// Devices authenticate connections with it; it also marks the processes of a job.
+pub const JOB_SECRET: &str = "TERN_JOB_SECRET";
+/// Longest line; a longer one is malformed.
+pub const LINE_MAX: usize = 16 * 1024;
+/// Most pending operations that one report holds; the rest is only counted.
+pub const PENDING_MAX: usize = 64;
+
+/// What kind of operation is pending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A message that the peer has not taken yet.
+    Send,
+    /// A message that has not come yet.
+    Recv,
+    /// A collective operation; the peer is its root, if it has one.
+    Collective,
+    /// The call that the rank is blocked in, where its parts are listed as operations of their own.
+    Wait,
+    /// Not an operation of this rank: a message that has arrived and that no receive matches.
+    Arrived,
+}
+
+const KINDS: [(Kind, &str); 5] = [
+    (Kind::Send, "send"),
+    (Kind::Recv, "recv"),
+    (Kind::Collective, "collective"),
+    (Kind::Wait, "wait"),
+    (Kind::Arrived, "arrived"),
+];
+
+/// One pending operation of one rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pending {
+    /// The rank that reports, in the job (`MPI_COMM_WORLD`).
+    pub rank: usize,
+    /// The MPI function, `MPI_Recv`.
+    pub operation: String,
+    /// What kind of operation it is.
+    pub kind: Kind,
+    /// Whether the rank cannot go on before this is complete; a receive that is merely posted
+    /// holds nobody up.
+    pub blocking: bool,
+    /// Rank of the peer in the communicator, for messages; `None`: any, or not applicable.
+    pub peer: Option<usize>,
+    /// Rank of the peer in the job; who waits for whom is found by this one.
+    pub world_peer: Option<usize>,
+    /// The tag; `None`: any, or not applicable.
+    pub tag: Option<i32>,
+    /// Name of the communicator.
+    pub communicator: String,
+    /// What tells communicators of one name apart; equal on all members.
+    pub context: u64,
+    /// Ranks in the job of the members of the communicator; `None`: all ranks of the job.
+    pub members: Option<Vec<usize>>,
+    /// Bytes of the message, or of room for it.
+    pub bytes: u64,
+    /// Milliseconds since the operation began.
+    pub since_ms: u64,
+    /// Where in the program it was called, if known: `file:line` or an address.
+    pub address: Option<String>,
+}
+
+/// A line from a rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Line {
+    /// This process can be asked with [`SIGNAL`].
+    Ready {
+        /// Its process id: a rank may be started through a shell.
+        pid: i32,
+    },
+    /// One pending operation.
+    Pending(Pending),
+    /// All pending operations have been listed; so many more were left out.
+    End {
+        /// Operations beyond [`PENDING_MAX`].
+        left_out: u64,
+    },
+    /// Inside MPI with nothing pending.
+    Idle,
+    /// The rank met an error that ends the job.
+    Fatal {
+        /// Exit code of the job.
+        code: i32,
+        /// What to tell the user.
+        text: String,
+    },
+}
+
+/// Why a line cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Malformed(String);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Line {
+    /// The line with its newline.
+    pub fn encode(&self) -> String {
+        let mut line = match self {
+            Line::Ready { pid } => format!("ready pid={pid}"),
+            Line::Pending(pending) => encode(pending),
+            Line::End { left_out } => format!("end left_out={left_out}"),
+            Line::Idle => "idle".into(),
+            Line::Fatal { code, text } => {
+                // Escaping at most triples a byte; the text is cut so that the line keeps its limit.
+                let mut end = text.len().min(LINE_MAX / 3 - 64);
+                while !text.is_char_boundary(end) {
+                    end -= 1;
+                }
+                format!("fatal code={code} text={}", escape(&text.as_bytes()[..end]))
+            }
+        };
+        line.push('\n');
+        line
+    }
+
+    /// Reads a line, without its newline.
+    pub fn decode(line: &[u8]) -> Result<Line, Malformed> {
+        read(line).map_err(|why| Malformed(format!("{why} in {}", quoted(line))))
+    }
+}
+
+/// A pending operation as a line without its newline.
+pub fn encode(pending: &Pending) -> String {
+    let mut out = format!("pending rank={} op=", pending.rank);
+    escape_into(&mut out, pending.operation.as_bytes());
+    let kind = KINDS.iter().find(|(kind, _)| *kind == pending.kind).expect("every kind is listed").1;
+    let blocking = u8::from(pending.blocking);
+    let _ = write!(out, " kind={kind} blocking={blocking} peer={}", or_any(pending.peer));
+    let _ = write!(out, " world_peer={} tag={} comm=", or_any(pending.world_peer), or_any(pending.tag));
+    escape_into(&mut out, pending.communicator.as_bytes());
+    let _ = write!(out, " context={} bytes={}", pending.context, pending.bytes);
+    let _ = write!(out, " since_ms={}", pending.since_ms);
+    if let Some(address) = &pending.address {
+        out.push_str(" address=");
+        escape_into(&mut out, address.as_bytes());
+    }
+    if let Some(members) = &pending.members {
+        let ranges = ranges(members);
+        // Members that would overrun the line are left out: then all ranks count as members.
+        if out.len() + ranges.len() + 16 < LINE_MAX {
+            let _ = write!(out, " members={ranges}");
+        }
+    }
+    out
+}
+
+/// Reads what [`encode`] has written.
+pub fn decode(line: &[u8]) -> Result<Pending, Malformed> {
+    match Line::decode(line)? {
+        Line::Pending(pending) => Ok(pending),
+        _ => Err(Malformed(format!("{} is not a pending operation", quoted(line)))),
+    }
+}
+
+fn or_any<T: fmt::Display>(value: Option<T>) -> String {
+    value.map_or_else(|| "any".into(), |value| value.to_string())
+}
+
+/// Ascending runs as `0-3,7`.
+pub fn ranges(members: &[usize]) -> String {
+    let mut out = String::new();
+    let mut rest = members;
+    while let Some(first) = rest.first() {
+        let run =
+            rest.iter().enumerate().take_while(|(i, rank)| first.checked_add(*i) == Some(**rank)).count();
+        let comma = if out.is_empty() { "" } else { "," };
+        let _ = match run {
+            1 => write!(out, "{comma}{first}"),
+            _ => write!(out, "{comma}{first}-{}", rest[run - 1]),
+        };
+        rest = &rest[run..];
+    }
+    out
+}
+
+fn read_ranges(text: &str) -> Option<Vec<usize>> {
+    /// Bounds what one corrupt line can make us allocate.
+    const MEMBERS_MAX: usize = 1 << 20;
+    let mut members = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+        if last < first || last - first >= MEMBERS_MAX - members.len() {
+            return None;
+        }
+        members.extend(first..=last);
+    }
+    Some(members)
+}
+
+struct Fields<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Fields<'a> {
+    fn word(&self, key: &str) -> Result<&'a str, String> {
+        let found = self.0.iter().find(|(known, _)| *known == key);
+        found.map(|(_, word)| *word).ok_or_else(|| format!("no {key}="))
+    }
+
+    fn number<T: std::str::FromStr>(&self, key: &str) -> Result<T, String> {
+        self.word(key)?.parse().map_err(|_| format!("{key}= is not a number"))
+    }
+
+    fn number_or_any<T: std::str::FromStr>(&self, key: &str) -> Result<Option<T>, String> {
+        if self.word(key)? == "any" { Ok(None) } else { self.number(key).map(Some) }
+    }
+
+    fn text(&self, key: &str) -> Result<String, String> {
+        let bytes = unescape(self.word(key)?).ok_or_else(|| format!("{key}= is not escaped"))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn read(line: &[u8]) -> Result<Line, String> {
+    if line.len() > LINE_MAX {
+        return Err(format!("more than {LINE_MAX} bytes"));
+    }
+    let text = std::str::from_utf8(line).map_err(|_| "bytes that are not text")?;
+    let mut words = text.split(' ');
+    let verb = words.next().unwrap_or_default();
+    let fields = words.map(|word| word.split_once('=').ok_or("a word without ="));
+    let fields = Fields(fields.collect::<Result<_, _>>()?);
+    match verb {
+        "ready" => match fields.number("pid")? {
+            pid if pid > 1 => Ok(Line::Ready { pid }),
+            _ => Err("no process id".into()),
+        },
+        "pending" => read_pending(&fields).map(Line::Pending),
+        "end" => Ok(Line::End { left_out: fields.number("left_out")? }),
+        "idle" => Ok(Line::Idle),
+        "fatal" => Ok(Line::Fatal { code: fields.number("code")?, text: fields.text("text")? }),
+        _ => Err("an unknown verb".into()),
+    }
+}
+
+fn read_pending(fields: &Fields) -> Result<Pending, String> {
+    let kind = fields.word("kind")?;
+    let kind = KINDS.iter().find(|(_, name)| *name == kind).ok_or("an unknown kind=")?.0;
+    let members = match fields.word("members") {
+        Ok(text) => Some(read_ranges(text).ok_or("members= are not ranges")?),
+        Err(_) => None,
+    };
+    Ok(Pending {
+        rank: fields.number("rank")?,
+        operation: fields.text("op")?,
+        kind,
+        blocking: fields.number::<u8>("blocking")? != 0,
+        peer: fields.number_or_any("peer")?,
+        world_peer: fields.number_or_any("world_peer")?,
+        tag: fields.number_or_any("tag")?,
+        communicator: fields.text("comm")?,
+        context: fields.number("context")?,
+        members,
+        bytes: fields.number("bytes")?,
+        since_ms: fields.number("since_ms")?,
+        address: fields.word("address").is_ok().then(|| fields.text("address")).transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Pending {
+        Pending {
+            rank: 2,
+            operation: "MPI_Recv".into(),
+            kind: Kind::Recv,
+            blocking: true,
+            peer: Some(0),
+            world_peer: Some(4),
+            tag: Some(-7),
+            communicator: "my comm = ü".into(),
+            context: 12,
+            members: Some(vec![0, 1, 2, 4, 9]),
+            bytes: 1 << 40,
+            since_ms: 3200,
+            address: Some("heat.c:77".into()),
+        }
+    }
+
+    #[test]
+    fn every_line_survives() {
+        let mut any = example();
+        (any.peer, any.world_peer, any.tag, any.address, any.members) = (None, None, None, None, None);
+        let mut lines = vec![
+            Line::Ready { pid: 77 },
+            Line::End { left_out: 3 },
+            Line::Idle,
+            Line::Fatal { code: -1, text: "no = space\nhere".into() },
+            Line::Pending(any),
+        ];
+        lines.extend(KINDS.iter().map(|(kind, _)| Line::Pending(Pending { kind: *kind, ..example() })));
+        for line in lines {
+            let text = line.encode();
+            assert_eq!(text.matches('\n').count(), 1);
+            assert_eq!(Line::decode(text.trim_end().as_bytes()), Ok(line));
+        }
+        assert!(encode(&example()).contains("members=0-2,4,9"));
+    }
+
+    #[test]
+    fn limits_hold_in_both_directions() {
+        let text = "ü".repeat(LINE_MAX);
+        let line = Line::Fatal { code: 1, text }.encode();
+        assert!(line.len() <= LINE_MAX);
+        assert!(matches!(Line::decode(line.trim_end().as_bytes()), Ok(Line::Fatal { .. })));
+        let odd: Vec<usize> = (0..10_000).map(|i| i * 2).collect();
+        let line = encode(&Pending { members: Some(odd), ..example() });
+        assert_eq!(decode(line.as_bytes()).unwrap().members, None);
+        assert!(decode(format!("{line} members=0-99999999999").as_bytes()).is_err());
+        assert!(Line::decode(&[b'x'; LINE_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn one_changed_byte_never_crashes() {
+        let line = encode(&example());
+        for at in 0..line.len() {
+            for byte in 0..=255 {
+                let mut changed = line.clone().into_bytes();
+                changed[at] = byte;
+                if let Err(malformed) = Line::decode(&changed) {
+                    assert!(malformed.to_string().contains(" in '"));
+                }
+            }
+        }
+        assert!(decode(b"idle").is_err());
+    }
+}

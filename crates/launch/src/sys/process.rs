@@ -1,0 +1,213 @@
+//! Processes: starting them so that they never outlive the job, ending and reaping them.
+use super::check;
+use super::signal::Mask;
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// How a process ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// It called exit with this code.
+    Code(i32),
+    /// A signal killed it; the flag says whether it left a core file.
+    Signal(i32, bool),
+}
+
+/// A child that has been reaped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reaped {
+    /// Its process id.
+    pub pid: i32,
+    /// How it ended.
+    pub how: Ended,
+}
+
+/// Reaps one child that has ended, if there is one.
+pub fn reap() -> Option<Reaped> {
+    let mut status = 0;
+    // SAFETY: `status` is writable; WNOHANG never waits.
+    let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
+    if pid <= 0 {
+        return None;
+    }
+    let how = if libc::WIFSIGNALED(status) {
+        Ended::Signal(libc::WTERMSIG(status), libc::WCOREDUMP(status))
+    } else {
+        Ended::Code(libc::WEXITSTATUS(status))
+    };
+    Some(Reaped { pid, how })
+}
+
+/// Waits until the child `pid` has ended.
+pub fn wait(pid: i32) {
+    let mut status = 0;
+    // SAFETY: `status` is writable.
+    while unsafe { libc::waitpid(pid, &mut status, 0) } == -1
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}
+
+/// Sends a signal to one process.
+pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    assert!(pid > 1, "kill({pid}) would reach a group, or everybody");
+    // SAFETY: touches no memory.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Sends a signal to a process group.
+pub fn kill_group(group: i32, signal: i32) -> io::Result<()> {
+    assert!(group > 1, "kill_group({group}) would reach this group, or everybody");
+    // SAFETY: touches no memory.
+    check(unsafe { libc::kill(-group, signal) }).map(drop)
+}
+
+/// Stops this process, as the terminal does at Ctrl-Z.
+pub fn stop_self() {
+    // SAFETY: touches no memory.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// Makes this process the parent of every descendant whose own parent has ended.
+pub fn become_subreaper() -> io::Result<()> {
+    // SAFETY: sets an attribute of this process.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
+}
+
+/// What a rank's process gets between fork and exec.
+#[derive(Clone)]
+pub struct Birth {
+    /// Descriptors that it inherits beside 0, 1 and 2.
+    pub inherited: Vec<RawFd>,
+    /// CPUs that it may run on; empty: as its parent.
+    pub cpus: Vec<usize>,
+    /// Its limit of open files, which the launcher may have raised for itself.
+    pub open_files: OpenFiles,
+    /// The signals that it blocks.
+    pub mask: Mask,
+}
+
+/// Prepares `command` so that its process leads a group of its own, dies when this process
+/// dies, and is set up as `birth` says.
+pub fn prepare(command: &mut Command, birth: Birth) {
+    let parent = std::process::id() as i32;
+    let cpus = cpu_set(&birth.cpus);
+    command.process_group(0);
+    // SAFETY: between fork and exec the closure makes system calls only: no allocation, no lock.
+    // The errors it returns are made from errno.
+    unsafe {
+        command.pre_exec(move || {
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
+            if libc::getppid() != parent {
+                // The launcher died before the line above took effect.
+                libc::_exit(1);
+            }
+            for &fd in &birth.inherited {
+                check(libc::fcntl(fd, libc::F_SETFD, 0))?;
+            }
+            if let Some(cpus) = &cpus {
+                check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus))?;
+            }
+            // The limit may only have been raised; lowering it again cannot fail.
+            libc::setrlimit(libc::RLIMIT_NOFILE, &birth.open_files.0);
+            birth.mask.apply()
+        });
+    }
+}
+
+fn cpu_set(cpus: &[usize]) -> Option<libc::cpu_set_t> {
+    // SAFETY: all-zero is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &cpu in cpus.iter().filter(|cpu| **cpu < libc::CPU_SETSIZE as usize) {
+        // SAFETY: the index is below CPU_SETSIZE.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    (!cpus.is_empty()).then_some(set)
+}
+
+/// The CPUs that this process may run on, in ascending order.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    // SAFETY: all-zero is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is writable and of the size given.
+    check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) })?;
+    // SAFETY: the index is below CPU_SETSIZE.
+    Ok((0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect())
+}
+
+/// A limit of open files.
+#[derive(Clone, Copy)]
+pub struct OpenFiles(libc::rlimit);
+
+impl std::fmt::Debug for OpenFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{} of at most {}", self.0.rlim_cur, self.0.rlim_max)
+    }
+}
+
+impl OpenFiles {
+    /// The limit in force.
+    pub fn current() -> io::Result<OpenFiles> {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` is writable.
+        check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+        Ok(OpenFiles(limit))
+    }
+
+    /// Makes room for `needed` descriptors in this process if the limit is lower;
+    /// the error names the remedy.
+    pub fn reserve(&self, needed: u64) -> Result<(), String> {
+        if self.0.rlim_cur >= needed {
+            return Ok(());
+        }
+        let remedy = || {
+            format!(
+                "the limit of open files is {} here and this job needs {needed}: raise it with 'ulimit -Hn' \
+                 (or LimitNOFILE=, limits.conf) or start fewer ranks",
+                self.0.rlim_max
+            )
+        };
+        if self.0.rlim_max < needed {
+            return Err(remedy());
+        }
+        let raised = libc::rlimit { rlim_cur: needed, rlim_max: self.0.rlim_max };
+        // SAFETY: `raised` is a valid limit.
+        check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raised) }).map(drop).map_err(|_| remedy())
+    }
+}
+
+/// Starts a process that runs `body` and then ends. It is a copy of this one, so this one must
+/// have a single thread.
+pub fn fork(body: impl FnOnce()) -> io::Result<i32> {
+    let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(1);
+    assert_eq!(threads, 1, "fork would copy the locks of other threads but not the threads");
+    // SAFETY: there is one thread, so the child may do whatever the parent may do.
+    match check(unsafe { libc::fork() })? {
+        0 => {
+            body();
+            // SAFETY: ends the child without running what the parent registered for its own exit.
+            unsafe { libc::_exit(0) }
+        }
+        pid => Ok(pid),
+    }
+}
+
+/// Takes this process out of its session, so that no terminal signal reaches it, blocks all other
+/// signals that can be blocked, gives it the `name` that tools show, and points its standard
+/// descriptors at /dev/null.
+pub fn detach(name: &std::ffi::CStr) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    // SAFETY: no memory is touched but `name`, which is a C string and copied; the descriptors
+    // replaced are those of the standard streams, which stay open.
+    unsafe {
+        libc::setsid();
+        Mask::full().apply()?;
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+        for fd in 0..=2 {
+            check(libc::dup2(null.as_raw_fd(), fd))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Signals as a descriptor for the launcher and as a flag for a rank.
+use super::check;
+use std::fs::File;
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Blocked signals that arrive through a descriptor.
+pub struct Signals {
+    arrivals: File,
+    before: Mask,
+}
+
+/// The signals that a process blocks.
+#[derive(Clone, Copy)]
+pub struct Mask(libc::sigset_t);
+
+impl Mask {
+    /// All signals.
+    pub(super) fn full() -> Mask {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigfillset initialises the set it is given, and cannot fail.
+        unsafe { libc::sigfillset(set.as_mut_ptr()) };
+        // SAFETY: initialised on the line above.
+        Mask(unsafe { set.assume_init() })
+    }
+
+    /// Makes this the mask of the calling thread; safe between fork and exec.
+    pub(super) fn apply(&self) -> io::Result<()> {
+        // SAFETY: the set is initialised; the old mask is not asked for.
+        check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) }).map(drop)
+    }
+}
+
+impl Signals {
+    /// Blocks `wanted`, except those that this process was told to ignore (as `nohup` does for
+    /// SIGHUP), and delivers them through the descriptor.
+    pub fn take(wanted: &[i32]) -> io::Result<Signals> {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigemptyset initialises the set it is given.
+        check(unsafe { libc::sigemptyset(set.as_mut_ptr()) })?;
+        // SAFETY: initialised on the line above.
+        let mut set = unsafe { set.assume_init() };
+        for &signal in wanted.iter().filter(|s| disposition(**s) != Some(libc::SIG_IGN)) {
+            // SAFETY: `set` is an initialised set.
+            check(unsafe { libc::sigaddset(&mut set, signal) })?;
+        }
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: `set` is initialised; the old mask is written to `before`.
+        check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &set, before.as_mut_ptr()) })?;
+        // SAFETY: the call succeeded, so it is initialised.
+        let before = Mask(unsafe { before.assume_init() });
+        // SAFETY: `set` is initialised; -1 asks for a new descriptor.
+        let fd = check(unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
+        // SAFETY: the descriptor is new and owned by nobody else.
+        Ok(Signals { arrivals: unsafe { File::from_raw_fd(fd) }, before })
+    }
+
+    /// The mask before, which children must get back: it survives exec.
+    pub fn before(&self) -> Mask {
+        self.before
+    }
+
+    /// The next signal that has arrived, if any.
+    pub fn take_next(&mut self) -> Option<i32> {
+        const SIZE: usize = size_of::<libc::signalfd_siginfo>();
+        let mut info = [0u8; SIZE];
+        match self.arrivals.read(&mut info) {
+            Ok(SIZE) => Some(i32::from_ne_bytes([info[0], info[1], info[2], info[3]])),
+            _ => None,
+        }
+    }
+}
+
+impl AsRawFd for Signals {
+    fn as_raw_fd(&self) -> RawFd {
+        self.arrivals.as_raw_fd()
+    }
+}
+
+fn disposition(signal: i32) -> Option<libc::sighandler_t> {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null new action only asks; the old one is written to `action`.
+    check(unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) }).ok()?;
+    // SAFETY: the call succeeded, so `action` is initialised.
+    Some(unsafe { action.assume_init() }.sa_sigaction)
+}
+
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn set_asked(_signal: libc::c_int) {
+    ASKED.store(true, Ordering::Relaxed);
+}
+
+/// Lets `signal` set the flag that [`take_flag`] reads, unless the program or a tool has
+/// a handler of its own for it; returns whether the flag is ours now.
+pub fn install_flag(signal: i32) -> bool {
+    let ours = set_asked as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    match disposition(signal) {
+        Some(libc::SIG_DFL) => {}
+        other => return other == Some(ours),
+    }
+    // SAFETY: all-zero is a valid sigaction: no flags, empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = ours;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
+    check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) }).is_ok()
+}
+
+/// Whether the flag was set since the last call.
+#[inline]
+pub fn take_flag() -> bool {
+    // The plain load keeps the common case free of a read-modify-write.
+    ASKED.load(Ordering::Relaxed) && ASKED.swap(false, Ordering::Relaxed)
+}
+
+/// The usual name of a signal.
+pub fn name(signal: i32) -> String {
+    const NAMES: &[(i32, &str)] = &[
+        (libc::SIGHUP, "SIGHUP"),
+        (libc::SIGINT, "SIGINT"),
+        (libc::SIGQUIT, "SIGQUIT"),
+        (libc::SIGILL, "SIGILL"),
+        (libc::SIGTRAP, "SIGTRAP"),
+        (libc::SIGABRT, "SIGABRT"),
+        (libc::SIGBUS, "SIGBUS"),
+        (libc::SIGFPE, "SIGFPE"),
+        (libc::SIGKILL, "SIGKILL"),
+        (libc::SIGUSR1, "SIGUSR1"),
+        (libc::SIGSEGV, "SIGSEGV"),
+        (libc::SIGUSR2, "SIGUSR2"),
+        (libc::SIGPIPE, "SIGPIPE"),
+        (libc::SIGALRM, "SIGALRM"),
+        (libc::SIGTERM, "SIGTERM"),
+        (libc::SIGXCPU, "SIGXCPU"),
+        (libc::SIGXFSZ, "SIGXFSZ"),
+        (libc::SIGSYS, "SIGSYS"),
+    ];
+    match NAMES.iter().find(|(number, _)| *number == signal) {
+        Some((_, name)) => format!("signal {signal} ({name})"),
+        None => format!("signal {signal}"),
+    }
+}

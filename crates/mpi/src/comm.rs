@@ -1,0 +1,177 @@
+//! Communicators (MPI 5.0 chapter 7): a group, a context of its own, and what the program hangs
+//! on them.
+
+use std::sync::Arc;
+
+use crate::attr::AttrMap;
+use crate::bsend::Bsend;
+use crate::coll;
+use crate::error::{Class, Result, fail};
+use crate::group::{Comparison, Group};
+use crate::handle::{Handle, Slab};
+use crate::info::Info;
+use crate::objects::unusable;
+
+/// `MPI_COMM_NULL`.
+pub const COMM_NULL: Handle = Handle(0x100);
+/// `MPI_COMM_WORLD`.
+pub const COMM_WORLD: Handle = Handle(0x101);
+/// `MPI_COMM_SELF`.
+pub const COMM_SELF: Handle = Handle(0x102);
+
+/// Purposes that share the context id of a communicator: messages of one are never matched by
+/// receives of another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum Purpose {
+    /// Point-to-point.
+    Message = 0,
+    /// Collectives.
+    Collective = 1,
+    /// Making communicators among some of the members (`MPI_Comm_create_group`).
+    Creation = 2,
+}
+
+/// What travels with every message: context and members. Cheap to clone; requests keep it, so a
+/// communicator may be freed while they are pending.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Context id; unique in the job for ever.
+    pub context: u64,
+    /// Members in order.
+    pub group: Arc<Group>,
+    /// This process.
+    pub rank: u32,
+}
+
+impl Place {
+    /// Number of members.
+    #[inline]
+    pub fn size(&self) -> u32 {
+        self.group.size()
+    }
+
+    /// The context of messages for this purpose.
+    #[inline(always)]
+    pub fn context_for(&self, purpose: Purpose) -> u64 {
+        self.context << 2 | purpose as u64
+    }
+}
+
+/// An intracommunicator.
+#[derive(Debug)]
+pub struct Comm {
+    /// Context, members, own rank.
+    pub place: Place,
+    /// Cached attributes.
+    pub attrs: AttrMap,
+    /// Its error handler.
+    pub errhandler: Handle,
+    /// Hints in force.
+    pub info: Info,
+    /// Buffer attached to it for buffered sends.
+    pub bsend: Bsend,
+    /// What it remembers for its collectives.
+    pub coll: coll::State,
+    name: Box<[u8]>,
+}
+
+impl Comm {
+    /// A communicator without name, hints and attributes.
+    pub fn new(place: Place, errhandler: Handle, coll: coll::State) -> Comm {
+        Comm {
+            place,
+            attrs: AttrMap::default(),
+            errhandler,
+            info: Info::default(),
+            bsend: Bsend::default(),
+            coll,
+            name: Box::default(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// `MPI_Comm_set_name`.
+    pub fn set_name(&mut self, name: &[u8]) {
+        self.name = name.into();
+    }
+
+    /// `MPI_Comm_compare` of two different handles.
+    pub fn compare(&self, other: &Comm) -> Comparison {
+        match self.place.group.compare(&other.place.group) {
+            Comparison::Ident => Comparison::Congruent,
+            relation => relation,
+        }
+    }
+}
+
+/// The communicators of one rank.
+#[derive(Debug, Default)]
+pub struct Comms {
+    world: Option<Box<Comm>>,
+    own: Option<Box<Comm>>,
+    rest: Slab<Box<Comm>>,
+}
+
+impl Comms {
+    /// Makes the two predefined ones.
+    pub fn start(&mut self, world: Comm, own: Comm) {
+        self.world = Some(Box::new(world));
+        self.own = Some(Box::new(own));
+        for (comm, name) in [(&mut self.world, "MPI_COMM_WORLD"), (&mut self.own, "MPI_COMM_SELF")] {
+            comm.as_mut().expect("just made").set_name(name.as_bytes());
+        }
+    }
+
+    /// The communicator of a handle.
+    #[inline(always)]
+    pub fn get(&self, handle: Handle) -> Option<&Comm> {
+        match handle {
+            COMM_WORLD => self.world.as_deref(),
+            COMM_SELF => self.own.as_deref(),
+            _ => self.rest.get(handle).map(|comm| &**comm),
+        }
+    }
+
+    /// As [`Comms::get`], to change it.
+    #[inline]
+    pub fn get_mut(&mut self, handle: Handle) -> Option<&mut Comm> {
+        match handle {
+            COMM_WORLD => self.world.as_deref_mut(),
+            COMM_SELF => self.own.as_deref_mut(),
+            _ => self.rest.get_mut(handle).map(|comm| &mut **comm),
+        }
+    }
+
+    /// A handle for a new communicator.
+    pub fn add(&mut self, comm: Comm) -> Result<Handle> {
+        self.rest.insert(Box::new(comm))
+    }
+
+    /// Takes a communicator out; the predefined ones only at the end.
+    pub fn remove(&mut self, handle: Handle) -> Option<Comm> {
+        match handle {
+            COMM_WORLD => self.world.take().map(|comm| *comm),
+            COMM_SELF => self.own.take().map(|comm| *comm),
+            _ => self.rest.remove(handle).map(|comm| *comm),
+        }
+    }
+
+    /// The communicator whose messages have this context, with its handle: for reports.
+    pub fn by_context(&self, context: u64) -> Option<(Handle, &Comm)> {
+        let predefined = [(COMM_WORLD, &self.world), (COMM_SELF, &self.own)];
+        let predefined = predefined.into_iter().filter_map(|(h, comm)| comm.as_deref().map(|comm| (h, comm)));
+        let rest = self.rest.iter().map(|(h, comm)| (h, &**comm));
+        predefined.chain(rest).find(|(_, comm)| comm.place.context == context >> 2)
+    }
+
+    /// The error of a handle that is no communicator.
+    #[cold]
+    pub fn refuse<T>(handle: Handle) -> Result<T> {
+        fail(Class::COMM, unusable(handle, COMM_NULL, "MPI_COMM_NULL", "a communicator"))
+    }
+}

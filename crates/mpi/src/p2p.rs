@@ -1,0 +1,252 @@
+//! Point-to-point communication (MPI 5.0 chapter 3): from checked arguments to operations of the
+//! engine, and back to statuses.
+
+use crate::comm::{Place, Purpose};
+use crate::datatype::basic_size;
+use crate::error::{Class, Error, Result, fail};
+use crate::group::PROC_NULL;
+use crate::handle::Handle;
+use crate::request::{Body, Buffer, BufferOwner, Ended, Incoming, Keep, Outgoing, SendMode, Unpack, no_space};
+use crate::status::{ANY_SOURCE, ANY_TAG, Status};
+use crate::world::{World, fault};
+use fabric::{Device, Span};
+use proto::matching::{Body as MessageBody, Envelope, Unexpected};
+use proto::{Mode, Want};
+use std::sync::Arc;
+
+/// A message taken out of matching by a matched probe (`MPI_Message`).
+#[derive(Debug)]
+pub struct Message {
+    /// The message; `None` for one from `MPI_PROC_NULL`.
+    pub message: Unexpected,
+    /// Where it arrived.
+    pub place: Place,
+    /// The communicator, for its error handler.
+    pub comm: Handle,
+}
+
+/// A rank of the communicator as a rank of the job; `None` for `MPI_PROC_NULL`.
+#[inline(always)]
+pub fn peer(place: &Place, rank: i32, arg: &str) -> Result<Option<usize>> {
+    if (rank as u32) < place.size() {
+        Ok(Some(place.group.world_rank(rank as u32) as usize))
+    } else if rank == PROC_NULL {
+        Ok(None)
+    } else {
+        no_such_rank(place, rank, arg)
+    }
+}
+
+#[cold]
+fn no_such_rank<T>(place: &Place, rank: i32, arg: &str) -> Result<T> {
+    let ranks = place.size();
+    fail(Class::RANK, format!("argument `{arg}` is {rank}, the communicator has {ranks} ranks (0 to {})", ranks - 1))
+}
+
+/// Length in bytes of elements of a predefined type that lie in one run; `None` for others.
+#[inline(always)]
+fn plain_len(count: u64, datatype: Handle, addr: usize) -> Option<usize> {
+    let size = basic_size(datatype) as u64;
+    let len = count.checked_mul(size)?;
+    if size == 0 || (addr == 0 && len != 0) { None } else { Some(len as usize) }
+}
+
+impl<D: Device> World<D> {
+    /// Sends a short message of a predefined type at once if nothing stands in the way; all its
+    /// arguments have been checked except what makes it return false.
+    #[inline(always)]
+    pub fn send_now(&mut self, addr: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle) -> bool {
+        let Some(len) = plain_len(count, datatype, addr) else { return false };
+        let Some(comm) = self.objects.comms.get(comm) else { return false };
+        let place = &comm.place;
+        if dest as u32 >= place.size() {
+            return false;
+        }
+        let to = place.group.world_rank(dest as u32) as usize;
+        self.engine.send_now(to, place.context_for(Purpose::Message), tag, Span { addr, len })
+    }
+
+    /// Receives a short message of a predefined type that is there already; see
+    /// [`World::send_now`].
+    #[inline(always)]
+    pub fn receive_now(&mut self, addr: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle) -> Option<Status> {
+        let len = plain_len(count, datatype, addr)?;
+        let place = &self.objects.comms.get(comm)?.place;
+        if source as u32 >= place.size() || tag < 0 {
+            return None;
+        }
+        let from = place.group.world_rank(source as u32) as usize;
+        let context = place.context_for(Purpose::Message);
+        let span = Span { addr, len };
+        // A few looks before anything is posted: in an exchange the answer is on its way.
+        for _ in 0..EARLY_LOOKS {
+            if let Some(len) = self.engine.receive_now(from, context, tag, span) {
+                return Some(Status::new(source, tag, len));
+            }
+            if len > self.engine.limits().eager_bytes || !self.engine.is_idle_for(from) {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// A buffer argument, checked: the type must be committed, and NULL holds nothing.
+    pub fn buffer(&self, addr: usize, count: u64, datatype: Handle, arg: &str) -> Result<Buffer> {
+        let slot = self.objects.datatype(datatype)?;
+        let ty = match slot.committed() {
+            Ok(ty) => ty.clone(),
+            Err(error) => return Err(Error::new(error.class, format!("the datatype of `{arg}` {}", error.text))),
+        };
+        if ty.size().checked_mul(count).is_none_or(|bytes| bytes > isize::MAX as u64) {
+            return fail(Class::COUNT, format!("{count} elements of {} bytes do not fit the address space", ty.size()));
+        }
+        if count > 0 && ty.size() > 0 && addr.wrapping_add_signed(ty.true_lb() as isize) == 0 {
+            return fail(Class::BUFFER, format!("argument `{arg}` is NULL, but count is {count}"));
+        }
+        if addr == IN_PLACE {
+            return fail(Class::BUFFER, format!("argument `{arg}` is MPI_IN_PLACE, which is not allowed here"));
+        }
+        Ok(Buffer { addr, count, ty })
+    }
+
+    /// Starts a send. `None`: the data has left or been copied.
+    pub fn start_send(&mut self, place: &Place, comm: Handle, send: &Outgoing) -> Result<Option<Body>> {
+        let Some(to) = peer(place, send.dest, "dest")? else { return Ok(None) };
+        let context = place.context_for(Purpose::Message);
+        let (span, keep) = match send.mode {
+            SendMode::Buffered => self.segment(comm, &send.buffer)?,
+            _ => pack(&send.buffer),
+        };
+        let mode = if send.mode == SendMode::Synchronous { Mode::Synchronous } else { Mode::Standard };
+        let started = self.engine.send(to, context, send.tag, span, mode).map_err(fault)?;
+        match started {
+            None => {
+                self.release(keep);
+                Ok(None)
+            }
+            Some(op) if send.mode == SendMode::Buffered => {
+                self.detach(Body::Send(op, keep));
+                Ok(None)
+            }
+            Some(op) => Ok(Some(Body::Send(op, keep))),
+        }
+    }
+
+    /// Starts a standard send of a copy of the buffer, which may be overwritten at once.
+    pub fn start_send_copy(&mut self, place: &Place, buffer: &Buffer, dest: i32, tag: i32) -> Result<Option<Body>> {
+        let Some(to) = peer(place, dest, "dest")? else { return Ok(None) };
+        let mut out = vec![0u8; (buffer.ty.size() * buffer.count) as usize].into_boxed_slice();
+        buffer.ty.pack(buffer.addr, buffer.count, 0, &mut out);
+        let span = Span { addr: out.as_ptr() as usize, len: out.len() };
+        let context = place.context_for(Purpose::Message);
+        let started = self.engine.send(to, context, tag, span, Mode::Standard).map_err(fault)?;
+        Ok(started.map(|op| Body::Send(op, Keep::Packed(out))))
+    }
+
+    /// Copies a message into the attached buffer: the communicator's if it has one, else the
+    /// process's (MPI 5.0 section 3.6).
+    fn segment(&mut self, comm: Handle, buffer: &Buffer) -> Result<(Span, Keep)> {
+        let of_comm = self.objects.comms.get(comm).is_some_and(|comm| comm.bsend.is_attached());
+        let owner = if of_comm { BufferOwner::Comm(comm) } else { BufferOwner::Process };
+        let len = (buffer.ty.size() * buffer.count) as usize;
+        let mut address = self.attached(owner).and_then(|bsend| bsend.reserve(len));
+        if address.is_none() {
+            self.progress()?; // messages that have left meanwhile give their space back
+            address = self.attached(owner).and_then(|bsend| bsend.reserve(len));
+        }
+        let Some(address) = address else {
+            let text = self.attached(owner).map_or(String::new(), |bsend| bsend.shortage(len));
+            return Err(no_space(owner, &text));
+        };
+        crate::mem::with_mut(address, len, |out| buffer.ty.pack(buffer.addr, buffer.count, 0, out));
+        Ok((Span { addr: address, len }, Keep::Segment(owner, address)))
+    }
+
+    /// Starts a receive.
+    pub fn start_receive(&mut self, place: &Place, receive: &Incoming) -> Result<Body> {
+        let Some(want) = want(place, receive.source, receive.tag)? else {
+            return Ok(Body::Ended(Ended { status: Status::PROC_NULL, error: None }));
+        };
+        let (span, unpack) = landing(&receive.buffer);
+        let op = self.engine.receive(want, span);
+        Ok(Body::Receive(op, place.group.clone(), unpack))
+    }
+
+    /// Starts the receive of a message that a matched probe has taken out.
+    pub fn start_receive_matched(&mut self, message: Message, buffer: &Buffer) -> Body {
+        let (span, unpack) = landing(buffer);
+        let op = self.engine.receive_matched(message.message, span);
+        Body::Receive(op, message.place.group, unpack)
+    }
+
+    /// The oldest message that has arrived and matches; `Some(Err)` stands for `MPI_PROC_NULL`.
+    pub fn probe(&mut self, place: &Place, source: i32, tag: i32) -> Result<Option<Status>> {
+        let Some(want) = want(place, source, tag)? else { return Ok(Some(Status::PROC_NULL)) };
+        Ok(self.engine.probe(&want).map(|(envelope, len)| status_of(place, &envelope, len)))
+    }
+
+    /// As [`World::probe`], and takes the message out of matching; no message for
+    /// `MPI_PROC_NULL`.
+    pub fn probe_matched(&mut self, place: &Place, comm: Handle, source: i32, tag: i32) -> Result<Option<(Status, Option<Message>)>> {
+        let Some(want) = want(place, source, tag)? else { return Ok(Some((Status::PROC_NULL, None))) };
+        Ok(self.engine.probe_matched(&want).map(|message| {
+            let status = status_of(place, &message.envelope, message.body.len());
+            (status, Some(Message { message, place: place.clone(), comm }))
+        }))
+    }
+}
+
+impl Message {
+    /// Length of the message in bytes.
+    pub fn len(&self) -> u64 {
+        MessageBody::len(&self.message.body)
+    }
+
+    /// Whether it carries nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// `MPI_IN_PLACE`.
+pub const IN_PLACE: usize = 1;
+/// Looks at the ring before a blocking receive is posted.
+const EARLY_LOOKS: u32 = 400;
+
+fn want(place: &Place, source: i32, tag: i32) -> Result<Option<Want>> {
+    let source = match source {
+        ANY_SOURCE => None,
+        rank => match peer(place, rank, "source")? {
+            None => return Ok(None),
+            some => some,
+        },
+    };
+    let tag = (tag != ANY_TAG).then_some(tag);
+    Ok(Some(Want { source, context: place.context_for(Purpose::Message), tag }))
+}
+
+fn status_of(place: &Place, envelope: &Envelope, len: u64) -> Status {
+    let source = place.group.rank_of(envelope.source as u32).map_or(ANY_SOURCE, |rank| rank as i32);
+    Status::new(source, envelope.tag, len)
+}
+
+/// The bytes to send: those of the application if they are one run, else a packed copy.
+fn pack(buffer: &Buffer) -> (Span, Keep) {
+    let len = (buffer.ty.size() * buffer.count) as usize;
+    if buffer.ty.is_contiguous() {
+        return (Span { addr: buffer.addr, len }, Keep::Nothing);
+    }
+    let mut out = vec![0u8; len].into_boxed_slice();
+    buffer.ty.pack(buffer.addr, buffer.count, 0, &mut out);
+    (Span { addr: out.as_ptr() as usize, len }, Keep::Packed(out))
+}
+
+/// Where to receive: the application's memory if it is one run, else a packed copy.
+fn landing(buffer: &Buffer) -> (Span, Option<Box<Unpack>>) {
+    if buffer.ty.is_contiguous() {
+        return (Span { addr: buffer.addr, len: (buffer.ty.size() * buffer.count) as usize }, None);
+    }
+    let mut unpack = Box::new(Unpack::new(buffer.addr, buffer.count, Arc::clone(&buffer.ty)));
+    (unpack.span(), Some(unpack))
+}

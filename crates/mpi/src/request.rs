@@ -1,0 +1,286 @@
+//! Requests (MPI 5.0 section 3.7): what is under way and how it ended.
+
+use std::sync::Arc;
+
+use crate::bsend::AUTOMATIC;
+use crate::coll::Schedule;
+use crate::comm::Place;
+use crate::datatype::Datatype;
+use crate::error::{Class, Error, Result, fail};
+use crate::grequest::Grequest;
+use crate::handle::{Handle, Slab};
+use crate::objects::unusable;
+use crate::status::Status;
+use proto::{Failure, OpId, Outcome};
+
+/// `MPI_REQUEST_NULL`.
+pub const REQUEST_NULL: Handle = Handle(0x180);
+
+/// How an operation ended: its status, and the error if it failed.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// What a wait or test reports.
+    pub status: Status,
+    /// Set if it failed.
+    pub error: Option<Error>,
+}
+
+impl Ended {
+    /// An operation without a message that ended well.
+    pub const WELL: Ended = Ended { status: Status::EMPTY, error: None };
+}
+
+/// A receive into memory that is not one run of bytes.
+#[derive(Debug)]
+pub struct Unpack {
+    /// Type of the elements.
+    pub ty: Arc<Datatype>,
+    /// Number of elements.
+    pub count: u64,
+    /// Address the displacements count from.
+    pub base: usize,
+    /// The packed message.
+    pub temp: Box<[u8]>,
+}
+
+/// Whose attached buffer a buffered send uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BufferOwner {
+    /// The process.
+    Process,
+    /// A communicator.
+    Comm(Handle),
+}
+
+/// What a send keeps until its data has left.
+#[derive(Debug)]
+pub enum Keep {
+    /// Nothing: the buffer is the application's.
+    Nothing,
+    /// The packed form of a derived datatype.
+    Packed(Box<[u8]>),
+    /// A segment of an attached buffer, by its address.
+    Segment(BufferOwner, usize),
+}
+
+/// A collective under way.
+#[derive(Debug)]
+pub struct Running {
+    /// The schedule and the memory its messages use.
+    pub schedule: Schedule,
+    /// The packed messages of derived datatypes in flight.
+    pub packed: Vec<(u64, PackedMessage)>,
+    /// Where it runs.
+    pub place: Place,
+    /// What to do when it is done.
+    pub then: Then,
+}
+
+/// The packed form of a message of a schedule.
+#[derive(Debug)]
+pub enum PackedMessage {
+    /// To be kept until it has left.
+    Out(Box<[u8]>),
+    /// To be unpacked when it has come.
+    In(Unpack),
+}
+
+/// What completing a collective brings about.
+#[derive(Debug)]
+pub enum Then {
+    /// Nothing more.
+    Nothing,
+    /// The communicator gets the context that the schedule has spread (`MPI_Comm_idup`).
+    NameComm(Handle, Box<[u64; 1]>),
+}
+
+/// An operation under way.
+#[derive(Debug)]
+pub enum Body {
+    /// It has ended; nobody has asked yet.
+    Ended(Ended),
+    /// A send.
+    Send(OpId, Keep),
+    /// A receive.
+    Receive(OpId, Arc<crate::group::Group>, Option<Box<Unpack>>),
+    /// A send and a receive (`MPI_Isendrecv`); each is `None` once it has ended.
+    Exchange(Option<Box<Body>>, Box<Body>),
+    /// A collective.
+    Collective(Box<Running>),
+    /// An operation of the application.
+    General(Box<Grequest>),
+    /// Waits until an attached buffer has been sent (`MPI_Buffer_iflush`).
+    Flush(BufferOwner),
+}
+
+/// What a persistent request starts.
+#[derive(Debug)]
+pub enum Recipe {
+    /// A send, in this mode.
+    Send(Outgoing),
+    /// A receive.
+    Receive(Incoming),
+    /// A collective with its tag; the schedule is here while it does not run.
+    Collective(Option<Box<Running>>, crate::coll::Tag),
+}
+
+/// Arguments of a persistent send.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Buffer, count and datatype.
+    pub buffer: Buffer,
+    /// Rank of the receiver or `MPI_PROC_NULL`.
+    pub dest: i32,
+    /// Tag.
+    pub tag: i32,
+    /// Send mode.
+    pub mode: SendMode,
+}
+
+/// Arguments of a persistent receive.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    /// Buffer, count and datatype.
+    pub buffer: Buffer,
+    /// Rank of the sender, a wildcard or `MPI_PROC_NULL`.
+    pub source: i32,
+    /// Tag or wildcard.
+    pub tag: i32,
+}
+
+/// A buffer with its type, checked.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// The address the application gave.
+    pub addr: usize,
+    /// Number of elements.
+    pub count: u64,
+    /// Their type.
+    pub ty: Arc<Datatype>,
+}
+
+/// Send modes (MPI 5.0 section 3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendMode {
+    /// Standard and ready.
+    Standard,
+    /// Synchronous.
+    Synchronous,
+    /// Buffered.
+    Buffered,
+}
+
+/// A request.
+#[derive(Debug)]
+pub struct Request {
+    /// Whose error handler its failure concerns; null if none.
+    pub comm: Handle,
+    /// What is under way; `None` for a persistent request that is inactive.
+    pub body: Option<Body>,
+    /// What to start, and where, for a persistent request.
+    pub recipe: Option<Box<(Recipe, Place)>>,
+    /// The one request that all sends share that have left at once.
+    pub shared: bool,
+}
+
+/// The requests of one rank.
+#[derive(Debug, Default)]
+pub struct Requests {
+    slab: Slab<Request>,
+    sent: Option<Handle>,
+}
+
+impl Requests {
+    /// The request of a handle.
+    #[inline]
+    pub fn get(&self, handle: Handle) -> Option<&Request> {
+        self.slab.get(handle)
+    }
+
+    /// As [`Requests::get`], to change it.
+    #[inline]
+    pub fn get_mut(&mut self, handle: Handle) -> Option<&mut Request> {
+        self.slab.get_mut(handle)
+    }
+
+    /// A request for an operation under way.
+    #[inline]
+    pub fn add(&mut self, comm: Handle, body: Body) -> Result<Handle> {
+        self.slab.insert(Request { comm, body: Some(body), recipe: None, shared: false })
+    }
+
+    /// An inactive persistent request.
+    pub fn add_persistent(&mut self, comm: Handle, recipe: Recipe, place: Place) -> Result<Handle> {
+        self.slab.insert(Request { comm, body: None, recipe: Some(Box::new((recipe, place))), shared: false })
+    }
+
+    /// The request of a send that has left already: nothing has to be remembered about it, so
+    /// all of them share one.
+    #[inline]
+    pub fn sent(&mut self) -> Result<Handle> {
+        match self.sent {
+            Some(handle) => Ok(handle),
+            None => {
+                let body = Some(Body::Ended(Ended::WELL));
+                let request = Request { comm: crate::comm::COMM_NULL, body, recipe: None, shared: true };
+                let handle = self.slab.insert(request)?;
+                self.sent = Some(handle);
+                Ok(handle)
+            }
+        }
+    }
+
+    /// Forgets a request.
+    #[inline]
+    pub fn remove(&mut self, handle: Handle) -> Option<Request> {
+        if self.sent == Some(handle) {
+            return None;
+        }
+        self.slab.remove(handle)
+    }
+
+    /// All requests.
+    pub fn iter(&self) -> impl Iterator<Item = (Handle, &Request)> {
+        self.slab.iter()
+    }
+
+    /// The error of a handle that is no request.
+    #[cold]
+    pub fn refuse<T>(handle: Handle) -> Result<T> {
+        fail(Class::REQUEST, unusable(handle, REQUEST_NULL, "MPI_REQUEST_NULL", "a request"))
+    }
+}
+
+/// What a receive reports, from what the engine says; ranks become those of the communicator.
+#[inline]
+pub fn received(outcome: Outcome, group: &crate::group::Group) -> Ended {
+    let source = group.rank_of(outcome.source as u32).map_or(crate::status::ANY_SOURCE, |rank| rank as i32);
+    let mut status = Status::new(source, outcome.tag, outcome.len);
+    if outcome.cancelled {
+        status = Status::EMPTY;
+        status.set_cancelled(true);
+    }
+    let error = outcome.failure.map(|failure| failed(failure, source, outcome.tag, outcome.len));
+    Ended { status, error }
+}
+
+/// The error of a failed message.
+#[cold]
+pub fn failed(failure: Failure, peer: i32, tag: i32, room: u64) -> Error {
+    match failure {
+        Failure::Truncated { message_len } => Error::new(
+            Class::TRUNCATE,
+            format!("message of {message_len} bytes from rank {peer}, tag {tag}, does not fit the receive buffer of {room} bytes"),
+        ),
+        Failure::Device(text) => Error::new(Class::OTHER, format!("message with rank {peer}, tag {tag}: {text}")),
+    }
+}
+
+/// Why a buffered send cannot be taken.
+pub fn no_space(owner: BufferOwner, text: &str) -> Error {
+    let whose = match owner {
+        BufferOwner::Process => "the process",
+        BufferOwner::Comm(_) => "the communicator",
+    };
+    Error::new(Class::BUFFER, format!("buffer of {whose}: {text} (MPI_BUFFER_AUTOMATIC, {AUTOMATIC:#x}, leaves it to the library)"))
+}

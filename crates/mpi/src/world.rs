@@ -1,0 +1,379 @@
+//! A rank: its objects, its protocols, and what is under way between the two.
+
+use std::sync::Arc;
+
+use crate::bsend::Bsend;
+use crate::coll::{Forced, LinkCosts, Progress, State, UserReduce};
+use crate::collio::CollIo;
+use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Comms, Place};
+use crate::datatype::Datatype;
+use crate::errhandler;
+use crate::error::{Class, Error, Result};
+use crate::group::Group;
+use crate::handle::Handle;
+use crate::mem;
+use crate::objects::Objects;
+use crate::request::{Body, BufferOwner, Ended, Keep, Request, Requests, Running, Then, Unpack, received};
+use crate::status::Status;
+use fabric::{Device, Fault};
+use proto::{Engine, OpId};
+
+/// A rank of a job.
+pub struct World<D: Device> {
+    /// Objects the program holds.
+    pub objects: Objects,
+    /// The protocols below.
+    pub engine: Engine<D>,
+    /// Costs the choice of collective algorithms goes by.
+    pub link: LinkCosts,
+    /// Collective algorithms that settings force.
+    pub forced: Forced,
+    /// Collectives under way that progress by themselves.
+    schedules: Vec<Handle>,
+    /// Operations that nobody will ask for: requests freed early, buffered sends.
+    detached: Vec<(OpId, Detached)>,
+    next_context: u64,
+}
+
+/// What is left to do when a detached operation ends.
+#[derive(Debug)]
+enum Detached {
+    Send(Keep),
+    Receive(Option<Box<Unpack>>),
+}
+
+/// What a look around brought.
+pub enum Polled<N> {
+    /// Something moved: look again.
+    Moved,
+    /// Call this function, then [`World::called`].
+    Call(Handle, UserReduce),
+    /// Nothing: do this until the next look.
+    Nap(N),
+}
+
+impl<D: Device> World<D> {
+    /// A rank over `engine`, around the objects made before.
+    pub fn new(engine: Engine<D>, mut objects: Objects, link: LinkCosts, forced: Forced) -> World<D> {
+        let (me, n) = (engine.device().me() as u32, engine.device().size() as u32);
+        let world = Place { context: 0, group: Arc::new(Group::range(0, n)), rank: me };
+        let own = Place { context: 1, group: Arc::new(Group::range(me, 1)), rank: 0 };
+        let comm = |place| Comm::new(place, errhandler::ARE_FATAL, State::new(link, forced));
+        objects.comms.start(comm(world), comm(own));
+        World {
+            objects,
+            engine,
+            link,
+            forced,
+            schedules: Vec::new(),
+            detached: Vec::new(),
+            next_context: (me as u64 + 1) << 32,
+        }
+    }
+
+    /// A communicator with nothing hung on it yet, in the table.
+    pub fn add_comm(&mut self, place: Place, errhandler: Handle) -> Result<Handle> {
+        self.objects.errhandlers.inherit(errhandler);
+        self.objects.comms.add(Comm::new(place, errhandler, State::new(self.link, self.forced)))
+    }
+
+    /// Rank in `MPI_COMM_WORLD`.
+    pub fn rank(&self) -> u32 {
+        self.engine.device().me() as u32
+    }
+
+    /// The communicator of a handle.
+    #[inline(always)]
+    pub fn comm(&self, handle: Handle) -> Result<&Comm> {
+        match self.objects.comms.get(handle) {
+            Some(comm) => Ok(comm),
+            None => Comms::refuse(handle),
+        }
+    }
+
+    /// As [`World::comm`], to change it.
+    pub fn comm_mut(&mut self, handle: Handle) -> Result<&mut Comm> {
+        match self.objects.comms.get_mut(handle) {
+            Some(comm) => Ok(comm),
+            None => Comms::refuse(handle),
+        }
+    }
+
+    /// A context id that no rank of the job has ever used: rank and counter.
+    pub fn new_context(&mut self) -> u64 {
+        self.next_context += 1;
+        self.next_context
+    }
+
+    /// Looks around once.
+    #[inline]
+    pub fn poll(&mut self) -> Result<Polled<D::Nap>> {
+        let nap = self.engine.poll().map_err(fault)?;
+        if !self.schedules.is_empty()
+            && let Some((handle, call)) = self.advance_schedules()
+        {
+            return Ok(Polled::Call(handle, call));
+        }
+        if !self.detached.is_empty() {
+            self.reap();
+        }
+        Ok(nap.map_or(Polled::Moved, Polled::Nap))
+    }
+
+    /// Advances without waiting, as every test does.
+    pub fn progress(&mut self) -> Result<Option<(Handle, UserReduce)>> {
+        self.engine.progress().map_err(fault)?;
+        if !self.detached.is_empty() {
+            self.reap();
+        }
+        Ok(if self.schedules.is_empty() { None } else { self.advance_schedules() })
+    }
+
+    /// The function asked for by [`Polled::Call`] has returned.
+    pub fn called(&mut self, handle: Handle) {
+        if let Some(Request { body: Some(Body::Collective(running)), .. }) = self.objects.requests.get_mut(handle) {
+            running.schedule.called();
+        }
+    }
+
+    /// Advances a collective that has no request.
+    pub fn advance(&mut self, running: &mut Running) -> Result<Progress> {
+        let mut io = CollIo { engine: &mut self.engine, place: &running.place, packed: &mut running.packed };
+        running.schedule.advance(&mut io)
+    }
+
+    /// Whether everything that nobody will ask for has left: buffered sends, freed requests.
+    pub fn is_drained(&self) -> bool {
+        self.detached.is_empty()
+    }
+
+    /// Puts a collective request among those that are advanced.
+    pub fn start_schedule(&mut self, handle: Handle) {
+        self.schedules.push(handle);
+    }
+
+    fn advance_schedules(&mut self) -> Option<(Handle, UserReduce)> {
+        let mut at = 0;
+        while at < self.schedules.len() {
+            let handle = self.schedules[at];
+            match self.advance_schedule(handle) {
+                Ok(Progress::Pending) => at += 1,
+                Ok(Progress::Call(call)) => return Some((handle, call)),
+                Ok(Progress::Done) => {
+                    self.schedules.swap_remove(at);
+                    self.end_schedule(handle, Ended::WELL);
+                }
+                Err(error) => {
+                    self.schedules.swap_remove(at);
+                    self.end_schedule(handle, Ended { error: Some(error), ..Ended::WELL });
+                }
+            }
+        }
+        None
+    }
+
+    fn advance_schedule(&mut self, handle: Handle) -> Result<Progress> {
+        let request = self.objects.requests.get_mut(handle);
+        let Some(Request { body: Some(Body::Collective(running)), .. }) = request else {
+            return Ok(Progress::Done);
+        };
+        let running = &mut **running;
+        let mut io = CollIo { engine: &mut self.engine, place: &running.place, packed: &mut running.packed };
+        running.schedule.advance(&mut io)
+    }
+
+    fn end_schedule(&mut self, handle: Handle, ended: Ended) {
+        let Some(request) = self.objects.requests.get_mut(handle) else { return };
+        let Some(Body::Collective(running)) = request.body.replace(Body::Ended(ended)) else { return };
+        if let Then::NameComm(comm, context) = &running.then
+            && let Some(comm) = self.objects.comms.get_mut(*comm)
+        {
+            comm.place.context = context[0];
+        }
+        if let Some(recipe) = &mut request.recipe
+            && let crate::request::Recipe::Collective(place, _) = &mut recipe.0
+        {
+            *place = Some(running);
+        }
+    }
+
+    /// Lets an operation end on its own.
+    pub fn detach(&mut self, body: Body) {
+        match body {
+            Body::Send(op, keep) => self.detached.push((op, Detached::Send(keep))),
+            Body::Receive(op, _, unpack) => self.detached.push((op, Detached::Receive(unpack))),
+            Body::Exchange(send, receive) => {
+                if let Some(send) = send {
+                    self.detach(*send);
+                }
+                self.detach(*receive);
+            }
+            Body::Ended(_) | Body::Flush(_) | Body::General(_) | Body::Collective(_) => {}
+        }
+    }
+
+    fn reap(&mut self) {
+        let mut at = 0;
+        while at < self.detached.len() {
+            let Some(outcome) = self.engine.take(self.detached[at].0) else {
+                at += 1;
+                continue;
+            };
+            match self.detached.swap_remove(at).1 {
+                Detached::Send(keep) => self.release(keep),
+                Detached::Receive(Some(unpack)) => unpack.finish(outcome.len),
+                Detached::Receive(None) => {}
+            }
+        }
+    }
+
+    /// A send has ended: gives back what it kept.
+    pub fn release(&mut self, keep: Keep) {
+        if let Keep::Segment(owner, address) = keep
+            && let Some(buffer) = self.attached(owner)
+        {
+            buffer.release(address);
+        }
+    }
+
+    /// The accounts of an attached buffer.
+    pub fn attached(&mut self, owner: BufferOwner) -> Option<&mut Bsend> {
+        match owner {
+            BufferOwner::Process => Some(&mut self.objects.bsend),
+            BufferOwner::Comm(comm) => self.objects.comms.get_mut(comm).map(|comm| &mut comm.bsend),
+        }
+    }
+
+    /// Whether a request has ended; then its body says how.
+    #[inline]
+    pub fn settle(&mut self, handle: Handle) -> Result<bool> {
+        let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };
+        let Some(body) = &request.body else { return Ok(true) };
+        match body {
+            Body::Ended(_) => return Ok(true),
+            Body::Send(op, _) | Body::Receive(op, ..) if !self.engine.is_done(*op) => return Ok(false),
+            Body::Collective(_) => return Ok(false),
+            Body::General(general) => return Ok(general.is_complete()),
+            _ => {}
+        }
+        let body = request.body.take().expect("looked at above");
+        let (body, ended) = self.settle_body(body);
+        if let Some(request) = self.objects.requests.get_mut(handle) {
+            request.body = Some(body);
+        }
+        Ok(ended)
+    }
+
+    /// As [`World::settle`] for an operation that has no request: what it has become, and whether
+    /// it has ended.
+    pub fn settle_body(&mut self, body: Body) -> (Body, bool) {
+        match body {
+            Body::Send(op, keep) => match self.engine.take(op) {
+                None => (Body::Send(op, keep), false),
+                Some(outcome) => {
+                    self.release(keep);
+                    let error = outcome.failure.map(|f| crate::request::failed(f, outcome.source as i32, outcome.tag, outcome.len));
+                    let mut status = Status::EMPTY;
+                    status.set_cancelled(outcome.cancelled);
+                    (Body::Ended(Ended { status, error }), true)
+                }
+            },
+            Body::Receive(op, group, unpack) => match self.engine.take(op) {
+                None => (Body::Receive(op, group, unpack), false),
+                Some(outcome) => {
+                    if let Some(unpack) = unpack {
+                        unpack.finish(outcome.len);
+                    }
+                    (Body::Ended(received(outcome, &group)), true)
+                }
+            },
+            Body::Exchange(send, receive) => self.settle_exchange(send, receive),
+            Body::Flush(owner) => {
+                let drained = self.attached(owner).is_none_or(|buffer| buffer.is_drained());
+                if drained { (Body::Ended(Ended::WELL), true) } else { (Body::Flush(owner), false) }
+            }
+            other => {
+                let ended = matches!(other, Body::Ended(_));
+                (other, ended)
+            }
+        }
+    }
+
+    fn settle_exchange(&mut self, send: Option<Box<Body>>, receive: Box<Body>) -> (Body, bool) {
+        let (receive, received) = self.settle_body(*receive);
+        let send = send.and_then(|send| match self.settle_body(*send) {
+            (Body::Ended(Ended { error: None, .. }), _) => None,
+            (body, _) => Some(Box::new(body)),
+        });
+        match (send, receive) {
+            (None, receive) => (receive, received),
+            (Some(send), Body::Ended(mut ended)) if matches!(*send, Body::Ended(_)) => {
+                let Body::Ended(sent) = *send else { unreachable!("matched above") };
+                ended.error = ended.error.or(sent.error);
+                (Body::Ended(ended), true)
+            }
+            (send, receive) => (Body::Exchange(send, Box::new(receive)), false),
+        }
+    }
+
+    /// Takes the result of a request that [`World::settle`] said has ended: it is forgotten, or
+    /// inactive if it is persistent. The flag says whether the handle is still good.
+    #[inline]
+    pub fn take(&mut self, handle: Handle) -> (Ended, bool) {
+        let Some(request) = self.objects.requests.get_mut(handle) else { return (Ended::WELL, false) };
+        if request.shared {
+            return (Ended::WELL, false);
+        }
+        let body = request.body.take();
+        let persistent = request.recipe.is_some();
+        if !persistent {
+            self.objects.requests.remove(handle);
+        }
+        match body {
+            Some(Body::Ended(ended)) => (ended, persistent),
+            None => (Ended::WELL, persistent),
+            Some(other) => panic!("request taken before it ended: {other:?}"),
+        }
+    }
+
+    /// All is over: the objects stay, for what may be called after `MPI_Finalize`.
+    pub fn end(mut self) -> Objects {
+        for handle in [COMM_SELF, COMM_WORLD] {
+            self.objects.comms.remove(handle);
+        }
+        self.objects
+    }
+}
+
+impl Unpack {
+    /// Room for `count` elements in packed form.
+    pub fn new(base: usize, count: u64, ty: Arc<Datatype>) -> Unpack {
+        let temp = vec![0u8; (ty.size() * count) as usize].into_boxed_slice();
+        Unpack { ty, count, base, temp }
+    }
+
+    /// The address and length of the packed form.
+    pub fn span(&mut self) -> fabric::Span {
+        fabric::Span { addr: self.temp.as_mut_ptr() as usize, len: self.temp.len() }
+    }
+
+    /// The first `len` bytes have come: puts them where they belong.
+    pub fn finish(&self, len: u64) {
+        // The engine wrote through the address of `span`; reading it through `mem` says so.
+        mem::with(self.temp.as_ptr() as usize, len as usize, |bytes| {
+            self.ty.unpack(self.base, self.count, 0, bytes);
+        });
+    }
+}
+
+/// The error of a fault below.
+#[cold]
+pub fn fault(fault: Fault) -> Error {
+    match fault {
+        Fault::PeerGone(rank) => {
+            Error::new(Class::PROC_ABORTED, format!("rank {rank} of MPI_COMM_WORLD has died"))
+        }
+        Fault::NotPermitted => Error::new(Class::INTERN, "remote access is not permitted"),
+        Fault::Device(text) => Error::new(Class::OTHER, text),
+    }
+}

@@ -1,0 +1,73 @@
+//! Compiling the benchmark programs with each library's compiler wrapper.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use super::library::Library;
+
+const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-Wall", "-Wextra"];
+const SHARED: &[&str] = &["exchange.c", "bench.c", "stats.c"];
+
+/// The directory with the benchmark sources: as installed, or in the source tree that holds this
+/// binary or the working directory.
+pub fn find_sources() -> Result<PathBuf, String> {
+    let is_sources = |dir: &PathBuf| dir.join("bench.h").is_file();
+    let exe = std::env::current_exe().and_then(|exe| exe.canonicalize()).unwrap_or_default();
+    let installed = exe.parent().map(|bin| bin.join("../share/tern/bench"));
+    let beside = exe.ancestors().map(|dir| dir.join("bench"));
+    let mut places = installed.into_iter().chain(beside).chain([PathBuf::from("bench")]);
+    places
+        .find(is_sources)
+        .ok_or_else(|| "the benchmark sources are not there; name them with --source DIR".to_string())
+}
+
+/// Compiles one benchmark for one library into `dir` unless it is newer than what it comes from.
+pub fn compile(library: &Library, sources: &Path, program: &str, dir: &Path) -> Result<PathBuf, String> {
+    let mut files = vec![sources.join(program).with_extension("c")];
+    files.extend(SHARED.iter().map(|file| sources.join(file)));
+    let mut inputs = files.clone();
+    inputs.extend(["exchange.h", "bench.h", "stats.h"].map(|file| sources.join(file)));
+    inputs.push(library.mpicc.clone());
+    run_compiler(library.mpicc.as_os_str(), &files, &inputs, &dir.join(program))
+}
+
+/// Compiles the flag ping-pong, which uses no MPI.
+pub fn compile_flag(sources: &Path, dir: &Path) -> Result<PathBuf, String> {
+    let files = [sources.join("flag.c"), sources.join("stats.c")];
+    let mut inputs = files.to_vec();
+    inputs.push(sources.join("stats.h"));
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    run_compiler(&compiler, &files, &inputs, &dir.join("flag"))
+}
+
+fn run_compiler(
+    compiler: &OsStr,
+    files: &[PathBuf],
+    inputs: &[PathBuf],
+    output: &Path,
+) -> Result<PathBuf, String> {
+    if is_newer(output, inputs) {
+        return Ok(output.to_path_buf());
+    }
+    let dir = output.parent().expect("a file in a directory");
+    std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let result = Command::new(compiler)
+        .args(FLAGS)
+        .arg("-o")
+        .arg(output)
+        .args(files)
+        .output()
+        .map_err(|e| format!("{}: {e}", compiler.display()))?;
+    if result.status.success() {
+        return Ok(output.to_path_buf());
+    }
+    let said = String::from_utf8_lossy(&result.stderr).into_owned();
+    Err(format!("{} cannot compile {}:\n{said}", compiler.display(), files[0].display()))
+}
+
+fn is_newer(output: &Path, inputs: &[PathBuf]) -> bool {
+    let time = |path: &Path| path.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    output.is_file() && inputs.iter().all(|input| time(input) < time(output))
+}

@@ -1,0 +1,148 @@
+//! The table of what is measured: which program, on how many ranks, for how long at most.
+
+/// How a run yields figures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reading {
+    /// The program prints its points as lines of JSON.
+    Printed,
+    /// The whole run is timed from outside, this many times per round.
+    Timed(u32),
+}
+
+/// One thing to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// Name for `--only` and the tables.
+    pub name: &'static str,
+    /// Program in `bench/`, without `.c`.
+    pub program: &'static str,
+    /// Number of ranks.
+    pub ranks: u32,
+    /// Arguments besides `--quick` and `--seconds`.
+    pub arguments: &'static [&'static str],
+    /// Where the figures come from.
+    pub reading: Reading,
+    /// Whether `--quick` leaves it out.
+    pub only_full: bool,
+    /// Seconds after which the run is ended and counted as failed.
+    pub limit_s: u64,
+    /// What it shows, one line for the results.
+    pub about: &'static str,
+}
+
+/// Every case, in the order of the tables.
+pub const ALL: &[Case] = &[
+    printed(
+        "latency",
+        "latency",
+        2,
+        &[],
+        "half a ping-pong; `touched`: the sender writes and the receiver reads every byte",
+    ),
+    printed(
+        "stream",
+        "stream",
+        2,
+        &[],
+        "64 messages in flight: rate of 8 B messages, bandwidth, bandwidth both ways",
+    ),
+    printed("pairs", "stream", 4, &["--max", "1M"], "the same, sum over two pairs on four ranks"),
+    printed("collectives", "collectives", 2, &[], "blocking collectives, average over the ranks"),
+    printed(
+        "oversubscribed",
+        "collectives",
+        8,
+        &["--only", "allreduce", "--max", "4K"],
+        "allreduce with more ranks than cores",
+    ),
+    printed("fresh", "fresh", 2, &[], "bandwidth from and into buffers mapped anew for every message"),
+    printed(
+        "overlap",
+        "overlap",
+        2,
+        &[],
+        "computation that fits beside a message; `hidden`: share of it that an equally long computation hides",
+    ),
+    printed(
+        "progress",
+        "progress",
+        2,
+        &[],
+        "time until the receiver has the data, over the delay (size, in µs) on the computing side; `late`: share of the longest delay that shows",
+    ),
+    printed(
+        "stall",
+        "stall",
+        2,
+        &[],
+        "how long the blocking side is held up while the other computes for 1 ms",
+    ),
+    printed(
+        "icollectives",
+        "icollectives",
+        2,
+        &[],
+        "non-blocking collectives: share that an equally long computation hides; `alone`: their time without",
+    ),
+    timed("startup", 2, 5, "hello world from start to end; `init`: the part inside MPI_Init"),
+    timed("startup64", 64, 1, "the same with 64 ranks"),
+    printed(
+        "memory16",
+        "memory",
+        16,
+        &[],
+        "proportional set size per rank after all have talked to all; `init`: before",
+    ),
+    Case { only_full: true, ..printed("memory", "memory", 128, &[], "the same with 128 ranks") },
+];
+
+const fn timed(name: &'static str, ranks: u32, runs: u32, about: &'static str) -> Case {
+    let reading = Reading::Timed(runs);
+    Case { name, program: "hello", ranks, arguments: &[], reading, only_full: false, limit_s: 60, about }
+}
+
+const fn printed(
+    name: &'static str,
+    program: &'static str,
+    ranks: u32,
+    arguments: &'static [&'static str],
+    about: &'static str,
+) -> Case {
+    Case { name, program, ranks, arguments, reading: Reading::Printed, only_full: false, limit_s: 300, about }
+}
+
+/// The cases to run: all, or those whose names are in `only`.
+pub fn select(only: &[String], quick: bool) -> Result<Vec<Case>, String> {
+    for name in only {
+        if !ALL.iter().any(|case| case.name == name) {
+            let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
+            return Err(format!("--only {name}: there is no such case; there are {}", known.join(", ")));
+        }
+    }
+    let named = |case: &&Case| only.iter().any(|name| case.name == name);
+    let wanted = |case: &&Case| if only.is_empty() { !(quick && case.only_full) } else { named(case) };
+    Ok(ALL.iter().filter(wanted).copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_selectable() {
+        for (i, case) in ALL.iter().enumerate() {
+            assert!(ALL[..i].iter().all(|other| other.name != case.name), "{} twice", case.name);
+            let selected = select(&[case.name.to_string()], true).unwrap();
+            assert_eq!(selected.len(), 1);
+        }
+        assert!(select(&["no-such".to_string()], false).unwrap_err().contains("no-such"));
+    }
+
+    #[test]
+    fn every_program_has_its_source() {
+        let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
+        for case in ALL {
+            assert!(sources.join(case.program).with_extension("c").is_file(), "{}.c", case.program);
+        }
+    }
+}

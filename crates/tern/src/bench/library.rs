@@ -1,0 +1,132 @@
+//! The MPI libraries to compare: where they come from and how their launchers are called.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One MPI library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// Name in tables, unique in a run.
+    pub name: String,
+    /// First line of what its launcher says about itself.
+    pub version: String,
+    /// Its compiler wrapper.
+    pub mpicc: PathBuf,
+    /// Its launcher.
+    pub mpiexec: PathBuf,
+    /// Launcher options that put it on an equal footing: no binding (the benchmarks bind
+    /// themselves), more ranks than cores, root.
+    pub options: Vec<String>,
+    /// Whether it is Tern: the one that is compared with the best of the others.
+    pub is_tern: bool,
+}
+
+/// Finds all libraries: Tern, those named by the user, those in `PATH`, those installed here.
+pub fn find_all(
+    named: &[(String, PathBuf)],
+    tern: Option<&Path>,
+    peers: &Path,
+) -> Result<Vec<Library>, String> {
+    let mut found: Vec<Library> = Vec::new();
+    let mut add = |library: Library| {
+        let known = |l: &Library| same_file(&l.mpiexec, &library.mpiexec) || l.name == library.name;
+        if !found.iter().any(known) {
+            found.push(library);
+        }
+    };
+    match tern {
+        Some(prefix) => add(open(None, prefix)?),
+        None => own_directories()
+            .iter()
+            .filter_map(|dir| open(None, dir).ok())
+            .filter(|l| l.is_tern)
+            .for_each(&mut add),
+    }
+    for (name, prefix) in named {
+        add(open(Some(name), prefix)?);
+    }
+    let installed = [peers.join("mpich"), peers.join("openmpi")];
+    installed.iter().filter_map(|prefix| open(None, prefix).ok()).for_each(&mut add);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).filter_map(|dir| open(None, &dir).ok()).for_each(&mut add);
+    Ok(found)
+}
+
+/// The library under `prefix`, whose commands are in `prefix/bin` or in `prefix` itself.
+fn open(name: Option<&str>, prefix: &Path) -> Result<Library, String> {
+    let dir = [prefix.join("bin"), prefix.to_path_buf()]
+        .into_iter()
+        .find(|dir| dir.join("mpicc").is_file() && dir.join("mpiexec").is_file())
+        .ok_or_else(|| format!("no mpicc and mpiexec in {} or its bin directory", prefix.display()))?;
+    let dir = std::path::absolute(&dir).unwrap_or(dir);
+    let mpiexec = dir.join("mpiexec");
+    let said = Command::new(&mpiexec)
+        .arg("--version")
+        .output()
+        .map_err(|e| format!("{} --version: {e}", mpiexec.display()))?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let (kind, options, is_tern) = recognise(&said)
+        .ok_or_else(|| format!("{} --version does not say which MPI it is", mpiexec.display()))?;
+    Ok(Library {
+        name: name.unwrap_or(kind).to_string(),
+        version: version_line(&said),
+        mpicc: dir.join("mpicc"),
+        mpiexec,
+        options: options.iter().map(|s| s.to_string()).collect(),
+        is_tern,
+    })
+}
+
+/// Which MPI a launcher belongs to: name, options, whether it is Tern.
+fn recognise(version: &str) -> Option<(&'static str, &'static [&'static str], bool)> {
+    let lower = version.to_lowercase();
+    let first = lower.lines().next().unwrap_or("");
+    if first.split(|c: char| !c.is_alphanumeric()).any(|word| word == "tern") {
+        Some(("Tern", &["--bind", "none"], true))
+    } else if lower.contains("intel(r) mpi") {
+        Some(("Intel MPI", &["-genv", "I_MPI_PIN", "0"], false))
+    } else if lower.contains("open mpi") || lower.contains("openrte") || lower.contains("prte") {
+        Some(("Open MPI", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"], false))
+    } else if lower.contains("hydra") {
+        Some(("MPICH", &["-bind-to", "none"], false))
+    } else {
+        None
+    }
+}
+
+fn version_line(said: &str) -> String {
+    let wanted = |line: &&str| line.chars().any(|c| c.is_ascii_digit());
+    said.lines().map(str::trim).find(wanted).unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Where Tern's own commands are: beside this binary.
+fn own_directories() -> Vec<PathBuf> {
+    let own = std::env::current_exe().and_then(|exe| exe.canonicalize());
+    own.ok().and_then(|exe| exe.parent().map(Path::to_path_buf)).into_iter().collect()
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_are_recognised_by_what_they_say() {
+        let name = |text| recognise(text).map(|r| r.0);
+        assert_eq!(name("HYDRA build details:\n    Version:   5.0.2\n"), Some("MPICH"));
+        assert_eq!(name("mpiexec (Open MPI) 5.0.11\n"), Some("Open MPI"));
+        assert_eq!(name("Intel(R) MPI Library for Linux* OS, Version 2021.18"), Some("Intel MPI"));
+        assert_eq!(name("mpiexec (Tern MPI) 0.1.0\n"), Some("Tern"));
+        assert_eq!(name("something else"), None);
+        assert_eq!(version_line("HYDRA build details:\n    Version:     5.0.2\n"), "Version: 5.0.2");
+    }
+
+    #[test]
+    fn a_directory_without_commands_is_an_error_that_names_it() {
+        let error = open(None, Path::new("/nonexistent/prefix")).unwrap_err();
+        assert!(error.contains("/nonexistent/prefix"), "{error}");
+    }
+}

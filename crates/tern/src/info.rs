@@ -1,0 +1,117 @@
+//! `tern info`: version, devices, and every setting with its value, default and origin.
+
+use std::ffi::OsString;
+
+use fabric::settings::{self, Settings};
+
+const HELP: &str = "\
+usage: tern info [--settings | --devices]
+
+Prints the version, the devices with what each can do on this machine, and every setting with
+the value in force, its default and where the value comes from.";
+
+/// One device as `tern info` shows it.
+pub struct DeviceReport {
+    /// Name of the device.
+    pub name: &'static str,
+    /// Looks at this machine and says in a line or several what the device can do on it.
+    pub describe: fn() -> String,
+}
+
+/// The devices built into this Tern.
+const DEVICES: &[DeviceReport] = &[];
+
+/// Runs `tern info`.
+pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
+    let (mut show_devices, mut show_settings) = (true, true);
+    let mut parser = lexopt::Parser::from_args(arguments);
+    while let Some(argument) = parser.next().map_err(|e| e.to_string())? {
+        match argument {
+            lexopt::Arg::Long("settings") => show_devices = false,
+            lexopt::Arg::Long("devices") => show_settings = false,
+            lexopt::Arg::Long("help") | lexopt::Arg::Short('h') => {
+                println!("{HELP}");
+                return Ok(());
+            }
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    println!("Tern {}, MPI 5.0 standard ABI (libmpi_abi.so.1)", env!("CARGO_PKG_VERSION"));
+    if show_devices {
+        print!("\n{}", devices_text(DEVICES));
+    }
+    if show_settings {
+        print!("\n{}", settings_text(&Settings::from_env()?));
+    }
+    Ok(())
+}
+
+fn devices_text(devices: &[DeviceReport]) -> String {
+    let mut text = String::from("Devices\n");
+    for device in devices {
+        let described = (device.describe)().replace('\n', "\n            ");
+        text += &format!("  {:<10}{described}\n", device.name);
+    }
+    text
+}
+
+/// Every setting: name, value in force, origin, default, explanation.
+fn settings_text(in_force: &Settings) -> String {
+    let mut text = String::from("Settings\n");
+    for setting in settings::ALL {
+        let value = in_force.value(setting.name);
+        let origin = if value.from_environment { "environment" } else { "default" };
+        text += &format!("  {}={}  ({origin})\n", setting.name, shown(&value.text));
+        text += &format!("      {}; default {}\n", setting.kind.describe(), shown(setting.default));
+        for line in wrapped(setting.doc, 90) {
+            text += &format!("      {line}\n");
+        }
+    }
+    text
+}
+
+fn shown(text: &str) -> &str {
+    if text.is_empty() { "\"\"" } else { text }
+}
+
+/// `text` in lines of at most `width` characters, broken at spaces.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_appears_with_its_origin() {
+        let set = |name: &str| (name == settings::ALL[0].name).then(|| "1".to_string());
+        let in_force = match Settings::read(set, std::iter::empty()) {
+            Ok(in_force) => in_force,
+            Err(_) => Settings::read(|_| None, std::iter::empty()).unwrap(),
+        };
+        let text = settings_text(&in_force);
+        for setting in settings::ALL {
+            let value = in_force.value(setting.name);
+            let origin = if value.from_environment { "environment" } else { "default" };
+            let line = format!("  {}={}  ({origin})", setting.name, shown(&value.text));
+            assert!(text.lines().any(|l| l == line), "{line} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn lines_are_broken_at_spaces() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("", 7), Vec::<String>::new());
+    }
+}
