@@ -14,9 +14,6 @@ int main(int argc, char **argv) {
     FAILS(MPI_Scatter(in, 1, MPI_INT, out, 1, MPI_INT, t_size, comm), MPI_ERR_ROOT);
     FAILS(MPI_Ibcast(in, 1, MPI_INT, t_size, comm, &request), MPI_ERR_ROOT);
     FAILS(MPI_Bcast(in, -1, MPI_INT, 0, comm), MPI_ERR_COUNT);
-    FAILS(MPI_Allreduce(in, out, -1, MPI_INT, MPI_SUM, comm), MPI_ERR_COUNT);
-    FAILS(MPI_Alltoall(in, -1, MPI_INT, out, 1, MPI_INT, comm), MPI_ERR_COUNT);
-    FAILS(MPI_Iallreduce(in, out, -1, MPI_INT, MPI_SUM, comm, &request), MPI_ERR_COUNT);
     FAILS(MPI_Bcast(in, 1, MPI_DATATYPE_NULL, 0, comm), MPI_ERR_TYPE);
     FAILS(MPI_Allgather(in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, comm), MPI_ERR_TYPE);
     FAILS(MPI_Allreduce(in, out, 1, MPI_INT, MPI_OP_NULL, comm), MPI_ERR_OP);
