@@ -19,7 +19,7 @@ pub fn size(cx: &Cx, group: Handle, size: Out<i32>) -> Result {
 /// `MPI_Group_rank`.
 pub fn rank(cx: &Cx, group: Handle, rank: Out<i32>) -> Result {
     let world = cx.world();
-    let mine = world.objects.group(group)?.rank_of(world.rank);
+    let mine = world.objects.group(group)?.rank_of(world.rank());
     rank.set(mine.map_or(UNDEFINED, |rank| rank as i32));
     Ok(())
 }
