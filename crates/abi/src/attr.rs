@@ -132,7 +132,8 @@ fn get(cx: &Cx, kind: Kind, object: Handle, keyval: i32, value: Out<usize>, flag
     Ok(())
 }
 
-fn named<T>(arg: &str, result: Result<T>) -> Result<T> {
+/// Puts the name of the argument in front of what is wrong with it.
+pub(crate) fn named<T>(arg: &str, result: Result<T>) -> Result<T> {
     result.map_err(|error| Error { text: format!("argument `{arg}` {}", error.text), ..error })
 }
 

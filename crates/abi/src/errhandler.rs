@@ -4,6 +4,7 @@ use mpi::errhandler::{Kind, NULL};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
+use crate::attr::named;
 use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
@@ -18,24 +19,6 @@ fn create(cx: &Cx, kind: Kind, function: usize, errhandler: Out<Handle>) -> Resu
 /// `MPI_Comm_create_errhandler`.
 pub fn comm_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
     create(cx, Kind::Comm, function, errhandler)
-}
-
-/// `MPI_Comm_set_errhandler`.
-pub fn comm_set(cx: &Cx, comm: Handle, errhandler: Handle) -> Result {
-    let objects = &mut *cx.objects();
-    objects.errhandlers.attach(errhandler, Kind::Comm)?;
-    let comm = objects.comms.get_mut(comm).expect("the kind has checked it");
-    let old = std::mem::replace(&mut comm.errhandler, errhandler);
-    objects.errhandlers.detach(old);
-    Ok(())
-}
-
-/// `MPI_Comm_get_errhandler`.
-pub fn comm_get(cx: &Cx, comm: Handle, errhandler: Out<Handle>) -> Result {
-    let objects = &mut *cx.objects();
-    let current = objects.comms.get(comm).expect("the kind has checked it").errhandler;
-    errhandler.set(objects.errhandlers.hold(current));
-    Ok(())
 }
 
 /// `MPI_Win_create_errhandler`.
@@ -53,6 +36,17 @@ pub fn session_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Resu
     create(cx, Kind::Session, function, errhandler)
 }
 
+/// `MPI_Comm_set_errhandler`.
+pub fn comm_set(cx: &Cx, comm: Handle, errhandler: Handle) -> Result {
+    named("errhandler", cx.objects().set_errhandler(Kind::Comm, comm, errhandler))
+}
+
+/// `MPI_Comm_get_errhandler`.
+pub fn comm_get(cx: &Cx, comm: Handle, errhandler: Out<Handle>) -> Result {
+    errhandler.set(cx.objects().get_errhandler(Kind::Comm, comm)?);
+    Ok(())
+}
+
 /// `MPI_Errhandler_free`.
 pub fn free(cx: &Cx, errhandler: HandleRef) -> Result {
     cx.objects().errhandlers.free(errhandler.handle)?;
@@ -62,20 +56,25 @@ pub fn free(cx: &Cx, errhandler: HandleRef) -> Result {
 
 /// `MPI_Comm_call_errhandler`.
 pub fn comm_call(cx: &Cx, comm: Handle, errorcode: i32) -> Result {
-    raise::call_errhandler(cx, Object::Comm, comm, errorcode)
+    call(cx, Object::Comm, comm, errorcode)
 }
 
 /// `MPI_Win_call_errhandler`.
 pub fn win_call(cx: &Cx, win: Handle, errorcode: i32) -> Result {
-    raise::call_errhandler(cx, Object::Win, win, errorcode)
+    call(cx, Object::Win, win, errorcode)
 }
 
 /// `MPI_File_call_errhandler`.
 pub fn file_call(cx: &Cx, file: Handle, errorcode: i32) -> Result {
-    raise::call_errhandler(cx, Object::File, file, errorcode)
+    call(cx, Object::File, file, errorcode)
 }
 
 /// `MPI_Session_call_errhandler`.
 pub fn session_call(cx: &Cx, session: Handle, errorcode: i32) -> Result {
-    raise::call_errhandler(cx, Object::Session, session, errorcode)
+    call(cx, Object::Session, session, errorcode)
+}
+
+fn call(cx: &Cx, object: Object, handle: Handle, errorcode: i32) -> Result {
+    cx.objects().codes.class_of(errorcode)?;
+    raise::call_errhandler(cx, object, handle, errorcode)
 }

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 use mpi::info::{Environment, Info, MAX_KEY};
-use mpi::objects::INFO_NULL;
+use mpi::objects::{INFO_NULL, Objects};
 
 use crate::cx::Cx;
 use crate::global::thread;
@@ -134,24 +134,26 @@ pub fn create_env(cx: &Cx, argc: i32, argv: usize, info: Out<Handle>) -> Result 
     Ok(())
 }
 
-/// What `MPI_INFO_ENV` holds between MPI_Init and MPI_Finalize.
-pub fn of_this_process(ranks: u32, level: i32) -> Info {
-    let argv = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let levels = ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"];
-    let mut info = environment(argv).to_info();
-    info.provide("maxprocs", &ranks.to_string());
-    info.provide("soft", &ranks.to_string());
-    info.provide("thread_level", match level {
-        thread::SINGLE => levels[0],
-        thread::FUNNELED => levels[1],
-        thread::SERIALIZED => levels[2],
-        _ => levels[3],
-    });
-    info
+/// Fills `MPI_INFO_ENV` at MPI_Init.
+pub fn describe_environment(objects: &mut Objects, maxprocs: usize, level: i32) {
+    let level = match level {
+        thread::SINGLE => "MPI_THREAD_SINGLE",
+        thread::FUNNELED => "MPI_THREAD_FUNNELED",
+        thread::SERIALIZED => "MPI_THREAD_SERIALIZED",
+        _ => "MPI_THREAD_MULTIPLE",
+    };
+    let known = environment(own_command_line());
+    let environment =
+        Environment { maxprocs: Some(maxprocs as u32), thread_level: level.to_string(), ..known };
+    objects.info_env = environment.to_info();
+}
+
+fn own_command_line() -> Vec<String> {
+    std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
 }
 
 /// What this process knows of its start without the launcher.
-pub fn environment(mut argv: Vec<String>) -> Environment {
+fn environment(mut argv: Vec<String>) -> Environment {
     let command = if argv.is_empty() { String::new() } else { argv.remove(0) };
     Environment {
         command,

@@ -81,6 +81,14 @@ impl Bsend {
         self.attached.is_some()
     }
 
+    /// The length of the attached buffer; zero without one and for [`AUTOMATIC`].
+    pub fn len_bytes(&self) -> usize {
+        match self.attached {
+            Some(Attached::User { len, .. }) => len,
+            _ => 0,
+        }
+    }
+
     /// Whether no message is in the buffer: what detach and flush wait for.
     pub fn is_drained(&self) -> bool {
         self.segments() == 0
@@ -263,6 +271,7 @@ mod tests {
         assert!(bsend.reserve(1).is_none() && bsend.shortage(1).contains("no buffer"));
         assert_eq!(bsend.attach(0, 1).unwrap_err().class, Class::BUFFER);
         bsend.attach(0x1000, 600).unwrap();
+        assert_eq!(bsend.len_bytes(), 600);
         assert_eq!(bsend.attach(0x2000, 600).unwrap_err().class, Class::BUFFER);
         assert_eq!(bsend.detach(), Detached { address: 0x1000, len: 600 });
         assert_eq!(bsend.reserve(usize::MAX), None);

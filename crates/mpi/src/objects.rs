@@ -10,7 +10,7 @@ use crate::bsend::Bsend;
 use crate::codes::ErrorCodes;
 use crate::comm::Comms;
 use crate::datatype::{TypeSlot, Types};
-use crate::errhandler::Errhandlers;
+use crate::errhandler::{self, Errhandlers};
 use crate::error::{Class, Result, fail};
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
@@ -147,9 +147,39 @@ impl Objects {
     pub fn attrs(&self, kind: attr::Kind, handle: Handle) -> Result<&AttrMap> {
         match kind {
             attr::Kind::Type => Ok(&self.types.get(handle)?.attrs),
-            attr::Kind::Comm => self.comms.get(handle).map_or_else(|| Comms::refuse(handle), |comm| Ok(&comm.attrs)),
+            attr::Kind::Comm => {
+                self.comms.get(handle).map_or_else(|| Comms::refuse(handle), |comm| Ok(&comm.attrs))
+            }
             attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
         }
+    }
+
+    /// Where an object keeps which error handler it uses.
+    fn errhandler_slot(&mut self, kind: errhandler::Kind, handle: Handle) -> Result<&mut Handle> {
+        match kind {
+            errhandler::Kind::Comm => match self.comms.get_mut(handle) {
+                Some(comm) => Ok(&mut comm.errhandler),
+                None => Comms::refuse(handle),
+            },
+            errhandler::Kind::Win => fail(Class::WIN, "windows have no table yet"),
+            errhandler::Kind::File => fail(Class::FILE, "files have no table yet"),
+            errhandler::Kind::Session => fail(Class::SESSION, "sessions have no table yet"),
+        }
+    }
+
+    /// `MPI_*_set_errhandler`.
+    pub fn set_errhandler(&mut self, kind: errhandler::Kind, handle: Handle, new: Handle) -> Result {
+        self.errhandler_slot(kind, handle)?;
+        self.errhandlers.attach(new, kind)?;
+        let old = std::mem::replace(self.errhandler_slot(kind, handle)?, new);
+        self.errhandlers.detach(old);
+        Ok(())
+    }
+
+    /// `MPI_*_get_errhandler`: a handle that the program frees.
+    pub fn get_errhandler(&mut self, kind: errhandler::Kind, handle: Handle) -> Result<Handle> {
+        let used = *self.errhandler_slot(kind, handle)?;
+        Ok(self.errhandlers.hold(used))
     }
 
     /// The value `MPI_*_get_attr` gives: for a predefined key the address of an `int`. Those of
@@ -184,6 +214,7 @@ pub(crate) fn unusable(handle: Handle, null: Handle, null_name: &str, what: &str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Place};
 
     #[test]
     fn predefined_handles_resolve_and_survive_being_freed() {
@@ -210,5 +241,51 @@ mod tests {
         objects.free_info(info).unwrap();
         assert_eq!(objects.free_info(info).unwrap_err().class, Class::INFO);
         assert_eq!(objects.info(INFO_NULL).unwrap_err().text, "is MPI_INFO_NULL");
+    }
+
+    fn with_comms() -> Objects {
+        let mut objects = Objects::default();
+        let place = Place { context: 0, group: Arc::new(Group::range(0, 1)), rank: 0 };
+        let comm = || Comm::new(place.clone(), errhandler::ARE_FATAL);
+        objects.comms.start(comm(), comm());
+        objects
+    }
+
+    #[test]
+    fn predefined_attributes_answer_on_every_communicator() {
+        let mut objects = with_comms();
+        objects.predefined.set(attr::TAG_UB, i32::MAX);
+        for comm in [COMM_WORLD, COMM_SELF] {
+            let value = |keyval| objects.attr(attr::Kind::Comm, comm, keyval);
+            assert!(value(attr::TAG_UB).unwrap().is_some());
+            assert_eq!(value(attr::LASTUSEDCODE), Ok(Some(objects.codes.last_used_address())));
+            assert_eq!(value(attr::APPNUM), Ok(None));
+            assert_eq!(value(attr::KEYVAL_INVALID).unwrap_err().class, Class::KEYVAL);
+        }
+        let freed = Handle(1 << 20 | 7);
+        assert_eq!(objects.attr(attr::Kind::Comm, freed, attr::TAG_UB).unwrap_err().class, Class::COMM);
+        let on_a_type = objects.attr(attr::Kind::Type, Handle(0x209), attr::TAG_UB);
+        assert_eq!(on_a_type.unwrap_err().class, Class::KEYVAL);
+    }
+
+    #[test]
+    fn a_communicator_keeps_the_handler_it_was_given() {
+        let mut objects = with_comms();
+        let kind = errhandler::Kind::Comm;
+        let handler = objects.errhandlers.create(kind, 0x1000).unwrap();
+        objects.set_errhandler(kind, COMM_SELF, handler).unwrap();
+        objects.errhandlers.free(handler).unwrap();
+        assert_eq!(objects.get_errhandler(kind, COMM_WORLD), Ok(errhandler::ARE_FATAL));
+        let again = objects.get_errhandler(kind, COMM_SELF).unwrap();
+        assert_eq!(again, handler);
+        objects.set_errhandler(kind, COMM_SELF, errhandler::RETURN).unwrap();
+        objects.set_errhandler(kind, COMM_WORLD, again).unwrap();
+        objects.errhandlers.free(again).unwrap();
+        let for_files = objects.errhandlers.create(errhandler::Kind::File, 0x2000).unwrap();
+        for bad in [for_files, errhandler::NULL] {
+            let error = objects.set_errhandler(kind, COMM_WORLD, bad).unwrap_err();
+            assert_eq!(error.class, Class::ERRHANDLER);
+        }
+        assert_eq!(objects.get_errhandler(kind, COMM_WORLD), Ok(again), "a refused handler changes nothing");
     }
 }

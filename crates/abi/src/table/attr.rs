@@ -9,16 +9,18 @@ use crate::kind::scalar::{Addr, Int};
 use crate::table::rows;
 
 rows! { "7 Attributes";
-    MPI_Attr_delete(comm: Comm, keyval: Int) => missing;
-    MPI_Attr_get(comm: Comm, keyval: Int, attribute_val: PtrOut, flag: FlagOut) => missing;
-    MPI_Attr_put(comm: Comm, keyval: Int, attribute_val: Addr) => missing;
+    MPI_Attr_delete(comm: Comm, keyval: Int) => crate::attr::comm_delete_attr;
+    MPI_Attr_get(comm: Comm, keyval: Int, attribute_val: PtrOut, flag: FlagOut) => crate::attr::comm_get_attr;
+    MPI_Attr_put(comm: Comm, keyval: Int, attribute_val: Addr) => crate::attr::comm_set_attr;
     MPI_Comm_create_keyval(comm_copy_attr_fn: CommCopyFn, comm_delete_attr_fn: CommDeleteFn,
         comm_keyval: IntOut, extra_state: Addr) => crate::attr::comm_create_keyval;
-    MPI_Comm_delete_attr(comm: Comm, comm_keyval: Int) => missing;
+    MPI_Comm_delete_attr(comm: Comm, comm_keyval: Int) => crate::attr::comm_delete_attr;
     MPI_Comm_free_keyval(comm_keyval: IntInOut) => crate::attr::comm_free_keyval;
-    MPI_Comm_get_attr(comm: Comm, comm_keyval: Int, attribute_val: PtrOut, flag: FlagOut) => missing;
-    MPI_Comm_set_attr(comm: Comm, comm_keyval: Int, attribute_val: Addr) => missing;
-    MPI_Keyval_create(copy_fn: CopyFn, delete_fn: DeleteFn, keyval: IntOut, extra_state: Addr) => crate::attr::comm_create_keyval;
+    MPI_Comm_get_attr(comm: Comm, comm_keyval: Int, attribute_val: PtrOut, flag: FlagOut)
+        => crate::attr::comm_get_attr;
+    MPI_Comm_set_attr(comm: Comm, comm_keyval: Int, attribute_val: Addr) => crate::attr::comm_set_attr;
+    MPI_Keyval_create(copy_fn: CopyFn, delete_fn: DeleteFn, keyval: IntOut, extra_state: Addr)
+        => crate::attr::comm_create_keyval;
     MPI_Keyval_free(keyval: IntInOut) => crate::attr::comm_free_keyval;
     MPI_Type_create_keyval(type_copy_attr_fn: TypeCopyFn, type_delete_attr_fn: TypeDeleteFn,
         type_keyval: IntOut, extra_state: Addr) => crate::attr::type_create_keyval;

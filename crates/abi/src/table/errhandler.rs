@@ -12,14 +12,16 @@ rows! { "9 Error handling";
     MPI_Add_error_code(errorclass: Int, errorcode: IntOut) anytime => crate::codes::add_code;
     MPI_Add_error_string(errorcode: Int, string: StrIn) anytime => crate::codes::add_string;
     MPI_Comm_call_errhandler(comm: Comm, errorcode: Int) => crate::errhandler::comm_call;
-    MPI_Comm_create_errhandler(comm_errhandler_fn: CommErrhandlerFn, errhandler: ErrhandlerOut) => crate::errhandler::comm_create;
+    MPI_Comm_create_errhandler(comm_errhandler_fn: CommErrhandlerFn, errhandler: ErrhandlerOut)
+        => crate::errhandler::comm_create;
     MPI_Comm_get_errhandler(comm: Comm, errhandler: ErrhandlerOut) => crate::errhandler::comm_get;
     MPI_Comm_set_errhandler(comm: Comm, errhandler: Errhandler) => crate::errhandler::comm_set;
     MPI_Errhandler_free(errhandler: ErrhandlerRef) anytime => crate::errhandler::free;
     MPI_Error_class(errorcode: Int, errorclass: IntOut) anytime => crate::codes::class;
     MPI_Error_string(errorcode: Int, string: StrOut, resultlen: IntOut) anytime => crate::codes::string;
     MPI_File_call_errhandler(fh: File, errorcode: Int) => crate::errhandler::file_call;
-    MPI_File_create_errhandler(file_errhandler_fn: FileErrhandlerFn, errhandler: ErrhandlerOut) => crate::errhandler::file_create;
+    MPI_File_create_errhandler(file_errhandler_fn: FileErrhandlerFn, errhandler: ErrhandlerOut)
+        => crate::errhandler::file_create;
     MPI_File_get_errhandler(file: File, errhandler: ErrhandlerOut) => missing;
     MPI_File_set_errhandler(file: File, errhandler: Errhandler) => missing;
     MPI_Remove_error_class(errorclass: Int) anytime => crate::codes::remove_class;
@@ -31,7 +33,8 @@ rows! { "9 Error handling";
     MPI_Session_get_errhandler(session: Session, errhandler: ErrhandlerOut) => missing;
     MPI_Session_set_errhandler(session: Session, errhandler: Errhandler) => missing;
     MPI_Win_call_errhandler(win: Win, errorcode: Int) => crate::errhandler::win_call;
-    MPI_Win_create_errhandler(win_errhandler_fn: WinErrhandlerFn, errhandler: ErrhandlerOut) => crate::errhandler::win_create;
+    MPI_Win_create_errhandler(win_errhandler_fn: WinErrhandlerFn, errhandler: ErrhandlerOut)
+        => crate::errhandler::win_create;
     MPI_Win_get_errhandler(win: Win, errhandler: ErrhandlerOut) => missing;
     MPI_Win_set_errhandler(win: Win, errhandler: Errhandler) => missing;
 }

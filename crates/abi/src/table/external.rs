@@ -7,7 +7,7 @@ use crate::kind::scalar::Addr;
 use crate::table::rows;
 
 rows! { "13 Generalized requests";
-    MPI_Grequest_complete(request: Request) => missing;
+    MPI_Grequest_complete(request: Request) => crate::grequest::complete;
     MPI_Grequest_start(query_fn: GrequestQueryFn, free_fn: GrequestFreeFn, cancel_fn: GrequestCancelFn,
-        extra_state: Addr, request: RequestOut) => missing;
+        extra_state: Addr, request: RequestOut) => crate::grequest::start;
 }
