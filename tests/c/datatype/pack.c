@@ -76,10 +76,10 @@ static void external(void) {
     short s = 0x0102;
     int i = 0x0A0B0C0D;
     double d = 1.0;
-    long l = 0x1122334455667788;
+    int64_t l = 0x1122334455667788;
     OK(MPI_Pack_external_size("external32", 3, MPI_INT, &size));
     CHECK_EQ(size, 12);
-    OK(MPI_Pack_external_size("external32", 2, MPI_LONG, &size));
+    OK(MPI_Pack_external_size("external32", 2, MPI_INT64_T, &size));
     CHECK_EQ(size, 16);
     OK(MPI_Pack_external("external32", &s, 1, MPI_SHORT, wire, sizeof wire, &position));
     CHECK_EQ(position, 2);
@@ -87,7 +87,7 @@ static void external(void) {
     CHECK_EQ(position, 6);
     OK(MPI_Pack_external("external32", &d, 1, MPI_DOUBLE, wire, sizeof wire, &position));
     CHECK_EQ(position, 14);
-    OK(MPI_Pack_external("external32", &l, 1, MPI_LONG, wire, sizeof wire, &position));
+    OK(MPI_Pack_external("external32", &l, 1, MPI_INT64_T, wire, sizeof wire, &position));
     CHECK_EQ(position, 22);
     const unsigned char want[22] = {1,    2, 0x0A, 0x0B, 0x0C, 0x0D, 0x3F, 0xF0, 0,    0,    0,
                                     0, 0, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
@@ -97,7 +97,7 @@ static void external(void) {
     OK(MPI_Unpack_external("external32", wire, 22, &position, &s, 1, MPI_SHORT));
     OK(MPI_Unpack_external("external32", wire, 22, &position, &i, 1, MPI_INT));
     OK(MPI_Unpack_external("external32", wire, 22, &position, &d, 1, MPI_DOUBLE));
-    OK(MPI_Unpack_external("external32", wire, 22, &position, &l, 1, MPI_LONG));
+    OK(MPI_Unpack_external("external32", wire, 22, &position, &l, 1, MPI_INT64_T));
     CHECK(s == 0x0102 && i == 0x0A0B0C0D && d == 1.0 && l == 0x1122334455667788);
     CHECK_EQ(position, 22);
     /* A vector is packed without its gaps. */

@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
     OK(MPI_Error_string(class, text, &length));
     CHECK_STR(text, "the class");
     OK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &last, &flag));
-    CHECK(flag && *last >= code_too);
+    CHECK(flag && *last >= class);
     FAILS(MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_SUCCESS), MPI_SUCCESS);
     OK(MPI_Remove_error_string(code));
     OK(MPI_Remove_error_string(class));

@@ -61,6 +61,7 @@ int main(int argc, char **argv) {
     CHECK(flag);
     CHECK(request != MPI_REQUEST_NULL);
     in = -1;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Start(&request));
     OK(MPI_Send(&t_rank, 1, MPI_INT, next, 4, MPI_COMM_WORLD));
     OK(MPI_Wait(&request, &status));

@@ -1,6 +1,7 @@
 /* 100,000 small messages that nobody expects yet: none is lost, order holds, and a
  * receiver that starts late gets them all. The receiver takes them last tag first. */
 // np: 2,3
+// np[mpich]: 2
 // timeout: 120
 #include "tern_test.h"
 

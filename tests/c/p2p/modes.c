@@ -46,6 +46,8 @@ static void exchange(enum mode mode, enum form form, size_t bytes, int tag) {
     if (mode == READY)
         OK(MPI_Sendrecv(NULL, 0, MPI_BYTE, previous, 9999, NULL, 0, MPI_BYTE, next, 9999, MPI_COMM_WORLD,
                         MPI_STATUS_IGNORE));
+    if (mode == BUFFERED)
+        OK(MPI_Buffer_flush()); /* earlier messages may still take up the room */
     send(mode, form, out, (int)bytes, next, tag);
     OK(MPI_Wait(&request, &status));
     CHECK_STATUS(status, previous, tag, (int)bytes);

@@ -64,6 +64,7 @@ static void reversed(int bytes) {
         CHECK_FILL(in, bytes, (uint64_t)(previous * N + i));
     }
     OK(MPI_Waitall(N, sends, MPI_STATUSES_IGNORE));
+    OK(MPI_Barrier(MPI_COMM_WORLD)); /* or a faster neighbour's next messages would be seen */
     free(out);
     free(in);
 }
