@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BATCHES = 15, STOP = -1, APART = 512 };
+enum { BATCHES = 31, STOP = -1, APART = 512 };
 
 static atomic_long *flag(char *page, int index)
 {
@@ -78,7 +78,7 @@ static void measure(const char *variant, int lines, long rounds)
 
 int main(int argc, char **argv)
 {
-	long rounds = argc > 1 ? atol(argv[1]) : 10000;
+	long rounds = argc > 1 ? atol(argv[1]) : 2000;
 	if (rounds <= 0) {
 		fprintf(stderr, "usage: flag [ROUNDS]\n");
 		return 2;

@@ -252,11 +252,11 @@ static void verify(const options *o, const double *plate) {
 static void colour(double heat, unsigned char *rgb) {
     static const double stops[7][3] = {{4, 3, 18},    {48, 12, 92},   {120, 28, 109}, {188, 55, 84},
                                        {237, 105, 37}, {251, 180, 26}, {252, 255, 200}};
-    double place = fmin(fmax(sqrt(heat), 0), 1) * 6, line = fmod(heat * 20, 1.0);
+    double place = fmin(fmax(sqrt(heat), 0), 1) * 6, line = fmod(heat * 10 + 0.5, 1.0);
     int low = place >= 6 ? 5 : (int)place;
     for (int c = 0; c < 3; c++) {
         double value = stops[low][c] + (place - low) * (stops[low + 1][c] - stops[low][c]);
-        rgb[c] = (unsigned char)(line < 0.08 ? value * 0.82 : value);
+        rgb[c] = (unsigned char)(line < 0.1 ? value * 0.82 : value);
     }
 }
 

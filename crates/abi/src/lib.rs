@@ -6,7 +6,10 @@
 #![recursion_limit = "256"]
 
 pub mod attr;
+pub mod bsend;
 pub mod codes;
+pub mod coll;
+pub mod comm;
 pub mod cx;
 pub mod datatype;
 pub mod env;
@@ -19,8 +22,15 @@ pub mod kind;
 pub mod language;
 pub mod lookup;
 pub mod object;
+pub mod op;
+pub mod p2p;
+pub mod probe;
 pub mod raise;
+pub mod report;
+pub mod request;
+pub mod start;
 pub mod status;
 pub mod table;
+pub mod wait;
 
 pub use cx::Cx;

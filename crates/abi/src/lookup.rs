@@ -19,8 +19,9 @@ pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
         Object::Comm => objects.comms.get(handle).is_some(),
         Object::Request => objects.requests.get(handle).is_some(),
         Object::Message => objects.messages.get(handle).is_some(),
+        Object::Op => objects.ops.is_live(handle),
         // No table of these kinds exists yet, so no handle of them was ever given out.
-        Object::Win | Object::File | Object::Session | Object::Op => false,
+        Object::Win | Object::File | Object::Session => false,
     }
 }
 

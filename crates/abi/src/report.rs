@@ -50,6 +50,7 @@ fn describe(world: &World, operation: &str, op: &PendingOp) -> Pending {
     Pending {
         rank: world.rank() as usize,
         operation: operation.to_string(),
+        blocking: true,
         kind: match op.side {
             _ if collective => Kind::Collective,
             Side::Send => Kind::Send,

@@ -6,19 +6,27 @@ use fabric::Exchange;
 use fabric::settings::Settings;
 use launch::pmi::client::Client;
 use mpi::attr;
-use mpi::coll::{Call, Forced, LinkCosts};
+use mpi::coll::{Forced, LinkCosts};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
-use mpi::objects::Objects;
 use proto::{Engine, Limits};
 use shm::Shm;
 
-use crate::collective;
 use crate::cx::Cx;
 use crate::global::{self, Phase, World, thread};
 use crate::kind::output::Out;
-use crate::{attr as attributes, raise, report};
+use crate::{attr as attributes, coll, raise, report};
+
+/// Costs of messages between ranks of one host, as measured with `tern bench` (docs/results.md).
+/// They must be the same on all ranks, which choose their algorithms alone.
+const LINK: LinkCosts = LinkCosts {
+    latency_ns: 120.0,
+    overhead_ns: 30.0,
+    ns_per_byte: 0.1,
+    reduce_ns_per_byte: 0.1,
+    copy_ns_per_byte: 0.05,
+};
 
 /// The launcher, from MPI_Init to MPI_Finalize.
 static LAUNCHER: Mutex<Option<Client>> = Mutex::new(None);
@@ -48,8 +56,7 @@ fn start(_: &Cx, level: i32) -> Result {
     }
     global::start(level, |objects| match connect() {
         Ok((engine, settings, appnum, universe)) => {
-            let link = LinkCosts::default();
-            let mut world = World::new(engine, objects, link, Forced::read(&settings));
+            let mut world = World::new(engine, objects, LINK, Forced::read(&settings));
             describe(&mut world, level, appnum, universe);
             Ok(world)
         }
@@ -64,6 +71,7 @@ type Connected = (Engine<Shm>, Settings, Option<i32>, usize);
 fn connect() -> std::result::Result<Connected, String> {
     let settings = Settings::from_env()?;
     report::connect()?;
+    raise::on_fatal(Box::new(end_job));
     let mut client = Client::from_env()?;
     let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
     let options = shm::Options {
@@ -100,7 +108,7 @@ fn describe(world: &mut World, level: i32, appnum: Option<i32>, universe: usize)
         predefined.set(attr::APPNUM, appnum);
     }
     let size = world.objects.comms.get(COMM_WORLD).map_or(1, |comm| comm.place.size());
-    crate::info::describe_environment(&mut world.objects, size as usize, level);
+    world.objects.info_env = crate::info::of_this_process(size, level);
 }
 
 /// Ranks find each other through the key-value space of the launcher.
@@ -142,36 +150,30 @@ impl Exchange for Alone {
 pub fn finalize(cx: &Cx) -> Result {
     attributes::delete_all(cx, attr::Kind::Comm, COMM_SELF)?;
     attributes::delete_all(cx, attr::Kind::Comm, COMM_WORLD)?;
-    let (rank, size) = {
-        let world = cx.world();
-        let place = &world.comm(COMM_WORLD)?.place;
-        (place.rank as usize, place.size() as usize)
-    };
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
-    if size > 1 {
-        collective::blocking(cx, COMM_WORLD, &Call::barrier(rank, size), 0, 0)?;
-    }
+    coll::run::barrier(cx, COMM_WORLD)?;
     global::finish(World::end);
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
     client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))
 }
 
 /// `MPI_Abort`: ends all processes of the job.
-pub fn abort(_: &Cx, _comm: Handle, code: i32) -> Result {
-    let text = format!("MPI_Abort was called with code {code}");
-    if !report::fatal(code, &text) {
-        eprintln!("tern: {text}");
-    }
-    abort_job(code)
+pub fn abort(cx: &Cx, _comm: Handle, code: i32) -> Result {
+    let rank = cx.world().rank();
+    raise::end(code, &format!("tern: rank {rank}: MPI_Abort was called with code {code}"))
 }
 
-/// Has the launcher end the job; comes back only by leaving.
-pub fn abort_job(code: i32) -> ! {
-    if let Ok(mut launcher) = LAUNCHER.try_lock()
+/// Hands a fatal error to the launcher, which ends the job; whether it prints the message.
+fn end_job(code: i32, text: &str) -> bool {
+    let printed = report::fatal(code, text);
+    if !printed
+        && let Ok(mut launcher) = LAUNCHER.try_lock()
         && let Some(client) = launcher.as_mut()
     {
+        eprintln!("{text}");
         let _ = client.abort(code);
+        return true;
     }
-    raise::end(code)
+    printed
 }
 

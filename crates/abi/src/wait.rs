@@ -4,13 +4,12 @@
 //! MPI_THREAD_MULTIPLE other threads get in, and reduction functions may ask MPI about types.
 
 use fabric::Nap;
-use mpi::coll::UserReduce;
 use mpi::error::Result;
 use mpi::world::Polled;
 
 use crate::cx::Cx;
 use crate::global::{self, World};
-use crate::report;
+use crate::{op, report};
 
 /// Calls `ready` until it gives a value, looking around in between.
 #[inline]
@@ -27,7 +26,7 @@ pub fn until<T>(cx: &Cx, mut ready: impl FnMut(&mut World) -> Result<Option<T>>)
         match polled {
             Polled::Moved => {}
             Polled::Call(handle, reduce) => {
-                call(&reduce);
+                op::call(&reduce);
                 cx.world().called(handle);
             }
             Polled::Nap(nap) => {
@@ -51,28 +50,7 @@ pub fn progress(cx: &Cx) -> Result {
             }
             return Ok(());
         };
-        call(&reduce);
+        op::call(&reduce);
         cx.world().called(handle);
-    }
-}
-
-/// Calls a reduction function of the application.
-pub fn call(reduce: &UserReduce) {
-    let (invec, inout) = (reduce.in_addr, reduce.inout_addr);
-    let mut datatype = reduce.datatype.0 as usize;
-    // SAFETY: the application registered this address as a function of this type, and passed the
-    // buffers (or they are scratch memory of the schedule) with that many elements.
-    unsafe {
-        if reduce.large {
-            let function: unsafe extern "C" fn(usize, usize, *mut i64, *mut usize) =
-                std::mem::transmute(reduce.function);
-            let mut len = reduce.count as i64;
-            function(invec, inout, &raw mut len, &raw mut datatype);
-        } else {
-            let function: unsafe extern "C" fn(usize, usize, *mut i32, *mut usize) =
-                std::mem::transmute(reduce.function);
-            let mut len = reduce.count as i32;
-            function(invec, inout, &raw mut len, &raw mut datatype);
-        }
     }
 }

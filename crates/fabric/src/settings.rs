@@ -91,10 +91,40 @@ pub const ALL: &[Setting] = &[
         doc: "Algorithm for Scatter; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
+        name: "TERN_EAGER_MAX",
+        kind: Type::Bytes,
+        default: "16K",
+        doc: "Longest message that is copied twice (eager) instead of once by both sides (rendezvous). 16K: above it single copy was faster on every machine measured (docs/results.md). At most the 16K of a slot.",
+    },
+    Setting {
+        name: "TERN_RTR",
+        kind: Type::Flag,
+        default: "1",
+        doc: "Whether an early receiver offers its buffer to the sender, which can then push while the receiver computes.",
+    },
+    Setting {
         name: "TERN_SHM_DIR",
         kind: Type::Text,
         default: "/dev/shm",
         doc: "Directory in which the shared memory of a job is created (mode 0600, random name, unlinked as soon as it is mapped).",
+    },
+    Setting {
+        name: "TERN_SINGLE_COPY",
+        kind: Type::Flag,
+        default: "1",
+        doc: "Whether ranks may copy from and to each other's memory (process_vm_readv) where the kernel permits it.",
+    },
+    Setting {
+        name: "TERN_UNEXPECTED",
+        kind: Type::Bytes,
+        default: "64M",
+        doc: "Bytes of messages without a receive that a rank keeps before it lets senders wait.",
+    },
+    Setting {
+        name: "TERN_UNEXPECTED_MAX",
+        kind: Type::Bytes,
+        default: "4G",
+        doc: "Bytes of messages without a receive at which a rank that can make no other progress gives the job up.",
     },
 ];
 

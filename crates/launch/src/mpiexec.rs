@@ -7,6 +7,7 @@
 //! the [`guard`] ends what remains if the launcher itself is killed.
 pub mod arguments;
 pub mod bind;
+mod channels;
 mod death;
 pub mod guard;
 mod hang;
@@ -15,6 +16,7 @@ pub mod job;
 pub mod look;
 pub mod output;
 pub mod start;
+mod streams;
 
 use arguments::Request;
 use std::ffi::OsString;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::attr::AttrMap;
 use crate::bsend::Bsend;
+use crate::coll;
 use crate::error::{Class, Result, fail};
 use crate::group::{Comparison, Group};
 use crate::handle::{Handle, Slab};
@@ -70,23 +71,22 @@ pub struct Comm {
     pub info: Info,
     /// Buffer attached to it for buffered sends.
     pub bsend: Bsend,
+    /// What it remembers for its collectives.
+    pub coll: coll::State,
     name: Box<[u8]>,
-    runs: u32,
-    persistent_runs: u32,
 }
 
 impl Comm {
     /// A communicator without name, hints and attributes.
-    pub fn new(place: Place, errhandler: Handle) -> Comm {
+    pub fn new(place: Place, errhandler: Handle, coll: coll::State) -> Comm {
         Comm {
             place,
             attrs: AttrMap::default(),
             errhandler,
             info: Info::default(),
             bsend: Bsend::default(),
+            coll,
             name: Box::default(),
-            runs: 0,
-            persistent_runs: 0,
         }
     }
 
@@ -98,14 +98,6 @@ impl Comm {
     /// `MPI_Comm_set_name`.
     pub fn set_name(&mut self, name: &[u8]) {
         self.name = name.into();
-    }
-
-    /// The number of the next collective call on it.
-    #[inline]
-    pub fn next_run(&mut self, persistent: bool) -> u32 {
-        let counter = if persistent { &mut self.persistent_runs } else { &mut self.runs };
-        *counter = counter.wrapping_add(1);
-        *counter
     }
 
     /// `MPI_Comm_compare` of two different handles.

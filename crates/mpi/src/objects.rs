@@ -15,6 +15,7 @@ use crate::error::{Class, Result, fail};
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::info::Info;
+use crate::op::Ops;
 use crate::p2p::Message;
 use crate::request::Requests;
 
@@ -54,6 +55,8 @@ pub struct Objects {
     pub messages: Slab<Message>,
     /// Datatypes, predefined ones included.
     pub types: Types,
+    /// Reduction operations.
+    pub ops: Ops,
     empty_group: Arc<Group>,
 }
 

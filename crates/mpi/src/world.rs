@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bsend::Bsend;
-use crate::coll::{Progress, UserReduce};
+use crate::coll::{Forced, LinkCosts, Progress, State, UserReduce};
 use crate::collio::CollIo;
 use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Comms, Place};
 use crate::datatype::Datatype;
@@ -25,9 +25,9 @@ pub struct World<D: Device> {
     /// The protocols below.
     pub engine: Engine<D>,
     /// Costs the choice of collective algorithms goes by.
-    pub link: crate::coll::LinkCosts,
+    pub link: LinkCosts,
     /// Collective algorithms that settings force.
-    pub forced: crate::coll::Forced,
+    pub forced: Forced,
     /// Collectives under way that progress by themselves.
     schedules: Vec<Handle>,
     /// Operations that nobody will ask for: requests freed early, buffered sends.
@@ -54,11 +54,11 @@ pub enum Polled<N> {
 
 impl<D: Device> World<D> {
     /// A rank over `engine`, around the objects made before.
-    pub fn new(engine: Engine<D>, mut objects: Objects, link: crate::coll::LinkCosts, forced: crate::coll::Forced) -> World<D> {
+    pub fn new(engine: Engine<D>, mut objects: Objects, link: LinkCosts, forced: Forced) -> World<D> {
         let (me, n) = (engine.device().me() as u32, engine.device().size() as u32);
         let world = Place { context: 0, group: Arc::new(Group::range(0, n)), rank: me };
         let own = Place { context: 1, group: Arc::new(Group::range(me, 1)), rank: 0 };
-        let comm = |place| Comm::new(place, errhandler::ARE_FATAL);
+        let comm = |place| Comm::new(place, errhandler::ARE_FATAL, State::new(link, forced));
         objects.comms.start(comm(world), comm(own));
         World {
             objects,
@@ -69,6 +69,12 @@ impl<D: Device> World<D> {
             detached: Vec::new(),
             next_context: (me as u64 + 1) << 32,
         }
+    }
+
+    /// A communicator with nothing hung on it yet, in the table.
+    pub fn add_comm(&mut self, place: Place, errhandler: Handle) -> Result<Handle> {
+        self.objects.errhandlers.inherit(errhandler);
+        self.objects.comms.add(Comm::new(place, errhandler, State::new(self.link, self.forced)))
     }
 
     /// Rank in `MPI_COMM_WORLD`.

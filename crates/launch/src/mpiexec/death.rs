@@ -12,7 +12,7 @@ pub(super) const TIMED_OUT: u8 = 124;
 
 impl Job {
     pub(super) fn on_signals(&mut self) {
-        while let Some(signal) = self.signals.next() {
+        while let Some(signal) = self.signals.take_next() {
             match signal {
                 libc::SIGCHLD => self.on_children(),
                 libc::SIGUSR1 => self.gather(false),
@@ -85,14 +85,19 @@ impl Job {
         }
     }
 
-    /// A rank that is gone without finalizing is missed by those that are still in MPI: they would
-    /// wait for it for ever.
+    /// A rank that is gone while others are in MPI, in a way that makes them wait for it for ever.
+    fn missed(&self) -> Option<usize> {
+        let inside = self.running().any(|rank| self.inside(rank));
+        let in_barrier = self.server.in_barrier() > 0;
+        (0..self.ranks.len()).filter(|rank| self.ranks[*rank].ended == Some(Ended::Code(0))).find(|rank| {
+            // One that has finalized is missed only by a second program that the others run.
+            in_barrier || (inside && self.server.stage(*rank) != Stage::Finalized)
+        })
+    }
+
+    /// Gives ranks that may be about to leave in the same way some time for it.
     fn look_for_stragglers(&mut self) {
-        let left = |rank: usize| {
-            self.ranks[rank].ended == Some(Ended::Code(0)) && self.server.stage(rank) != Stage::Finalized
-        };
-        let missed = (0..self.ranks.len()).any(left) && self.running().any(|rank| self.inside(rank));
-        if missed && self.kill_at.is_none() {
+        if self.missed().is_some() && self.kill_at.is_none() {
             self.straggler.get_or_insert(Instant::now() + STRAGGLER);
         } else {
             self.straggler = None;
@@ -117,15 +122,15 @@ impl Job {
         self.look_for_stragglers();
         if due(self.straggler) {
             self.straggler = None;
-            let gone = (0..self.ranks.len())
-                .find(|rank| {
-                    self.ranks[*rank].ended.is_some() && self.server.stage(*rank) != Stage::Finalized
-                })
-                .expect("a rank is missed");
-            let what = if self.inside(gone) { "MPI_Finalize" } else { "MPI_Init" };
+            let gone = self.missed().expect("the time runs only then");
+            let what = match self.server.stage(gone) {
+                Stage::Inside => " without MPI_Finalize",
+                Stage::Outside => " without MPI_Init",
+                Stage::Finalized => "",
+            };
             let program = &self.ranks[gone].program;
             let text =
-                format!("rank {gone} ({program}) exited with code 0 without {what}, others wait in MPI");
+                format!("rank {gone} ({program}) exited with code 0{what} while others wait for it in MPI");
             self.end(1, Some(text));
         }
         self.watch_terminal();
@@ -140,17 +145,20 @@ impl Job {
         // A rank that failed after MPI_Finalize has not ended the job, but it was first.
         self.verdict.get_or_insert(code);
         self.kill_at = Some(Instant::now() + GRACE);
-        let others = self.running().count();
         if let Some(text) = text {
-            let rest = match others {
-                0 => String::new(),
-                1 => "; ending the other rank".into(),
-                n => format!("; ending the other {n} ranks"),
-            };
+            let rest = if self.running().next().is_some() { "; ending the job" } else { "" };
             self.say(&format!("mpiexec: {text}{rest}"));
         }
         self.signal_all(libc::SIGTERM);
         self.signal_all(libc::SIGCONT);
+    }
+
+    /// Ends the job because a rank met a fatal error: its own words are all that is printed.
+    pub(super) fn end_fatal(&mut self, code: i32, text: &str) {
+        if self.kill_at.is_none() {
+            self.say(text);
+        }
+        self.end(exit_code(code), None);
     }
 
     /// Sends a signal to all processes of all ranks.

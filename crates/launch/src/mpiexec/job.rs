@@ -1,20 +1,18 @@
 //! One job: from the start of its ranks to its exit code.
 use super::arguments::{Plan, Segment};
+use super::channels::Channel;
 use super::guard::Guard;
 use super::hang::Gathering;
 use super::output::{Sink, Stream};
 use super::start::{self, Common, DESCRIPTORS_PER_RANK, Input, Refusal, Started};
 use super::{bind, look};
-use crate::pmi::server::{Action, Server, Stage};
-use crate::report::{self, Line};
+use crate::pmi::server::{Server, Stage};
 use crate::sys::event::{self, Epoll};
 use crate::sys::process::{self, Ended, OpenFiles};
 use crate::sys::signal::Signals;
 use crate::sys::{self};
-use crate::text::Lines;
-use std::io::{self, ErrorKind, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// How long ranks may take to end after SIGTERM before SIGKILL.
@@ -41,7 +39,7 @@ const SIGNALS: &[i32] = &[
 
 /// What a descriptor in the epoll set belongs to; the rank is in the lower half of the token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Token {
+pub(super) enum Token {
     Signals,
     Terminal,
     Stdin,
@@ -54,7 +52,7 @@ enum Token {
 }
 
 impl Token {
-    fn pack(self) -> u64 {
+    pub(super) fn pack(self) -> u64 {
         let (kind, rank) = match self {
             Token::Signals => (0, 0),
             Token::Terminal => (1, 0),
@@ -86,18 +84,6 @@ impl Token {
     }
 }
 
-/// A channel to a rank on which lines arrive.
-pub(super) struct Channel {
-    stream: Option<UnixStream>,
-    lines: Lines,
-}
-
-impl Channel {
-    fn new(stream: UnixStream) -> Channel {
-        Channel { stream: Some(stream), lines: Lines::default() }
-    }
-}
-
 /// A rank as the launcher sees it.
 pub(super) struct Rank {
     pub(super) pid: i32,
@@ -105,9 +91,9 @@ pub(super) struct Rank {
     pub(super) ended: Option<Ended>,
     /// The process that answers [`report::SIGNAL`].
     pub(super) ready: Option<i32>,
-    pmi: Channel,
-    control: Channel,
-    streams: [Option<Stream>; 2],
+    pub(super) pmi: Channel,
+    pub(super) control: Channel,
+    pub(super) streams: [Option<Stream>; 2],
 }
 
 /// A running job.
@@ -119,13 +105,13 @@ pub struct Job {
     pub(super) server: Server,
     pub(super) ranks: Vec<Rank>,
     /// Standard output and error; if both are the same place, both streams go to the first.
-    sinks: [Sink; 2],
-    one_sink: bool,
+    pub(super) sinks: [Sink; 2],
+    pub(super) one_sink: bool,
     /// Streams are not read while their sink is full.
-    paused: [bool; 2],
+    pub(super) paused: [bool; 2],
     /// Standard input of rank 0, if the launcher passes it on, and whether the terminal is watched.
-    stdin: Option<Sink>,
-    terminal_watched: bool,
+    pub(super) stdin: Option<Sink>,
+    pub(super) terminal_watched: bool,
     pub(super) verdict: Option<u8>,
     pub(super) kill_at: Option<Instant>,
     pub(super) forwarded: Option<i32>,
@@ -196,7 +182,14 @@ impl Job {
         let cores = bind::cores(&process::allowed_cpus().unwrap_or_default());
         let shares = bind::shares(plan.bind, numbered.len(), &cores);
         let input = if io::stdin().is_terminal() { Input::Pipe } else { Input::Inherited };
-        let common = Common { plan: &plan, size: numbered.len(), secret, open_files, input };
+        let common = Common {
+            plan: &plan,
+            size: numbered.len(),
+            secret,
+            open_files,
+            mask: self.signals.before(),
+            input,
+        };
         for (rank, (number, cpus)) in numbered.iter().zip(shares).enumerate() {
             let segment = &plan.segments[*number];
             let started = start::start(&common, rank, segment, cpus)?;
@@ -300,210 +293,6 @@ fn secret() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Input and output.
-impl Job {
-    fn on_output(&mut self, rank: usize, which: usize) {
-        let whole = self.ranks.len() > 1 || self.plan.label;
-        let target = if self.one_sink { 0 } else { which };
-        let Some(stream) = &mut self.ranks[rank].streams[which] else { return };
-        let sink = &mut self.sinks[target];
-        let more = stream.pump(rank * 2 + which, whole, sink, &self.epoll);
-        // When nobody reads the output, the rank is told so in the usual way: by SIGPIPE.
-        if !more || sink.broken() {
-            self.epoll.remove(stream.fd());
-            self.ranks[rank].streams[which] = None;
-        }
-        if self.sinks[target].full() {
-            self.pause(target, true);
-        }
-    }
-
-    fn on_room(&mut self, target: usize) {
-        self.sinks[target].flush(&self.epoll);
-        if self.paused[target] && self.sinks[target].roomy() {
-            self.pause(target, false);
-        }
-    }
-
-    fn pause(&mut self, target: usize, paused: bool) {
-        if self.paused[target] == paused {
-            return;
-        }
-        self.paused[target] = paused;
-        for (rank, state) in self.ranks.iter().enumerate() {
-            for (which, stream) in state.streams.iter().enumerate() {
-                let (Some(stream), true) = (stream, self.one_sink || which == target) else { continue };
-                let token = if which == 0 { Token::Stdout(rank) } else { Token::Stderr(rank) };
-                if paused {
-                    self.epoll.remove(stream.fd());
-                } else {
-                    // It was in the set before: only lack of kernel memory can refuse it.
-                    self.epoll.add(stream.fd(), token.pack(), event::READ).expect("epoll takes it back");
-                }
-            }
-        }
-    }
-
-    fn unfinished(&self) -> bool {
-        let streams = self.ranks.iter().flat_map(|rank| rank.streams.iter().enumerate());
-        streams
-            .filter_map(|(which, stream)| Some((which, stream.as_ref()?)))
-            .any(|(which, stream)| stream.unfinished(&self.sinks[if self.one_sink { 0 } else { which }]))
-    }
-
-    fn show_unfinished(&mut self) {
-        for (rank, state) in self.ranks.iter_mut().enumerate() {
-            for (which, stream) in state.streams.iter_mut().enumerate() {
-                let sink = &mut self.sinks[if self.one_sink { 0 } else { which }];
-                if let Some(stream) = stream {
-                    stream.show_unfinished(rank * 2 + which, sink, &self.epoll);
-                }
-            }
-        }
-    }
-
-    /// Reads from the terminal only in the foreground: in the background that would stop us.
-    pub(super) fn watch_terminal(&mut self) {
-        let room = self.stdin.as_ref().is_some_and(|sink| sink.wants_more());
-        let wanted = room && sys::in_foreground(0);
-        if wanted && !self.terminal_watched {
-            self.terminal_watched = self.epoll.add(0, Token::Terminal.pack(), event::READ).is_ok();
-        } else if !wanted && self.terminal_watched {
-            self.epoll.remove(0);
-            self.terminal_watched = false;
-        }
-    }
-
-    fn on_terminal(&mut self) {
-        self.watch_terminal();
-        let (Some(sink), true) = (&mut self.stdin, self.terminal_watched) else { return };
-        let mut buffer = [0u8; 4096];
-        match io::stdin().read(&mut buffer) {
-            Ok(count) if count > 0 => sink.push(buffer[..count].to_vec(), &self.epoll),
-            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
-            // End of input: the rank sees it when our end of the pipe closes.
-            _ => {
-                self.epoll.remove(0);
-                self.terminal_watched = false;
-                sink.finish();
-            }
-        }
-        self.close_finished_stdin();
-        self.watch_terminal();
-    }
-
-    fn on_stdin_room(&mut self) {
-        if let Some(sink) = &mut self.stdin {
-            sink.flush(&self.epoll);
-        }
-        self.close_finished_stdin();
-        self.watch_terminal();
-    }
-
-    fn close_finished_stdin(&mut self) {
-        if self.stdin.as_ref().is_some_and(|sink| sink.finished() || sink.broken()) {
-            self.stdin = None;
-        }
-    }
-}
-
-/// Channels.
-impl Job {
-    /// Reads what has arrived on the PMI channel and answers it.
-    pub(super) fn on_pmi(&mut self, rank: usize) {
-        read_lines(&self.epoll, &mut self.ranks[rank].pmi);
-        while let Some(line) = self.ranks[rank].pmi.lines.next_line() {
-            match self.server.on_line(rank, &line) {
-                Ok(actions) => actions.into_iter().for_each(|action| self.act(rank, action)),
-                Err(why) => return self.distrust(rank, "PMI", &why),
-            }
-        }
-        if self.ranks[rank].pmi.lines.partial().len() > crate::pmi::line::LINE_MAX {
-            self.distrust(rank, "PMI", "the line is too long");
-        }
-    }
-
-    fn act(&mut self, from: usize, action: Action) {
-        match action {
-            Action::Abort(code) => {
-                let program = &self.ranks[from].program;
-                let text = format!("rank {from} ({program}) called MPI_Abort with code {code}");
-                self.end(exit_code(code), Some(text));
-            }
-            Action::Send(to, line) => {
-                let Some(stream) = &self.ranks[to].pmi.stream else { return };
-                match sys::send(stream.as_fd(), line.as_bytes()) {
-                    Ok(count) if count == line.len() => {}
-                    // Only a rank that asks and does not read fills its channel.
-                    Ok(_) => self.distrust(to, "PMI", "it does not read its answers"),
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        self.distrust(to, "PMI", "it does not read its answers");
-                    }
-                    // It has ended: that is seen, and said, elsewhere.
-                    Err(_) => {}
-                }
-            }
-        }
-    }
-
-    /// Reads what has arrived on the control channel.
-    pub(super) fn on_control(&mut self, rank: usize) {
-        read_lines(&self.epoll, &mut self.ranks[rank].control);
-        while let Some(line) = self.ranks[rank].control.lines.next_line() {
-            match Line::decode(&line) {
-                Ok(Line::Ready { pid }) => self.ranks[rank].ready = Some(pid),
-                Ok(Line::Fatal { code, text }) => self.end(exit_code(code), Some(text)),
-                Ok(answer) => self.on_answer(rank, answer),
-                Err(malformed) => return self.distrust(rank, "control", &malformed.to_string()),
-            }
-        }
-        if self.ranks[rank].control.lines.partial().len() > report::LINE_MAX {
-            self.distrust(rank, "control", "the line is too long");
-        }
-    }
-
-    /// Ends the job because of a line that no rank should have sent.
-    fn distrust(&mut self, rank: usize, channel: &str, why: &str) {
-        let state = &mut self.ranks[rank];
-        for channel in [&mut state.pmi, &mut state.control] {
-            if let Some(stream) = channel.stream.take() {
-                self.epoll.remove(stream.as_raw_fd());
-            }
-        }
-        let program = &self.ranks[rank].program;
-        let text = format!("rank {rank} ({program}) sent a malformed line on the {channel} channel: {why}");
-        self.end(1, Some(text));
-    }
-}
-
-/// Reads all there is; at the end, or at an error, the channel is closed.
-fn read_lines(epoll: &Epoll, channel: &mut Channel) {
-    let mut buffer = [0u8; 4096];
-    let Some(stream) = &mut channel.stream else { return };
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(count) if count > 0 => channel.lines.push(&buffer[..count]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            _ => break,
-        }
-        if channel.lines.partial().len() > crate::pmi::line::LINE_MAX {
-            return;
-        }
-    }
-    epoll.remove(stream.as_raw_fd());
-    channel.stream = None;
-}
-
-/// An exit code as the system keeps it: never 0 for a failure.
-pub(super) fn exit_code(code: i32) -> u8 {
-    match code as u8 {
-        0 => 1,
-        code => code,
-    }
-}
-
-/// The end.
 impl Job {
     /// Ends what ranks have left behind, passes the last output on and lets the guard go.
     fn clean_up(&mut self) {
@@ -547,5 +336,13 @@ impl Job {
     /// Whether `rank` is between MPI_Init and MPI_Finalize.
     pub(super) fn inside(&self, rank: usize) -> bool {
         self.server.stage(rank) == Stage::Inside
+    }
+}
+
+/// An exit code as the system keeps it: never 0 for a failure.
+pub(super) fn exit_code(code: i32) -> u8 {
+    match code as u8 {
+        0 => 1,
+        code => code,
     }
 }

@@ -2,12 +2,13 @@
 use super::arguments::{Plan, Segment};
 use crate::report::{CONTROL_FD, JOB_SECRET};
 use crate::sys::process::{self, Birth, OpenFiles};
+use crate::sys::signal::Mask;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Why no job was started.
@@ -49,6 +50,8 @@ pub struct Common<'a> {
     pub secret: &'a str,
     /// The limit of open files that ranks get.
     pub open_files: OpenFiles,
+    /// The signals that ranks block.
+    pub mask: Mask,
     /// The standard input of rank 0.
     pub input: Input,
 }
@@ -102,7 +105,10 @@ pub fn start(common: &Common, rank: usize, segment: &Segment, cpus: Vec<usize>) 
     set_environment(&mut command, common, rank, segment);
     let inherited = vec![their_pmi.as_raw_fd(), their_control.as_raw_fd()];
     command.env("PMI_FD", inherited[0].to_string()).env(CONTROL_FD, inherited[1].to_string());
-    process::prepare(&mut command, Birth { inherited, cpus, open_files: common.open_files });
+    process::prepare(
+        &mut command,
+        Birth { inherited, cpus, open_files: common.open_files, mask: common.mask },
+    );
     let child = command.spawn().map_err(|error| explain(rank, segment, &error))?;
     Ok(Started { pid: child.id() as i32, pmi, control, stdout, stderr, stdin })
 }
@@ -183,7 +189,7 @@ fn variable(name: &str, plan: &Plan, segment: &Segment) -> Option<OsString> {
     found.or_else(|| std::env::var_os(name))
 }
 
-fn executable(path: &PathBuf) -> Result<(), (u8, String)> {
+fn executable(path: &Path) -> Result<(), (u8, String)> {
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err((NOT_EXECUTABLE, error.to_string()))

@@ -32,7 +32,7 @@ pub fn split(key: &str, value: &[u8], maxes: Maxes) -> Result<Vec<(String, Strin
     if word.len() <= piece {
         return Ok(vec![(key, word)]);
     }
-    let pieces = word[1..].as_bytes().chunks(piece);
+    let pieces = word.as_bytes()[1..].chunks(piece);
     let count = pieces.len();
     if count > PIECES_MAX {
         return Err(format!(

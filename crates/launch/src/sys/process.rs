@@ -1,5 +1,6 @@
 //! Processes: starting them so that they never outlive the job, ending and reaping them.
 use super::check;
+use super::signal::Mask;
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
@@ -75,7 +76,7 @@ pub fn become_subreaper() -> io::Result<()> {
 }
 
 /// What a rank's process gets between fork and exec.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Birth {
     /// Descriptors that it inherits beside 0, 1 and 2.
     pub inherited: Vec<RawFd>,
@@ -83,13 +84,15 @@ pub struct Birth {
     pub cpus: Vec<usize>,
     /// Its limit of open files, which the launcher may have raised for itself.
     pub open_files: OpenFiles,
+    /// The signals that it blocks.
+    pub mask: Mask,
 }
 
 /// Prepares `command` so that its process leads a group of its own, dies when this process
 /// dies, and is set up as `birth` says.
 pub fn prepare(command: &mut Command, birth: Birth) {
     let parent = std::process::id() as i32;
-    let mask = cpu_set(&birth.cpus);
+    let cpus = cpu_set(&birth.cpus);
     command.process_group(0);
     // SAFETY: between fork and exec the closure makes system calls only: no allocation, no lock.
     // The errors it returns are made from errno.
@@ -103,12 +106,12 @@ pub fn prepare(command: &mut Command, birth: Birth) {
             for &fd in &birth.inherited {
                 check(libc::fcntl(fd, libc::F_SETFD, 0))?;
             }
-            if let Some(mask) = &mask {
-                check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), mask))?;
+            if let Some(cpus) = &cpus {
+                check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus))?;
             }
             // The limit may only have been raised; lowering it again cannot fail.
             libc::setrlimit(libc::RLIMIT_NOFILE, &birth.open_files.0);
-            Ok(())
+            birth.mask.apply()
         });
     }
 }
@@ -190,14 +193,17 @@ pub fn fork(body: impl FnOnce()) -> io::Result<i32> {
     }
 }
 
-/// Takes this process out of its session, so that no terminal signal reaches it, gives it the
-/// `name` that tools show, and points its standard descriptors at /dev/null.
+/// Takes this process out of its session, so that no terminal signal reaches it, blocks all other
+/// signals that can be blocked, gives it the `name` that tools show, and points its standard
+/// descriptors at /dev/null.
 pub fn detach(name: &std::ffi::CStr) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
-    // SAFETY: no memory is touched but `name`, which is a C string and copied.
+    // SAFETY: no memory is touched but `name`, which is a C string and copied; the descriptors
+    // replaced are those of the standard streams, which stay open.
     unsafe {
         libc::setsid();
+        Mask::full().apply()?;
         libc::prctl(libc::PR_SET_NAME, name.as_ptr());
         for fd in 0..=2 {
             check(libc::dup2(null.as_raw_fd(), fd))?;

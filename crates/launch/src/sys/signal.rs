@@ -7,7 +7,31 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Blocked signals that arrive through a descriptor.
-pub struct Signals(File);
+pub struct Signals {
+    arrivals: File,
+    before: Mask,
+}
+
+/// The signals that a process blocks.
+#[derive(Clone, Copy)]
+pub struct Mask(libc::sigset_t);
+
+impl Mask {
+    /// All signals.
+    pub(super) fn full() -> Mask {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigfillset initialises the set it is given, and cannot fail.
+        unsafe { libc::sigfillset(set.as_mut_ptr()) };
+        // SAFETY: initialised on the line above.
+        Mask(unsafe { set.assume_init() })
+    }
+
+    /// Makes this the mask of the calling thread; safe between fork and exec.
+    pub(super) fn apply(&self) -> io::Result<()> {
+        // SAFETY: the set is initialised; the old mask is not asked for.
+        check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) }).map(drop)
+    }
+}
 
 impl Signals {
     /// Blocks `wanted`, except those that this process was told to ignore (as `nohup` does for
@@ -22,19 +46,27 @@ impl Signals {
             // SAFETY: `set` is an initialised set.
             check(unsafe { libc::sigaddset(&mut set, signal) })?;
         }
-        // SAFETY: `set` is initialised; the old mask is not asked for.
-        check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) })?;
-        // SAFETY: as above; -1 asks for a new descriptor.
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: `set` is initialised; the old mask is written to `before`.
+        check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &set, before.as_mut_ptr()) })?;
+        // SAFETY: the call succeeded, so it is initialised.
+        let before = Mask(unsafe { before.assume_init() });
+        // SAFETY: `set` is initialised; -1 asks for a new descriptor.
         let fd = check(unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
         // SAFETY: the descriptor is new and owned by nobody else.
-        Ok(Signals(unsafe { File::from_raw_fd(fd) }))
+        Ok(Signals { arrivals: unsafe { File::from_raw_fd(fd) }, before })
+    }
+
+    /// The mask before, which children must get back: it survives exec.
+    pub fn before(&self) -> Mask {
+        self.before
     }
 
     /// The next signal that has arrived, if any.
-    pub fn next(&mut self) -> Option<i32> {
+    pub fn take_next(&mut self) -> Option<i32> {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut info = [0u8; SIZE];
-        match self.0.read(&mut info) {
+        match self.arrivals.read(&mut info) {
             Ok(SIZE) => Some(i32::from_ne_bytes([info[0], info[1], info[2], info[3]])),
             _ => None,
         }
@@ -43,7 +75,7 @@ impl Signals {
 
 impl AsRawFd for Signals {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.arrivals.as_raw_fd()
     }
 }
 

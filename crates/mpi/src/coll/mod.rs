@@ -4,6 +4,7 @@
 //! [`schedule`] that the transport then drives. The algorithms are written in [`build`].
 mod allgather;
 mod alltoall;
+pub mod args;
 mod barrier;
 mod bcast;
 pub mod blocks;
@@ -14,6 +15,7 @@ mod gather;
 mod reduce;
 mod scan;
 pub mod schedule;
+pub mod state;
 pub mod tag;
 pub mod ty;
 
@@ -21,6 +23,7 @@ pub use blocks::Ints;
 pub use compile::{Call, Side, compile};
 pub use cost::{Algorithm, Facts, Forced, LinkCosts};
 pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
+pub use state::{Amount, Key, State};
 pub use tag::{Kind, Tag};
 pub use ty::Type;
 

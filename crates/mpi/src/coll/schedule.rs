@@ -159,6 +159,8 @@ pub struct UserReduce {
     pub count: u64,
     /// Its datatype.
     pub datatype: Handle,
+    /// Distance between elements, for lengths beyond what the function can be told at once.
+    pub extent: i64,
 }
 
 /// How far a schedule has come.
@@ -386,6 +388,7 @@ impl Schedule {
                 inout_addr,
                 count,
                 datatype: ty.handle,
+                extent: ty.extent,
             })),
             Op::Predefined(op) => {
                 let basic = op::element(*op, ty.basic, ty.handle)?;

@@ -4,12 +4,15 @@
 //! ranks: the order matters only for operations of the application that do not commute.
 mod arith;
 mod soft;
+mod table;
 
 use std::sync::Arc;
 
 use crate::datatype::basic::{self, Basic, Group};
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
+
+pub use table::Ops;
 
 /// The operations the standard defines; the numbers are their handles in the standard ABI.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -77,7 +80,7 @@ impl Predefined {
 
     /// The operation with this handle.
     pub fn from_handle(handle: Handle) -> Option<Predefined> {
-        Self::ALL.into_iter().find(|op| *op as u32 == handle.0)
+        if handle.is_predefined() { Self::ALL.into_iter().find(|op| *op as u32 == handle.0) } else { None }
     }
 
     /// Its name in C.

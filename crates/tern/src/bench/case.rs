@@ -68,7 +68,7 @@ pub const ALL: &[Case] = &[
         "progress",
         2,
         &[],
-        "time until the receiver has the data when the computing side is away, and by how much of that it is late",
+        "time until the receiver has the data, over the delay (size, in µs) on the computing side; `late`: share of the longest delay that shows",
     ),
     printed(
         "stall",
@@ -108,7 +108,7 @@ const fn printed(
     arguments: &'static [&'static str],
     about: &'static str,
 ) -> Case {
-    Case { name, program, ranks, arguments, reading: Reading::Printed, only_full: false, limit_s: 120, about }
+    Case { name, program, ranks, arguments, reading: Reading::Printed, only_full: false, limit_s: 300, about }
 }
 
 /// The cases to run: all, or those whose names are in `only`.

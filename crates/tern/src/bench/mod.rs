@@ -33,6 +33,9 @@ use results::{Failure, Point, Printed, Results, State, parse_line};
 /// Case name of the flag ping-pong, which runs beside all others.
 const FLAG: &str = "flag";
 
+/// Median by fast readings above which the flag ping-pong shared its cores with other work.
+const DISTURBED: f64 = 1.5;
+
 /// Runs `tern bench`.
 pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
     let Some(options) = Options::parse(arguments)? else {
@@ -77,6 +80,11 @@ impl Session {
         libraries.sort_by_key(|library| !library.is_tern);
         for library in &libraries {
             eprintln!("{:<12}{}  {}", library.name, library.mpiexec.display(), library.version);
+        }
+        if !libraries.iter().any(|library| library.is_tern) {
+            eprintln!(
+                "Tern is not among them: it needs mpicc and mpiexec beside this command, or --tern PREFIX"
+            );
         }
         let sources = options.source.clone().map_or_else(build::find_sources, Ok)?;
         let flag = build::compile_flag(&sources, &options.out.join("bin"))?;
@@ -124,7 +132,7 @@ impl Session {
         let found = self.run_case(case, &library, &program)?;
         let after = self.flag_us(index);
         let disturbed = load.is_some_and(|load| load.was_disturbed());
-        let state = if disturbed { State::Busy } else { State::of(before, after) };
+        let state = self.state(disturbed, before, after);
         if found.is_empty() {
             return Err("it printed no figures".to_string());
         }
@@ -163,6 +171,15 @@ impl Session {
         command
     }
 
+    /// Under which state a reading is filed.
+    fn state(&self, disturbed: bool, before_us: Option<f64>, after_us: Option<f64>) -> State {
+        match (self.options.pool, disturbed) {
+            (true, _) => State::Unknown,
+            (false, true) => State::Busy,
+            (false, false) => State::of(before_us, after_us),
+        }
+    }
+
     /// Half a round trip of the flag; the readings are counted for the library that runs now, so
     /// that they also show whether one library had better conditions than another.
     fn flag_us(&mut self, library: usize) -> Option<f64> {
@@ -171,8 +188,9 @@ impl Session {
         let printed: Vec<Printed> = output.text.lines().filter_map(|line| parse_line(FLAG, line)).collect();
         // The fast readings tell where the cores are; the median also suffers from other load.
         let one_line = printed.iter().find(|p| p.point.variant == "one_line").map(|p| p.low);
-        for Printed { point, value, .. } in printed {
-            self.results.add(point, State::of(one_line, one_line), library, value);
+        for Printed { point, value, low } in printed {
+            let state = self.state(value > DISTURBED * low, one_line, one_line);
+            self.results.add(point, state, library, value);
         }
         one_line
     }
@@ -186,6 +204,12 @@ impl Session {
         let json = self.results.to_json(json!(about));
         save(&out.join("results.json"), &format!("{json:#}\n"))?;
         let plots = plot::all(&self.results);
+        match std::fs::remove_dir_all(out.join("plots")) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("plots of an earlier run: {e}"));
+            }
+            _ => {}
+        }
         for (name, svg) in &plots {
             save(&out.join(name), svg)?;
         }

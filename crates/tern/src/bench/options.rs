@@ -18,6 +18,7 @@ results.json and plots.
   --seconds S          time to spend on one point (0.2; quick 0.05)
   --only CASE[,CASE]   these cases only; --list names them
   --list               the cases, and what each shows
+  --pool               one table over all states of the machine, however different
   --peer NAME=PREFIX   another library, with mpicc and mpiexec in PREFIX or PREFIX/bin
   --tern PREFIX        where Tern is, if not beside this command
   --install-peers      install MPICH and Open MPI from PyPI into BUILD/peers first
@@ -38,6 +39,8 @@ pub struct Options {
     pub only: Vec<String>,
     /// Only list the cases.
     pub list: bool,
+    /// Do not keep readings apart by the state of the machine.
+    pub pool: bool,
     /// Further libraries: name and prefix.
     pub peers: Vec<(String, PathBuf)>,
     /// Where Tern is.
@@ -74,6 +77,7 @@ impl Options {
                     options.only.extend(names.split(',').map(str::to_string));
                 }
                 Arg::Long("list") => options.list = true,
+                Arg::Long("pool") => options.pool = true,
                 Arg::Long("peer") => {
                     options.peers.push(peer(&parser.value().and_then(ValueExt::string).map_err(text)?)?);
                 }
@@ -105,6 +109,7 @@ impl Options {
             seconds: None,
             only: Vec::new(),
             list: false,
+            pool: false,
             peers: Vec::new(),
             tern: None,
             install_peers: false,

@@ -12,26 +12,43 @@ const BOTTOM: f64 = 50.0;
 /// Colours that differ also for the colour-blind (Okabe and Ito).
 const COLOURS: &[&str] = &["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
-/// File name and text of every plot: each bench and variant measured at three sizes or more.
+/// File name and text of every plot: each bench and variant measured at three sizes or more, in the
+/// state of the cores that has the most figures, a steady one before others.
 pub fn all(results: &Results) -> Vec<(String, String)> {
     let rows = results.rows();
     let mut groups: Vec<Vec<&Row>> = Vec::new();
     for row in rows.iter().filter(|row| row.medians.iter().flatten().any(|value| *value > 0.0)) {
-        match groups.iter_mut().find(|group| same_curve(group[0], row)) {
+        match groups.iter_mut().find(|group| same_name(group[0], row) && group[0].state == row.state) {
             Some(group) => group.push(row),
             None => groups.push(vec![row]),
         }
     }
     groups.retain(|group| group.len() >= 3);
-    groups.iter().map(|group| (file_name(group[0]), svg(&results.libraries, group))).collect()
+    let worth = |group: &[&Row]| (group[0].state.is_steady(), figures(group));
+    let is_best = |group: &&Vec<&Row>| {
+        groups.iter().all(|other| !same_name(other[0], group[0]) || worth(other) <= worth(group))
+    };
+    let mut plots: Vec<(String, String)> = Vec::new();
+    for group in groups.iter().filter(is_best) {
+        let name = file_name(group[0]);
+        if plots.iter().all(|(taken, _)| *taken != name) {
+            plots.push((name, svg(&results.libraries, group)));
+        }
+    }
+    plots
 }
 
-fn same_curve(a: &Row, b: &Row) -> bool {
-    a.state == b.state && a.point.case == b.point.case && a.point.label() == b.point.label()
+fn same_name(a: &Row, b: &Row) -> bool {
+    a.point.case == b.point.case && a.point.label() == b.point.label() && a.point.unit == b.point.unit
+}
+
+fn figures(group: &[&Row]) -> usize {
+    group.iter().map(|row| row.medians.iter().flatten().count()).sum()
 }
 
 fn file_name(row: &Row) -> String {
-    let name = format!("{} {} {}", row.point.case, row.point.label(), row.state.word());
+    let unit = if row.point.unit == "%" { "percent" } else { "" };
+    let name = format!("{} {} {unit}", row.point.case, row.point.label());
     let words: Vec<&str> =
         name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     format!("plots/{}.svg", words.join("-"))
@@ -162,7 +179,7 @@ mod tests {
         let plots = all(&results);
         assert_eq!(plots.len(), 1);
         let (name, svg) = &plots[0];
-        assert_eq!(name, "plots/latency-latency-near.svg");
+        assert_eq!(name, "plots/latency-latency.svg");
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert!(svg.contains("B&amp;C") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }

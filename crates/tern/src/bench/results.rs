@@ -16,7 +16,7 @@ pub enum State {
     Mixed,
     /// Something else used the machine during the run.
     Busy,
-    /// There is only one core, or the flag ping-pong failed.
+    /// There is only one core, the flag ping-pong failed, or nobody asked.
     Unknown,
 }
 
@@ -169,7 +169,9 @@ impl Results {
         let others = medians.iter().enumerate().filter(|(i, _)| *i != self.reference).filter_map(|(_, m)| *m);
         let best = if point.less_is_better() { others.reduce(f64::min) } else { others.reduce(f64::max) };
         let own = medians.get(self.reference).copied().flatten();
-        let ratio = own.zip(best).filter(|(_, best)| *best != 0.0).map(|(own, best)| own / best);
+        // A share of nothing is nothing: percentages have no ratio.
+        let comparable = |(_, best): &(f64, f64)| point.unit != "%" && *best != 0.0;
+        let ratio = own.zip(best).filter(comparable).map(|(own, best)| own / best);
         Row { point, state, medians, ratio }
     }
 

@@ -1,0 +1,86 @@
+# Tern MPI. `make build` puts a usable tree into build/ (bin, lib, include); `make run`
+# shows it at work; `make test` runs everything; `make install PREFIX=dir` installs it.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+PYTHON ?= python3
+NP ?= 4
+
+TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+ROOT := $(CURDIR)
+BUILD := $(ROOT)/build
+BINARIES := mpiexec tern
+# Ranks may be more than cores, and continuous integration often runs as root: both are fine.
+MPIEXEC := $(BUILD)/bin/mpiexec
+
+.PHONY: all build run run-heat run-mpi4py test test-quick install bench fuzz clean help
+
+all: build
+
+help:
+	@echo "make build                the library, mpicc, mpiexec and tern in build/"
+	@echo "make run                  the heat example on $(NP) ranks (NP=n), then mpi4py's benchmarks"
+	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
+	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
+	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
+	@echo "make bench                side by side with the MPIs that are found"
+	@echo "make fuzz                 each fuzz target for FUZZ_SECONDS (20)"
+	@echo "make clean"
+
+build:
+	$(CARGO) build --release -p abi -p launch -p tern
+	scripts/stage-abi.sh $(TARGET)/release/libabi.a $(BUILD)
+	@for b in $(BINARIES); do install -m 755 $(TARGET)/release/$$b $(BUILD)/bin/$$b || exit 1; done
+	ln -sf mpiexec $(BUILD)/bin/mpirun
+	@echo "built: $(BUILD)/bin/mpicc, $(BUILD)/bin/mpiexec, $(BUILD)/lib/libmpi_abi.so.1"
+
+run: build run-heat run-mpi4py
+
+run-heat: build
+	@mkdir -p $(BUILD)/examples
+	$(BUILD)/bin/mpicc -O2 -o $(BUILD)/examples/heat examples/heat/heat.c -lm
+	$(MPIEXEC) -n $(NP) $(BUILD)/examples/heat --check --out $(BUILD)/examples/heat.png
+
+# mpi4py's own benchmarks, unmodified, built from its source distribution.
+run-mpi4py: build
+	@command -v $(PYTHON) >/dev/null || { echo "make run: $(PYTHON) is needed for mpi4py: install it" >&2; exit 1; }
+	$(PYTHON) tests/mpi4py/install.py --mpi $(BUILD)
+	$(MPIEXEC) -n $(NP) $(BUILD)/mpi4py/venv-tern/bin/python -m mpi4py.bench helloworld
+	$(MPIEXEC) -n $(NP) $(BUILD)/mpi4py/venv-tern/bin/python -m mpi4py.bench ringtest
+	$(MPIEXEC) -n 2 $(BUILD)/mpi4py/venv-tern/bin/python -m mpi4py.bench pingpong
+
+test: build
+	$(PYTHON) tests/all.py $(if $(TEST_PEERS),--peers)
+
+test-quick: build
+	$(PYTHON) tests/all.py --quick
+
+# Relocatable: nothing in the tree names the place it was built in.
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/tern/bench
+	install -m 755 $(BUILD)/bin/mpicc $(addprefix $(BUILD)/bin/,$(BINARIES)) $(DESTDIR)$(PREFIX)/bin
+	ln -sf mpicc $(DESTDIR)$(PREFIX)/bin/mpicxx
+	ln -sf mpicc $(DESTDIR)$(PREFIX)/bin/mpic++
+	ln -sf mpiexec $(DESTDIR)$(PREFIX)/bin/mpirun
+	install -m 755 $(BUILD)/lib/libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib
+	ln -sf libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib/libmpi_abi.so
+	install -m 644 $(BUILD)/lib/pkgconfig/mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 $(BUILD)/include/mpi.h $(DESTDIR)$(PREFIX)/include
+	for page in man/*.1; do [ ! -e $$page ] || install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1; done
+	for file in bench/*.c bench/*.h; do [ ! -e $$file ] || install -m 644 $$file $(DESTDIR)$(PREFIX)/share/tern/bench; done
+
+bench: build
+	$(BUILD)/bin/tern bench
+
+FUZZ_SECONDS ?= 20
+fuzz:
+	@command -v cargo-fuzz >/dev/null || { echo "make fuzz: needs cargo-fuzz and a nightly toolchain: cargo install cargo-fuzz" >&2; exit 1; }
+	for target in $$(cd fuzz && $(CARGO) fuzz list); do \
+		(cd fuzz && $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS)) || exit 1; \
+	done
+
+clean:
+	$(CARGO) clean
+	rm -rf $(BUILD)

@@ -1,0 +1,262 @@
+//! Collectives in which every rank has the same amount of data.
+
+use mpi::coll::{Key, Kind, args};
+use mpi::error::Result;
+use mpi::handle::Handle;
+
+use super::run::{self, Site};
+use super::{Form, amount, forms, keyed};
+use crate::cx::Cx;
+use crate::kind::output::Out;
+
+const PLAIN: Key = Key { kind: Kind::Barrier, in_place: false, root: 0, send: None, recv: None, op: None };
+
+forms! {
+    read_barrier => "Barrier" barrier ibarrier barrier_init (comm: Handle);
+    read_bcast => "Bcast" bcast ibcast bcast_init
+        (buffer: usize, count: u64, datatype: Handle, root: i32, comm: Handle);
+    read_gather => "Gather" gather igather gather_init
+        (sendbuf: usize, sendcount: i64, sendtype: usize, recvbuf: usize, recvcount: i64, recvtype: usize,
+         root: i32, comm: Handle);
+    read_scatter => "Scatter" scatter iscatter scatter_init
+        (sendbuf: usize, sendcount: i64, sendtype: usize, recvbuf: usize, recvcount: i64, recvtype: usize,
+         root: i32, comm: Handle);
+    read_allgather => "Allgather" allgather iallgather allgather_init
+        (sendbuf: usize, sendcount: i64, sendtype: usize, recvbuf: usize, recvcount: u64, recvtype: Handle,
+         comm: Handle);
+    read_alltoall => "Alltoall" alltoall ialltoall alltoall_init
+        (sendbuf: usize, sendcount: i64, sendtype: usize, recvbuf: usize, recvcount: u64, recvtype: Handle,
+         comm: Handle);
+    read_reduce => "Reduce" reduce ireduce reduce_init
+        (sendbuf: usize, recvbuf: usize, count: u64, datatype: Handle, op: Handle, root: i32, comm: Handle);
+    read_allreduce => "Allreduce" allreduce iallreduce allreduce_init
+        (sendbuf: usize, recvbuf: usize, count: u64, datatype: Handle, op: Handle, comm: Handle);
+    read_reduce_scatter_block => "Reduce_scatter_block"
+        reduce_scatter_block ireduce_scatter_block reduce_scatter_block_init
+        (sendbuf: usize, recvbuf: usize, recvcount: u64, datatype: Handle, op: Handle, comm: Handle);
+    read_scan => "Scan" scan iscan scan_init
+        (sendbuf: usize, recvbuf: usize, count: u64, datatype: Handle, op: Handle, comm: Handle);
+    read_exscan => "Exscan" exscan iexscan exscan_init
+        (sendbuf: usize, recvbuf: usize, count: u64, datatype: Handle, op: Handle, comm: Handle);
+}
+
+fn read_barrier(cx: &Cx, form: Form, comm: Handle) -> Result {
+    let site = run::site(cx, comm)?;
+    keyed(cx, form, comm, site, PLAIN, 0, 0)
+}
+
+fn read_bcast(
+    cx: &Cx,
+    form: Form,
+    buffer: usize,
+    count: u64,
+    datatype: Handle,
+    root: i32,
+    comm: Handle,
+) -> Result {
+    let site = run::site(cx, comm)?;
+    let root = args::root(root, site.size)?;
+    args::in_place(Kind::Bcast, 0, buffer, root == site.rank)?;
+    let key = Key { kind: Kind::Bcast, root, recv: Some((count, datatype)), ..PLAIN };
+    keyed(cx, form, comm, site, key, 0, buffer)
+}
+
+#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Gather")]
+fn read_gather(
+    cx: &Cx,
+    form: Form,
+    sendbuf: usize,
+    sendcount: i64,
+    sendtype: usize,
+    recvbuf: usize,
+    recvcount: i64,
+    recvtype: usize,
+    root: i32,
+    comm: Handle,
+) -> Result {
+    let site = run::site(cx, comm)?;
+    let root = args::root(root, site.size)?;
+    let rooted = root == site.rank;
+    let in_place = args::in_place(Kind::Gather, sendbuf, recvbuf, rooted)?;
+    let send = if in_place { None } else { amount(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))? };
+    let recv = if rooted { amount(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))? } else { None };
+    keyed(
+        cx,
+        form,
+        comm,
+        site,
+        Key { kind: Kind::Gather, root, in_place, send, recv, op: None },
+        sendbuf,
+        recvbuf,
+    )
+}
+
+#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Scatter")]
+fn read_scatter(
+    cx: &Cx,
+    form: Form,
+    sendbuf: usize,
+    sendcount: i64,
+    sendtype: usize,
+    recvbuf: usize,
+    recvcount: i64,
+    recvtype: usize,
+    root: i32,
+    comm: Handle,
+) -> Result {
+    let site = run::site(cx, comm)?;
+    let root = args::root(root, site.size)?;
+    let rooted = root == site.rank;
+    let in_place = args::in_place(Kind::Scatter, sendbuf, recvbuf, rooted)?;
+    let send = if rooted { amount(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))? } else { None };
+    let recv = if in_place { None } else { amount(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))? };
+    keyed(
+        cx,
+        form,
+        comm,
+        site,
+        Key { kind: Kind::Scatter, root, in_place, send, recv, op: None },
+        sendbuf,
+        recvbuf,
+    )
+}
+
+#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Allgather")]
+fn read_allgather(
+    cx: &Cx,
+    form: Form,
+    sendbuf: usize,
+    sendcount: i64,
+    sendtype: usize,
+    recvbuf: usize,
+    recvcount: u64,
+    recvtype: Handle,
+    comm: Handle,
+) -> Result {
+    let recv = (recvbuf, recvcount, recvtype);
+    all(cx, form, Kind::Allgather, (sendbuf, sendcount, sendtype), recv, comm)
+}
+
+#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Alltoall")]
+fn read_alltoall(
+    cx: &Cx,
+    form: Form,
+    sendbuf: usize,
+    sendcount: i64,
+    sendtype: usize,
+    recvbuf: usize,
+    recvcount: u64,
+    recvtype: Handle,
+    comm: Handle,
+) -> Result {
+    let recv = (recvbuf, recvcount, recvtype);
+    all(cx, form, Kind::Alltoall, (sendbuf, sendcount, sendtype), recv, comm)
+}
+
+fn all(
+    cx: &Cx,
+    form: Form,
+    kind: Kind,
+    send: (usize, i64, usize),
+    recv: (usize, u64, Handle),
+    comm: Handle,
+) -> Result {
+    let site = run::site(cx, comm)?;
+    let in_place = args::in_place(kind, send.0, recv.0, false)?;
+    let sent = if in_place { None } else { amount(cx, (send.1, "sendcount"), (send.2, "sendtype"))? };
+    let key = Key { kind, root: 0, in_place, send: sent, recv: Some((recv.1, recv.2)), op: None };
+    keyed(cx, form, comm, site, key, send.0, recv.0)
+}
+
+#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Reduce")]
+fn read_reduce(
+    cx: &Cx,
+    form: Form,
+    sendbuf: usize,
+    recvbuf: usize,
+    count: u64,
+    datatype: Handle,
+    op: Handle,
+    root: i32,
+    comm: Handle,
+) -> Result {
+    let site = run::site(cx, comm)?;
+    let root = args::root(root, site.size)?;
+    let rooted = root == site.rank;
+    let in_place = args::in_place(Kind::Reduce, sendbuf, recvbuf, rooted)?;
+    let vector = Some((count, datatype));
+    let send = if in_place { None } else { vector };
+    let recv = if rooted { vector } else { None };
+    let key = Key { kind: Kind::Reduce, root, in_place, send, recv, op: Some(op) };
+    keyed(cx, form, comm, site, key, sendbuf, recvbuf)
+}
+
+#[inline]
+fn read_allreduce(
+    cx: &Cx,
+    form: Form,
+    sendbuf: usize,
+    recvbuf: usize,
+    count: u64,
+    datatype: Handle,
+    op: Handle,
+    comm: Handle,
+) -> Result {
+    combine(cx, form, Kind::Allreduce, (sendbuf, recvbuf), (count, datatype), op, comm)
+}
+
+fn read_reduce_scatter_block(
+    cx: &Cx,
+    form: Form,
+    sendbuf: usize,
+    recvbuf: usize,
+    recvcount: u64,
+    datatype: Handle,
+    op: Handle,
+    comm: Handle,
+) -> Result {
+    combine(cx, form, Kind::ReduceScatterBlock, (sendbuf, recvbuf), (recvcount, datatype), op, comm)
+}
+
+fn read_scan(
+    cx: &Cx,
+    form: Form,
+    sendbuf: usize,
+    recvbuf: usize,
+    count: u64,
+    datatype: Handle,
+    op: Handle,
+    comm: Handle,
+) -> Result {
+    combine(cx, form, Kind::Scan, (sendbuf, recvbuf), (count, datatype), op, comm)
+}
+
+fn read_exscan(
+    cx: &Cx,
+    form: Form,
+    sendbuf: usize,
+    recvbuf: usize,
+    count: u64,
+    datatype: Handle,
+    op: Handle,
+    comm: Handle,
+) -> Result {
+    combine(cx, form, Kind::Exscan, (sendbuf, recvbuf), (count, datatype), op, comm)
+}
+
+#[inline]
+fn combine(
+    cx: &Cx,
+    form: Form,
+    kind: Kind,
+    (sendbuf, recvbuf): (usize, usize),
+    vector: (u64, Handle),
+    op: Handle,
+    comm: Handle,
+) -> Result {
+    let site: Site = run::site(cx, comm)?;
+    let in_place = args::in_place(kind, sendbuf, recvbuf, false)?;
+    let send = if in_place { None } else { Some(vector) };
+    let key = Key { kind, root: 0, in_place, send, recv: Some(vector), op: Some(op) };
+    keyed(cx, form, comm, site, key, sendbuf, recvbuf)
+}

@@ -1,0 +1,137 @@
+//! Where a schedule meets the rank's communicators and requests: run to its end, as a request,
+//! again and again.
+
+use mpi::coll::{Call, Key, Progress, Schedule, Side, State, Type};
+use mpi::comm::Place;
+use mpi::error::Result;
+use mpi::handle::Handle;
+use mpi::request::{Body, Recipe, Running, Then};
+
+use crate::cx::Cx;
+use crate::{op, wait};
+
+/// This rank in a communicator.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// Its rank.
+    pub rank: usize,
+    /// Ranks of the communicator.
+    pub size: usize,
+}
+
+/// Who this rank is in an intracommunicator.
+#[inline]
+pub fn site(cx: &Cx, comm: Handle) -> Result<Site> {
+    let world = cx.world();
+    let place = &world.comm(comm)?.place;
+    Ok(Site { rank: place.rank as usize, size: place.size() as usize })
+}
+
+/// Lets `f` use what the communicator remembers for its collectives.
+#[inline]
+pub fn with_state<R>(cx: &Cx, comm: Handle, f: impl FnOnce(&mut State) -> R) -> Result<R> {
+    Ok(f(&mut cx.world().comm_mut(comm)?.coll))
+}
+
+fn running(place: Place, schedule: Schedule, then: Then) -> Running {
+    Running { schedule, packed: Vec::new(), place, then }
+}
+
+/// Runs a schedule to its end, and gives it back.
+pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedule> {
+    let mut running = {
+        let mut world = cx.world();
+        let comm = world.comm_mut(comm)?;
+        schedule.start(comm.coll.next_tag(schedule.program().kind));
+        running(comm.place.clone(), schedule, Then::Nothing)
+    };
+    loop {
+        let progress = wait::until(cx, |world| {
+            Ok(match world.advance(&mut running)? {
+                Progress::Pending => None,
+                other => Some(other),
+            })
+        })?;
+        match progress {
+            Progress::Call(reduce) => {
+                op::call(&reduce);
+                running.schedule.called();
+            }
+            _ => return Ok(running.schedule),
+        }
+    }
+}
+
+/// Starts a schedule; the request completes when it is done.
+pub fn nonblocking(cx: &Cx, comm: Handle, schedule: Schedule) -> Result<Handle> {
+    launch(cx, comm, schedule, Then::Nothing)
+}
+
+/// As [`nonblocking`], with something to do at the end.
+pub fn launch(cx: &Cx, comm: Handle, mut schedule: Schedule, then: Then) -> Result<Handle> {
+    let handle = {
+        let mut world = cx.world();
+        let held = world.comm_mut(comm)?;
+        schedule.start(held.coll.next_tag(schedule.program().kind));
+        let running = running(held.place.clone(), schedule, then);
+        let handle = world.objects.requests.add(comm, Body::Collective(Box::new(running)))?;
+        world.start_schedule(handle);
+        handle
+    };
+    wait::progress(cx)?;
+    Ok(handle)
+}
+
+/// An inactive persistent request that runs the schedule on each start, with one tag.
+pub fn persistent(cx: &Cx, comm: Handle, schedule: Schedule) -> Result<Handle> {
+    let mut world = cx.world();
+    let held = world.comm_mut(comm)?;
+    let tag = held.coll.next_persistent_tag(schedule.program().kind);
+    let place = held.place.clone();
+    let recipe = Recipe::Collective(Some(Box::new(running(place.clone(), schedule, Then::Nothing))), tag);
+    world.objects.requests.add_persistent(comm, recipe, place)
+}
+
+/// Keeps a schedule for the next equal call, where that pays.
+#[inline]
+pub fn keep(cx: &Cx, comm: Handle, key: Key, schedule: Schedule) -> Result {
+    with_state(cx, comm, |state| state.keep(key, schedule))
+}
+
+/// Waits for all members.
+pub fn barrier(cx: &Cx, comm: Handle) -> Result {
+    let site = site(cx, comm)?;
+    let call = internal(mpi::coll::Kind::Barrier, site, Side::Absent, Side::Absent);
+    let schedule = with_state(cx, comm, |state| state.compile(&call, 0, 0))?;
+    blocking(cx, comm, schedule).map(drop)
+}
+
+/// `MPI_UINT64_T`, the type of what the library itself exchanges.
+fn words() -> Type {
+    Type::predefined(Handle(0x259)).expect("MPI_UINT64_T is predefined")
+}
+
+/// Gathers `N` words of every member on all of them.
+pub fn exchange_words<const N: usize>(cx: &Cx, comm: Handle, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
+    let site = site(cx, comm)?;
+    let mut all = vec![[0u64; N]; site.size];
+    let ty = words();
+    let side = Side::Even { count: N as u64, ty: &ty };
+    let call = internal(mpi::coll::Kind::Allgather, site, side, side);
+    let (send, recv) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize);
+    let schedule = with_state(cx, comm, |state| state.compile(&call, send, recv))?;
+    blocking(cx, comm, schedule)?;
+    Ok(all)
+}
+
+/// The schedule that spreads one word of member 0.
+pub fn spread_word(cx: &Cx, comm: Handle, word: &mut u64) -> Result<Schedule> {
+    let site = site(cx, comm)?;
+    let ty = words();
+    let call = internal(mpi::coll::Kind::Bcast, site, Side::Absent, Side::Even { count: 1, ty: &ty });
+    with_state(cx, comm, |state| state.compile(&call, 0, word as *mut u64 as usize))
+}
+
+fn internal<'a>(kind: mpi::coll::Kind, site: Site, send: Side<'a>, recv: Side<'a>) -> Call<'a> {
+    Call { kind, rank: site.rank, size: site.size, send, recv, in_place: false, op: None, root: 0 }
+}

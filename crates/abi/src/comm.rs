@@ -1,0 +1,319 @@
+//! MPI 5.0 chapter 7: communicators. New ones get a context id that their member 0 allocates and
+//! spreads; ids are never used twice, so nothing has to be agreed on when one is freed.
+
+use std::sync::Arc;
+
+use mpi::attr::Kind;
+use mpi::comm::{COMM_NULL, COMM_SELF, COMM_WORLD, Place, Purpose};
+use mpi::error::{Class, Result, fail};
+use mpi::group::{Comparison, Group, UNDEFINED};
+use mpi::handle::Handle;
+use mpi::info::Info;
+use mpi::request::{Body, Then};
+use proto::{Mode, Want};
+
+use crate::coll::run;
+use crate::cx::Cx;
+use crate::kind::handle::HandleRef;
+use crate::kind::output::Out;
+use crate::kind::text::{StatusPlace, Text, TextOut};
+use crate::{attr, request, wait};
+
+const MAX_OBJECT_NAME: usize = 128;
+
+/// `MPI_Comm_size`.
+pub fn size(cx: &Cx, comm: Handle, size: Out<i32>) -> Result {
+    size.set(cx.world().comm(comm)?.place.size() as i32);
+    Ok(())
+}
+
+/// `MPI_Comm_rank`.
+pub fn rank(cx: &Cx, comm: Handle, rank: Out<i32>) -> Result {
+    rank.set(cx.world().comm(comm)?.place.rank as i32);
+    Ok(())
+}
+
+/// `MPI_Comm_compare`.
+pub fn compare(cx: &Cx, comm1: Handle, comm2: Handle, result: Out<i32>) -> Result {
+    let world = cx.world();
+    let relation = if comm1 == comm2 { Comparison::Ident } else { world.comm(comm1)?.compare(world.comm(comm2)?) };
+    result.set(relation as i32);
+    Ok(())
+}
+
+/// `MPI_Comm_group`.
+pub fn group(cx: &Cx, comm: Handle, group: Out<Handle>) -> Result {
+    let mut world = cx.world();
+    let members = world.comm(comm)?.place.group.clone();
+    group.set(world.objects.groups.insert(members)?);
+    Ok(())
+}
+
+/// `MPI_Comm_test_inter`: there are no intercommunicators yet.
+pub fn test_inter(cx: &Cx, comm: Handle, flag: Out<bool>) -> Result {
+    cx.world().comm(comm)?;
+    flag.set(false);
+    Ok(())
+}
+
+fn not_inter<T>() -> Result<T> {
+    fail(Class::COMM, "argument `comm` is an intracommunicator, it has no remote group")
+}
+
+/// `MPI_Comm_remote_size`.
+pub fn remote_size(_: &Cx, _comm: Handle, _size: Out<i32>) -> Result {
+    not_inter()
+}
+
+/// `MPI_Comm_remote_group`.
+pub fn remote_group(_: &Cx, _comm: Handle, _group: Out<Handle>) -> Result {
+    not_inter()
+}
+
+/// `MPI_Comm_set_name`.
+pub fn set_name(cx: &Cx, comm: Handle, name: Text) -> Result {
+    // SAFETY: the application passes a terminated string; it is copied at once.
+    let name = unsafe { name.bytes() };
+    let name = &name[..name.len().min(MAX_OBJECT_NAME - 1)];
+    cx.world().comm_mut(comm)?.set_name(name);
+    Ok(())
+}
+
+/// `MPI_Comm_get_name`.
+pub fn get_name(cx: &Cx, comm: Handle, name: TextOut, resultlen: Out<i32>) -> Result {
+    let world = cx.world();
+    // SAFETY: MPI says the buffer has room for MPI_MAX_OBJECT_NAME bytes.
+    let len = unsafe { name.set(world.comm(comm)?.name(), MAX_OBJECT_NAME) };
+    resultlen.set(len as i32);
+    Ok(())
+}
+
+/// `MPI_Comm_set_info`.
+pub fn set_info(cx: &Cx, comm: Handle, info: Handle) -> Result {
+    let mut world = cx.world();
+    let hints = hints(world.objects.optional_info(info)?);
+    world.comm_mut(comm)?.info = hints;
+    Ok(())
+}
+
+/// `MPI_Comm_get_info`.
+pub fn get_info(cx: &Cx, comm: Handle, info: Out<Handle>) -> Result {
+    let mut world = cx.world();
+    let hints = world.comm(comm)?.info.clone();
+    info.set(world.objects.infos.insert(hints)?);
+    Ok(())
+}
+
+fn hints(info: Option<&Info>) -> Info {
+    info.cloned().unwrap_or_default()
+}
+
+/// Puts a communicator with this place into the table; the error handler is the parent's.
+fn add(cx: &Cx, parent: Handle, place: Place) -> Result<Handle> {
+    let mut world = cx.world();
+    let errhandler = world.comm(parent)?.errhandler;
+    world.add_comm(place, errhandler)
+}
+
+/// A duplicate without context: attributes are copied first, since their functions may refuse.
+fn duplicate(cx: &Cx, comm: Handle, info: Option<Handle>) -> Result<Handle> {
+    let attrs = attr::copy_all(cx, Kind::Comm, comm)?;
+    let place = cx.world().comm(comm)?.place.clone();
+    let new = add(cx, comm, place)?;
+    let mut world = cx.world();
+    let hints = match info {
+        None => world.comm(comm)?.info.clone(),
+        Some(info) => hints(world.objects.optional_info(info)?),
+    };
+    let made = world.comm_mut(new)?;
+    made.attrs = attrs;
+    made.info = hints;
+    Ok(new)
+}
+
+fn dup_any(cx: &Cx, comm: Handle, info: Option<Handle>, newcomm: Out<Handle>) -> Result {
+    newcomm.set(COMM_NULL);
+    let new = duplicate(cx, comm, info)?;
+    let mut context = cx.world().new_context();
+    let schedule = run::spread_word(cx, comm, &mut context)?;
+    run::blocking(cx, comm, schedule)?;
+    cx.world().comm_mut(new)?.place.context = context;
+    newcomm.set(new);
+    Ok(())
+}
+
+/// `MPI_Comm_dup`.
+pub fn dup(cx: &Cx, comm: Handle, newcomm: Out<Handle>) -> Result {
+    dup_any(cx, comm, None, newcomm)
+}
+
+/// `MPI_Comm_dup_with_info`.
+pub fn dup_with_info(cx: &Cx, comm: Handle, info: Handle, newcomm: Out<Handle>) -> Result {
+    dup_any(cx, comm, Some(info), newcomm)
+}
+
+fn idup_any(cx: &Cx, comm: Handle, info: Option<Handle>, newcomm: Out<Handle>, request: Out<Handle>) -> Result {
+    newcomm.set(COMM_NULL);
+    let new = duplicate(cx, comm, info)?;
+    let mut context = Box::new([cx.world().new_context()]);
+    let schedule = run::spread_word(cx, comm, &mut context[0])?;
+    newcomm.set(new);
+    request.set(run::launch(cx, comm, schedule, Then::NameComm(new, context))?);
+    Ok(())
+}
+
+/// `MPI_Comm_idup`.
+pub fn idup(cx: &Cx, comm: Handle, newcomm: Out<Handle>, request: Out<Handle>) -> Result {
+    idup_any(cx, comm, None, newcomm, request)
+}
+
+/// `MPI_Comm_idup_with_info`.
+pub fn idup_with_info(cx: &Cx, comm: Handle, info: Handle, newcomm: Out<Handle>, request: Out<Handle>) -> Result {
+    idup_any(cx, comm, Some(info), newcomm, request)
+}
+
+/// Makes a communicator of some members of `comm`, all of whose members call this; `members` are
+/// ranks of the job, `contexts` what each member of `comm` would allocate.
+fn among(cx: &Cx, comm: Handle, members: Group, contexts: &[u64]) -> Result<Handle> {
+    let (me, parent) = {
+        let world = cx.world();
+        (world.rank(), world.comm(comm)?.place.clone())
+    };
+    let Some(rank) = members.rank_of(me) else { return Ok(COMM_NULL) };
+    let leader = parent.group.rank_of(members.world_rank(0));
+    let Some(leader) = leader else {
+        return fail(Class::GROUP, "argument `group` is not a subset of the communicator's group");
+    };
+    let context = contexts[leader as usize];
+    add(cx, comm, Place { context, group: Arc::new(members), rank })
+}
+
+fn check_subset(cx: &Cx, comm: Handle, group: Handle) -> Result<Group> {
+    let world = cx.world();
+    let group = world.objects.group(group)?;
+    let parent = &world.comm(comm)?.place.group;
+    match group.iter().find(|rank| parent.rank_of(*rank).is_none()) {
+        None => Ok(Group::clone(group)),
+        Some(rank) => fail(
+            Class::GROUP,
+            format!("argument `group` holds rank {rank} of MPI_COMM_WORLD, which is not in the communicator"),
+        ),
+    }
+}
+
+/// `MPI_Comm_create`.
+pub fn create(cx: &Cx, comm: Handle, group: Handle, newcomm: Out<Handle>) -> Result {
+    newcomm.set(COMM_NULL);
+    let members = check_subset(cx, comm, group)?;
+    let context = cx.world().new_context();
+    let all = run::exchange_words(cx, comm, [context])?;
+    let contexts: Vec<u64> = all.into_iter().map(|[context]| context).collect();
+    newcomm.set(among(cx, comm, members, &contexts)?);
+    Ok(())
+}
+
+/// `MPI_Comm_create_group`: only the members of the group call it, so its member 0 sends the
+/// context to each of the others.
+pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out<Handle>) -> Result {
+    newcomm.set(COMM_NULL);
+    let members = check_subset(cx, comm, group)?;
+    let (me, parent, mut word) = {
+        let mut world = cx.world();
+        let context = world.new_context();
+        (world.rank(), world.comm(comm)?.place.clone(), context)
+    };
+    let Some(rank) = members.rank_of(me) else { return Ok(()) };
+    let context = parent.context_for(Purpose::Creation);
+    let span = fabric::Span { addr: &raw mut word as usize, len: 8 };
+    let mut bodies = Vec::new();
+    if rank == 0 {
+        let mut world = cx.world();
+        for to in members.iter().skip(1) {
+            let sent = world.engine.send(to as usize, context, tag, span, Mode::Standard).map_err(mpi::world::fault)?;
+            bodies.extend(sent.map(|op| Body::Send(op, mpi::request::Keep::Nothing)));
+        }
+    } else {
+        let want = Want { source: Some(members.world_rank(0) as usize), context, tag: Some(tag) };
+        let op = cx.world().engine.receive(want, span);
+        bodies.push(Body::Receive(op, parent.group.clone(), None));
+    }
+    for body in bodies {
+        request::finish(cx, body, StatusPlace::IGNORE)?;
+    }
+    // The engine wrote through the address of `word`.
+    let context = std::hint::black_box(word);
+    newcomm.set(add(cx, comm, Place { context, group: Arc::new(members), rank })?);
+    Ok(())
+}
+
+/// `MPI_Comm_split`.
+pub fn split(cx: &Cx, comm: Handle, color: i32, key: i32, newcomm: Out<Handle>) -> Result {
+    newcomm.set(COMM_NULL);
+    if color < 0 && color != UNDEFINED {
+        return fail(Class::ARG, format!("argument `color` is {color}, must not be negative unless MPI_UNDEFINED"));
+    }
+    newcomm.set(split_by(cx, comm, color, key)?);
+    Ok(())
+}
+
+fn split_by(cx: &Cx, comm: Handle, color: i32, key: i32) -> Result<Handle> {
+    let context = cx.world().new_context();
+    let all = run::exchange_words(cx, comm, [color as u32 as u64, key as u32 as u64, context])?;
+    if color == UNDEFINED {
+        return Ok(COMM_NULL);
+    }
+    let parent = cx.world().comm(comm)?.place.group.clone();
+    let mut same: Vec<(i32, u32)> = (0u32..)
+        .zip(&all)
+        .filter(|(_, [c, ..])| *c as u32 as i32 == color)
+        .map(|(rank, [_, key, _])| (*key as u32 as i32, rank))
+        .collect();
+    same.sort();
+    let members: Vec<u32> = same.iter().map(|(_, rank)| parent.world_rank(*rank)).collect();
+    let contexts: Vec<u64> = all.iter().map(|words| words[2]).collect();
+    among(cx, comm, Group::from_ranks(members), &contexts)
+}
+
+/// `MPI_COMM_TYPE_SHARED` and the types by hardware.
+const SHARED: i32 = 221;
+const HW_UNGUIDED: i32 = 222;
+const HW_GUIDED: i32 = 223;
+const RESOURCE_GUIDED: i32 = 224;
+
+/// `MPI_Comm_split_type`: all ranks share the host. Below it no hardware level is told apart, so
+/// the unguided split finds no smaller part, and of the guided ones only the host is known.
+pub fn split_type(cx: &Cx, comm: Handle, split_type: i32, key: i32, info: Handle, newcomm: Out<Handle>) -> Result {
+    newcomm.set(COMM_NULL);
+    let resource = {
+        let world = cx.world();
+        let info = world.objects.optional_info(info)?;
+        info.and_then(|info| info.hint("mpi_hw_resource_type")).map(str::to_string)
+    };
+    let color = match split_type {
+        SHARED => 0,
+        HW_GUIDED if matches!(resource.as_deref(), Some("mpi_shared_memory")) => 0,
+        HW_GUIDED | HW_UNGUIDED | RESOURCE_GUIDED | UNDEFINED => UNDEFINED,
+        other => return fail(Class::ARG, format!("argument `split_type` is {other}, not a split type")),
+    };
+    newcomm.set(split_by(cx, comm, color, key)?);
+    Ok(())
+}
+
+/// `MPI_Comm_free`. Operations under way on it go on.
+pub fn free(cx: &Cx, comm: HandleRef) -> Result {
+    if matches!(comm.handle, COMM_WORLD | COMM_SELF) {
+        return fail(Class::COMM, "argument `comm` is a predefined communicator, which cannot be freed");
+    }
+    attr::delete_all(cx, Kind::Comm, comm.handle)?;
+    wait::until(cx, |world| {
+        let drained = world.comm(comm.handle)?.bsend.is_drained();
+        Ok(drained.then_some(()))
+    })?;
+    let mut world = cx.world();
+    if let Some(gone) = world.objects.comms.remove(comm.handle) {
+        world.objects.errhandlers.detach(gone.errhandler);
+    }
+    comm.set(COMM_NULL);
+    Ok(())
+}
+

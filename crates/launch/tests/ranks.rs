@@ -1,0 +1,296 @@
+//! `mpiexec` with programs that speak PMI-1 and use the control channel. The ignored tests are
+//! those programs: this binary starts itself as a rank.
+mod common;
+use common::*;
+use launch::control::{self, Control};
+use launch::pmi::client::Client;
+use launch::report::{Kind, Pending};
+use std::io::Write;
+use std::os::fd::FromRawFd;
+use std::process::Command;
+
+fn client() -> Client {
+    Client::from_env().unwrap().expect("a launcher")
+}
+
+/// Bytes of every kind, longer than any value that PMI-1 stores.
+fn card(rank: usize) -> Vec<u8> {
+    (0..3000).map(|i| (i * 7 + rank) as u8).collect()
+}
+
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_ring() {
+    let mut client = client();
+    let (rank, size) = (client.rank(), client.size());
+    client.put(&format!("card of {rank}"), &card(rank)).unwrap();
+    client.barrier().unwrap();
+    let next = (rank + 1) % size;
+    assert_eq!(client.get(&format!("card of {next}")).unwrap(), card(next));
+    let error = client.get("nobody's").unwrap_err();
+    assert!(error.contains("PMI get") && error.contains("rc="), "{error}");
+    assert!(client.get_universe_size().unwrap().is_none_or(|n| n >= size));
+    let appnum = client.get_appnum().unwrap();
+    client.barrier().unwrap();
+    client.finalize().unwrap();
+    eprintln!("rank {rank} of {size}, program {appnum}: good");
+}
+
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_alone() {
+    match Client::from_env() {
+        Ok(None) => eprintln!("alone"),
+        Ok(Some(_)) => eprintln!("launched"),
+        Err(error) => eprintln!("error: {error}"),
+    }
+}
+
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_abort() {
+    let mut client = client();
+    client.barrier().unwrap();
+    if client.rank() == 1 {
+        client.abort(42).unwrap();
+    }
+    let _ = client.barrier();
+    std::process::exit(1);
+}
+
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_leaves() {
+    let mut client = client();
+    if client.rank() == 1 {
+        std::process::exit(0);
+    }
+    let _ = client.barrier();
+    std::process::exit(9);
+}
+
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_late_failure() {
+    let client = client();
+    let rank = client.rank();
+    client.finalize().unwrap();
+    if rank == 1 {
+        std::process::exit(5);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    eprintln!("rank {rank} went on");
+}
+
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_corrupt() {
+    let rank: u32 = std::env::var("PMI_RANK").unwrap().parse().unwrap();
+    if rank == 2 {
+        let fd = std::env::var("CORRUPT_FD").unwrap();
+        let fd: i32 = std::env::var(fd).unwrap().parse().unwrap();
+        // SAFETY: the launcher opened the descriptor for this process; nothing else here uses it.
+        let mut channel = unsafe { std::fs::File::from_raw_fd(fd) };
+        channel.write_all(std::env::var("CORRUPT_LINE").unwrap().as_bytes()).unwrap();
+        channel.write_all(b"\n").unwrap();
+        std::mem::forget(channel);
+    }
+    std::thread::sleep(std::time::Duration::from_secs(1000));
+}
+
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_fatal() {
+    let _client = client();
+    let control = Control::from_env().unwrap().unwrap();
+    assert!(control.fatal(15, "MPI_Recv: the message is longer\nthan the buffer"));
+    std::thread::sleep(std::time::Duration::from_secs(1000));
+}
+
+/// Ranks 0 and 1 wait for each other, rank 2 is in MPI with nothing to do, rank 3 computes.
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_deadlock() {
+    let mut client = client();
+    let rank = client.rank();
+    let control = Control::from_env().unwrap().unwrap();
+    assert!(control.install());
+    client.barrier().unwrap();
+    eprintln!("rank {rank} is ready");
+    let wait = Pending {
+        rank,
+        operation: "MPI_Recv".into(),
+        kind: Kind::Recv,
+        blocking: true,
+        peer: Some(1 - rank.min(1)),
+        world_peer: Some(1 - rank.min(1)),
+        tag: Some(7),
+        communicator: "MPI_COMM_WORLD".into(),
+        context: 0,
+        members: None,
+        bytes: 8,
+        since_ms: 1500,
+        address: None,
+    };
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        match rank {
+            0 | 1 if control::asked() => assert!(control.report(std::slice::from_ref(&wait))),
+            2 if control::asked() => assert!(control.report(&[])),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn ranks_exchange_cards() {
+    let outcome = run(with_role(&mut mpiexec("-n 5"), "role_ring"));
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    for rank in 0..5 {
+        assert!(outcome.err.contains(&format!("rank {rank} of 5, program 0: good")), "{outcome:?}");
+    }
+}
+
+#[test]
+fn programs_are_numbered_and_a_shell_may_run_one_after_the_other() {
+    let mut command = mpiexec("-n 1");
+    with_role(&mut command, "role_ring").args([":", "-n", "2", "sh", "-c", "\"$0\" \"$@\" && \"$0\" \"$@\""]);
+    let outcome = run(with_role(&mut command, "role_ring"));
+    assert!(outcome.err.contains("rank 2 of 3, program 1: good"), "{outcome:?}");
+    // Rank 0 has no second program, so the second round of the others misses it.
+    assert!(outcome.code == 1 && outcome.err.contains("while others wait for it"), "{outcome:?}");
+    let mut command = mpiexec("-n 3 sh -c");
+    command.arg("\"$0\" \"$@\" && \"$0\" \"$@\"");
+    let outcome = run(with_role(&mut command, "role_ring"));
+    assert_eq!((outcome.code, outcome.err.matches("good").count()), (0, 6), "{outcome:?}");
+}
+
+/// Hydra comes with MPICH (`pip install mpich`); CI sets the variable.
+#[test]
+fn hydra_starts_the_client() {
+    let Ok(hydra) = std::env::var("TERN_TEST_HYDRA") else {
+        eprintln!("TERN_TEST_HYDRA does not name Hydra's mpiexec: nothing was tested");
+        return;
+    };
+    for options in [&["-n", "4"][..], &["-pmi-port", "-n", "4"][..]] {
+        let outcome = run(with_role(Command::new(&hydra).args(options), "role_ring"));
+        assert_eq!(
+            (outcome.code, outcome.err.matches("of 4, program 0: good").count()),
+            (0, 4),
+            "{outcome:?}"
+        );
+    }
+    let outcome = run(with_role(Command::new(&hydra).args(["-n", "3"]), "role_abort"));
+    assert_eq!(outcome.code, 42, "{outcome:?}");
+}
+
+#[test]
+fn without_a_launcher_a_process_is_alone_and_with_half_of_one_it_is_an_error() {
+    let alone = |variables: &[(&str, &str)]| {
+        let mut command = Command::new("env");
+        for name in ["PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_PORT", "PMI_ID"] {
+            command.env_remove(name);
+        }
+        command.envs(variables.iter().copied());
+        run(with_role(&mut command, "role_alone")).err
+    };
+    assert!(alone(&[]).contains("alone"));
+    for (variables, named) in [
+        (&[("PMI_RANK", "1")][..], "PMI_RANK is set but"),
+        (&[("PMI_FD", "98"), ("PMI_RANK", "1"), ("PMI_SIZE", "2")], "PMI_FD=98 is not an open descriptor"),
+        (&[("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "0")], "PMI_PORT=127.0.0.1:1"),
+        (&[("PMIX_RANK", "0")], "PMIX_RANK"),
+        (&[("OMPI_COMM_WORLD_SIZE", "2")], "Open MPI"),
+    ] {
+        let error = alone(variables);
+        assert!(error.contains("error: ") && error.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn abort_ends_the_job_with_its_code() {
+    let outcome = run(with_role(&mut mpiexec("-n 3"), "role_abort"));
+    assert_eq!(outcome.code, 42, "{outcome:?}");
+    assert!(
+        outcome.err.contains("rank 1") && outcome.err.contains("called MPI_Abort with code 42"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_rank_that_leaves_without_finalize_is_missed() {
+    let outcome = run(with_role(&mut mpiexec("-n 2"), "role_leaves"));
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    assert!(outcome.err.contains("exited with code 0 without MPI_Finalize"), "{outcome:?}");
+    let outcome = run(with_role(mpiexec("-n 1 true : -n 1").arg("env"), "role_leaves"));
+    assert_eq!(outcome.code, 0, "rank 1 left by itself, nobody misses it: {outcome:?}");
+    let outcome = run(with_role(mpiexec("-n 1 true : -n 2").arg("env"), "role_ring"));
+    assert!(outcome.code == 1 && outcome.err.contains("without MPI_Init"), "{outcome:?}");
+}
+
+#[test]
+fn a_failure_after_finalize_leaves_the_others_alone() {
+    let outcome = run(with_role(&mut mpiexec("-n 2"), "role_late_failure"));
+    assert_eq!(outcome.code, 5, "{outcome:?}");
+    assert!(outcome.err.contains("rank 0 went on"), "{outcome:?}");
+}
+
+#[test]
+fn corrupt_lines_name_the_rank_and_end_the_job() {
+    let long = "x".repeat(70_000);
+    for (fd, line, named) in [
+        ("PMI_FD", "hello", "'hello'"),
+        ("PMI_FD", "cmd=get_maxes", "out of order"),
+        ("PMI_FD", "cmd=init pmi_version=x", "not a number"),
+        ("PMI_FD", &long, "longer than"),
+        ("TERN_CONTROL_FD", "pending rank=x", "rank"),
+        ("TERN_CONTROL_FD", &long, "longer than"),
+    ] {
+        let mut command = mpiexec("-n 3");
+        command.env("CORRUPT_FD", fd).env("CORRUPT_LINE", line);
+        let outcome = run(with_role(&mut command, "role_corrupt"));
+        assert_eq!(outcome.code, 1, "{outcome:?}");
+        assert!(outcome.err.contains("rank 2") && outcome.err.contains("malformed line"), "{outcome:?}");
+        assert!(outcome.err.contains(named), "{named}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_fatal_error_is_printed_once() {
+    let outcome = run(with_role(&mut mpiexec("-n 4"), "role_fatal"));
+    assert_eq!(outcome.code, 15, "{outcome:?}");
+    assert_eq!(outcome.err.matches("the message is longer\nthan the buffer").count(), 1, "{outcome:?}");
+}
+
+const CYCLE: &str = "cycle: rank 0 → rank 1 → rank 0: both wait in MPI_Recv";
+
+#[test]
+fn a_deadlock_is_named_when_the_time_is_over() {
+    let outcome = run(with_role(&mut mpiexec("-n 4 --timeout 2"), "role_deadlock"));
+    assert_eq!(outcome.code, 124, "{outcome:?}");
+    for line in [
+        "rank 0 waits in MPI_Recv(source=1, tag=7, comm=MPI_COMM_WORLD, 8 bytes) since 1.5 s; rank 1 has no matching",
+        "rank 2 is inside MPI with nothing pending",
+        "rank 3 is not inside MPI (computing) or stopped: process ",
+        CYCLE,
+    ] {
+        assert!(outcome.err.contains(line), "{line}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_report_on_request_lets_the_job_go_on() {
+    let scratch = Scratch::new("report");
+    let errors = scratch.file("errors");
+    let mut command = mpiexec("-n 3");
+    command.stdout(std::process::Stdio::null()).stderr(std::fs::File::create(&errors).unwrap());
+    let child = spawn(with_role(&mut command, "role_deadlock"));
+    let told = |text: &str| std::fs::read_to_string(&errors).unwrap().matches(text).count();
+    wait_for("all ranks", || told("is ready") == 3);
+    for round in 1..=2 {
+        signal(child.id(), libc::SIGUSR1);
+        wait_for("a report", || told(CYCLE) == round);
+    }
+    signal(child.id(), libc::SIGTERM);
+    assert_eq!(finish(child).code, 128 + libc::SIGTERM);
+}

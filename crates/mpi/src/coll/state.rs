@@ -1,0 +1,169 @@
+//! What a communicator remembers for its collectives.
+use super::compile::Call;
+use super::cost::{Forced, LinkCosts};
+use super::schedule::Schedule;
+use super::tag::{Kind, Tag};
+use crate::handle::Handle;
+
+/// One side of a call with equal blocks: its count and datatype, or nothing.
+pub type Amount = Option<(u64, Handle)>;
+
+/// A call that is the same for equal keys, wherever its buffers are: everything but addresses.
+/// Calls with an array of counts have no key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Key {
+    /// Which collective.
+    pub kind: Kind,
+    /// Whether this rank gave `MPI_IN_PLACE`.
+    pub in_place: bool,
+    /// The root, 0 where there is none.
+    pub root: usize,
+    /// What is sent.
+    pub send: Amount,
+    /// What is received.
+    pub recv: Amount,
+    /// The operation.
+    pub op: Option<Handle>,
+}
+
+impl Key {
+    /// Whether equal keys mean equal calls for good: handles of the application may be freed and
+    /// given out again for something else.
+    fn lasts(&self) -> bool {
+        let predefined = |side: Amount| side.is_none_or(|(_, ty)| ty.is_predefined());
+        predefined(self.send) && predefined(self.recv) && self.op.is_none_or(Handle::is_predefined)
+    }
+}
+
+/// Programs kept: programs of applications repeat a few collectives in turn.
+const KEPT: usize = 4;
+/// Scratch memory and steps above which a program is not kept: there the work outweighs what
+/// writing the program costs, and a rank's memory is limited.
+const KEPT_BYTES: usize = 32 << 10;
+const KEPT_STEPS: usize = 256;
+
+/// The collective side of one communicator.
+#[derive(Debug)]
+pub struct State {
+    runs: u32,
+    persistent_runs: u32,
+    /// Costs of its links: the same on all its ranks.
+    pub link: LinkCosts,
+    /// What settings force.
+    pub forced: Forced,
+    kept: Vec<(Key, Schedule)>,
+}
+
+impl State {
+    /// For a new communicator. All its ranks must give equal arguments, since each chooses its
+    /// algorithms alone.
+    pub fn new(link: LinkCosts, forced: Forced) -> State {
+        State { runs: 0, persistent_runs: 0, link, forced, kept: Vec::new() }
+    }
+
+    /// The tag of the next collective called on the communicator.
+    #[inline]
+    pub fn next_tag(&mut self, kind: Kind) -> Tag {
+        self.runs = self.runs.wrapping_add(1);
+        Tag::new(kind, self.runs, false)
+    }
+
+    /// The tag of the next persistent collective initialised on the communicator, for all its
+    /// starts.
+    pub fn next_persistent_tag(&mut self, kind: Kind) -> Tag {
+        self.persistent_runs = self.persistent_runs.wrapping_add(1);
+        Tag::new(kind, self.persistent_runs, true)
+    }
+
+    /// A schedule kept from an equal call, moved to these buffers.
+    #[inline]
+    pub fn take(&mut self, key: &Key, send: usize, recv: usize) -> Option<Schedule> {
+        let index = self.kept.iter().position(|kept| kept.0 == *key)?;
+        let (_, mut schedule) = self.kept.swap_remove(index);
+        schedule.rebase(send, recv);
+        Some(schedule)
+    }
+
+    /// Keeps a schedule that is done for the next equal call.
+    #[inline]
+    pub fn keep(&mut self, key: Key, schedule: Schedule) {
+        let program = schedule.program();
+        if !key.lasts() || program.temp_bytes > KEPT_BYTES || program.steps.len() > KEPT_STEPS {
+            return;
+        }
+        if self.kept.len() == KEPT {
+            self.kept.remove(0);
+        }
+        self.kept.push((key, schedule));
+    }
+
+    /// A new schedule for a checked call.
+    pub fn compile(&self, call: &Call, send: usize, recv: usize) -> Schedule {
+        let program = super::compile(call, &self.link, &self.forced);
+        Schedule::new(program.into(), send, recv)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compile::Side;
+    use super::super::ty::Type;
+    use super::*;
+
+    const INT: Handle = Handle(0x209);
+
+    fn key(count: u64, ty: Handle) -> Key {
+        Key { kind: Kind::Bcast, in_place: false, root: 0, send: None, recv: Some((count, ty)), op: None }
+    }
+
+    fn state() -> State {
+        let link = LinkCosts {
+            latency_ns: 100.0,
+            overhead_ns: 20.0,
+            ns_per_byte: 0.1,
+            reduce_ns_per_byte: 0.1,
+            copy_ns_per_byte: 0.05,
+        };
+        State::new(link, Forced::default())
+    }
+
+    fn schedule(state: &State, count: u64) -> Schedule {
+        let ty = Type::predefined(INT).unwrap();
+        let recv = Side::Even { count, ty: &ty };
+        let call = Call {
+            kind: Kind::Bcast,
+            rank: 0,
+            size: 2,
+            send: Side::Absent,
+            recv,
+            in_place: false,
+            op: None,
+            root: 0,
+        };
+        state.compile(&call, 0, 64)
+    }
+
+    #[test]
+    fn few_schedules_are_kept_and_only_those_whose_handles_last() {
+        let mut state = state();
+        for count in 1..=5 {
+            state.keep(key(count, INT), schedule(&state, count));
+        }
+        assert!(state.take(&key(1, INT), 0, 64).is_none());
+        let again = state.take(&key(5, INT), 0, 128).unwrap();
+        assert!(state.take(&key(5, INT), 0, 128).is_none());
+        let derived = Handle(Handle::FIRST_DYNAMIC);
+        state.keep(key(9, derived), again);
+        assert!(state.take(&key(9, derived), 0, 64).is_none());
+    }
+
+    #[test]
+    fn persistent_collectives_count_for_themselves() {
+        let mut state = state();
+        let first = state.next_tag(Kind::Bcast);
+        let persistent = state.next_persistent_tag(Kind::Bcast);
+        assert_ne!(first, persistent);
+        assert_eq!(state.next_tag(Kind::Bcast).run(), first.run() + 1);
+        assert_eq!(state.next_persistent_tag(Kind::Bcast).run(), persistent.run() + 1);
+    }
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Runs all tests, one stage after the other, and adds up what they count.
+
+A stage that ends with an error without counting a failed test counts as one.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CARGO_LINE = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
+OWN_LINE = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$")
+
+
+class Stage:
+    """A command whose output says how many tests passed and failed; a mere check counts as one test."""
+
+    def __init__(self, name, command, check=False):
+        self.name, self.command, self.check = name, [str(word) for word in command], check
+
+    def run(self):
+        print(f"\n== {self.name}: {' '.join(self.command)}", flush=True)
+        begun = time.monotonic()
+        passed = failed = skipped = 0
+        process = subprocess.Popen(self.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, errors="replace")
+        for line in process.stdout:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            if match := CARGO_LINE.match(line) or OWN_LINE.match(line):
+                good, bad, left = (int(n or 0) for n in match.groups())
+                passed, failed, skipped = passed + good, failed + bad, skipped + left
+        code = process.wait()
+        if self.check:
+            passed, failed = (1, 0) if code == 0 else (0, 1)
+        elif code != 0 and failed == 0:
+            failed = 1
+        return passed, failed, skipped, time.monotonic() - begun
+
+
+def peer_prefix():
+    """MPICH from PyPI, in a virtual environment below build/."""
+    prefix = ROOT / "build" / "peers" / "mpich"
+    if not (prefix / "bin" / "mpiexec").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(prefix)], check=True)
+        subprocess.run([str(prefix / "bin" / "pip"), "install", "-q", "mpich==5.0.2"], check=True)
+    return prefix
+
+
+def stages(arguments):
+    python, tests = sys.executable, ROOT / "tests"
+    cargo = os.environ.get("CARGO", "cargo")
+    ranks = "1,2,4" if arguments.quick else "1,2,3,4,7"
+    # Before anything else: what costs little and fails often.
+    yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
+    yield Stage("unit tests", [cargo, "test", "--workspace", "--no-fail-fast"])
+    if not arguments.quick:
+        yield Stage("lints", [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], check=True)
+    if (tests / "abi" / "check.py").exists():
+        yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build"], check=True)
+    yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
+    if not arguments.quick:
+        yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
+    if arguments.peers:
+        yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description="run all tests")
+    parser.add_argument("--quick", action="store_true", help="only unit tests and C tests")
+    parser.add_argument("--peers", action="store_true", help="check the C tests on MPICH as well")
+    parser.add_argument("stage", nargs="*", help="only stages whose name contains one of these")
+    arguments = parser.parse_args()
+    results = []
+    for stage in stages(arguments):
+        if not arguments.stage or any(word in stage.name for word in arguments.stage):
+            results.append((stage.name, *stage.run()))
+    print()
+    for name, passed, failed, skipped, seconds in results:
+        print(f"{name:24} {passed:6} passed {failed:4} failed {skipped:4} skipped {seconds:7.0f} s")
+    passed, failed, skipped = (sum(r[k] for r in results) for k in (1, 2, 3))
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+/* Operations of later work fail clearly, with MPI_ERR_UNSUPPORTED_OPERATION. */
+// np: 1,2
+// not-on: mpich (has them)
+// not-on: ompi (has them)
+#include "tern_test.h"
+
+int main(int argc, char **argv) {
+    t_begin(&argc, &argv);
+    MPI_Win win;
+    MPI_Comm cart;
+    MPI_Session session;
+    MPI_File file;
+    char text[MPI_MAX_ERROR_STRING];
+    int base, length, code;
+    FAILS(MPI_Win_create(&base, 4, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win), MPI_ERR_UNSUPPORTED_OPERATION);
+    FAILS(MPI_Cart_create(MPI_COMM_WORLD, 1, &t_size, (int[]){0}, 0, &cart), MPI_ERR_UNSUPPORTED_OPERATION);
+    FAILS(MPI_File_open(MPI_COMM_SELF, "nothing", MPI_MODE_RDONLY, MPI_INFO_NULL, &file), MPI_ERR_UNSUPPORTED_OPERATION);
+    code = MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
+    FAILS(code, MPI_ERR_UNSUPPORTED_OPERATION);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK(length > 0);
+    return t_end();
+}

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Runs mpi4py's own test suite, unmodified, on the library, module by module.
+
+Modules of later work, and single tests that cannot pass yet, are in exceptions.txt, each
+with its reason. Each module is a job of its own, so that one which crashes or hangs
+takes nothing else with it. A test counts once per number of ranks, and as failed when it
+failed on any rank.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import install
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = install.ROOT
+RAN = re.compile(r"Ran (\d+) tests? in")
+SKIPPED = re.compile(r"(?:OK|FAILED) \(.*?skipped=(\d+)")
+BROKEN = re.compile(r"(?:FAIL|ERROR|UNEXPECTED SUCCESS): (.*)")
+
+
+def exceptions(name):
+    """The lines `module NAME — reason`, `test PATTERN — reason`; [mpich] before them limits to a library."""
+    modules, tests = {}, {}
+    for line in (HERE / "exceptions.txt").read_text(encoding="utf-8").splitlines():
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        match = re.fullmatch(r"(?:\[(\w+)\] )?(module|test) (\S+) — (.+)", line)
+        if not match:
+            sys.exit(f"exceptions.txt: cannot read: {line}")
+        only, kind, what, reason = match.groups()
+        if only in (None, name):
+            (modules if kind == "module" else tests)[what] = reason
+    return modules, tests
+
+
+class Suite:
+    """The suite of one library."""
+
+    def __init__(self, arguments):
+        self.prefix = pathlib.Path(arguments.mpi).resolve()
+        self.name = install.name_of(self.prefix)
+        self.timeout = arguments.timeout
+        self.venv, tree = install.install(self.prefix)
+        self.tests = tree / "test"
+        self.left_out, self.patterns = exceptions(self.name)
+        self.xfile = self.venv / "excluded-tests"
+        self.xfile.write_text("".join(f"{pattern}\n" for pattern in self.patterns))
+
+    def modules(self, filters):
+        names = sorted(path.stem for path in self.tests.glob("test_*.py"))
+        unknown = set(self.left_out) - set(names)
+        if unknown:
+            sys.exit(f"exceptions.txt: no such module: {', '.join(sorted(unknown))}")
+        chosen = [n for n in names if n not in self.left_out]
+        return [n for n in chosen if not filters or any(f in n for f in filters)]
+
+    def run(self, module, ranks):
+        """Returns (passed, failed names, skipped, output)."""
+        command = [self.prefix / "bin" / "mpiexec", "-n", ranks, self.venv / "bin" / "python", self.tests / "main.py",
+                   "--no-builddir", "-q", "--xfile", self.xfile, "-i", rf"^{module}\.py$"]
+        environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
+        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, env=environment, cwd=self.venv, start_new_session=True)
+        try:
+            out, _ = process.communicate(timeout=self.timeout)
+            text = out.decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            text = stop(process)
+            return 0, [f"{module}: no end after {self.timeout:.0f} s"], 0, text
+        return (*self.judge(module, ranks, process.returncode, text), text)
+
+    @staticmethod
+    def judge(module, ranks, code, text):
+        ran = [int(n) for n in RAN.findall(text)]
+        broken = sorted(set(BROKEN.findall(text)))
+        skipped = max(map(int, SKIPPED.findall(text)), default=0)
+        if len(ran) < ranks:
+            broken.append(f"{module}: {ranks - len(ran)} of {ranks} ranks did not end the module (exit code {code})")
+        elif code != 0 and not broken:
+            broken.append(f"{module}: exit code {code}")
+        passed = max(0, min(ran, default=0) - skipped - len(broken))
+        return passed, broken, skipped
+
+
+def stop(process):
+    for number, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
+        try:
+            os.killpg(process.pid, number)
+            return process.communicate(timeout=patience)[0].decode(errors="replace")
+        except (subprocess.TimeoutExpired, ProcessLookupError):
+            continue
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description="run mpi4py's test suite")
+    parser.add_argument("filter", nargs="*", help="run modules whose name contains one of these")
+    parser.add_argument("--mpi", default=str(ROOT / "build"), help="prefix of the library (default: build)")
+    parser.add_argument("--np", default="1,2,3", help="numbers of ranks")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds per module")
+    parser.add_argument("-v", "--verbose", action="store_true", help="one line per module")
+    arguments = parser.parse_args()
+    suite = Suite(arguments)
+    passed, failed, skipped = 0, [], 0
+    for ranks in (int(n) for n in arguments.np.split(",")):
+        for module in suite.modules(arguments.filter):
+            begun = time.monotonic()
+            good, bad, left, text = suite.run(module, ranks)
+            passed, skipped = passed + good, skipped + left
+            failed += [f"-n {ranks} {name}" for name in bad]
+            if bad or arguments.verbose:
+                print(f"{'FAILED' if bad else 'ok    '} {module} -n {ranks}: {good} passed, {len(bad)} failed, "
+                      f"{left} skipped ({time.monotonic() - begun:.1f} s)", flush=True)
+            if bad:
+                print("".join(f"    {line}\n" for line in text.splitlines()[-40:]), end="", flush=True)
+    for label in failed:
+        print(f"failed: {label}")
+    print(f"{len(suite.left_out)} modules and {len(suite.patterns)} patterns are left out (tests/mpi4py/exceptions.txt)")
+    print(f"{passed} passed, {len(failed)} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
