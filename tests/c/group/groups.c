@@ -82,7 +82,7 @@ static void sets(MPI_Group world) {
 }
 
 static void choices(MPI_Group world) {
-    int down[64], rest[64], n = 0;
+    int down[64], rest[64] = {0}, n = 0;
     MPI_Group got, other;
     for (int i = 0; i < t_size; i++)
         down[i] = t_size - 1 - i;
