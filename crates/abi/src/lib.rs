@@ -31,6 +31,7 @@ pub mod request;
 pub mod start;
 pub mod status;
 pub mod table;
+pub mod topo;
 pub mod wait;
 
 pub use cx::Cx;

@@ -73,5 +73,5 @@ rows! { "8 Virtual topologies";
     MPI_Neighbor_alltoallw_init(sendbuf: BufIn, sendcounts: Counts, sdispls: Aints, sendtypes: Datatypes,
         recvbuf: BufOut, recvcounts: Counts, rdispls: Aints, recvtypes: Datatypes, comm: Comm,
         info: InfoOrNull, request: RequestOut) large => missing;
-    MPI_Topo_test(comm: Comm, status: IntOut) => missing;
+    MPI_Topo_test(comm: Comm, status: IntOut) => crate::topo::test;
 }
