@@ -74,10 +74,12 @@ fn connect() -> std::result::Result<Connected, String> {
     raise::on_fatal(Box::new(end_job));
     let mut client = Client::from_env()?;
     let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
+    let job = client.as_mut().map_or(Ok("alone".into()), Client::get_my_kvsname)?;
     let options = shm::Options {
         dir: settings.text("TERN_SHM_DIR").into(),
+        prefix: launch::report::segment_prefix(&job),
         single_copy: settings.flag("TERN_SINGLE_COPY"),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        cores: launch::control::job_cpus(),
     };
     let device = match &mut client {
         Some(client) => Shm::join(me, n, &options, &mut Launcher(client))?,
@@ -108,7 +110,7 @@ fn describe(world: &mut World, level: i32, appnum: Option<i32>, universe: usize)
         predefined.set(attr::APPNUM, appnum);
     }
     let size = world.objects.comms.get(COMM_WORLD).map_or(1, |comm| comm.place.size());
-    world.objects.info_env = crate::info::of_this_process(size, level);
+    crate::info::describe_environment(&mut world.objects, size as usize, level);
 }
 
 /// Ranks find each other through the key-value space of the launcher.

@@ -1,5 +1,5 @@
 //! The library side of the control channel: how a rank talks to the `mpiexec` that started it.
-use crate::report::{CONTROL_FD, LINE_MAX, Line, PENDING_MAX, Pending, SIGNAL};
+use crate::report::{CONTROL_FD, JOB_CPUS, LINE_MAX, Line, PENDING_MAX, Pending, SIGNAL};
 use crate::sys::{self, event, signal};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -71,4 +71,18 @@ impl Control {
 #[inline]
 pub fn asked() -> bool {
     signal::take_flag()
+}
+
+/// How many CPUs the ranks of this host share: what says whether ranks are more than CPUs.
+///
+/// A launcher that binds leaves a rank only its own share to see, so Tern's own tells the number.
+/// Under another one that has bound this process, all CPUs of the host are assumed.
+pub fn job_cpus() -> usize {
+    let told = std::env::var(JOB_CPUS).ok().and_then(|text| text.parse::<usize>().ok());
+    if let Some(told) = told.filter(|cpus| *cpus > 0) {
+        return told;
+    }
+    let own = std::thread::available_parallelism().map_or(1, usize::from);
+    let launched = ["PMI_FD", "PMI_PORT"].iter().any(|name| std::env::var_os(name).is_some());
+    if launched { own.max(sys::process::online_cpus()) } else { own }
 }

@@ -13,6 +13,18 @@ pub const CONTROL_FD: &str = "TERN_CONTROL_FD";
 /// The environment variable with the secret of the job: 128 random bits as 32 hexadecimal digits.
 /// Devices authenticate connections with it; it also marks the processes of a job.
 pub const JOB_SECRET: &str = "TERN_JOB_SECRET";
+/// The environment variable with the number of CPUs that the ranks of the job share. A rank that is
+/// bound sees only its own.
+pub const JOB_CPUS: &str = "TERN_JOB_CPUS";
+
+/// How the names of shared memory segments of a job begin. `mpiexec` removes what a killed rank has
+/// left under such a name; `kvsname` is the name of the job's key-value space.
+pub fn segment_prefix(kvsname: &str) -> String {
+    // The name is the launcher's: nothing in it may lead into another directory.
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    format!("tern-{}-", kvsname.chars().map(plain).collect::<String>())
+}
+
 /// Longest line; a longer one is malformed.
 pub const LINE_MAX: usize = 16 * 1024;
 /// Most pending operations that one report holds; the rest is only counted.

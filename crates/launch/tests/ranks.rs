@@ -294,3 +294,56 @@ fn a_report_on_request_lets_the_job_go_on() {
     signal(child.id(), libc::SIGTERM);
     assert_eq!(finish(child).code, 128 + libc::SIGTERM);
 }
+
+/// Leaves a file as a rank does that is killed between creating and unlinking its segment.
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_segment() {
+    let mut client = client();
+    let prefix = launch::report::segment_prefix(&client.get_my_kvsname().unwrap());
+    let directory = std::path::PathBuf::from(std::env::var("TERN_SHM_DIR").unwrap());
+    let file = directory.join(format!("{prefix}1"));
+    std::fs::write(&file, "segment").unwrap();
+    std::fs::write(directory.join("created"), file.to_str().unwrap()).unwrap();
+    client.barrier().unwrap();
+    loop {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn shared_memory_of_killed_processes_is_removed() {
+    for victim in ["rank", "launcher"] {
+        let scratch = Scratch::new(victim);
+        let mut command = mpiexec("-n 1");
+        command.env("TERN_SHM_DIR", &scratch.0);
+        let running = start(with_role(&mut command, "role_segment"));
+        wait_for("a segment", || scratch.file("created").exists());
+        std::fs::write(scratch.file("tern-other"), "of another job").unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", running.id());
+        match victim {
+            "rank" => {
+                let children = std::fs::read_to_string(children).unwrap();
+                let is_guard = |pid: &u32| {
+                    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+                    name.trim() == "tern-guard"
+                };
+                let mut children = children.split_whitespace().map(|pid| pid.parse::<u32>().unwrap());
+                let rank = children.find(|pid| !is_guard(pid)).unwrap();
+                signal(rank, libc::SIGKILL);
+            }
+            _ => signal(running.id(), libc::SIGKILL),
+        }
+        finish(running);
+        let segment = std::fs::read_to_string(scratch.file("created")).unwrap();
+        wait_for("its removal", || !std::path::Path::new(&segment).exists());
+        assert!(scratch.file("tern-other").exists());
+    }
+}
+
+#[test]
+fn bound_ranks_know_how_many_cpus_they_share() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let outcome = run(&mut mpiexec_sh("-n 2 --bind core", "echo $TERN_JOB_CPUS"));
+    assert_eq!(outcome.out, format!("{cpus}\n").repeat(2));
+}

@@ -27,6 +27,8 @@ const CHECK_EVERY: u32 = 64;
 pub struct Options {
     /// Directory of the segment.
     pub dir: PathBuf,
+    /// How its name begins, before the random part: the launcher removes what killed ranks leave.
+    pub prefix: String,
     /// Whether single copy may be used if the kernel permits it.
     pub single_copy: bool,
     /// Number of cores these ranks share.
@@ -62,7 +64,7 @@ impl Shm {
         let segment = if n == 1 {
             Segment::private(&layout)?
         } else {
-            Segment::join(me, n, &layout, &options.dir, exchange)?
+            Segment::join(me, n, &layout, options, exchange)?
         };
         Shm::new(me, n, options, layout, segment)
     }

@@ -1,5 +1,6 @@
 //! The memory that all ranks of a job on one host map.
 
+use crate::device::Options;
 use crate::layout::Layout;
 use crate::sync::{AtomicU32, Ordering};
 use fabric::Exchange;
@@ -41,9 +42,9 @@ impl Segment {
     }
 
     /// Creates the segment (rank 0) or maps the one that rank 0 published. Collective.
-    pub fn join(me: usize, n: usize, layout: &Layout, dir: &Path, exchange: &mut dyn Exchange) -> Result<Segment, String> {
+    pub fn join(me: usize, n: usize, layout: &Layout, options: &Options, exchange: &mut dyn Exchange) -> Result<Segment, String> {
         if me == 0 {
-            let created = create(layout, dir);
+            let created = create(layout, options);
             let text = match &created {
                 Ok((_, path)) => path.display().to_string(),
                 Err(why) => format!("!{why}"),
@@ -60,7 +61,7 @@ impl Segment {
         let text = exchange.get(KEY)?;
         match text.strip_prefix('!') {
             Some(why) => Err(format!("rank 0 could not create the shared memory: {why}")),
-            None => open(layout, Path::new(&text), dir),
+            None => open(layout, Path::new(&text), &options.dir),
         }
     }
 
@@ -116,8 +117,9 @@ fn publish(created: Result<(Segment, PathBuf), String>, text: &str, n: usize, ex
     Ok(segment)
 }
 
-fn create(layout: &Layout, dir: &Path) -> Result<(Segment, PathBuf), String> {
-    let path = dir.join(format!("tern-{}", random_name()?));
+fn create(layout: &Layout, options: &Options) -> Result<(Segment, PathBuf), String> {
+    let dir = &options.dir;
+    let path = dir.join(format!("{}{}", options.prefix, random_name()?));
     let file = OpenOptions::new()
         .read(true)
         .write(true)

@@ -4,10 +4,13 @@
 //! they have started. The guard holds the reading end of a pipe whose only writing end is the
 //! launcher's. Its end means that the launcher is gone; the guard then kills every process that has the secret of the job in its environment. It has another name and
 //! another session than the launcher, so that `killall -9 mpiexec` does not hit both.
+//! It then removes the shared memory that they had not unlinked yet.
 use super::look;
 use crate::report::JOB_SECRET;
 use crate::sys::process;
+use std::collections::BTreeSet;
 use std::io::{self, PipeWriter, Read};
+use std::path::PathBuf;
 
 /// The launcher's hold on its guard.
 pub struct Guard {
@@ -18,9 +21,9 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts the guard of the job with this secret. Call it before any thread exists and before
+    /// Starts the guard of the job with this secret, whose shared memory is in `remains`. Call it before any thread exists and before
     /// signals are blocked.
-    pub fn start(secret: &str) -> io::Result<Guard> {
+    pub fn start(secret: &str, remains: &Remains) -> io::Result<Guard> {
         let (mut end, life) = io::pipe()?;
         let mark = format!("{JOB_SECRET}={secret}");
         let pid = process::fork(|| {
@@ -28,6 +31,7 @@ impl Guard {
             let closed = crate::sys::close_inherited(&life);
             if closed.and(process::detach(c"tern-guard")).is_ok() {
                 watch(&mut end, &mark);
+                remains.remove();
             }
         })?;
         Ok(Guard { pid, _life: life })
@@ -58,5 +62,27 @@ fn watch(end: &mut impl Read, mark: &str) {
             let _ = process::kill(pid, libc::SIGKILL);
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Where a job may leave shared memory.
+pub struct Remains {
+    /// The directories.
+    pub directories: BTreeSet<PathBuf>,
+    /// How the names of its segments begin.
+    pub prefix: String,
+}
+
+impl Remains {
+    /// Removes what is there. Ranks unlink a segment as soon as all have mapped it, so only a rank
+    /// that was killed just then leaves one.
+    pub fn remove(&self) {
+        let entries = self.directories.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten();
+        for entry in entries.flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(self.prefix.as_bytes()) {
+                // Nobody can be told but the user, who can do no more about it than we can.
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 }

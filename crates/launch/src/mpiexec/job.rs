@@ -1,12 +1,13 @@
 //! One job: from the start of its ranks to its exit code.
 use super::arguments::{Plan, Segment};
 use super::channels::Channel;
-use super::guard::Guard;
+use super::guard::{Guard, Remains};
 use super::hang::Gathering;
 use super::output::{Sink, Stream};
 use super::start::{self, Common, DESCRIPTORS_PER_RANK, Input, Refusal, Started};
 use super::{bind, look};
 use crate::pmi::server::{Server, Stage};
+use crate::report::segment_prefix;
 use crate::sys::event::{self, Epoll};
 use crate::sys::process::{self, Ended, OpenFiles};
 use crate::sys::signal::Signals;
@@ -102,6 +103,7 @@ pub struct Job {
     pub(super) epoll: Epoll,
     pub(super) signals: Signals,
     guard: Option<Guard>,
+    remains: Remains,
     pub(super) server: Server,
     pub(super) ranks: Vec<Rank>,
     /// Standard output and error; if both are the same place, both streams go to the first.
@@ -132,16 +134,19 @@ impl Job {
         let size = numbered.len();
         let open_files = OpenFiles::current().map_err(|e| format!("limit of open files: {e}"))?;
         open_files.reserve(size as u64 * DESCRIPTORS_PER_RANK + DESCRIPTORS_BESIDE)?;
-        let secret = secret().map_err(|e| format!("random numbers: {e}"))?;
+        let secret = random_digits().map_err(|e| format!("random numbers: {e}"))?;
 
         let system = |what: &str, error: io::Error| format!("{what}: {error}");
-        let guard = Guard::start(&secret).map_err(|e| system("fork", e))?;
+        // Another random number than the secret: this one is in the names of files.
+        let kvsname = format!("tern{}", random_digits().map_err(|e| format!("random numbers: {e}"))?);
+        let remains =
+            Remains { directories: start::segment_directories(&plan), prefix: segment_prefix(&kvsname) };
+        let guard = Guard::start(&secret, &remains).map_err(|e| system("fork", e))?;
         process::become_subreaper().map_err(|e| system("prctl", e))?;
         let epoll = Epoll::new().map_err(|e| system("epoll", e))?;
         let signals = Signals::take(SIGNALS).map_err(|e| system("signalfd", e))?;
         epoll.add(signals.as_raw_fd(), Token::Signals.pack(), event::READ).map_err(|e| system("epoll", e))?;
         let sinks = standard_sinks(&epoll).map_err(|e| system("standard output", e))?;
-        let kvsname = format!("tern_{}_{}", std::process::id(), &secret[..8]);
         let mut job = Job {
             deadline: plan.timeout.map(|timeout| Instant::now() + timeout),
             server: Server::new(kvsname, &numbered),
@@ -150,6 +155,7 @@ impl Job {
             epoll,
             signals,
             guard: Some(guard),
+            remains,
             ranks: Vec::with_capacity(size),
             sinks,
             paused: [false; 2],
@@ -179,10 +185,12 @@ impl Job {
         open_files: OpenFiles,
     ) -> Result<(), Refusal> {
         let plan = std::mem::take(&mut self.plan);
-        let cores = bind::cores(&process::allowed_cpus().unwrap_or_default());
+        let allowed = process::allowed_cpus().unwrap_or_default();
+        let cores = bind::cores(&allowed);
         let shares = bind::shares(plan.bind, numbered.len(), &cores);
         let input = if io::stdin().is_terminal() { Input::Pipe } else { Input::Inherited };
         let common = Common {
+            cpus: allowed.len().max(1),
             plan: &plan,
             size: numbered.len(),
             secret,
@@ -287,7 +295,7 @@ fn standard_sinks(epoll: &Epoll) -> io::Result<[Sink; 2]> {
 }
 
 /// 128 random bits as hexadecimal digits.
-fn secret() -> io::Result<String> {
+fn random_digits() -> io::Result<String> {
     let mut bytes = [0u8; 16];
     sys::random(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -312,6 +320,7 @@ impl Job {
             }
             self.step(Some(Instant::now() + Duration::from_millis(5)));
         }
+        self.remains.remove();
         self.drain();
         guard.release();
     }

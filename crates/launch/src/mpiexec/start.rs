@@ -1,14 +1,15 @@
 //! Starting one rank.
 use super::arguments::{Plan, Segment};
-use crate::report::{CONTROL_FD, JOB_SECRET};
+use crate::report::{CONTROL_FD, JOB_CPUS, JOB_SECRET};
 use crate::sys::process::{self, Birth, OpenFiles};
 use crate::sys::signal::Mask;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Why no job was started.
@@ -48,6 +49,8 @@ pub struct Common<'a> {
     pub size: usize,
     /// The secret of the job.
     pub secret: &'a str,
+    /// How many CPUs the ranks share.
+    pub cpus: usize,
     /// The limit of open files that ranks get.
     pub open_files: OpenFiles,
     /// The signals that ranks block.
@@ -125,6 +128,7 @@ fn set_environment(command: &mut Command, common: &Common, rank: usize, segment:
     command.envs(segment.environment.iter().map(|(name, value)| (name, value)));
     command.env("PMI_RANK", rank.to_string()).env("PMI_SIZE", common.size.to_string());
     command.env("PMI_SPAWNED", "0").env(JOB_SECRET, common.secret);
+    command.env(JOB_CPUS, common.cpus.to_string());
     // Programs and scripts read these to choose a device or a directory.
     command.env("MPI_LOCALRANKID", rank.to_string()).env("MPI_LOCALNRANKS", common.size.to_string());
 }
@@ -179,6 +183,17 @@ pub fn check(plan: &Plan, segment: &Segment) -> Result<(), Refusal> {
     };
     let text = format!("cannot start '{}': it is in no directory of PATH{local}", program.display());
     Err(Refusal { code: NOT_FOUND, text })
+}
+
+/// The directories in which ranks may create shared memory.
+pub fn segment_directories(plan: &Plan) -> BTreeSet<PathBuf> {
+    const NAME: &str = "TERN_SHM_DIR";
+    let setting = fabric::settings::ALL.iter().find(|s| s.name == NAME).expect("it is declared");
+    let chosen = |segment| variable(NAME, plan, segment).filter(|text| !text.is_empty());
+    plan.segments
+        .iter()
+        .map(|segment| chosen(segment).unwrap_or_else(|| setting.default.into()).into())
+        .collect()
 }
 
 /// A variable as the ranks of `segment` will see it.

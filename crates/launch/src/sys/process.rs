@@ -136,6 +136,12 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect())
 }
 
+/// The CPUs of this host that are in operation, whether this process may use them or not.
+pub fn online_cpus() -> usize {
+    // SAFETY: touches no memory.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
+}
+
 /// A limit of open files.
 #[derive(Clone, Copy)]
 pub struct OpenFiles(libc::rlimit);

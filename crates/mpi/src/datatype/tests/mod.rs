@@ -2,3 +2,4 @@
 
 mod oracle;
 mod properties;
+mod refusals;
