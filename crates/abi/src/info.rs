@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 use mpi::info::{Environment, Info, MAX_KEY};
-use mpi::objects::INFO_NULL;
+use mpi::objects::{INFO_NULL, Objects};
 
 use crate::cx::Cx;
 use crate::global::thread;
@@ -120,7 +120,8 @@ pub fn create_env(cx: &Cx, argc: i32, argv: usize, info: Out<Handle>) -> Result 
     let mut objects = cx.objects();
     let mut env = objects.info_env.clone();
     if env.is_empty() {
-        env = environment(own_command_line()).to_info();
+        env = environment(std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect())
+            .to_info();
     }
     if let Some((command, rest)) = given.split_first() {
         env.provide("command", command);
@@ -133,8 +134,8 @@ pub fn create_env(cx: &Cx, argc: i32, argv: usize, info: Out<Handle>) -> Result 
     Ok(())
 }
 
-/// What `MPI_INFO_ENV` holds between MPI_Init and MPI_Finalize.
-pub fn of_this_process(ranks: u32, level: i32) -> Info {
+/// Fills `MPI_INFO_ENV` at MPI_Init.
+pub fn describe_environment(objects: &mut Objects, maxprocs: usize, level: i32) {
     let level = match level {
         thread::SINGLE => "MPI_THREAD_SINGLE",
         thread::FUNNELED => "MPI_THREAD_FUNNELED",
@@ -142,8 +143,9 @@ pub fn of_this_process(ranks: u32, level: i32) -> Info {
         _ => "MPI_THREAD_MULTIPLE",
     };
     let known = environment(own_command_line());
-    let soft = ranks.to_string();
-    Environment { maxprocs: Some(ranks), soft, thread_level: level.to_string(), ..known }.to_info()
+    let environment =
+        Environment { maxprocs: Some(maxprocs as u32), thread_level: level.to_string(), ..known };
+    objects.info_env = environment.to_info();
 }
 
 fn own_command_line() -> Vec<String> {

@@ -38,9 +38,17 @@ fn smallest_largest(n: u32, count: u32, limit: u32) -> Option<u32> {
     if count == 1 {
         return (n <= limit).then_some(n);
     }
-    let candidates = (1..=limit.min(n)).filter(|factor| n % factor == 0);
-    let mut big_enough = candidates.filter(|factor| factor.checked_pow(count).is_none_or(|power| power >= n));
+    let divisors = divisors(n).into_iter().filter(|factor| *factor <= limit);
+    let mut big_enough = divisors.filter(|factor| factor.checked_pow(count).is_none_or(|power| power >= n));
     big_enough.find(|factor| smallest_largest(n / factor, count - 1, *factor).is_some())
+}
+
+/// All divisors, rising.
+fn divisors(n: u32) -> Vec<u32> {
+    let small: Vec<u32> =
+        (1..).take_while(|d| u64::from(*d).pow(2) <= n.into()).filter(|d| n.is_multiple_of(*d)).collect();
+    let large = small.iter().rev().map(|d| n / d).skip_while(|d| small.last() == Some(d));
+    small.iter().copied().chain(large).collect()
 }
 
 #[cfg(test)]
