@@ -6,17 +6,10 @@
 #![recursion_limit = "256"]
 
 pub mod attr;
+pub mod bsend;
 pub mod codes;
 pub mod coll;
 pub mod comm;
-pub mod bsend;
-pub mod grequest;
-pub mod p2p;
-pub mod probe;
-pub mod report;
-pub mod request;
-pub mod start;
-pub mod wait;
 pub mod cx;
 pub mod datatype;
 pub mod env;
@@ -29,8 +22,15 @@ pub mod language;
 pub mod lookup;
 pub mod object;
 pub mod op;
+pub mod p2p;
+pub mod probe;
 pub mod raise;
+pub mod report;
+pub mod request;
+pub mod start;
 pub mod status;
 pub mod table;
+pub mod topo;
+pub mod wait;
 
 pub use cx::Cx;

@@ -16,6 +16,7 @@ pub mod info;
 pub mod mem;
 pub mod objects;
 pub mod status;
+pub mod topo;
 pub mod op;
 pub mod p2p;
 mod persistent;

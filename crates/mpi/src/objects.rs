@@ -214,6 +214,7 @@ pub(crate) fn unusable(handle: Handle, null: Handle, null_name: &str, what: &str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coll::{Forced, LinkCosts, State};
     use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Place};
 
     #[test]
@@ -246,7 +247,14 @@ mod tests {
     fn with_comms() -> Objects {
         let mut objects = Objects::default();
         let place = Place { context: 0, group: Arc::new(Group::range(0, 1)), rank: 0 };
-        let comm = || Comm::new(place.clone(), errhandler::ARE_FATAL);
+        let link = LinkCosts {
+            latency_ns: 100.0,
+            overhead_ns: 10.0,
+            ns_per_byte: 0.1,
+            reduce_ns_per_byte: 0.1,
+            copy_ns_per_byte: 0.1,
+        };
+        let comm = || Comm::new(place.clone(), errhandler::ARE_FATAL, State::new(link, Forced::default()));
         objects.comms.start(comm(), comm());
         objects
     }

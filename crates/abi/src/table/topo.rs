@@ -16,7 +16,7 @@ rows! { "8 Virtual topologies";
     MPI_Cart_shift(comm: Comm, direction: Int, disp: Int, rank_source: IntOut, rank_dest: IntOut) => missing;
     MPI_Cart_sub(comm: Comm, remain_dims: Ints, newcomm: CommOut) => missing;
     MPI_Cartdim_get(comm: Comm, ndims: IntOut) => missing;
-    MPI_Dims_create(nnodes: Length, ndims: Length, dims: IntsOut) => missing;
+    MPI_Dims_create(nnodes: Length, ndims: Length, dims: IntsOut) => crate::topo::dims_create;
     MPI_Dist_graph_create(comm_old: Comm, n: Length, sources: Ints, degrees: Ints, destinations: Ints,
         weights: Weights, info: InfoOrNull, reorder: Flag, comm_dist_graph: CommOut) => missing;
     MPI_Dist_graph_create_adjacent(comm_old: Comm, indegree: Length, sources: Ints,
@@ -73,5 +73,5 @@ rows! { "8 Virtual topologies";
     MPI_Neighbor_alltoallw_init(sendbuf: BufIn, sendcounts: Counts, sdispls: Aints, sendtypes: Datatypes,
         recvbuf: BufOut, recvcounts: Counts, rdispls: Aints, recvtypes: Datatypes, comm: Comm,
         info: InfoOrNull, request: RequestOut) large => missing;
-    MPI_Topo_test(comm: Comm, status: IntOut) => missing;
+    MPI_Topo_test(comm: Comm, status: IntOut) => crate::topo::test;
 }
