@@ -15,6 +15,7 @@ pub mod datatype;
 pub mod env;
 pub mod errhandler;
 pub mod global;
+pub mod grequest;
 pub mod group;
 pub mod info;
 pub mod kind;
