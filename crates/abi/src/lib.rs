@@ -17,6 +17,7 @@ pub mod errhandler;
 pub mod global;
 pub mod grequest;
 pub mod group;
+pub mod grequest;
 pub mod info;
 pub mod kind;
 pub mod language;
