@@ -15,7 +15,6 @@ pub mod datatype;
 pub mod env;
 pub mod errhandler;
 pub mod global;
-pub mod grequest;
 pub mod group;
 pub mod grequest;
 pub mod info;
