@@ -3,8 +3,9 @@
 //!
 //! Matching stays the receiver's business; an RTR only anticipates it. It is valid because of
 //! these rules:
-//! - it is sent for a receive with source and tag, unless an earlier receive without an RTR
-//!   would accept the same message;
+//! - it is sent for a receive with source and tag, unless an earlier receive would accept the
+//!   same message: one with an RTR of its own, too, for that RTR may have been dropped by the
+//!   sender (next rule), and then the message would go into the later buffer;
 //! - it says how many messages its sender had taken in; if others are under way, one of them
 //!   may match that receive, and the offer is dropped;
 //! - every later message with the same envelope consumes the oldest offer, whether it uses it or
@@ -51,12 +52,7 @@ impl<D: Device> Engine<D> {
             return None;
         }
         let envelope = Envelope { source, context: want.context, tag };
-        let ops = &self.ops;
-        let without_offer = |op: OpId| match ops.get(op).map(|op| &op.state) {
-            Some(State::Posted(receive)) => receive.rtr.is_none(),
-            _ => true,
-        };
-        if self.matching.any_posted(&envelope, without_offer) {
+        if self.matching.any_posted(&envelope, |_| true) {
             return None;
         }
         let index = self.dev.share_open()?;
