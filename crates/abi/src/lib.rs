@@ -16,6 +16,7 @@ pub mod env;
 pub mod errhandler;
 pub mod global;
 pub mod group;
+pub mod grequest;
 pub mod info;
 pub mod kind;
 pub mod language;

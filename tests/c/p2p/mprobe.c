@@ -49,6 +49,7 @@ static void reversed(int bytes) {
     int flag = 1;
     OK(MPI_Iprobe(previous, 5, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
     CHECK(!flag);
+    OK(MPI_Barrier(MPI_COMM_WORLD)); /* nobody may be in the next round before all have looked */
     for (int i = N - 1; i >= 0; i--) {
         memset(in, 0, (size_t)bytes);
         if (i % 2) {
