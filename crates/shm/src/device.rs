@@ -292,6 +292,26 @@ impl Device for Shm {
         rx.pop(in_slot);
     }
 
+    #[inline(always)]
+    fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        let rx = &mut self.links[from].rx;
+        let Some(seen) = rx.peek() else { return Err(true) };
+        let len = seen.len as usize;
+        if seen.head != head || len > room.len {
+            return Err(false);
+        }
+        if seen.flags & IN_SLOT == 0 && len <= INLINE {
+            // SAFETY: the payload of a cell that has not been popped; a buffer of the application.
+            unsafe { bytes::copy(room.addr, rx.payload_addr(), len) };
+            rx.pop(false);
+            return Ok(len);
+        }
+        let Some(frame) = self.peek(from) else { return Err(false) };
+        self.copy(room.addr, frame.data.addr, len);
+        self.links[from].rx.pop(true);
+        Ok(len)
+    }
+
     #[inline]
     fn source(&mut self, position: usize) -> Option<Rank> {
         if position == 0 && self.sources.len() < self.opened.len() {
