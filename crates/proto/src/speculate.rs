@@ -7,6 +7,8 @@
 //!   would accept the same message;
 //! - it says how many messages its sender had taken in; if others are under way, one of them
 //!   may match that receive, and the offer is dropped;
+//! - it names the youngest earlier receive for the same envelope, and is dropped with that one's
+//!   offer: or the message would overtake into the later buffer;
 //! - every later message with the same envelope consumes the oldest offer, whether it uses it or
 //!   not, by clearing the share's `Open` word, which cancelling and matching clear too: exactly
 //!   one of them succeeds;
@@ -52,9 +54,13 @@ impl<D: Device> Engine<D> {
         }
         let envelope = Envelope { source, context: want.context, tag };
         let ops = &self.ops;
-        let without_offer = |op: OpId| match ops.get(op).map(|op| &op.state) {
-            Some(State::Posted(receive)) => receive.rtr.is_none(),
-            _ => true,
+        let mut before = OpId(0);
+        let without_offer = |op: OpId| {
+            before = op;
+            match ops.get(op).map(|op| &op.state) {
+                Some(State::Posted(receive)) => receive.rtr.is_none(),
+                _ => true,
+            }
         };
         if self.matching.any_posted(&envelope, without_offer) {
             return None;
@@ -67,7 +73,7 @@ impl<D: Device> Engine<D> {
             share: index,
             op: id.0,
             seen: self.peers[source].seen,
-            peer_op: 0,
+            peer_op: before.0,
         };
         let body = offer.encode();
         let data = Span { addr: body.as_ptr() as usize, len: body.len() };
@@ -96,11 +102,15 @@ impl<D: Device> Engine<D> {
         ours
     }
 
-    /// RTR: keep the offer unless a message that its receiver had not seen is under way.
+    /// RTR: keep the offer unless a message that its receiver had not seen is under way, or the
+    /// offer of the receive before it was not kept.
     pub(crate) fn on_rtr(&mut self, from: Rank, head: Head, offer: Offer) {
         let peer = &mut self.peers[from];
         let crossed = offer.seen != peer.sent || !peer.queue.is_empty();
-        if crossed || peer.offers.len() >= OFFERS_MAX || offer.share == Offer::NO_SHARE {
+        let kept =
+            |o: &Offered| o.context == head.context && o.tag == head.tag && o.offer.op == offer.peer_op;
+        let next_in_line = offer.peer_op == 0 || peer.offers.iter().any(kept);
+        if crossed || !next_in_line || peer.offers.len() >= OFFERS_MAX || offer.share == Offer::NO_SHARE {
             self.counters.count(Event::RtrDropped);
             return;
         }

@@ -106,7 +106,8 @@ pub struct Offer {
     pub op: u32,
     /// RTR: number of frames from the other side that its sender had seen.
     pub seen: u32,
-    /// Matched: the operation of the RTR that is taken.
+    /// Matched: the operation of the RTR that is taken. RTR: the youngest earlier receive for the
+    /// same envelope, 0 if there is none.
     pub peer_op: u32,
 }
 
