@@ -159,14 +159,15 @@ impl Matching {
             (None, None) => return None,
         };
         self.posted -= 1;
-        let entry = if from_any { self.any.remove(any?) } else { own.remove(mine?) };
+        let (queue, at) = if from_any { (&mut self.any, any?) } else { (own, mine?) };
+        let entry = if at == 0 { queue.pop_front() } else { queue.remove(at) };
         entry.map(|p| p.op)
     }
 
-    /// Whether a receive posted so far would accept this envelope, and `counts` says it matters.
-    pub fn any_posted(&self, e: &Envelope, mut counts: impl FnMut(OpId) -> bool) -> bool {
+    /// The receives posted so far that would accept this envelope, those for any source last.
+    pub fn posted_for<'a>(&'a self, e: &'a Envelope) -> impl Iterator<Item = OpId> + 'a {
         let own = &self.sources[e.source].posted;
-        own.iter().chain(&self.any).any(|p| p.want.accepts(e) && counts(p.op))
+        own.iter().chain(&self.any).filter(|p| p.want.accepts(e)).map(|p| p.op)
     }
 
     /// Removes a posted receive; false if it is not there any more.

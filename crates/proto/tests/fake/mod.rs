@@ -87,6 +87,7 @@ impl Fake {
             frame_bytes: 64,
             remote_access: true,
             remote_access_note: String::new(),
+            looks: 1,
             registration: false,
         };
         Fake { me, caps, net: net.clone() }
