@@ -95,6 +95,8 @@ impl Link {
     /// Wakes the peer if it sleeps.
     #[inline(always)]
     pub fn rouse(&self) {
+        // The sleeper's membarrier orders the processor; the compiler must not look first either.
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
         if self.sleep.load(Ordering::Relaxed) != 0 {
             nap::wake(self.sleep);
         }
