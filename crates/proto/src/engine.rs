@@ -47,6 +47,13 @@ pub(crate) struct Peer {
     pub offers: Vec<Offered>,
 }
 
+impl Peer {
+    /// Works out anew whether eager frames may leave at once.
+    pub fn update_plain(&mut self) {
+        self.plain = self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty();
+    }
+}
+
 /// All protocols of one rank over one device.
 pub struct Engine<D: Device> {
     pub(crate) dev: D,

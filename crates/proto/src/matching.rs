@@ -163,10 +163,10 @@ impl Matching {
         entry.map(|p| p.op)
     }
 
-    /// Whether a receive posted so far would accept this envelope, and `counts` says it matters.
-    pub fn any_posted(&self, e: &Envelope, mut counts: impl FnMut(OpId) -> bool) -> bool {
+    /// The receives posted so far that would accept this envelope, those for any source last.
+    pub fn posted_for<'a>(&'a self, e: &'a Envelope) -> impl Iterator<Item = OpId> + 'a {
         let own = &self.sources[e.source].posted;
-        own.iter().chain(&self.any).any(|p| p.want.accepts(e) && counts(p.op))
+        own.iter().chain(&self.any).filter(|p| p.want.accepts(e)).map(|p| p.op)
     }
 
     /// Removes a posted receive; false if it is not there any more.

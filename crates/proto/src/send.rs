@@ -99,7 +99,7 @@ impl<D: Device> Engine<D> {
             moved |= self.flush_peer(to);
             let peer = &mut self.peers[to];
             if peer.queue.is_empty() && peer.control.is_empty() {
-                peer.plain = peer.offers.is_empty();
+                peer.update_plain();
                 self.backlog.swap_remove(at);
             } else {
                 at += 1;
@@ -161,7 +161,7 @@ impl<D: Device> Engine<D> {
             share: share.unwrap_or(Offer::NO_SHARE),
             op: id.0,
             seen: 0,
-            peer_op: 0,
+            other: 0,
         };
         let body = offer.encode();
         let data = Span { addr: body.as_ptr() as usize, len: body.len() };

@@ -7,6 +7,9 @@
 //!   would accept the same message;
 //! - it says how many messages its sender had taken in; if others are under way, one of them
 //!   may match that receive, and the offer is dropped;
+//! - it says how many earlier receives for the same envelope are posted; if the other side does
+//!   not hold an offer of each of them, because one was dropped, the next message belongs to
+//!   that one, and this offer is dropped too;
 //! - every later message with the same envelope consumes the oldest offer, whether it uses it or
 //!   not, by clearing the share's `Open` word, which cancelling and matching clear too: exactly
 //!   one of them succeeds;
@@ -51,13 +54,12 @@ impl<D: Device> Engine<D> {
             return None;
         }
         let envelope = Envelope { source, context: want.context, tag };
-        let ops = &self.ops;
-        let without_offer = |op: OpId| match ops.get(op).map(|op| &op.state) {
-            Some(State::Posted(receive)) => receive.rtr.is_none(),
-            _ => true,
-        };
-        if self.matching.any_posted(&envelope, without_offer) {
-            return None;
+        let mut earlier = 0;
+        for op in self.matching.posted_for(&envelope) {
+            match self.ops.get(op).map(|op| &op.state) {
+                Some(State::Posted(receive)) if receive.rtr.is_some() => earlier += 1,
+                _ => return None,
+            }
         }
         let index = self.dev.share_open()?;
         self.dev.share_store(Share { owner: self.dev.me(), index }, ShareWord::Open, id.0 as u64);
@@ -67,7 +69,7 @@ impl<D: Device> Engine<D> {
             share: index,
             op: id.0,
             seen: self.peers[source].seen,
-            peer_op: 0,
+            other: earlier,
         };
         let body = offer.encode();
         let data = Span { addr: body.as_ptr() as usize, len: body.len() };
@@ -98,14 +100,23 @@ impl<D: Device> Engine<D> {
 
     /// RTR: keep the offer unless a message that its receiver had not seen is under way.
     pub(crate) fn on_rtr(&mut self, from: Rank, head: Head, offer: Offer) {
+        let (context, tag) = (head.context, head.tag);
+        let same = |o: &Offered| o.context == context && o.tag == tag;
+        let dev = &self.dev;
         let peer = &mut self.peers[from];
-        let crossed = offer.seen != peer.sent || !peer.queue.is_empty();
+        let withdrawn = |o: &Offered| {
+            let share = Share { owner: from, index: o.offer.share };
+            dev.share_load(share, ShareWord::Open) != o.offer.op as u64
+        };
+        peer.offers.retain(|o| !same(o) || !withdrawn(o));
+        let held = peer.offers.iter().filter(|o| same(o)).count();
+        let crossed = offer.seen != peer.sent || !peer.queue.is_empty() || held != offer.other as usize;
         if crossed || peer.offers.len() >= OFFERS_MAX || offer.share == Offer::NO_SHARE {
             self.counters.count(Event::RtrDropped);
-            return;
+        } else {
+            peer.offers.push(Offered { context, tag, offer });
         }
-        peer.offers.push(Offered { context: head.context, tag: head.tag, offer });
-        peer.plain = false;
+        peer.update_plain();
     }
 
     /// Consumes the oldest offer for this message; returns it if the message can go there.
@@ -114,9 +125,7 @@ impl<D: Device> Engine<D> {
             let peer = &mut self.peers[s.to];
             let at = peer.offers.iter().position(|o| o.context == s.context && o.tag == s.tag)?;
             let offer = peer.offers.remove(at).offer;
-            if peer.offers.is_empty() && peer.queue.is_empty() && peer.control.is_empty() {
-                peer.plain = true;
-            }
+            peer.update_plain();
             let share = Share { owner: s.to, index: offer.share };
             if !self.dev.share_take(share, ShareWord::Open, offer.op as u64) {
                 continue; // withdrawn
@@ -140,7 +149,7 @@ impl<D: Device> Engine<D> {
             share: offer.share,
             op: id.0,
             seen: 0,
-            peer_op: offer.op,
+            other: offer.op,
         };
         let body = reply.encode();
         let data = Span { addr: body.as_ptr() as usize, len: body.len() };
@@ -166,7 +175,7 @@ impl<D: Device> Engine<D> {
     /// Matched: the sender has taken our offer.
     pub(crate) fn on_matched(&mut self, envelope: Envelope, offer: Offer) -> Result<(), Fault> {
         let from = envelope.source;
-        let id = OpId(offer.peer_op);
+        let id = OpId(offer.other);
         let receive = match self.ops.get(id).map(|op| &op.state) {
             Some(State::Posted(r)) if r.want.source == Some(from) && r.rtr == Some(offer.share) => *r,
             _ => return Err(malformed(from, wire::Malformed("Matched for an offer that is not out".into()))),

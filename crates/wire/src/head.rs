@@ -104,10 +104,11 @@ pub struct Offer {
     pub share: u32,
     /// Operation at the process that offers.
     pub op: u32,
-    /// RTR: number of frames from the other side that its sender had seen.
+    /// RTR: number of messages from the other side that its sender had taken in.
     pub seen: u32,
-    /// Matched: the operation of the RTR that is taken.
-    pub peer_op: u32,
+    /// Matched: the operation of the RTR that is taken. RTR: how many receives that accept the
+    /// same envelope were posted before and are not matched.
+    pub other: u32,
 }
 
 impl Offer {
@@ -124,7 +125,7 @@ impl Offer {
         out[16..20].copy_from_slice(&self.share.to_le_bytes());
         out[20..24].copy_from_slice(&self.op.to_le_bytes());
         out[24..28].copy_from_slice(&self.seen.to_le_bytes());
-        out[28..].copy_from_slice(&self.peer_op.to_le_bytes());
+        out[28..].copy_from_slice(&self.other.to_le_bytes());
         out
     }
 
@@ -141,7 +142,7 @@ impl Offer {
             share: half(16),
             op: half(20),
             seen: half(24),
-            peer_op: half(28),
+            other: half(28),
         })
     }
 }
@@ -167,7 +168,7 @@ mod tests {
             assert_eq!((head.kind as u64, head.aux, head.tag, head.context), (kind, 7, -2, 42));
             assert_eq!(Head::decode(head.encode()), Ok(head));
         }
-        let offer = Offer { len: 1 << 40, addr: 3, share: 4, op: 5, seen: 6, peer_op: 7 };
+        let offer = Offer { len: 1 << 40, addr: 3, share: 4, op: 5, seen: 6, other: 7 };
         assert_eq!(Offer::decode(&offer.encode()), Ok(offer));
     }
 
