@@ -306,6 +306,18 @@ pub fn split_type(cx: &Cx, comm: Handle, split_type: i32, key: i32, info: Handle
     Ok(())
 }
 
+/// `MPI_Intercomm_merge`: every communicator there is has one group.
+pub fn merge(_: &Cx, _intercomm: Handle, _high: bool, newintracomm: Out<Handle>) -> Result {
+    newintracomm.set(COMM_NULL);
+    fail(Class::COMM, "argument `intercomm` is an intracommunicator")
+}
+
+/// `MPI_Comm_disconnect`. The program has completed its requests; what is left of them, copies
+/// on their way out, does not need the communicator, so freeing it is all there is to do.
+pub fn disconnect(cx: &Cx, comm: HandleRef) -> Result {
+    free(cx, comm)
+}
+
 /// `MPI_Comm_free`. Operations under way on it go on.
 pub fn free(cx: &Cx, comm: HandleRef) -> Result {
     if matches!(comm.handle, COMM_WORLD | COMM_SELF) {

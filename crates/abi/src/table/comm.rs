@@ -29,5 +29,5 @@ rows! { "7 Communicators";
     MPI_Comm_test_inter(comm: Comm, flag: FlagOut) => crate::comm::test_inter;
     MPI_Intercomm_create(local_comm: Comm, local_leader: Int, peer_comm: MaybeComm, remote_leader: Int,
         tag: Tag, newintercomm: CommOut) => missing;
-    MPI_Intercomm_merge(intercomm: Comm, high: Flag, newintracomm: CommOut) => missing;
+    MPI_Intercomm_merge(intercomm: Comm, high: Flag, newintracomm: CommOut) => crate::comm::merge;
 }
