@@ -265,6 +265,8 @@ pub fn waitsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i
         outcount.set(UNDEFINED);
         return Ok(());
     }
+    // One look around even if some have ended already: all that have ended by now are reported.
+    wait::progress(cx)?;
     wait::until(cx, |world| Ok(set.first_ended(world)?.map(|_| ())))?;
     some(cx, &mut set, outcount, indices, statuses)
 }
