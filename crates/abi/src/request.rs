@@ -14,6 +14,7 @@ use crate::kind::handle::{HandleRef, live_or_null};
 use crate::kind::output::Out;
 use crate::kind::text::StatusPlace;
 use crate::object::Object;
+use crate::report::Waits;
 use crate::wait;
 
 const UNDEFINED: i32 = mpi::group::UNDEFINED;
@@ -21,16 +22,17 @@ const UNDEFINED: i32 = mpi::group::UNDEFINED;
 /// Waits for an operation that has no request.
 pub fn finish(cx: &Cx, body: Body, status: StatusPlace) -> Result {
     let mut body = Some(body);
-    let ended = wait::until(cx, |world| {
+    let ready = |body: &mut Option<Body>, world: &mut World| {
         let (next, _) = world.settle_body(body.take().expect("put back below"));
         match next {
             Body::Ended(ended) => Ok(Some(ended)),
             other => {
-                body = Some(other);
+                *body = Some(other);
                 Ok(None)
             }
         }
-    })?;
+    };
+    let ended = wait::on(cx, &mut body, ready, |body| body.as_ref().map_or(Waits::Nothing, Waits::Body))?;
     status.set_keeping_error(ended.status.to_ints());
     ended.error.map_or(Ok(()), Err)
 }
@@ -67,7 +69,9 @@ pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
         status.set_keeping_error(Status::EMPTY.to_ints());
         return Ok(());
     }
-    wait::until(cx, |world| Ok(world.settle(request.handle)?.then_some(())))?;
+    let mut raw = [request.handle.0 as usize];
+    let ready = |_: &mut [usize; 1], world: &mut World| Ok(world.settle(request.handle)?.then_some(()));
+    wait::on(cx, &mut raw, ready, |raw| Waits::Requests(raw))?;
     let (ended, left) = take(cx, request.handle);
     request.set(left);
     status.set_keeping_error(ended.status.to_ints());
@@ -180,7 +184,8 @@ impl<'a> Set<'a> {
 pub fn waitall(cx: &Cx, count: usize, requests: Array<usize>, statuses: Array<[i32; 8]>) -> Result {
     let mut set = Set::new(cx, count, requests)?;
     let mut from = 0;
-    wait::until(cx, |world| Ok(set.all_ended(world, &mut from)?.then_some(())))?;
+    let ready = |set: &mut Set, world: &mut World| Ok(set.all_ended(world, &mut from)?.then_some(()));
+    wait::on(cx, &mut set, ready, |set| Waits::Requests(set.0))?;
     set.take_all(cx, statuses)
 }
 
@@ -215,7 +220,7 @@ pub fn waitany(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, s
     if !set.any_active(&cx.world()) {
         return none_active(index, status);
     }
-    let i = wait::until(cx, |world| set.first_ended(world))?;
+    let i = wait::on(cx, &mut set, |set, world| set.first_ended(world), |set| Waits::Requests(set.0))?;
     take_any(cx, &mut set, i, index, status)
 }
 
@@ -262,7 +267,7 @@ pub fn waitsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i
         outcount.set(UNDEFINED);
         return Ok(());
     }
-    wait::until(cx, |world| Ok(set.first_ended(world)?.map(|_| ())))?;
+    wait::on(cx, &mut set, |set, world| set.first_ended(world), |set| Waits::Requests(set.0))?;
     some(cx, &mut set, outcount, indices, statuses)
 }
 

@@ -78,6 +78,11 @@ impl<D: Device> Io for CollIo<'_, D> {
     }
 
     #[inline]
+    fn is_asleep(&self) -> bool {
+        self.engine.is_asleep()
+    }
+
+    #[inline]
     fn poll(&mut self, op: OpId) -> Option<Result<u64>> {
         let outcome = self.engine.take(proto::OpId(op.0 as u32))?;
         if let Some(PackedMessage::In(unpack)) = self.unpacked(op) {
@@ -98,6 +103,23 @@ impl<D: Device> World<D> {
     pub fn advance_on(&mut self, comm: Handle, schedule: &mut Schedule, packed: &mut Packed) -> Result<Progress> {
         let Some(comm) = self.objects.comms.get(comm) else { return Comms::refuse(comm) };
         schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.place, packed })
+    }
+
+    /// What to say of a message of a collective that has arrived and that this rank has never
+    /// asked for.
+    pub fn stray_collective(&self) -> Option<String> {
+        let collective = |context: u64| context & 3 == Purpose::Collective as u64;
+        let (envelope, _) = self.engine.arrived().find(|(envelope, _)| collective(envelope.context))?;
+        let name = Tag::from_value(envelope.tag)?.kind()?.name();
+        let comm = self.objects.comms.by_context(envelope.context).map(|(_, comm)| comm);
+        let (from, on) = match comm {
+            Some(comm) => (comm.place.group.rank_of(envelope.source as u32)?, String::from_utf8_lossy(comm.name())),
+            None => (envelope.source as u32, "a freed communicator".into()),
+        };
+        Some(format!(
+            "a message of rank {from} in {name} on {on} was never received by rank {} of the job: it was in another collective there, or named another root",
+            self.rank()
+        ))
     }
 
     /// Gives up a collective that has failed. Receives that nothing has come for are withdrawn;

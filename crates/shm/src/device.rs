@@ -70,8 +70,6 @@ impl Shm {
     }
 
     fn new(me: Rank, n: usize, options: &Options, layout: Layout, segment: Segment) -> Result<Shm, String> {
-        let control = layout.sleep(me);
-        segment.back(control, layout.ring(0, me) - control)?;
         let has_barrier = nap::register_barrier();
         // SAFETY: an aligned word of this rank's control page; bytes of its «opened» array.
         let (my_sleep, opened) = unsafe {
@@ -168,8 +166,8 @@ impl Shm {
         let Some((slot, fresh)) = self.pool.take() else { return false };
         let offset = self.layout.slot(self.me, slot as usize);
         if fresh && let Err(why) = self.segment.back(offset, SLOT_BYTES) {
+            // The slot is not given back: the next to take it would find it used, yet not backed.
             self.fault = Some(Fault::Device(why));
-            self.pool.give(slot);
             return false;
         }
         // SAFETY: the slot is ours until the frame is popped; `data` is a buffer of this process.
@@ -190,6 +188,7 @@ impl Shm {
         for (rank, opened) in self.opened.iter().enumerate() {
             if opened.load(Ordering::Acquire) != 0 && !self.sources.contains(&rank) {
                 self.sources.push(rank);
+                self.links[rank].heard = true;
             }
         }
     }
@@ -265,7 +264,13 @@ impl Device for Shm {
 
     #[inline(always)]
     fn peek(&mut self, from: Rank) -> Option<Frame> {
-        let rx = &self.links[from].rx;
+        let link = &self.links[from];
+        // A ring that nobody has sent on is not backed: even to look at it takes memory, and where
+        // there is none that is fatal.
+        if !link.heard {
+            return None;
+        }
+        let rx = &link.rx;
         let seen = rx.peek()?;
         if seen.flags & IN_SLOT == 0 {
             if seen.len as usize > INLINE {

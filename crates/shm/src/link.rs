@@ -27,6 +27,8 @@ pub enum Reach {
 pub struct Link {
     pub tx: Producer<'static>,
     pub rx: Consumer<'static>,
+    /// Whether the peer has announced itself here.
+    pub heard: bool,
     /// The peer's sleep word.
     pub sleep: &'static AtomicU32,
     /// Our byte among the peer's «opened» bytes.
@@ -50,6 +52,7 @@ impl Link {
             Link {
                 tx: Producer::new(cells(me, peer), word32(segment.at(layout.credit(me, peer)))),
                 rx: Consumer::new(cells(peer, me), word32(segment.at(layout.credit(peer, me)))),
+                heard: false,
                 sleep: word32(segment.at(layout.sleep(peer))),
                 announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,

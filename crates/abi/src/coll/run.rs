@@ -8,6 +8,8 @@ use mpi::handle::Handle;
 use mpi::request::{Body, Recipe, Running, Then};
 
 use crate::cx::Cx;
+use crate::global::World;
+use crate::report::Waits;
 use crate::{op, wait};
 
 /// This rank in a communicator.
@@ -42,12 +44,13 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedul
     with_state(cx, comm, |state| schedule.start(state.next_tag(schedule.program().kind)))?;
     let mut packed = Vec::new();
     loop {
-        let progress = wait::until(cx, |world| {
-            Ok(match world.advance_on(comm, &mut schedule, &mut packed)? {
+        let ready = |schedule: &mut Schedule, world: &mut World| {
+            Ok(match world.advance_on(comm, schedule, &mut packed)? {
                 Progress::Pending => None,
                 other => Some(other),
             })
-        });
+        };
+        let progress = wait::on(cx, &mut schedule, ready, |schedule| Waits::Collective(comm, schedule));
         match progress {
             Ok(Progress::Call(reduce)) => {
                 op::call(&reduce);
