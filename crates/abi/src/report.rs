@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use launch::control::Control;
 use launch::report::{Kind, Pending};
 use mpi::coll::Schedule;
+use mpi::collio::InFlight;
 use mpi::comm::{Comm, Purpose};
 use mpi::group::Group;
 use mpi::handle::Handle;
@@ -61,7 +62,7 @@ pub enum Waits<'a> {
         comm: Handle,
     },
     /// A collective on a communicator.
-    Collective(Handle, &'a Schedule),
+    Collective(Handle, &'a Schedule, &'a InFlight),
     /// Whatever nobody asks for any more has to leave: buffered sends, requests freed early.
     Detached,
 }
@@ -110,9 +111,9 @@ impl<'a> Listing<'a> {
                 self.call();
             }
             Waits::Message { source, tag, comm } => self.message(*source, *tag, *comm),
-            Waits::Collective(comm, schedule) => {
+            Waits::Collective(comm, schedule, flight) => {
                 let context = self.world.objects.comms.get(*comm).map(|comm| comm.place.context);
-                self.collective(self.cx.row().name.to_string(), context.unwrap_or(0), schedule, true);
+                self.collective(self.cx.row().name.to_string(), context.unwrap_or(0), (schedule, flight), true);
             }
             Waits::Detached => self.detached(),
         }
@@ -138,7 +139,7 @@ impl<'a> Listing<'a> {
         match body {
             Body::Collective(running) => {
                 let name = started_collective(running);
-                self.collective(name, running.place.context, &running.schedule, waited);
+                self.collective(name, running.place.context, (&running.schedule, &running.flight), waited);
             }
             body if waited => self.body(body, None),
             _ => {}
@@ -183,8 +184,9 @@ impl<'a> Listing<'a> {
     }
 
     /// A collective: its messages count as it, not as operations of their own.
-    fn collective(&mut self, name: String, context: u64, schedule: &Schedule, blocking: bool) {
-        let parts = schedule.in_flight().filter_map(|(_, id)| self.operations.remove(&OpId(id.0 as u32)));
+    fn collective(&mut self, name: String, context: u64, run: (&Schedule, &InFlight), blocking: bool) {
+        let (schedule, flight) = run;
+        let parts = schedule.in_flight().filter_map(|(_, id)| self.operations.remove(&flight.op(id)?));
         let since_ns = parts.map(|op| op.since_ns).filter(|since| *since != 0).min().unwrap_or(self.now_ns);
         // Calls such as MPI_Comm_dup use a collective whose root is none of the program's business.
         let own = name.to_lowercase().contains(&schedule.program().kind.name().to_lowercase());

@@ -2,6 +2,7 @@
 //! again and again.
 
 use mpi::coll::{Call, Key, Progress, Schedule, Side, State, Type};
+use mpi::collio::InFlight;
 use mpi::comm::Place;
 use mpi::error::Result;
 use mpi::handle::Handle;
@@ -36,21 +37,22 @@ pub fn with_state<R>(cx: &Cx, comm: Handle, f: impl FnOnce(&mut State) -> R) -> 
 }
 
 fn running(place: Place, schedule: Schedule, then: Then) -> Running {
-    Running { schedule, packed: Vec::new(), place, then }
+    Running { schedule, flight: InFlight::default(), place, then }
 }
 
 /// Runs a schedule to its end, and gives it back.
 pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedule> {
     with_state(cx, comm, |state| schedule.start(state.next_tag(schedule.program().kind)))?;
-    let mut packed = Vec::new();
+    let mut flight = InFlight::waiting();
     loop {
-        let ready = |schedule: &mut Schedule, world: &mut World| {
-            Ok(match world.advance_on(comm, schedule, &mut packed)? {
+        let mut run = (&mut schedule, &mut flight);
+        let ready = |(schedule, flight): &mut (&mut Schedule, &mut InFlight), world: &mut World| {
+            Ok(match world.advance_on(comm, schedule, flight)? {
                 Progress::Pending => None,
                 other => Some(other),
             })
         };
-        let progress = wait::on(cx, &mut schedule, ready, |schedule| Waits::Collective(comm, schedule));
+        let progress = wait::on(cx, &mut run, ready, |(schedule, flight)| Waits::Collective(comm, schedule, flight));
         match progress {
             Ok(Progress::Call(reduce)) => {
                 op::call(&reduce);
@@ -58,7 +60,7 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedul
             }
             Ok(_) => return Ok(schedule),
             Err(error) => {
-                cx.world().abandon(schedule, packed);
+                cx.world().abandon(schedule, flight);
                 return Err(error);
             }
         }
