@@ -5,6 +5,7 @@
 //! `process_vm_readv`/`writev` (one copy, no registration). All ranks map one segment, which has
 //! a random name for the moment it takes to map it and none afterwards.
 
+mod ability;
 mod bytes;
 mod cma;
 mod device;
@@ -16,5 +17,6 @@ mod ring;
 mod segment;
 mod sync;
 
+pub use ability::describe;
 pub use device::{Options, Shm};
 pub use nap::ShmNap;
