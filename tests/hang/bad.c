@@ -27,6 +27,8 @@ static void root(void) { MPI_Bcast(values, 1, MPI_INT, size, world); }
 static void op(void) { MPI_Allreduce(&value, values, 1, MPI_FLOAT, MPI_BAND, world); }
 static void op_null(void) { MPI_Allreduce(&value, values, 1, MPI_INT, MPI_OP_NULL, world); }
 static void alias(void) { MPI_Allreduce(values, values, 1, MPI_INT, MPI_SUM, world); }
+static void overlap(void) { MPI_Allreduce(values, values + 3, 8, MPI_INT, MPI_SUM, world); }
+static void overlap_gather(void) { MPI_Allgather(values + rank, 1, MPI_INT, values, 1, MPI_INT, world); }
 static void in_place(void) { MPI_Send(MPI_IN_PLACE, 1, MPI_INT, 0, 0, world); }
 static void in_place_receive(void) { MPI_Allreduce(values, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, world); }
 static void counts(void) { MPI_Gather(values, 1, MPI_INT, values + 64, -2, MPI_INT, 0, MPI_COMM_SELF); }
@@ -156,7 +158,7 @@ static const struct {
 } cases[] = {
     CASE(count), CASE(dest), CASE(source), CASE(tag), CASE(any_tag), CASE(any_source), CASE(comm), CASE(comm_null),
     CASE(type), CASE(type_null), CASE(null_buffer), CASE(null_receive), CASE(root), CASE(op), CASE(op_null), CASE(alias),
-    CASE(in_place), CASE(in_place_receive), CASE(counts), CASE(null_request), CASE(unsupported), CASE(colour),
+    CASE(overlap), CASE(overlap_gather), CASE(in_place), CASE(in_place_receive), CASE(counts), CASE(null_request), CASE(unsupported), CASE(colour),
     CASE(uncommitted), CASE(freed_type), CASE(freed_comm), CASE(freed_request), CASE(freed_group), CASE(truncation),
     CASE(long_truncation), CASE(in_status), CASE(kinds), CASE(roots), CASE(lengths), CASE(init_twice),
     CASE(after_finalize), CASE(abort_7), CASE(all_memory), CASE(good),

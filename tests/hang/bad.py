@@ -32,6 +32,8 @@ CALLS = [
     ("op", "OP", [r"MPI_Allreduce\(", r"MPI_BAND is not defined for MPI_FLOAT"]),
     ("op_null", "OP", [r"`op` is MPI_OP_NULL"]),
     ("alias", "BUFFER", [r"MPI_Allreduce\(", r"`sendbuf` and `recvbuf` are the same buffer"]),
+    ("overlap", "BUFFER", [r"MPI_Allreduce\(", r"`sendbuf` and `recvbuf` overlap in 20 bytes"]),
+    ("overlap_gather", "BUFFER", [r"MPI_Allgather\(", r"`sendbuf` and `recvbuf` (overlap in 4 bytes|are the same buffer)"]),
     ("in_place", "BUFFER", [r"MPI_Send\(", r"`buf` is MPI_IN_PLACE"]),
     ("in_place_receive", "BUFFER", [r"MPI_Allreduce\(", r"`recvbuf` is MPI_IN_PLACE"]),
     ("counts", "COUNT", [r"MPI_Gather\(", r"`recvcount` is -2"]),

@@ -12,9 +12,9 @@ use mpi::handle::Handle;
 use crate::cx::Cx;
 use crate::global::{self, Phase};
 use crate::kind::Role;
-use crate::{lookup, report};
 use crate::object::{self, Object};
 use crate::table::Row;
+use crate::{lookup, report};
 
 /// Handles the error of a call with these raw arguments and returns what the operation returns,
 /// if it returns.

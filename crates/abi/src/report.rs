@@ -113,7 +113,12 @@ impl<'a> Listing<'a> {
             Waits::Message { source, tag, comm } => self.message(*source, *tag, *comm),
             Waits::Collective(comm, schedule, flight) => {
                 let context = self.world.objects.comms.get(*comm).map(|comm| comm.place.context);
-                self.collective(self.cx.row().name.to_string(), context.unwrap_or(0), (schedule, flight), true);
+                self.collective(
+                    self.cx.row().name.to_string(),
+                    context.unwrap_or(0),
+                    (schedule, flight),
+                    true,
+                );
             }
             Waits::Detached => self.detached(),
         }

@@ -9,8 +9,8 @@ use mpi::world::Polled;
 
 use crate::cx::Cx;
 use crate::global::{self, World};
-use crate::report::{self, Waits};
 use crate::op;
+use crate::report::{self, Waits};
 
 /// Calls `ready` until it gives a value, looking around in between; for waits of which `mpiexec`
 /// is told no more than the operation.

@@ -164,7 +164,8 @@ impl<'a> View<'a> {
             1 => format!("{all} on {comm}{}", since(longest)),
             _ => format!("mismatched collectives on {comm}: {all}{}", since(longest)),
         }];
-        let came = |rank: &usize| here.contains_key(rank) || oldest.get(rank).is_some_and(|p| is_later(p, longest));
+        let came =
+            |rank: &usize| here.contains_key(rank) || oldest.get(rank).is_some_and(|p| is_later(p, longest));
         let missing: Vec<usize> = self.members(longest).filter(|rank| !came(rank)).collect();
         let op = calls.keys().next().expect("as above");
         if missing.is_empty() && here.len() < oldest.len() {
@@ -527,7 +528,8 @@ mod tests {
             State::Silent("computing".into()),
         ]);
         assert!(!found.contains("mismatched"), "{found}");
-        let line = "MPI_Barrier on MPI_COMM_WORLD waits for rank 0: it waits in MPI_Bcast(comm=MPI_COMM_WORLD)";
+        let line =
+            "MPI_Barrier on MPI_COMM_WORLD waits for rank 0: it waits in MPI_Bcast(comm=MPI_COMM_WORLD)";
         assert!(found.contains(line), "{found}");
         assert!(found.contains("MPI_Bcast on MPI_COMM_WORLD waits for rank 2: it is computing"), "{found}");
         assert!(!found.contains("cycle"), "{found}");

@@ -85,7 +85,8 @@ fn refusal() -> String {
 
 fn space(dir: &Path) -> String {
     let shown = dir.display();
-    let failed = |error: io::Error| format!("{shown} cannot be used ({error}); TERN_SHM_DIR names another directory");
+    let failed =
+        |error: io::Error| format!("{shown} cannot be used ({error}); TERN_SHM_DIR names another directory");
     let Ok(path) = CString::new(dir.as_os_str().as_bytes()) else {
         return failed(io::ErrorKind::InvalidInput.into());
     };
@@ -110,7 +111,10 @@ mod tests {
     #[test]
     fn says_what_there_is_and_what_is_not() {
         let text = describe(Path::new("/tmp"), true);
-        assert!(text.contains("single copy: permitted") || text.contains("single copy: not permitted"), "{text}");
+        assert!(
+            text.contains("single copy: permitted") || text.contains("single copy: not permitted"),
+            "{text}"
+        );
         assert!(text.contains("membarrier: ") && text.contains("memory: /tmp has "), "{text}");
         let text = describe(Path::new("/nowhere/at/all"), false);
         assert!(text.contains("switched off by TERN_SINGLE_COPY"), "{text}");

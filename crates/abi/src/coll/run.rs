@@ -52,7 +52,8 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedul
                 other => Some(other),
             })
         };
-        let progress = wait::on(cx, &mut run, ready, |(schedule, flight)| Waits::Collective(comm, schedule, flight));
+        let progress =
+            wait::on(cx, &mut run, ready, |(schedule, flight)| Waits::Collective(comm, schedule, flight));
         match progress {
             Ok(Progress::Call(reduce)) => {
                 op::call(&reduce);
