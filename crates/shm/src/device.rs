@@ -207,9 +207,17 @@ impl Shm {
         for (rank, opened) in self.opened.iter().enumerate() {
             if opened.load(Ordering::Acquire) != 0 && !self.sources.contains(&rank) {
                 self.sources.push(rank);
-                self.links[rank].heard = true;
             }
         }
+    }
+
+    /// Whether a rank has begun to send here. Before that its ring is not backed: even to look at
+    /// it takes memory, and where there is none left that is fatal.
+    #[inline(never)]
+    fn hear(&mut self, from: Rank) -> bool {
+        let heard = self.opened[from].load(Ordering::Acquire) != 0;
+        self.links[from].heard = heard;
+        heard
     }
 
     #[cold]
@@ -267,13 +275,10 @@ impl Device for Shm {
 
     #[inline(always)]
     fn peek(&mut self, from: Rank) -> Option<Frame> {
-        let link = &self.links[from];
-        // A ring that nobody has sent on is not backed: even to look at it takes memory, and where
-        // there is none that is fatal.
-        if !link.heard {
+        if !self.links[from].heard && !self.hear(from) {
             return None;
         }
-        let rx = &link.rx;
+        let rx = &self.links[from].rx;
         let seen = rx.peek()?;
         if seen.flags & IN_SLOT == 0 {
             if seen.len as usize > INLINE {
