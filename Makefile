@@ -70,6 +70,8 @@ install: build
 	install -m 644 $(BUILD)/include/mpi.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
+	for name in mpicxx mpic++; do ln -sf mpicc.1 $(DESTDIR)$(PREFIX)/share/man/man1/$$name.1; done
+	ln -sf mpiexec.1 $(DESTDIR)$(PREFIX)/share/man/man1/mpirun.1
 	for file in bench/*.c bench/*.h; do [ ! -e $$file ] || install -m 644 $$file $(DESTDIR)$(PREFIX)/share/tern/bench; done
 
 bench: build
