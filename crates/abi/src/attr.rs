@@ -134,7 +134,7 @@ fn get(cx: &Cx, kind: Kind, object: Handle, keyval: i32, value: Out<usize>, flag
 
 /// Puts the name of the argument in front of what is wrong with it.
 pub(crate) fn named<T>(arg: &str, result: Result<T>) -> Result<T> {
-    result.map_err(|error| Error { text: format!("argument `{arg}` {}", error.text), ..error })
+    result.map_err(|error| Error::new(error.class, format!("argument `{arg}` {}", error.text)))
 }
 
 /// The operations of one kind of object, which differ by the kind alone.

@@ -235,7 +235,7 @@ pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out
     } else {
         let want = Want { source: Some(members.world_rank(0) as usize), context, tag: Some(tag) };
         let op = cx.world().engine.receive(want, span);
-        bodies.push(Body::Receive(op, parent.group.clone(), None));
+        bodies.push(Body::Receive(op, mpi::request::Origin::Rank(0), None));
     }
     for body in bodies {
         request::finish(cx, body, StatusPlace::IGNORE)?;

@@ -1,7 +1,7 @@
 //! MPI 5.0 section 13.2: generalised requests. Their functions are called with no guard alive.
 
 use mpi::comm::COMM_NULL;
-use mpi::error::{Error, Result};
+use mpi::error::Result;
 use mpi::grequest::{Callbacks, Grequest};
 use mpi::handle::Handle;
 use mpi::request::{Body, Ended, Requests};
@@ -102,5 +102,5 @@ pub fn cancel(cx: &Cx, callbacks: Callbacks, complete: bool) -> Result {
         let function: unsafe extern "C" fn(usize, i32) -> i32 = std::mem::transmute(callbacks.cancel);
         function(callbacks.extra_state, complete.into())
     };
-    checked(cx, code, "cancel").map_err(|e| Error::new(e.class, e.text))
+    checked(cx, code, "cancel")
 }

@@ -67,7 +67,19 @@ pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
         status.set_keeping_error(Status::EMPTY.to_ints());
         return Ok(());
     }
-    wait::until(cx, |world| Ok(world.settle(request.handle)?.then_some(())))?;
+    let plain = wait::until(cx, |world| {
+        if let Some(taken) = world.take_plain(request.handle) {
+            return Ok(Some(Some(taken)));
+        }
+        Ok(world.settle(request.handle)?.then_some(None))
+    })?;
+    if let Some((found, keep)) = plain {
+        if !keep {
+            request.set(REQUEST_NULL);
+        }
+        status.set_keeping_error(found.to_ints());
+        return Ok(());
+    }
     let (ended, left) = take(cx, request.handle);
     request.set(left);
     status.set_keeping_error(ended.status.to_ints());
@@ -97,6 +109,17 @@ impl<'a> Set<'a> {
     fn new(cx: &Cx, count: usize, requests: Array<usize>) -> Result<Set<'a>> {
         // SAFETY: MPI says the array has `count` elements; it is kept during the call only.
         let raw = unsafe { requests.slice_mut(count)? };
+        let known = |raw: usize, world: &World| {
+            raw <= u32::MAX as usize
+                && (raw as u32 == REQUEST_NULL.0 || world.objects.requests.get(Handle(raw as u32)).is_some())
+        };
+        {
+            let world = cx.world();
+            if raw.iter().all(|raw| known(*raw, &world)) {
+                drop(world);
+                return Ok(Set(raw));
+            }
+        }
         for (i, raw) in raw.iter().enumerate() {
             live_or_null(Object::Request, *raw, "array_of_requests", cx)
                 .map_err(|e| Error::new(e.class, format!("{} (element {i})", e.text)))?;
@@ -150,6 +173,47 @@ impl<'a> Set<'a> {
         self.take_some(cx, &indices, statuses)
     }
 
+    /// Completes requests from `from` on as long as they have ended and there is nothing special
+    /// about them; true if that was all.
+    fn take_plain(&mut self, world: &mut World, from: &mut usize, statuses: &mut [[i32; 8]]) -> bool {
+        while *from < self.len() {
+            let handle = self.handle(*from);
+            let (status, keep) = if handle == REQUEST_NULL {
+                (Status::EMPTY, false)
+            } else {
+                match world.take_plain(handle) {
+                    Some(taken) => taken,
+                    None => return false,
+                }
+            };
+            if !keep {
+                self.0[*from] = REQUEST_NULL.0 as usize;
+            }
+            if let Some(place) = statuses.get_mut(*from) {
+                let error = place[2];
+                *place = status.with_error(error).to_ints();
+            }
+            *from += 1;
+        }
+        true
+    }
+
+    /// Takes the results from `done` on; those before ended well and have their status.
+    fn take_rest(&mut self, cx: &Cx, done: usize, statuses: Array<[i32; 8]>) -> Result {
+        let indices: Vec<usize> = (done..self.len()).collect();
+        let ended: Vec<Ended> = indices.iter().map(|i| self.take(cx, *i)).collect();
+        let failed = ended.iter().find_map(|e| e.error.clone());
+        if !statuses.is_null() {
+            // SAFETY: MPI says the array has as many elements as there are requests.
+            let places = unsafe { statuses.slice_mut(self.len())? };
+            if failed.is_some() {
+                places[..done].iter_mut().for_each(|place| place[2] = 0);
+            }
+            put_ended(&mut places[done..], &ended, failed.is_some());
+        }
+        in_status(failed)
+    }
+
     fn take_some(&mut self, cx: &Cx, indices: &[usize], statuses: Array<[i32; 8]>) -> Result {
         let mut ended = Vec::with_capacity(indices.len());
         for i in indices {
@@ -158,30 +222,45 @@ impl<'a> Set<'a> {
         let failed = ended.iter().find_map(|e| e.error.clone());
         if !statuses.is_null() {
             // SAFETY: MPI says the array has as many elements as there are results.
-            let places = unsafe { statuses.slice_mut(indices.len())? };
-            for (place, ended) in places.iter_mut().zip(&ended) {
-                let mut ints = ended.status.to_ints();
-                ints[2] = match (&failed, &ended.error) {
-                    (None, _) => place[2],
-                    (Some(_), None) => 0,
-                    (Some(_), Some(error)) => error.class.0,
-                };
-                *place = ints;
-            }
+            put_ended(unsafe { statuses.slice_mut(indices.len())? }, &ended, failed.is_some());
         }
-        match failed {
-            None => Ok(()),
-            Some(error) => fail(Class::IN_STATUS, format!("one of the requests failed: {error}")),
-        }
+        in_status(failed)
+    }
+}
+
+/// Stores statuses; the error field is written only if one of them failed.
+fn put_ended(places: &mut [[i32; 8]], ended: &[Ended], failed: bool) {
+    for (place, ended) in places.iter_mut().zip(ended) {
+        let error = match &ended.error {
+            _ if !failed => place[2],
+            None => 0,
+            Some(error) => error.class.0,
+        };
+        *place = ended.status.with_error(error).to_ints();
+    }
+}
+
+fn in_status(failed: Option<Error>) -> Result {
+    match failed {
+        None => Ok(()),
+        Some(error) => fail(Class::IN_STATUS, format!("one of the requests failed: {error}")),
     }
 }
 
 /// `MPI_Waitall`.
 pub fn waitall(cx: &Cx, count: usize, requests: Array<usize>, statuses: Array<[i32; 8]>) -> Result {
     let mut set = Set::new(cx, count, requests)?;
-    let mut from = 0;
-    wait::until(cx, |world| Ok(set.all_ended(world, &mut from)?.then_some(())))?;
-    set.take_all(cx, statuses)
+    // SAFETY: MPI says the array, if there is one, has as many elements as there are requests.
+    let places = unsafe { statuses.slice_mut(if statuses.is_null() { 0 } else { count })? };
+    let (mut done, mut from) = (0, 0);
+    let rest = wait::until(cx, |world| {
+        if set.take_plain(world, &mut done, places) {
+            return Ok(Some(false));
+        }
+        from = from.max(done);
+        Ok(set.all_ended(world, &mut from)?.then_some(true))
+    })?;
+    if rest { set.take_rest(cx, done, statuses) } else { Ok(()) }
 }
 
 /// `MPI_Testall`.

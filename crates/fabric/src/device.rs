@@ -53,6 +53,8 @@ pub struct Caps {
     pub remote_access: bool,
     /// Why remote access does not work, for a person who asks.
     pub remote_access_note: String,
+    /// How often to look for a message before giving up the core pays.
+    pub looks: u32,
     /// Whether memory must be registered before remote access.
     pub registration: bool,
 }

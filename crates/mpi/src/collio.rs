@@ -7,26 +7,78 @@ use crate::handle::Handle;
 use crate::request::{PackedMessage, Unpack};
 use crate::world::{World, fault};
 use fabric::{Device, Span};
-use proto::{Engine, Failure, Mode, Want};
+use proto::{Engine, Failure, Mode, Outcome, Want};
 
-/// The packed messages of a collective in flight, by operation.
-pub type Packed = Vec<(u64, PackedMessage)>;
+/// What a collective keeps for its messages in flight.
+#[derive(Debug, Default)]
+pub struct InFlight {
+    /// Packed messages, by operation.
+    packed: Vec<(u64, PackedMessage)>,
+    /// The one receive that is not posted, because its message may be read where it arrives.
+    later: Option<Later>,
+    /// Whether receives may be left unposted: the rank does nothing but wait for this collective.
+    waits: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Later {
+    want: Want,
+    span: Span,
+    /// Set once it has been posted after all.
+    posted: Option<proto::OpId>,
+}
+
+/// Names the receive that is not posted.
+const LATER: OpId = OpId(u64::MAX - 1);
+
+impl InFlight {
+    /// For a rank that waits for the collective.
+    pub fn waiting() -> InFlight {
+        InFlight { waits: true, ..InFlight::default() }
+    }
+
+    /// The operation of the engine behind one of a schedule.
+    fn op(&self, op: OpId) -> Option<proto::OpId> {
+        if op == LATER { self.later.and_then(|later| later.posted) } else { Some(proto::OpId(op.0 as u32)) }
+    }
+}
 
 /// See the module.
 pub(crate) struct CollIo<'a, D: Device> {
     pub engine: &'a mut Engine<D>,
     pub place: &'a Place,
-    /// Packed messages in flight, by operation.
-    pub packed: &'a mut Packed,
+    /// What it keeps.
+    pub flight: &'a mut InFlight,
 }
 
 impl<D: Device> CollIo<'_, D> {
     fn unpacked(&mut self, op: OpId) -> Option<PackedMessage> {
-        if self.packed.is_empty() {
+        let packed = &mut self.flight.packed;
+        if packed.is_empty() {
             return None;
         }
-        let at = self.packed.iter().position(|(id, _)| *id == op.0)?;
-        Some(self.packed.swap_remove(at).1)
+        let at = packed.iter().position(|(id, _)| *id == op.0)?;
+        Some(packed.swap_remove(at).1)
+    }
+
+    /// Looks for the message of the receive that is not posted, and posts it if it is not there
+    /// soon or not that simple.
+    #[inline]
+    fn look(&mut self) -> Option<Result<u64>> {
+        let later = self.flight.later?;
+        let Some(op) = later.posted else {
+            let (Some(from), Some(tag)) = (later.want.source, later.want.tag) else { return None };
+            if let Some(len) = self.engine.receive_now(from, later.want.context, tag, later.span) {
+                self.flight.later = None;
+                return Some(Ok(len));
+            }
+            let posted = Some(self.engine.receive(later.want, later.span));
+            self.flight.later = Some(Later { posted, ..later });
+            return self.look();
+        };
+        let outcome = self.engine.take(op)?;
+        self.flight.later = None;
+        Some(length(outcome))
     }
 }
 
@@ -47,7 +99,7 @@ impl<D: Device> Io for CollIo<'_, D> {
             None => Ok(OpId::DONE),
             Some(op) => {
                 let id = OpId(op.0 as u64);
-                self.packed.extend(packed.map(|out| (id.0, PackedMessage::Out(out))));
+                self.flight.packed.extend(packed.map(|out| (id.0, PackedMessage::Out(out))));
                 Ok(id)
             }
         }
@@ -59,13 +111,19 @@ impl<D: Device> Io for CollIo<'_, D> {
         let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
         match data {
             Data::Bytes { addr, len } => {
-                let op = self.engine.receive(want, Span { addr, len: len as usize });
+                let span = Span { addr, len: len as usize };
+                let flight = &mut *self.flight;
+                if flight.waits && flight.later.is_none() && span.len <= self.engine.limits().eager_bytes {
+                    flight.later = Some(Later { want, span, posted: None });
+                    return Ok(LATER);
+                }
+                let op = self.engine.receive(want, span);
                 Ok(OpId(op.0 as u64))
             }
             Data::Typed { addr, count, ty } => {
                 let mut unpack = Unpack::new(addr, count, ty.datatype().clone());
                 let op = OpId(self.engine.receive(want, unpack.span()).0 as u64);
-                self.packed.push((op.0, PackedMessage::In(unpack)));
+                self.flight.packed.push((op.0, PackedMessage::In(unpack)));
                 Ok(op)
             }
         }
@@ -79,15 +137,26 @@ impl<D: Device> Io for CollIo<'_, D> {
 
     #[inline]
     fn poll(&mut self, op: OpId) -> Option<Result<u64>> {
+        if op == LATER {
+            return self.look();
+        }
         let outcome = self.engine.take(proto::OpId(op.0 as u32))?;
         if let Some(PackedMessage::In(unpack)) = self.unpacked(op) {
             unpack.finish(outcome.len);
         }
-        Some(match outcome.failure {
-            None => Ok(outcome.len),
-            Some(Failure::Truncated { message_len }) => Ok(message_len),
-            Some(Failure::Device(text)) => fail(Class::OTHER, text),
-        })
+        Some(length(outcome))
+    }
+}
+
+/// The full length of a message, which may be more than the buffer took.
+#[inline]
+fn length(outcome: Outcome) -> Result<u64> {
+    match outcome.failure {
+        None => Ok(outcome.len),
+        Some(failure) => match *failure {
+            Failure::Truncated { message_len } => Ok(message_len),
+            Failure::Device(text) => fail(Class::OTHER, text),
+        },
     }
 }
 
@@ -95,17 +164,17 @@ impl<D: Device> World<D> {
     /// Advances a collective that has no request: it runs on a communicator that stays, so that
     /// nothing of it has to be kept.
     #[inline]
-    pub fn advance_on(&mut self, comm: Handle, schedule: &mut Schedule, packed: &mut Packed) -> Result<Progress> {
+    pub fn advance_on(&mut self, comm: Handle, schedule: &mut Schedule, flight: &mut InFlight) -> Result<Progress> {
         let Some(comm) = self.objects.comms.get(comm) else { return Comms::refuse(comm) };
-        schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.place, packed })
+        schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.place, flight })
     }
 
     /// Gives up a collective that has failed. Receives that nothing has come for are withdrawn;
     /// if the engine still holds messages of it, their memory must stay: it is never freed.
-    pub fn abandon(&mut self, schedule: Schedule, packed: Packed) {
+    pub fn abandon(&mut self, schedule: Schedule, flight: InFlight) {
         let mut held = false;
         for (_, op) in schedule.in_flight() {
-            let op = proto::OpId(op.0 as u32);
+            let Some(op) = flight.op(op) else { continue };
             if self.engine.is_done(op) || self.engine.cancel(op) {
                 self.engine.take(op);
             } else {
@@ -113,7 +182,7 @@ impl<D: Device> World<D> {
             }
         }
         if held {
-            Box::leak(Box::new((schedule, packed)));
+            Box::leak(Box::new((schedule, flight)));
         }
     }
 }

@@ -6,10 +6,16 @@ pub struct Class(pub i32);
 
 /// What went wrong: a class for the program, a text for the person.
 ///
+/// It is one pointer, so that the result of an operation that succeeds fits a register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(Box<Detail>);
+
+/// What an [`Error`] says.
+///
 /// `text` names the argument or the peer and the cause, without the name of the
 /// operation, which the caller knows and puts in front.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct Detail {
     /// The class the C binding returns.
     pub class: Class,
     /// The cause, for a person: "argument `count` is -3, must not be negative".
@@ -23,7 +29,14 @@ impl Error {
     /// An error of `class` with a text for the person.
     #[cold]
     pub fn new(class: Class, text: impl Into<String>) -> Self {
-        Error { class, text: text.into() }
+        Error(Box::new(Detail { class, text: text.into() }))
+    }
+}
+
+impl std::ops::Deref for Error {
+    type Target = Detail;
+    fn deref(&self) -> &Detail {
+        &self.0
     }
 }
 

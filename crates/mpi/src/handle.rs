@@ -88,10 +88,19 @@ impl<T> Slab<T> {
             return None;
         }
         let value = slot.value.take()?;
+        self.forget(handle);
+        Some(value)
+    }
+
+    /// Frees the handle of an object that is there.
+    #[inline]
+    pub fn forget(&mut self, handle: Handle) {
+        let index = handle.0 & INDEX_MASK;
+        let slot = &mut self.slots[index as usize];
         slot.generation = if slot.generation + 1 == GENERATIONS { 1 } else { slot.generation + 1 };
+        slot.value = None;
         self.free.push(index);
         self.live -= 1;
-        Some(value)
     }
 
     /// How many objects are alive.

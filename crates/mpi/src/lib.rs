@@ -4,7 +4,7 @@ pub mod attr;
 pub mod bsend;
 pub mod codes;
 pub mod coll;
-mod collio;
+pub mod collio;
 pub mod comm;
 pub mod datatype;
 pub mod errhandler;

@@ -6,7 +6,7 @@ use crate::datatype::basic_size;
 use crate::error::{Class, Error, Result, fail};
 use crate::group::PROC_NULL;
 use crate::handle::Handle;
-use crate::request::{Body, Buffer, BufferOwner, Ended, Incoming, Keep, Outgoing, SendMode, Unpack, no_space};
+use crate::request::{Body, Buffer, BufferOwner, Ended, Incoming, Keep, Origin, Outgoing, SendMode, Unpack, no_space};
 use crate::status::{ANY_SOURCE, ANY_TAG, Status};
 use crate::world::{World, fault};
 use fabric::{Device, Span};
@@ -78,17 +78,23 @@ impl<D: Device> World<D> {
         let from = place.group.world_rank(source as u32) as usize;
         let context = place.context_for(Purpose::Message);
         let span = Span { addr, len };
-        // A few looks before anything is posted: in an exchange the answer is on its way.
-        for _ in 0..EARLY_LOOKS {
-            if let Some(len) = self.engine.receive_now(from, context, tag, span) {
-                return Some(Status::new(source, tag, len));
-            }
-            if len > self.engine.limits().eager_bytes || !self.engine.is_idle_for(from) {
-                return None;
-            }
-            std::hint::spin_loop();
+        let len = self.engine.receive_now(from, context, tag, span)?;
+        Some(Status::new(source, tag, len))
+    }
+
+    /// Posts a receive of a predefined type, if it is this simple.
+    #[inline(always)]
+    pub fn post_now(&mut self, addr: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle) -> Option<Body> {
+        let len = plain_len(count, datatype, addr)?;
+        let place = &self.objects.comms.get(comm)?.place;
+        if source as u32 >= place.size() {
+            return None;
         }
-        None
+        let from = place.group.world_rank(source as u32) as usize;
+        let tag = (tag != ANY_TAG).then_some(tag);
+        let want = Want { source: Some(from), context: place.context_for(Purpose::Message), tag };
+        let op = self.engine.receive(want, Span { addr, len });
+        Some(Body::Receive(op, Origin::Rank(source), None))
     }
 
     /// A buffer argument, checked: the type must be committed, and NULL holds nothing.
@@ -170,14 +176,14 @@ impl<D: Device> World<D> {
         };
         let (span, unpack) = landing(&receive.buffer);
         let op = self.engine.receive(want, span);
-        Ok(Body::Receive(op, place.group.clone(), unpack))
+        Ok(Body::Receive(op, origin(place, receive.source), unpack))
     }
 
     /// Starts the receive of a message that a matched probe has taken out.
     pub fn start_receive_matched(&mut self, message: Message, buffer: &Buffer) -> Body {
         let (span, unpack) = landing(buffer);
         let op = self.engine.receive_matched(message.message, span);
-        Body::Receive(op, message.place.group, unpack)
+        Body::Receive(op, Origin::Any(message.place.group), unpack)
     }
 
     /// The oldest message that has arrived and matches; `Some(Err)` stands for `MPI_PROC_NULL`.
@@ -211,8 +217,6 @@ impl Message {
 
 /// `MPI_IN_PLACE`.
 pub const IN_PLACE: usize = 1;
-/// Looks at the ring before a blocking receive is posted.
-const EARLY_LOOKS: u32 = 400;
 
 fn want(place: &Place, source: i32, tag: i32) -> Result<Option<Want>> {
     let source = match source {
@@ -224,6 +228,10 @@ fn want(place: &Place, source: i32, tag: i32) -> Result<Option<Want>> {
     };
     let tag = (tag != ANY_TAG).then_some(tag);
     Ok(Some(Want { source, context: place.context_for(Purpose::Message), tag }))
+}
+
+fn origin(place: &Place, source: i32) -> Origin {
+    if source == ANY_SOURCE { Origin::Any(place.group.clone()) } else { Origin::Rank(source) }
 }
 
 fn status_of(place: &Place, envelope: &Envelope, len: u64) -> Status {

@@ -8,6 +8,7 @@ use crate::comm::Place;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result, fail};
 use crate::grequest::Grequest;
+use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::objects::unusable;
 use crate::status::Status;
@@ -68,8 +69,8 @@ pub enum Keep {
 pub struct Running {
     /// The schedule and the memory its messages use.
     pub schedule: Schedule,
-    /// The packed messages of derived datatypes in flight.
-    pub packed: Vec<(u64, PackedMessage)>,
+    /// What its messages need.
+    pub flight: crate::collio::InFlight,
     /// Where it runs.
     pub place: Place,
     /// What to do when it is done.
@@ -94,6 +95,15 @@ pub enum Then {
     NameComm(Handle, Box<[u64; 1]>),
 }
 
+/// What the status of a receive says of its source.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// The rank in the communicator that was asked for.
+    Rank(i32),
+    /// Any member of this group.
+    Any(Arc<Group>),
+}
+
 /// An operation under way.
 #[derive(Debug)]
 pub enum Body {
@@ -102,7 +112,7 @@ pub enum Body {
     /// A send.
     Send(OpId, Keep),
     /// A receive.
-    Receive(OpId, Arc<crate::group::Group>, Option<Box<Unpack>>),
+    Receive(OpId, Origin, Option<Box<Unpack>>),
     /// A send and a receive (`MPI_Isendrecv`); each is `None` once it has ended.
     Exchange(Option<Box<Body>>, Box<Body>),
     /// A collective.
@@ -239,6 +249,12 @@ impl Requests {
         self.slab.remove(handle)
     }
 
+    /// Forgets a request that is there.
+    #[inline]
+    pub fn forget(&mut self, handle: Handle) {
+        self.slab.forget(handle);
+    }
+
     /// All requests.
     pub fn iter(&self) -> impl Iterator<Item = (Handle, &Request)> {
         self.slab.iter()
@@ -253,14 +269,19 @@ impl Requests {
 
 /// What a receive reports, from what the engine says; ranks become those of the communicator.
 #[inline]
-pub fn received(outcome: Outcome, group: &crate::group::Group) -> Ended {
-    let source = group.rank_of(outcome.source as u32).map_or(crate::status::ANY_SOURCE, |rank| rank as i32);
+pub fn received(outcome: Outcome, origin: &Origin) -> Ended {
+    let source = match origin {
+        Origin::Rank(rank) => *rank,
+        Origin::Any(group) => {
+            group.rank_of(outcome.source as u32).map_or(crate::status::ANY_SOURCE, |rank| rank as i32)
+        }
+    };
     let mut status = Status::new(source, outcome.tag, outcome.len);
     if outcome.cancelled {
         status = Status::EMPTY;
         status.set_cancelled(true);
     }
-    let error = outcome.failure.map(|failure| failed(failure, source, outcome.tag, outcome.len));
+    let error = outcome.failure.map(|failure| failed(*failure, source, outcome.tag, outcome.len));
     Ended { status, error }
 }
 

@@ -13,7 +13,7 @@ use crate::group::Group;
 use crate::handle::Handle;
 use crate::mem;
 use crate::objects::Objects;
-use crate::request::{Body, BufferOwner, Ended, Keep, Request, Requests, Running, Then, Unpack, received};
+use crate::request::{Body, BufferOwner, Ended, Keep, Origin, Request, Requests, Running, Then, Unpack, received};
 use crate::status::Status;
 use fabric::{Device, Fault};
 use proto::{Engine, OpId};
@@ -138,7 +138,7 @@ impl<D: Device> World<D> {
 
     /// Advances a collective that has no request.
     pub fn advance(&mut self, running: &mut Running) -> Result<Progress> {
-        let mut io = CollIo { engine: &mut self.engine, place: &running.place, packed: &mut running.packed };
+        let mut io = CollIo { engine: &mut self.engine, place: &running.place, flight: &mut running.flight };
         running.schedule.advance(&mut io)
     }
 
@@ -178,7 +178,7 @@ impl<D: Device> World<D> {
             return Ok(Progress::Done);
         };
         let running = &mut **running;
-        let mut io = CollIo { engine: &mut self.engine, place: &running.place, packed: &mut running.packed };
+        let mut io = CollIo { engine: &mut self.engine, place: &running.place, flight: &mut running.flight };
         running.schedule.advance(&mut io)
     }
 
@@ -187,7 +187,7 @@ impl<D: Device> World<D> {
         let failed = ended.error.is_some();
         let Some(Body::Collective(running)) = request.body.replace(Body::Ended(ended)) else { return };
         if failed {
-            return self.abandon(running.schedule, running.packed);
+            return self.abandon(running.schedule, running.flight);
         }
         if let Then::NameComm(comm, context) = &running.then
             && let Some(comm) = self.objects.comms.get_mut(*comm)
@@ -276,19 +276,19 @@ impl<D: Device> World<D> {
                 None => (Body::Send(op, keep), false),
                 Some(outcome) => {
                     self.release(keep);
-                    let error = outcome.failure.map(|f| crate::request::failed(f, outcome.source as i32, outcome.tag, outcome.len));
+                    let error = outcome.failure.map(|f| crate::request::failed(*f, outcome.source as i32, outcome.tag, outcome.len));
                     let mut status = Status::EMPTY;
                     status.set_cancelled(outcome.cancelled);
                     (Body::Ended(Ended { status, error }), true)
                 }
             },
-            Body::Receive(op, group, unpack) => match self.engine.take(op) {
-                None => (Body::Receive(op, group, unpack), false),
+            Body::Receive(op, origin, unpack) => match self.engine.take(op) {
+                None => (Body::Receive(op, origin, unpack), false),
                 Some(outcome) => {
                     if let Some(unpack) = unpack {
                         unpack.finish(outcome.len);
                     }
-                    (Body::Ended(received(outcome, &group)), true)
+                    (Body::Ended(received(outcome, &origin)), true)
                 }
             },
             Body::Exchange(send, receive) => self.settle_exchange(send, receive),
@@ -337,6 +337,30 @@ impl<D: Device> World<D> {
             Some(Body::Ended(ended)) => (ended, persistent),
             None => (Ended::WELL, persistent),
             Some(other) => panic!("request taken before it ended: {other:?}"),
+        }
+    }
+
+    /// Completes a request if it has ended and there is nothing special about it: no error, no
+    /// function of the application to call. The flag says whether the handle is still good.
+    #[inline]
+    pub fn take_plain(&mut self, handle: Handle) -> Option<(Status, bool)> {
+        let request = self.objects.requests.get(handle)?;
+        if request.shared {
+            return Some((Status::EMPTY, false));
+        }
+        match &request.body {
+            Some(Body::Receive(op, Origin::Rank(source), None)) if request.recipe.is_none() => {
+                let (tag, len) = self.engine.take_plain(*op)?;
+                let status = Status::new(*source, tag, len);
+                self.objects.requests.forget(handle);
+                Some((status, false))
+            }
+            Some(Body::Ended(Ended { error: None, .. })) => {
+                let (ended, keep) = self.take(handle);
+                Some((ended.status, keep))
+            }
+            None => Some((Status::EMPTY, request.recipe.is_some())),
+            _ => None,
         }
     }
 

@@ -66,6 +66,8 @@ pub struct Engine<D: Device> {
     /// Peers with a queue or control frames.
     pub(crate) backlog: Vec<Rank>,
     pub(crate) counters: Counters,
+    /// How often to look for a message in its ring before a receive is posted.
+    pub(crate) looks: u32,
     /// Idle rounds in a row.
     round: u32,
 }
@@ -74,6 +76,7 @@ impl<D: Device> Engine<D> {
     /// An engine with nothing under way.
     pub fn new(dev: D, limits: Limits) -> Engine<D> {
         let n = dev.size();
+        let looks = dev.caps().looks;
         let peers = (0..n).map(|_| Peer { plain: true, ..Peer::default() }).collect();
         let mut limits = limits;
         limits.eager_bytes = limits.eager_bytes.min(dev.caps().frame_bytes);
@@ -87,6 +90,7 @@ impl<D: Device> Engine<D> {
             active: Vec::new(),
             backlog: Vec::new(),
             counters: Counters::default(),
+            looks,
             round: 0,
         }
     }
@@ -114,6 +118,19 @@ impl<D: Device> Engine<D> {
                 State::Done(outcome) => Some(outcome),
                 _ => None,
             },
+            _ => None,
+        }
+    }
+
+    /// Tag and length of a message whose operation has ended well; then it is forgotten.
+    #[inline]
+    pub fn take_plain(&mut self, id: OpId) -> Option<(i32, u64)> {
+        match &self.ops.get(id)?.state {
+            State::Done(Outcome { tag, len, cancelled: false, failure: None, .. }) => {
+                let plain = (*tag, *len);
+                self.ops.forget(id);
+                Some(plain)
+            }
             _ => None,
         }
     }

@@ -159,7 +159,8 @@ impl Matching {
             (None, None) => return None,
         };
         self.posted -= 1;
-        let entry = if from_any { self.any.remove(any?) } else { own.remove(mine?) };
+        let (queue, at) = if from_any { (&mut self.any, any?) } else { (own, mine?) };
+        let entry = if at == 0 { queue.pop_front() } else { queue.remove(at) };
         entry.map(|p| p.op)
     }
 

@@ -34,7 +34,7 @@ pub struct Outcome {
     /// Set if it was cancelled before it was matched.
     pub cancelled: bool,
     /// Set if it failed.
-    pub failure: Option<Failure>,
+    pub failure: Option<Box<Failure>>,
 }
 
 /// Which side of a message an operation is.
@@ -95,11 +95,21 @@ pub(crate) enum State {
     /// Posted, not matched.
     Posted(Receive),
     /// Frames are coming in.
-    Filling { receive: Receive, from: Rank, tag: i32, message_len: u64, filled: u64 },
+    Filling(Box<Filling>),
     /// Both sides copy.
-    Moving(Transfer),
+    Moving(Box<Transfer>),
     /// Ended; the outcome has not been fetched.
     Done(Outcome),
+}
+
+/// A message that comes in frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filling {
+    pub receive: Receive,
+    pub from: Rank,
+    pub tag: i32,
+    pub message_len: u64,
+    pub filled: u64,
 }
 
 /// What a queued send is about to do.
@@ -175,12 +185,19 @@ impl Ops {
 
     #[inline]
     pub fn remove(&mut self, id: OpId) -> Option<Op> {
-        self.get(id)?;
+        let op = self.get_mut(id).is_some().then(|| self.slots[(id.0 & INDEX_MASK) as usize].1.take())?;
+        self.forget(id);
+        op
+    }
+
+    /// Forgets an operation that is there.
+    #[inline]
+    pub fn forget(&mut self, id: OpId) {
         let index = id.0 & INDEX_MASK;
         let slot = &mut self.slots[index as usize];
         slot.0 = if slot.0 + 1 == 1 << (32 - INDEX_BITS) { 1 } else { slot.0 + 1 };
+        slot.1 = None;
         self.free.push(index);
-        slot.1.take()
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Op> {
@@ -217,7 +234,7 @@ impl Op {
             State::Queued(s, _) | State::Offered(s, _) => send(s, false),
             State::Streaming(s, _) => send(s, true),
             State::Posted(r) => receive(r, false),
-            State::Filling { receive: r, .. } => receive(r, true),
+            State::Filling(f) => receive(&f.receive, true),
             State::Moving(t) => t.pending(self.since_ns),
             State::Done(_) => return None,
         })

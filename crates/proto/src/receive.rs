@@ -2,13 +2,14 @@
 
 use crate::engine::{Engine, malformed};
 use crate::matching::{Body, Envelope, Unexpected, Want};
-use crate::op::{Failure, OpId, Outcome, Receive, Side, State};
+use crate::op::{Failure, Filling, OpId, Outcome, Receive, Side, State};
 use crate::transfer::Transfer;
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer, eager_word};
 
 impl<D: Device> Engine<D> {
-    /// Receives a message that lies at the front of its ring, without posting anything.
+    /// Receives a message that lies at the front of its ring, or soon will, without posting
+    /// anything: in an exchange the answer is on its way.
     ///
     /// `None` if there is none, or if it is not this simple; then [`Engine::receive`] does it.
     #[inline(always)]
@@ -16,7 +17,19 @@ impl<D: Device> Engine<D> {
         if !self.matching.is_quiet(source) {
             return None;
         }
-        let frame = self.dev.peek(source)?;
+        // Nothing but this message can need attention while no operation is under way: look for
+        // it for a while.
+        let alone = self.active.is_empty() && self.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
+        let mut looks = if alone { self.looks } else { 1 };
+        let frame = loop {
+            if let Some(frame) = self.dev.peek(source) {
+                break frame;
+            }
+            looks -= 1;
+            if looks == 0 {
+                return None;
+            }
+        };
         if frame.head != [eager_word(tag), context] || frame.data.len > buf.len {
             return None;
         }
@@ -24,15 +37,6 @@ impl<D: Device> Engine<D> {
         self.dev.pop(source);
         self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
         Some(frame.data.len as u64)
-    }
-
-    /// Whether [`Engine::receive_now`] may still succeed: nothing else asks for attention.
-    #[inline(always)]
-    pub fn is_idle_for(&mut self, source: Rank) -> bool {
-        self.active.is_empty()
-            && self.backlog.is_empty()
-            && self.matching.is_quiet(source)
-            && self.dev.peek(source).is_none()
     }
 
     /// Starts a receive: matches a waiting message or posts it.
@@ -144,7 +148,7 @@ impl<D: Device> Engine<D> {
             outcome,
             can_copy: true,
         };
-        self.ops.set(id, State::Moving(transfer));
+        self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
     }
 
@@ -155,17 +159,17 @@ impl<D: Device> Engine<D> {
             return self.ops.set(id, State::Done(outcome));
         }
         let (from, tag) = (outcome.source, outcome.tag);
-        self.ops.set(id, State::Filling { receive, from, tag, message_len: offer.len, filled: 0 });
+        let filling = Filling { receive, from, tag, message_len: offer.len, filled: 0 };
+        self.ops.set(id, State::Filling(Box::new(filling)));
     }
 
     /// A frame of a stream.
     pub(crate) fn on_data(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
-        let Some(State::Filling { receive, from: expected, tag, message_len, filled }) =
-            self.ops.get_mut(id).map(|op| &mut op.state)
-        else {
+        let Some(State::Filling(filling)) = self.ops.get_mut(id).map(|op| &mut op.state) else {
             return Err(malformed(from, wire::Malformed("data for a receive that does not expect any".into())));
         };
+        let Filling { receive, from: expected, tag, message_len, filled } = &mut **filling;
         let limit = (*message_len).min(receive.buf.len as u64);
         let end = head.context.checked_add(data.len as u64);
         if *expected != from || end.is_none_or(|end| end > limit) {
@@ -185,7 +189,7 @@ impl<D: Device> Engine<D> {
 
 /// How a receive into `buf` ends for a message of `message_len` bytes.
 pub(crate) fn outcome(envelope: &Envelope, message_len: u64, buf: Span) -> Outcome {
-    let failure = (message_len > buf.len as u64).then_some(Failure::Truncated { message_len });
+    let failure = (message_len > buf.len as u64).then(|| Box::new(Failure::Truncated { message_len }));
     Outcome {
         source: envelope.source,
         tag: envelope.tag,

@@ -200,7 +200,7 @@ impl<D: Device> Engine<D> {
             outcome: s.outcome(),
             can_copy,
         };
-        self.ops.set(id, State::Moving(transfer));
+        self.ops.set(id, State::Moving(Box::new(transfer)));
     }
 
     /// CTS: the receiver wants frames.

@@ -167,7 +167,7 @@ impl<D: Device> Engine<D> {
             outcome: s.outcome(),
             can_copy: true,
         };
-        self.ops.set(id, State::Moving(transfer));
+        self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
         true
     }
@@ -195,7 +195,7 @@ impl<D: Device> Engine<D> {
             outcome,
             can_copy,
         };
-        self.ops.set(id, State::Moving(transfer));
+        self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
         Ok(())
     }

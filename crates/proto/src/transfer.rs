@@ -57,7 +57,7 @@ impl Transfer {
         let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
             if dev.share_load(self.share, ShareWord::Failed) != 0 && self.outcome.failure.is_none() {
-                self.outcome.failure = Some(Failure::Device(format!("rank {} could not copy its part", self.peer)));
+                self.outcome.failure = Some(Box::new(Failure::Device(format!("rank {} could not copy its part", self.peer))));
             }
             dev.share_add(self.share, ShareWord::Left, 1);
         }
@@ -83,7 +83,7 @@ impl Transfer {
         };
         if let Err(fault) = result {
             dev.share_store(self.share, ShareWord::Failed, 1);
-            self.outcome.failure = Some(Failure::Device(format!("{fault:?}")));
+            self.outcome.failure = Some(Box::new(Failure::Device(format!("{fault:?}"))));
         }
         let before = dev.share_add(self.share, ShareWord::Done, local.len as u64);
         if before + local.len as u64 >= self.len as u64 {

@@ -201,7 +201,7 @@ fn a_message_that_is_too_long_is_cut_and_reported() {
             } else {
                 let op = engine.receive(Want { source: None, context: 1, tag: None }, span_mut(&mut buffer));
                 let outcome = wait(&mut engine, op);
-                assert_eq!(outcome.failure, Some(Failure::Truncated { message_len: 100 }));
+                assert_eq!(outcome.failure, Some(Box::new(Failure::Truncated { message_len: 100 })));
                 assert_eq!((outcome.len, buffer), (60, [5u8; 60]));
             }
         });

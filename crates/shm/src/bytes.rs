@@ -1,25 +1,20 @@
 //! Copies of a few bytes without the call to `memcpy`, whose dispatch costs as much as the copy.
 
-/// Loads `len` ≤ 40 bytes at `addr` into words, little-endian, zero-filled.
+/// Word `i` of `len` bytes at `addr`, little-endian, zero-filled at the end.
 ///
 /// # Safety
 /// `addr` must be valid for reads of `len` bytes.
 #[inline(always)]
-pub unsafe fn load(addr: usize, len: usize) -> [u64; 5] {
-    let mut words = [0u64; 5];
-    let full = len / 8;
-    let mut i = 0;
-    while i < full {
-        // SAFETY: `i * 8 + 8 <= len`.
-        words[i] = unsafe { ((addr + i * 8) as *const u64).read_unaligned() };
-        i += 1;
+pub unsafe fn word(addr: usize, len: usize, i: usize) -> u64 {
+    let left = len.saturating_sub(i * 8);
+    // SAFETY: `left` bytes from `addr + i * 8` are inside `len`.
+    unsafe {
+        match left {
+            0 => 0,
+            1..8 => tail(addr + i * 8, left),
+            _ => ((addr + i * 8) as *const u64).read_unaligned(),
+        }
     }
-    let rest = len % 8;
-    if rest != 0 {
-        // SAFETY: the last `rest` bytes are inside `len`.
-        words[full.min(4)] = unsafe { tail(addr + full * 8, rest) };
-    }
-    words
 }
 
 /// Loads 1 to 7 bytes.
@@ -86,7 +81,7 @@ mod tests {
             for offset in 0..8 {
                 let at = from[offset..].as_ptr() as usize;
                 // SAFETY: `offset + 40 <= 80`.
-                let words = unsafe { load(at, len) };
+                let words: [u64; 5] = std::array::from_fn(|i| unsafe { word(at, len, i) });
                 let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
                 assert_eq!(bytes[..len], from[offset..offset + len], "len {len}");
                 assert!(bytes[len..].iter().all(|b| *b == 0));

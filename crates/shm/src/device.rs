@@ -103,6 +103,7 @@ impl Shm {
                 frame_bytes: SLOT_BYTES,
                 remote_access,
                 remote_access_note,
+                looks: if n <= options.cores { 400 } else { 1 },
                 registration: false,
             },
             start: Instant::now(),
@@ -156,7 +157,25 @@ impl Shm {
         }
     }
 
+    /// As `try_send`, in all cases.
     #[inline(never)]
+    fn try_send_otherwise(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        if !self.links[to].open && !self.open(to) || !self.links[to].tx.has_room() {
+            return false;
+        }
+        let link = &mut self.links[to];
+        if link.slot_of[link.tx.tail() as usize % CELLS] != NO_SLOT {
+            self.reclaim(to);
+        }
+        if data.len <= INLINE {
+            self.links[to].push_inline(head, data);
+        } else if !self.send_in_slot(to, head, data) {
+            return false;
+        }
+        self.links[to].rouse();
+        true
+    }
+
     fn send_in_slot(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= SLOT_BYTES, "frame of {} bytes", data.len);
         if self.pool.available() + SLOTS_AHEAD <= SLOTS {
@@ -176,7 +195,7 @@ impl Shm {
         unsafe { bytes::copy(self.segment.at(offset), data.addr, data.len) };
         let link = &mut self.links[to];
         link.slot_of[link.tx.tail() as usize % CELLS] = slot;
-        link.tx.push(head, data.len as u16, IN_SLOT, &[slot as u64, 0, 0, 0, 0], 1);
+        link.tx.push(head, data.len as u16, IN_SLOT, 1, |_| slot as u64);
         true
     }
 
@@ -237,29 +256,13 @@ impl Device for Shm {
 
     #[inline(always)]
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
-        if !self.links[to].open && !self.open(to) {
-            return false;
-        }
         let link = &mut self.links[to];
-        if !link.tx.has_room() {
-            return false;
+        let plain = data.len <= INLINE && link.open && link.slot_of[link.tx.tail() as usize % CELLS] == NO_SLOT;
+        if !plain || !link.tx.has_room() {
+            return self.try_send_otherwise(to, head, data);
         }
-        let old = link.slot_of[link.tx.tail() as usize % CELLS];
-        if old != NO_SLOT {
-            self.reclaim(to);
-        }
-        if data.len <= INLINE {
-            let link = &mut self.links[to];
-            // SAFETY: at most `INLINE` bytes of a buffer of this process.
-            let payload = unsafe { bytes::load(data.addr, data.len) };
-            link.tx.push(head, data.len as u16, 0, &payload, data.len.div_ceil(8));
-        } else if !self.send_in_slot(to, head, data) {
-            return false;
-        }
-        let link = &self.links[to];
-        if link.sleep.load(Ordering::Relaxed) != 0 {
-            nap::wake(link.sleep);
-        }
+        link.push_inline(head, data);
+        link.rouse();
         true
     }
 
@@ -383,10 +386,7 @@ impl Device for Shm {
     }
 
     fn wake(&self, peer: Rank) {
-        let sleep = self.links[peer].sleep;
-        if sleep.load(Ordering::Relaxed) != 0 {
-            nap::wake(sleep);
-        }
+        self.links[peer].rouse();
     }
 
     #[inline(always)]

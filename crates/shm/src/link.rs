@@ -1,9 +1,12 @@
 //! What this rank keeps for one peer.
 
+use crate::bytes;
 use crate::layout::Layout;
+use crate::nap;
 use crate::ring::{CELLS, Cell, Consumer, Producer};
 use crate::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use fabric::Span;
 use std::sync::atomic::AtomicU8;
 
 /// No slot hangs on a ring position.
@@ -57,6 +60,22 @@ impl Link {
                 slot_of: [NO_SLOT; CELLS],
                 reclaimed: 0,
             }
+        }
+    }
+
+    /// Puts a frame that fits a cell into the ring, which has room.
+    #[inline(always)]
+    pub fn push_inline(&mut self, head: [u64; 2], data: Span) {
+        // SAFETY: a buffer of this process.
+        let word = |i| unsafe { bytes::word(data.addr, data.len, i) };
+        self.tx.push(head, data.len as u16, 0, data.len.div_ceil(8), word);
+    }
+
+    /// Wakes the peer if it sleeps.
+    #[inline(always)]
+    pub fn rouse(&self) {
+        if self.sleep.load(Ordering::Relaxed) != 0 {
+            nap::wake(self.sleep);
         }
     }
 

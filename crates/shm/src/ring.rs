@@ -91,14 +91,15 @@ impl<'a> Producer<'a> {
             || self.tail.wrapping_sub(self.refresh()) < CELLS as u32
     }
 
-    /// Fills the next cell, which must be free, with `used` words of payload.
+    /// Fills the next cell, which must be free; `payload` gives word `i` of `used`.
     #[inline(always)]
-    pub fn push(&mut self, head: [u64; 2], len: u16, flags: u16, payload: &[u64; 5], used: usize) {
+    pub fn push(&mut self, head: [u64; 2], len: u16, flags: u16, used: usize, payload: impl Fn(usize) -> u64) {
         let cell = &self.cells[self.tail as usize % CELLS];
         cell.words[1].store(head[0], Ordering::Relaxed);
         cell.words[2].store(head[1], Ordering::Relaxed);
-        for (word, value) in cell.words[3..].iter().zip(payload).take(used) {
-            word.store(*value, Ordering::Relaxed);
+        cell.words[3].store(payload(0), Ordering::Relaxed);
+        for (i, word) in cell.words[4..].iter().enumerate().take(used.saturating_sub(1)) {
+            word.store(payload(i + 1), Ordering::Relaxed);
         }
         self.tail = self.tail.wrapping_add(1);
         let word = self.tail as u64 | (len as u64) << 32 | (flags as u64) << 48;
@@ -163,7 +164,7 @@ mod tests {
                 let mut p = Producer::new(cells, credit);
                 for i in 1..=2u64 {
                     assert!(p.has_room());
-                    p.push([i, i + 10], 8, 0, &[i + 20, 0, 0, 0, 0], 1);
+                    p.push([i, i + 10], 8, 0, 1, |_| i + 20);
                 }
             });
             let mut c = Consumer::new(cells, credit);
@@ -191,7 +192,7 @@ mod tests {
             let credit: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
             let mut p = Producer::new(cells, credit);
             for i in 0..CELLS as u64 {
-                p.push([i, 0], 0, 0, &[0; 5], 0);
+                p.push([i, 0], 0, 0, 0, |_| 0);
             }
             assert!(!p.has_room());
             let consumer = thread::spawn(move || {
@@ -203,7 +204,7 @@ mod tests {
             while !p.has_room() {
                 thread::yield_now();
             }
-            p.push([99, 0], 0, 0, &[0; 5], 0);
+            p.push([99, 0], 0, 0, 0, |_| 0);
             consumer.join().unwrap();
         });
     }

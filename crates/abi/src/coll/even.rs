@@ -1,4 +1,5 @@
 //! Collectives in which every rank has the same amount of data.
+#![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
 
 use mpi::coll::{Key, Kind, args};
 use mpi::error::Result;
@@ -61,7 +62,6 @@ fn read_bcast(
     keyed(cx, form, comm, site, key, 0, buffer)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Gather")]
 fn read_gather(
     cx: &Cx,
     form: Form,
@@ -91,7 +91,6 @@ fn read_gather(
     )
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Scatter")]
 fn read_scatter(
     cx: &Cx,
     form: Form,
@@ -121,7 +120,6 @@ fn read_scatter(
     )
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Allgather")]
 fn read_allgather(
     cx: &Cx,
     form: Form,
@@ -137,7 +135,6 @@ fn read_allgather(
     all(cx, form, Kind::Allgather, (sendbuf, sendcount, sendtype), recv, comm)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Alltoall")]
 fn read_alltoall(
     cx: &Cx,
     form: Form,
@@ -168,7 +165,6 @@ fn all(
     keyed(cx, form, comm, site, key, send.0, recv.0)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Reduce")]
 fn read_reduce(
     cx: &Cx,
     form: Form,

@@ -2,6 +2,7 @@
 //! again and again.
 
 use mpi::coll::{Call, Key, Progress, Schedule, Side, State, Type};
+use mpi::collio::InFlight;
 use mpi::comm::Place;
 use mpi::error::Result;
 use mpi::handle::Handle;
@@ -34,16 +35,16 @@ pub fn with_state<R>(cx: &Cx, comm: Handle, f: impl FnOnce(&mut State) -> R) -> 
 }
 
 fn running(place: Place, schedule: Schedule, then: Then) -> Running {
-    Running { schedule, packed: Vec::new(), place, then }
+    Running { schedule, flight: InFlight::default(), place, then }
 }
 
 /// Runs a schedule to its end, and gives it back.
 pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedule> {
     with_state(cx, comm, |state| schedule.start(state.next_tag(schedule.program().kind)))?;
-    let mut packed = Vec::new();
+    let mut flight = InFlight::waiting();
     loop {
         let progress = wait::until(cx, |world| {
-            Ok(match world.advance_on(comm, &mut schedule, &mut packed)? {
+            Ok(match world.advance_on(comm, &mut schedule, &mut flight)? {
                 Progress::Pending => None,
                 other => Some(other),
             })
@@ -55,7 +56,7 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedul
             }
             Ok(_) => return Ok(schedule),
             Err(error) => {
-                cx.world().abandon(schedule, packed);
+                cx.world().abandon(schedule, flight);
                 return Err(error);
             }
         }

@@ -1,4 +1,5 @@
 //! Collectives with a count, and mostly a displacement, per rank.
+#![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
 
 use mpi::coll::{Call, Ints, Kind, Side, Type, args};
 use mpi::error::Result;
@@ -97,7 +98,6 @@ fn varied<'a>(side: &'a Option<((Ints<'a>, Ints<'a>), Type)>) -> Side<'a> {
     })
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Gatherv")]
 fn read_gatherv(
     cx: &Cx,
     form: Form,
@@ -126,7 +126,6 @@ fn read_gatherv(
     go(cx, form, comm, &common.call(even(&send), varied(&recv)), sendbuf, recvbuf).map(drop)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Scatterv")]
 fn read_scatterv(
     cx: &Cx,
     form: Form,
@@ -155,7 +154,6 @@ fn read_scatterv(
     go(cx, form, comm, &common.call(varied(&send), even(&recv)), sendbuf, recvbuf).map(drop)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Allgatherv")]
 fn read_allgatherv(
     cx: &Cx,
     form: Form,
@@ -177,7 +175,6 @@ fn read_allgatherv(
     go(cx, form, comm, &common.call(even(&send), varied(&recv)), sendbuf, recvbuf).map(drop)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Alltoallv")]
 fn read_alltoallv(
     cx: &Cx,
     form: Form,
@@ -210,7 +207,6 @@ fn types(cx: &Cx, handles: Array<usize>, counts: Ints) -> Result<Vec<Type>> {
     handles.into_iter().map(|handle| committed(cx, handle)).collect()
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Alltoallw")]
 fn read_alltoallw(
     cx: &Cx,
     form: Form,
@@ -244,7 +240,6 @@ fn read_alltoallw(
     go(cx, form, comm, &common.call(send, recv), sendbuf, recvbuf).map(drop)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the arguments of MPI_Reduce_scatter")]
 fn read_reduce_scatter(
     cx: &Cx,
     form: Form,

@@ -78,8 +78,8 @@ pub fn bruck(b: &mut Builder, v: &View, all: &Blocks) {
 /// Exchanges with the two neighbours in turn: first the own block, then the pair of blocks that
 /// came last. For even numbers of ranks.
 pub fn neighbour(b: &mut Builder, v: &View, all: &Blocks) {
-    assert!(v.size % 2 == 0);
-    let even = v.me % 2 == 0;
+    assert!(v.size.is_multiple_of(2));
+    let even = v.me.is_multiple_of(2);
     let peers = if even { [v.after(1), v.before(1)] } else { [v.before(1), v.after(1)] };
     let (own, theirs) = (all.get(b, v.me), all.get(b, peers[0]));
     b.exchange(v, peers[0], own, peers[0], theirs);

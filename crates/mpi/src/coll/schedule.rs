@@ -314,7 +314,7 @@ impl Schedule {
         }
         let Some(result) = io.poll(message.id) else {
             self.idle = self.idle.wrapping_add(1);
-            if self.idle % PATIENCE == 0 {
+            if self.idle.is_multiple_of(PATIENCE) {
                 self.look_for_reason(&message, io)?;
             }
             return Ok(false);
