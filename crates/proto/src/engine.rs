@@ -165,7 +165,7 @@ impl<D: Device> Engine<D> {
         self.round = self.round.saturating_add(1);
         if self.round >= 64 {
             self.dev.check()?;
-            if self.round % STUCK == 0 {
+            if self.round.is_multiple_of(STUCK) {
                 self.stuck()?;
             }
         }
