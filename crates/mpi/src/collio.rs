@@ -94,7 +94,7 @@ impl<D: Device> CollIo<'_, D> {
 impl<D: Device> Io for CollIo<'_, D> {
     #[inline]
     fn isend(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
-        let to = self.place.group.world_rank(peer as u32) as usize;
+        let to = self.place.world_rank(peer as u32) as usize;
         let context = self.place.context_for(Purpose::Collective);
         let (span, packed) = match data {
             Data::Bytes { addr, len } => (Span { addr, len: len as usize }, None),
@@ -116,7 +116,7 @@ impl<D: Device> Io for CollIo<'_, D> {
 
     #[inline]
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
-        let source = Some(self.place.group.world_rank(peer as u32) as usize);
+        let source = Some(self.place.world_rank(peer as u32) as usize);
         let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
         self.post_later();
         match data {
@@ -140,7 +140,7 @@ impl<D: Device> Io for CollIo<'_, D> {
     }
 
     fn unclaimed(&mut self, peer: usize) -> Option<Tag> {
-        let source = Some(self.place.group.world_rank(peer as u32) as usize);
+        let source = Some(self.place.world_rank(peer as u32) as usize);
         let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: None };
         self.engine.probe(&want).and_then(|(envelope, _)| Tag::from_value(envelope.tag))
     }
