@@ -44,6 +44,7 @@ pub enum Phase {
     After,
 }
 
+#[allow(clippy::large_enum_variant)] // there is one, and the path of a message reads it
 enum Place {
     /// Outside MPI_Init … MPI_Finalize: only objects that need no communication.
     Outside(Objects),

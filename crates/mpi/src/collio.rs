@@ -72,13 +72,22 @@ impl<D: Device> CollIo<'_, D> {
                 self.flight.later = None;
                 return Some(Ok(len));
             }
-            let posted = Some(self.engine.receive(later.want, later.span));
-            self.flight.later = Some(Later { posted, ..later });
+            self.post_later();
             return self.look();
         };
         let outcome = self.engine.take(op)?;
         self.flight.later = None;
         Some(length(outcome))
+    }
+
+    /// Posts the receive that is not posted: before any other, for messages of one rank match
+    /// receives in the order in which these are posted.
+    fn post_later(&mut self) {
+        if let Some(later) = &mut self.flight.later
+            && later.posted.is_none()
+        {
+            later.posted = Some(self.engine.receive(later.want, later.span));
+        }
     }
 }
 
@@ -109,6 +118,7 @@ impl<D: Device> Io for CollIo<'_, D> {
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
         let source = Some(self.place.world_rank(peer as u32) as usize);
         let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
+        self.post_later();
         match data {
             Data::Bytes { addr, len } => {
                 let span = Span { addr, len: len as usize };
