@@ -91,6 +91,7 @@ fn connect() -> std::result::Result<Connected, String> {
         eager_bytes: settings.number("TERN_EAGER_MAX") as usize,
         unexpected_bytes: settings.number("TERN_UNEXPECTED") as usize,
         unexpected_max_bytes: settings.number("TERN_UNEXPECTED_MAX") as usize,
+        adapt: settings.flag("TERN_ADAPT"),
         rtr: settings.flag("TERN_RTR"),
         remote_access: true,
     };

@@ -55,6 +55,8 @@ pub struct Caps {
     pub remote_access_note: String,
     /// How often to look for a message before giving up the core pays.
     pub looks: u32,
+    /// Cost of remote access as measured at start: of a call and of a byte, in nanoseconds.
+    pub remote_cost: (f64, f64),
     /// Whether memory must be registered before remote access.
     pub registration: bool,
 }

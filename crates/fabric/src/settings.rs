@@ -31,6 +31,12 @@ pub struct Setting {
 /// All settings in alphabetical order.
 pub const ALL: &[Setting] = &[
     Setting {
+        name: "TERN_ADAPT",
+        kind: Type::Flag,
+        default: "1",
+        doc: "Whether the length from which messages are copied once (rendezvous) instead of twice (eager) follows what copies are measured to cost, between 4K and TERN_EAGER_MAX.",
+    },
+    Setting {
         name: "TERN_COLL_ALLGATHER",
         kind: Type::Word(&["auto", "recursive-doubling", "bruck", "neighbour", "ring"]),
         default: "auto",
@@ -94,7 +100,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_EAGER_MAX",
         kind: Type::Bytes,
         default: "16K",
-        doc: "Longest message that is copied twice (eager) instead of once by both sides (rendezvous). 16K: above it single copy was faster on every machine measured (docs/results.md). At most the 16K of a slot.",
+        doc: "Longest message that may be copied twice (eager) instead of once by both sides (rendezvous). 16K: above it single copy was faster on every machine measured (docs/results.md). At most the 16K of a slot.",
     },
     Setting {
         name: "TERN_RTR",

@@ -1,5 +1,6 @@
 //! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
 
+use crate::choose::Choice;
 use crate::event::{Counters, Event};
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
@@ -25,6 +26,8 @@ pub struct Limits {
     pub unexpected_bytes: usize,
     /// Bytes of unexpected messages at which the job is given up.
     pub unexpected_max_bytes: usize,
+    /// Whether the limit between eager and rendezvous follows what is measured.
+    pub adapt: bool,
     /// Whether an early receiver offers its buffer.
     pub rtr: bool,
     /// Whether rendezvous may use remote access.
@@ -69,6 +72,7 @@ pub struct Engine<D: Device> {
     /// Peers with a queue or control frames.
     pub(crate) backlog: Vec<Rank>,
     pub(crate) counters: Counters,
+    pub(crate) choice: Choice,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
     /// Idle rounds in a row.
@@ -86,6 +90,9 @@ impl<D: Device> Engine<D> {
         let mut limits = limits;
         limits.eager_bytes = limits.eager_bytes.min(dev.caps().frame_bytes);
         limits.remote_access &= dev.caps().remote_access;
+        let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
+        let adapt = limits.adapt && limits.remote_access;
+        let choice = Choice::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
         Engine {
             dev,
             limits,
@@ -95,6 +102,7 @@ impl<D: Device> Engine<D> {
             active: Vec::new(),
             backlog: Vec::new(),
             counters: Counters::default(),
+            choice,
             looks,
             round: 0,
             asleep_since_ns: 0,
@@ -109,6 +117,11 @@ impl<D: Device> Engine<D> {
     /// How often each event happened.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The choice between eager and rendezvous, with its facts.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
     }
 
     /// The limits in force.
@@ -362,7 +375,7 @@ impl<D: Device> Engine<D> {
         let Some(op) = self.ops.get_mut(id) else { return (false, true) };
         match &mut op.state {
             State::Moving(transfer) => {
-                if !transfer.pump(&mut self.dev, &mut self.counters) {
+                if !transfer.pump(&mut self.dev, &mut self.counters, &mut self.choice) {
                     return (false, false);
                 }
                 let outcome = transfer.outcome.clone();

@@ -114,7 +114,14 @@ impl<D: Device> Engine<D> {
     pub(crate) fn deliver(&mut self, id: OpId, envelope: Envelope, data: Span) {
         let receive = self.take_receive(id);
         self.withdraw_offer(id, receive.rtr);
-        self.dev.copy(receive.buf.addr, data.addr, data.len.min(receive.buf.len));
+        let len = data.len.min(receive.buf.len);
+        if self.choice.measures(len) {
+            let start = self.dev.now_ns();
+            self.dev.copy(receive.buf.addr, data.addr, len);
+            self.choice.copied_out(len, self.dev.now_ns() - start);
+        } else {
+            self.dev.copy(receive.buf.addr, data.addr, len);
+        }
         let outcome = outcome(&envelope, data.len as u64, receive.buf);
         self.ops.set(id, State::Done(outcome));
     }

@@ -21,8 +21,11 @@ impl<D: Device> Engine<D> {
     #[inline(always)]
     pub fn send_now(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         let peer = &mut self.peers[to];
-        if !peer.plain || data.len > self.limits.eager_bytes {
+        if !peer.plain || data.len > self.choice.limit() {
             return false;
+        }
+        if self.choice.measures(data.len) {
+            return self.send_measured(to, context, tag, data);
         }
         let head = Head::new(Kind::Eager, tag, context).encode();
         let left = self.dev.try_send(to, head, data);
@@ -33,12 +36,31 @@ impl<D: Device> Engine<D> {
         left
     }
 
+    /// Sends an eager message and learns what copying it into the slot costs.
+    #[cold]
+    #[inline(never)]
+    fn send_measured(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        let start = self.dev.now_ns();
+        if !self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data) {
+            return false;
+        }
+        self.choice.copied_in(data.len, self.dev.now_ns() - start);
+        self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
+        self.counters.count(Event::Eager);
+        true
+    }
+
     /// Starts a send. `None` if the message has left and the buffer is free again.
     pub fn send(&mut self, to: Rank, context: u64, tag: i32, data: Span, mode: Mode) -> Result<Option<OpId>, Fault> {
-        let eager = mode == Mode::Standard && data.len <= self.limits.eager_bytes;
-        if eager && self.send_now(to, context, tag, data) {
+        let fits = mode == Mode::Standard && data.len <= self.limits.eager_bytes;
+        let short = fits && data.len <= self.choice.limit();
+        let explores = fits && !short && self.choice.explores(data.len);
+        if short && self.send_now(to, context, tag, data)
+            || explores && self.peers[to].plain && self.send_measured(to, context, tag, data)
+        {
             return Ok(None);
         }
+        let eager = short || explores;
         let sending = Sending { to, context, tag, data };
         if !eager && self.limits.rtr && self.peers[to].queue.is_empty() {
             self.drain(to)?; // an RTR may be waiting: the «initial progress call» of chapter 4

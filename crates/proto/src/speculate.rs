@@ -46,7 +46,7 @@ impl<D: Device> Engine<D> {
         let (Some(source), Some(tag)) = (want.source, want.tag) else { return None };
         let wanted = self.limits.rtr
             && self.limits.remote_access
-            && buf.len > self.limits.eager_bytes
+            && buf.len > self.choice.limit()
             && source != self.dev.me()
             && self.peers[source].rtr_misses < MISSES_MAX
             && self.peers[source].control.is_empty();

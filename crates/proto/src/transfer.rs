@@ -17,6 +17,7 @@
 //! ```
 //! With an RTR the roles at the start change: the receiver opens the share, the sender takes it.
 
+use crate::choose::Choice;
 use crate::event::{Counters, Event};
 use crate::op::{Failure, OpId, Outcome, PendingOp, Side};
 use fabric::{Device, Rank, Share, ShareWord, Span};
@@ -45,14 +46,16 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     /// Copies pieces until none is left to claim; true once the whole message has been moved.
-    pub fn pump(&mut self, dev: &mut impl Device, counters: &mut Counters) -> bool {
+    pub fn pump(&mut self, dev: &mut impl Device, counters: &mut Counters, choice: &mut Choice) -> bool {
         let piece = (self.len / 8).next_multiple_of(4096).clamp(PIECE_MIN, PIECE_MAX);
         while self.can_copy && self.claimable(dev) {
             let offset = dev.share_add(self.share, ShareWord::Claim, piece as u64) as usize;
             if offset >= self.len {
                 break;
             }
-            self.copy_piece(dev, counters, offset, piece);
+            let start = dev.now_ns();
+            let moved = self.copy_piece(dev, counters, offset, piece);
+            choice.moved(moved, dev.now_ns() - start);
         }
         let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
@@ -69,7 +72,7 @@ impl Transfer {
         dev.share_load(self.share, ShareWord::Claim) < self.len as u64
     }
 
-    fn copy_piece(&mut self, dev: &mut impl Device, counters: &mut Counters, offset: usize, piece: usize) {
+    fn copy_piece(&mut self, dev: &mut impl Device, counters: &mut Counters, offset: usize, piece: usize) -> usize {
         let local = self.local.part(offset, piece.min(self.len - offset));
         let result = match self.side {
             Side::Receive => {
@@ -89,6 +92,7 @@ impl Transfer {
         if before + local.len as u64 >= self.len as u64 {
             dev.wake(self.peer);
         }
+        local.len
     }
 
     pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {

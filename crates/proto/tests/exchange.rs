@@ -10,6 +10,7 @@ fn limits() -> Limits {
         eager_bytes: 16 * 1024,
         unexpected_bytes: 1 << 20,
         unexpected_max_bytes: 1 << 30,
+        adapt: true,
         rtr: true,
         remote_access: true,
     }

@@ -105,7 +105,8 @@ impl<'a> Play<'a> {
             eager_bytes: EAGER,
             unexpected_bytes: scenario.unexpected_bytes,
             unexpected_max_bytes: 1 << 30,
-            rtr: true,
+            adapt: true,
+        rtr: true,
             remote_access: true,
         };
         let rank = |me| OneRank {
