@@ -10,8 +10,11 @@ use wire::head::{Head, Kind, Offer};
 
 /// Frames taken from one source before the others get their turn.
 const BATCH: usize = 64;
-/// Idle rounds after which pending operations get a time stamp, and back-pressure gives way.
+/// Idle rounds after which pending operations get a time stamp.
 const STUCK: u32 = 1024;
+/// How long nothing may move before back-pressure gives way: rounds say nothing, for some of them
+/// are sleeps.
+const GIVE_WAY_NS: u64 = 10_000_000;
 
 /// Limits and switches of the protocols.
 #[derive(Clone, Debug)]
@@ -70,6 +73,8 @@ pub struct Engine<D: Device> {
     pub(crate) looks: u32,
     /// Idle rounds in a row.
     round: u32,
+    /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
+    held_since_ns: u64,
 }
 
 impl<D: Device> Engine<D> {
@@ -92,6 +97,7 @@ impl<D: Device> Engine<D> {
             counters: Counters::default(),
             looks,
             round: 0,
+            held_since_ns: 0,
         }
     }
 
@@ -159,6 +165,7 @@ impl<D: Device> Engine<D> {
     pub fn poll(&mut self) -> Result<Option<D::Nap>, Fault> {
         if self.progress()? {
             self.round = 0;
+            self.held_since_ns = 0;
             return Ok(None);
         }
         let nap = self.dev.idle(self.round);
@@ -166,7 +173,10 @@ impl<D: Device> Engine<D> {
         if self.round >= 64 {
             self.dev.check()?;
             if self.round % STUCK == 0 {
-                self.stuck()?;
+                self.stamp();
+            }
+            if self.held_since_ns != 0 && self.dev.now_ns() > self.held_since_ns + GIVE_WAY_NS {
+                self.give_way()?;
             }
         }
         Ok(Some(nap))
@@ -249,6 +259,9 @@ impl<D: Device> Engine<D> {
     /// Keeps an eager message that nobody waits for, unless too many bytes are kept already.
     fn keep_eager(&mut self, envelope: Envelope, data: Span) -> bool {
         if self.matching.held_bytes() + data.len > self.limits.unexpected_bytes {
+            if self.held_since_ns == 0 {
+                self.held_since_ns = self.dev.now_ns().max(1);
+            }
             return false;
         }
         let mut small = [0u8; 40];
@@ -281,25 +294,29 @@ impl<D: Device> Engine<D> {
         Ok(offer)
     }
 
-    /// Nothing has moved for long: stamp what waits, and let back-pressure give way, for the
-    /// message that is waited for may stand behind one that is not.
+    /// Nothing has moved for long: stamp what waits.
     #[cold]
-    fn stuck(&mut self) -> Result<(), Fault> {
+    fn stamp(&mut self) {
         let now = self.dev.now_ns().max(1);
         for op in self.ops.iter_mut().filter(|op| op.since_ns == 0) {
             op.since_ns = now;
         }
-        if self.matching.held_bytes() + self.dev.caps().frame_bytes > self.limits.unexpected_bytes {
-            if self.limits.unexpected_bytes >= self.limits.unexpected_max_bytes {
-                return Err(Fault::Device(format!(
-                    "{} unexpected messages hold {} bytes, the limit TERN_UNEXPECTED_MAX; receives are missing",
-                    self.matching.waiting(),
-                    self.matching.held_bytes()
-                )));
-            }
-            let next_fits = self.matching.held_bytes() + 2 * self.dev.caps().frame_bytes;
-            self.limits.unexpected_bytes = next_fits.max(self.limits.unexpected_bytes * 2);
+    }
+
+    /// Keeps more unexpected messages than was wanted, for the message that is waited for may
+    /// stand behind them.
+    #[cold]
+    fn give_way(&mut self) -> Result<(), Fault> {
+        self.held_since_ns = 0;
+        if self.limits.unexpected_bytes >= self.limits.unexpected_max_bytes {
+            return Err(Fault::Device(format!(
+                "{} unexpected messages hold {} bytes, the limit TERN_UNEXPECTED_MAX; receives are missing",
+                self.matching.waiting(),
+                self.matching.held_bytes()
+            )));
         }
+        let next_fits = self.matching.held_bytes() + 2 * self.dev.caps().frame_bytes;
+        self.limits.unexpected_bytes = next_fits.max(self.limits.unexpected_bytes * 2);
         Ok(())
     }
 
