@@ -14,6 +14,7 @@ use crate::kind::handle::{HandleRef, live_or_null};
 use crate::kind::output::Out;
 use crate::kind::text::StatusPlace;
 use crate::object::Object;
+use crate::report::Waits;
 use crate::wait;
 
 const UNDEFINED: i32 = mpi::group::UNDEFINED;
@@ -21,16 +22,17 @@ const UNDEFINED: i32 = mpi::group::UNDEFINED;
 /// Waits for an operation that has no request.
 pub fn finish(cx: &Cx, body: Body, status: StatusPlace) -> Result {
     let mut body = Some(body);
-    let ended = wait::until(cx, |world| {
+    let ready = |body: &mut Option<Body>, world: &mut World| {
         let (next, _) = world.settle_body(body.take().expect("put back below"));
         match next {
             Body::Ended(ended) => Ok(Some(ended)),
             other => {
-                body = Some(other);
+                *body = Some(other);
                 Ok(None)
             }
         }
-    })?;
+    };
+    let ended = wait::on(cx, &mut body, ready, |body| body.as_ref().map_or(Waits::Nothing, Waits::Body))?;
     status.set_keeping_error(ended.status.to_ints());
     ended.error.map_or(Ok(()), Err)
 }
@@ -64,15 +66,17 @@ fn take(cx: &Cx, handle: Handle) -> (Ended, Handle) {
 /// `MPI_Wait`.
 pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
     if request.handle == REQUEST_NULL {
-        status.set_keeping_error(Status::EMPTY.to_ints());
+        status.set_empty();
         return Ok(());
     }
-    let plain = wait::until(cx, |world| {
+    let mut raw = [request.handle.0 as usize];
+    let ready = |_: &mut [usize; 1], world: &mut World| {
         if let Some(taken) = world.take_plain(request.handle) {
             return Ok(Some(Some(taken)));
         }
         Ok(world.settle(request.handle)?.then_some(None))
-    })?;
+    };
+    let plain = wait::on(cx, &mut raw, ready, |raw| Waits::Requests(raw))?;
     if let Some((found, keep)) = plain {
         if !keep {
             request.set(REQUEST_NULL);
@@ -88,12 +92,15 @@ pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
 
 /// `MPI_Test`.
 pub fn test(cx: &Cx, request: HandleRef, flag: Out<bool>, status: StatusPlace) -> Result {
+    if request.handle == REQUEST_NULL {
+        flag.set(true);
+        status.set_empty();
+        return Ok(());
+    }
     flag.set(false);
-    if request.handle != REQUEST_NULL {
-        wait::progress(cx)?;
-        if !cx.world().settle(request.handle)? {
-            return Ok(());
-        }
+    wait::progress(cx)?;
+    if !cx.world().settle(request.handle)? {
+        return Ok(());
     }
     flag.set(true);
     let (ended, left) = take(cx, request.handle);
@@ -253,13 +260,14 @@ pub fn waitall(cx: &Cx, count: usize, requests: Array<usize>, statuses: Array<[i
     // SAFETY: MPI says the array, if there is one, has as many elements as there are requests.
     let places = unsafe { statuses.slice_mut(if statuses.is_null() { 0 } else { count })? };
     let (mut done, mut from) = (0, 0);
-    let rest = wait::until(cx, |world| {
+    let ready = |set: &mut Set, world: &mut World| {
         if set.take_plain(world, &mut done, places) {
             return Ok(Some(false));
         }
         from = from.max(done);
         Ok(set.all_ended(world, &mut from)?.then_some(true))
-    })?;
+    };
+    let rest = wait::on(cx, &mut set, ready, |set| Waits::Requests(set.0))?;
     if rest { set.take_rest(cx, done, statuses) } else { Ok(()) }
 }
 
@@ -277,7 +285,7 @@ pub fn testall(cx: &Cx, count: usize, requests: Array<usize>, flag: Out<bool>, s
 
 fn none_active(index: Out<i32>, status: StatusPlace) -> Result {
     index.set(UNDEFINED);
-    status.set_keeping_error(Status::EMPTY.to_ints());
+    status.set_empty();
     Ok(())
 }
 
@@ -294,7 +302,7 @@ pub fn waitany(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, s
     if !set.any_active(&cx.world()) {
         return none_active(index, status);
     }
-    let i = wait::until(cx, |world| set.first_ended(world))?;
+    let i = wait::on(cx, &mut set, |set, world| set.first_ended(world), |set| Waits::Requests(set.0))?;
     take_any(cx, &mut set, i, index, status)
 }
 
@@ -341,7 +349,9 @@ pub fn waitsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i
         outcount.set(UNDEFINED);
         return Ok(());
     }
-    wait::until(cx, |world| Ok(set.first_ended(world)?.map(|_| ())))?;
+    // One look around even if some have ended already: all that have ended by now are reported.
+    wait::progress(cx)?;
+    wait::on(cx, &mut set, |set, world| set.first_ended(world), |set| Waits::Requests(set.0))?;
     some(cx, &mut set, outcount, indices, statuses)
 }
 
@@ -379,6 +389,11 @@ fn peek(cx: &Cx, handle: Handle) -> Result<Option<Status>> {
 
 /// `MPI_Request_get_status`.
 pub fn get_status(cx: &Cx, request: Handle, flag: Out<bool>, status: StatusPlace) -> Result {
+    if request == REQUEST_NULL {
+        flag.set(true);
+        status.set_empty();
+        return Ok(());
+    }
     wait::progress(cx)?;
     let found = peek(cx, request)?;
     flag.set(found.is_some());
