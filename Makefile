@@ -14,7 +14,7 @@ BINARIES := mpiexec tern
 # Ranks may be more than cores, and continuous integration often runs as root: both are fine.
 MPIEXEC := $(BUILD)/bin/mpiexec
 
-.PHONY: all build run run-heat run-mpi4py test test-quick install bench fuzz clean help
+.PHONY: all build run run-heat run-mpi4py test test-quick install bench fuzz miri swarm clean help
 
 all: build
 
@@ -26,6 +26,8 @@ help:
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
 	@echo "make bench                side by side with the MPIs that are found"
 	@echo "make fuzz                 each fuzz target for FUZZ_SECONDS (20)"
+	@echo "make miri                 undefined behaviour in wire and proto, by miri"
+	@echo "make swarm                matching under SWARM_SEEDS (10000) random jobs and all small races"
 	@echo "make clean"
 
 build:
@@ -83,6 +85,16 @@ fuzz:
 	for target in $$(cd fuzz && $(CARGO) fuzz list); do \
 		(cd fuzz && $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS)) || exit 1; \
 	done
+
+# Needs a nightly toolchain: rustup component add miri rust-src --toolchain nightly
+miri:
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" PROPTEST_CASES=4 CARGO_TARGET_DIR=$(BUILD)/miri \
+		$(CARGO) +nightly miri test -p wire -p proto --lib
+
+SWARM_SEEDS ?= 10000
+swarm:
+	TERN_SWARM_SEEDS=$(SWARM_SEEDS) $(CARGO) test -p proto --release --test swarm -- --nocapture
+	TERN_RACES=all $(CARGO) test -p proto --release --test races -- --nocapture
 
 clean:
 	$(CARGO) clean

@@ -66,6 +66,7 @@ def stages(arguments):
         yield Stage("lints", [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], check=True)
     if (tests / "abi" / "check.py").exists():
         yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build"], check=True)
+    yield Stage("instructions", [python, tests / "instructions.py", ROOT / "build"])
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
     if not arguments.quick:
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])

@@ -11,8 +11,9 @@ use wire::head::{Head, Kind, Offer};
 
 /// Frames taken from one source before the others get their turn.
 const BATCH: usize = 64;
-/// Idle rounds after which back-pressure gives way.
-const STUCK: u32 = 1024;
+/// How long nothing may move before back-pressure gives way: rounds say nothing, for some of them
+/// are sleeps.
+const GIVE_WAY_NS: u64 = 10_000_000;
 /// The number that the first round in which the device sleeps gets; those after it count on from
 /// there. So one number says both, and to be awake again is to set it to 0.
 const ASLEEP: u32 = 1 << 31;
@@ -77,6 +78,8 @@ pub struct Engine<D: Device> {
     pub(crate) looks: u32,
     /// Idle rounds in a row.
     round: u32,
+    /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
+    held_since_ns: u64,
     /// When the last wait that slept began to.
     asleep_since_ns: u64,
 }
@@ -105,6 +108,7 @@ impl<D: Device> Engine<D> {
             choice,
             looks,
             round: 0,
+            held_since_ns: 0,
             asleep_since_ns: 0,
         }
     }
@@ -202,6 +206,7 @@ impl<D: Device> Engine<D> {
     pub fn poll(&mut self) -> Result<Option<D::Nap>, Fault> {
         if self.progress()? {
             self.round = 0;
+            self.held_since_ns = 0;
             return Ok(None);
         }
         let nap = self.dev.idle(self.round);
@@ -211,8 +216,8 @@ impl<D: Device> Engine<D> {
             if nap.sleeps() && self.round < ASLEEP {
                 self.fall_asleep();
             }
-            if self.round % STUCK == 0 {
-                self.stuck()?;
+            if self.held_since_ns != 0 && self.dev.now_ns() > self.held_since_ns + GIVE_WAY_NS {
+                self.give_way()?;
             }
         }
         Ok(Some(nap))
@@ -295,6 +300,9 @@ impl<D: Device> Engine<D> {
     /// Keeps an eager message that nobody waits for, unless too many bytes are kept already.
     fn keep_eager(&mut self, envelope: Envelope, data: Span) -> bool {
         if self.matching.held_bytes() + data.len > self.limits.unexpected_bytes {
+            if self.held_since_ns == 0 {
+                self.held_since_ns = self.dev.now_ns().max(1);
+            }
             return false;
         }
         let mut small = [0u8; 40];
@@ -335,21 +343,20 @@ impl<D: Device> Engine<D> {
         self.stamp();
     }
 
-    /// Nothing has moved for long: back-pressure gives way, for the message that is waited for
-    /// may stand behind one that is not.
+    /// Keeps more unexpected messages than was wanted, for the message that is waited for may
+    /// stand behind them.
     #[cold]
-    fn stuck(&mut self) -> Result<(), Fault> {
-        if self.matching.held_bytes() + self.dev.caps().frame_bytes > self.limits.unexpected_bytes {
-            if self.limits.unexpected_bytes >= self.limits.unexpected_max_bytes {
-                return Err(Fault::Device(format!(
-                    "{} unexpected messages hold {} bytes, the limit TERN_UNEXPECTED_MAX; receives are missing",
-                    self.matching.waiting(),
-                    self.matching.held_bytes()
-                )));
-            }
-            let next_fits = self.matching.held_bytes() + 2 * self.dev.caps().frame_bytes;
-            self.limits.unexpected_bytes = next_fits.max(self.limits.unexpected_bytes * 2);
+    fn give_way(&mut self) -> Result<(), Fault> {
+        self.held_since_ns = 0;
+        if self.limits.unexpected_bytes >= self.limits.unexpected_max_bytes {
+            return Err(Fault::Device(format!(
+                "{} unexpected messages hold {} bytes, the limit TERN_UNEXPECTED_MAX; receives are missing",
+                self.matching.waiting(),
+                self.matching.held_bytes()
+            )));
         }
+        let next_fits = self.matching.held_bytes() + 2 * self.dev.caps().frame_bytes;
+        self.limits.unexpected_bytes = next_fits.max(self.limits.unexpected_bytes * 2);
         Ok(())
     }
 

@@ -158,7 +158,7 @@ impl<'a> Play<'a> {
     /// Lets everything arrive until nothing moves, not even back-pressure.
     fn settle(&mut self) {
         let size = self.ranks.len();
-        let patience = if self.scenario.unexpected_bytes == 0 { 1100 } else { 3 };
+        let patience = if self.scenario.unexpected_bytes == 0 { 100 } else { 3 };
         let mut quiet = 0;
         while quiet < patience {
             let mut moved = false;

@@ -31,6 +31,7 @@ struct Slot {
 pub struct Net {
     size: usize,
     room: usize,
+    clock_ns: u64,
     wires: Vec<Wire>,
     shares: Vec<[Slot; SHARES]>,
     /// Whether each rank can reach the memory of others.
@@ -43,6 +44,7 @@ impl Net {
         Rc::new(RefCell::new(Net {
             size,
             room,
+            clock_ns: 0,
             wires: (0..size * size).map(|_| Wire::default()).collect(),
             shares: vec![[Slot::default(); SHARES]; size],
             reach: vec![true; size],
@@ -122,8 +124,11 @@ impl Device for Fake {
         &self.caps
     }
 
+    /// Every look at the clock takes a millisecond.
     fn now_ns(&self) -> u64 {
-        1
+        let mut net = self.net.borrow_mut();
+        net.clock_ns += 1_000_000;
+        net.clock_ns
     }
 
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {

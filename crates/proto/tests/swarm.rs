@@ -1,0 +1,297 @@
+//! A swarm of jobs, each drawn from a seed: limits, ranks, sizes, wildcards, cancels, probes.
+//! First chaos, in which every rank does what it likes, then calm, in which everything must end.
+//!
+//! `TERN_SWARM_SEEDS=10000` for a night; a failure prints the seed and the command.
+
+mod rules;
+
+use fabric::{Nap, Span};
+use proto::{Engine, Limits, Mode, OpId, Outcome, Want};
+use rules::{Got, History};
+use shm::{Options, Shm};
+
+const CONTEXTS: [u64; 2] = [5, 6];
+/// Context of the messages that say how many others were sent.
+const TOTAL: u64 = 9;
+/// What stands at the front of every message: its number.
+const HEAD: usize = 8;
+
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) as usize % end
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    fn of<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
+    }
+}
+
+fn limits(random: &mut Random) -> Limits {
+    Limits {
+        eager_bytes: random.of(&[0, 64, 4096, 16 * 1024]),
+        unexpected_bytes: random.of(&[1000, 1 << 20, 1 << 20, 64 << 20]),
+        unexpected_max_bytes: 1 << 30,
+        rtr: !random.one_in(4),
+        remote_access: !random.one_in(5),
+    }
+}
+
+struct Sent {
+    to: usize,
+    context: u64,
+    tag: i32,
+}
+
+struct Receiving {
+    want: Want,
+    op: OpId,
+    buffer: Box<[u8]>,
+    outcome: Option<Outcome>,
+}
+
+struct Player {
+    me: usize,
+    size: usize,
+    longest: usize,
+    random: Random,
+    engine: Engine<Shm>,
+    sent: Vec<Sent>,
+    sends: Vec<(OpId, Box<[u8]>)>,
+    receives: Vec<Receiving>,
+}
+
+/// The bytes of a message, which name it.
+fn payload(from: usize, to: usize, number: usize, len: usize) -> Box<[u8]> {
+    let mut bytes: Box<[u8]> = (0..len).map(|k| (k * 31 + from * 7 + to * 13 + number) as u8).collect();
+    bytes[..HEAD].copy_from_slice(&(number as u64).to_le_bytes());
+    bytes
+}
+
+impl Player {
+    fn look(&mut self) {
+        if let Some(nap) = self.engine.poll().unwrap() {
+            nap.take();
+        }
+    }
+
+    fn send(&mut self) {
+        let to = self.random.below(self.size);
+        let number = self.sent.iter().filter(|s| s.to == to).count();
+        let scale = self.random.of(&[32, 32, 5000, self.longest]);
+        let data = payload(self.me, to, number, HEAD + self.random.below(scale));
+        let (context, tag) = (self.random.of(&CONTEXTS), self.random.below(3) as i32);
+        let mode = if self.random.one_in(6) { Mode::Synchronous } else { Mode::Standard };
+        let span = Span { addr: data.as_ptr() as usize, len: data.len() };
+        let op = self.engine.send(to, context, tag, span, mode).unwrap();
+        self.sent.push(Sent { to, context, tag });
+        self.sends.extend(op.map(|op| (op, data)));
+    }
+
+    fn want(&mut self) -> Want {
+        let (source, tag) = (self.random.below(self.size), self.random.below(3) as i32);
+        let source = (!self.random.one_in(5)).then_some(source);
+        let tag = (!self.random.one_in(5)).then_some(tag);
+        Want { source, context: self.random.of(&CONTEXTS), tag }
+    }
+
+    fn receive(&mut self, want: Want) {
+        let mut buffer = vec![0; HEAD + self.longest.max(5000)].into_boxed_slice();
+        let op = self.engine.receive(want, Span { addr: buffer.as_mut_ptr() as usize, len: buffer.len() });
+        self.receives.push(Receiving { want, op, buffer, outcome: None });
+    }
+
+    /// Probe, then receive exactly what was found; counts as a receive posted now.
+    fn receive_matched(&mut self, want: Want) -> bool {
+        let seen = self.engine.probe(&want);
+        let Some(message) = self.engine.probe_matched(&want) else {
+            assert_eq!(seen, None);
+            return false;
+        };
+        assert_eq!(seen.map(|(envelope, _)| envelope), Some(message.envelope));
+        let mut buffer = vec![0; HEAD + self.longest.max(5000)].into_boxed_slice();
+        let span = Span { addr: buffer.as_mut_ptr() as usize, len: buffer.len() };
+        let op = self.engine.receive_matched(message, span);
+        self.receives.push(Receiving { want, op, buffer, outcome: None });
+        true
+    }
+
+    /// Takes a receive back if it can; false if it has been matched.
+    fn cancel(&mut self, index: usize) -> bool {
+        let op = self.receives[index].op;
+        if self.receives[index].outcome.is_some() || !self.engine.cancel(op) {
+            return false;
+        }
+        assert!(self.engine.take(op).is_some_and(|o| o.cancelled));
+        self.receives.remove(index);
+        true
+    }
+
+    /// Fetches what has ended; how many messages have come so far.
+    fn collect(&mut self) -> usize {
+        let engine = &mut self.engine;
+        self.sends.retain(|(op, _)| engine.take(*op).is_none());
+        for r in self.receives.iter_mut().filter(|r| r.outcome.is_none()) {
+            r.outcome = engine.take(r.op);
+        }
+        self.receives.iter().filter(|r| r.outcome.is_some()).count()
+    }
+
+    fn chaos(&mut self, calls: usize) {
+        for _ in 0..calls {
+            match self.random.below(16) {
+                0..5 => self.send(),
+                5..10 => {
+                    let want = self.want();
+                    self.receive(want);
+                }
+                10 => {
+                    let want = self.want();
+                    self.receive_matched(want);
+                }
+                11 if !self.receives.is_empty() => {
+                    let index = self.random.below(self.receives.len());
+                    self.cancel(index);
+                }
+                12 => drop(self.collect()),
+                13 => std::thread::yield_now(),
+                _ => self.look(),
+            }
+        }
+    }
+
+    /// Tells everybody how many messages it was sent, and learns how many are coming.
+    fn totals(&mut self) -> usize {
+        let counts: Vec<[u8; 8]> = (0..self.size)
+            .map(|to| (self.sent.iter().filter(|s| s.to == to).count() as u64).to_le_bytes())
+            .collect();
+        let mut coming = vec![[0u8; 8]; self.size];
+        let mut ops = Vec::new();
+        for (from, count) in coming.iter_mut().enumerate() {
+            let want = Want { source: Some(from), context: TOTAL, tag: Some(0) };
+            ops.push(self.engine.receive(want, Span { addr: count.as_mut_ptr() as usize, len: 8 }));
+        }
+        for (to, count) in counts.iter().enumerate() {
+            let span = Span { addr: count.as_ptr() as usize, len: 8 };
+            ops.extend(self.engine.send(to, TOTAL, 0, span, Mode::Standard).unwrap());
+        }
+        // Messages before the totals may hold those up: they are taken in meanwhile.
+        while !ops.is_empty() {
+            let engine = &mut self.engine;
+            ops.retain(|op| engine.take(*op).is_none());
+            self.take_any();
+            self.look();
+        }
+        self.engine.awake();
+        coming.into_iter().map(|count| u64::from_le_bytes(count) as usize).sum()
+    }
+
+    fn take_any(&mut self) {
+        for context in CONTEXTS {
+            while self.receive_matched(Want { source: None, context, tag: None }) {}
+        }
+    }
+
+    /// Everything comes, everything leaves, and nothing is left over.
+    fn calm(&mut self) {
+        let coming = self.totals();
+        while self.collect() < coming || !self.sends.is_empty() {
+            self.take_any();
+            self.look();
+        }
+        self.engine.awake();
+        for index in (0..self.receives.len()).rev() {
+            if self.receives[index].outcome.is_none() {
+                assert!(self.cancel(index), "rank {}: a receive that nothing came for", self.me);
+            }
+        }
+        assert_eq!(self.engine.pending(), [], "rank {}", self.me);
+    }
+}
+
+fn identify(me: usize, r: &Receiving) -> Got {
+    let outcome = r.outcome.as_ref().unwrap();
+    let (len, source) = (outcome.len as usize, outcome.source);
+    assert!(outcome.failure.is_none(), "{outcome:?}");
+    let number = u64::from_le_bytes(r.buffer[..HEAD].try_into().unwrap()) as usize;
+    assert!(number < 1 << 20, "rank {me}: number {number} from rank {source}, {outcome:?}");
+    let whole = r.buffer[..len] == *payload(source, me, number, len);
+    assert!(whole, "rank {me}: message {number} from rank {source} of {len} bytes differs");
+    Got { source, number }
+}
+
+fn run(seed: u64) {
+    let mut random = Random::new(seed);
+    let (size, limits) = (2 + random.below(4), limits(&mut random));
+    let (longest, calls) = (random.of(&[100, 20_000, 120_000]), 60 + random.below(200));
+    let options = Options {
+        dir: "/dev/shm".into(),
+        single_copy: !random.one_in(6),
+        cores: 1,
+        prefix: "tern-swarm".into(),
+    };
+    let devices = Shm::local_job(size, &options).unwrap();
+    let play = |(me, device)| {
+        let engine = Engine::new(device, limits.clone());
+        let random = Random::new(seed * 64 + me as u64 + 1);
+        let (sent, sends, receives) = (Vec::new(), Vec::new(), Vec::new());
+        let mut player = Player { me, size, longest, random, engine, sent, sends, receives };
+        player.chaos(calls);
+        player.calm();
+        let got: Vec<(Want, Got)> = player.receives.iter().map(|r| (r.want, identify(me, r))).collect();
+        // The device stays until all have finished: its memory holds what others still read.
+        (player.sent, got, player.engine)
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = devices
+            .into_iter()
+            .enumerate()
+            .map(|d| {
+                let play = &play;
+                scope.spawn(move || play(d))
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join()).collect()
+    });
+    let mut history = History::default();
+    let results: Vec<_> = results.into_iter().map(|r| r.expect("the rank has said why")).collect();
+    for (me, (sent, ..)) in results.iter().enumerate() {
+        sent.iter().for_each(|s| history.sent(me, s.to, s.context, s.tag));
+    }
+    for (me, (_, got, _)) in results.iter().enumerate() {
+        got.iter().for_each(|(want, got)| history.received(me, *want, Some(*got)));
+    }
+    history.check().unwrap();
+}
+
+struct OnPanic(u64);
+
+impl Drop for OnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("TERN_SWARM_FIRST={} TERN_SWARM_SEEDS=1 cargo test -p proto --test swarm", self.0);
+        }
+    }
+}
+
+#[test]
+fn every_seed_ends_well() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let first = number("TERN_SWARM_FIRST").unwrap_or(1);
+    for seed in first..first + number("TERN_SWARM_SEEDS").unwrap_or(40) {
+        let _command = OnPanic(seed);
+        run(seed);
+    }
+}

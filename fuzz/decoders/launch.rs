@@ -1,0 +1,24 @@
+//! Lines of PMI and of the control channel: what is accepted survives encoding.
+
+use launch::pmi::line::parse_line;
+use launch::pmi::server::Server;
+use launch::report::Line;
+
+/// Decodes a line as each of the two, and gives it to a server of one rank.
+pub fn decode(input: &[u8]) {
+    if let Ok(command) = parse_line(input) {
+        assert!(!command.name.is_empty());
+    }
+    if let Ok(line) = Line::decode(input) {
+        let text = line.encode();
+        let again = Line::decode(text.trim_end_matches('\n').as_bytes());
+        assert_eq!(again.as_ref(), Ok(&line), "{text:?}");
+    }
+    let mut server = Server::new("job".into(), &[0]);
+    let _ = server.on_line(0, b"cmd=init pmi_version=1 pmi_subversion=1");
+    for line in input.split(|byte| *byte == b'\n') {
+        if server.on_line(0, line).is_err() {
+            break;
+        }
+    }
+}

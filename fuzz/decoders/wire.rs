@@ -1,0 +1,19 @@
+//! Message headers and offers: what is accepted encodes to the same bytes.
+
+use wire::head::{Head, Offer};
+
+/// Decodes two words as a header and the rest as an offer.
+pub fn decode(input: &[u8]) {
+    if let Some((words, _)) = input.split_first_chunk::<16>() {
+        let word = |at: usize| u64::from_le_bytes(words[at..at + 8].try_into().unwrap());
+        let words = [word(0), word(8)];
+        if let Ok(head) = Head::decode(words) {
+            assert_eq!(head.encode(), words);
+        }
+    }
+    for bytes in [input, input.get(16..).unwrap_or_default()] {
+        if let Ok(offer) = Offer::decode(bytes) {
+            assert_eq!(offer.encode(), bytes);
+        }
+    }
+}
