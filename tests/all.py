@@ -59,7 +59,10 @@ def stages(arguments):
     # Before anything else: what costs little and fails often.
     yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
     yield Stage("unit tests", [cargo, "test", "--workspace", "--no-fail-fast"])
+    # A target directory of its own: other flags would build the workspace anew each time.
+    loom = ["env", "RUSTFLAGS=--cfg loom", "LOOM_MAX_PREEMPTIONS=3", f"CARGO_TARGET_DIR={ROOT / 'build' / 'loom'}"]
     if not arguments.quick:
+        yield Stage("loom", loom + [cargo, "test", "-p", "shm", "--lib"])
         yield Stage("lints", [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], check=True)
     if (tests / "abi" / "check.py").exists():
         yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build"], check=True)

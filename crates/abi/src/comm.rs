@@ -56,6 +56,12 @@ pub fn test_inter(cx: &Cx, comm: Handle, flag: Out<bool>) -> Result {
     Ok(())
 }
 
+/// `MPI_Comm_get_parent`: no process was started by `MPI_Comm_spawn`, which is not there yet.
+pub fn get_parent(_: &Cx, parent: Out<Handle>) -> Result {
+    parent.set(COMM_NULL);
+    Ok(())
+}
+
 fn not_inter<T>() -> Result<T> {
     fail(Class::COMM, "argument `comm` is an intracommunicator, it has no remote group")
 }
@@ -79,11 +85,12 @@ pub fn set_name(cx: &Cx, comm: Handle, name: Text) -> Result {
     Ok(())
 }
 
-/// `MPI_Comm_get_name`.
+/// `MPI_Comm_get_name`; the null handle has a name too (MPI 5.0 section 7.8).
 pub fn get_name(cx: &Cx, comm: Handle, name: TextOut, resultlen: Out<i32>) -> Result {
     let world = cx.world();
+    let text = if comm == COMM_NULL { b"MPI_COMM_NULL" } else { world.comm(comm)?.name() };
     // SAFETY: MPI says the buffer has room for MPI_MAX_OBJECT_NAME bytes.
-    let len = unsafe { name.set(world.comm(comm)?.name(), MAX_OBJECT_NAME) };
+    let len = unsafe { name.set(text, MAX_OBJECT_NAME) };
     resultlen.set(len as i32);
     Ok(())
 }
@@ -185,7 +192,7 @@ fn among(cx: &Cx, comm: Handle, members: Group, contexts: &[u64]) -> Result<Hand
         return fail(Class::GROUP, "argument `group` is not a subset of the communicator's group");
     };
     let context = contexts[leader as usize];
-    add(cx, comm, Place { context, group: Arc::new(members), rank })
+    add(cx, comm, Place::new(context, Arc::new(members), rank))
 }
 
 fn check_subset(cx: &Cx, comm: Handle, group: Handle) -> Result<Group> {
@@ -242,7 +249,7 @@ pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out
     }
     // The engine wrote through the address of `word`.
     let context = std::hint::black_box(word);
-    newcomm.set(add(cx, comm, Place { context, group: Arc::new(members), rank })?);
+    newcomm.set(add(cx, comm, Place::new(context, Arc::new(members), rank))?);
     Ok(())
 }
 
@@ -291,12 +298,24 @@ pub fn split_type(cx: &Cx, comm: Handle, split_type: i32, key: i32, info: Handle
     };
     let color = match split_type {
         SHARED => 0,
-        HW_GUIDED if matches!(resource.as_deref(), Some("mpi_shared_memory")) => 0,
+        HW_GUIDED | RESOURCE_GUIDED if matches!(resource.as_deref(), Some("mpi_shared_memory")) => 0,
         HW_GUIDED | HW_UNGUIDED | RESOURCE_GUIDED | UNDEFINED => UNDEFINED,
         other => return fail(Class::ARG, format!("argument `split_type` is {other}, not a split type")),
     };
     newcomm.set(split_by(cx, comm, color, key)?);
     Ok(())
+}
+
+/// `MPI_Intercomm_merge`: every communicator there is has one group.
+pub fn merge(_: &Cx, _intercomm: Handle, _high: bool, newintracomm: Out<Handle>) -> Result {
+    newintracomm.set(COMM_NULL);
+    fail(Class::COMM, "argument `intercomm` is an intracommunicator")
+}
+
+/// `MPI_Comm_disconnect`. The program has completed its requests; what is left of them, copies
+/// on their way out, does not need the communicator, so freeing it is all there is to do.
+pub fn disconnect(cx: &Cx, comm: HandleRef) -> Result {
+    free(cx, comm)
 }
 
 /// `MPI_Comm_free`. Operations under way on it go on.

@@ -66,7 +66,7 @@ fn take(cx: &Cx, handle: Handle) -> (Ended, Handle) {
 /// `MPI_Wait`.
 pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
     if request.handle == REQUEST_NULL {
-        status.set_keeping_error(Status::EMPTY.to_ints());
+        status.set_empty();
         return Ok(());
     }
     let mut raw = [request.handle.0 as usize];
@@ -92,12 +92,15 @@ pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
 
 /// `MPI_Test`.
 pub fn test(cx: &Cx, request: HandleRef, flag: Out<bool>, status: StatusPlace) -> Result {
+    if request.handle == REQUEST_NULL {
+        flag.set(true);
+        status.set_empty();
+        return Ok(());
+    }
     flag.set(false);
-    if request.handle != REQUEST_NULL {
-        wait::progress(cx)?;
-        if !cx.world().settle(request.handle)? {
-            return Ok(());
-        }
+    wait::progress(cx)?;
+    if !cx.world().settle(request.handle)? {
+        return Ok(());
     }
     flag.set(true);
     let (ended, left) = take(cx, request.handle);
@@ -282,7 +285,7 @@ pub fn testall(cx: &Cx, count: usize, requests: Array<usize>, flag: Out<bool>, s
 
 fn none_active(index: Out<i32>, status: StatusPlace) -> Result {
     index.set(UNDEFINED);
-    status.set_keeping_error(Status::EMPTY.to_ints());
+    status.set_empty();
     Ok(())
 }
 
@@ -346,6 +349,8 @@ pub fn waitsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i
         outcount.set(UNDEFINED);
         return Ok(());
     }
+    // One look around even if some have ended already: all that have ended by now are reported.
+    wait::progress(cx)?;
     wait::on(cx, &mut set, |set, world| set.first_ended(world), |set| Waits::Requests(set.0))?;
     some(cx, &mut set, outcount, indices, statuses)
 }
@@ -384,6 +389,11 @@ fn peek(cx: &Cx, handle: Handle) -> Result<Option<Status>> {
 
 /// `MPI_Request_get_status`.
 pub fn get_status(cx: &Cx, request: Handle, flag: Out<bool>, status: StatusPlace) -> Result {
+    if request == REQUEST_NULL {
+        flag.set(true);
+        status.set_empty();
+        return Ok(());
+    }
     wait::progress(cx)?;
     let found = peek(cx, request)?;
     flag.set(found.is_some());

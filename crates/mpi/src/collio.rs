@@ -61,6 +61,16 @@ impl<D: Device> CollIo<'_, D> {
         Some(packed.swap_remove(at).1)
     }
 
+    /// Posts the receive that is not posted before another one is: receives of one collective from
+    /// one rank are told apart by their order only.
+    fn post_later(&mut self) {
+        if let Some(later) = &mut self.flight.later
+            && later.posted.is_none()
+        {
+            later.posted = Some(self.engine.receive(later.want, later.span));
+        }
+    }
+
     /// Looks for the message of the receive that is not posted, and posts it if it is not there
     /// soon or not that simple.
     #[inline]
@@ -85,7 +95,7 @@ impl<D: Device> CollIo<'_, D> {
 impl<D: Device> Io for CollIo<'_, D> {
     #[inline]
     fn isend(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
-        let to = self.place.group.world_rank(peer as u32) as usize;
+        let to = self.place.world_rank(peer as u32) as usize;
         let context = self.place.context_for(Purpose::Collective);
         let (span, packed) = match data {
             Data::Bytes { addr, len } => (Span { addr, len: len as usize }, None),
@@ -107,7 +117,7 @@ impl<D: Device> Io for CollIo<'_, D> {
 
     #[inline]
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
-        let source = Some(self.place.group.world_rank(peer as u32) as usize);
+        let source = Some(self.place.world_rank(peer as u32) as usize);
         let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
         match data {
             Data::Bytes { addr, len } => {
@@ -117,10 +127,12 @@ impl<D: Device> Io for CollIo<'_, D> {
                     flight.later = Some(Later { want, span, posted: None });
                     return Ok(LATER);
                 }
+                self.post_later();
                 let op = self.engine.receive(want, span);
                 Ok(OpId(op.0 as u64))
             }
             Data::Typed { addr, count, ty } => {
+                self.post_later();
                 let mut unpack = Unpack::new(addr, count, ty.datatype().clone());
                 let op = OpId(self.engine.receive(want, unpack.span()).0 as u64);
                 self.flight.packed.push((op.0, PackedMessage::In(unpack)));
@@ -130,7 +142,7 @@ impl<D: Device> Io for CollIo<'_, D> {
     }
 
     fn unclaimed(&mut self, peer: usize) -> Option<Tag> {
-        let source = Some(self.place.group.world_rank(peer as u32) as usize);
+        let source = Some(self.place.world_rank(peer as u32) as usize);
         let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: None };
         self.engine.probe(&want).and_then(|(envelope, _)| Tag::from_value(envelope.tag))
     }

@@ -56,8 +56,8 @@ impl<D: Device> World<D> {
     /// A rank over `engine`, around the objects made before.
     pub fn new(engine: Engine<D>, mut objects: Objects, link: LinkCosts, forced: Forced) -> World<D> {
         let (me, n) = (engine.device().me() as u32, engine.device().size() as u32);
-        let world = Place { context: 0, group: Arc::new(Group::range(0, n)), rank: me };
-        let own = Place { context: 1, group: Arc::new(Group::range(me, 1)), rank: 0 };
+        let world = Place::new(0, Arc::new(Group::range(0, n)), me);
+        let own = Place::new(1, Arc::new(Group::range(me, 1)), 0);
         let comm = |place| Comm::new(place, errhandler::ARE_FATAL, State::new(link, forced));
         objects.comms.start(comm(world), comm(own));
         World {

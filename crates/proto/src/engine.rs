@@ -334,7 +334,8 @@ impl<D: Device> Engine<D> {
                     self.matching.held_bytes()
                 )));
             }
-            self.limits.unexpected_bytes *= 2;
+            let next_fits = self.matching.held_bytes() + 2 * self.dev.caps().frame_bytes;
+            self.limits.unexpected_bytes = next_fits.max(self.limits.unexpected_bytes * 2);
         }
         Ok(())
     }

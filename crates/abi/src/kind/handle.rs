@@ -83,6 +83,9 @@ kinds! {
     /// An info object or `MPI_INFO_NULL`.
     InfoOrNull: usize, "MPI_Info", Role::Handle(Object::Info), Handle,
         |raw, arg, cx| live_or_null(Object::Info, raw, arg, cx);
+    /// A communicator or `MPI_COMM_NULL`.
+    CommOrNull: usize, "MPI_Comm", Role::Handle(Object::Comm), Handle,
+        |raw, arg, cx| live_or_null(Object::Comm, raw, arg, cx);
     /// A request or `MPI_REQUEST_NULL`.
     RequestOrNull: usize, "MPI_Request", Role::Handle(Object::Request), Handle,
         |raw, arg, cx| live_or_null(Object::Request, raw, arg, cx);

@@ -2,6 +2,8 @@
 
 use std::ffi::CStr;
 
+use mpi::status::Status;
+
 use super::{Role, kinds, not_null};
 
 /// A string the application passed.
@@ -80,6 +82,11 @@ impl StatusPlace {
             // which is 8 ints in the standard ABI.
             unsafe { (self.0 as *mut [i32; 8]).write(status) }
         }
+    }
+
+    /// Stores the empty status, whose error field is `MPI_SUCCESS` (MPI 5.0 section 3.7.3).
+    pub fn set_empty(self) {
+        self.set(Status::EMPTY.to_ints())
     }
 
     /// Stores all but the field `MPI_ERROR`, which operations that return one status leave as

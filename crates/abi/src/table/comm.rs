@@ -1,6 +1,6 @@
 //! MPI 5.0, chapter 7 Communicators.
 
-use crate::kind::handle::{Comm, CommRef, Group, InfoOrNull, MaybeComm};
+use crate::kind::handle::{Comm, CommOrNull, CommRef, Group, InfoOrNull, MaybeComm};
 use crate::kind::output::{CommOut, FlagOut, GroupOut, InfoOut, IntOut, RequestOut};
 use crate::kind::scalar::{Flag, Int, Tag};
 use crate::kind::text::{StrIn, StrOut};
@@ -14,7 +14,7 @@ rows! { "7 Communicators";
     MPI_Comm_dup_with_info(comm: Comm, info: InfoOrNull, newcomm: CommOut) => crate::comm::dup_with_info;
     MPI_Comm_free(comm: CommRef) => crate::comm::free;
     MPI_Comm_get_info(comm: Comm, info_used: InfoOut) => crate::comm::get_info;
-    MPI_Comm_get_name(comm: Comm, comm_name: StrOut, resultlen: IntOut) => crate::comm::get_name;
+    MPI_Comm_get_name(comm: CommOrNull, comm_name: StrOut, resultlen: IntOut) => crate::comm::get_name;
     MPI_Comm_group(comm: Comm, group: GroupOut) => crate::comm::group;
     MPI_Comm_idup(comm: Comm, newcomm: CommOut, request: RequestOut) => crate::comm::idup;
     MPI_Comm_idup_with_info(comm: Comm, info: InfoOrNull, newcomm: CommOut, request: RequestOut) => crate::comm::idup_with_info;
@@ -29,5 +29,5 @@ rows! { "7 Communicators";
     MPI_Comm_test_inter(comm: Comm, flag: FlagOut) => crate::comm::test_inter;
     MPI_Intercomm_create(local_comm: Comm, local_leader: Int, peer_comm: MaybeComm, remote_leader: Int,
         tag: Tag, newintercomm: CommOut) => missing;
-    MPI_Intercomm_merge(intercomm: Comm, high: Flag, newintracomm: CommOut) => missing;
+    MPI_Intercomm_merge(intercomm: Comm, high: Flag, newintracomm: CommOut) => crate::comm::merge;
 }

@@ -11,8 +11,8 @@ rows! { "11 Process creation and management";
     MPI_Close_port(port_name: StrIn) => missing;
     MPI_Comm_accept(port_name: StrIn, info: InfoOrNull, root: Root, comm: Comm, newcomm: CommOut) => missing;
     MPI_Comm_connect(port_name: StrIn, info: InfoOrNull, root: Root, comm: Comm, newcomm: CommOut) => missing;
-    MPI_Comm_disconnect(comm: CommRef) => missing;
-    MPI_Comm_get_parent(parent: CommOut) => missing;
+    MPI_Comm_disconnect(comm: CommRef) => crate::comm::disconnect;
+    MPI_Comm_get_parent(parent: CommOut) => crate::comm::get_parent;
     MPI_Comm_join(fd: Int, intercomm: CommOut) => missing;
     MPI_Comm_spawn(command: StrIn, argv: Strings, maxprocs: Int, info: InfoOrNull, root: Root, comm: Comm,
         intercomm: CommOut, array_of_errcodes: IntsOut) => missing;
