@@ -44,6 +44,7 @@ pub enum Phase {
     After,
 }
 
+#[allow(clippy::large_enum_variant)] // there is one, and the path of a message reads it
 enum Place {
     /// Outside MPI_Init … MPI_Finalize: only objects that need no communication.
     Outside(Objects),
@@ -264,7 +265,8 @@ fn inactive() -> ! {
 }
 
 struct Guard {
-    lock: Option<MutexGuard<'static, ()>>,
+    /// Held, not read.
+    _lock: Option<MutexGuard<'static, ()>>,
 }
 
 impl Guard {
@@ -275,7 +277,7 @@ impl Guard {
     fn enter() -> Guard {
         if is_active() && thread_level() != thread::MULTIPLE {
             Guard::claim();
-            Guard { lock: None }
+            Guard { _lock: None }
         } else {
             Guard::enter_locked()
         }
@@ -288,7 +290,7 @@ impl Guard {
         // SAFETY: this is the only guard, and nothing borrows from it yet.
         let place = unsafe { &mut *GLOBAL.place.get() };
         place.get_or_insert_with(|| Place::Outside(Objects::default()));
-        Guard { lock }
+        Guard { _lock: lock }
     }
 
     #[inline(always)]

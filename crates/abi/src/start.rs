@@ -50,6 +50,7 @@ pub fn init_thread(cx: &Cx, _argc: usize, _argv: usize, required: i32, provided:
     Ok(())
 }
 
+#[allow(clippy::result_large_err)] // the objects come back with the error; this happens once
 fn start(_: &Cx, level: i32) -> Result {
     if global::phase() != Phase::Before {
         return fail(Class::OTHER, "MPI has been initialised already; it can be only once");

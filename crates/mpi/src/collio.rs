@@ -61,16 +61,6 @@ impl<D: Device> CollIo<'_, D> {
         Some(packed.swap_remove(at).1)
     }
 
-    /// Posts the receive that is not posted before another one is: receives of one collective from
-    /// one rank are told apart by their order only.
-    fn post_later(&mut self) {
-        if let Some(later) = &mut self.flight.later
-            && later.posted.is_none()
-        {
-            later.posted = Some(self.engine.receive(later.want, later.span));
-        }
-    }
-
     /// Looks for the message of the receive that is not posted, and posts it if it is not there
     /// soon or not that simple.
     #[inline]
@@ -82,13 +72,22 @@ impl<D: Device> CollIo<'_, D> {
                 self.flight.later = None;
                 return Some(Ok(len));
             }
-            let posted = Some(self.engine.receive(later.want, later.span));
-            self.flight.later = Some(Later { posted, ..later });
+            self.post_later();
             return self.look();
         };
         let outcome = self.engine.take(op)?;
         self.flight.later = None;
         Some(length(outcome))
+    }
+
+    /// Posts the receive that is not posted: before any other, for messages of one rank match
+    /// receives in the order in which these are posted.
+    fn post_later(&mut self) {
+        if let Some(later) = &mut self.flight.later
+            && later.posted.is_none()
+        {
+            later.posted = Some(self.engine.receive(later.want, later.span));
+        }
     }
 }
 
@@ -119,6 +118,7 @@ impl<D: Device> Io for CollIo<'_, D> {
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
         let source = Some(self.place.world_rank(peer as u32) as usize);
         let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
+        self.post_later();
         match data {
             Data::Bytes { addr, len } => {
                 let span = Span { addr, len: len as usize };
@@ -127,12 +127,10 @@ impl<D: Device> Io for CollIo<'_, D> {
                     flight.later = Some(Later { want, span, posted: None });
                     return Ok(LATER);
                 }
-                self.post_later();
                 let op = self.engine.receive(want, span);
                 Ok(OpId(op.0 as u64))
             }
             Data::Typed { addr, count, ty } => {
-                self.post_later();
                 let mut unpack = Unpack::new(addr, count, ty.datatype().clone());
                 let op = OpId(self.engine.receive(want, unpack.span()).0 as u64);
                 self.flight.packed.push((op.0, PackedMessage::In(unpack)));

@@ -296,7 +296,7 @@ impl<D: Device> World<D> {
                     (Body::Ended(received(outcome, &origin)), true)
                 }
             },
-            Body::Exchange(send, receive) => self.settle_exchange(send, receive),
+            Body::Exchange(send, receive) => self.settle_exchange(send, *receive),
             Body::Flush(owner) => {
                 let drained = self.attached(owner).is_none_or(|buffer| buffer.is_drained());
                 if drained { (Body::Ended(Ended::WELL), true) } else { (Body::Flush(owner), false) }
@@ -308,8 +308,8 @@ impl<D: Device> World<D> {
         }
     }
 
-    fn settle_exchange(&mut self, send: Option<Box<Body>>, receive: Box<Body>) -> (Body, bool) {
-        let (receive, received) = self.settle_body(*receive);
+    fn settle_exchange(&mut self, send: Option<Box<Body>>, receive: Body) -> (Body, bool) {
+        let (receive, received) = self.settle_body(receive);
         let send = send.and_then(|send| match self.settle_body(*send) {
             (Body::Ended(Ended { error: None, .. }), _) => None,
             (body, _) => Some(Box::new(body)),

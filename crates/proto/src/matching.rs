@@ -62,6 +62,11 @@ impl Body {
         }
     }
 
+    /// Whether the message carries nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Bytes of memory its entry holds.
     fn held(&self) -> usize {
         size_of::<Unexpected>() + if let Body::Heap(bytes) = self { bytes.len() } else { 0 }

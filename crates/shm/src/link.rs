@@ -30,10 +30,10 @@ pub enum Reach {
 pub struct Link {
     pub tx: Producer<'static>,
     pub rx: Consumer<'static>,
-    /// Whether the peer has announced itself here.
-    pub heard: bool,
     /// The cell written in turn; none towards this rank itself.
     pub turn: Option<Turn<'static>>,
+    /// Whether the peer has announced itself here.
+    pub heard: bool,
     /// The peer's sleep word.
     pub sleep: &'static AtomicU32,
     /// Our byte among the peer's «opened» bytes.
@@ -57,8 +57,8 @@ impl Link {
             Link {
                 tx: Producer::new(cells(me, peer), word32(segment.at(layout.credit(me, peer)))),
                 rx: Consumer::new(cells(peer, me), word32(segment.at(layout.credit(peer, me)))),
-                heard: false,
                 turn: (me != peer).then(|| Turn::new(&*(segment.at(layout.turn(me, peer)) as *const Cell), me < peer)),
+                heard: false,
                 sleep: word32(segment.at(layout.sleep(peer))),
                 announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,

@@ -214,6 +214,7 @@ macro_rules! entry {
     ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*] $flags:tt) => {
         const _: () = {
             #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
+            #[allow(clippy::redundant_closure_call)] // it catches the `?` of the kinds
             unsafe extern "C" fn entry($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
                 if let Some(code) = $crate::table::quick! { $flags $name ($($p),*) } {
                     return code;
