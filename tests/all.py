@@ -68,6 +68,7 @@ def stages(arguments):
         yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build"], check=True)
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
     if not arguments.quick:
+        yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])

@@ -265,7 +265,7 @@ fn inactive() -> ! {
 }
 
 struct Guard {
-    /// Held while the guard lives.
+    /// Held, not read.
     _lock: Option<MutexGuard<'static, ()>>,
 }
 

@@ -116,6 +116,11 @@ impl ShareWord {
 pub trait Nap {
     /// Passes a little time: spins, yields, sleeps, or lets virtual time advance.
     fn take(self);
+
+    /// Whether that is to sleep: then the wait is a long one.
+    fn sleeps(&self) -> bool {
+        false
+    }
 }
 
 /// One rank's connection to all others.

@@ -38,7 +38,7 @@ impl InFlight {
     }
 
     /// The operation of the engine behind one of a schedule.
-    fn op(&self, op: OpId) -> Option<proto::OpId> {
+    pub fn op(&self, op: OpId) -> Option<proto::OpId> {
         if op == LATER { self.later.and_then(|later| later.posted) } else { Some(proto::OpId(op.0 as u32)) }
     }
 }
@@ -146,6 +146,11 @@ impl<D: Device> Io for CollIo<'_, D> {
     }
 
     #[inline]
+    fn is_asleep(&self) -> bool {
+        self.engine.is_asleep()
+    }
+
+    #[inline]
     fn poll(&mut self, op: OpId) -> Option<Result<u64>> {
         if op == LATER {
             return self.look();
@@ -177,6 +182,23 @@ impl<D: Device> World<D> {
     pub fn advance_on(&mut self, comm: Handle, schedule: &mut Schedule, flight: &mut InFlight) -> Result<Progress> {
         let Some(comm) = self.objects.comms.get(comm) else { return Comms::refuse(comm) };
         schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.place, flight })
+    }
+
+    /// What to say of a message of a collective that has arrived and that this rank has never
+    /// asked for.
+    pub fn stray_collective(&self) -> Option<String> {
+        let collective = |context: u64| context & 3 == Purpose::Collective as u64;
+        let (envelope, _) = self.engine.arrived().find(|(envelope, _)| collective(envelope.context))?;
+        let name = Tag::from_value(envelope.tag)?.kind()?.name();
+        let comm = self.objects.comms.by_context(envelope.context).map(|(_, comm)| comm);
+        let (from, on) = match comm {
+            Some(comm) => (comm.place.group.rank_of(envelope.source as u32)?, String::from_utf8_lossy(comm.name())),
+            None => (envelope.source as u32, "a freed communicator".into()),
+        };
+        Some(format!(
+            "a message of rank {from} in {name} on {on} was never received by rank {} of the job: it was in another collective there, or named another root",
+            self.rank()
+        ))
     }
 
     /// Gives up a collective that has failed. Receives that nothing has come for are withdrawn;

@@ -48,7 +48,7 @@ fn no_such_rank<T>(place: &Place, rank: i32, arg: &str) -> Result<T> {
 fn plain_len(count: u64, datatype: Handle, addr: usize) -> Option<usize> {
     let size = basic_size(datatype) as u64;
     let len = count.checked_mul(size)?;
-    if size == 0 || (addr == 0 && len != 0) { None } else { Some(len as usize) }
+    if size == 0 || (addr <= IN_PLACE && len != 0) { None } else { Some(len as usize) }
 }
 
 impl<D: Device> World<D> {

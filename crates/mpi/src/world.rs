@@ -147,6 +147,11 @@ impl<D: Device> World<D> {
         self.detached.is_empty()
     }
 
+    /// Operations that nobody will ask for.
+    pub fn detached(&self) -> impl Iterator<Item = OpId> {
+        self.detached.iter().map(|(op, _)| *op)
+    }
+
     /// Puts a collective request among those that are advanced.
     pub fn start_schedule(&mut self, handle: Handle) {
         self.schedules.push(handle);

@@ -205,6 +205,11 @@ impl Matching {
         self.sources[source].unexpected.get(at)
     }
 
+    /// All messages that wait, source by source.
+    pub fn unexpected(&self) -> impl Iterator<Item = &Unexpected> {
+        self.sources.iter().flat_map(|source| &source.unexpected)
+    }
+
     /// Takes the oldest waiting message that `want` accepts.
     #[inline]
     pub fn take_unexpected(&mut self, want: &Want) -> Option<Unexpected> {

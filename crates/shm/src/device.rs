@@ -70,8 +70,6 @@ impl Shm {
     }
 
     fn new(me: Rank, n: usize, options: &Options, layout: Layout, segment: Segment) -> Result<Shm, String> {
-        let control = layout.sleep(me);
-        segment.back(control, layout.ring(0, me) - control)?;
         let has_barrier = nap::register_barrier();
         // SAFETY: an aligned word of this rank's control page; bytes of its «opened» array.
         let (my_sleep, opened) = unsafe {
@@ -187,8 +185,8 @@ impl Shm {
         let Some((slot, fresh)) = self.pool.take() else { return false };
         let offset = self.layout.slot(self.me, slot as usize);
         if fresh && let Err(why) = self.segment.back(offset, SLOT_BYTES) {
+            // The slot is not given back: the next to take it would find it used, yet not backed.
             self.fault = Some(Fault::Device(why));
-            self.pool.give(slot);
             return false;
         }
         // SAFETY: the slot is ours until the frame is popped; `data` is a buffer of this process.
@@ -211,6 +209,15 @@ impl Shm {
                 self.sources.push(rank);
             }
         }
+    }
+
+    /// Whether a rank has begun to send here. Before that its ring is not backed: even to look at
+    /// it takes memory, and where there is none left that is fatal.
+    #[inline(never)]
+    fn hear(&mut self, from: Rank) -> bool {
+        let heard = self.opened[from].load(Ordering::Acquire) != 0;
+        self.links[from].heard = heard;
+        heard
     }
 
     #[cold]
@@ -268,6 +275,9 @@ impl Device for Shm {
 
     #[inline(always)]
     fn peek(&mut self, from: Rank) -> Option<Frame> {
+        if !self.links[from].heard && !self.hear(from) {
+            return None;
+        }
         let link = &self.links[from];
         let seen = link.peek()?;
         if seen.flags & IN_SLOT == 0 {
@@ -295,6 +305,9 @@ impl Device for Shm {
 
     #[inline(always)]
     fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        if !self.links[from].heard && !self.hear(from) {
+            return Err(true);
+        }
         let link = &mut self.links[from];
         let Some(seen) = link.peek() else { return Err(true) };
         let len = seen.len as usize;

@@ -8,6 +8,8 @@
 // Under loom only what it checks is built: the rest lays atomics over mapped memory, which loom's
 // own, larger ones do not fit.
 #[cfg(not(loom))]
+mod ability;
+#[cfg(not(loom))]
 mod bytes;
 #[cfg(not(loom))]
 mod cma;
@@ -27,6 +29,8 @@ mod ring;
 mod segment;
 mod sync;
 
+#[cfg(not(loom))]
+pub use ability::describe;
 #[cfg(not(loom))]
 pub use device::{Options, Shm};
 pub use nap::ShmNap;

@@ -32,6 +32,8 @@ pub struct Link {
     pub rx: Consumer<'static>,
     /// The cell written in turn; none towards this rank itself.
     pub turn: Option<Turn<'static>>,
+    /// Whether the peer has announced itself here.
+    pub heard: bool,
     /// The peer's sleep word.
     pub sleep: &'static AtomicU32,
     /// Our byte among the peer's «opened» bytes.
@@ -56,6 +58,7 @@ impl Link {
                 tx: Producer::new(cells(me, peer), word32(segment.at(layout.credit(me, peer)))),
                 rx: Consumer::new(cells(peer, me), word32(segment.at(layout.credit(peer, me)))),
                 turn: (me != peer).then(|| Turn::new(&*(segment.at(layout.turn(me, peer)) as *const Cell), me < peer)),
+                heard: false,
                 sleep: word32(segment.at(layout.sleep(peer))),
                 announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,

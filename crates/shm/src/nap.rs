@@ -55,6 +55,11 @@ impl Nap for ShmNap {
             ShmNap::Sleep(word, longest) => sleep(word, longest),
         }
     }
+
+    #[inline]
+    fn sleeps(&self) -> bool {
+        matches!(self, ShmNap::Sleep(..))
+    }
 }
 
 /// Registers for [`barrier`]; false if the kernel lacks it.
