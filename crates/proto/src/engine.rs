@@ -198,7 +198,7 @@ impl<D: Device> Engine<D> {
             if nap.sleeps() && self.round < ASLEEP {
                 self.fall_asleep();
             }
-            if self.round % STUCK == 0 {
+            if self.round.is_multiple_of(STUCK) {
                 self.stuck()?;
             }
         }
