@@ -34,7 +34,14 @@ impl<D: Device> Engine<D> {
     }
 
     /// Starts a send. `None` if the message has left and the buffer is free again.
-    pub fn send(&mut self, to: Rank, context: u64, tag: i32, data: Span, mode: Mode) -> Result<Option<OpId>, Fault> {
+    pub fn send(
+        &mut self,
+        to: Rank,
+        context: u64,
+        tag: i32,
+        data: Span,
+        mode: Mode,
+    ) -> Result<Option<OpId>, Fault> {
         let eager = mode == Mode::Standard && data.len <= self.limits.eager_bytes;
         if eager && self.send_now(to, context, tag, data) {
             return Ok(None);
@@ -207,7 +214,10 @@ impl<D: Device> Engine<D> {
     pub(crate) fn on_cts(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
         let Some(State::Offered(s, share)) = self.ops.get(id).map(|op| &op.state) else {
-            return Err(malformed(from, wire::Malformed("CTS for a send that is not waiting for one".into())));
+            return Err(malformed(
+                from,
+                wire::Malformed("CTS for a send that is not waiting for one".into()),
+            ));
         };
         let (s, share) = (*s, *share);
         if s.to != from || data.len != 8 {
@@ -227,7 +237,9 @@ impl<D: Device> Engine<D> {
 
     /// Sends frames of a stream while there is room: (something was sent, all were sent).
     pub(crate) fn stream(&mut self, id: OpId) -> (bool, bool) {
-        let Some(State::Streaming(s, stream)) = self.ops.get(id).map(|op| &op.state) else { return (false, true) };
+        let Some(State::Streaming(s, stream)) = self.ops.get(id).map(|op| &op.state) else {
+            return (false, true);
+        };
         let (s, mut stream) = (*s, *stream);
         let before = stream.sent;
         let frame = self.dev.caps().frame_bytes;

@@ -71,14 +71,12 @@ fn all_to_all(limits: Limits) {
     job(3, &limits, |me, mut engine| {
         let n = 3;
         let mut seed = me as u64 + 77;
-        let outgoing: Vec<(usize, Vec<u8>)> =
-            (0..n * COUNT).map(|i| (i % n, payload(me, i))).collect();
+        let outgoing: Vec<(usize, Vec<u8>)> = (0..n * COUNT).map(|i| (i % n, payload(me, i))).collect();
         let mut sends = Vec::new();
         let mut receives = Vec::new();
         let (mut sent, mut posted) = (0, 0);
-        let mut buffers: Vec<Vec<u8>> = (0..n * COUNT)
-            .map(|i| vec![0; payload(i % n, (i / n) * n + me).len()])
-            .collect();
+        let mut buffers: Vec<Vec<u8>> =
+            (0..n * COUNT).map(|i| vec![0; payload(i % n, (i / n) * n + me).len()]).collect();
         while sent < outgoing.len() || posted < buffers.len() {
             if next(&mut seed).is_multiple_of(2) && sent < outgoing.len() {
                 let (to, data) = &outgoing[sent];
@@ -97,7 +95,11 @@ fn all_to_all(limits: Limits) {
         for (i, op) in receives.into_iter().enumerate() {
             let outcome = wait(&mut engine, op);
             let expected = payload(i % n, (i / n) * n + me);
-            assert_eq!((outcome.len as usize, &outcome.failure), (expected.len(), &None), "rank {me}, message {i}");
+            assert_eq!(
+                (outcome.len as usize, &outcome.failure),
+                (expected.len(), &None),
+                "rank {me}, message {i}"
+            );
             assert!(buffers[i] == expected, "rank {me}, message {i} of {} bytes differs", expected.len());
         }
         buffers.clear();
