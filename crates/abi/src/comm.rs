@@ -36,7 +36,8 @@ pub fn rank(cx: &Cx, comm: Handle, rank: Out<i32>) -> Result {
 /// `MPI_Comm_compare`.
 pub fn compare(cx: &Cx, comm1: Handle, comm2: Handle, result: Out<i32>) -> Result {
     let world = cx.world();
-    let relation = if comm1 == comm2 { Comparison::Ident } else { world.comm(comm1)?.compare(world.comm(comm2)?) };
+    let relation =
+        if comm1 == comm2 { Comparison::Ident } else { world.comm(comm1)?.compare(world.comm(comm2)?) };
     result.set(relation as i32);
     Ok(())
 }
@@ -159,7 +160,13 @@ pub fn dup_with_info(cx: &Cx, comm: Handle, info: Handle, newcomm: Out<Handle>) 
     dup_any(cx, comm, Some(info), newcomm)
 }
 
-fn idup_any(cx: &Cx, comm: Handle, info: Option<Handle>, newcomm: Out<Handle>, request: Out<Handle>) -> Result {
+fn idup_any(
+    cx: &Cx,
+    comm: Handle,
+    info: Option<Handle>,
+    newcomm: Out<Handle>,
+    request: Out<Handle>,
+) -> Result {
     newcomm.set(COMM_NULL);
     let new = duplicate(cx, comm, info)?;
     let mut context = Box::new([cx.world().new_context()]);
@@ -175,7 +182,13 @@ pub fn idup(cx: &Cx, comm: Handle, newcomm: Out<Handle>, request: Out<Handle>) -
 }
 
 /// `MPI_Comm_idup_with_info`.
-pub fn idup_with_info(cx: &Cx, comm: Handle, info: Handle, newcomm: Out<Handle>, request: Out<Handle>) -> Result {
+pub fn idup_with_info(
+    cx: &Cx,
+    comm: Handle,
+    info: Handle,
+    newcomm: Out<Handle>,
+    request: Out<Handle>,
+) -> Result {
     idup_any(cx, comm, Some(info), newcomm, request)
 }
 
@@ -236,7 +249,10 @@ pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out
     if rank == 0 {
         let mut world = cx.world();
         for to in members.iter().skip(1) {
-            let sent = world.engine.send(to as usize, context, tag, span, Mode::Standard).map_err(mpi::world::fault)?;
+            let sent = world
+                .engine
+                .send(to as usize, context, tag, span, Mode::Standard)
+                .map_err(mpi::world::fault)?;
             bodies.extend(sent.map(|op| Body::Send(op, mpi::request::Keep::Nothing)));
         }
     } else {
@@ -257,7 +273,10 @@ pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out
 pub fn split(cx: &Cx, comm: Handle, color: i32, key: i32, newcomm: Out<Handle>) -> Result {
     newcomm.set(COMM_NULL);
     if color < 0 && color != UNDEFINED {
-        return fail(Class::ARG, format!("argument `color` is {color}, must not be negative unless MPI_UNDEFINED"));
+        return fail(
+            Class::ARG,
+            format!("argument `color` is {color}, must not be negative unless MPI_UNDEFINED"),
+        );
     }
     newcomm.set(split_by(cx, comm, color, key)?);
     Ok(())
@@ -289,7 +308,14 @@ const RESOURCE_GUIDED: i32 = 224;
 
 /// `MPI_Comm_split_type`: all ranks share the host. Below it no hardware level is told apart, so
 /// the unguided split finds no smaller part, and of the guided ones only the host is known.
-pub fn split_type(cx: &Cx, comm: Handle, split_type: i32, key: i32, info: Handle, newcomm: Out<Handle>) -> Result {
+pub fn split_type(
+    cx: &Cx,
+    comm: Handle,
+    split_type: i32,
+    key: i32,
+    info: Handle,
+    newcomm: Out<Handle>,
+) -> Result {
     newcomm.set(COMM_NULL);
     let resource = {
         let world = cx.world();
@@ -335,4 +361,3 @@ pub fn free(cx: &Cx, comm: HandleRef) -> Result {
     comm.set(COMM_NULL);
     Ok(())
 }
-

@@ -11,7 +11,14 @@ use crate::cx::Cx;
 use crate::kind::output::Out;
 
 /// `MPI_Grequest_start`.
-pub fn start(cx: &Cx, query: usize, free: usize, cancel: usize, extra_state: usize, request: Out<Handle>) -> Result {
+pub fn start(
+    cx: &Cx,
+    query: usize,
+    free: usize,
+    cancel: usize,
+    extra_state: usize,
+    request: Out<Handle>,
+) -> Result {
     let general = Grequest::start(Callbacks { query, free, cancel, extra_state })?;
     request.set(cx.world().objects.requests.add(COMM_NULL, Body::General(Box::new(general)))?);
     Ok(())
@@ -21,7 +28,9 @@ pub fn start(cx: &Cx, query: usize, free: usize, cancel: usize, extra_state: usi
 pub fn complete(cx: &Cx, request: Handle) -> Result {
     let callbacks = {
         let mut world = cx.world();
-        let Some(Some(Body::General(general))) = world.objects.requests.get_mut(request).map(|r| r.body.as_mut()) else {
+        let Some(Some(Body::General(general))) =
+            world.objects.requests.get_mut(request).map(|r| r.body.as_mut())
+        else {
             return mpi::error::fail(mpi::Class::REQUEST, "argument `request` is not a generalized request");
         };
         let callbacks = general.callbacks();
@@ -40,7 +49,8 @@ pub fn query(cx: &Cx, callbacks: Callbacks) -> Result<Status> {
     // SAFETY: the application registered this address as a function of this type; no guard is
     // alive.
     let code = unsafe {
-        let function: unsafe extern "C" fn(usize, *mut [i32; 8]) -> i32 = std::mem::transmute(callbacks.query);
+        let function: unsafe extern "C" fn(usize, *mut [i32; 8]) -> i32 =
+            std::mem::transmute(callbacks.query);
         function(callbacks.extra_state, &raw mut ints)
     };
     checked(cx, code, "query")?;
@@ -82,7 +92,9 @@ pub fn conclude(cx: &Cx, request: Handle) -> Ended {
 pub fn forget(cx: &Cx, request: Handle) -> Result {
     let callbacks = {
         let mut world = cx.world();
-        let Some(Some(Body::General(general))) = world.objects.requests.get_mut(request).map(|r| r.body.as_mut()) else {
+        let Some(Some(Body::General(general))) =
+            world.objects.requests.get_mut(request).map(|r| r.body.as_mut())
+        else {
             return Requests::refuse(request);
         };
         let callbacks = general.callbacks();

@@ -3,7 +3,7 @@
 use mpi::comm::Place;
 use mpi::error::Result;
 use mpi::handle::Handle;
-use mpi::request::{Body, Buffer, Incoming, Outgoing, Recipe, SendMode, REQUEST_NULL};
+use mpi::request::{Body, Buffer, Incoming, Outgoing, REQUEST_NULL, Recipe, SendMode};
 
 use crate::cx::Cx;
 use crate::global::World;
@@ -73,7 +73,16 @@ fn blocking_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode) -> Resul
 /// `MPI_Recv`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub fn recv(cx: &Cx, buf: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle, status: StatusPlace) -> Result {
+pub fn recv(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    source: i32,
+    tag: i32,
+    comm: Handle,
+    status: StatusPlace,
+) -> Result {
     if let Some(found) = cx.world().receive_now(buf, count, datatype, source, tag, comm) {
         status.set_keeping_error(found.to_ints());
         return Ok(());
@@ -101,7 +110,16 @@ fn immediate_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, request
 /// `MPI_Isend`; `MPI_Irsend` too.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub fn isend(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+pub fn isend(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    dest: i32,
+    tag: i32,
+    comm: Handle,
+    request: Out<Handle>,
+) -> Result {
     {
         let mut world = cx.world();
         if world.send_now(buf, count, datatype, dest, tag, comm) {
@@ -114,20 +132,47 @@ pub fn isend(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: 
 
 /// `MPI_Issend`.
 #[allow(clippy::too_many_arguments)]
-pub fn issend(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+pub fn issend(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    dest: i32,
+    tag: i32,
+    comm: Handle,
+    request: Out<Handle>,
+) -> Result {
     immediate_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Synchronous, request)
 }
 
 /// `MPI_Ibsend`.
 #[allow(clippy::too_many_arguments)]
-pub fn ibsend(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+pub fn ibsend(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    dest: i32,
+    tag: i32,
+    comm: Handle,
+    request: Out<Handle>,
+) -> Result {
     immediate_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Buffered, request)
 }
 
 /// `MPI_Irecv`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub fn irecv(cx: &Cx, buf: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+pub fn irecv(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    source: i32,
+    tag: i32,
+    comm: Handle,
+    request: Out<Handle>,
+) -> Result {
     {
         let mut world = cx.world();
         if let Some(body) = world.post_now(buf, count, datatype, source, tag, comm) {
@@ -151,25 +196,61 @@ fn persistent_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, reques
 
 /// `MPI_Send_init`; `MPI_Rsend_init` too.
 #[allow(clippy::too_many_arguments)]
-pub fn send_init(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+pub fn send_init(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    dest: i32,
+    tag: i32,
+    comm: Handle,
+    request: Out<Handle>,
+) -> Result {
     persistent_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Standard, request)
 }
 
 /// `MPI_Ssend_init`.
 #[allow(clippy::too_many_arguments)]
-pub fn ssend_init(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+pub fn ssend_init(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    dest: i32,
+    tag: i32,
+    comm: Handle,
+    request: Out<Handle>,
+) -> Result {
     persistent_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Synchronous, request)
 }
 
 /// `MPI_Bsend_init`.
 #[allow(clippy::too_many_arguments)]
-pub fn bsend_init(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+pub fn bsend_init(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    dest: i32,
+    tag: i32,
+    comm: Handle,
+    request: Out<Handle>,
+) -> Result {
     persistent_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Buffered, request)
 }
 
 /// `MPI_Recv_init`.
 #[allow(clippy::too_many_arguments)]
-pub fn recv_init(cx: &Cx, buf: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle, request: Out<Handle>) -> Result {
+pub fn recv_init(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    source: i32,
+    tag: i32,
+    comm: Handle,
+    request: Out<Handle>,
+) -> Result {
     let mut world = cx.world();
     let place = place(&world, comm)?;
     if source != mpi::status::ANY_SOURCE {
@@ -183,7 +264,16 @@ pub fn recv_init(cx: &Cx, buf: usize, count: u64, datatype: Handle, source: i32,
 /// The arguments that `MPI_Sendrecv` and `MPI_Isendrecv` share, started: receive first, so that
 /// the send finds it.
 #[allow(clippy::too_many_arguments)]
-fn exchange(cx: &Cx, send: Raw, dest: i32, sendtag: i32, recv: Raw, source: i32, recvtag: i32, comm: Handle) -> Result<Body> {
+fn exchange(
+    cx: &Cx,
+    send: Raw,
+    dest: i32,
+    sendtag: i32,
+    recv: Raw,
+    source: i32,
+    recvtag: i32,
+    comm: Handle,
+) -> Result<Body> {
     let mut world = cx.world();
     let place = place(&world, comm)?;
     mpi::p2p::peer(&place, dest, "dest")?;
@@ -205,8 +295,19 @@ fn exchange(cx: &Cx, send: Raw, dest: i32, sendtag: i32, recv: Raw, source: i32,
 /// `MPI_Sendrecv`.
 #[allow(clippy::too_many_arguments)]
 pub fn sendrecv(
-    cx: &Cx, sendbuf: usize, sendcount: u64, sendtype: Handle, dest: i32, sendtag: i32, recvbuf: usize,
-    recvcount: u64, recvtype: Handle, source: i32, recvtag: i32, comm: Handle, status: StatusPlace,
+    cx: &Cx,
+    sendbuf: usize,
+    sendcount: u64,
+    sendtype: Handle,
+    dest: i32,
+    sendtag: i32,
+    recvbuf: usize,
+    recvcount: u64,
+    recvtype: Handle,
+    source: i32,
+    recvtag: i32,
+    comm: Handle,
+    status: StatusPlace,
 ) -> Result {
     let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
     let body = exchange(cx, send, dest, sendtag, recv, source, recvtag, comm)?;
@@ -216,8 +317,19 @@ pub fn sendrecv(
 /// `MPI_Isendrecv`.
 #[allow(clippy::too_many_arguments)]
 pub fn isendrecv(
-    cx: &Cx, sendbuf: usize, sendcount: u64, sendtype: Handle, dest: i32, sendtag: i32, recvbuf: usize,
-    recvcount: u64, recvtype: Handle, source: i32, recvtag: i32, comm: Handle, request: Out<Handle>,
+    cx: &Cx,
+    sendbuf: usize,
+    sendcount: u64,
+    sendtype: Handle,
+    dest: i32,
+    sendtag: i32,
+    recvbuf: usize,
+    recvcount: u64,
+    recvtype: Handle,
+    source: i32,
+    recvtag: i32,
+    comm: Handle,
+    request: Out<Handle>,
 ) -> Result {
     let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
     let body = exchange(cx, send, dest, sendtag, recv, source, recvtag, comm)?;
@@ -226,14 +338,23 @@ pub fn isendrecv(
 }
 
 /// As [`exchange`] with one buffer: what is sent is copied first.
-fn replace(cx: &Cx, raw: Raw, dest: i32, sendtag: i32, source: i32, recvtag: i32, comm: Handle) -> Result<Body> {
+fn replace(
+    cx: &Cx,
+    raw: Raw,
+    dest: i32,
+    sendtag: i32,
+    source: i32,
+    recvtag: i32,
+    comm: Handle,
+) -> Result<Body> {
     let mut world = cx.world();
     let place = place(&world, comm)?;
     mpi::p2p::peer(&place, dest, "dest")?;
     let buffer = world.buffer(raw.0, raw.1, raw.2, "buf")?;
     let send = world.start_send_copy(&place, &buffer, dest, sendtag)?;
     let Buffer { addr, count, ty } = buffer;
-    let receive = world.start_receive(&place, &Incoming { buffer: Buffer { addr, count, ty }, source, tag: recvtag })?;
+    let receive = world
+        .start_receive(&place, &Incoming { buffer: Buffer { addr, count, ty }, source, tag: recvtag })?;
     Ok(match send {
         None => receive,
         Some(send) => Body::Exchange(Some(Box::new(send)), Box::new(receive)),
@@ -243,8 +364,16 @@ fn replace(cx: &Cx, raw: Raw, dest: i32, sendtag: i32, source: i32, recvtag: i32
 /// `MPI_Sendrecv_replace`.
 #[allow(clippy::too_many_arguments)]
 pub fn sendrecv_replace(
-    cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, sendtag: i32, source: i32, recvtag: i32,
-    comm: Handle, status: StatusPlace,
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    dest: i32,
+    sendtag: i32,
+    source: i32,
+    recvtag: i32,
+    comm: Handle,
+    status: StatusPlace,
 ) -> Result {
     let body = replace(cx, (buf, count, datatype), dest, sendtag, source, recvtag, comm)?;
     request::finish(cx, body, status)
@@ -253,8 +382,16 @@ pub fn sendrecv_replace(
 /// `MPI_Isendrecv_replace`.
 #[allow(clippy::too_many_arguments)]
 pub fn isendrecv_replace(
-    cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, sendtag: i32, source: i32, recvtag: i32,
-    comm: Handle, request: Out<Handle>,
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    dest: i32,
+    sendtag: i32,
+    source: i32,
+    recvtag: i32,
+    comm: Handle,
+    request: Out<Handle>,
 ) -> Result {
     let body = replace(cx, (buf, count, datatype), dest, sendtag, source, recvtag, comm)?;
     request.set(cx.world().objects.requests.add(comm, body)?);

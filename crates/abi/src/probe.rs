@@ -53,7 +53,14 @@ fn extract(world: &mut World, source: i32, tag: i32, comm: Handle) -> Result<Opt
 }
 
 /// `MPI_Mprobe`.
-pub fn mprobe(cx: &Cx, source: i32, tag: i32, comm: Handle, message: Out<Handle>, status: StatusPlace) -> Result {
+pub fn mprobe(
+    cx: &Cx,
+    source: i32,
+    tag: i32,
+    comm: Handle,
+    message: Out<Handle>,
+    status: StatusPlace,
+) -> Result {
     let ready = |_: &mut (), world: &mut World| extract(world, source, tag, comm);
     let (found, handle) = wait::on(cx, &mut (), ready, |()| Waits::Message { source, tag, comm })?;
     message.set(handle);
@@ -62,7 +69,15 @@ pub fn mprobe(cx: &Cx, source: i32, tag: i32, comm: Handle, message: Out<Handle>
 }
 
 /// `MPI_Improbe`.
-pub fn improbe(cx: &Cx, source: i32, tag: i32, comm: Handle, flag: Out<bool>, message: Out<Handle>, status: StatusPlace) -> Result {
+pub fn improbe(
+    cx: &Cx,
+    source: i32,
+    tag: i32,
+    comm: Handle,
+    flag: Out<bool>,
+    message: Out<Handle>,
+    status: StatusPlace,
+) -> Result {
     wait::progress(cx)?;
     let found = extract(&mut cx.world(), source, tag, comm)?;
     flag.set(found.is_some());
@@ -94,13 +109,27 @@ fn start(cx: &Cx, buf: usize, count: u64, datatype: Handle, message: &HandleRef)
 }
 
 /// `MPI_Mrecv`.
-pub fn mrecv(cx: &Cx, buf: usize, count: u64, datatype: Handle, message: HandleRef, status: StatusPlace) -> Result {
+pub fn mrecv(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    message: HandleRef,
+    status: StatusPlace,
+) -> Result {
     let (_, body) = start(cx, buf, count, datatype, &message)?;
     request::finish(cx, body, status)
 }
 
 /// `MPI_Imrecv`.
-pub fn imrecv(cx: &Cx, buf: usize, count: u64, datatype: Handle, message: HandleRef, request: Out<Handle>) -> Result {
+pub fn imrecv(
+    cx: &Cx,
+    buf: usize,
+    count: u64,
+    datatype: Handle,
+    message: HandleRef,
+    request: Out<Handle>,
+) -> Result {
     let (comm, body) = start(cx, buf, count, datatype, &message)?;
     request.set(cx.world().objects.requests.add(comm, body)?);
     Ok(())

@@ -25,7 +25,14 @@ fn count(raw: impl Into<i64>) -> Option<u64> {
 
 /// `MPI_Send` of a short message that can leave at once.
 #[inline(always)]
-pub fn MPI_Send(buf: usize, n: impl Into<i64>, datatype: usize, dest: i32, tag: i32, comm: usize) -> Option<i32> {
+pub fn MPI_Send(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+) -> Option<i32> {
     let n = count(n)?;
     // SAFETY: nothing below calls the application or takes a guard.
     let world = unsafe { global::at_once()? };
@@ -35,7 +42,15 @@ pub fn MPI_Send(buf: usize, n: impl Into<i64>, datatype: usize, dest: i32, tag: 
 
 /// `MPI_Recv` of a short message that is there or comes soon.
 #[inline(always)]
-pub fn MPI_Recv(buf: usize, n: impl Into<i64>, datatype: usize, source: i32, tag: i32, comm: usize, status: usize) -> Option<i32> {
+pub fn MPI_Recv(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    source: i32,
+    tag: i32,
+    comm: usize,
+    status: usize,
+) -> Option<i32> {
     let n = count(n)?;
     // SAFETY: as in `MPI_Send`.
     let world = unsafe { global::at_once()? };
@@ -46,7 +61,15 @@ pub fn MPI_Recv(buf: usize, n: impl Into<i64>, datatype: usize, source: i32, tag
 
 /// `MPI_Isend` of a short message that can leave at once.
 #[inline(always)]
-pub fn MPI_Isend(buf: usize, n: impl Into<i64>, datatype: usize, dest: i32, tag: i32, comm: usize, request: usize) -> Option<i32> {
+pub fn MPI_Isend(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+    request: usize,
+) -> Option<i32> {
     let n = count(n)?;
     // SAFETY: as in `MPI_Send`.
     let world = unsafe { global::at_once()? };
@@ -62,7 +85,15 @@ pub fn MPI_Isend(buf: usize, n: impl Into<i64>, datatype: usize, dest: i32, tag:
 
 /// `MPI_Irecv` of a predefined type.
 #[inline(always)]
-pub fn MPI_Irecv(buf: usize, n: impl Into<i64>, datatype: usize, source: i32, tag: i32, comm: usize, request: usize) -> Option<i32> {
+pub fn MPI_Irecv(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    source: i32,
+    tag: i32,
+    comm: usize,
+    request: usize,
+) -> Option<i32> {
     let n = count(n)?;
     // SAFETY: as in `MPI_Send`.
     let world = unsafe { global::at_once()? };

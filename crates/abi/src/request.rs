@@ -110,10 +110,10 @@ pub fn test(cx: &Cx, request: HandleRef, flag: Out<bool>, status: StatusPlace) -
 }
 
 /// An array of requests, checked: the handles, and where they are.
-struct Set<'a>(&'a mut [usize]);
+pub(crate) struct Set<'a>(&'a mut [usize]);
 
 impl<'a> Set<'a> {
-    fn new(cx: &Cx, count: usize, requests: Array<usize>) -> Result<Set<'a>> {
+    pub(crate) fn new(cx: &Cx, count: usize, requests: Array<usize>) -> Result<Set<'a>> {
         // SAFETY: MPI says the array has `count` elements; it is kept during the call only.
         let raw = unsafe { requests.slice_mut(count)? };
         let known = |raw: usize, world: &World| {
@@ -134,11 +134,11 @@ impl<'a> Set<'a> {
         Ok(Set(raw))
     }
 
-    fn handle(&self, i: usize) -> Handle {
+    pub(crate) fn handle(&self, i: usize) -> Handle {
         Handle(self.0[i] as u32)
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
@@ -272,7 +272,13 @@ pub fn waitall(cx: &Cx, count: usize, requests: Array<usize>, statuses: Array<[i
 }
 
 /// `MPI_Testall`.
-pub fn testall(cx: &Cx, count: usize, requests: Array<usize>, flag: Out<bool>, statuses: Array<[i32; 8]>) -> Result {
+pub fn testall(
+    cx: &Cx,
+    count: usize,
+    requests: Array<usize>,
+    flag: Out<bool>,
+    statuses: Array<[i32; 8]>,
+) -> Result {
     flag.set(false);
     let mut set = Set::new(cx, count, requests)?;
     wait::progress(cx)?;
@@ -297,7 +303,13 @@ fn take_any(cx: &Cx, set: &mut Set, i: usize, index: Out<i32>, status: StatusPla
 }
 
 /// `MPI_Waitany`.
-pub fn waitany(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, status: StatusPlace) -> Result {
+pub fn waitany(
+    cx: &Cx,
+    count: usize,
+    requests: Array<usize>,
+    index: Out<i32>,
+    status: StatusPlace,
+) -> Result {
     let mut set = Set::new(cx, count, requests)?;
     if !set.any_active(&cx.world()) {
         return none_active(index, status);
@@ -307,7 +319,14 @@ pub fn waitany(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, s
 }
 
 /// `MPI_Testany`.
-pub fn testany(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, flag: Out<bool>, status: StatusPlace) -> Result {
+pub fn testany(
+    cx: &Cx,
+    count: usize,
+    requests: Array<usize>,
+    index: Out<i32>,
+    flag: Out<bool>,
+    status: StatusPlace,
+) -> Result {
     let mut set = Set::new(cx, count, requests)?;
     flag.set(true);
     if !set.any_active(&cx.world()) {
@@ -325,7 +344,13 @@ pub fn testany(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, f
     }
 }
 
-fn some(cx: &Cx, set: &mut Set, outcount: Out<i32>, indices: Array<i32>, statuses: Array<[i32; 8]>) -> Result {
+fn some(
+    cx: &Cx,
+    set: &mut Set,
+    outcount: Out<i32>,
+    indices: Array<i32>,
+    statuses: Array<[i32; 8]>,
+) -> Result {
     let mut ended = Vec::new();
     {
         let mut world = cx.world();
@@ -343,7 +368,14 @@ fn some(cx: &Cx, set: &mut Set, outcount: Out<i32>, indices: Array<i32>, statuse
 }
 
 /// `MPI_Waitsome`.
-pub fn waitsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i32>, indices: Array<i32>, statuses: Array<[i32; 8]>) -> Result {
+pub fn waitsome(
+    cx: &Cx,
+    incount: usize,
+    requests: Array<usize>,
+    outcount: Out<i32>,
+    indices: Array<i32>,
+    statuses: Array<[i32; 8]>,
+) -> Result {
     let mut set = Set::new(cx, incount, requests)?;
     if !set.any_active(&cx.world()) {
         outcount.set(UNDEFINED);
@@ -356,7 +388,14 @@ pub fn waitsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i
 }
 
 /// `MPI_Testsome`.
-pub fn testsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i32>, indices: Array<i32>, statuses: Array<[i32; 8]>) -> Result {
+pub fn testsome(
+    cx: &Cx,
+    incount: usize,
+    requests: Array<usize>,
+    outcount: Out<i32>,
+    indices: Array<i32>,
+    statuses: Array<[i32; 8]>,
+) -> Result {
     let mut set = Set::new(cx, incount, requests)?;
     if !set.any_active(&cx.world()) {
         outcount.set(UNDEFINED);
@@ -404,7 +443,13 @@ pub fn get_status(cx: &Cx, request: Handle, flag: Out<bool>, status: StatusPlace
 }
 
 /// `MPI_Request_get_status_all`.
-pub fn get_status_all(cx: &Cx, count: usize, requests: Array<usize>, flag: Out<bool>, statuses: Array<[i32; 8]>) -> Result {
+pub fn get_status_all(
+    cx: &Cx,
+    count: usize,
+    requests: Array<usize>,
+    flag: Out<bool>,
+    statuses: Array<[i32; 8]>,
+) -> Result {
     flag.set(false);
     let set = Set::new(cx, count, requests)?;
     wait::progress(cx)?;
@@ -430,7 +475,14 @@ fn put(found: &[Status], statuses: Array<[i32; 8]>) -> Result {
 }
 
 /// `MPI_Request_get_status_any`.
-pub fn get_status_any(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, flag: Out<bool>, status: StatusPlace) -> Result {
+pub fn get_status_any(
+    cx: &Cx,
+    count: usize,
+    requests: Array<usize>,
+    index: Out<i32>,
+    flag: Out<bool>,
+    status: StatusPlace,
+) -> Result {
     let set = Set::new(cx, count, requests)?;
     flag.set(true);
     if !set.any_active(&cx.world()) {
@@ -451,7 +503,14 @@ pub fn get_status_any(cx: &Cx, count: usize, requests: Array<usize>, index: Out<
 }
 
 /// `MPI_Request_get_status_some`.
-pub fn get_status_some(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i32>, indices: Array<i32>, statuses: Array<[i32; 8]>) -> Result {
+pub fn get_status_some(
+    cx: &Cx,
+    incount: usize,
+    requests: Array<usize>,
+    outcount: Out<i32>,
+    indices: Array<i32>,
+    statuses: Array<[i32; 8]>,
+) -> Result {
     let set = Set::new(cx, incount, requests)?;
     if !set.any_active(&cx.world()) {
         outcount.set(UNDEFINED);
@@ -481,7 +540,10 @@ pub fn free(cx: &Cx, request: HandleRef) -> Result {
         let mut world = cx.world();
         match world.objects.requests.get(handle).and_then(|request| request.body.as_ref()) {
             Some(Body::Collective(_)) => {
-                return fail(Class::REQUEST, "argument `request` is a collective operation under way, which cannot be freed");
+                return fail(
+                    Class::REQUEST,
+                    "argument `request` is a collective operation under way, which cannot be freed",
+                );
             }
             Some(Body::General(_)) => true,
             _ => {
@@ -519,27 +581,4 @@ pub fn cancel(cx: &Cx, request: HandleRef) -> Result {
         }
     };
     grequest::cancel(cx, general.0, general.1)
-}
-
-/// `MPI_Start`.
-pub fn start(cx: &Cx, request: HandleRef) -> Result {
-    start_one(cx, request.handle)?;
-    wait::progress(cx)
-}
-
-fn start_one(cx: &Cx, handle: Handle) -> Result {
-    let mut world = cx.world();
-    if let Some(request) = world.objects.requests.get(handle) {
-        cx.concerns(Object::Comm, request.comm);
-    }
-    world.start(handle).map_err(|e| Error::new(e.class, format!("argument `request` {}", e.text)))
-}
-
-/// `MPI_Startall`.
-pub fn startall(cx: &Cx, count: usize, requests: Array<usize>) -> Result {
-    let set = Set::new(cx, count, requests)?;
-    for i in 0..set.len() {
-        start_one(cx, set.handle(i))?;
-    }
-    wait::progress(cx)
 }

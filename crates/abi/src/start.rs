@@ -190,4 +190,3 @@ fn end_job(code: i32, text: &str) -> bool {
     }
     printed
 }
-

@@ -210,7 +210,11 @@ impl Setting {
             Type::Number => text.parse::<u64>().is_ok(),
             Type::Word(words) => words.contains(&text),
         };
-        if ok { Ok(()) } else { Err(format!("setting {}={text}: must be {}", self.name, self.kind.describe())) }
+        if ok {
+            Ok(())
+        } else {
+            Err(format!("setting {}={text}: must be {}", self.name, self.kind.describe()))
+        }
     }
 }
 

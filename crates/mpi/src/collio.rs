@@ -117,7 +117,8 @@ impl<D: Device> Io for CollIo<'_, D> {
     #[inline]
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
         let source = Some(self.place.world_rank(peer as u32) as usize);
-        let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
+        let want =
+            Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
         self.post_later();
         match data {
             Data::Bytes { addr, len } => {
@@ -179,7 +180,12 @@ impl<D: Device> World<D> {
     /// Advances a collective that has no request: it runs on a communicator that stays, so that
     /// nothing of it has to be kept.
     #[inline]
-    pub fn advance_on(&mut self, comm: Handle, schedule: &mut Schedule, flight: &mut InFlight) -> Result<Progress> {
+    pub fn advance_on(
+        &mut self,
+        comm: Handle,
+        schedule: &mut Schedule,
+        flight: &mut InFlight,
+    ) -> Result<Progress> {
         let Some(comm) = self.objects.comms.get(comm) else { return Comms::refuse(comm) };
         schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.place, flight })
     }
@@ -192,7 +198,9 @@ impl<D: Device> World<D> {
         let name = Tag::from_value(envelope.tag)?.kind()?.name();
         let comm = self.objects.comms.by_context(envelope.context).map(|(_, comm)| comm);
         let (from, on) = match comm {
-            Some(comm) => (comm.place.group.rank_of(envelope.source as u32)?, String::from_utf8_lossy(comm.name())),
+            Some(comm) => {
+                (comm.place.group.rank_of(envelope.source as u32)?, String::from_utf8_lossy(comm.name()))
+            }
             None => (envelope.source as u32, "a freed communicator".into()),
         };
         Some(format!(

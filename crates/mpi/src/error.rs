@@ -137,7 +137,10 @@ impl Class {
 
     /// The name of the class in C, or a generic one for classes a program added.
     pub fn name(self) -> &'static str {
-        Self::STANDARD.iter().find(|row| row.0 == self).map_or("error class added by the program", |row| row.1)
+        Self::STANDARD
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or("error class added by the program", |row| row.1)
     }
 }
 

@@ -15,12 +15,12 @@ pub mod handle;
 pub mod info;
 pub mod mem;
 pub mod objects;
-pub mod status;
-pub mod topo;
 pub mod op;
 pub mod p2p;
 mod persistent;
 pub mod request;
+pub mod status;
+pub mod topo;
 
 pub mod world;
 

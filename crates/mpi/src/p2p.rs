@@ -6,7 +6,9 @@ use crate::datatype::basic_size;
 use crate::error::{Class, Error, Result, fail};
 use crate::group::PROC_NULL;
 use crate::handle::Handle;
-use crate::request::{Body, Buffer, BufferOwner, Ended, Incoming, Keep, Origin, Outgoing, SendMode, Unpack, no_space};
+use crate::request::{
+    Body, Buffer, BufferOwner, Ended, Incoming, Keep, Origin, Outgoing, SendMode, Unpack, no_space,
+};
 use crate::status::{ANY_SOURCE, ANY_TAG, Status};
 use crate::world::{World, fault};
 use fabric::{Device, Span};
@@ -40,7 +42,10 @@ pub fn peer(place: &Place, rank: i32, arg: &str) -> Result<Option<usize>> {
 #[cold]
 fn no_such_rank<T>(place: &Place, rank: i32, arg: &str) -> Result<T> {
     let ranks = place.size();
-    fail(Class::RANK, format!("argument `{arg}` is {rank}, the communicator has {ranks} ranks (0 to {})", ranks - 1))
+    fail(
+        Class::RANK,
+        format!("argument `{arg}` is {rank}, the communicator has {ranks} ranks (0 to {})", ranks - 1),
+    )
 }
 
 /// Length in bytes of elements of a predefined type that lie in one run; `None` for others.
@@ -55,7 +60,15 @@ impl<D: Device> World<D> {
     /// Sends a short message of a predefined type at once if nothing stands in the way; all its
     /// arguments have been checked except what makes it return false.
     #[inline(always)]
-    pub fn send_now(&mut self, addr: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle) -> bool {
+    pub fn send_now(
+        &mut self,
+        addr: usize,
+        count: u64,
+        datatype: Handle,
+        dest: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> bool {
         let Some(len) = plain_len(count, datatype, addr) else { return false };
         let Some(comm) = self.objects.comms.get(comm) else { return false };
         let place = &comm.place;
@@ -69,7 +82,15 @@ impl<D: Device> World<D> {
     /// Receives a short message of a predefined type that is there already; see
     /// [`World::send_now`].
     #[inline(always)]
-    pub fn receive_now(&mut self, addr: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle) -> Option<Status> {
+    pub fn receive_now(
+        &mut self,
+        addr: usize,
+        count: u64,
+        datatype: Handle,
+        source: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Option<Status> {
         let len = plain_len(count, datatype, addr)?;
         let place = &self.objects.comms.get(comm)?.place;
         if source as u32 >= place.size() || tag < 0 {
@@ -84,7 +105,15 @@ impl<D: Device> World<D> {
 
     /// Posts a receive of a predefined type, if it is this simple.
     #[inline(always)]
-    pub fn post_now(&mut self, addr: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle) -> Option<Body> {
+    pub fn post_now(
+        &mut self,
+        addr: usize,
+        count: u64,
+        datatype: Handle,
+        source: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Option<Body> {
         let len = plain_len(count, datatype, addr)?;
         let place = &self.objects.comms.get(comm)?.place;
         if source as u32 >= place.size() {
@@ -99,7 +128,15 @@ impl<D: Device> World<D> {
 
     /// Posts a receive of a predefined type and gives its request, if it is this simple.
     #[inline(always)]
-    pub fn irecv_now(&mut self, addr: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle) -> Option<Handle> {
+    pub fn irecv_now(
+        &mut self,
+        addr: usize,
+        count: u64,
+        datatype: Handle,
+        source: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Option<Handle> {
         if !self.objects.requests.has_room() {
             return None;
         }
@@ -112,16 +149,24 @@ impl<D: Device> World<D> {
         let slot = self.objects.datatype(datatype)?;
         let ty = match slot.committed() {
             Ok(ty) => ty.clone(),
-            Err(error) => return Err(Error::new(error.class, format!("the datatype of `{arg}` {}", error.text))),
+            Err(error) => {
+                return Err(Error::new(error.class, format!("the datatype of `{arg}` {}", error.text)));
+            }
         };
         if ty.size().checked_mul(count).is_none_or(|bytes| bytes > isize::MAX as u64) {
-            return fail(Class::COUNT, format!("{count} elements of {} bytes do not fit the address space", ty.size()));
+            return fail(
+                Class::COUNT,
+                format!("{count} elements of {} bytes do not fit the address space", ty.size()),
+            );
         }
         if count > 0 && ty.size() > 0 && addr.wrapping_add_signed(ty.true_lb() as isize) == 0 {
             return fail(Class::BUFFER, format!("argument `{arg}` is NULL, but count is {count}"));
         }
         if addr == IN_PLACE {
-            return fail(Class::BUFFER, format!("argument `{arg}` is MPI_IN_PLACE, which is not allowed here"));
+            return fail(
+                Class::BUFFER,
+                format!("argument `{arg}` is MPI_IN_PLACE, which is not allowed here"),
+            );
         }
         Ok(Buffer { addr, count, ty })
     }
@@ -150,7 +195,13 @@ impl<D: Device> World<D> {
     }
 
     /// Starts a standard send of a copy of the buffer, which may be overwritten at once.
-    pub fn start_send_copy(&mut self, place: &Place, buffer: &Buffer, dest: i32, tag: i32) -> Result<Option<Body>> {
+    pub fn start_send_copy(
+        &mut self,
+        place: &Place,
+        buffer: &Buffer,
+        dest: i32,
+        tag: i32,
+    ) -> Result<Option<Body>> {
         let Some(to) = peer(place, dest, "dest")? else { return Ok(None) };
         let mut out = vec![0u8; (buffer.ty.size() * buffer.count) as usize].into_boxed_slice();
         buffer.ty.pack(buffer.addr, buffer.count, 0, &mut out);
@@ -204,7 +255,13 @@ impl<D: Device> World<D> {
 
     /// As [`World::probe`], and takes the message out of matching; no message for
     /// `MPI_PROC_NULL`.
-    pub fn probe_matched(&mut self, place: &Place, comm: Handle, source: i32, tag: i32) -> Result<Option<(Status, Option<Message>)>> {
+    pub fn probe_matched(
+        &mut self,
+        place: &Place,
+        comm: Handle,
+        source: i32,
+        tag: i32,
+    ) -> Result<Option<(Status, Option<Message>)>> {
         let Some(want) = want(place, source, tag)? else { return Ok(Some((Status::PROC_NULL, None))) };
         Ok(self.engine.probe_matched(&want).map(|message| {
             let status = status_of(place, &message.envelope, message.body.len());

@@ -303,9 +303,13 @@ pub fn failed(failure: Failure, peer: i32, tag: i32, room: u64) -> Error {
     match failure {
         Failure::Truncated { message_len } => Error::new(
             Class::TRUNCATE,
-            format!("message of {message_len} bytes from rank {peer}, tag {tag}, does not fit the receive buffer of {room} bytes"),
+            format!(
+                "message of {message_len} bytes from rank {peer}, tag {tag}, does not fit the receive buffer of {room} bytes"
+            ),
         ),
-        Failure::Device(text) => Error::new(Class::OTHER, format!("message with rank {peer}, tag {tag}: {text}")),
+        Failure::Device(text) => {
+            Error::new(Class::OTHER, format!("message with rank {peer}, tag {tag}: {text}"))
+        }
     }
 }
 
@@ -315,5 +319,8 @@ pub fn no_space(owner: BufferOwner, text: &str) -> Error {
         BufferOwner::Process => "the process",
         BufferOwner::Comm(_) => "the communicator",
     };
-    Error::new(Class::BUFFER, format!("buffer of {whose}: {text} (MPI_BUFFER_AUTOMATIC, {AUTOMATIC:#x}, leaves it to the library)"))
+    Error::new(
+        Class::BUFFER,
+        format!("buffer of {whose}: {text} (MPI_BUFFER_AUTOMATIC, {AUTOMATIC:#x}, leaves it to the library)"),
+    )
 }

@@ -13,7 +13,9 @@ use crate::group::Group;
 use crate::handle::Handle;
 use crate::mem;
 use crate::objects::Objects;
-use crate::request::{Body, BufferOwner, Ended, Keep, Origin, Request, Requests, Running, Then, Unpack, received};
+use crate::request::{
+    Body, BufferOwner, Ended, Keep, Origin, Request, Requests, Running, Then, Unpack, received,
+};
 use crate::status::Status;
 use fabric::{Device, Fault};
 use proto::{Engine, OpId};
@@ -131,7 +133,9 @@ impl<D: Device> World<D> {
 
     /// The function asked for by [`Polled::Call`] has returned.
     pub fn called(&mut self, handle: Handle) {
-        if let Some(Request { body: Some(Body::Collective(running)), .. }) = self.objects.requests.get_mut(handle) {
+        if let Some(Request { body: Some(Body::Collective(running)), .. }) =
+            self.objects.requests.get_mut(handle)
+        {
             running.schedule.called();
         }
     }
@@ -281,7 +285,9 @@ impl<D: Device> World<D> {
                 None => (Body::Send(op, keep), false),
                 Some(outcome) => {
                     self.release(keep);
-                    let error = outcome.failure.map(|f| crate::request::failed(*f, outcome.source as i32, outcome.tag, outcome.len));
+                    let error = outcome
+                        .failure
+                        .map(|f| crate::request::failed(*f, outcome.source as i32, outcome.tag, outcome.len));
                     let mut status = Status::EMPTY;
                     status.set_cancelled(outcome.cancelled);
                     (Body::Ended(Ended { status, error }), true)

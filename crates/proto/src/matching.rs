@@ -255,8 +255,11 @@ mod tests {
         prop_oneof![
             (prop::option::of(source.clone()), context.clone(), prop::option::of(tag.clone()))
                 .prop_map(|(source, context, tag)| Act::Post(Want { source, context, tag })),
-            (source, context, tag)
-                .prop_map(|(source, context, tag)| Act::Arrive(Envelope { source, context, tag })),
+            (source, context, tag).prop_map(|(source, context, tag)| Act::Arrive(Envelope {
+                source,
+                context,
+                tag
+            })),
         ]
     }
 

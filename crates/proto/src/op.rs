@@ -160,7 +160,10 @@ impl Ops {
                 index
             }
             None => {
-                assert!(self.slots.len() <= INDEX_MASK as usize, "more than a million operations are pending");
+                assert!(
+                    self.slots.len() <= INDEX_MASK as usize,
+                    "more than a million operations are pending"
+                );
                 self.slots.push((1, op));
                 self.slots.len() as u32 - 1
             }
@@ -208,7 +211,10 @@ impl Ops {
 
     pub fn iter(&self) -> impl Iterator<Item = (OpId, &Op)> {
         let id = |index: usize, generation: u32| OpId(generation << INDEX_BITS | index as u32);
-        self.slots.iter().enumerate().filter_map(move |(i, (generation, op))| Some((id(i, *generation), op.as_ref()?)))
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(move |(i, (generation, op))| Some((id(i, *generation), op.as_ref()?)))
     }
 }
 

@@ -229,7 +229,10 @@ impl<D: Device> Engine<D> {
     pub(crate) fn on_cts(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
         let Some(State::Offered(s, share)) = self.ops.get(id).map(|op| &op.state) else {
-            return Err(malformed(from, wire::Malformed("CTS for a send that is not waiting for one".into())));
+            return Err(malformed(
+                from,
+                wire::Malformed("CTS for a send that is not waiting for one".into()),
+            ));
         };
         let (s, share) = (*s, *share);
         if s.to != from || data.len != 8 {
@@ -249,7 +252,9 @@ impl<D: Device> Engine<D> {
 
     /// Sends frames of a stream while there is room: (something was sent, all were sent).
     pub(crate) fn stream(&mut self, id: OpId) -> (bool, bool) {
-        let Some(State::Streaming(s, stream)) = self.ops.get(id).map(|op| &op.state) else { return (false, true) };
+        let Some(State::Streaming(s, stream)) = self.ops.get(id).map(|op| &op.state) else {
+            return (false, true);
+        };
         let (s, mut stream) = (*s, *stream);
         let before = stream.sent;
         let frame = self.dev.caps().frame_bytes;

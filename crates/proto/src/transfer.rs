@@ -60,7 +60,8 @@ impl Transfer {
         let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
             if dev.share_load(self.share, ShareWord::Failed) != 0 && self.outcome.failure.is_none() {
-                self.outcome.failure = Some(Box::new(Failure::Device(format!("rank {} could not copy its part", self.peer))));
+                self.outcome.failure =
+                    Some(Box::new(Failure::Device(format!("rank {} could not copy its part", self.peer))));
             }
             dev.share_add(self.share, ShareWord::Left, 1);
         }

@@ -30,11 +30,18 @@ pub fn transfer(way: Way, pid: i32, peer: usize, local: Span, remote: usize) -> 
         }
         let error = std::io::Error::last_os_error();
         match error.raw_os_error() {
-            _ if moved == 0 => return Err(Fault::Device(format!("copy from or to rank {peer} stopped after {done} bytes"))),
+            _ if moved == 0 => {
+                return Err(Fault::Device(format!("copy from or to rank {peer} stopped after {done} bytes")));
+            }
             Some(libc::EINTR) => {}
             Some(libc::EPERM | libc::ENOSYS | libc::EACCES) => return Err(Fault::NotPermitted),
             Some(libc::ESRCH) => return Err(Fault::PeerGone(peer)),
-            _ => return Err(Fault::Device(format!("copy of {} bytes from or to rank {peer}: {error}", local.len))),
+            _ => {
+                return Err(Fault::Device(format!(
+                    "copy of {} bytes from or to rank {peer}: {error}",
+                    local.len
+                )));
+            }
         }
     }
     Ok(())

@@ -117,9 +117,7 @@ impl Shm {
         let layout = Layout::new(n);
         let first = Segment::private(&layout)?;
         let share = std::sync::Arc::new(first);
-        (0..n)
-            .map(|me| Shm::new(me, n, options, layout, Segment::shared(&share)))
-            .collect()
+        (0..n).map(|me| Shm::new(me, n, options, layout, Segment::shared(&share))).collect()
     }
 
     /// The first frame to a peer: backs the ring with memory and announces it.
@@ -283,7 +281,8 @@ impl Device for Shm {
     #[inline(always)]
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         let link = &mut self.links[to];
-        let plain = data.len <= INLINE && link.open && link.slot_of[link.tx.tail() as usize % CELLS] == NO_SLOT;
+        let plain =
+            data.len <= INLINE && link.open && link.slot_of[link.tx.tail() as usize % CELLS] == NO_SLOT;
         if !plain || !link.tx.has_room() {
             return self.try_send_otherwise(to, head, data);
         }

@@ -127,7 +127,9 @@ mod tests {
                 l.total(),
             ];
             assert!(marks.windows(2).all(|w| w[0] < w[1]), "{n}: {marks:?}");
-            assert!(l.opened(last) + n <= l.turn(last, last) && l.turn(last, last) + LINE <= l.credit(last, 0));
+            assert!(
+                l.opened(last) + n <= l.turn(last, last) && l.turn(last, last) + LINE <= l.credit(last, 0)
+            );
             assert!(l.credit(last, n - 1) + LINE <= l.share(last, 0));
             assert!(l.ring(n - 1, last) + RING_BYTES <= l.slot(last, 0));
             assert_eq!(l.slot(last, SLOTS - 1) + SLOT_BYTES, l.total());

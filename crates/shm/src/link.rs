@@ -53,11 +53,14 @@ impl Link {
         // SAFETY: offsets come from the layout of this very segment: aligned, inside, and of
         // the type that every rank uses there.
         unsafe {
-            let cells = |from, to| std::slice::from_raw_parts(segment.at(layout.ring(from, to)) as *const Cell, CELLS);
+            let cells = |from, to| {
+                std::slice::from_raw_parts(segment.at(layout.ring(from, to)) as *const Cell, CELLS)
+            };
             Link {
                 tx: Producer::new(cells(me, peer), word32(segment.at(layout.credit(me, peer)))),
                 rx: Consumer::new(cells(peer, me), word32(segment.at(layout.credit(peer, me)))),
-                turn: (me != peer).then(|| Turn::new(&*(segment.at(layout.turn(me, peer)) as *const Cell), me < peer)),
+                turn: (me != peer)
+                    .then(|| Turn::new(&*(segment.at(layout.turn(me, peer)) as *const Cell), me < peer)),
                 heard: false,
                 sleep: word32(segment.at(layout.sleep(peer))),
                 announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),

@@ -89,7 +89,15 @@ pub struct Seen {
 impl Cell {
     /// Writes a frame; `payload` gives word `i` of `used`.
     #[inline(always)]
-    fn fill(&self, position: u32, head: [u64; 2], len: u16, flags: u16, used: usize, payload: impl Fn(usize) -> u64) {
+    fn fill(
+        &self,
+        position: u32,
+        head: [u64; 2],
+        len: u16,
+        flags: u16,
+        used: usize,
+        payload: impl Fn(usize) -> u64,
+    ) {
         self.words[1].store(head[0], Ordering::Relaxed);
         self.words[2].store(head[1], Ordering::Relaxed);
         self.words[3].store(payload(0), Ordering::Relaxed);

@@ -38,11 +38,23 @@ impl Segment {
 
     /// Another view of `whole`, for a further rank of this process.
     pub fn shared(whole: &Arc<Segment>) -> Segment {
-        Segment { base: whole.base, len: whole.len, file: None, dir: whole.dir.clone(), owner: Some(whole.clone()) }
+        Segment {
+            base: whole.base,
+            len: whole.len,
+            file: None,
+            dir: whole.dir.clone(),
+            owner: Some(whole.clone()),
+        }
     }
 
     /// Creates the segment (rank 0) or maps the one that rank 0 published. Collective.
-    pub fn join(me: usize, n: usize, layout: &Layout, options: &Options, exchange: &mut dyn Exchange) -> Result<Segment, String> {
+    pub fn join(
+        me: usize,
+        n: usize,
+        layout: &Layout,
+        options: &Options,
+        exchange: &mut dyn Exchange,
+    ) -> Result<Segment, String> {
         if me == 0 {
             let created = create(n, layout, options);
             let text = match &created {
@@ -101,7 +113,12 @@ impl Drop for Segment {
     }
 }
 
-fn publish(created: Result<(Segment, PathBuf), String>, text: &str, n: usize, exchange: &mut dyn Exchange) -> Result<Segment, String> {
+fn publish(
+    created: Result<(Segment, PathBuf), String>,
+    text: &str,
+    n: usize,
+    exchange: &mut dyn Exchange,
+) -> Result<Segment, String> {
     exchange.put(KEY, text)?;
     exchange.fence()?;
     let (segment, path) = created?;
@@ -109,7 +126,11 @@ fn publish(created: Result<(Segment, PathBuf), String>, text: &str, n: usize, ex
     let start = Instant::now();
     while (segment.ready().load(Ordering::Acquire) as usize) < n {
         if start.elapsed() > MAP_TIMEOUT {
-            return Err(format!("only {} of {n} ranks mapped the shared memory in {} s", segment.ready().load(Ordering::Acquire), MAP_TIMEOUT.as_secs()));
+            return Err(format!(
+                "only {} of {n} ranks mapped the shared memory in {} s",
+                segment.ready().load(Ordering::Acquire),
+                MAP_TIMEOUT.as_secs()
+            ));
         }
         std::thread::sleep(Duration::from_micros(50));
     }
@@ -120,13 +141,10 @@ fn publish(created: Result<(Segment, PathBuf), String>, text: &str, n: usize, ex
 fn create(n: usize, layout: &Layout, options: &Options) -> Result<(Segment, PathBuf), String> {
     let dir = &options.dir;
     let path = dir.join(format!("{}{}", options.prefix, random_name()?));
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(|e| format!("cannot create {}: {e}; TERN_SHM_DIR names another directory", path.display()))?;
+    let file =
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path).map_err(|e| {
+            format!("cannot create {}: {e}; TERN_SHM_DIR names another directory", path.display())
+        })?;
     file.set_len(layout.total() as u64).map_err(|e| format!("cannot size {}: {e}", path.display()))?;
     let segment = map(Some(file), layout.total(), dir)?;
     back_control(&segment, layout, n).inspect_err(|_| drop(std::fs::remove_file(&path)))?;
@@ -141,17 +159,21 @@ fn back_control(segment: &Segment, layout: &Layout, n: usize) -> Result<(), Stri
 }
 
 fn open(layout: &Layout, path: &Path, dir: &Path) -> Result<Segment, String> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(path)
-        .map_err(|e| format!("cannot open the shared memory of the job, {}: {e}; are all ranks on one host?", path.display()))?;
+    let file =
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path).map_err(|e| {
+            format!(
+                "cannot open the shared memory of the job, {}: {e}; are all ranks on one host?",
+                path.display()
+            )
+        })?;
     let meta = file.metadata().map_err(|e| format!("{}: {e}", path.display()))?;
     // SAFETY: no operands.
     let me = unsafe { libc::geteuid() };
     if meta.uid() != me || meta.mode() & 0o077 != 0 || meta.len() != layout.total() as u64 {
-        return Err(format!("{} is not the shared memory of this job (owner, mode or size differ)", path.display()));
+        return Err(format!(
+            "{} is not the shared memory of this job (owner, mode or size differ)",
+            path.display()
+        ));
     }
     let segment = map(Some(file), layout.total(), dir)?;
     segment.ready().fetch_add(1, Ordering::AcqRel);
@@ -165,7 +187,8 @@ fn map(file: Option<File>, len: usize, dir: &Path) -> Result<Segment, String> {
     };
     let flags = flags | libc::MAP_NORESERVE;
     // SAFETY: a new mapping at an address the kernel chooses.
-    let base = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
+    let base =
+        unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
     if base == libc::MAP_FAILED {
         return Err(format!("cannot map {len} bytes of shared memory: {}", std::io::Error::last_os_error()));
     }

@@ -99,7 +99,8 @@ fn function(line: &str, extension: &str) -> Option<String> {
     match extension {
         "rs" => {
             let at = head.find("fn ")?;
-            let modifiers = ["pub", "const", "unsafe", "extern", "async", "pub(crate)", "pub(super)", "\"C\""];
+            let modifiers =
+                ["pub", "const", "unsafe", "extern", "async", "pub(crate)", "pub(super)", "\"C\""];
             let own = head[..at].split_whitespace().all(|w| modifiers.contains(&w));
             (own && !line.ends_with(';') && !line.ends_with('}')).then(|| word(&head[at + 3..]))
         }
@@ -122,7 +123,9 @@ fn functions_are_short() {
         for (at, line) in lines.iter().enumerate() {
             let Some(name) = function(line, extension) else { continue };
             seen += 1;
-            let inside = |l: &&&str| l.trim().is_empty() || indent(l) > indent(line) || l.trim_start().starts_with(')');
+            let inside = |l: &&&str| {
+                l.trim().is_empty() || indent(l) > indent(line) || l.trim_start().starts_with(')')
+            };
             let length = 1 + lines[at + 1..].iter().take_while(inside).count();
             if length > FUNCTION_LINES {
                 complaints.push(format!(
@@ -144,7 +147,9 @@ fn without_comment(line: &str) -> &str {
 
 fn says_unsafe(line: &str) -> bool {
     let code = without_comment(line);
-    ["unsafe {", "unsafe impl", "unsafe fn", "unsafe extern", "#[unsafe"].iter().any(|word| code.contains(word))
+    ["unsafe {", "unsafe impl", "unsafe fn", "unsafe extern", "#[unsafe"]
+        .iter()
+        .any(|word| code.contains(word))
 }
 
 #[test]
@@ -225,7 +230,8 @@ fn layers_have_one_direction_and_dependencies_a_reason() {
 fn nothing_is_left_behind() {
     // Written in halves, so that this file passes.
     let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
-    let places = [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
+    let places =
+        [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
     let mut complaints = Vec::new();
     for source in sources().iter().filter(|s| !s.name.starts_with("LICENSE")) {
         for (at, line) in source.text.lines().enumerate() {
