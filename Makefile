@@ -59,7 +59,7 @@ test-quick: build
 # Relocatable: nothing in the tree names the place it was built in.
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/tern/bench
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/tern/bench
 	install -m 755 $(BUILD)/bin/mpicc $(addprefix $(BUILD)/bin/,$(BINARIES)) $(DESTDIR)$(PREFIX)/bin
 	ln -sf mpicc $(DESTDIR)$(PREFIX)/bin/mpicxx
 	ln -sf mpicc $(DESTDIR)$(PREFIX)/bin/mpic++
@@ -68,7 +68,10 @@ install: build
 	ln -sf libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib/libmpi_abi.so
 	install -m 644 $(BUILD)/lib/pkgconfig/mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 $(BUILD)/include/mpi.h $(DESTDIR)$(PREFIX)/include
-	for page in man/*.1; do [ ! -e $$page ] || install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1; done
+	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
+	for name in mpicxx mpic++; do ln -sf mpicc.1 $(DESTDIR)$(PREFIX)/share/man/man1/$$name.1; done
+	ln -sf mpiexec.1 $(DESTDIR)$(PREFIX)/share/man/man1/mpirun.1
 	for file in bench/*.c bench/*.h; do [ ! -e $$file ] || install -m 644 $$file $(DESTDIR)$(PREFIX)/share/tern/bench; done
 
 bench: build

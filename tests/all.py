@@ -59,12 +59,16 @@ def stages(arguments):
     # Before anything else: what costs little and fails often.
     yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
     yield Stage("unit tests", [cargo, "test", "--workspace", "--no-fail-fast"])
+    # A target directory of its own: other flags would build the workspace anew each time.
+    loom = ["env", "RUSTFLAGS=--cfg loom", "LOOM_MAX_PREEMPTIONS=3", f"CARGO_TARGET_DIR={ROOT / 'build' / 'loom'}"]
     if not arguments.quick:
+        yield Stage("loom", loom + [cargo, "test", "-p", "shm", "--lib"])
         yield Stage("lints", [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], check=True)
     if (tests / "abi" / "check.py").exists():
         yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build"], check=True)
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
     if not arguments.quick:
+        yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])

@@ -192,7 +192,7 @@ fn among(cx: &Cx, comm: Handle, members: Group, contexts: &[u64]) -> Result<Hand
         return fail(Class::GROUP, "argument `group` is not a subset of the communicator's group");
     };
     let context = contexts[leader as usize];
-    add(cx, comm, Place { context, group: Arc::new(members), rank })
+    add(cx, comm, Place::new(context, Arc::new(members), rank))
 }
 
 fn check_subset(cx: &Cx, comm: Handle, group: Handle) -> Result<Group> {
@@ -249,7 +249,7 @@ pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out
     }
     // The engine wrote through the address of `word`.
     let context = std::hint::black_box(word);
-    newcomm.set(add(cx, comm, Place { context, group: Arc::new(members), rank })?);
+    newcomm.set(add(cx, comm, Place::new(context, Arc::new(members), rank))?);
     Ok(())
 }
 

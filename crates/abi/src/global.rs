@@ -8,7 +8,7 @@
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mpi::errhandler::Action;
@@ -44,6 +44,7 @@ pub enum Phase {
     After,
 }
 
+#[allow(clippy::large_enum_variant)] // there is one, and the path of a message reads it
 enum Place {
     /// Outside MPI_Init … MPI_Finalize: only objects that need no communication.
     Outside(Objects),
@@ -62,6 +63,8 @@ struct Global {
     turns: AtomicU32,
     /// A guard is alive.
     busy: AtomicBool,
+    /// The world, while one thread at a time is inside MPI.
+    single: AtomicPtr<World>,
     place: UnsafeCell<Option<Place>>,
 }
 
@@ -76,6 +79,7 @@ static GLOBAL: Global = Global {
     waiting: AtomicU32::new(0),
     turns: AtomicU32::new(0),
     busy: AtomicBool::new(false),
+    single: AtomicPtr::new(std::ptr::null_mut()),
     place: UnsafeCell::new(None),
 };
 
@@ -113,7 +117,7 @@ fn this_thread() -> usize {
 /// Starts the active phase with the world `make` builds around the objects made so far, which it
 /// hands back with the error when it fails.
 pub fn start<E>(level: i32, make: impl FnOnce(Objects) -> Result<World, (Objects, E)>) -> Result<(), E> {
-    let guard = Guard::enter();
+    let mut guard = Guard::enter();
     let objects = match guard.take() {
         Place::Outside(objects) => objects,
         Place::Inside(_) => panic!("started twice"),
@@ -121,6 +125,11 @@ pub fn start<E>(level: i32, make: impl FnOnce(Objects) -> Result<World, (Objects
     match make(objects) {
         Ok(world) => {
             guard.put(Place::Inside(world));
+            if level != thread::MULTIPLE
+                && let Place::Inside(world) = guard.place_mut()
+            {
+                GLOBAL.single.store(world, Ordering::Relaxed);
+            }
             GLOBAL.level.store(level, Ordering::Relaxed);
             GLOBAL.main_thread.store(this_thread(), Ordering::Relaxed);
             GLOBAL.phase.store(Phase::Active as u8, Ordering::Release);
@@ -136,6 +145,7 @@ pub fn start<E>(level: i32, make: impl FnOnce(Objects) -> Result<World, (Objects
 /// Ends the active phase; `end` takes the world apart and leaves its objects.
 pub fn finish(end: impl FnOnce(World) -> Objects) {
     let guard = Guard::enter();
+    GLOBAL.single.store(std::ptr::null_mut(), Ordering::Relaxed);
     match guard.take() {
         Place::Inside(world) => guard.put(Place::Outside(end(world))),
         Place::Outside(_) => panic!("finished without being started"),
@@ -159,6 +169,22 @@ pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Option<u32>) 
 #[inline(always)]
 pub fn world() -> WorldGuard {
     WorldGuard(Guard::enter())
+}
+
+/// The rank, without a guard, for what is over at once; `None` outside the active phase, under
+/// MPI_THREAD_MULTIPLE and while a guard is alive.
+///
+/// # Safety
+/// While the reference is used no guard may be taken and nothing of the application may run.
+#[inline(always)]
+pub unsafe fn at_once<'a>() -> Option<&'a mut World> {
+    let world = GLOBAL.single.load(Ordering::Relaxed);
+    if world.is_null() || GLOBAL.busy.load(Ordering::Relaxed) {
+        return None;
+    }
+    // SAFETY: set by `start` and cleared by `finish`, between which the world does not move; one
+    // thread at a time is inside MPI, and it holds no guard.
+    Some(unsafe { &mut *world })
 }
 
 /// The object tables in any phase.
@@ -239,7 +265,8 @@ fn inactive() -> ! {
 }
 
 struct Guard {
-    lock: Option<MutexGuard<'static, ()>>,
+    /// Held, not read.
+    _lock: Option<MutexGuard<'static, ()>>,
 }
 
 impl Guard {
@@ -250,7 +277,7 @@ impl Guard {
     fn enter() -> Guard {
         if is_active() && thread_level() != thread::MULTIPLE {
             Guard::claim();
-            Guard { lock: None }
+            Guard { _lock: None }
         } else {
             Guard::enter_locked()
         }
@@ -263,7 +290,7 @@ impl Guard {
         // SAFETY: this is the only guard, and nothing borrows from it yet.
         let place = unsafe { &mut *GLOBAL.place.get() };
         place.get_or_insert_with(|| Place::Outside(Objects::default()));
-        Guard { lock }
+        Guard { _lock: lock }
     }
 
     #[inline(always)]

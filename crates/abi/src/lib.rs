@@ -25,6 +25,7 @@ pub mod object;
 pub mod op;
 pub mod p2p;
 pub mod probe;
+pub mod quick;
 pub mod raise;
 pub mod report;
 pub mod request;

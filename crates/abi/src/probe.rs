@@ -11,6 +11,7 @@ use crate::global::World;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
 use crate::kind::text::StatusPlace;
+use crate::report::Waits;
 use crate::{request, wait};
 
 /// `MPI_MESSAGE_NULL`.
@@ -25,7 +26,8 @@ fn find(world: &mut World, source: i32, tag: i32, comm: Handle) -> Result<Option
 
 /// `MPI_Probe`.
 pub fn probe(cx: &Cx, source: i32, tag: i32, comm: Handle, status: StatusPlace) -> Result {
-    let found = wait::until(cx, |world| find(world, source, tag, comm))?;
+    let ready = |_: &mut (), world: &mut World| find(world, source, tag, comm);
+    let found = wait::on(cx, &mut (), ready, |()| Waits::Message { source, tag, comm })?;
     status.set_keeping_error(found.to_ints());
     Ok(())
 }
@@ -52,7 +54,8 @@ fn extract(world: &mut World, source: i32, tag: i32, comm: Handle) -> Result<Opt
 
 /// `MPI_Mprobe`.
 pub fn mprobe(cx: &Cx, source: i32, tag: i32, comm: Handle, message: Out<Handle>, status: StatusPlace) -> Result {
-    let (found, handle) = wait::until(cx, |world| extract(world, source, tag, comm))?;
+    let ready = |_: &mut (), world: &mut World| extract(world, source, tag, comm);
+    let (found, handle) = wait::on(cx, &mut (), ready, |()| Waits::Message { source, tag, comm })?;
     message.set(handle);
     status.set_keeping_error(found.to_ints());
     Ok(())

@@ -12,9 +12,9 @@ use mpi::handle::Handle;
 use crate::cx::Cx;
 use crate::global::{self, Phase};
 use crate::kind::Role;
-use crate::lookup;
 use crate::object::{self, Object};
 use crate::table::Row;
+use crate::{lookup, report};
 
 /// Handles the error of a call with these raw arguments and returns what the operation returns,
 /// if it returns.
@@ -27,8 +27,11 @@ pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
     let subject = cx.subject().or_else(|| subject(cx.row(), words));
     let (action, rank) = global::error_action(subject);
     match action {
-        Action::Return => {}
-        Action::Call { function, .. } => call(function, subject, error.class.0),
+        Action::Return => RETURNED.store(true, Ordering::Relaxed),
+        Action::Call { function, .. } => {
+            RETURNED.store(true, Ordering::Relaxed);
+            call(function, subject, error.class.0);
+        }
         Action::Fatal | Action::Abort => fatal(rank, &cx.name(), &arguments(cx.row(), words), &error),
     }
     error.class.0
@@ -129,6 +132,14 @@ fn show(role: Role, word: i64) -> String {
     }
 }
 
+/// An error has gone back to the program.
+static RETURNED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program has lived through an error: then what it left half done is no surprise.
+pub fn has_returned() -> bool {
+    RETURNED.load(Ordering::Relaxed)
+}
+
 /// How a fatal error ends more than this process: told the exit code and the message, it says
 /// whether the message will be printed.
 pub type EndJob = Box<dyn Fn(i32, &str) -> bool + Send + Sync>;
@@ -160,7 +171,11 @@ pub fn end(code: i32, text: &str) -> ! {
     while ENDING.swap(true, Ordering::Relaxed) {
         std::thread::park();
     }
-    let printed = END_JOB.get().is_some_and(|end| end(code, text));
+    let printed = match END_JOB.get() {
+        Some(end) => end(code, text),
+        // Before MPI_Init nobody has looked for the launcher.
+        None => report::connect().is_ok() && report::fatal(code, text),
+    };
     if !printed {
         eprintln!("{text}");
     }

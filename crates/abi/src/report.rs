@@ -1,15 +1,32 @@
 //! Telling `mpiexec` what this rank waits for, and what killed it.
+//!
+//! Of all that is pending only what the wait under way waits for holds the rank up, so every wait
+//! says what that is ([`Waits`]). The messages inside a collective are not listed: the collective
+//! is, by its own name.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use launch::control::Control;
 use launch::report::{Kind, Pending};
-use proto::{PendingOp, Side};
+use mpi::coll::Schedule;
+use mpi::collio::InFlight;
+use mpi::comm::{Comm, Purpose};
+use mpi::group::Group;
+use mpi::handle::Handle;
+use mpi::request::{Body, Running, Then};
+use mpi::status::{ANY_SOURCE, ANY_TAG};
+use proto::{OpId, PendingOp, Side};
 
 use crate::cx::Cx;
 use crate::global::World;
 
 static CONTROL: OnceLock<Control> = OnceLock::new();
+
+/// Messages that have arrived and that nobody receives: how many are named in all, and how many
+/// from one rank.
+const ARRIVED_MAX: usize = 16;
+const ARRIVED_PER_SOURCE: usize = 4;
 
 /// Opens the channel to `mpiexec`, if it started this process.
 pub fn connect() -> Result<(), String> {
@@ -27,46 +44,285 @@ pub fn fatal(code: i32, text: &str) -> bool {
     CONTROL.get().is_some_and(|control| control.fatal(code, text))
 }
 
+/// What a wait waits for.
+pub enum Waits<'a> {
+    /// Nothing: a test, which returns.
+    Nothing,
+    /// The operation of a blocking call.
+    Body(&'a Body),
+    /// Requests, by their handles; null ones are among them.
+    Requests(&'a [usize]),
+    /// A message to arrive (probes).
+    Message {
+        /// The rank it must come from, or a wildcard.
+        source: i32,
+        /// Its tag, or a wildcard.
+        tag: i32,
+        /// Its communicator.
+        comm: Handle,
+    },
+    /// A collective on a communicator.
+    Collective(Handle, &'a Schedule, &'a InFlight),
+    /// Whatever nobody asks for any more has to leave: buffered sends, requests freed early.
+    Detached,
+}
+
 /// Answers the question what is pending.
 #[cold]
-pub fn answer(cx: &Cx) {
+pub fn answer(cx: &Cx, waits: &Waits) {
     let Some(control) = CONTROL.get() else { return };
-    let world = cx.world();
-    let name = cx.name();
-    let pending: Vec<Pending> = world.engine.pending().iter().map(|op| describe(&world, &name, op)).collect();
+    let mut world = cx.world();
+    world.engine.stamp();
+    let pending = Listing::new(&world, cx).all(waits);
     drop(world);
     control.report(&pending);
 }
 
-fn describe(world: &World, operation: &str, op: &PendingOp) -> Pending {
-    let found = world.objects.comms.by_context(op.context);
-    let collective = op.context & 3 == 1;
-    let group = found.map(|(_, comm)| &comm.place.group);
-    let in_comm = |rank: usize| group.and_then(|group| group.rank_of(rank as u32)).map(|rank| rank as usize);
-    let since_ns = match op.since_ns {
-        0 => 0,
-        since => fabric::Device::now_ns(world.engine.device()).saturating_sub(since),
-    };
-    Pending {
-        rank: world.rank() as usize,
-        operation: operation.to_string(),
-        blocking: true,
-        kind: match op.side {
-            _ if collective => Kind::Collective,
+/// What is pending, being listed.
+struct Listing<'a> {
+    world: &'a World,
+    cx: &'a Cx,
+    now_ns: u64,
+    operations: BTreeMap<OpId, PendingOp>,
+    blocking: Vec<Pending>,
+    others: Vec<Pending>,
+}
+
+impl<'a> Listing<'a> {
+    fn new(world: &'a World, cx: &'a Cx) -> Listing<'a> {
+        Listing {
+            world,
+            cx,
+            now_ns: fabric::Device::now_ns(world.engine.device()),
+            operations: world.engine.pending().into_iter().map(|op| (op.id, op)).collect(),
+            blocking: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+
+    /// What the rank waits for, then what it has begun, then what it has been sent.
+    fn all(mut self, waits: &Waits) -> Vec<Pending> {
+        let mut waited = BTreeSet::new();
+        match waits {
+            Waits::Nothing => {}
+            Waits::Body(body) => self.body(body, Some(&self.cx.name())),
+            Waits::Requests(handles) => {
+                waited.extend(handles.iter().map(|raw| Handle(*raw as u32)));
+                self.call();
+            }
+            Waits::Message { source, tag, comm } => self.message(*source, *tag, *comm),
+            Waits::Collective(comm, schedule, flight) => {
+                let context = self.world.objects.comms.get(*comm).map(|comm| comm.place.context);
+                self.collective(
+                    self.cx.row().name.to_string(),
+                    context.unwrap_or(0),
+                    (schedule, flight),
+                    true,
+                );
+            }
+            Waits::Detached => self.detached(),
+        }
+        for (handle, request) in self.world.objects.requests.iter() {
+            if let Some(body) = &request.body {
+                self.request(body, waited.contains(&handle));
+            }
+        }
+        // Members begin collectives in order; whoever compares ranks takes the first of each.
+        self.blocking.sort_by_key(|p| p.run);
+        let left = std::mem::take(&mut self.operations);
+        for op in left.values().filter(|op| op.context & 3 == Purpose::Message as u64) {
+            let named = self.describe(op, started_by(op.side), false);
+            self.others.push(named);
+        }
+        self.blocking.extend(self.arrived());
+        self.blocking.extend(self.others);
+        self.blocking
+    }
+
+    /// A request of the program, waited for or not.
+    fn request(&mut self, body: &Body, waited: bool) {
+        match body {
+            Body::Collective(running) => {
+                let name = started_collective(running);
+                self.collective(name, running.place.context, (&running.schedule, &running.flight), waited);
+            }
+            body if waited => self.body(body, None),
+            _ => {}
+        }
+    }
+
+    /// What a rank is blocked in, by the name of the call, or of the one that began the request.
+    fn body(&mut self, body: &Body, call: Option<&str>) {
+        match body {
+            Body::Send(op, _) | Body::Receive(op, ..) => {
+                let Some(op) = self.operations.remove(op) else { return };
+                let named = self.describe(&op, call.unwrap_or(started_by(op.side)), true);
+                self.blocking.push(named);
+            }
+            Body::Exchange(send, receive) => {
+                if let Some(send) = send {
+                    self.body(send, call);
+                }
+                self.body(receive, call);
+            }
+            Body::Flush(_) => self.detached(),
+            Body::Ended(_) | Body::General(_) | Body::Collective(_) => {}
+        }
+    }
+
+    fn detached(&mut self) {
+        let ops: Vec<OpId> = self.world.detached().collect();
+        let name = self.cx.name();
+        for id in ops {
+            if let Some(op) = self.operations.remove(&id) {
+                let named = self.describe(&op, &name, true);
+                self.blocking.push(named);
+            }
+        }
+    }
+
+    /// The call that waits for several requests, which are listed beside it.
+    fn call(&mut self) {
+        let since_ns = self.world.engine.asleep_since_ns().unwrap_or(self.now_ns);
+        let call = self.blank(self.cx.name(), Kind::Wait, 0, since_ns);
+        self.blocking.push(Pending { communicator: String::new(), members: None, ..call });
+    }
+
+    /// A collective: its messages count as it, not as operations of their own.
+    fn collective(&mut self, name: String, context: u64, run: (&Schedule, &InFlight), blocking: bool) {
+        let (schedule, flight) = run;
+        let parts = schedule.in_flight().filter_map(|(_, id)| self.operations.remove(&flight.op(id)?));
+        let since_ns = parts.map(|op| op.since_ns).filter(|since| *since != 0).min().unwrap_or(self.now_ns);
+        // Calls such as MPI_Comm_dup use a collective whose root is none of the program's business.
+        let own = name.to_lowercase().contains(&schedule.program().kind.name().to_lowercase());
+        let root = schedule.program().root.filter(|_| own);
+        let tag = schedule.tag();
+        let call = self.blank(name, Kind::Collective, context, since_ns);
+        let group = self.comm(context).map(|comm| &comm.place.group);
+        self.blocking.push(Pending {
+            blocking,
+            peer: root.map(|root| root as usize),
+            world_peer: root.and_then(|root| group.map(|group| group.world_rank(root) as usize)),
+            run: (!tag.is_persistent()).then_some(tag.run() as u64),
+            ..call
+        });
+    }
+
+    fn message(&mut self, source: i32, tag: i32, comm: Handle) {
+        let Some(found) = self.world.objects.comms.get(comm) else { return };
+        let since_ns = self.world.engine.asleep_since_ns().unwrap_or(self.now_ns);
+        let call = self.blank(self.cx.name(), Kind::Recv, found.place.context, since_ns);
+        let peer = (source != ANY_SOURCE).then_some(source as usize);
+        self.blocking.push(Pending {
+            peer,
+            world_peer: peer.map(|rank| found.place.group.world_rank(rank as u32) as usize),
+            tag: (tag != ANY_TAG).then_some(tag),
+            ..call
+        });
+    }
+
+    /// Messages that have come and that no receive has asked for.
+    fn arrived(&self) -> Vec<Pending> {
+        let mut from: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut listed = Vec::new();
+        for (envelope, len) in self.world.engine.arrived() {
+            let seen = from.entry(envelope.source).or_default();
+            if envelope.context & 3 != Purpose::Message as u64 || *seen == ARRIVED_PER_SOURCE {
+                continue;
+            }
+            *seen += 1;
+            let message = self.blank("message".into(), Kind::Arrived, envelope.context >> 2, self.now_ns);
+            listed.push(Pending {
+                blocking: false,
+                peer: self.rank_in(envelope.context >> 2, envelope.source),
+                world_peer: Some(envelope.source),
+                tag: Some(envelope.tag),
+                bytes: len,
+                ..message
+            });
+            if listed.len() == ARRIVED_MAX {
+                break;
+            }
+        }
+        listed
+    }
+
+    fn describe(&self, op: &PendingOp, name: &str, blocking: bool) -> Pending {
+        let context = op.context >> 2;
+        let kind = match op.side {
             Side::Send => Kind::Send,
             Side::Receive => Kind::Recv,
-        },
-        peer: op.peer.and_then(in_comm),
-        world_peer: op.peer,
-        tag: if collective { None } else { op.tag },
-        communicator: found.map_or_else(
-            || "a freed communicator".to_string(),
-            |(_, comm)| String::from_utf8_lossy(comm.name()).into_owned(),
+        };
+        let since_ns = if op.since_ns == 0 { self.now_ns } else { op.since_ns };
+        Pending {
+            blocking,
+            peer: op.peer.and_then(|peer| self.rank_in(context, peer)),
+            world_peer: op.peer,
+            tag: op.tag,
+            bytes: op.len as u64,
+            ..self.blank(name.into(), kind, context, since_ns)
+        }
+    }
+
+    /// An operation on a communicator, without a partner yet.
+    fn blank(&self, operation: String, kind: Kind, context: u64, since_ns: u64) -> Pending {
+        let comm = self.comm(context);
+        Pending {
+            rank: self.world.rank() as usize,
+            operation,
+            kind,
+            blocking: true,
+            peer: None,
+            world_peer: None,
+            tag: None,
+            communicator: comm.map_or_else(|| "a freed communicator".to_string(), comm_name),
+            context,
+            run: None,
+            members: comm.map(|comm| members(&comm.place.group)),
+            bytes: 0,
+            since_ms: self.now_ns.saturating_sub(since_ns) / 1_000_000,
+            address: None,
+        }
+    }
+
+    fn comm(&self, context: u64) -> Option<&'a Comm> {
+        self.world.objects.comms.by_context(context << 2).map(|(_, comm)| comm)
+    }
+
+    fn rank_in(&self, context: u64, peer: usize) -> Option<usize> {
+        self.comm(context)?.place.group.rank_of(peer as u32).map(|rank| rank as usize)
+    }
+}
+
+fn members(group: &Group) -> Vec<usize> {
+    group.iter().map(|rank| rank as usize).collect()
+}
+
+/// A name that tells communicators apart for a person: their own, or which ranks they hold.
+fn comm_name(comm: &Comm) -> String {
+    match comm.name() {
+        [] => format!(
+            "an unnamed communicator of ranks {} (context {:#x})",
+            launch::report::ranges(&members(&comm.place.group)),
+            comm.place.context
         ),
-        context: op.context >> 2,
-        members: group.map(|group| group.iter().map(|rank| rank as usize).collect()),
-        bytes: op.len as u64,
-        since_ms: since_ns / 1_000_000,
-        address: None,
+        name => String::from_utf8_lossy(name).into_owned(),
+    }
+}
+
+/// The call that begins an operation which a later one waits for.
+fn started_by(side: Side) -> &'static str {
+    match side {
+        Side::Send => "MPI_Isend",
+        Side::Receive => "MPI_Irecv",
+    }
+}
+
+fn started_collective(running: &Running) -> String {
+    let name = running.schedule.program().kind.name();
+    match &running.then {
+        Then::NameComm(..) => "MPI_Comm_idup".into(),
+        Then::Nothing if running.schedule.tag().is_persistent() => format!("MPI_{name}_init"),
+        Then::Nothing => format!("MPI_I{}", name.to_lowercase()),
     }
 }

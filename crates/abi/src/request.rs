@@ -14,6 +14,7 @@ use crate::kind::handle::{HandleRef, live_or_null};
 use crate::kind::output::Out;
 use crate::kind::text::StatusPlace;
 use crate::object::Object;
+use crate::report::Waits;
 use crate::wait;
 
 const UNDEFINED: i32 = mpi::group::UNDEFINED;
@@ -21,16 +22,17 @@ const UNDEFINED: i32 = mpi::group::UNDEFINED;
 /// Waits for an operation that has no request.
 pub fn finish(cx: &Cx, body: Body, status: StatusPlace) -> Result {
     let mut body = Some(body);
-    let ended = wait::until(cx, |world| {
+    let ready = |body: &mut Option<Body>, world: &mut World| {
         let (next, _) = world.settle_body(body.take().expect("put back below"));
         match next {
             Body::Ended(ended) => Ok(Some(ended)),
             other => {
-                body = Some(other);
+                *body = Some(other);
                 Ok(None)
             }
         }
-    })?;
+    };
+    let ended = wait::on(cx, &mut body, ready, |body| body.as_ref().map_or(Waits::Nothing, Waits::Body))?;
     status.set_keeping_error(ended.status.to_ints());
     ended.error.map_or(Ok(()), Err)
 }
@@ -67,12 +69,14 @@ pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
         status.set_empty();
         return Ok(());
     }
-    let plain = wait::until(cx, |world| {
+    let mut raw = [request.handle.0 as usize];
+    let ready = |_: &mut [usize; 1], world: &mut World| {
         if let Some(taken) = world.take_plain(request.handle) {
             return Ok(Some(Some(taken)));
         }
         Ok(world.settle(request.handle)?.then_some(None))
-    })?;
+    };
+    let plain = wait::on(cx, &mut raw, ready, |raw| Waits::Requests(raw))?;
     if let Some((found, keep)) = plain {
         if !keep {
             request.set(REQUEST_NULL);
@@ -256,13 +260,14 @@ pub fn waitall(cx: &Cx, count: usize, requests: Array<usize>, statuses: Array<[i
     // SAFETY: MPI says the array, if there is one, has as many elements as there are requests.
     let places = unsafe { statuses.slice_mut(if statuses.is_null() { 0 } else { count })? };
     let (mut done, mut from) = (0, 0);
-    let rest = wait::until(cx, |world| {
+    let ready = |set: &mut Set, world: &mut World| {
         if set.take_plain(world, &mut done, places) {
             return Ok(Some(false));
         }
         from = from.max(done);
         Ok(set.all_ended(world, &mut from)?.then_some(true))
-    })?;
+    };
+    let rest = wait::on(cx, &mut set, ready, |set| Waits::Requests(set.0))?;
     if rest { set.take_rest(cx, done, statuses) } else { Ok(()) }
 }
 
@@ -297,7 +302,7 @@ pub fn waitany(cx: &Cx, count: usize, requests: Array<usize>, index: Out<i32>, s
     if !set.any_active(&cx.world()) {
         return none_active(index, status);
     }
-    let i = wait::until(cx, |world| set.first_ended(world))?;
+    let i = wait::on(cx, &mut set, |set, world| set.first_ended(world), |set| Waits::Requests(set.0))?;
     take_any(cx, &mut set, i, index, status)
 }
 
@@ -346,7 +351,7 @@ pub fn waitsome(cx: &Cx, incount: usize, requests: Array<usize>, outcount: Out<i
     }
     // One look around even if some have ended already: all that have ended by now are reported.
     wait::progress(cx)?;
-    wait::until(cx, |world| Ok(set.first_ended(world)?.map(|_| ())))?;
+    wait::on(cx, &mut set, |set, world| set.first_ended(world), |set| Waits::Requests(set.0))?;
     some(cx, &mut set, outcount, indices, statuses)
 }
 

@@ -50,6 +50,7 @@ pub fn init_thread(cx: &Cx, _argc: usize, _argv: usize, required: i32, provided:
     Ok(())
 }
 
+#[allow(clippy::result_large_err)] // the objects come back with the error; this happens once
 fn start(_: &Cx, level: i32) -> Result {
     if global::phase() != Phase::Before {
         return fail(Class::OTHER, "MPI has been initialised already; it can be only once");
@@ -69,9 +70,10 @@ type Connected = (Engine<Shm>, Settings, Option<i32>, usize);
 
 /// Finds the other ranks.
 fn connect() -> std::result::Result<Connected, String> {
-    let settings = Settings::from_env()?;
-    report::connect()?;
+    // First of all a way to end the whole job, so that what is wrong next is said once.
     raise::on_fatal(Box::new(end_job));
+    report::connect()?;
+    let settings = Settings::from_env()?;
     let mut client = Client::from_env()?;
     let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
     let job = client.as_mut().map_or(Ok("alone".into()), Client::get_my_kvsname)?;
@@ -154,9 +156,18 @@ pub fn finalize(cx: &Cx) -> Result {
     attributes::delete_all(cx, attr::Kind::Comm, COMM_WORLD)?;
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
     coll::run::barrier(cx, COMM_WORLD)?;
+    let stray = stray(cx)?;
     global::finish(World::end);
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
-    client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))
+    client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))?;
+    stray.map_or(Ok(()), |text| fail(Class::NOT_SAME, text))
+}
+
+/// Once all ranks are here every message of a collective has been received, or somebody else was
+/// in another collective or named another root.
+fn stray(cx: &Cx) -> Result<Option<String>> {
+    crate::wait::progress(cx)?;
+    Ok(if raise::has_returned() { None } else { cx.world().stray_collective() })
 }
 
 /// `MPI_Abort`: ends all processes of the job.

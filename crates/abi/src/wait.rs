@@ -9,15 +9,29 @@ use mpi::world::Polled;
 
 use crate::cx::Cx;
 use crate::global::{self, World};
-use crate::{op, report};
+use crate::op;
+use crate::report::{self, Waits};
 
-/// Calls `ready` until it gives a value, looking around in between.
+/// Calls `ready` until it gives a value, looking around in between; for waits of which `mpiexec`
+/// is told no more than the operation.
 #[inline]
 pub fn until<T>(cx: &Cx, mut ready: impl FnMut(&mut World) -> Result<Option<T>>) -> Result<T> {
+    on(cx, &mut (), |(), world| ready(world), |()| Waits::Detached)
+}
+
+/// As [`until`] with a state of the wait, from which `waits` tells what is waited for when
+/// `mpiexec` asks.
+#[inline]
+pub fn on<S, T>(
+    cx: &Cx,
+    state: &mut S,
+    mut ready: impl FnMut(&mut S, &mut World) -> Result<Option<T>>,
+    waits: impl for<'a> Fn(&'a S) -> Waits<'a>,
+) -> Result<T> {
     loop {
         let polled = {
             let mut world = cx.world();
-            if let Some(value) = ready(&mut world)? {
+            if let Some(value) = ready(state, &mut world)? {
                 world.engine.awake();
                 return Ok(value);
             }
@@ -31,7 +45,7 @@ pub fn until<T>(cx: &Cx, mut ready: impl FnMut(&mut World) -> Result<Option<T>>)
             }
             Polled::Nap(nap) => {
                 if launch::control::asked() {
-                    report::answer(cx);
+                    report::answer(cx, &waits(state));
                 }
                 nap.take();
             }
@@ -46,7 +60,7 @@ pub fn progress(cx: &Cx) -> Result {
         let call_now = cx.world().progress()?;
         let Some((handle, reduce)) = call_now else {
             if launch::control::asked() {
-                report::answer(cx);
+                report::answer(cx, &Waits::Nothing);
             }
             return Ok(());
         };

@@ -116,6 +116,11 @@ impl ShareWord {
 pub trait Nap {
     /// Passes a little time: spins, yields, sleeps, or lets virtual time advance.
     fn take(self);
+
+    /// Whether that is to sleep: then the wait is a long one.
+    fn sleeps(&self) -> bool {
+        false
+    }
 }
 
 /// One rank's connection to all others.
@@ -139,6 +144,18 @@ pub trait Device {
     fn peek(&mut self, from: Rank) -> Option<Frame>;
     /// Gives up the frame that [`Device::peek`] showed.
     fn pop(&mut self, from: Rank);
+    /// Takes the oldest frame from `from` if it has this header and fits `room`: copies its payload
+    /// there, pops it and gives its length. `Err(true)` says that there is no frame yet.
+    #[inline(always)]
+    fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        let Some(frame) = self.peek(from) else { return Err(true) };
+        if frame.head != head || frame.data.len > room.len {
+            return Err(false);
+        }
+        self.copy(room.addr, frame.data.addr, frame.data.len);
+        self.pop(from);
+        Ok(frame.data.len)
+    }
     /// Ranks from which frames may arrive, by position; `None` behind the last one.
     fn source(&mut self, position: usize) -> Option<Rank>;
 

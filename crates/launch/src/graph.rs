@@ -122,8 +122,10 @@ impl<'a> View<'a> {
             Some(State::Silent(text)) => format!("it is {text}"),
             Some(State::Pending { operations, .. }) => {
                 let own = || operations.iter().filter(|p| p.kind != Kind::Arrived);
-                match own().find(|p| p.blocking).or_else(|| own().next()) {
-                    Some(p) => format!("it waits in {}", call(p)),
+                let part = || own().find(|p| p.blocking && p.kind != Kind::Wait);
+                match part().or_else(|| own().find(|p| p.blocking)).or_else(|| own().next()) {
+                    Some(p) if p.blocking => format!("it waits in {}", call(p)),
+                    Some(p) => format!("it is inside MPI and waits for nothing, having posted {}", call(p)),
                     None => "it is inside MPI with nothing pending".into(),
                 }
             }
@@ -134,24 +136,42 @@ impl<'a> View<'a> {
     fn collectives(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for oldest in self.oldest_collectives().into_values() {
-            let mut calls: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-            for (rank, p) in &oldest {
-                calls.entry(p.operation.as_str()).or_default().push(*rank);
+            let runs: BTreeSet<Option<u64>> = oldest.values().map(|p| p.run).collect();
+            for run in runs {
+                lines.extend(self.one_run(&oldest, run));
             }
-            let example = oldest.values().next().expect("a context is listed for an operation");
-            let parts: Vec<String> =
-                calls.iter().map(|(op, on)| format!("{} in {op}", waiting(on))).collect();
-            let longest = oldest.values().max_by_key(|p| p.since_ms).expect("as above");
-            let comm = &example.communicator;
-            let all = parts.join(", ");
-            lines.push(match calls.len() {
-                1 => format!("{all} on {comm}{}", since(longest)),
-                _ => format!("mismatched collectives on {comm}: {all}{}", since(longest)),
-            });
-            let missing = self.members(example).filter(|rank| !oldest.contains_key(rank));
-            let op = calls.keys().next().expect("as above");
-            lines.extend(self.absent(missing.collect(), &format!("{op} on {comm}")));
         }
+        lines
+    }
+
+    /// One call of a collective: who is in it, and which members have not come to it. Those in a
+    /// later one have done their part of this one.
+    fn one_run(&self, oldest: &BTreeMap<usize, &'a Pending>, run: Option<u64>) -> Vec<String> {
+        let here: BTreeMap<usize, &Pending> =
+            oldest.iter().filter(|(_, p)| p.run == run).map(|(rank, p)| (*rank, *p)).collect();
+        let mut calls: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (rank, p) in &here {
+            calls.entry(collective(p)).or_default().push(*rank);
+        }
+        let longest = here.values().max_by_key(|p| p.since_ms).expect("a run is listed for an operation");
+        let comm = &longest.communicator;
+        let late = |on: &[usize]| on.iter().all(|rank| !here[rank].blocking);
+        let note = |on: &[usize]| if late(on) { " (not waited for yet)" } else { "" };
+        let parts: Vec<String> =
+            calls.iter().map(|(op, on)| format!("{} in {op}{}", waiting(on), note(on))).collect();
+        let all = parts.join(", ");
+        let mut lines = vec![match calls.len() {
+            1 => format!("{all} on {comm}{}", since(longest)),
+            _ => format!("mismatched collectives on {comm}: {all}{}", since(longest)),
+        }];
+        let came =
+            |rank: &usize| here.contains_key(rank) || oldest.get(rank).is_some_and(|p| is_later(p, longest));
+        let missing: Vec<usize> = self.members(longest).filter(|rank| !came(rank)).collect();
+        let op = calls.keys().next().expect("as above");
+        if missing.is_empty() && here.len() < oldest.len() {
+            lines.push(format!("all other members have left {op} on {comm}: roots or counts may differ"));
+        }
+        lines.extend(self.absent(missing, &format!("{op} on {comm}")));
         lines
     }
 
@@ -192,6 +212,9 @@ impl<'a> View<'a> {
                 State::Idle => idle.push(*rank),
                 State::Ended => ended.push(*rank),
                 State::Silent(text) => lines.push(format!("rank {rank} is {text}")),
+                State::Pending { operations, .. } if operations.iter().all(|p| p.kind == Kind::Arrived) => {
+                    idle.push(*rank);
+                }
                 State::Pending { left_out: 0, .. } => {}
                 State::Pending { left_out, .. } => {
                     lines.push(format!("rank {rank} has {left_out} more operations pending"));
@@ -228,7 +251,9 @@ impl<'a> View<'a> {
                 },
                 Kind::Collective => {
                     let others = &oldest[&p.context];
-                    let with_us = |r: &usize| others.get(r).is_some_and(|o| o.operation == p.operation);
+                    let with_us = |r: &usize| {
+                        others.get(r).is_some_and(|o| is_later(o, p) || collective(o) == collective(p))
+                    };
                     self.members(p).filter(|r| !with_us(r)).collect()
                 }
                 Kind::Wait | Kind::Arrived => Vec::new(),
@@ -330,9 +355,23 @@ fn call(p: &Pending) -> String {
     match p.kind {
         Kind::Send => format!("{op}(dest={peer}, tag={tag}, comm={comm}, {bytes} bytes)"),
         Kind::Recv | Kind::Arrived => format!("{op}(source={peer}, tag={tag}, comm={comm}, {bytes} bytes)"),
+        Kind::Collective if p.peer.is_some() => format!("{op}(root={peer}, comm={comm})"),
         Kind::Collective => format!("{op}(comm={comm})"),
         Kind::Wait => op.clone(),
     }
+}
+
+/// A collective by what must be the same on all members.
+fn collective(p: &Pending) -> String {
+    match p.peer {
+        Some(root) => format!("{}(root={root})", p.operation),
+        None => p.operation.clone(),
+    }
+}
+
+/// Whether the rank in `other` has left the call `p` behind.
+fn is_later(other: &Pending, p: &Pending) -> bool {
+    matches!((other.run, p.run), (Some(theirs), Some(ours)) if theirs > ours)
 }
 
 fn since(p: &Pending) -> String {
@@ -366,6 +405,7 @@ mod tests {
             tag,
             communicator: "MPI_COMM_WORLD".into(),
             context: 0,
+            run: None,
             members: None,
             bytes: 8,
             since_ms: 3250,
@@ -476,6 +516,29 @@ mod tests {
         let two = Pending { members: Some(vec![0, 1]), ..collective(0, "MPI_Barrier") };
         let found = text(vec![pending(vec![two]), State::Idle, State::Idle]);
         assert!(found.contains("waits for rank 1") && !found.contains("rank 2:"), "{found}");
+    }
+
+    /// A member may be in the next collective already: that is no mismatch.
+    #[test]
+    fn runs_of_collectives_are_told_apart() {
+        let nth = |rank, op, run| Pending { run: Some(run), ..collective(rank, op) };
+        let found = text(vec![
+            pending(vec![nth(0, "MPI_Bcast", 5)]),
+            pending(vec![nth(1, "MPI_Barrier", 6)]),
+            State::Silent("computing".into()),
+        ]);
+        assert!(!found.contains("mismatched"), "{found}");
+        let line =
+            "MPI_Barrier on MPI_COMM_WORLD waits for rank 0: it waits in MPI_Bcast(comm=MPI_COMM_WORLD)";
+        assert!(found.contains(line), "{found}");
+        assert!(found.contains("MPI_Bcast on MPI_COMM_WORLD waits for rank 2: it is computing"), "{found}");
+        assert!(!found.contains("cycle"), "{found}");
+        let rooted = |rank, root| Pending { peer: Some(root), ..nth(rank, "MPI_Bcast", 5) };
+        let found = text(vec![pending(vec![rooted(0, 0)]), pending(vec![rooted(1, 1)])]);
+        let line = "mismatched collectives on MPI_COMM_WORLD: rank 0 waits in MPI_Bcast(root=0), rank 1 waits in MPI_Bcast(root=1)";
+        assert!(found.contains(line), "{found}");
+        let found = text(vec![pending(vec![rooted(0, 0)]), pending(vec![nth(1, "MPI_Barrier", 6)])]);
+        assert!(found.contains("all other members have left MPI_Bcast(root=0)"), "{found}");
     }
 
     #[test]

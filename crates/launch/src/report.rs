@@ -75,6 +75,8 @@ pub struct Pending {
     pub communicator: String,
     /// What tells communicators of one name apart; equal on all members.
     pub context: u64,
+    /// Which call on the communicator it is, for collectives: counted alike on all members.
+    pub run: Option<u64>,
     /// Ranks in the job of the members of the communicator; `None`: all ranks of the job.
     pub members: Option<Vec<usize>>,
     /// Bytes of the message, or of room for it.
@@ -159,6 +161,9 @@ pub fn encode(pending: &Pending) -> String {
     escape_into(&mut out, pending.communicator.as_bytes());
     let _ = write!(out, " context={} bytes={}", pending.context, pending.bytes);
     let _ = write!(out, " since_ms={}", pending.since_ms);
+    if let Some(run) = pending.run {
+        let _ = write!(out, " run={run}");
+    }
     if let Some(address) = &pending.address {
         out.push_str(" address=");
         escape_into(&mut out, address.as_bytes());
@@ -278,6 +283,7 @@ fn read_pending(fields: &Fields) -> Result<Pending, String> {
         tag: fields.number_or_any("tag")?,
         communicator: fields.text("comm")?,
         context: fields.number("context")?,
+        run: fields.word("run").is_ok().then(|| fields.number("run")).transpose()?,
         members,
         bytes: fields.number("bytes")?,
         since_ms: fields.number("since_ms")?,
@@ -300,6 +306,7 @@ mod tests {
             tag: Some(-7),
             communicator: "my comm = ü".into(),
             context: 12,
+            run: Some(7),
             members: Some(vec![0, 1, 2, 4, 9]),
             bytes: 1 << 40,
             since_ms: 3200,
@@ -311,6 +318,7 @@ mod tests {
     fn every_line_survives() {
         let mut any = example();
         (any.peer, any.world_peer, any.tag, any.address, any.members) = (None, None, None, None, None);
+        any.run = None;
         let mut lines = vec![
             Line::Ready { pid: 77 },
             Line::End { left_out: 3 },

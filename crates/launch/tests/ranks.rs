@@ -127,6 +127,7 @@ fn role_deadlock() {
         tag: Some(7),
         communicator: "MPI_COMM_WORLD".into(),
         context: 0,
+        run: None,
         members: None,
         bytes: 8,
         since_ms: 1500,

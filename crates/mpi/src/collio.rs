@@ -38,7 +38,7 @@ impl InFlight {
     }
 
     /// The operation of the engine behind one of a schedule.
-    fn op(&self, op: OpId) -> Option<proto::OpId> {
+    pub fn op(&self, op: OpId) -> Option<proto::OpId> {
         if op == LATER { self.later.and_then(|later| later.posted) } else { Some(proto::OpId(op.0 as u32)) }
     }
 }
@@ -72,20 +72,29 @@ impl<D: Device> CollIo<'_, D> {
                 self.flight.later = None;
                 return Some(Ok(len));
             }
-            let posted = Some(self.engine.receive(later.want, later.span));
-            self.flight.later = Some(Later { posted, ..later });
+            self.post_later();
             return self.look();
         };
         let outcome = self.engine.take(op)?;
         self.flight.later = None;
         Some(length(outcome))
     }
+
+    /// Posts the receive that is not posted: before any other, for messages of one rank match
+    /// receives in the order in which these are posted.
+    fn post_later(&mut self) {
+        if let Some(later) = &mut self.flight.later
+            && later.posted.is_none()
+        {
+            later.posted = Some(self.engine.receive(later.want, later.span));
+        }
+    }
 }
 
 impl<D: Device> Io for CollIo<'_, D> {
     #[inline]
     fn isend(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
-        let to = self.place.group.world_rank(peer as u32) as usize;
+        let to = self.place.world_rank(peer as u32) as usize;
         let context = self.place.context_for(Purpose::Collective);
         let (span, packed) = match data {
             Data::Bytes { addr, len } => (Span { addr, len: len as usize }, None),
@@ -107,8 +116,9 @@ impl<D: Device> Io for CollIo<'_, D> {
 
     #[inline]
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
-        let source = Some(self.place.group.world_rank(peer as u32) as usize);
+        let source = Some(self.place.world_rank(peer as u32) as usize);
         let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
+        self.post_later();
         match data {
             Data::Bytes { addr, len } => {
                 let span = Span { addr, len: len as usize };
@@ -130,9 +140,14 @@ impl<D: Device> Io for CollIo<'_, D> {
     }
 
     fn unclaimed(&mut self, peer: usize) -> Option<Tag> {
-        let source = Some(self.place.group.world_rank(peer as u32) as usize);
+        let source = Some(self.place.world_rank(peer as u32) as usize);
         let want = Want { source, context: self.place.context_for(Purpose::Collective), tag: None };
         self.engine.probe(&want).and_then(|(envelope, _)| Tag::from_value(envelope.tag))
+    }
+
+    #[inline]
+    fn is_asleep(&self) -> bool {
+        self.engine.is_asleep()
     }
 
     #[inline]
@@ -167,6 +182,23 @@ impl<D: Device> World<D> {
     pub fn advance_on(&mut self, comm: Handle, schedule: &mut Schedule, flight: &mut InFlight) -> Result<Progress> {
         let Some(comm) = self.objects.comms.get(comm) else { return Comms::refuse(comm) };
         schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.place, flight })
+    }
+
+    /// What to say of a message of a collective that has arrived and that this rank has never
+    /// asked for.
+    pub fn stray_collective(&self) -> Option<String> {
+        let collective = |context: u64| context & 3 == Purpose::Collective as u64;
+        let (envelope, _) = self.engine.arrived().find(|(envelope, _)| collective(envelope.context))?;
+        let name = Tag::from_value(envelope.tag)?.kind()?.name();
+        let comm = self.objects.comms.by_context(envelope.context).map(|(_, comm)| comm);
+        let (from, on) = match comm {
+            Some(comm) => (comm.place.group.rank_of(envelope.source as u32)?, String::from_utf8_lossy(comm.name())),
+            None => (envelope.source as u32, "a freed communicator".into()),
+        };
+        Some(format!(
+            "a message of rank {from} in {name} on {on} was never received by rank {} of the job: it was in another collective there, or named another root",
+            self.rank()
+        ))
     }
 
     /// Gives up a collective that has failed. Receives that nothing has come for are withdrawn;

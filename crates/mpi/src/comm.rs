@@ -42,13 +42,33 @@ pub struct Place {
     pub group: Arc<Group>,
     /// This process.
     pub rank: u32,
+    size: u32,
+    /// World rank of member 0, if the others follow one by one.
+    first: Option<u32>,
 }
 
 impl Place {
+    /// Member `rank` of `group` in this context.
+    pub fn new(context: u64, group: Arc<Group>, rank: u32) -> Place {
+        let size = group.size();
+        let first = (size > 0).then(|| group.world_rank(0));
+        let first = first.filter(|first| group.compare(&Group::range(*first, size)) == Comparison::Ident);
+        Place { context, group, rank, size, first }
+    }
+
     /// Number of members.
-    #[inline]
+    #[inline(always)]
     pub fn size(&self) -> u32 {
-        self.group.size()
+        self.size
+    }
+
+    /// The world rank of a member.
+    #[inline(always)]
+    pub fn world_rank(&self, rank: u32) -> u32 {
+        match self.first {
+            Some(first) => first + rank,
+            None => self.group.world_rank(rank),
+        }
     }
 
     /// The context of messages for this purpose.

@@ -65,6 +65,12 @@ impl<T> Slab<T> {
         Ok(Handle(slot.generation << INDEX_BITS | index))
     }
 
+    /// Whether the next [`Slab::insert`] succeeds.
+    #[inline(always)]
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.slots.len() <= INDEX_MASK as usize
+    }
+
     /// The object, unless the handle was never given out or has been freed.
     #[inline]
     pub fn get(&self, handle: Handle) -> Option<&T> {

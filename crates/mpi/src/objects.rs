@@ -246,7 +246,7 @@ mod tests {
 
     fn with_comms() -> Objects {
         let mut objects = Objects::default();
-        let place = Place { context: 0, group: Arc::new(Group::range(0, 1)), rank: 0 };
+        let place = Place::new(0, Arc::new(Group::range(0, 1)), 0);
         let link = LinkCosts {
             latency_ns: 100.0,
             overhead_ns: 10.0,

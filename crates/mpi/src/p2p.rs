@@ -29,7 +29,7 @@ pub struct Message {
 #[inline(always)]
 pub fn peer(place: &Place, rank: i32, arg: &str) -> Result<Option<usize>> {
     if (rank as u32) < place.size() {
-        Ok(Some(place.group.world_rank(rank as u32) as usize))
+        Ok(Some(place.world_rank(rank as u32) as usize))
     } else if rank == PROC_NULL {
         Ok(None)
     } else {
@@ -48,7 +48,7 @@ fn no_such_rank<T>(place: &Place, rank: i32, arg: &str) -> Result<T> {
 fn plain_len(count: u64, datatype: Handle, addr: usize) -> Option<usize> {
     let size = basic_size(datatype) as u64;
     let len = count.checked_mul(size)?;
-    if size == 0 || (addr == 0 && len != 0) { None } else { Some(len as usize) }
+    if size == 0 || (addr <= IN_PLACE && len != 0) { None } else { Some(len as usize) }
 }
 
 impl<D: Device> World<D> {
@@ -62,7 +62,7 @@ impl<D: Device> World<D> {
         if dest as u32 >= place.size() {
             return false;
         }
-        let to = place.group.world_rank(dest as u32) as usize;
+        let to = place.world_rank(dest as u32) as usize;
         self.engine.send_now(to, place.context_for(Purpose::Message), tag, Span { addr, len })
     }
 
@@ -75,7 +75,7 @@ impl<D: Device> World<D> {
         if source as u32 >= place.size() || tag < 0 {
             return None;
         }
-        let from = place.group.world_rank(source as u32) as usize;
+        let from = place.world_rank(source as u32) as usize;
         let context = place.context_for(Purpose::Message);
         let span = Span { addr, len };
         let len = self.engine.receive_now(from, context, tag, span)?;
@@ -90,11 +90,21 @@ impl<D: Device> World<D> {
         if source as u32 >= place.size() {
             return None;
         }
-        let from = place.group.world_rank(source as u32) as usize;
+        let from = place.world_rank(source as u32) as usize;
         let tag = (tag != ANY_TAG).then_some(tag);
         let want = Want { source: Some(from), context: place.context_for(Purpose::Message), tag };
         let op = self.engine.receive(want, Span { addr, len });
         Some(Body::Receive(op, Origin::Rank(source), None))
+    }
+
+    /// Posts a receive of a predefined type and gives its request, if it is this simple.
+    #[inline(always)]
+    pub fn irecv_now(&mut self, addr: usize, count: u64, datatype: Handle, source: i32, tag: i32, comm: Handle) -> Option<Handle> {
+        if !self.objects.requests.has_room() {
+            return None;
+        }
+        let body = self.post_now(addr, count, datatype, source, tag, comm)?;
+        self.objects.requests.add(comm, body).ok()
     }
 
     /// A buffer argument, checked: the type must be committed, and NULL holds nothing.

@@ -213,6 +213,12 @@ impl Requests {
         self.slab.get_mut(handle)
     }
 
+    /// Whether [`Requests::add`] cannot fail now.
+    #[inline(always)]
+    pub fn has_room(&self) -> bool {
+        self.slab.has_room()
+    }
+
     /// A request for an operation under way.
     #[inline]
     pub fn add(&mut self, comm: Handle, body: Body) -> Result<Handle> {
@@ -222,6 +228,12 @@ impl Requests {
     /// An inactive persistent request.
     pub fn add_persistent(&mut self, comm: Handle, recipe: Recipe, place: Place) -> Result<Handle> {
         self.slab.insert(Request { comm, body: None, recipe: Some(Box::new((recipe, place))), shared: false })
+    }
+
+    /// Whether [`Requests::sent`] cannot fail any more.
+    #[inline(always)]
+    pub fn has_sent(&self) -> bool {
+        self.sent.is_some()
     }
 
     /// The request of a send that has left already: nothing has to be remembered about it, so

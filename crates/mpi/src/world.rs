@@ -56,8 +56,8 @@ impl<D: Device> World<D> {
     /// A rank over `engine`, around the objects made before.
     pub fn new(engine: Engine<D>, mut objects: Objects, link: LinkCosts, forced: Forced) -> World<D> {
         let (me, n) = (engine.device().me() as u32, engine.device().size() as u32);
-        let world = Place { context: 0, group: Arc::new(Group::range(0, n)), rank: me };
-        let own = Place { context: 1, group: Arc::new(Group::range(me, 1)), rank: 0 };
+        let world = Place::new(0, Arc::new(Group::range(0, n)), me);
+        let own = Place::new(1, Arc::new(Group::range(me, 1)), 0);
         let comm = |place| Comm::new(place, errhandler::ARE_FATAL, State::new(link, forced));
         objects.comms.start(comm(world), comm(own));
         World {
@@ -145,6 +145,11 @@ impl<D: Device> World<D> {
     /// Whether everything that nobody will ask for has left: buffered sends, freed requests.
     pub fn is_drained(&self) -> bool {
         self.detached.is_empty()
+    }
+
+    /// Operations that nobody will ask for.
+    pub fn detached(&self) -> impl Iterator<Item = OpId> {
+        self.detached.iter().map(|(op, _)| *op)
     }
 
     /// Puts a collective request among those that are advanced.
@@ -291,7 +296,7 @@ impl<D: Device> World<D> {
                     (Body::Ended(received(outcome, &origin)), true)
                 }
             },
-            Body::Exchange(send, receive) => self.settle_exchange(send, receive),
+            Body::Exchange(send, receive) => self.settle_exchange(send, *receive),
             Body::Flush(owner) => {
                 let drained = self.attached(owner).is_none_or(|buffer| buffer.is_drained());
                 if drained { (Body::Ended(Ended::WELL), true) } else { (Body::Flush(owner), false) }
@@ -303,8 +308,8 @@ impl<D: Device> World<D> {
         }
     }
 
-    fn settle_exchange(&mut self, send: Option<Box<Body>>, receive: Box<Body>) -> (Body, bool) {
-        let (receive, received) = self.settle_body(*receive);
+    fn settle_exchange(&mut self, send: Option<Box<Body>>, receive: Body) -> (Body, bool) {
+        let (receive, received) = self.settle_body(receive);
         let send = send.and_then(|send| match self.settle_body(*send) {
             (Body::Ended(Ended { error: None, .. }), _) => None,
             (body, _) => Some(Box::new(body)),

@@ -4,14 +4,17 @@ use crate::event::{Counters, Event};
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
 use crate::speculate::Offered;
-use fabric::{Device, Fault, Frame, Rank, Share, ShareWord, Span};
+use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer};
 
 /// Frames taken from one source before the others get their turn.
 const BATCH: usize = 64;
-/// Idle rounds after which pending operations get a time stamp, and back-pressure gives way.
+/// Idle rounds after which back-pressure gives way.
 const STUCK: u32 = 1024;
+/// The number that the first round in which the device sleeps gets; those after it count on from
+/// there. So one number says both, and to be awake again is to set it to 0.
+const ASLEEP: u32 = 1 << 31;
 
 /// Limits and switches of the protocols.
 #[derive(Clone, Debug)]
@@ -70,6 +73,8 @@ pub struct Engine<D: Device> {
     pub(crate) looks: u32,
     /// Idle rounds in a row.
     round: u32,
+    /// When the last wait that slept began to.
+    asleep_since_ns: u64,
 }
 
 impl<D: Device> Engine<D> {
@@ -92,6 +97,7 @@ impl<D: Device> Engine<D> {
             counters: Counters::default(),
             looks,
             round: 0,
+            asleep_since_ns: 0,
         }
     }
 
@@ -151,7 +157,31 @@ impl<D: Device> Engine<D> {
 
     /// All operations that have not ended.
     pub fn pending(&self) -> Vec<PendingOp> {
-        self.ops.iter().filter_map(|op| op.pending()).collect()
+        self.ops.iter().filter_map(|(id, op)| op.pending(id)).collect()
+    }
+
+    /// Messages that have arrived and that no receive has asked for, with their lengths.
+    pub fn arrived(&self) -> impl Iterator<Item = (&Envelope, u64)> {
+        self.matching.unexpected().map(|message| (&message.envelope, message.body.len()))
+    }
+
+    /// Whether the wait under way has come to the point where this rank sleeps.
+    #[inline]
+    pub fn is_asleep(&self) -> bool {
+        self.round >= ASLEEP
+    }
+
+    /// When the wait under way first slept, in device time; `None` if it has not.
+    pub fn asleep_since_ns(&self) -> Option<u64> {
+        self.is_asleep().then_some(self.asleep_since_ns)
+    }
+
+    /// Gives what is pending a time stamp if it has none; for reports, and when a rank sleeps.
+    pub fn stamp(&mut self) {
+        let now = self.dev.now_ns().max(1);
+        for op in self.ops.iter_mut().filter(|op| op.since_ns == 0) {
+            op.since_ns = now;
+        }
     }
 
     /// Looks around once. `None` if something moved, otherwise what to do until the next look.
@@ -165,6 +195,9 @@ impl<D: Device> Engine<D> {
         self.round = self.round.saturating_add(1);
         if self.round >= 64 {
             self.dev.check()?;
+            if nap.sleeps() && self.round < ASLEEP {
+                self.fall_asleep();
+            }
             if self.round % STUCK == 0 {
                 self.stuck()?;
             }
@@ -281,14 +314,18 @@ impl<D: Device> Engine<D> {
         Ok(offer)
     }
 
-    /// Nothing has moved for long: stamp what waits, and let back-pressure give way, for the
-    /// message that is waited for may stand behind one that is not.
+    /// The first sleep of a wait: what is pending has waited since about now.
+    #[cold]
+    fn fall_asleep(&mut self) {
+        self.round = ASLEEP;
+        self.asleep_since_ns = self.dev.now_ns();
+        self.stamp();
+    }
+
+    /// Nothing has moved for long: back-pressure gives way, for the message that is waited for
+    /// may stand behind one that is not.
     #[cold]
     fn stuck(&mut self) -> Result<(), Fault> {
-        let now = self.dev.now_ns().max(1);
-        for op in self.ops.iter_mut().filter(|op| op.since_ns == 0) {
-            op.since_ns = now;
-        }
         if self.matching.held_bytes() + self.dev.caps().frame_bytes > self.limits.unexpected_bytes {
             if self.limits.unexpected_bytes >= self.limits.unexpected_max_bytes {
                 return Err(Fault::Device(format!(
@@ -297,7 +334,8 @@ impl<D: Device> Engine<D> {
                     self.matching.held_bytes()
                 )));
             }
-            self.limits.unexpected_bytes *= 2;
+            let next_fits = self.matching.held_bytes() + 2 * self.dev.caps().frame_bytes;
+            self.limits.unexpected_bytes = next_fits.max(self.limits.unexpected_bytes * 2);
         }
         Ok(())
     }

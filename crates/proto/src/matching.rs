@@ -62,6 +62,11 @@ impl Body {
         }
     }
 
+    /// Whether the message carries nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Bytes of memory its entry holds.
     fn held(&self) -> usize {
         size_of::<Unexpected>() + if let Body::Heap(bytes) = self { bytes.len() } else { 0 }
@@ -198,6 +203,11 @@ impl Matching {
     pub fn find(&self, want: &Want) -> Option<&Unexpected> {
         let (source, at) = self.locate(want)?;
         self.sources[source].unexpected.get(at)
+    }
+
+    /// All messages that wait, source by source.
+    pub fn unexpected(&self) -> impl Iterator<Item = &Unexpected> {
+        self.sources.iter().flat_map(|source| &source.unexpected)
     }
 
     /// Takes the oldest waiting message that `want` accepts.

@@ -49,6 +49,8 @@ pub enum Side {
 /// What a report says of an operation that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingOp {
+    /// Which operation it is.
+    pub id: OpId,
     /// Send or receive.
     pub side: Side,
     /// The partner; `None` for any source.
@@ -204,15 +206,17 @@ impl Ops {
         self.slots.iter_mut().filter_map(|(_, op)| op.as_mut())
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Op> {
-        self.slots.iter().filter_map(|(_, op)| op.as_ref())
+    pub fn iter(&self) -> impl Iterator<Item = (OpId, &Op)> {
+        let id = |index: usize, generation: u32| OpId(generation << INDEX_BITS | index as u32);
+        self.slots.iter().enumerate().filter_map(move |(i, (generation, op))| Some((id(i, *generation), op.as_ref()?)))
     }
 }
 
 impl Op {
     /// What a report says of it; `None` once it has ended.
-    pub fn pending(&self) -> Option<PendingOp> {
+    pub fn pending(&self, id: OpId) -> Option<PendingOp> {
         let send = |s: &Sending, matched| PendingOp {
+            id,
             side: Side::Send,
             peer: Some(s.to),
             tag: Some(s.tag),
@@ -222,6 +226,7 @@ impl Op {
             since_ns: self.since_ns,
         };
         let receive = |r: &Receive, matched| PendingOp {
+            id,
             side: Side::Receive,
             peer: r.want.source,
             tag: r.want.tag,
@@ -235,7 +240,7 @@ impl Op {
             State::Streaming(s, _) => send(s, true),
             State::Posted(r) => receive(r, false),
             State::Filling(f) => receive(&f.receive, true),
-            State::Moving(t) => t.pending(self.since_ns),
+            State::Moving(t) => t.pending(id, self.since_ns),
             State::Done(_) => return None,
         })
     }

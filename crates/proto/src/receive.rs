@@ -21,22 +21,20 @@ impl<D: Device> Engine<D> {
         // it for a while.
         let alone = self.active.is_empty() && self.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
         let mut looks = if alone { self.looks } else { 1 };
-        let frame = loop {
-            if let Some(frame) = self.dev.peek(source) {
-                break frame;
-            }
-            looks -= 1;
-            if looks == 0 {
-                return None;
+        let head = [eager_word(tag), context];
+        let len = loop {
+            match self.dev.take(source, head, buf) {
+                Ok(len) => break len,
+                Err(none_yet) => {
+                    looks -= 1;
+                    if !none_yet || looks == 0 {
+                        return None;
+                    }
+                }
             }
         };
-        if frame.head != [eager_word(tag), context] || frame.data.len > buf.len {
-            return None;
-        }
-        self.dev.copy(buf.addr, frame.data.addr, frame.data.len);
-        self.dev.pop(source);
         self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
-        Some(frame.data.len as u64)
+        Some(len as u64)
     }
 
     /// Starts a receive: matches a waiting message or posts it.

@@ -18,7 +18,7 @@
 //! With an RTR the roles at the start change: the receiver opens the share, the sender takes it.
 
 use crate::event::{Counters, Event};
-use crate::op::{Failure, Outcome, PendingOp, Side};
+use crate::op::{Failure, OpId, Outcome, PendingOp, Side};
 use fabric::{Device, Rank, Share, ShareWord, Span};
 
 /// Smallest piece: below it the system call dominates.
@@ -91,8 +91,9 @@ impl Transfer {
         }
     }
 
-    pub fn pending(&self, since_ns: u64) -> PendingOp {
+    pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
         PendingOp {
+            id,
             side: self.side,
             peer: Some(self.peer),
             tag: Some(self.outcome.tag),

@@ -80,9 +80,9 @@ fn all_to_all(limits: Limits) {
             .map(|i| vec![0; payload(i % n, (i / n) * n + me).len()])
             .collect();
         while sent < outgoing.len() || posted < buffers.len() {
-            if next(&mut seed) % 2 == 0 && sent < outgoing.len() {
+            if next(&mut seed).is_multiple_of(2) && sent < outgoing.len() {
                 let (to, data) = &outgoing[sent];
-                let mode = if next(&mut seed) % 4 == 0 { Mode::Synchronous } else { Mode::Standard };
+                let mode = if next(&mut seed).is_multiple_of(4) { Mode::Synchronous } else { Mode::Standard };
                 sends.extend(engine.send(*to, 5, 9, span(data), mode).unwrap());
                 sent += 1;
             } else if posted < buffers.len() {
@@ -90,7 +90,7 @@ fn all_to_all(limits: Limits) {
                 receives.push(engine.receive(want, span_mut(&mut buffers[posted])));
                 posted += 1;
             }
-            if next(&mut seed) % 3 == 0 {
+            if next(&mut seed).is_multiple_of(3) {
                 engine.progress().unwrap();
             }
         }

@@ -70,8 +70,6 @@ impl Shm {
     }
 
     fn new(me: Rank, n: usize, options: &Options, layout: Layout, segment: Segment) -> Result<Shm, String> {
-        let control = layout.sleep(me);
-        segment.back(control, layout.ring(0, me) - control)?;
         let has_barrier = nap::register_barrier();
         // SAFETY: an aligned word of this rank's control page; bytes of its «opened» array.
         let (my_sleep, opened) = unsafe {
@@ -187,15 +185,15 @@ impl Shm {
         let Some((slot, fresh)) = self.pool.take() else { return false };
         let offset = self.layout.slot(self.me, slot as usize);
         if fresh && let Err(why) = self.segment.back(offset, SLOT_BYTES) {
+            // The slot is not given back: the next to take it would find it used, yet not backed.
             self.fault = Some(Fault::Device(why));
-            self.pool.give(slot);
             return false;
         }
         // SAFETY: the slot is ours until the frame is popped; `data` is a buffer of this process.
         unsafe { bytes::copy(self.segment.at(offset), data.addr, data.len) };
         let link = &mut self.links[to];
         link.slot_of[link.tx.tail() as usize % CELLS] = slot;
-        link.tx.push(head, data.len as u16, IN_SLOT, 1, |_| slot as u64);
+        link.tx.push(None, head, data.len as u16, IN_SLOT, 1, |_| slot as u64);
         true
     }
 
@@ -211,6 +209,15 @@ impl Shm {
                 self.sources.push(rank);
             }
         }
+    }
+
+    /// Whether a rank has begun to send here. Before that its ring is not backed: even to look at
+    /// it takes memory, and where there is none left that is fatal.
+    #[inline(never)]
+    fn hear(&mut self, from: Rank) -> bool {
+        let heard = self.opened[from].load(Ordering::Acquire) != 0;
+        self.links[from].heard = heard;
+        heard
     }
 
     #[cold]
@@ -268,16 +275,19 @@ impl Device for Shm {
 
     #[inline(always)]
     fn peek(&mut self, from: Rank) -> Option<Frame> {
-        let rx = &self.links[from].rx;
-        let seen = rx.peek()?;
+        if !self.links[from].heard && !self.hear(from) {
+            return None;
+        }
+        let link = &self.links[from];
+        let seen = link.peek()?;
         if seen.flags & IN_SLOT == 0 {
             if seen.len as usize > INLINE {
                 return self.malformed(from, "inline payload longer than a cell");
             }
-            let data = Span { addr: rx.payload_addr(), len: seen.len as usize };
+            let data = Span { addr: link.payload_addr(&seen), len: seen.len as usize };
             return Some(Frame { head: seen.head, data });
         }
-        let slot = rx.payload(0) as usize;
+        let slot = link.rx.payload(link.turn.as_ref(), &seen) as usize;
         if slot >= SLOTS || seen.len as usize > SLOT_BYTES {
             return self.malformed(from, "slot or length out of range");
         }
@@ -287,9 +297,33 @@ impl Device for Shm {
 
     #[inline(always)]
     fn pop(&mut self, from: Rank) {
-        let rx = &mut self.links[from].rx;
-        let in_slot = rx.peek().is_some_and(|seen| seen.flags & IN_SLOT != 0);
-        rx.pop(in_slot);
+        let link = &mut self.links[from];
+        if let Some(seen) = link.peek() {
+            link.pop(&seen);
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        if !self.links[from].heard && !self.hear(from) {
+            return Err(true);
+        }
+        let link = &mut self.links[from];
+        let Some(seen) = link.peek() else { return Err(true) };
+        let len = seen.len as usize;
+        if seen.head != head || len > room.len {
+            return Err(false);
+        }
+        if seen.flags & IN_SLOT == 0 && len <= INLINE {
+            // SAFETY: the payload of a cell that has not been popped; a buffer of the application.
+            unsafe { bytes::copy(room.addr, link.payload_addr(&seen), len) };
+            link.pop(&seen);
+            return Ok(len);
+        }
+        let Some(frame) = self.peek(from) else { return Err(false) };
+        self.copy(room.addr, frame.data.addr, len);
+        self.links[from].pop(&seen);
+        Ok(len)
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 //! per rank, at a multiple of the page size:
 //!   control page    line 0 sleep word, line 1 process id and probe
 //!   opened          one byte per rank: this rank has begun to send here
+//!   turns           one line per higher rank: the cell both write in turn
 //!   credits         one line per rank: how far that rank has read our ring to it
 //!   shares          a line for each of 256
 //!   rings           64 cells per rank: what that rank sends here
@@ -31,6 +32,7 @@ const RING_BYTES: usize = CELLS * size_of::<Cell>();
 pub struct Layout {
     n: usize,
     opened: usize,
+    turns: usize,
     credits: usize,
     shares: usize,
     rings: usize,
@@ -43,12 +45,13 @@ impl Layout {
     pub fn new(n: usize) -> Layout {
         let page_up = |len: usize| len.div_ceil(PAGE) * PAGE;
         let opened = PAGE;
-        let credits = opened + page_up(n);
+        let turns = opened + page_up(n);
+        let credits = turns + page_up(n * LINE);
         let shares = credits + page_up(n * LINE);
         let rings = shares + page_up(SHARES * LINE);
         let slots = rings + n * RING_BYTES;
         let per_rank = slots + SLOTS * SLOT_BYTES;
-        Layout { n, opened, credits, shares, rings, slots, per_rank }
+        Layout { n, opened, turns, credits, shares, rings, slots, per_rank }
     }
 
     /// Bytes of the whole segment.
@@ -74,6 +77,11 @@ impl Layout {
     /// The bytes by which others announce that they send to `rank`.
     pub fn opened(&self, rank: usize) -> usize {
         self.base(rank) + self.opened
+    }
+
+    /// The turn cell of a pair of ranks.
+    pub fn turn(&self, a: usize, b: usize) -> usize {
+        self.base(a.min(b)) + self.turns + a.max(b) * LINE
     }
 
     /// Credits that `reader` returns to `rank`.
@@ -111,6 +119,7 @@ mod tests {
             let marks = [
                 l.sleep(last),
                 l.opened(last),
+                l.turn(last, last),
                 l.credit(last, 0),
                 l.share(last, 0),
                 l.ring(0, last),
@@ -118,7 +127,7 @@ mod tests {
                 l.total(),
             ];
             assert!(marks.windows(2).all(|w| w[0] < w[1]), "{n}: {marks:?}");
-            assert!(l.opened(last) + n <= l.credit(last, 0));
+            assert!(l.opened(last) + n <= l.turn(last, last) && l.turn(last, last) + LINE <= l.credit(last, 0));
             assert!(l.credit(last, n - 1) + LINE <= l.share(last, 0));
             assert!(l.ring(n - 1, last) + RING_BYTES <= l.slot(last, 0));
             assert_eq!(l.slot(last, SLOTS - 1) + SLOT_BYTES, l.total());

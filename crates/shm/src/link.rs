@@ -3,7 +3,7 @@
 use crate::bytes;
 use crate::layout::Layout;
 use crate::nap;
-use crate::ring::{CELLS, Cell, Consumer, Producer};
+use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, Turn};
 use crate::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::Span;
@@ -30,6 +30,10 @@ pub enum Reach {
 pub struct Link {
     pub tx: Producer<'static>,
     pub rx: Consumer<'static>,
+    /// The cell written in turn; none towards this rank itself.
+    pub turn: Option<Turn<'static>>,
+    /// Whether the peer has announced itself here.
+    pub heard: bool,
     /// The peer's sleep word.
     pub sleep: &'static AtomicU32,
     /// Our byte among the peer's «opened» bytes.
@@ -53,6 +57,8 @@ impl Link {
             Link {
                 tx: Producer::new(cells(me, peer), word32(segment.at(layout.credit(me, peer)))),
                 rx: Consumer::new(cells(peer, me), word32(segment.at(layout.credit(peer, me)))),
+                turn: (me != peer).then(|| Turn::new(&*(segment.at(layout.turn(me, peer)) as *const Cell), me < peer)),
+                heard: false,
                 sleep: word32(segment.at(layout.sleep(peer))),
                 announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,
@@ -68,12 +74,32 @@ impl Link {
     pub fn push_inline(&mut self, head: [u64; 2], data: Span) {
         // SAFETY: a buffer of this process.
         let word = |i| unsafe { bytes::word(data.addr, data.len, i) };
-        self.tx.push(head, data.len as u16, 0, data.len.div_ceil(8), word);
+        self.tx.push(self.turn.as_mut(), head, data.len as u16, 0, data.len.div_ceil(8), word);
+    }
+
+    /// The oldest frame, if it has come.
+    #[inline(always)]
+    pub fn peek(&self) -> Option<Seen> {
+        self.rx.peek(self.turn.as_ref())
+    }
+
+    /// Gives up the oldest frame, which [`Link::peek`] has shown.
+    #[inline(always)]
+    pub fn pop(&mut self, seen: &Seen) {
+        self.rx.pop(self.turn.as_mut(), seen);
+    }
+
+    /// Where the payload of a frame lies, unless it is in a slot.
+    #[inline(always)]
+    pub fn payload_addr(&self, seen: &Seen) -> usize {
+        self.rx.payload_addr(self.turn.as_ref(), seen)
     }
 
     /// Wakes the peer if it sleeps.
     #[inline(always)]
     pub fn rouse(&self) {
+        // The sleeper's membarrier orders the processor; the compiler must not look first either.
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
         if self.sleep.load(Ordering::Relaxed) != 0 {
             nap::wake(self.sleep);
         }

@@ -55,6 +55,11 @@ impl Nap for ShmNap {
             ShmNap::Sleep(word, longest) => sleep(word, longest),
         }
     }
+
+    #[inline]
+    fn sleeps(&self) -> bool {
+        matches!(self, ShmNap::Sleep(..))
+    }
 }
 
 /// Registers for [`barrier`]; false if the kernel lacks it.
@@ -88,5 +93,74 @@ pub fn wake(word: &AtomicU32) {
         unsafe {
             libc::syscall(libc::SYS_futex, word as *const AtomicU32, libc::FUTEX_WAKE, i32::MAX);
         }
+    }
+}
+
+/// The protocol of the sleeper and its waker, on loom's model of memory. Loom has no membarrier
+/// and no futex: the barrier is a fence on both sides, which is what it makes of the waker's plain
+/// accesses; the futex is a lock, under which the kernel compares the word.
+#[cfg(all(test, loom))]
+mod tests {
+    use super::*;
+    use loom::sync::atomic::{AtomicBool, fence};
+    use loom::sync::{Arc, Condvar, Mutex};
+    use loom::thread;
+
+    struct Model {
+        word: AtomicU32,
+        message: AtomicBool,
+        queue: Mutex<()>,
+        woken: Condvar,
+    }
+
+    impl Model {
+        fn futex_wait(&self) {
+            let guard = self.queue.lock().unwrap();
+            if self.word.load(Ordering::SeqCst) == 1 {
+                drop(self.woken.wait(guard).unwrap());
+            }
+        }
+
+        /// As `try_send` with [`wake`].
+        fn publish(&self) {
+            self.message.store(true, Ordering::Release);
+            fence(Ordering::SeqCst);
+            if self.word.load(Ordering::Relaxed) != 0 && self.word.swap(0, Ordering::AcqRel) == 1 {
+                drop(self.queue.lock().unwrap());
+                self.woken.notify_all();
+            }
+        }
+
+        /// As `idle`, in the order of its rounds.
+        fn wait_for_message(&self) {
+            while !self.message.load(Ordering::Acquire) {
+                self.word.store(1, Ordering::SeqCst);
+                fence(Ordering::SeqCst);
+                if self.message.load(Ordering::Acquire) {
+                    break;
+                }
+                self.futex_wait();
+            }
+            self.word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whoever sleeps is woken: loom reports a sleep without a waker as a deadlock.
+    #[test]
+    fn no_sleep_misses_its_message() {
+        loom::model(|| {
+            let model = Arc::new(Model {
+                word: AtomicU32::new(0),
+                message: AtomicBool::new(false),
+                queue: Mutex::new(()),
+                woken: Condvar::new(),
+            });
+            let sender = {
+                let model = model.clone();
+                thread::spawn(move || model.publish())
+            };
+            model.wait_for_message();
+            sender.join().unwrap();
+        });
     }
 }

@@ -44,7 +44,7 @@ impl Segment {
     /// Creates the segment (rank 0) or maps the one that rank 0 published. Collective.
     pub fn join(me: usize, n: usize, layout: &Layout, options: &Options, exchange: &mut dyn Exchange) -> Result<Segment, String> {
         if me == 0 {
-            let created = create(layout, options);
+            let created = create(n, layout, options);
             let text = match &created {
                 Ok((_, path)) => path.display().to_string(),
                 Err(why) => format!("!{why}"),
@@ -117,7 +117,7 @@ fn publish(created: Result<(Segment, PathBuf), String>, text: &str, n: usize, ex
     Ok(segment)
 }
 
-fn create(layout: &Layout, options: &Options) -> Result<(Segment, PathBuf), String> {
+fn create(n: usize, layout: &Layout, options: &Options) -> Result<(Segment, PathBuf), String> {
     let dir = &options.dir;
     let path = dir.join(format!("{}{}", options.prefix, random_name()?));
     let file = OpenOptions::new()
@@ -129,8 +129,15 @@ fn create(layout: &Layout, options: &Options) -> Result<(Segment, PathBuf), Stri
         .map_err(|e| format!("cannot create {}: {e}; TERN_SHM_DIR names another directory", path.display()))?;
     file.set_len(layout.total() as u64).map_err(|e| format!("cannot size {}: {e}", path.display()))?;
     let segment = map(Some(file), layout.total(), dir)?;
-    segment.back(0, crate::layout::PAGE).inspect_err(|_| drop(std::fs::remove_file(&path)))?;
+    back_control(&segment, layout, n).inspect_err(|_| drop(std::fs::remove_file(&path)))?;
     Ok((segment, path))
+}
+
+/// Backs what ranks write into each other's part from the first message on: before that nobody
+/// knows whether the other has come as far.
+fn back_control(segment: &Segment, layout: &Layout, n: usize) -> Result<(), String> {
+    segment.back(0, crate::layout::PAGE)?;
+    (0..n).try_for_each(|rank| segment.back(layout.sleep(rank), layout.ring(0, rank) - layout.sleep(rank)))
 }
 
 fn open(layout: &Layout, path: &Path, dir: &Path) -> Result<Segment, String> {

@@ -15,11 +15,11 @@ pub struct DeviceReport {
     /// Name of the device.
     pub name: &'static str,
     /// Looks at this machine and says in a line or several what the device can do on it.
-    pub describe: fn() -> String,
+    pub describe: fn(&Settings) -> String,
 }
 
 /// The devices built into this Tern.
-const DEVICES: &[DeviceReport] = &[];
+const DEVICES: &[DeviceReport] = &[DeviceReport { name: "shm", describe: describe_shm }];
 
 /// Runs `tern info`.
 pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
@@ -36,20 +36,25 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
             other => return Err(other.unexpected().to_string()),
         }
     }
+    let in_force = Settings::from_env()?;
     println!("Tern {}, MPI 5.0 standard ABI (libmpi_abi.so.1)", env!("CARGO_PKG_VERSION"));
     if show_devices {
-        print!("\n{}", devices_text(DEVICES));
+        print!("\n{}", devices_text(DEVICES, &in_force));
     }
     if show_settings {
-        print!("\n{}", settings_text(&Settings::from_env()?));
+        print!("\n{}", settings_text(&in_force));
     }
     Ok(())
 }
 
-fn devices_text(devices: &[DeviceReport]) -> String {
+fn describe_shm(in_force: &Settings) -> String {
+    shm::describe(in_force.text("TERN_SHM_DIR").as_ref(), in_force.flag("TERN_SINGLE_COPY"))
+}
+
+fn devices_text(devices: &[DeviceReport], in_force: &Settings) -> String {
     let mut text = String::from("Devices\n");
     for device in devices {
-        let described = (device.describe)().replace('\n', "\n            ");
+        let described = (device.describe)(in_force).replace('\n', "\n            ");
         text += &format!("  {:<10}{described}\n", device.name);
     }
     text

@@ -9,6 +9,8 @@ use mpi::handle::Handle;
 use mpi::request::{Body, Recipe, Running, Then};
 
 use crate::cx::Cx;
+use crate::global::World;
+use crate::report::Waits;
 use crate::{op, wait};
 
 /// This rank in a communicator.
@@ -43,12 +45,15 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedul
     with_state(cx, comm, |state| schedule.start(state.next_tag(schedule.program().kind)))?;
     let mut flight = InFlight::waiting();
     loop {
-        let progress = wait::until(cx, |world| {
-            Ok(match world.advance_on(comm, &mut schedule, &mut flight)? {
+        let mut run = (&mut schedule, &mut flight);
+        let ready = |(schedule, flight): &mut (&mut Schedule, &mut InFlight), world: &mut World| {
+            Ok(match world.advance_on(comm, schedule, flight)? {
                 Progress::Pending => None,
                 other => Some(other),
             })
-        });
+        };
+        let progress =
+            wait::on(cx, &mut run, ready, |(schedule, flight)| Waits::Collective(comm, schedule, flight));
         match progress {
             Ok(Progress::Call(reduce)) => {
                 op::call(&reduce);

@@ -11,7 +11,7 @@
 //! From it come both names (`MPI_X` and `PMPI_X` at one address) and, for rows marked `large`,
 //! both widths (`X` and `X_c`); the conformance matrix and the check of `mpi.h`. The flag
 //! `anytime` allows the call before MPI_Init and after MPI_Finalize (MPI 5.0 section 11.4.1);
-//! `tool` marks the tools interface, which returns its codes without an error handler.
+//! `quick` has [`crate::quick`] try first; `tool` marks the tools interface, which returns its codes without an error handler.
 
 mod attr;
 mod coll;
@@ -134,6 +134,7 @@ impl Flags {
             b"anytime" => self.anytime = true,
             b"tool" => self.tool = true,
             b"variadic" => self.variadic = true,
+            b"quick" => {}
             _ => panic!("no such flag"),
         }
         self
@@ -183,25 +184,25 @@ macro_rules! row {
             flags: $crate::table::Flags::of(&[$(stringify!($flag)),*]),
             implemented: !$crate::table::is_missing(stringify!($($handler)*)),
         };
-        $crate::table::entry! { $name ["" false] Small small ($($p: $k),*) [$($handler)*] }
-        $crate::table::large_entry! { [$($flag)*] $name ($($p: $k),*) [$($handler)*] }
+        $crate::table::entry! { $name ["" false] Small small ($($p: $k),*) [$($handler)*] [$($flag)*] }
+        $crate::table::large_entry! { [$($flag)*] $name ($($p: $k),*) [$($handler)*] [$($flag)*] }
     };
 }
 
 /// The entry of the `_c` form if `large` is among the flags.
 macro_rules! large_entry {
-    ([] $name:ident $params:tt $handler:tt) => {};
-    ([large $($rest:ident)*] $name:ident $params:tt $handler:tt) => {
-        $crate::table::entry! { $name ["_c" true] Large large $params $handler }
+    ([] $name:ident $params:tt $handler:tt $flags:tt) => {};
+    ([large $($rest:ident)*] $name:ident $params:tt $handler:tt $flags:tt) => {
+        $crate::table::entry! { $name ["_c" true] Large large $params $handler $flags }
     };
-    ([$other:ident $($rest:ident)*] $name:ident $params:tt $handler:tt) => {
-        $crate::table::large_entry! { [$($rest)*] $name $params $handler }
+    ([$other:ident $($rest:ident)*] $name:ident $params:tt $handler:tt $flags:tt) => {
+        $crate::table::large_entry! { [$($rest)*] $name $params $handler $flags }
     };
 }
 
 /// The C function of one width, under both names.
 macro_rules! entry {
-    ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [missing]) => {
+    ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [missing] $flags:tt) => {
         const _: () = {
             #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
             unsafe extern "C" fn entry($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
@@ -210,10 +211,14 @@ macro_rules! entry {
         };
         $crate::table::alias! { $name $suffix }
     };
-    ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*]) => {
+    ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*] $flags:tt) => {
         const _: () = {
             #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
+            #[allow(clippy::redundant_closure_call)] // it catches the `?` of the kinds
             unsafe extern "C" fn entry($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
+                if let Some(code) = $crate::table::quick! { $flags $name ($($p),*) } {
+                    return code;
+                }
                 let cx = $crate::cx::Cx::new(&$name, $large);
                 if !cx.is_allowed() {
                     return $crate::raise::outside(&cx);
@@ -235,6 +240,15 @@ macro_rules! entry {
             }
         };
         $crate::table::alias! { $name $suffix }
+    };
+}
+
+/// What a row with the flag `quick` tries first; see [`crate::quick`].
+macro_rules! quick {
+    ([] $name:ident $args:tt) => { None::<i32> };
+    ([quick $($rest:ident)*] $name:ident $args:tt) => { $crate::quick::$name $args };
+    ([$other:ident $($rest:ident)*] $name:ident $args:tt) => {
+        $crate::table::quick! { [$($rest)*] $name $args }
     };
 }
 
@@ -277,7 +291,7 @@ macro_rules! alias {
     };
 }
 
-pub(crate) use {alias, entry, large_entry, plain_rows, row, rows};
+pub(crate) use {alias, entry, large_entry, plain_rows, quick, row, rows};
 
 #[cfg(test)]
 mod tests;

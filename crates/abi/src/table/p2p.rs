@@ -29,11 +29,11 @@ rows! { "3 Point-to-point communication";
         => crate::probe::imrecv;
     MPI_Iprobe(source: Source, tag: TagOrAny, comm: Comm, flag: FlagOut, status: StatusOut) => crate::probe::iprobe;
     MPI_Irecv(buf: BufOut, count: Count, datatype: Datatype, source: Source, tag: TagOrAny, comm: Comm,
-        request: RequestOut) large => crate::p2p::irecv;
+        request: RequestOut) large quick => crate::p2p::irecv;
     MPI_Irsend(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::isend;
     MPI_Isend(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
-        request: RequestOut) large => crate::p2p::isend;
+        request: RequestOut) large quick => crate::p2p::isend;
     MPI_Isendrecv(sendbuf: BufIn, sendcount: Count, sendtype: Datatype, dest: Dest, sendtag: Tag,
         recvbuf: BufOut, recvcount: Count, recvtype: Datatype, source: Source, recvtag: TagOrAny,
         comm: Comm, request: RequestOut) large => crate::p2p::isendrecv;
@@ -46,7 +46,7 @@ rows! { "3 Point-to-point communication";
         => crate::probe::mrecv;
     MPI_Probe(source: Source, tag: TagOrAny, comm: Comm, status: StatusOut) => crate::probe::probe;
     MPI_Recv(buf: BufOut, count: Count, datatype: Datatype, source: Source, tag: TagOrAny, comm: Comm,
-        status: StatusOut) large => crate::p2p::recv;
+        status: StatusOut) large quick => crate::p2p::recv;
     MPI_Recv_init(buf: BufOut, count: Count, datatype: Datatype, source: Source, tag: TagOrAny,
         comm: Comm, request: RequestOut) large => crate::p2p::recv_init;
     MPI_Request_free(request: RequestRef) => crate::request::free;
@@ -61,7 +61,7 @@ rows! { "3 Point-to-point communication";
         => crate::p2p::send;
     MPI_Rsend_init(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::send_init;
-    MPI_Send(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm) large => crate::p2p::send;
+    MPI_Send(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm) large quick => crate::p2p::send;
     MPI_Send_init(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::send_init;
     MPI_Sendrecv(sendbuf: BufIn, sendcount: Count, sendtype: Datatype, dest: Dest, sendtag: Tag,

@@ -169,6 +169,30 @@ fn distinct(call: &Call, send: usize, recv: usize) -> Result {
             ),
         );
     }
+    apart(call, send, recv)
+}
+
+/// Buffers of which one begins inside the other; types with gaps may be interlaced on purpose.
+fn apart(call: &Call, send: usize, recv: usize) -> Result {
+    use Kind::{Allgather, Alltoall, Gather, ReduceScatterBlock, Scatter};
+    let bytes = |side: &Side, many: bool| match *side {
+        Side::Even { count, ty } if ty.dense => {
+            let blocks = if many { call.size as u64 } else { 1 };
+            count.saturating_mul(ty.size).saturating_mul(blocks) as usize
+        }
+        _ => 0,
+    };
+    let sent = bytes(&call.send, matches!(call.kind, Alltoall | Scatter | ReduceScatterBlock));
+    let received = bytes(&call.recv, matches!(call.kind, Alltoall | Gather | Allgather));
+    let (start, end) = (send.max(recv), send.saturating_add(sent).min(recv.saturating_add(received)));
+    if send > IN_PLACE && recv > IN_PLACE && start < end && sent > 0 && received > 0 {
+        let shared = end - start;
+        let (send_name, recv_name) = names(call.kind);
+        return fail(
+            Class::BUFFER,
+            format!("arguments `{send_name}` and `{recv_name}` overlap in {shared} bytes"),
+        );
+    }
     Ok(())
 }
 

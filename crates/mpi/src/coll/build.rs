@@ -64,9 +64,10 @@ impl Default for Builder {
 
 impl Builder {
     /// The finished program.
-    pub fn finish(self, kind: Kind, op: Option<Op>) -> Program {
+    pub fn finish(self, kind: Kind, root: Option<u32>, op: Option<Op>) -> Program {
         Program {
             kind,
+            root,
             steps: self.steps,
             types: self.types,
             op,

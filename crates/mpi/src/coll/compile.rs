@@ -104,7 +104,7 @@ pub fn compile(call: &Call, link: &LinkCosts, forced: &Forced) -> Program {
         Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan => reduction(&mut b, &v, call, algorithm),
         Kind::ReduceScatterBlock | Kind::ReduceScatter => reduce_scatter(&mut b, &v, call, algorithm),
     }
-    b.finish(call.kind, call.op.cloned())
+    b.finish(call.kind, call.kind.is_rooted().then_some(call.root as u32), call.op.cloned())
 }
 
 /// A side as one buffer of elements.

@@ -1,6 +1,6 @@
 //! Collectives on intracommunicators (MPI 5.0 chapter 6) as programs for one rank.
 //!
-//! [`call`] describes a call, [`cost`] chooses among the algorithms, [`compile`] writes the
+//! [`Call`] describes a call, [`cost`] chooses among the algorithms, [`compile()`] writes the
 //! [`schedule`] that the transport then drives. The algorithms are written in [`build`].
 mod allgather;
 mod alltoall;

@@ -94,6 +94,8 @@ pub struct Program {
     pub steps: Vec<Step>,
     /// The types its buffers refer to.
     pub types: Vec<Type>,
+    /// The root, if it has one: the same on all ranks.
+    pub root: Option<u32>,
     /// The operation of its Reduce steps.
     pub op: Option<Op>,
     /// Scratch memory it needs.
@@ -145,6 +147,10 @@ pub trait Io {
     /// The tag of a message from `peer` that has arrived and that no receive has asked for: when
     /// the one that is waited for does not come, it may tell why. `None` if there is none.
     fn unclaimed(&mut self, peer: usize) -> Option<Tag>;
+    /// Whether polls have become rare, because this rank sleeps between them.
+    fn is_asleep(&self) -> bool {
+        false
+    }
 }
 
 /// Polls without success between two looks for the reason: rare enough to cost nothing, often
@@ -314,7 +320,7 @@ impl Schedule {
         }
         let Some(result) = io.poll(message.id) else {
             self.idle = self.idle.wrapping_add(1);
-            if self.idle.is_multiple_of(PATIENCE) {
+            if self.idle.is_multiple_of(PATIENCE) || io.is_asleep() {
                 self.look_for_reason(&message, io)?;
             }
             return Ok(false);

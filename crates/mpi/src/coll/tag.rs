@@ -66,6 +66,12 @@ impl Kind {
         Kind::Exscan,
     ];
 
+    /// Whether its calls name a root.
+    pub fn is_rooted(self) -> bool {
+        use Kind::{Bcast, Gather, Gatherv, Reduce, Scatter, Scatterv};
+        matches!(self, Bcast | Gather | Gatherv | Reduce | Scatter | Scatterv)
+    }
+
     /// The MPI name without its prefix.
     pub fn name(self) -> &'static str {
         match self {
@@ -128,6 +134,11 @@ impl Tag {
     /// Which collective.
     pub fn kind(self) -> Option<Kind> {
         Kind::ALL.get((self.0 & ((1 << KIND_BITS) - 1)) as usize).copied()
+    }
+
+    /// Whether it is that of a persistent collective.
+    pub fn is_persistent(self) -> bool {
+        self.0 & PERSISTENT != 0
     }
 
     /// The number of the run.

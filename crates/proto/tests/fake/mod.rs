@@ -1,0 +1,230 @@
+//! A device for tests in one thread: a frame arrives when the test says so, and not before.
+
+use fabric::{Caps, Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Shares per rank: few, so that tests run out of them.
+pub const SHARES: usize = 8;
+
+struct Packet {
+    head: [u64; 2],
+    data: Box<[u8]>,
+}
+
+/// One direction between two ranks.
+#[derive(Default)]
+struct Wire {
+    packets: VecDeque<Packet>,
+    /// How many of them have arrived.
+    arrived: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    words: [u64; ShareWord::ALL.len()],
+    used: bool,
+}
+
+/// What connects the ranks.
+pub struct Net {
+    size: usize,
+    room: usize,
+    wires: Vec<Wire>,
+    shares: Vec<[Slot; SHARES]>,
+    /// Whether each rank can reach the memory of others.
+    pub reach: Vec<bool>,
+}
+
+impl Net {
+    /// A net of `size` ranks with room for `room` frames in each direction.
+    pub fn new(size: usize, room: usize) -> Rc<RefCell<Net>> {
+        Rc::new(RefCell::new(Net {
+            size,
+            room,
+            wires: (0..size * size).map(|_| Wire::default()).collect(),
+            shares: vec![[Slot::default(); SHARES]; size],
+            reach: vec![true; size],
+        }))
+    }
+
+    fn wire(&mut self, from: Rank, to: Rank) -> &mut Wire {
+        &mut self.wires[from * self.size + to]
+    }
+
+    /// Whether a frame is under way.
+    pub fn under_way(&mut self, from: Rank, to: Rank) -> bool {
+        let wire = self.wire(from, to);
+        wire.packets.len() > wire.arrived
+    }
+
+    /// Lets the next frame arrive.
+    pub fn arrive(&mut self, from: Rank, to: Rank) {
+        assert!(self.under_way(from, to));
+        self.wire(from, to).arrived += 1;
+    }
+
+    /// Shares of `owner` that cannot be opened again.
+    pub fn shares_held(&self, owner: Rank) -> usize {
+        self.shares[owner].iter().filter(|s| s.used && s.words[ShareWord::Left as usize] < 2).count()
+    }
+}
+
+/// One rank's end of a [`Net`].
+pub struct Fake {
+    me: Rank,
+    caps: Caps,
+    net: Rc<RefCell<Net>>,
+}
+
+impl Fake {
+    /// The end of rank `me`.
+    pub fn new(me: Rank, net: &Rc<RefCell<Net>>) -> Fake {
+        let caps = Caps {
+            name: "fake",
+            inline_bytes: 40,
+            frame_bytes: 64,
+            remote_access: true,
+            remote_access_note: String::new(),
+            looks: 1,
+            registration: false,
+        };
+        Fake { me, caps, net: net.clone() }
+    }
+}
+
+/// Waiting is the test's business.
+pub struct NoNap;
+
+impl Nap for NoNap {
+    fn take(self) {}
+}
+
+fn copy(to: usize, from: usize, len: usize) {
+    // SAFETY: both are buffers of the test, of a frame or of the engine, valid for `len` bytes;
+    // there is one thread.
+    unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) }
+}
+
+impl Device for Fake {
+    type Nap = NoNap;
+
+    fn me(&self) -> Rank {
+        self.me
+    }
+
+    fn size(&self) -> usize {
+        self.net.borrow().size
+    }
+
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now_ns(&self) -> u64 {
+        1
+    }
+
+    fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        assert!(data.len <= self.caps.frame_bytes);
+        let mut net = self.net.borrow_mut();
+        let room = net.room;
+        let wire = net.wire(self.me, to);
+        if wire.packets.len() >= room {
+            return false;
+        }
+        let mut bytes = vec![0; data.len].into_boxed_slice();
+        copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
+        wire.packets.push_back(Packet { head, data: bytes });
+        true
+    }
+
+    fn peek(&mut self, from: Rank) -> Option<Frame> {
+        let mut net = self.net.borrow_mut();
+        let wire = net.wire(from, self.me);
+        let packet = wire.packets.front().filter(|_| wire.arrived > 0)?;
+        let data = Span { addr: packet.data.as_ptr() as usize, len: packet.data.len() };
+        Some(Frame { head: packet.head, data })
+    }
+
+    fn pop(&mut self, from: Rank) {
+        let mut net = self.net.borrow_mut();
+        let wire = net.wire(from, self.me);
+        wire.arrived -= 1;
+        wire.packets.pop_front();
+    }
+
+    fn source(&mut self, position: usize) -> Option<Rank> {
+        (position < self.size()).then_some(position)
+    }
+
+    fn copy(&mut self, to: usize, from: usize, len: usize) {
+        copy(to, from, len);
+    }
+
+    fn peek_bytes(&self, data: Span, out: &mut [u8]) {
+        assert_eq!(data.len, out.len());
+        copy(out.as_mut_ptr() as usize, data.addr, data.len);
+    }
+
+    fn reach(&mut self, _peer: Rank) -> bool {
+        self.net.borrow().reach[self.me]
+    }
+
+    fn read(&mut self, _peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+        copy(local.addr, remote, local.len);
+        Ok(())
+    }
+
+    fn write(&mut self, _peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+        copy(remote, local.addr, local.len);
+        Ok(())
+    }
+
+    fn share_open(&mut self) -> Option<u32> {
+        let mut net = self.net.borrow_mut();
+        let slots = &mut net.shares[self.me];
+        let index = slots.iter().position(|s| !s.used || s.words[ShareWord::Left as usize] >= 2)?;
+        slots[index] = Slot { used: true, ..Slot::default() };
+        Some(index as u32)
+    }
+
+    fn share_add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
+        let held = self.share_load(share, word);
+        self.share_store(share, word, held + value);
+        held
+    }
+
+    fn share_take(&self, share: Share, word: ShareWord, held: u64) -> bool {
+        let same = self.share_load(share, word) == held;
+        if same {
+            self.share_store(share, word, 0);
+        }
+        same
+    }
+
+    fn shares(&self) -> u32 {
+        SHARES as u32
+    }
+
+    fn share_load(&self, share: Share, word: ShareWord) -> u64 {
+        self.net.borrow().shares[share.owner][share.index as usize].words[word as usize]
+    }
+
+    fn share_store(&self, share: Share, word: ShareWord, value: u64) {
+        self.net.borrow_mut().shares[share.owner][share.index as usize].words[word as usize] = value;
+    }
+
+    fn wake(&self, _peer: Rank) {}
+
+    fn awake(&mut self) {}
+
+    fn idle(&mut self, _round: u32) -> NoNap {
+        NoNap
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+}

@@ -1,0 +1,283 @@
+//! The rules of the house that a machine can check (CONTRIBUTING.md, «Style»): sizes, unsafe,
+//! layers, leftovers, links. A failure lists every place at once.
+
+use std::path::{Path, PathBuf};
+
+const FILE_LINES: usize = 600;
+const FUNCTION_LINES: usize = 70;
+
+/// Which crates of the workspace a crate may use: the arrow abi → mpi → proto → fabric → wire,
+/// the devices beside it, the commands on top.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("wire", &[]),
+    ("fabric", &["wire"]),
+    ("proto", &["wire", "fabric"]),
+    ("mpi", &["wire", "fabric", "proto"]),
+    ("shm", &["fabric"]),
+    ("launch", &["fabric"]),
+    ("abi", &["fabric", "proto", "mpi", "shm", "launch"]),
+    ("tern", &["fabric", "launch", "shm"]),
+];
+
+/// Crates in which only these files may say `unsafe`; crates not listed may say it anywhere.
+const UNSAFE_IN: &[(&str, &[&str])] =
+    &[("wire", &[]), ("fabric", &[]), ("proto", &[]), ("tern", &[]), ("mpi", &["mem.rs"])];
+
+struct Source {
+    /// Relative to the root, with slashes.
+    name: String,
+    text: String,
+}
+
+impl Source {
+    fn has_extension(&self, extensions: &[&str]) -> bool {
+        let extension = Path::new(&self.name).extension().and_then(|e| e.to_str());
+        extension.is_some_and(|e| extensions.contains(&e))
+    }
+
+    fn is_test(&self) -> bool {
+        self.name.split('/').any(|part| part == "tests" || part == "tests.rs")
+    }
+
+    /// The lines before the unit tests.
+    fn code(&self) -> impl Iterator<Item = &str> {
+        self.text.lines().take_while(|line| {
+            let is_tests = line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test");
+            !is_tests
+        })
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn sources() -> Vec<Source> {
+    const LEFT_OUT: &[&str] = &["target", "build", "corpus", "artifacts"];
+    let root = root();
+    let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the tree is readable") {
+            let entry = entry.expect("the tree is readable");
+            let name = entry.file_name().into_string().expect("file names are UTF-8");
+            let (kind, path) = (entry.file_type().expect("the tree is readable"), entry.path());
+            let hidden = name.starts_with('.') && name != ".ci" && name != ".gitignore";
+            if kind.is_dir() && !hidden && !LEFT_OUT.contains(&&*name) {
+                folders.push(path);
+            } else if kind.is_file()
+                && !hidden
+                && let Ok(text) = std::fs::read_to_string(&path)
+            {
+                let relative = path.strip_prefix(&root).expect("below the root");
+                found.push(Source { name: relative.display().to_string(), text });
+            }
+        }
+    }
+    assert!(found.len() > 100, "only {} files found below {}", found.len(), root.display());
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+fn report(complaints: Vec<String>) {
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn files_are_short() {
+    let code = |s: &Source| s.has_extension(&["rs", "c", "h", "py", "sh"]) && s.name != "include/mpi.h";
+    let long = sources().into_iter().filter(|s| code(s) && !s.is_test()).filter_map(|s| {
+        let lines = s.code().count();
+        (lines > FILE_LINES).then(|| format!("{}: {lines} lines, at most {FILE_LINES}", s.name))
+    });
+    report(long.collect());
+}
+
+/// The name of the function whose head is in this line of formatted code, if one is.
+fn function(line: &str, extension: &str) -> Option<String> {
+    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let (head, line) = (line.trim_start(), line.trim_end());
+    match extension {
+        "rs" => {
+            let at = head.find("fn ")?;
+            let modifiers = ["pub", "const", "unsafe", "extern", "async", "pub(crate)", "pub(super)", "\"C\""];
+            let own = head[..at].split_whitespace().all(|w| modifiers.contains(&w));
+            (own && !line.ends_with(';') && !line.ends_with('}')).then(|| word(&head[at + 3..]))
+        }
+        "py" => head.strip_prefix("def ").map(word),
+        _ => {
+            let is_head = line.ends_with(") {") && !line.starts_with([' ', '\t', '}']);
+            let name = line.split('(').next().and_then(|l| l.rsplit([' ', '*']).next());
+            name.filter(|_| is_head).map(word)
+        }
+    }
+}
+
+#[test]
+fn functions_are_short() {
+    let (mut complaints, mut seen) = (Vec::new(), 0);
+    for source in sources().iter().filter(|s| s.has_extension(&["rs", "c", "h", "py"])) {
+        let extension = source.name.rsplit('.').next().expect("has one");
+        let lines: Vec<&str> = source.text.lines().collect();
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        for (at, line) in lines.iter().enumerate() {
+            let Some(name) = function(line, extension) else { continue };
+            seen += 1;
+            let inside = |l: &&&str| l.trim().is_empty() || indent(l) > indent(line) || l.trim_start().starts_with(')');
+            let length = 1 + lines[at + 1..].iter().take_while(inside).count();
+            if length > FUNCTION_LINES {
+                complaints.push(format!(
+                    "{}:{}: {name} has {length} lines, at most {FUNCTION_LINES}",
+                    source.name,
+                    at + 1
+                ));
+            }
+        }
+    }
+    assert!(seen > 1000, "only {seen} functions recognised");
+    report(complaints);
+}
+
+/// The part of a line before a comment; strings with slashes are cut too, which does no harm.
+fn without_comment(line: &str) -> &str {
+    line.split("//").next().unwrap_or("")
+}
+
+fn says_unsafe(line: &str) -> bool {
+    let code = without_comment(line);
+    ["unsafe {", "unsafe impl", "unsafe fn", "unsafe extern", "#[unsafe"].iter().any(|word| code.contains(word))
+}
+
+#[test]
+fn every_unsafe_block_says_why_it_is_sound() {
+    const NEAR: usize = 12;
+    let mut complaints = Vec::new();
+    for source in sources().iter().filter(|s| s.has_extension(&["rs"]) && !s.name.ends_with("tidy.rs")) {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let code = without_comment(line);
+            let block = code.contains("unsafe {") || code.contains("unsafe impl");
+            let reason = lines[at.saturating_sub(NEAR)..=at].iter().any(|l| l.contains("SAFETY:"));
+            if block && !reason {
+                complaints.push(format!("{}:{}: unsafe without SAFETY", source.name, at + 1));
+            }
+        }
+    }
+    report(complaints);
+}
+
+#[test]
+fn unsafe_stays_where_it_belongs() {
+    let (mut complaints, sources) = (Vec::new(), sources());
+    for (name, allowed) in UNSAFE_IN {
+        let folder = format!("crates/{name}/src/");
+        for source in sources.iter().filter(|s| s.name.starts_with(&folder)) {
+            let here = &source.name[folder.len()..];
+            let at = source.text.lines().position(says_unsafe);
+            if let Some(at) = at.filter(|_| !allowed.contains(&here)) {
+                complaints.push(format!("{}:{}: no unsafe here", source.name, at + 1));
+            }
+            let is_root = matches!(here, "lib.rs" | "main.rs");
+            if is_root && allowed.is_empty() && !source.text.contains("#![forbid(unsafe_code)]") {
+                complaints.push(format!("{}: must forbid(unsafe_code)", source.name));
+            }
+        }
+    }
+    report(complaints);
+}
+
+/// Dependencies in a manifest, without those of tests.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let (mut inside, mut names) = (false, Vec::new());
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = line.ends_with("dependencies]") && !line.contains("dev-dependencies");
+        } else if let Some((name, _)) = line.split_once('=').filter(|_| inside) {
+            names.push(name.trim().trim_end_matches(".workspace").to_string());
+        }
+    }
+    names
+}
+
+#[test]
+fn layers_have_one_direction_and_dependencies_a_reason() {
+    let (mut complaints, sources) = (Vec::new(), sources());
+    let reasons = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let is_manifest = |s: &&Source| s.name.starts_with("crates/") && s.name.ends_with("/Cargo.toml");
+    for source in sources.iter().filter(is_manifest) {
+        let name = source.name.split('/').nth(1).expect("crates/NAME/Cargo.toml");
+        let Some((_, below)) = LAYERS.iter().find(|(layer, _)| *layer == name) else {
+            complaints.push(format!("{}: crate `{name}` has no place in LAYERS of tidy.rs", source.name));
+            continue;
+        };
+        for dependency in dependencies(&source.text) {
+            let ours = LAYERS.iter().any(|(layer, _)| *layer == dependency);
+            if ours && !below.contains(&dependency.as_str()) {
+                complaints.push(format!("{}: `{name}` must not use `{dependency}`", source.name));
+            } else if !ours && !reasons.contains(&format!("`{dependency}`")) {
+                complaints.push(format!("{}: ARCHITECTURE.md says nothing of `{dependency}`", source.name));
+            }
+        }
+    }
+    report(complaints);
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    // Written in halves, so that this file passes.
+    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
+    let places = [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
+    let mut complaints = Vec::new();
+    for source in sources().iter().filter(|s| !s.name.starts_with("LICENSE")) {
+        for (at, line) in source.text.lines().enumerate() {
+            let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let mark = words.find(|word| marks.contains(word));
+            let place = places.iter().find(|place| {
+                let before = line.find(**place).map(|p| line[..p].chars().next_back());
+                before.is_some_and(|c| c.is_none_or(|c| !c.is_alphanumeric() && !"./>)}".contains(c)))
+            });
+            if let Some(what) = mark.or(place.copied()) {
+                complaints.push(format!("{}:{}: {what}", source.name, at + 1));
+            }
+        }
+    }
+    report(complaints);
+}
+
+/// Headings as the anchors that GitHub makes of them.
+fn anchors(markdown: &str) -> Vec<String> {
+    let headings = markdown.lines().filter(|line| line.starts_with('#'));
+    let anchor = |line: &str| {
+        let text = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut complaints = Vec::new();
+    for source in sources().iter().filter(|s| s.has_extension(&["md"])) {
+        let folder = root().join(Path::new(&source.name).parent().expect("a file"));
+        for link in source.text.split("](").skip(1) {
+            let Some((link, _)) = link.split_once(')') else { continue };
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let text = match path {
+                "" => Some(source.text.clone()),
+                path if folder.join(path).is_dir() => Some(String::new()),
+                path => std::fs::read_to_string(folder.join(path)).ok(),
+            };
+            match text {
+                None => complaints.push(format!("{}: {link} does not exist", source.name)),
+                Some(text) if !anchor.is_empty() && !anchors(&text).iter().any(|a| a == anchor) => {
+                    complaints.push(format!("{}: {link} has no such heading", source.name));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    report(complaints);
+}

@@ -1,0 +1,41 @@
+/* All ranks say who they are and then wait in some way, in which one of them dies or leaves. */
+#include <mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+    int rank, size, value = 0;
+    const char *how = argc > 1 ? argv[1] : "", *leave = argc > 2 ? argv[2] : "";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("rank %d is process %d\n", rank, (int)getpid());
+    fflush(stdout);
+    if (rank == 1) {
+        if (strcmp(leave, "exit") == 0)
+            exit(0);
+        if (strcmp(leave, "fail") == 0)
+            exit(3);
+        if (strcmp(leave, "abort") == 0)
+            MPI_Abort(MPI_COMM_WORLD, 42);
+        if (strcmp(leave, "crash") == 0)
+            abort();
+        for (;;)
+            pause();
+    }
+    if (strcmp(how, "recv") == 0)
+        MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else if (strcmp(how, "barrier") == 0)
+        MPI_Barrier(MPI_COMM_WORLD);
+    else if (strcmp(how, "finalize") == 0)
+        MPI_Finalize();
+    else if (strcmp(how, "busy") == 0)
+        for (;;)
+            __asm__ volatile("");
+    for (;;)
+        pause();
+}

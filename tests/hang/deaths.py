@@ -1,0 +1,89 @@
+"""A rank dies, leaves or aborts while others wait or compute: the job ends and leaves nothing behind."""
+
+import os
+import re
+import signal
+
+from support import Case, Skip, is_alive, segments, wait_until
+
+RANKS = 4
+WAYS = ["recv", "barrier", "finalize", "busy"]
+
+
+def cases():
+    for hydra in (False, True):
+        under = "Hydra" if hydra else "mpiexec"
+        for way in WAYS:
+            yield Case(f"death by SIGKILL, others in {way}, under {under}",
+                       lambda tools, w=way, h=hydra: killed(tools, w, h))
+        yield Case(f"death by abort(), under {under}",
+                   lambda tools, h=hydra: left(tools, "barrier", "crash", h, [128 + signal.SIGABRT], "SIGABRT"))
+        yield Case(f"MPI_Abort, under {under}",
+                   lambda tools, h=hydra: left(tools, "recv", "abort", h, [42], "MPI_Abort was called with code 42"))
+        yield Case(f"exit code 3 without MPI_Finalize, under {under}",
+                   lambda tools, h=hydra: left(tools, "recv", "fail", h, [3], "exited with code 3 without MPI_Finalize"))
+    yield Case("exit code 0 without MPI_Finalize",
+               lambda tools: left(tools, "barrier", "exit", False, [1], "exited with code 0 without MPI_Finalize"))
+    yield Case("death of mpiexec by SIGKILL", launcher_killed)
+
+
+def launcher(tools, hydra):
+    if not hydra:
+        return None
+    if tools.hydra is None:
+        raise Skip("there is no Hydra (build/peers/mpich, mpiexec.hydra in PATH, or --hydra)")
+    return [tools.hydra]
+
+
+def start(tools, hydra, *words):
+    return tools.job("-n", RANKS, tools.program("death"), *words, launcher=launcher(tools, hydra))
+
+
+def processes(job):
+    return {int(rank): int(pid) for rank, pid in re.findall(r"rank (\d+) is process (\d+)", job.printed())}
+
+
+def nothing_left(before, pids):
+    wait_until("end of all processes", lambda: not any(is_alive(pid) for pid in pids))
+    wait_until("end of all shared memory", lambda: not segments() - before)
+
+
+def killed(tools, way, hydra):
+    before = segments()
+    with start(tools, hydra, way) as job:
+        job.wait_for("all ranks", lambda: len(processes(job)) == RANKS)
+        pids = processes(job)
+        os.kill(pids[1], signal.SIGKILL)
+        outcome = job.end()
+    outcome.expect(outcome.code != 0, "an exit code that says failure")
+    if not hydra:
+        outcome.expect(outcome.code == 128 + signal.SIGKILL, "exit code 137")
+        outcome.expect_message(rf"mpiexec: rank 1 \(.*, process {pids[1]}\) was killed by signal 9 \(SIGKILL\); ending the job")
+        lines = [line for line in outcome.err.splitlines() if line.strip()]
+        outcome.expect(len(lines) == 1, "one line of error")
+    nothing_left(before, pids.values())
+
+
+def left(tools, way, how, hydra, codes, says):
+    before = segments()
+    with start(tools, hydra, way, how) as job:
+        outcome = job.end()
+        pids = processes(job)
+    outcome.expect(outcome.code != 0, "an exit code that says failure")
+    if not hydra:
+        outcome.expect(outcome.code in codes, f"exit code {codes}")
+        outcome.expect_message(says)
+    elif how == "abort":
+        outcome.expect(outcome.code in codes, f"exit code {codes}")
+        outcome.expect_message("MPI_Abort")
+    nothing_left(before, pids.values())
+
+
+def launcher_killed(tools):
+    before = segments()
+    with start(tools, False, "barrier") as job:
+        job.wait_for("all ranks", lambda: len(processes(job)) == RANKS)
+        pids = processes(job)
+        job.process.kill()
+        job.end()
+    nothing_left(before, pids.values())

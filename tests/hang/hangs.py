@@ -1,0 +1,134 @@
+"""Programs that never end: mpiexec says who waits for whom, and why."""
+
+import re
+import signal
+import time
+
+from support import Case, LIMIT, run
+
+COMPUTES = r"it is not inside MPI \(computing\) or stopped"
+# A wait that is under way has been for some time: never "0.0 s" for ever.
+LONG = r" since (?!0\.0 s)\d+\.\d s"
+
+# Name, ranks, what one report must say, what it must not say.
+HANGS = [
+    ("cycle", 2, [
+        rf"rank 0 waits in MPI_Recv\(source=1, tag=3, comm=MPI_COMM_WORLD, 4 bytes\){LONG}; rank 1 has no matching send",
+        r"cycle: rank 0 → rank 1 → rank 0: both wait in MPI_Recv",
+    ], ["message"]),
+    ("wrong-tag", 2, [
+        r"rank 1 waits in MPI_Recv\(source=0, tag=7, .*; rank 0 sends tag 6 instead: that message has arrived",
+    ], []),
+    ("wrong-communicator", 2, [
+        r"rank 1 waits in MPI_Recv\(source=0, tag=7, comm=MPI_COMM_WORLD, .*; rank 0 sends on communicator halo instead",
+        r"rank 0 waits in MPI_Recv\(source=1, tag=9, comm=an unnamed communicator of ranks 0-1 ",
+    ], []),
+    ("peer-computes", 2, [rf"rank 1 waits in MPI_Recv\(source=0, tag=7, .*{LONG}; rank 0 has no matching send pending: {COMPUTES}"], ["cycle"]),
+    ("peer-finalizes", 2, [
+        r"rank 1 waits in MPI_Recv.*; rank 0 has no matching send pending: it waits in MPI_Finalize",
+        r"MPI_Finalize on MPI_COMM_WORLD waits for rank 1: it waits in MPI_Recv\(source=0, tag=7",
+    ], ["MPI_Barrier"]),
+    ("bcast-reduce", 2, [
+        rf"mismatched collectives on MPI_COMM_WORLD: rank 0 waits in MPI_Bcast\(root=1\), rank 1 waits in MPI_Reduce\(root=1\){LONG}",
+    ], ["MPI_Recv", "MPI_Isend", "tag="]),
+    ("not-in-barrier", 4, [
+        rf"ranks 0-1,3 wait in MPI_Barrier on MPI_COMM_WORLD{LONG}",
+        rf"MPI_Barrier on MPI_COMM_WORLD waits for rank 2: {COMPUTES}",
+    ], ["tag=", "cycle"]),
+    ("one-receives", 3, [
+        r"MPI_Barrier on MPI_COMM_WORLD waits for rank 1: it waits in MPI_Recv\(source=0, tag=2",
+        r"cycle: rank 0 → rank 1 → rank 0: they wait in MPI_Barrier, MPI_Recv",
+    ], []),
+    ("ahead", 4, [
+        r"rank 3 waits in MPI_Bcast\(root=0\) on MPI_COMM_WORLD",
+        rf"MPI_Bcast\(root=0\) on MPI_COMM_WORLD waits for rank 2: {COMPUTES}",
+        r"ranks 0-1 wait in MPI_Barrier on MPI_COMM_WORLD",
+    ], ["mismatched", "cycle"]),
+    ("ssend-ring", 3, [r"cycle: rank 0 → rank 1 → rank 2 → rank 0: all wait in MPI_Ssend"], []),
+    ("posted", 2, [
+        rf"rank 0 waits in MPI_Recv\(source=1, tag=5, .*; rank 1 has no matching send pending: {COMPUTES}",
+        r"rank 0 has posted MPI_Irecv\(source=1, tag=11,",
+    ], ["cycle", r"waits in MPI_Irecv"]),
+    ("waitall", 3, [
+        rf"rank 0 waits in MPI_Waitall{LONG}",
+        r"rank 0 waits in MPI_Irecv\(source=1, tag=1,",
+        rf"rank 0 waits in MPI_Irecv\(source=2, tag=2, .*rank 2 has no matching send pending: {COMPUTES}",
+        r"cycle: rank 0 → rank 1 → rank 0",
+    ], []),
+    ("waitany", 3, [r"rank 0 waits in MPI_Waitany", r"rank 1 waits in MPI_Recv\(source=0, tag=1"], ["cycle"]),
+    ("wait", 2, [rf"rank 0 waits in MPI_Wait{LONG}", r"rank 0 waits in MPI_Irecv\(source=1, tag=8, comm=MPI_COMM_WORLD, 16 bytes\)", r"cycle: "], []),
+    ("probe", 2, [rf"rank 1 waits in MPI_Probe\(source=0, tag=any, comm=MPI_COMM_WORLD, .*{LONG}"], ["cycle"]),
+    ("ibarrier", 3, [r"ranks 0,2 wait in MPI_Ibarrier on MPI_COMM_WORLD", rf"waits for rank 1: {COMPUTES}"], ["tag="]),
+    ("dup", 2, [r"rank 1 waits in MPI_Comm_dup on MPI_COMM_WORLD", rf"waits for rank 0: {COMPUTES}"], ["MPI_Bcast"]),
+    ("sendrecv", 2, [r"rank 0 waits in MPI_Sendrecv\(source=1, tag=2, .*; rank 1 sends tag 1 instead", r"cycle: .*MPI_Sendrecv"], []),
+    ("large-send", 2, [r"rank 0 waits in MPI_Send\(dest=1, tag=0, comm=MPI_COMM_WORLD, 1048576 bytes\)", r"cycle: .*: both wait in MPI_Send"], []),
+    ("any-source", 2, [r"rank 0 waits in MPI_Recv\(source=any, tag=any, .*; no rank has a matching send pending"], ["cycle"]),
+    ("itself", 1, [r"rank 0 waits in MPI_Recv\(source=0, tag=1, comm=MPI_COMM_SELF", r"cycle: rank 0 → rank 0: it waits for itself"], []),
+    ("test-loop", 2, [
+        r"rank 0 has posted MPI_Irecv\(source=1, tag=3",
+        r"rank 1 waits in MPI_Recv\(source=0, tag=3, .*: it is inside MPI and waits for nothing, having posted MPI_Irecv",
+    ], ["cycle"]),
+]
+
+
+def cases():
+    for name, ranks, says, silent in HANGS:
+        yield Case(f"hang {name}", lambda tools, n=name, r=ranks, s=says, q=silent: hang(tools, n, r, s, q))
+    yield Case("hang --timeout", timeout)
+    yield Case("hang SIGUSR1 lets the job go on", goes_on)
+
+
+def reports(text):
+    return text.split("mpiexec: state of the job:")[1:]
+
+
+def is_told(report, says, silent):
+    return all(re.search(p, report) for p in says) and not any(re.search(p, report) for p in silent)
+
+
+def ask_until(job, what, condition):
+    """Asks for reports until the last complete one is right."""
+    end = time.monotonic() + LIMIT
+    asked = 0
+    while not any(map(condition, reports(job.errors()))):
+        outcome = job.outcome()
+        outcome.expect(outcome.code is None, f"a job that hangs ({what})")
+        outcome.expect(time.monotonic() < end, what)
+        if len(reports(outcome.err)) == asked:
+            asked += 1
+            job.signal(signal.SIGUSR1)
+        time.sleep(0.25)
+
+
+def hang(tools, name, ranks, says, silent):
+    with tools.job("-n", ranks, tools.program("hang"), name) as job:
+        job.wait_for("a start", lambda: has_started(job, ranks))
+        ask_until(job, f"a report with {says} and without {silent}", lambda r: is_told(r, says, silent))
+        job.signal(signal.SIGTERM)
+        outcome = job.end()
+        outcome.expect(outcome.code == 128 + signal.SIGTERM, "exit code 143")
+
+
+def has_started(job, ranks):
+    """mpiexec has children: from then on it can be asked."""
+    path = f"/proc/{job.process.pid}/task/{job.process.pid}/children"
+    with open(path) as children:
+        return len(children.read().split()) >= ranks
+
+
+def timeout(tools):
+    outcome = run(tools, "--timeout", "3", "-n", 2, tools.program("hang"), "cycle")
+    outcome.expect(outcome.code == 124, "exit code 124")
+    outcome.expect_message(r"the job is not done after 3 s \(--timeout\)", r"cycle: rank 0 → rank 1 → rank 0")
+    outcome.expect("should not come here" not in outcome.err, "ranks that never return")
+
+
+def goes_on(tools):
+    file = tools.scratch / "go"
+    with tools.job("-n", 3, tools.program("hang"), "slow", file) as job:
+        job.wait_for("a start", lambda: has_started(job, 3))
+        says = [rf"rank 1 waits in MPI_Recv\(source=0, tag=7, .* since [1-9]\d*\.\d s", r"rank 2 waits in MPI_Finalize"]
+        ask_until(job, f"a report with {says}", lambda r: is_told(r, says, []))
+        file.touch()
+        outcome = job.end()
+    outcome.expect(outcome.code == 0 and "the message came" in outcome.out, "a good end after the report")
