@@ -19,5 +19,7 @@ int main(int argc, char **argv) {
     FAILS(code, MPI_ERR_UNSUPPORTED_OPERATION);
     OK(MPI_Error_string(code, text, &length));
     CHECK(length > 0);
+    /* There is no intercommunicator yet, so none can be merged. */
+    FAILS(MPI_Intercomm_merge(MPI_COMM_WORLD, 1, &cart), MPI_ERR_COMM);
     return t_end();
 }
