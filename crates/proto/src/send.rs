@@ -51,7 +51,14 @@ impl<D: Device> Engine<D> {
     }
 
     /// Starts a send. `None` if the message has left and the buffer is free again.
-    pub fn send(&mut self, to: Rank, context: u64, tag: i32, data: Span, mode: Mode) -> Result<Option<OpId>, Fault> {
+    pub fn send(
+        &mut self,
+        to: Rank,
+        context: u64,
+        tag: i32,
+        data: Span,
+        mode: Mode,
+    ) -> Result<Option<OpId>, Fault> {
         let fits = mode == Mode::Standard && data.len <= self.limits.eager_bytes;
         let short = fits && data.len <= self.choice.limit();
         let explores = fits && !short && self.choice.explores(data.len);

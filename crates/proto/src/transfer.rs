@@ -73,7 +73,13 @@ impl Transfer {
         dev.share_load(self.share, ShareWord::Claim) < self.len as u64
     }
 
-    fn copy_piece(&mut self, dev: &mut impl Device, counters: &mut Counters, offset: usize, piece: usize) -> usize {
+    fn copy_piece(
+        &mut self,
+        dev: &mut impl Device,
+        counters: &mut Counters,
+        offset: usize,
+        piece: usize,
+    ) -> usize {
         let local = self.local.part(offset, piece.min(self.len - offset));
         let result = match self.side {
             Side::Receive => {

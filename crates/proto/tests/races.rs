@@ -106,7 +106,7 @@ impl<'a> Play<'a> {
             unexpected_bytes: scenario.unexpected_bytes,
             unexpected_max_bytes: 1 << 30,
             adapt: true,
-        rtr: true,
+            rtr: true,
             remote_access: true,
         };
         let rank = |me| OneRank {

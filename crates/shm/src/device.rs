@@ -370,10 +370,11 @@ impl Device for Shm {
 
     fn reach(&mut self, peer: Rank) -> bool {
         if self.links[peer].reach == Reach::Unknown {
-            let mut reach = Reach::No;
+            let mut reach = if self.caps.remote_access { Reach::Unknown } else { Reach::No };
             if self.caps.remote_access
                 && let Some((pid, addr, value)) = Link::identity(&self.segment, &self.layout, peer)
             {
+                reach = Reach::No;
                 let mut seen = 0u64;
                 let local = Span { addr: &raw mut seen as usize, len: 8 };
                 if cma::transfer(Way::Read, pid, peer, local, addr).is_ok() && seen == value {

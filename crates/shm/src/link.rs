@@ -89,7 +89,9 @@ impl Link {
     /// Gives up the oldest frame, which [`Link::peek`] has shown.
     #[inline(always)]
     pub fn pop(&mut self, seen: &Seen) {
-        self.rx.pop(self.turn.as_mut(), seen);
+        if self.rx.pop(self.turn.as_mut(), seen) {
+            self.rouse(); // it may sleep because the ring was full
+        }
     }
 
     /// Where the payload of a frame lies, unless it is in a slot.

@@ -73,6 +73,15 @@ pub struct Turn<'a> {
     back: u16,
 }
 
+/// Whether frames at this position always go through the ring. One lap in 2^20 does, so that every
+/// cell is written anew long before its old sequence word could be taken for that of a position
+/// 2^32 frames later.
+#[inline(always)]
+fn is_ring_lap(position: u32) -> bool {
+    const LAPS: u32 = 1 << 20;
+    (position / CELLS as u32) % LAPS == LAPS - 1
+}
+
 /// A look at the oldest frame.
 #[derive(Clone, Copy)]
 pub struct Seen {
@@ -170,7 +179,7 @@ impl<'a> Producer<'a> {
         let position = self.tail;
         self.tail = position.wrapping_add(1);
         match turn {
-            Some(turn) if turn.mine => {
+            Some(turn) if turn.mine && !is_ring_lap(position) => {
                 turn.mine = false;
                 turn.cell.fill(position, head, len, flags | turn.out, used, payload);
             }
@@ -221,19 +230,21 @@ impl<'a> Consumer<'a> {
     }
 
     /// Gives the oldest frame back, and takes the turn if it came with it. A frame in a slot
-    /// returns the credit at once, because the slot hangs on it.
+    /// returns the credit at once, because the slot hangs on it. True if the credit was returned.
     #[inline(always)]
-    pub fn pop(&mut self, turn: Option<&mut Turn>, seen: &Seen) {
+    pub fn pop(&mut self, turn: Option<&mut Turn>, seen: &Seen) -> bool {
         if let Some(turn) = turn
             && seen.in_turn
         {
             turn.mine = true;
         }
         self.head = self.head.wrapping_add(1);
-        if seen.flags & IN_SLOT != 0 || self.head.wrapping_sub(self.returned) >= CREDIT_BATCH {
+        let due = seen.flags & IN_SLOT != 0 || self.head.wrapping_sub(self.returned) >= CREDIT_BATCH;
+        if due {
             self.credit.store(self.head, Ordering::Release);
             self.returned = self.head;
         }
+        due
     }
 }
 
@@ -340,5 +351,18 @@ mod tests {
             p.push(None, [99, 0], 0, 0, 0, |_| 0);
             consumer.join().unwrap();
         });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod position_tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_is_written_once_in_a_while_and_before_the_numbers_wrap() {
+        let through_ring: std::collections::BTreeSet<usize> =
+            (u32::MAX - 200..=u32::MAX).filter(|p| is_ring_lap(*p)).map(|p| p as usize % CELLS).collect();
+        assert_eq!(through_ring.len(), CELLS);
+        assert!((0..10_000).all(|p| !is_ring_lap(p)));
     }
 }
