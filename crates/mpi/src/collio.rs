@@ -211,7 +211,7 @@ impl<D: Device> World<D> {
 
     /// Gives up a collective that has failed. Receives that nothing has come for are withdrawn;
     /// if the engine still holds messages of it, their memory must stay: it is never freed.
-    pub fn abandon(&mut self, schedule: Schedule, flight: InFlight) {
+    pub fn abandon(&mut self, schedule: Box<Schedule>, flight: InFlight) {
         let mut held = false;
         for (_, op) in schedule.in_flight() {
             let Some(op) = flight.op(op) else { continue };

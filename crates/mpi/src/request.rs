@@ -68,7 +68,7 @@ pub enum Keep {
 #[derive(Debug)]
 pub struct Running {
     /// The schedule and the memory its messages use.
-    pub schedule: Schedule,
+    pub schedule: Box<Schedule>,
     /// What its messages need.
     pub flight: crate::collio::InFlight,
     /// Where it runs.

@@ -44,6 +44,7 @@ fn limits(random: &mut Random) -> Limits {
         eager_bytes: random.of(&[0, 64, 4096, 16 * 1024]),
         unexpected_bytes: random.of(&[1000, 1 << 20, 1 << 20, 64 << 20]),
         unexpected_max_bytes: 1 << 30,
+        adapt: random.one_in(2),
         rtr: !random.one_in(4),
         remote_access: !random.one_in(5),
     }

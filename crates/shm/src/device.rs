@@ -369,6 +369,9 @@ impl Device for Shm {
     }
 
     fn reach(&mut self, peer: Rank) -> bool {
+        if peer == self.me {
+            return true;
+        }
         if self.links[peer].reach == Reach::Unknown {
             let mut reach = if self.caps.remote_access { Reach::Unknown } else { Reach::No };
             if self.caps.remote_access

@@ -101,7 +101,7 @@ fn go(
     call: &Call,
     send: usize,
     recv: usize,
-) -> Result<Option<mpi::coll::Schedule>> {
+) -> Result<Option<Box<mpi::coll::Schedule>>> {
     args::check(call, send, recv)?;
     let schedule = run::with_state(cx, comm, |state| state.compile(call, send, recv))?;
     match form {

@@ -36,16 +36,16 @@ pub fn with_state<R>(cx: &Cx, comm: Handle, f: impl FnOnce(&mut State) -> R) -> 
     Ok(f(&mut cx.world().comm_mut(comm)?.coll))
 }
 
-fn running(place: Place, schedule: Schedule, then: Then) -> Running {
+fn running(place: Place, schedule: Box<Schedule>, then: Then) -> Running {
     Running { schedule, flight: InFlight::default(), place, then }
 }
 
 /// Runs a schedule to its end, and gives it back.
-pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedule> {
+pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>) -> Result<Box<Schedule>> {
     with_state(cx, comm, |state| schedule.start(state.next_tag(schedule.program().kind)))?;
     let mut flight = InFlight::waiting();
     loop {
-        let mut run = (&mut schedule, &mut flight);
+        let mut run = (&mut *schedule, &mut flight);
         let ready = |(schedule, flight): &mut (&mut Schedule, &mut InFlight), world: &mut World| {
             Ok(match world.advance_on(comm, schedule, flight)? {
                 Progress::Pending => None,
@@ -69,12 +69,12 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Schedule) -> Result<Schedul
 }
 
 /// Starts a schedule; the request completes when it is done.
-pub fn nonblocking(cx: &Cx, comm: Handle, schedule: Schedule) -> Result<Handle> {
+pub fn nonblocking(cx: &Cx, comm: Handle, schedule: Box<Schedule>) -> Result<Handle> {
     launch(cx, comm, schedule, Then::Nothing)
 }
 
 /// As [`nonblocking`], with something to do at the end.
-pub fn launch(cx: &Cx, comm: Handle, mut schedule: Schedule, then: Then) -> Result<Handle> {
+pub fn launch(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>, then: Then) -> Result<Handle> {
     let handle = {
         let mut world = cx.world();
         let held = world.comm_mut(comm)?;
@@ -89,7 +89,7 @@ pub fn launch(cx: &Cx, comm: Handle, mut schedule: Schedule, then: Then) -> Resu
 }
 
 /// An inactive persistent request that runs the schedule on each start, with one tag.
-pub fn persistent(cx: &Cx, comm: Handle, schedule: Schedule) -> Result<Handle> {
+pub fn persistent(cx: &Cx, comm: Handle, schedule: Box<Schedule>) -> Result<Handle> {
     let mut world = cx.world();
     let held = world.comm_mut(comm)?;
     let tag = held.coll.next_persistent_tag(schedule.program().kind);
@@ -100,7 +100,7 @@ pub fn persistent(cx: &Cx, comm: Handle, schedule: Schedule) -> Result<Handle> {
 
 /// Keeps a schedule for the next equal call, where that pays.
 #[inline]
-pub fn keep(cx: &Cx, comm: Handle, key: Key, schedule: Schedule) -> Result {
+pub fn keep(cx: &Cx, comm: Handle, key: Key, schedule: Box<Schedule>) -> Result {
     with_state(cx, comm, |state| state.keep(key, schedule))
 }
 
@@ -131,7 +131,7 @@ pub fn exchange_words<const N: usize>(cx: &Cx, comm: Handle, mine: [u64; N]) -> 
 }
 
 /// The schedule that spreads one word of member 0.
-pub fn spread_word(cx: &Cx, comm: Handle, word: &mut u64) -> Result<Schedule> {
+pub fn spread_word(cx: &Cx, comm: Handle, word: &mut u64) -> Result<Box<Schedule>> {
     let site = site(cx, comm)?;
     let ty = words();
     let call = internal(mpi::coll::Kind::Bcast, site, Side::Absent, Side::Even { count: 1, ty: &ty });

@@ -51,7 +51,7 @@ pub struct State {
     pub link: LinkCosts,
     /// What settings force.
     pub forced: Forced,
-    kept: Vec<(Key, Schedule)>,
+    kept: Vec<(Key, Option<Box<Schedule>>)>,
 }
 
 impl State {
@@ -77,16 +77,20 @@ impl State {
 
     /// A schedule kept from an equal call, moved to these buffers.
     #[inline]
-    pub fn take(&mut self, key: &Key, send: usize, recv: usize) -> Option<Schedule> {
-        let index = self.kept.iter().position(|kept| kept.0 == *key)?;
-        let (_, mut schedule) = self.kept.swap_remove(index);
+    pub fn take(&mut self, key: &Key, send: usize, recv: usize) -> Option<Box<Schedule>> {
+        let kept = self.kept.iter_mut().find(|kept| kept.0 == *key)?;
+        let mut schedule = kept.1.take()?;
         schedule.rebase(send, recv);
         Some(schedule)
     }
 
     /// Keeps a schedule that is done for the next equal call.
     #[inline]
-    pub fn keep(&mut self, key: Key, schedule: Schedule) {
+    pub fn keep(&mut self, key: Key, schedule: Box<Schedule>) {
+        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.0 == key) {
+            kept.1 = Some(schedule);
+            return;
+        }
         let program = schedule.program();
         if !key.lasts() || program.temp_bytes > KEPT_BYTES || program.steps.len() > KEPT_STEPS {
             return;
@@ -94,13 +98,13 @@ impl State {
         if self.kept.len() == KEPT {
             self.kept.remove(0);
         }
-        self.kept.push((key, schedule));
+        self.kept.push((key, Some(schedule)));
     }
 
     /// A new schedule for a checked call.
-    pub fn compile(&self, call: &Call, send: usize, recv: usize) -> Schedule {
+    pub fn compile(&self, call: &Call, send: usize, recv: usize) -> Box<Schedule> {
         let program = super::compile(call, &self.link, &self.forced);
-        Schedule::new(program.into(), send, recv)
+        Box::new(Schedule::new(program.into(), send, recv))
     }
 }
 
@@ -127,7 +131,7 @@ mod tests {
         State::new(link, Forced::default())
     }
 
-    fn schedule(state: &State, count: u64) -> Schedule {
+    fn schedule(state: &State, count: u64) -> Box<Schedule> {
         let ty = Type::predefined(INT).unwrap();
         let recv = Side::Even { count, ty: &ty };
         let call = Call {

@@ -90,6 +90,7 @@ impl Fake {
             remote_access: true,
             remote_access_note: String::new(),
             looks: 1,
+            remote_cost: (1000.0, 0.1),
             registration: false,
         };
         Fake { me, caps, net: net.clone() }
