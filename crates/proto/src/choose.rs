@@ -92,6 +92,11 @@ impl Choice {
         self.samples.is_multiple_of(SAMPLE) || len > self.limit
     }
 
+    /// Whether a copy of this length says anything about longer ones.
+    pub fn is_long(&self, len: usize) -> bool {
+        len >= MEASURED
+    }
+
     /// A copy of `len` bytes into a slot took this long.
     pub fn copied_in(&mut self, len: usize, ns: u64) {
         learn(&mut self.facts.copy_in, ns as f64 / len as f64);

@@ -1,9 +1,10 @@
 //! The receiving side: in place when the message is there, posted otherwise.
 
 use crate::engine::{Engine, malformed};
+use crate::event::Event;
 use crate::matching::{Body, Envelope, Unexpected, Want};
 use crate::op::{Failure, Filling, OpId, Outcome, Receive, Side, State};
-use crate::transfer::Transfer;
+use crate::transfer::{PIECE_MIN, Transfer};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer, eager_word};
 
@@ -22,8 +23,11 @@ impl<D: Device> Engine<D> {
         let alone = self.active.is_empty() && self.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
         let mut looks = if alone { self.looks } else { 1 };
         let head = [eager_word(tag), context];
+        let measures = self.choice.measures(buf.len);
         let len = loop {
-            match self.dev.take(source, head, buf) {
+            let taken =
+                if measures { self.take_measured(source, head, buf) } else { self.dev.take(source, head, buf) };
+            match taken {
                 Ok(len) => break len,
                 Err(none_yet) => {
                     looks -= 1;
@@ -35,6 +39,24 @@ impl<D: Device> Engine<D> {
         };
         self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
         Some(len as u64)
+    }
+
+    /// As [`Device::take`], and learns what copying out of a slot costs.
+    #[cold]
+    #[inline(never)]
+    fn take_measured(&mut self, source: Rank, head: [u64; 2], buf: Span) -> Result<usize, bool> {
+        let Some(frame) = self.dev.peek(source) else { return Err(true) };
+        let len = frame.data.len;
+        if frame.head != head || len > buf.len {
+            return Err(false);
+        }
+        let start = self.dev.now_ns();
+        self.dev.copy(buf.addr, frame.data.addr, len);
+        if self.choice.is_long(len) {
+            self.choice.copied_out(len, self.dev.now_ns() - start);
+        }
+        self.dev.pop(source);
+        Ok(len)
     }
 
     /// Starts a receive: matches a waiting message or posts it.
@@ -139,6 +161,9 @@ impl<D: Device> Engine<D> {
             return self.ask_for_frames(id, receive, outcome, offer);
         }
         let share = Share { owner: from, index: offer.share };
+        if len <= PIECE_MIN {
+            return self.pull_whole(id, receive, share, outcome, offer.addr as usize);
+        }
         self.dev.share_store(share, ShareWord::Length, len as u64);
         self.dev.share_store(share, ShareWord::Partner, receive.buf.addr.max(1) as u64);
         self.dev.wake(from);
@@ -155,6 +180,33 @@ impl<D: Device> Engine<D> {
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
+    }
+
+    /// Copies the whole message at once; its sender learns of the match and the end together, by
+    /// one line.
+    fn pull_whole(&mut self, id: OpId, receive: Receive, share: Share, mut outcome: Outcome, remote: usize) {
+        let len = outcome.len as usize;
+        let peer = outcome.source;
+        if len > 0 {
+            let start = self.dev.now_ns();
+            if let Err(fault) = self.dev.read(peer, receive.buf.part(0, len), remote) {
+                self.dev.share_store(share, ShareWord::Failed, 1);
+                outcome.failure = Some(Box::new(Failure::Device(format!("{fault:?}"))));
+            }
+            self.choice.moved(len, self.dev.now_ns() - start);
+            self.counters.count(Event::PiecePulled);
+        }
+        for (word, value) in [
+            (ShareWord::Length, len as u64),
+            (ShareWord::Claim, len as u64),
+            (ShareWord::Done, len as u64),
+            (ShareWord::Left, 1),
+            (ShareWord::Partner, receive.buf.addr.max(1) as u64),
+        ] {
+            self.dev.share_store(share, word, value);
+        }
+        self.dev.wake(peer);
+        self.ops.set(id, State::Done(outcome));
     }
 
     fn ask_for_frames(&mut self, id: OpId, receive: Receive, outcome: Outcome, offer: Offer) {

@@ -22,8 +22,9 @@ use crate::event::{Counters, Event};
 use crate::op::{Failure, OpId, Outcome, PendingOp, Side};
 use fabric::{Device, Rank, Share, ShareWord, Span};
 
-/// Smallest piece: below it the system call dominates.
-const PIECE_MIN: usize = 32 * 1024;
+/// Smallest piece: below it the system call dominates. A message that is not longer is copied by
+/// the receiver alone, as soon as it is matched: sharing the work would cost more than the work.
+pub(crate) const PIECE_MIN: usize = 32 * 1024;
 /// Largest piece: bounds how long the faster side waits for the last one.
 const PIECE_MAX: usize = 256 * 1024;
 
