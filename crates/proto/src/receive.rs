@@ -25,8 +25,11 @@ impl<D: Device> Engine<D> {
         let head = [eager_word(tag), context];
         let measures = self.choice.measures(buf.len);
         let len = loop {
-            let taken =
-                if measures { self.take_measured(source, head, buf) } else { self.dev.take(source, head, buf) };
+            let taken = if measures {
+                self.take_measured(source, head, buf)
+            } else {
+                self.dev.take(source, head, buf)
+            };
             match taken {
                 Ok(len) => break len,
                 Err(none_yet) => {
