@@ -75,10 +75,16 @@ def stages(arguments):
         yield Stage("loom", loom + [cargo, "test", "-p", "shm", "--lib"])
         yield Stage("lints", [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], check=True)
     if (tests / "abi" / "check.py").exists():
-        yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build"], check=True)
+        header = ROOT / "build" / "peers" / "mpich" / "include" / "mpi_abi.h"
+        peer = ["--peer-header", header] if header.exists() else []
+        yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build", *peer], check=True)
     yield Stage("instructions", [python, tests / "instructions.py", ROOT / "build"])
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
     if not arguments.quick:
+        # The same bytes must arrive under every protocol that can be forced.
+        for forced in ["TERN_RTR=0", "TERN_SINGLE_COPY=0", "TERN_EAGER_MAX=0", "TERN_ADAPT=0"]:
+            command = ["env", forced, python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
+            yield Stage(f"with {forced}", command)
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
     if arguments.peers:
