@@ -55,7 +55,7 @@ def peer_prefix():
 def find_hydra():
     """Makes MPICH's launcher known to the tests that start ranks with it; without it they skip."""
     try:
-        os.environ.setdefault("TERN_TEST_HYDRA", str(peer_prefix() / "bin" / "mpiexec"))
+        os.environ.setdefault("LAUNCH_TEST_HYDRA", str(peer_prefix() / "bin" / "mpiexec"))
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"no Hydra to test with: {error}", flush=True)
 

@@ -25,7 +25,7 @@ def profile(program, count, folder):
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", program, str(count)]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:
-        sys.exit(f"instructions.py: {' '.join(command)}: {run.stderr[-2000:]}")
+        sys.exit(f"instructions.py: {' '.join(map(str, command))}: {run.stderr[-2000:]}")
     # Annotate prints «total (percent) file:function»; the inclusive cost needs the option.
     command = ["callgrind_annotate", "--inclusive=yes", "--threshold=100", str(out)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout

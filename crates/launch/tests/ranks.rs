@@ -169,8 +169,8 @@ fn programs_are_numbered_and_a_shell_may_run_one_after_the_other() {
 /// Hydra comes with MPICH (`pip install mpich`); CI sets the variable.
 #[test]
 fn hydra_starts_the_client() {
-    let Ok(hydra) = std::env::var("TERN_TEST_HYDRA") else {
-        eprintln!("TERN_TEST_HYDRA does not name Hydra's mpiexec: nothing was tested");
+    let Ok(hydra) = std::env::var("LAUNCH_TEST_HYDRA") else {
+        eprintln!("LAUNCH_TEST_HYDRA does not name Hydra's mpiexec: nothing was tested");
         return;
     };
     for options in [&["-n", "4"][..], &["-pmi-port", "-n", "4"][..]] {
