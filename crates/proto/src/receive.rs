@@ -23,14 +23,11 @@ impl<D: Device> Engine<D> {
         let alone = self.active.is_empty() && self.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
         let mut looks = if alone { self.looks } else { 1 };
         let head = [eager_word(tag), context];
-        let measures = self.choice.measures(buf.len);
+        if self.choice.measures(buf.len) {
+            return self.receive_measured(source, head, buf, looks);
+        }
         let len = loop {
-            let taken = if measures {
-                self.take_measured(source, head, buf)
-            } else {
-                self.dev.take(source, head, buf)
-            };
-            match taken {
+            match self.dev.take(source, head, buf) {
                 Ok(len) => break len,
                 Err(none_yet) => {
                     looks -= 1;
@@ -44,14 +41,14 @@ impl<D: Device> Engine<D> {
         Some(len as u64)
     }
 
-    /// As [`Device::take`], and learns what copying out of a slot costs.
+    /// As [`Engine::receive_now`], and learns what copying out of a slot costs.
     #[cold]
     #[inline(never)]
-    fn take_measured(&mut self, source: Rank, head: [u64; 2], buf: Span) -> Result<usize, bool> {
-        let Some(frame) = self.dev.peek(source) else { return Err(true) };
+    fn receive_measured(&mut self, source: Rank, head: [u64; 2], buf: Span, looks: u32) -> Option<u64> {
+        let frame = (0..looks).find_map(|_| self.dev.peek(source))?;
         let len = frame.data.len;
         if frame.head != head || len > buf.len {
-            return Err(false);
+            return None;
         }
         let start = self.dev.now_ns();
         self.dev.copy(buf.addr, frame.data.addr, len);
@@ -59,7 +56,8 @@ impl<D: Device> Engine<D> {
             self.choice.copied_out(len, self.dev.now_ns() - start);
         }
         self.dev.pop(source);
-        Ok(len)
+        self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
+        Some(len as u64)
     }
 
     /// Starts a receive: matches a waiting message or posts it.
