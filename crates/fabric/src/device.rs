@@ -5,6 +5,8 @@
 //! holds *shares*: a few words that both ends of one transfer may change atomically, as verbs'
 //! fetch-and-add does. Calls never block and never call back.
 
+use crate::verbs::{Charge, Local, Remote};
+
 /// Index of a process in its job.
 pub type Rank = usize;
 
@@ -184,6 +186,53 @@ pub trait Device {
     fn share_load(&self, share: Share, word: ShareWord) -> u64;
     /// Sets a word of a share.
     fn share_store(&self, share: Share, word: ShareWord, value: u64);
+
+    /// Number of adapters a long message can be spread over.
+    fn rails(&self) -> usize {
+        1
+    }
+    /// Registers memory with one adapter; its key. Free of charge where [`Caps::registration`] is
+    /// not set.
+    fn register(&mut self, _rail: usize, _span: Span) -> Result<u32, Fault> {
+        Ok(0)
+    }
+    /// Gives a registration back.
+    fn deregister(&mut self, _rail: usize, _key: u32) {}
+    /// Starts to write registered memory to memory of `to`; it ends as a completion with this
+    /// `work`. False if the queue is full; then nothing has happened.
+    fn post_write(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault>;
+    /// Starts to read memory of `from` into registered memory, as [`Device::post_write`].
+    fn post_read(
+        &mut self,
+        from: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault>;
+    /// The oldest completion that has not been fetched: its work and how it ended.
+    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)>;
+    /// As [`Device::try_send`], but the payload is taken from registered memory while it travels: the
+    /// memory is busy until the completion with this `work`.
+    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, _work: u64) -> Result<bool, Fault>;
+    /// Memory of the library, `len` bytes of zeros, valid as long as the device.
+    fn allocate(&mut self, len: usize) -> Span;
+    /// Reads a word that a peer may write: what was written before it is visible.
+    fn load(&self, addr: usize) -> u64;
+    /// Writes a word that a peer may read.
+    fn store(&mut self, addr: usize, value: u64);
+    /// Lets time pass for what software does; nothing to do where time is real.
+    #[inline(always)]
+    fn charge(&mut self, _what: Charge) {}
+    /// Ends a nap no later than at this time.
+    fn alarm(&mut self, _at_ns: u64) {}
 
     /// Wakes the peer if it sleeps, after a change it can only see by looking (a share).
     fn wake(&self, peer: Rank);

@@ -1,0 +1,173 @@
+//! What an adapter with registered memory offers: the verbs, cut to what the protocols use.
+//!
+//! Memory is registered with an adapter (a *rail*) before it takes part in any transfer and gets
+//! a key; work is posted to the queue pair of a peer and ends as a completion. Work posted to one
+//! peer over one rail arrives in order. Nothing here blocks, copies behind the back of the caller
+//! or calls back. The simulator, the software adapter and real adapters implement [`Verbs`];
+//! `proto::channel` makes of it the frames that the engine asks of every [`crate::Device`].
+
+use crate::device::{Fault, Nap, Rank, Span};
+
+/// Memory of this process and the key under which the adapter knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Local {
+    /// Where it is.
+    pub span: Span,
+    /// Its key; of no meaning for data that travels inline.
+    pub key: u32,
+}
+
+/// The beginning of memory of a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Remote {
+    /// Address in the peer's process.
+    pub addr: u64,
+    /// The key it was registered under there.
+    pub key: u32,
+}
+
+/// What a completion ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Done {
+    /// A send: its memory may be used again.
+    Sent,
+    /// An RDMA write: its memory may be used again.
+    Written,
+    /// An RDMA read: the data is there.
+    Read,
+    /// A message has come into a posted receive buffer.
+    Received {
+        /// From whom.
+        from: Rank,
+        /// Its length in bytes.
+        len: usize,
+        /// Whether it was a datagram.
+        datagram: bool,
+    },
+}
+
+/// The end of posted work.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// As given when it was posted.
+    pub work: u64,
+    /// What has ended.
+    pub done: Done,
+    /// How.
+    pub result: Result<(), Fault>,
+}
+
+/// What software does that costs time without being a call of the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Charge {
+    /// A look into the table of buffer usage, which compared this many entries.
+    UsageSearch(u32),
+    /// A look into the registration cache, which compared this many entries.
+    CacheSearch(u32),
+    /// Matching a message or a receive: entries compared.
+    Match(u32),
+    /// Building or reading a header.
+    Header,
+    /// Time of the application, in nanoseconds.
+    Compute(u64),
+}
+
+/// What an adapter is like.
+#[derive(Clone, Debug)]
+pub struct VerbsCaps {
+    /// Name of the device, as `tern info` shows it.
+    pub name: &'static str,
+    /// Payload that the processor writes into the work request itself, in bytes.
+    pub inline_bytes: usize,
+    /// Entries of a gather list.
+    pub gather: usize,
+    /// Longest datagram in bytes; 0 if there are none.
+    pub datagram_bytes: usize,
+    /// Work requests that may be outstanding to one peer over one rail.
+    pub depth: usize,
+    /// Bytes that may be registered at a time.
+    pub lockable_bytes: usize,
+    /// Regions that may be registered at a time.
+    pub regions: usize,
+    /// The unit of registration, in bytes.
+    pub page_bytes: usize,
+    /// Whether transfers go on while no process of this host is inside MPI.
+    pub offload: bool,
+}
+
+/// One rank's adapters and its queue pairs with all peers.
+pub trait Verbs {
+    /// See [`Nap`].
+    type Nap: Nap;
+
+    /// This rank.
+    fn me(&self) -> Rank;
+    /// Number of ranks of the job.
+    fn size(&self) -> usize;
+    /// What the adapters are like.
+    fn caps(&self) -> &VerbsCaps;
+    /// Number of adapters of this host.
+    fn rails(&self) -> usize;
+    /// Time since an arbitrary start, in nanoseconds.
+    fn now_ns(&self) -> u64;
+
+    /// Memory of the library, `len` bytes of zeros, valid as long as the device.
+    fn allocate(&mut self, len: usize) -> Span;
+    /// Registers memory with one adapter; its key. The limits are errors, see [`VerbsCaps`].
+    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault>;
+    /// Gives a registration back.
+    fn deregister(&mut self, rail: usize, key: u32);
+
+    /// Sends the concatenation of `parts` into a receive buffer of `to`. False if the queue is full
+    /// or the receiver has shown to have no buffer; then nothing has happened.
+    fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
+    /// Sends the concatenation of `parts` as a datagram, which may be lost, doubled, delayed or
+    /// overtaken; at most [`VerbsCaps::datagram_bytes`].
+    fn post_datagram(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
+    /// Gives a buffer for messages and datagrams from any peer.
+    fn post_receive(&mut self, buffer: Local, work: u64);
+    /// Writes the concatenation of `parts` to memory of `to`. The last byte becomes visible last.
+    fn post_write(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        parts: &[Local],
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault>;
+    /// Reads memory of `from`.
+    fn post_read(
+        &mut self,
+        from: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault>;
+    /// The oldest completion that has not been fetched.
+    fn poll(&mut self) -> Option<Completion>;
+    /// Peers whose writes may have landed since the last look, by position; `None` behind the last.
+    fn touched(&mut self, position: usize) -> Option<Rank>;
+
+    /// Copies between two places in this process.
+    fn copy(&mut self, to: usize, from: usize, len: usize);
+    /// Copies from `data` into `out`, which is as long: a header, free of charge.
+    fn peek_bytes(&self, data: Span, out: &mut [u8]);
+    /// Copies `bytes` to address `to`: a header, free of charge.
+    fn poke_bytes(&mut self, to: usize, bytes: &[u8]);
+    /// Reads a word that a peer may write: what was written before it is visible.
+    fn load(&self, addr: usize) -> u64;
+    /// Writes a word that an adapter may read.
+    fn store(&mut self, addr: usize, value: u64);
+
+    /// Lets time pass for what software does.
+    fn charge(&mut self, what: Charge);
+    /// Ends a nap no later than at this time.
+    fn alarm(&mut self, at_ns: u64);
+    /// Called when a wait is over.
+    fn awake(&mut self);
+    /// Called when a look around found nothing: what to do next. `round` counts such looks in a row.
+    fn idle(&mut self, round: u32) -> Self::Nap;
+    /// Whether peers are gone.
+    fn check(&mut self) -> Result<(), Fault>;
+}
