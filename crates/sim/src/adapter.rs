@@ -39,6 +39,11 @@ impl Costs {
         Costs { latency, gap: 0, per_byte, bus_per_byte: 0.0, gather: 0, fetch: 0 }
     }
 
+    /// Whether both directions together are slower than each alone.
+    pub fn is_bus_limited(&self) -> bool {
+        self.bus_per_byte > 0.0
+    }
+
     fn bytes(&self, len: usize) -> Ps {
         (len as f64 * self.per_byte).round() as Ps
     }
@@ -63,10 +68,17 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// Sends a message of `len` bytes in `parts` that is ready at `ready`: when it leaves.
+    /// When a message can begin to leave that is ready at `ready`.
+    pub fn starts(&self, ready: Ps) -> Ps {
+        ready.max(self.tx_free)
+    }
+
+    /// Sends a message of `len` bytes in `parts` that is ready at `ready`: when it leaves. With a
+    /// limited bus that must be now, because what the other direction does until then counts.
     pub fn send(&mut self, costs: &Costs, ready: Ps, len: usize, parts: usize) -> Passage {
-        let first = ready.max(self.tx_free) + costs.gather * (parts.max(1) as Ps - 1);
-        let last = self.bus(costs, first, len).max(first + costs.bytes(len));
+        let start = self.starts(ready);
+        let first = start + costs.gather * (parts.max(1) as Ps - 1);
+        let last = self.bus(costs, start, len).max(first + costs.bytes(len));
         self.tx_free = last.max(first + costs.gap);
         Passage { first, last }
     }
@@ -74,13 +86,17 @@ impl Adapter {
     /// Takes a message in whose bytes reach the adapter as `coming` says: when it is in memory.
     pub fn receive(&mut self, costs: &Costs, coming: Passage, len: usize) -> Passage {
         let first = coming.first.max(self.rx_free);
-        let last = self.bus(costs, first, len).max(first + costs.bytes(len)).max(coming.last);
+        let served = self.bus(costs, coming.first, len);
+        let last = served.max(first + costs.bytes(len)).max(coming.last);
         self.rx_free = last.max(first + costs.gap);
         Passage { first, last }
     }
 
     /// The bus serves whatever it is given as fast as it can, both directions side by side.
     fn bus(&mut self, costs: &Costs, from: Ps, len: usize) -> Ps {
+        if !costs.is_bus_limited() {
+            return 0;
+        }
         self.bus_free = self.bus_free.max(from) + (len as f64 * costs.bus_per_byte).round() as Ps;
         self.bus_free
     }
@@ -134,8 +150,9 @@ mod tests {
         let (costs, mut adapter) = (costs(1.25), Adapter::default());
         let mut last = 0;
         for _ in 0..100 {
-            let out = adapter.send(&costs, 0, 10_000, 1);
-            let into = adapter.receive(&costs, Passage::default(), 10_000);
+            let start = adapter.starts(0);
+            let out = adapter.send(&costs, start, 10_000, 1);
+            let into = adapter.receive(&costs, Passage { first: start, last: start }, 10_000);
             last = out.last.max(into.last);
         }
         assert_eq!(last, 2_000_000 * 1000 * 100 / 125);

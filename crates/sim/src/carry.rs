@@ -67,32 +67,52 @@ impl Net {
         };
         self.counters.posted(post.kind, len);
         self.seats[post.from as usize].pair(post.to, post.rail).outstanding += 1;
-        let on_wire = if post.kind == Kind::ReadRequest { 0 } else { len };
-        let sent = self.depart(index, post.from, self.now, on_wire, post.is_inline);
-        if is_datagram {
-            let pair = Some((post.to, post.rail));
-            self.seats[post.from as usize].end(sent.last, pair, post.work, Done::Sent, Ok(()));
-            self.scatter(index);
-        } else {
-            let first = self.messages.at(index).landing.first;
-            self.queue.push(first, Event::Arrive(index));
+        self.depart(index, post.from, self.now);
+    }
+
+    /// Gives a message to the adapter of `from`, which sends it as soon as it is free.
+    fn depart(&mut self, index: u32, from: u32, ready: Ps) {
+        let message = self.messages.at(index);
+        let rail = message.rail as usize;
+        if self.is_local(message.from, message.to) {
+            let len = message.on_wire();
+            let sent = self.seats[from as usize].leave(&self.local, ready, len);
+            return self.departed(index, from, sent, self.local.latency);
+        }
+        let ready = ready + if message.is_inline { 0 } else { self.costs[rail].fetch };
+        if !self.costs[rail].is_bus_limited() {
+            return self.leave(index, from, ready);
+        }
+        let at = self.host(from) * self.costs.len() + rail;
+        self.waiting[at].push_back((index, from, ready));
+        if self.waiting[at].len() == 1 {
+            self.queue.push(self.adapters[at].starts(ready), Event::Leave(at as u32));
         }
     }
 
-    /// Lets a message leave the adapter of `from`: when it does. Its passage is where it arrives.
-    fn depart(&mut self, index: u32, from: u32, ready: Ps, len: usize, is_inline: bool) -> Passage {
+    /// An adapter with a limited bus is free for its next message.
+    pub fn leave_next(&mut self, adapter: usize) {
+        let Some((index, from, ready)) = self.waiting[adapter].pop_front() else { return };
+        self.leave(index, from, ready);
+        if let Some(&(_, _, ready)) = self.waiting[adapter].front() {
+            self.queue.push(self.adapters[adapter].starts(ready), Event::Leave(adapter as u32));
+        }
+    }
+
+    fn leave(&mut self, index: u32, from: u32, ready: Ps) {
         let message = self.messages.at(index);
-        let (rail, count, kind) = (message.rail, message.count, message.kind);
+        let (rail, count, len) = (message.rail as usize, message.count, message.on_wire());
+        let at = self.host(from) * self.costs.len() + rail;
+        let costs = &self.costs[rail];
+        let (sent, latency) = (self.adapters[at].send(costs, ready, len, count), costs.latency);
+        self.departed(index, from, sent, latency);
+    }
+
+    /// A message leaves the adapter of `from`, and with it the time at which it arrives is known.
+    fn departed(&mut self, index: u32, from: u32, sent: Passage, latency: Ps) {
+        let message = self.messages.at(index);
+        let (rail, kind, work) = (message.rail, message.kind, message.work);
         let peer = message.from ^ message.to ^ from;
-        let (sent, latency) = if self.is_local(from, peer) {
-            let seat = &mut self.seats[from as usize];
-            (seat.leave(&self.local, ready, len), self.local.latency)
-        } else {
-            let at = self.host(from) * self.costs.len() + rail as usize;
-            let costs = &self.costs[rail as usize];
-            let ready = ready + if is_inline { 0 } else { costs.fetch };
-            (self.adapters[at].send(costs, ready, len, count), costs.latency)
-        };
         let late = if self.random.happens(self.faults.delay) {
             self.random.below(self.faults.delay_ns * 1000 + 1)
         } else {
@@ -111,7 +131,12 @@ impl Net {
         if let Some(trace) = &mut self.trace {
             trace.left(host, self.messages.at(index), sent.first, sent.last);
         }
-        sent
+        if kind == Kind::Datagram {
+            self.seats[from as usize].end(sent.last, Some((peer, rail)), work, Done::Sent, Ok(()));
+            self.tell_at(from, sent.last);
+            return self.scatter(index);
+        }
+        self.queue.push(coming.first, Event::Arrive(index));
     }
 
     /// Lets a datagram arrive, or be lost, or doubled, or late.
@@ -142,7 +167,7 @@ impl Net {
         let message = self.messages.at(index);
         let (target, rail, kind, len) = (message.target(), message.rail, message.kind, message.len);
         let (coming, is_local) = (message.landing, self.is_local(message.from, message.to));
-        let on_wire = if kind == Kind::ReadRequest { 0 } else { len };
+        let on_wire = message.on_wire();
         let landing = if is_local {
             coming
         } else {
@@ -179,9 +204,7 @@ impl Net {
             return self.refuse(index, Fault::Device(text));
         }
         self.messages.at_mut(index).kind = Kind::ReadData;
-        self.depart(index, to, ready, len, false);
-        let first = self.messages.at(index).landing.first;
-        self.queue.push(first, Event::Arrive(index));
+        self.depart(index, to, ready);
     }
 
     /// The last byte is in.

@@ -81,6 +81,11 @@ impl Message {
         if self.kind == Kind::ReadData { self.from } else { self.to }
     }
 
+    /// Bytes that the link carries: a request is a header.
+    pub fn on_wire(&self) -> usize {
+        if self.kind == Kind::ReadRequest { 0 } else { self.len }
+    }
+
     /// Bytes that are in memory at `now`, in whole pieces before the end.
     pub fn landed_at(&self, now: u64) -> usize {
         let Passage { first, last } = self.landing;

@@ -37,6 +37,8 @@ pub struct Net {
     pub seats: Vec<Seat>,
     /// Adapters, those of a host side by side.
     pub adapters: Vec<Adapter>,
+    /// Messages that wait to leave an adapter with a limited bus: slot, rank, and since when it is ready.
+    pub waiting: Vec<VecDeque<(u32, u32, Ps)>>,
     /// What they cost, by rail.
     pub costs: Vec<Costs>,
     /// What the path inside a host costs.
@@ -83,6 +85,7 @@ impl Net {
             chosen: None,
             seats: (0..ranks).map(|_| Seat::new(rails)).collect(),
             adapters: vec![Adapter::default(); cluster.hosts * rails],
+            waiting: vec![VecDeque::new(); cluster.hosts * rails],
             costs: cluster.rails.iter().map(Costs::new).collect(),
             local: Costs::local(&cluster.local),
             limits: cluster.rails.iter().map(|rail| (rail.depth as u32, ps(rail.retry_ns))).collect(),
@@ -142,6 +145,7 @@ impl Net {
         self.now = at;
         match event {
             Event::Arrive(index) => self.arrive(index),
+            Event::Leave(adapter) => self.leave_next(adapter as usize),
             Event::Land(index) => self.land(index),
             Event::Retry(rank) => self.retry(rank),
             Event::Run(rank, generation) => {
@@ -203,12 +207,12 @@ impl Net {
 
     /// A rank has returned.
     pub fn end(&mut self, rank: u32, at: Ps) {
-        self.leave(rank, State::Ended);
+        self.quit(rank, State::Ended);
         self.mix([at, rank as u64, 0x65]);
         self.counters.end_ps = self.counters.end_ps.max(at);
     }
 
-    fn leave(&mut self, rank: u32, state: State) {
+    fn quit(&mut self, rank: u32, state: State) {
         let seat = &mut self.seats[rank as usize];
         seat.state = state;
         seat.regions.clear();
@@ -222,7 +226,7 @@ impl Net {
         let (rank, _) = self.faults.deaths[index / 2];
         if index.is_multiple_of(2) {
             if self.seats[rank].is_alive() {
-                self.leave(rank as u32, State::Dead);
+                self.quit(rank as u32, State::Dead);
                 let found = self.now + self.limits[0].1;
                 self.queue.push(found, Event::Fault(index as u32 + 1));
             }
@@ -260,11 +264,5 @@ impl Net {
     /// The host of a rank.
     pub fn host(&self, rank: u32) -> usize {
         rank as usize / self.cores
-    }
-
-    /// The adapter of a rank's host.
-    pub fn adapter(&mut self, rank: u32, rail: u16) -> &mut Adapter {
-        let index = self.host(rank) * self.costs.len() + rail as usize;
-        &mut self.adapters[index]
     }
 }

@@ -17,6 +17,8 @@ pub fn ps(ns: f64) -> Ps {
 pub enum Event {
     /// The first byte of a message reaches the adapter of its receiver.
     Arrive(u32),
+    /// An adapter may send its next message.
+    Leave(u32),
     /// The last byte of a message is in memory.
     Land(u32),
     /// Messages that found no receive buffer at this rank are sent again.
