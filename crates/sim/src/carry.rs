@@ -144,6 +144,7 @@ impl Net {
         let datagram = self.datagram;
         let copies = if self.random.happens(datagram.duplication) { 2 } else { 1 };
         for copy in 0..copies {
+            self.counters.doubled += copy;
             if self.random.happens(datagram.loss) {
                 self.counters.lost += 1;
                 continue;
@@ -155,7 +156,6 @@ impl Net {
                 message.landing = Passage { first: message.landing.first + late, last: message.landing.last + late };
                 self.counters.reordered += 1;
             }
-            self.counters.doubled += copy;
             self.queue.push(message.landing.first, Event::Arrive(slot));
             *self.messages.at_mut(slot) = message;
         }
