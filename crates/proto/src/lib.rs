@@ -8,15 +8,20 @@
 pub mod choose;
 mod engine;
 pub mod event;
+pub mod long;
 pub mod matching;
 pub mod op;
+mod peers;
+pub mod rcache;
 mod receive;
 mod send;
+mod sparse;
 mod speculate;
 mod transfer;
 
 pub use engine::{Engine, Limits};
 pub use event::{Counters, Event};
+pub use long::Protocol;
 pub use matching::{Envelope, Want};
 pub use op::{Failure, OpId, Outcome, PendingOp, Side};
 pub use send::Mode;
