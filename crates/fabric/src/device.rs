@@ -6,6 +6,7 @@
 //! fetch-and-add does. Calls never block and never call back.
 
 use crate::verbs::{Charge, Local, Remote};
+use std::collections::VecDeque;
 
 /// Index of a process in its job.
 pub type Rank = usize;
@@ -127,6 +128,35 @@ pub trait Nap {
     }
 }
 
+/// What a device keeps whose transfers are over when their call returns: their completions, and
+/// the memory it has given to the protocols.
+#[derive(Default)]
+pub struct Immediate {
+    done: VecDeque<(u64, Result<(), Fault>)>,
+    memory: Vec<Box<[u64]>>,
+}
+
+impl Immediate {
+    /// A transfer has ended, one way or another.
+    pub fn end(&mut self, work: u64, result: Result<(), Fault>) {
+        self.done.push_back((work, result));
+    }
+
+    /// See [`Device::completed`].
+    #[inline(always)]
+    pub fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
+        self.done.pop_front()
+    }
+
+    /// See [`Device::allocate`].
+    pub fn allocate(&mut self, len: usize) -> Span {
+        let mut words = vec![0u64; len.div_ceil(8)].into_boxed_slice();
+        let addr = words.as_mut_ptr() as usize;
+        self.memory.push(words);
+        Span { addr, len }
+    }
+}
+
 /// One rank's connection to all others.
 pub trait Device {
     /// See [`Nap`].
@@ -221,7 +251,7 @@ pub trait Device {
     fn completed(&mut self) -> Option<(u64, Result<(), Fault>)>;
     /// As [`Device::try_send`], but the payload is taken from registered memory while it travels: the
     /// memory is busy until the completion with this `work`.
-    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, _work: u64) -> Result<bool, Fault>;
+    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault>;
     /// Memory of the library, `len` bytes of zeros, valid as long as the device.
     fn allocate(&mut self, len: usize) -> Span;
     /// Reads a word that a peer may write: what was written before it is visible.

@@ -5,5 +5,5 @@ pub mod device;
 pub mod settings;
 pub mod verbs;
 
-pub use device::{Caps, Device, Exchange, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
+pub use device::{Caps, Device, Exchange, Fault, Frame, Immediate, Nap, Rank, Share, ShareWord, Span};
 pub use verbs::{Charge, Completion, Done, Local, Remote, Verbs, VerbsCaps};

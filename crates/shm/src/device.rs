@@ -9,7 +9,9 @@ use crate::pool::Pool;
 use crate::ring::{CELLS, IN_SLOT, INLINE};
 use crate::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use fabric::{Caps, Device, Exchange, Fault, Frame, Rank, Share, ShareWord, Span};
+use fabric::{
+    Caps, Device, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share, ShareWord, Span,
+};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
@@ -50,6 +52,7 @@ pub struct Shm {
     has_barrier: bool,
     fault: Option<Fault>,
     checks: u32,
+    immediate: Immediate,
     caps: Caps,
     start: Instant,
     _probe: Box<u64>,
@@ -95,6 +98,7 @@ impl Shm {
             has_barrier,
             fault: None,
             checks: 0,
+            immediate: Immediate::default(),
             caps: Caps {
                 name: "shm",
                 inline_bytes: INLINE,
@@ -405,6 +409,62 @@ impl Device for Shm {
             _ => return Err(Fault::NotPermitted),
         }
         Ok(())
+    }
+
+    fn post_write(
+        &mut self,
+        to: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let result = self.write(to, local.span, remote.addr as usize);
+        self.immediate.end(work, result);
+        self.wake(to);
+        Ok(true)
+    }
+
+    fn post_read(
+        &mut self,
+        from: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let result = self.read(from, local.span, remote.addr as usize);
+        self.immediate.end(work, result);
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
+        self.immediate.completed()
+    }
+
+    /// Copies: a slot of shared memory is written by the processor in any case.
+    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
+        let sent = self.try_send(to, head, data.span);
+        if sent {
+            self.immediate.end(work, Ok(()));
+        }
+        Ok(sent)
+    }
+
+    fn allocate(&mut self, len: usize) -> Span {
+        self.immediate.allocate(len)
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        // SAFETY: an aligned word of memory that `allocate` gave and that lives as long as `self`;
+        // the kernel may write it for a peer meanwhile.
+        unsafe { word64(addr) }.load(Ordering::Acquire)
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        // SAFETY: as in `load`.
+        unsafe { word64(addr) }.store(value, Ordering::Release);
     }
 
     fn share_open(&mut self) -> Option<u32> {

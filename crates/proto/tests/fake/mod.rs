@@ -1,6 +1,6 @@
 //! A device for tests in one thread: a frame arrives when the test says so, and not before.
 
-use fabric::{Caps, Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
+use fabric::{Caps, Device, Fault, Frame, Immediate, Local, Nap, Rank, Remote, Share, ShareWord, Span};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -77,6 +77,7 @@ impl Net {
 pub struct Fake {
     me: Rank,
     caps: Caps,
+    immediate: Immediate,
     net: Rc<RefCell<Net>>,
 }
 
@@ -93,7 +94,7 @@ impl Fake {
             remote_cost: (1000.0, 0.1),
             registration: false,
         };
-        Fake { me, caps, net: net.clone() }
+        Fake { me, caps, immediate: Immediate::default(), net: net.clone() }
     }
 }
 
@@ -186,6 +187,58 @@ impl Device for Fake {
     fn write(&mut self, _peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
         copy(remote, local.addr, local.len);
         Ok(())
+    }
+
+    fn post_write(
+        &mut self,
+        to: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let result = self.write(to, local.span, remote.addr as usize);
+        self.immediate.end(work, result);
+        Ok(true)
+    }
+
+    fn post_read(
+        &mut self,
+        from: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let result = self.read(from, local.span, remote.addr as usize);
+        self.immediate.end(work, result);
+        Ok(true)
+    }
+
+    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
+        self.immediate.completed()
+    }
+
+    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
+        let sent = self.try_send(to, head, data.span);
+        if sent {
+            self.immediate.end(work, Ok(()));
+        }
+        Ok(sent)
+    }
+
+    fn allocate(&mut self, len: usize) -> Span {
+        self.immediate.allocate(len)
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        // SAFETY: an aligned word of memory that `allocate` gave; there is one thread.
+        unsafe { *(addr as *const u64) }
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        // SAFETY: as in `load`.
+        unsafe { *(addr as *mut u64) = value }
     }
 
     fn share_open(&mut self) -> Option<u32> {
