@@ -5,6 +5,7 @@
 //! charge for it, and nothing calls back.
 #![forbid(unsafe_code)]
 
+pub mod channel;
 pub mod choose;
 mod engine;
 pub mod event;
