@@ -12,6 +12,7 @@ pub mod event;
 pub mod matching;
 pub mod op;
 mod receive;
+pub mod reuse;
 mod send;
 mod speculate;
 mod transfer;

@@ -210,7 +210,7 @@ impl Adapter {
         let inline = (len <= self.caps.inline_bytes && !matches!(what, What::Read(_)))
             .then(|| parts.iter().flat_map(|part| bytes_at(part.span)).collect());
         if inline.is_none() {
-            parts.iter().for_each(|part| drop(net.check(self.me, *part)));
+            parts.iter().for_each(|part| _ = net.check(self.me, *part));
         }
         net.queues[queue].push_back(Posted { what, parts: parts.to_vec(), inline, landed: 0, work });
         Ok(true)
