@@ -2,9 +2,12 @@
 
 use crate::choose::Choice;
 use crate::event::{Counters, Event};
+use crate::long::Protocol;
+use crate::long::port::Waiting;
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
-use crate::speculate::Offered;
+use crate::peers::Peers;
+use crate::rcache::Rcache;
 use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer};
@@ -33,32 +36,8 @@ pub struct Limits {
     pub rtr: bool,
     /// Whether rendezvous may use remote access.
     pub remote_access: bool,
-}
-
-/// What the engine keeps for one peer.
-#[derive(Default)]
-pub(crate) struct Peer {
-    /// Nothing stands in the way of an eager frame.
-    pub plain: bool,
-    /// RTRs that came to nothing in a row.
-    pub rtr_misses: u8,
-    /// Messages sent to it (wraps).
-    pub sent: u32,
-    /// Messages from it that have been taken in (wraps).
-    pub seen: u32,
-    /// Sends that wait for room, in order.
-    pub queue: VecDeque<OpId>,
-    /// Control frames that wait for room.
-    pub control: VecDeque<([u64; 2], Vec<u8>)>,
-    /// Buffers it has offered.
-    pub offers: Vec<Offered>,
-}
-
-impl Peer {
-    /// Works out anew whether eager frames may leave at once.
-    pub fn update_plain(&mut self) {
-        self.plain = self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty();
-    }
+    /// The protocol all long messages are to take.
+    pub force: Option<Protocol>,
 }
 
 /// All protocols of one rank over one device.
@@ -67,11 +46,13 @@ pub struct Engine<D: Device> {
     pub(crate) limits: Limits,
     pub(crate) ops: Ops,
     pub(crate) matching: Matching,
-    pub(crate) peers: Vec<Peer>,
+    pub(crate) peers: Peers,
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
-    /// Peers with a queue or control frames.
-    pub(crate) backlog: Vec<Rank>,
+    /// Registrations of application memory.
+    pub(crate) rcache: Rcache,
+    /// Transfers that wait for room in the queue of their adapter.
+    pub(crate) waiting: VecDeque<Waiting>,
     pub(crate) counters: Counters,
     pub(crate) choice: Choice,
     /// How often to look for a message in its ring before a receive is posted.
@@ -89,7 +70,6 @@ impl<D: Device> Engine<D> {
     pub fn new(dev: D, limits: Limits) -> Engine<D> {
         let n = dev.size();
         let looks = dev.caps().looks;
-        let peers = (0..n).map(|_| Peer { plain: true, ..Peer::default() }).collect();
         let mut limits = limits;
         limits.eager_bytes = limits.eager_bytes.min(dev.caps().frame_bytes);
         limits.remote_access &= dev.caps().remote_access;
@@ -101,9 +81,10 @@ impl<D: Device> Engine<D> {
             limits,
             ops: Ops::default(),
             matching: Matching::new(n),
-            peers,
+            peers: Peers::new(n),
             active: Vec::new(),
-            backlog: Vec::new(),
+            rcache: Rcache::default(),
+            waiting: VecDeque::new(),
             counters: Counters::default(),
             choice,
             looks,
@@ -238,7 +219,8 @@ impl<D: Device> Engine<D> {
             moved |= self.drain(source)?;
             position += 1;
         }
-        if !self.backlog.is_empty() {
+        moved |= self.complete();
+        if !self.peers.backlog.is_empty() {
             moved |= self.flush();
         }
         if !self.active.is_empty() {
@@ -293,6 +275,8 @@ impl<D: Device> Engine<D> {
             }
             Kind::Cts => self.on_cts(from, head, frame.data)?,
             Kind::Data => self.on_data(from, head, frame.data)?,
+            Kind::LongRts => self.on_long_rts(from, envelope, frame.data)?,
+            Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame)?,
         }
         Ok(true)
     }
@@ -400,6 +384,7 @@ impl<D: Device> Engine<D> {
                 (true, false)
             }
             State::Streaming(..) => self.stream(id),
+            State::Long(_) => self.look_at_long(id),
             _ => (false, true),
         }
     }

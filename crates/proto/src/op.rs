@@ -1,5 +1,6 @@
 //! Operations under way and how they ended.
 
+use crate::long::{Long, Protocol};
 use crate::matching::Want;
 use crate::transfer::Transfer;
 use fabric::{Rank, Span};
@@ -98,6 +99,8 @@ pub(crate) enum State {
     Posted(Receive),
     /// Frames are coming in.
     Filling(Box<Filling>),
+    /// Registered memory moves, or is about to.
+    Long(Box<Long>),
     /// Both sides copy.
     Moving(Box<Transfer>),
     /// Ended; the outcome has not been fetched.
@@ -123,6 +126,8 @@ pub(crate) enum Step {
     Rts,
     /// Take an RTR: announce the match.
     Matched(Offer),
+    /// Begin a long message.
+    Long(Protocol),
 }
 
 /// Progress of a stream of frames.
@@ -247,6 +252,7 @@ impl Op {
             State::Posted(r) => receive(r, false),
             State::Filling(f) => receive(&f.receive, true),
             State::Moving(t) => t.pending(id, self.since_ns),
+            State::Long(long) => long.pending(id, self.since_ns),
             State::Done(_) => return None,
         })
     }

@@ -20,7 +20,8 @@ impl<D: Device> Engine<D> {
         }
         // Nothing but this message can need attention while no operation is under way: look for
         // it for a while.
-        let alone = self.active.is_empty() && self.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
+        let alone =
+            self.active.is_empty() && self.peers.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
         let mut looks = if alone { self.looks } else { 1 };
         let head = [eager_word(tag), context];
         if self.choice.measures(buf.len) {
@@ -102,6 +103,10 @@ impl<D: Device> Engine<D> {
                 self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: bytes.len() })
             }
             Body::Rts(offer) => self.begin_receive(id, message.envelope, *offer),
+            Body::Long(rts, bytes) => {
+                let along = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
+                self.begin_long(id, message.envelope, *rts, along);
+            }
         }
         id
     }
@@ -125,7 +130,7 @@ impl<D: Device> Engine<D> {
         true
     }
 
-    fn take_receive(&mut self, id: OpId) -> Receive {
+    pub(crate) fn take_receive(&mut self, id: OpId) -> Receive {
         match self.ops.get(id).map(|op| &op.state) {
             Some(State::Posted(receive)) => *receive,
             other => panic!("a matched receive is posted, not {other:?}"),
@@ -210,7 +215,7 @@ impl<D: Device> Engine<D> {
         self.ops.set(id, State::Done(outcome));
     }
 
-    fn ask_for_frames(&mut self, id: OpId, receive: Receive, outcome: Outcome, offer: Offer) {
+    pub(crate) fn ask_for_frames(&mut self, id: OpId, receive: Receive, outcome: Outcome, offer: Offer) {
         let head = Head::new(Kind::Cts, offer.op as i32, id.0 as u64).encode();
         self.control(outcome.source, head, &outcome.len.to_le_bytes());
         if outcome.len == 0 {

@@ -108,6 +108,7 @@ impl<'a> Play<'a> {
             adapt: true,
             rtr: true,
             remote_access: true,
+            force: None,
         };
         let rank = |me| OneRank {
             engine: Engine::new(Fake::new(me, &net), limits.clone()),

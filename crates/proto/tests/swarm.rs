@@ -6,7 +6,7 @@
 mod rules;
 
 use fabric::{Nap, Span};
-use proto::{Engine, Limits, Mode, OpId, Outcome, Want};
+use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Want};
 use rules::{Got, History};
 use shm::{Options, Shm};
 
@@ -47,6 +47,7 @@ fn limits(random: &mut Random) -> Limits {
         adapt: random.one_in(2),
         rtr: !random.one_in(4),
         remote_access: !random.one_in(5),
+        force: random.of(&[None, None, Some(Protocol::Rget), Some(Protocol::Rput)]),
     }
 }
 
