@@ -637,6 +637,7 @@ fn limits() -> Limits {
         adapt: false,
         rtr: true,
         remote_access: true,
+        force: None,
     }
 }
 
