@@ -29,9 +29,8 @@ impl<D: Device> Engine<D> {
     /// Makes a queued send a long message and lets its RTS leave; false if there is no room.
     pub(crate) fn leave_long(&mut self, id: OpId, s: Sending, protocol: Protocol, flags: u16) -> bool {
         let long = Long {
-            protocol,
             side: Side::Send,
-            message: Message { peer: s.to, local: s.data, peer_op: 0, len: s.data.len as u64 },
+            message: Message { protocol, peer: s.to, local: s.data, peer_op: 0, len: s.data.len as u64 },
             context: s.context,
             outcome: s.outcome(),
             machine: Machine::new(protocol, Side::Send),
@@ -98,9 +97,8 @@ impl<D: Device> Engine<D> {
         let local = receive.buf.part(0, ends.len as usize);
         let along = along.part(0, local.len);
         self.dev.copy(local.addr, along.addr, along.len);
-        let message = Message { peer: envelope.source, local, peer_op: rts.op, len: rts.len };
+        let message = Message { protocol, peer: envelope.source, local, peer_op: rts.op, len: rts.len };
         let long = Long {
-            protocol,
             side: Side::Receive,
             message,
             context: envelope.context,
@@ -114,7 +112,7 @@ impl<D: Device> Engine<D> {
         if !self.can_transfer(envelope.source) {
             return self.receive_by_frames(id, receive, rts);
         }
-        match self.happen(id, Happening::Matched(rts)) {
+        match self.happen(id, Happening::Matched(rts, along.len as u64)) {
             Step::Frames => self.receive_by_frames(id, receive, rts),
             step => self.conclude(id, step),
         }

@@ -56,6 +56,8 @@ impl Protocol {
 /// What both machines of a message know.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
+    /// How it travels.
+    pub protocol: Protocol,
     /// The other rank.
     pub peer: Rank,
     /// This rank's buffer, cut to the bytes that travel.
@@ -79,8 +81,8 @@ impl Message {
 pub enum Happening {
     /// The message may leave: send the RTS.
     Start,
-    /// Its RTS has met a receive.
-    Matched(LongRts),
+    /// Its RTS has met a receive; so many bytes came along and are in place.
+    Matched(LongRts, u64),
     /// The receiver has answered.
     Ack(Fragment),
     /// A piece of the target may be written.
@@ -169,7 +171,6 @@ pub(crate) const FAILED: u16 = 1;
 /// A long message under way, one side of it.
 #[derive(Debug)]
 pub(crate) struct Long {
-    pub protocol: Protocol,
     pub side: Side,
     pub message: Message,
     pub context: u64,

@@ -14,8 +14,8 @@ pub trait Port {
     fn now_ns(&self) -> u64;
     /// Adapters to spread a message over.
     fn rails(&self) -> usize;
-    /// Registers memory, or finds that it is.
-    fn hold(&mut self, rail: usize, span: Span) -> Result<Held, Fault>;
+    /// Registers memory, or finds that it is; with `keep` it may stay registered afterwards.
+    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault>;
     /// Gives back what was held.
     fn release(&mut self, held: Held);
     /// Writes to the other side; ends as `Completed(work)`.
@@ -91,8 +91,8 @@ impl<D: Device> Port for EnginePort<'_, D> {
         self.dev.rails()
     }
 
-    fn hold(&mut self, rail: usize, span: Span) -> Result<Held, Fault> {
-        self.cache.hold(self.dev, rail, span)
+    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault> {
+        self.cache.hold(self.dev, rail, span, keep)
     }
 
     fn release(&mut self, held: Held) {
