@@ -103,6 +103,12 @@ pub const ALL: &[Setting] = &[
         doc: "Longest message that may be copied twice (eager) instead of once by both sides (rendezvous). 16K: above it single copy was faster on every machine measured (docs/results.md). At most the 16K of a slot.",
     },
     Setting {
+        name: "TERN_PROTOCOL",
+        kind: Type::Word(&["auto", "rget", "rput", "speculative"]),
+        default: "auto",
+        doc: "Protocol for messages that are too long for eager; auto takes the one of least predicted cost. Where the memory of a peer cannot be reached the payload goes by frames all the same.",
+    },
+    Setting {
         name: "TERN_RTR",
         kind: Type::Flag,
         default: "1",

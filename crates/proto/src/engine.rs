@@ -2,9 +2,13 @@
 
 use crate::choose::Choice;
 use crate::event::{Counters, Event};
+use crate::long::Protocol;
+use crate::long::port::Waiting;
+use crate::long::speculative::Speculation;
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
-use crate::speculate::Offered;
+use crate::peers::Peers;
+use crate::rcache::Rcache;
 use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer};
@@ -33,32 +37,8 @@ pub struct Limits {
     pub rtr: bool,
     /// Whether rendezvous may use remote access.
     pub remote_access: bool,
-}
-
-/// What the engine keeps for one peer.
-#[derive(Default)]
-pub(crate) struct Peer {
-    /// Nothing stands in the way of an eager frame.
-    pub plain: bool,
-    /// RTRs that came to nothing in a row.
-    pub rtr_misses: u8,
-    /// Messages sent to it (wraps).
-    pub sent: u32,
-    /// Messages from it that have been taken in (wraps).
-    pub seen: u32,
-    /// Sends that wait for room, in order.
-    pub queue: VecDeque<OpId>,
-    /// Control frames that wait for room.
-    pub control: VecDeque<([u64; 2], Vec<u8>)>,
-    /// Buffers it has offered.
-    pub offers: Vec<Offered>,
-}
-
-impl Peer {
-    /// Works out anew whether eager frames may leave at once.
-    pub fn update_plain(&mut self) {
-        self.plain = self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty();
-    }
+    /// The protocol all long messages are to take.
+    pub force: Option<Protocol>,
 }
 
 /// All protocols of one rank over one device.
@@ -67,15 +47,21 @@ pub struct Engine<D: Device> {
     pub(crate) limits: Limits,
     pub(crate) ops: Ops,
     pub(crate) matching: Matching,
-    pub(crate) peers: Vec<Peer>,
+    pub(crate) peers: Peers,
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
-    /// Peers with a queue or control frames.
-    pub(crate) backlog: Vec<Rank>,
+    /// RTRs for registered memory.
+    pub(crate) spec: Speculation,
+    /// Registrations of application memory.
+    pub(crate) rcache: Rcache,
+    /// Transfers that wait for room in the queue of their adapter.
+    pub(crate) waiting: VecDeque<Waiting>,
     pub(crate) counters: Counters,
     pub(crate) choice: Choice,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
+    /// What went wrong where it could not be told; the next look does.
+    pub(crate) fault: Option<Fault>,
     /// Idle rounds in a row.
     round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
@@ -89,7 +75,6 @@ impl<D: Device> Engine<D> {
     pub fn new(dev: D, limits: Limits) -> Engine<D> {
         let n = dev.size();
         let looks = dev.caps().looks;
-        let peers = (0..n).map(|_| Peer { plain: true, ..Peer::default() }).collect();
         let mut limits = limits;
         limits.eager_bytes = limits.eager_bytes.min(dev.caps().frame_bytes);
         limits.remote_access &= dev.caps().remote_access;
@@ -101,12 +86,15 @@ impl<D: Device> Engine<D> {
             limits,
             ops: Ops::default(),
             matching: Matching::new(n),
-            peers,
+            peers: Peers::new(n),
             active: Vec::new(),
-            backlog: Vec::new(),
+            spec: Speculation::default(),
+            rcache: Rcache::default(),
+            waiting: VecDeque::new(),
             counters: Counters::default(),
             choice,
             looks,
+            fault: None,
             round: 0,
             held_since_ns: 0,
             asleep_since_ns: 0,
@@ -232,13 +220,17 @@ impl<D: Device> Engine<D> {
 
     /// Looks at everything that may have changed; true if anything moved.
     pub fn progress(&mut self) -> Result<bool, Fault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         let mut moved = false;
         let mut position = 0;
         while let Some(source) = self.dev.source(position) {
             moved |= self.drain(source)?;
             position += 1;
         }
-        if !self.backlog.is_empty() {
+        moved |= self.complete();
+        if !self.peers.backlog.is_empty() {
             moved |= self.flush();
         }
         if !self.active.is_empty() {
@@ -293,6 +285,11 @@ impl<D: Device> Engine<D> {
             }
             Kind::Cts => self.on_cts(from, head, frame.data)?,
             Kind::Data => self.on_data(from, head, frame.data)?,
+            Kind::LongRts => self.on_long_rts(from, envelope, frame.data)?,
+            Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame)?,
+            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, frame.data)?,
+            Kind::RtrAck => self.on_rtr_ack(envelope, frame.data)?,
+            Kind::RtrGone => self.on_rtr_gone(from, head),
         }
         Ok(true)
     }
@@ -400,6 +397,7 @@ impl<D: Device> Engine<D> {
                 (true, false)
             }
             State::Streaming(..) => self.stream(id),
+            State::Long(_) => self.look_at_long(id),
             _ => (false, true),
         }
     }

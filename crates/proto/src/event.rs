@@ -26,6 +26,14 @@ events! {
     PiecePulled: "the receiver copied a piece of a message",
     PiecePushed: "the sender copied a piece of a message",
     FrameSent: "a piece of a message was copied through a slot because single copy is not permitted",
+    FastPath: "a frame was written into a slot of its receiver",
+    SendRecvPath: "a frame went into a receive buffer that all peers share",
+    CreditsOut: "no slot of the receiver was known to be free: the frame went by Send/Recv or waited",
+    HeaderCached: "a frame left without its header, which the receiver knew",
+    ZeroCopy: "the payload of a frame was gathered from where the application has it",
+    CreditsWritten: "half of the credits were owed and no frame went the other way to take them along",
+    SlotsGiven: "a peer was given slots for the fast path",
+    PostRefused: "the queue of the adapter was full, or a receiver had no buffer",
 }
 
 /// How often each event happened: plain increments.

@@ -5,18 +5,25 @@
 //! charge for it, and nothing calls back.
 #![forbid(unsafe_code)]
 
+pub mod channel;
 pub mod choose;
 mod engine;
 pub mod event;
+pub mod long;
 pub mod matching;
 pub mod op;
+mod peers;
+pub mod rcache;
 mod receive;
+pub mod reuse;
 mod send;
+mod sparse;
 mod speculate;
 mod transfer;
 
 pub use engine::{Engine, Limits};
 pub use event::{Counters, Event};
+pub use long::Protocol;
 pub use matching::{Envelope, Want};
 pub use op::{Failure, OpId, Outcome, PendingOp, Side};
 pub use send::Mode;

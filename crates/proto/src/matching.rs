@@ -5,9 +5,11 @@
 //! per source likewise.
 
 use crate::op::OpId;
+use crate::sparse::Sparse;
 use fabric::Rank;
 use std::collections::VecDeque;
 use wire::head::Offer;
+use wire::long::LongRts;
 
 /// What a receive accepts; `None` stands for the wildcard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +23,7 @@ pub struct Want {
 }
 
 /// Where a message comes from and what it carries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Envelope {
     /// Rank in the job.
     pub source: Rank,
@@ -50,6 +52,8 @@ pub enum Body {
     Heap(Box<[u8]>),
     /// Still at the sender.
     Rts(Offer),
+    /// Still at the sender but for its beginning.
+    Long(LongRts, Box<[u8]>),
 }
 
 impl Body {
@@ -59,6 +63,7 @@ impl Body {
             Body::Small(_, len) => *len as u64,
             Body::Heap(bytes) => bytes.len() as u64,
             Body::Rts(offer) => offer.len,
+            Body::Long(rts, _) => rts.len,
         }
     }
 
@@ -69,7 +74,8 @@ impl Body {
 
     /// Bytes of memory its entry holds.
     fn held(&self) -> usize {
-        size_of::<Unexpected>() + if let Body::Heap(bytes) = self { bytes.len() } else { 0 }
+        let heap = if let Body::Heap(bytes) | Body::Long(_, bytes) = self { bytes.len() } else { 0 };
+        size_of::<Unexpected>() + heap
     }
 }
 
@@ -98,7 +104,7 @@ struct PerSource {
 
 /// Both queues of one rank.
 pub struct Matching {
-    sources: Vec<PerSource>,
+    sources: Sparse<PerSource>,
     any: VecDeque<Posted>,
     order: u64,
     posted: usize,
@@ -109,8 +115,14 @@ pub struct Matching {
 impl Matching {
     /// Empty queues for messages from `n` ranks.
     pub fn new(n: usize) -> Matching {
-        let sources = (0..n).map(|_| PerSource::default()).collect();
-        Matching { sources, any: VecDeque::new(), order: 0, posted: 0, waiting: 0, held_bytes: 0 }
+        Matching {
+            sources: Sparse::new(n),
+            any: VecDeque::new(),
+            order: 0,
+            posted: 0,
+            waiting: 0,
+            held_bytes: 0,
+        }
     }
 
     /// Whether no receive is posted and no message from `source` waits: then the next message
@@ -207,7 +219,7 @@ impl Matching {
 
     /// All messages that wait, source by source.
     pub fn unexpected(&self) -> impl Iterator<Item = &Unexpected> {
-        self.sources.iter().flat_map(|source| &source.unexpected)
+        self.sources.iter().flat_map(|(_, source)| &source.unexpected)
     }
 
     /// Takes the oldest waiting message that `want` accepts.
@@ -230,8 +242,8 @@ impl Matching {
         };
         match want.source {
             Some(source) => in_source(source),
-            None => (0..self.sources.len())
-                .filter_map(in_source)
+            None => (self.sources.iter())
+                .filter_map(|(source, _)| in_source(source))
                 .min_by_key(|(source, at)| self.sources[*source].unexpected[*at].order),
         }
     }

@@ -1,9 +1,11 @@
 //! Operations under way and how they ended.
 
+use crate::long::{Long, Protocol};
 use crate::matching::Want;
 use crate::transfer::Transfer;
 use fabric::{Rank, Span};
 use wire::head::Offer;
+use wire::long::LongRts;
 
 /// Names an operation; carries a generation, so that a late message for one that has ended is
 /// recognised.
@@ -98,6 +100,8 @@ pub(crate) enum State {
     Posted(Receive),
     /// Frames are coming in.
     Filling(Box<Filling>),
+    /// Registered memory moves, or is about to.
+    Long(Box<Long>),
     /// Both sides copy.
     Moving(Box<Transfer>),
     /// Ended; the outcome has not been fetched.
@@ -123,6 +127,10 @@ pub(crate) enum Step {
     Rts,
     /// Take an RTR: announce the match.
     Matched(Offer),
+    /// Begin a long message with these flags of its RTS.
+    Long(Protocol, u16),
+    /// Take an RTR for registered memory.
+    Write(LongRts),
 }
 
 /// Progress of a stream of frames.
@@ -247,6 +255,7 @@ impl Op {
             State::Posted(r) => receive(r, false),
             State::Filling(f) => receive(&f.receive, true),
             State::Moving(t) => t.pending(id, self.since_ns),
+            State::Long(long) => long.pending(id, self.since_ns),
             State::Done(_) => return None,
         })
     }

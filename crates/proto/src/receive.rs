@@ -20,7 +20,8 @@ impl<D: Device> Engine<D> {
         }
         // Nothing but this message can need attention while no operation is under way: look for
         // it for a while.
-        let alone = self.active.is_empty() && self.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
+        let alone =
+            self.active.is_empty() && self.peers.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
         let mut looks = if alone { self.looks } else { 1 };
         let head = [eager_word(tag), context];
         if self.choice.measures(buf.len) {
@@ -62,10 +63,12 @@ impl<D: Device> Engine<D> {
 
     /// Starts a receive: matches a waiting message or posts it.
     pub fn receive(&mut self, want: Want, buf: Span) -> OpId {
+        self.look_before_receive(buf);
         if let Some(message) = self.matching.take_unexpected(&want) {
             return self.receive_unexpected(want, message, buf);
         }
         let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        self.speculate(id, &want, buf);
         let rtr = self.offer_buffer(id, &want, buf);
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { want, buf, rtr }));
@@ -102,6 +105,10 @@ impl<D: Device> Engine<D> {
                 self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: bytes.len() })
             }
             Body::Rts(offer) => self.begin_receive(id, message.envelope, *offer),
+            Body::Long(rts, bytes) => {
+                let along = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
+                self.begin_long(id, message.envelope, *rts, along);
+            }
         }
         id
     }
@@ -110,6 +117,10 @@ impl<D: Device> Engine<D> {
     pub fn cancel(&mut self, id: OpId) -> bool {
         let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return false };
         let receive = *receive;
+        if self.ask_back(id) {
+            return false; // the sender is asked whether it has taken the RTR
+        }
+        self.spec.waiting.remove(&id);
         if !self.withdraw_offer(id, receive.rtr) {
             return false; // its sender has taken it: the message is on its way
         }
@@ -125,7 +136,7 @@ impl<D: Device> Engine<D> {
         true
     }
 
-    fn take_receive(&mut self, id: OpId) -> Receive {
+    pub(crate) fn take_receive(&mut self, id: OpId) -> Receive {
         match self.ops.get(id).map(|op| &op.state) {
             Some(State::Posted(receive)) => *receive,
             other => panic!("a matched receive is posted, not {other:?}"),
@@ -137,6 +148,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn deliver(&mut self, id: OpId, envelope: Envelope, data: Span) {
         let receive = self.take_receive(id);
         self.withdraw_offer(id, receive.rtr);
+        self.recall(id, &envelope);
         let len = data.len.min(receive.buf.len);
         if self.choice.measures(len) {
             let start = self.dev.now_ns();
@@ -154,6 +166,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer) {
         let receive = self.take_receive(id);
         self.withdraw_offer(id, receive.rtr);
+        self.recall(id, &envelope);
         self.peers[envelope.source].rtr_misses = 0; // long messages come: offers may pay again
         let outcome = outcome(&envelope, offer.len, receive.buf);
         let len = outcome.len as usize;
@@ -210,7 +223,7 @@ impl<D: Device> Engine<D> {
         self.ops.set(id, State::Done(outcome));
     }
 
-    fn ask_for_frames(&mut self, id: OpId, receive: Receive, outcome: Outcome, offer: Offer) {
+    pub(crate) fn ask_for_frames(&mut self, id: OpId, receive: Receive, outcome: Outcome, offer: Offer) {
         let head = Head::new(Kind::Cts, offer.op as i32, id.0 as u64).encode();
         self.control(outcome.source, head, &outcome.len.to_le_bytes());
         if outcome.len == 0 {

@@ -2,6 +2,7 @@
 
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
+use crate::matching::Envelope;
 use crate::op::{OpId, Outcome, Sending, Side, State, Step, Stream};
 use crate::transfer::Transfer;
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
@@ -69,15 +70,23 @@ impl<D: Device> Engine<D> {
         }
         let eager = short || explores;
         let sending = Sending { to, context, tag, data };
-        if !eager && self.limits.rtr && self.peers[to].queue.is_empty() {
+        if !eager && (self.limits.rtr || self.speculates()) && self.peers[to].queue.is_empty() {
             self.drain(to)?; // an RTR may be waiting: the «initial progress call» of chapter 4
         }
         let step = match self.take_offer(&sending, !eager) {
             Some(offer) => Step::Matched(offer),
             None if eager => Step::Eager,
-            None => Step::Rts,
+            None => self.long_protocol(&sending).map_or(Step::Rts, |protocol| Step::Long(protocol, 0)),
         };
         let id = self.ops.insert(State::Queued(sending, step));
+        let step = match step {
+            Step::Long(protocol, _) if self.speculates() => self.begin_speculative(id, &sending, protocol),
+            step => {
+                self.spec.other_left(&sending.envelope(), None);
+                step
+            }
+        };
+        self.ops.set(id, State::Queued(sending, step));
         if self.peers[to].queue.is_empty() && self.peers[to].control.is_empty() {
             if self.leave(id) {
                 return Ok(self.not_done(id));
@@ -86,7 +95,7 @@ impl<D: Device> Engine<D> {
                 self.counters.count(Event::EagerQueued);
             }
         }
-        self.enqueue(to, id);
+        self.peers.enqueue(to, id);
         Ok(Some(id))
     }
 
@@ -98,38 +107,23 @@ impl<D: Device> Engine<D> {
         Some(id)
     }
 
-    fn enqueue(&mut self, to: Rank, id: OpId) {
-        self.peers[to].queue.push_back(id);
-        self.peers[to].plain = false;
-        if !self.backlog.contains(&to) {
-            self.backlog.push(to);
-        }
-    }
-
     /// Queues a control frame that must not be lost.
     pub(crate) fn control(&mut self, to: Rank, head: [u64; 2], body: &[u8]) {
-        let data = Span { addr: body.as_ptr() as usize, len: body.len() };
-        if self.peers[to].control.is_empty() && self.dev.try_send(to, head, data) {
-            return;
-        }
-        self.peers[to].control.push_back((head, body.to_vec()));
-        self.peers[to].plain = false;
-        if !self.backlog.contains(&to) {
-            self.backlog.push(to);
-        }
+        self.peers.control(&mut self.dev, to, head, body);
     }
 
     /// Sends what waited for room.
     pub(crate) fn flush(&mut self) -> bool {
         let mut moved = false;
         let mut at = 0;
-        while at < self.backlog.len() {
-            let to = self.backlog[at];
+        while at < self.peers.backlog.len() {
+            let to = self.peers.backlog[at];
             moved |= self.flush_peer(to);
+            self.tell_gone(to);
             let peer = &mut self.peers[to];
             if peer.queue.is_empty() && peer.control.is_empty() {
                 peer.update_plain();
-                self.backlog.swap_remove(at);
+                self.peers.backlog.swap_remove(at);
             } else {
                 at += 1;
             }
@@ -159,17 +153,27 @@ impl<D: Device> Engine<D> {
 
     /// Does the first step of a queued send; false if there is no room.
     fn leave(&mut self, id: OpId) -> bool {
-        let Some(State::Queued(sending, step)) = self.ops.get(id).map(|op| &op.state) else { return true };
-        let (sending, step) = (*sending, *step);
+        let (sending, step) = match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Queued(sending, step)) => (*sending, *step),
+            Some(State::Long(long)) => {
+                let to = long.message.peer;
+                return self.start_long(id) && self.has_left(to);
+            }
+            _ => return true,
+        };
         let left = match step {
             Step::Eager => self.leave_eager(id, sending),
             Step::Rts => self.leave_rts(id, sending),
             Step::Matched(offer) => self.leave_matched(id, sending, offer),
+            Step::Long(protocol, flags) => self.leave_long(id, sending, protocol, flags),
+            Step::Write(rtr) => self.leave_write(id, sending, rtr),
         };
-        if left {
-            self.peers[sending.to].sent = self.peers[sending.to].sent.wrapping_add(1);
-        }
-        left
+        left && self.has_left(sending.to)
+    }
+
+    fn has_left(&mut self, to: Rank) -> bool {
+        self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
+        true
     }
 
     fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
@@ -182,7 +186,7 @@ impl<D: Device> Engine<D> {
         true
     }
 
-    fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
+    pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
         // A message to oneself never takes frames: its receive completes as soon as it is matched.
         let direct = self.limits.remote_access || s.data.len == 0 || s.to == self.dev.me();
         let share = if direct { self.dev.share_open() } else { None };
@@ -237,13 +241,21 @@ impl<D: Device> Engine<D> {
     /// CTS: the receiver wants frames.
     pub(crate) fn on_cts(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
-        let Some(State::Offered(s, share)) = self.ops.get(id).map(|op| &op.state) else {
+        let waiting = match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Offered(s, share)) => Some((*s, *share)),
+            Some(State::Long(long)) if long.message.peer == from => {
+                let envelope = long.envelope();
+                self.spec.on_met(&envelope, id, None);
+                self.long_sending(id).map(|s| (s, None))
+            }
+            _ => None,
+        };
+        let Some((s, share)) = waiting else {
             return Err(malformed(
                 from,
                 wire::Malformed("CTS for a send that is not waiting for one".into()),
             ));
         };
-        let (s, share) = (*s, *share);
         if s.to != from || data.len != 8 {
             return Err(malformed(from, wire::Malformed("CTS that does not belong to this send".into())));
         }
@@ -284,6 +296,10 @@ impl<D: Device> Engine<D> {
 }
 
 impl Sending {
+    pub(crate) fn envelope(&self) -> Envelope {
+        Envelope { source: self.to, context: self.context, tag: self.tag }
+    }
+
     pub(crate) fn outcome(&self) -> Outcome {
         Outcome { source: self.to, tag: self.tag, len: self.data.len as u64, cancelled: false, failure: None }
     }

@@ -2,7 +2,7 @@
 //! the same messages must arrive, whole and in order.
 
 use fabric::{Nap, Span};
-use proto::{Engine, Event, Failure, Limits, Mode, OpId, Outcome, Want};
+use proto::{Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Want};
 use shm::{Options, Shm};
 
 fn limits() -> Limits {
@@ -13,6 +13,7 @@ fn limits() -> Limits {
         adapt: true,
         rtr: true,
         remote_access: true,
+        force: None,
     }
 }
 
@@ -129,6 +130,14 @@ fn all_to_all_by_frames() {
 #[test]
 fn all_to_all_by_rendezvous_only() {
     all_to_all(Limits { eager_bytes: 0, ..limits() });
+}
+
+#[test]
+fn all_to_all_by_every_protocol_for_long_messages() {
+    for (protocol, _) in Protocol::ALL {
+        all_to_all(Limits { force: Some(protocol), ..limits() });
+        all_to_all(Limits { force: Some(protocol), eager_bytes: 0, ..limits() });
+    }
 }
 
 #[test]

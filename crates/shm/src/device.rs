@@ -9,9 +9,7 @@ use crate::pool::Pool;
 use crate::ring::{CELLS, IN_SLOT, INLINE};
 use crate::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use fabric::{
-    Caps, Device, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share, ShareWord, Span,
-};
+use fabric::{Caps, Device, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share, ShareWord, Span};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;

@@ -30,6 +30,22 @@ pub enum Kind {
     Cts = 5,
     /// A piece of payload. The tag is the receive operation, the context the offset.
     Data = 6,
+    /// Request to send over registered memory, see [`crate::long`].
+    LongRts = 7,
+    /// Answer to it.
+    Ack = 8,
+    /// A piece of the target buffer may be written.
+    Ready = 9,
+    /// A piece or all of a message has been moved.
+    Fin = 10,
+    /// Request to receive into registered memory.
+    LongRtr = 11,
+    /// The sender takes it: in the order of messages, in place of an RTS.
+    RtrAck = 12,
+    /// The receiver wants an RTR back. The context is its operation.
+    RtrCancel = 13,
+    /// Answer: it is not used. The tag is the receive operation.
+    RtrGone = 14,
 }
 
 /// A decoded header.
@@ -74,6 +90,14 @@ impl Head {
                 4 => Kind::Matched,
                 5 => Kind::Cts,
                 6 => Kind::Data,
+                7 => Kind::LongRts,
+                8 => Kind::Ack,
+                9 => Kind::Ready,
+                10 => Kind::Fin,
+                11 => Kind::LongRtr,
+                12 => Kind::RtrAck,
+                13 => Kind::RtrCancel,
+                14 => Kind::RtrGone,
                 other => return Err(bad_kind(other)),
             },
         };
@@ -163,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        for kind in 1..=6u64 {
+        for kind in 1..=14u64 {
             let head = Head::decode([kind | 1 << 8 | 7 << 16 | 0xffff_fffe << 32, 42]).unwrap();
             assert_eq!((head.kind as u64, head.aux, head.tag, head.context), (kind, 7, -2, 42));
             assert_eq!(Head::decode(head.encode()), Ok(head));

@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod head;
+pub mod long;
+pub mod slot;
 
 /// A message that does not follow the protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,0 +1,331 @@
+//! The engine's side of long messages: it starts their machines, tells them what happens and does
+//! what their steps ask for.
+
+use super::port::{EnginePort, post};
+use super::{FAILED, Happening, Long, Machine, Message, Protocol, Step};
+use crate::engine::{Engine, malformed};
+use crate::event::Event;
+use crate::matching::{Body, Envelope};
+use crate::op::{Failure, OpId, Receive, Sending, Side, State};
+use crate::receive::outcome;
+use fabric::{Device, Fault, Frame, Rank, Span};
+use wire::Malformed;
+use wire::head::{Head, Kind, Offer};
+use wire::long::{Fragment, LongRts};
+
+impl<D: Device> Engine<D> {
+    /// The protocol for a message that is too long for eager; `None` if there is no choice but what
+    /// needs no registration.
+    pub(crate) fn long_protocol(&mut self, s: &Sending) -> Option<Protocol> {
+        let wanted = self.limits.force.or(self.dev.caps().registration.then_some(Protocol::Rget))?;
+        (s.to != self.dev.me() && s.data.len > 0 && self.can_transfer(s.to)).then_some(wanted)
+    }
+
+    /// Whether posted transfers can reach the memory of a peer.
+    pub(super) fn can_transfer(&mut self, peer: Rank) -> bool {
+        self.dev.caps().registration || self.limits.remote_access && self.dev.reach(peer)
+    }
+
+    /// Makes a queued send a long message and lets its RTS leave; false if there is no room.
+    pub(crate) fn leave_long(&mut self, id: OpId, s: Sending, protocol: Protocol, flags: u16) -> bool {
+        let long = Long {
+            side: Side::Send,
+            message: Message { protocol, peer: s.to, local: s.data, peer_op: 0, len: s.data.len as u64 },
+            context: s.context,
+            outcome: s.outcome(),
+            machine: Machine::new(protocol, Side::Send),
+            flags,
+            begun_ns: self.dev.now_ns(),
+            looking: false,
+        };
+        self.ops.set(id, State::Long(Box::new(long)));
+        self.start_long(id)
+    }
+
+    /// Lets the RTS of a long message leave; false if there is no room.
+    pub(crate) fn start_long(&mut self, id: OpId) -> bool {
+        match self.happen(id, Happening::Start) {
+            Step::NoRoom => false,
+            Step::Frames => {
+                let Some(s) = self.long_sending(id) else { return true };
+                self.spec.other_left(&s.envelope(), Some(id));
+                self.ops.set(id, State::Queued(s, crate::op::Step::Rts));
+                self.leave_rts(id, s)
+            }
+            step => {
+                self.counters.count(Event::RtsSent);
+                self.conclude(id, step);
+                true
+            }
+        }
+    }
+
+    /// LongRts: match it, or keep it for its receive.
+    pub(crate) fn on_long_rts(&mut self, from: Rank, envelope: Envelope, data: Span) -> Result<(), Fault> {
+        let mut body = [0u8; LongRts::LEN];
+        if data.len < body.len() {
+            return Err(malformed(from, Malformed(format!("a long RTS of {} bytes", data.len))));
+        }
+        self.dev.peek_bytes(data.part(0, LongRts::LEN), &mut body);
+        let rts = LongRts::decode(&body).map_err(|e| malformed(from, e))?;
+        let along = data.part(LongRts::LEN, data.len);
+        if Protocol::of(rts.protocol).is_none() || along.len as u64 > rts.len {
+            let what = format!("a long RTS of protocol {} with {} bytes along", rts.protocol, along.len);
+            return Err(malformed(from, Malformed(what)));
+        }
+        self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+        self.heed(&envelope, rts.flags);
+        match self.matching.take_posted(&envelope) {
+            Some(op) => self.begin_long(op, envelope, rts, along),
+            None => {
+                self.counters.count(Event::Unexpected);
+                let mut bytes = vec![0u8; along.len].into_boxed_slice();
+                self.dev.copy(bytes.as_mut_ptr() as usize, along.addr, along.len);
+                self.matching.keep(envelope, Body::Long(rts, bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// A long message has met its receive.
+    pub(crate) fn begin_long(&mut self, id: OpId, envelope: Envelope, rts: LongRts, along: Span) {
+        let receive = self.take_receive(id);
+        self.withdraw_offer(id, receive.rtr);
+        self.answer_rts(id, envelope.source, rts);
+        let protocol = Protocol::of(rts.protocol).expect("checked when it arrived");
+        let ends = outcome(&envelope, rts.len, receive.buf);
+        let local = receive.buf.part(0, ends.len as usize);
+        let along = along.part(0, local.len);
+        self.dev.copy(local.addr, along.addr, along.len);
+        let message = Message { protocol, peer: envelope.source, local, peer_op: rts.op, len: rts.len };
+        let long = Long {
+            side: Side::Receive,
+            message,
+            context: envelope.context,
+            outcome: ends,
+            machine: Machine::new(protocol, Side::Receive),
+            flags: rts.flags,
+            begun_ns: 0,
+            looking: false,
+        };
+        self.ops.set(id, State::Long(Box::new(long)));
+        if !self.can_transfer(envelope.source) {
+            return self.receive_by_frames(id, receive, rts);
+        }
+        match self.happen(id, Happening::Matched(rts, along.len as u64)) {
+            Step::Frames => self.receive_by_frames(id, receive, rts),
+            step => self.conclude(id, step),
+        }
+    }
+
+    fn receive_by_frames(&mut self, id: OpId, receive: Receive, rts: LongRts) {
+        let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
+        let ends = long.outcome.clone();
+        let offer = Offer { len: rts.len, addr: 0, share: Offer::NO_SHARE, op: rts.op, seen: 0, other: 0 };
+        self.ask_for_frames(id, receive, ends, offer);
+    }
+
+    /// Ack, Ready or Fin.
+    pub(crate) fn on_long(&mut self, from: Rank, head: Head, frame: Frame) -> Result<(), Fault> {
+        let id = OpId(head.tag as u32);
+        let mut body = [0u8; Fragment::LEN];
+        if frame.data.len != body.len() {
+            return Err(malformed(from, Malformed(format!("a fragment of {} bytes", frame.data.len))));
+        }
+        self.dev.peek_bytes(frame.data, &mut body);
+        let fragment = Fragment::decode(&body).map_err(|e| malformed(from, e))?;
+        match self.ops.get_mut(id).map(|op| &mut op.state) {
+            Some(State::Long(long)) if long.message.peer == from => {
+                long.message.peer_op = head.context as u32;
+                if long.side == Side::Send {
+                    let (to, begun_ns) = (long.envelope(), long.begun_ns);
+                    if self.met(id, &to, begun_ns, head.kind, fragment) {
+                        return Ok(());
+                    }
+                }
+            }
+            // One side has failed while the other was talking to it.
+            _ if head.kind == Kind::Fin && fragment.flags & FAILED != 0 => return Ok(()),
+            _ => {
+                let what = format!("{:?} for an operation that does not expect any", head.kind);
+                return Err(malformed(from, Malformed(what)));
+            }
+        }
+        if head.kind == Kind::Fin && fragment.flags & FAILED != 0 {
+            self.fail_long(id, format!("rank {from} could not do its part of the transfer"));
+            return Ok(());
+        }
+        let step = self.happen(
+            id,
+            match head.kind {
+                Kind::Ack => Happening::Ack(fragment),
+                Kind::Ready => Happening::Ready(fragment),
+                _ => Happening::Fin(fragment),
+            },
+        );
+        if step == Step::Illegal {
+            let what = format!("{:?} at the wrong time, or outside the message: {fragment:?}", head.kind);
+            return Err(malformed(from, Malformed(what)));
+        }
+        self.conclude(id, step);
+        Ok(())
+    }
+
+    /// Fetches what adapters have finished, and hands them what waited for room.
+    pub(crate) fn complete(&mut self) -> bool {
+        let mut moved = false;
+        while let Some((work, result)) = self.dev.completed() {
+            moved = true;
+            self.on_completed(work, result);
+        }
+        while let Some(waiting) = self.waiting.front().copied() {
+            match post(&mut self.dev, &waiting) {
+                Ok(false) => break,
+                Ok(true) => {}
+                Err(fault) => self.lose_long(OpId(waiting.work as u32), fault),
+            }
+            self.waiting.pop_front();
+            moved = true;
+        }
+        moved
+    }
+
+    fn on_completed(&mut self, work: u64, result: Result<(), Fault>) {
+        let id = OpId(work as u32);
+        let Some(State::Long(_)) = self.ops.get(id).map(|op| &op.state) else {
+            return; // it has failed meanwhile
+        };
+        match result {
+            Ok(()) => {
+                let step = self.happen(id, Happening::Completed((work >> 32) as u32));
+                assert_ne!(step, Step::Illegal, "a completion that its machine did not ask for");
+                self.conclude(id, step);
+            }
+            Err(fault) => self.lose_long(id, fault),
+        }
+    }
+
+    /// A look at a long message that asked for it: (it moved, it needs no more looks).
+    pub(crate) fn look_at_long(&mut self, id: OpId) -> (bool, bool) {
+        let step = self.happen(id, Happening::Look);
+        let (moved, ended) = match step {
+            Step::Looking => (false, false),
+            Step::Moved => (true, false),
+            _ => (true, true),
+        };
+        if ended && let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) {
+            long.looking = false;
+        }
+        self.conclude(id, step);
+        (moved, ended)
+    }
+
+    /// Tells a machine what happens.
+    pub(super) fn happen(&mut self, id: OpId, what: Happening) -> Step {
+        self.with_machine(id, |machine, message, port| {
+            let step = machine.on(what, message, port);
+            match port.fault.take() {
+                Some(fault) => Step::Failed(fault),
+                None => step,
+            }
+        })
+        .unwrap_or(Step::Illegal)
+    }
+
+    /// The port to a peer outside any operation: for registrations.
+    pub(super) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut EnginePort<D>) -> R) -> R {
+        f(&mut EnginePort {
+            dev: &mut self.dev,
+            cache: &mut self.rcache,
+            peers: &mut self.peers,
+            counters: &mut self.counters,
+            waiting: &mut self.waiting,
+            fault: None,
+            peer,
+            op: 0,
+            peer_op: 0,
+            envelope: (0, 0),
+            flags: 0,
+            local: Span::EMPTY,
+        })
+    }
+
+    pub(super) fn with_machine<R>(
+        &mut self,
+        id: OpId,
+        f: impl FnOnce(&mut Machine, &Message, &mut EnginePort<D>) -> R,
+    ) -> Option<R> {
+        let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return None };
+        let long = &mut **long;
+        let mut port = EnginePort {
+            dev: &mut self.dev,
+            cache: &mut self.rcache,
+            peers: &mut self.peers,
+            counters: &mut self.counters,
+            waiting: &mut self.waiting,
+            fault: None,
+            peer: long.message.peer,
+            op: id.0,
+            peer_op: long.message.peer_op,
+            envelope: (long.outcome.tag, long.context),
+            flags: long.flags,
+            local: long.message.local,
+        };
+        Some(f(&mut long.machine, &long.message, &mut port))
+    }
+
+    /// Does what a step asks for.
+    pub(super) fn conclude(&mut self, id: OpId, step: Step) {
+        match step {
+            Step::Going => {}
+            Step::Looking | Step::Moved => {
+                if let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state)
+                    && !long.looking
+                {
+                    long.looking = true;
+                    self.active.push(id);
+                }
+            }
+            Step::Done => {
+                let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
+                let ends = long.outcome.clone();
+                self.ops.set(id, State::Done(ends));
+            }
+            Step::Failed(fault) => self.lose_long(id, fault),
+            Step::NoRoom | Step::Frames | Step::Illegal => {
+                unreachable!("{step:?} is handled where it is allowed")
+            }
+        }
+    }
+
+    /// This side cannot go on: tells the other one.
+    pub(super) fn lose_long(&mut self, id: OpId, fault: Fault) {
+        let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
+        let (peer, peer_op) = (long.message.peer, long.message.peer_op);
+        let head = Head::new(Kind::Fin, peer_op as i32, id.0 as u64).encode();
+        self.control(peer, head, &Fragment { flags: FAILED, ..Fragment::default() }.encode());
+        self.fail_long(id, format!("{fault:?}"));
+    }
+
+    fn fail_long(&mut self, id: OpId, text: String) {
+        self.with_machine(id, |machine, _, port| machine.retreat(port));
+        let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
+        let mut ends = long.outcome.clone();
+        ends.failure = ends.failure.or(Some(Box::new(Failure::Device(text))));
+        self.ops.set(id, State::Done(ends));
+    }
+
+    /// The send behind a long message, which is to go by frames.
+    pub(crate) fn long_sending(&mut self, id: OpId) -> Option<Sending> {
+        self.with_machine(id, |machine, _, port| machine.retreat(port))?;
+        match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Long(long)) if long.side == Side::Send => Some(Sending {
+                to: long.message.peer,
+                context: long.context,
+                tag: long.outcome.tag,
+                data: long.message.local,
+            }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a protocol for long messages may do: its only way to the world.
+
+use crate::event::{Counters, Event};
+use crate::peers::Peers;
+use crate::rcache::{Held, Rcache};
+use fabric::{Device, Fault, Local, Rank, Remote, Span};
+use std::collections::VecDeque;
+use wire::head::{Head, Kind};
+use wire::long::{Fragment, LongRts};
+
+/// Time, memory, transfers and messages to the other side. Whatever costs time is a call here.
+pub trait Port {
+    /// Device time.
+    fn now_ns(&self) -> u64;
+    /// Adapters to spread a message over.
+    fn rails(&self) -> usize;
+    /// Registers memory, or finds that it is; with `keep` it may stay registered afterwards.
+    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault>;
+    /// Gives back what was held.
+    fn release(&mut self, held: Held);
+    /// Writes to the other side; ends as `Completed(work)`.
+    fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32);
+    /// Reads from the other side; ends as `Completed(work)`.
+    fn read(&mut self, rail: usize, local: Local, remote: Remote, work: u32);
+    /// Copies inside this process.
+    fn copy(&mut self, to: usize, from: usize, len: usize);
+    /// Opens the message: `rts` gets the number of the operation, and the first `along` bytes of
+    /// the buffer travel with it. False if there is no room now; then nothing has happened.
+    fn request(&mut self, rts: LongRts, along: usize) -> bool;
+    /// Tells the other side something; arrives in order and is not lost.
+    fn tell(&mut self, kind: Kind, fragment: Fragment);
+    /// Counts what happened.
+    fn emit(&mut self, event: Event);
+}
+
+/// A transfer that waits for room in the queue of its adapter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub write: bool,
+    pub peer: Rank,
+    pub rail: usize,
+    pub local: Local,
+    pub remote: Remote,
+    pub work: u64,
+}
+
+/// The port of one operation of an engine.
+pub(crate) struct EnginePort<'a, D: Device> {
+    pub dev: &'a mut D,
+    pub cache: &'a mut Rcache,
+    pub peers: &'a mut Peers,
+    pub counters: &'a mut Counters,
+    pub waiting: &'a mut VecDeque<Waiting>,
+    /// The first transfer that could not be posted for another reason than room.
+    pub fault: Option<Fault>,
+    pub peer: Rank,
+    pub op: u32,
+    pub peer_op: u32,
+    /// Envelope of the message: tag and context.
+    pub envelope: (i32, u64),
+    /// Flags of the RTS.
+    pub flags: u16,
+    pub local: Span,
+}
+
+impl<D: Device> EnginePort<'_, D> {
+    fn post(&mut self, waiting: Waiting) {
+        match post(self.dev, &waiting) {
+            Ok(true) => {}
+            Ok(false) => self.waiting.push_back(waiting),
+            Err(fault) => self.fault = self.fault.take().or(Some(fault)),
+        }
+    }
+}
+
+/// Hands a transfer to the device; false if it has no room.
+pub(crate) fn post(dev: &mut impl Device, w: &Waiting) -> Result<bool, Fault> {
+    if w.write {
+        dev.post_write(w.peer, w.rail, w.local, w.remote, w.work)
+    } else {
+        dev.post_read(w.peer, w.rail, w.local, w.remote, w.work)
+    }
+}
+
+impl<D: Device> Port for EnginePort<'_, D> {
+    fn now_ns(&self) -> u64 {
+        self.dev.now_ns()
+    }
+
+    fn rails(&self) -> usize {
+        self.dev.rails()
+    }
+
+    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault> {
+        self.cache.hold(self.dev, rail, span, keep)
+    }
+
+    fn release(&mut self, held: Held) {
+        self.cache.release(self.dev, held);
+    }
+
+    fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {
+        let (peer, work) = (self.peer, work_id(self.op, work));
+        self.post(Waiting { write: true, peer, rail, local, remote, work });
+    }
+
+    fn read(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {
+        let (peer, work) = (self.peer, work_id(self.op, work));
+        self.post(Waiting { write: false, peer, rail, local, remote, work });
+    }
+
+    fn copy(&mut self, to: usize, from: usize, len: usize) {
+        self.dev.copy(to, from, len);
+    }
+
+    fn request(&mut self, rts: LongRts, along: usize) -> bool {
+        let body = LongRts { op: self.op, flags: self.flags, ..rts }.encode();
+        let head = Head::new(Kind::LongRts, self.envelope.0, self.envelope.1).encode();
+        if along == 0 {
+            return self.dev.try_send(self.peer, head, span_of(&body));
+        }
+        let mut bytes = body.to_vec();
+        bytes.resize(body.len() + along, 0);
+        self.dev.copy(bytes.as_mut_ptr() as usize + body.len(), self.local.addr, along);
+        self.dev.try_send(self.peer, head, span_of(&bytes))
+    }
+
+    fn tell(&mut self, kind: Kind, fragment: Fragment) {
+        let head = Head::new(kind, self.peer_op as i32, self.op as u64).encode();
+        self.peers.control(self.dev, self.peer, head, &fragment.encode());
+    }
+
+    fn emit(&mut self, event: Event) {
+        self.counters.count(event);
+    }
+}
+
+/// Names a transfer to the device: the operation and the number its machine gave.
+fn work_id(op: u32, work: u32) -> u64 {
+    (work as u64) << 32 | op as u64
+}
+
+fn span_of(bytes: &[u8]) -> Span {
+    Span { addr: bytes.as_ptr() as usize, len: bytes.len() }
+}

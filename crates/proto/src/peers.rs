@@ -1,0 +1,107 @@
+//! What is kept for each peer, and the frames that wait for room.
+
+use crate::op::OpId;
+use crate::sparse::Sparse;
+use crate::speculate::Offered;
+use fabric::{Device, Rank, Span};
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+/// What the engine keeps for one peer.
+pub(crate) struct Peer {
+    /// Nothing stands in the way of an eager frame.
+    pub plain: bool,
+    /// Eager messages to it have to be told to the tables of speculative rendezvous.
+    pub watched: bool,
+    /// RTRs that came to nothing in a row.
+    pub rtr_misses: u8,
+    /// Messages sent to it (wraps).
+    pub sent: u32,
+    /// Messages from it that have been taken in (wraps).
+    pub seen: u32,
+    /// Sends that wait for room, in order.
+    pub queue: VecDeque<OpId>,
+    /// Control frames that wait for room.
+    pub control: VecDeque<([u64; 2], Vec<u8>)>,
+    /// Receive operations whose RTR is given up, to be told behind the queue: messages in it may
+    /// belong to them.
+    pub gone: Vec<u32>,
+    /// Buffers it has offered.
+    pub offers: Vec<Offered>,
+}
+
+impl Default for Peer {
+    fn default() -> Peer {
+        Peer {
+            plain: true,
+            watched: false,
+            rtr_misses: 0,
+            sent: 0,
+            seen: 0,
+            queue: VecDeque::new(),
+            control: VecDeque::new(),
+            gone: Vec::new(),
+            offers: Vec::new(),
+        }
+    }
+}
+
+impl Peer {
+    /// Works out anew whether eager frames may leave at once.
+    pub fn update_plain(&mut self) {
+        self.plain =
+            self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty() && !self.watched;
+    }
+}
+
+/// All peers of a rank.
+pub(crate) struct Peers {
+    table: Sparse<Peer>,
+    /// Peers with a queue or control frames.
+    pub backlog: Vec<Rank>,
+}
+
+impl Peers {
+    pub fn new(n: usize) -> Peers {
+        Peers { table: Sparse::new(n), backlog: Vec::new() }
+    }
+
+    /// Puts a send behind those that wait for room.
+    pub fn enqueue(&mut self, to: Rank, id: OpId) {
+        self[to].queue.push_back(id);
+        self.hold_back(to);
+    }
+
+    /// Sends a control frame that must not be lost, as soon as there is room.
+    pub fn control(&mut self, dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8]) {
+        let data = Span { addr: body.as_ptr() as usize, len: body.len() };
+        if self[to].control.is_empty() && dev.try_send(to, head, data) {
+            return;
+        }
+        self[to].control.push_back((head, body.to_vec()));
+        self.hold_back(to);
+    }
+
+    fn hold_back(&mut self, to: Rank) {
+        self[to].plain = false;
+        if !self.backlog.contains(&to) {
+            self.backlog.push(to);
+        }
+    }
+}
+
+impl Index<Rank> for Peers {
+    type Output = Peer;
+
+    #[inline(always)]
+    fn index(&self, rank: Rank) -> &Peer {
+        &self.table[rank]
+    }
+}
+
+impl IndexMut<Rank> for Peers {
+    #[inline(always)]
+    fn index_mut(&mut self, rank: Rank) -> &mut Peer {
+        &mut self.table[rank]
+    }
+}

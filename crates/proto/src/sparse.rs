@@ -1,0 +1,96 @@
+//! A table with an entry per rank that costs nothing for ranks never spoken to.
+//!
+//! Small jobs have an array; in large ones a rank speaks to few others, and thousands of ranks may
+//! share one process (the simulator).
+
+use fabric::Rank;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::{Index, IndexMut};
+
+/// Up to this many ranks the table is an array.
+const DENSE_MAX: usize = 256;
+
+/// Entries by rank; one that was never changed is the default.
+#[derive(Debug)]
+pub(crate) enum Sparse<T> {
+    Dense(Vec<T>),
+    Map(HashMap<Rank, Box<T>, BuildHasherDefault<Spread>>, Box<T>),
+}
+
+impl<T: Default> Sparse<T> {
+    pub fn new(n: usize) -> Sparse<T> {
+        if n <= DENSE_MAX {
+            Sparse::Dense((0..n).map(|_| T::default()).collect())
+        } else {
+            Sparse::Map(HashMap::default(), Box::default())
+        }
+    }
+
+    /// The entries that were changed, in no order.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = (Rank, &T)> + '_> {
+        match self {
+            Sparse::Dense(all) => Box::new(all.iter().enumerate()),
+            Sparse::Map(map, _) => Box::new(map.iter().map(|(rank, entry)| (*rank, &**entry))),
+        }
+    }
+}
+
+impl<T: Default> Index<Rank> for Sparse<T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn index(&self, rank: Rank) -> &T {
+        match self {
+            Sparse::Dense(all) => &all[rank],
+            Sparse::Map(map, default) => map.get(&rank).unwrap_or(default),
+        }
+    }
+}
+
+impl<T: Default> IndexMut<Rank> for Sparse<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, rank: Rank) -> &mut T {
+        match self {
+            Sparse::Dense(all) => &mut all[rank],
+            Sparse::Map(map, _) => map.entry(rank).or_default(),
+        }
+    }
+}
+
+/// Multiplies by the golden ratio: ranks are small numbers, not chosen by an adversary.
+#[derive(Default)]
+pub(crate) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_usize(*byte as usize));
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.0 = (self.0 ^ value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_hold_what_was_stored_and_default_elsewhere() {
+        for n in [4, DENSE_MAX, DENSE_MAX + 1, 100_000] {
+            let mut table: Sparse<u32> = Sparse::new(n);
+            table[3] = 7;
+            table[n - 1] += 2;
+            assert_eq!(
+                (table[0], table[3], table[n - 1]),
+                (0, if n == 4 { 9 } else { 7 }, if n == 4 { 9 } else { 2 })
+            );
+            assert_eq!(table.iter().filter(|(_, value)| **value != 0).count(), if n == 4 { 1 } else { 2 });
+        }
+    }
+}

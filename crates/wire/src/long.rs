@@ -1,0 +1,152 @@
+//! Bodies of the messages by which rendezvous over registered memory is agreed upon.
+//!
+//! | kind    | tag             | context           | body |
+//! |---------|-----------------|-------------------|------|
+//! | LongRts | MPI tag         | context id        | [`LongRts`], then the payload sent along |
+//! | Ack     | operation there | operation here    | [`Fragment`]: from where on RDMA takes over |
+//! | Ready   | operation there | operation here    | [`Fragment`]: a piece of the target buffer |
+//! | Fin     | operation there | operation here    | [`Fragment`]: what has been moved |
+//! | LongRtr | MPI tag         | context id        | [`LongRts`] of the receiver's buffer |
+//! | RtrAck  | MPI tag         | context id        | [`LongRts`]: `addr` is the receive operation |
+//! | RtrCancel | MPI tag       | context id        | [`LongRts`]: `op` is the receive operation |
+//! | RtrGone | operation there | 0                 | empty |
+//!
+//! All numbers are little-endian.
+
+use crate::Malformed;
+
+/// Adapters whose keys fit an RTS.
+pub const RAILS: usize = 4;
+
+/// Request to send a message by one of the protocols for registered memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LongRts {
+    /// Length of the message in bytes.
+    pub len: u64,
+    /// Address of the sender's buffer, if its memory is registered; 0 otherwise.
+    pub addr: u64,
+    /// Operation at the sender.
+    pub op: u32,
+    /// Number of the protocol.
+    pub protocol: u16,
+    /// What the sender tells along, see `proto`.
+    pub flags: u16,
+    /// Keys of the sender's buffer by adapter.
+    pub keys: [u32; RAILS],
+}
+
+impl LongRts {
+    /// Length of the encoded form in bytes.
+    pub const LEN: usize = 40;
+
+    /// The bytes.
+    pub fn encode(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[..8].copy_from_slice(&self.len.to_le_bytes());
+        out[8..16].copy_from_slice(&self.addr.to_le_bytes());
+        out[16..20].copy_from_slice(&self.op.to_le_bytes());
+        out[20..22].copy_from_slice(&self.protocol.to_le_bytes());
+        out[22..24].copy_from_slice(&self.flags.to_le_bytes());
+        for (at, key) in self.keys.iter().enumerate() {
+            out[24 + 4 * at..28 + 4 * at].copy_from_slice(&key.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads bytes of any content; what follows the first [`LongRts::LEN`] is payload.
+    pub fn decode(bytes: &[u8]) -> Result<LongRts, Malformed> {
+        if bytes.len() < Self::LEN {
+            return Err(Malformed(format!("a long RTS of {} bytes, it has {}", bytes.len(), Self::LEN)));
+        }
+        let mut keys = [0; RAILS];
+        keys.iter_mut().enumerate().for_each(|(at, key)| *key = half(bytes, 24 + 4 * at));
+        Ok(LongRts {
+            len: word(bytes, 0),
+            addr: word(bytes, 8),
+            op: half(bytes, 16),
+            protocol: half(bytes, 20) as u16,
+            flags: (half(bytes, 20) >> 16) as u16,
+            keys,
+        })
+    }
+}
+
+/// A piece of a message or of a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Fragment {
+    /// Where it begins in the message, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Its address at the one who tells it.
+    pub addr: u64,
+    /// The key it is registered under.
+    pub key: u32,
+    /// The adapter.
+    pub rail: u16,
+    /// What is told along, see the protocol.
+    pub flags: u16,
+}
+
+impl Fragment {
+    /// Length of the encoded form in bytes.
+    pub const LEN: usize = 32;
+
+    /// The bytes.
+    pub fn encode(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[..8].copy_from_slice(&self.offset.to_le_bytes());
+        out[8..16].copy_from_slice(&self.len.to_le_bytes());
+        out[16..24].copy_from_slice(&self.addr.to_le_bytes());
+        out[24..28].copy_from_slice(&self.key.to_le_bytes());
+        out[28..30].copy_from_slice(&self.rail.to_le_bytes());
+        out[30..].copy_from_slice(&self.flags.to_le_bytes());
+        out
+    }
+
+    /// Reads bytes of any content.
+    pub fn decode(bytes: &[u8]) -> Result<Fragment, Malformed> {
+        if bytes.len() != Self::LEN {
+            return Err(Malformed(format!("a fragment of {} bytes, it has {}", bytes.len(), Self::LEN)));
+        }
+        Ok(Fragment {
+            offset: word(bytes, 0),
+            len: word(bytes, 8),
+            addr: word(bytes, 16),
+            key: half(bytes, 24),
+            rail: half(bytes, 28) as u16,
+            flags: (half(bytes, 28) >> 16) as u16,
+        })
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+fn half(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let rts =
+            LongRts { len: 1 << 40, addr: 2, op: 3, protocol: 4, flags: 0x8001, keys: [5, 6, 7, u32::MAX] };
+        let mut bytes = rts.encode().to_vec();
+        assert_eq!(LongRts::decode(&bytes), Ok(rts));
+        bytes.extend([1, 2, 3]);
+        assert_eq!(LongRts::decode(&bytes), Ok(rts));
+        let fragment = Fragment { offset: 1, len: 2, addr: 3, key: 4, rail: 5, flags: 0xfffe };
+        assert_eq!(Fragment::decode(&fragment.encode()), Ok(fragment));
+    }
+
+    #[test]
+    fn other_lengths_are_refused() {
+        assert!(LongRts::decode(&[0; 39]).is_err());
+        assert!(Fragment::decode(&[0; 31]).is_err() && Fragment::decode(&[0; 33]).is_err());
+    }
+}
