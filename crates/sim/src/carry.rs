@@ -66,7 +66,9 @@ impl Net {
             completes: !is_datagram,
         };
         self.counters.posted(post.kind, len);
-        self.seats[post.from as usize].pair(post.to, post.rail).outstanding += 1;
+        let seat = &mut self.seats[post.from as usize];
+        seat.outstanding += 1;
+        seat.pair(post.to, post.rail).outstanding += 1;
         self.depart(index, post.from, self.now);
     }
 

@@ -10,6 +10,9 @@ use crate::net::{Net, Step};
 use crate::queue::Ps;
 use crate::seat::State;
 
+/// How often a rank looks around that may wait for a dead one.
+const GIVE_UP: Ps = 1_000_000;
+
 /// The network as its ranks share it.
 pub type Shared = Rc<RefCell<Net>>;
 
@@ -106,8 +109,26 @@ impl<'y> Clock<'y> {
             return 0;
         }
         // Completions that were there at an earlier nap do not interest this program now.
-        let ended = seat.ended.iter().map(|ended| ended.at).find(|at| *at > seat.told);
-        alarm.min(ended.unwrap_or(Ps::MAX)).min(lands.unwrap_or(Ps::MAX))
+        let told = seat.told;
+        let ended = seat.ended.iter().map(|ended| ended.at).find(|at| *at > told);
+        let wake = alarm.min(ended.unwrap_or(Ps::MAX)).min(lands.unwrap_or(Ps::MAX));
+        // Who waits in a job that has lost a rank looks again and again whether to give up.
+        if net.gone.is_some() { wake.min(self.local.get() + GIVE_UP) } else { wake }
+    }
+
+    /// Whether completions of this rank's work have not been fetched.
+    pub fn has_work(&self) -> bool {
+        self.net.borrow().seats[self.me as usize].outstanding > 0
+    }
+
+    /// Returns when all ranks that live have come here, or nothing will happen any more: what a launcher does
+    /// at the end of a job.
+    pub fn fence(&self) {
+        self.sync();
+        self.net.borrow_mut().fence(self.me);
+        while !self.net.borrow().is_open() {
+            self.nap(Ps::MAX);
+        }
     }
 
     /// Gives the processor to the scheduler; a dead rank never gets it back.

@@ -249,6 +249,19 @@ impl Net {
         true
     }
 
+    /// A rank has come to the end of its program.
+    pub fn fence(&mut self, rank: u32) {
+        self.seats[rank as usize].is_fenced = true;
+        if self.is_open() {
+            (0..self.seats.len() as u32).for_each(|rank| self.tell(rank));
+        }
+    }
+
+    /// Whether all have that live, or none will any more.
+    pub fn is_open(&self) -> bool {
+        self.is_stuck || self.seats.iter().all(|seat| seat.is_fenced || !seat.is_alive())
+    }
+
     /// Adds to the hash of everything.
     pub fn mix(&mut self, words: [u64; 3]) {
         for word in words {

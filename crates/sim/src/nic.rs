@@ -8,6 +8,7 @@ use mpi::mem;
 use crate::carry::Post;
 use crate::clock::{Clock, Nap, Shared};
 use crate::cluster::Cluster;
+use crate::memory::Memory;
 use crate::message::{GATHER, Kind};
 use crate::queue::{Ps, ps};
 use crate::regions::pages;
@@ -31,7 +32,7 @@ pub struct Nic<'y> {
     size: usize,
     alarm: Ps,
     touched: Vec<Rank>,
-    memory: Vec<Box<[u64]>>,
+    memory: Memory,
     streams: [Stream; STREAMS],
     next_stream: usize,
 }
@@ -59,7 +60,7 @@ impl<'y> Nic<'y> {
             size,
             alarm: Ps::MAX,
             touched: Vec::new(),
-            memory: Vec::new(),
+            memory: Memory::default(),
             streams: [Stream::default(); STREAMS],
             next_stream: 0,
         }
@@ -71,7 +72,7 @@ impl<'y> Nic<'y> {
     }
 
     /// Names what this rank posts from here on: the protocol, in traces.
-    pub fn emit(&mut self, protocol: &'static str) {
+    pub fn emit(&self, protocol: &'static str) {
         let net = &mut *self.net().borrow_mut();
         if let Some(trace) = &mut net.trace {
             net.seats[self.clock.me as usize].label = trace.label(protocol);
@@ -165,12 +166,7 @@ impl<'y> Verbs for Nic<'y> {
     }
 
     fn allocate(&mut self, len: usize) -> Span {
-        // Whole pages, so that where the memory lies in this process changes nothing.
-        let page = self.caps.page_bytes.max(8);
-        let mut words = vec![0u64; (len.next_multiple_of(page) + page) / 8].into_boxed_slice();
-        let addr = (words.as_mut_ptr() as usize).next_multiple_of(page);
-        self.memory.push(words);
-        Span { addr, len }
+        self.memory.allocate(len, self.caps.page_bytes)
     }
 
     fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
@@ -238,6 +234,7 @@ impl<'y> Verbs for Nic<'y> {
             let is_due = seat.ended.front().is_some_and(|ended| ended.at <= now);
             let ended = if is_due { seat.ended.pop_front() } else { None };
             if let Some((peer, rail)) = ended.as_ref().and_then(|ended| ended.pair) {
+                seat.outstanding -= 1;
                 seat.pair(peer, rail).outstanding -= 1;
             }
             ended

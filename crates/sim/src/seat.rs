@@ -66,6 +66,10 @@ pub struct Seat {
     pub news: bool,
     /// Its naps have ended for all completions up to this time.
     pub told: Ps,
+    /// Work posted to anybody whose completion was not fetched.
+    pub outstanding: u64,
+    /// Whether it is at the end of its program.
+    pub is_fenced: bool,
     /// Time that faults take away from it.
     pub stalled: Ps,
     /// Its registered memory.
@@ -100,6 +104,8 @@ impl Seat {
             wake: Ps::MAX,
             news: false,
             told: 0,
+            outstanding: 0,
+            is_fenced: false,
             stalled: 0,
             regions: Regions::default(),
             receives: VecDeque::new(),
