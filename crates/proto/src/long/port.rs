@@ -14,8 +14,8 @@ pub trait Port {
     fn now_ns(&self) -> u64;
     /// Adapters to spread a message over.
     fn rails(&self) -> usize;
-    /// Registers memory, or finds that it is.
-    fn hold(&mut self, rail: usize, span: Span) -> Result<Held, Fault>;
+    /// Registers memory, or finds that it is; with `keep` it may stay registered afterwards.
+    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault>;
     /// Gives back what was held.
     fn release(&mut self, held: Held);
     /// Writes to the other side; ends as `Completed(work)`.
@@ -58,6 +58,8 @@ pub(crate) struct EnginePort<'a, D: Device> {
     pub peer_op: u32,
     /// Envelope of the message: tag and context.
     pub envelope: (i32, u64),
+    /// Flags of the RTS.
+    pub flags: u16,
     pub local: Span,
 }
 
@@ -89,8 +91,8 @@ impl<D: Device> Port for EnginePort<'_, D> {
         self.dev.rails()
     }
 
-    fn hold(&mut self, rail: usize, span: Span) -> Result<Held, Fault> {
-        self.cache.hold(self.dev, rail, span)
+    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault> {
+        self.cache.hold(self.dev, rail, span, keep)
     }
 
     fn release(&mut self, held: Held) {
@@ -112,7 +114,7 @@ impl<D: Device> Port for EnginePort<'_, D> {
     }
 
     fn request(&mut self, rts: LongRts, along: usize) -> bool {
-        let body = LongRts { op: self.op, ..rts }.encode();
+        let body = LongRts { op: self.op, flags: self.flags, ..rts }.encode();
         let head = Head::new(Kind::LongRts, self.envelope.0, self.envelope.1).encode();
         if along == 0 {
             return self.dev.try_send(self.peer, head, span_of(&body));

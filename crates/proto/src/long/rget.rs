@@ -57,7 +57,7 @@ impl Sender {
             len: message.len,
             addr: message.local.addr as u64,
             keys: stripes.keys(),
-            protocol: super::Protocol::Rget as u16,
+            protocol: message.protocol as u16,
             ..LongRts::default()
         };
         if port.request(rts, 0) {
@@ -90,7 +90,7 @@ pub(crate) enum Receiver {
 impl Receiver {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::take(self), what) {
-            (Receiver::Idle, Happening::Matched(rts)) => {
+            (Receiver::Idle, Happening::Matched(rts, _)) => {
                 // The sender cut its stripes by its own length.
                 let Ok(stripes) = Stripes::hold_as(port, message.local, rts.len) else {
                     return Step::Frames;

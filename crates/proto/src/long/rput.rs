@@ -45,7 +45,7 @@ impl Sender {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::take(self), what) {
             (Sender::Idle, Happening::Start) => {
-                let protocol = super::Protocol::Rput as u16;
+                let protocol = message.protocol as u16;
                 if !port.request(LongRts { len: message.len, protocol, ..LongRts::default() }, 0) {
                     return Step::NoRoom;
                 }
@@ -58,7 +58,7 @@ impl Sender {
                 if message.covers(&fragment, port.rails()) =>
             {
                 let span = message.local.part(fragment.offset as usize, fragment.len as usize);
-                let held = match port.hold(fragment.rail as usize, span) {
+                let held = match port.hold(fragment.rail as usize, span, true) {
                     Ok(held) => held,
                     Err(fault) => {
                         pieces.iter().for_each(|piece| port.release(piece.held));
@@ -111,7 +111,7 @@ pub(crate) enum Receiver {
 impl Receiver {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::take(self), what) {
-            (Receiver::Idle, Happening::Matched(_)) => {
+            (Receiver::Idle, Happening::Matched(..)) => {
                 let Ok(stripes) = Stripes::hold(port, message.local) else { return Step::Frames };
                 port.tell(Kind::Ack, Fragment { len: message.local.len as u64, ..Fragment::default() });
                 for stripe in stripes.iter() {

@@ -57,7 +57,7 @@ impl Stripes {
             if part.len == 0 {
                 break;
             }
-            match port.hold(rail, part) {
+            match port.hold(rail, part, true) {
                 Ok(held) => all.stripes[rail] = Some(Stripe { offset, len: part.len, held }),
                 Err(fault) => {
                     all.release(port);
