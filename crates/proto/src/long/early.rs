@@ -100,9 +100,14 @@ impl<D: Device> Engine<D> {
             return false;
         }
         let long = Long {
-            protocol: Protocol::Speculative,
             side: Side::Send,
-            message: Message { peer: s.to, local: s.data, peer_op: rtr.op, len: s.data.len as u64 },
+            message: Message {
+                protocol: Protocol::Speculative,
+                peer: s.to,
+                local: s.data,
+                peer_op: rtr.op,
+                len: s.data.len as u64,
+            },
             context: s.context,
             outcome: s.outcome(),
             machine: Machine::RtrSend(rtr::Sender::Held(stripes, rtr)),
@@ -175,9 +180,14 @@ impl<D: Device> Engine<D> {
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
         let ends = outcome(&envelope, ack.len, receive.buf);
         let long = Long {
-            protocol: Protocol::Speculative,
             side: Side::Receive,
-            message: Message { peer: from, local: receive.buf, peer_op: ack.op, len: ack.len },
+            message: Message {
+                protocol: Protocol::Speculative,
+                peer: from,
+                local: receive.buf,
+                peer_op: ack.op,
+                len: ack.len,
+            },
             context: envelope.context,
             outcome: ends,
             machine: Machine::RtrReceive(rtr::Receiver::Exposed(stripes)),

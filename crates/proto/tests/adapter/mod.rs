@@ -1,6 +1,7 @@
 //! Adapters with registered memory for tests: work is done when the test says so, and not before, or
 //! piece by piece while ranks wait. What is posted is read when it travels, so memory that is used
 //! again too early shows; what breaks the rules of registration ends the test.
+#![allow(dead_code)] // no test uses all of it
 
 use fabric::{Charge, Completion, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps};
 use std::collections::VecDeque;
