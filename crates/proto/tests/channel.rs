@@ -187,6 +187,83 @@ fn credits_ride_on_frames_of_the_other_direction() {
 }
 
 #[test]
+fn credits_are_read_from_frames_that_nobody_has_taken() {
+    let (net, mut channels) = connected(&settings());
+    let send = |channels: &mut [Channel<Adapter>; 2], from: Rank, kind| {
+        assert!(channels[from].try_send(1 - from, [kind, 0], Span::EMPTY));
+    };
+    // Rank 0 leaves this one where it is: what follows it cannot be taken.
+    send(&mut channels, 1, 8);
+    (0..8).for_each(|_| send(&mut channels, 0, 7));
+    settle(&net, &mut channels);
+    (0..3).for_each(|_| assert!(take(&mut channels[1], 0).is_some()));
+    send(&mut channels, 1, 9);
+    settle(&net, &mut channels);
+    assert_eq!(channels[1].counters().get(Event::CreditsWritten), 0);
+    let fast = channels[0].counters().get(Event::FastPath);
+    (0..3).for_each(|_| send(&mut channels, 0, 7));
+    assert_eq!(channels[0].counters().get(Event::FastPath), fast + 3);
+    settle(&net, &mut channels);
+    assert_eq!(
+        [take(&mut channels[0], 1), take(&mut channels[0], 1)].map(|f| f.map(|f| f.0[0])),
+        [Some(8), Some(9)]
+    );
+}
+
+#[test]
+fn credits_that_could_not_be_posted_are_owed() {
+    let net = Net::new(2);
+    net.get().caps.depth = 3;
+    let channel = |me| Channel::new(Adapter::new(me, &net), settings()).unwrap();
+    let mut channels = [channel(0), channel(1)];
+    for (from, to) in [(0, 1), (1, 0)] {
+        assert!(channels[from].try_send(to, [1, 1], Span::EMPTY));
+        settle(&net, &mut channels);
+        assert!(take(&mut channels[to], from).is_some());
+    }
+    settle(&net, &mut channels);
+    for _ in 0..4 {
+        assert!(channels[0].try_send(1, [7, 7], Span::EMPTY));
+        settle(&net, &mut channels);
+    }
+    // The queue of rank 1 is full with other work while it takes the frames.
+    let near = channels[1].allocate(8);
+    let key = channels[1].register(0, near).unwrap();
+    let far = channels[0].allocate(8);
+    let far_key = channels[0].register(0, far).unwrap();
+    let remote = fabric::Remote { addr: far.addr as u64, key: far_key };
+    let mut work = 0;
+    while channels[1].post_write(0, 0, Local { span: near, key }, remote, work).unwrap() {
+        work += 1;
+    }
+    while take(&mut channels[1], 0).is_some() {}
+    assert_eq!(channels[1].counters().get(Event::CreditsWritten), 0);
+    settle(&net, &mut channels);
+    assert_eq!(channels[1].counters().get(Event::CreditsWritten), 1);
+}
+
+#[test]
+fn a_frame_that_was_shown_is_shown_until_it_is_popped() {
+    let (net, mut channels) = connected(&settings());
+    for number in 0..6u64 {
+        // The last ones go by Send/Recv, being longer than a slot.
+        let data = vec![1u8; if number < 3 { 10 } else { 300 }];
+        assert!(channels[0].try_send(1, [7, number], span(&data)));
+    }
+    arrive(&net);
+    for number in 0..6 {
+        for _ in 0..3 {
+            assert_eq!(channels[1].peek(0).map(|frame| frame.head), Some([7, number]));
+            assert_eq!(channels[1].source(0), Some(0), "it is still there");
+        }
+        channels[1].pop(0);
+    }
+    assert_eq!(channels[1].peek(0).map(|frame| frame.head), None);
+    channels[1].source(0);
+    assert_eq!(channels[1].source(0), None);
+}
+
+#[test]
 fn frames_longer_than_a_slot_keep_their_place() {
     let (net, mut channels) = connected(&settings());
     let long = [9u8; 400];
@@ -414,6 +491,9 @@ impl Swarm {
         while let Some(from) = self.channels[me].source(position) {
             position += 1;
             while self.random.below(16) < patience {
+                if self.random.below(3) == 0 {
+                    self.network(); // between finding out who has something and taking it
+                }
                 let Some(frame) = self.channels[me].peek(from) else { break };
                 let got = (frame.head, bytes(&self.channels[me], frame.data));
                 let lane = &mut self.lanes[from * self.channels.len() + me];
@@ -641,7 +721,6 @@ fn limits() -> Limits {
 #[test]
 fn the_engine_runs_over_a_channel() {
     for seed in 1..40 {
-        let _command = OnPanic(seed);
         let mut random = Random::new(seed);
         let n = 3;
         let net = Net::new(n);
