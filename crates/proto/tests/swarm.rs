@@ -3,9 +3,12 @@
 //!
 //! `TERN_SWARM_SEEDS=10000` for a night; a failure prints the seed and the command.
 
+mod adapter;
 mod rules;
 
-use fabric::{Nap, Span};
+use adapter::{Adapter, Net};
+use fabric::{Device, Nap, Span};
+use proto::channel::{Channel, Settings};
 use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Want};
 use rules::{Got, History};
 use shm::{Options, Shm};
@@ -72,12 +75,12 @@ struct Receiving {
     outcome: Option<Outcome>,
 }
 
-struct Player {
+struct Player<D: Device> {
     me: usize,
     size: usize,
     longest: usize,
     random: Random,
-    engine: Engine<Shm>,
+    engine: Engine<D>,
     /// How many ranks have nothing left to do.
     finished: Arc<AtomicUsize>,
     sent: Vec<Sent>,
@@ -92,7 +95,7 @@ fn payload(from: usize, to: usize, number: usize, len: usize) -> Box<[u8]> {
     bytes
 }
 
-impl Player {
+impl<D: Device> Player<D> {
     fn look(&mut self) {
         if let Some(nap) = self.engine.poll().unwrap() {
             nap.take();
@@ -253,17 +256,39 @@ fn identify(me: usize, r: &Receiving) -> Got {
     Got { source, number }
 }
 
-fn run(seed: u64) {
-    let mut random = Random::new(seed);
-    let (size, limits) = (2 + random.below(4), limits(&mut random));
-    let (longest, calls) = (random.of(&[100, 20_000, 120_000]), 60 + random.below(200));
+/// Ranks over shared memory.
+fn shared_memory(random: &mut Random, size: usize) -> Vec<Shm> {
     let options = Options {
         dir: "/dev/shm".into(),
         single_copy: !random.one_in(6),
         cores: 1,
         prefix: "tern-swarm".into(),
     };
-    let devices = Shm::local_job(size, &options).unwrap();
+    Shm::local_job(size, &options).unwrap()
+}
+
+/// Ranks over adapters with registered memory.
+fn channels(random: &mut Random, size: usize) -> Vec<Channel<Adapter>> {
+    let net = Net::new(size);
+    let settings = Settings {
+        frame_bytes: random.of(&[200, 1000, 16 * 1024]),
+        slot_bytes: random.of(&[128, 1024, 17 * 1024]),
+        slots: random.of(&[0, 2, 16]),
+        fast_after: random.of(&[0, 3]),
+        buffers: random.of(&[3, 16]),
+        window: random.of(&[2, 16]),
+        staged: random.of(&[2, 16]),
+        cache_headers: !random.one_in(4),
+        ..Settings::default()
+    };
+    (0..size).map(|me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap()).collect()
+}
+
+fn run<D: Device + Send>(seed: u64, devices: fn(&mut Random, usize) -> Vec<D>) {
+    let mut random = Random::new(seed);
+    let (size, limits) = (2 + random.below(4), limits(&mut random));
+    let (longest, calls) = (random.of(&[100, 20_000, 120_000]), 60 + random.below(200));
+    let devices = devices(&mut random, size);
     let finished = Arc::new(AtomicUsize::new(0));
     let play = |(me, device)| {
         let engine = Engine::new(device, limits.clone());
@@ -309,12 +334,21 @@ impl Drop for OnPanic {
     }
 }
 
-#[test]
-fn every_seed_ends_well() {
+fn all_seeds<D: Device + Send>(devices: fn(&mut Random, usize) -> Vec<D>) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let first = number("TERN_SWARM_FIRST").unwrap_or(1);
     for seed in first..first + number("TERN_SWARM_SEEDS").unwrap_or(40) {
         let _command = OnPanic(seed);
-        run(seed);
+        run(seed, devices);
     }
+}
+
+#[test]
+fn every_seed_ends_well() {
+    all_seeds(shared_memory);
+}
+
+#[test]
+fn every_seed_ends_well_over_adapters() {
+    all_seeds(channels);
 }

@@ -1,11 +1,11 @@
-//! Adapters with registered memory for tests in one thread: work is done when the test says so, and
-//! not before. What is posted is read when it travels, so memory that is used again too early
-//! shows; what breaks the rules of registration ends the test.
+//! Adapters with registered memory for tests: work is done when the test says so, and not before, or
+//! piece by piece while ranks wait. What is posted is read when it travels, so memory that is used
+//! again too early shows; what breaks the rules of registration ends the test.
+#![allow(dead_code)] // no test uses all of it
 
 use fabric::{Charge, Completion, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps};
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Payload that is read when it is posted.
 pub const INLINE: usize = 64;
@@ -48,11 +48,23 @@ pub struct Net {
     late: Vec<VecDeque<Completion>>,
     /// What the adapters are like.
     pub caps: VerbsCaps,
+    random: u64,
+}
+
+/// A net in the hands of all its ranks. Whoever touches memory that others may touch holds it.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<Net>>);
+
+impl Shared {
+    /// The net, for a while.
+    pub fn get(&self) -> MutexGuard<'_, Net> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
 }
 
 impl Net {
     /// Adapters of `size` ranks, with nothing posted.
-    pub fn new(size: usize) -> Rc<RefCell<Net>> {
+    pub fn new(size: usize) -> Shared {
         let caps = VerbsCaps {
             name: "fake",
             inline_bytes: INLINE,
@@ -64,14 +76,15 @@ impl Net {
             page_bytes: 4096,
             offload: true,
         };
-        Rc::new(RefCell::new(Net {
+        Shared(Arc::new(Mutex::new(Net {
             size,
             clock_ns: 0,
             hosts: (0..size).map(|_| Host::default()).collect(),
             queues: (0..size * size).map(|_| VecDeque::new()).collect(),
             late: (0..size).map(|_| VecDeque::new()).collect(),
             caps,
-        }))
+            random: 1,
+        })))
     }
 
     /// Pairs with work under way.
@@ -80,14 +93,18 @@ impl Net {
         pairs.filter(|(from, to)| !self.queues[from * self.size + to].is_empty()).collect()
     }
 
-    /// Ranks that have completions to come.
-    pub fn unfinished(&self) -> Vec<Rank> {
+    fn unfinished(&self) -> Vec<Rank> {
         (0..self.size).filter(|&rank| !self.late[rank].is_empty()).collect()
     }
 
     /// Bytes registered by a rank.
     pub fn registered(&self, rank: Rank) -> usize {
         self.hosts[rank].keys.iter().flatten().map(|span| span.len).sum()
+    }
+
+    /// Pairs with work under way, and ranks that have completions to come.
+    pub fn pending(&self) -> (Vec<(Rank, Rank)>, Vec<Rank>) {
+        (self.under_way(), self.unfinished())
     }
 
     /// Where the only region of this length is that a rank has registered.
@@ -140,6 +157,19 @@ impl Net {
         self.late[from].push_back(Completion { work: posted.work, done, result: Ok(()) });
     }
 
+    /// Lets one thing happen somewhere.
+    pub fn step(&mut self) {
+        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let ((pairs, late), dice) = (self.pending(), (self.random >> 33) as usize);
+        if !pairs.is_empty() {
+            let (from, to) = pairs[dice % pairs.len()];
+            self.advance(from, to, (dice % 7 == 0).then_some(dice / 7 % 400));
+        }
+        if !late.is_empty() && dice % 3 < 2 {
+            self.finish(late[dice % late.len()]);
+        }
+    }
+
     /// A message comes into the next buffer.
     pub fn receive(&mut self, from: Rank, to: Rank, data: &[u8]) {
         let (buffer, work) = self.hosts[to].buffers.pop_front().expect("a buffer was posted");
@@ -180,8 +210,8 @@ fn put(to: usize, data: &[u8]) {
 }
 
 fn copy(to: usize, from: usize, len: usize) {
-    // SAFETY: both are buffers of the test, of the net or of the engine, valid for `len` bytes;
-    // there is one thread.
+    // SAFETY: both are buffers of the test, of the net or of the engine, valid for `len` bytes; who
+    // calls holds the net, and what the test has handed over it leaves alone.
     unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) }
 }
 
@@ -189,22 +219,29 @@ fn copy(to: usize, from: usize, len: usize) {
 pub struct Adapter {
     me: Rank,
     caps: VerbsCaps,
-    net: Rc<RefCell<Net>>,
+    net: Shared,
 }
 
 impl Adapter {
     /// The end of rank `me`.
-    pub fn new(me: Rank, net: &Rc<RefCell<Net>>) -> Adapter {
-        let caps = net.borrow().caps.clone();
+    pub fn new(me: Rank, net: &Shared) -> Adapter {
+        let caps = net.get().caps.clone();
         Adapter { me, caps, net: net.clone() }
     }
 
     fn post(&mut self, to: Rank, what: What, parts: &[Local], work: u64) -> Result<bool, Fault> {
         assert!(parts.len() <= self.caps.gather);
-        let mut net = self.net.borrow_mut();
+        let mut net = self.net.get();
         let queue = self.me * net.size + to;
         if net.queues[queue].len() >= self.caps.depth {
             return Ok(false);
+        }
+        if matches!(what, What::Send) {
+            let host = &mut net.hosts[to];
+            if host.promised >= host.buffers.len() {
+                return Ok(false);
+            }
+            host.promised += 1;
         }
         let len: usize = parts.iter().map(|part| part.span.len).sum();
         let inline = (len <= self.caps.inline_bytes && !matches!(what, What::Read(_)))
@@ -217,22 +254,25 @@ impl Adapter {
     }
 }
 
-/// Waiting is the test's business.
-pub struct NoNap;
+/// A rank that waits lets something happen.
+pub struct Step(Shared);
 
-impl Nap for NoNap {
-    fn take(self) {}
+impl Nap for Step {
+    fn take(self) {
+        self.0.get().step();
+        std::thread::yield_now();
+    }
 }
 
 impl Verbs for Adapter {
-    type Nap = NoNap;
+    type Nap = Step;
 
     fn me(&self) -> Rank {
         self.me
     }
 
     fn size(&self) -> usize {
-        self.net.borrow().size
+        self.net.get().size
     }
 
     fn caps(&self) -> &VerbsCaps {
@@ -245,7 +285,7 @@ impl Verbs for Adapter {
 
     /// Every look at the clock takes a microsecond.
     fn now_ns(&self) -> u64 {
-        let mut net = self.net.borrow_mut();
+        let mut net = self.net.get();
         net.clock_ns += 1000;
         net.clock_ns
     }
@@ -253,12 +293,12 @@ impl Verbs for Adapter {
     fn allocate(&mut self, len: usize) -> Span {
         let mut words = vec![0u64; len.div_ceil(8)].into_boxed_slice();
         let addr = words.as_mut_ptr() as usize;
-        self.net.borrow_mut().hosts[self.me].memory.push(words);
+        self.net.get().hosts[self.me].memory.push(words);
         Span { addr, len }
     }
 
     fn register(&mut self, _rail: usize, span: Span) -> Result<u32, Fault> {
-        let mut net = self.net.borrow_mut();
+        let mut net = self.net.get();
         if net.registered(self.me) + span.len > self.caps.lockable_bytes {
             return Err(Fault::Device(format!(
                 "no more than {} bytes can be locked",
@@ -271,20 +311,12 @@ impl Verbs for Adapter {
     }
 
     fn deregister(&mut self, _rail: usize, key: u32) {
-        let old = self.net.borrow_mut().hosts[self.me].keys[key as usize].take();
+        let old = self.net.get().hosts[self.me].keys[key as usize].take();
         assert!(old.is_some(), "key {key} is not in use");
     }
 
     fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
-        {
-            let host = &self.net.borrow().hosts[to];
-            if host.promised >= host.buffers.len() {
-                return Ok(false);
-            }
-        }
-        let posted = self.post(to, What::Send, parts, work)?;
-        self.net.borrow_mut().hosts[to].promised += posted as usize;
-        Ok(posted)
+        self.post(to, What::Send, parts, work)
     }
 
     fn post_datagram(&mut self, _: Rank, _: usize, _: &[Local], _: u64) -> Result<bool, Fault> {
@@ -292,7 +324,7 @@ impl Verbs for Adapter {
     }
 
     fn post_receive(&mut self, buffer: Local, work: u64) {
-        self.net.borrow_mut().hosts[self.me].buffers.push_back((buffer, work));
+        self.net.get().hosts[self.me].buffers.push_back((buffer, work));
     }
 
     fn post_write(
@@ -318,11 +350,11 @@ impl Verbs for Adapter {
     }
 
     fn poll(&mut self) -> Option<Completion> {
-        self.net.borrow_mut().hosts[self.me].completions.pop_front()
+        self.net.get().hosts[self.me].completions.pop_front()
     }
 
     fn touched(&mut self, position: usize) -> Option<Rank> {
-        let host = &mut self.net.borrow_mut().hosts[self.me];
+        let host = &mut self.net.get().hosts[self.me];
         if position == 0 {
             host.seen = std::mem::take(&mut host.touched);
         }
@@ -330,24 +362,29 @@ impl Verbs for Adapter {
     }
 
     fn copy(&mut self, to: usize, from: usize, len: usize) {
+        let _held = self.net.get();
         copy(to, from, len);
     }
 
     fn peek_bytes(&self, data: Span, out: &mut [u8]) {
         assert_eq!(data.len, out.len());
+        let _held = self.net.get();
         copy(out.as_mut_ptr() as usize, data.addr, data.len);
     }
 
     fn poke_bytes(&mut self, to: usize, bytes: &[u8]) {
+        let _held = self.net.get();
         put(to, bytes);
     }
 
     fn load(&self, addr: usize) -> u64 {
         assert_eq!(addr % 8, 0);
+        let _held = self.net.get();
         u64::from_ne_bytes(bytes_at(Span { addr, len: 8 }).try_into().unwrap())
     }
 
     fn store(&mut self, addr: usize, value: u64) {
+        let _held = self.net.get();
         put(addr, &value.to_ne_bytes());
     }
 
@@ -357,8 +394,8 @@ impl Verbs for Adapter {
 
     fn awake(&mut self) {}
 
-    fn idle(&mut self, _round: u32) -> NoNap {
-        NoNap
+    fn idle(&mut self, _round: u32) -> Step {
+        Step(self.net.clone())
     }
 
     fn check(&mut self) -> Result<(), Fault> {
