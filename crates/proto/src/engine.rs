@@ -4,6 +4,7 @@ use crate::choose::Choice;
 use crate::event::{Counters, Event};
 use crate::long::Protocol;
 use crate::long::port::Waiting;
+use crate::long::tuning::Tuning;
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
 use crate::peers::Peers;
@@ -53,6 +54,8 @@ pub struct Engine<D: Device> {
     pub(crate) rcache: Rcache,
     /// Transfers that wait for room in the queue of their adapter.
     pub(crate) waiting: VecDeque<Waiting>,
+    /// What the pipelines are tuned by.
+    pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
     pub(crate) choice: Choice,
     /// How often to look for a message in its ring before a receive is posted.
@@ -85,6 +88,7 @@ impl<D: Device> Engine<D> {
             active: Vec::new(),
             rcache: Rcache::default(),
             waiting: VecDeque::new(),
+            tuning: Tuning::default(),
             counters: Counters::default(),
             choice,
             looks,
@@ -107,6 +111,11 @@ impl<D: Device> Engine<D> {
     /// The choice between eager and rendezvous, with its facts.
     pub fn choice(&self) -> &Choice {
         &self.choice
+    }
+
+    /// Tunes the pipelines; to be done before the first message.
+    pub fn tune(&mut self, tuning: Tuning) {
+        self.tuning = tuning;
     }
 
     /// The limits in force.

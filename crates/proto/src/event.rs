@@ -25,7 +25,8 @@ events! {
     RtrDropped: "an offer crossed a message or was not usable",
     PiecePulled: "the receiver copied a piece of a message",
     PiecePushed: "the sender copied a piece of a message",
-    FrameSent: "a piece of a message was copied through a slot because single copy is not permitted",
+    FrameSent: "a piece of a long message was copied through a slot",
+    BlockWritten: "a registered block of a pipeline was handed to its adapter",
 }
 
 /// How often each event happened: plain increments.

@@ -22,6 +22,7 @@ mod transfer;
 pub use engine::{Engine, Limits};
 pub use event::{Counters, Event};
 pub use long::Protocol;
+pub use long::tuning::{Facts, Tuning};
 pub use matching::{Envelope, Want};
 pub use op::{Failure, OpId, Outcome, PendingOp, Side};
 pub use send::Mode;

@@ -2,7 +2,7 @@
 //! the same messages must arrive, whole and in order.
 
 use fabric::{Nap, Span};
-use proto::{Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Want};
+use proto::{Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use shm::{Options, Shm};
 
 fn limits() -> Limits {
@@ -17,13 +17,20 @@ fn limits() -> Limits {
     }
 }
 
+/// Pipelines of many short blocks.
+fn small() -> Tuning {
+    Tuning { head_bytes: 1000, rdma_offset_bytes: 5000, block_bytes: 8192, depth: 3, ..Tuning::default() }
+}
+
 fn job(n: usize, limits: &Limits, run: impl Fn(usize, Engine<Shm>) + Send + Sync) {
     let options = Options { dir: "/dev/shm".into(), single_copy: true, cores: 1, prefix: "tern-test".into() };
     let devices = Shm::local_job(n, &options).unwrap();
     std::thread::scope(|scope| {
         for (me, device) in devices.into_iter().enumerate() {
             let (run, limits) = (&run, limits.clone());
-            scope.spawn(move || run(me, Engine::new(device, limits)));
+            let mut engine = Engine::new(device, limits);
+            engine.tune(small());
+            scope.spawn(move || run(me, engine));
         }
     });
 }

@@ -6,7 +6,7 @@
 mod rules;
 
 use fabric::{Nap, Span};
-use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Want};
+use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use rules::{Got, History};
 use shm::{Options, Shm};
 
@@ -47,7 +47,17 @@ fn limits(random: &mut Random) -> Limits {
         adapt: random.one_in(2),
         rtr: !random.one_in(4),
         remote_access: !random.one_in(5),
-        force: random.of(&[None, None, Some(Protocol::Rget), Some(Protocol::Rput)]),
+        force: (!random.one_in(3)).then(|| random.of(&Protocol::ALL).0),
+    }
+}
+
+fn tuning(random: &mut Random) -> Tuning {
+    Tuning {
+        head_bytes: random.of(&[0, 100, 12 * 1024]),
+        rdma_offset_bytes: random.of(&[0, 3000, 64 * 1024]),
+        block_bytes: random.of(&[4096, 10_000, 256 * 1024]),
+        depth: random.of(&[1, 2, 4]),
+        ..Tuning::default()
     }
 }
 
@@ -236,7 +246,7 @@ fn identify(me: usize, r: &Receiving) -> Got {
 
 fn run(seed: u64) {
     let mut random = Random::new(seed);
-    let (size, limits) = (2 + random.below(4), limits(&mut random));
+    let (size, limits, tuning) = (2 + random.below(4), limits(&mut random), tuning(&mut random));
     let (longest, calls) = (random.of(&[100, 20_000, 120_000]), 60 + random.below(200));
     let options = Options {
         dir: "/dev/shm".into(),
@@ -246,7 +256,8 @@ fn run(seed: u64) {
     };
     let devices = Shm::local_job(size, &options).unwrap();
     let play = |(me, device)| {
-        let engine = Engine::new(device, limits.clone());
+        let mut engine = Engine::new(device, limits.clone());
+        engine.tune(tuning.clone());
         let random = Random::new(seed * 64 + me as u64 + 1);
         let (sent, sends, receives) = (Vec::new(), Vec::new(), Vec::new());
         let mut player = Player { me, size, longest, random, engine, sent, sends, receives };

@@ -6,10 +6,12 @@
 //! the RTS has met its receive.
 
 mod drive;
+mod pipeline;
 pub(crate) mod port;
 mod rget;
 mod rput;
 mod stripes;
+pub mod tuning;
 
 use crate::op::{OpId, Outcome, PendingOp, Side};
 use fabric::{Fault, Rank, Span};
@@ -24,11 +26,20 @@ pub enum Protocol {
     Rget = 1,
     /// The sender writes when the receiver has told where.
     Rput = 2,
+    /// The sender writes blocks that are registered while others travel.
+    Pipeline = 3,
+    /// As the pipeline, but what is registered stays so.
+    CachingPipeline = 4,
 }
 
 impl Protocol {
     /// All of them with the names settings and reports use.
-    pub const ALL: [(Protocol, &'static str); 2] = [(Protocol::Rget, "rget"), (Protocol::Rput, "rput")];
+    pub const ALL: [(Protocol, &'static str); 4] = [
+        (Protocol::Rget, "rget"),
+        (Protocol::Rput, "rput"),
+        (Protocol::Pipeline, "pipeline"),
+        (Protocol::CachingPipeline, "caching-pipeline"),
+    ];
 
     /// The protocol of a number on the wire.
     pub fn of(number: u16) -> Option<Protocol> {
@@ -82,6 +93,8 @@ pub enum Happening {
     Ready(Fragment),
     /// The other side has moved something.
     Fin(Fragment),
+    /// A piece of the message lies in a frame; where in the message it belongs.
+    Data(u64, Span),
     /// A posted transfer has ended; the number is the one it was posted under.
     Completed(u32),
     /// A look around: memory that peers write may have changed, time has passed.
@@ -116,6 +129,8 @@ pub(crate) enum Machine {
     RgetReceive(rget::Receiver),
     RputSend(rput::Sender),
     RputReceive(rput::Receiver),
+    PipelineSend(pipeline::Sender),
+    PipelineReceive(pipeline::Receiver),
 }
 
 impl Machine {
@@ -125,6 +140,12 @@ impl Machine {
             (Protocol::Rget, Side::Receive) => Machine::RgetReceive(rget::Receiver::default()),
             (Protocol::Rput, Side::Send) => Machine::RputSend(rput::Sender::default()),
             (Protocol::Rput, Side::Receive) => Machine::RputReceive(rput::Receiver::default()),
+            (Protocol::Pipeline | Protocol::CachingPipeline, Side::Send) => {
+                Machine::PipelineSend(pipeline::Sender::default())
+            }
+            (Protocol::Pipeline | Protocol::CachingPipeline, Side::Receive) => {
+                Machine::PipelineReceive(pipeline::Receiver::default())
+            }
         }
     }
 
@@ -135,6 +156,8 @@ impl Machine {
             Machine::RgetReceive(machine) => machine.retreat(port),
             Machine::RputSend(machine) => machine.retreat(port),
             Machine::RputReceive(machine) => machine.retreat(port),
+            Machine::PipelineSend(machine) => machine.retreat(port),
+            Machine::PipelineReceive(machine) => machine.retreat(port),
         }
     }
 
@@ -144,12 +167,16 @@ impl Machine {
             Machine::RgetReceive(machine) => machine.on(what, message, port),
             Machine::RputSend(machine) => machine.on(what, message, port),
             Machine::RputReceive(machine) => machine.on(what, message, port),
+            Machine::PipelineSend(machine) => machine.on(what, message, port),
+            Machine::PipelineReceive(machine) => machine.on(what, message, port),
         }
     }
 }
 
 /// Flag of a Fin: the message has failed at the other side.
 pub(crate) const FAILED: u16 = 1;
+/// Flag of a Ready or a Fin: the block goes, or went, by frames.
+pub(crate) const BY_FRAMES: u16 = 2;
 
 /// A long message under way, one side of it.
 #[derive(Debug)]

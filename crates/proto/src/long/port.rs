@@ -1,5 +1,6 @@
 //! What a protocol for long messages may do: its only way to the world.
 
+use super::tuning::Tuning;
 use crate::event::{Counters, Event};
 use crate::peers::Peers;
 use crate::rcache::{Held, Rcache};
@@ -12,6 +13,8 @@ use wire::long::{Fragment, LongRts};
 pub trait Port {
     /// Device time.
     fn now_ns(&self) -> u64;
+    /// What the pipelines are tuned by.
+    fn tuning(&self) -> &Tuning;
     /// Adapters to spread a message over.
     fn rails(&self) -> usize;
     /// Registers memory, or finds that it is; with `keep` it may stay registered afterwards.
@@ -27,6 +30,11 @@ pub trait Port {
     /// Opens the message: `rts` gets the number of the operation, and the first `along` bytes of
     /// the buffer travel with it. False if there is no room now; then nothing has happened.
     fn request(&mut self, rts: LongRts, along: usize) -> bool;
+    /// The most that one frame carries, in bytes.
+    fn frame_bytes(&self) -> usize;
+    /// Sends a piece of the message by a frame, to `offset` of the other side's buffer. False if
+    /// there is no room now; then nothing has happened.
+    fn frame(&mut self, data: Span, offset: u64) -> bool;
     /// Tells the other side something; arrives in order and is not lost.
     fn tell(&mut self, kind: Kind, fragment: Fragment);
     /// Counts what happened.
@@ -51,6 +59,7 @@ pub(crate) struct EnginePort<'a, D: Device> {
     pub peers: &'a mut Peers,
     pub counters: &'a mut Counters,
     pub waiting: &'a mut VecDeque<Waiting>,
+    pub tuning: &'a Tuning,
     /// The first transfer that could not be posted for another reason than room.
     pub fault: Option<Fault>,
     pub peer: Rank,
@@ -83,6 +92,10 @@ pub(crate) fn post(dev: &mut impl Device, w: &Waiting) -> Result<bool, Fault> {
 impl<D: Device> Port for EnginePort<'_, D> {
     fn now_ns(&self) -> u64 {
         self.dev.now_ns()
+    }
+
+    fn tuning(&self) -> &Tuning {
+        self.tuning
     }
 
     fn rails(&self) -> usize {
@@ -121,6 +134,19 @@ impl<D: Device> Port for EnginePort<'_, D> {
         bytes.resize(body.len() + along, 0);
         self.dev.copy(bytes.as_mut_ptr() as usize + body.len(), self.local.addr, along);
         self.dev.try_send(self.peer, head, span_of(&bytes))
+    }
+
+    fn frame_bytes(&self) -> usize {
+        self.dev.caps().frame_bytes
+    }
+
+    fn frame(&mut self, data: Span, offset: u64) -> bool {
+        let head = Head::new(Kind::Data, self.peer_op as i32, offset).encode();
+        let sent = self.dev.try_send(self.peer, head, data);
+        if sent {
+            self.counters.count(Event::FrameSent);
+        }
+        sent
     }
 
     fn tell(&mut self, kind: Kind, fragment: Fragment) {
