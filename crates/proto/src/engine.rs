@@ -9,6 +9,7 @@ use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
 use crate::peers::Peers;
 use crate::rcache::Rcache;
+use crate::staging::Staging;
 use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer};
@@ -52,6 +53,8 @@ pub struct Engine<D: Device> {
     pub(crate) active: Vec<OpId>,
     /// Registrations of application memory.
     pub(crate) rcache: Rcache,
+    /// Memory through which long messages are copied.
+    pub(crate) staging: Staging,
     /// Transfers that wait for room in the queue of their adapter.
     pub(crate) waiting: VecDeque<Waiting>,
     /// What the pipelines are tuned by.
@@ -87,6 +90,7 @@ impl<D: Device> Engine<D> {
             peers: Peers::new(n),
             active: Vec::new(),
             rcache: Rcache::default(),
+            staging: Staging::default(),
             waiting: VecDeque::new(),
             tuning: Tuning::default(),
             counters: Counters::default(),

@@ -26,6 +26,7 @@ events! {
     PiecePulled: "the receiver copied a piece of a message",
     PiecePushed: "the sender copied a piece of a message",
     FrameSent: "a piece of a long message was copied through a slot",
+    ChunkWritten: "a chunk of a copy pipeline was handed to its adapter",
     BlockWritten: "a registered block of a pipeline was handed to its adapter",
 }
 

@@ -17,6 +17,7 @@ mod receive;
 mod send;
 mod sparse;
 mod speculate;
+pub mod staging;
 mod transfer;
 
 pub use engine::{Engine, Limits};

@@ -9,7 +9,7 @@ mod rules;
 
 use fabric::{Rank, Span};
 use fake::{Fake, Net};
-use proto::{Engine, Limits, Mode, OpId, Outcome, Want};
+use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use rules::{Got, History};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -45,13 +45,15 @@ struct Scenario {
     /// Whether ranks also look around between calls without anything having arrived: matters
     /// where room is short.
     looks: bool,
+    /// The protocol of long messages, if it is not to be chosen.
+    force: Option<Protocol>,
     reach: Vec<bool>,
 }
 
 impl Scenario {
     fn new(ranks: Vec<Vec<Act>>) -> Scenario {
         let reach = vec![true; ranks.len()];
-        Scenario { ranks, room: 64, unexpected_bytes: 1 << 20, looks: false, reach }
+        Scenario { ranks, room: 64, unexpected_bytes: 1 << 20, looks: false, force: None, reach }
     }
 }
 
@@ -85,6 +87,20 @@ struct OneRank {
     sends: Vec<Sending>,
 }
 
+/// Pipelines of several steps for messages as short as these.
+fn tuning() -> Tuning {
+    Tuning {
+        head_bytes: 4,
+        rdma_offset_bytes: 12,
+        block_bytes: 16,
+        depth: 2,
+        fixed_chunk_bytes: Some(16),
+        staging_bytes: 4096,
+        staged_messages: 1,
+        ..Tuning::default()
+    }
+}
+
 /// A scenario being played.
 struct Play<'a> {
     scenario: &'a Scenario,
@@ -108,10 +124,14 @@ impl<'a> Play<'a> {
             adapt: true,
             rtr: true,
             remote_access: true,
-            force: None,
+            force: scenario.force,
         };
         let rank = |me| OneRank {
-            engine: Engine::new(Fake::new(me, &net), limits.clone()),
+            engine: {
+                let mut engine = Engine::new(Fake::new(me, &net), limits.clone());
+                engine.tune(tuning());
+                engine
+            },
             done: 0,
             receives: Vec::new(),
             sends: Vec::new(),
@@ -514,6 +534,16 @@ fn two_pairs_with_little_room() {
 fn two_pairs_under_back_pressure() {
     let sends = sequences(&[send(1, 4), send(1, LONG), send(2, 4)], 2);
     explore_all(&sends, &sequences(&wants()[..2], 2), |scenario| scenario.unexpected_bytes = 0);
+}
+
+/// Every protocol for long messages, whole and cut.
+#[test]
+fn two_pairs_by_every_protocol() {
+    let sends = sequences(&[send(1, LONG), send(2, LONG + 20), send(1, 4)], 2);
+    let receives = sequences(&wants()[..3], 2);
+    for (protocol, _) in Protocol::ALL {
+        explore_all(&sends, &receives, |scenario| scenario.force = Some(protocol));
+    }
 }
 
 /// Only one side, or none, can copy from and to the other.

@@ -57,6 +57,11 @@ fn tuning(random: &mut Random) -> Tuning {
         rdma_offset_bytes: random.of(&[0, 3000, 64 * 1024]),
         block_bytes: random.of(&[4096, 10_000, 256 * 1024]),
         depth: random.of(&[1, 2, 4]),
+        first_chunk_bytes: random.of(&[100, 12 * 1024]),
+        growth: random.of(&[1.0, 1.5, 4.0]),
+        gap_copy_bytes: random.of(&[10.0, 1536.0]),
+        staging_bytes: random.of(&[4096, 20_000, 128 * 1024]),
+        staged_messages: random.of(&[1, 4]),
         ..Tuning::default()
     }
 }

@@ -248,6 +248,7 @@ impl<D: Device> Engine<D> {
         let mut port = EnginePort {
             dev: &mut self.dev,
             cache: &mut self.rcache,
+            staging: &mut self.staging,
             peers: &mut self.peers,
             counters: &mut self.counters,
             waiting: &mut self.waiting,

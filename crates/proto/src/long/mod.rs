@@ -5,12 +5,15 @@
 //! begins when the message may leave (its RTS keeps the order of messages), the receiver's when
 //! the RTS has met its receive.
 
+mod chunks;
+mod copy_pipeline;
 mod drive;
 mod pipeline;
 pub(crate) mod port;
 mod rget;
 mod rput;
 mod stripes;
+mod superpipeline;
 pub mod tuning;
 
 use crate::op::{OpId, Outcome, PendingOp, Side};
@@ -30,15 +33,21 @@ pub enum Protocol {
     Pipeline = 3,
     /// As the pipeline, but what is registered stays so.
     CachingPipeline = 4,
+    /// Growing chunks are copied through staging memory.
+    Superpipeline = 5,
+    /// Chunks of one length are.
+    CopyPipeline = 6,
 }
 
 impl Protocol {
     /// All of them with the names settings and reports use.
-    pub const ALL: [(Protocol, &'static str); 4] = [
+    pub const ALL: [(Protocol, &'static str); 6] = [
         (Protocol::Rget, "rget"),
         (Protocol::Rput, "rput"),
         (Protocol::Pipeline, "pipeline"),
         (Protocol::CachingPipeline, "caching-pipeline"),
+        (Protocol::Superpipeline, "superpipeline"),
+        (Protocol::CopyPipeline, "copy-pipeline"),
     ];
 
     /// The protocol of a number on the wire.
@@ -131,6 +140,8 @@ pub(crate) enum Machine {
     RputReceive(rput::Receiver),
     PipelineSend(pipeline::Sender),
     PipelineReceive(pipeline::Receiver),
+    CopySend(superpipeline::Sender),
+    CopyReceive(superpipeline::Receiver),
 }
 
 impl Machine {
@@ -146,6 +157,12 @@ impl Machine {
             (Protocol::Pipeline | Protocol::CachingPipeline, Side::Receive) => {
                 Machine::PipelineReceive(pipeline::Receiver::default())
             }
+            (Protocol::Superpipeline | Protocol::CopyPipeline, Side::Send) => {
+                Machine::CopySend(superpipeline::Sender::default())
+            }
+            (Protocol::Superpipeline | Protocol::CopyPipeline, Side::Receive) => {
+                Machine::CopyReceive(superpipeline::Receiver::default())
+            }
         }
     }
 
@@ -158,6 +175,8 @@ impl Machine {
             Machine::RputReceive(machine) => machine.retreat(port),
             Machine::PipelineSend(machine) => machine.retreat(port),
             Machine::PipelineReceive(machine) => machine.retreat(port),
+            Machine::CopySend(machine) => machine.retreat(port),
+            Machine::CopyReceive(machine) => machine.retreat(port),
         }
     }
 
@@ -169,6 +188,8 @@ impl Machine {
             Machine::RputReceive(machine) => machine.on(what, message, port),
             Machine::PipelineSend(machine) => machine.on(what, message, port),
             Machine::PipelineReceive(machine) => machine.on(what, message, port),
+            Machine::CopySend(machine) => machine.on(what, message, port),
+            Machine::CopyReceive(machine) => machine.on(what, message, port),
         }
     }
 }
@@ -177,6 +198,8 @@ impl Machine {
 pub(crate) const FAILED: u16 = 1;
 /// Flag of a Ready or a Fin: the block goes, or went, by frames.
 pub(crate) const BY_FRAMES: u16 = 2;
+/// Flag of an Ack: the receiver cannot see writes land, and wants a Fin for each.
+pub(crate) const TELL: u16 = 4;
 
 /// A long message under way, one side of it.
 #[derive(Debug)]

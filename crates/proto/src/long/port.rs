@@ -4,6 +4,7 @@ use super::tuning::Tuning;
 use crate::event::{Counters, Event};
 use crate::peers::Peers;
 use crate::rcache::{Held, Rcache};
+use crate::staging::{Slab, Staging, Use};
 use fabric::{Device, Fault, Local, Rank, Remote, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind};
@@ -21,6 +22,18 @@ pub trait Port {
     fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault>;
     /// Gives back what was held.
     fn release(&mut self, held: Held);
+    /// Staging memory for one message, `None` while all of it is in use.
+    fn stage(&mut self, wanted: Use) -> Result<Option<Slab>, Fault>;
+    /// Gives staging memory back.
+    fn unstage(&mut self, slab: Slab);
+    /// Leaves staging memory that a failed transfer may still touch.
+    fn lose(&mut self, slab: Slab);
+    /// Whether the bytes of a write become visible in order.
+    fn writes_in_order(&self) -> bool;
+    /// Reads a word that the other side may write.
+    fn load(&self, addr: usize) -> u64;
+    /// Writes a word of staging memory.
+    fn store(&mut self, addr: usize, value: u64);
     /// Writes to the other side; ends as `Completed(work)`.
     fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32);
     /// Reads from the other side; ends as `Completed(work)`.
@@ -56,6 +69,7 @@ pub(crate) struct Waiting {
 pub(crate) struct EnginePort<'a, D: Device> {
     pub dev: &'a mut D,
     pub cache: &'a mut Rcache,
+    pub staging: &'a mut Staging,
     pub peers: &'a mut Peers,
     pub counters: &'a mut Counters,
     pub waiting: &'a mut VecDeque<Waiting>,
@@ -108,6 +122,30 @@ impl<D: Device> Port for EnginePort<'_, D> {
 
     fn release(&mut self, held: Held) {
         self.cache.release(self.dev, held);
+    }
+
+    fn stage(&mut self, wanted: Use) -> Result<Option<Slab>, Fault> {
+        self.staging.take(self.dev, self.tuning, wanted)
+    }
+
+    fn unstage(&mut self, slab: Slab) {
+        self.staging.give(slab);
+    }
+
+    fn lose(&mut self, slab: Slab) {
+        self.staging.lose(slab);
+    }
+
+    fn writes_in_order(&self) -> bool {
+        self.dev.writes_in_order()
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        self.dev.load(addr)
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        self.dev.store(addr, value);
     }
 
     fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {

@@ -43,8 +43,6 @@ pub struct Tuning {
     pub staging_bytes: usize,
     /// Messages staged at a time, for each of the three uses of staging memory.
     pub staged_messages: usize,
-    /// What the network moves in a microsecond, in bytes: when the next sub-block is worth a look.
-    pub net_bytes_per_us: f64,
 }
 
 impl Default for Tuning {
@@ -61,7 +59,6 @@ impl Default for Tuning {
             fixed_chunk_bytes: None,
             staging_bytes: 128 * 1024,
             staged_messages: 4,
-            net_bytes_per_us: 2000.0,
         }
     }
 }
@@ -102,7 +99,6 @@ impl Tuning {
             first_chunk_bytes: pages(copy * 2.0 * facts.latency_ns / 1000.0),
             growth: (copy / net).max(1.0),
             gap_copy_bytes: facts.gap_ns / 1000.0 * copy,
-            net_bytes_per_us: net,
             ..Tuning::default()
         }
     }
