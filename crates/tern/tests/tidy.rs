@@ -16,12 +16,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("shm", &["fabric"]),
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch"]),
-    ("tern", &["fabric", "launch", "shm"]),
+    ("sim", &["fabric", "proto", "mpi"]),
+    ("tern", &["fabric", "proto", "mpi", "launch", "shm", "sim"]),
 ];
 
 /// Crates in which only these files may say `unsafe`; crates not listed may say it anywhere.
 const UNSAFE_IN: &[(&str, &[&str])] =
-    &[("wire", &[]), ("fabric", &[]), ("proto", &[]), ("tern", &[]), ("mpi", &["mem.rs"])];
+    &[("wire", &[]), ("fabric", &[]), ("proto", &[]), ("sim", &[]), ("tern", &[]), ("mpi", &["mem.rs"])];
 
 struct Source {
     /// Relative to the root, with slashes.
