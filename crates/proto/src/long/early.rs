@@ -102,11 +102,11 @@ impl<D: Device> Engine<D> {
         let long = Long {
             side: Side::Send,
             message: Message {
-                protocol: Protocol::Speculative,
                 peer: s.to,
                 local: s.data,
                 peer_op: rtr.op,
                 len: s.data.len as u64,
+                protocol: Protocol::Speculative,
             },
             context: s.context,
             outcome: s.outcome(),
@@ -182,11 +182,11 @@ impl<D: Device> Engine<D> {
         let long = Long {
             side: Side::Receive,
             message: Message {
-                protocol: Protocol::Speculative,
                 peer: from,
                 local: receive.buf,
                 peer_op: ack.op,
                 len: ack.len,
+                protocol: Protocol::Speculative,
             },
             context: envelope.context,
             outcome: ends,
