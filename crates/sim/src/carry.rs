@@ -155,7 +155,8 @@ impl Net {
             let mut message = self.messages.at(index).clone();
             if self.random.happens(datagram.reorder) {
                 let late = (datagram.delay_ns * 1000.0) as Ps;
-                message.landing = Passage { first: message.landing.first + late, last: message.landing.last + late };
+                message.landing =
+                    Passage { first: message.landing.first + late, last: message.landing.last + late };
                 self.counters.reordered += 1;
             }
             self.queue.push(message.landing.first, Event::Arrive(slot));
@@ -264,7 +265,10 @@ impl Net {
         };
         let done = Done::Received { from: from as usize, len, datagram: is_datagram };
         let result = if len > buffer.span.len {
-            Err(format!("message of {len} bytes from rank {from}: the receive buffer has {}", buffer.span.len))
+            Err(format!(
+                "message of {len} bytes from rank {from}: the receive buffer has {}",
+                buffer.span.len
+            ))
         } else {
             self.messages.at_mut(index).remote = Remote { addr: buffer.span.addr as u64, key: buffer.key };
             self.copy_until(index, len)
@@ -325,7 +329,8 @@ impl Net {
         if !message.is_inline {
             for part in &message.parts[..message.count] {
                 let mine = &self.seats[from as usize].regions;
-                mine.check(Some(message.rail as usize), *part).map_err(|text| about(format!("own memory: {text}")))?;
+                mine.check(Some(message.rail as usize), *part)
+                    .map_err(|text| about(format!("own memory: {text}")))?;
             }
         }
         let target = remote.addr as usize;

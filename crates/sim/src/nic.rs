@@ -94,7 +94,15 @@ impl<'y> Nic<'y> {
     }
 
     /// Posts work, unless the queue is full.
-    fn post(&mut self, kind: Kind, to: Rank, rail: usize, parts: &[Local], remote: Remote, work: u64) -> Result<bool, Fault> {
+    fn post(
+        &mut self,
+        kind: Kind,
+        to: Rank,
+        rail: usize,
+        parts: &[Local],
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
         let me = self.clock.me;
         assert!(parts.len() <= GATHER, "a gather list has at most {GATHER} entries");
         let peer = to as u32;
@@ -110,7 +118,8 @@ impl<'y> Nic<'y> {
             }
             if !is_inline {
                 for part in parts {
-                    let about = |text| Fault::Device(format!("{} to rank {to}: own memory: {text}", kind.name()));
+                    let about =
+                        |text| Fault::Device(format!("{} to rank {to}: own memory: {text}", kind.name()));
                     seat.regions.check(Some(rail), *part).map_err(about)?;
                 }
             }
@@ -205,7 +214,9 @@ impl<'y> Verbs for Nic<'y> {
         let len: usize = parts.iter().map(|part| part.span.len).sum();
         if len > self.caps.datagram_bytes {
             let limit = self.caps.datagram_bytes;
-            return Err(Fault::Device(format!("datagram of {len} bytes (limit `datagram.max_bytes`: {limit})")));
+            return Err(Fault::Device(format!(
+                "datagram of {len} bytes (limit `datagram.max_bytes`: {limit})"
+            )));
         }
         self.post(Kind::Datagram, to, rail, parts, Remote::default(), work)
     }
@@ -218,11 +229,25 @@ impl<'y> Verbs for Nic<'y> {
         net.has_room(me);
     }
 
-    fn post_write(&mut self, to: Rank, rail: usize, parts: &[Local], remote: Remote, work: u64) -> Result<bool, Fault> {
+    fn post_write(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        parts: &[Local],
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
         self.post(Kind::Write, to, rail, parts, remote, work)
     }
 
-    fn post_read(&mut self, from: Rank, rail: usize, local: Local, remote: Remote, work: u64) -> Result<bool, Fault> {
+    fn post_read(
+        &mut self,
+        from: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
         self.post(Kind::ReadRequest, from, rail, &[local], remote, work)
     }
 

@@ -133,7 +133,14 @@ impl Seat {
     }
 
     /// Puts the end of work where it belongs in time; those of one time stay in order.
-    pub fn end(&mut self, at: Ps, pair: Option<(u32, u16)>, work: u64, done: Done, result: Result<(), Fault>) {
+    pub fn end(
+        &mut self,
+        at: Ps,
+        pair: Option<(u32, u16)>,
+        work: u64,
+        done: Done,
+        result: Result<(), Fault>,
+    ) {
         let ended = Ended { at, pair, completion: Completion { work, done, result } };
         let mut place = self.ended.len();
         while place > 0 && self.ended[place - 1].at > at {
