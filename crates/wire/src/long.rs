@@ -3,8 +3,8 @@
 //! | kind    | tag             | context           | body |
 //! |---------|-----------------|-------------------|------|
 //! | LongRts | MPI tag         | context id        | [`LongRts`], then the payload sent along |
-//! | Ack     | operation there | operation here    | [`Fragment`]: from where on RDMA takes over |
-//! | Ready   | operation there | operation here    | [`Fragment`]: a piece of the target buffer |
+//! | Ack     | operation there | operation here    | [`Fragment`]: how much is wanted, and from where on RDMA takes over |
+//! | Ready   | operation there | operation here    | [`Fragment`]: a piece of the target buffer, or of staging memory, may be written |
 //! | Fin     | operation there | operation here    | [`Fragment`]: what has been moved |
 //!
 //! All numbers are little-endian.
@@ -27,7 +27,8 @@ pub struct LongRts {
     pub protocol: u16,
     /// What the sender tells along, see `proto`.
     pub flags: u16,
-    /// Keys of the sender's buffer by adapter.
+    /// Keys of the sender's buffer by adapter; where none of it is registered, what the protocol
+    /// puts in their place.
     pub keys: [u32; RAILS],
 }
 

@@ -14,6 +14,8 @@ mod rget;
 mod rput;
 mod stripes;
 mod superpipeline;
+#[cfg(test)]
+mod tests;
 pub mod tuning;
 
 use crate::op::{OpId, Outcome, PendingOp, Side};
