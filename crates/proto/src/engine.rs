@@ -4,6 +4,7 @@ use crate::choose::Choice;
 use crate::event::{Counters, Event};
 use crate::long::Protocol;
 use crate::long::port::Waiting;
+use crate::long::speculative::Speculation;
 use crate::long::tuning::Tuning;
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
@@ -51,6 +52,8 @@ pub struct Engine<D: Device> {
     pub(crate) peers: Peers,
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
+    /// RTRs for registered memory.
+    pub(crate) spec: Speculation,
     /// Registrations of application memory.
     pub(crate) rcache: Rcache,
     /// Memory through which long messages are copied.
@@ -63,6 +66,8 @@ pub struct Engine<D: Device> {
     pub(crate) choice: Choice,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
+    /// What went wrong where it could not be told; the next look does.
+    pub(crate) fault: Option<Fault>,
     /// Idle rounds in a row.
     round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
@@ -89,6 +94,7 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n),
             peers: Peers::new(n),
             active: Vec::new(),
+            spec: Speculation::default(),
             rcache: Rcache::default(),
             staging: Staging::default(),
             waiting: VecDeque::new(),
@@ -96,6 +102,7 @@ impl<D: Device> Engine<D> {
             counters: Counters::default(),
             choice,
             looks,
+            fault: None,
             round: 0,
             held_since_ns: 0,
             asleep_since_ns: 0,
@@ -226,6 +233,9 @@ impl<D: Device> Engine<D> {
 
     /// Looks at everything that may have changed; true if anything moved.
     pub fn progress(&mut self) -> Result<bool, Fault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         let mut moved = false;
         let mut position = 0;
         while let Some(source) = self.dev.source(position) {
@@ -290,6 +300,9 @@ impl<D: Device> Engine<D> {
             Kind::Data => self.on_data(from, head, frame.data)?,
             Kind::LongRts => self.on_long_rts(from, envelope, frame.data)?,
             Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame)?,
+            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, frame.data)?,
+            Kind::RtrAck => self.on_rtr_ack(envelope, frame.data)?,
+            Kind::RtrGone => self.on_rtr_gone(from, head),
         }
         Ok(true)
     }

@@ -28,6 +28,14 @@ events! {
     FrameSent: "a piece of a long message was copied through a slot",
     ChunkWritten: "a chunk of a copy pipeline was handed to its adapter",
     BlockWritten: "a registered block of a pipeline was handed to its adapter",
+    FastPath: "a frame was written into a slot of its receiver",
+    SendRecvPath: "a frame went into a receive buffer that all peers share",
+    CreditsOut: "no slot of the receiver was known to be free: the frame went by Send/Recv or waited",
+    HeaderCached: "a frame left without its header, which the receiver knew",
+    ZeroCopy: "the payload of a frame was gathered from where the application has it",
+    CreditsWritten: "half of the credits were owed and no frame went the other way to take them along",
+    SlotsGiven: "a peer was given slots for the fast path",
+    PostRefused: "the queue of the adapter was full, or a receiver had no buffer",
 }
 
 /// How often each event happened: plain increments.

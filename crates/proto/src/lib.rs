@@ -5,6 +5,7 @@
 //! charge for it, and nothing calls back.
 #![forbid(unsafe_code)]
 
+pub mod channel;
 pub mod choose;
 mod engine;
 pub mod event;
@@ -14,6 +15,7 @@ pub mod op;
 mod peers;
 pub mod rcache;
 mod receive;
+pub mod reuse;
 mod send;
 mod sparse;
 mod speculate;

@@ -23,7 +23,7 @@ pub struct Want {
 }
 
 /// Where a message comes from and what it carries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Envelope {
     /// Rank in the job.
     pub source: Rank,

@@ -5,6 +5,7 @@ use crate::matching::Want;
 use crate::transfer::Transfer;
 use fabric::{Rank, Span};
 use wire::head::Offer;
+use wire::long::LongRts;
 
 /// Names an operation; carries a generation, so that a late message for one that has ended is
 /// recognised.
@@ -126,8 +127,10 @@ pub(crate) enum Step {
     Rts,
     /// Take an RTR: announce the match.
     Matched(Offer),
-    /// Begin a long message.
-    Long(Protocol),
+    /// Begin a long message with these flags of its RTS.
+    Long(Protocol, u16),
+    /// Take an RTR for registered memory.
+    Write(LongRts),
 }
 
 /// Progress of a stream of frames.

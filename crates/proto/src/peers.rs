@@ -11,6 +11,8 @@ use std::ops::{Index, IndexMut};
 pub(crate) struct Peer {
     /// Nothing stands in the way of an eager frame.
     pub plain: bool,
+    /// Eager messages to it have to be told to the tables of speculative rendezvous.
+    pub watched: bool,
     /// RTRs that came to nothing in a row.
     pub rtr_misses: u8,
     /// Messages sent to it (wraps).
@@ -21,6 +23,9 @@ pub(crate) struct Peer {
     pub queue: VecDeque<OpId>,
     /// Control frames that wait for room.
     pub control: VecDeque<([u64; 2], Vec<u8>)>,
+    /// Receive operations whose RTR is given up, to be told behind the queue: messages in it may
+    /// belong to them.
+    pub gone: Vec<u32>,
     /// Buffers it has offered.
     pub offers: Vec<Offered>,
 }
@@ -29,11 +34,13 @@ impl Default for Peer {
     fn default() -> Peer {
         Peer {
             plain: true,
+            watched: false,
             rtr_misses: 0,
             sent: 0,
             seen: 0,
             queue: VecDeque::new(),
             control: VecDeque::new(),
+            gone: Vec::new(),
             offers: Vec::new(),
         }
     }
@@ -42,7 +49,8 @@ impl Default for Peer {
 impl Peer {
     /// Works out anew whether eager frames may leave at once.
     pub fn update_plain(&mut self) {
-        self.plain = self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty();
+        self.plain =
+            self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty() && !self.watched;
     }
 }
 

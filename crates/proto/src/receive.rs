@@ -63,10 +63,12 @@ impl<D: Device> Engine<D> {
 
     /// Starts a receive: matches a waiting message or posts it.
     pub fn receive(&mut self, want: Want, buf: Span) -> OpId {
+        self.look_before_receive(buf);
         if let Some(message) = self.matching.take_unexpected(&want) {
             return self.receive_unexpected(want, message, buf);
         }
         let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        self.speculate(id, &want, buf);
         let rtr = self.offer_buffer(id, &want, buf);
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { want, buf, rtr }));
@@ -115,6 +117,10 @@ impl<D: Device> Engine<D> {
     pub fn cancel(&mut self, id: OpId) -> bool {
         let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return false };
         let receive = *receive;
+        if self.ask_back(id) {
+            return false; // the sender is asked whether it has taken the RTR
+        }
+        self.spec.waiting.remove(&id);
         if !self.withdraw_offer(id, receive.rtr) {
             return false; // its sender has taken it: the message is on its way
         }
@@ -142,6 +148,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn deliver(&mut self, id: OpId, envelope: Envelope, data: Span) {
         let receive = self.take_receive(id);
         self.withdraw_offer(id, receive.rtr);
+        self.recall(id, &envelope);
         let len = data.len.min(receive.buf.len);
         if self.choice.measures(len) {
             let start = self.dev.now_ns();
@@ -159,6 +166,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer) {
         let receive = self.take_receive(id);
         self.withdraw_offer(id, receive.rtr);
+        self.recall(id, &envelope);
         self.peers[envelope.source].rtr_misses = 0; // long messages come: offers may pay again
         let outcome = outcome(&envelope, offer.len, receive.buf);
         let len = outcome.len as usize;

@@ -2,6 +2,7 @@
 
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
+use crate::matching::Envelope;
 use crate::op::{OpId, Outcome, Sending, Side, State, Step, Stream};
 use crate::transfer::Transfer;
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
@@ -69,15 +70,23 @@ impl<D: Device> Engine<D> {
         }
         let eager = short || explores;
         let sending = Sending { to, context, tag, data };
-        if !eager && self.limits.rtr && self.peers[to].queue.is_empty() {
+        if !eager && (self.limits.rtr || self.speculates()) && self.peers[to].queue.is_empty() {
             self.drain(to)?; // an RTR may be waiting: the «initial progress call» of chapter 4
         }
         let step = match self.take_offer(&sending, !eager) {
             Some(offer) => Step::Matched(offer),
             None if eager => Step::Eager,
-            None => self.long_protocol(&sending).map_or(Step::Rts, Step::Long),
+            None => self.long_protocol(&sending).map_or(Step::Rts, |protocol| Step::Long(protocol, 0)),
         };
         let id = self.ops.insert(State::Queued(sending, step));
+        let step = match step {
+            Step::Long(protocol, _) if self.speculates() => self.begin_speculative(id, &sending, protocol),
+            step => {
+                self.spec.other_left(&sending.envelope(), None);
+                step
+            }
+        };
+        self.ops.set(id, State::Queued(sending, step));
         if self.peers[to].queue.is_empty() && self.peers[to].control.is_empty() {
             if self.leave(id) {
                 return Ok(self.not_done(id));
@@ -110,6 +119,7 @@ impl<D: Device> Engine<D> {
         while at < self.peers.backlog.len() {
             let to = self.peers.backlog[at];
             moved |= self.flush_peer(to);
+            self.tell_gone(to);
             let peer = &mut self.peers[to];
             if peer.queue.is_empty() && peer.control.is_empty() {
                 peer.update_plain();
@@ -155,7 +165,8 @@ impl<D: Device> Engine<D> {
             Step::Eager => self.leave_eager(id, sending),
             Step::Rts => self.leave_rts(id, sending),
             Step::Matched(offer) => self.leave_matched(id, sending, offer),
-            Step::Long(protocol) => self.leave_long(id, sending, protocol),
+            Step::Long(protocol, flags) => self.leave_long(id, sending, protocol, flags),
+            Step::Write(rtr) => self.leave_write(id, sending, rtr),
         };
         left && self.has_left(sending.to)
     }
@@ -232,7 +243,11 @@ impl<D: Device> Engine<D> {
         let id = OpId(head.tag as u32);
         let waiting = match self.ops.get(id).map(|op| &op.state) {
             Some(State::Offered(s, share)) => Some((*s, *share)),
-            Some(State::Long(long)) if long.message.peer == from => self.long_sending(id).map(|s| (s, None)),
+            Some(State::Long(long)) if long.message.peer == from => {
+                let envelope = long.envelope();
+                self.spec.on_met(&envelope, id, None);
+                self.long_sending(id).map(|s| (s, None))
+            }
             _ => None,
         };
         let Some((s, share)) = waiting else {
@@ -281,6 +296,10 @@ impl<D: Device> Engine<D> {
 }
 
 impl Sending {
+    pub(crate) fn envelope(&self) -> Envelope {
+        Envelope { source: self.to, context: self.context, tag: self.tag }
+    }
+
     pub(crate) fn outcome(&self) -> Outcome {
         Outcome { source: self.to, tag: self.tag, len: self.data.len as u64, cancelled: false, failure: None }
     }

@@ -45,6 +45,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn offer_buffer(&mut self, id: OpId, want: &Want, buf: Span) -> Option<u32> {
         let (Some(source), Some(tag)) = (want.source, want.tag) else { return None };
         let wanted = self.limits.rtr
+            && self.limits.force.is_none()
             && self.limits.remote_access
             && buf.len > self.choice.limit()
             && source != self.dev.me()

@@ -1,9 +1,14 @@
 //! Real exchanges between ranks that are threads of this process, under every forced protocol:
 //! the same messages must arrive, whole and in order.
 
-use fabric::{Nap, Span};
+mod adapter;
+
+use adapter::{Adapter, Net};
+use fabric::{Device, Nap, Span};
+use proto::channel::{Channel, Settings};
 use proto::{Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use shm::{Options, Shm};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn limits() -> Limits {
     Limits {
@@ -30,20 +35,42 @@ fn small() -> Tuning {
     }
 }
 
-fn job(n: usize, limits: &Limits, run: impl Fn(usize, Engine<Shm>) + Send + Sync) {
+fn shared_memory(n: usize) -> Vec<Shm> {
     let options = Options { dir: "/dev/shm".into(), single_copy: true, cores: 1, prefix: "tern-test".into() };
-    let devices = Shm::local_job(n, &options).unwrap();
+    Shm::local_job(n, &options).unwrap()
+}
+
+fn channels(n: usize) -> Vec<Channel<Adapter>> {
+    let net = Net::new(n);
+    let settings = Settings { slots: 4, fast_after: 2, buffers: 16, window: 4, ..Settings::default() };
+    (0..n).map(|me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap()).collect()
+}
+
+/// Every rank goes on until all have finished: what it owes the others may still wait for room.
+fn run<D: Device + Send>(devices: Vec<D>, limits: &Limits, rank: impl Fn(usize, &mut Engine<D>) + Sync) {
+    let (n, finished) = (devices.len(), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for (me, device) in devices.into_iter().enumerate() {
-            let (run, limits) = (&run, limits.clone());
-            let mut engine = Engine::new(device, limits);
-            engine.tune(small());
-            scope.spawn(move || run(me, engine));
+            let (rank, limits, finished) = (&rank, limits.clone(), &finished);
+            scope.spawn(move || {
+                let mut engine = Engine::new(device, limits);
+                engine.tune(small());
+                rank(me, &mut engine);
+                finished.fetch_add(1, Ordering::Relaxed);
+                while finished.load(Ordering::Relaxed) < n {
+                    engine.progress().unwrap();
+                    std::thread::yield_now();
+                }
+            });
         }
     });
 }
 
-fn wait(engine: &mut Engine<Shm>, op: OpId) -> Outcome {
+fn job(n: usize, limits: &Limits, rank: impl Fn(usize, &mut Engine<Shm>) + Sync) {
+    run(shared_memory(n), limits, rank);
+}
+
+fn wait<D: Device>(engine: &mut Engine<D>, op: OpId) -> Outcome {
     loop {
         if let Some(outcome) = engine.take(op) {
             engine.awake();
@@ -82,49 +109,53 @@ fn payload(from: usize, i: usize) -> Vec<u8> {
     (0..len).map(|k| (k * 31 + from * 7 + i) as u8).collect()
 }
 
-/// All to all, every rank a mix of receives posted before and after, from a source and from any.
+/// All to all over both kinds of device.
 fn all_to_all(limits: Limits) {
+    run(shared_memory(3), &limits, exchange);
+    run(channels(3), &limits, exchange);
+}
+
+/// Every rank a mix of receives posted before and after, from a source and from any.
+fn exchange<D: Device>(me: usize, engine: &mut Engine<D>) {
     const COUNT: usize = 60;
-    job(3, &limits, |me, mut engine| {
-        let n = 3;
-        let mut seed = me as u64 + 77;
-        let outgoing: Vec<(usize, Vec<u8>)> = (0..n * COUNT).map(|i| (i % n, payload(me, i))).collect();
-        let mut sends = Vec::new();
-        let mut receives = Vec::new();
-        let (mut sent, mut posted) = (0, 0);
-        let mut buffers: Vec<Vec<u8>> =
-            (0..n * COUNT).map(|i| vec![0; payload(i % n, (i / n) * n + me).len()]).collect();
-        while sent < outgoing.len() || posted < buffers.len() {
-            if next(&mut seed).is_multiple_of(2) && sent < outgoing.len() {
-                let (to, data) = &outgoing[sent];
-                let mode = if next(&mut seed).is_multiple_of(4) { Mode::Synchronous } else { Mode::Standard };
-                sends.extend(engine.send(*to, 5, 9, span(data), mode).unwrap());
-                sent += 1;
-            } else if posted < buffers.len() {
-                let want = Want { source: Some(posted % n), context: 5, tag: Some(9) };
-                receives.push(engine.receive(want, span_mut(&mut buffers[posted])));
-                posted += 1;
-            }
-            if next(&mut seed).is_multiple_of(3) {
-                engine.progress().unwrap();
-            }
+    let n = 3;
+    let mut seed = me as u64 + 77;
+    let outgoing: Vec<(usize, Vec<u8>)> = (0..n * COUNT).map(|i| (i % n, payload(me, i))).collect();
+    let mut sends = Vec::new();
+    let mut receives = Vec::new();
+    let (mut sent, mut posted) = (0, 0);
+    let mut buffers: Vec<Vec<u8>> =
+        (0..n * COUNT).map(|i| vec![0; payload(i % n, (i / n) * n + me).len()]).collect();
+    while sent < outgoing.len() || posted < buffers.len() {
+        if next(&mut seed).is_multiple_of(2) && sent < outgoing.len() {
+            let (to, data) = &outgoing[sent];
+            let mode = if next(&mut seed).is_multiple_of(4) { Mode::Synchronous } else { Mode::Standard };
+            sends.extend(engine.send(*to, 5, 9, span(data), mode).unwrap());
+            sent += 1;
+        } else if posted < buffers.len() {
+            let want = Want { source: Some(posted % n), context: 5, tag: Some(9) };
+            receives.push(engine.receive(want, span_mut(&mut buffers[posted])));
+            posted += 1;
         }
-        for (i, op) in receives.into_iter().enumerate() {
-            let outcome = wait(&mut engine, op);
-            let expected = payload(i % n, (i / n) * n + me);
-            assert_eq!(
-                (outcome.len as usize, &outcome.failure),
-                (expected.len(), &None),
-                "rank {me}, message {i}"
-            );
-            assert!(buffers[i] == expected, "rank {me}, message {i} of {} bytes differs", expected.len());
+        if next(&mut seed).is_multiple_of(3) {
+            engine.progress().unwrap();
         }
-        buffers.clear();
-        for op in sends {
-            wait(&mut engine, op);
-        }
-        assert_eq!(engine.pending(), []);
-    });
+    }
+    for (i, op) in receives.into_iter().enumerate() {
+        let outcome = wait(engine, op);
+        let expected = payload(i % n, (i / n) * n + me);
+        assert_eq!(
+            (outcome.len as usize, &outcome.failure),
+            (expected.len(), &None),
+            "rank {me}, message {i}"
+        );
+        assert!(buffers[i] == expected, "rank {me}, message {i} of {} bytes differs", expected.len());
+    }
+    buffers.clear();
+    for op in sends {
+        wait(engine, op);
+    }
+    assert_eq!(engine.pending(), []);
 }
 
 #[test]
@@ -162,7 +193,7 @@ fn all_to_all_with_little_room_for_the_unexpected() {
 
 #[test]
 fn an_early_receiver_is_pushed_to() {
-    job(2, &limits(), |me, mut engine| {
+    job(2, &limits(), |me, engine| {
         let data = vec![7u8; 300_000];
         let mut buffer = vec![0u8; 300_000];
         let mut token = [1u8];
@@ -170,10 +201,10 @@ fn an_early_receiver_is_pushed_to() {
         if me == 0 {
             // Make sure that the peer has introduced itself, then post and tell it.
             let hello = engine.receive(want(3), span_mut(&mut token));
-            wait(&mut engine, hello);
+            wait(engine, hello);
             let op = engine.receive(want(4), span_mut(&mut buffer));
             assert_eq!(engine.counters().get(Event::RtrSent), 1);
-            let outcome = wait(&mut engine, op);
+            let outcome = wait(engine, op);
             assert_eq!(outcome.len, 300_000);
             assert!(buffer == data);
         } else {
@@ -181,7 +212,7 @@ fn an_early_receiver_is_pushed_to() {
             // The offer comes in with any look around.
             std::thread::sleep(std::time::Duration::from_millis(20));
             let op = engine.send(0, 1, 4, span(&data), Mode::Standard).unwrap().unwrap();
-            wait(&mut engine, op);
+            wait(engine, op);
             assert_eq!(engine.counters().get(Event::RtrTaken), 1);
             assert_eq!(engine.counters().get(Event::RtsSent), 0);
         }
@@ -190,27 +221,27 @@ fn an_early_receiver_is_pushed_to() {
 
 #[test]
 fn a_cancelled_receive_takes_its_offer_back() {
-    job(2, &limits(), |me, mut engine| {
+    job(2, &limits(), |me, engine| {
         let big = vec![9u8; 100_000];
         let mut buffer = vec![0u8; 100_000];
         let want = |tag| Want { source: Some(1 - me), context: 1, tag: Some(tag) };
         let mut token = [0u8];
         if me == 0 {
             let hello = engine.receive(want(1), span_mut(&mut token));
-            wait(&mut engine, hello);
+            wait(engine, hello);
             let first = engine.receive(want(4), span_mut(&mut buffer));
             assert!(engine.cancel(first));
             assert!(engine.take(first).unwrap().cancelled);
             engine.send(1, 1, 2, span(&token), Mode::Standard).unwrap();
             let second = engine.receive(want(4), span_mut(&mut buffer));
-            assert_eq!(wait(&mut engine, second).len, 100_000);
+            assert_eq!(wait(engine, second).len, 100_000);
             assert!(buffer == big);
         } else {
             engine.send(0, 1, 1, span(&token), Mode::Standard).unwrap();
             let go = engine.receive(want(2), span_mut(&mut token));
-            wait(&mut engine, go);
+            wait(engine, go);
             let op = engine.send(0, 1, 4, span(&big), Mode::Standard).unwrap().unwrap();
-            wait(&mut engine, op);
+            wait(engine, op);
         }
     });
 }
@@ -227,17 +258,17 @@ fn a_message_that_is_too_long_is_cut_and_reported() {
 }
 
 fn cut(limits: &Limits, room: usize) {
-    job(2, limits, |me, mut engine| {
+    job(2, limits, |me, engine| {
         let data = [5u8; 100];
         let mut buffer = [0u8; 60];
         let buffer = &mut buffer[..room];
         if me == 0 {
             if let Some(op) = engine.send(1, 1, 1, span(&data), Mode::Standard).unwrap() {
-                wait(&mut engine, op);
+                wait(engine, op);
             }
         } else {
             let op = engine.receive(Want { source: None, context: 1, tag: None }, span_mut(buffer));
-            let outcome = wait(&mut engine, op);
+            let outcome = wait(engine, op);
             assert_eq!(outcome.failure, Some(Box::new(Failure::Truncated { message_len: 100 })));
             assert_eq!((outcome.len as usize, &*buffer), (room, &data[..room]));
         }

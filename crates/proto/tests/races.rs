@@ -45,15 +45,15 @@ struct Scenario {
     /// Whether ranks also look around between calls without anything having arrived: matters
     /// where room is short.
     looks: bool,
-    /// The protocol of long messages, if it is not to be chosen.
-    force: Option<Protocol>,
     reach: Vec<bool>,
+    /// The protocol of long messages.
+    force: Option<Protocol>,
 }
 
 impl Scenario {
     fn new(ranks: Vec<Vec<Act>>) -> Scenario {
         let reach = vec![true; ranks.len()];
-        Scenario { ranks, room: 64, unexpected_bytes: 1 << 20, looks: false, force: None, reach }
+        Scenario { ranks, room: 64, unexpected_bytes: 1 << 20, looks: false, reach, force: None }
     }
 }
 
@@ -207,7 +207,9 @@ impl<'a> Play<'a> {
                 history.sent(me, sending.to, CONTEXT, sending.tag);
             }
             for receiving in &mut rank.receives {
-                receiving.outcome = rank.engine.take(receiving.op).filter(|o| !o.cancelled);
+                let outcome = rank.engine.take(receiving.op);
+                receiving.cancelled |= outcome.as_ref().is_some_and(|o| o.cancelled);
+                receiving.outcome = outcome.filter(|o| !o.cancelled);
             }
         }
         for (me, rank) in self.ranks.iter().enumerate() {
@@ -241,10 +243,16 @@ impl<'a> Play<'a> {
     }
 
     fn nothing_left(&mut self) -> Result<(), String> {
+        for rank in &mut self.ranks {
+            for r in rank.receives.iter().filter(|r| !r.cancelled && r.outcome.is_none()) {
+                rank.engine.cancel(r.op); // at once, or when the sender has given an offer up
+            }
+        }
+        self.settle();
         for me in 0..self.ranks.len() {
             let rank = &mut self.ranks[me];
             for r in rank.receives.iter().filter(|r| !r.cancelled && r.outcome.is_none()) {
-                if !rank.engine.cancel(r.op) {
+                if !rank.engine.take(r.op).is_some_and(|o| o.cancelled) {
                     return Err(format!("rank {me}: a receive without a message cannot be cancelled"));
                 }
             }
@@ -389,6 +397,8 @@ impl Random {
         scenario.looks = self.below(2) == 0;
         scenario.unexpected_bytes = self.of(&[0, 1 << 20]);
         scenario.reach = (0..size).map(|_| self.below(8) > 0).collect();
+        let forced: Vec<_> = forced().collect();
+        scenario.force = self.of(&forced);
         scenario
     }
 
@@ -446,14 +456,30 @@ fn wants() -> [Act; 5] {
     [one, two, any, receive(None, Some(1)), receive(None, None)]
 }
 
+/// The choice, and each protocol by itself.
+fn forced() -> impl Iterator<Item = Option<Protocol>> {
+    [None].into_iter().chain(Protocol::ALL.map(|(protocol, _)| Some(protocol)))
+}
+
 /// All orders of every pair of a sender's and a receiver's calls.
 fn explore_all(sends: &[Vec<Act>], receives: &[Vec<Act>], change: impl Fn(&mut Scenario)) {
+    explore_forced(sends, receives, &forced().collect::<Vec<_>>(), change);
+}
+
+fn explore_forced(
+    sends: &[Vec<Act>],
+    receives: &[Vec<Act>],
+    forced: &[Option<Protocol>],
+    change: impl Fn(&mut Scenario),
+) {
     let mut played = 0;
     for s in sends {
         for r in receives {
-            let mut scenario = Scenario::new(vec![s.clone(), r.clone()]);
-            change(&mut scenario);
-            played += explore(&scenario);
+            for &force in forced {
+                let mut scenario = Scenario { force, ..Scenario::new(vec![s.clone(), r.clone()]) };
+                change(&mut scenario);
+                played += explore(&scenario);
+            }
         }
     }
     println!("{played} orders of {} scenarios", sends.len() * receives.len());
@@ -481,7 +507,10 @@ fn three_pairs_by_rendezvous() {
     let mut sends = sequences(&[send(1, LONG), send(2, LONG)], 3);
     // The other half is the mirror image with tags exchanged.
     sends.truncate(if wide() { 8 } else { 4 });
-    explore_all(&sends, &sequences(&wants()[..2], 3), |_| ());
+    let receives = sequences(&wants()[..2], 3);
+    for force in [None, Some(Protocol::Speculative)] {
+        explore_forced(&sends, &receives, &[force], |_| ());
+    }
 }
 
 /// As before, messages of every kind and wildcards; only where hours do not matter.

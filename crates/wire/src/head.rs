@@ -38,6 +38,14 @@ pub enum Kind {
     Ready = 9,
     /// A piece or all of a message has been moved.
     Fin = 10,
+    /// Request to receive into registered memory.
+    LongRtr = 11,
+    /// The sender takes it: in the order of messages, in place of an RTS.
+    RtrAck = 12,
+    /// The receiver wants an RTR back. The context is its operation.
+    RtrCancel = 13,
+    /// Answer: it is not used. The tag is the receive operation.
+    RtrGone = 14,
 }
 
 /// A decoded header.
@@ -86,6 +94,10 @@ impl Head {
                 8 => Kind::Ack,
                 9 => Kind::Ready,
                 10 => Kind::Fin,
+                11 => Kind::LongRtr,
+                12 => Kind::RtrAck,
+                13 => Kind::RtrCancel,
+                14 => Kind::RtrGone,
                 other => return Err(bad_kind(other)),
             },
         };
@@ -175,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        for kind in 1..=10u64 {
+        for kind in 1..=14u64 {
             let head = Head::decode([kind | 1 << 8 | 7 << 16 | 0xffff_fffe << 32, 42]).unwrap();
             assert_eq!((head.kind as u64, head.aux, head.tag, head.context), (kind, 7, -2, 42));
             assert_eq!(Head::decode(head.encode()), Ok(head));

@@ -6,6 +6,7 @@
 
 pub mod head;
 pub mod long;
+pub mod slot;
 
 /// A message that does not follow the protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]

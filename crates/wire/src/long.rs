@@ -6,6 +6,10 @@
 //! | Ack     | operation there | operation here    | [`Fragment`]: how much is wanted, and from where on RDMA takes over |
 //! | Ready   | operation there | operation here    | [`Fragment`]: a piece of the target buffer, or of staging memory, may be written |
 //! | Fin     | operation there | operation here    | [`Fragment`]: what has been moved |
+//! | LongRtr | MPI tag         | context id        | [`LongRts`] of the receiver's buffer |
+//! | RtrAck  | MPI tag         | context id        | [`LongRts`]: `addr` is the receive operation |
+//! | RtrCancel | MPI tag       | context id        | [`LongRts`]: `op` is the receive operation |
+//! | RtrGone | operation there | 0                 | empty |
 //!
 //! All numbers are little-endian.
 

@@ -22,18 +22,20 @@ impl<D: Device> Engine<D> {
     }
 
     /// Whether posted transfers can reach the memory of a peer.
-    fn can_transfer(&mut self, peer: Rank) -> bool {
+    pub(super) fn can_transfer(&mut self, peer: Rank) -> bool {
         self.dev.caps().registration || self.limits.remote_access && self.dev.reach(peer)
     }
 
     /// Makes a queued send a long message and lets its RTS leave; false if there is no room.
-    pub(crate) fn leave_long(&mut self, id: OpId, s: Sending, protocol: Protocol) -> bool {
+    pub(crate) fn leave_long(&mut self, id: OpId, s: Sending, protocol: Protocol, flags: u16) -> bool {
         let long = Long {
             side: Side::Send,
             message: Message { protocol, peer: s.to, local: s.data, peer_op: 0, len: s.data.len as u64 },
             context: s.context,
             outcome: s.outcome(),
             machine: Machine::new(protocol, Side::Send),
+            flags,
+            begun_ns: self.dev.now_ns(),
             looking: false,
         };
         self.ops.set(id, State::Long(Box::new(long)));
@@ -46,6 +48,7 @@ impl<D: Device> Engine<D> {
             Step::NoRoom => false,
             Step::Frames => {
                 let Some(s) = self.long_sending(id) else { return true };
+                self.spec.other_left(&s.envelope(), Some(id));
                 self.ops.set(id, State::Queued(s, crate::op::Step::Rts));
                 self.leave_rts(id, s)
             }
@@ -71,6 +74,7 @@ impl<D: Device> Engine<D> {
             return Err(malformed(from, Malformed(what)));
         }
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+        self.heed(&envelope, rts.flags);
         match self.matching.take_posted(&envelope) {
             Some(op) => self.begin_long(op, envelope, rts, along),
             None => {
@@ -87,6 +91,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn begin_long(&mut self, id: OpId, envelope: Envelope, rts: LongRts, along: Span) {
         let receive = self.take_receive(id);
         self.withdraw_offer(id, receive.rtr);
+        self.answer_rts(id, envelope.source, rts);
         let protocol = Protocol::of(rts.protocol).expect("checked when it arrived");
         let ends = outcome(&envelope, rts.len, receive.buf);
         let local = receive.buf.part(0, ends.len as usize);
@@ -99,6 +104,8 @@ impl<D: Device> Engine<D> {
             context: envelope.context,
             outcome: ends,
             machine: Machine::new(protocol, Side::Receive),
+            flags: rts.flags,
+            begun_ns: 0,
             looking: false,
         };
         self.ops.set(id, State::Long(Box::new(long)));
@@ -129,7 +136,13 @@ impl<D: Device> Engine<D> {
         let fragment = Fragment::decode(&body).map_err(|e| malformed(from, e))?;
         match self.ops.get_mut(id).map(|op| &mut op.state) {
             Some(State::Long(long)) if long.message.peer == from => {
-                long.message.peer_op = head.context as u32
+                long.message.peer_op = head.context as u32;
+                if long.side == Side::Send {
+                    let (to, begun_ns) = (long.envelope(), long.begun_ns);
+                    if self.met(id, &to, begun_ns, head.kind, fragment) {
+                        return Ok(());
+                    }
+                }
             }
             // One side has failed while the other was talking to it.
             _ if head.kind == Kind::Fin && fragment.flags & FAILED != 0 => return Ok(()),
@@ -227,7 +240,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Tells a machine what happens.
-    fn happen(&mut self, id: OpId, what: Happening) -> Step {
+    pub(super) fn happen(&mut self, id: OpId, what: Happening) -> Step {
         self.with_machine(id, |machine, message, port| {
             let step = machine.on(what, message, port);
             match port.fault.take() {
@@ -238,7 +251,27 @@ impl<D: Device> Engine<D> {
         .unwrap_or(Step::Illegal)
     }
 
-    fn with_machine<R>(
+    /// The port to a peer outside any operation: for registrations.
+    pub(super) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut EnginePort<D>) -> R) -> R {
+        f(&mut EnginePort {
+            dev: &mut self.dev,
+            cache: &mut self.rcache,
+            staging: &mut self.staging,
+            peers: &mut self.peers,
+            counters: &mut self.counters,
+            waiting: &mut self.waiting,
+            tuning: &self.tuning,
+            fault: None,
+            peer,
+            op: 0,
+            peer_op: 0,
+            envelope: (0, 0),
+            flags: 0,
+            local: Span::EMPTY,
+        })
+    }
+
+    pub(super) fn with_machine<R>(
         &mut self,
         id: OpId,
         f: impl FnOnce(&mut Machine, &Message, &mut EnginePort<D>) -> R,
@@ -258,13 +291,14 @@ impl<D: Device> Engine<D> {
             op: id.0,
             peer_op: long.message.peer_op,
             envelope: (long.outcome.tag, long.context),
+            flags: long.flags,
             local: long.message.local,
         };
         Some(f(&mut long.machine, &long.message, &mut port))
     }
 
     /// Does what a step asks for.
-    fn conclude(&mut self, id: OpId, step: Step) {
+    pub(super) fn conclude(&mut self, id: OpId, step: Step) {
         match step {
             Step::Going => {}
             Step::Looking | Step::Moved => {
@@ -288,7 +322,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// This side cannot go on: tells the other one.
-    fn lose_long(&mut self, id: OpId, fault: Fault) {
+    pub(super) fn lose_long(&mut self, id: OpId, fault: Fault) {
         let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
         let (peer, peer_op) = (long.message.peer, long.message.peer_op);
         let head = Head::new(Kind::Fin, peer_op as i32, id.0 as u64).encode();

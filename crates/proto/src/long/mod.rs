@@ -8,16 +8,20 @@
 mod chunks;
 mod copy_pipeline;
 mod drive;
+mod early;
 mod pipeline;
 pub(crate) mod port;
 mod rget;
 mod rput;
+mod rtr;
+pub(crate) mod speculative;
 mod stripes;
 mod superpipeline;
 #[cfg(test)]
 mod tests;
 pub mod tuning;
 
+use crate::matching::Envelope;
 use crate::op::{OpId, Outcome, PendingOp, Side};
 use fabric::{Fault, Rank, Span};
 use port::Port;
@@ -31,21 +35,24 @@ pub enum Protocol {
     Rget = 1,
     /// The sender writes when the receiver has told where.
     Rput = 2,
+    /// As [`Protocol::Rget`], and early receivers send an RTR.
+    Speculative = 3,
     /// The sender writes blocks that are registered while others travel.
-    Pipeline = 3,
+    Pipeline = 4,
     /// As the pipeline, but what is registered stays so.
-    CachingPipeline = 4,
+    CachingPipeline = 5,
     /// Growing chunks are copied through staging memory.
-    Superpipeline = 5,
+    Superpipeline = 6,
     /// Chunks of one length are.
-    CopyPipeline = 6,
+    CopyPipeline = 7,
 }
 
 impl Protocol {
     /// All of them with the names settings and reports use.
-    pub const ALL: [(Protocol, &'static str); 6] = [
+    pub const ALL: [(Protocol, &'static str); 7] = [
         (Protocol::Rget, "rget"),
         (Protocol::Rput, "rput"),
+        (Protocol::Speculative, "speculative"),
         (Protocol::Pipeline, "pipeline"),
         (Protocol::CachingPipeline, "caching-pipeline"),
         (Protocol::Superpipeline, "superpipeline"),
@@ -140,6 +147,8 @@ pub(crate) enum Machine {
     RgetReceive(rget::Receiver),
     RputSend(rput::Sender),
     RputReceive(rput::Receiver),
+    RtrSend(rtr::Sender),
+    RtrReceive(rtr::Receiver),
     PipelineSend(pipeline::Sender),
     PipelineReceive(pipeline::Receiver),
     CopySend(superpipeline::Sender),
@@ -149,8 +158,12 @@ pub(crate) enum Machine {
 impl Machine {
     pub fn new(protocol: Protocol, side: Side) -> Machine {
         match (protocol, side) {
-            (Protocol::Rget, Side::Send) => Machine::RgetSend(rget::Sender::default()),
-            (Protocol::Rget, Side::Receive) => Machine::RgetReceive(rget::Receiver::default()),
+            (Protocol::Rget | Protocol::Speculative, Side::Send) => {
+                Machine::RgetSend(rget::Sender::default())
+            }
+            (Protocol::Rget | Protocol::Speculative, Side::Receive) => {
+                Machine::RgetReceive(rget::Receiver::default())
+            }
             (Protocol::Rput, Side::Send) => Machine::RputSend(rput::Sender::default()),
             (Protocol::Rput, Side::Receive) => Machine::RputReceive(rput::Receiver::default()),
             (Protocol::Pipeline | Protocol::CachingPipeline, Side::Send) => {
@@ -175,6 +188,8 @@ impl Machine {
             Machine::RgetReceive(machine) => machine.retreat(port),
             Machine::RputSend(machine) => machine.retreat(port),
             Machine::RputReceive(machine) => machine.retreat(port),
+            Machine::RtrSend(machine) => machine.retreat(port),
+            Machine::RtrReceive(machine) => machine.retreat(port),
             Machine::PipelineSend(machine) => machine.retreat(port),
             Machine::PipelineReceive(machine) => machine.retreat(port),
             Machine::CopySend(machine) => machine.retreat(port),
@@ -188,6 +203,8 @@ impl Machine {
             Machine::RgetReceive(machine) => machine.on(what, message, port),
             Machine::RputSend(machine) => machine.on(what, message, port),
             Machine::RputReceive(machine) => machine.on(what, message, port),
+            Machine::RtrSend(machine) => machine.on(what, message, port),
+            Machine::RtrReceive(machine) => machine.on(what, message, port),
             Machine::PipelineSend(machine) => machine.on(what, message, port),
             Machine::PipelineReceive(machine) => machine.on(what, message, port),
             Machine::CopySend(machine) => machine.on(what, message, port),
@@ -212,11 +229,20 @@ pub(crate) struct Long {
     /// How the operation ends if all goes well.
     pub outcome: Outcome,
     pub machine: Machine,
+    /// Flags of the RTS.
+    pub flags: u16,
+    /// When the RTS left, in device time.
+    pub begun_ns: u64,
     /// Whether the operation is among those that are looked at.
     pub looking: bool,
 }
 
 impl Long {
+    /// Where the message goes or comes from.
+    pub fn envelope(&self) -> Envelope {
+        Envelope { source: self.message.peer, context: self.context, tag: self.outcome.tag }
+    }
+
     pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
         PendingOp {
             id,

@@ -81,6 +81,8 @@ pub(crate) struct EnginePort<'a, D: Device> {
     pub peer_op: u32,
     /// Envelope of the message: tag and context.
     pub envelope: (i32, u64),
+    /// Flags of the RTS.
+    pub flags: u16,
     pub local: Span,
 }
 
@@ -163,7 +165,7 @@ impl<D: Device> Port for EnginePort<'_, D> {
     }
 
     fn request(&mut self, rts: LongRts, along: usize) -> bool {
-        let body = LongRts { op: self.op, ..rts }.encode();
+        let body = LongRts { op: self.op, flags: self.flags, ..rts }.encode();
         let head = Head::new(Kind::LongRts, self.envelope.0, self.envelope.1).encode();
         if along == 0 {
             return self.dev.try_send(self.peer, head, span_of(&body));

@@ -45,7 +45,7 @@ fn happening(protocol: Protocol, name: &str) -> Happening {
         "start" => Happening::Start,
         "matched" => Happening::Matched(
             LongRts { len: LEN as u64, addr: 0x5000, protocol: protocol as u16, keys, ..LongRts::default() },
-            if copies || protocol == Protocol::Rget { 0 } else { 500 },
+            if copies || matches!(protocol, Protocol::Rget | Protocol::Speculative) { 0 } else { 500 },
         ),
         "matched, nonsense" => Happening::Matched(LongRts { len: LEN as u64, ..LongRts::default() }, 0),
         "ack" if copies => Happening::Ack(at(5, LEN as u64)),
@@ -106,8 +106,10 @@ type Way = (&'static str, &'static [&'static str]);
 
 fn ways(protocol: Protocol, side: Side) -> &'static [Way] {
     match (protocol, side) {
-        (Protocol::Rget, Side::Send) => &[("Idle", &[]), ("Offered", &["start"])],
-        (Protocol::Rget, Side::Receive) => &[("Idle", &[]), ("Reading", &["matched"])],
+        (Protocol::Rget | Protocol::Speculative, Side::Send) => &[("Idle", &[]), ("Offered", &["start"])],
+        (Protocol::Rget | Protocol::Speculative, Side::Receive) => {
+            &[("Idle", &[]), ("Reading", &["matched"])]
+        }
         (Protocol::Rput, Side::Send) => &[
             ("Idle", &[]),
             ("Asked", &["start"]),

@@ -1,0 +1,231 @@
+//! What the engine sees of a channel.
+
+use super::{Channel, OWN};
+use fabric::{Caps, Charge, Device, Fault, Frame, Local, Rank, Remote, Share, ShareWord, Span, Verbs};
+
+impl<V: Verbs> Channel<V> {
+    fn known(&self, rank: Rank) -> Option<usize> {
+        (self.index[rank] as usize).checked_sub(1)
+    }
+
+    /// The next frame of a peer; looks for messages only if no slot holds one.
+    fn next(&mut self, from: Rank) -> Option<usize> {
+        if let Some(p) = self.known(from) {
+            self.fetch(p);
+            if self.peers[p].front.is_some() {
+                return Some(p);
+            }
+        }
+        self.pump();
+        let p = self.known(from)?;
+        if !self.peers[p].arrived.is_empty() {
+            self.fetch(p);
+        }
+        let peer = &mut self.peers[p];
+        peer.ready = peer.front.is_some();
+        peer.ready.then_some(p)
+    }
+
+    fn check_peer(&self, rank: Rank) -> Result<(), Fault> {
+        match self.known(rank) {
+            Some(p) if self.peers[p].failed => Err(self.fault.clone().unwrap_or(Fault::PeerGone(rank))),
+            _ => Ok(()),
+        }
+    }
+}
+
+const NO_SHARES: &str = "a channel has no shares";
+
+impl<V: Verbs> Device for Channel<V> {
+    type Nap = V::Nap;
+
+    fn me(&self) -> Rank {
+        self.verbs.me()
+    }
+
+    fn size(&self) -> usize {
+        self.verbs.size()
+    }
+
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.verbs.now_ns()
+    }
+
+    fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        self.send(to, head, Local { span: data, key: 0 }, None).unwrap_or_else(|fault| {
+            self.fault.get_or_insert(fault);
+            false
+        })
+    }
+
+    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
+        assert!(work & OWN == 0, "the highest bit of work is the channel's");
+        self.send(to, head, data, Some(work))
+    }
+
+    fn peek(&mut self, from: Rank) -> Option<Frame> {
+        if from == self.verbs.me() {
+            let (head, bytes) = self.own.front()?;
+            let data = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
+            return Some(Frame { head: *head, data });
+        }
+        let p = self.next(from)?;
+        self.peers[p].front.map(|front| Frame { head: front.head, data: front.data })
+    }
+
+    fn pop(&mut self, from: Rank) {
+        if from == self.verbs.me() {
+            self.own.pop_front();
+            return;
+        }
+        let p = self.known(from).expect("a frame of this peer was shown");
+        let front = self.peers[p].front.take().expect("a frame of this peer was shown");
+        self.taken(p, front.path, front.buffer);
+    }
+
+    fn source(&mut self, position: usize) -> Option<Rank> {
+        if position == 0 {
+            self.look_around();
+        }
+        match self.ready.get(position) {
+            Some(&p) => Some(self.peers[p as usize].rank),
+            None if position == self.ready.len() && !self.own.is_empty() => Some(self.verbs.me()),
+            None => None,
+        }
+    }
+
+    fn copy(&mut self, to: usize, from: usize, len: usize) {
+        self.verbs.copy(to, from, len);
+    }
+
+    fn peek_bytes(&self, data: Span, out: &mut [u8]) {
+        self.verbs.peek_bytes(data, out);
+    }
+
+    fn reach(&mut self, _peer: Rank) -> bool {
+        false
+    }
+
+    fn read(&mut self, _peer: Rank, _local: Span, _remote: usize) -> Result<(), Fault> {
+        Err(Fault::NotPermitted)
+    }
+
+    fn write(&mut self, _peer: Rank, _local: Span, _remote: usize) -> Result<(), Fault> {
+        Err(Fault::NotPermitted)
+    }
+
+    fn share_open(&mut self) -> Option<u32> {
+        None
+    }
+
+    fn share_add(&self, _share: Share, _word: ShareWord, _value: u64) -> u64 {
+        unreachable!("{NO_SHARES}")
+    }
+
+    fn share_take(&self, _share: Share, _word: ShareWord, _held: u64) -> bool {
+        unreachable!("{NO_SHARES}")
+    }
+
+    fn shares(&self) -> u32 {
+        0
+    }
+
+    fn share_load(&self, _share: Share, _word: ShareWord) -> u64 {
+        unreachable!("{NO_SHARES}")
+    }
+
+    fn share_store(&self, _share: Share, _word: ShareWord, _value: u64) {
+        unreachable!("{NO_SHARES}")
+    }
+
+    fn rails(&self) -> usize {
+        self.verbs.rails()
+    }
+
+    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
+        self.verbs.register(rail, span)
+    }
+
+    fn deregister(&mut self, rail: usize, key: u32) {
+        self.verbs.deregister(rail, key);
+    }
+
+    fn post_write(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        assert!(work & OWN == 0, "the highest bit of work is the channel's");
+        self.check_peer(to)?;
+        self.verbs.post_write(to, rail, &[local], remote, work)
+    }
+
+    fn post_read(
+        &mut self,
+        from: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        assert!(work & OWN == 0, "the highest bit of work is the channel's");
+        self.check_peer(from)?;
+        self.verbs.post_read(from, rail, local, remote, work)
+    }
+
+    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
+        if self.done.is_empty() {
+            self.pump();
+        }
+        self.done.pop_front()
+    }
+
+    fn allocate(&mut self, len: usize) -> Span {
+        self.verbs.allocate(len)
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        self.verbs.load(addr)
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        self.verbs.store(addr, value);
+    }
+
+    fn charge(&mut self, what: Charge) {
+        self.verbs.charge(what);
+    }
+
+    fn alarm(&mut self, at_ns: u64) {
+        self.verbs.alarm(at_ns);
+    }
+
+    /// Nothing is changed without the adapter, which wakes by itself.
+    fn wake(&self, _peer: Rank) {}
+
+    fn awake(&mut self) {
+        self.verbs.awake();
+    }
+
+    fn idle(&mut self, round: u32) -> V::Nap {
+        if self.fault.is_some() {
+            let now = self.verbs.now_ns();
+            self.verbs.alarm(now); // a fault waits to be checked: there is nothing to wait for
+        }
+        self.verbs.idle(round)
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        match &self.fault {
+            Some(fault) => Err(fault.clone()),
+            None => self.verbs.check(),
+        }
+    }
+}

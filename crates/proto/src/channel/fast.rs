@@ -1,0 +1,178 @@
+//! The fast path: slots that one peer writes by RDMA, polled words, credits.
+//!
+//! A frame lies at the end of its slot, so its last word, the tail, is always in the same place: the
+//! receiver polls one address per peer, learns from the word how long the frame is, and clears it
+//! when the frame has been taken. No other word need be cleared, since nothing but the tail says
+//! that a frame is there, and its last byte is the last to become visible.
+//!
+//! Credits are a count of frames taken, of both paths, so it does not matter which news of it comes
+//! first. It rides on frames of the other direction; when half of the slots or buffers are owed and
+//! no frame went, it is written into the sender's mailbox. A write needs no slot and no buffer, so
+//! credits never wait for credits.
+
+use super::peer::{Front, Path};
+use super::slots::{RAIL, RingIn};
+use super::{Channel, Work};
+use crate::event::Event;
+use fabric::{Charge, Fault, Local, Span, Verbs};
+use wire::Malformed;
+use wire::slot::{Kind, Tail};
+
+impl<V: Verbs> Channel<V> {
+    /// Shows the frame in the oldest slot if it is the next one; whether it is.
+    pub(super) fn fetch_slot(&mut self, p: usize) -> Result<bool, Malformed> {
+        let peer = &mut self.peers[p];
+        let Some(ring) = &mut peer.ring_in else { return Ok(false) };
+        let (at, end) = (ring.at(), ring.end_of(ring.at()));
+        let Some(tail) = landed(&self.verbs, end)? else { return Ok(false) };
+        if ring.scanned <= at {
+            ring.scanned = at + 1;
+            peer.acknowledged(tail.ack)?;
+        }
+        if peer.before(tail.seq)? != 0 {
+            return Ok(false); // one that went by Send/Recv comes first
+        }
+        if peer.their_mailbox.is_none() {
+            return Err(Malformed("a frame before the introduction".into()));
+        }
+        let ring = peer.ring_in.as_ref().expect("as above");
+        let len = tail.len as usize;
+        if len > self.settings.frame_bytes || len + tail.kind.trailer_len() > ring.slot_bytes() {
+            return Err(Malformed(format!("{len} bytes in a slot of {}", ring.slot_bytes())));
+        }
+        let head = match tail.kind {
+            Kind::Full => header(&self.verbs, end),
+            known => peer.headers_in.header(known)?,
+        };
+        self.verbs.charge(Charge::Header);
+        peer.headers_in.keep(head, len as u64);
+        let data = Span { addr: end - tail.kind.trailer_len() - len, len };
+        peer.front = Some(Front { path: Path::Fast, head, data, buffer: 0 });
+        Ok(true)
+    }
+
+    /// Credits have run out: reads all news of them, also from frames that nobody has asked for
+    /// yet, which may be why the peer has written no more.
+    pub(super) fn refresh(&mut self, p: usize) {
+        if let Err(what) = self.read_credits(p) {
+            self.fail(p, what);
+        }
+        self.pump();
+    }
+
+    fn read_credits(&mut self, p: usize) -> Result<(), Malformed> {
+        let peer = &mut self.peers[p];
+        while let Some(ring) = &mut peer.ring_in {
+            let next = ring.scanned;
+            if next - ring.at() == ring.slots() {
+                break;
+            }
+            let Some(tail) = landed(&self.verbs, ring.end_of(next))? else { break };
+            ring.scanned = next + 1;
+            peer.acknowledged(tail.ack)?;
+        }
+        let taken = self.verbs.load(peer.mailbox.addr as usize);
+        peer.acknowledged_all(taken)
+    }
+
+    /// Gives slots to a peer, if the budget and the adapter allow.
+    pub(super) fn decide_ring(&mut self, p: usize) {
+        let (slots, slot_bytes) = (self.settings.slots, self.settings.slot_bytes);
+        let bytes = slots * slot_bytes;
+        self.peers[p].ring_decided = true;
+        if slots == 0 || !self.budget.take(bytes) {
+            return;
+        }
+        let span = self.verbs.allocate(bytes);
+        // Without a registration the peer stays with Send/Recv, which has what it needs.
+        let Ok(key) = self.verbs.register(RAIL, span) else { return };
+        self.peers[p].ring_in = Some(RingIn::new(Local { span, key }, slots, slot_bytes));
+        self.peers[p].introduce = true;
+        self.counters.count(Event::SlotsGiven);
+    }
+
+    /// Whether half of what the peer may have under way on a path has been taken unannounced.
+    pub(super) fn owes_half(&self, p: usize) -> bool {
+        let peer = &self.peers[p];
+        let slots = peer.ring_in.as_ref().map_or(u64::MAX, |ring| ring.slots());
+        2 * peer.slots_owed as u64 >= slots || 2 * peer.buffers_owed as usize >= self.settings.window
+    }
+
+    /// Tells the peer what it waits for: slots, credits. What cannot be posted is owed.
+    pub(super) fn tell_or_owe(&mut self, p: usize) {
+        let told = self.tell(p).unwrap_or_else(|fault| {
+            self.fault.get_or_insert(fault);
+            true
+        });
+        if !told && !self.peers[p].due {
+            self.peers[p].due = true;
+            self.due.push(p as u32);
+        }
+    }
+
+    /// Sends what is owed.
+    pub(super) fn pay(&mut self) {
+        for p in std::mem::take(&mut self.due) {
+            self.peers[p as usize].due = false;
+            self.tell_or_owe(p as usize);
+        }
+    }
+
+    fn tell(&mut self, p: usize) -> Result<bool, Fault> {
+        let peer = &self.peers[p];
+        if peer.failed {
+            return Ok(true);
+        }
+        if peer.introduce && peer.ring_in.is_some() && !self.introduce(p)? {
+            return Ok(false);
+        }
+        Ok(!self.owes_half(p) || self.write_credits(p)?)
+    }
+
+    /// Writes the number of frames taken into the mailbox of the peer.
+    fn write_credits(&mut self, p: usize) -> Result<bool, Fault> {
+        let peer = &self.peers[p];
+        let (rank, taken) = (peer.rank, peer.taken.to_le_bytes());
+        let mailbox = peer.their_mailbox.expect("whose frames were taken has introduced itself");
+        let posted = if self.verbs.caps().inline_bytes >= taken.len() {
+            let word = Local { span: Span { addr: taken.as_ptr() as usize, len: taken.len() }, key: 0 };
+            self.verbs.post_write(rank, RAIL, &[word], mailbox, Work::Inline.encode())?
+        } else {
+            let Some((index, note)) = self.take_note()? else { return Ok(false) };
+            self.verbs.poke_bytes(note.span.addr, &taken);
+            let word = Local { span: note.span.part(0, taken.len()), key: note.key };
+            let work = Work::Note(index).encode();
+            let posted = self.verbs.post_write(rank, RAIL, &[word], mailbox, work)?;
+            if !posted {
+                self.notes.give_back(index);
+            }
+            posted
+        };
+        if posted {
+            self.peers[p].told();
+            self.counters.count(Event::CreditsWritten);
+        } else {
+            self.try_later();
+        }
+        Ok(posted)
+    }
+}
+
+/// The tail of the frame that ends here, if it has landed.
+fn landed(verbs: &impl Verbs, end: usize) -> Result<Option<Tail>, Malformed> {
+    match verbs.load(end - 8) {
+        word if word >> 56 == 0 => Ok(None),
+        word => match Tail::decode(word)? {
+            Tail { kind: Kind::Meet, .. } => Err(Malformed("an introduction in a slot".into())),
+            tail => Ok(Some(tail)),
+        },
+    }
+}
+
+/// The header words before the tail of the frame that ends here.
+pub(super) fn header(verbs: &impl Verbs, end: usize) -> [u64; 2] {
+    let mut bytes = [0; 16];
+    verbs.peek_bytes(Span { addr: end - 24, len: 16 }, &mut bytes);
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    [word(0), word(8)]
+}

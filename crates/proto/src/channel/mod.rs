@@ -1,0 +1,556 @@
+//! Frames over registered memory: what makes a [`fabric::Device`] of any [`Verbs`].
+//!
+//! Two paths (paper 000, section 3.1; dissertation, section 5.3.1). On the *fast path* the sender
+//! writes a frame by RDMA into a slot that the receiver has given to it alone and polls: the lowest
+//! latency, but memory for every pair, so only peers that talk get it, within a budget. The
+//! *Send/Recv path* uses receive buffers that all peers share; it makes the first contact, carries
+//! what no slot fits, and takes over when the slots' credits have run out.
+//!
+//! ```text
+//! sender                                            receiver
+//!   Meet: my mailbox ── Send ─────────────────────▶ shared buffer
+//!   frames           ── Send ─────────────────────▶ shared buffer, copied out
+//!                    ◀─ Send ── Meet: your slots     it has heard enough of this peer
+//!   copy, or gather  ── RDMA write ───────────────▶ slot: polls its last word
+//!                    ◀─ on frames the other way ───  how many were taken: credits of both paths
+//!                    ◀─ RDMA write to the mailbox ─  the same, when half are owed
+//! ```
+//!
+//! A frame has a number over both paths and the receiver takes frames by number, so none overtakes
+//! another. What a sender may have under way is bounded by credits on either path, so receivers
+//! lose nothing; a receiver whose buffers many peers use at once makes a post fail, which is
+//! tried again.
+//!
+//! A payload of registered memory is gathered with its header by the adapter instead of being
+//! copied ([`fabric::Device::try_send_from`]): the zero-copy eager protocol for buffers that come again
+//! (`crate::reuse` finds those).
+
+mod device;
+mod fast;
+mod headers;
+mod peer;
+mod sendrecv;
+mod slots;
+
+use crate::event::{Counters, Event};
+use fabric::{Caps, Charge, Completion, Done, Fault, Local, Rank, Span, Verbs, VerbsCaps};
+use peer::{Path, Peer};
+use slots::{Budget, Mailboxes, Pool, RAIL, Receives};
+use std::collections::VecDeque;
+use wire::Malformed;
+use wire::slot::{Kind, Meet, Tail};
+
+/// The bit of work that is the channel's own.
+const OWN: u64 = 1 << 63;
+/// Frames to itself that wait at a rank.
+const OWN_FRAMES: usize = 64;
+/// Frames are not made shorter than this where little memory can be registered.
+const FRAME_MIN: usize = 256;
+/// Length of a slot for what is sent without payload: headers of gathered frames, introductions.
+const NOTE_BYTES: usize = 64;
+/// Most slots of a peer and most buffers it may fill: together they make [`peer::WINDOW`].
+const SLOTS_MAX: u32 = 48;
+const BUFFERS_MAX: usize = 16;
+/// When to try again where the receiver had no buffer, which nothing announces.
+const RETRY_NS: u64 = 10_000;
+
+/// How much memory frames may use. All ranks of a job must have the same.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Longest payload of a frame, in bytes.
+    pub frame_bytes: usize,
+    /// Length of a slot of the fast path in bytes; longer frames go by Send/Recv.
+    pub slot_bytes: usize,
+    /// Slots a peer gets, at most 48; 0: there is no fast path.
+    pub slots: usize,
+    /// Frames from a peer after which it gets slots; 0: at the first contact.
+    pub fast_after: u32,
+    /// Peers that may have slots.
+    pub fast_peers: usize,
+    /// Bytes that the slots of all peers may take.
+    pub fast_bytes: usize,
+    /// Receive buffers that all peers share.
+    pub buffers: usize,
+    /// Of those, how many one peer may fill, at most 16.
+    pub window: usize,
+    /// Frames that may be copied and under way at a time.
+    pub staged: usize,
+    /// Whether headers that the receiver knows stay at home.
+    pub cache_headers: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            frame_bytes: 16 * 1024,
+            slot_bytes: 16 * 1024 + 24,
+            slots: 32,
+            fast_after: 8,
+            fast_peers: 64,
+            fast_bytes: 32 << 20,
+            buffers: 64,
+            window: 16,
+            staged: 64,
+            cache_headers: true,
+        }
+    }
+}
+
+impl Settings {
+    /// Values that the channel can work with on this adapter: at most half of what may be registered
+    /// is for frames, the rest is left to long messages.
+    fn clamp(mut self, caps: &VerbsCaps) -> Settings {
+        let part = caps.lockable_bytes / 8;
+        self.frame_bytes = self.frame_bytes.clamp(Meet::LEN, Tail::LEN_MAX as usize);
+        while 4 * self.frame_bytes > part && self.frame_bytes > FRAME_MIN {
+            self.frame_bytes /= 2;
+        }
+        let fit = part / (self.frame_bytes + Kind::Full.trailer_len());
+        self.buffers = self.buffers.min(fit).max(2);
+        self.staged = self.staged.min(fit).max(1);
+        self.window = self.window.clamp(2, BUFFERS_MAX).min(self.buffers);
+        self.slots = self.slots.min(SLOTS_MAX as usize);
+        self.slot_bytes = self.slot_bytes.next_multiple_of(8).max(Kind::Full.trailer_len());
+        self.fast_bytes = self.fast_bytes.min(2 * part);
+        self.fast_peers = self.fast_peers.min(caps.regions / 2);
+        self
+    }
+}
+
+/// Work of the channel itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Work {
+    /// A receive buffer waits for a message.
+    Receive(u32),
+    /// A copied frame leaves from a slot.
+    Stage(u32),
+    /// A header or an introduction leaves from a slot.
+    Note(u32),
+    /// The adapter had all data when it was posted.
+    Inline,
+}
+
+impl Work {
+    fn encode(self) -> u64 {
+        let (kind, index) = match self {
+            Work::Receive(index) => (0, index),
+            Work::Stage(index) => (1, index),
+            Work::Note(index) => (2, index),
+            Work::Inline => (3, 0),
+        };
+        OWN | kind << 32 | index as u64
+    }
+
+    fn decode(work: u64) -> Option<Work> {
+        let index = work as u32;
+        match (work & OWN != 0, work >> 32 & 3) {
+            (false, _) => None,
+            (true, 0) => Some(Work::Receive(index)),
+            (true, 1) => Some(Work::Stage(index)),
+            (true, 2) => Some(Work::Note(index)),
+            (true, _) => Some(Work::Inline),
+        }
+    }
+}
+
+/// A [`fabric::Device`] over [`Verbs`].
+pub struct Channel<V: Verbs> {
+    verbs: V,
+    caps: Caps,
+    settings: Settings,
+    /// By rank: 0, or one more than the index of the peer.
+    index: Vec<u32>,
+    peers: Vec<Peer>,
+    /// Peers that may have something to take.
+    ready: Vec<u32>,
+    /// Peers to which something is owed that could not be posted.
+    due: Vec<u32>,
+    stage: Pool,
+    notes: Pool,
+    mailboxes: Mailboxes,
+    receives: Receives,
+    budget: Budget,
+    /// Frames of this rank to itself.
+    own: VecDeque<([u64; 2], Box<[u8]>)>,
+    /// Work of the engine that has ended.
+    done: VecDeque<(u64, Result<(), Fault>)>,
+    /// The first thing that went wrong.
+    fault: Option<Fault>,
+    counters: Counters,
+}
+
+impl<V: Verbs> Channel<V> {
+    /// A channel in touch with nobody. Fails if not even the receive buffers can be registered.
+    pub fn new(mut verbs: V, settings: Settings) -> Result<Channel<V>, Fault> {
+        let settings = settings.clamp(verbs.caps());
+        let trailer = Kind::Full.trailer_len();
+        let receives = Receives::new(&mut verbs, settings.frame_bytes + trailer, settings.buffers)?;
+        let caps = Caps {
+            name: verbs.caps().name,
+            inline_bytes: verbs.caps().inline_bytes.saturating_sub(trailer),
+            frame_bytes: settings.frame_bytes,
+            remote_access: false,
+            remote_access_note: "memory must be registered".into(),
+            looks: 1,
+            remote_cost: (0.0, 0.0),
+            registration: true,
+        };
+        Ok(Channel {
+            caps,
+            index: vec![0; verbs.size()],
+            peers: Vec::new(),
+            ready: Vec::new(),
+            due: Vec::new(),
+            stage: Pool::new(settings.frame_bytes + trailer, settings.staged),
+            notes: Pool::new(NOTE_BYTES, 4 * settings.staged),
+            mailboxes: Mailboxes::default(),
+            receives,
+            budget: Budget { peers: settings.fast_peers, bytes: settings.fast_bytes },
+            own: VecDeque::new(),
+            done: VecDeque::new(),
+            fault: None,
+            counters: Counters::default(),
+            verbs,
+            settings,
+        })
+    }
+
+    /// The adapters.
+    pub fn verbs(&self) -> &V {
+        &self.verbs
+    }
+
+    /// The adapters, to change what they do.
+    pub fn verbs_mut(&mut self) -> &mut V {
+        &mut self.verbs
+    }
+
+    /// How often each event of the channel happened.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Peers this rank has been in touch with.
+    pub fn contacts(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Sends a frame whose payload is copied, or gathered as work of the engine.
+    fn send(&mut self, to: Rank, head: [u64; 2], data: Local, gathered: Option<u64>) -> Result<bool, Fault> {
+        assert!(data.span.len <= self.settings.frame_bytes, "a frame has at most Caps::frame_bytes");
+        if to == self.verbs.me() {
+            return Ok(self.send_to_self(head, data.span, gathered));
+        }
+        let p = self.contact(to)?;
+        if self.peers[p].failed {
+            return Err(self.fault.clone().unwrap_or(Fault::PeerGone(to)));
+        }
+        if self.peers[p].introduce && !self.introduce(p)? && !self.peers[p].introduced {
+            return Ok(false);
+        }
+        let Some(path) = self.path(p, data.span.len) else { return Ok(false) };
+        let peer = &self.peers[p];
+        let kind = match path {
+            Path::Fast if self.settings.cache_headers => peer.headers_out.kind_of(head),
+            _ => Kind::Full,
+        };
+        let trailer = trailer(peer, kind, head, data.span.len);
+        let trailer = &trailer[trailer.len() - kind.trailer_len()..];
+        self.verbs.charge(Charge::Header);
+        if !self.post(p, path, data, trailer, gathered)? {
+            return Ok(false);
+        }
+        let peer = &mut self.peers[p];
+        peer.posted(path);
+        if path == Path::Fast {
+            peer.headers_out.keep(head, data.span.len as u64);
+        }
+        self.count_sent(path, kind);
+        Ok(true)
+    }
+
+    fn count_sent(&mut self, path: Path, kind: Kind) {
+        self.counters.count(match path {
+            Path::Fast => Event::FastPath,
+            Path::SendRecv => Event::SendRecvPath,
+        });
+        if matches!(kind, Kind::Same | Kind::Next) {
+            self.counters.count(Event::HeaderCached);
+        }
+    }
+
+    fn send_to_self(&mut self, head: [u64; 2], data: Span, gathered: Option<u64>) -> bool {
+        if self.own.len() >= OWN_FRAMES {
+            return false;
+        }
+        let mut bytes = vec![0; data.len].into_boxed_slice();
+        self.verbs.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
+        self.own.push_back((head, bytes));
+        self.done.extend(gathered.map(|work| (work, Ok(()))));
+        true
+    }
+
+    /// The path a frame can take now.
+    fn path(&mut self, p: usize, len: usize) -> Option<Path> {
+        let len = len + Kind::Full.trailer_len();
+        let fits = self.peers[p].ring_out.as_ref().is_some_and(|ring| len <= ring.slot_bytes());
+        let has_credit = |peer: &Peer| fits && peer.ring_out.as_ref().is_some_and(|ring| ring.has_credit());
+        if !has_credit(&self.peers[p]) {
+            if fits || self.peers[p].buffers_held >= self.settings.window as u32 {
+                self.refresh(p);
+                self.fetch(p); // slots may have been given to a rank that only sends
+                if self.peers[p].failed {
+                    return None;
+                }
+            }
+            if !has_credit(&self.peers[p]) {
+                if fits {
+                    self.counters.count(Event::CreditsOut);
+                }
+                let room = self.peers[p].buffers_held < self.settings.window as u32;
+                return room.then_some(Path::SendRecv);
+            }
+        }
+        Some(Path::Fast)
+    }
+
+    /// Posts a frame: from the processor's hands, gathered, or copied into a slot.
+    fn post(
+        &mut self,
+        p: usize,
+        path: Path,
+        data: Local,
+        trailer: &[u8],
+        gathered: Option<u64>,
+    ) -> Result<bool, Fault> {
+        let at_once = data.span.len + trailer.len() <= self.verbs.caps().inline_bytes;
+        let gathers = self.verbs.caps().gather >= 2;
+        if gathers && at_once {
+            let trailer = Span { addr: trailer.as_ptr() as usize, len: trailer.len() };
+            let posted = self.launch(p, path, &[data, Local { span: trailer, key: 0 }], Work::Inline)?;
+            self.done.extend(gathered.filter(|_| posted).map(|work| (work, Ok(()))));
+            return Ok(posted);
+        }
+        match gathered {
+            Some(work) if gathers => self.post_gathered(p, path, data, trailer, work),
+            _ => {
+                let posted = self.post_copied(p, path, data.span, trailer)?;
+                self.done.extend(gathered.filter(|_| posted).map(|work| (work, Ok(()))));
+                Ok(posted)
+            }
+        }
+    }
+
+    fn post_gathered(
+        &mut self,
+        p: usize,
+        path: Path,
+        data: Local,
+        trailer: &[u8],
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let Some((index, note)) = self.take_note()? else { return Ok(false) };
+        self.verbs.poke_bytes(note.span.addr, trailer);
+        let note = Local { span: note.span.part(0, trailer.len()), key: note.key };
+        if !self.launch(p, path, &[data, note], Work::Note(index))? {
+            self.notes.give_back(index);
+            return Ok(false);
+        }
+        self.notes.and_then(index, Some(work));
+        self.counters.count(Event::ZeroCopy);
+        Ok(true)
+    }
+
+    fn post_copied(&mut self, p: usize, path: Path, data: Span, trailer: &[u8]) -> Result<bool, Fault> {
+        let mut slot = self.stage.take(&mut self.verbs)?;
+        if slot.is_none() {
+            self.pump();
+            slot = self.stage.take(&mut self.verbs)?;
+        }
+        let Some((index, slot)) = slot else { return Ok(false) };
+        self.verbs.copy(slot.span.addr, data.addr, data.len);
+        self.verbs.poke_bytes(slot.span.addr + data.len, trailer);
+        let frame = Local { span: slot.span.part(0, data.len + trailer.len()), key: slot.key };
+        let posted = self.launch(p, path, &[frame], Work::Stage(index))?;
+        if !posted {
+            self.stage.give_back(index);
+        }
+        Ok(posted)
+    }
+
+    /// Hands a frame to the adapter.
+    fn launch(&mut self, p: usize, path: Path, parts: &[Local], work: Work) -> Result<bool, Fault> {
+        let peer = &self.peers[p];
+        let parts = if parts[0].span.len == 0 { &parts[1..] } else { parts };
+        let posted = match path {
+            Path::Fast => {
+                let len = parts.iter().map(|part| part.span.len).sum();
+                let place = peer.ring_out.as_ref().expect("the fast path has slots").place(len);
+                self.verbs.post_write(peer.rank, RAIL, parts, place, work.encode())?
+            }
+            Path::SendRecv => self.verbs.post_send(peer.rank, RAIL, parts, work.encode())?,
+        };
+        if !posted {
+            self.try_later();
+        }
+        Ok(posted)
+    }
+
+    fn try_later(&mut self) {
+        self.counters.count(Event::PostRefused);
+        let now = self.verbs.now_ns();
+        self.verbs.alarm(now + RETRY_NS);
+    }
+
+    fn take_note(&mut self) -> Result<Option<(u32, Local)>, Fault> {
+        let note = self.notes.take(&mut self.verbs)?;
+        if note.is_some() {
+            return Ok(note);
+        }
+        self.pump();
+        self.notes.take(&mut self.verbs)
+    }
+
+    /// The peer with this rank, new or known.
+    fn contact(&mut self, rank: Rank) -> Result<usize, Fault> {
+        match self.index[rank] {
+            0 => self.first_contact(rank),
+            known => Ok(known as usize - 1),
+        }
+    }
+
+    #[cold]
+    fn first_contact(&mut self, rank: Rank) -> Result<usize, Fault> {
+        let mailbox = self.mailboxes.open(&mut self.verbs)?;
+        self.peers.push(Peer::new(rank, mailbox));
+        self.index[rank] = self.peers.len() as u32;
+        let p = self.peers.len() - 1;
+        if self.settings.fast_after == 0 {
+            self.decide_ring(p);
+        }
+        Ok(p)
+    }
+
+    /// Takes in what the adapters have finished.
+    fn pump(&mut self) {
+        while let Some(completion) = self.verbs.poll() {
+            self.complete(completion);
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        let Completion { work, done, result } = completion;
+        let Some(own) = Work::decode(work) else { return self.done.push_back((work, result)) };
+        if let Err(fault) = &result {
+            self.fault.get_or_insert(fault.clone());
+        }
+        let ended = match own {
+            Work::Receive(buffer) => {
+                if let Done::Received { from, len, .. } = done
+                    && result.is_ok()
+                {
+                    self.arrive(from, buffer, len);
+                }
+                None
+            }
+            Work::Stage(index) => self.stage.give_back(index),
+            Work::Note(index) => self.notes.give_back(index),
+            Work::Inline => None,
+        };
+        self.done.extend(ended.map(|work| (work, result)));
+    }
+
+    /// Finds out who may have sent something, and sends what is owed.
+    fn look_around(&mut self) {
+        let peers = &mut self.peers;
+        self.ready.retain(|&p| {
+            let peer = &mut peers[p as usize];
+            peer.listed = peer.ready;
+            peer.ready
+        });
+        self.pump();
+        let mut position = 0;
+        while let Some(rank) = self.verbs.touched(position) {
+            position += 1;
+            if let Some(p) = self.index[rank].checked_sub(1) {
+                self.mark_ready(p as usize);
+            }
+        }
+        if !self.due.is_empty() {
+            self.pay();
+        }
+    }
+
+    fn mark_ready(&mut self, p: usize) {
+        let peer = &mut self.peers[p];
+        peer.ready = true;
+        if !peer.listed {
+            peer.listed = true;
+            self.ready.push(p as u32);
+        }
+    }
+
+    /// Nothing more is taken from this peer, and the job ends at the next check; the others are
+    /// served until then.
+    #[cold]
+    fn fail(&mut self, p: usize, what: Malformed) {
+        let peer = &mut self.peers[p];
+        peer.failed = true;
+        let text = format!("malformed frame from rank {}: {}", peer.rank, what.0);
+        self.fault.get_or_insert(Fault::Device(text));
+        for arrived in std::mem::take(&mut peer.arrived) {
+            self.receives.post(&mut self.verbs, arrived.buffer);
+        }
+    }
+
+    /// Finds the next frame of a peer, by whichever path it came.
+    fn fetch(&mut self, p: usize) {
+        while !self.peers[p].failed && self.peers[p].front.is_none() {
+            let found = match self.fetch_arrived(p) {
+                Ok(false) => self.fetch_slot(p),
+                other => other,
+            };
+            match found {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(what) => self.fail(p, what),
+            }
+        }
+    }
+
+    /// A frame has been read: its place is free, and its sender is told some time.
+    fn taken(&mut self, p: usize, path: Path, buffer: u32) {
+        let peer = &mut self.peers[p];
+        peer.taken += 1;
+        match path {
+            Path::Fast => {
+                peer.ring_in.as_mut().expect("it lay in a slot").advance(&mut self.verbs);
+                peer.slots_owed += 1;
+            }
+            Path::SendRecv => {
+                self.receives.post(&mut self.verbs, buffer);
+                peer.buffers_owed += 1;
+                peer.heard = peer.heard.saturating_add(1);
+            }
+        }
+        if self.owes_half(p) {
+            self.tell_or_owe(p);
+        }
+        let peer = &self.peers[p];
+        if !peer.ring_decided && peer.heard > self.settings.fast_after {
+            self.decide_ring(p);
+            self.tell_or_owe(p);
+        }
+    }
+}
+
+/// The end of a frame: header, unless it is known, and tail.
+fn trailer(peer: &Peer, kind: Kind, head: [u64; 2], len: usize) -> [u8; 24] {
+    let (seq, ack) = peer.numbers();
+    let tail = Tail { kind, seq, ack, len: len as u32 };
+    let mut bytes = [0; 24];
+    for (bytes, word) in bytes.chunks_exact_mut(8).zip([head[0], head[1], tail.encode()]) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,215 @@
+//! What a channel keeps for a peer it has been in touch with.
+
+use super::headers::HeaderCache;
+use super::slots::{RingIn, RingOut};
+use fabric::{Rank, Remote, Span};
+use std::collections::VecDeque;
+use wire::Malformed;
+use wire::slot::Tail;
+
+/// How a frame travels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Path {
+    /// RDMA write into a slot that the receiver polls.
+    Fast,
+    /// Send into a receive buffer that all peers share.
+    SendRecv,
+}
+
+/// Frames under way in one direction: one bit each says by which path.
+pub(super) const WINDOW: u64 = 64;
+
+/// The oldest frame of a peer, shown to the engine and not popped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Front {
+    pub path: Path,
+    pub head: [u64; 2],
+    pub data: Span,
+    /// The receive buffer it lies in, on the Send/Recv path.
+    pub buffer: u32,
+}
+
+/// A message in a receive buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    pub buffer: u32,
+    pub tail: Tail,
+}
+
+/// One end of a connection.
+pub(super) struct Peer {
+    pub rank: Rank,
+    /// It broke the rules: nothing more is taken from it.
+    pub failed: bool,
+    /// May have something to take; and whether the list of those holds it.
+    pub ready: bool,
+    pub listed: bool,
+    /// Something is owed to it that could not be posted.
+    pub due: bool,
+
+    /// Where it tells how many frames it has taken.
+    pub mailbox: Remote,
+    /// An introduction is to be sent, before the next frame if it is the first.
+    pub introduce: bool,
+    pub introduced: bool,
+    /// Frames sent, and how many of them it has taken.
+    sent: u64,
+    acked: u64,
+    /// Bit n mod [`WINDOW`]: frame n went by the fast path.
+    fast: u64,
+    /// Frames it has not taken from its receive buffers.
+    pub buffers_held: u32,
+    pub ring_out: Option<RingOut>,
+    pub headers_out: HeaderCache,
+
+    /// Where to tell it how many frames were taken.
+    pub their_mailbox: Option<Remote>,
+    /// Frames taken.
+    pub taken: u64,
+    /// Of those, what it has not been told, by path.
+    pub slots_owed: u32,
+    pub buffers_owed: u32,
+    /// Frames that came by Send/Recv: how much it would use slots.
+    pub heard: u32,
+    /// Whether it was decided if it gets slots.
+    pub ring_decided: bool,
+    pub ring_in: Option<RingIn>,
+    pub headers_in: HeaderCache,
+    pub arrived: VecDeque<Arrived>,
+    pub front: Option<Front>,
+}
+
+impl Peer {
+    pub fn new(rank: Rank, mailbox: Remote) -> Peer {
+        Peer {
+            rank,
+            failed: false,
+            ready: false,
+            listed: false,
+            due: false,
+            mailbox,
+            introduce: true,
+            introduced: false,
+            sent: 0,
+            acked: 0,
+            fast: 0,
+            buffers_held: 0,
+            ring_out: None,
+            headers_out: HeaderCache::default(),
+            their_mailbox: None,
+            taken: 0,
+            slots_owed: 0,
+            buffers_owed: 0,
+            heard: 0,
+            ring_decided: false,
+            ring_in: None,
+            headers_in: HeaderCache::default(),
+            arrived: VecDeque::new(),
+            front: None,
+        }
+    }
+
+    /// What the next frame to this peer says of sequence and acknowledgement.
+    pub fn numbers(&self) -> (u16, u16) {
+        (self.sent as u16, self.taken as u16)
+    }
+
+    /// A frame has been posted; it told the peer what was taken so far.
+    pub fn posted(&mut self, path: Path) {
+        let bit = 1 << (self.sent % WINDOW);
+        match path {
+            Path::Fast => {
+                self.fast |= bit;
+                self.ring_out.as_mut().expect("the fast path has slots").written();
+            }
+            Path::SendRecv => {
+                self.fast &= !bit;
+                self.buffers_held += 1;
+            }
+        }
+        self.sent += 1;
+        assert!(self.sent - self.acked <= WINDOW, "more frames under way than credits allow");
+        self.told();
+    }
+
+    /// The peer knows how many frames were taken.
+    pub fn told(&mut self) {
+        (self.slots_owed, self.buffers_owed) = (0, 0);
+    }
+
+    /// A frame says how many of ours the peer had taken. A frame is read once for this, soon after
+    /// it came, so it can be behind what is known, but not by half the range of the number.
+    pub fn acknowledged(&mut self, ack: u16) -> Result<(), Malformed> {
+        let ahead = ack.wrapping_sub(self.acked as u16);
+        if ahead as i16 <= 0 { Ok(()) } else { self.acknowledged_all(self.acked + ahead as u64) }
+    }
+
+    /// The peer has taken this many frames.
+    pub fn acknowledged_all(&mut self, taken: u64) -> Result<(), Malformed> {
+        if taken > self.sent {
+            return Err(Malformed(format!("{taken} frames acknowledged of {} sent", self.sent)));
+        }
+        for number in self.acked..taken {
+            if self.fast & 1 << (number % WINDOW) == 0 {
+                self.buffers_held -= 1;
+            } else {
+                self.ring_out.as_mut().expect("the fast path has slots").held -= 1;
+            }
+        }
+        self.acked = self.acked.max(taken);
+        Ok(())
+    }
+
+    /// Whether a frame with this number can be under way: then how many come before it.
+    pub fn before(&self, seq: u16) -> Result<u16, Malformed> {
+        let ahead = seq.wrapping_sub(self.taken as u16);
+        if ahead as u64 >= WINDOW {
+            let expected = self.taken as u16;
+            return Err(Malformed(format!("frame number {seq}, expected {expected} or a few more")));
+        }
+        Ok(ahead)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::slot::Ring;
+
+    fn peer() -> Peer {
+        let mut peer = Peer::new(3, Remote::default());
+        peer.ring_out = Some(RingOut::new(Ring { addr: 0, key: 0, slots: 4, slot_bytes: 64 }));
+        peer
+    }
+
+    #[test]
+    fn credits_come_back_to_the_path_that_spent_them() {
+        let mut peer = peer();
+        for path in [Path::SendRecv, Path::Fast, Path::Fast, Path::SendRecv] {
+            peer.posted(path);
+        }
+        let held = |p: &Peer| (p.ring_out.as_ref().unwrap().held, p.buffers_held);
+        assert_eq!(held(&peer), (2, 2));
+        peer.acknowledged(2).unwrap();
+        assert_eq!(held(&peer), (1, 1));
+        peer.acknowledged(1).unwrap();
+        assert_eq!(held(&peer), (1, 1), "what is known already changes nothing");
+        peer.acknowledged_all(4).unwrap();
+        assert_eq!(held(&peer), (0, 0));
+        assert!(peer.acknowledged(5).is_err() && peer.acknowledged_all(5).is_err());
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let mut peer = peer();
+        for round in 0..200_000u64 {
+            peer.posted(if round % 3 == 0 { Path::SendRecv } else { Path::Fast });
+            peer.acknowledged((round + 1) as u16).unwrap();
+            peer.taken += 1;
+            assert_eq!(peer.before(peer.taken as u16), Ok(0));
+            assert_eq!(peer.before((peer.taken as u16).wrapping_add(9)), Ok(9));
+            assert!(peer.before((peer.taken as u16).wrapping_sub(1)).is_err());
+        }
+        assert_eq!(peer.buffers_held, 0);
+    }
+}

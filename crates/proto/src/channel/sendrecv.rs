@@ -1,0 +1,146 @@
+//! The Send/Recv path: receive buffers that all peers share.
+//!
+//! One pool of buffers serves any number of peers, so it is what the first contact goes by and what
+//! is left for peers without slots. A sender may fill `Settings::window` of them; that keeps one
+//! peer, whose messages nobody receives, from blocking all others. Where more peers send at once
+//! than there are buffers, the adapter refuses the post and it is tried again.
+
+use super::Channel;
+use super::fast::header;
+use super::peer::{Arrived, Front, Path};
+use super::slots::RingOut;
+use super::{SLOTS_MAX, Work, trailer};
+use fabric::{Charge, Fault, Local, Rank, Span, Verbs};
+use wire::Malformed;
+use wire::slot::{Kind, Meet, Tail};
+
+impl<V: Verbs> Channel<V> {
+    /// A message has come into a receive buffer.
+    pub(super) fn arrive(&mut self, from: Rank, buffer: u32, len: usize) {
+        let p = match self.contact(from) {
+            Ok(p) => p,
+            Err(fault) => {
+                self.fault.get_or_insert(fault);
+                return self.receives.post(&mut self.verbs, buffer);
+            }
+        };
+        if self.peers[p].failed {
+            return self.receives.post(&mut self.verbs, buffer);
+        }
+        match self.inspect(p, buffer, len) {
+            Ok(tail) => {
+                self.peers[p].arrived.push_back(Arrived { buffer, tail });
+                self.mark_ready(p);
+            }
+            Err(what) => {
+                self.fail(p, what);
+                self.receives.post(&mut self.verbs, buffer);
+            }
+        }
+    }
+
+    /// Checks a message and takes the credits it brings, whenever its turn comes.
+    fn inspect(&mut self, p: usize, buffer: u32, len: usize) -> Result<Tail, Malformed> {
+        let span = self.receives.span(buffer);
+        if len < Kind::Meet.trailer_len() || len > span.len {
+            return Err(Malformed(format!("a message of {len} bytes")));
+        }
+        let mut word = [0; 8];
+        self.verbs.peek_bytes(Span { addr: span.addr + len - 8, len: 8 }, &mut word);
+        let tail = Tail::decode(u64::from_le_bytes(word))?;
+        if !matches!(tail.kind, Kind::Full | Kind::Meet) {
+            return Err(Malformed(format!("{:?} header outside of the slots", tail.kind)));
+        }
+        if tail.len as usize + tail.kind.trailer_len() != len {
+            return Err(Malformed(format!("{} bytes announced in a message of {len}", tail.len)));
+        }
+        let peer = &mut self.peers[p];
+        peer.before(tail.seq)?;
+        peer.acknowledged(tail.ack)?;
+        Ok(tail)
+    }
+
+    /// Shows the oldest frame that came by Send/Recv if it is the next one; whether it is. The
+    /// channel's own are dealt with at once.
+    pub(super) fn fetch_arrived(&mut self, p: usize) -> Result<bool, Malformed> {
+        while let Some(&Arrived { buffer, tail }) = self.peers[p].arrived.front() {
+            if self.peers[p].before(tail.seq)? != 0 {
+                return Ok(false);
+            }
+            self.peers[p].arrived.pop_front();
+            let data = self.receives.span(buffer).part(0, tail.len as usize);
+            if tail.kind == Kind::Full {
+                if self.peers[p].their_mailbox.is_none() {
+                    self.receives.post(&mut self.verbs, buffer);
+                    return Err(Malformed("a frame before the introduction".into()));
+                }
+                self.verbs.charge(Charge::Header);
+                let head = header(&self.verbs, data.addr + data.len + tail.kind.trailer_len());
+                self.peers[p].front = Some(Front { path: Path::SendRecv, head, data, buffer });
+                return Ok(true);
+            }
+            if let Err(what) = self.meet(p, data) {
+                self.receives.post(&mut self.verbs, buffer);
+                return Err(what);
+            }
+            self.taken(p, Path::SendRecv, buffer);
+        }
+        Ok(false)
+    }
+
+    /// The peer introduces itself, or gives slots.
+    fn meet(&mut self, p: usize, data: Span) -> Result<(), Malformed> {
+        let mut bytes = [0; Meet::LEN];
+        let len = data.len.min(bytes.len());
+        self.verbs.peek_bytes(data.part(0, len), &mut bytes[..len]);
+        let meet = Meet::decode(if data.len == len { &bytes[..len] } else { &[] })?;
+        let ours = (self.settings.frame_bytes, self.settings.window);
+        if (meet.frame_bytes as usize, meet.window as usize) != ours {
+            return Err(Malformed(format!(
+                "frames of {} bytes and {} at a time, here {} and {}: settings must be the same on all ranks",
+                meet.frame_bytes, meet.window, ours.0, ours.1
+            )));
+        }
+        let peer = &mut self.peers[p];
+        peer.their_mailbox = Some(fabric::Remote { addr: meet.mailbox, key: meet.mailbox_key });
+        if let Some(ring) = meet.ring {
+            if peer.ring_out.is_some() || ring.slots > SLOTS_MAX {
+                return Err(Malformed(format!("{} slots offered, once more or too many", ring.slots)));
+            }
+            peer.ring_out = Some(RingOut::new(ring));
+        }
+        Ok(())
+    }
+
+    /// Introduces this rank to a peer, with slots if it has decided to give some.
+    pub(super) fn introduce(&mut self, p: usize) -> Result<bool, Fault> {
+        if self.peers[p].buffers_held >= self.settings.window as u32 {
+            self.refresh(p);
+            if self.peers[p].failed || self.peers[p].buffers_held >= self.settings.window as u32 {
+                return Ok(false);
+            }
+        }
+        let Some((index, note)) = self.take_note()? else { return Ok(false) };
+        let peer = &self.peers[p];
+        let meet = Meet {
+            frame_bytes: self.settings.frame_bytes as u32,
+            window: self.settings.window as u16,
+            mailbox: peer.mailbox.addr,
+            mailbox_key: peer.mailbox.key,
+            ring: peer.ring_in.as_ref().map(|ring| ring.offer()),
+        };
+        let trailer = trailer(peer, Kind::Meet, [0; 2], Meet::LEN);
+        self.verbs.poke_bytes(note.span.addr, &meet.encode());
+        self.verbs.poke_bytes(note.span.addr + Meet::LEN, &trailer[16..]);
+        let frame = Local { span: note.span.part(0, Meet::LEN + 8), key: note.key };
+        if !self.launch(p, Path::SendRecv, &[frame], Work::Note(index))? {
+            self.notes.give_back(index);
+            return Ok(false);
+        }
+        let peer = &mut self.peers[p];
+        peer.posted(Path::SendRecv);
+        peer.introduce = false;
+        peer.introduced = true;
+        Ok(true)
+    }
+}

@@ -1,0 +1,290 @@
+//! The engine's side of speculative rendezvous: the tables of [`super::speculative`] meet messages.
+
+use super::rtr;
+use super::speculative::{Plan, Waiting};
+use super::stripes::Stripes;
+use super::{Happening, Long, Machine, Message, Protocol};
+use crate::engine::{Engine, malformed};
+use crate::event::Event;
+use crate::matching::{Envelope, Want};
+use crate::op::{OpId, Outcome, Sending, Side, State, Step};
+use crate::receive::outcome;
+use fabric::{Device, Fault, Rank, Span};
+use wire::Malformed;
+use wire::head::{Head, Kind};
+use wire::long::{Fragment, LongRts};
+
+/// Flag of an Ack: it is an RTS-ACK; its length says for how long the receive has waited, in ns.
+const RTS_ACK: u16 = 2;
+
+impl<D: Device> Engine<D> {
+    /// Whether early receivers send RTRs over registered memory.
+    pub(crate) fn speculates(&self) -> bool {
+        self.limits.force == Some(Protocol::Speculative)
+            || self.limits.force.is_none() && self.limits.rtr && self.dev.caps().registration
+    }
+
+    /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may
+    /// have come.
+    pub(crate) fn look_before_receive(&mut self, buf: Span) {
+        if self.speculates() && buf.len > self.choice.limit() {
+            self.fault = self.progress().err();
+        }
+    }
+
+    /// A receive has been posted that found no message: sends an RTR if the rules allow one. To be
+    /// called before it is in the queue.
+    pub(crate) fn speculate(&mut self, id: OpId, want: &Want, buf: Span) {
+        let (Some(source), Some(tag)) = (want.source, want.tag) else { return };
+        if !self.speculates() || buf.len <= self.choice.limit() || source == self.dev.me() {
+            return;
+        }
+        let envelope = Envelope { source, context: want.context, tag };
+        let mut waiting = Waiting { since_ns: self.dev.now_ns(), rtr: None, cancelling: false };
+        let first_come = |op| self.spec.waiting.get(&op).is_some_and(|w: &Waiting| w.rtr.is_some());
+        if self.spec.may_offer(&envelope)
+            && self.matching.posted_for(&envelope).all(first_come)
+            && self.peers[source].control.is_empty()
+            && self.can_transfer(source)
+        {
+            waiting.rtr = self.send_rtr(id, &envelope, buf);
+        }
+        self.spec.waiting.insert(id, waiting);
+    }
+
+    fn send_rtr(&mut self, id: OpId, envelope: &Envelope, buf: Span) -> Option<Stripes> {
+        let stripes = self.with_port(envelope.source, |port| Stripes::hold(port, buf).ok())?;
+        let rtr = LongRts {
+            len: buf.len as u64,
+            addr: buf.addr as u64,
+            op: id.0,
+            protocol: Protocol::Speculative as u16,
+            flags: 0,
+            keys: stripes.keys(),
+        };
+        let head = Head::new(Kind::LongRtr, envelope.tag, envelope.context).encode();
+        if self.dev.try_send(envelope.source, head, span_of(&rtr.encode())) {
+            self.counters.count(Event::RtrSent);
+            return Some(stripes);
+        }
+        self.with_port(envelope.source, |port| stripes.release(port));
+        None
+    }
+
+    /// How a rendezvous begins.
+    pub(crate) fn begin_speculative(&mut self, id: OpId, s: &Sending, protocol: Protocol) -> Step {
+        let sent_before = self.watch(s.to);
+        let plan = self.spec.begin(&s.envelope(), id, s.data.len as u64, sent_before);
+        match plan {
+            Plan::Rts(flags) => Step::Long(protocol, flags),
+            Plan::Write(rtr) => {
+                self.counters.count(Event::RtrTaken);
+                Step::Write(rtr)
+            }
+        }
+    }
+
+    /// Announces that a message goes where an RTR said, and begins to write; false if there is no
+    /// room.
+    pub(crate) fn leave_write(&mut self, id: OpId, s: Sending, rtr: LongRts) -> bool {
+        let held = self.with_port(s.to, |port| Stripes::hold_as(port, s.data, rtr.len));
+        let Ok(stripes) = held else {
+            self.spec.other_left(&s.envelope(), Some(id));
+            self.ops.set(id, State::Queued(s, Step::Rts));
+            return self.leave_rts(id, s);
+        };
+        let ack = LongRts { len: s.data.len as u64, addr: rtr.op as u64, op: id.0, ..LongRts::default() };
+        let head = Head::new(Kind::RtrAck, s.tag, s.context).encode();
+        if !self.dev.try_send(s.to, head, span_of(&ack.encode())) {
+            self.with_port(s.to, |port| stripes.release(port));
+            return false;
+        }
+        let long = Long {
+            side: Side::Send,
+            message: Message {
+                peer: s.to,
+                local: s.data,
+                peer_op: rtr.op,
+                len: s.data.len as u64,
+                protocol: Protocol::Speculative,
+            },
+            context: s.context,
+            outcome: s.outcome(),
+            machine: Machine::RtrSend(rtr::Sender::Held(stripes, rtr)),
+            flags: 0,
+            begun_ns: 0,
+            looking: false,
+        };
+        self.ops.set(id, State::Long(Box::new(long)));
+        let step = self.happen(id, Happening::Start);
+        self.conclude(id, step);
+        true
+    }
+
+    /// LongRtr or RtrCancel.
+    pub(crate) fn on_long_rtr(&mut self, envelope: Envelope, kind: Kind, data: Span) -> Result<(), Fault> {
+        let rtr = self.long_body(envelope.source, data)?;
+        if kind == Kind::LongRtr {
+            let sent_before = self.watch(envelope.source);
+            self.spec.on_rtr(&envelope, rtr, sent_before);
+            return Ok(());
+        }
+        self.spec.give_up(&envelope, rtr.op);
+        self.peers[envelope.source].gone.push(rtr.op);
+        self.tell_gone(envelope.source);
+        Ok(())
+    }
+
+    /// Tells which RTRs are given up, once no message of the queue can belong to them.
+    pub(crate) fn tell_gone(&mut self, to: Rank) {
+        if self.peers[to].queue.is_empty() {
+            for op in std::mem::take(&mut self.peers[to].gone) {
+                self.control(to, Head::new(Kind::RtrGone, op as i32, 0).encode(), &[]);
+            }
+        }
+    }
+
+    /// Has every message to this peer looked at; whether some have left before.
+    fn watch(&mut self, to: Rank) -> bool {
+        let peer = &mut self.peers[to];
+        (peer.watched, peer.plain) = (true, false);
+        peer.sent != 0 || !peer.queue.is_empty()
+    }
+
+    fn long_body(&self, from: Rank, data: Span) -> Result<LongRts, Fault> {
+        let mut body = [0u8; LongRts::LEN];
+        if data.len != body.len() {
+            return Err(malformed(from, Malformed(format!("an RTR of {} bytes", data.len))));
+        }
+        self.dev.peek_bytes(data, &mut body);
+        LongRts::decode(&body).map_err(|e| malformed(from, e))
+    }
+
+    /// RtrAck: the sender writes into the buffer of a receive of this rank.
+    pub(crate) fn on_rtr_ack(&mut self, envelope: Envelope, data: Span) -> Result<(), Fault> {
+        let from = envelope.source;
+        let ack = self.long_body(from, data)?;
+        let id = OpId(ack.addr as u32);
+        let refuse = |what: &str| Err(malformed(from, Malformed(format!("RTR-ACK {what}"))));
+        let receive = match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Posted(receive)) if receive.want.accepts(&envelope) => *receive,
+            _ => return refuse("for a receive that is not posted"),
+        };
+        let Some(stripes) = self.spec.waiting.remove(&id).and_then(|waiting| waiting.rtr) else {
+            return refuse("for a receive without RTR");
+        };
+        if ack.len > receive.buf.len as u64 || self.matching.take_posted(&envelope) != Some(id) {
+            self.with_port(from, |port| stripes.release(port));
+            return refuse("for a receive that is not the next, or too short");
+        }
+        self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+        let ends = outcome(&envelope, ack.len, receive.buf);
+        let long = Long {
+            side: Side::Receive,
+            message: Message {
+                peer: from,
+                local: receive.buf,
+                peer_op: ack.op,
+                len: ack.len,
+                protocol: Protocol::Speculative,
+            },
+            context: envelope.context,
+            outcome: ends,
+            machine: Machine::RtrReceive(rtr::Receiver::Exposed(stripes)),
+            flags: 0,
+            begun_ns: 0,
+            looking: false,
+        };
+        self.ops.set(id, State::Long(Box::new(long)));
+        Ok(())
+    }
+
+    /// A receive has been met by a message that does not use its RTR, which is void now.
+    pub(crate) fn recall(&mut self, id: OpId, envelope: &Envelope) {
+        if self.spec.waiting.is_empty() {
+            return;
+        }
+        let Some(waiting) = self.spec.waiting.remove(&id) else { return };
+        if let Some(stripes) = waiting.rtr {
+            self.counters.count(Event::RtrDropped);
+            self.with_port(envelope.source, |port| stripes.release(port));
+            self.spec.missed(envelope);
+        }
+    }
+
+    /// The flags of an RTS: with stop-RTR all RTRs for its envelope are void.
+    pub(crate) fn heed(&mut self, envelope: &Envelope, flags: u16) {
+        if !self.spec.on_rts(envelope, flags) {
+            return;
+        }
+        let posted: Vec<OpId> = self.matching.posted_for(envelope).collect();
+        for id in posted {
+            let Some(waiting) = self.spec.waiting.get_mut(&id) else { continue };
+            let Some(stripes) = waiting.rtr.take() else { continue };
+            self.counters.count(Event::RtrDropped);
+            self.with_port(envelope.source, |port| stripes.release(port));
+        }
+    }
+
+    /// An RTS has met a receive: answers it unless an RTR is out, which says the same.
+    pub(crate) fn answer_rts(&mut self, id: OpId, from: Rank, rts: LongRts) {
+        let waiting = if self.spec.waiting.is_empty() { None } else { self.spec.waiting.remove(&id) };
+        let since_ns = waiting.as_ref().map(|w| w.since_ns);
+        if let Some(stripes) = waiting.and_then(|w| w.rtr) {
+            self.counters.count(Event::RtrDropped);
+            return self.with_port(from, |port| stripes.release(port));
+        }
+        if self.speculates() {
+            let waited_ns = since_ns.map_or(0, |since| self.dev.now_ns().saturating_sub(since));
+            let ack = Fragment { len: waited_ns, flags: RTS_ACK, ..Fragment::default() };
+            let head = Head::new(Kind::Ack, rts.op as i32, id.0 as u64).encode();
+            self.control(from, head, &ack.encode());
+        }
+    }
+
+    /// The receiver has answered a send; true if that was all it said.
+    pub(crate) fn met(&mut self, id: OpId, to: &Envelope, begun_ns: u64, kind: Kind, f: Fragment) -> bool {
+        let is_ack = kind == Kind::Ack && f.flags & RTS_ACK != 0;
+        if is_ack {
+            self.spec.on_round_trip(self.dev.now_ns().saturating_sub(begun_ns));
+        }
+        self.spec.on_met(to, id, is_ack.then_some(f.len));
+        is_ack
+    }
+
+    /// Asks the sender to give an RTR up; false if there is none.
+    pub(crate) fn ask_back(&mut self, id: OpId) -> bool {
+        let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return false };
+        let (want, buf) = (receive.want, receive.buf);
+        let Some(waiting) = self.spec.waiting.get_mut(&id).filter(|w| w.rtr.is_some()) else { return false };
+        if !waiting.cancelling {
+            waiting.cancelling = true;
+            let (Some(source), Some(tag)) = (want.source, want.tag) else { return false };
+            let body = LongRts { len: buf.len as u64, op: id.0, ..LongRts::default() };
+            let head = Head::new(Kind::RtrCancel, tag, want.context).encode();
+            self.control(source, head, &body.encode());
+        }
+        true
+    }
+
+    /// RtrGone: a receive that was to be cancelled is, unless a message has met it.
+    pub(crate) fn on_rtr_gone(&mut self, from: Rank, head: Head) {
+        let id = OpId(head.tag as u32);
+        let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return };
+        let want = receive.want;
+        if want.source != Some(from) || !self.spec.waiting.get(&id).is_some_and(|w| w.cancelling) {
+            return;
+        }
+        if let Some(stripes) = self.spec.waiting.remove(&id).and_then(|waiting| waiting.rtr) {
+            self.with_port(from, |port| stripes.release(port));
+        }
+        self.matching.withdraw(&want, id);
+        let tag = want.tag.unwrap_or(-1);
+        let ends = Outcome { source: from, tag, len: 0, cancelled: true, failure: None };
+        self.ops.set(id, State::Done(ends));
+    }
+}
+
+fn span_of(bytes: &[u8]) -> Span {
+    Span { addr: bytes.as_ptr() as usize, len: bytes.len() }
+}

@@ -1,0 +1,404 @@
+//! Adapters with registered memory for tests: work is done when the test says so, and not before, or
+//! piece by piece while ranks wait. What is posted is read when it travels, so memory that is used
+//! again too early shows; what breaks the rules of registration ends the test.
+#![allow(dead_code)] // no test uses all of it
+
+use fabric::{Charge, Completion, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Payload that is read when it is posted.
+pub const INLINE: usize = 64;
+
+enum What {
+    Send,
+    Write(Remote),
+    Read(Remote),
+}
+
+struct Posted {
+    what: What,
+    parts: Vec<Local>,
+    /// The data, if it was inline.
+    inline: Option<Vec<u8>>,
+    /// Bytes of a write that are visible.
+    landed: usize,
+    work: u64,
+}
+
+#[derive(Default)]
+struct Host {
+    keys: Vec<Option<Span>>,
+    memory: Vec<Box<[u64]>>,
+    buffers: VecDeque<(Local, u64)>,
+    /// Buffers that messages under way will take.
+    promised: usize,
+    completions: VecDeque<Completion>,
+    touched: Vec<Rank>,
+    seen: Vec<Rank>,
+}
+
+/// What connects the ranks.
+pub struct Net {
+    size: usize,
+    clock_ns: u64,
+    hosts: Vec<Host>,
+    queues: Vec<VecDeque<Posted>>,
+    /// Completions at the poster that have not come yet.
+    late: Vec<VecDeque<Completion>>,
+    /// What the adapters are like.
+    pub caps: VerbsCaps,
+    random: u64,
+}
+
+/// A net in the hands of all its ranks. Whoever touches memory that others may touch holds it.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<Net>>);
+
+impl Shared {
+    /// The net, for a while.
+    pub fn get(&self) -> MutexGuard<'_, Net> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Net {
+    /// Adapters of `size` ranks, with nothing posted.
+    pub fn new(size: usize) -> Shared {
+        let caps = VerbsCaps {
+            name: "fake",
+            inline_bytes: INLINE,
+            gather: 2,
+            datagram_bytes: 0,
+            depth: 32,
+            lockable_bytes: usize::MAX,
+            regions: usize::MAX,
+            page_bytes: 4096,
+            offload: true,
+        };
+        Shared(Arc::new(Mutex::new(Net {
+            size,
+            clock_ns: 0,
+            hosts: (0..size).map(|_| Host::default()).collect(),
+            queues: (0..size * size).map(|_| VecDeque::new()).collect(),
+            late: (0..size).map(|_| VecDeque::new()).collect(),
+            caps,
+            random: 1,
+        })))
+    }
+
+    /// Pairs with work under way.
+    pub fn under_way(&self) -> Vec<(Rank, Rank)> {
+        let pairs = (0..self.queues.len()).map(|at| (at / self.size, at % self.size));
+        pairs.filter(|(from, to)| !self.queues[from * self.size + to].is_empty()).collect()
+    }
+
+    fn unfinished(&self) -> Vec<Rank> {
+        (0..self.size).filter(|&rank| !self.late[rank].is_empty()).collect()
+    }
+
+    /// Bytes registered by a rank.
+    pub fn registered(&self, rank: Rank) -> usize {
+        self.hosts[rank].keys.iter().flatten().map(|span| span.len).sum()
+    }
+
+    /// Pairs with work under way, and ranks that have completions to come.
+    pub fn pending(&self) -> (Vec<(Rank, Rank)>, Vec<Rank>) {
+        (self.under_way(), self.unfinished())
+    }
+
+    /// Where the only region of this length is that a rank has registered.
+    pub fn region(&self, rank: Rank, len: usize) -> Span {
+        let mut regions = self.hosts[rank].keys.iter().flatten().filter(|span| span.len == len);
+        let region = regions.next().expect("it was registered");
+        assert_eq!(regions.next(), None);
+        *region
+    }
+
+    /// Lets the oldest completion of a rank come.
+    pub fn finish(&mut self, rank: Rank) {
+        let completion = self.late[rank].pop_front().unwrap();
+        self.hosts[rank].completions.push_back(completion);
+    }
+
+    /// Lets the oldest work from one rank to another go on: all of it, or of a write only the first
+    /// `part` bytes.
+    pub fn advance(&mut self, from: Rank, to: Rank, part: Option<usize>) {
+        let queue = from * self.size + to;
+        let mut posted = self.queues[queue].pop_front().unwrap();
+        let data = match &posted.inline {
+            Some(data) => data.clone(),
+            None => posted.parts.iter().flat_map(|part| bytes_at(self.check(from, *part))).collect(),
+        };
+        let done = match posted.what {
+            What::Write(remote) => {
+                let len = data.len();
+                let target = self.check(to, remote_span(remote, len)).addr;
+                let end = part.map_or(len, |part| part.clamp(posted.landed, len - 1));
+                put(target + posted.landed, &data[posted.landed..end]);
+                if end < len {
+                    posted.landed = end;
+                    return self.queues[queue].push_front(posted);
+                }
+                self.hosts[to].touched.push(from);
+                Done::Written
+            }
+            What::Read(remote) => {
+                let source = self.check(to, remote_span(remote, posted.parts[0].span.len));
+                put(posted.parts[0].span.addr, &bytes_at(source));
+                Done::Read
+            }
+            What::Send => {
+                self.hosts[to].promised -= 1;
+                self.receive(from, to, &data);
+                Done::Sent
+            }
+        };
+        self.late[from].push_back(Completion { work: posted.work, done, result: Ok(()) });
+    }
+
+    /// Lets one thing happen somewhere.
+    pub fn step(&mut self) {
+        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let ((pairs, late), dice) = (self.pending(), (self.random >> 33) as usize);
+        if !pairs.is_empty() {
+            let (from, to) = pairs[dice % pairs.len()];
+            self.advance(from, to, (dice % 7 == 0).then_some(dice / 7 % 400));
+        }
+        if !late.is_empty() && dice % 3 < 2 {
+            self.finish(late[dice % late.len()]);
+        }
+    }
+
+    /// A message comes into the next buffer.
+    pub fn receive(&mut self, from: Rank, to: Rank, data: &[u8]) {
+        let (buffer, work) = self.hosts[to].buffers.pop_front().expect("a buffer was posted");
+        assert!(data.len() <= buffer.span.len);
+        put(self.check(to, buffer).addr, data);
+        let done = Done::Received { from, len: data.len(), datagram: false };
+        self.hosts[to].completions.push_back(Completion { work, done, result: Ok(()) });
+    }
+
+    /// Writes whatever a broken rank might write.
+    pub fn scribble(&mut self, from: Rank, to: Rank, addr: u64, data: &[u8]) {
+        put(addr as usize, data);
+        self.hosts[to].touched.push(from);
+    }
+
+    /// The span if it was registered under this key.
+    fn check(&self, rank: Rank, local: Local) -> Span {
+        let Local { span, key } = local;
+        let whole = self.hosts[rank].keys.get(key as usize).copied().flatten();
+        let inside = |whole: Span| whole.addr <= span.addr && span.addr + span.len <= whole.addr + whole.len;
+        assert!(whole.is_some_and(inside), "rank {rank}: {span:?} is not registered under key {key}");
+        span
+    }
+}
+
+fn remote_span(remote: Remote, len: usize) -> Local {
+    Local { span: Span { addr: remote.addr as usize, len }, key: remote.key }
+}
+
+fn bytes_at(span: Span) -> Vec<u8> {
+    let mut bytes = vec![0; span.len];
+    copy(bytes.as_mut_ptr() as usize, span.addr, span.len);
+    bytes
+}
+
+fn put(to: usize, data: &[u8]) {
+    copy(to, data.as_ptr() as usize, data.len());
+}
+
+fn copy(to: usize, from: usize, len: usize) {
+    // SAFETY: both are buffers of the test, of the net or of the engine, valid for `len` bytes; who
+    // calls holds the net, and what the test has handed over it leaves alone.
+    unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) }
+}
+
+/// One rank's end of a [`Net`].
+pub struct Adapter {
+    me: Rank,
+    caps: VerbsCaps,
+    net: Shared,
+}
+
+impl Adapter {
+    /// The end of rank `me`.
+    pub fn new(me: Rank, net: &Shared) -> Adapter {
+        let caps = net.get().caps.clone();
+        Adapter { me, caps, net: net.clone() }
+    }
+
+    fn post(&mut self, to: Rank, what: What, parts: &[Local], work: u64) -> Result<bool, Fault> {
+        assert!(parts.len() <= self.caps.gather);
+        let mut net = self.net.get();
+        let queue = self.me * net.size + to;
+        if net.queues[queue].len() >= self.caps.depth {
+            return Ok(false);
+        }
+        if matches!(what, What::Send) {
+            let host = &mut net.hosts[to];
+            if host.promised >= host.buffers.len() {
+                return Ok(false);
+            }
+            host.promised += 1;
+        }
+        let len: usize = parts.iter().map(|part| part.span.len).sum();
+        let inline = (len <= self.caps.inline_bytes && !matches!(what, What::Read(_)))
+            .then(|| parts.iter().flat_map(|part| bytes_at(part.span)).collect());
+        if inline.is_none() {
+            parts.iter().for_each(|part| _ = net.check(self.me, *part));
+        }
+        net.queues[queue].push_back(Posted { what, parts: parts.to_vec(), inline, landed: 0, work });
+        Ok(true)
+    }
+}
+
+/// A rank that waits lets something happen.
+pub struct Step(Shared);
+
+impl Nap for Step {
+    fn take(self) {
+        self.0.get().step();
+        std::thread::yield_now();
+    }
+}
+
+impl Verbs for Adapter {
+    type Nap = Step;
+
+    fn me(&self) -> Rank {
+        self.me
+    }
+
+    fn size(&self) -> usize {
+        self.net.get().size
+    }
+
+    fn caps(&self) -> &VerbsCaps {
+        &self.caps
+    }
+
+    fn rails(&self) -> usize {
+        1
+    }
+
+    /// Every look at the clock takes a microsecond.
+    fn now_ns(&self) -> u64 {
+        let mut net = self.net.get();
+        net.clock_ns += 1000;
+        net.clock_ns
+    }
+
+    fn allocate(&mut self, len: usize) -> Span {
+        let mut words = vec![0u64; len.div_ceil(8)].into_boxed_slice();
+        let addr = words.as_mut_ptr() as usize;
+        self.net.get().hosts[self.me].memory.push(words);
+        Span { addr, len }
+    }
+
+    fn register(&mut self, _rail: usize, span: Span) -> Result<u32, Fault> {
+        let mut net = self.net.get();
+        if net.registered(self.me) + span.len > self.caps.lockable_bytes {
+            return Err(Fault::Device(format!(
+                "no more than {} bytes can be locked",
+                self.caps.lockable_bytes
+            )));
+        }
+        let keys = &mut net.hosts[self.me].keys;
+        keys.push(Some(span));
+        Ok(keys.len() as u32 - 1)
+    }
+
+    fn deregister(&mut self, _rail: usize, key: u32) {
+        let old = self.net.get().hosts[self.me].keys[key as usize].take();
+        assert!(old.is_some(), "key {key} is not in use");
+    }
+
+    fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
+        self.post(to, What::Send, parts, work)
+    }
+
+    fn post_datagram(&mut self, _: Rank, _: usize, _: &[Local], _: u64) -> Result<bool, Fault> {
+        panic!("there are no datagrams")
+    }
+
+    fn post_receive(&mut self, buffer: Local, work: u64) {
+        self.net.get().hosts[self.me].buffers.push_back((buffer, work));
+    }
+
+    fn post_write(
+        &mut self,
+        to: Rank,
+        _rail: usize,
+        parts: &[Local],
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        self.post(to, What::Write(remote), parts, work)
+    }
+
+    fn post_read(
+        &mut self,
+        from: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        self.post(from, What::Read(remote), &[local], work)
+    }
+
+    fn poll(&mut self) -> Option<Completion> {
+        self.net.get().hosts[self.me].completions.pop_front()
+    }
+
+    fn touched(&mut self, position: usize) -> Option<Rank> {
+        let host = &mut self.net.get().hosts[self.me];
+        if position == 0 {
+            host.seen = std::mem::take(&mut host.touched);
+        }
+        host.seen.get(position).copied()
+    }
+
+    fn copy(&mut self, to: usize, from: usize, len: usize) {
+        let _held = self.net.get();
+        copy(to, from, len);
+    }
+
+    fn peek_bytes(&self, data: Span, out: &mut [u8]) {
+        assert_eq!(data.len, out.len());
+        let _held = self.net.get();
+        copy(out.as_mut_ptr() as usize, data.addr, data.len);
+    }
+
+    fn poke_bytes(&mut self, to: usize, bytes: &[u8]) {
+        let _held = self.net.get();
+        put(to, bytes);
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        assert_eq!(addr % 8, 0);
+        let _held = self.net.get();
+        u64::from_ne_bytes(bytes_at(Span { addr, len: 8 }).try_into().unwrap())
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        let _held = self.net.get();
+        put(addr, &value.to_ne_bytes());
+    }
+
+    fn charge(&mut self, _what: Charge) {}
+
+    fn alarm(&mut self, _at_ns: u64) {}
+
+    fn awake(&mut self) {}
+
+    fn idle(&mut self, _round: u32) -> Step {
+        Step(self.net.clone())
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+}

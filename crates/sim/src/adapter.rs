@@ -1,0 +1,165 @@
+//! The adapter: two directions that work at the same time, and a bus that both may share.
+//!
+//! LogGP: a message occupies its direction for the gap or for its bytes, whichever is longer. The
+//! receiver's direction takes bytes in while they come (cut-through), so a message alone
+//! takes `latency + length / bandwidth`; messages to one receiver from several queue there.
+
+use crate::cluster::{Path, Rail};
+use crate::queue::{Ps, ps};
+
+/// What an adapter costs, in picoseconds.
+#[derive(Clone, Debug)]
+pub struct Costs {
+    /// First byte out to first byte in.
+    pub latency: Ps,
+    gap: Ps,
+    per_byte: f64,
+    bus_per_byte: f64,
+    gather: Ps,
+    /// To fetch what is not inline.
+    pub fetch: Ps,
+}
+
+impl Costs {
+    /// Those of a rail.
+    pub fn new(rail: &Rail) -> Costs {
+        Costs {
+            latency: ps(rail.path.latency_ns),
+            gap: ps(rail.gap_ns),
+            per_byte: 1000.0 / rail.path.bandwidth,
+            bus_per_byte: 1000.0 / rail.bus_bandwidth,
+            gather: ps(rail.gather_ns),
+            fetch: ps(rail.fetch_ns),
+        }
+    }
+
+    /// Those of the path inside a host, which has neither gap nor bus.
+    pub fn local(path: &Path) -> Costs {
+        let (latency, per_byte) = (ps(path.latency_ns), 1000.0 / path.bandwidth);
+        Costs { latency, gap: 0, per_byte, bus_per_byte: 0.0, gather: 0, fetch: 0 }
+    }
+
+    /// Whether both directions together are slower than each alone.
+    pub fn is_bus_limited(&self) -> bool {
+        self.bus_per_byte > 0.0
+    }
+
+    fn bytes(&self, len: usize) -> Ps {
+        (len as f64 * self.per_byte).round() as Ps
+    }
+}
+
+/// When a message passes a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Passage {
+    /// The first byte.
+    pub first: Ps,
+    /// The last byte.
+    pub last: Ps,
+}
+
+/// Since when its parts are free.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Adapter {
+    tx_free: Ps,
+    rx_free: Ps,
+    /// When the bus has served everything it was given.
+    bus_free: Ps,
+}
+
+impl Adapter {
+    /// When a message can begin to leave that is ready at `ready`.
+    pub fn starts(&self, ready: Ps) -> Ps {
+        ready.max(self.tx_free)
+    }
+
+    /// Sends a message of `len` bytes in `parts` that is ready at `ready`: when it leaves. With a
+    /// limited bus that must be now, because what the other direction does until then counts.
+    pub fn send(&mut self, costs: &Costs, ready: Ps, len: usize, parts: usize) -> Passage {
+        let start = self.starts(ready);
+        let first = start + costs.gather * (parts.max(1) as Ps - 1);
+        let last = self.bus(costs, start, len).max(first + costs.bytes(len));
+        self.tx_free = last.max(first + costs.gap);
+        Passage { first, last }
+    }
+
+    /// Takes a message in whose bytes reach the adapter as `coming` says: when it is in memory.
+    pub fn receive(&mut self, costs: &Costs, coming: Passage, len: usize) -> Passage {
+        let first = coming.first.max(self.rx_free);
+        let served = self.bus(costs, coming.first, len);
+        let last = served.max(first + costs.bytes(len)).max(coming.last);
+        self.rx_free = last.max(first + costs.gap);
+        Passage { first, last }
+    }
+
+    /// The bus serves whatever it is given as fast as it can, both directions side by side.
+    fn bus(&mut self, costs: &Costs, from: Ps, len: usize) -> Ps {
+        if !costs.is_bus_limited() {
+            return 0;
+        }
+        self.bus_free = self.bus_free.max(from) + (len as f64 * costs.bus_per_byte).round() as Ps;
+        self.bus_free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 byte per nanosecond, latency 2 µs, gap 300 ns.
+    fn costs(bus_bandwidth: f64) -> Costs {
+        Costs::new(&Rail {
+            path: Path { latency_ns: 2000.0, bandwidth: 1.0 },
+            gap_ns: 300.0,
+            post_ns: 0.0,
+            poll_ns: 0.0,
+            inline_bytes: 0,
+            inline_bandwidth: 1.0,
+            fetch_ns: 0.0,
+            gather_ns: 50.0,
+            bus_bandwidth,
+            depth: 1,
+            retry_ns: 0.0,
+        })
+    }
+
+    fn ns(first: Ps, last: Ps) -> Passage {
+        Passage { first: first * 1000, last: last * 1000 }
+    }
+
+    #[test]
+    fn bandwidth_and_gap_space_messages_out() {
+        let (costs, mut adapter) = (costs(f64::INFINITY), Adapter::default());
+        assert_eq!(adapter.send(&costs, 0, 1000, 1), ns(0, 1000));
+        assert_eq!(adapter.send(&costs, 0, 8, 1), ns(1000, 1008));
+        assert_eq!(adapter.send(&costs, 0, 8, 1), ns(1300, 1308));
+        assert_eq!(adapter.send(&costs, 5_000_000, 8, 3), ns(5100, 5108));
+    }
+
+    #[test]
+    fn messages_of_several_senders_queue_at_the_receiver() {
+        let (costs, mut adapter) = (costs(f64::INFINITY), Adapter::default());
+        assert_eq!(adapter.receive(&costs, ns(2000, 3000), 1000), ns(2000, 3000));
+        assert_eq!(adapter.receive(&costs, ns(2000, 3000), 1000), ns(3000, 4000));
+        assert_eq!(adapter.receive(&costs, ns(9000, 12000), 1000), ns(9000, 12000));
+    }
+
+    #[test]
+    fn both_directions_share_the_bus() {
+        // 100 messages of 10 kB each way: alone 1 B/ns; together 1.25 B/ns over the bus.
+        let (costs, mut adapter) = (costs(1.25), Adapter::default());
+        let mut last = 0;
+        for _ in 0..100 {
+            let start = adapter.starts(0);
+            let out = adapter.send(&costs, start, 10_000, 1);
+            let into = adapter.receive(&costs, Passage { first: start, last: start }, 10_000);
+            last = out.last.max(into.last);
+        }
+        assert_eq!(last, 2_000_000 * 1000 * 100 / 125);
+        let mut adapter = Adapter::default();
+        for _ in 0..100 {
+            last = adapter.send(&costs, 0, 10_000, 1).last;
+        }
+        assert_eq!(last, 1_000_000 * 1000);
+    }
+}

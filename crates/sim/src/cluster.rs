@@ -1,0 +1,379 @@
+//! A cluster: what its hosts, adapters and software cost, read from a TOML file.
+//!
+//! `docs/clusters.md` explains every key. Figures of published platforms lie in `clusters/` of the
+//! repository; they are part of the program and found by name.
+
+use crate::keys::{Keys, nearest};
+
+/// Files that are part of the program, by name.
+const KNOWN: &[(&str, &str)] = &[
+    ("c1", include_str!("../../../clusters/c1.toml")),
+    ("c2", include_str!("../../../clusters/c2.toml")),
+    ("em64t-pcie", include_str!("../../../clusters/em64t-pcie.toml")),
+    ("eth-25g", include_str!("../../../clusters/eth-25g.toml")),
+    ("graphene", include_str!("../../../clusters/graphene.toml")),
+    ("ia32-pcix", include_str!("../../../clusters/ia32-pcix.toml")),
+    ("infini", include_str!("../../../clusters/infini.toml")),
+    ("lioncub", include_str!("../../../clusters/lioncub.toml")),
+    ("ndr-2026", include_str!("../../../clusters/ndr-2026.toml")),
+    ("ne020", include_str!("../../../clusters/ne020.toml")),
+    ("poweredge-ddr", include_str!("../../../clusters/poweredge-ddr.toml")),
+];
+
+/// A modelled cluster. Times are in nanoseconds, bandwidths in bytes per nanosecond.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// Hosts there are.
+    pub hosts: usize,
+    /// Ranks per host, filled host by host.
+    pub cores: usize,
+    /// Adapters of every host.
+    pub rails: Vec<Rail>,
+    /// The path between ranks of one host.
+    pub local: Path,
+    /// Bandwidth of memory copies by the length of the block, ascending.
+    pub copy: Vec<CopyLevel>,
+    /// What a copy costs before the first byte.
+    pub copy_ns: f64,
+    /// Registration of memory.
+    pub registration: Registration,
+    /// Costs of the library's own work.
+    pub software: Software,
+    /// Datagrams.
+    pub datagram: Datagram,
+}
+
+/// Latency and bandwidth between two ranks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// From the first byte leaving to the first byte arriving.
+    pub latency_ns: f64,
+    /// Bytes per nanosecond.
+    pub bandwidth: f64,
+}
+
+/// An adapter and its link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rail {
+    /// The wire and the switch.
+    pub path: Path,
+    /// Least time between two messages of one direction.
+    pub gap_ns: f64,
+    /// Time of the processor to post work.
+    pub post_ns: f64,
+    /// Time of the processor to fetch a completion.
+    pub poll_ns: f64,
+    /// Payload the processor writes into the work request itself, in bytes.
+    pub inline_bytes: usize,
+    /// At which speed it does.
+    pub inline_bandwidth: f64,
+    /// Time of the adapter to fetch what is not inline.
+    pub fetch_ns: f64,
+    /// Time of the adapter for each further entry of a gather list.
+    pub gather_ns: f64,
+    /// Bytes per nanosecond of both directions together; infinite if the bus is no limit.
+    pub bus_bandwidth: f64,
+    /// Work requests outstanding to one peer.
+    pub depth: usize,
+    /// How long the adapter tries to reach a peer that is gone.
+    pub retry_ns: f64,
+}
+
+/// Blocks up to this length are copied at this speed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CopyLevel {
+    /// Length in bytes; `usize::MAX` out of cache.
+    pub up_to_bytes: usize,
+    /// Bytes per nanosecond.
+    pub bandwidth: f64,
+}
+
+/// What registration costs and how much of it there may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Registration {
+    /// The unit.
+    pub page_bytes: usize,
+    /// To register: once, and for each page.
+    pub register_ns: (f64, f64),
+    /// To give back: once, and for each page.
+    pub deregister_ns: (f64, f64),
+    /// Bytes one rank may have registered at a time.
+    pub lockable_bytes: usize,
+    /// Regions one rank may have registered at a time.
+    pub regions: usize,
+}
+
+/// See [`fabric::Charge`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Software {
+    /// A header built or read.
+    pub header_ns: f64,
+    /// An entry of the table of buffer usage or of the registration cache looked at.
+    pub search_ns: f64,
+    /// An entry compared while matching.
+    pub match_ns: f64,
+    /// A look that found nothing.
+    pub look_ns: f64,
+}
+
+/// What may happen to datagrams.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Datagram {
+    /// The longest; 0 if there are none.
+    pub max_bytes: usize,
+    /// Probability of being lost.
+    pub loss: f64,
+    /// Probability of coming twice.
+    pub duplication: f64,
+    /// Probability of being overtaken: it comes [`Datagram::delay_ns`] late.
+    pub reorder: f64,
+    /// See [`Datagram::reorder`].
+    pub delay_ns: f64,
+}
+
+/// Names of the clusters that are part of the program.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, _)| *name)
+}
+
+impl Cluster {
+    /// The cluster of this name, or in the file of this path (which has a `/` or ends in `.toml`).
+    pub fn find(name: &str) -> Result<Cluster, String> {
+        if name.contains('/') || name.ends_with(".toml") {
+            let text = std::fs::read_to_string(name).map_err(|error| format!("cluster file {name}: {error}"))?;
+            return Cluster::parse(name, &text);
+        }
+        match KNOWN.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => Cluster::parse(&format!("clusters/{name}.toml"), text),
+            None => {
+                let near = nearest(name, names());
+                Err(format!("unknown cluster `{name}`; the nearest known one is `{near}`"))
+            }
+        }
+    }
+
+    /// The cluster that `text` describes; errors name `file` and the key.
+    pub fn parse(file: &str, text: &str) -> Result<Cluster, String> {
+        let table = text.parse::<toml::Table>().map_err(|error| format!("{file}: {error}"))?;
+        let mut keys = Keys::new(file, table);
+        let copy = keys.section("copy")?;
+        let (copy_ns, copy) = copy_levels(copy)?;
+        let cluster = Cluster {
+            name: keys.text("name")?,
+            hosts: keys.count("hosts", 1)?,
+            cores: keys.count("cores", 1)?,
+            local: local(keys.section("local")?)?,
+            rails: keys.list("rails")?.into_iter().map(rail).collect::<Result<_, _>>()?,
+            copy,
+            copy_ns,
+            registration: registration(keys.section("registration")?)?,
+            software: software(keys.section("software")?)?,
+            datagram: match keys.optional_section("datagram")? {
+                Some(section) => datagram(section)?,
+                None => Datagram { max_bytes: 0, loss: 0.0, duplication: 0.0, reorder: 0.0, delay_ns: 0.0 },
+            },
+        };
+        keys.end()?;
+        Ok(cluster)
+    }
+
+    /// The host of a rank.
+    pub fn host(&self, rank: usize) -> usize {
+        rank / self.cores
+    }
+
+    /// Ranks there is room for.
+    pub fn capacity(&self) -> usize {
+        self.hosts * self.cores
+    }
+
+    /// Time to copy a block that is part of a run of `run_bytes`, without what a copy costs before
+    /// its first byte.
+    pub fn copy_time_ns(&self, len: usize, run_bytes: usize) -> f64 {
+        let level = self.copy.iter().find(|level| run_bytes <= level.up_to_bytes);
+        len as f64 / level.expect("the last level has no limit").bandwidth
+    }
+}
+
+/// Megabytes (10^6 bytes) per second as bytes per nanosecond.
+fn bandwidth(keys: &mut Keys, key: &str) -> Result<f64, String> {
+    let mb_s = keys.positive(key)?;
+    Ok(mb_s / 1000.0)
+}
+
+fn path(keys: &mut Keys) -> Result<Path, String> {
+    Ok(Path { latency_ns: keys.time("latency_ns")?, bandwidth: bandwidth(keys, "bandwidth_mb_s")? })
+}
+
+fn local(mut keys: Keys) -> Result<Path, String> {
+    let path = path(&mut keys)?;
+    keys.end()?;
+    Ok(path)
+}
+
+fn rail(mut keys: Keys) -> Result<Rail, String> {
+    let path = path(&mut keys)?;
+    let bus_bandwidth = match keys.has("bus_mb_s") {
+        true => bandwidth(&mut keys, "bus_mb_s")?,
+        false => f64::INFINITY,
+    };
+    if bus_bandwidth < path.bandwidth {
+        return Err(keys.wrong("bus_mb_s", "is less than `bandwidth_mb_s`: one direction would exceed it"));
+    }
+    let inline_bytes = keys.count("inline_bytes", 0)?;
+    let rail = Rail {
+        path,
+        gap_ns: keys.time("gap_ns")?,
+        post_ns: keys.time("post_ns")?,
+        poll_ns: keys.time("poll_ns")?,
+        inline_bytes,
+        inline_bandwidth: match inline_bytes {
+            0 if keys.has("inline_mb_s") => {
+                return Err(keys.wrong("inline_mb_s", "is given, but `inline_bytes` is 0"));
+            }
+            0 => f64::INFINITY,
+            _ => bandwidth(&mut keys, "inline_mb_s")?,
+        },
+        fetch_ns: keys.time("fetch_ns")?,
+        gather_ns: keys.time("gather_ns")?,
+        bus_bandwidth,
+        depth: keys.count("depth", 1)?,
+        retry_ns: keys.time("retry_ns")?,
+    };
+    keys.end()?;
+    Ok(rail)
+}
+
+fn copy_levels(mut keys: Keys) -> Result<(f64, Vec<CopyLevel>), String> {
+    let call_ns = keys.time("call_ns")?;
+    let mut levels: Vec<CopyLevel> = Vec::new();
+    for mut level in keys.list("levels")? {
+        if levels.last().is_some_and(|last| last.up_to_bytes == usize::MAX) {
+            return Err(level.wrong("up_to_bytes", "stands behind a level without limit"));
+        }
+        let up_to_bytes = if level.has("up_to_bytes") { level.count("up_to_bytes", 1)? } else { usize::MAX };
+        if levels.last().is_some_and(|last| last.up_to_bytes >= up_to_bytes) {
+            return Err(level.wrong("up_to_bytes", "is not larger than that of the level before"));
+        }
+        levels.push(CopyLevel { up_to_bytes, bandwidth: bandwidth(&mut level, "bandwidth_mb_s")? });
+        level.end()?;
+    }
+    if levels.last().is_none_or(|last| last.up_to_bytes != usize::MAX) {
+        return Err(keys.wrong("levels", "needs a last level without `up_to_bytes`, out of cache"));
+    }
+    keys.end()?;
+    Ok((call_ns, levels))
+}
+
+fn registration(mut keys: Keys) -> Result<Registration, String> {
+    let registration = Registration {
+        page_bytes: keys.count("page_bytes", 1)?,
+        register_ns: (keys.time("register_ns")?, keys.time("register_page_ns")?),
+        deregister_ns: (keys.time("deregister_ns")?, keys.time("deregister_page_ns")?),
+        lockable_bytes: keys.count("lockable_bytes", 1)?,
+        regions: keys.count("regions", 1)?,
+    };
+    if !registration.page_bytes.is_power_of_two() {
+        return Err(keys.wrong("page_bytes", "is not a power of two"));
+    }
+    if registration.lockable_bytes < registration.page_bytes {
+        return Err(keys.wrong("lockable_bytes", "is less than `page_bytes`"));
+    }
+    keys.end()?;
+    Ok(registration)
+}
+
+fn software(mut keys: Keys) -> Result<Software, String> {
+    let software = Software {
+        header_ns: keys.time("header_ns")?,
+        search_ns: keys.time("search_ns")?,
+        match_ns: keys.time("match_ns")?,
+        look_ns: keys.positive("look_ns")?,
+    };
+    keys.end()?;
+    Ok(software)
+}
+
+fn datagram(mut keys: Keys) -> Result<Datagram, String> {
+    let datagram = Datagram {
+        max_bytes: keys.count("max_bytes", 0)?,
+        loss: keys.probability("loss")?,
+        duplication: keys.probability("duplication")?,
+        reorder: keys.probability("reorder")?,
+        delay_ns: keys.time("delay_ns")?,
+    };
+    keys.end()?;
+    Ok(datagram)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The file of `graphene` with a line replaced.
+    fn changed(from: &str, to: &str) -> Result<Cluster, String> {
+        let text = include_str!("../../../clusters/graphene.toml");
+        assert!(text.contains(from), "{from:?} is not in the file");
+        Cluster::parse("my.toml", &text.replacen(from, to, 1))
+    }
+
+    fn error(from: &str, to: &str) -> String {
+        changed(from, to).expect_err("the change is wrong")
+    }
+
+    #[test]
+    fn every_known_file_is_right_and_named_as_its_file() {
+        for name in names() {
+            let cluster = Cluster::find(name).unwrap_or_else(|text| panic!("{text}"));
+            assert_eq!(cluster.name, name);
+        }
+        assert!(names().is_sorted());
+    }
+
+    #[test]
+    fn unknown_names_get_the_nearest() {
+        let text = Cluster::find("graphen").unwrap_err();
+        assert_eq!(text, "unknown cluster `graphen`; the nearest known one is `graphene`");
+        assert!(Cluster::find("no/such.toml").unwrap_err().starts_with("cluster file no/such.toml: "));
+    }
+
+    #[test]
+    fn unknown_keys_name_file_key_and_nearest() {
+        let text = error("latency_ns", "latencyns = 3\nlatency_ns");
+        assert!(text.starts_with("my.toml: `"), "{text}");
+        assert!(text.contains(".latencyns` is unknown; the nearest known key is `latency_ns`"), "{text}");
+        let text = error("hosts =", "host = 2\nhosts =");
+        assert_eq!(text, "my.toml: `host` is unknown; the nearest known key is `hosts`");
+    }
+
+    #[test]
+    fn missing_and_wrong_values_are_named() {
+        assert_eq!(error("hosts =", "# "), "my.toml: `hosts` is missing");
+        let text = error("gap_ns =", "gap_ns = -1 #");
+        assert_eq!(text, "my.toml: `rails[0].gap_ns` is -1, must be a time of at least 0");
+        let text = error("gap_ns =", "gap_ns = \"fast\" #");
+        assert_eq!(text, "my.toml: `rails[0].gap_ns` is \"fast\", must be a number");
+        let text = error("gap_ns =", "gap_ns = nan #");
+        assert!(text.contains("`rails[0].gap_ns` is nan"), "{text}");
+        let text = error("hosts =", "hosts = 2.5 #");
+        assert_eq!(text, "my.toml: `hosts` is 2.5, must be a whole number of at least 1");
+        let text = error("page_bytes =", "page_bytes = 5000 #");
+        assert_eq!(text, "my.toml: `registration.page_bytes` is not a power of two");
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let text = error("gap_ns =", "bus_mb_s = 1\ngap_ns =");
+        assert!(text.contains("`rails[0].bus_mb_s` is less than `bandwidth_mb_s`"), "{text}");
+        let text = error("lockable_bytes =", "lockable_bytes = 100 #");
+        assert!(text.contains("`registration.lockable_bytes` is less than `page_bytes`"), "{text}");
+        let text = error("inline_bytes =", "inline_bytes = 0 #");
+        assert!(text.contains("`rails[0].inline_mb_s` is given, but `inline_bytes` is 0"), "{text}");
+        assert!(Cluster::parse("a.toml", "x = [").unwrap_err().starts_with("a.toml: "));
+        let datagram = "[datagram]\nmax_bytes = 1\nloss = 1.5\nduplication = 0\nreorder = 0\ndelay_ns = 0\n[software]";
+        let text = error("[software]", datagram);
+        assert_eq!(text, "my.toml: `datagram.loss` is 1.5, must be a probability between 0 and 1");
+    }
+}
