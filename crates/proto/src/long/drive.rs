@@ -256,11 +256,13 @@ impl<D: Device> Engine<D> {
         f(&mut EnginePort {
             dev: &mut self.dev,
             cache: &mut self.rcache,
+            staging: &mut self.staging,
             peers: &mut self.peers,
             counters: &mut self.counters,
             staging: &mut self.staging,
             tuning: &self.tuning,
             waiting: &mut self.waiting,
+            tuning: &self.tuning,
             fault: None,
             peer,
             op: 0,
