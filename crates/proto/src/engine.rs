@@ -33,7 +33,8 @@ pub struct Limits {
     pub unexpected_bytes: usize,
     /// Bytes of unexpected messages at which the job is given up.
     pub unexpected_max_bytes: usize,
-    /// Whether the limit between eager and rendezvous follows what is measured.
+    /// Whether what is measured changes what is done: the limit between eager and rendezvous, and RTRs
+    /// that stop where they are of no use.
     pub adapt: bool,
     /// Whether an early receiver offers its buffer.
     pub rtr: bool,
@@ -87,6 +88,7 @@ impl<D: Device> Engine<D> {
         let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
         let adapt = limits.adapt && limits.remote_access;
         let choice = Choice::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let spec = Speculation::new(limits.adapt);
         Engine {
             dev,
             limits,
@@ -94,7 +96,7 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n),
             peers: Peers::new(n),
             active: Vec::new(),
-            spec: Speculation::default(),
+            spec,
             rcache: Rcache::default(),
             staging: Staging::default(),
             waiting: VecDeque::new(),

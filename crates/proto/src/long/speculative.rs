@@ -133,15 +133,23 @@ pub(crate) struct Speculation {
     incoming: HashMap<Envelope, Incoming>,
     /// Posted receives that name source and tag and expect a rendezvous.
     pub waiting: HashMap<OpId, Waiting>,
+    /// Whether RTRs go on however few are used.
+    persists: bool,
     /// Shortest time an RTS took to be answered: a round trip.
     round_trip_ns: Option<u64>,
 }
 
 impl Speculation {
+    /// Empty tables; without `adapt` RTRs never stop for being of little use.
+    pub fn new(adapt: bool) -> Speculation {
+        Speculation { persists: !adapt, ..Speculation::default() }
+    }
+
     /// A rendezvous begins: by RTR or RTS. `sent_before` says whether anything has left to this peer
     /// before.
     pub fn begin(&mut self, to: &Envelope, op: OpId, len: u64, sent_before: bool) -> Plan {
-        self.outgoing(to, sent_before).map_or(Plan::Rts(0), |out| out.begin(op, len))
+        let persists = self.persists;
+        self.outgoing(to, sent_before).map_or(Plan::Rts(0), |out| out.begin(op, len, persists))
     }
 
     fn outgoing(&mut self, to: &Envelope, sent_before: bool) -> Option<&mut Outgoing> {
@@ -228,10 +236,10 @@ impl Speculation {
 }
 
 impl Outgoing {
-    fn begin(&mut self, op: OpId, len: u64) -> Plan {
+    fn begin(&mut self, op: OpId, len: u64, persists: bool) -> Plan {
         let flags = match self.flag {
             Flag::Eager => STOP,
-            Flag::Clear if self.usage.pays() == Some(false) => {
+            Flag::Clear if !persists && self.usage.pays() == Some(false) => {
                 (self.idle, self.silent) = (true, Usage::default());
                 STOP
             }

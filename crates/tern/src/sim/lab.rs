@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use fabric::{Local, Nap, Remote, Span, Verbs};
 use proto::{Event, Facts, Protocol, Tuning};
-use sim::{Cluster, Job, Nic, Rank, Setup};
+use sim::{Cluster, Counters, Job, Nic, Rank, Setup};
 
 /// Result of a program of a rank.
 pub type Ran<T> = mpi::error::Result<T>;
@@ -64,13 +64,25 @@ pub fn run<R: 'static>(
     way: &Way,
     body: impl Fn(&mut Rank<'_>) -> Ran<R> + 'static,
 ) -> Result<Vec<R>, String> {
+    run_counted(cluster, ranks, way, body).map(|(results, _)| results)
+}
+
+/// The same, and what happened in the network.
+pub fn run_counted<R: 'static>(
+    cluster: &Cluster,
+    ranks: usize,
+    way: &Way,
+    body: impl Fn(&mut Rank<'_>) -> Ran<R> + 'static,
+) -> Result<(Vec<R>, Counters), String> {
     let tuning = way.tuning.clone();
     let report = Job::new(cluster, ranks).program(&way.setup, move |rank| {
         rank.world().engine.tune(tuning.clone());
         body(rank)
     })?;
+    let counters = report.counters;
     let results = report.all()?.into_iter().collect::<Ran<Vec<R>>>();
-    results.map_err(|error| format!("{} on {}: {}", way.name, cluster.name, error.text))
+    let results = results.map_err(|error| format!("{} on {}: {}", way.name, cluster.name, error.text))?;
+    Ok((results, counters))
 }
 
 /// Which buffers a program uses in its rounds.

@@ -1,6 +1,8 @@
 //! `tern sim reproduce`: what the papers say beside what the library's protocols give on the
 //! platforms of the papers, in virtual time.
 
+mod p001;
+mod p002;
 mod p003;
 
 use std::path::Path;
@@ -12,7 +14,11 @@ use super::figure::{Claim, Kind, Paper, Study};
 type Row = (&'static str, &'static str, fn() -> Result<Study, String>);
 
 /// Every study there is.
-pub const STUDIES: &[Row] = &[("003", "copy superpipeline", p003::study)];
+pub const STUDIES: &[Row] = &[
+    ("001", "RDMA pipeline", p001::study),
+    ("002", "speculative rendezvous (chapter 4)", p002::study),
+    ("003", "copy superpipeline", p003::study),
+];
 
 /// Runs the studies of these names, all if there are none; prints a table each and writes figures and table to
 /// `out`.
