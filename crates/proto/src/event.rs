@@ -33,6 +33,11 @@ events! {
     ZeroCopy: "the payload of a frame was gathered from where the application has it",
     CreditsWritten: "half of the credits were owed and no frame went the other way to take them along",
     SlotsGiven: "a peer was given slots for the fast path",
+    CacheHit: "memory was found registered",
+    CacheMiss: "memory had to be registered",
+    CacheEvicted: "a registration that nobody used made room",
+    CacheInvalidated: "a registration ended because its memory had gone away",
+    RegistrationRefused: "the adapter could register no more though nothing was kept: the message was copied",
     PostRefused: "the queue of the adapter was full, or a receiver had no buffer",
 }
 
