@@ -716,6 +716,7 @@ fn limits() -> Limits {
         rtr: true,
         remote_access: true,
         force: None,
+        cache: Default::default(),
     }
 }
 
