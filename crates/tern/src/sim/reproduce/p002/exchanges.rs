@@ -222,7 +222,7 @@ impl App {
 
     /// Both sides come together: RTS and RTR cross, and there is nothing to overlap with.
     fn cg(&mut self, rank: &mut Rank<'_>) -> Ran<()> {
-        self.compute(rank);
+        rank.compute(APP_NS);
         for step in 1..RANKS {
             let peer = rank.rank() ^ step;
             let receive = rank.irecv(self.into[step], peer as i32, TAG)?;
@@ -263,7 +263,8 @@ impl App {
     /// Groups of receives, then sends; every other rank the other way round. No computation between.
     fn radix(&mut self, rank: &mut Rank<'_>) -> Ran<()> {
         let me = rank.rank();
-        let peers: Vec<usize> = (0..RANKS).filter(|peer| peer % 2 != me % 2).collect();
+        let others = (1..=RANKS).map(|step| (me + step) % RANKS);
+        let peers: Vec<usize> = others.filter(|peer| peer % 2 != me % 2).collect();
         self.compute(rank);
         for receives in [me % 2 == 0, me % 2 != 0] {
             if receives {
