@@ -22,7 +22,8 @@ fn main() {
     messages("windows of 64 messages of 8 bytes", 2, |rank| {
         let (buffer, peer) = (rank.buffer(8), 1 - rank.rank());
         for _ in 0..10_000 {
-            let receives = (0..64).map(|_| rank.irecv(buffer, peer as i32, 0)).collect::<Result<Vec<_>, _>>()?;
+            let receives =
+                (0..64).map(|_| rank.irecv(buffer, peer as i32, 0)).collect::<Result<Vec<_>, _>>()?;
             for _ in 0..64 {
                 rank.send(buffer, peer, 0)?;
             }
@@ -47,7 +48,7 @@ fn main() {
         let cluster = Cluster { hosts: ranks, cores: 1, ..Cluster::find("graphene").expect("it is known") };
         let report = Job::new(&cluster, ranks).program(&Setup::default(), move |rank| {
             // Ranks begin in turn: when the last one does, all others have been set up and compute.
-            rank.compute(1000);
+            rank.compute(1_000_000);
             Ok(resident_kib())
         });
         let report = report.expect("it fits").all().expect("it ends");
