@@ -169,6 +169,56 @@ fn a_death_ends_the_job_with_an_error_that_names_the_rank() {
     }
 }
 
+/// A ring of messages of many lengths, some to receivers that are late, some to early ones.
+fn ring(rank: &mut Rank<'_>) -> Result<()> {
+    let (me, n) = (rank.rank(), rank.size());
+    let (to, from) = ((me + 1) % n, (me + n - 1) % n);
+    for (round, len) in [20_000, 70_001, 300_000, 300_000, 1 << 20, 16_385, 70_001].into_iter().enumerate() {
+        let (out, into) = (rank.buffer(len), rank.buffer(len));
+        rank.write(out, &pattern(me + round, len));
+        if me.is_multiple_of(2) {
+            rank.compute(200_000 * (round as u64 % 3));
+        }
+        rank.sendrecv(out, to, into, from as i32, round as i32)?;
+        assert!(rank.read(into) == pattern(from + round, len), "{len} bytes at rank {me}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_protocol_gives_the_same_bytes_on_every_cluster() {
+    for name in sim::cluster::names() {
+        for (protocol, word) in proto::Protocol::ALL {
+            let mut setup = Setup::default();
+            setup.limits.force = Some(protocol);
+            let cluster = Cluster::find(name).unwrap();
+            let report = Job::new(&cluster, 4).per_host(1).program(&setup, ring).unwrap();
+            for result in report.all().unwrap() {
+                result.unwrap_or_else(|error| panic!("{name}, {word}: {}", error.text));
+            }
+        }
+    }
+}
+
+#[test]
+fn chaos_then_calm_and_all_complete() {
+    let mut roomy = plain();
+    (roomy.registration.regions, roomy.registration.lockable_bytes) = (4096, 1 << 30);
+    let seeds: u64 = std::env::var("TERN_SIM_SEEDS").map_or(5, |text| text.parse().expect("a number"));
+    for seed in 0..seeds {
+        for (protocol, word) in proto::Protocol::ALL {
+            let mut setup = Setup::default();
+            setup.limits.force = Some(protocol);
+            let faults =
+                Faults { delay: 0.3, delay_ns: 200_000, stall: 0.05, stall_ns: 300_000, ..Faults::default() };
+            let report = Job::new(&roomy, 6).seed(seed).faults(faults).program(&setup, ring).unwrap();
+            for result in report.all().unwrap_or_else(|text| panic!("seed {seed}, {word}: {text}")) {
+                result.unwrap_or_else(|error| panic!("seed {seed}, {word}: {}", error.text));
+            }
+        }
+    }
+}
+
 #[test]
 fn every_known_cluster_runs_a_job() {
     for name in sim::cluster::names() {
