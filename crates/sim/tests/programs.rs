@@ -201,6 +201,24 @@ fn every_protocol_gives_the_same_bytes_on_every_cluster() {
 }
 
 #[test]
+fn traces_say_by_which_protocol_a_message_went() {
+    for (protocol, word) in proto::Protocol::ALL {
+        let mut setup = Setup::default();
+        setup.limits.force = Some(protocol);
+        let job = Job::new(&Cluster::find("graphene").unwrap(), 4).per_host(1).trace(1 << 20);
+        let json = job.program(&setup, ring).unwrap().trace.unwrap().json();
+        assert!(json.contains(&format!("\"name\":\"{word}\"")), "nothing is drawn of {word}");
+        let others = proto::Protocol::ALL.iter().filter(|(other, _)| *other != protocol);
+        for (_, other) in others {
+            assert!(
+                !json.contains(&format!("\"name\":\"{other}\"")),
+                "{other} is drawn, but {word} was forced"
+            );
+        }
+    }
+}
+
+#[test]
 fn chaos_then_calm_and_all_complete() {
     let mut roomy = plain();
     (roomy.registration.regions, roomy.registration.lockable_bytes) = (4096, 1 << 30);

@@ -256,9 +256,9 @@ impl<D: Device> Engine<D> {
         f(&mut EnginePort {
             dev: &mut self.dev,
             cache: &mut self.rcache,
+            staging: &mut self.staging,
             peers: &mut self.peers,
             counters: &mut self.counters,
-            staging: &mut self.staging,
             tuning: &self.tuning,
             waiting: &mut self.waiting,
             fault: None,
@@ -294,7 +294,10 @@ impl<D: Device> Engine<D> {
             flags: long.flags,
             local: long.message.local,
         };
-        Some(f(&mut long.machine, &long.message, &mut port))
+        port.dev.label(|| long.message.protocol.name());
+        let result = f(&mut long.machine, &long.message, &mut port);
+        port.dev.label(|| "eager");
+        Some(result)
     }
 
     /// Does what a step asks for.
