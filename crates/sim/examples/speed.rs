@@ -43,6 +43,10 @@ fn main() {
         }
         Ok(())
     });
+    messages("allreduce of 8 bytes, 4096 ranks, 10 times", 4096, |rank| {
+        let (out, into) = (rank.buffer(8), rank.buffer(8));
+        (0..10).try_for_each(|_| rank.allreduce(out, into, sim::rank::INT64, sim::rank::SUM))
+    });
     for ranks in [64, 4096] {
         let before = resident_kib();
         let cluster = Cluster { hosts: ranks, cores: 1, ..Cluster::find("graphene").expect("it is known") };
