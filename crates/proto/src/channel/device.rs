@@ -208,6 +208,11 @@ impl<V: Verbs> Device for Channel<V> {
         self.verbs.charge(what);
     }
 
+    #[inline(always)]
+    fn label(&mut self, name: impl FnOnce() -> &'static str) {
+        self.verbs.label(name);
+    }
+
     fn alarm(&mut self, at_ns: u64) {
         self.verbs.alarm(at_ns);
     }
