@@ -286,7 +286,7 @@ impl<V: Verbs> Channel<V> {
         let mut bytes = vec![0; data.len].into_boxed_slice();
         self.verbs.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
         self.own.push_back((head, bytes));
-        self.done.extend(gathered.map(|work| (work, Ok(()))));
+        self.end(gathered, Ok(()));
         true
     }
 
@@ -328,14 +328,14 @@ impl<V: Verbs> Channel<V> {
         if gathers && at_once {
             let trailer = Span { addr: trailer.as_ptr() as usize, len: trailer.len() };
             let posted = self.launch(p, path, &[data, Local { span: trailer, key: 0 }], Work::Inline)?;
-            self.done.extend(gathered.filter(|_| posted).map(|work| (work, Ok(()))));
+            self.end(gathered.filter(|_| posted), Ok(()));
             return Ok(posted);
         }
         match gathered {
             Some(work) if gathers => self.post_gathered(p, path, data, trailer, work),
             _ => {
                 let posted = self.post_copied(p, path, data.span, trailer)?;
-                self.done.extend(gathered.filter(|_| posted).map(|work| (work, Ok(()))));
+                self.end(gathered.filter(|_| posted), Ok(()));
                 Ok(posted)
             }
         }
@@ -457,7 +457,14 @@ impl<V: Verbs> Channel<V> {
             Work::Note(index) => self.notes.give_back(index),
             Work::Inline => None,
         };
-        self.done.extend(ended.map(|work| (work, result)));
+        self.end(ended, result);
+    }
+
+    /// Work of the engine, if this was some, has ended.
+    fn end(&mut self, work: Option<u64>, result: Result<(), Fault>) {
+        if let Some(work) = work {
+            self.done.push_back((work, result));
+        }
     }
 
     /// Finds out who may have sent something, and sends what is owed.
