@@ -61,7 +61,8 @@ pub struct Settings {
     pub frame_bytes: usize,
     /// Length of a slot of the fast path in bytes; longer frames go by Send/Recv.
     pub slot_bytes: usize,
-    /// Slots a peer gets, at most 48; 0: there is no fast path.
+    /// Slots a peer gets, at most 48, of which one is kept for the next frame; below 2 there is no
+    /// fast path.
     pub slots: usize,
     /// Frames from a peer after which it gets slots; 0: at the first contact.
     pub fast_after: u32,
@@ -254,14 +255,18 @@ impl<V: Verbs> Channel<V> {
             Path::Fast if self.settings.cache_headers => peer.headers_out.kind_of(head),
             _ => Kind::Full,
         };
-        let trailer = trailer(peer, kind, head, data.span.len);
+        let next = match (path, &peer.ring_out) {
+            (Path::Fast, Some(ring)) => ring.next(),
+            _ => 0,
+        };
+        let trailer = trailer(peer, kind, head, data.span.len, next);
         let trailer = &trailer[trailer.len() - kind.trailer_len()..];
         self.verbs.charge(Charge::Header);
         if !self.post(p, path, data, trailer, gathered)? {
             return Ok(false);
         }
         let peer = &mut self.peers[p];
-        peer.posted(path);
+        peer.posted(path, next);
         if path == Path::Fast {
             peer.headers_out.keep(head, data.span.len as u64);
         }
@@ -526,16 +531,17 @@ impl<V: Verbs> Channel<V> {
     }
 
     /// A frame has been read: its place is free, and its sender is told some time.
-    fn taken(&mut self, p: usize, path: Path, buffer: u32) {
+    fn taken(&mut self, p: usize, path: Path, place: u32) {
         let peer = &mut self.peers[p];
         peer.taken += 1;
         match path {
             Path::Fast => {
-                peer.ring_in.as_mut().expect("it lay in a slot").advance(&mut self.verbs);
+                let ring = peer.ring_in.as_mut().expect("it lay in a slot");
+                ring.advance(&mut self.verbs, place as u8);
                 peer.slots_owed += 1;
             }
             Path::SendRecv => {
-                self.receives.post(&mut self.verbs, buffer);
+                self.receives.post(&mut self.verbs, place);
                 peer.buffers_owed += 1;
                 peer.heard = peer.heard.saturating_add(1);
             }
@@ -552,9 +558,9 @@ impl<V: Verbs> Channel<V> {
 }
 
 /// The end of a frame: header, unless it is known, and tail.
-fn trailer(peer: &Peer, kind: Kind, head: [u64; 2], len: usize) -> [u8; 24] {
+fn trailer(peer: &Peer, kind: Kind, head: [u64; 2], len: usize, next: u8) -> [u8; 24] {
     let (seq, ack) = peer.numbers();
-    let tail = Tail { kind, seq, ack, len: len as u32 };
+    let tail = Tail { kind, seq, ack, len: len as u32, next };
     let mut bytes = [0; 24];
     for (bytes, word) in bytes.chunks_exact_mut(8).zip([head[0], head[1], tail.encode()]) {
         bytes.copy_from_slice(&word.to_le_bytes());
