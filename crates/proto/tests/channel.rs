@@ -366,6 +366,40 @@ fn ranks_that_never_meet_cost_nothing() {
 }
 
 #[test]
+fn little_under_way_touches_little_memory() {
+    let many = Settings { slots: 40, buffers: 40, ..settings() };
+    let (net, mut channels) = connected(&many);
+    let mut places = std::collections::BTreeSet::new();
+    for round in 0..200u64 {
+        for (from, to) in [(0, 1), (1, 0)] {
+            // Two of three go by Send/Recv, being longer than a slot.
+            let data = vec![1; if round % 3 == 0 { 10 } else { 400 }];
+            assert!(channels[from].try_send(to, [7, round], span(&data)));
+            settle(&net, &mut channels);
+            places.extend((to == 1).then(|| channels[to].peek(from).unwrap().data.addr));
+            assert_eq!(take(&mut channels[to], from), Some(([7, round], data)));
+        }
+    }
+    assert!(places.len() <= 2 + 5, "{} places for one frame at a time", places.len());
+}
+
+#[test]
+fn more_buffers_are_posted_when_they_are_needed() {
+    let net = Net::new(9);
+    let settings = Settings { slots: 0, buffers: 32, window: 4, ..settings() };
+    let mut channels: Vec<_> =
+        (0..9).map(|me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap()).collect();
+    // Nobody takes anything: eight peers fill four buffers each.
+    let mut sent = [0; 9];
+    for _ in 0..100 {
+        (1..9).for_each(|from| sent[from] += channels[from].try_send(0, [1, 1], Span::EMPTY) as usize);
+        settle(&net, &mut channels);
+    }
+    // The introduction came first; it was taken, but not half of the window.
+    assert_eq!(sent[1..], [3; 8]);
+}
+
+#[test]
 fn little_memory_that_can_be_registered_is_shared_with_the_application() {
     let net = Net::new(2);
     net.get().caps.lockable_bytes = 64 * 1024;

@@ -451,6 +451,7 @@ impl<V: Verbs> Channel<V> {
         }
         let ended = match own {
             Work::Receive(buffer) => {
+                self.receives.filled(&mut self.verbs);
                 if let Done::Received { from, len, .. } = done
                     && result.is_ok()
                 {

@@ -198,30 +198,54 @@ impl Mailboxes {
     }
 }
 
-/// Buffers for messages of any peer, posted again when they have been read.
+/// Buffers for messages of any peer, posted again when they have been read. An adapter goes through
+/// all that are posted, so only some are until more are needed.
 pub(super) struct Receives {
     memory: Local,
     buffer_bytes: usize,
+    /// How many are posted at first, and added at a time.
+    step: u32,
+    /// Buffers that have ever been posted, and how many of them wait for a message.
+    used: u32,
+    waiting: u32,
+    number: u32,
 }
 
 impl Receives {
-    /// Posts all of them.
     pub fn new(verbs: &mut impl Verbs, buffer_bytes: usize, number: usize) -> Result<Receives, Fault> {
         let buffer_bytes = buffer_bytes.next_multiple_of(8);
         let span = verbs.allocate(buffer_bytes * number);
         let memory = Local { span, key: verbs.register(RAIL, span)? };
-        let receives = Receives { memory, buffer_bytes };
-        (0..number as u32).for_each(|index| receives.post(verbs, index));
+        let number = number as u32;
+        let step = (number / 8).max(4);
+        let mut receives = Receives { memory, buffer_bytes, step, used: 0, waiting: 0, number };
+        receives.grow(verbs);
         Ok(receives)
     }
 
-    pub fn post(&self, verbs: &mut impl Verbs, index: u32) {
+    /// A buffer is free.
+    pub fn post(&mut self, verbs: &mut impl Verbs, index: u32) {
         let buffer = Local { span: self.span(index), key: self.memory.key };
+        self.waiting += 1;
         verbs.post_receive(buffer, super::Work::Receive(index).encode());
+    }
+
+    /// A message has come into one.
+    pub fn filled(&mut self, verbs: &mut impl Verbs) {
+        self.waiting -= 1;
+        if 2 * self.waiting < self.step {
+            self.grow(verbs);
+        }
     }
 
     pub fn span(&self, index: u32) -> Span {
         self.memory.span.part(index as usize * self.buffer_bytes, self.buffer_bytes)
+    }
+
+    fn grow(&mut self, verbs: &mut impl Verbs) {
+        let end = self.number.min(self.used + self.step);
+        (self.used..end).for_each(|index| self.post(verbs, index));
+        self.used = end;
     }
 }
 
