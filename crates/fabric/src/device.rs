@@ -247,6 +247,12 @@ pub trait Device {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault>;
+    /// Whether the bytes of a posted write become visible at the peer in the order of their
+    /// addresses, and the peer looks around while it lands. So adapters behave; a processor that
+    /// copies for its peer may store in any order.
+    fn writes_in_order(&self) -> bool {
+        true
+    }
     /// The oldest completion that has not been fetched: its work and how it ended.
     fn completed(&mut self) -> Option<(u64, Result<(), Fault>)>;
     /// As [`Device::try_send`], but the payload is taken from registered memory while it travels: the

@@ -104,7 +104,17 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_PROTOCOL",
-        kind: Type::Word(&["auto", "rget", "rput", "speculative"]),
+        kind: Type::Word(&[
+            "auto",
+            "rget",
+            "rput",
+            "speculative",
+            "pipeline",
+            "caching-pipeline",
+            "superpipeline",
+            "copy-pipeline",
+            "speculative",
+        ]),
         default: "auto",
         doc: "Protocol for messages that are too long for eager; auto takes the one of least predicted cost. Where the memory of a peer cannot be reached the payload goes by frames all the same.",
     },

@@ -5,10 +5,12 @@ use crate::event::{Counters, Event};
 use crate::long::Protocol;
 use crate::long::port::Waiting;
 use crate::long::speculative::Speculation;
+use crate::long::tuning::Tuning;
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
 use crate::peers::Peers;
 use crate::rcache::Rcache;
+use crate::staging::Staging;
 use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer};
@@ -54,8 +56,12 @@ pub struct Engine<D: Device> {
     pub(crate) spec: Speculation,
     /// Registrations of application memory.
     pub(crate) rcache: Rcache,
+    /// Memory through which long messages are copied.
+    pub(crate) staging: Staging,
     /// Transfers that wait for room in the queue of their adapter.
     pub(crate) waiting: VecDeque<Waiting>,
+    /// What the pipelines are tuned by.
+    pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
     pub(crate) choice: Choice,
     /// How often to look for a message in its ring before a receive is posted.
@@ -90,7 +96,9 @@ impl<D: Device> Engine<D> {
             active: Vec::new(),
             spec: Speculation::default(),
             rcache: Rcache::default(),
+            staging: Staging::default(),
             waiting: VecDeque::new(),
+            tuning: Tuning::default(),
             counters: Counters::default(),
             choice,
             looks,
@@ -114,6 +122,11 @@ impl<D: Device> Engine<D> {
     /// The choice between eager and rendezvous, with its facts.
     pub fn choice(&self) -> &Choice {
         &self.choice
+    }
+
+    /// Tunes the pipelines; to be done before the first message.
+    pub fn tune(&mut self, tuning: Tuning) {
+        self.tuning = tuning;
     }
 
     /// The limits in force.

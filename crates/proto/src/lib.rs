@@ -19,11 +19,13 @@ pub mod reuse;
 mod send;
 mod sparse;
 mod speculate;
+pub mod staging;
 mod transfer;
 
 pub use engine::{Engine, Limits};
 pub use event::{Counters, Event};
 pub use long::Protocol;
+pub use long::tuning::{Facts, Tuning};
 pub use matching::{Envelope, Want};
 pub use op::{Failure, OpId, Outcome, PendingOp, Side};
 pub use send::Mode;

@@ -238,10 +238,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn on_data(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
         let Some(State::Filling(filling)) = self.ops.get_mut(id).map(|op| &mut op.state) else {
-            return Err(malformed(
-                from,
-                wire::Malformed("data for a receive that does not expect any".into()),
-            ));
+            return self.on_long_data(from, id, head.context, data);
         };
         let Filling { receive, from: expected, tag, message_len, filled } = &mut **filling;
         let limit = (*message_len).min(receive.buf.len as u64);

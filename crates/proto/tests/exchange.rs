@@ -6,7 +6,7 @@ mod adapter;
 use adapter::{Adapter, Net};
 use fabric::{Device, Nap, Span};
 use proto::channel::{Channel, Settings};
-use proto::{Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Want};
+use proto::{Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use shm::{Options, Shm};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,6 +19,19 @@ fn limits() -> Limits {
         rtr: true,
         remote_access: true,
         force: None,
+    }
+}
+
+/// Pipelines of many short blocks.
+fn small() -> Tuning {
+    Tuning {
+        head_bytes: 1000,
+        rdma_offset_bytes: 5000,
+        block_bytes: 8192,
+        depth: 3,
+        staging_bytes: 20_000,
+        staged_messages: 2,
+        ..Tuning::default()
     }
 }
 
@@ -41,6 +54,7 @@ fn run<D: Device + Send>(devices: Vec<D>, limits: &Limits, rank: impl Fn(usize, 
             let (rank, limits, finished) = (&rank, limits.clone(), &finished);
             scope.spawn(move || {
                 let mut engine = Engine::new(device, limits);
+                engine.tune(small());
                 rank(me, &mut engine);
                 finished.fetch_add(1, Ordering::Relaxed);
                 while finished.load(Ordering::Relaxed) < n {
@@ -235,19 +249,28 @@ fn a_cancelled_receive_takes_its_offer_back() {
 #[test]
 fn a_message_that_is_too_long_is_cut_and_reported() {
     for eager_bytes in [16 * 1024, 0] {
-        job(2, &Limits { eager_bytes, ..limits() }, |me, engine| {
-            let data = [5u8; 100];
-            let mut buffer = [0u8; 60];
-            if me == 0 {
-                if let Some(op) = engine.send(1, 1, 1, span(&data), Mode::Standard).unwrap() {
-                    wait(engine, op);
-                }
-            } else {
-                let op = engine.receive(Want { source: None, context: 1, tag: None }, span_mut(&mut buffer));
-                let outcome = wait(engine, op);
-                assert_eq!(outcome.failure, Some(Box::new(Failure::Truncated { message_len: 100 })));
-                assert_eq!((outcome.len, buffer), (60, [5u8; 60]));
+        for force in [None].into_iter().chain(Protocol::ALL.map(|(protocol, _)| Some(protocol))) {
+            for room in [60, 1, 0] {
+                cut(&Limits { eager_bytes, force, ..limits() }, room);
             }
-        });
+        }
     }
+}
+
+fn cut(limits: &Limits, room: usize) {
+    job(2, limits, |me, engine| {
+        let data = [5u8; 100];
+        let mut buffer = [0u8; 60];
+        let buffer = &mut buffer[..room];
+        if me == 0 {
+            if let Some(op) = engine.send(1, 1, 1, span(&data), Mode::Standard).unwrap() {
+                wait(engine, op);
+            }
+        } else {
+            let op = engine.receive(Want { source: None, context: 1, tag: None }, span_mut(buffer));
+            let outcome = wait(engine, op);
+            assert_eq!(outcome.failure, Some(Box::new(Failure::Truncated { message_len: 100 })));
+            assert_eq!((outcome.len as usize, &*buffer), (room, &data[..room]));
+        }
+    });
 }

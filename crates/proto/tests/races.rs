@@ -9,7 +9,7 @@ mod rules;
 
 use fabric::{Rank, Span};
 use fake::{Fake, Net};
-use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Want};
+use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use rules::{Got, History};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -46,8 +46,6 @@ struct Scenario {
     /// where room is short.
     looks: bool,
     reach: Vec<bool>,
-    /// The protocol of long messages.
-    force: Option<Protocol>,
 }
 
 impl Scenario {
@@ -87,6 +85,20 @@ struct OneRank {
     sends: Vec<Sending>,
 }
 
+/// Pipelines of several steps for messages as short as these.
+fn tuning() -> Tuning {
+    Tuning {
+        head_bytes: 4,
+        rdma_offset_bytes: 12,
+        block_bytes: 16,
+        depth: 2,
+        fixed_chunk_bytes: Some(16),
+        staging_bytes: 4096,
+        staged_messages: 1,
+        ..Tuning::default()
+    }
+}
+
 /// A scenario being played.
 struct Play<'a> {
     scenario: &'a Scenario,
@@ -113,7 +125,11 @@ impl<'a> Play<'a> {
             force: scenario.force,
         };
         let rank = |me| OneRank {
-            engine: Engine::new(Fake::new(me, &net), limits.clone()),
+            engine: {
+                let mut engine = Engine::new(Fake::new(me, &net), limits.clone());
+                engine.tune(tuning());
+                engine
+            },
             done: 0,
             receives: Vec::new(),
             sends: Vec::new(),
@@ -438,6 +454,9 @@ fn wants() -> [Act; 5] {
     [one, two, any, receive(None, Some(1)), receive(None, None)]
 }
 
+/// The choice, and the protocols whose rules depend on who comes first.
+const RACING: [Option<Protocol>; 3] = [None, Some(Protocol::Rget), Some(Protocol::Speculative)];
+
 /// The choice, and each protocol by itself.
 fn forced() -> impl Iterator<Item = Option<Protocol>> {
     [None].into_iter().chain(Protocol::ALL.map(|(protocol, _)| Some(protocol)))
@@ -445,7 +464,7 @@ fn forced() -> impl Iterator<Item = Option<Protocol>> {
 
 /// All orders of every pair of a sender's and a receiver's calls.
 fn explore_all(sends: &[Vec<Act>], receives: &[Vec<Act>], change: impl Fn(&mut Scenario)) {
-    explore_forced(sends, receives, &forced().collect::<Vec<_>>(), change);
+    explore_forced(sends, receives, &RACING, change);
 }
 
 fn explore_forced(
@@ -545,6 +564,16 @@ fn two_pairs_with_little_room() {
 fn two_pairs_under_back_pressure() {
     let sends = sequences(&[send(1, 4), send(1, LONG), send(2, 4)], 2);
     explore_all(&sends, &sequences(&wants()[..2], 2), |scenario| scenario.unexpected_bytes = 0);
+}
+
+/// Every protocol for long messages, whole and cut.
+#[test]
+fn two_pairs_by_every_protocol() {
+    let sends = sequences(&[send(1, LONG), send(2, LONG + 20), send(1, 4)], 2);
+    let receives = sequences(&wants()[..3], 2);
+    for (protocol, _) in Protocol::ALL {
+        explore_forced(&sends, &receives, &[Some(protocol)], |_| ());
+    }
 }
 
 /// Only one side, or none, can copy from and to the other.

@@ -9,7 +9,7 @@ mod rules;
 use adapter::{Adapter, Net};
 use fabric::{Device, Nap, Span};
 use proto::channel::{Channel, Settings};
-use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Want};
+use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use rules::{Got, History};
 use shm::{Options, Shm};
 use std::sync::Arc;
@@ -52,13 +52,22 @@ fn limits(random: &mut Random) -> Limits {
         adapt: random.one_in(2),
         rtr: !random.one_in(4),
         remote_access: !random.one_in(5),
-        force: random.of(&[
-            None,
-            None,
-            Some(Protocol::Rget),
-            Some(Protocol::Rput),
-            Some(Protocol::Speculative),
-        ]),
+        force: (!random.one_in(3)).then(|| random.of(&Protocol::ALL).0),
+    }
+}
+
+fn tuning(random: &mut Random) -> Tuning {
+    Tuning {
+        head_bytes: random.of(&[0, 100, 12 * 1024]),
+        rdma_offset_bytes: random.of(&[0, 3000, 64 * 1024]),
+        block_bytes: random.of(&[4096, 10_000, 256 * 1024]),
+        depth: random.of(&[1, 2, 4]),
+        first_chunk_bytes: random.of(&[100, 12 * 1024]),
+        growth: random.of(&[1.0, 1.5, 4.0]),
+        gap_copy_bytes: random.of(&[10.0, 1536.0]),
+        staging_bytes: random.of(&[4096, 20_000, 128 * 1024]),
+        staged_messages: random.of(&[1, 4]),
+        ..Tuning::default()
     }
 }
 
@@ -286,12 +295,13 @@ fn channels(random: &mut Random, size: usize) -> Vec<Channel<Adapter>> {
 
 fn run<D: Device + Send>(seed: u64, devices: fn(&mut Random, usize) -> Vec<D>) {
     let mut random = Random::new(seed);
-    let (size, limits) = (2 + random.below(4), limits(&mut random));
+    let (size, limits, tuning) = (2 + random.below(4), limits(&mut random), tuning(&mut random));
     let (longest, calls) = (random.of(&[100, 20_000, 120_000]), 60 + random.below(200));
     let devices = devices(&mut random, size);
     let finished = Arc::new(AtomicUsize::new(0));
     let play = |(me, device)| {
-        let engine = Engine::new(device, limits.clone());
+        let mut engine = Engine::new(device, limits.clone());
+        engine.tune(tuning.clone());
         let random = Random::new(seed * 64 + me as u64 + 1);
         let (sent, sends, receives) = (Vec::new(), Vec::new(), Vec::new());
         let mut player =

@@ -409,6 +409,11 @@ impl Device for Shm {
         Ok(())
     }
 
+    /// The kernel copies with string instructions, whose stores have no order, and wakes nobody.
+    fn writes_in_order(&self) -> bool {
+        false
+    }
+
     fn post_write(
         &mut self,
         to: Rank,

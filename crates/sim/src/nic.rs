@@ -123,18 +123,17 @@ impl<'y> Nic<'y> {
                     seat.regions.check(Some(rail), *part).map_err(about)?;
                 }
             }
-            let fault = net.faults.stall;
-            if net.random.happens(fault) {
+            let stall = net.faults.stall;
+            if net.random.happens(stall) {
                 let most = net.faults.stall_ns * 1000;
-                let stalled = net.random.below(most + 1);
-                net.seats[me as usize].stalled += stalled;
+                self.clock.pass(net.random.below(most + 1));
             }
         }
         let written = if is_inline { len as f64 / costs.inline_bandwidth } else { 0.0 };
         self.clock.spend("post", ps(costs.post_ns + written), len);
-        self.clock.sync();
+        self.clock.settle_to_post(rail);
         let post = Post { kind, from: me, to: peer, rail: rail as u16, parts, remote, is_inline, work };
-        self.net().borrow_mut().post(&post);
+        self.net().borrow_mut().post(&post, self.clock.now());
         Ok(true)
     }
 
@@ -194,7 +193,7 @@ impl<'y> Verbs for Nic<'y> {
     fn deregister(&mut self, rail: usize, key: u32) {
         let limits = &self.cluster.registration;
         // What has landed until now landed while the memory was registered.
-        self.clock.sync();
+        self.clock.settle();
         let removed = {
             let net = &mut *self.net().borrow_mut();
             net.counters.deregistered += 1;
@@ -222,11 +221,11 @@ impl<'y> Verbs for Nic<'y> {
     }
 
     fn post_receive(&mut self, buffer: Local, work: u64) {
-        self.clock.sync();
+        self.clock.settle();
         let me = self.clock.me;
         let mut net = self.net().borrow_mut();
         net.seats[me as usize].receives.push_back((buffer, work));
-        net.has_room(me);
+        net.has_room(me, self.clock.now());
     }
 
     fn post_write(
@@ -252,7 +251,7 @@ impl<'y> Verbs for Nic<'y> {
     }
 
     fn poll(&mut self) -> Option<Completion> {
-        self.clock.sync();
+        self.clock.settle();
         let now = self.clock.now();
         let ended = {
             let seat = &mut self.net().borrow_mut().seats[self.clock.me as usize];
@@ -275,11 +274,11 @@ impl<'y> Verbs for Nic<'y> {
 
     fn touched(&mut self, position: usize) -> Option<Rank> {
         if position == 0 {
-            self.clock.sync();
+            self.clock.settle();
             let me = self.clock.me;
             self.touched.clear();
             let mut net = self.clock.net.borrow_mut();
-            net.show_landing(me);
+            net.show_landing(me, self.clock.now());
             let seat = &mut net.seats[me as usize];
             seat.news = false;
             std::mem::swap(&mut self.touched, &mut seat.touched);
@@ -308,11 +307,11 @@ impl<'y> Verbs for Nic<'y> {
     }
 
     fn load(&self, addr: usize) -> u64 {
-        self.clock.sync();
+        self.clock.settle();
         let me = self.clock.me;
         let mut net = self.net().borrow_mut();
         if !net.seats[me as usize].landing.is_empty() {
-            net.show_landing(me);
+            net.show_landing(me, self.clock.now());
         }
         net.seats[me as usize].watch(addr);
         let mut word = [0; 8];

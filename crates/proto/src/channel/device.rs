@@ -220,9 +220,11 @@ impl<V: Verbs> Device for Channel<V> {
     }
 
     fn idle(&mut self, round: u32) -> V::Nap {
-        if self.fault.is_some() {
+        // A fault to be checked, a message or an end that came while others were looked at: then there is nothing
+        // to wait for, and the adapter, which has told of it already, would not end the nap.
+        if self.fault.is_some() || self.is_late || !self.done.is_empty() {
             let now = self.verbs.now_ns();
-            self.verbs.alarm(now); // a fault waits to be checked: there is nothing to wait for
+            self.verbs.alarm(now);
         }
         self.verbs.idle(round)
     }

@@ -155,16 +155,35 @@ impl<D: Device> Engine<D> {
             self.fail_long(id, format!("rank {from} could not do its part of the transfer"));
             return Ok(());
         }
-        let step = self.happen(
-            id,
-            match head.kind {
-                Kind::Ack => Happening::Ack(fragment),
-                Kind::Ready => Happening::Ready(fragment),
-                _ => Happening::Fin(fragment),
-            },
-        );
+        let what = match head.kind {
+            Kind::Ack => Happening::Ack(fragment),
+            Kind::Ready => Happening::Ready(fragment),
+            _ => Happening::Fin(fragment),
+        };
+        self.hear(from, id, what)
+    }
+
+    /// A piece of a long message has come in a frame.
+    pub(crate) fn on_long_data(
+        &mut self,
+        from: Rank,
+        id: OpId,
+        offset: u64,
+        data: Span,
+    ) -> Result<(), Fault> {
+        match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Long(long)) if long.message.peer == from && long.side == Side::Receive => {
+                self.hear(from, id, Happening::Data(offset, data))
+            }
+            _ => Err(malformed(from, Malformed("data for a receive that does not expect any".into()))),
+        }
+    }
+
+    /// The other side has said something.
+    fn hear(&mut self, from: Rank, id: OpId, what: Happening) -> Result<(), Fault> {
+        let step = self.happen(id, what.clone());
         if step == Step::Illegal {
-            let what = format!("{:?} at the wrong time, or outside the message: {fragment:?}", head.kind);
+            let what = format!("at the wrong time, or outside the message: {what:?}");
             return Err(malformed(from, Malformed(what)));
         }
         self.conclude(id, step);
@@ -237,9 +256,13 @@ impl<D: Device> Engine<D> {
         f(&mut EnginePort {
             dev: &mut self.dev,
             cache: &mut self.rcache,
+            staging: &mut self.staging,
             peers: &mut self.peers,
             counters: &mut self.counters,
+            staging: &mut self.staging,
+            tuning: &self.tuning,
             waiting: &mut self.waiting,
+            tuning: &self.tuning,
             fault: None,
             peer,
             op: 0,
@@ -260,9 +283,11 @@ impl<D: Device> Engine<D> {
         let mut port = EnginePort {
             dev: &mut self.dev,
             cache: &mut self.rcache,
+            staging: &mut self.staging,
             peers: &mut self.peers,
             counters: &mut self.counters,
             waiting: &mut self.waiting,
+            tuning: &self.tuning,
             fault: None,
             peer: long.message.peer,
             op: id.0,

@@ -5,14 +5,21 @@
 //! begins when the message may leave (its RTS keeps the order of messages), the receiver's when
 //! the RTS has met its receive.
 
+mod chunks;
+mod copy_pipeline;
 mod drive;
 mod early;
+mod pipeline;
 pub(crate) mod port;
 mod rget;
 mod rput;
 mod rtr;
 pub(crate) mod speculative;
 mod stripes;
+mod superpipeline;
+#[cfg(test)]
+mod tests;
+pub mod tuning;
 
 use crate::matching::Envelope;
 use crate::op::{OpId, Outcome, PendingOp, Side};
@@ -30,12 +37,28 @@ pub enum Protocol {
     Rput = 2,
     /// As [`Protocol::Rget`], and early receivers send an RTR.
     Speculative = 3,
+    /// The sender writes blocks that are registered while others travel.
+    Pipeline = 4,
+    /// As the pipeline, but what is registered stays so.
+    CachingPipeline = 5,
+    /// Growing chunks are copied through staging memory.
+    Superpipeline = 6,
+    /// Chunks of one length are.
+    CopyPipeline = 7,
 }
 
 impl Protocol {
     /// All of them with the names settings and reports use.
-    pub const ALL: [(Protocol, &'static str); 3] =
-        [(Protocol::Rget, "rget"), (Protocol::Rput, "rput"), (Protocol::Speculative, "speculative")];
+    pub const ALL: [(Protocol, &'static str); 7] = [
+        (Protocol::Rget, "rget"),
+        (Protocol::Rput, "rput"),
+        (Protocol::Speculative, "speculative"),
+        (Protocol::Pipeline, "pipeline"),
+        (Protocol::CachingPipeline, "caching-pipeline"),
+        (Protocol::Superpipeline, "superpipeline"),
+        (Protocol::CopyPipeline, "copy-pipeline"),
+        (Protocol::Speculative, "speculative"),
+    ];
 
     /// The protocol of a number on the wire.
     pub fn of(number: u16) -> Option<Protocol> {
@@ -89,6 +112,8 @@ pub enum Happening {
     Ready(Fragment),
     /// The other side has moved something.
     Fin(Fragment),
+    /// A piece of the message lies in a frame; where in the message it belongs.
+    Data(u64, Span),
     /// A posted transfer has ended; the number is the one it was posted under.
     Completed(u32),
     /// A look around: memory that peers write may have changed, time has passed.
@@ -125,6 +150,10 @@ pub(crate) enum Machine {
     RputReceive(rput::Receiver),
     RtrSend(rtr::Sender),
     RtrReceive(rtr::Receiver),
+    PipelineSend(pipeline::Sender),
+    PipelineReceive(pipeline::Receiver),
+    CopySend(superpipeline::Sender),
+    CopyReceive(superpipeline::Receiver),
 }
 
 impl Machine {
@@ -138,6 +167,18 @@ impl Machine {
             }
             (Protocol::Rput, Side::Send) => Machine::RputSend(rput::Sender::default()),
             (Protocol::Rput, Side::Receive) => Machine::RputReceive(rput::Receiver::default()),
+            (Protocol::Pipeline | Protocol::CachingPipeline, Side::Send) => {
+                Machine::PipelineSend(pipeline::Sender::default())
+            }
+            (Protocol::Pipeline | Protocol::CachingPipeline, Side::Receive) => {
+                Machine::PipelineReceive(pipeline::Receiver::default())
+            }
+            (Protocol::Superpipeline | Protocol::CopyPipeline, Side::Send) => {
+                Machine::CopySend(superpipeline::Sender::default())
+            }
+            (Protocol::Superpipeline | Protocol::CopyPipeline, Side::Receive) => {
+                Machine::CopyReceive(superpipeline::Receiver::default())
+            }
         }
     }
 
@@ -150,6 +191,10 @@ impl Machine {
             Machine::RputReceive(machine) => machine.retreat(port),
             Machine::RtrSend(machine) => machine.retreat(port),
             Machine::RtrReceive(machine) => machine.retreat(port),
+            Machine::PipelineSend(machine) => machine.retreat(port),
+            Machine::PipelineReceive(machine) => machine.retreat(port),
+            Machine::CopySend(machine) => machine.retreat(port),
+            Machine::CopyReceive(machine) => machine.retreat(port),
         }
     }
 
@@ -161,12 +206,20 @@ impl Machine {
             Machine::RputReceive(machine) => machine.on(what, message, port),
             Machine::RtrSend(machine) => machine.on(what, message, port),
             Machine::RtrReceive(machine) => machine.on(what, message, port),
+            Machine::PipelineSend(machine) => machine.on(what, message, port),
+            Machine::PipelineReceive(machine) => machine.on(what, message, port),
+            Machine::CopySend(machine) => machine.on(what, message, port),
+            Machine::CopyReceive(machine) => machine.on(what, message, port),
         }
     }
 }
 
 /// Flag of a Fin: the message has failed at the other side.
 pub(crate) const FAILED: u16 = 1;
+/// Flag of a Ready or a Fin: the block goes, or went, by frames.
+pub(crate) const BY_FRAMES: u16 = 2;
+/// Flag of an Ack: the receiver cannot see writes land, and wants a Fin for each.
+pub(crate) const TELL: u16 = 4;
 
 /// A long message under way, one side of it.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
 //! What a protocol for long messages may do: its only way to the world.
 
+use super::tuning::Tuning;
 use crate::event::{Counters, Event};
 use crate::peers::Peers;
 use crate::rcache::{Held, Rcache};
+use crate::staging::{Slab, Staging, Use};
 use fabric::{Device, Fault, Local, Rank, Remote, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind};
@@ -12,12 +14,26 @@ use wire::long::{Fragment, LongRts};
 pub trait Port {
     /// Device time.
     fn now_ns(&self) -> u64;
+    /// What the pipelines are tuned by.
+    fn tuning(&self) -> &Tuning;
     /// Adapters to spread a message over.
     fn rails(&self) -> usize;
     /// Registers memory, or finds that it is; with `keep` it may stay registered afterwards.
     fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault>;
     /// Gives back what was held.
     fn release(&mut self, held: Held);
+    /// Staging memory for one message, `None` while all of it is in use.
+    fn stage(&mut self, wanted: Use) -> Result<Option<Slab>, Fault>;
+    /// Gives staging memory back.
+    fn unstage(&mut self, slab: Slab);
+    /// Leaves staging memory that a failed transfer may still touch.
+    fn lose(&mut self, slab: Slab);
+    /// Whether the bytes of a write become visible in order.
+    fn writes_in_order(&self) -> bool;
+    /// Reads a word that the other side may write.
+    fn load(&self, addr: usize) -> u64;
+    /// Writes a word of staging memory.
+    fn store(&mut self, addr: usize, value: u64);
     /// Writes to the other side; ends as `Completed(work)`.
     fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32);
     /// Reads from the other side; ends as `Completed(work)`.
@@ -27,6 +43,11 @@ pub trait Port {
     /// Opens the message: `rts` gets the number of the operation, and the first `along` bytes of
     /// the buffer travel with it. False if there is no room now; then nothing has happened.
     fn request(&mut self, rts: LongRts, along: usize) -> bool;
+    /// The most that one frame carries, in bytes.
+    fn frame_bytes(&self) -> usize;
+    /// Sends a piece of the message by a frame, to `offset` of the other side's buffer. False if
+    /// there is no room now; then nothing has happened.
+    fn frame(&mut self, data: Span, offset: u64) -> bool;
     /// Tells the other side something; arrives in order and is not lost.
     fn tell(&mut self, kind: Kind, fragment: Fragment);
     /// Counts what happened.
@@ -48,9 +69,11 @@ pub(crate) struct Waiting {
 pub(crate) struct EnginePort<'a, D: Device> {
     pub dev: &'a mut D,
     pub cache: &'a mut Rcache,
+    pub staging: &'a mut Staging,
     pub peers: &'a mut Peers,
     pub counters: &'a mut Counters,
     pub waiting: &'a mut VecDeque<Waiting>,
+    pub tuning: &'a Tuning,
     /// The first transfer that could not be posted for another reason than room.
     pub fault: Option<Fault>,
     pub peer: Rank,
@@ -87,6 +110,10 @@ impl<D: Device> Port for EnginePort<'_, D> {
         self.dev.now_ns()
     }
 
+    fn tuning(&self) -> &Tuning {
+        self.tuning
+    }
+
     fn rails(&self) -> usize {
         self.dev.rails()
     }
@@ -97,6 +124,30 @@ impl<D: Device> Port for EnginePort<'_, D> {
 
     fn release(&mut self, held: Held) {
         self.cache.release(self.dev, held);
+    }
+
+    fn stage(&mut self, wanted: Use) -> Result<Option<Slab>, Fault> {
+        self.staging.take(self.dev, self.tuning, wanted)
+    }
+
+    fn unstage(&mut self, slab: Slab) {
+        self.staging.give(slab);
+    }
+
+    fn lose(&mut self, slab: Slab) {
+        self.staging.lose(slab);
+    }
+
+    fn writes_in_order(&self) -> bool {
+        self.dev.writes_in_order()
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        self.dev.load(addr)
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        self.dev.store(addr, value);
     }
 
     fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {
@@ -123,6 +174,19 @@ impl<D: Device> Port for EnginePort<'_, D> {
         bytes.resize(body.len() + along, 0);
         self.dev.copy(bytes.as_mut_ptr() as usize + body.len(), self.local.addr, along);
         self.dev.try_send(self.peer, head, span_of(&bytes))
+    }
+
+    fn frame_bytes(&self) -> usize {
+        self.dev.caps().frame_bytes
+    }
+
+    fn frame(&mut self, data: Span, offset: u64) -> bool {
+        let head = Head::new(Kind::Data, self.peer_op as i32, offset).encode();
+        let sent = self.dev.try_send(self.peer, head, data);
+        if sent {
+            self.counters.count(Event::FrameSent);
+        }
+        sent
     }
 
     fn tell(&mut self, kind: Kind, fragment: Fragment) {

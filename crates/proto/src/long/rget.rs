@@ -102,6 +102,10 @@ impl Receiver {
                     port.read(stripe.held.rail, stripe.local(message.local), remote, stripe.held.rail as u32);
                     under_way += 1;
                 }
+                if under_way == 0 {
+                    port.tell(Kind::Fin, Fragment::default()); // no room for anything
+                    return Step::Done;
+                }
                 *self = Receiver::Reading(stripes, under_way);
                 Step::Going
             }

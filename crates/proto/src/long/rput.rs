@@ -51,6 +51,7 @@ impl Sender {
                 }
                 *self = Sender::Asked;
             }
+            (Sender::Asked, Happening::Ack(Fragment { len: 0, .. })) => return Step::Done,
             (Sender::Asked, Happening::Ack(ack)) if ack.len <= message.len => {
                 *self = Sender::Writing(Vec::new(), ack.len);
             }
@@ -118,6 +119,9 @@ impl Receiver {
                     port.tell(Kind::Ready, stripe.fragment(message.local));
                 }
                 let count = stripes.iter().count();
+                if count == 0 {
+                    return Step::Done; // no room for anything
+                }
                 *self = Receiver::Exposed(stripes, count);
             }
             (Receiver::Exposed(stripes, 1), Happening::Fin(_)) => {

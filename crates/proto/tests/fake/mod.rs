@@ -36,6 +36,8 @@ pub struct Net {
     shares: Vec<[Slot; SHARES]>,
     /// Whether each rank can reach the memory of others.
     pub reach: Vec<bool>,
+    /// Registrations that a rank may have at a time, and those it has.
+    pub regions: (usize, Vec<usize>),
 }
 
 impl Net {
@@ -48,6 +50,7 @@ impl Net {
             wires: (0..size * size).map(|_| Wire::default()).collect(),
             shares: vec![[Slot::default(); SHARES]; size],
             reach: vec![true; size],
+            regions: (usize::MAX, vec![0; size]),
         }))
     }
 
@@ -187,6 +190,19 @@ impl Device for Fake {
     fn write(&mut self, _peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
         copy(remote, local.addr, local.len);
         Ok(())
+    }
+
+    fn register(&mut self, _rail: usize, _span: Span) -> Result<u32, Fault> {
+        let (limit, held) = &mut self.net.borrow_mut().regions;
+        if held[self.me] >= *limit {
+            return Err(Fault::Device(format!("{limit} regions are registered")));
+        }
+        held[self.me] += 1;
+        Ok(0)
+    }
+
+    fn deregister(&mut self, _rail: usize, _key: u32) {
+        self.net.borrow_mut().regions.1[self.me] -= 1;
     }
 
     fn post_write(
