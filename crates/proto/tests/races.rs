@@ -45,6 +45,8 @@ struct Scenario {
     /// Whether ranks also look around between calls without anything having arrived: matters
     /// where room is short.
     looks: bool,
+    /// The protocol of long messages, if it is not to be chosen.
+    force: Option<Protocol>,
     reach: Vec<bool>,
 }
 

@@ -57,7 +57,6 @@ impl Protocol {
         (Protocol::CachingPipeline, "caching-pipeline"),
         (Protocol::Superpipeline, "superpipeline"),
         (Protocol::CopyPipeline, "copy-pipeline"),
-        (Protocol::Speculative, "speculative"),
     ];
 
     /// The protocol of a number on the wire.
