@@ -89,7 +89,7 @@ impl<V: Verbs> Device for Channel<V> {
         }
         let p = self.known(from).expect("a frame of this peer was shown");
         let front = self.peers[p].front.take().expect("a frame of this peer was shown");
-        self.taken(p, front.path, front.buffer);
+        self.taken(p, front.path, front.place);
     }
 
     fn source(&mut self, position: usize) -> Option<Rank> {
