@@ -565,16 +565,6 @@ fn two_pairs_under_back_pressure() {
     explore_all(&sends, &sequences(&wants()[..2], 2), |scenario| scenario.unexpected_bytes = 0);
 }
 
-/// Every protocol for long messages, whole and cut.
-#[test]
-fn two_pairs_by_every_protocol() {
-    let sends = sequences(&[send(1, LONG), send(2, LONG + 20), send(1, 4)], 2);
-    let receives = sequences(&wants()[..3], 2);
-    for (protocol, _) in Protocol::ALL {
-        explore_all(&sends, &receives, |scenario| scenario.force = Some(protocol));
-    }
-}
-
 /// Only one side, or none, can copy from and to the other.
 #[test]
 fn two_pairs_without_reach() {
