@@ -176,7 +176,7 @@ impl Stage {
                 "flags 0" => {
                     let flags: Vec<_> =
                         stage.script.words.keys().copied().filter(|a| *a < STAGING + 4096).collect();
-                    stage.script.words.extend(flags.into_iter().map(|addr| (addr, 5 << 32 | 1)));
+                    stage.script.words.extend(flags.into_iter().map(|addr| (addr, 1 << 63 | 5 << 32 | 1)));
                 }
                 name => {
                     let step = stage.tell(protocol, name);
