@@ -25,9 +25,6 @@ events! {
     RtrDropped: "an offer crossed a message or was not usable",
     PiecePulled: "the receiver copied a piece of a message",
     PiecePushed: "the sender copied a piece of a message",
-    FrameSent: "a piece of a long message was copied through a slot",
-    ChunkWritten: "a chunk of a copy pipeline was handed to its adapter",
-    BlockWritten: "a registered block of a pipeline was handed to its adapter",
     FastPath: "a frame was written into a slot of its receiver",
     SendRecvPath: "a frame went into a receive buffer that all peers share",
     CreditsOut: "no slot of the receiver was known to be free: the frame went by Send/Recv or waited",
@@ -36,6 +33,9 @@ events! {
     CreditsWritten: "half of the credits were owed and no frame went the other way to take them along",
     SlotsGiven: "a peer was given slots for the fast path",
     PostRefused: "the queue of the adapter was full, or a receiver had no buffer",
+    FrameSent: "a piece of a long message was copied through a slot",
+    ChunkWritten: "a chunk of a copy pipeline was handed to its adapter",
+    BlockWritten: "a registered block of a pipeline was handed to its adapter",
 }
 
 /// How often each event happened: plain increments.

@@ -30,8 +30,8 @@ pub struct Post<'a> {
 }
 
 impl Net {
-    /// Sends a message on its way, at global time.
-    pub fn post(&mut self, post: &Post) {
+    /// Sends a message on its way at `at`, the time of its rank.
+    pub fn post(&mut self, post: &Post, at: Ps) {
         let index = self.messages.open();
         self.number += 1;
         let message = self.messages.at_mut(index);
@@ -69,7 +69,7 @@ impl Net {
         let seat = &mut self.seats[post.from as usize];
         seat.outstanding += 1;
         seat.pair(post.to, post.rail).outstanding += 1;
-        self.depart(index, post.from, self.now);
+        self.depart(index, post.from, at);
     }
 
     /// Gives a message to the adapter of `from`, which sends it as soon as it is free.
@@ -86,6 +86,7 @@ impl Net {
             return self.leave(index, from, ready);
         }
         let at = self.host(from) * self.costs.len() + rail;
+        self.seats[from as usize].expect(ready);
         self.waiting[at].push_back((index, from, ready));
         if self.waiting[at].len() == 1 {
             self.queue.push(self.adapters[at].starts(ready), Event::Leave(at as u32));
@@ -134,11 +135,28 @@ impl Net {
             trace.left(host, self.messages.at(index), sent.first, sent.last);
         }
         if kind == Kind::Datagram {
-            self.seats[from as usize].end(sent.last, Some((peer, rail)), work, Done::Sent, Ok(()));
+            let poster = &mut self.seats[from as usize];
+            poster.end(sent.last, Some((peer, rail)), work, Done::Sent, Ok(()));
             self.tell_at(from, sent.last);
             return self.scatter(index);
         }
+        self.expect(index);
         self.queue.push(coming.first, Event::Arrive(index));
+    }
+
+    /// Both ends of a message must look again when it has come this far.
+    fn expect(&mut self, index: u32) {
+        let message = self.messages.at(index);
+        let (from, to, kind, rail) = (message.from, message.to, message.kind, message.rail);
+        let Passage { first, last } = message.landing;
+        let seen = if message.len > PIECE || kind == Kind::ReadRequest { first } else { last };
+        let target = message.target();
+        self.seats[target as usize].expect(seen);
+        if target != from && kind != Kind::Datagram {
+            let latency =
+                if self.is_local(from, to) { self.local.latency } else { self.costs[rail as usize].latency };
+            self.seats[from as usize].expect(last + latency);
+        }
     }
 
     /// Lets a datagram arrive, or be lost, or doubled, or late.
@@ -155,11 +173,13 @@ impl Net {
             let mut message = self.messages.at(index).clone();
             if self.random.happens(datagram.reorder) {
                 let late = (datagram.delay_ns * 1000.0) as Ps;
-                message.landing = Passage { first: message.landing.first + late, last: message.landing.last + late };
+                message.landing =
+                    Passage { first: message.landing.first + late, last: message.landing.last + late };
                 self.counters.reordered += 1;
             }
             self.queue.push(message.landing.first, Event::Arrive(slot));
             *self.messages.at_mut(slot) = message;
+            self.expect(slot);
         }
         self.messages.close(index);
     }
@@ -180,11 +200,12 @@ impl Net {
             return self.answer(index, landing.last);
         }
         self.messages.at_mut(index).landing = landing;
+        self.expect(index);
         self.queue.push(landing.last, Event::Land(index));
         if len > PIECE && matches!(kind, Kind::Write | Kind::ReadData) {
             self.seats[target as usize].landing.push(index);
             if self.seats[target as usize].state == State::Napping
-                && let Some(at) = self.watched_lands(target)
+                && let Some(at) = self.watched_lands(target, self.now)
             {
                 self.tell_at(target, at);
             }
@@ -264,7 +285,10 @@ impl Net {
         };
         let done = Done::Received { from: from as usize, len, datagram: is_datagram };
         let result = if len > buffer.span.len {
-            Err(format!("message of {len} bytes from rank {from}: the receive buffer has {}", buffer.span.len))
+            Err(format!(
+                "message of {len} bytes from rank {from}: the receive buffer has {}",
+                buffer.span.len
+            ))
         } else {
             self.messages.at_mut(index).remote = Remote { addr: buffer.span.addr as u64, key: buffer.key };
             self.copy_until(index, len)
@@ -288,14 +312,15 @@ impl Net {
     }
 
     /// A rank has given a receive buffer: what was refused is sent again.
-    pub fn has_room(&mut self, rank: u32) {
+    pub fn has_room(&mut self, rank: u32, at: Ps) {
         let Some(first) = self.seats[rank as usize].held.front() else { return };
         let message = self.messages.at(*first);
         let latency = match self.is_local(message.from, rank) {
             true => self.local.latency,
             false => self.costs[message.rail as usize].latency,
         };
-        self.queue.push(self.now + 2 * latency, Event::Retry(rank));
+        self.seats[rank as usize].expect(at + 2 * latency);
+        self.queue.push(at + 2 * latency, Event::Retry(rank));
     }
 
     /// Delivers what was held as far as there are buffers.
@@ -325,7 +350,8 @@ impl Net {
         if !message.is_inline {
             for part in &message.parts[..message.count] {
                 let mine = &self.seats[from as usize].regions;
-                mine.check(Some(message.rail as usize), *part).map_err(|text| about(format!("own memory: {text}")))?;
+                mine.check(Some(message.rail as usize), *part)
+                    .map_err(|text| about(format!("own memory: {text}")))?;
             }
         }
         let target = remote.addr as usize;
@@ -340,12 +366,12 @@ impl Net {
         Ok(())
     }
 
-    /// Makes visible to `rank` what has landed of long messages at global time.
-    pub fn show_landing(&mut self, rank: u32) {
+    /// Makes visible to `rank` what has landed of long messages at its time.
+    pub fn show_landing(&mut self, rank: u32, now: Ps) {
         for at in 0..self.seats[rank as usize].landing.len() {
             let index = self.seats[rank as usize].landing[at];
             let message = self.messages.at(index);
-            let upto = message.landed_at(self.now);
+            let upto = message.landed_at(now);
             if upto > message.landed {
                 // A message that may not be copied ends as a fault when it has landed.
                 let _refused_later = self.copy_until(index, upto);
@@ -354,7 +380,7 @@ impl Net {
     }
 
     /// When the next word lands that a rank has looked at and that is on its way.
-    pub fn watched_lands(&self, rank: u32) -> Option<Ps> {
+    pub fn watched_lands(&self, rank: u32, now: Ps) -> Option<Ps> {
         let seat = &self.seats[rank as usize];
         let mut soonest = None;
         for &index in &seat.landing {
@@ -366,7 +392,7 @@ impl Net {
                 let offset = addr.wrapping_sub(message.remote.addr as usize);
                 if offset < message.len {
                     let at = message.lands((offset + 7).min(message.len - 1));
-                    if at > self.now && soonest.is_none_or(|soonest| at < soonest) {
+                    if at > now && soonest.is_none_or(|soonest| at < soonest) {
                         soonest = Some(at);
                     }
                 }
@@ -397,7 +423,7 @@ impl Net {
         };
         let at = self.now
             + match (&result, done) {
-                (Err(Fault::PeerGone(_)), _) => retry,
+                (Err(Fault::PeerGone(_)), _) => retry.max(latency),
                 (Ok(()), Done::Read) => 0,
                 _ => latency,
             };

@@ -54,19 +54,31 @@ impl<'y> Clock<'y> {
         }
     }
 
+    /// Returns when nothing can happen any more that this rank may see before its time.
+    #[inline]
+    pub fn settle(&self) {
+        if self.net.borrow().may_change(self.me, self.local.get()) {
+            self.sync();
+        }
+    }
+
+    /// As [`Clock::settle`], before it uses an adapter that it may share.
+    #[inline]
+    pub fn settle_to_post(&self, rail: usize) {
+        let is_shared = self.net.borrow().is_shared(rail);
+        if is_shared { self.sync() } else { self.settle() }
+    }
+
     /// Returns when everything has happened that comes before this rank's time.
     pub fn sync(&self) {
         loop {
             let mut net = self.net.borrow_mut();
-            if net.advance(self.me, self.local.get()) == Step::Reached {
-                let stalled = std::mem::take(&mut net.seats[self.me as usize].stalled);
-                if stalled == 0 {
-                    return;
-                }
-                self.pass(stalled);
-                continue;
+            let local = self.local.get();
+            if net.advance(self.me, local) == Step::Reached {
+                net.seats[self.me as usize].met(local);
+                return;
             }
-            net.park(self.me, self.local.get());
+            net.park(self.me, local);
             drop(net);
             self.switch();
         }
@@ -74,7 +86,7 @@ impl<'y> Clock<'y> {
 
     /// Returns when something has happened for this rank, at `alarm` at the latest.
     fn nap(&self, alarm: Ps) {
-        self.sync();
+        self.settle();
         let mut net = self.net.borrow_mut();
         let first = self.local.get();
         let wake = self.wake(&mut net, alarm);
@@ -103,7 +115,7 @@ impl<'y> Clock<'y> {
 
     /// When this rank is to continue at the latest.
     fn wake(&self, net: &mut Net, alarm: Ps) -> Ps {
-        let lands = net.watched_lands(self.me);
+        let lands = net.watched_lands(self.me, self.local.get());
         let seat = &mut net.seats[self.me as usize];
         if std::mem::take(&mut seat.news) {
             return 0;

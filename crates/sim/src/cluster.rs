@@ -142,7 +142,8 @@ impl Cluster {
     /// The cluster of this name, or in the file of this path (which has a `/` or ends in `.toml`).
     pub fn find(name: &str) -> Result<Cluster, String> {
         if name.contains('/') || name.ends_with(".toml") {
-            let text = std::fs::read_to_string(name).map_err(|error| format!("cluster file {name}: {error}"))?;
+            let text =
+                std::fs::read_to_string(name).map_err(|error| format!("cluster file {name}: {error}"))?;
             return Cluster::parse(name, &text);
         }
         match KNOWN.iter().find(|(known, _)| *known == name) {
@@ -372,7 +373,8 @@ mod tests {
         let text = error("inline_bytes =", "inline_bytes = 0 #");
         assert!(text.contains("`rails[0].inline_mb_s` is given, but `inline_bytes` is 0"), "{text}");
         assert!(Cluster::parse("a.toml", "x = [").unwrap_err().starts_with("a.toml: "));
-        let datagram = "[datagram]\nmax_bytes = 1\nloss = 1.5\nduplication = 0\nreorder = 0\ndelay_ns = 0\n[software]";
+        let datagram =
+            "[datagram]\nmax_bytes = 1\nloss = 1.5\nduplication = 0\nreorder = 0\ndelay_ns = 0\n[software]";
         let text = error("[software]", datagram);
         assert_eq!(text, "my.toml: `datagram.loss` is 1.5, must be a probability between 0 and 1");
     }

@@ -97,12 +97,7 @@ impl Keys {
     }
 
     fn below(&self, name: String, table: Table) -> Keys {
-        Keys {
-            file: self.file.clone(),
-            prefix: format!("{}{name}", self.prefix),
-            table,
-            asked: Vec::new(),
-        }
+        Keys { file: self.file.clone(), prefix: format!("{}{name}", self.prefix), table, asked: Vec::new() }
     }
 
     fn value(&mut self, key: &str) -> Result<Value, String> {

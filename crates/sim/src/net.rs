@@ -68,12 +68,17 @@ pub struct Net {
     /// Numbers of messages.
     pub number: u64,
     cores: usize,
+    /// What is posted now cannot be seen by anybody earlier than this.
+    lookahead: Ps,
+    /// Whether several ranks use one adapter.
+    has_neighbours: bool,
 }
 
 impl Net {
     /// A cluster at time 0.
     pub fn new(cluster: &Cluster, ranks: usize, seed: u64, faults: Faults, trace: Option<Trace>) -> Net {
         let rails = cluster.rails.len();
+        let has_neighbours = ranks > 1 && cluster.cores > 1;
         let mut queue = Queue::default();
         for (index, (_, at_ns)) in faults.deaths.iter().enumerate() {
             queue.push(ps(*at_ns as f64), Event::Fault(2 * index as u32));
@@ -101,6 +106,8 @@ impl Net {
             is_stuck: false,
             number: 0,
             cores: cluster.cores,
+            lookahead: lookahead(cluster, has_neighbours),
+            has_neighbours,
         }
     }
 
@@ -122,6 +129,17 @@ impl Net {
         }
         self.now = limit;
         Step::Reached
+    }
+
+    /// Whether something may happen that rank `me` sees at `local`, which may be ahead of global time.
+    #[inline]
+    pub fn may_change(&self, me: u32, local: Ps) -> bool {
+        local >= self.now + self.lookahead || self.seats[me as usize].expects(local)
+    }
+
+    /// Whether others than the rank that posts decide when an adapter is free.
+    pub fn is_shared(&self, rail: usize) -> bool {
+        self.has_neighbours || self.costs[rail].is_bus_limited()
     }
 
     /// The rank that continues next, at the time it then is; `None` if nothing will happen.
@@ -278,4 +296,11 @@ impl Net {
     pub fn host(&self, rank: u32) -> usize {
         rank as usize / self.cores
     }
+}
+
+/// The least latency between two ranks.
+fn lookahead(cluster: &Cluster, has_neighbours: bool) -> Ps {
+    let local = if has_neighbours { cluster.local.latency_ns } else { f64::INFINITY };
+    let least = cluster.rails.iter().map(|rail| rail.path.latency_ns).fold(local, f64::min);
+    ps(least)
 }

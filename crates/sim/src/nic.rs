@@ -94,7 +94,15 @@ impl<'y> Nic<'y> {
     }
 
     /// Posts work, unless the queue is full.
-    fn post(&mut self, kind: Kind, to: Rank, rail: usize, parts: &[Local], remote: Remote, work: u64) -> Result<bool, Fault> {
+    fn post(
+        &mut self,
+        kind: Kind,
+        to: Rank,
+        rail: usize,
+        parts: &[Local],
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
         let me = self.clock.me;
         assert!(parts.len() <= GATHER, "a gather list has at most {GATHER} entries");
         let peer = to as u32;
@@ -110,22 +118,22 @@ impl<'y> Nic<'y> {
             }
             if !is_inline {
                 for part in parts {
-                    let about = |text| Fault::Device(format!("{} to rank {to}: own memory: {text}", kind.name()));
+                    let about =
+                        |text| Fault::Device(format!("{} to rank {to}: own memory: {text}", kind.name()));
                     seat.regions.check(Some(rail), *part).map_err(about)?;
                 }
             }
-            let fault = net.faults.stall;
-            if net.random.happens(fault) {
+            let stall = net.faults.stall;
+            if net.random.happens(stall) {
                 let most = net.faults.stall_ns * 1000;
-                let stalled = net.random.below(most + 1);
-                net.seats[me as usize].stalled += stalled;
+                self.clock.pass(net.random.below(most + 1));
             }
         }
         let written = if is_inline { len as f64 / costs.inline_bandwidth } else { 0.0 };
         self.clock.spend("post", ps(costs.post_ns + written), len);
-        self.clock.sync();
+        self.clock.settle_to_post(rail);
         let post = Post { kind, from: me, to: peer, rail: rail as u16, parts, remote, is_inline, work };
-        self.net().borrow_mut().post(&post);
+        self.net().borrow_mut().post(&post, self.clock.now());
         Ok(true)
     }
 
@@ -185,7 +193,7 @@ impl<'y> Verbs for Nic<'y> {
     fn deregister(&mut self, rail: usize, key: u32) {
         let limits = &self.cluster.registration;
         // What has landed until now landed while the memory was registered.
-        self.clock.sync();
+        self.clock.settle();
         let removed = {
             let net = &mut *self.net().borrow_mut();
             net.counters.deregistered += 1;
@@ -205,29 +213,45 @@ impl<'y> Verbs for Nic<'y> {
         let len: usize = parts.iter().map(|part| part.span.len).sum();
         if len > self.caps.datagram_bytes {
             let limit = self.caps.datagram_bytes;
-            return Err(Fault::Device(format!("datagram of {len} bytes (limit `datagram.max_bytes`: {limit})")));
+            return Err(Fault::Device(format!(
+                "datagram of {len} bytes (limit `datagram.max_bytes`: {limit})"
+            )));
         }
         self.post(Kind::Datagram, to, rail, parts, Remote::default(), work)
     }
 
     fn post_receive(&mut self, buffer: Local, work: u64) {
-        self.clock.sync();
+        self.clock.settle();
         let me = self.clock.me;
         let mut net = self.net().borrow_mut();
         net.seats[me as usize].receives.push_back((buffer, work));
-        net.has_room(me);
+        net.has_room(me, self.clock.now());
     }
 
-    fn post_write(&mut self, to: Rank, rail: usize, parts: &[Local], remote: Remote, work: u64) -> Result<bool, Fault> {
+    fn post_write(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        parts: &[Local],
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
         self.post(Kind::Write, to, rail, parts, remote, work)
     }
 
-    fn post_read(&mut self, from: Rank, rail: usize, local: Local, remote: Remote, work: u64) -> Result<bool, Fault> {
+    fn post_read(
+        &mut self,
+        from: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
         self.post(Kind::ReadRequest, from, rail, &[local], remote, work)
     }
 
     fn poll(&mut self) -> Option<Completion> {
-        self.clock.sync();
+        self.clock.settle();
         let now = self.clock.now();
         let ended = {
             let seat = &mut self.net().borrow_mut().seats[self.clock.me as usize];
@@ -250,11 +274,11 @@ impl<'y> Verbs for Nic<'y> {
 
     fn touched(&mut self, position: usize) -> Option<Rank> {
         if position == 0 {
-            self.clock.sync();
+            self.clock.settle();
             let me = self.clock.me;
             self.touched.clear();
             let mut net = self.clock.net.borrow_mut();
-            net.show_landing(me);
+            net.show_landing(me, self.clock.now());
             let seat = &mut net.seats[me as usize];
             seat.news = false;
             std::mem::swap(&mut self.touched, &mut seat.touched);
@@ -283,11 +307,11 @@ impl<'y> Verbs for Nic<'y> {
     }
 
     fn load(&self, addr: usize) -> u64 {
-        self.clock.sync();
+        self.clock.settle();
         let me = self.clock.me;
         let mut net = self.net().borrow_mut();
         if !net.seats[me as usize].landing.is_empty() {
-            net.show_landing(me);
+            net.show_landing(me, self.clock.now());
         }
         net.seats[me as usize].watch(addr);
         let mut word = [0; 8];

@@ -330,7 +330,9 @@ impl<'y> Rank<'y> {
             }
             match self.world.poll()? {
                 Polled::Moved => {}
-                Polled::Call(..) => return Err(Error::new(Class::OP, "only predefined operations are simulated")),
+                Polled::Call(..) => {
+                    return Err(Error::new(Class::OP, "only predefined operations are simulated"));
+                }
                 Polled::Nap(nap) => {
                     fabric::Nap::take(nap);
                     if self.nic().is_stuck() {
@@ -405,7 +407,8 @@ fn key(kind: Kind, root: usize) -> Key {
 
 fn ty(amount: Amount) -> Result<Option<(u64, Type)>> {
     let Some((count, handle)) = amount else { return Ok(None) };
-    let ty = Type::predefined(handle).ok_or_else(|| Error::new(Class::TYPE, "only predefined types are simulated"))?;
+    let ty = Type::predefined(handle)
+        .ok_or_else(|| Error::new(Class::TYPE, "only predefined types are simulated"))?;
     Ok(Some((count, ty)))
 }
 

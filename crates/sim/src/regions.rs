@@ -29,7 +29,10 @@ impl Regions {
     pub fn add(&mut self, rail: usize, span: Span, limits: &Registration) -> Result<u32, Fault> {
         let locked = pages(span.len, limits.page_bytes) * limits.page_bytes;
         if self.live >= limits.regions {
-            return Err(Fault::Device(format!("all {} regions are in use (limit `regions`)", limits.regions)));
+            return Err(Fault::Device(format!(
+                "all {} regions are in use (limit `regions`)",
+                limits.regions
+            )));
         }
         if self.locked_bytes + locked > limits.lockable_bytes {
             return Err(Fault::Device(format!(
@@ -77,7 +80,10 @@ impl Regions {
         let (first, end) = (region.span.addr, region.span.addr + region.span.len);
         if addr < first || addr.checked_add(len).is_none_or(|after| after > end) {
             let outside = addr.wrapping_sub(first) as isize;
-            return Err(format!("{len} bytes at offset {outside} of the {} of key {key:#x}", region.span.len));
+            return Err(format!(
+                "{len} bytes at offset {outside} of the {} of key {key:#x}",
+                region.span.len
+            ));
         }
         Ok(())
     }

@@ -101,8 +101,13 @@ impl<R> Report<R> {
     /// What the programs returned, or which ranks did not.
     pub fn all(self) -> Result<Vec<R>, String> {
         let lost = |outcome: &Outcome<R>| !matches!(outcome, Outcome::Ended(_));
-        let missing: Vec<usize> =
-            self.results.iter().enumerate().filter(|(_, outcome)| lost(outcome)).map(|(rank, _)| rank).collect();
+        let missing: Vec<usize> = self
+            .results
+            .iter()
+            .enumerate()
+            .filter(|(_, outcome)| lost(outcome))
+            .map(|(rank, _)| rank)
+            .collect();
         if !missing.is_empty() {
             return Err(format!("ranks {missing:?} have not ended"));
         }

@@ -70,8 +70,9 @@ pub struct Seat {
     pub outstanding: u64,
     /// Whether it is at the end of its program.
     pub is_fenced: bool,
-    /// Time that faults take away from it.
-    pub stalled: Ps,
+    /// Times before which nothing under way can change what it sees, ascending: each message to or from it has
+    /// one until it has landed.
+    bounds: VecDeque<Ps>,
     /// Its registered memory.
     pub regions: Regions,
     /// Its receive buffers, in the order they were given.
@@ -106,7 +107,7 @@ impl Seat {
             told: 0,
             outstanding: 0,
             is_fenced: false,
-            stalled: 0,
+            bounds: VecDeque::new(),
             regions: Regions::default(),
             receives: VecDeque::new(),
             held: VecDeque::new(),
@@ -133,13 +134,41 @@ impl Seat {
     }
 
     /// Puts the end of work where it belongs in time; those of one time stay in order.
-    pub fn end(&mut self, at: Ps, pair: Option<(u32, u16)>, work: u64, done: Done, result: Result<(), Fault>) {
+    pub fn end(
+        &mut self,
+        at: Ps,
+        pair: Option<(u32, u16)>,
+        work: u64,
+        done: Done,
+        result: Result<(), Fault>,
+    ) {
         let ended = Ended { at, pair, completion: Completion { work, done, result } };
         let mut place = self.ended.len();
         while place > 0 && self.ended[place - 1].at > at {
             place -= 1;
         }
         if place == self.ended.len() { self.ended.push_back(ended) } else { self.ended.insert(place, ended) }
+    }
+
+    /// Something under way may change what it sees at `at`, not before.
+    pub fn expect(&mut self, at: Ps) {
+        let mut place = self.bounds.len();
+        while place > 0 && self.bounds[place - 1] > at {
+            place -= 1;
+        }
+        if place == self.bounds.len() { self.bounds.push_back(at) } else { self.bounds.insert(place, at) }
+    }
+
+    /// Whether something under way may have changed by `at` what it sees.
+    pub fn expects(&self, at: Ps) -> bool {
+        self.bounds.front().is_some_and(|bound| *bound <= at)
+    }
+
+    /// Everything until `at` has happened.
+    pub fn met(&mut self, at: Ps) {
+        while self.expects(at) {
+            self.bounds.pop_front();
+        }
     }
 
     /// A write of `peer` is in memory.

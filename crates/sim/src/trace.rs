@@ -100,7 +100,11 @@ impl Trace {
         for slice in &self.slices {
             self.write(&mut out, slice);
         }
-        let _infallible = write!(out, "{{\"ph\":\"M\",\"pid\":0,\"name\":\"left_out\",\"args\":{{\"slices\":{}}}}}\n]}}\n", self.left_out);
+        let _infallible = write!(
+            out,
+            "{{\"ph\":\"M\",\"pid\":0,\"name\":\"left_out\",\"args\":{{\"slices\":{}}}}}\n]}}\n",
+            self.left_out
+        );
         out
     }
 

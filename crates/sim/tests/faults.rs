@@ -39,7 +39,10 @@ fn wrong_keys_and_bounds_are_errors_at_the_one_who_posts() {
         let outside = Remote { addr: remote.addr + 8000, ..remote };
         assert!(nic.post_write(1, 0, &[memory.part(0, 400)], outside, 1).unwrap());
         let about = text(completion(nic));
-        assert!(about.starts_with("write of 400 bytes by rank 0 at rank 1: 400 bytes at offset 8000"), "{about}");
+        assert!(
+            about.starts_with("write of 400 bytes by rank 0 at rank 1: 400 bytes at offset 8000"),
+            "{about}"
+        );
         assert!(nic.post_write(1, 0, &[memory.part(0, 400)], Remote { key: 99, ..remote }, 1).unwrap());
         assert!(text(completion(nic)).contains("key 0x63 is not registered"));
         assert!(nic.post_read(1, 0, memory.part(0, 400), outside, 1).unwrap());
@@ -175,7 +178,9 @@ fn datagrams(seed: u64, faults: Faults) -> Report<Vec<u64>> {
 #[test]
 fn datagrams_are_lost_doubled_and_overtaken_as_told() {
     let all: Vec<u64> = (0..2000).collect();
-    let Some(Outcome::Ended(clean)) = datagrams(1, Faults::default()).results.pop() else { panic!("it ends") };
+    let Some(Outcome::Ended(clean)) = datagrams(1, Faults::default()).results.pop() else {
+        panic!("it ends")
+    };
     assert_eq!(clean, all);
     let mut faulty = plain().datagram;
     (faulty.loss, faulty.duplication, faulty.reorder) = (0.1, 0.1, 0.1);
@@ -184,7 +189,9 @@ fn datagrams_are_lost_doubled_and_overtaken_as_told() {
     let counters = report.counters;
     let Some(Outcome::Ended(seen)) = report.results.into_iter().next_back() else { panic!("it ends") };
     assert_eq!(seen.len() as u64, 2000 + counters.doubled - counters.lost);
-    for (count, name) in [(counters.lost, "lost"), (counters.doubled, "doubled"), (counters.reordered, "late")] {
+    for (count, name) in
+        [(counters.lost, "lost"), (counters.doubled, "doubled"), (counters.reordered, "late")]
+    {
         assert!((100..350).contains(&count), "{count} {name}");
     }
     assert!(!seen.is_sorted());
@@ -316,7 +323,14 @@ fn traces_name_lanes_and_protocols_and_every_arrow_has_two_ends() {
         sleep_until(&mut nic, 10 * START_NS);
     });
     let json = report.unwrap().trace.unwrap().json();
-    for part in ["\"rank 0\"", "\"host 0 rail 0 out\"", "\"host 1 rail 0 in\"", "\"copy eager\"", "\"RGET\"", "\"register\""] {
+    for part in [
+        "\"rank 0\"",
+        "\"host 0 rail 0 out\"",
+        "\"host 1 rail 0 in\"",
+        "\"copy eager\"",
+        "\"RGET\"",
+        "\"register\"",
+    ] {
         assert!(json.contains(part), "{part} is missing");
     }
     let count = |what: &str| json.matches(what).count();

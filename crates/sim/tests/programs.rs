@@ -120,7 +120,8 @@ fn any_source_and_tests_that_look_now_and_then() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let run = |seed| {
-        let faults = Faults { delay: 0.1, delay_ns: 3000, stall: 0.01, stall_ns: 50_000, ..Faults::default() };
+        let faults =
+            Faults { delay: 0.1, delay_ns: 3000, stall: 0.01, stall_ns: 50_000, ..Faults::default() };
         let job = Job::new(&plain(), 8).seed(seed).faults(faults);
         let report = job.program(&Setup::default(), |rank| {
             let (out, into) = (rank.buffer(8 << 14), rank.buffer(8 << 14));
@@ -147,7 +148,8 @@ fn a_deadlock_names_who_waits_for_what() {
     let results = report.unwrap().results;
     for (me, result) in results.into_iter().enumerate() {
         let Outcome::Ended(Err(error)) = result else { panic!("rank {me} must fail") };
-        let expected = format!("deadlock: rank {me} waits for ever: receive from rank {}, tag 9, 8 bytes", 1 - me);
+        let expected =
+            format!("deadlock: rank {me} waits for ever: receive from rank {}, tag 9, 8 bytes", 1 - me);
         assert_eq!(error.text, expected);
     }
 }

@@ -7,7 +7,10 @@ use sim::{Cluster, Nic, run};
 use support::*;
 
 /// Runs on two hosts, one rank each, and gives what both measured.
-fn pair<R: 'static>(cluster: &Cluster, body: impl Fn(&mut Nic<'_>, &Memory, &Board) -> R + 'static) -> Vec<R> {
+fn pair<R: 'static>(
+    cluster: &Cluster,
+    body: impl Fn(&mut Nic<'_>, &Memory, &Board) -> R + 'static,
+) -> Vec<R> {
     let mut cluster = cluster.clone();
     cluster.cores = 1;
     jobs(&cluster, 2, body)
@@ -95,7 +98,9 @@ fn stream(cluster: &Cluster, count: usize, len: usize, both: bool) -> u64 {
         let (mut posted, mut ended) = (0, 0);
         let count = if nic.me() == 0 || both { count } else { 0 };
         while ended < count {
-            while posted < count && nic.post_write(peer, 0, &[memory.part(0, len)], board.at(peer, 0), 1).unwrap() {
+            while posted < count
+                && nic.post_write(peer, 0, &[memory.part(0, len)], board.at(peer, 0), 1).unwrap()
+            {
                 posted += 1;
             }
             completion(nic).result.unwrap();

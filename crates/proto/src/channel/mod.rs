@@ -174,6 +174,8 @@ pub struct Channel<V: Verbs> {
     own: VecDeque<([u64; 2], Box<[u8]>)>,
     /// Work of the engine that has ended.
     done: VecDeque<(u64, Result<(), Fault>)>,
+    /// Whether a message has come after the last look around, which may have passed its sender by.
+    is_late: bool,
     /// The first thing that went wrong.
     fault: Option<Fault>,
     counters: Counters,
@@ -208,6 +210,7 @@ impl<V: Verbs> Channel<V> {
             budget: Budget { peers: settings.fast_peers, bytes: settings.fast_bytes },
             own: VecDeque::new(),
             done: VecDeque::new(),
+            is_late: false,
             fault: None,
             counters: Counters::default(),
             verbs,
@@ -476,12 +479,14 @@ impl<V: Verbs> Channel<V> {
                 self.mark_ready(p as usize);
             }
         }
+        self.is_late = false;
         if !self.due.is_empty() {
             self.pay();
         }
     }
 
     fn mark_ready(&mut self, p: usize) {
+        self.is_late = true;
         let peer = &mut self.peers[p];
         peer.ready = true;
         if !peer.listed {
