@@ -9,7 +9,7 @@ use crate::long::tuning::Tuning;
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
 use crate::peers::Peers;
-use crate::rcache::Rcache;
+use crate::rcache::{CacheLimits, Rcache};
 use crate::staging::Staging;
 use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
@@ -41,6 +41,8 @@ pub struct Limits {
     pub remote_access: bool,
     /// The protocol all long messages are to take.
     pub force: Option<Protocol>,
+    /// What may stay registered between messages.
+    pub cache: CacheLimits,
 }
 
 /// All protocols of one rank over one device.
@@ -87,6 +89,7 @@ impl<D: Device> Engine<D> {
         let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
         let adapt = limits.adapt && limits.remote_access;
         let choice = Choice::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let rcache = Rcache::new(limits.cache);
         Engine {
             dev,
             limits,
@@ -95,7 +98,7 @@ impl<D: Device> Engine<D> {
             peers: Peers::new(n),
             active: Vec::new(),
             spec: Speculation::default(),
-            rcache: Rcache::default(),
+            rcache,
             staging: Staging::default(),
             waiting: VecDeque::new(),
             tuning: Tuning::default(),
@@ -127,6 +130,11 @@ impl<D: Device> Engine<D> {
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
         self.tuning = tuning;
+    }
+
+    /// The registrations of application memory.
+    pub fn registrations(&self) -> &Rcache {
+        &self.rcache
     }
 
     /// The limits in force.
@@ -243,6 +251,9 @@ impl<D: Device> Engine<D> {
             position += 1;
         }
         moved |= self.complete();
+        if self.rcache.is_idle() {
+            self.rcache.heed(&mut self.dev, &mut self.counters);
+        }
         if !self.peers.backlog.is_empty() {
             moved |= self.flush();
         }

@@ -17,7 +17,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("sim", &["fabric", "proto", "mpi"]),
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch"]),
-    ("tern", &["fabric", "launch", "shm"]),
+    ("memhook", &["fabric"]),
+    ("tern", &["fabric", "launch", "memhook", "shm"]),
 ];
 
 /// Crates in which only these files may say `unsafe`; crates not listed may say it anywhere.

@@ -3,6 +3,11 @@
 //! again too early shows; what breaks the rules of registration ends the test.
 #![allow(dead_code)] // no test uses all of it
 
+mod pin;
+
+use memhook::Monitor;
+use pin::Pinned;
+
 use fabric::{Charge, Completion, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,9 +31,20 @@ struct Posted {
     work: u64,
 }
 
+/// Registered memory: the pages it had then, which are not those that are mapped there later.
+struct Region {
+    span: Span,
+    /// Where the memory has gone away since.
+    gone: Vec<Span>,
+    /// The pages themselves, if ranks have them.
+    pages: Option<Pinned>,
+}
+
 #[derive(Default)]
 struct Host {
-    keys: Vec<Option<Span>>,
+    keys: Vec<Option<Region>>,
+    /// Memory that has gone away and of which its rank has not been told.
+    gone: Vec<Span>,
     memory: Vec<Box<[u64]>>,
     buffers: VecDeque<(Local, u64)>,
     /// Buffers that messages under way will take.
@@ -48,6 +64,11 @@ pub struct Net {
     late: Vec<VecDeque<Completion>>,
     /// What the adapters are like.
     pub caps: VerbsCaps,
+    /// Whether ranks are told when memory goes away.
+    pub is_watched: bool,
+    /// Whether what is read of small regions comes from the pages that were registered, and not
+    /// from what is mapped at their address.
+    pub has_pages: bool,
     random: u64,
 }
 
@@ -83,6 +104,8 @@ impl Net {
             queues: (0..size * size).map(|_| VecDeque::new()).collect(),
             late: (0..size).map(|_| VecDeque::new()).collect(),
             caps,
+            is_watched: false,
+            has_pages: false,
             random: 1,
         })))
     }
@@ -99,7 +122,7 @@ impl Net {
 
     /// Bytes registered by a rank.
     pub fn registered(&self, rank: Rank) -> usize {
-        self.hosts[rank].keys.iter().flatten().map(|span| span.len).sum()
+        self.hosts[rank].keys.iter().flatten().map(|region| region.span.len).sum()
     }
 
     /// Pairs with work under way, and ranks that have completions to come.
@@ -109,10 +132,20 @@ impl Net {
 
     /// Where the only region of this length is that a rank has registered.
     pub fn region(&self, rank: Rank, len: usize) -> Span {
-        let mut regions = self.hosts[rank].keys.iter().flatten().filter(|span| span.len == len);
+        let spans = self.hosts[rank].keys.iter().flatten().map(|region| region.span);
+        let mut regions = spans.filter(|span| span.len == len);
         let region = regions.next().expect("it was registered");
         assert_eq!(regions.next(), None);
-        *region
+        region
+    }
+
+    /// Memory of a rank goes away: what is registered there keeps the old pages.
+    pub fn unmap(&mut self, rank: Rank, span: Span) {
+        let host = &mut self.hosts[rank];
+        host.keys.iter_mut().flatten().filter(|r| overlap(r.span, span)).for_each(|r| r.gone.push(span));
+        if self.is_watched {
+            host.gone.push(span);
+        }
     }
 
     /// Lets the oldest completion of a rank come.
@@ -128,7 +161,7 @@ impl Net {
         let mut posted = self.queues[queue].pop_front().unwrap();
         let data = match &posted.inline {
             Some(data) => data.clone(),
-            None => gather(posted.parts.iter().map(|part| self.check(from, *part))),
+            None => posted.parts.iter().flat_map(|part| self.fetch(from, *part)).collect(),
         };
         let done = match posted.what {
             What::Write(remote) => {
@@ -144,8 +177,8 @@ impl Net {
                 Done::Written
             }
             What::Read(remote) => {
-                let source = self.check(to, remote_span(remote, posted.parts[0].span.len));
-                put(posted.parts[0].span.addr, &bytes_at(source));
+                let data = self.fetch(to, remote_span(remote, posted.parts[0].span.len));
+                put(posted.parts[0].span.addr, &data);
                 Done::Read
             }
             What::Send => {
@@ -185,14 +218,30 @@ impl Net {
         self.hosts[to].touched.push(from);
     }
 
+    /// What an adapter reads there.
+    fn fetch(&mut self, rank: Rank, local: Local) -> Vec<u8> {
+        let span = self.check(rank, local);
+        let region = self.hosts[rank].keys[local.key as usize].as_mut();
+        let pages = region.and_then(|region| region.pages.as_mut());
+        pages.map_or_else(|| bytes_at(span), |pages| pages.read(span))
+    }
+
     /// The span if it was registered under this key.
     fn check(&self, rank: Rank, local: Local) -> Span {
         let Local { span, key } = local;
-        let whole = self.hosts[rank].keys.get(key as usize).copied().flatten();
+        let region = self.hosts[rank].keys.get(key as usize).and_then(Option::as_ref);
         let inside = |whole: Span| whole.addr <= span.addr && span.addr + span.len <= whole.addr + whole.len;
-        assert!(whole.is_some_and(inside), "rank {rank}: {span:?} is not registered under key {key}");
+        let region = region.filter(|region| inside(region.span));
+        let region =
+            region.unwrap_or_else(|| panic!("rank {rank}: {span:?} is not registered under key {key}"));
+        let gone = region.gone.iter().find(|gone| overlap(**gone, span));
+        assert_eq!(gone, None, "rank {rank}: key {key} names old pages of {span:?}");
         span
     }
+}
+
+fn overlap(a: Span, b: Span) -> bool {
+    a.addr < b.addr + b.len && b.addr < a.addr + a.len
 }
 
 fn remote_span(remote: Remote, len: usize) -> Local {
@@ -224,13 +273,18 @@ pub struct Adapter {
     me: Rank,
     caps: VerbsCaps,
     net: Shared,
+    /// Who tells of memory that goes away, if it is not the test.
+    pub monitor: Option<Monitor>,
+    /// Bytes that may be registered, whatever the capabilities say.
+    pub lockable_bytes: usize,
 }
 
 impl Adapter {
     /// The end of rank `me`.
     pub fn new(me: Rank, net: &Shared) -> Adapter {
         let caps = net.get().caps.clone();
-        Adapter { me, caps, net: net.clone() }
+        let lockable_bytes = caps.lockable_bytes;
+        Adapter { me, caps, net: net.clone(), monitor: None, lockable_bytes }
     }
 
     fn post(&mut self, to: Rank, what: What, parts: &[Local], work: u64) -> Result<bool, Fault> {
@@ -303,20 +357,38 @@ impl Verbs for Adapter {
 
     fn register(&mut self, _rail: usize, span: Span) -> Result<u32, Fault> {
         let mut net = self.net.get();
-        if net.registered(self.me) + span.len > self.caps.lockable_bytes {
-            return Err(Fault::Device(format!(
-                "no more than {} bytes can be locked",
-                self.caps.lockable_bytes
-            )));
+        if net.registered(self.me) + span.len > self.lockable_bytes {
+            return Err(Fault::Device(format!("no more than {} bytes can be locked", self.lockable_bytes)));
         }
+        let pages = (net.has_pages && span.len <= Pinned::LEN_MAX).then(|| Pinned::new(span));
         let keys = &mut net.hosts[self.me].keys;
-        keys.push(Some(span));
+        keys.push(Some(Region { span, gone: Vec::new(), pages }));
         Ok(keys.len() as u32 - 1)
     }
 
     fn deregister(&mut self, _rail: usize, key: u32) {
         let old = self.net.get().hosts[self.me].keys[key as usize].take();
         assert!(old.is_some(), "key {key} is not in use");
+    }
+
+    fn watch(&mut self, span: Span) -> bool {
+        self.monitor.as_mut().map_or_else(|| self.net.get().is_watched, |monitor| monitor.watch(span))
+    }
+
+    fn memory_changed(&self) -> bool {
+        let told = self.monitor.as_ref().is_some_and(Monitor::has_changed);
+        told || !self.net.get().hosts[self.me].gone.is_empty()
+    }
+
+    fn take_changes(&mut self, gone: &mut Vec<Span>) {
+        if let Some(monitor) = &mut self.monitor {
+            monitor.take(gone);
+        }
+        gone.append(&mut self.net.get().hosts[self.me].gone);
+    }
+
+    fn is_unchanged(&mut self, span: Span) -> bool {
+        self.monitor.as_ref().is_none_or(|monitor| monitor.is_unchanged(span))
     }
 
     fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
