@@ -1,7 +1,7 @@
 //! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
 
-use crate::choose::Choice;
 use crate::event::{Counters, Event};
+use crate::limit::Limit;
 use crate::long::Protocol;
 use crate::long::port::Waiting;
 use crate::long::speculative::Speculation;
@@ -63,7 +63,7 @@ pub struct Engine<D: Device> {
     /// What the pipelines are tuned by.
     pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
-    pub(crate) choice: Choice,
+    pub(crate) choice: Limit,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
     /// What went wrong where it could not be told; the next look does.
@@ -86,7 +86,7 @@ impl<D: Device> Engine<D> {
         limits.remote_access &= dev.caps().remote_access;
         let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
         let adapt = limits.adapt && limits.remote_access;
-        let choice = Choice::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let choice = Limit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
         Engine {
             dev,
             limits,
@@ -120,7 +120,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// The choice between eager and rendezvous, with its facts.
-    pub fn choice(&self) -> &Choice {
+    pub fn choice(&self) -> &Limit {
         &self.choice
     }
 

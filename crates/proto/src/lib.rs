@@ -7,8 +7,13 @@
 
 pub mod channel;
 pub mod choose;
+pub mod cost;
 mod engine;
 pub mod event;
+pub mod explain;
+pub mod facts;
+pub mod journal;
+pub mod limit;
 pub mod long;
 pub mod matching;
 pub mod op;

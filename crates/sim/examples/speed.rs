@@ -22,7 +22,8 @@ fn main() {
     messages("windows of 64 messages of 8 bytes", 2, |rank| {
         let (buffer, peer) = (rank.buffer(8), 1 - rank.rank());
         for _ in 0..10_000 {
-            let receives = (0..64).map(|_| rank.irecv(buffer, peer as i32, 0)).collect::<Result<Vec<_>, _>>()?;
+            let receives =
+                (0..64).map(|_| rank.irecv(buffer, peer as i32, 0)).collect::<Result<Vec<_>, _>>()?;
             for _ in 0..64 {
                 rank.send(buffer, peer, 0)?;
             }

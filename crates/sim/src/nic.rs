@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use fabric::{Charge, Completion, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
+use fabric::{Charge, Completion, Costs, Distance, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
 use mpi::mem;
 
 use crate::carry::Post;
@@ -171,6 +171,14 @@ impl<'y> Verbs for Nic<'y> {
 
     fn now_ns(&self) -> u64 {
         self.clock.now() / 1000
+    }
+
+    fn distance(&self, peer: Rank) -> Distance {
+        self.cluster.distance(self.me(), peer)
+    }
+
+    fn costs(&self, distance: Distance) -> Costs {
+        self.cluster.costs(distance)
     }
 
     fn allocate(&mut self, len: usize) -> Span {
