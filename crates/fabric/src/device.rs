@@ -237,6 +237,28 @@ pub trait Device {
     }
     /// Gives a registration back.
     fn deregister(&mut self, _rail: usize, _key: u32) {}
+    /// The unit of registration, in bytes: a power of two.
+    fn page_bytes(&self) -> usize {
+        4096
+    }
+    /// Asks to be told when this memory goes away. False if nobody can tell: then a registration
+    /// must not outlive the transfer that needs it.
+    fn watch(&mut self, _span: Span) -> bool {
+        false
+    }
+    /// Whether watched memory has gone away since the last [`Device::take_changes`].
+    #[inline(always)]
+    fn memory_changed(&self) -> bool {
+        false
+    }
+    /// Adds to `gone` where watched memory has gone away.
+    fn take_changes(&mut self, _gone: &mut Vec<Span>) {}
+    /// A second look at watched memory that is about to be used again: false if it is known to have
+    /// been mapped anew. A device that trusts what it was told says true.
+    #[inline(always)]
+    fn is_unchanged(&mut self, _span: Span) -> bool {
+        true
+    }
     /// Starts to write registered memory to memory of `to`; it ends as a completion with this
     /// `work`. False if the queue is full; then nothing has happened.
     fn post_write(

@@ -127,6 +127,23 @@ pub trait Verbs {
     /// Gives a registration back.
     fn deregister(&mut self, rail: usize, key: u32);
 
+    /// As [`crate::Device::watch`].
+    fn watch(&mut self, _span: Span) -> bool {
+        false
+    }
+    /// As [`crate::Device::memory_changed`].
+    #[inline(always)]
+    fn memory_changed(&self) -> bool {
+        false
+    }
+    /// As [`crate::Device::take_changes`].
+    fn take_changes(&mut self, _gone: &mut Vec<Span>) {}
+    /// As [`crate::Device::is_unchanged`].
+    #[inline(always)]
+    fn is_unchanged(&mut self, _span: Span) -> bool {
+        true
+    }
+
     /// Sends the concatenation of `parts` into a receive buffer of `to`. False if the queue is full
     /// or the receiver has shown to have no buffer; then nothing has happened.
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;

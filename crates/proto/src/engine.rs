@@ -243,6 +243,9 @@ impl<D: Device> Engine<D> {
             position += 1;
         }
         moved |= self.complete();
+        if self.rcache.is_idle() {
+            self.rcache.heed(&mut self.dev, &mut self.counters);
+        }
         if !self.peers.backlog.is_empty() {
             moved |= self.flush();
         }

@@ -164,6 +164,26 @@ impl<V: Verbs> Device for Channel<V> {
         self.verbs.deregister(rail, key);
     }
 
+    fn page_bytes(&self) -> usize {
+        self.verbs.caps().page_bytes
+    }
+
+    fn watch(&mut self, span: Span) -> bool {
+        self.verbs.watch(span)
+    }
+
+    fn memory_changed(&self) -> bool {
+        self.verbs.memory_changed()
+    }
+
+    fn take_changes(&mut self, gone: &mut Vec<Span>) {
+        self.verbs.take_changes(gone);
+    }
+
+    fn is_unchanged(&mut self, span: Span) -> bool {
+        self.verbs.is_unchanged(span)
+    }
+
     fn post_write(
         &mut self,
         to: Rank,

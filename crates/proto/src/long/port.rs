@@ -119,7 +119,7 @@ impl<D: Device> Port for EnginePort<'_, D> {
     }
 
     fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault> {
-        self.cache.hold(self.dev, rail, span, keep)
+        self.cache.hold(self.dev, self.counters, rail, span, keep)
     }
 
     fn release(&mut self, held: Held) {
