@@ -239,6 +239,11 @@ impl Choices {
         }
     }
 
+    /// What is in force for a kind of message.
+    pub fn entry(&self, key: Key) -> Option<&Entry> {
+        self.place(key).map(|at| &self.entries[at])
+    }
+
     /// What is in force for the kinds of messages that there were.
     pub fn entries(&self) -> &[Entry] {
         &self.entries

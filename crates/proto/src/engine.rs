@@ -1,6 +1,8 @@
 //! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
 
+use crate::decide::Mind;
 use crate::event::{Counters, Event};
+use crate::facts::Facts;
 use crate::limit::Limit;
 use crate::long::Protocol;
 use crate::long::port::Waiting;
@@ -11,7 +13,7 @@ use crate::op::{OpId, Ops, Outcome, PendingOp, State};
 use crate::peers::Peers;
 use crate::rcache::Rcache;
 use crate::staging::Staging;
-use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
+use fabric::{Device, Distance, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer};
 
@@ -64,6 +66,8 @@ pub struct Engine<D: Device> {
     pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
     pub(crate) choice: Limit,
+    /// What is known and decided about longer messages.
+    pub(crate) mind: Box<Mind>,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
     /// What went wrong where it could not be told; the next look does.
@@ -78,7 +82,7 @@ pub struct Engine<D: Device> {
 
 impl<D: Device> Engine<D> {
     /// An engine with nothing under way.
-    pub fn new(dev: D, limits: Limits) -> Engine<D> {
+    pub fn new(mut dev: D, limits: Limits) -> Engine<D> {
         let n = dev.size();
         let looks = dev.caps().looks;
         let mut limits = limits;
@@ -87,7 +91,12 @@ impl<D: Device> Engine<D> {
         let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
         let adapt = limits.adapt && limits.remote_access;
         let choice = Limit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
-        Engine {
+        let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
+        let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
+        facts.keeps = facts.registration && dev.watch(Span::EMPTY);
+        let tuning = facts.tuning.clone();
+        let chooses = facts.registration && limits.adapt && limits.force.is_none();
+        let mut engine = Engine {
             dev,
             limits,
             ops: Ops::default(),
@@ -98,15 +107,20 @@ impl<D: Device> Engine<D> {
             rcache: Rcache::default(),
             staging: Staging::default(),
             waiting: VecDeque::new(),
-            tuning: Tuning::default(),
+            tuning,
             counters: Counters::default(),
             choice,
+            mind: Box::new(Mind::new(facts)),
             looks,
             fault: None,
             round: 0,
             held_since_ns: 0,
             asleep_since_ns: 0,
+        };
+        if chooses {
+            engine.refresh();
         }
+        engine
     }
 
     /// The device.
@@ -119,13 +133,14 @@ impl<D: Device> Engine<D> {
         &self.counters
     }
 
-    /// The choice between eager and rendezvous, with its facts.
+    /// The limit between eager and rendezvous, with its facts.
     pub fn choice(&self) -> &Limit {
         &self.choice
     }
 
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
+        self.mind.facts.tuning = tuning.clone();
         self.tuning = tuning;
     }
 
@@ -241,6 +256,9 @@ impl<D: Device> Engine<D> {
         while let Some(source) = self.dev.source(position) {
             moved |= self.drain(source)?;
             position += 1;
+        }
+        if self.mind.is_watching() {
+            self.mind.look(self.dev.now_ns(), self.round != 0);
         }
         moved |= self.complete();
         if self.rcache.is_idle() {
@@ -400,6 +418,7 @@ impl<D: Device> Engine<D> {
                 }
                 let outcome = transfer.outcome.clone();
                 op.state = State::Done(outcome);
+                self.mind.ended_at(id, &self.dev);
                 (true, true)
             }
             State::Offered(sending, Some(index)) => {

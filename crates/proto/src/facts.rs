@@ -13,6 +13,8 @@ use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
 const PRIOR: u32 = 4;
 /// Observations after which older ones fade.
 const MEMORY: u32 = 32;
+/// What is left of the weight of an observation when the next one comes.
+const FADES: f64 = 1.0 - 1.0 / MEMORY as f64;
 /// How far above what is known one observation may be taken for.
 const OUTLIER: f64 = 4.0;
 /// Lengths by which the prior of a line is represented.
@@ -83,12 +85,14 @@ impl Line {
     pub fn observe(&mut self, len: usize, ns: f64) {
         let (len, known) = (len as f64, self.at(len as f64).max(1.0));
         self.count = self.count.saturating_add(1);
-        self.sums = self.sums.map(|sum| sum * (1.0 - 1.0 / MEMORY as f64));
-        add(&mut self.sums, len, ns.min(OUTLIER * known), 1.0);
+        self.sums = self.sums.map(|sum| sum * FADES);
+        add(&mut self.sums, len, ns.min(OUTLIER * known), 1.0 / (known * known));
+        // The prior fades as observations do, but for what they leave open.
         let mut sums = self.sums;
+        let weight = (PRIOR as f64 / 2.0 * FADES.powi(self.count as i32)).max(0.01);
         for len in PRIOR_LENGTHS {
-            let ns = (self.prior.0 + self.prior.1 * len).max(1.0);
-            add(&mut sums, len, ns, PRIOR as f64 / 2.0);
+            let known = self.at(len).max(1.0);
+            add(&mut sums, len, self.prior.0 + self.prior.1 * len, weight / (known * known));
         }
         (self.fixed, self.per_byte) = fit(&sums);
     }
@@ -99,8 +103,7 @@ impl Line {
     }
 }
 
-fn add(sums: &mut [f64; 5], x: f64, y: f64, times: f64) {
-    let weight = times / (y * y).max(1.0);
+fn add(sums: &mut [f64; 5], x: f64, y: f64, weight: f64) {
     let terms = [1.0, x, y, x * x, x * y];
     sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += weight * term);
 }
@@ -212,10 +215,10 @@ impl Facts {
         self.copy.iter().position(|(up_to, _)| data_len <= *up_to).unwrap_or(COPY_LEVELS - 1)
     }
 
-    /// A copy of `len` bytes took `ns`.
-    pub fn copied(&mut self, len: usize, ns: f64) {
-        let level = self.copy_level(len);
-        self.copy[level].1.observe(ns / len as f64);
+    /// A copy of `len` bytes took `ns`, as a part of so much data.
+    pub fn copied(&mut self, data_len: usize, len: usize, ns: u64) {
+        let level = self.copy_level(data_len);
+        self.copy[level].1.observe(ns as f64 / len as f64);
     }
 
     /// The figures from which pipelines are tuned: out of cache, to peers behind an adapter.

@@ -49,6 +49,8 @@ pub struct Limit {
     max: usize,
     limit: usize,
     adapt: bool,
+    /// Messages of this length and longer are looked at when they leave.
+    watched: usize,
     samples: u32,
     longer: u32,
     dwell: u32,
@@ -58,13 +60,36 @@ impl Limit {
     /// Eager up to `max` bytes until facts say otherwise; for ever if `adapt` is off.
     pub fn new(max: usize, adapt: bool, setup: f64, single: f64) -> Limit {
         let facts = Facts { copy_in: None, copy_out: None, setup, single };
-        Limit { facts, max, limit: max, adapt: adapt && max > FLOOR, samples: 0, longer: 0, dwell: 0 }
+        let adapt = adapt && max > FLOOR;
+        let watched = if adapt { MEASURED } else { usize::MAX };
+        Limit { facts, max, limit: max, adapt, watched, samples: 0, longer: 0, dwell: 0 }
     }
 
     /// Longest message that goes by eager now.
     #[inline(always)]
     pub fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Sets it to what was worked out elsewhere.
+    pub fn set(&mut self, limit: usize) {
+        self.limit = limit.min(self.max);
+    }
+
+    /// Looks at all messages that leave, or only at those that may be measured.
+    pub fn watch(&mut self, all: bool) {
+        self.watched = match (all, self.adapt) {
+            (true, _) => 0,
+            (false, true) => MEASURED,
+            (false, false) => usize::MAX,
+        };
+    }
+
+    /// Whether a message that leaves is to be looked at: the one comparison that everything beyond
+    /// sending costs a message.
+    #[inline(always)]
+    pub fn watches(&self, len: usize) -> bool {
+        len >= self.watched
     }
 
     /// The facts it rests on.
