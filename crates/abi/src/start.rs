@@ -10,7 +10,7 @@ use mpi::coll::{Forced, LinkCosts};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
-use proto::{Engine, Limits, Protocol};
+use proto::{CacheLimits, Engine, Limits, Protocol};
 use shm::Shm;
 
 use crate::cx::Cx;
@@ -95,6 +95,10 @@ fn connect() -> std::result::Result<Connected, String> {
         rtr: settings.flag("TERN_RTR"),
         remote_access: true,
         force: Protocol::named(settings.text("TERN_PROTOCOL")),
+        cache: CacheLimits {
+            bytes: settings.number("TERN_REGISTERED_MAX") as usize,
+            ..CacheLimits::default()
+        },
     };
     let appnum = client.as_mut().and_then(|client| client.get_appnum().ok()).map(|n| n as i32);
     let universe = client.as_mut().and_then(|client| client.get_universe_size().ok().flatten()).unwrap_or(n);

@@ -118,6 +118,12 @@ pub const ALL: &[Setting] = &[
         doc: "Protocol for messages that are too long for eager; auto takes the one of least predicted cost. Where the memory of a peer cannot be reached the payload goes by frames all the same.",
     },
     Setting {
+        name: "TERN_REGISTERED_MAX",
+        kind: Type::Bytes,
+        default: "4G",
+        doc: "Bytes of application memory that may stay registered with an adapter after the message that needed it, so that the next one from there need not register it; 0: none. 4G: more than most programs send from, and a bound on what cannot be swapped. Where nobody can tell when memory goes away nothing stays registered. Shared memory needs no registration.",
+    },
+    Setting {
         name: "TERN_RTR",
         kind: Type::Flag,
         default: "1",

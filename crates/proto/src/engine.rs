@@ -11,7 +11,7 @@ use crate::long::tuning::Tuning;
 use crate::matching::{Body, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, State};
 use crate::peers::Peers;
-use crate::rcache::Rcache;
+use crate::rcache::{CacheLimits, Rcache};
 use crate::staging::Staging;
 use fabric::{Device, Distance, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
@@ -43,6 +43,8 @@ pub struct Limits {
     pub remote_access: bool,
     /// The protocol all long messages are to take.
     pub force: Option<Protocol>,
+    /// What may stay registered between messages.
+    pub cache: CacheLimits,
 }
 
 /// All protocols of one rank over one device.
@@ -93,9 +95,10 @@ impl<D: Device> Engine<D> {
         let choice = Limit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
         let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
         let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
-        facts.keeps = facts.registration && dev.watch(Span::EMPTY);
+        facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
         let tuning = facts.tuning.clone();
         let chooses = facts.registration && limits.adapt && limits.force.is_none();
+        let rcache = Rcache::new(limits.cache);
         let mut engine = Engine {
             dev,
             limits,
@@ -104,7 +107,7 @@ impl<D: Device> Engine<D> {
             peers: Peers::new(n),
             active: Vec::new(),
             spec: Speculation::default(),
-            rcache: Rcache::default(),
+            rcache,
             staging: Staging::default(),
             waiting: VecDeque::new(),
             tuning,
@@ -142,6 +145,11 @@ impl<D: Device> Engine<D> {
     pub fn tune(&mut self, tuning: Tuning) {
         self.mind.facts.tuning = tuning.clone();
         self.tuning = tuning;
+    }
+
+    /// The registrations of application memory.
+    pub fn registrations(&self) -> &Rcache {
+        &self.rcache
     }
 
     /// The limits in force.

@@ -35,4 +35,5 @@ pub use long::Protocol;
 pub use long::tuning::{Facts, Tuning};
 pub use matching::{Envelope, Want};
 pub use op::{Failure, OpId, Outcome, PendingOp, Side};
+pub use rcache::CacheLimits;
 pub use send::Mode;

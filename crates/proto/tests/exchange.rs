@@ -19,6 +19,7 @@ fn limits() -> Limits {
         rtr: true,
         remote_access: true,
         force: None,
+        cache: Default::default(),
     }
 }
 

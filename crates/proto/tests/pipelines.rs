@@ -28,6 +28,7 @@ impl Pair {
             rtr: false,
             remote_access: true,
             force: Some(protocol),
+            cache: Default::default(),
         };
         let engines = [0, 1].map(|me| {
             let mut engine = Engine::new(Fake::new(me, &net), limits.clone());

@@ -9,7 +9,7 @@ mod rules;
 use adapter::{Adapter, Net};
 use fabric::{Device, Nap, Span};
 use proto::channel::{Channel, Settings};
-use proto::{Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
+use proto::{CacheLimits, Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use rules::{Got, History};
 use shm::{Options, Shm};
 use std::sync::Arc;
@@ -53,6 +53,7 @@ fn limits(random: &mut Random) -> Limits {
         rtr: !random.one_in(4),
         remote_access: !random.one_in(5),
         force: (!random.one_in(3)).then(|| random.of(&Protocol::ALL).0),
+        cache: CacheLimits { bytes: random.of(&[0, 20_000, 4 << 20]), regions: random.of(&[1, 3, 1000]) },
     }
 }
 
@@ -77,10 +78,32 @@ struct Sent {
     tag: i32,
 }
 
+/// Tells the adapter of a rank that memory goes away.
+type Unmap = Arc<dyn Fn(usize, Span) + Send + Sync>;
+
+/// Memory of the application, which its adapter sees going away.
+struct Buffer {
+    bytes: Box<[u8]>,
+    me: usize,
+    unmap: Unmap,
+}
+
+impl Buffer {
+    fn span(&self) -> Span {
+        Span { addr: self.bytes.as_ptr() as usize, len: self.bytes.len() }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        (self.unmap)(self.me, self.span());
+    }
+}
+
 struct Receiving {
     want: Want,
     op: OpId,
-    buffer: Box<[u8]>,
+    buffer: Buffer,
     outcome: Option<Outcome>,
 }
 
@@ -93,8 +116,11 @@ struct Player<D: Device> {
     /// How many ranks have nothing left to do.
     finished: Arc<AtomicUsize>,
     sent: Vec<Sent>,
-    sends: Vec<(OpId, Box<[u8]>)>,
+    sends: Vec<(OpId, Buffer)>,
     receives: Vec<Receiving>,
+    /// Sent from before, to be sent from again.
+    used: Vec<Buffer>,
+    unmap: Unmap,
 }
 
 /// The bytes of a message, which name it.
@@ -115,13 +141,21 @@ impl<D: Device> Player<D> {
         let to = self.random.below(self.size);
         let number = self.sent.iter().filter(|s| s.to == to).count();
         let scale = self.random.of(&[32, 32, 5000, self.longest]);
-        let data = payload(self.me, to, number, HEAD + self.random.below(scale));
+        let len = HEAD + self.random.below(scale);
+        let again = self.random.below(3);
+        let mut buffer =
+            if again < self.used.len() { self.used.swap_remove(again) } else { self.buffer(len) };
+        let len = len.min(buffer.bytes.len());
+        buffer.bytes[..len].copy_from_slice(&payload(self.me, to, number, len));
         let (context, tag) = (self.random.of(&CONTEXTS), self.random.below(3) as i32);
         let mode = if self.random.one_in(6) { Mode::Synchronous } else { Mode::Standard };
-        let span = Span { addr: data.as_ptr() as usize, len: data.len() };
-        let op = self.engine.send(to, context, tag, span, mode).unwrap();
+        let op = self.engine.send(to, context, tag, buffer.span().part(0, len), mode).unwrap();
         self.sent.push(Sent { to, context, tag });
-        self.sends.extend(op.map(|op| (op, data)));
+        self.sends.extend(op.map(|op| (op, buffer)));
+    }
+
+    fn buffer(&self, len: usize) -> Buffer {
+        Buffer { bytes: vec![0; len].into_boxed_slice(), me: self.me, unmap: self.unmap.clone() }
     }
 
     fn want(&mut self) -> Want {
@@ -132,8 +166,8 @@ impl<D: Device> Player<D> {
     }
 
     fn receive(&mut self, want: Want) {
-        let mut buffer = vec![0; HEAD + self.longest.max(5000)].into_boxed_slice();
-        let op = self.engine.receive(want, Span { addr: buffer.as_mut_ptr() as usize, len: buffer.len() });
+        let buffer = self.buffer(HEAD + self.longest.max(5000));
+        let op = self.engine.receive(want, buffer.span());
         self.receives.push(Receiving { want, op, buffer, outcome: None });
     }
 
@@ -145,9 +179,8 @@ impl<D: Device> Player<D> {
             return false;
         };
         assert_eq!(seen.map(|(envelope, _)| envelope), Some(message.envelope));
-        let mut buffer = vec![0; HEAD + self.longest.max(5000)].into_boxed_slice();
-        let span = Span { addr: buffer.as_mut_ptr() as usize, len: buffer.len() };
-        let op = self.engine.receive_matched(message, span);
+        let buffer = self.buffer(HEAD + self.longest.max(5000));
+        let op = self.engine.receive_matched(message, buffer.span());
         self.receives.push(Receiving { want, op, buffer, outcome: None });
         true
     }
@@ -166,7 +199,8 @@ impl<D: Device> Player<D> {
     /// Fetches what has ended; how many messages have come so far.
     fn collect(&mut self) -> usize {
         let engine = &mut self.engine;
-        self.sends.retain(|(op, _)| engine.take(*op).is_none());
+        let ended = self.sends.extract_if(.., |(op, _)| engine.take(*op).is_some());
+        self.used.extend(ended.map(|(_, buffer)| buffer).filter(|_| self.random.one_in(2)));
         for r in self.receives.iter_mut().filter(|r| r.outcome.is_none()) {
             r.outcome = engine.take(r.op);
         }
@@ -258,27 +292,28 @@ fn identify(me: usize, r: &Receiving) -> Got {
     let outcome = r.outcome.as_ref().unwrap();
     let (len, source) = (outcome.len as usize, outcome.source);
     assert!(outcome.failure.is_none(), "{outcome:?}");
-    let number = u64::from_le_bytes(r.buffer[..HEAD].try_into().unwrap()) as usize;
+    let number = u64::from_le_bytes(r.buffer.bytes[..HEAD].try_into().unwrap()) as usize;
     assert!(number < 1 << 20, "rank {me}: number {number} from rank {source}, {outcome:?}");
-    let whole = r.buffer[..len] == *payload(source, me, number, len);
+    let whole = r.buffer.bytes[..len] == *payload(source, me, number, len);
     assert!(whole, "rank {me}: message {number} from rank {source} of {len} bytes differs");
     Got { source, number }
 }
 
 /// Ranks over shared memory.
-fn shared_memory(random: &mut Random, size: usize) -> Vec<Shm> {
+fn shared_memory(random: &mut Random, size: usize) -> (Vec<Shm>, Unmap) {
     let options = Options {
         dir: "/dev/shm".into(),
         single_copy: !random.one_in(6),
         cores: 1,
         prefix: "tern-swarm".into(),
     };
-    Shm::local_job(size, &options).unwrap()
+    (Shm::local_job(size, &options).unwrap(), Arc::new(|_, _| {}))
 }
 
 /// Ranks over adapters with registered memory.
-fn channels(random: &mut Random, size: usize) -> Vec<Channel<Adapter>> {
+fn channels(random: &mut Random, size: usize) -> (Vec<Channel<Adapter>>, Unmap) {
     let net = Net::new(size);
+    net.get().is_watched = !random.one_in(4);
     let settings = Settings {
         frame_bytes: random.of(&[200, 1000, 16 * 1024]),
         slot_bytes: random.of(&[128, 1024, 17 * 1024]),
@@ -290,22 +325,25 @@ fn channels(random: &mut Random, size: usize) -> Vec<Channel<Adapter>> {
         cache_headers: !random.one_in(4),
         ..Settings::default()
     };
-    (0..size).map(|me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap()).collect()
+    let channel = |me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap();
+    let channels = (0..size).map(channel).collect();
+    (channels, Arc::new(move |me, span| net.get().unmap(me, span)))
 }
 
-fn run<D: Device + Send>(seed: u64, devices: fn(&mut Random, usize) -> Vec<D>) {
+fn run<D: Device + Send>(seed: u64, devices: fn(&mut Random, usize) -> (Vec<D>, Unmap)) {
     let mut random = Random::new(seed);
     let (size, limits, tuning) = (2 + random.below(4), limits(&mut random), tuning(&mut random));
     let (longest, calls) = (random.of(&[100, 20_000, 120_000]), 60 + random.below(200));
-    let devices = devices(&mut random, size);
+    let (devices, unmap) = devices(&mut random, size);
     let finished = Arc::new(AtomicUsize::new(0));
     let play = |(me, device)| {
         let mut engine = Engine::new(device, limits.clone());
         engine.tune(tuning.clone());
         let random = Random::new(seed * 64 + me as u64 + 1);
         let (sent, sends, receives) = (Vec::new(), Vec::new(), Vec::new());
+        let (used, unmap, finished) = (Vec::new(), unmap.clone(), finished.clone());
         let mut player =
-            Player { me, size, longest, random, engine, finished: finished.clone(), sent, sends, receives };
+            Player { me, size, longest, random, engine, finished, sent, sends, receives, used, unmap };
         player.chaos(calls);
         player.calm();
         let got: Vec<(Want, Got)> = player.receives.iter().map(|r| (r.want, identify(me, r))).collect();
@@ -344,7 +382,7 @@ impl Drop for OnPanic {
     }
 }
 
-fn all_seeds<D: Device + Send>(devices: fn(&mut Random, usize) -> Vec<D>) {
+fn all_seeds<D: Device + Send>(devices: fn(&mut Random, usize) -> (Vec<D>, Unmap)) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let first = number("TERN_SWARM_FIRST").unwrap_or(1);
     for seed in first..first + number("TERN_SWARM_SEEDS").unwrap_or(40) {

@@ -57,6 +57,7 @@ impl Default for Setup {
             rtr: true,
             remote_access: true,
             force: None,
+            cache: Default::default(),
         };
         Setup { limits, channel: Settings::default(), forced: Forced::default() }
     }

@@ -26,9 +26,18 @@ struct Posted {
     work: u64,
 }
 
+/// Registered memory: the pages it had then, which are not those that are mapped there later.
+struct Region {
+    span: Span,
+    /// Where the memory has gone away since.
+    gone: Vec<Span>,
+}
+
 #[derive(Default)]
 struct Host {
-    keys: Vec<Option<Span>>,
+    keys: Vec<Option<Region>>,
+    /// Memory that has gone away and of which its rank has not been told.
+    gone: Vec<Span>,
     memory: Vec<Box<[u64]>>,
     buffers: VecDeque<(Local, u64)>,
     /// Buffers that messages under way will take.
@@ -48,6 +57,8 @@ pub struct Net {
     late: Vec<VecDeque<Completion>>,
     /// What the adapters are like.
     pub caps: VerbsCaps,
+    /// Whether ranks are told when memory goes away.
+    pub is_watched: bool,
     random: u64,
 }
 
@@ -83,6 +94,7 @@ impl Net {
             queues: (0..size * size).map(|_| VecDeque::new()).collect(),
             late: (0..size).map(|_| VecDeque::new()).collect(),
             caps,
+            is_watched: false,
             random: 1,
         })))
     }
@@ -99,7 +111,7 @@ impl Net {
 
     /// Bytes registered by a rank.
     pub fn registered(&self, rank: Rank) -> usize {
-        self.hosts[rank].keys.iter().flatten().map(|span| span.len).sum()
+        self.hosts[rank].keys.iter().flatten().map(|region| region.span.len).sum()
     }
 
     /// Pairs with work under way, and ranks that have completions to come.
@@ -109,10 +121,20 @@ impl Net {
 
     /// Where the only region of this length is that a rank has registered.
     pub fn region(&self, rank: Rank, len: usize) -> Span {
-        let mut regions = self.hosts[rank].keys.iter().flatten().filter(|span| span.len == len);
+        let spans = self.hosts[rank].keys.iter().flatten().map(|region| region.span);
+        let mut regions = spans.filter(|span| span.len == len);
         let region = regions.next().expect("it was registered");
         assert_eq!(regions.next(), None);
-        *region
+        region
+    }
+
+    /// Memory of a rank goes away: what is registered there keeps the old pages.
+    pub fn unmap(&mut self, rank: Rank, span: Span) {
+        let host = &mut self.hosts[rank];
+        host.keys.iter_mut().flatten().filter(|r| overlap(r.span, span)).for_each(|r| r.gone.push(span));
+        if self.is_watched {
+            host.gone.push(span);
+        }
     }
 
     /// Lets the oldest completion of a rank come.
@@ -188,11 +210,19 @@ impl Net {
     /// The span if it was registered under this key.
     fn check(&self, rank: Rank, local: Local) -> Span {
         let Local { span, key } = local;
-        let whole = self.hosts[rank].keys.get(key as usize).copied().flatten();
+        let region = self.hosts[rank].keys.get(key as usize).and_then(Option::as_ref);
         let inside = |whole: Span| whole.addr <= span.addr && span.addr + span.len <= whole.addr + whole.len;
-        assert!(whole.is_some_and(inside), "rank {rank}: {span:?} is not registered under key {key}");
+        let region = region.filter(|region| inside(region.span));
+        let region =
+            region.unwrap_or_else(|| panic!("rank {rank}: {span:?} is not registered under key {key}"));
+        let gone = region.gone.iter().find(|gone| overlap(**gone, span));
+        assert_eq!(gone, None, "rank {rank}: key {key} names old pages of {span:?}");
         span
     }
+}
+
+fn overlap(a: Span, b: Span) -> bool {
+    a.addr < b.addr + b.len && b.addr < a.addr + a.len
 }
 
 fn remote_span(remote: Remote, len: usize) -> Local {
@@ -306,13 +336,25 @@ impl Verbs for Adapter {
             )));
         }
         let keys = &mut net.hosts[self.me].keys;
-        keys.push(Some(span));
+        keys.push(Some(Region { span, gone: Vec::new() }));
         Ok(keys.len() as u32 - 1)
     }
 
     fn deregister(&mut self, _rail: usize, key: u32) {
         let old = self.net.get().hosts[self.me].keys[key as usize].take();
         assert!(old.is_some(), "key {key} is not in use");
+    }
+
+    fn watch(&mut self, _span: Span) -> bool {
+        self.net.get().is_watched
+    }
+
+    fn memory_changed(&self) -> bool {
+        !self.net.get().hosts[self.me].gone.is_empty()
+    }
+
+    fn take_changes(&mut self, gone: &mut Vec<Span>) {
+        gone.append(&mut self.net.get().hosts[self.me].gone);
     }
 
     fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
