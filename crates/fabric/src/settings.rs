@@ -108,6 +108,7 @@ pub const ALL: &[Setting] = &[
             "auto",
             "rget",
             "rput",
+            "speculative",
             "pipeline",
             "caching-pipeline",
             "superpipeline",

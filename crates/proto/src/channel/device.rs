@@ -10,19 +10,24 @@ impl<V: Verbs> Channel<V> {
         (self.index[rank] as usize).checked_sub(1)
     }
 
-    /// The next frame of a peer; looks for messages only if no slot holds one.
+    /// The next frame of a peer. Messages are looked for only if this is no part of a look around,
+    /// which has just done it.
     fn next(&mut self, from: Rank) -> Option<usize> {
         if let Some(p) = self.known(from) {
             self.fetch(p);
             if self.peers[p].front.is_some() {
                 return Some(p);
             }
+            if std::mem::take(&mut self.peers[p].ready) {
+                return None;
+            }
         }
         self.pump();
         let p = self.known(from)?;
-        if !self.peers[p].arrived.is_empty() {
-            self.fetch(p);
+        if self.peers[p].arrived.is_empty() {
+            return None;
         }
+        self.fetch(p);
         let peer = &mut self.peers[p];
         peer.ready = peer.front.is_some();
         peer.ready.then_some(p)

@@ -259,9 +259,9 @@ impl<D: Device> Engine<D> {
         f(&mut EnginePort {
             dev: &mut self.dev,
             cache: &mut self.rcache,
+            staging: &mut self.staging,
             peers: &mut self.peers,
             counters: &mut self.counters,
-            staging: &mut self.staging,
             tuning: &self.tuning,
             mind: &mut self.mind,
             waiting: &mut self.waiting,

@@ -102,7 +102,7 @@ struct Piece {
 
 impl Sender {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
-        match (&mut *self, what) {
+        let step = match (&mut *self, what) {
             (Sender::Idle, Happening::Start) => {
                 let along = port.tuning().head_bytes.min(port.frame_bytes() - LongRts::LEN);
                 let along = along.min(message.local.len);
@@ -128,7 +128,11 @@ impl Sender {
             (Sender::Moving(m), Happening::Completed(work)) => m.completed(work, port),
             (Sender::Moving(m), Happening::Look) => m.go_on(message, port),
             _ => Step::Illegal,
+        };
+        if step == Step::Done {
+            *self = Self::Idle;
         }
+        step
     }
 
     /// Gives back what is held.
@@ -273,7 +277,7 @@ impl Block {
 
 impl Receiver {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
-        match (&mut *self, what) {
+        let step = match (&mut *self, what) {
             (Receiver::Idle, Happening::Matched(_, along)) => {
                 let mut exposing = Exposing::new(along, message, port);
                 exposing.expose(message, port);
@@ -284,7 +288,11 @@ impl Receiver {
             (Receiver::Exposing(e), Happening::Data(offset, data)) => e.data(offset, data, message, port),
             (Receiver::Exposing(e), Happening::Fin(fin)) => e.fin(&fin, message, port),
             _ => Step::Illegal,
+        };
+        if step == Step::Done {
+            *self = Self::Idle;
         }
+        step
     }
 
     /// Gives back what is held.
