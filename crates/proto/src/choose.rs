@@ -15,7 +15,7 @@ use crate::journal::Journal;
 use fabric::Distance;
 
 /// By which part a way must be cheaper than the one in force to replace it.
-pub const MARGIN: f64 = 0.1;
+pub const MARGIN: f64 = 0.04;
 /// Messages for which a way stays in force at least.
 pub const DWELL: u32 = 8;
 /// Messages of a kind between two that explore.
@@ -25,11 +25,11 @@ const EVERY: u32 = 8;
 /// How much dearer than the winner a way may be that is worth a try.
 const WORTH: f64 = 2.0;
 /// As how many observations the model counts against what was seen.
-const TRUST: f64 = 4.0;
+const TRUST: u32 = 4;
 /// Observations after which older ones fade.
 const MEMORY: u32 = 32;
-/// Bounds of what a single observation may say against the model.
-const RATIO: (f64, f64) = (0.1, 10.0);
+/// By which factor one observation may differ from what is known.
+const OUTLIER: f64 = 2.0;
 /// Shortest and longest lengths that are told apart: 2^7 and 2^30.
 const SIZES: (u32, u32) = (7, 30);
 
@@ -92,15 +92,13 @@ impl Seen {
     pub fn observe(&mut self, way: Way, predicted_ns: f64, seen_ns: f64) {
         let (ratio, count) = &mut self.0[way as usize];
         *count = count.saturating_add(1);
-        let bounded = (seen_ns / predicted_ns.max(1.0)).clamp(RATIO.0, RATIO.1);
-        *ratio += (bounded - *ratio) / (*count).min(MEMORY) as f64;
+        let bounded = (seen_ns / predicted_ns.max(1.0)).clamp(*ratio / OUTLIER, *ratio * OUTLIER);
+        *ratio += (bounded - *ratio) / count.saturating_add(TRUST).min(MEMORY) as f64;
     }
 
     /// What to multiply a prediction by.
     pub fn correction(&self, way: Way) -> f64 {
-        let (ratio, count) = self.0[way as usize];
-        let count = count.min(MEMORY) as f64;
-        (TRUST + count * ratio) / (TRUST + count)
+        self.0[way as usize].0
     }
 
     /// Messages that were seen.

@@ -286,15 +286,17 @@ fn pipeline(facts: &Facts, message: &Message, caching: bool) -> Cost {
     let len = message.len as f64;
     let offset = tuning.rdma_offset_bytes.max(tuning.head_bytes).min(message.len) as f64;
     let head = tuning.head_bytes.min(message.len) as f64;
-    // Frames are copied on both sides while others travel.
+    // Frames are a copy pipeline («003» (1)) whose chunk is a frame.
     let copy = facts.copy_ns_per_byte(message.len);
-    let head_copies = 2.0 * head * copy;
-    let frames_copy = (offset - head) * (copy - link.write.per_byte).max(0.0);
-    let frames = (offset - head) * link.write.per_byte + frames_copy;
+    let frame = (facts.eager_bytes.max(1) as f64).min(offset - head);
+    let count = if frame > 0.0 { ((offset - head) / frame).ceil() } else { 0.0 };
+    let frames_copy = 2.0 * frame * copy + (offset - head) * (copy - link.write.per_byte).max(0.0);
+    let frames_gaps = count * (link.gap.value + link.post.value);
+    let frames = (offset - head) * link.write.per_byte + frames_copy + frames_gaps;
     let cost = Cost::default()
         .with(Term::Handshake, 2.0 * link.latency.value)
-        .with(Term::Copy, head_copies + frames_copy)
-        .with(Term::Gaps, 3.0 * link.post.value);
+        .with(Term::Copy, 2.0 * head * copy + frames_copy)
+        .with(Term::Gaps, 3.0 * link.post.value + frames_gaps);
     let rest = len - offset;
     if rest <= 0.0 {
         let wire = link.latency.value + link.write.per_byte * offset;

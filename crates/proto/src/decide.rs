@@ -27,6 +27,8 @@ const HABIT: f64 = 0.25;
 const AWAY_NS: u64 = 5000;
 /// Long messages between two times that the limit of eager is worked out anew.
 const REFRESH: u32 = 64;
+/// Round trips of which the shortest tells the latency.
+const TRIPS: u32 = 16;
 /// Copies between two that are timed, and the shortest of them.
 const COPY_SAMPLE: (u32, usize) = (4, 4096);
 
@@ -72,6 +74,8 @@ pub struct Mind {
     looked_ns: u64,
     away_ns: u64,
     copies: u32,
+    /// By distance: the shortest of some round trips, and how many they are.
+    trips: [(f64, u32); Distance::ALL.len()],
     pub(crate) decided: u32,
 }
 
@@ -90,6 +94,7 @@ impl Mind {
             looked_ns: 0,
             away_ns: 0,
             copies: 0,
+            trips: [(f64::INFINITY, 0); Distance::ALL.len()],
             decided: 0,
         }
     }
@@ -111,7 +116,7 @@ impl Mind {
         self.lone.is_some() || !self.told.is_empty()
     }
 
-    /// The engine looks around; `waiting` if it has not left MPI since it last did.
+    /// The engine begins to look around; `waiting` if it has not left MPI since it last did.
     pub(crate) fn look(&mut self, now_ns: u64, waiting: bool) {
         if !waiting && now_ns > self.looked_ns + AWAY_NS {
             self.away_ns = now_ns;
@@ -119,15 +124,14 @@ impl Mind {
         self.looked_ns = now_ns;
     }
 
-    fn begin_watching(&mut self, now_ns: u64) {
-        if !self.is_watching() {
-            self.looked_ns = now_ns;
-        }
+    /// The engine is at work.
+    pub(crate) fn looked(&mut self, now_ns: u64) {
+        self.looked_ns = now_ns;
     }
 
     /// A transfer has been posted.
     pub(crate) fn posted(&mut self, work: u64, now_ns: u64, len: usize, is_write: bool, to: Distance) {
-        self.begin_watching(now_ns);
+        self.looked(now_ns);
         self.outstanding += 1;
         let lone = Lone { work, posted_ns: now_ns, len, is_write, to };
         self.lone = (self.outstanding == 1).then_some(lone);
@@ -182,7 +186,7 @@ impl Mind {
     pub(crate) fn begins(&mut self, id: OpId, now_ns: u64) {
         if let Some(told) = self.told.get_mut(&id) {
             (told.begun_ns, told.left_ns) = (now_ns, now_ns);
-            self.looked_ns = now_ns;
+            self.looked(now_ns);
         }
     }
 
@@ -190,6 +194,7 @@ impl Mind {
     pub(crate) fn leaves(&mut self, id: OpId, now_ns: u64) {
         if let Some(told) = self.told.get_mut(&id) {
             told.left_ns = now_ns;
+            self.looked(now_ns);
         }
     }
 
@@ -201,7 +206,13 @@ impl Mind {
         let was_here = told.left_ns >= self.away_ns;
         let late_ns = if waited_ns > 0 { 0.0 } else { (trip_ns - 2.0 * link.latency.value).max(0.0) };
         if waited_ns > 0 && was_here {
-            link.latency.observe(trip_ns / 2.0);
+            // The shortest of some: the others say how busy the receiver was.
+            let (shortest_ns, count) = &mut self.trips[told.to as usize];
+            (*shortest_ns, *count) = (trip_ns.min(*shortest_ns), *count + 1);
+            if *count == TRIPS {
+                link.latency.observe(*shortest_ns / 2.0);
+                (*shortest_ns, *count) = (f64::INFINITY, 0);
+            }
         }
         told.late_ns = Some(late_ns);
         if self.late.len() < ENVELOPES_MAX || self.late.contains_key(to) {
@@ -231,10 +242,16 @@ impl Mind {
         let notice_ns = if told.key.is_some() { self.facts.link(told.to).latency.value } else { 0.0 };
         let seen_ns = (took_ns - told.late_ns.unwrap_or(0.0) - notice_ns).max(1.0);
         self.account.ended(told.to, told.way, told.len, seen_ns);
-        let is_known = told.way == Way::Write || told.late_ns.is_some();
+        let is_known = told.late_ns.is_some() && !self.ends_early(&told);
         if let Some(key) = told.key.filter(|_| is_known && told.begun_ns >= self.away_ns) {
             self.choices.ended(key, told.way, told.predicted_ns, seen_ns);
         }
+    }
+
+    /// Whether the sender has done its part before the message has arrived: frames end so.
+    fn ends_early(&self, told: &Told) -> bool {
+        let is_pipeline = matches!(told.way, Way::Pipeline | Way::CachingPipeline);
+        is_pipeline && told.len <= self.facts.tuning.rdma_offset_bytes.max(self.facts.tuning.head_bytes)
     }
 
     /// As [`Mind::ended`], and looks at the clock only if there is reason to.
@@ -247,7 +264,7 @@ impl Mind {
 
     /// A message leaves of which the end will be seen.
     pub(crate) fn tell(&mut self, id: OpId, way: Way, message: &Message, predicted_ns: f64, now_ns: u64) {
-        self.begin_watching(now_ns);
+        self.looked(now_ns);
         let key = self.facts.registration.then(|| Key::of(message));
         let told = Told {
             key,

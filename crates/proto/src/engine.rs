@@ -259,14 +259,15 @@ impl<D: Device> Engine<D> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
+        let watches = self.mind.is_watching();
+        if watches {
+            self.mind.look(self.dev.now_ns(), self.round != 0);
+        }
         let mut moved = false;
         let mut position = 0;
         while let Some(source) = self.dev.source(position) {
             moved |= self.drain(source)?;
             position += 1;
-        }
-        if self.mind.is_watching() {
-            self.mind.look(self.dev.now_ns(), self.round != 0);
         }
         moved |= self.complete();
         if self.rcache.is_idle() {
@@ -277,6 +278,9 @@ impl<D: Device> Engine<D> {
         }
         if !self.active.is_empty() {
             moved |= self.pump();
+        }
+        if watches {
+            self.mind.looked(self.dev.now_ns());
         }
         Ok(moved)
     }
