@@ -54,6 +54,11 @@ impl Journal {
         self.pinned.sort_by_key(|d| (d.key, d.at));
     }
 
+    /// Whether changes are kept.
+    pub fn keeps(&self) -> bool {
+        self.keeps
+    }
+
     /// The way that is pinned for this message of a kind.
     pub fn pinned(&self, key: Key, message: u32) -> Option<Way> {
         if self.pinned.is_empty() {
@@ -155,6 +160,20 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Decision>, String> {
         }
     }
     Ok(decisions)
+}
+
+/// Of each kind and rank the last decision alone, in force from the first message on.
+pub fn last(mut decisions: Vec<Decision>) -> Vec<Decision> {
+    decisions.sort_by_key(|d| (d.rank, d.key, d.at));
+    let mut kept: Vec<Decision> = Vec::new();
+    for decision in decisions {
+        match kept.last_mut() {
+            Some(last) if (last.rank, last.key) == (decision.rank, decision.key) => *last = decision,
+            _ => kept.push(decision),
+        }
+    }
+    kept.iter_mut().for_each(|d| d.at = 0);
+    kept
 }
 
 /// A number of bytes as people write it, if it is a round one.
