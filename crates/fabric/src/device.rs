@@ -5,6 +5,7 @@
 //! holds *shares*: a few words that both ends of one transfer may change atomically, as verbs'
 //! fetch-and-add does. Calls never block and never call back.
 
+use crate::costs::{Costs, Distance};
 use crate::verbs::{Charge, Local, Remote};
 use std::collections::VecDeque;
 
@@ -170,6 +171,14 @@ pub trait Device {
     fn caps(&self) -> &Caps;
     /// Time since an arbitrary start, in nanoseconds.
     fn now_ns(&self) -> u64;
+    /// How far away a peer is.
+    fn distance(&self, _peer: Rank) -> Distance {
+        Distance::Network
+    }
+    /// What work with peers of this distance is known to cost before the first message.
+    fn costs(&self, _distance: Distance) -> Costs {
+        Costs::default()
+    }
 
     /// Sends a frame of at most [`Caps::frame_bytes`]. False if there is no room now; then
     /// nothing has happened. The payload has been copied when it returns true.

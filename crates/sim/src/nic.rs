@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use fabric::{Charge, Completion, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
+use fabric::{Charge, Completion, Costs, Distance, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
 use mpi::mem;
 
 use crate::carry::Post;
@@ -165,6 +165,14 @@ impl<'y> Verbs for Nic<'y> {
         self.clock.now() / 1000
     }
 
+    fn distance(&self, peer: Rank) -> Distance {
+        self.cluster.distance(self.me(), peer)
+    }
+
+    fn costs(&self, distance: Distance) -> Costs {
+        self.cluster.costs(distance)
+    }
+
     fn allocate(&mut self, len: usize) -> Span {
         self.memory.allocate(len, self.caps.page_bytes)
     }
@@ -195,6 +203,11 @@ impl<'y> Verbs for Nic<'y> {
         let (once, page) = limits.deregister_ns;
         let time = once + page * pages(len, limits.page_bytes) as f64;
         self.clock.spend("deregister", ps(time), len);
+    }
+
+    /// Memory of a simulated rank goes away with the rank.
+    fn watch(&mut self, _span: Span) -> bool {
+        true
     }
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {

@@ -1,7 +1,9 @@
 //! What the engine sees of a channel.
 
 use super::{Channel, OWN};
-use fabric::{Caps, Charge, Device, Fault, Frame, Local, Rank, Remote, Share, ShareWord, Span, Verbs};
+use fabric::{
+    Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, Rank, Remote, Share, ShareWord, Span, Verbs,
+};
 
 impl<V: Verbs> Channel<V> {
     fn known(&self, rank: Rank) -> Option<usize> {
@@ -58,6 +60,14 @@ impl<V: Verbs> Device for Channel<V> {
 
     fn now_ns(&self) -> u64 {
         self.verbs.now_ns()
+    }
+
+    fn distance(&self, peer: Rank) -> Distance {
+        self.verbs.distance(peer)
+    }
+
+    fn costs(&self, distance: Distance) -> Costs {
+        self.verbs.costs(distance)
     }
 
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
