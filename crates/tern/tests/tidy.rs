@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch"]),
     ("memhook", &["fabric"]),
-    ("tern", &["fabric", "launch", "memhook", "shm"]),
+    ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
 ];
 
 /// Crates in which only these files may say `unsafe`; crates not listed may say it anywhere.
