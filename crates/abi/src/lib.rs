@@ -14,6 +14,7 @@ pub mod cx;
 pub mod datatype;
 pub mod env;
 pub mod errhandler;
+mod explain;
 pub mod global;
 pub mod grequest;
 pub mod group;

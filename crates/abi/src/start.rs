@@ -16,7 +16,7 @@ use shm::Shm;
 use crate::cx::Cx;
 use crate::global::{self, Phase, World, thread};
 use crate::kind::output::Out;
-use crate::{attr as attributes, coll, raise, report};
+use crate::{attr as attributes, coll, explain, raise, report};
 
 /// Costs of messages between ranks of one host, as measured with `tern bench` (docs/results.md).
 /// They must be the same on all ranks, which choose their algorithms alone.
@@ -95,12 +95,17 @@ fn connect() -> std::result::Result<Connected, String> {
         rtr: settings.flag("TERN_RTR"),
         remote_access: true,
         force: Protocol::named(settings.text("TERN_PROTOCOL")),
-        cache: CacheLimits { bytes: settings.number("TERN_REGISTERED_MAX") as usize, ..CacheLimits::default() },
+        cache: CacheLimits {
+            bytes: settings.number("TERN_REGISTERED_MAX") as usize,
+            ..CacheLimits::default()
+        },
     };
     let appnum = client.as_mut().and_then(|client| client.get_appnum().ok()).map(|n| n as i32);
     let universe = client.as_mut().and_then(|client| client.get_universe_size().ok().flatten()).unwrap_or(n);
     *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
-    Ok((Engine::new(device, limits), settings, appnum, universe))
+    let mut engine = Engine::new(device, limits);
+    explain::begin(&mut engine, &settings, me)?;
+    Ok((engine, settings, appnum, universe))
 }
 
 /// The predefined attributes and MPI_INFO_ENV.
@@ -160,6 +165,7 @@ pub fn finalize(cx: &Cx) -> Result {
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
     coll::run::barrier(cx, COMM_WORLD)?;
     let stray = stray(cx)?;
+    explain::end(cx)?;
     global::finish(World::end);
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
     client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))?;

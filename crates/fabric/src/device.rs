@@ -5,6 +5,7 @@
 //! holds *shares*: a few words that both ends of one transfer may change atomically, as verbs'
 //! fetch-and-add does. Calls never block and never call back.
 
+use crate::costs::{Costs, Distance};
 use crate::verbs::{Charge, Local, Remote};
 use std::collections::VecDeque;
 
@@ -170,6 +171,14 @@ pub trait Device {
     fn caps(&self) -> &Caps;
     /// Time since an arbitrary start, in nanoseconds.
     fn now_ns(&self) -> u64;
+    /// How far away a peer is.
+    fn distance(&self, _peer: Rank) -> Distance {
+        Distance::Network
+    }
+    /// What work with peers of this distance is known to cost before the first message.
+    fn costs(&self, _distance: Distance) -> Costs {
+        Costs::default()
+    }
 
     /// Sends a frame of at most [`Caps::frame_bytes`]. False if there is no room now; then
     /// nothing has happened. The payload has been copied when it returns true.
@@ -289,6 +298,9 @@ pub trait Device {
     /// Lets time pass for what software does; nothing to do where time is real.
     #[inline(always)]
     fn charge(&mut self, _what: Charge) {}
+    /// Names what is posted from here on, for whoever draws it; asked for only where something is.
+    #[inline(always)]
+    fn label(&mut self, _name: impl FnOnce() -> &'static str) {}
     /// Ends a nap no later than at this time.
     fn alarm(&mut self, _at_ns: u64) {}
 

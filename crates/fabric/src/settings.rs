@@ -97,10 +97,28 @@ pub const ALL: &[Setting] = &[
         doc: "Algorithm for Scatter; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
+        name: "TERN_DECISIONS",
+        kind: Type::Text,
+        default: "",
+        doc: "Journal whose choices are made again, at the same messages; `last:FILE` takes for every kind of message the last choice from the first message on. Must be readable on all hosts.",
+    },
+    Setting {
         name: "TERN_EAGER_MAX",
         kind: Type::Bytes,
         default: "16K",
         doc: "Longest message that may be copied twice (eager) instead of once by both sides (rendezvous). 16K: above it single copy was faster on every machine measured (docs/results.md). At most the 16K of a slot.",
+    },
+    Setting {
+        name: "TERN_EXPLAIN",
+        kind: Type::Word(&["off", "used", "all"]),
+        default: "off",
+        doc: "Whether every rank says at the end, on the standard error output, which protocols its messages took, how many, what was predicted and observed, and why: `used` by peer class and size range, `all` also what is in force for each kind of message. Counting costs every message two looks at the clock.",
+    },
+    Setting {
+        name: "TERN_JOURNAL",
+        kind: Type::Text,
+        default: "",
+        doc: "File to which every change of a choice among protocols is written with its evidence when the job ends; rank 0 makes it, the others add their lines. Only devices with registered memory have such choices.",
     },
     Setting {
         name: "TERN_PROTOCOL",
@@ -113,7 +131,6 @@ pub const ALL: &[Setting] = &[
             "caching-pipeline",
             "superpipeline",
             "copy-pipeline",
-            "speculative",
         ]),
         default: "auto",
         doc: "Protocol for messages that are too long for eager; auto takes the one of least predicted cost. Where the memory of a peer cannot be reached the payload goes by frames all the same.",

@@ -1,7 +1,9 @@
 //! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
 
-use crate::choose::Choice;
+use crate::decide::Mind;
 use crate::event::{Counters, Event};
+use crate::facts::Facts;
+use crate::limit::Limit;
 use crate::long::Protocol;
 use crate::long::port::Waiting;
 use crate::long::speculative::Speculation;
@@ -11,7 +13,7 @@ use crate::op::{OpId, Ops, Outcome, PendingOp, State};
 use crate::peers::Peers;
 use crate::rcache::{CacheLimits, Rcache};
 use crate::staging::Staging;
-use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
+use fabric::{Device, Distance, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer};
 
@@ -66,7 +68,9 @@ pub struct Engine<D: Device> {
     /// What the pipelines are tuned by.
     pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
-    pub(crate) choice: Choice,
+    pub(crate) choice: Limit,
+    /// What is known and decided about longer messages.
+    pub(crate) mind: Box<Mind>,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
     /// What went wrong where it could not be told; the next look does.
@@ -81,7 +85,7 @@ pub struct Engine<D: Device> {
 
 impl<D: Device> Engine<D> {
     /// An engine with nothing under way.
-    pub fn new(dev: D, limits: Limits) -> Engine<D> {
+    pub fn new(mut dev: D, limits: Limits) -> Engine<D> {
         let n = dev.size();
         let looks = dev.caps().looks;
         let mut limits = limits;
@@ -89,10 +93,15 @@ impl<D: Device> Engine<D> {
         limits.remote_access &= dev.caps().remote_access;
         let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
         let adapt = limits.adapt && limits.remote_access;
-        let choice = Choice::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let choice = Limit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
+        let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
+        facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
+        let tuning = facts.tuning.clone();
+        let chooses = facts.registration && limits.adapt && limits.force.is_none();
         let spec = Speculation::new(limits.adapt);
         let rcache = Rcache::new(limits.cache);
-        Engine {
+        let mut engine = Engine {
             dev,
             limits,
             ops: Ops::default(),
@@ -103,15 +112,20 @@ impl<D: Device> Engine<D> {
             rcache,
             staging: Staging::default(),
             waiting: VecDeque::new(),
-            tuning: Tuning::default(),
+            tuning,
             counters: Counters::default(),
             choice,
+            mind: Box::new(Mind::new(facts)),
             looks,
             fault: None,
             round: 0,
             held_since_ns: 0,
             asleep_since_ns: 0,
+        };
+        if chooses {
+            engine.refresh();
         }
+        engine
     }
 
     /// The device.
@@ -124,13 +138,14 @@ impl<D: Device> Engine<D> {
         &self.counters
     }
 
-    /// The choice between eager and rendezvous, with its facts.
-    pub fn choice(&self) -> &Choice {
+    /// The limit between eager and rendezvous, with its facts.
+    pub fn choice(&self) -> &Limit {
         &self.choice
     }
 
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
+        self.mind.facts.tuning = tuning.clone();
         self.tuning = tuning;
     }
 
@@ -246,6 +261,10 @@ impl<D: Device> Engine<D> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
+        let watches = self.mind.is_watching();
+        if watches {
+            self.mind.look(self.dev.now_ns(), self.round != 0);
+        }
         let mut moved = false;
         let mut position = 0;
         while let Some(source) = self.dev.source(position) {
@@ -261,6 +280,9 @@ impl<D: Device> Engine<D> {
         }
         if !self.active.is_empty() {
             moved |= self.pump();
+        }
+        if watches {
+            self.mind.looked(self.dev.now_ns());
         }
         Ok(moved)
     }
@@ -410,6 +432,7 @@ impl<D: Device> Engine<D> {
                 }
                 let outcome = transfer.outcome.clone();
                 op.state = State::Done(outcome);
+                self.mind.ended_at(id, &self.dev);
                 (true, true)
             }
             State::Offered(sending, Some(index)) => {

@@ -157,6 +157,7 @@ impl<D: Device> Engine<D> {
         if !self.dev.try_send(s.to, Head::new(Kind::Matched, s.tag, s.context).encode(), data) {
             return false;
         }
+        self.tell_both(id, s.to, s.data.len);
         let transfer = Transfer {
             side: Side::Send,
             peer: s.to,

@@ -17,8 +17,8 @@
 //! ```
 //! With an RTR the roles at the start change: the receiver opens the share, the sender takes it.
 
-use crate::choose::Choice;
 use crate::event::{Counters, Event};
+use crate::limit::Limit;
 use crate::op::{Failure, OpId, Outcome, PendingOp, Side};
 use fabric::{Device, Rank, Share, ShareWord, Span};
 
@@ -47,7 +47,7 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     /// Copies pieces until none is left to claim; true once the whole message has been moved.
-    pub fn pump(&mut self, dev: &mut impl Device, counters: &mut Counters, choice: &mut Choice) -> bool {
+    pub fn pump(&mut self, dev: &mut impl Device, counters: &mut Counters, choice: &mut Limit) -> bool {
         let piece = (self.len / 8).next_multiple_of(4096).clamp(PIECE_MIN, PIECE_MAX);
         while self.can_copy && self.claimable(dev) {
             let offset = dev.share_add(self.share, ShareWord::Claim, piece as u64) as usize;

@@ -9,7 +9,10 @@ use crate::pool::Pool;
 use crate::ring::{CELLS, IN_SLOT, INLINE};
 use crate::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use fabric::{Caps, Device, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share, ShareWord, Span};
+use fabric::{
+    Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share, ShareWord,
+    Span,
+};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
@@ -278,6 +281,14 @@ impl Device for Shm {
 
     fn now_ns(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
+    }
+
+    fn distance(&self, _peer: Rank) -> Distance {
+        Distance::Host
+    }
+
+    fn costs(&self, _distance: Distance) -> Costs {
+        Costs { single: self.caps.remote_cost, ..Costs::default() }
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use fabric::{Charge, Completion, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
+use fabric::{Charge, Completion, Costs, Distance, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
 use mpi::mem;
 
 use crate::carry::Post;
@@ -69,14 +69,6 @@ impl<'y> Nic<'y> {
     /// The cluster this rank is in.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
-    }
-
-    /// Names what this rank posts from here on: the protocol, in traces.
-    pub fn emit(&self, protocol: &'static str) {
-        let net = &mut *self.net().borrow_mut();
-        if let Some(trace) = &mut net.trace {
-            net.seats[self.clock.me as usize].label = trace.label(protocol);
-        }
     }
 
     /// Whether nothing will happen any more, though this rank waits.
@@ -173,6 +165,14 @@ impl<'y> Verbs for Nic<'y> {
         self.clock.now() / 1000
     }
 
+    fn distance(&self, peer: Rank) -> Distance {
+        self.cluster.distance(self.me(), peer)
+    }
+
+    fn costs(&self, distance: Distance) -> Costs {
+        self.cluster.costs(distance)
+    }
+
     fn allocate(&mut self, len: usize) -> Span {
         self.memory.allocate(len, self.caps.page_bytes)
     }
@@ -205,7 +205,7 @@ impl<'y> Verbs for Nic<'y> {
         self.clock.spend("deregister", ps(time), len);
     }
 
-    /// Buffers of simulated programs live as long as their rank.
+    /// Memory of a simulated rank goes away with the rank.
     fn watch(&mut self, _span: Span) -> bool {
         true
     }
@@ -337,6 +337,13 @@ impl<'y> Verbs for Nic<'y> {
             }
             Charge::Match(entries) => self.clock.pass(ps(software.match_ns * entries as f64)),
             Charge::Header => self.clock.pass(ps(software.header_ns)),
+        }
+    }
+
+    fn label(&mut self, name: impl FnOnce() -> &'static str) {
+        let net = &mut *self.net().borrow_mut();
+        if let Some(trace) = &mut net.trace {
+            net.seats[self.clock.me as usize].label = trace.label(name());
         }
     }
 

@@ -14,10 +14,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("proto", &["wire", "fabric"]),
     ("mpi", &["wire", "fabric", "proto"]),
     ("shm", &["fabric"]),
+    ("sim", &["fabric", "proto", "mpi"]),
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch"]),
-    ("sim", &["fabric", "proto", "mpi"]),
-    ("tern", &["fabric", "proto", "mpi", "launch", "shm", "sim"]),
+    ("memhook", &["fabric"]),
+    ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
 ];
 
 /// Crates in which only these files may say `unsafe`; crates not listed may say it anywhere.
