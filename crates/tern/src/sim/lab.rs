@@ -18,10 +18,8 @@ const ACQUAINTED: usize = 24;
 pub struct Way {
     /// What to call it.
     pub name: &'static str,
-    /// Limits, frames, collectives.
+    /// Limits, frames, pipelines, collectives.
     pub setup: Setup,
-    /// Pipelines.
-    pub tuning: Tuning,
 }
 
 impl Way {
@@ -30,12 +28,13 @@ impl Way {
         let mut setup = Setup::default();
         setup.limits.force = Some(protocol);
         setup.limits.eager_bytes = eager_bytes;
-        Way { name, setup, tuning: Tuning::default() }
+        Way { name, setup }
     }
 
     /// The same with other pipelines.
-    pub fn tuned(self, tuning: Tuning) -> Way {
-        Way { tuning, ..self }
+    pub fn tuned(mut self, tuning: Tuning) -> Way {
+        self.setup.tuning = tuning;
+        self
     }
 }
 
@@ -74,11 +73,7 @@ pub fn run_counted<R: 'static>(
     way: &Way,
     body: impl Fn(&mut Rank<'_>) -> Ran<R> + 'static,
 ) -> Result<(Vec<R>, Counters), String> {
-    let tuning = way.tuning.clone();
-    let report = Job::new(cluster, ranks).program(&way.setup, move |rank| {
-        rank.world().engine.tune(tuning.clone());
-        body(rank)
-    })?;
+    let report = Job::new(cluster, ranks).program(&way.setup, body)?;
     let counters = report.counters;
     let results = report.all()?.into_iter().collect::<Ran<Vec<R>>>();
     let results = results.map_err(|error| format!("{} on {}: {}", way.name, cluster.name, error.text))?;
@@ -135,6 +130,24 @@ pub fn acquaint(rank: &mut Rank<'_>) -> Ran<()> {
         }
     }
     rank.barrier()
+}
+
+/// Mean time of a call, in nanoseconds, after some that do not count.
+pub fn timed(
+    rank: &mut Rank<'_>,
+    warm: usize,
+    rounds: usize,
+    mut what: impl FnMut(&mut Rank<'_>) -> Ran<()>,
+) -> Ran<f64> {
+    for _ in 0..warm {
+        what(rank)?;
+    }
+    rank.barrier()?;
+    let start = rank.now_ns();
+    for _ in 0..rounds {
+        what(rank)?;
+    }
+    Ok((rank.now_ns() - start) as f64 / rounds as f64)
 }
 
 /// How often something happened on the sending rank while one message of this length went to the other.

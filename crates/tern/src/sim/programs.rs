@@ -3,7 +3,7 @@
 use sim::Rank;
 use sim::rank::{INT64, SUM};
 
-use super::lab::Ran;
+use super::lab::{Ran, timed};
 
 /// What a rank of a program reports: what it measured, in nanoseconds each.
 type Measured = Vec<(String, f64)>;
@@ -38,17 +38,9 @@ const ROUNDS: usize = 20;
 /// Calls before measuring: so many that ranks write into the slots of each other.
 const WARM: usize = 12;
 
-/// Average of `ROUNDS` calls, after those that do not count.
-fn repeated(rank: &mut Rank<'_>, name: &str, mut what: impl FnMut(&mut Rank<'_>) -> Ran<()>) -> Ran<Measured> {
-    for _ in 0..WARM {
-        what(rank)?;
-    }
-    rank.barrier()?;
-    let start = rank.now_ns();
-    for _ in 0..ROUNDS {
-        what(rank)?;
-    }
-    Ok(vec![(name.to_string(), (rank.now_ns() - start) as f64 / ROUNDS as f64)])
+/// Average of `ROUNDS` calls.
+fn repeated(rank: &mut Rank<'_>, name: &str, what: impl FnMut(&mut Rank<'_>) -> Ran<()>) -> Ran<Measured> {
+    Ok(vec![(name.to_string(), timed(rank, WARM, ROUNDS, what)?)])
 }
 
 fn pingpong(rank: &mut Rank<'_>, len: usize) -> Ran<Measured> {

@@ -1,9 +1,11 @@
 //! `tern sim reproduce`: what the papers say beside what the library's protocols give on the
 //! platforms of the papers, in virtual time.
 
+mod choice;
 mod p001;
 mod p002;
 mod p003;
+mod scale;
 
 use std::path::Path;
 
@@ -18,6 +20,9 @@ pub const STUDIES: &[Row] = &[
     ("001", "RDMA pipeline", p001::study),
     ("002", "speculative rendezvous (chapter 4)", p002::study),
     ("003", "copy superpipeline", p003::study),
+    ("oracle", "the adaptive choice against each fixed protocol", choice::oracle),
+    ("today", "which protocol wins where on today's hardware", choice::today),
+    ("scale", "allreduce and halo on up to 4,096 ranks", scale::study),
 ];
 
 /// Runs the studies of these names, all if there are none; prints a table each and writes figures and table to
