@@ -7,6 +7,12 @@ use memmap2::MmapMut;
 /// freed memory again has to write the zeros.
 const MAPPED_BYTES: usize = 32 << 10;
 
+/// Where mapped blocks lie within such a range is the same in every run, and differs from block to block: registrations
+/// may be aligned to so much.
+const RANGE_BYTES: usize = 2 << 20;
+/// By how many pages two blocks differ.
+const STEP_PAGES: usize = 37;
+
 /// Blocks of memory.
 #[derive(Default)]
 pub struct Memory {
@@ -25,11 +31,13 @@ impl Memory {
             self.small.push(words);
             addr
         } else {
+            let room = len + 2 * RANGE_BYTES;
             let mut block =
                 MmapMut::map_anon(room).unwrap_or_else(|error| panic!("{room} bytes of memory: {error}"));
-            let addr = block.as_mut_ptr() as usize;
+            let addr = (block.as_mut_ptr() as usize).next_multiple_of(RANGE_BYTES);
+            let offset = self.mapped.len() * STEP_PAGES * page % RANGE_BYTES;
             self.mapped.push(block);
-            addr
+            addr + offset
         };
         Span { addr: start.next_multiple_of(page), len }
     }

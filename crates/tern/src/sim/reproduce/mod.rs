@@ -111,6 +111,23 @@ fn row(claim: &Claim) -> [String; 7] {
 mod tests {
     use super::*;
 
+    /// The papers' tables in virtual time, as `tables.md` has them; `TERN_UPDATE_SNAPSHOTS=1` writes them anew.
+    #[test]
+    fn the_tables_are_as_recorded() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sim/reproduce/tables.md");
+        let papers = STUDIES.iter().filter(|row| row.0.starts_with("00"));
+        let tables: Vec<String> = papers.map(|row| table(&row.2().unwrap())).collect();
+        let tables = tables.join("\n");
+        if std::env::var_os("TERN_UPDATE_SNAPSHOTS").is_some() {
+            std::fs::write(&file, &tables).unwrap();
+        }
+        let recorded = std::fs::read_to_string(&file).unwrap();
+        for (at, (is, was)) in tables.lines().zip(recorded.lines()).enumerate() {
+            assert_eq!(is, was, "line {} of tables.md; TERN_UPDATE_SNAPSHOTS=1 writes it anew", at + 1);
+        }
+        assert_eq!(tables.lines().count(), recorded.lines().count());
+    }
+
     #[test]
     fn a_table_lines_up() {
         let claims = vec![

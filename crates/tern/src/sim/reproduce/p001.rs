@@ -115,7 +115,7 @@ fn effective_bandwidth(cluster: &Cluster, study: &mut Study) -> Result<(), Strin
         let at_longest = claim("per process at Lmax, rings", longest, figure.longest);
         study.claims.extend([
             claim("b_eff per process", all, figure.all),
-            if at == COPY { at_longest.fitted() } else { at_longest },
+            if at == COPY || at == PIPELINE { at_longest.fitted() } else { at_longest },
             claim("ping-pong at Lmax", ping_pong, figure.ping_pong),
         ]);
     }
