@@ -3,7 +3,7 @@
 use crate::choose::Choice;
 use crate::event::{Counters, Event};
 use crate::matching::{Body, Envelope, Matching};
-use crate::op::{OpId, Ops, Outcome, PendingOp, State};
+use crate::op::{OpId, Ops, Outcome, PendingOp, Side, State};
 use crate::speculate::Offered;
 use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
@@ -360,30 +360,43 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Advances what progresses by looking.
+    /// Advances what progresses by looking, oldest first. Pieces of this rank's own receives come
+    /// before those of its sends: then each side writes its own memory while both have work, and
+    /// helps the other when it has none.
     fn pump(&mut self) -> bool {
-        let mut moved = false;
-        let mut at = 0;
-        while at < self.active.len() {
-            let id = self.active[at];
-            let (advanced, ended) = self.pump_one(id);
-            moved |= advanced | ended;
-            if ended {
-                self.active.swap_remove(at);
-            } else {
-                at += 1;
-            }
+        let mut moved = self.pump_all(Side::Receive);
+        if !moved {
+            moved = self.pump_all(Side::Send);
         }
         moved
     }
 
+    /// Looks at all active operations, and copies pieces of those of one side.
+    fn pump_all(&mut self, copies: Side) -> bool {
+        let mut moved = false;
+        let mut kept = 0;
+        for at in 0..self.active.len() {
+            let id = self.active[at];
+            let (advanced, ended) = self.pump_one(id, copies);
+            moved |= advanced | ended;
+            if !ended {
+                self.active[kept] = id;
+                kept += 1;
+            }
+        }
+        self.active.truncate(kept);
+        moved
+    }
+
     /// (something changed, nothing is left to look at).
-    fn pump_one(&mut self, id: OpId) -> (bool, bool) {
+    fn pump_one(&mut self, id: OpId, copies: Side) -> (bool, bool) {
         let Some(op) = self.ops.get_mut(id) else { return (false, true) };
         match &mut op.state {
             State::Moving(transfer) => {
-                if !transfer.pump(&mut self.dev, &mut self.counters, &mut self.choice) {
-                    return (false, false);
+                let moved = transfer.side == copies
+                    && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice);
+                if !transfer.ended(&self.dev) {
+                    return (moved, false);
                 }
                 let outcome = transfer.outcome.clone();
                 op.state = State::Done(outcome);

@@ -4,7 +4,7 @@ use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::matching::{Body, Envelope, Unexpected, Want};
 use crate::op::{Failure, Filling, OpId, Outcome, Receive, Side, State};
-use crate::transfer::{PIECE_MIN, Transfer};
+use crate::transfer::{Claims, PIECE_MIN, Transfer};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer, eager_word};
 
@@ -199,7 +199,7 @@ impl<D: Device> Engine<D> {
         }
         for (word, value) in [
             (ShareWord::Length, len as u64),
-            (ShareWord::Claim, len as u64),
+            (ShareWord::Claim, Claims::whole(len).0),
             (ShareWord::Done, len as u64),
             (ShareWord::Left, 1),
             (ShareWord::Partner, receive.buf.addr.max(1) as u64),

@@ -26,7 +26,57 @@ use fabric::{Device, Rank, Share, ShareWord, Span};
 /// the receiver alone, as soon as it is matched: sharing the work would cost more than the work.
 pub(crate) const PIECE_MIN: usize = 32 * 1024;
 /// Largest piece: bounds how long the faster side waits for the last one.
-const PIECE_MAX: usize = 256 * 1024;
+const PIECE_MAX: usize = 1024 * 1024;
+/// What claims count in.
+const PAGE: usize = 4096;
+
+/// Length of the next piece when `left` bytes are unclaimed: half of them.
+fn piece(left: usize) -> usize {
+    (left / 2).clamp(PIECE_MIN, PIECE_MAX)
+}
+
+/// What the two sides have claimed, in pages, in one word: the receiver's from the beginning of
+/// the message in the lower half, the sender's from its end in the upper half.
+#[derive(Clone, Copy)]
+pub(crate) struct Claims(pub u64);
+
+impl Claims {
+    /// `pages` claimed by one side.
+    pub fn of(side: Side, pages: usize) -> Claims {
+        match side {
+            Side::Receive => Claims(pages as u64),
+            Side::Send => Claims((pages as u64) << 32),
+        }
+    }
+
+    /// All of a message of `len` bytes, claimed by its receiver.
+    pub fn whole(len: usize) -> Claims {
+        Claims::of(Side::Receive, len.div_ceil(PAGE))
+    }
+
+    /// Pages claimed from the beginning and from the end.
+    fn both(self) -> (usize, usize) {
+        (self.0 as u32 as usize, (self.0 >> 32) as usize)
+    }
+
+    /// Pages of `len` bytes that nobody has claimed; `None` if there are none.
+    fn left(self, len: usize) -> Option<usize> {
+        let (front, back) = self.both();
+        len.div_ceil(PAGE).checked_sub(front + back).filter(|left| *left > 0)
+    }
+
+    /// The bytes of `len` that a claim of `pages` by `side` got, these being the claims before it.
+    fn piece(self, side: Side, pages: usize, len: usize) -> Option<(usize, usize)> {
+        let pages = pages.min(self.left(len)?);
+        let (front, back) = self.both();
+        let first = match side {
+            Side::Receive => front,
+            Side::Send => len.div_ceil(PAGE) - back - pages,
+        };
+        let offset = first * PAGE;
+        Some((offset, (pages * PAGE).min(len - offset)))
+    }
+}
 
 /// A message under way between two buffers.
 #[derive(Debug)]
@@ -46,18 +96,23 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// Copies pieces until none is left to claim; true once the whole message has been moved.
-    pub fn pump(&mut self, dev: &mut impl Device, counters: &mut Counters, choice: &mut Choice) -> bool {
-        let piece = (self.len / 8).next_multiple_of(4096).clamp(PIECE_MIN, PIECE_MAX);
-        while self.can_copy && self.claimable(dev) {
-            let offset = dev.share_add(self.share, ShareWord::Claim, piece as u64) as usize;
-            if offset >= self.len {
-                break;
-            }
+    /// Copies pieces until none is left to claim; whether there was any.
+    pub fn copy(&mut self, dev: &mut impl Device, counters: &mut Counters, choice: &mut Choice) -> bool {
+        let mut any = false;
+        while self.can_copy
+            && let Some((offset, len)) = self.claim(dev)
+        {
             let start = dev.now_ns();
-            let moved = self.copy_piece(dev, counters, offset, piece);
-            choice.moved(moved, dev.now_ns() - start);
+            self.copy_piece(dev, counters, offset, len);
+            choice.moved(len, dev.now_ns() - start);
+            any = true;
         }
+        any
+    }
+
+    /// Whether the whole message has been moved. To be called until it says so, and not again:
+    /// then this side has left the share.
+    pub fn ended(&mut self, dev: &impl Device) -> bool {
         let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
             if dev.share_load(self.share, ShareWord::Failed) != 0 && self.outcome.failure.is_none() {
@@ -69,19 +124,19 @@ impl Transfer {
         done
     }
 
-    /// A look before the claim keeps the counter from running on and spares an atomic operation.
-    fn claimable(&self, dev: &impl Device) -> bool {
-        dev.share_load(self.share, ShareWord::Claim) < self.len as u64
+    /// Claims the next piece of this side: where it begins and how long it is.
+    ///
+    /// A look before the claim says how much is left, keeps the counters from running on, and
+    /// spares an atomic operation when nothing is.
+    fn claim(&self, dev: &impl Device) -> Option<(usize, usize)> {
+        let left = Claims(dev.share_load(self.share, ShareWord::Claim)).left(self.len)?;
+        let pages = piece(left * PAGE).div_ceil(PAGE);
+        let before = Claims(dev.share_add(self.share, ShareWord::Claim, Claims::of(self.side, pages).0));
+        before.piece(self.side, pages, self.len)
     }
 
-    fn copy_piece(
-        &mut self,
-        dev: &mut impl Device,
-        counters: &mut Counters,
-        offset: usize,
-        piece: usize,
-    ) -> usize {
-        let local = self.local.part(offset, piece.min(self.len - offset));
+    fn copy_piece(&mut self, dev: &mut impl Device, counters: &mut Counters, offset: usize, len: usize) {
+        let local = self.local.part(offset, len);
         let result = match self.side {
             Side::Receive => {
                 counters.count(Event::PiecePulled);
@@ -100,7 +155,6 @@ impl Transfer {
         if before + local.len as u64 >= self.len as u64 {
             dev.wake(self.peer);
         }
-        local.len
     }
 
     pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {

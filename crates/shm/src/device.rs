@@ -44,6 +44,7 @@ pub struct Shm {
     looks: u32,
     pool: Pool,
     shares_used: [bool; SHARES],
+    next_share: usize,
     my_sleep: &'static AtomicU32,
     armed: bool,
     patience: Patience,
@@ -89,6 +90,7 @@ impl Shm {
             looks: 0,
             pool: Pool::new(),
             shares_used: [false; SHARES],
+            next_share: 0,
             my_sleep,
             armed: false,
             patience: Patience::new(n, options.cores, has_barrier),
@@ -408,12 +410,14 @@ impl Device for Shm {
     }
 
     fn share_open(&mut self) -> Option<u32> {
-        for index in 0..SHARES {
+        // Those opened longest ago are free first: a look at one in use costs a cache miss.
+        for index in (0..SHARES).map(|i| (self.next_share + i) % SHARES) {
             let share = Share { owner: self.me, index: index as u32 };
             if self.shares_used[index] && self.share_load(share, ShareWord::Left) < 2 {
                 continue;
             }
             self.shares_used[index] = true;
+            self.next_share = (index + 1) % SHARES;
             ShareWord::ALL.into_iter().for_each(|word| self.share_store(share, word, 0));
             return Some(index as u32);
         }
