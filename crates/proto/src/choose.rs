@@ -109,13 +109,16 @@ impl Choice {
         self.decide();
     }
 
-    /// A piece of `len` bytes of a rendezvous took this long.
+    /// Whether a piece of this length says anything about the cost of a call.
+    pub fn prices(&self, len: usize) -> bool {
+        self.adapt && len <= 4 * self.max
+    }
+
+    /// A piece of `len` bytes of a rendezvous, which [`Choice::prices`], took this long.
     pub fn moved(&mut self, len: usize, ns: u64) {
-        if self.adapt && len <= 4 * self.max {
-            let setup = (ns as f64 - self.facts.single * len as f64).max(0.0) + HANDSHAKE_NS;
-            self.facts.setup += WEIGHT * (setup - self.facts.setup);
-            self.decide();
-        }
+        let setup = (ns as f64 - self.facts.single * len as f64).max(0.0) + HANDSHAKE_NS;
+        self.facts.setup += WEIGHT * (setup - self.facts.setup);
+        self.decide();
     }
 
     fn decide(&mut self) {
@@ -186,7 +189,7 @@ mod tests {
     fn a_fixed_limit_stays() {
         let mut choice = Choice::new(16384, false, 1500.0, 0.08);
         assert!(!choice.measures(8192) && !choice.explores(16384));
-        choice.moved(16384, 1);
+        assert!(!choice.prices(16384));
         assert_eq!(choice.limit(), 16384);
     }
 

@@ -70,6 +70,8 @@ pub struct Engine<D: Device> {
     pub(crate) peers: Vec<Peer>,
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
+    /// Whether the last look saw long sends among them: then their receivers have work of their own.
+    sending: bool,
     /// Peers with a queue or control frames.
     pub(crate) backlog: Vec<Rank>,
     pub(crate) counters: Counters,
@@ -103,6 +105,7 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n),
             peers,
             active: Vec::new(),
+            sending: false,
             backlog: Vec::new(),
             counters: Counters::default(),
             choice,
@@ -374,10 +377,10 @@ impl<D: Device> Engine<D> {
     /// Looks at all active operations, and copies pieces of those of one side.
     fn pump_all(&mut self, copies: Side) -> bool {
         let mut moved = false;
-        let mut kept = 0;
+        let (mut kept, mut sends) = (0, false);
         for at in 0..self.active.len() {
             let id = self.active[at];
-            let (advanced, ended) = self.pump_one(id, copies);
+            let (advanced, ended) = self.pump_one(id, copies, &mut sends);
             moved |= advanced | ended;
             if !ended {
                 self.active[kept] = id;
@@ -385,16 +388,19 @@ impl<D: Device> Engine<D> {
             }
         }
         self.active.truncate(kept);
+        self.sending = sends;
         moved
     }
 
     /// (something changed, nothing is left to look at).
-    fn pump_one(&mut self, id: OpId, copies: Side) -> (bool, bool) {
+    fn pump_one(&mut self, id: OpId, copies: Side, sends: &mut bool) -> (bool, bool) {
         let Some(op) = self.ops.get_mut(id) else { return (false, true) };
         match &mut op.state {
             State::Moving(transfer) => {
+                *sends |= transfer.side == Side::Send;
+                let alone = copies == Side::Receive && self.sending;
                 let moved = transfer.side == copies
-                    && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice);
+                    && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice, alone);
                 if !transfer.ended(&self.dev) {
                     return (moved, false);
                 }
@@ -404,6 +410,7 @@ impl<D: Device> Engine<D> {
             }
             State::Offered(sending, Some(index)) => {
                 let share = Share { owner: self.dev.me(), index: *index };
+                *sends = true;
                 let partner = self.dev.share_load(share, ShareWord::Partner);
                 if partner == 0 {
                     return (false, false);

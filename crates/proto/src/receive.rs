@@ -189,12 +189,14 @@ impl<D: Device> Engine<D> {
         let len = outcome.len as usize;
         let peer = outcome.source;
         if len > 0 {
-            let start = self.dev.now_ns();
+            let start = self.choice.prices(len).then(|| self.dev.now_ns());
             if let Err(fault) = self.dev.read(peer, receive.buf.part(0, len), remote) {
                 self.dev.share_store(share, ShareWord::Failed, 1);
                 outcome.failure = Some(Box::new(Failure::Device(format!("{fault:?}"))));
             }
-            self.choice.moved(len, self.dev.now_ns() - start);
+            if let Some(start) = start {
+                self.choice.moved(len, self.dev.now_ns() - start);
+            }
             self.counters.count(Event::PiecePulled);
         }
         for (word, value) in [

@@ -30,9 +30,11 @@ const PIECE_MAX: usize = 1024 * 1024;
 /// What claims count in.
 const PAGE: usize = 4096;
 
-/// Length of the next piece when `left` bytes are unclaimed: half of them.
-fn piece(left: usize) -> usize {
-    (left / 2).clamp(PIECE_MIN, PIECE_MAX)
+/// Length of the next piece when `left` bytes are unclaimed: half of them, or all if nobody else
+/// is expected to take the other half.
+fn piece(left: usize, alone: bool) -> usize {
+    let wanted = if alone { left } else { left / 2 };
+    wanted.clamp(PIECE_MIN, PIECE_MAX)
 }
 
 /// What the two sides have claimed, in pages, in one word: the receiver's from the beginning of
@@ -97,14 +99,23 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     /// Copies pieces until none is left to claim; whether there was any.
-    pub fn copy(&mut self, dev: &mut impl Device, counters: &mut Counters, choice: &mut Choice) -> bool {
+    /// `alone` if the peer is not expected to help.
+    pub fn copy(
+        &mut self,
+        dev: &mut impl Device,
+        counters: &mut Counters,
+        choice: &mut Choice,
+        alone: bool,
+    ) -> bool {
         let mut any = false;
         while self.can_copy
-            && let Some((offset, len)) = self.claim(dev)
+            && let Some((offset, len)) = self.claim(dev, alone)
         {
-            let start = dev.now_ns();
+            let start = choice.prices(len).then(|| dev.now_ns());
             self.copy_piece(dev, counters, offset, len);
-            choice.moved(len, dev.now_ns() - start);
+            if let Some(start) = start {
+                choice.moved(len, dev.now_ns() - start);
+            }
             any = true;
         }
         any
@@ -128,9 +139,9 @@ impl Transfer {
     ///
     /// A look before the claim says how much is left, keeps the counters from running on, and
     /// spares an atomic operation when nothing is.
-    fn claim(&self, dev: &impl Device) -> Option<(usize, usize)> {
+    fn claim(&self, dev: &impl Device, alone: bool) -> Option<(usize, usize)> {
         let left = Claims(dev.share_load(self.share, ShareWord::Claim)).left(self.len)?;
-        let pages = piece(left * PAGE).div_ceil(PAGE);
+        let pages = piece(left * PAGE, alone).div_ceil(PAGE);
         let before = Claims(dev.share_add(self.share, ShareWord::Claim, Claims::of(self.side, pages).0));
         before.piece(self.side, pages, self.len)
     }
