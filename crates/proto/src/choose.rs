@@ -13,7 +13,7 @@
 //! device starts. The choice is a limit that is worked out anew when a fact has changed and
 //! compared with each length: nothing is added to the path of a message. A new limit must differ
 //! by an eighth from the one in force (margin), and holds for at least [`DWELL`] measured
-//! messages, so that runs can be explained. Now and then a longer message goes by eager all the
+//! messages, so that runs can be explained. Now and then a few longer messages go by eager all the
 //! same, since a cost that is never paid again cannot be seen to have fallen.
 
 /// Below this length eager always wins: a system call costs more than two copies.
@@ -22,20 +22,47 @@ const FLOOR: usize = 4096;
 const MEASURED: usize = 2048;
 /// Copies between two measured ones.
 const SAMPLE: u32 = 8;
-/// Messages above the limit between two that go by eager to see whether it has become cheaper.
-const EXPLORE: u32 = 128;
+/// Messages above the limit of which [`BURST`] go by eager to see whether it has become cheaper.
+const EXPLORE: u32 = 1024;
+/// How many of them in a row: one alone finds the slots cold.
+const BURST: u32 = 2 * GROUP;
+/// Copies of which the fastest counts. The others may have met a page that was never touched, a
+/// slot that left the cache, another process on the core.
+const GROUP: u32 = 4;
 /// Measured copies between two changes of the limit.
 const DWELL: u32 = 4;
-/// Weight of a new measurement.
+/// Weight of a new measurement or group.
 const WEIGHT: f64 = 0.25;
+
+/// A cost per byte, from the fastest copy of each group.
+#[derive(Clone, Debug, Default)]
+pub struct Rate {
+    /// ns per byte; `None` until measured.
+    pub ns_per_byte: Option<f64>,
+    fastest: f64,
+    copies: u32,
+}
+
+impl Rate {
+    /// Takes in a copy; whether a group is complete.
+    fn learn(&mut self, seen: f64) -> bool {
+        self.fastest = if self.copies == 0 { seen } else { self.fastest.min(seen) };
+        self.copies = (self.copies + 1) % GROUP;
+        if self.copies == 0 {
+            let known = self.ns_per_byte.unwrap_or(self.fastest);
+            self.ns_per_byte = Some(known + WEIGHT * (self.fastest - known));
+        }
+        self.copies == 0
+    }
+}
 
 /// What is known about the costs of copying.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Into a slot, ns per byte; `None` until measured.
-    pub copy_in: Option<f64>,
-    /// Out of a slot, ns per byte; `None` until measured.
-    pub copy_out: Option<f64>,
+    /// Into a slot.
+    pub copy_in: Rate,
+    /// Out of a slot.
+    pub copy_out: Rate,
     /// Of a rendezvous beyond the bytes, ns.
     pub setup: f64,
     /// Of single copy, ns per byte.
@@ -57,7 +84,7 @@ pub struct Choice {
 impl Choice {
     /// Eager up to `max` bytes until facts say otherwise; for ever if `adapt` is off.
     pub fn new(max: usize, adapt: bool, setup: f64, single: f64) -> Choice {
-        let facts = Facts { copy_in: None, copy_out: None, setup, single };
+        let facts = Facts { copy_in: Rate::default(), copy_out: Rate::default(), setup, single };
         Choice { facts, max, limit: max, adapt: adapt && max > FLOOR, samples: 0, longer: 0, dwell: 0 }
     }
 
@@ -78,8 +105,8 @@ impl Choice {
         if !self.adapt || len > self.max {
             return false;
         }
-        self.longer += 1;
-        self.longer.is_multiple_of(EXPLORE)
+        self.longer = self.longer.wrapping_add(1);
+        self.longer % EXPLORE >= EXPLORE - BURST
     }
 
     /// Whether to measure this copy.
@@ -99,14 +126,16 @@ impl Choice {
 
     /// A copy of `len` bytes into a slot took this long.
     pub fn copied_in(&mut self, len: usize, ns: u64) {
-        learn(&mut self.facts.copy_in, ns as f64 / len as f64);
-        self.decide();
+        if self.facts.copy_in.learn(ns as f64 / len as f64) {
+            self.decide();
+        }
     }
 
     /// A copy of `len` bytes out of a slot took this long.
     pub fn copied_out(&mut self, len: usize, ns: u64) {
-        learn(&mut self.facts.copy_out, ns as f64 / len as f64);
-        self.decide();
+        if self.facts.copy_out.learn(ns as f64 / len as f64) {
+            self.decide();
+        }
     }
 
     /// Whether a piece of this length says anything about the cost of a call.
@@ -134,13 +163,10 @@ impl Choice {
 /// Announcing, matching and telling the end: a few lines that move between the caches.
 const HANDSHAKE_NS: f64 = 300.0;
 
-fn learn(fact: &mut Option<f64>, seen: f64) {
-    *fact = Some(fact.map_or(seen, |known| known + WEIGHT * (seen - known)));
-}
-
 /// The length at which both cost the same; the largest possible one if eager always wins.
 fn crossing(facts: &Facts) -> usize {
-    let (Some(out), Some(into)) = (facts.copy_out.or(facts.copy_in), facts.copy_in.or(facts.copy_out)) else {
+    let (into, out) = (facts.copy_in.ns_per_byte, facts.copy_out.ns_per_byte);
+    let (Some(out), Some(into)) = (out.or(into), into.or(out)) else {
         return usize::MAX;
     };
     let per_byte = out + into - facts.single;
@@ -153,7 +179,7 @@ mod tests {
 
     fn fed(copy: u64, piece: u64) -> Choice {
         let mut choice = Choice::new(16384, true, 1500.0, 0.08);
-        for _ in 0..50 {
+        for _ in 0..100 {
             choice.copied_in(4096, copy);
             choice.copied_out(4096, copy);
             choice.moved(16384, piece);
@@ -173,16 +199,26 @@ mod tests {
     fn the_limit_follows_the_facts_back_and_forth() {
         let mut choice = fed(1100, 3500);
         let far = choice.limit();
-        for _ in 0..100 {
+        for _ in 0..200 {
             choice.copied_in(4096, 290);
             choice.copied_out(4096, 290);
         }
         assert_eq!(choice.limit(), 16384);
-        for _ in 0..100 {
+        for _ in 0..200 {
             choice.copied_in(4096, 1100);
             choice.copied_out(4096, 1100);
         }
         assert!(choice.limit().abs_diff(far) <= far / 8 + 1, "{} {far}", choice.limit());
+    }
+
+    /// Slots that are used for the first time cost a system call and page faults.
+    #[test]
+    fn slow_copies_between_fast_ones_do_not_count() {
+        let mut choice = Choice::new(16384, true, 1500.0, 0.08);
+        for copy in 0..100 {
+            choice.copied_in(4096, if copy % GROUP == 0 { 290 } else { 9000 });
+        }
+        assert_eq!(choice.limit(), 16384);
     }
 
     #[test]
@@ -194,10 +230,10 @@ mod tests {
     }
 
     #[test]
-    fn one_message_in_many_explores() {
+    fn a_few_messages_in_many_explore() {
         let mut choice = fed(1100, 3500);
-        let explored = (0..1280).filter(|_| choice.explores(12000)).count();
-        assert_eq!(explored, 10);
+        let explored = (0..10 * EXPLORE).filter(|_| choice.explores(12000)).count();
+        assert_eq!(explored, 10 * BURST as usize);
         assert!(!choice.explores(20000));
     }
 }
