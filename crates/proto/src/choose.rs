@@ -12,9 +12,9 @@
 //! virtual machines move between the two. `single` and the first `setup` are measured when the
 //! device starts. The choice is a limit that is worked out anew when a fact has changed and
 //! compared with each length: nothing is added to the path of a message. A new limit must differ
-//! by an eighth from the one in force (margin), and holds for at least [`DWELL`] measured
-//! messages, so that runs can be explained. Now and then a few longer messages go by eager all the
-//! same, since a cost that is never paid again cannot be seen to have fallen.
+//! by an eighth from the one in force (margin), and holds for at least [`DWELL`] groups of
+//! measurements, so that runs can be explained. Now and then a few longer messages go by eager all
+//! the same, since a cost that is never paid again cannot be seen to have fallen.
 
 /// Below this length eager always wins: a system call costs more than two copies.
 const FLOOR: usize = 4096;
@@ -26,31 +26,31 @@ const SAMPLE: u32 = 8;
 const EXPLORE: u32 = 1024;
 /// How many of them in a row: one alone finds the slots cold.
 const BURST: u32 = 2 * GROUP;
-/// Copies of which the fastest counts. The others may have met a page that was never touched, a
-/// slot that left the cache, another process on the core.
+/// Measurements of which the fastest counts. The others may have met a page that was never
+/// touched, a slot that left the cache, another process on the core.
 const GROUP: u32 = 4;
-/// Measured copies between two changes of the limit.
-const DWELL: u32 = 4;
+/// Groups between two changes of the limit.
+const DWELL: u32 = 2;
 /// Weight of a new measurement or group.
 const WEIGHT: f64 = 0.25;
 
-/// A cost per byte, from the fastest copy of each group.
+/// A cost as measured: the fastest of each group, averaged.
 #[derive(Clone, Debug, Default)]
-pub struct Rate {
-    /// ns per byte; `None` until measured.
-    pub ns_per_byte: Option<f64>,
+pub struct Cost {
+    /// `None` until measured.
+    pub ns: Option<f64>,
     fastest: f64,
     copies: u32,
 }
 
-impl Rate {
-    /// Takes in a copy; whether a group is complete.
+impl Cost {
+    /// Takes in a measurement; whether a group is complete.
     fn learn(&mut self, seen: f64) -> bool {
         self.fastest = if self.copies == 0 { seen } else { self.fastest.min(seen) };
         self.copies = (self.copies + 1) % GROUP;
         if self.copies == 0 {
-            let known = self.ns_per_byte.unwrap_or(self.fastest);
-            self.ns_per_byte = Some(known + WEIGHT * (self.fastest - known));
+            let known = self.ns.unwrap_or(self.fastest);
+            self.ns = Some(known + WEIGHT * (self.fastest - known));
         }
         self.copies == 0
     }
@@ -59,12 +59,12 @@ impl Rate {
 /// What is known about the costs of copying.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Into a slot.
-    pub copy_in: Rate,
-    /// Out of a slot.
-    pub copy_out: Rate,
-    /// Of a rendezvous beyond the bytes, ns.
-    pub setup: f64,
+    /// Into a slot, per byte.
+    pub copy_in: Cost,
+    /// Out of a slot, per byte.
+    pub copy_out: Cost,
+    /// Of a rendezvous beyond the bytes.
+    pub setup: Cost,
     /// Of single copy, ns per byte.
     pub single: f64,
 }
@@ -84,7 +84,9 @@ pub struct Choice {
 impl Choice {
     /// Eager up to `max` bytes until facts say otherwise; for ever if `adapt` is off.
     pub fn new(max: usize, adapt: bool, setup: f64, single: f64) -> Choice {
-        let facts = Facts { copy_in: Rate::default(), copy_out: Rate::default(), setup, single };
+        let setup = Cost { ns: Some(setup), ..Cost::default() };
+        let facts = Facts { copy_in: Cost::default(), copy_out: Cost::default(), setup, single };
+
         Choice { facts, max, limit: max, adapt: adapt && max > FLOOR, samples: 0, longer: 0, dwell: 0 }
     }
 
@@ -146,8 +148,9 @@ impl Choice {
     /// A piece of `len` bytes of a rendezvous, which [`Choice::prices`], took this long.
     pub fn moved(&mut self, len: usize, ns: u64) {
         let setup = (ns as f64 - self.facts.single * len as f64).max(0.0) + HANDSHAKE_NS;
-        self.facts.setup += WEIGHT * (setup - self.facts.setup);
-        self.decide();
+        if self.facts.setup.learn(setup) {
+            self.decide();
+        }
     }
 
     fn decide(&mut self) {
@@ -165,12 +168,12 @@ const HANDSHAKE_NS: f64 = 300.0;
 
 /// The length at which both cost the same; the largest possible one if eager always wins.
 fn crossing(facts: &Facts) -> usize {
-    let (into, out) = (facts.copy_in.ns_per_byte, facts.copy_out.ns_per_byte);
-    let (Some(out), Some(into)) = (out.or(into), into.or(out)) else {
+    let (into, out) = (facts.copy_in.ns, facts.copy_out.ns);
+    let (Some(out), Some(into), Some(setup)) = (out.or(into), into.or(out), facts.setup.ns) else {
         return usize::MAX;
     };
     let per_byte = out + into - facts.single;
-    if per_byte <= 0.0 { usize::MAX } else { (facts.setup / per_byte) as usize }
+    if per_byte <= 0.0 { usize::MAX } else { (setup / per_byte) as usize }
 }
 
 #[cfg(test)]
