@@ -70,8 +70,6 @@ pub struct Engine<D: Device> {
     pub(crate) peers: Vec<Peer>,
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
-    /// Whether the last look saw long sends among them: then their receivers have work of their own.
-    sending: bool,
     /// Peers with a queue or control frames.
     pub(crate) backlog: Vec<Rank>,
     pub(crate) counters: Counters,
@@ -105,7 +103,6 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n),
             peers,
             active: Vec::new(),
-            sending: false,
             backlog: Vec::new(),
             counters: Counters::default(),
             choice,
@@ -377,10 +374,11 @@ impl<D: Device> Engine<D> {
     /// Looks at all active operations, and copies pieces of those of one side.
     fn pump_all(&mut self, copies: Side) -> bool {
         let mut moved = false;
-        let (mut kept, mut sends) = (0, false);
+        let alone = copies == Side::Receive && self.sends_long();
+        let mut kept = 0;
         for at in 0..self.active.len() {
             let id = self.active[at];
-            let (advanced, ended) = self.pump_one(id, copies, &mut sends);
+            let (advanced, ended) = self.pump_one(id, copies, alone);
             moved |= advanced | ended;
             if !ended {
                 self.active[kept] = id;
@@ -388,17 +386,24 @@ impl<D: Device> Engine<D> {
             }
         }
         self.active.truncate(kept);
-        self.sending = sends;
         moved
     }
 
+    /// Whether a long send of this rank is under way. Then its receiver, which takes its own
+    /// receives first too, is not expected to help with ours.
+    fn sends_long(&self) -> bool {
+        self.active.iter().any(|id| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Moving(transfer)) => transfer.side == Side::Send,
+            Some(State::Offered(..)) => true,
+            _ => false,
+        })
+    }
+
     /// (something changed, nothing is left to look at).
-    fn pump_one(&mut self, id: OpId, copies: Side, sends: &mut bool) -> (bool, bool) {
+    fn pump_one(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
         let Some(op) = self.ops.get_mut(id) else { return (false, true) };
         match &mut op.state {
             State::Moving(transfer) => {
-                *sends |= transfer.side == Side::Send;
-                let alone = copies == Side::Receive && self.sending;
                 let moved = transfer.side == copies
                     && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice, alone);
                 if !transfer.ended(&self.dev) {
@@ -410,7 +415,6 @@ impl<D: Device> Engine<D> {
             }
             State::Offered(sending, Some(index)) => {
                 let share = Share { owner: self.dev.me(), index: *index };
-                *sends = true;
                 let partner = self.dev.share_load(share, ShareWord::Partner);
                 if partner == 0 {
                     return (false, false);
