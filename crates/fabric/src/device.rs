@@ -87,7 +87,7 @@ pub struct Share {
 pub enum ShareWord {
     /// Address of the partner's buffer; 0 until it is known.
     Partner = 0,
-    /// Next byte that nobody has claimed.
+    /// What both sides have claimed; how it is counted is the protocol's business.
     Claim = 1,
     /// Bytes that have been moved.
     Done = 2,

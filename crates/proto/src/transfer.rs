@@ -10,8 +10,8 @@
 //! sender                share                receiver
 //!   RTS(addr, len, share) ───────────────────▶ match
 //!                      ◀─ Length, Partner ──
-//!   claim piece k      ─▶ Claim ◀─             claim piece k+1
-//!   write piece k                              read piece k+1
+//!   claim from the end ─▶ Claim ◀─             claim from the beginning
+//!   write the piece                            read the piece
 //!   add                ─▶ Done  ◀─             add
 //!        Done = Length: both are finished, Left counts them out
 //! ```
@@ -178,6 +178,35 @@ impl Transfer {
             len: self.len,
             matched: true,
             since_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever claims how much, in whatever order: every byte once.
+    #[test]
+    fn claims_from_both_ends_cover_a_message_once() {
+        for (len, order) in
+            [(1, 0b1), (4096, 0b0), (300_001, 0b0110_1001), (5 << 20, 0b0111_0001), (5 << 20, 0)]
+        {
+            let (mut claims, mut covered, mut at) = (Claims(0), Vec::new(), 0);
+            while let Some(left) = claims.left(len) {
+                let side = if order >> (at % 8) & 1 == 0 { Side::Receive } else { Side::Send };
+                let pages = piece(left * PAGE, at % 3 == 0).div_ceil(PAGE);
+                covered.push(claims.piece(side, pages, len).expect("something is left"));
+                claims.0 += Claims::of(side, pages).0;
+                at += 1;
+            }
+            covered.sort();
+            let end = covered.iter().fold(0, |end, (offset, len)| {
+                assert_eq!(*offset, end);
+                end + len
+            });
+            assert_eq!(end, len);
+            assert!(claims.piece(Side::Send, 1, len).is_none() && Claims::whole(len).left(len).is_none());
         }
     }
 }
