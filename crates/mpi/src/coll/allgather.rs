@@ -2,12 +2,13 @@
 //!
 //! Recursive doubling and Bruck take ⌈log2 p⌉ rounds, the first only for powers of two, the second
 //! with a copy at the end; the ring takes p-1 rounds of messages between neighbours, neighbour
-//! exchange (Chen et al. 2005) half as many for even p.
+//! exchange (Chen et al. 2005) half as many for even p. Linear sends each block directly, with no
+//! round that waits for another.
 //!
 //! In all of them this rank's own block is in its place before the algorithm begins.
 use super::blocks::Blocks;
 use super::build::{Builder, View};
-use super::gather::unwrap_ring;
+use super::gather::{Window, unwrap_ring};
 
 fn send_runs(b: &mut Builder, v: &View, to: usize, all: &Blocks, from: usize, end: usize) {
     let mut runs = Vec::new();
@@ -30,6 +31,19 @@ pub fn ring(b: &mut Builder, v: &View, all: &Blocks) {
     for round in 0..v.size - 1 {
         let (out, into) = (all.get(b, v.before(round)), all.get(b, v.before(round + 1)));
         b.exchange(v, v.after(1), out, v.before(1), into);
+    }
+}
+
+/// Everybody sends its block to everybody.
+pub fn linear(b: &mut Builder, v: &View, all: &Blocks) {
+    let own = all.get(b, v.me);
+    let mut window = Window::default();
+    for distance in 1..v.size {
+        let into = all.get(b, v.before(distance));
+        let posted = b.recv(v, v.before(distance), into);
+        window.push(b, posted);
+        let posted = b.send(v, v.after(distance), own);
+        window.push(b, posted);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Dissemination (Hensgen, Finkel, Manber 1988) takes ⌈log2 p⌉ rounds for every p; recursive
 //! doubling takes log2 p rounds of exchanges between fixed partners, and two more where p is no
-//! power of two.
+//! power of two. Linear takes one round of p - 1 signals: where a round costs a turn of all ranks of a
+//! core, its many messages do not matter.
 use super::build::{Builder, View, floor_power};
 
 /// Round k: signal the rank 2^k further, hear from the one 2^k before.
@@ -39,5 +40,16 @@ pub fn recursive_doubling(b: &mut Builder, v: &View) {
     }
     if let Some(rank) = stands_for {
         b.signal(v, rank);
+    }
+}
+
+/// Everybody tells everybody.
+pub fn linear(b: &mut Builder, v: &View) {
+    for distance in 1..v.size {
+        b.signal(v, v.after(distance));
+    }
+    for distance in 1..v.size {
+        let come = b.await_signal(v, v.before(distance));
+        b.wait(come);
     }
 }

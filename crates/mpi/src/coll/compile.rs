@@ -5,7 +5,7 @@ use super::cost::{Algorithm, Facts, Forced, LinkCosts, choose, segment};
 use super::schedule::{Base, Buf, Program};
 use super::tag::Kind;
 use super::ty::Type;
-use super::{allgather, alltoall, barrier, bcast, gather, reduce, scan};
+use super::{allgather, alltoall, barrier, bcast, gather, linear, reduce, scan};
 use crate::op::Op;
 
 /// One side of a call: what a buffer holds. Where it lies is not part of the program.
@@ -96,6 +96,7 @@ pub fn compile(call: &Call, link: &LinkCosts, forced: &Forced) -> Program {
     let v = View::all(call.rank, call.size);
     match call.kind {
         Kind::Barrier if algorithm == Algorithm::Dissemination => barrier::dissemination(&mut b, &v),
+        Kind::Barrier if algorithm == Algorithm::Linear => barrier::linear(&mut b, &v),
         Kind::Barrier => barrier::recursive_doubling(&mut b, &v),
         Kind::Bcast => broadcast(&mut b, &v, call, algorithm, segment(&facts, link)),
         Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(&mut b, &v, call, algorithm),
@@ -142,6 +143,7 @@ fn broadcast(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm, segme
     match algorithm {
         Algorithm::ScatterAllgather => bcast::scatter_allgather(b, v, buf, call.root),
         Algorithm::Chain => bcast::chain(b, v, buf, call.root, segment),
+        Algorithm::Linear => bcast::linear(b, v, buf, call.root),
         _ => bcast::binomial(b, v, buf, call.root),
     }
 }
@@ -176,6 +178,7 @@ fn gather_to_all(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
         Algorithm::RecursiveDoubling => allgather::recursive_doubling(b, v, &all),
         Algorithm::Bruck => allgather::bruck(b, v, &all),
         Algorithm::Neighbour => allgather::neighbour(b, v, &all),
+        Algorithm::Linear => allgather::linear(b, v, &all),
         _ => allgather::ring(b, v, &all),
     }
 }
@@ -207,6 +210,7 @@ fn reduction(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
         return match algorithm {
             Algorithm::Rabenseifner => reduce::rabenseifner(b, v, input, output, call.root),
             Algorithm::InOrder => reduce::in_order(b, v, input, output, call.root),
+            Algorithm::Linear => linear::reduce(b, v, input, output, call.root),
             _ => reduce::binomial(b, v, input, output, call.root),
         };
     }
@@ -216,6 +220,7 @@ fn reduction(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
         (Kind::Allreduce, Algorithm::Rabenseifner) => reduce::rabenseifner_all(b, v, input, output),
         (Kind::Allreduce, Algorithm::Ring) => reduce::ring(b, v, input, output),
         (Kind::Allreduce, Algorithm::ReduceBcast) => reduce::reduce_bcast(b, v, input, output, commutes),
+        (Kind::Allreduce, Algorithm::Linear) => linear::allreduce(b, v, input, output),
         (Kind::Allreduce, _) => reduce::recursive_doubling(b, v, input, output, commutes),
         (_, Algorithm::RecursiveDoubling) => scan::recursive_doubling(b, v, input, output, exclusive),
         (_, _) => scan::linear(b, v, input, output, exclusive),
@@ -248,6 +253,7 @@ fn reduce_scatter(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) 
         Algorithm::RecursiveHalving => reduce::scatter_halving(b, v, input, output, &cuts),
         Algorithm::Pairwise => reduce::scatter_pairwise(b, v, input, output, &cuts),
         Algorithm::Ring => reduce::scatter_ring(b, v, input, output, &cuts),
+        Algorithm::Linear => linear::scatter(b, v, input, output, &cuts),
         _ => reduce::scatter_in_order(b, v, input, output, &cuts),
     }
 }

@@ -13,13 +13,7 @@ use crate::op::{Op, Predefined, User};
 use net::Random;
 use oracle::Case;
 
-const LINK: LinkCosts = LinkCosts {
-    latency_ns: 100.0,
-    overhead_ns: 20.0,
-    ns_per_byte: 0.1,
-    reduce_ns_per_byte: 0.1,
-    copy_ns_per_byte: 0.05,
-};
+const LINK: LinkCosts = LinkCosts { latency_ns: 100.0, overhead_ns: 20.0, ..LinkCosts::HOST };
 
 /// Address that stands for the harness's own operation: a product of 2 x 2 matrices.
 const MATRIX_PRODUCT: usize = 0x4d50;
