@@ -44,7 +44,15 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_COLL_ALLREDUCE",
-        kind: Type::Word(&["auto", "recursive-doubling", "rabenseifner", "ring", "reduce-bcast", "linear"]),
+        kind: Type::Word(&[
+            "auto",
+            "recursive-doubling",
+            "rabenseifner",
+            "ring",
+            "reduce-bcast",
+            "linear",
+            "star",
+        ]),
         default: "auto",
         doc: "Algorithm for Allreduce; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
@@ -56,7 +64,7 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_COLL_BARRIER",
-        kind: Type::Word(&["auto", "dissemination", "recursive-doubling", "linear"]),
+        kind: Type::Word(&["auto", "dissemination", "recursive-doubling", "linear", "star"]),
         default: "auto",
         doc: "Algorithm for Barrier; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },

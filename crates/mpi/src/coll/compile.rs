@@ -95,9 +95,12 @@ pub fn compile(call: &Call, link: &LinkCosts, forced: &Forced) -> Program {
     let mut b = Builder::default();
     let v = View::all(call.rank, call.size);
     match call.kind {
-        Kind::Barrier if algorithm == Algorithm::Dissemination => barrier::dissemination(&mut b, &v),
-        Kind::Barrier if algorithm == Algorithm::Linear => barrier::linear(&mut b, &v),
-        Kind::Barrier => barrier::recursive_doubling(&mut b, &v),
+        Kind::Barrier => match algorithm {
+            Algorithm::RecursiveDoubling => barrier::recursive_doubling(&mut b, &v),
+            Algorithm::Linear => barrier::linear(&mut b, &v),
+            Algorithm::Star => barrier::star(&mut b, &v),
+            _ => barrier::dissemination(&mut b, &v),
+        },
         Kind::Bcast => broadcast(&mut b, &v, call, algorithm, segment(&facts, link)),
         Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(&mut b, &v, call, algorithm),
         Kind::Allgather | Kind::Allgatherv => gather_to_all(&mut b, &v, call, algorithm),
@@ -221,6 +224,7 @@ fn reduction(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
         (Kind::Allreduce, Algorithm::Ring) => reduce::ring(b, v, input, output),
         (Kind::Allreduce, Algorithm::ReduceBcast) => reduce::reduce_bcast(b, v, input, output, commutes),
         (Kind::Allreduce, Algorithm::Linear) => linear::allreduce(b, v, input, output),
+        (Kind::Allreduce, Algorithm::Star) => linear::allreduce_by_star(b, v, input, output),
         (Kind::Allreduce, _) => reduce::recursive_doubling(b, v, input, output, commutes),
         (_, Algorithm::RecursiveDoubling) => scan::recursive_doubling(b, v, input, output, exclusive),
         (_, _) => scan::linear(b, v, input, output, exclusive),

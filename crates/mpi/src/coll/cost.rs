@@ -40,6 +40,8 @@ pub enum Algorithm {
     ReduceBcast,
     /// Every message directly.
     Linear,
+    /// Directly to one rank, and directly back.
+    Star,
     /// Blocks that travel 2^k ranks at a time.
     Bruck,
     /// Pairs of neighbours in turn.
@@ -65,6 +67,7 @@ impl Algorithm {
             InOrder => "in-order",
             ReduceBcast => "reduce-bcast",
             Linear => "linear",
+            Star => "star",
             Bruck => "bruck",
             Neighbour => "neighbour",
             Pairwise => "pairwise",
@@ -75,7 +78,7 @@ impl Algorithm {
 /// The algorithms for a collective; of equal costs the first one wins.
 pub const fn algorithms(kind: Kind) -> &'static [Algorithm] {
     match kind {
-        Kind::Barrier => &[Dissemination, RecursiveDoubling, Linear],
+        Kind::Barrier => &[Dissemination, RecursiveDoubling, Linear, Star],
         Kind::Bcast => &[Binomial, ScatterAllgather, Chain, Linear],
         Kind::Gather | Kind::Scatter => &[Binomial, Linear],
         Kind::Gatherv | Kind::Scatterv => &[Linear],
@@ -83,7 +86,7 @@ pub const fn algorithms(kind: Kind) -> &'static [Algorithm] {
         Kind::Alltoall => &[Bruck, Linear, Pairwise],
         Kind::Alltoallv | Kind::Alltoallw => &[Linear, Pairwise],
         Kind::Reduce => &[Binomial, Rabenseifner, InOrder, Linear],
-        Kind::Allreduce => &[RecursiveDoubling, Rabenseifner, Ring, ReduceBcast, Linear],
+        Kind::Allreduce => &[RecursiveDoubling, Rabenseifner, Ring, ReduceBcast, Linear, Star],
         Kind::ReduceScatterBlock | Kind::ReduceScatter => {
             &[RecursiveHalving, Pairwise, Ring, InOrder, Linear]
         }
@@ -136,7 +139,7 @@ impl LinkCosts {
         ns_per_byte: 0.1,
         reduce_ns_per_byte: 0.1,
         copy_ns_per_byte: 0.05,
-        switch_ns: 700.0,
+        switch_ns: 1300.0,
         cores: u32::MAX,
         single_copy: true,
     };
@@ -220,6 +223,7 @@ pub fn cost(kind: Kind, algorithm: Algorithm, facts: &Facts, link: &LinkCosts) -
     let share = (p - 1.0) / p;
     match (kind, algorithm) {
         (Kind::Barrier, Linear) => m.mesh(2.0, 0.0),
+        (Kind::Barrier, Star) => m.round_trip(),
         (Kind::Barrier, RecursiveDoubling) => m.all(down + 2.0 * odd, 0.0, 0.0, 0.0),
         (Kind::Barrier, _) => m.all(up, 0.0, 0.0, 0.0),
         (Kind::Bcast, ScatterAllgather) => m.all(up + p - 1.0, 2.0 * share * n, 0.0, 0.0),
@@ -318,6 +322,13 @@ impl<'a> Model<'a> {
             latency_ns: link.latency_ns + (messages + 1.0) * link.overhead_ns + self.turn_ns,
             ..self.tree(0.0, serial * self.n, 0.0)
         }
+    }
+
+    /// One rank hears from each other and answers: twice the messages of a star, but nobody waits
+    /// more than once, so each rank of a core has one turn.
+    fn round_trip(&self) -> Cost {
+        let back = self.star();
+        self.star().and(Cost { latency_ns: back.latency_ns - self.turn_ns, ..back })
     }
 
     /// Every rank has `each` messages with every other, all at once.

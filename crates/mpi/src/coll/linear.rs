@@ -25,6 +25,21 @@ pub fn allreduce(b: &mut Builder, v: &View, input: Buf, output: Buf) {
     fold(b, v, input, output);
 }
 
+/// Everybody sends to rank 0, which combines and sends the result to everybody.
+pub fn allreduce_by_star(b: &mut Builder, v: &View, input: Buf, output: Buf) {
+    if v.me != 0 {
+        b.send(v, 0, input);
+        // In place the result comes where the contribution lies.
+        b.wait_all();
+        b.recv(v, 0, output);
+        return;
+    }
+    fold(b, v, input, output);
+    for rank in 1..v.size {
+        b.send(v, rank, output);
+    }
+}
+
 /// Everybody sends every other its share and combines its own.
 pub fn scatter(b: &mut Builder, v: &View, input: Buf, output: Buf, cuts: &dyn Fn(usize) -> u64) {
     let share = |b: &Builder, rank: usize| b.part(input, cuts(rank), cuts(rank + 1) - cuts(rank));
