@@ -51,6 +51,8 @@ CALLS = [
     ("kinds", "NOT_SAME", [r"MPI_Barrier\(", r"this rank is in Barrier where rank 0 is in Bcast"]),
     ("roots", "NOT_SAME", [r"MPI_Finalize", r"a message of rank \d in Bcast on MPI_COMM_WORLD was never received by rank \d"]),
     ("lengths", "TRUNCATE", [r"MPI_Bcast\(", r"rank \d sent 4 bytes in this Bcast, .* ask for 8"]),
+    ("algorithms", "TRUNCATE", [r"MPI_Allreduce\(", r"rank \d runs this Allreduce by another algorithm: its count"]),
+    ("reduce_roots", "NOT_SAME", [r"rank \d named another root in this Reduce|was never received"]),
     ("init_twice", "OTHER", [r"MPI_Init", "already"]),
     ("after_finalize", "OTHER", [r"MPI_Barrier: .*called after MPI_Finalize"]),
     ("before_init", "OTHER", [r"MPI_Barrier: .*called before MPI_Init"]),

@@ -108,7 +108,14 @@ pub fn compile(call: &Call, link: &LinkCosts, forced: &Forced) -> Program {
         Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan => reduction(&mut b, &v, call, algorithm),
         Kind::ReduceScatterBlock | Kind::ReduceScatter => reduce_scatter(&mut b, &v, call, algorithm),
     }
-    b.finish(call.kind, call.kind.is_rooted().then_some(call.root as u32), call.op.cloned())
+    // What every rank does with every other is the same by any of these algorithms.
+    let free = matches!(call.kind, Kind::Alltoallv | Kind::Alltoallw);
+    b.finish(
+        call.kind,
+        (!free).then_some(algorithm),
+        call.kind.is_rooted().then_some(call.root as u32),
+        call.op.cloned(),
+    )
 }
 
 /// A side as one buffer of elements.

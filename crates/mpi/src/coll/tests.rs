@@ -204,6 +204,33 @@ fn a_mismatched_collective_is_told() {
 }
 
 #[test]
+fn counts_that_lead_to_other_algorithms_are_told() {
+    let mut memory = vec![vec![0u8; 1 << 20]; 4];
+    let ty = quad();
+    let counts = [1 << 16, 1, 1, 1];
+    let schedules = (0..4).map(|rank| {
+        let recv = Side::Even { count: counts[rank], ty: &ty };
+        let op = user_sum();
+        let call = Call {
+            kind: Kind::Allreduce,
+            rank,
+            size: 4,
+            send: Side::Absent,
+            recv,
+            in_place: true,
+            op: Some(&op),
+            root: 0,
+        };
+        let program = Arc::new(compile(&call, &LINK, &Forced::default()));
+        Schedule::new(program, 0, memory[rank].as_mut_ptr() as usize)
+    });
+    let errors = net::run_to_error(schedules.collect(), 1);
+    let told =
+        |e: &crate::Error| e.class == crate::Class::TRUNCATE && e.text.contains("by another algorithm");
+    assert!(errors.iter().any(told), "{errors:?}");
+}
+
+#[test]
 fn a_long_chain_stays_bounded() {
     let facts = Facts { size: 1000, bytes: 1 << 36, commutes: true };
     let segment = cost::segment(&facts, &LINK);
