@@ -122,12 +122,6 @@ static void algorithms(void) {
     MPI_Finalize();
 }
 
-/* Everybody waits for a root, and some for the wrong one. */
-static void reduce_roots(void) {
-    MPI_Reduce(&values[rank == 0], &values[2], 1, MPI_INT, MPI_SUM, rank == 0 ? 0 : 1, world);
-    MPI_Finalize();
-}
-
 static void init_twice(void) { MPI_Init(NULL, NULL); }
 static void after_finalize(void) {
     MPI_Finalize();
@@ -173,7 +167,7 @@ static const struct {
     CASE(type), CASE(type_null), CASE(null_buffer), CASE(null_receive), CASE(root), CASE(op), CASE(op_null), CASE(alias),
     CASE(overlap), CASE(overlap_gather), CASE(in_place), CASE(in_place_receive), CASE(counts), CASE(null_request), CASE(unsupported), CASE(colour),
     CASE(uncommitted), CASE(freed_type), CASE(freed_comm), CASE(freed_request), CASE(freed_group), CASE(truncation),
-    CASE(long_truncation), CASE(in_status), CASE(kinds), CASE(roots), CASE(lengths), CASE(algorithms), CASE(reduce_roots),
+    CASE(long_truncation), CASE(in_status), CASE(kinds), CASE(roots), CASE(lengths), CASE(algorithms),
     CASE(init_twice),
     CASE(after_finalize), CASE(abort_7), CASE(all_memory), CASE(good),
 };

@@ -180,16 +180,13 @@ fn rooted(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
 fn gather_to_all(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
     let mut types = Vec::new();
     let all = blocks(b, Base::Recv, &call.recv, v.size, &mut types).expect("Allgather has a receive buffer");
-    if let Some(mine) = plain(b, Base::Send, &call.send) {
-        let own = all.get(b, v.me);
-        b.copy(mine, own);
-    }
+    let mine = plain(b, Base::Send, &call.send);
     match algorithm {
-        Algorithm::RecursiveDoubling => allgather::recursive_doubling(b, v, &all),
-        Algorithm::Bruck => allgather::bruck(b, v, &all),
-        Algorithm::Neighbour => allgather::neighbour(b, v, &all),
-        Algorithm::Linear => allgather::linear(b, v, &all),
-        _ => allgather::ring(b, v, &all),
+        Algorithm::RecursiveDoubling => allgather::recursive_doubling(b, v, mine, &all),
+        Algorithm::Bruck => allgather::bruck(b, v, mine, &all),
+        Algorithm::Neighbour => allgather::neighbour(b, v, mine, &all),
+        Algorithm::Linear => allgather::linear(b, v, mine, &all),
+        _ => allgather::ring(b, v, mine, &all),
     }
 }
 
