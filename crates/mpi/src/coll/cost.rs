@@ -358,6 +358,7 @@ impl<'a> Model<'a> {
             (Kind::Allreduce, Ring) => self.all(2.0 * (p - 1.0), 2.0 * share * n, share * n, n),
             (Kind::Allreduce, ReduceBcast) => self.tree(up, up * n, up * n).and(self.tree(up, up * n, 0.0)),
             (Kind::Allreduce, Linear) => with(self.mesh(2.0, (p - 1.0) * n), self.crowd * (p - 1.0) * n),
+            (Kind::Allreduce, Star) => with(self.round_trip(), (p - 1.0) * n),
             (Kind::Allreduce, _) => self.all(down + 2.0 * odd, (down + 2.0 * odd) * n, (down + odd) * n, 0.0),
             (_, RecursiveHalving) => {
                 let fold = odd * n * (1.0 + 1.0 / p);
@@ -508,7 +509,7 @@ mod tests {
         }
         assert_ne!(winner(Kind::Allreduce, 1 << 22), Linear);
         assert_eq!(
-            choose(Kind::Barrier, &Facts { size: 8, bytes: 0, commutes: true }, &LINK, None).winner,
+            choose(Kind::Barrier, &Facts { size: 64, bytes: 0, commutes: true }, &LINK, None).winner,
             Dissemination
         );
     }
