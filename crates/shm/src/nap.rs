@@ -25,13 +25,14 @@ pub struct Patience {
 
 impl Patience {
     /// With a core for each rank it pays to spin for some 50 µs, the cost of being woken; with
-    /// fewer, every spin takes time from the rank that is waited for.
+    /// fewer, every spin takes time from the rank that is waited for, and so do the turns of ranks
+    /// that yield in vain: one that has had some without success sleeps.
     pub fn new(ranks_on_host: usize, cores: usize, has_barrier: bool) -> Patience {
         let longest = Duration::from_micros(if has_barrier { 100_000 } else { 200 });
         if ranks_on_host <= cores {
             Patience { spin: 2000, sleep: 6000, longest }
         } else {
-            Patience { spin: 4, sleep: 400, longest }
+            Patience { spin: 0, sleep: 20, longest }
         }
     }
 }
