@@ -30,6 +30,7 @@ pub mod quick;
 pub mod raise;
 pub mod report;
 pub mod request;
+pub mod site;
 pub mod start;
 pub mod status;
 pub mod table;
