@@ -161,7 +161,7 @@ impl Matching {
 
     /// Appends a receive that no waiting message matches. With `direct` a frame may be copied
     /// into its buffer with nothing else to be done.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, want: Want, op: OpId, direct: Option<Span>) {
         self.order += 1;
         self.posted += 1;
