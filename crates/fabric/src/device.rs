@@ -158,9 +158,6 @@ pub trait Device {
         self.pop(from);
         Ok(frame.data.len)
     }
-    /// A hint: `taken` frames from `from` have been taken in a row, and more are asked for.
-    #[inline(always)]
-    fn fetch_ahead(&self, _from: Rank, _taken: usize) {}
     /// Ranks from which frames may arrive, by position; `None` behind the last one.
     fn source(&mut self, position: usize) -> Option<Rank>;
 

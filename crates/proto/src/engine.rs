@@ -273,7 +273,6 @@ impl<D: Device> Engine<D> {
                     self.matching.pop_direct(source);
                     self.ops.received(op, received(source, head, len));
                     taken += 1;
-                    self.dev.fetch_ahead(source, taken);
                 }
                 Err(none_yet) => {
                     is_empty = none_yet;

@@ -70,30 +70,6 @@ pub unsafe fn copy(to: usize, from: usize, len: usize) {
     }
 }
 
-/// Starts to bring the line at an address into this core's cache, to write it.
-#[inline(always)]
-pub fn fetch_to_write(addr: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; it changes nothing and does not fault at any address.
-    unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) addr, options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = addr;
-}
-
-/// Starts to bring the line at an address into this core's cache, to read it.
-#[inline(always)]
-pub fn fetch_to_read(addr: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: as in `fetch_to_write`.
-    unsafe {
-        std::arch::asm!("prefetcht0 [{}]", in(reg) addr, options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = addr;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

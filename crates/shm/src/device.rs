@@ -344,11 +344,6 @@ impl Device for Shm {
         Ok(len)
     }
 
-    #[inline(always)]
-    fn fetch_ahead(&self, from: Rank, taken: usize) {
-        self.links[from].rx.fetch_ahead(taken);
-    }
-
     #[inline]
     fn source(&mut self, position: usize) -> Option<Rank> {
         if position == 0 && self.sources.len() < self.opened.len() {

@@ -13,7 +13,6 @@
 //! The producer writes the words, then word 0 with release; the consumer reads word 0 with
 //! acquire. All accesses are atomic, so loom checks exactly this code.
 
-use crate::bytes;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Cells of a ring; 64 were fastest, fewer stall, more cost cache.
@@ -22,8 +21,6 @@ pub const CELLS: usize = 64;
 pub const INLINE: usize = 40;
 /// How many cells are consumed before the credit is returned.
 const CREDIT_BATCH: u32 = 16;
-/// How far ahead of a stream cells are fetched.
-const AHEAD: u32 = 8;
 /// The payload lies in a slot of the sender's pool.
 pub const IN_SLOT: u16 = 1;
 /// Written into the turn cell by the lower rank of the pair.
@@ -167,16 +164,6 @@ impl<'a> Producer<'a> {
             || self.tail.wrapping_sub(self.refresh()) < CELLS as u32
     }
 
-    /// Asks for a cell that will be written soon, if the reader is known to have left it: in a
-    /// stream the lines come while the frames before are being made, instead of one by one.
-    #[inline(always)]
-    fn fetch_ahead(&self) {
-        let ahead = self.tail.wrapping_add(AHEAD);
-        if ahead.wrapping_sub(self.head) < CELLS as u32 {
-            bytes::fetch_to_write(&raw const self.cells[ahead as usize % CELLS] as usize);
-        }
-    }
-
     /// Sends the next frame, for which there must be room: in the turn cell if it is given and
     /// this side has the turn, else in the ring. `payload` gives word `i` of `used`.
     #[inline(always)]
@@ -196,10 +183,7 @@ impl<'a> Producer<'a> {
                 turn.mine = false;
                 turn.cell.fill(position, head, len, flags | turn.out, used, payload);
             }
-            _ => {
-                self.cells[position as usize % CELLS].fill(position, head, len, flags, used, payload);
-                self.fetch_ahead();
-            }
+            _ => self.cells[position as usize % CELLS].fill(position, head, len, flags, used, payload),
         }
     }
 }
@@ -222,22 +206,6 @@ impl<'a> Consumer<'a> {
             return Some(seen);
         }
         self.cells[self.head as usize % CELLS].look(self.head, false)
-    }
-
-    /// Brings cells closer that are read soon if frames stand in a row: when the `taken`th of
-    /// them has been popped. Each costs the time of a transfer, which is long compared with what
-    /// is done about it; a reader at the heels of its writer would only disturb it.
-    #[inline(always)]
-    pub fn fetch_ahead(&self, taken: usize) {
-        let fetch = |i: u32| {
-            let position = self.head.wrapping_add(i) as usize;
-            bytes::fetch_to_read(&raw const self.cells[position % CELLS] as usize);
-        };
-        match taken {
-            0 | 1 => {}
-            2 => (1..=AHEAD).for_each(fetch),
-            _ => fetch(AHEAD),
-        }
     }
 
     /// The cell of a frame that [`Consumer::peek`] has shown.
