@@ -353,19 +353,28 @@ impl<D: Device> World<D> {
 
     /// Completes a request if it has ended and there is nothing special about it: no error, no
     /// function of the application to call. The flag says whether the handle is still good.
-    #[inline]
+    #[inline(always)]
     pub fn take_plain(&mut self, handle: Handle) -> Option<(Status, bool)> {
         let request = self.objects.requests.get(handle)?;
         if request.shared {
             return Some((Status::EMPTY, false));
         }
+        if let Some(Body::Receive(op, Origin::Rank(source), None)) = &request.body
+            && request.recipe.is_none()
+        {
+            let (tag, len) = self.engine.take_plain(*op)?;
+            let status = Status::new(*source, tag, len);
+            self.objects.requests.forget(handle);
+            return Some((status, false));
+        }
+        self.take_ended(handle)
+    }
+
+    /// As [`World::take_plain`], for what is not a simple receive.
+    #[inline(never)]
+    fn take_ended(&mut self, handle: Handle) -> Option<(Status, bool)> {
+        let request = self.objects.requests.get(handle)?;
         match &request.body {
-            Some(Body::Receive(op, Origin::Rank(source), None)) if request.recipe.is_none() => {
-                let (tag, len) = self.engine.take_plain(*op)?;
-                let status = Status::new(*source, tag, len);
-                self.objects.requests.forget(handle);
-                Some((status, false))
-            }
             Some(Body::Ended(Ended { error: None, .. })) => {
                 let (ended, keep) = self.take(handle);
                 Some((ended.status, keep))

@@ -122,6 +122,7 @@ impl Choice {
     }
 
     /// Whether a copy of this length says anything about longer ones.
+    #[inline(always)]
     pub fn is_long(&self, len: usize) -> bool {
         len >= MEASURED
     }

@@ -2,12 +2,12 @@
 
 use crate::choose::Choice;
 use crate::event::{Counters, Event};
-use crate::matching::{Body, Envelope, Matching};
+use crate::matching::{Body, Direct, Envelope, Matching};
 use crate::op::{OpId, Ops, Outcome, PendingOp, Side, State};
 use crate::speculate::Offered;
 use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
-use wire::head::{Head, Kind, Offer};
+use wire::head::{Head, Kind, Offer, eager_tag};
 
 /// Frames taken from one source before the others get their turn.
 const BATCH: usize = 64;
@@ -146,16 +146,9 @@ impl<D: Device> Engine<D> {
     }
 
     /// Tag and length of a message whose operation has ended well; then it is forgotten.
-    #[inline]
+    #[inline(always)]
     pub fn take_plain(&mut self, id: OpId) -> Option<(i32, u64)> {
-        match &self.ops.get(id)?.state {
-            State::Done(Outcome { tag, len, cancelled: false, failure: None, .. }) => {
-                let plain = (*tag, *len);
-                self.ops.forget(id);
-                Some(plain)
-            }
-            _ => None,
-        }
+        self.ops.take_plain(id)
     }
 
     /// The outcome of an operation that has ended, without forgetting it.
@@ -249,14 +242,46 @@ impl<D: Device> Engine<D> {
 
     /// Takes frames from one source.
     pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
-        for taken in 0..BATCH {
-            let Some(frame) = self.dev.peek(source) else { return Ok(taken > 0) };
+        let mut taken = 0;
+        while taken < BATCH {
+            let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
+            taken += direct;
+            if is_empty || taken == BATCH {
+                break;
+            }
+            let Some(frame) = self.dev.peek(source) else { break };
             if !self.handle(source, frame)? {
-                return Ok(taken > 0);
+                break;
             }
             self.dev.pop(source);
+            taken += 1;
         }
-        Ok(true)
+        Ok(taken > 0)
+    }
+
+    /// Takes up to `most` eager messages straight into the buffers posted for them, as long as
+    /// they come in the order of the receives: (how many, whether none is left).
+    #[inline]
+    fn drain_direct(&mut self, source: Rank, most: usize) -> (usize, bool) {
+        let mut taken = 0;
+        let mut is_empty = false;
+        while taken < most
+            && let Some(Direct { head, buf, op }) = self.matching.next_direct(source)
+        {
+            match self.dev.take(source, head, buf) {
+                Ok(len) => {
+                    self.matching.pop_direct(source);
+                    self.ops.received(op, received(source, head, len));
+                    taken += 1;
+                }
+                Err(none_yet) => {
+                    is_empty = none_yet;
+                    break;
+                }
+            }
+        }
+        self.peers[source].seen = self.peers[source].seen.wrapping_add(taken as u32);
+        (taken, is_empty)
     }
 
     /// Handles one frame; false if it must stay where it is.
@@ -427,6 +452,12 @@ impl<D: Device> Engine<D> {
             _ => (false, true),
         }
     }
+}
+
+/// How the receive of an eager message with this header ends when it fits.
+#[inline(always)]
+fn received(source: Rank, head: [u64; 2], len: usize) -> Outcome {
+    Outcome { source, tag: eager_tag(head[0]), len: len as u64, cancelled: false, failure: None }
 }
 
 #[cold]

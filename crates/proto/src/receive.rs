@@ -61,7 +61,20 @@ impl<D: Device> Engine<D> {
     }
 
     /// Starts a receive: matches a waiting message or posts it.
+    #[inline(always)]
     pub fn receive(&mut self, want: Want, buf: Span) -> OpId {
+        let short = buf.len <= self.choice.limit() && !self.choice.is_long(buf.len);
+        if !short || self.matching.waiting() != 0 {
+            return self.receive_otherwise(want, buf);
+        }
+        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        self.matching.post(want, id, Some(buf));
+        id
+    }
+
+    /// As [`Engine::receive`], in all cases.
+    #[inline(never)]
+    fn receive_otherwise(&mut self, want: Want, buf: Span) -> OpId {
         if let Some(message) = self.matching.take_unexpected(&want) {
             return self.receive_unexpected(want, message, buf);
         }
@@ -70,7 +83,8 @@ impl<D: Device> Engine<D> {
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { want, buf, rtr }));
         }
-        self.matching.post(want, id);
+        let direct = rtr.is_none() && !self.choice.is_long(buf.len);
+        self.matching.post(want, id, direct.then_some(buf));
         id
     }
 

@@ -214,11 +214,17 @@ macro_rules! entry {
     ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*] $flags:tt) => {
         const _: () = {
             #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
-            #[allow(clippy::redundant_closure_call)] // it catches the `?` of the kinds
             unsafe extern "C" fn entry($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
-                if let Some(code) = $crate::table::quick! { $flags $name ($($p),*) } {
-                    return code;
+                match $crate::table::quick! { $flags $name ($($p),*) } {
+                    Some(code) => code,
+                    // SAFETY: the arguments are passed on.
+                    None => unsafe { general($($p),*) },
                 }
+            }
+            // Apart from the entry, or the quick way would pay for the registers it needs.
+            #[inline(never)]
+            #[allow(clippy::redundant_closure_call)] // it catches the `?` of the kinds
+            unsafe extern "C" fn general($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
                 let cx = $crate::cx::Cx::new(&$name, $large);
                 if !cx.is_allowed() {
                     return $crate::raise::outside(&cx);
