@@ -16,7 +16,7 @@ use shm::Shm;
 use crate::cx::Cx;
 use crate::global::{self, Phase, World, thread};
 use crate::kind::output::Out;
-use crate::{attr as attributes, coll, raise, report};
+use crate::{attr as attributes, coll, engine, raise, report};
 
 /// Costs of messages between ranks of one host, as measured with `tern bench` (docs/results.md).
 /// They must be the same on all ranks, which choose their algorithms alone.
@@ -59,6 +59,7 @@ fn start(_: &Cx, level: i32) -> Result {
         Ok((engine, settings, appnum, universe)) => {
             let mut world = World::new(engine, objects, LINK, Forced::read(&settings));
             describe(&mut world, level, appnum, universe);
+            engine::permit(settings.text("TERN_PROGRESS") == "engine");
             Ok(world)
         }
         Err(text) => Err((objects, text)),
@@ -158,6 +159,7 @@ pub fn finalize(cx: &Cx) -> Result {
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
     coll::run::barrier(cx, COMM_WORLD)?;
     let stray = stray(cx)?;
+    engine::stop();
     global::finish(World::end);
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
     client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))?;

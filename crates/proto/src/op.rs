@@ -74,6 +74,8 @@ pub(crate) struct Receive {
     pub buf: Span,
     /// The share of an RTR that is out.
     pub rtr: Option<u32>,
+    /// Whether it is so long that its sender may ask for an answer.
+    pub long: bool,
 }
 
 /// A send, from the call to its end.
@@ -140,6 +142,19 @@ pub(crate) struct Op {
     pub since_ns: u64,
 }
 
+impl State {
+    /// Whether this rank must look for the message to get on. What is offered, or moving by
+    /// remote access, the peer can bring to its end alone.
+    #[inline]
+    fn needs_care(&self) -> bool {
+        match self {
+            State::Queued(..) | State::Offered(_, None) | State::Streaming(..) | State::Filling(_) => true,
+            State::Posted(receive) => receive.long,
+            State::Offered(_, Some(_)) | State::Moving(_) | State::Done(_) => false,
+        }
+    }
+}
+
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
@@ -148,11 +163,14 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 pub(crate) struct Ops {
     slots: Vec<(u32, Option<Op>)>,
     free: Vec<u32>,
+    /// How many need this rank's care.
+    care: u32,
 }
 
 impl Ops {
     #[inline]
     pub fn insert(&mut self, state: State) -> OpId {
+        self.care += state.needs_care() as u32;
         let op = Some(Op { state, since_ns: 0 });
         let index = match self.free.pop() {
             Some(index) => {
@@ -185,17 +203,26 @@ impl Ops {
 
     #[inline]
     pub fn set(&mut self, id: OpId, state: State) {
-        self.get_mut(id).expect("the operation is pending").state = state;
+        let op = self.get_mut(id).expect("the operation is pending");
+        let (before, after) = (op.state.needs_care() as u32, state.needs_care() as u32);
+        op.state = state;
+        self.care = self.care + after - before;
+    }
+
+    /// Whether some operation gets on only if this rank looks.
+    pub fn need_care(&self) -> bool {
+        self.care != 0
     }
 
     #[inline]
     pub fn remove(&mut self, id: OpId) -> Option<Op> {
-        let op = self.get_mut(id).is_some().then(|| self.slots[(id.0 & INDEX_MASK) as usize].1.take())?;
+        let op = self.get_mut(id).is_some().then(|| self.slots[(id.0 & INDEX_MASK) as usize].1.take())??;
+        self.care -= op.state.needs_care() as u32;
         self.forget(id);
-        op
+        Some(op)
     }
 
-    /// Forgets an operation that is there.
+    /// Forgets an operation that is there and has ended.
     #[inline]
     pub fn forget(&mut self, id: OpId) {
         let index = id.0 & INDEX_MASK;

@@ -43,13 +43,22 @@ pub(crate) struct Transfer {
     pub outcome: Outcome,
     /// Whether this side can reach the peer's memory; if not it leaves the copying to it.
     pub can_copy: bool,
+    /// Whether this side found the other one's buffer: then it copies whatever the other does.
+    pub began: bool,
 }
 
 impl Transfer {
-    /// Copies pieces until none is left to claim; true once the whole message has been moved.
-    pub fn pump(&mut self, dev: &mut impl Device, counters: &mut Counters, choice: &mut Choice) -> bool {
+    /// Copies pieces until none is left to claim; true once the whole message has been moved. A
+    /// side that does not `help` leaves what the other began to the other.
+    pub fn pump(
+        &mut self,
+        dev: &mut impl Device,
+        counters: &mut Counters,
+        choice: &mut Choice,
+        help: bool,
+    ) -> bool {
         let piece = (self.len / 8).next_multiple_of(4096).clamp(PIECE_MIN, PIECE_MAX);
-        while self.can_copy && self.claimable(dev) {
+        while self.can_copy && (help || self.began) && self.claimable(dev) {
             let offset = dev.share_add(self.share, ShareWord::Claim, piece as u64) as usize;
             if offset >= self.len {
                 break;
