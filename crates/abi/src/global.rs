@@ -65,8 +65,10 @@ struct Global {
     turns: AtomicU32,
     /// One thread at a time is inside MPI, between MPI_Init and MPI_Finalize.
     single: AtomicBool,
-    /// Whether a guard is alive, and the world while `single`, unless it is lent.
+    /// While `single`: whether a guard is alive, and the world, unless it is lent.
     owner: Owner<World>,
+    /// A guard that holds `lock` is alive.
+    locked: AtomicBool,
     /// A guard has been taken since the last [`was_away`].
     recent: AtomicBool,
     place: UnsafeCell<Option<Place>>,
@@ -84,6 +86,7 @@ static GLOBAL: Global = Global {
     turns: AtomicU32::new(0),
     single: AtomicBool::new(false),
     owner: Owner::new(),
+    locked: AtomicBool::new(false),
     recent: AtomicBool::new(false),
     place: UnsafeCell::new(None),
 };
@@ -326,8 +329,7 @@ fn inactive() -> ! {
 }
 
 struct Guard {
-    /// Held, not read.
-    _lock: Option<MutexGuard<'static, ()>>,
+    lock: Option<MutexGuard<'static, ()>>,
 }
 
 impl Guard {
@@ -340,20 +342,26 @@ impl Guard {
         if !GLOBAL.single.load(Ordering::Relaxed) {
             return Guard::enter_locked();
         }
-        if Guard::claim().is_null() {
+        if GLOBAL.owner.is_inside() {
+            occupied();
+        }
+        if GLOBAL.owner.enter().is_null() {
             Guard::regain();
         }
-        Guard { _lock: None }
+        Guard { lock: None }
     }
 
     #[inline(never)]
     fn enter_locked() -> Guard {
         let lock = Some(lock());
-        Guard::claim();
+        if GLOBAL.locked.load(Ordering::Relaxed) {
+            occupied();
+        }
+        GLOBAL.locked.store(true, Ordering::Relaxed);
         // SAFETY: this is the only guard, and nothing borrows from it yet.
         let place = unsafe { &mut *GLOBAL.place.get() };
         place.get_or_insert_with(|| Place::Outside(Objects::default()));
-        Guard { _lock: lock }
+        Guard { lock }
     }
 
     /// The world is lent: it has been given back when the lock is free. It is not lent again
@@ -362,14 +370,6 @@ impl Guard {
     #[inline(never)]
     fn regain() {
         drop(lock());
-    }
-
-    #[inline(always)]
-    fn claim() -> *mut World {
-        if GLOBAL.owner.is_inside() {
-            occupied();
-        }
-        GLOBAL.owner.enter()
     }
 
     #[inline(always)]
@@ -398,7 +398,10 @@ impl Guard {
 impl Drop for Guard {
     #[inline(always)]
     fn drop(&mut self) {
-        GLOBAL.owner.leave();
+        match self.lock {
+            None => GLOBAL.owner.leave(),
+            Some(_) => GLOBAL.locked.store(false, Ordering::Relaxed),
+        }
     }
 }
 

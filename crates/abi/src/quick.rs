@@ -51,8 +51,10 @@ pub fn MPI_Recv(
     status: usize,
 ) -> Option<i32> {
     let n = count(n)?;
-    let mut world = global::at_once()?;
-    let found = world.receive_now(buf, n, handle(datatype), source, tag, handle(comm))?;
+    let found = {
+        let mut world = global::at_once()?;
+        world.receive_now(buf, n, handle(datatype), source, tag, handle(comm))?
+    };
     put(status, found);
     Some(0)
 }

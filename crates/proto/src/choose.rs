@@ -83,11 +83,13 @@ impl Choice {
     }
 
     /// Whether to measure this copy.
-    #[inline]
+    #[inline(always)]
     pub fn measures(&mut self, len: usize) -> bool {
-        if len < MEASURED || !self.adapt {
-            return false;
-        }
+        len >= MEASURED && self.adapt && self.is_sample(len)
+    }
+
+    #[inline(never)]
+    fn is_sample(&mut self, len: usize) -> bool {
         self.samples = self.samples.wrapping_add(1);
         self.samples.is_multiple_of(SAMPLE) || len > self.limit
     }

@@ -68,16 +68,7 @@ static void round_of(Start start, int root, int waiter, int count) {
 }
 
 int main(int argc, char **argv) {
-    int level = MPI_THREAD_SINGLE, provided;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "frames") == 0)
-            setenv("TERN_SINGLE_COPY", "0", 1);
-        if (strcmp(argv[i], "multiple") == 0)
-            level = MPI_THREAD_MULTIPLE;
-    }
-    OK(MPI_Init_thread(&argc, &argv, level, &provided));
-    t_started();
-    away_start();
+    away_begin(argc, argv);
     Start starts[] = {bcast, reduce, allreduce, barrier};
     int counts[] = {1, 1000, LONG};
     for (int waiter = 0; waiter < t_size; waiter++)
