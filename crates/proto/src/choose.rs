@@ -83,13 +83,11 @@ impl Choice {
     }
 
     /// Whether to measure this copy.
-    #[inline(always)]
+    #[inline]
     pub fn measures(&mut self, len: usize) -> bool {
-        len >= MEASURED && self.adapt && self.is_sample(len)
-    }
-
-    #[inline(never)]
-    fn is_sample(&mut self, len: usize) -> bool {
+        if len < MEASURED || !self.adapt {
+            return false;
+        }
         self.samples = self.samples.wrapping_add(1);
         self.samples.is_multiple_of(SAMPLE) || len > self.limit
     }
