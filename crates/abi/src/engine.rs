@@ -28,10 +28,10 @@ use fabric::{Bell, Device, Nap};
 
 use crate::global::{self, World};
 
-/// How long the application must have been away before its rank is borrowed: some hundred times
-/// what a borrowing costs, so that a wrong guess costs little, and short for a computation that
-/// is worth overlapping.
-const TICK: Duration = Duration::from_micros(500);
+/// How long the application must have been away before its rank is borrowed: many times what a
+/// borrowing costs, so that a wrong guess costs little, and short for a computation that is worth
+/// overlapping.
+const TICK: Duration = Duration::from_micros(200);
 /// Ticks without anything to do after which the thread rests until it is called.
 const QUIET: u32 = 16;
 /// Longest sleep on the bell. It rings for everything; this bounds what an error in that costs.
@@ -190,6 +190,7 @@ fn run(bell: &dyn Bell) {
         }
         if quiet > QUIET {
             rest(bell);
+            global::was_away(); // the call that ended the rest is the last one to count
             quiet = 0;
         }
     }

@@ -224,6 +224,7 @@ macro_rules! entry {
 
             $crate::table::apart! { $flags
             #[allow(clippy::redundant_closure_call)] // it catches the `?` of the kinds
+            #[allow(clippy::too_many_arguments)] // as many as the operation has
             unsafe fn general($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
                 let cx = $crate::cx::Cx::new(&$name, $large);
                 if !cx.is_allowed() {
