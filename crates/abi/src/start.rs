@@ -17,7 +17,7 @@ use crate::coll::run;
 use crate::cx::Cx;
 use crate::global::{self, Phase, World, thread};
 use crate::kind::output::Out;
-use crate::{attr as attributes, raise, report};
+use crate::{attr as attributes, engine, raise, report};
 
 /// Key under which rank 0 publishes what all must know to choose the same algorithms.
 const COLLECTIVES: &str = "tern.coll";
@@ -68,6 +68,7 @@ fn connect() -> std::result::Result<Connected, String> {
     raise::on_fatal(Box::new(end_job));
     report::connect()?;
     let settings = Settings::from_env()?;
+    engine::permit(settings.text("TERN_PROGRESS") == "engine");
     let mut client = Client::from_env()?;
     let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
     let job = client.as_mut().map_or(Ok("alone".into()), Client::get_my_kvsname)?;
@@ -170,6 +171,7 @@ pub fn finalize(cx: &Cx) -> Result {
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
     run::barrier(cx, COMM_WORLD)?;
     let stray = stray(cx)?;
+    engine::stop();
     global::finish(World::end);
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
     client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))?;

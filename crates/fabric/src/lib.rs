@@ -4,4 +4,4 @@
 pub mod device;
 pub mod settings;
 
-pub use device::{Caps, Device, Exchange, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
+pub use device::{Bell, Caps, Device, Exchange, Fault, Frame, Nap, Rank, Share, ShareWord, Span};

@@ -111,6 +111,12 @@ pub const ALL: &[Setting] = &[
         doc: "Longest message that may be copied twice (eager) instead of once by both sides (rendezvous). 16K: above it single copy was faster on every machine measured (docs/results.md). At most the 16K of a slot.",
     },
     Setting {
+        name: "TERN_PROGRESS",
+        kind: Type::Word(&["engine", "inside"]),
+        default: "engine",
+        doc: "Who goes on with collectives and long messages while the program computes: a thread of each rank that sleeps until a peer rings (engine), or nobody until the program calls MPI again (inside). engine: a rank that computes holds nobody up, and programs that leave nothing pending have no thread.",
+    },
+    Setting {
         name: "TERN_RTR",
         kind: Type::Flag,
         default: "1",

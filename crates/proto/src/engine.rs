@@ -76,6 +76,8 @@ pub struct Engine<D: Device> {
     pub(crate) choice: Choice,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
+    /// Whether to help with copies that the peer can do alone.
+    help: bool,
     /// Idle rounds in a row.
     round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
@@ -107,6 +109,7 @@ impl<D: Device> Engine<D> {
             counters: Counters::default(),
             choice,
             looks,
+            help: true,
             round: 0,
             held_since_ns: 0,
             asleep_since_ns: 0,
@@ -238,6 +241,20 @@ impl<D: Device> Engine<D> {
             moved |= self.pump();
         }
         Ok(moved)
+    }
+
+    /// As [`Engine::progress`] while the application computes: the cores are its, and what a peer
+    /// can copy is left to the peer.
+    pub fn progress_aside(&mut self) -> Result<bool, Fault> {
+        self.help = false;
+        let moved = self.progress();
+        self.help = true;
+        moved
+    }
+
+    /// Whether something is under way that gets on only if this rank looks.
+    pub fn needs_care(&self) -> bool {
+        self.ops.need_care() || !self.backlog.is_empty()
     }
 
     /// Takes frames from one source.
@@ -430,6 +447,7 @@ impl<D: Device> Engine<D> {
         match &mut op.state {
             State::Moving(transfer) => {
                 let moved = transfer.side == copies
+                    && (self.help || transfer.began)
                     && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice, alone);
                 if !transfer.ended(&self.dev) {
                     return (moved, false);

@@ -74,6 +74,8 @@ pub(crate) struct Receive {
     pub buf: Span,
     /// The share of an RTR that is out.
     pub rtr: Option<u32>,
+    /// Whether it is so long that its sender may ask for an answer.
+    pub long: bool,
 }
 
 /// A send, from the call to its end.
@@ -140,6 +142,19 @@ pub(crate) struct Op {
     pub since_ns: u64,
 }
 
+impl State {
+    /// Whether this rank must look for the message to get on. What is offered, or moving by
+    /// remote access, the peer can bring to its end alone.
+    #[inline]
+    fn needs_care(&self) -> bool {
+        match self {
+            State::Queued(..) | State::Offered(_, None) | State::Streaming(..) | State::Filling(_) => true,
+            State::Posted(receive) => receive.long,
+            State::Offered(_, Some(_)) | State::Moving(_) | State::Done(_) => false,
+        }
+    }
+}
+
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
@@ -148,11 +163,14 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 pub(crate) struct Ops {
     slots: Vec<(u32, Option<Op>)>,
     free: Vec<u32>,
+    /// How many need this rank's care.
+    care: u32,
 }
 
 impl Ops {
     #[inline(always)]
     pub fn insert(&mut self, state: State) -> OpId {
+        self.care += state.needs_care() as u32;
         let index = self.free.pop().unwrap_or_else(|| self.grow());
         let slot = &mut self.slots[index as usize];
         // A free slot holds nothing; an assignment would look whether there is something to drop.
@@ -181,7 +199,15 @@ impl Ops {
 
     #[inline]
     pub fn set(&mut self, id: OpId, state: State) {
-        self.get_mut(id).expect("the operation is pending").state = state;
+        let op = self.get_mut(id).expect("the operation is pending");
+        let (before, after) = (op.state.needs_care() as u32, state.needs_care() as u32);
+        op.state = state;
+        self.care = self.care + after - before;
+    }
+
+    /// Whether some operation gets on only if this rank looks.
+    pub fn need_care(&self) -> bool {
+        self.care != 0
     }
 
     /// A posted receive has got its whole message.
@@ -190,7 +216,9 @@ impl Ops {
         match self.get_mut(id).map(|op| &mut op.state) {
             // Neither the receive nor an outcome without a failure has anything to drop.
             Some(state @ State::Posted(_)) => {
-                std::mem::forget(std::mem::replace(state, State::Done(outcome)))
+                let cared = state.needs_care() as u32;
+                std::mem::forget(std::mem::replace(state, State::Done(outcome)));
+                self.care -= cared;
             }
             other => panic!("a matched receive is posted, not {other:?}"),
         }
@@ -217,7 +245,7 @@ impl Ops {
 
     #[inline]
     pub fn remove(&mut self, id: OpId) -> Option<Op> {
-        self.get(id)?;
+        self.care -= self.get(id)?.state.needs_care() as u32;
         let index = id.0 & INDEX_MASK;
         let slot = &mut self.slots[index as usize];
         slot.0 = next_generation(slot.0);

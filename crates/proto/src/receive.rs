@@ -67,7 +67,7 @@ impl<D: Device> Engine<D> {
         if !short || self.matching.waiting() != 0 {
             return self.receive_otherwise(want, buf);
         }
-        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false }));
         self.matching.post(want, id, Some(buf));
         id
     }
@@ -78,10 +78,11 @@ impl<D: Device> Engine<D> {
         if let Some(message) = self.matching.take_unexpected(&want) {
             return self.receive_unexpected(want, message, buf);
         }
-        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        let long = buf.len > self.choice.limit();
+        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long }));
         let rtr = self.offer_buffer(id, &want, buf);
         if rtr.is_some() {
-            self.ops.set(id, State::Posted(Receive { want, buf, rtr }));
+            self.ops.set(id, State::Posted(Receive { want, buf, rtr, long }));
         }
         let direct = rtr.is_none() && !self.choice.is_long(buf.len);
         self.matching.post(want, id, direct.then_some(buf));
@@ -107,7 +108,7 @@ impl<D: Device> Engine<D> {
     }
 
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> OpId {
-        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false }));
         match &message.body {
             Body::Small(bytes, len) => {
                 self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: *len as usize })
@@ -192,6 +193,7 @@ impl<D: Device> Engine<D> {
             context: envelope.context,
             outcome,
             can_copy: true,
+            began: true,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);

@@ -234,6 +234,7 @@ impl<D: Device> Engine<D> {
             context: s.context,
             outcome: s.outcome(),
             can_copy,
+            began: false,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
     }

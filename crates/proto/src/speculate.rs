@@ -166,6 +166,7 @@ impl<D: Device> Engine<D> {
             context: s.context,
             outcome: s.outcome(),
             can_copy: true,
+            began: true,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
@@ -194,6 +195,7 @@ impl<D: Device> Engine<D> {
             context: envelope.context,
             outcome,
             can_copy,
+            began: false,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);

@@ -95,6 +95,8 @@ pub(crate) struct Transfer {
     pub outcome: Outcome,
     /// Whether this side can reach the peer's memory; if not it leaves the copying to it.
     pub can_copy: bool,
+    /// Whether this side found the other one's buffer: then it copies whatever the other does.
+    pub began: bool,
 }
 
 impl Transfer {

@@ -1,5 +1,6 @@
 //! The device: frames through rings and slots, remote access by single copy.
 
+use crate::bell::ShmBell;
 use crate::bytes;
 use crate::cma::{self, Way};
 use crate::layout::{Layout, SHARES, SLOT_BYTES, SLOTS};
@@ -9,10 +10,11 @@ use crate::pool::Pool;
 use crate::ring::{CELLS, IN_SLOT, INLINE};
 use crate::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use fabric::{Caps, Device, Exchange, Fault, Frame, Rank, Share, ShareWord, Span};
+use fabric::{Bell, Caps, Device, Exchange, Fault, Frame, Rank, Share, ShareWord, Span};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::time::Instant;
 
@@ -453,7 +455,7 @@ impl Device for Shm {
     fn awake(&mut self) {
         if self.armed {
             self.armed = false;
-            self.my_sleep.store(0, Ordering::Relaxed);
+            self.my_sleep.fetch_and(!nap::WAITER, Ordering::Relaxed);
         }
     }
 
@@ -465,15 +467,19 @@ impl Device for Shm {
         if round < self.patience.sleep {
             return ShmNap::Yield;
         }
-        if !self.armed || self.my_sleep.load(Ordering::Relaxed) == 0 {
+        if !self.armed || self.my_sleep.load(Ordering::Relaxed) & nap::WAITER == 0 {
             self.armed = true;
-            self.my_sleep.store(1, Ordering::SeqCst);
+            self.my_sleep.fetch_or(nap::WAITER, Ordering::SeqCst);
             if self.has_barrier {
                 nap::barrier();
             }
             return ShmNap::Spin;
         }
         ShmNap::Sleep(self.my_sleep, self.patience.longest)
+    }
+
+    fn bell(&self) -> Option<Arc<dyn Bell>> {
+        self.has_barrier.then(|| Arc::new(ShmBell(self.my_sleep)) as Arc<dyn Bell>)
     }
 
     fn check(&mut self) -> Result<(), Fault> {
