@@ -328,12 +328,20 @@ mod tests {
                         let model = messages.iter().position(|(e, _)| want.accepts(e)).map(|at| messages.remove(at).1);
                         prop_assert_eq!(&got, &model);
                         if got.is_none() {
-                            queues.post(*want, op, None);
+                            queues.post(*want, op, Some(Span::EMPTY));
                             receives.push((*want, op));
                         }
                     }
                     Act::Arrive(e) => {
-                        let got = queues.take_posted(e);
+                        let head = [eager_word(e.tag), e.context];
+                        let direct = queues.next_direct(e.source).filter(|d| d.head == head);
+                        let got = match direct {
+                            Some(direct) => {
+                                queues.pop_direct(e.source);
+                                Some(direct.op)
+                            }
+                            None => queues.take_posted(e),
+                        };
                         let model = receives.iter().position(|(w, _)| w.accepts(e)).map(|at| receives.remove(at).1);
                         prop_assert_eq!(got, model);
                         if got.is_none() {
