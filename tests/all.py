@@ -73,7 +73,7 @@ def stages(arguments):
     loom = ["env", "RUSTFLAGS=--cfg loom", "LOOM_MAX_PREEMPTIONS=3", f"CARGO_TARGET_DIR={ROOT / 'build' / 'loom'}"]
     if not arguments.quick:
         yield Stage("loom", loom + [cargo, "test", "-p", "shm", "--lib"])
-        yield Stage("miri", [python, tests / "miri.py"])
+        yield Stage("miri", [python, tests / "miri.py", "--quick"])
         yield Stage("lints", [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], check=True)
     if (tests / "abi" / "check.py").exists():
         header = ROOT / "build" / "peers" / "mpich" / "include" / "mpi_abi.h"
