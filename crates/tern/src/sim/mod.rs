@@ -31,7 +31,10 @@ pub fn run(mut arguments: Vec<OsString>) -> Result<(), String> {
             println!("{HELP}");
             Ok(())
         }
-        _ => Err(format!("{}\n{HELP}", unknown("simulation", &what.display().to_string(), ["reproduce"].into_iter()))),
+        _ => Err(format!(
+            "{}\n{HELP}",
+            unknown("simulation", &what.display().to_string(), ["reproduce"].into_iter())
+        )),
     }
 }
 
