@@ -3,7 +3,9 @@
 mod chart;
 mod figure;
 mod lab;
+mod programs;
 mod reproduce;
+mod run;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,13 +13,12 @@ use std::path::PathBuf;
 use lexopt::{Arg, Parser, ValueExt};
 
 const HELP: &str = "\
-usage: tern sim reproduce [OPTIONS] [PAPER ...]
+usage: tern sim reproduce [--out DIR] [--list] [PAPER ...]
+       tern sim run PROGRAM [OPTIONS]
 
-  reproduce   runs the experiments of the papers on their platforms (all, or the papers named) and
-              prints paper / Tern / difference; writes the table and figures
-
-  --out DIR   where to write (build/sim)
-  --list      the studies there are";
+  reproduce   runs the experiments of the papers on their platforms (all, or those named) and
+              prints paper / Tern / difference; writes the table and figures to DIR (build/sim)
+  run         runs one of the built-in programs on a cluster; --help explains its options";
 
 /// Runs `tern sim`.
 pub fn run(mut arguments: Vec<OsString>) -> Result<(), String> {
@@ -27,13 +28,14 @@ pub fn run(mut arguments: Vec<OsString>) -> Result<(), String> {
     let what = arguments.remove(0);
     match what.to_str() {
         Some("reproduce") => reproduce(arguments),
+        Some("run") => run::run(arguments),
         Some("-h" | "--help" | "help") => {
             println!("{HELP}");
             Ok(())
         }
         _ => Err(format!(
             "{}\n{HELP}",
-            unknown("simulation", &what.display().to_string(), ["reproduce"].into_iter())
+            unknown("simulation", &what.display().to_string(), ["reproduce", "run"].into_iter())
         )),
     }
 }

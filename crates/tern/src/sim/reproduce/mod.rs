@@ -8,7 +8,7 @@ mod p003;
 use std::path::Path;
 
 use super::chart::{self, short};
-use super::figure::{Claim, Kind, Paper, Study};
+use super::figure::{Claim, Figure, Kind, Paper, Study};
 
 /// A study: its name, what it shows, and how to run it.
 type Row = (&'static str, &'static str, fn() -> Result<Study, String>);
@@ -38,8 +38,8 @@ pub fn run(names: &[String], out: &Path) -> Result<(), String> {
         text += &table;
         text.push('\n');
         for figure in &study.figures {
-            let file = out.join(format!("{}.svg", figure.name));
-            write(&file, &chart::svg(figure))?;
+            write(&out.join(format!("{}.svg", figure.name)), &chart::svg(figure))?;
+            write(&out.join(format!("{}.csv", figure.name)), &csv(figure))?;
         }
     }
     write(&out.join("results.md"), &text)?;
@@ -49,6 +49,15 @@ pub fn run(names: &[String], out: &Path) -> Result<(), String> {
 
 fn write(file: &Path, text: &str) -> Result<(), String> {
     std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// The points of a figure: a line for each, with the name of its curve.
+fn csv(figure: &Figure) -> String {
+    let mut text = format!("curve,{},{}\n", figure.x.label, figure.y.label);
+    for curve in &figure.curves {
+        text.extend(curve.points.iter().map(|(x, y)| format!("\"{}\",{x},{y}\n", curve.name)));
+    }
+    text
 }
 
 /// A study's claims as a table in Markdown.
