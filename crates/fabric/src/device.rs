@@ -298,6 +298,9 @@ pub trait Device {
     /// Lets time pass for what software does; nothing to do where time is real.
     #[inline(always)]
     fn charge(&mut self, _what: Charge) {}
+    /// Names what is posted from here on, for whoever draws it; asked for only where something is.
+    #[inline(always)]
+    fn label(&mut self, _name: impl FnOnce() -> &'static str) {}
     /// Ends a nap no later than at this time.
     fn alarm(&mut self, _at_ns: u64) {}
 

@@ -131,7 +131,6 @@ pub const ALL: &[Setting] = &[
             "caching-pipeline",
             "superpipeline",
             "copy-pipeline",
-            "speculative",
         ]),
         default: "auto",
         doc: "Protocol for messages that are too long for eager; auto takes the one of least predicted cost. Where the memory of a peer cannot be reached the payload goes by frames all the same.",

@@ -188,6 +188,9 @@ pub trait Verbs {
 
     /// Lets time pass for what software does.
     fn charge(&mut self, what: Charge);
+    /// Names what is posted from here on, for whoever draws it; asked for only where something is.
+    #[inline(always)]
+    fn label(&mut self, _name: impl FnOnce() -> &'static str) {}
     /// Ends a nap no later than at this time.
     fn alarm(&mut self, at_ns: u64);
     /// Called when a wait is over.

@@ -35,7 +35,8 @@ pub struct Limits {
     pub unexpected_bytes: usize,
     /// Bytes of unexpected messages at which the job is given up.
     pub unexpected_max_bytes: usize,
-    /// Whether the limit between eager and rendezvous follows what is measured.
+    /// Whether what is measured changes what is done: the limit between eager and rendezvous, and RTRs
+    /// that stop where they are of no use.
     pub adapt: bool,
     /// Whether an early receiver offers its buffer.
     pub rtr: bool,
@@ -98,6 +99,7 @@ impl<D: Device> Engine<D> {
         facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
         let tuning = facts.tuning.clone();
         let chooses = facts.registration && limits.adapt && limits.force.is_none();
+        let spec = Speculation::new(limits.adapt);
         let rcache = Rcache::new(limits.cache);
         let mut engine = Engine {
             dev,
@@ -106,7 +108,7 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n),
             peers: Peers::new(n),
             active: Vec::new(),
-            spec: Speculation::default(),
+            spec,
             rcache,
             staging: Staging::default(),
             waiting: VecDeque::new(),

@@ -61,8 +61,10 @@ pub struct Path {
 pub struct Rail {
     /// The wire and the switch.
     pub path: Path,
-    /// Least time between two messages of one direction.
+    /// Least time from the begin of one message to that of the next of its direction.
     pub gap_ns: f64,
+    /// How long a direction rests behind the last byte of a message.
+    pub rest_ns: f64,
     /// Time of the processor to post work.
     pub post_ns: f64,
     /// Time of the processor to fetch a completion.
@@ -268,6 +270,7 @@ fn rail(mut keys: Keys) -> Result<Rail, String> {
     let rail = Rail {
         path,
         gap_ns: keys.time("gap_ns")?,
+        rest_ns: if keys.has("rest_ns") { keys.time("rest_ns")? } else { 0.0 },
         post_ns: keys.time("post_ns")?,
         poll_ns: keys.time("poll_ns")?,
         inline_bytes,

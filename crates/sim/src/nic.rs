@@ -71,14 +71,6 @@ impl<'y> Nic<'y> {
         &self.cluster
     }
 
-    /// Names what this rank posts from here on: the protocol, in traces.
-    pub fn emit(&self, protocol: &'static str) {
-        let net = &mut *self.net().borrow_mut();
-        if let Some(trace) = &mut net.trace {
-            net.seats[self.clock.me as usize].label = trace.label(protocol);
-        }
-    }
-
     /// Whether nothing will happen any more, though this rank waits.
     pub fn is_stuck(&self) -> bool {
         self.net().borrow().is_stuck
@@ -345,6 +337,13 @@ impl<'y> Verbs for Nic<'y> {
             }
             Charge::Match(entries) => self.clock.pass(ps(software.match_ns * entries as f64)),
             Charge::Header => self.clock.pass(ps(software.header_ns)),
+        }
+    }
+
+    fn label(&mut self, name: impl FnOnce() -> &'static str) {
+        let net = &mut *self.net().borrow_mut();
+        if let Some(trace) = &mut net.trace {
+            net.seats[self.clock.me as usize].label = trace.label(name());
         }
     }
 

@@ -40,6 +40,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
     println!("Tern {}, MPI 5.0 standard ABI (libmpi_abi.so.1)", env!("CARGO_PKG_VERSION"));
     if show_devices {
         print!("\n{}", devices_text(DEVICES, &in_force));
+        print!("\nRegistered memory\n  {}\n", memhook::describe().replace('\n', "\n  "));
     }
     if show_settings {
         print!("\n{}", settings_text(&in_force));

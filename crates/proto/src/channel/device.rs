@@ -99,7 +99,7 @@ impl<V: Verbs> Device for Channel<V> {
         }
         let p = self.known(from).expect("a frame of this peer was shown");
         let front = self.peers[p].front.take().expect("a frame of this peer was shown");
-        self.taken(p, front.path, front.buffer);
+        self.taken(p, front.path, front.place);
     }
 
     fn source(&mut self, position: usize) -> Option<Rank> {
@@ -236,6 +236,11 @@ impl<V: Verbs> Device for Channel<V> {
 
     fn charge(&mut self, what: Charge) {
         self.verbs.charge(what);
+    }
+
+    #[inline(always)]
+    fn label(&mut self, name: impl FnOnce() -> &'static str) {
+        self.verbs.label(name);
     }
 
     fn alarm(&mut self, at_ns: u64) {

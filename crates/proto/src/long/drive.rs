@@ -299,7 +299,10 @@ impl<D: Device> Engine<D> {
             flags: long.flags,
             local: long.message.local,
         };
-        Some(f(&mut long.machine, &long.message, &mut port))
+        port.dev.label(|| long.message.protocol.name());
+        let result = f(&mut long.machine, &long.message, &mut port);
+        port.dev.label(|| "eager");
+        Some(result)
     }
 
     /// Does what a step asks for.

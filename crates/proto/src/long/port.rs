@@ -13,8 +13,6 @@ use wire::long::{Fragment, LongRts};
 
 /// Time, memory, transfers and messages to the other side. Whatever costs time is a call here.
 pub trait Port {
-    /// Device time.
-    fn now_ns(&self) -> u64;
     /// What the pipelines are tuned by.
     fn tuning(&self) -> &Tuning;
     /// Adapters to spread a message over.
@@ -108,9 +106,6 @@ pub(crate) fn post(dev: &mut impl Device, w: &Waiting) -> Result<bool, Fault> {
 }
 
 impl<D: Device> Port for EnginePort<'_, D> {
-    fn now_ns(&self) -> u64 {
-        self.dev.now_ns()
-    }
 
     fn tuning(&self) -> &Tuning {
         self.tuning

@@ -46,8 +46,10 @@ fn plan(message: &Message, tuning: &Tuning) -> Plan {
     }
 }
 
+/// What says that a block has landed. Its last byte is never zero, so a cleared word that has become
+/// this one has landed to its end, and nothing of the write comes after it.
 fn flag(number: u32, chunk: &Chunk) -> u64 {
-    (number as u64) << 32 | (chunk.index as u64 + 1)
+    1 << 63 | (number as u64) << 32 | (chunk.index as u64 + 1)
 }
 
 /// The sending side.

@@ -3,6 +3,11 @@
 //! again too early shows; what breaks the rules of registration ends the test.
 #![allow(dead_code)] // no test uses all of it
 
+mod pin;
+
+use memhook::Monitor;
+use pin::Pinned;
+
 use fabric::{Charge, Completion, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,6 +36,8 @@ struct Region {
     span: Span,
     /// Where the memory has gone away since.
     gone: Vec<Span>,
+    /// The pages themselves, if ranks have them.
+    pages: Option<Pinned>,
 }
 
 #[derive(Default)]
@@ -59,6 +66,9 @@ pub struct Net {
     pub caps: VerbsCaps,
     /// Whether ranks are told when memory goes away.
     pub is_watched: bool,
+    /// Whether what is read of small regions comes from the pages that were registered, and not
+    /// from what is mapped at their address.
+    pub has_pages: bool,
     random: u64,
 }
 
@@ -95,6 +105,7 @@ impl Net {
             late: (0..size).map(|_| VecDeque::new()).collect(),
             caps,
             is_watched: false,
+            has_pages: false,
             random: 1,
         })))
     }
@@ -150,7 +161,7 @@ impl Net {
         let mut posted = self.queues[queue].pop_front().unwrap();
         let data = match &posted.inline {
             Some(data) => data.clone(),
-            None => posted.parts.iter().flat_map(|part| bytes_at(self.check(from, *part))).collect(),
+            None => posted.parts.iter().flat_map(|part| self.fetch(from, *part)).collect(),
         };
         let done = match posted.what {
             What::Write(remote) => {
@@ -166,8 +177,8 @@ impl Net {
                 Done::Written
             }
             What::Read(remote) => {
-                let source = self.check(to, remote_span(remote, posted.parts[0].span.len));
-                put(posted.parts[0].span.addr, &bytes_at(source));
+                let data = self.fetch(to, remote_span(remote, posted.parts[0].span.len));
+                put(posted.parts[0].span.addr, &data);
                 Done::Read
             }
             What::Send => {
@@ -207,6 +218,14 @@ impl Net {
         self.hosts[to].touched.push(from);
     }
 
+    /// What an adapter reads there.
+    fn fetch(&mut self, rank: Rank, local: Local) -> Vec<u8> {
+        let span = self.check(rank, local);
+        let region = self.hosts[rank].keys[local.key as usize].as_mut();
+        let pages = region.and_then(|region| region.pages.as_mut());
+        pages.map_or_else(|| bytes_at(span), |pages| pages.read(span))
+    }
+
     /// The span if it was registered under this key.
     fn check(&self, rank: Rank, local: Local) -> Span {
         let Local { span, key } = local;
@@ -227,6 +246,10 @@ fn overlap(a: Span, b: Span) -> bool {
 
 fn remote_span(remote: Remote, len: usize) -> Local {
     Local { span: Span { addr: remote.addr as usize, len }, key: remote.key }
+}
+
+fn gather(spans: impl Iterator<Item = Span>) -> Vec<u8> {
+    spans.map(bytes_at).collect::<Vec<_>>().concat()
 }
 
 fn bytes_at(span: Span) -> Vec<u8> {
@@ -250,13 +273,18 @@ pub struct Adapter {
     me: Rank,
     caps: VerbsCaps,
     net: Shared,
+    /// Who tells of memory that goes away, if it is not the test.
+    pub monitor: Option<Monitor>,
+    /// Bytes that may be registered, whatever the capabilities say.
+    pub lockable_bytes: usize,
 }
 
 impl Adapter {
     /// The end of rank `me`.
     pub fn new(me: Rank, net: &Shared) -> Adapter {
         let caps = net.get().caps.clone();
-        Adapter { me, caps, net: net.clone() }
+        let lockable_bytes = caps.lockable_bytes;
+        Adapter { me, caps, net: net.clone(), monitor: None, lockable_bytes }
     }
 
     fn post(&mut self, to: Rank, what: What, parts: &[Local], work: u64) -> Result<bool, Fault> {
@@ -275,7 +303,7 @@ impl Adapter {
         }
         let len: usize = parts.iter().map(|part| part.span.len).sum();
         let inline = (len <= self.caps.inline_bytes && !matches!(what, What::Read(_)))
-            .then(|| parts.iter().flat_map(|part| bytes_at(part.span)).collect());
+            .then(|| gather(parts.iter().map(|part| part.span)));
         if inline.is_none() {
             parts.iter().for_each(|part| _ = net.check(self.me, *part));
         }
@@ -329,14 +357,12 @@ impl Verbs for Adapter {
 
     fn register(&mut self, _rail: usize, span: Span) -> Result<u32, Fault> {
         let mut net = self.net.get();
-        if net.registered(self.me) + span.len > self.caps.lockable_bytes {
-            return Err(Fault::Device(format!(
-                "no more than {} bytes can be locked",
-                self.caps.lockable_bytes
-            )));
+        if net.registered(self.me) + span.len > self.lockable_bytes {
+            return Err(Fault::Device(format!("no more than {} bytes can be locked", self.lockable_bytes)));
         }
+        let pages = (net.has_pages && span.len <= Pinned::LEN_MAX).then(|| Pinned::new(span));
         let keys = &mut net.hosts[self.me].keys;
-        keys.push(Some(Region { span, gone: Vec::new() }));
+        keys.push(Some(Region { span, gone: Vec::new(), pages }));
         Ok(keys.len() as u32 - 1)
     }
 
@@ -345,16 +371,24 @@ impl Verbs for Adapter {
         assert!(old.is_some(), "key {key} is not in use");
     }
 
-    fn watch(&mut self, _span: Span) -> bool {
-        self.net.get().is_watched
+    fn watch(&mut self, span: Span) -> bool {
+        self.monitor.as_mut().map_or_else(|| self.net.get().is_watched, |monitor| monitor.watch(span))
     }
 
     fn memory_changed(&self) -> bool {
-        !self.net.get().hosts[self.me].gone.is_empty()
+        let told = self.monitor.as_ref().is_some_and(Monitor::has_changed);
+        told || !self.net.get().hosts[self.me].gone.is_empty()
     }
 
     fn take_changes(&mut self, gone: &mut Vec<Span>) {
+        if let Some(monitor) = &mut self.monitor {
+            monitor.take(gone);
+        }
         gone.append(&mut self.net.get().hosts[self.me].gone);
+    }
+
+    fn is_unchanged(&mut self, span: Span) -> bool {
+        self.monitor.as_ref().is_none_or(|monitor| monitor.is_unchanged(span))
     }
 
     fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {

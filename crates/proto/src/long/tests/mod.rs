@@ -129,8 +129,9 @@ fn ways(protocol: Protocol, side: Side) -> &'static [Way] {
         (Protocol::Pipeline | Protocol::CachingPipeline, Side::Receive) => &[
             ("Idle", &[]),
             ("Idle, cannot register", &["no memory"]),
-            ("Exposing", &["matched"]),
-            ("Exposing, head complete", &["matched", "data"]),
+            ("Exposing, one block", &["matched"]),
+            ("Exposing", &["matched", "look"]),
+            ("Exposing, head complete", &["matched", "look", "data"]),
             ("Exposing, cannot register", &["no memory", "matched"]),
         ],
         (_, Side::Send) => &[
@@ -175,7 +176,7 @@ impl Stage {
                 "flags 0" => {
                     let flags: Vec<_> =
                         stage.script.words.keys().copied().filter(|a| *a < STAGING + 4096).collect();
-                    stage.script.words.extend(flags.into_iter().map(|addr| (addr, 5 << 32 | 1)));
+                    stage.script.words.extend(flags.into_iter().map(|addr| (addr, 1 << 63 | 5 << 32 | 1)));
                 }
                 name => {
                     let step = stage.tell(protocol, name);
@@ -253,6 +254,7 @@ fn blocks_of_a_caching_pipeline_are_aligned() {
         stage.script.rails = 2;
         assert_eq!(BUFFER % 4096, 0);
         stage.tell(protocol, "matched");
+        stage.tell(protocol, "look");
         let registered: Vec<_> =
             stage.script.log.iter().filter_map(|l| l.strip_prefix("register ")).collect();
         assert_eq!(registered, expected);
@@ -266,6 +268,7 @@ fn blocks_go_where_there_is_room() {
     stage.script.rails = 2;
     stage.script.tuning = Tuning { rails: [3, 1, 1, 1], depth: 100, block_bytes: 100, ..stage.script.tuning };
     stage.tell(Protocol::Pipeline, "matched");
+    while stage.tell(Protocol::Pipeline, "look") == Step::Moved {}
     let second =
         stage.script.log.iter().filter(|l| l.starts_with("register") && l.contains("rail 1")).count();
     assert_eq!((stage.script.held.len(), second), (100, 25));
