@@ -284,7 +284,8 @@ impl Type {
     }
 }
 
-fn parse_bytes(text: &str) -> Option<u64> {
+/// A number of bytes with an optional suffix `K`, `M` or `G`.
+pub fn parse_bytes(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'K' | b'k' => (&text[..text.len() - 1], 10),
         b'M' | b'm' => (&text[..text.len() - 1], 20),
