@@ -299,7 +299,7 @@ fn pipeline(facts: &Facts, message: &Message, caching: bool) -> Cost {
         .with(Term::Gaps, 3.0 * link.post.value + frames_gaps);
     let rest = len - offset;
     if rest <= 0.0 {
-        let wire = link.latency.value + link.write.per_byte * offset;
+        let wire = link.write.fixed + link.write.per_byte * offset;
         return cost.with(Term::Wire, wire);
     }
     let block = (tuning.block_bytes as f64).min(rest);

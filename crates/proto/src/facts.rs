@@ -221,6 +221,36 @@ impl Facts {
         self.copy[level].1.observe(ns as f64 / len as f64);
     }
 
+    /// The facts that bear on a message, a line each, with where they come from.
+    pub fn text(&self, distance: Distance, len: usize) -> String {
+        let line = |name: &str, line: &Line| {
+            let (us, origin) = (line.fixed / 1000.0, line.origin().name());
+            format!(
+                "  {name} {us:.1} us + {:.4} ns per byte ({origin}, {} seen)\n",
+                line.per_byte, line.count
+            )
+        };
+        let copy = &self.copy[self.copy_level(len)].1;
+        let per_byte = |fact: &Fact| {
+            format!("{:.4} ns per byte ({}, {} seen)\n", fact.value, fact.origin().name(), fact.count)
+        };
+        let mut text = format!("facts\n  copy {}", per_byte(copy));
+        if !self.registration {
+            return text + &line("single copy", &self.single);
+        }
+        let link = self.link(distance);
+        text += &line("register", &self.register);
+        text += &line("deregister", &self.deregister);
+        text += &line("write", &link.write);
+        for (name, fact) in
+            [("latency", &link.latency), ("read", &link.read), ("gap", &link.gap), ("post", &link.post)]
+        {
+            let (us, origin) = (fact.value / 1000.0, fact.origin().name());
+            text += &format!("  {name} {us:.2} us ({origin}, {} seen)\n", fact.count);
+        }
+        text + if self.keeps { "  registrations are kept\n" } else { "  registrations are not kept\n" }
+    }
+
     /// The figures from which pipelines are tuned: out of cache, to peers behind an adapter.
     fn for_tuning(&self) -> tuning::Facts {
         let per_us = |ns_per_byte: f64| 1000.0 / ns_per_byte.max(1e-6);

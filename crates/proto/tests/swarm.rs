@@ -14,12 +14,16 @@ use rules::{Got, History};
 use shm::{Options, Shm};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 const CONTEXTS: [u64; 2] = [5, 6];
 /// Context of the messages that say how many others were sent.
 const TOTAL: u64 = 9;
 /// What stands at the front of every message: its number.
 const HEAD: usize = 8;
+
+/// After this time a job of milliseconds has come to a stop: no hang is without a bound.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Random(u64);
 
@@ -115,6 +119,7 @@ struct Player<D: Device> {
     engine: Engine<D>,
     /// How many ranks have nothing left to do.
     finished: Arc<AtomicUsize>,
+    since: Instant,
     sent: Vec<Sent>,
     sends: Vec<(OpId, Buffer)>,
     receives: Vec<Receiving>,
@@ -132,6 +137,8 @@ fn payload(from: usize, to: usize, number: usize, len: usize) -> Box<[u8]> {
 
 impl<D: Device> Player<D> {
     fn look(&mut self) {
+        let stuck = self.since.elapsed() > PATIENCE;
+        assert!(!stuck, "rank {} is stuck: {:#?}", self.me, self.engine.pending());
         if let Some(nap) = self.engine.poll().unwrap() {
             nap.take();
         }
@@ -343,8 +350,9 @@ fn run<D: Device + Send>(seed: u64, devices: fn(&mut Random, usize) -> (Vec<D>, 
         let random = Random::new(seed * 64 + me as u64 + 1);
         let (sent, sends, receives) = (Vec::new(), Vec::new(), Vec::new());
         let (used, unmap, finished) = (Vec::new(), unmap.clone(), finished.clone());
+        let since = Instant::now();
         let mut player =
-            Player { me, size, longest, random, engine, finished, sent, sends, receives, used, unmap };
+            Player { me, size, longest, random, engine, finished, since, sent, sends, receives, used, unmap };
         player.chaos(calls);
         player.calm();
         let got: Vec<(Want, Got)> = player.receives.iter().map(|r| (r.want, identify(me, r))).collect();
