@@ -35,6 +35,8 @@ pub struct Nic<'y> {
     memory: Memory,
     streams: [Stream; STREAMS],
     next_stream: usize,
+    /// Memory that has gone away and of which the rank has not been told.
+    gone: Vec<Span>,
 }
 
 impl<'y> Nic<'y> {
@@ -63,6 +65,7 @@ impl<'y> Nic<'y> {
             memory: Memory::default(),
             streams: [Stream::default(); STREAMS],
             next_stream: 0,
+            gone: Vec::new(),
         }
     }
 
@@ -77,6 +80,12 @@ impl<'y> Nic<'y> {
         if let Some(trace) = &mut net.trace {
             net.seats[self.clock.me as usize].label = trace.label(protocol);
         }
+    }
+
+    /// The program gives memory back to the system: what is registered there is of no use any more.
+    /// The bytes stay where they are.
+    pub fn unmap(&mut self, span: Span) {
+        self.gone.push(span);
     }
 
     /// Whether nothing will happen any more, though this rank waits.
@@ -203,6 +212,19 @@ impl<'y> Verbs for Nic<'y> {
         let (once, page) = limits.deregister_ns;
         let time = once + page * pages(len, limits.page_bytes) as f64;
         self.clock.spend("deregister", ps(time), len);
+    }
+
+    /// Memory that goes away is told by [`Nic::unmap`].
+    fn watch(&mut self, _span: Span) -> bool {
+        true
+    }
+
+    fn memory_changed(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
+    fn take_changes(&mut self, gone: &mut Vec<Span>) {
+        gone.append(&mut self.gone);
     }
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
