@@ -1,6 +1,7 @@
-//! Message headers and offers: what is accepted encodes to the same bytes.
+//! Message headers, offers and what stands behind frames: what is accepted encodes to the same bytes.
 
 use wire::head::{Head, Offer};
+use wire::slot::{Meet, Tail};
 
 /// Decodes two words as a header and the rest as an offer.
 pub fn decode(input: &[u8]) {
@@ -10,6 +11,13 @@ pub fn decode(input: &[u8]) {
         if let Ok(head) = Head::decode(words) {
             assert_eq!(head.encode(), words);
         }
+        if let Ok(tail) = Tail::decode(words[0]) {
+            assert_eq!(tail.encode(), words[0]);
+        }
+    }
+    if let Ok(meet) = Meet::decode(input) {
+        // Without slots, what else is said of them is ignored.
+        assert_eq!(Meet::decode(&meet.encode()), Ok(meet));
     }
     for bytes in [input, input.get(16..).unwrap_or_default()] {
         if let Ok(offer) = Offer::decode(bytes) {

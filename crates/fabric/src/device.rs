@@ -5,8 +5,11 @@
 //! holds *shares*: a few words that both ends of one transfer may change atomically, as verbs'
 //! fetch-and-add does. Calls never block and never call back.
 
+use crate::costs::{Costs, Distance};
 use crate::verbs::{Charge, Local, Remote};
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Index of a process in its job.
 pub type Rank = usize;
@@ -90,7 +93,7 @@ pub struct Share {
 pub enum ShareWord {
     /// Address of the partner's buffer; 0 until it is known.
     Partner = 0,
-    /// Next byte that nobody has claimed.
+    /// What both sides have claimed; how it is counted is the protocol's business.
     Claim = 1,
     /// Bytes that have been moved.
     Done = 2,
@@ -157,6 +160,21 @@ impl Immediate {
     }
 }
 
+/// What wakes the thread that makes progress while the application is outside MPI.
+///
+/// A bell belongs to one rank. Peers ring it when they change something that this rank sees only
+/// by looking, and only while it is armed: nobody pays for a bell that is not.
+pub trait Bell: Send + Sync {
+    /// From here on the next change rings; what changed before can be seen by looking.
+    fn arm(&self);
+    /// Sleeps until the bell has rung since it was armed, at most for the given time.
+    fn sleep(&self, longest: Duration);
+    /// Rings from inside the process.
+    fn ring(&self);
+    /// Makes every running thread of this process pass a full memory barrier.
+    fn barrier(&self);
+}
+
 /// One rank's connection to all others.
 pub trait Device {
     /// See [`Nap`].
@@ -170,6 +188,14 @@ pub trait Device {
     fn caps(&self) -> &Caps;
     /// Time since an arbitrary start, in nanoseconds.
     fn now_ns(&self) -> u64;
+    /// How far away a peer is.
+    fn distance(&self, _peer: Rank) -> Distance {
+        Distance::Network
+    }
+    /// What work with peers of this distance is known to cost before the first message.
+    fn costs(&self, _distance: Distance) -> Costs {
+        Costs::default()
+    }
 
     /// Sends a frame of at most [`Caps::frame_bytes`]. False if there is no room now; then
     /// nothing has happened. The payload has been copied when it returns true.
@@ -289,6 +315,9 @@ pub trait Device {
     /// Lets time pass for what software does; nothing to do where time is real.
     #[inline(always)]
     fn charge(&mut self, _what: Charge) {}
+    /// Names what is posted from here on, for whoever draws it; asked for only where something is.
+    #[inline(always)]
+    fn label(&mut self, _name: impl FnOnce() -> &'static str) {}
     /// Ends a nap no later than at this time.
     fn alarm(&mut self, _at_ns: u64) {}
 
@@ -299,6 +328,10 @@ pub trait Device {
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a
     /// row.
     fn idle(&mut self, round: u32) -> Self::Nap;
+    /// The bell of this rank; `None` where progress outside MPI is not possible.
+    fn bell(&self) -> Option<Arc<dyn Bell>> {
+        None
+    }
     /// Whether something arrived while this rank was about to sleep, or the peers are gone.
     fn check(&mut self) -> Result<(), Fault>;
 }

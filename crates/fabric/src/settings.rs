@@ -38,13 +38,21 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_COLL_ALLGATHER",
-        kind: Type::Word(&["auto", "recursive-doubling", "bruck", "neighbour", "ring"]),
+        kind: Type::Word(&["auto", "recursive-doubling", "bruck", "neighbour", "ring", "linear"]),
         default: "auto",
         doc: "Algorithm for Allgather and Allgatherv; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_COLL_ALLREDUCE",
-        kind: Type::Word(&["auto", "recursive-doubling", "rabenseifner", "ring", "reduce-bcast"]),
+        kind: Type::Word(&[
+            "auto",
+            "recursive-doubling",
+            "rabenseifner",
+            "ring",
+            "reduce-bcast",
+            "linear",
+            "star",
+        ]),
         default: "auto",
         doc: "Algorithm for Allreduce; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
@@ -56,13 +64,13 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_COLL_BARRIER",
-        kind: Type::Word(&["auto", "dissemination", "recursive-doubling"]),
+        kind: Type::Word(&["auto", "dissemination", "recursive-doubling", "linear", "star"]),
         default: "auto",
         doc: "Algorithm for Barrier; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_COLL_BCAST",
-        kind: Type::Word(&["auto", "binomial", "scatter-allgather", "chain"]),
+        kind: Type::Word(&["auto", "binomial", "scatter-allgather", "chain", "linear"]),
         default: "auto",
         doc: "Algorithm for Bcast; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
@@ -74,13 +82,13 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_COLL_REDUCE",
-        kind: Type::Word(&["auto", "binomial", "rabenseifner", "in-order"]),
+        kind: Type::Word(&["auto", "binomial", "rabenseifner", "in-order", "linear"]),
         default: "auto",
         doc: "Algorithm for Reduce; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_COLL_REDUCE_SCATTER",
-        kind: Type::Word(&["auto", "recursive-halving", "pairwise", "ring", "in-order"]),
+        kind: Type::Word(&["auto", "recursive-halving", "pairwise", "ring", "in-order", "linear"]),
         default: "auto",
         doc: "Algorithm for Reduce_scatter and Reduce_scatter_block; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
@@ -97,10 +105,34 @@ pub const ALL: &[Setting] = &[
         doc: "Algorithm for Scatter; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
+        name: "TERN_DECISIONS",
+        kind: Type::Text,
+        default: "",
+        doc: "Journal whose choices are made again, at the same messages; `last:FILE` takes for every kind of message the last choice from the first message on. Must be readable on all hosts.",
+    },
+    Setting {
         name: "TERN_EAGER_MAX",
         kind: Type::Bytes,
         default: "16K",
         doc: "Longest message that may be copied twice (eager) instead of once by both sides (rendezvous). 16K: above it single copy was faster on every machine measured (docs/results.md). At most the 16K of a slot.",
+    },
+    Setting {
+        name: "TERN_EXPLAIN",
+        kind: Type::Word(&["off", "used", "all"]),
+        default: "off",
+        doc: "Whether every rank says at the end, on the standard error output, which protocols its messages took, how many, what was predicted and observed, and why: `used` by peer class and size range, `all` also what is in force for each kind of message. Counting costs every message two looks at the clock.",
+    },
+    Setting {
+        name: "TERN_JOURNAL",
+        kind: Type::Text,
+        default: "",
+        doc: "File to which every change of a choice among protocols is written with its evidence when the job ends; rank 0 makes it, the others add their lines. Only devices with registered memory have such choices.",
+    },
+    Setting {
+        name: "TERN_PROGRESS",
+        kind: Type::Word(&["engine", "inside"]),
+        default: "engine",
+        doc: "Who goes on with collectives and long messages while the program computes: a thread of each rank that sleeps until a peer rings (engine), or nobody until the program calls MPI again (inside). engine: a rank that computes holds nobody up, and programs that leave nothing pending have no thread.",
     },
     Setting {
         name: "TERN_PROTOCOL",
@@ -108,11 +140,11 @@ pub const ALL: &[Setting] = &[
             "auto",
             "rget",
             "rput",
+            "speculative",
             "pipeline",
             "caching-pipeline",
             "superpipeline",
             "copy-pipeline",
-            "speculative",
         ]),
         default: "auto",
         doc: "Protocol for messages that are too long for eager; auto takes the one of least predicted cost. Where the memory of a peer cannot be reached the payload goes by frames all the same.",
@@ -252,7 +284,8 @@ impl Type {
     }
 }
 
-fn parse_bytes(text: &str) -> Option<u64> {
+/// A number of bytes with an optional suffix `K`, `M` or `G`.
+pub fn parse_bytes(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'K' | b'k' => (&text[..text.len() - 1], 10),
         b'M' | b'm' => (&text[..text.len() - 1], 20),

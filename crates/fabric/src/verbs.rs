@@ -6,6 +6,7 @@
 //! or calls back. The simulator, the software adapter and real adapters implement [`Verbs`];
 //! `proto::channel` makes of it the frames that the engine asks of every [`crate::Device`].
 
+use crate::costs::{Costs, Distance};
 use crate::device::{Fault, Nap, Rank, Span};
 
 /// Memory of this process and the key under which the adapter knows it.
@@ -110,6 +111,14 @@ pub trait Verbs {
     fn rails(&self) -> usize;
     /// Time since an arbitrary start, in nanoseconds.
     fn now_ns(&self) -> u64;
+    /// How far away a peer is.
+    fn distance(&self, _peer: Rank) -> Distance {
+        Distance::Network
+    }
+    /// What work with peers of this distance is known to cost before the first message.
+    fn costs(&self, _distance: Distance) -> Costs {
+        Costs::default()
+    }
 
     /// Memory of the library, `len` bytes of zeros, valid as long as the device.
     fn allocate(&mut self, len: usize) -> Span;
@@ -179,6 +188,9 @@ pub trait Verbs {
 
     /// Lets time pass for what software does.
     fn charge(&mut self, what: Charge);
+    /// Names what is posted from here on, for whoever draws it; asked for only where something is.
+    #[inline(always)]
+    fn label(&mut self, _name: impl FnOnce() -> &'static str) {}
     /// Ends a nap no later than at this time.
     fn alarm(&mut self, at_ns: u64);
     /// Called when a wait is over.

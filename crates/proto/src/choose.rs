@@ -1,200 +1,295 @@
-//! The choice between eager and rendezvous, from what was measured here.
+//! The choice among the protocols: the least predicted cost, changed only with reason.
 //!
-//! Cost of a message of `n` bytes (terms as in Hockney's model, times in nanoseconds):
-//!
-//! ```text
-//! eager       = n · copy_in + n · copy_out           both copies go through a slot
-//! rendezvous  = setup + n · single                   one copy by the kernel, after a handshake
-//! ```
-//!
-//! `copy_in`, `copy_out` and `setup` are measured on real messages while the job runs: between
-//! near cores a copy through a slot costs a quarter of what it costs between far ones, and
-//! virtual machines move between the two. `single` and the first `setup` are measured when the
-//! device starts. The choice is a limit that is worked out anew when a fact has changed and
-//! compared with each length: nothing is added to the path of a message. A new limit must differ
-//! by an eighth from the one in force (margin), and holds for at least [`DWELL`] measured
-//! messages, so that runs can be explained. Now and then a longer message goes by eager all the
-//! same, since a cost that is never paid again cannot be seen to have fallen.
+//! [`choose`] is pure: facts and a message in, the winner and why out. [`Choices`] keeps what is
+//! in force for each kind of message ([`Key`]), so that the path of a message is a look into a
+//! table. Every message that ends brings what it took; how that compares with the prediction
+//! corrects the prediction for its kind and way ([`Seen`]), which covers what no formula
+//! knows: the receiver's habits, contention, caches. Another way comes into force when it is cheaper
+//! by [`MARGIN`] and the one in force has been so for [`DWELL`] messages. One of [`EXPLORE`]
+//! messages tries the runner-up, if it is not predicted to cost more than [`WORTH`] times as much:
+//! a way that is never taken cannot be seen to have become cheaper.
 
-/// Below this length eager always wins: a system call costs more than two copies.
-const FLOOR: usize = 4096;
-/// Lengths from which copies are measured: shorter ones cost less than reading the clock twice.
-const MEASURED: usize = 2048;
-/// Copies between two measured ones.
-const SAMPLE: u32 = 8;
-/// Messages above the limit between two that go by eager to see whether it has become cheaper.
-const EXPLORE: u32 = 128;
-/// Measured copies between two changes of the limit.
-const DWELL: u32 = 4;
-/// Weight of a new measurement.
-const WEIGHT: f64 = 0.25;
+use crate::cost::{self, Cost, Message, Term, Way};
+use crate::facts::Facts;
+use crate::journal::Journal;
+use fabric::Distance;
 
-/// What is known about the costs of copying.
-#[derive(Clone, Debug)]
-pub struct Facts {
-    /// Into a slot, ns per byte; `None` until measured.
-    pub copy_in: Option<f64>,
-    /// Out of a slot, ns per byte; `None` until measured.
-    pub copy_out: Option<f64>,
-    /// Of a rendezvous beyond the bytes, ns.
-    pub setup: f64,
-    /// Of single copy, ns per byte.
-    pub single: f64,
+/// By which part a way must be cheaper than the one in force to replace it.
+pub const MARGIN: f64 = 0.04;
+/// Messages for which a way stays in force at least.
+pub const DWELL: u32 = 8;
+/// Messages of a kind between two that explore.
+pub const EXPLORE: u32 = 64;
+/// After the first ones, messages of a kind between two choices.
+const EVERY: u32 = 8;
+/// How much dearer than the winner a way may be that is worth a try.
+const WORTH: f64 = 2.0;
+/// As how many observations the model counts against what was seen.
+const TRUST: u32 = 4;
+/// Observations after which older ones fade.
+const MEMORY: u32 = 32;
+/// By which factor one observation may differ from what is known.
+const OUTLIER: f64 = 2.0;
+/// Shortest and longest lengths that are told apart: 2^7 and 2^30.
+const SIZES: (u32, u32) = (7, 30);
+
+/// Messages that are expected to cost the same, and share a choice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// How far the receiver is.
+    pub distance: Distance,
+    /// The length, as a power of two.
+    pub size: u8,
+    /// Class of the buffer's reuse: see [`Key::REUSE`].
+    pub reuse: u8,
+    /// The receiver comes late.
+    pub late: bool,
+    /// An RTR waits.
+    pub rtr: bool,
+    /// The message may go eagerly.
+    pub eager: bool,
 }
 
-/// The choice in force.
-#[derive(Clone, Debug)]
+impl Key {
+    /// Names of the classes of reuse: never before, now and then, often, nearly always registered.
+    pub const REUSE: [&'static str; 4] = ["new", "some", "often", "always"];
+    const COUNT: usize = Distance::ALL.len() * (SIZES.1 - SIZES.0 + 1) as usize * Key::REUSE.len() * 8;
+
+    /// The kind of a message.
+    pub fn of(message: &Message) -> Key {
+        let size = (message.len.max(1).ilog2()).clamp(SIZES.0, SIZES.1);
+        let reuse = [0.25, 0.7, 0.95].iter().filter(|least| message.reuse >= **least).count();
+        Key {
+            distance: message.distance,
+            size: size as u8,
+            reuse: reuse as u8,
+            late: message.late_ns > 0.0,
+            rtr: message.rtr,
+            eager: message.eager,
+        }
+    }
+
+    fn index(self) -> usize {
+        let sizes = (SIZES.1 - SIZES.0 + 1) as usize;
+        let flags = self.late as usize | (self.rtr as usize) << 1 | (self.eager as usize) << 2;
+        let place = self.distance as usize * sizes + (self.size as u32 - SIZES.0) as usize;
+        (place * Key::REUSE.len() + self.reuse as usize) * 8 + flags
+    }
+}
+
+/// How what was seen compares with what was predicted, for one kind of message.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Seen([(f64, u32); Way::ALL.len()]);
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen([(1.0, 0); Way::ALL.len()])
+    }
+}
+
+impl Seen {
+    /// A message that was predicted to take one time took another.
+    pub fn observe(&mut self, way: Way, predicted_ns: f64, seen_ns: f64) {
+        let (ratio, count) = &mut self.0[way as usize];
+        *count = count.saturating_add(1);
+        let bounded = (seen_ns / predicted_ns.max(1.0)).clamp(*ratio / OUTLIER, *ratio * OUTLIER);
+        *ratio += (bounded - *ratio) / count.saturating_add(TRUST).min(MEMORY) as f64;
+    }
+
+    /// What to multiply a prediction by.
+    pub fn correction(&self, way: Way) -> f64 {
+        self.0[way as usize].0
+    }
+
+    /// Messages that were seen.
+    pub fn count(&self, way: Way) -> u32 {
+        self.0[way as usize].1
+    }
+}
+
+/// The term that decided, and what it spares.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Why {
+    /// There was no other way.
+    Only,
+    /// This term of the winner is less than the runner-up's by so many ns.
+    Less(Term, f64),
+    /// By the formulas the runner-up would win; what was seen says otherwise.
+    Seen,
+}
+
+/// The outcome of a choice.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Choice {
-    facts: Facts,
-    max: usize,
-    limit: usize,
-    adapt: bool,
-    samples: u32,
-    longer: u32,
-    dwell: u32,
+    /// The cheapest way.
+    pub winner: Way,
+    /// What it is predicted to cost, corrected by what was seen, in ns.
+    pub cost_ns: f64,
+    /// The next one, and its cost.
+    pub runner_up: Option<(Way, f64)>,
+    /// By which part of the winner's cost the runner-up is dearer.
+    pub margin: f64,
+    /// What decided.
+    pub why: Why,
 }
 
-impl Choice {
-    /// Eager up to `max` bytes until facts say otherwise; for ever if `adapt` is off.
-    pub fn new(max: usize, adapt: bool, setup: f64, single: f64) -> Choice {
-        let facts = Facts { copy_in: None, copy_out: None, setup, single };
-        Choice { facts, max, limit: max, adapt: adapt && max > FLOOR, samples: 0, longer: 0, dwell: 0 }
-    }
-
-    /// Longest message that goes by eager now.
-    #[inline(always)]
-    pub fn limit(&self) -> usize {
-        self.limit
-    }
-
-    /// The facts it rests on.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
-    /// Whether a message above the limit goes by eager this time, to learn.
-    #[inline]
-    pub fn explores(&mut self, len: usize) -> bool {
-        if !self.adapt || len > self.max {
-            return false;
-        }
-        self.longer += 1;
-        self.longer.is_multiple_of(EXPLORE)
-    }
-
-    /// Whether to measure this copy.
-    #[inline]
-    pub fn measures(&mut self, len: usize) -> bool {
-        if len < MEASURED || !self.adapt {
-            return false;
-        }
-        self.samples = self.samples.wrapping_add(1);
-        self.samples.is_multiple_of(SAMPLE) || len > self.limit
-    }
-
-    /// Whether a copy of this length says anything about longer ones.
-    pub fn is_long(&self, len: usize) -> bool {
-        len >= MEASURED
-    }
-
-    /// A copy of `len` bytes into a slot took this long.
-    pub fn copied_in(&mut self, len: usize, ns: u64) {
-        learn(&mut self.facts.copy_in, ns as f64 / len as f64);
-        self.decide();
-    }
-
-    /// A copy of `len` bytes out of a slot took this long.
-    pub fn copied_out(&mut self, len: usize, ns: u64) {
-        learn(&mut self.facts.copy_out, ns as f64 / len as f64);
-        self.decide();
-    }
-
-    /// A piece of `len` bytes of a rendezvous took this long.
-    pub fn moved(&mut self, len: usize, ns: u64) {
-        if self.adapt && len <= 4 * self.max {
-            let setup = (ns as f64 - self.facts.single * len as f64).max(0.0) + HANDSHAKE_NS;
-            self.facts.setup += WEIGHT * (setup - self.facts.setup);
-            self.decide();
+/// The cheapest way for a message, among `ways`; `None` if none of them can take it.
+pub fn choose(facts: &Facts, message: &Message, seen: &Seen, ways: &[Way]) -> Option<Choice> {
+    let (mut best, mut second): (Option<(Way, Cost, f64)>, Option<(Way, Cost, f64)>) = (None, None);
+    for way in ways {
+        let Some(cost) = cost::cost(*way, facts, message) else { continue };
+        let entry = (*way, cost, cost.total_ns() * seen.correction(*way));
+        if best.is_none_or(|best| entry.2 < best.2) {
+            second = best.replace(entry);
+        } else if second.is_none_or(|second| entry.2 < second.2) {
+            second = Some(entry);
         }
     }
+    let (winner, cost, cost_ns) = best?;
+    let why = second.map_or(Why::Only, |(_, other, _)| why(&cost, &other));
+    let runner_up = second.map(|(way, _, ns)| (way, ns));
+    let margin = runner_up.map_or(f64::INFINITY, |(_, ns)| ns / cost_ns.max(1.0) - 1.0);
+    Some(Choice { winner, cost_ns, runner_up, margin, why })
+}
 
-    fn decide(&mut self) {
-        self.dwell = self.dwell.saturating_sub(1);
-        let wanted = crossing(&self.facts).clamp(FLOOR, self.max);
-        if self.dwell == 0 && wanted.abs_diff(self.limit) > self.limit / 8 {
-            self.limit = wanted;
-            self.dwell = DWELL;
-        }
+/// The term that speaks most for the first one.
+fn why(winner: &Cost, other: &Cost) -> Why {
+    let spared = |term: Term| other.get(term) - winner.get(term);
+    let term = Term::ALL.map(|(term, _)| term).into_iter().max_by(|a, b| spared(*a).total_cmp(&spared(*b)));
+    match term {
+        Some(term) if winner.total_ns() <= other.total_ns() => Why::Less(term, spared(term)),
+        _ => Why::Seen,
     }
 }
 
-/// Announcing, matching and telling the end: a few lines that move between the caches.
-const HANDSHAKE_NS: f64 = 300.0;
-
-fn learn(fact: &mut Option<f64>, seen: f64) {
-    *fact = Some(fact.map_or(seen, |known| known + WEIGHT * (seen - known)));
+/// What is in force for one kind of message.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Which kind.
+    pub key: Key,
+    /// The way in force.
+    pub way: Way,
+    /// The outcome of the last choice.
+    pub last: Choice,
+    /// Messages of this kind.
+    pub messages: u32,
+    /// Messages since the last change.
+    pub since: u32,
+    /// What was seen of each way.
+    pub seen: Seen,
 }
 
-/// The length at which both cost the same; the largest possible one if eager always wins.
-fn crossing(facts: &Facts) -> usize {
-    let (Some(out), Some(into)) = (facts.copy_out.or(facts.copy_in), facts.copy_in.or(facts.copy_out)) else {
-        return usize::MAX;
-    };
-    let per_byte = out + into - facts.single;
-    if per_byte <= 0.0 { usize::MAX } else { (facts.setup / per_byte) as usize }
+/// The choices in force at one rank.
+#[derive(Debug, Default)]
+pub struct Choices {
+    /// By key: 0, or one more than the place of its entry; empty until the first message.
+    index: Vec<u16>,
+    entries: Vec<Entry>,
+    /// What changed, and what is to be done again.
+    pub journal: Journal,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The ways of a message that is too long for eager, or may be.
+pub const LONG: [Way; 7] = [
+    Way::Write,
+    Way::Rget,
+    Way::Rput,
+    Way::Pipeline,
+    Way::CachingPipeline,
+    Way::Superpipeline,
+    Way::CopyPipeline,
+];
 
-    fn fed(copy: u64, piece: u64) -> Choice {
-        let mut choice = Choice::new(16384, true, 1500.0, 0.08);
-        for _ in 0..50 {
-            choice.copied_in(4096, copy);
-            choice.copied_out(4096, copy);
-            choice.moved(16384, piece);
+impl Choices {
+    /// The way of a message, which is counted, and what it is predicted to cost. `None` if no way is
+    /// open to it.
+    pub fn take(&mut self, facts: &Facts, message: &Message, ways: &[Way]) -> Option<(Way, f64)> {
+        let key = Key::of(message);
+        let at = match self.place(key) {
+            Some(at) => at,
+            None => self.insert(key, facts, message, ways)?,
+        };
+        let entry = &mut self.entries[at];
+        entry.messages += 1;
+        entry.since = entry.since.saturating_add(1);
+        let before = entry.way;
+        let mut way = match self.journal.pinned(key, entry.messages) {
+            Some(pinned) => {
+                entry.way = pinned;
+                pinned
+            }
+            None => entry.next(facts, message, ways),
+        };
+        if cost::cost(way, facts, message).is_none() {
+            way = choose(facts, message, &entry.seen, ways)?.winner; // not open to this very message
         }
-        choice
-    }
-
-    /// The two states of the machines of docs/results.md: 0.07 and 0.27 ns per byte and copy.
-    #[test]
-    fn near_cores_copy_longer_messages_than_far_ones() {
-        assert_eq!(fed(290, 2800).limit(), 16384);
-        let far = fed(1100, 3500).limit();
-        assert!((FLOOR..8192).contains(&far), "{far}");
-    }
-
-    #[test]
-    fn the_limit_follows_the_facts_back_and_forth() {
-        let mut choice = fed(1100, 3500);
-        let far = choice.limit();
-        for _ in 0..100 {
-            choice.copied_in(4096, 290);
-            choice.copied_out(4096, 290);
+        if entry.way != before {
+            entry.since = 0;
+            self.journal.note(entry, Some(before), facts, message);
         }
-        assert_eq!(choice.limit(), 16384);
-        for _ in 0..100 {
-            choice.copied_in(4096, 1100);
-            choice.copied_out(4096, 1100);
+        Some((way, cost::cost(way, facts, message)?.total_ns()))
+    }
+
+    /// A message that was predicted to take one time took another.
+    pub fn ended(&mut self, key: Key, way: Way, predicted_ns: f64, seen_ns: f64) {
+        if let Some(at) = self.place(key) {
+            self.entries[at].seen.observe(way, predicted_ns, seen_ns);
         }
-        assert!(choice.limit().abs_diff(far) <= far / 8 + 1, "{} {far}", choice.limit());
     }
 
-    #[test]
-    fn a_fixed_limit_stays() {
-        let mut choice = Choice::new(16384, false, 1500.0, 0.08);
-        assert!(!choice.measures(8192) && !choice.explores(16384));
-        choice.moved(16384, 1);
-        assert_eq!(choice.limit(), 16384);
+    /// What is in force for a kind of message.
+    pub fn entry(&self, key: Key) -> Option<&Entry> {
+        self.place(key).map(|at| &self.entries[at])
     }
 
-    #[test]
-    fn one_message_in_many_explores() {
-        let mut choice = fed(1100, 3500);
-        let explored = (0..1280).filter(|_| choice.explores(12000)).count();
-        assert_eq!(explored, 10);
-        assert!(!choice.explores(20000));
+    /// What is in force for the kinds of messages that there were.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    fn place(&self, key: Key) -> Option<usize> {
+        (*self.index.get(key.index())? as usize).checked_sub(1)
+    }
+
+    fn insert(&mut self, key: Key, facts: &Facts, message: &Message, ways: &[Way]) -> Option<usize> {
+        let seen = Seen::default();
+        let last = choose(facts, message, &seen, ways)?;
+        if self.index.is_empty() {
+            self.index = vec![0; Key::COUNT];
+        }
+        let way = self.journal.pinned(key, 0).unwrap_or(last.winner);
+        let entry = Entry { key, way, last, messages: 0, since: 0, seen };
+        self.journal.note(&entry, None, facts, message);
+        self.entries.push(entry);
+        self.index[key.index()] = self.entries.len() as u16;
+        Some(self.entries.len() - 1)
+    }
+}
+
+impl Entry {
+    /// The way of the next message: that in force, which this may change, or one that is tried.
+    fn next(&mut self, facts: &Facts, message: &Message, ways: &[Way]) -> Way {
+        if self.messages > EVERY && !self.messages.is_multiple_of(EVERY) {
+            return self.way;
+        }
+        let Some(choice) = choose(facts, message, &self.seen, ways) else { return self.way };
+        self.last = choice;
+        let in_force =
+            cost::cost(self.way, facts, message).map(|c| c.total_ns() * self.seen.correction(self.way));
+        let Some(in_force) = in_force else {
+            self.way = choice.winner; // what was possible before is not any more
+            return self.way;
+        };
+        if choice.winner != self.way && self.since >= DWELL && in_force > choice.cost_ns * (1.0 + MARGIN) {
+            self.way = choice.winner;
+        } else if self.messages.is_multiple_of(EXPLORE)
+            && let Some(tried) = [Some((choice.winner, choice.cost_ns)), choice.runner_up]
+                .into_iter()
+                .flatten()
+                .find(|(way, ns)| *way != self.way && *ns <= WORTH * choice.cost_ns)
+        {
+            return tried.0;
+        }
+        self.way
     }
 }

@@ -1,19 +1,21 @@
 //! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
 
-use crate::choose::Choice;
+use crate::decide::Mind;
 use crate::event::{Counters, Event};
+use crate::facts::Facts;
+use crate::limit::Limit;
 use crate::long::Protocol;
 use crate::long::port::Waiting;
 use crate::long::speculative::Speculation;
 use crate::long::tuning::Tuning;
-use crate::matching::{Body, Envelope, Matching};
-use crate::op::{OpId, Ops, Outcome, PendingOp, State};
+use crate::matching::{Body, Direct, Envelope, Matching};
+use crate::op::{OpId, Ops, Outcome, PendingOp, Side, State};
 use crate::peers::Peers;
 use crate::rcache::{CacheLimits, Rcache};
 use crate::staging::Staging;
-use fabric::{Device, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
+use fabric::{Device, Distance, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
-use wire::head::{Head, Kind, Offer};
+use wire::head::{Head, Kind, Offer, eager_tag};
 
 /// Frames taken from one source before the others get their turn.
 const BATCH: usize = 64;
@@ -33,7 +35,8 @@ pub struct Limits {
     pub unexpected_bytes: usize,
     /// Bytes of unexpected messages at which the job is given up.
     pub unexpected_max_bytes: usize,
-    /// Whether the limit between eager and rendezvous follows what is measured.
+    /// Whether what is measured changes what is done: the limit between eager and rendezvous, and RTRs
+    /// that stop where they are of no use.
     pub adapt: bool,
     /// Whether an early receiver offers its buffer.
     pub rtr: bool,
@@ -65,11 +68,15 @@ pub struct Engine<D: Device> {
     /// What the pipelines are tuned by.
     pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
-    pub(crate) choice: Choice,
+    pub(crate) choice: Limit,
+    /// What is known and decided about longer messages.
+    pub(crate) mind: Box<Mind>,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
     /// What went wrong where it could not be told; the next look does.
     pub(crate) fault: Option<Fault>,
+    /// Whether to help with copies that the peer can do alone.
+    help: bool,
     /// Idle rounds in a row.
     round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
@@ -80,7 +87,7 @@ pub struct Engine<D: Device> {
 
 impl<D: Device> Engine<D> {
     /// An engine with nothing under way.
-    pub fn new(dev: D, limits: Limits) -> Engine<D> {
+    pub fn new(mut dev: D, limits: Limits) -> Engine<D> {
         let n = dev.size();
         let looks = dev.caps().looks;
         let mut limits = limits;
@@ -88,28 +95,40 @@ impl<D: Device> Engine<D> {
         limits.remote_access &= dev.caps().remote_access;
         let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
         let adapt = limits.adapt && limits.remote_access;
-        let choice = Choice::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let choice = Limit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
+        let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
+        facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
+        let tuning = facts.tuning.clone();
+        let chooses = facts.registration && limits.adapt && limits.force.is_none();
+        let spec = Speculation::new(limits.adapt);
         let rcache = Rcache::new(limits.cache);
-        Engine {
+        let mut engine = Engine {
             dev,
             limits,
             ops: Ops::default(),
             matching: Matching::new(n),
             peers: Peers::new(n),
             active: Vec::new(),
-            spec: Speculation::default(),
+            spec,
             rcache,
             staging: Staging::default(),
             waiting: VecDeque::new(),
-            tuning: Tuning::default(),
+            tuning,
             counters: Counters::default(),
             choice,
+            mind: Box::new(Mind::new(facts)),
             looks,
             fault: None,
+            help: true,
             round: 0,
             held_since_ns: 0,
             asleep_since_ns: 0,
+        };
+        if chooses {
+            engine.refresh();
         }
+        engine
     }
 
     /// The device.
@@ -122,13 +141,14 @@ impl<D: Device> Engine<D> {
         &self.counters
     }
 
-    /// The choice between eager and rendezvous, with its facts.
-    pub fn choice(&self) -> &Choice {
+    /// The limit between eager and rendezvous, with its facts.
+    pub fn choice(&self) -> &Limit {
         &self.choice
     }
 
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
+        self.mind.facts.tuning = tuning.clone();
         self.tuning = tuning;
     }
 
@@ -155,16 +175,9 @@ impl<D: Device> Engine<D> {
     }
 
     /// Tag and length of a message whose operation has ended well; then it is forgotten.
-    #[inline]
+    #[inline(always)]
     pub fn take_plain(&mut self, id: OpId) -> Option<(i32, u64)> {
-        match &self.ops.get(id)?.state {
-            State::Done(Outcome { tag, len, cancelled: false, failure: None, .. }) => {
-                let plain = (*tag, *len);
-                self.ops.forget(id);
-                Some(plain)
-            }
-            _ => None,
-        }
+        self.ops.take_plain(id)
     }
 
     /// The outcome of an operation that has ended, without forgetting it.
@@ -244,6 +257,10 @@ impl<D: Device> Engine<D> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
+        let watches = self.mind.is_watching();
+        if watches {
+            self.mind.look(self.dev.now_ns(), self.round != 0);
+        }
         let mut moved = false;
         let mut position = 0;
         while let Some(source) = self.dev.source(position) {
@@ -260,19 +277,68 @@ impl<D: Device> Engine<D> {
         if !self.active.is_empty() {
             moved |= self.pump();
         }
+        if watches {
+            self.mind.looked(self.dev.now_ns());
+        }
         Ok(moved)
+    }
+
+    /// As [`Engine::progress`] while the application computes: the cores are its, and what a peer
+    /// can copy is left to the peer.
+    pub fn progress_aside(&mut self) -> Result<bool, Fault> {
+        self.help = false;
+        let moved = self.progress();
+        self.help = true;
+        moved
+    }
+
+    /// Whether something is under way that gets on only if this rank looks.
+    pub fn needs_care(&self) -> bool {
+        self.ops.need_care() || !self.peers.backlog.is_empty()
     }
 
     /// Takes frames from one source.
     pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
-        for taken in 0..BATCH {
-            let Some(frame) = self.dev.peek(source) else { return Ok(taken > 0) };
+        let mut taken = 0;
+        while taken < BATCH {
+            let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
+            taken += direct;
+            if is_empty || taken == BATCH {
+                break;
+            }
+            let Some(frame) = self.dev.peek(source) else { break };
             if !self.handle(source, frame)? {
-                return Ok(taken > 0);
+                break;
             }
             self.dev.pop(source);
+            taken += 1;
         }
-        Ok(true)
+        Ok(taken > 0)
+    }
+
+    /// Takes up to `most` eager messages straight into the buffers posted for them, as long as
+    /// they come in the order of the receives: (how many, whether none is left).
+    #[inline]
+    fn drain_direct(&mut self, source: Rank, most: usize) -> (usize, bool) {
+        let mut taken = 0;
+        let mut is_empty = false;
+        while taken < most
+            && let Some(Direct { head, buf, op }) = self.matching.next_direct(source)
+        {
+            match self.dev.take(source, head, buf) {
+                Ok(len) => {
+                    self.matching.pop_direct(source);
+                    self.ops.received(op, received(source, head, len));
+                    taken += 1;
+                }
+                Err(none_yet) => {
+                    is_empty = none_yet;
+                    break;
+                }
+            }
+        }
+        self.peers[source].seen = self.peers[source].seen.wrapping_add(taken as u32);
+        (taken, is_empty)
     }
 
     /// Handles one frame; false if it must stay where it is.
@@ -381,33 +447,59 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Advances what progresses by looking.
+    /// Advances what progresses by looking, oldest first. Pieces of this rank's own receives come
+    /// before those of its sends: then each side writes its own memory while both have work, and
+    /// helps the other when it has none.
     fn pump(&mut self) -> bool {
-        let mut moved = false;
-        let mut at = 0;
-        while at < self.active.len() {
-            let id = self.active[at];
-            let (advanced, ended) = self.pump_one(id);
-            moved |= advanced | ended;
-            if ended {
-                self.active.swap_remove(at);
-            } else {
-                at += 1;
-            }
+        let mut moved = self.pump_all(Side::Receive);
+        if !moved {
+            moved = self.pump_all(Side::Send);
         }
         moved
     }
 
+    /// Looks at all active operations, and copies pieces of those of one side.
+    fn pump_all(&mut self, copies: Side) -> bool {
+        let mut moved = false;
+        let alone = copies == Side::Receive && self.sends_long();
+        let mut kept = 0;
+        for at in 0..self.active.len() {
+            let id = self.active[at];
+            let (advanced, ended) = self.pump_one(id, copies, alone);
+            moved |= advanced | ended;
+            if !ended {
+                self.active[kept] = id;
+                kept += 1;
+            }
+        }
+        self.active.truncate(kept);
+        moved
+    }
+
+    /// Whether a long send of this rank is under way. Then its receiver, which takes its own
+    /// receives first too, is not expected to help with ours.
+    fn sends_long(&self) -> bool {
+        self.active.iter().any(|id| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Moving(transfer)) => transfer.side == Side::Send,
+            Some(State::Offered(..)) => true,
+            _ => false,
+        })
+    }
+
     /// (something changed, nothing is left to look at).
-    fn pump_one(&mut self, id: OpId) -> (bool, bool) {
+    fn pump_one(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
         let Some(op) = self.ops.get_mut(id) else { return (false, true) };
         match &mut op.state {
             State::Moving(transfer) => {
-                if !transfer.pump(&mut self.dev, &mut self.counters, &mut self.choice) {
-                    return (false, false);
+                let moved = transfer.side == copies
+                    && (self.help || transfer.began)
+                    && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice, alone);
+                if !transfer.ended(&self.dev) {
+                    return (moved, false);
                 }
                 let outcome = transfer.outcome.clone();
                 op.state = State::Done(outcome);
+                self.mind.ended_at(id, &self.dev);
                 (true, true)
             }
             State::Offered(sending, Some(index)) => {
@@ -425,6 +517,12 @@ impl<D: Device> Engine<D> {
             _ => (false, true),
         }
     }
+}
+
+/// How the receive of an eager message with this header ends when it fits.
+#[inline(always)]
+fn received(source: Rank, head: [u64; 2], len: usize) -> Outcome {
+    Outcome { source, tag: eager_tag(head[0]), len: len as u64, cancelled: false, failure: None }
 }
 
 #[cold]

@@ -7,8 +7,14 @@
 
 pub mod channel;
 pub mod choose;
+pub mod cost;
+mod decide;
 mod engine;
 pub mod event;
+pub mod explain;
+pub mod facts;
+pub mod journal;
+pub mod limit;
 pub mod long;
 pub mod matching;
 pub mod op;
@@ -22,6 +28,7 @@ mod speculate;
 pub mod staging;
 mod transfer;
 
+pub use decide::Mind;
 pub use engine::{Engine, Limits};
 pub use event::{Counters, Event};
 pub use long::Protocol;

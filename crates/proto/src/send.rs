@@ -25,8 +25,8 @@ impl<D: Device> Engine<D> {
         if !peer.plain || data.len > self.choice.limit() {
             return false;
         }
-        if self.choice.measures(data.len) {
-            return self.send_measured(to, context, tag, data);
+        if self.choice.watches(data.len) {
+            return self.send_watched(to, context, tag, data, false);
         }
         let head = Head::new(Kind::Eager, tag, context).encode();
         let left = self.dev.try_send(to, head, data);
@@ -37,15 +37,25 @@ impl<D: Device> Engine<D> {
         left
     }
 
-    /// Sends an eager message and learns what copying it into the slot costs.
+    /// Sends an eager message and, now and then or if asked to, learns what copying it into the slot
+    /// costs; counts it if an account is kept.
     #[cold]
     #[inline(never)]
-    fn send_measured(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
-        let start = self.dev.now_ns();
+    fn send_watched(&mut self, to: Rank, context: u64, tag: i32, data: Span, learns: bool) -> bool {
+        let (learns, counts) = (self.choice.measures(data.len) || learns, self.mind.account.is_on());
+        let start = if learns || counts { self.dev.now_ns() } else { 0 };
         if !self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data) {
             return false;
         }
-        self.choice.copied_in(data.len, self.dev.now_ns() - start);
+        if learns || counts {
+            let took_ns = self.dev.now_ns() - start;
+            if learns {
+                self.choice.copied_in(data.len, took_ns);
+            }
+            if counts {
+                self.account_eager(to, data.len, took_ns);
+            }
+        }
         self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
         self.counters.count(Event::Eager);
         true
@@ -64,7 +74,7 @@ impl<D: Device> Engine<D> {
         let short = fits && data.len <= self.choice.limit();
         let explores = fits && !short && self.choice.explores(data.len);
         if short && self.send_now(to, context, tag, data)
-            || explores && self.peers[to].plain && self.send_measured(to, context, tag, data)
+            || explores && self.peers[to].plain && self.send_watched(to, context, tag, data, true)
         {
             return Ok(None);
         }
@@ -80,7 +90,7 @@ impl<D: Device> Engine<D> {
         };
         let id = self.ops.insert(State::Queued(sending, step));
         let step = match step {
-            Step::Long(protocol, _) if self.speculates() => self.begin_speculative(id, &sending, protocol),
+            Step::Long(protocol, _) => self.begin_rendezvous(id, &sending, protocol),
             step => {
                 self.spec.other_left(&sending.envelope(), None);
                 step
@@ -178,10 +188,17 @@ impl<D: Device> Engine<D> {
 
     fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
         let head = Head::new(Kind::Eager, s.tag, s.context).encode();
+        let start = self.choice.measures(s.data.len).then(|| self.dev.now_ns());
         if !self.dev.try_send(s.to, head, s.data) {
             return false;
         }
+        if let Some(start) = start {
+            self.choice.copied_in(s.data.len, self.dev.now_ns() - start);
+        }
         self.counters.count(Event::Eager);
+        if self.mind.account.is_on() {
+            self.account_eager(s.to, s.data.len, 0);
+        }
         self.ops.set(id, State::Done(s.outcome()));
         true
     }
@@ -205,6 +222,10 @@ impl<D: Device> Engine<D> {
             return false;
         }
         self.counters.count(Event::RtsSent);
+        self.mind.forget(id);
+        if direct {
+            self.tell_both(id, s.to, s.data.len);
+        }
         self.ops.set(id, State::Offered(s, share));
         if share.is_some() {
             self.active.push(id);
@@ -234,6 +255,7 @@ impl<D: Device> Engine<D> {
             context: s.context,
             outcome: s.outcome(),
             can_copy,
+            began: false,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
     }
@@ -263,6 +285,7 @@ impl<D: Device> Engine<D> {
         self.dev.peek_bytes(data, &mut limit);
         let limit = (u64::from_le_bytes(limit) as usize).min(s.data.len);
         self.close_share(share);
+        self.mind.forget(id);
         let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
         self.ops.set(id, State::Streaming(s, stream));
         if share.is_none() {

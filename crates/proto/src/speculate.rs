@@ -157,6 +157,7 @@ impl<D: Device> Engine<D> {
         if !self.dev.try_send(s.to, Head::new(Kind::Matched, s.tag, s.context).encode(), data) {
             return false;
         }
+        self.tell_both(id, s.to, s.data.len);
         let transfer = Transfer {
             side: Side::Send,
             peer: s.to,
@@ -167,6 +168,7 @@ impl<D: Device> Engine<D> {
             context: s.context,
             outcome: s.outcome(),
             can_copy: true,
+            began: true,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
@@ -195,6 +197,7 @@ impl<D: Device> Engine<D> {
             context: envelope.context,
             outcome,
             can_copy,
+            began: false,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);

@@ -34,7 +34,7 @@ pub struct Slab {
     pub keys: [u32; RAILS],
     /// For what it was taken.
     pub wanted: Use,
-    /// A number that no other use of the last four thousand million has.
+    /// A number that no other use of the last two thousand million has.
     pub number: u32,
 }
 

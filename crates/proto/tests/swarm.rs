@@ -336,6 +336,7 @@ fn run<D: Device + Send>(seed: u64, devices: fn(&mut Random, usize) -> (Vec<D>, 
     let (size, limits, tuning) = (2 + random.below(4), limits(&mut random), tuning(&mut random));
     let (longest, calls) = (random.of(&[100, 20_000, 120_000]), 60 + random.below(200));
     let (devices, unmap) = devices(&mut random, size);
+    let _limits = OnFailure(|| eprintln!("{size} ranks, {limits:?}, {tuning:?}"));
     let finished = Arc::new(AtomicUsize::new(0));
     let play = |(me, device)| {
         let mut engine = Engine::new(device, limits.clone());
@@ -371,6 +372,17 @@ fn run<D: Device + Send>(seed: u64, devices: fn(&mut Random, usize) -> (Vec<D>, 
         got.iter().for_each(|(want, got)| history.received(me, *want, Some(*got)));
     }
     history.check().unwrap();
+}
+
+/// Says under which conditions a seed failed.
+struct OnFailure<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnFailure<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
+    }
 }
 
 struct OnPanic(u64);

@@ -22,7 +22,8 @@ fn main() {
     messages("windows of 64 messages of 8 bytes", 2, |rank| {
         let (buffer, peer) = (rank.buffer(8), 1 - rank.rank());
         for _ in 0..10_000 {
-            let receives = (0..64).map(|_| rank.irecv(buffer, peer as i32, 0)).collect::<Result<Vec<_>, _>>()?;
+            let receives =
+                (0..64).map(|_| rank.irecv(buffer, peer as i32, 0)).collect::<Result<Vec<_>, _>>()?;
             for _ in 0..64 {
                 rank.send(buffer, peer, 0)?;
             }
@@ -42,12 +43,16 @@ fn main() {
         }
         Ok(())
     });
+    messages("allreduce of 8 bytes, 4096 ranks, 10 times", 4096, |rank| {
+        let (out, into) = (rank.buffer(8), rank.buffer(8));
+        (0..10).try_for_each(|_| rank.allreduce(out, into, sim::rank::INT64, sim::rank::SUM))
+    });
     for ranks in [64, 4096] {
         let before = resident_kib();
         let cluster = Cluster { hosts: ranks, cores: 1, ..Cluster::find("graphene").expect("it is known") };
         let report = Job::new(&cluster, ranks).program(&Setup::default(), move |rank| {
             // Ranks begin in turn: when the last one does, all others have been set up and compute.
-            rank.compute(1000);
+            rank.compute(1_000_000);
             Ok(resident_kib())
         });
         let report = report.expect("it fits").all().expect("it ends");

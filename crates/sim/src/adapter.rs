@@ -1,6 +1,7 @@
 //! The adapter: two directions that work at the same time, and a bus that both may share.
 //!
-//! LogGP: a message occupies its direction for the gap or for its bytes, whichever is longer. The
+//! LogGP: a message occupies its direction for the gap or for its bytes and a rest behind them, whichever is
+//! longer (`gap` is what limits short messages; `rest` is the gap of models that add it to the bytes). The
 //! receiver's direction takes bytes in while they come (cut-through), so a message alone
 //! takes `latency + length / bandwidth`; messages to one receiver from several queue there.
 
@@ -13,6 +14,7 @@ pub struct Costs {
     /// First byte out to first byte in.
     pub latency: Ps,
     gap: Ps,
+    rest: Ps,
     per_byte: f64,
     bus_per_byte: f64,
     gather: Ps,
@@ -26,6 +28,7 @@ impl Costs {
         Costs {
             latency: ps(rail.path.latency_ns),
             gap: ps(rail.gap_ns),
+            rest: ps(rail.rest_ns),
             per_byte: 1000.0 / rail.path.bandwidth,
             bus_per_byte: 1000.0 / rail.bus_bandwidth,
             gather: ps(rail.gather_ns),
@@ -36,7 +39,7 @@ impl Costs {
     /// Those of the path inside a host, which has neither gap nor bus.
     pub fn local(path: &Path) -> Costs {
         let (latency, per_byte) = (ps(path.latency_ns), 1000.0 / path.bandwidth);
-        Costs { latency, gap: 0, per_byte, bus_per_byte: 0.0, gather: 0, fetch: 0 }
+        Costs { latency, gap: 0, rest: 0, per_byte, bus_per_byte: 0.0, gather: 0, fetch: 0 }
     }
 
     /// Whether both directions together are slower than each alone.
@@ -79,7 +82,7 @@ impl Adapter {
         let start = self.starts(ready);
         let first = start + costs.gather * (parts.max(1) as Ps - 1);
         let last = self.bus(costs, start, len).max(first + costs.bytes(len));
-        self.tx_free = last.max(first + costs.gap);
+        self.tx_free = (last + costs.rest).max(first + costs.gap);
         Passage { first, last }
     }
 
@@ -111,6 +114,7 @@ mod tests {
         Costs::new(&Rail {
             path: Path { latency_ns: 2000.0, bandwidth: 1.0 },
             gap_ns: 300.0,
+            rest_ns: 0.0,
             post_ns: 0.0,
             poll_ns: 0.0,
             inline_bytes: 0,
@@ -134,6 +138,15 @@ mod tests {
         assert_eq!(adapter.send(&costs, 0, 8, 1), ns(1000, 1008));
         assert_eq!(adapter.send(&costs, 0, 8, 1), ns(1300, 1308));
         assert_eq!(adapter.send(&costs, 5_000_000, 8, 3), ns(5100, 5108));
+    }
+
+    #[test]
+    fn a_direction_rests_behind_the_last_byte() {
+        let (mut costs, mut adapter) = (costs(f64::INFINITY), Adapter::default());
+        costs.rest = 100_000;
+        assert_eq!(adapter.send(&costs, 0, 1000, 1), ns(0, 1000));
+        assert_eq!(adapter.send(&costs, 0, 8, 1), ns(1100, 1108));
+        assert_eq!(adapter.send(&costs, 0, 8, 1), ns(1400, 1408));
     }
 
     #[test]

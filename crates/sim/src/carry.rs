@@ -123,11 +123,13 @@ impl Net {
         };
         let mut coming = Passage { first: sent.first + latency + late, last: sent.last + latency + late };
         if kind != Kind::Datagram {
-            // What one queue pair carries stays in order.
+            // What one queue pair carries stays in order: the adapter that receives takes one message after the
+            // other, but inside a host there is none.
+            let is_local = self.is_local(from, peer);
             let pair = self.seats[from as usize].pair(peer, rail);
+            coming.last += pair.last.saturating_sub(coming.first);
             coming.first = coming.first.max(pair.last);
-            coming.last = coming.last.max(coming.first);
-            pair.last = coming.first;
+            pair.last = if is_local { coming.last } else { coming.first };
         }
         self.messages.at_mut(index).landing = coming;
         let host = self.host(from);

@@ -3,6 +3,8 @@
 //! `docs/clusters.md` explains every key. Figures of published platforms lie in `clusters/` of the
 //! repository; they are part of the program and found by name.
 
+use fabric::{COPY_LEVELS, Costs, Distance, Source};
+
 use crate::keys::{Keys, nearest};
 
 /// Files that are part of the program, by name.
@@ -59,8 +61,10 @@ pub struct Path {
 pub struct Rail {
     /// The wire and the switch.
     pub path: Path,
-    /// Least time between two messages of one direction.
+    /// Least time from the begin of one message to that of the next of its direction.
     pub gap_ns: f64,
+    /// How long a direction rests behind the last byte of a message.
+    pub rest_ns: f64,
     /// Time of the processor to post work.
     pub post_ns: f64,
     /// Time of the processor to fetch a completion.
@@ -190,6 +194,45 @@ impl Cluster {
         self.hosts * self.cores
     }
 
+    /// How far away one rank is from another.
+    pub fn distance(&self, rank: usize, peer: usize) -> Distance {
+        if self.host(rank) == self.host(peer) { Distance::Host } else { Distance::Network }
+    }
+
+    /// What ranks know of the cluster before the first message, as a measurement at start-up would
+    /// find it: of one adapter, from the post to what the receiver sees.
+    pub fn costs(&self, distance: Distance) -> Costs {
+        let rail = &self.rails[0];
+        let (path, gap_ns, fetch_ns) = match distance {
+            Distance::Host => (&self.local, 0.0, 0.0),
+            Distance::Network => (&rail.path, rail.gap_ns, rail.fetch_ns),
+        };
+        let register = &self.registration;
+        let page = register.page_bytes as f64;
+        Costs {
+            source: Source::Cluster,
+            latency_ns: rail.post_ns + fetch_ns + path.latency_ns,
+            wire_ns_per_byte: 1.0 / path.bandwidth,
+            gap_ns,
+            post_ns: rail.post_ns + rail.poll_ns,
+            read_ns: fetch_ns + path.latency_ns,
+            register: (register.register_ns.0, register.register_ns.1 / page),
+            deregister: (register.deregister_ns.0, register.deregister_ns.1 / page),
+            copy: self.copy_costs(),
+            search_ns: self.software.search_ns,
+            single: (0.0, 0.0),
+        }
+    }
+
+    /// The fastest levels and the one out of cache, if there are more than a table of costs has.
+    fn copy_costs(&self) -> [(usize, f64); COPY_LEVELS] {
+        let last = self.copy.len() - 1;
+        std::array::from_fn(|at| {
+            let at = if at == COPY_LEVELS - 1 { last } else { at.min(last) };
+            (self.copy[at].up_to_bytes, 1.0 / self.copy[at].bandwidth)
+        })
+    }
+
     /// Time to copy a block that is part of a run of `run_bytes`, without what a copy costs before
     /// its first byte.
     pub fn copy_time_ns(&self, len: usize, run_bytes: usize) -> f64 {
@@ -227,6 +270,7 @@ fn rail(mut keys: Keys) -> Result<Rail, String> {
     let rail = Rail {
         path,
         gap_ns: keys.time("gap_ns")?,
+        rest_ns: if keys.has("rest_ns") { keys.time("rest_ns")? } else { 0.0 },
         post_ns: keys.time("post_ns")?,
         poll_ns: keys.time("poll_ns")?,
         inline_bytes,

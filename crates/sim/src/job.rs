@@ -56,6 +56,12 @@ impl Job {
         }
     }
 
+    /// So many ranks on each host, instead of one per core.
+    pub fn per_host(mut self, ranks: usize) -> Job {
+        Rc::make_mut(&mut self.cluster).cores = ranks.max(1);
+        self
+    }
+
     /// From what chance follows.
     pub fn seed(mut self, seed: u64) -> Job {
         self.seed = seed;

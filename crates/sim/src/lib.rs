@@ -29,6 +29,7 @@ pub use clock::Nap;
 pub use cluster::Cluster;
 pub use fault::Faults;
 pub use job::{Job, run};
+pub use keys::nearest;
 pub use nic::Nic;
 pub use rank::{Rank, Request, Setup};
 pub use report::{Counters, Outcome, Report};

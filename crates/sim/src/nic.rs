@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use fabric::{Charge, Completion, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
+use fabric::{Charge, Completion, Costs, Distance, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
 use mpi::mem;
 
 use crate::carry::Post;
@@ -35,8 +35,6 @@ pub struct Nic<'y> {
     memory: Memory,
     streams: [Stream; STREAMS],
     next_stream: usize,
-    /// Memory that has gone away and of which the rank has not been told.
-    gone: Vec<Span>,
 }
 
 impl<'y> Nic<'y> {
@@ -65,27 +63,12 @@ impl<'y> Nic<'y> {
             memory: Memory::default(),
             streams: [Stream::default(); STREAMS],
             next_stream: 0,
-            gone: Vec::new(),
         }
     }
 
     /// The cluster this rank is in.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
-    }
-
-    /// Names what this rank posts from here on: the protocol, in traces.
-    pub fn emit(&self, protocol: &'static str) {
-        let net = &mut *self.net().borrow_mut();
-        if let Some(trace) = &mut net.trace {
-            net.seats[self.clock.me as usize].label = trace.label(protocol);
-        }
-    }
-
-    /// The program gives memory back to the system: what is registered there is of no use any more.
-    /// The bytes stay where they are.
-    pub fn unmap(&mut self, span: Span) {
-        self.gone.push(span);
     }
 
     /// Whether nothing will happen any more, though this rank waits.
@@ -182,6 +165,14 @@ impl<'y> Verbs for Nic<'y> {
         self.clock.now() / 1000
     }
 
+    fn distance(&self, peer: Rank) -> Distance {
+        self.cluster.distance(self.me(), peer)
+    }
+
+    fn costs(&self, distance: Distance) -> Costs {
+        self.cluster.costs(distance)
+    }
+
     fn allocate(&mut self, len: usize) -> Span {
         self.memory.allocate(len, self.caps.page_bytes)
     }
@@ -214,17 +205,9 @@ impl<'y> Verbs for Nic<'y> {
         self.clock.spend("deregister", ps(time), len);
     }
 
-    /// Memory that goes away is told by [`Nic::unmap`].
+    /// Memory of a simulated rank goes away with the rank.
     fn watch(&mut self, _span: Span) -> bool {
         true
-    }
-
-    fn memory_changed(&self) -> bool {
-        !self.gone.is_empty()
-    }
-
-    fn take_changes(&mut self, gone: &mut Vec<Span>) {
-        gone.append(&mut self.gone);
     }
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
@@ -354,6 +337,13 @@ impl<'y> Verbs for Nic<'y> {
             }
             Charge::Match(entries) => self.clock.pass(ps(software.match_ns * entries as f64)),
             Charge::Header => self.clock.pass(ps(software.header_ns)),
+        }
+    }
+
+    fn label(&mut self, name: impl FnOnce() -> &'static str) {
+        let net = &mut *self.net().borrow_mut();
+        if let Some(trace) = &mut net.trace {
+            net.seats[self.clock.me as usize].label = trace.label(name());
         }
     }
 

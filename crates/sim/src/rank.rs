@@ -16,7 +16,7 @@ use mpi::status::Status;
 use mpi::world::Polled;
 use mpi::{Objects, World, mem};
 use proto::channel::{Channel, Settings};
-use proto::{Engine, Limits};
+use proto::{Engine, Limits, Tuning};
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -43,6 +43,8 @@ pub struct Setup {
     pub limits: Limits,
     /// Frames.
     pub channel: Settings,
+    /// Sizes and depths of the pipelines.
+    pub tuning: Tuning,
     /// Collective algorithms.
     pub forced: Forced,
 }
@@ -59,7 +61,7 @@ impl Default for Setup {
             force: None,
             cache: Default::default(),
         };
-        Setup { limits, channel: Settings::default(), forced: Forced::default() }
+        Setup { limits, channel: Settings::default(), tuning: Tuning::default(), forced: Forced::default() }
     }
 }
 
@@ -97,7 +99,8 @@ impl<'y> Rank<'y> {
         let (clock, link) = (nic.clock().clone(), link(nic.cluster()));
         let page_bytes = nic.caps().page_bytes;
         let channel = Channel::new(nic, setup.channel.clone()).map_err(mpi::world::fault)?;
-        let engine = Engine::new(channel, setup.limits.clone());
+        let mut engine = Engine::new(channel, setup.limits.clone());
+        engine.tune(setup.tuning.clone());
         let world = World::new(engine, Objects::default(), link, setup.forced);
         Ok(Rank { world, clock, memory: Memory::default(), page_bytes })
     }
@@ -429,5 +432,9 @@ fn link(cluster: &Cluster) -> LinkCosts {
         ns_per_byte: 1.0 / rail.path.bandwidth,
         reduce_ns_per_byte: copy_ns_per_byte,
         copy_ns_per_byte,
+        // Every simulated rank has a core of its own.
+        switch_ns: 0.0,
+        cores: u32::MAX,
+        single_copy: false,
     }
 }

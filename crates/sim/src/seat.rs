@@ -90,7 +90,7 @@ pub struct Seat {
     watches: usize,
     /// The path to the other ranks of its host.
     pub local: Adapter,
-    /// The name of what it sends, see [`crate::Nic::emit`].
+    /// The name of what it sends, see [`fabric::Verbs::label`].
     pub label: u16,
     pairs: Vec<Option<Box<[Pair; PAGE]>>>,
     rails: usize,

@@ -313,9 +313,9 @@ fn traces_name_lanes_and_protocols_and_every_arrow_has_two_ends() {
         let memory = Memory::new(&mut nic, 0, 4096);
         board.publish(&mut nic, &memory);
         if nic.me() == 0 {
-            nic.emit("copy eager");
+            nic.label(|| "copy eager");
             assert!(nic.post_write(1, 0, &[inline(memory.addr(0), 8)], board.at(1, 0), 1).unwrap());
-            nic.emit("RGET");
+            nic.label(|| "RGET");
             assert!(nic.post_read(1, 0, memory.part(0, 1000), board.at(1, 0), 2).unwrap());
             completion(&mut nic);
             completion(&mut nic);

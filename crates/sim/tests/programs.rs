@@ -169,6 +169,131 @@ fn a_death_ends_the_job_with_an_error_that_names_the_rank() {
     }
 }
 
+/// A ring of messages of many lengths, some to receivers that are late, some to early ones.
+fn ring(rank: &mut Rank<'_>) -> Result<()> {
+    let (me, n) = (rank.rank(), rank.size());
+    let (to, from) = ((me + 1) % n, (me + n - 1) % n);
+    for (round, len) in [20_000, 70_001, 300_000, 300_000, 1 << 20, 16_385, 70_001].into_iter().enumerate() {
+        let (out, into) = (rank.buffer(len), rank.buffer(len));
+        rank.write(out, &pattern(me + round, len));
+        if me.is_multiple_of(2) {
+            rank.compute(200_000 * (round as u64 % 3));
+        }
+        rank.sendrecv(out, to, into, from as i32, round as i32)?;
+        assert!(rank.read(into) == pattern(from + round, len), "{len} bytes at rank {me}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_protocol_gives_the_same_bytes_on_every_cluster() {
+    for name in sim::cluster::names() {
+        for (protocol, word) in proto::Protocol::ALL {
+            let mut setup = Setup::default();
+            setup.limits.force = Some(protocol);
+            let cluster = Cluster::find(name).unwrap();
+            let report = Job::new(&cluster, 4).per_host(1).program(&setup, ring).unwrap();
+            for result in report.all().unwrap() {
+                result.unwrap_or_else(|error| panic!("{name}, {word}: {}", error.text));
+            }
+        }
+    }
+}
+
+#[test]
+fn traces_say_by_which_protocol_a_message_went() {
+    for (protocol, word) in proto::Protocol::ALL {
+        let mut setup = Setup::default();
+        setup.limits.force = Some(protocol);
+        let job = Job::new(&Cluster::find("graphene").unwrap(), 4).per_host(1).trace(1 << 20);
+        let json = job.program(&setup, ring).unwrap().trace.unwrap().json();
+        assert!(json.contains(&format!("\"name\":\"{word}\"")), "nothing is drawn of {word}");
+        let others = proto::Protocol::ALL.iter().filter(|(other, _)| *other != protocol);
+        for (_, other) in others {
+            assert!(
+                !json.contains(&format!("\"name\":\"{other}\"")),
+                "{other} is drawn, but {word} was forced"
+            );
+        }
+    }
+}
+
+/// A number that follows from others.
+fn mix(a: u64, b: u64) -> u64 {
+    let bits = (a ^ b.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (bits ^ (bits >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16
+}
+
+/// Messages of random lengths from random ranks to random ranks, a window of them under way at a time.
+fn traffic(rank: &mut Rank<'_>, seed: u64) -> Result<()> {
+    let (me, n) = (rank.rank() as u64, rank.size() as u64);
+    let mut under_way = Vec::new();
+    for number in 0..120 {
+        let (from, to) = (mix(seed, 3 * number) % n, mix(seed, 3 * number + 1) % n);
+        let len = (mix(seed, 3 * number + 2) % 40_000 >> (number % 4 * 4)) as usize;
+        if from == me {
+            let buffer = rank.buffer(len);
+            rank.write(buffer, &pattern(number as usize, len));
+            under_way.push((rank.isend(buffer, to as usize, number as i32)?, None));
+        }
+        if to == me {
+            let buffer = rank.buffer(len);
+            under_way
+                .push((rank.irecv(buffer, from as i32, number as i32)?, Some((buffer, number as usize))));
+        }
+        if under_way.len() > 12 {
+            check(rank, under_way.drain(..))?;
+        }
+    }
+    check(rank, under_way.into_iter())
+}
+
+type UnderWay = (sim::Request, Option<(fabric::Span, usize)>);
+
+fn check(rank: &mut Rank<'_>, under_way: impl Iterator<Item = UnderWay>) -> Result<()> {
+    let (requests, buffers): (Vec<_>, Vec<_>) = under_way.unzip();
+    rank.waitall(requests)?;
+    for (buffer, number) in buffers.into_iter().flatten() {
+        assert!(rank.read(buffer) == pattern(number, buffer.len), "message {number} of {} bytes", buffer.len);
+    }
+    Ok(())
+}
+
+#[test]
+fn random_traffic_arrives_whole_under_faults() {
+    let mut roomy = plain();
+    (roomy.registration.regions, roomy.registration.lockable_bytes) = (4096, 1 << 30);
+    let seeds: u64 = std::env::var("TERN_SIM_SEEDS").map_or(20, |text| text.parse().expect("a number"));
+    for seed in 0..seeds {
+        let faults =
+            Faults { delay: 0.3, delay_ns: 50_000, stall: 0.1, stall_ns: 100_000, ..Faults::default() };
+        let job = Job::new(&roomy, 5).seed(seed).faults(faults);
+        let report = job.program(&Setup::default(), move |rank| traffic(rank, seed)).unwrap();
+        for result in report.all().unwrap_or_else(|text| panic!("seed {seed}: {text}")) {
+            result.unwrap_or_else(|error| panic!("seed {seed}: {}", error.text));
+        }
+    }
+}
+
+#[test]
+fn chaos_then_calm_and_all_complete() {
+    let mut roomy = plain();
+    (roomy.registration.regions, roomy.registration.lockable_bytes) = (4096, 1 << 30);
+    let seeds: u64 = std::env::var("TERN_SIM_SEEDS").map_or(5, |text| text.parse().expect("a number"));
+    for seed in 0..seeds {
+        for (protocol, word) in proto::Protocol::ALL {
+            let mut setup = Setup::default();
+            setup.limits.force = Some(protocol);
+            let faults =
+                Faults { delay: 0.3, delay_ns: 200_000, stall: 0.05, stall_ns: 300_000, ..Faults::default() };
+            let report = Job::new(&roomy, 6).seed(seed).faults(faults).program(&setup, ring).unwrap();
+            for result in report.all().unwrap_or_else(|text| panic!("seed {seed}, {word}: {text}")) {
+                result.unwrap_or_else(|error| panic!("seed {seed}, {word}: {}", error.text));
+            }
+        }
+    }
+}
+
 #[test]
 fn every_known_cluster_runs_a_job() {
     for name in sim::cluster::names() {

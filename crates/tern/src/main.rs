@@ -3,6 +3,7 @@
 
 mod bench;
 mod info;
+mod sim;
 
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ usage: tern COMMAND [OPTIONS]
 
   info     version, devices and every setting with its value, default and origin
   bench    measure this MPI and others side by side
+  sim      run programs on modelled clusters; reproduce the papers
 
 `tern COMMAND --help` explains the options of a command.";
 
@@ -32,6 +34,7 @@ fn run(mut arguments: Vec<std::ffi::OsString>) -> Result<(), String> {
     match command.to_str() {
         Some("info") => info::run(arguments),
         Some("bench") => bench::run(arguments),
+        Some("sim") => sim::run(arguments),
         Some("-h" | "--help" | "help") => {
             println!("{HELP}");
             Ok(())

@@ -14,15 +14,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("proto", &["wire", "fabric"]),
     ("mpi", &["wire", "fabric", "proto"]),
     ("shm", &["fabric"]),
+    ("sim", &["fabric", "proto", "mpi"]),
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch"]),
     ("memhook", &["fabric"]),
-    ("tern", &["fabric", "launch", "memhook", "shm"]),
+    ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
 ];
 
 /// Crates in which only these files may say `unsafe`; crates not listed may say it anywhere.
 const UNSAFE_IN: &[(&str, &[&str])] =
-    &[("wire", &[]), ("fabric", &[]), ("proto", &[]), ("tern", &[]), ("mpi", &["mem.rs"])];
+    &[("wire", &[]), ("fabric", &[]), ("proto", &[]), ("sim", &[]), ("tern", &[]), ("mpi", &["mem.rs"])];
 
 struct Source {
     /// Relative to the root, with slashes.

@@ -3,8 +3,8 @@
 //! | kind    | tag             | context           | body |
 //! |---------|-----------------|-------------------|------|
 //! | LongRts | MPI tag         | context id        | [`LongRts`], then the payload sent along |
-//! | Ack     | operation there | operation here    | [`Fragment`]: from where on RDMA takes over |
-//! | Ready   | operation there | operation here    | [`Fragment`]: a piece of the target buffer |
+//! | Ack     | operation there | operation here    | [`Fragment`]: how much is wanted, and from where on RDMA takes over |
+//! | Ready   | operation there | operation here    | [`Fragment`]: a piece of the target buffer, or of staging memory, may be written |
 //! | Fin     | operation there | operation here    | [`Fragment`]: what has been moved |
 //! | LongRtr | MPI tag         | context id        | [`LongRts`] of the receiver's buffer |
 //! | RtrAck  | MPI tag         | context id        | [`LongRts`]: `addr` is the receive operation |
@@ -31,7 +31,8 @@ pub struct LongRts {
     pub protocol: u16,
     /// What the sender tells along, see `proto`.
     pub flags: u16,
-    /// Keys of the sender's buffer by adapter.
+    /// Keys of the sender's buffer by adapter; where none of it is registered, what the protocol
+    /// puts in their place.
     pub keys: [u32; RAILS],
 }
 

@@ -8,7 +8,8 @@
 //! |-------|-------|
 //! | 0–15  | sequence number of the frame, over both paths |
 //! | 16–31 | frames of the other direction that have been taken |
-//! | 32–55 | length of the payload in bytes |
+//! | 32–49 | length of the payload in bytes |
+//! | 50–55 | slot of the next frame |
 //! | 56–63 | kind, never 0 |
 
 use crate::Malformed;
@@ -49,16 +50,20 @@ pub struct Tail {
     pub ack: u16,
     /// Length of the payload in bytes, at most [`Tail::LEN_MAX`].
     pub len: u32,
+    /// Of a frame in a slot: the slot in which its sender will write the next one, below 64.
+    pub next: u8,
 }
 
 impl Tail {
     /// The longest payload.
-    pub const LEN_MAX: u32 = (1 << 24) - 1;
+    pub const LEN_MAX: u32 = (1 << 18) - 1;
 
     /// The word.
     pub fn encode(self) -> u64 {
         assert!(self.len <= Tail::LEN_MAX, "a frame has at most {} bytes", Tail::LEN_MAX);
-        self.seq as u64 | (self.ack as u64) << 16 | (self.len as u64) << 32 | (self.kind as u64) << 56
+        assert!(self.next < 64, "a ring has at most 64 slots");
+        let numbers = self.seq as u64 | (self.ack as u64) << 16 | (self.len as u64) << 32;
+        numbers | (self.next as u64) << 50 | (self.kind as u64) << 56
     }
 
     /// Reads a word of any content.
@@ -71,7 +76,8 @@ impl Tail {
             other => return Err(Malformed(format!("unknown kind of frame {other}"))),
         };
         let len = (word >> 32) as u32 & Tail::LEN_MAX;
-        Ok(Tail { kind, seq: word as u16, ack: (word >> 16) as u16, len })
+        let next = (word >> 50) as u8 & 63;
+        Ok(Tail { kind, seq: word as u16, ack: (word >> 16) as u16, len, next })
     }
 }
 
@@ -166,7 +172,7 @@ mod tests {
     #[test]
     fn what_is_encoded_is_decoded() {
         for kind in [Kind::Full, Kind::Same, Kind::Next, Kind::Meet] {
-            let tail = Tail { kind, seq: 0xfffe, ack: 7, len: Tail::LEN_MAX };
+            let tail = Tail { kind, seq: 0xfffe, ack: 7, len: Tail::LEN_MAX, next: 63 };
             assert_eq!(Tail::decode(tail.encode()), Ok(tail));
         }
         let meet = Meet { frame_bytes: 8192, window: 6, mailbox: 4096, mailbox_key: 9, ring: None };
@@ -178,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_last_byte_says_that_the_frame_is_there() {
-        let tail = Tail { kind: Kind::Full, seq: 0, ack: 0, len: 0 };
+        let tail = Tail { kind: Kind::Full, seq: 0, ack: 0, len: 0, next: 0 };
         assert_ne!(tail.encode().to_le_bytes()[7], 0);
         assert!(Tail::decode(tail.encode() & !(0xff << 56)).is_err());
     }

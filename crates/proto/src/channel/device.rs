@@ -1,26 +1,33 @@
 //! What the engine sees of a channel.
 
 use super::{Channel, OWN};
-use fabric::{Caps, Charge, Device, Fault, Frame, Local, Rank, Remote, Share, ShareWord, Span, Verbs};
+use fabric::{
+    Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, Rank, Remote, Share, ShareWord, Span, Verbs,
+};
 
 impl<V: Verbs> Channel<V> {
     fn known(&self, rank: Rank) -> Option<usize> {
         (self.index[rank] as usize).checked_sub(1)
     }
 
-    /// The next frame of a peer; looks for messages only if no slot holds one.
+    /// The next frame of a peer. Messages are looked for only if this is no part of a look around,
+    /// which has just done it.
     fn next(&mut self, from: Rank) -> Option<usize> {
         if let Some(p) = self.known(from) {
             self.fetch(p);
             if self.peers[p].front.is_some() {
                 return Some(p);
             }
+            if std::mem::take(&mut self.peers[p].ready) {
+                return None;
+            }
         }
         self.pump();
         let p = self.known(from)?;
-        if !self.peers[p].arrived.is_empty() {
-            self.fetch(p);
+        if self.peers[p].arrived.is_empty() {
+            return None;
         }
+        self.fetch(p);
         let peer = &mut self.peers[p];
         peer.ready = peer.front.is_some();
         peer.ready.then_some(p)
@@ -55,6 +62,14 @@ impl<V: Verbs> Device for Channel<V> {
         self.verbs.now_ns()
     }
 
+    fn distance(&self, peer: Rank) -> Distance {
+        self.verbs.distance(peer)
+    }
+
+    fn costs(&self, distance: Distance) -> Costs {
+        self.verbs.costs(distance)
+    }
+
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         self.send(to, head, Local { span: data, key: 0 }, None).unwrap_or_else(|fault| {
             self.fault.get_or_insert(fault);
@@ -84,7 +99,7 @@ impl<V: Verbs> Device for Channel<V> {
         }
         let p = self.known(from).expect("a frame of this peer was shown");
         let front = self.peers[p].front.take().expect("a frame of this peer was shown");
-        self.taken(p, front.path, front.buffer);
+        self.taken(p, front.path, front.place);
     }
 
     fn source(&mut self, position: usize) -> Option<Rank> {
@@ -221,6 +236,11 @@ impl<V: Verbs> Device for Channel<V> {
 
     fn charge(&mut self, what: Charge) {
         self.verbs.charge(what);
+    }
+
+    #[inline(always)]
+    fn label(&mut self, name: impl FnOnce() -> &'static str) {
+        self.verbs.label(name);
     }
 
     fn alarm(&mut self, at_ns: u64) {

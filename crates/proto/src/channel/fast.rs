@@ -5,6 +5,10 @@
 //! when the frame has been taken. No other word need be cleared, since nothing but the tail says
 //! that a frame is there, and its last byte is the last to become visible.
 //!
+//! A frame names the slot of the one after it. So the sender can use the lowest slot that is free, and
+//! an exchange of short messages stays within two slots, warm in caches, where a ring would walk
+//! through all of them. In return one slot is always kept for the next frame.
+//!
 //! Credits are a count of frames taken, of both paths, so it does not matter which news of it comes
 //! first. It rides on frames of the other direction; when half of the slots or buffers are owed and
 //! no frame went, it is written into the sender's mailbox. A write needs no slot and no buffer, so
@@ -23,10 +27,10 @@ impl<V: Verbs> Channel<V> {
     pub(super) fn fetch_slot(&mut self, p: usize) -> Result<bool, Malformed> {
         let peer = &mut self.peers[p];
         let Some(ring) = &mut peer.ring_in else { return Ok(false) };
-        let (at, end) = (ring.at(), ring.end_of(ring.at()));
-        let Some(tail) = landed(&self.verbs, end)? else { return Ok(false) };
-        if ring.scanned <= at {
-            ring.scanned = at + 1;
+        let (end, slots) = (ring.end(), ring.slots());
+        let Some(tail) = landed(&self.verbs, end, slots)? else { return Ok(false) };
+        if !ring.is_read() {
+            ring.read_one(tail.next);
             peer.acknowledged(tail.ack)?;
         }
         if peer.before(tail.seq)? != 0 {
@@ -47,7 +51,7 @@ impl<V: Verbs> Channel<V> {
         self.verbs.charge(Charge::Header);
         peer.headers_in.keep(head, len as u64);
         let data = Span { addr: end - tail.kind.trailer_len() - len, len };
-        peer.front = Some(Front { path: Path::Fast, head, data, buffer: 0 });
+        peer.front = Some(Front { path: Path::Fast, head, data, place: tail.next as u32 });
         Ok(true)
     }
 
@@ -63,12 +67,9 @@ impl<V: Verbs> Channel<V> {
     fn read_credits(&mut self, p: usize) -> Result<(), Malformed> {
         let peer = &mut self.peers[p];
         while let Some(ring) = &mut peer.ring_in {
-            let next = ring.scanned;
-            if next - ring.at() == ring.slots() {
-                break;
-            }
-            let Some(tail) = landed(&self.verbs, ring.end_of(next))? else { break };
-            ring.scanned = next + 1;
+            let Some(end) = ring.unread_end() else { break };
+            let Some(tail) = landed(&self.verbs, end, ring.slots())? else { break };
+            ring.read_one(tail.next);
             peer.acknowledged(tail.ack)?;
         }
         let taken = self.verbs.load(peer.mailbox.addr as usize);
@@ -80,7 +81,7 @@ impl<V: Verbs> Channel<V> {
         let (slots, slot_bytes) = (self.settings.slots, self.settings.slot_bytes);
         let bytes = slots * slot_bytes;
         self.peers[p].ring_decided = true;
-        if slots == 0 || !self.budget.take(bytes) {
+        if slots < 2 || !self.budget.take(bytes) {
             return;
         }
         let span = self.verbs.allocate(bytes);
@@ -94,8 +95,8 @@ impl<V: Verbs> Channel<V> {
     /// Whether half of what the peer may have under way on a path has been taken unannounced.
     pub(super) fn owes_half(&self, p: usize) -> bool {
         let peer = &self.peers[p];
-        let slots = peer.ring_in.as_ref().map_or(u64::MAX, |ring| ring.slots());
-        2 * peer.slots_owed as u64 >= slots || 2 * peer.buffers_owed as usize >= self.settings.window
+        let slots = peer.ring_in.as_ref().map_or(usize::MAX, |ring| ring.slots());
+        2 * peer.slots_owed as usize >= slots || 2 * peer.buffers_owed as usize >= self.settings.window
     }
 
     /// Tells the peer what it waits for: slots, credits. What cannot be posted is owed.
@@ -159,11 +160,14 @@ impl<V: Verbs> Channel<V> {
 }
 
 /// The tail of the frame that ends here, if it has landed.
-fn landed(verbs: &impl Verbs, end: usize) -> Result<Option<Tail>, Malformed> {
+fn landed(verbs: &impl Verbs, end: usize, slots: usize) -> Result<Option<Tail>, Malformed> {
     match verbs.load(end - 8) {
         word if word >> 56 == 0 => Ok(None),
         word => match Tail::decode(word)? {
             Tail { kind: Kind::Meet, .. } => Err(Malformed("an introduction in a slot".into())),
+            Tail { next, .. } if next as usize >= slots => {
+                Err(Malformed(format!("the next frame in slot {next} of {slots}")))
+            }
             tail => Ok(Some(tail)),
         },
     }

@@ -61,7 +61,8 @@ pub struct Settings {
     pub frame_bytes: usize,
     /// Length of a slot of the fast path in bytes; longer frames go by Send/Recv.
     pub slot_bytes: usize,
-    /// Slots a peer gets, at most 48; 0: there is no fast path.
+    /// Slots a peer gets, at most 48, of which one is kept for the next frame; below 2 there is no
+    /// fast path.
     pub slots: usize,
     /// Frames from a peer after which it gets slots; 0: at the first contact.
     pub fast_after: u32,
@@ -257,14 +258,18 @@ impl<V: Verbs> Channel<V> {
             Path::Fast if self.settings.cache_headers => peer.headers_out.kind_of(head),
             _ => Kind::Full,
         };
-        let trailer = trailer(peer, kind, head, data.span.len);
+        let next = match (path, &peer.ring_out) {
+            (Path::Fast, Some(ring)) => ring.next(),
+            _ => 0,
+        };
+        let trailer = trailer(peer, kind, head, data.span.len, next);
         let trailer = &trailer[trailer.len() - kind.trailer_len()..];
         self.verbs.charge(Charge::Header);
         if !self.post(p, path, data, trailer, gathered)? {
             return Ok(false);
         }
         let peer = &mut self.peers[p];
-        peer.posted(path);
+        peer.posted(path, next);
         if path == Path::Fast {
             peer.headers_out.keep(head, data.span.len as u64);
         }
@@ -289,7 +294,7 @@ impl<V: Verbs> Channel<V> {
         let mut bytes = vec![0; data.len].into_boxed_slice();
         self.verbs.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
         self.own.push_back((head, bytes));
-        self.done.extend(gathered.map(|work| (work, Ok(()))));
+        self.end(gathered, Ok(()));
         true
     }
 
@@ -331,14 +336,14 @@ impl<V: Verbs> Channel<V> {
         if gathers && at_once {
             let trailer = Span { addr: trailer.as_ptr() as usize, len: trailer.len() };
             let posted = self.launch(p, path, &[data, Local { span: trailer, key: 0 }], Work::Inline)?;
-            self.done.extend(gathered.filter(|_| posted).map(|work| (work, Ok(()))));
+            self.end(gathered.filter(|_| posted), Ok(()));
             return Ok(posted);
         }
         match gathered {
             Some(work) if gathers => self.post_gathered(p, path, data, trailer, work),
             _ => {
                 let posted = self.post_copied(p, path, data.span, trailer)?;
-                self.done.extend(gathered.filter(|_| posted).map(|work| (work, Ok(()))));
+                self.end(gathered.filter(|_| posted), Ok(()));
                 Ok(posted)
             }
         }
@@ -449,6 +454,7 @@ impl<V: Verbs> Channel<V> {
         }
         let ended = match own {
             Work::Receive(buffer) => {
+                self.receives.filled(&mut self.verbs);
                 if let Done::Received { from, len, .. } = done
                     && result.is_ok()
                 {
@@ -460,7 +466,14 @@ impl<V: Verbs> Channel<V> {
             Work::Note(index) => self.notes.give_back(index),
             Work::Inline => None,
         };
-        self.done.extend(ended.map(|work| (work, result)));
+        self.end(ended, result);
+    }
+
+    /// Work of the engine, if this was some, has ended.
+    fn end(&mut self, work: Option<u64>, result: Result<(), Fault>) {
+        if let Some(work) = work {
+            self.done.push_back((work, result));
+        }
     }
 
     /// Finds out who may have sent something, and sends what is owed.
@@ -524,16 +537,17 @@ impl<V: Verbs> Channel<V> {
     }
 
     /// A frame has been read: its place is free, and its sender is told some time.
-    fn taken(&mut self, p: usize, path: Path, buffer: u32) {
+    fn taken(&mut self, p: usize, path: Path, place: u32) {
         let peer = &mut self.peers[p];
         peer.taken += 1;
         match path {
             Path::Fast => {
-                peer.ring_in.as_mut().expect("it lay in a slot").advance(&mut self.verbs);
+                let ring = peer.ring_in.as_mut().expect("it lay in a slot");
+                ring.advance(&mut self.verbs, place as u8);
                 peer.slots_owed += 1;
             }
             Path::SendRecv => {
-                self.receives.post(&mut self.verbs, buffer);
+                self.receives.post(&mut self.verbs, place);
                 peer.buffers_owed += 1;
                 peer.heard = peer.heard.saturating_add(1);
             }
@@ -550,9 +564,9 @@ impl<V: Verbs> Channel<V> {
 }
 
 /// The end of a frame: header, unless it is known, and tail.
-fn trailer(peer: &Peer, kind: Kind, head: [u64; 2], len: usize) -> [u8; 24] {
+fn trailer(peer: &Peer, kind: Kind, head: [u64; 2], len: usize, next: u8) -> [u8; 24] {
     let (seq, ack) = peer.numbers();
-    let tail = Tail { kind, seq, ack, len: len as u32 };
+    let tail = Tail { kind, seq, ack, len: len as u32, next };
     let mut bytes = [0; 24];
     for (bytes, word) in bytes.chunks_exact_mut(8).zip([head[0], head[1], tail.encode()]) {
         bytes.copy_from_slice(&word.to_le_bytes());

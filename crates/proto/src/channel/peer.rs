@@ -16,8 +16,10 @@ pub(super) enum Path {
     SendRecv,
 }
 
-/// Frames under way in one direction: one bit each says by which path.
+/// Frames under way in one direction.
 pub(super) const WINDOW: u64 = 64;
+/// The frame went by Send/Recv.
+const NO_SLOT: u8 = u8::MAX;
 
 /// The oldest frame of a peer, shown to the engine and not popped.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +27,8 @@ pub(super) struct Front {
     pub path: Path,
     pub head: [u64; 2],
     pub data: Span,
-    /// The receive buffer it lies in, on the Send/Recv path.
-    pub buffer: u32,
+    /// On the Send/Recv path the receive buffer it lies in, on the fast path the slot of the next.
+    pub place: u32,
 }
 
 /// A message in a receive buffer.
@@ -55,8 +57,8 @@ pub(super) struct Peer {
     /// Frames sent, and how many of them it has taken.
     sent: u64,
     acked: u64,
-    /// Bit n mod [`WINDOW`]: frame n went by the fast path.
-    fast: u64,
+    /// At n mod [`WINDOW`]: the slot of frame n, or [`NO_SLOT`].
+    slots: [u8; WINDOW as usize],
     /// Frames it has not taken from its receive buffers.
     pub buffers_held: u32,
     pub ring_out: Option<RingOut>,
@@ -92,7 +94,7 @@ impl Peer {
             introduced: false,
             sent: 0,
             acked: 0,
-            fast: 0,
+            slots: [NO_SLOT; WINDOW as usize],
             buffers_held: 0,
             ring_out: None,
             headers_out: HeaderCache::default(),
@@ -114,19 +116,15 @@ impl Peer {
         (self.sent as u16, self.taken as u16)
     }
 
-    /// A frame has been posted; it told the peer what was taken so far.
-    pub fn posted(&mut self, path: Path) {
-        let bit = 1 << (self.sent % WINDOW);
-        match path {
-            Path::Fast => {
-                self.fast |= bit;
-                self.ring_out.as_mut().expect("the fast path has slots").written();
-            }
+    /// A frame has been posted; it told the peer what was taken so far, and the next slot.
+    pub fn posted(&mut self, path: Path, next: u8) {
+        self.slots[(self.sent % WINDOW) as usize] = match path {
+            Path::Fast => self.ring_out.as_mut().expect("the fast path has slots").written(next),
             Path::SendRecv => {
-                self.fast &= !bit;
                 self.buffers_held += 1;
+                NO_SLOT
             }
-        }
+        };
         self.sent += 1;
         assert!(self.sent - self.acked <= WINDOW, "more frames under way than credits allow");
         self.told();
@@ -150,10 +148,9 @@ impl Peer {
             return Err(Malformed(format!("{taken} frames acknowledged of {} sent", self.sent)));
         }
         for number in self.acked..taken {
-            if self.fast & 1 << (number % WINDOW) == 0 {
-                self.buffers_held -= 1;
-            } else {
-                self.ring_out.as_mut().expect("the fast path has slots").held -= 1;
+            match self.slots[(number % WINDOW) as usize] {
+                NO_SLOT => self.buffers_held -= 1,
+                slot => self.ring_out.as_mut().expect("the fast path has slots").taken(slot),
             }
         }
         self.acked = self.acked.max(taken);
@@ -186,16 +183,20 @@ mod tests {
     fn credits_come_back_to_the_path_that_spent_them() {
         let mut peer = peer();
         for path in [Path::SendRecv, Path::Fast, Path::Fast, Path::SendRecv] {
-            peer.posted(path);
+            let next = peer.ring_out.as_ref().unwrap().next();
+            peer.posted(path, next);
         }
-        let held = |p: &Peer| (p.ring_out.as_ref().unwrap().held, p.buffers_held);
-        assert_eq!(held(&peer), (2, 2));
+        let place = |p: &Peer| p.ring_out.as_ref().unwrap().place(0).addr / 64 - 1;
+        let held = |p: &Peer| (p.ring_out.as_ref().unwrap().next(), p.buffers_held);
+        assert_eq!(place(&peer), 2, "slots 0 and 1 are full");
+        assert_eq!(held(&peer), (3, 2));
         peer.acknowledged(2).unwrap();
-        assert_eq!(held(&peer), (1, 1));
+        assert_eq!(held(&peer), (0, 1), "the lowest free slot");
         peer.acknowledged(1).unwrap();
-        assert_eq!(held(&peer), (1, 1), "what is known already changes nothing");
+        assert_eq!(held(&peer), (0, 1), "what is known already changes nothing");
         peer.acknowledged_all(4).unwrap();
         assert_eq!(held(&peer), (0, 0));
+        assert_eq!(place(&peer), 2, "as the peer was told");
         assert!(peer.acknowledged(5).is_err() && peer.acknowledged_all(5).is_err());
     }
 
@@ -203,7 +204,8 @@ mod tests {
     fn numbers_wrap() {
         let mut peer = peer();
         for round in 0..200_000u64 {
-            peer.posted(if round % 3 == 0 { Path::SendRecv } else { Path::Fast });
+            let next = peer.ring_out.as_ref().unwrap().next();
+            peer.posted(if round % 3 == 0 { Path::SendRecv } else { Path::Fast }, next);
             peer.acknowledged((round + 1) as u16).unwrap();
             peer.taken += 1;
             assert_eq!(peer.before(peer.taken as u16), Ok(0));

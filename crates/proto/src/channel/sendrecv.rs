@@ -76,7 +76,7 @@ impl<V: Verbs> Channel<V> {
                 }
                 self.verbs.charge(Charge::Header);
                 let head = header(&self.verbs, data.addr + data.len + tail.kind.trailer_len());
-                self.peers[p].front = Some(Front { path: Path::SendRecv, head, data, buffer });
+                self.peers[p].front = Some(Front { path: Path::SendRecv, head, data, place: buffer });
                 return Ok(true);
             }
             if let Err(what) = self.meet(p, data) {
@@ -104,8 +104,11 @@ impl<V: Verbs> Channel<V> {
         let peer = &mut self.peers[p];
         peer.their_mailbox = Some(fabric::Remote { addr: meet.mailbox, key: meet.mailbox_key });
         if let Some(ring) = meet.ring {
-            if peer.ring_out.is_some() || ring.slots > SLOTS_MAX {
-                return Err(Malformed(format!("{} slots offered, once more or too many", ring.slots)));
+            if peer.ring_out.is_some() || !(2..=SLOTS_MAX).contains(&ring.slots) {
+                return Err(Malformed(format!(
+                    "{} slots offered, once more or no possible number",
+                    ring.slots
+                )));
             }
             peer.ring_out = Some(RingOut::new(ring));
         }
@@ -129,7 +132,7 @@ impl<V: Verbs> Channel<V> {
             mailbox_key: peer.mailbox.key,
             ring: peer.ring_in.as_ref().map(|ring| ring.offer()),
         };
-        let trailer = trailer(peer, Kind::Meet, [0; 2], Meet::LEN);
+        let trailer = trailer(peer, Kind::Meet, [0; 2], Meet::LEN, 0);
         self.verbs.poke_bytes(note.span.addr, &meet.encode());
         self.verbs.poke_bytes(note.span.addr + Meet::LEN, &trailer[16..]);
         let frame = Local { span: note.span.part(0, Meet::LEN + 8), key: note.key };
@@ -138,7 +141,7 @@ impl<V: Verbs> Channel<V> {
             return Ok(false);
         }
         let peer = &mut self.peers[p];
-        peer.posted(Path::SendRecv);
+        peer.posted(Path::SendRecv, 0);
         peer.introduce = false;
         peer.introduced = true;
         Ok(true)

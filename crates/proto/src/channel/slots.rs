@@ -57,20 +57,22 @@ impl Pool {
     }
 }
 
-/// Slots in this rank's memory that one peer writes.
+/// Slots in this rank's memory that one peer writes. Each frame names the slot of the next.
 pub(super) struct RingIn {
     memory: Local,
     slots: usize,
     slot_bytes: usize,
-    /// Frames taken out of it.
+    /// The slot of the oldest frame, and how many frames came before it.
+    here: u8,
     at: u64,
-    /// Frames whose word of acknowledgement has been read; not behind `at`.
-    pub scanned: u64,
+    /// The same for the oldest frame whose word of acknowledgement has not been read.
+    unread: u8,
+    read: u64,
 }
 
 impl RingIn {
     pub fn new(memory: Local, slots: usize, slot_bytes: usize) -> RingIn {
-        RingIn { memory, slots, slot_bytes, at: 0, scanned: 0 }
+        RingIn { memory, slots, slot_bytes, here: 0, at: 0, unread: 0, read: 0 }
     }
 
     /// What the peer must know of it.
@@ -83,48 +85,71 @@ impl RingIn {
         }
     }
 
-    pub fn at(&self) -> u64 {
-        self.at
-    }
-
-    pub fn slots(&self) -> u64 {
-        self.slots as u64
+    pub fn slots(&self) -> usize {
+        self.slots
     }
 
     pub fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }
 
-    /// Where the frame with this number ends: frames lie at the end of their slot, so that the word
-    /// to look at is always the same.
-    pub fn end_of(&self, number: u64) -> usize {
-        self.memory.span.addr + (number as usize % self.slots + 1) * self.slot_bytes
+    /// Where the oldest frame ends: frames lie at the end of their slot, so that the word to look
+    /// at is always the same.
+    pub fn end(&self) -> usize {
+        self.end_of(self.here)
+    }
+
+    /// Where the oldest frame ends whose acknowledgement has not been read, if there can be one.
+    pub fn unread_end(&self) -> Option<usize> {
+        (self.read - self.at < self.slots as u64).then(|| self.end_of(self.unread))
+    }
+
+    /// Whether that of the oldest frame has been read.
+    pub fn is_read(&self) -> bool {
+        self.read > self.at
+    }
+
+    /// An acknowledgement has been read in a frame that names this next slot.
+    pub fn read_one(&mut self, next: u8) {
+        self.read += 1;
+        self.unread = next;
     }
 
     /// Makes the slot of the oldest frame empty.
-    pub fn advance(&mut self, verbs: &mut impl Verbs) {
-        verbs.store(self.end_of(self.at) - 8, 0);
+    pub fn advance(&mut self, verbs: &mut impl Verbs, next: u8) {
+        verbs.store(self.end() - 8, 0);
         self.at += 1;
-        self.scanned = self.scanned.max(self.at);
+        self.here = next;
+    }
+
+    fn end_of(&self, slot: u8) -> usize {
+        self.memory.span.addr + (slot as usize + 1) * self.slot_bytes
     }
 }
 
-/// Slots in the memory of a peer that this rank writes.
+/// Slots in the memory of a peer that this rank writes: always the lowest one that is free, so that
+/// a pair that has little under way touches little memory.
 pub(super) struct RingOut {
     ring: wire::slot::Ring,
-    /// Frames written.
-    at: u64,
-    /// Of those, how many the peer has not taken.
-    pub held: u32,
+    /// The slot of the next frame, which the peer knows.
+    here: u8,
+    /// Those that are free beside it, a bit each.
+    free: u64,
 }
 
 impl RingOut {
     pub fn new(ring: wire::slot::Ring) -> RingOut {
-        RingOut { ring, at: 0, held: 0 }
+        RingOut { ring, here: 0, free: (1 << ring.slots) - 2 }
     }
 
+    /// Whether a frame can be written: there must be a slot for the one after it.
     pub fn has_credit(&self) -> bool {
-        self.held < self.ring.slots
+        self.free != 0
+    }
+
+    /// The slot of the frame after the next.
+    pub fn next(&self) -> u8 {
+        self.free.trailing_zeros() as u8
     }
 
     pub fn slot_bytes(&self) -> usize {
@@ -133,14 +158,20 @@ impl RingOut {
 
     /// Where to write a frame of `len` bytes.
     pub fn place(&self, len: usize) -> Remote {
-        let slot = self.at % self.ring.slots as u64 + 1;
-        let end = self.ring.addr.wrapping_add(slot * self.ring.slot_bytes as u64);
-        Remote { addr: end.wrapping_sub(len as u64), key: self.ring.key }
+        let behind = (self.here as u64 + 1) * self.ring.slot_bytes as u64;
+        let addr = self.ring.addr.wrapping_add(behind).wrapping_sub(len as u64);
+        Remote { addr, key: self.ring.key }
     }
 
-    pub fn written(&mut self) {
-        self.at += 1;
-        self.held += 1;
+    /// A frame was written that named this slot as the next: its own.
+    pub fn written(&mut self, next: u8) -> u8 {
+        self.free &= !(1 << next);
+        std::mem::replace(&mut self.here, next)
+    }
+
+    /// The frame in this slot was taken.
+    pub fn taken(&mut self, slot: u8) {
+        self.free |= 1 << slot;
     }
 }
 
@@ -167,30 +198,54 @@ impl Mailboxes {
     }
 }
 
-/// Buffers for messages of any peer, posted again when they have been read.
+/// Buffers for messages of any peer, posted again when they have been read. An adapter goes through
+/// all that are posted, so only some are until more are needed.
 pub(super) struct Receives {
     memory: Local,
     buffer_bytes: usize,
+    /// How many are posted at first, and added at a time.
+    step: u32,
+    /// Buffers that have ever been posted, and how many of them wait for a message.
+    used: u32,
+    waiting: u32,
+    number: u32,
 }
 
 impl Receives {
-    /// Posts all of them.
     pub fn new(verbs: &mut impl Verbs, buffer_bytes: usize, number: usize) -> Result<Receives, Fault> {
         let buffer_bytes = buffer_bytes.next_multiple_of(8);
         let span = verbs.allocate(buffer_bytes * number);
         let memory = Local { span, key: verbs.register(RAIL, span)? };
-        let receives = Receives { memory, buffer_bytes };
-        (0..number as u32).for_each(|index| receives.post(verbs, index));
+        let number = number as u32;
+        let step = (number / 8).max(4);
+        let mut receives = Receives { memory, buffer_bytes, step, used: 0, waiting: 0, number };
+        receives.grow(verbs);
         Ok(receives)
     }
 
-    pub fn post(&self, verbs: &mut impl Verbs, index: u32) {
+    /// A buffer is free.
+    pub fn post(&mut self, verbs: &mut impl Verbs, index: u32) {
         let buffer = Local { span: self.span(index), key: self.memory.key };
+        self.waiting += 1;
         verbs.post_receive(buffer, super::Work::Receive(index).encode());
+    }
+
+    /// A message has come into one.
+    pub fn filled(&mut self, verbs: &mut impl Verbs) {
+        self.waiting -= 1;
+        if 2 * self.waiting < self.step {
+            self.grow(verbs);
+        }
     }
 
     pub fn span(&self, index: u32) -> Span {
         self.memory.span.part(index as usize * self.buffer_bytes, self.buffer_bytes)
+    }
+
+    fn grow(&mut self, verbs: &mut impl Verbs) {
+        let end = self.number.min(self.used + self.step);
+        (self.used..end).for_each(|index| self.post(verbs, index));
+        self.used = end;
     }
 }
 

@@ -38,6 +38,7 @@ impl<D: Device> Engine<D> {
             begun_ns: self.dev.now_ns(),
             looking: false,
         };
+        self.mind.begins(id, long.begun_ns);
         self.ops.set(id, State::Long(Box::new(long)));
         self.start_long(id)
     }
@@ -53,6 +54,7 @@ impl<D: Device> Engine<D> {
                 self.leave_rts(id, s)
             }
             step => {
+                self.mind.leaves(id, self.dev.now_ns());
                 self.counters.count(Event::RtsSent);
                 self.conclude(id, step);
                 true
@@ -195,12 +197,13 @@ impl<D: Device> Engine<D> {
         let mut moved = false;
         while let Some((work, result)) = self.dev.completed() {
             moved = true;
+            self.mind.completed(work, self.dev.now_ns(), result.is_ok());
             self.on_completed(work, result);
         }
         while let Some(waiting) = self.waiting.front().copied() {
             match post(&mut self.dev, &waiting) {
                 Ok(false) => break,
-                Ok(true) => {}
+                Ok(true) => self.mind.is_posted(&self.dev, &waiting),
                 Err(fault) => self.lose_long(OpId(waiting.work as u32), fault),
             }
             self.waiting.pop_front();
@@ -256,10 +259,11 @@ impl<D: Device> Engine<D> {
         f(&mut EnginePort {
             dev: &mut self.dev,
             cache: &mut self.rcache,
+            staging: &mut self.staging,
             peers: &mut self.peers,
             counters: &mut self.counters,
-            staging: &mut self.staging,
             tuning: &self.tuning,
+            mind: &mut self.mind,
             waiting: &mut self.waiting,
             fault: None,
             peer,
@@ -286,6 +290,7 @@ impl<D: Device> Engine<D> {
             counters: &mut self.counters,
             waiting: &mut self.waiting,
             tuning: &self.tuning,
+            mind: &mut self.mind,
             fault: None,
             peer: long.message.peer,
             op: id.0,
@@ -294,7 +299,10 @@ impl<D: Device> Engine<D> {
             flags: long.flags,
             local: long.message.local,
         };
-        Some(f(&mut long.machine, &long.message, &mut port))
+        port.dev.label(|| long.message.protocol.name());
+        let result = f(&mut long.machine, &long.message, &mut port);
+        port.dev.label(|| "eager");
+        Some(result)
     }
 
     /// Does what a step asks for.
@@ -312,6 +320,7 @@ impl<D: Device> Engine<D> {
             Step::Done => {
                 let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
                 let ends = long.outcome.clone();
+                self.mind.ended_at(id, &self.dev);
                 self.ops.set(id, State::Done(ends));
             }
             Step::Failed(fault) => self.lose_long(id, fault),
@@ -331,6 +340,7 @@ impl<D: Device> Engine<D> {
     }
 
     fn fail_long(&mut self, id: OpId, text: String) {
+        self.mind.forget(id);
         self.with_machine(id, |machine, _, port| machine.retreat(port));
         let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
         let mut ends = long.outcome.clone();

@@ -4,6 +4,7 @@ use super::rtr;
 use super::speculative::{Plan, Waiting};
 use super::stripes::Stripes;
 use super::{Happening, Long, Machine, Message, Protocol};
+use crate::cost::Way;
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::matching::{Envelope, Want};
@@ -71,12 +72,20 @@ impl<D: Device> Engine<D> {
         None
     }
 
-    /// How a rendezvous begins.
-    pub(crate) fn begin_speculative(&mut self, id: OpId, s: &Sending, protocol: Protocol) -> Step {
+    /// How a rendezvous over registered memory begins: by the cheapest way that is open to it.
+    pub(crate) fn begin_rendezvous(&mut self, id: OpId, s: &Sending, protocol: Protocol) -> Step {
+        let (envelope, len) = (s.envelope(), s.data.len as u64);
+        if !self.speculates() {
+            let (way, _) = self.decide(id, s, protocol, false);
+            self.spec.other_left(&envelope, None);
+            return Step::Long(way.protocol().unwrap_or(protocol), 0);
+        }
         let sent_before = self.watch(s.to);
-        let plan = self.spec.begin(&s.envelope(), id, s.data.len as u64, sent_before);
-        match plan {
-            Plan::Rts(flags) => Step::Long(protocol, flags),
+        let is_offered = self.spec.is_offered(&envelope, len, sent_before);
+        let (way, is_welcome) = self.decide(id, s, protocol, is_offered);
+        let wants = if is_offered { way == Way::Write } else { is_welcome };
+        match self.spec.begin(&envelope, id, len, sent_before, wants) {
+            Plan::Rts(flags) => Step::Long(way.protocol().unwrap_or(protocol), flags),
             Plan::Write(rtr) => {
                 self.counters.count(Event::RtrTaken);
                 Step::Write(rtr)
@@ -87,6 +96,8 @@ impl<D: Device> Engine<D> {
     /// Announces that a message goes where an RTR said, and begins to write; false if there is no
     /// room.
     pub(crate) fn leave_write(&mut self, id: OpId, s: Sending, rtr: LongRts) -> bool {
+        let begun_ns = self.dev.now_ns();
+        self.mind.begins(id, begun_ns);
         let held = self.with_port(s.to, |port| Stripes::hold_as(port, s.data, rtr.len));
         let Ok(stripes) = held else {
             self.spec.other_left(&s.envelope(), Some(id));
@@ -112,7 +123,7 @@ impl<D: Device> Engine<D> {
             outcome: s.outcome(),
             machine: Machine::RtrSend(rtr::Sender::Held(stripes, rtr)),
             flags: 0,
-            begun_ns: 0,
+            begun_ns,
             looking: false,
         };
         self.ops.set(id, State::Long(Box::new(long)));
@@ -246,6 +257,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn met(&mut self, id: OpId, to: &Envelope, begun_ns: u64, kind: Kind, f: Fragment) -> bool {
         let is_ack = kind == Kind::Ack && f.flags & RTS_ACK != 0;
         if is_ack {
+            self.mind.answered(id, to, self.dev.now_ns(), f.len);
             self.spec.on_round_trip(self.dev.now_ns().saturating_sub(begun_ns));
         }
         self.spec.on_met(to, id, is_ack.then_some(f.len));

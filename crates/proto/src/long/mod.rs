@@ -17,6 +17,8 @@ mod rtr;
 pub(crate) mod speculative;
 mod stripes;
 mod superpipeline;
+#[cfg(test)]
+mod tests;
 pub mod tuning;
 
 use crate::matching::Envelope;
@@ -33,16 +35,16 @@ pub enum Protocol {
     Rget = 1,
     /// The sender writes when the receiver has told where.
     Rput = 2,
-    /// The sender writes blocks that are registered while others travel.
-    Pipeline = 3,
-    /// As the pipeline, but what is registered stays so.
-    CachingPipeline = 4,
-    /// Growing chunks are copied through staging memory.
-    Superpipeline = 5,
-    /// Chunks of one length are.
-    CopyPipeline = 6,
     /// As [`Protocol::Rget`], and early receivers send an RTR.
-    Speculative = 7,
+    Speculative = 3,
+    /// The sender writes blocks that are registered while others travel.
+    Pipeline = 4,
+    /// As the pipeline, but what is registered stays so.
+    CachingPipeline = 5,
+    /// Growing chunks are copied through staging memory.
+    Superpipeline = 6,
+    /// Chunks of one length are.
+    CopyPipeline = 7,
 }
 
 impl Protocol {
@@ -50,11 +52,11 @@ impl Protocol {
     pub const ALL: [(Protocol, &'static str); 7] = [
         (Protocol::Rget, "rget"),
         (Protocol::Rput, "rput"),
+        (Protocol::Speculative, "speculative"),
         (Protocol::Pipeline, "pipeline"),
         (Protocol::CachingPipeline, "caching-pipeline"),
         (Protocol::Superpipeline, "superpipeline"),
         (Protocol::CopyPipeline, "copy-pipeline"),
-        (Protocol::Speculative, "speculative"),
     ];
 
     /// The protocol of a number on the wire.

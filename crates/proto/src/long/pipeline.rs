@@ -102,7 +102,7 @@ struct Piece {
 
 impl Sender {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
-        match (&mut *self, what) {
+        let step = match (&mut *self, what) {
             (Sender::Idle, Happening::Start) => {
                 let along = port.tuning().head_bytes.min(port.frame_bytes() - LongRts::LEN);
                 let along = along.min(message.local.len);
@@ -128,7 +128,11 @@ impl Sender {
             (Sender::Moving(m), Happening::Completed(work)) => m.completed(work, port),
             (Sender::Moving(m), Happening::Look) => m.go_on(message, port),
             _ => Step::Illegal,
+        };
+        if step == Step::Done {
+            *self = Self::Idle;
         }
+        step
     }
 
     /// Gives back what is held.
@@ -273,18 +277,22 @@ impl Block {
 
 impl Receiver {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
-        match (&mut *self, what) {
+        let step = match (&mut *self, what) {
             (Receiver::Idle, Happening::Matched(_, along)) => {
-                let mut exposing = Exposing::new(along, message, port);
-                exposing.expose(message, port);
-                let step = exposing.step(message);
-                *self = Receiver::Exposing(Box::new(exposing));
+                let mut exposing = Box::new(Exposing::new(along, message, port));
+                let step = exposing.go_on(message, port);
+                *self = Receiver::Exposing(exposing);
                 step
             }
+            (Receiver::Exposing(e), Happening::Look) => e.go_on(message, port),
             (Receiver::Exposing(e), Happening::Data(offset, data)) => e.data(offset, data, message, port),
             (Receiver::Exposing(e), Happening::Fin(fin)) => e.fin(&fin, message, port),
             _ => Step::Illegal,
+        };
+        if step == Step::Done {
+            *self = Self::Idle;
         }
+        step
     }
 
     /// Gives back what is held.
@@ -310,28 +318,37 @@ impl Exposing {
         }
     }
 
-    /// Registers blocks and tells the sender, until `depth` are under way.
-    fn expose(&mut self, message: &Message, port: &mut impl Port) {
-        let end = message.local.len as u64;
-        while self.next < end && self.blocks.len() < port.tuning().depth.max(1) {
-            let offset = self.next;
-            let (behind, span) = message.block(offset, end, port.tuning().block_bytes);
-            let (len, rail) = (behind - offset, self.rail(port));
-            let told = Fragment { offset, len, rail: rail as u16, ..Fragment::default() };
-            let held = port.hold(rail, span, message.keeps()).ok();
-            match held {
-                Some(held) => {
-                    let addr = (message.local.addr + offset as usize) as u64;
-                    port.tell(Kind::Ready, Fragment { addr, key: held.key, ..told });
-                }
-                // One that is on the wire gives its registration back soon.
-                None if !self.blocks.is_empty() => return,
-                None => port.tell(Kind::Ready, Fragment { flags: BY_FRAMES, ..told }),
-            }
-            self.given[rail] += len;
-            self.blocks.push(Block { offset, len, left: len, held });
-            self.next = behind;
+    /// Registers a block if one may be under way, and comes back for the next one: what arrives
+    /// meanwhile, above all frames, must not wait for all of them.
+    fn go_on(&mut self, message: &Message, port: &mut impl Port) -> Step {
+        let may = self.blocks.len() < port.tuning().depth.max(1);
+        let exposed = may && self.next < message.local.len as u64 && self.expose(message, port);
+        match self.step(message) {
+            Step::Going if exposed => Step::Moved,
+            step => step,
         }
+    }
+
+    /// Registers a block and tells the sender; false if there is no memory for it now.
+    fn expose(&mut self, message: &Message, port: &mut impl Port) -> bool {
+        let offset = self.next;
+        let (behind, span) = message.block(offset, message.local.len as u64, port.tuning().block_bytes);
+        let (len, rail) = (behind - offset, self.rail(port));
+        let told = Fragment { offset, len, rail: rail as u16, ..Fragment::default() };
+        let held = port.hold(rail, span, message.keeps()).ok();
+        match held {
+            Some(held) => {
+                let addr = (message.local.addr + offset as usize) as u64;
+                port.tell(Kind::Ready, Fragment { addr, key: held.key, ..told });
+            }
+            // One that is on the wire gives its registration back soon.
+            None if !self.blocks.is_empty() => return false,
+            None => port.tell(Kind::Ready, Fragment { flags: BY_FRAMES, ..told }),
+        }
+        self.given[rail] += len;
+        self.blocks.push(Block { offset, len, left: len, held });
+        self.next = behind;
+        true
     }
 
     /// The adapter that has been given least, measured by its share.
@@ -365,8 +382,7 @@ impl Exposing {
         {
             port.release(held);
         }
-        self.expose(message, port);
-        self.step(message)
+        self.go_on(message, port)
     }
 
     fn step(&self, message: &Message) -> Step {

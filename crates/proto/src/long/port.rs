@@ -1,6 +1,7 @@
 //! What a protocol for long messages may do: its only way to the world.
 
 use super::tuning::Tuning;
+use crate::decide::Mind;
 use crate::event::{Counters, Event};
 use crate::peers::Peers;
 use crate::rcache::{Held, Rcache};
@@ -12,8 +13,6 @@ use wire::long::{Fragment, LongRts};
 
 /// Time, memory, transfers and messages to the other side. Whatever costs time is a call here.
 pub trait Port {
-    /// Device time.
-    fn now_ns(&self) -> u64;
     /// What the pipelines are tuned by.
     fn tuning(&self) -> &Tuning;
     /// Adapters to spread a message over.
@@ -74,6 +73,7 @@ pub(crate) struct EnginePort<'a, D: Device> {
     pub counters: &'a mut Counters,
     pub waiting: &'a mut VecDeque<Waiting>,
     pub tuning: &'a Tuning,
+    pub mind: &'a mut Mind,
     /// The first transfer that could not be posted for another reason than room.
     pub fault: Option<Fault>,
     pub peer: Rank,
@@ -89,7 +89,7 @@ pub(crate) struct EnginePort<'a, D: Device> {
 impl<D: Device> EnginePort<'_, D> {
     fn post(&mut self, waiting: Waiting) {
         match post(self.dev, &waiting) {
-            Ok(true) => {}
+            Ok(true) => self.mind.is_posted(self.dev, &waiting),
             Ok(false) => self.waiting.push_back(waiting),
             Err(fault) => self.fault = self.fault.take().or(Some(fault)),
         }
@@ -106,10 +106,6 @@ pub(crate) fn post(dev: &mut impl Device, w: &Waiting) -> Result<bool, Fault> {
 }
 
 impl<D: Device> Port for EnginePort<'_, D> {
-    fn now_ns(&self) -> u64 {
-        self.dev.now_ns()
-    }
-
     fn tuning(&self) -> &Tuning {
         self.tuning
     }
@@ -119,11 +115,20 @@ impl<D: Device> Port for EnginePort<'_, D> {
     }
 
     fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault> {
-        self.cache.hold(self.dev, self.counters, rail, span, keep)
+        let misses = self.counters.get(Event::CacheMiss);
+        let start = self.dev.now_ns();
+        let held = self.cache.hold(self.dev, self.counters, rail, span, keep)?;
+        if self.counters.get(Event::CacheMiss) > misses {
+            self.mind.registered(held, span.len, self.dev.now_ns() - start);
+        }
+        Ok(held)
     }
 
     fn release(&mut self, held: Held) {
+        let known = self.cache.len();
+        let start = self.dev.now_ns();
         self.cache.release(self.dev, held);
+        self.mind.released(held, self.dev.now_ns() - start, self.cache.len() < known);
     }
 
     fn stage(&mut self, wanted: Use) -> Result<Option<Slab>, Fault> {
@@ -161,7 +166,12 @@ impl<D: Device> Port for EnginePort<'_, D> {
     }
 
     fn copy(&mut self, to: usize, from: usize, len: usize) {
+        if !self.mind.times_copy(len) {
+            return self.dev.copy(to, from, len);
+        }
+        let start = self.dev.now_ns();
         self.dev.copy(to, from, len);
+        self.mind.facts.copied(self.local.len.max(len), len, self.dev.now_ns() - start);
     }
 
     fn request(&mut self, rts: LongRts, along: usize) -> bool {

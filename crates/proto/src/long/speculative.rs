@@ -133,15 +133,30 @@ pub(crate) struct Speculation {
     incoming: HashMap<Envelope, Incoming>,
     /// Posted receives that name source and tag and expect a rendezvous.
     pub waiting: HashMap<OpId, Waiting>,
+    /// Whether RTRs go on however few are used.
+    persists: bool,
     /// Shortest time an RTS took to be answered: a round trip.
     round_trip_ns: Option<u64>,
 }
 
 impl Speculation {
+    /// Empty tables; without `adapt` RTRs never stop for being of little use.
+    pub fn new(adapt: bool) -> Speculation {
+        Speculation { persists: !adapt, ..Speculation::default() }
+    }
+
+    /// Whether an RTR waits for the next rendezvous, if that has `len` bytes.
+    pub fn is_offered(&mut self, to: &Envelope, len: u64, sent_before: bool) -> bool {
+        let persists = self.persists;
+        let out = self.outgoing(to, sent_before);
+        out.is_some_and(|out| out.may_write(persists) && out.rtrs.front().is_some_and(|rtr| len <= rtr.len))
+    }
+
     /// A rendezvous begins: by RTR or RTS. `sent_before` says whether anything has left to this peer
-    /// before.
-    pub fn begin(&mut self, to: &Envelope, op: OpId, len: u64, sent_before: bool) -> Plan {
-        self.outgoing(to, sent_before).map_or(Plan::Rts(0), |out| out.begin(op, len))
+    /// before, `wants` whether an RTR is of use.
+    pub fn begin(&mut self, to: &Envelope, op: OpId, len: u64, sent_before: bool, wants: bool) -> Plan {
+        let persists = self.persists;
+        self.outgoing(to, sent_before).map_or(Plan::Rts(0), |out| out.begin(op, len, wants, persists))
     }
 
     fn outgoing(&mut self, to: &Envelope, sent_before: bool) -> Option<&mut Outgoing> {
@@ -228,16 +243,21 @@ impl Speculation {
 }
 
 impl Outgoing {
-    fn begin(&mut self, op: OpId, len: u64) -> Plan {
+    /// Whether the next rendezvous takes an RTR if there is one.
+    fn may_write(&self, persists: bool) -> bool {
+        self.flag == Flag::Clear && (persists || self.usage.pays() != Some(false))
+    }
+
+    fn begin(&mut self, op: OpId, len: u64, wants: bool, persists: bool) -> Plan {
         let flags = match self.flag {
             Flag::Eager => STOP,
-            Flag::Clear if self.usage.pays() == Some(false) => {
+            Flag::Clear if !persists && self.usage.pays() == Some(false) => {
                 (self.idle, self.silent) = (true, Usage::default());
                 STOP
             }
-            Flag::Stopped if !self.idle || self.silent.pays() == Some(true) => RESUME,
+            Flag::Stopped if wants && (!self.idle || self.silent.pays() == Some(true)) => RESUME,
             Flag::Stopped | Flag::Stopping(_) => 0,
-            Flag::Clear => return self.begin_clear(op, len),
+            Flag::Clear => return self.begin_clear(op, len, wants),
         };
         // Until the receiver has stopped, all RTRs are dropped; then none is on its way; and the
         // receive of the RTS that lets them resume sends none. So no RTR belongs to this send.
@@ -256,12 +276,12 @@ impl Outgoing {
         Plan::Rts(flags)
     }
 
-    fn begin_clear(&mut self, op: OpId, len: u64) -> Plan {
+    fn begin_clear(&mut self, op: OpId, len: u64, wants: bool) -> Plan {
         match self.rtrs.pop_front() {
             Some(rtr) => {
-                let fits = len <= rtr.len;
-                self.usage.count(fits);
-                if fits { Plan::Write(rtr) } else { Plan::Rts(0) }
+                let is_used = len <= rtr.len && wants;
+                self.usage.count(is_used);
+                if is_used { Plan::Write(rtr) } else { Plan::Rts(0) }
             }
             None => {
                 self.sends.push(op);

@@ -46,8 +46,10 @@ fn plan(message: &Message, tuning: &Tuning) -> Plan {
     }
 }
 
+/// What says that a block has landed. Its last byte is never zero, so a cleared word that has become
+/// this one has landed to its end, and nothing of the write comes after it.
 fn flag(number: u32, chunk: &Chunk) -> u64 {
-    (number as u64) << 32 | (chunk.index as u64 + 1)
+    1 << 63 | (number as u64) << 32 | (chunk.index as u64 + 1)
 }
 
 /// The sending side.
@@ -84,7 +86,7 @@ pub(crate) struct Moving {
 
 impl Sender {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
-        match (&mut *self, what) {
+        let step = match (&mut *self, what) {
             (Sender::Idle, Happening::Start) => self.start(message, port),
             (Sender::Asked(plan, slab), Happening::Ack(ack))
                 if ack.len <= message.len && (ack.rail as usize) < port.rails().min(RAILS) =>
@@ -103,7 +105,11 @@ impl Sender {
             (Sender::Moving(m), Happening::Completed(work)) => m.completed(work, message, port),
             (Sender::Moving(_), Happening::Look) => Step::Going,
             _ => Step::Illegal,
+        };
+        if step == Step::Done {
+            *self = Self::Idle;
         }
+        step
     }
 
     /// RTS, then the first chunk while it travels.
@@ -270,7 +276,7 @@ pub(crate) struct Landing {
 impl Receiver {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         let told = !port.writes_in_order();
-        match (&mut *self, what) {
+        let step = match (&mut *self, what) {
             (Receiver::Idle, Happening::Matched(rts, _)) => self.answer(rts, message, port),
             (Receiver::Waiting(rts), Happening::Look) => {
                 let rts = *rts;
@@ -282,7 +288,11 @@ impl Receiver {
                 l.take_rest(message, port)
             }
             _ => Step::Illegal,
+        };
+        if step == Step::Done {
+            *self = Self::Idle;
         }
+        step
     }
 
     fn answer(&mut self, rts: LongRts, message: &Message, port: &mut impl Port) -> Step {

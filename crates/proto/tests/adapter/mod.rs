@@ -248,6 +248,10 @@ fn remote_span(remote: Remote, len: usize) -> Local {
     Local { span: Span { addr: remote.addr as usize, len }, key: remote.key }
 }
 
+fn gather(spans: impl Iterator<Item = Span>) -> Vec<u8> {
+    spans.map(bytes_at).collect::<Vec<_>>().concat()
+}
+
 fn bytes_at(span: Span) -> Vec<u8> {
     let mut bytes = vec![0; span.len];
     copy(bytes.as_mut_ptr() as usize, span.addr, span.len);
@@ -299,7 +303,7 @@ impl Adapter {
         }
         let len: usize = parts.iter().map(|part| part.span.len).sum();
         let inline = (len <= self.caps.inline_bytes && !matches!(what, What::Read(_)))
-            .then(|| parts.iter().flat_map(|part| bytes_at(part.span)).collect());
+            .then(|| gather(parts.iter().map(|part| part.span)));
         if inline.is_none() {
             parts.iter().for_each(|part| _ = net.check(self.me, *part));
         }

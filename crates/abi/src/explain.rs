@@ -1,0 +1,67 @@
+//! `TERN_EXPLAIN`, `TERN_JOURNAL` and `TERN_DECISIONS`: what was chosen, kept and done again.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::Mutex;
+
+use fabric::Device;
+use fabric::settings::Settings;
+use mpi::error::{Class, Error, Result};
+use proto::explain::Detail;
+use proto::{Engine, journal};
+
+use crate::cx::Cx;
+
+/// The file that changes go to, if they are kept.
+static JOURNAL: Mutex<Option<String>> = Mutex::new(None);
+
+/// Sets the engine up as the settings say. A journal that cannot be made is an error now, not at
+/// the end of the job.
+pub fn begin<D: Device>(
+    engine: &mut Engine<D>,
+    settings: &Settings,
+    me: usize,
+) -> std::result::Result<(), String> {
+    engine.explain(match settings.text("TERN_EXPLAIN") {
+        "used" => Detail::Used,
+        "all" => Detail::All,
+        _ => Detail::Off,
+    });
+    let replayed = settings.text("TERN_DECISIONS");
+    if !replayed.is_empty() {
+        let (name, is_last) = replayed.strip_prefix("last:").map_or((replayed, false), |name| (name, true));
+        let text = std::fs::read_to_string(name).map_err(|e| format!("TERN_DECISIONS={replayed}: {e}"))?;
+        let decisions = journal::parse(name, &text)?;
+        let decisions = if is_last { journal::last(decisions) } else { decisions };
+        engine.choices_mut().journal.replay(me, &decisions);
+    }
+    let journal = settings.text("TERN_JOURNAL");
+    if !journal.is_empty() {
+        if me == 0 {
+            std::fs::write(journal, format!("{}\n", journal::HEADER))
+                .map_err(|e| format!("TERN_JOURNAL={journal}: {e}"))?;
+        }
+        engine.choices_mut().journal.keep();
+        *JOURNAL.lock().unwrap_or_else(|e| e.into_inner()) = Some(journal.to_string());
+    }
+    Ok(())
+}
+
+/// Says what was chosen and writes the journal; all ranks are in `MPI_Finalize`, so rank 0 has made
+/// the file.
+pub fn end(cx: &Cx) -> Result {
+    let mut world = cx.world();
+    let me = world.rank();
+    let explanation = world.engine.explanation(&format!("tern: rank {me}: "));
+    let lines = world.engine.choices_mut().journal.text(me as usize);
+    drop(world);
+    if !explanation.is_empty() {
+        // One write, so that the tables of ranks do not mix.
+        let _ = std::io::stderr().write_all(explanation.as_bytes());
+    }
+    let journal = JOURNAL.lock().unwrap_or_else(|e| e.into_inner()).take();
+    let Some(name) = journal.filter(|_| !lines.is_empty()) else { return Ok(()) };
+    let written =
+        OpenOptions::new().append(true).open(&name).and_then(|mut file| file.write_all(lines.as_bytes()));
+    written.map_err(|e| Error::new(Class::IO, format!("TERN_JOURNAL={name}: {e}")))
+}

@@ -1,0 +1,379 @@
+//! The engine's side of the choice: what is known about a message, and what its end teaches.
+//!
+//! Only messages that are too long for eager come here, and only over registered memory; shared
+//! memory has its limit (`crate::limit`), and an account if one is asked for.
+
+use crate::choose::{Choices, Key, LONG};
+use crate::cost::{self, Message, Way};
+use crate::engine::Engine;
+use crate::explain::{Account, Detail};
+use crate::facts::Facts;
+use crate::long::Protocol;
+use crate::long::port::Waiting;
+use crate::matching::Envelope;
+use crate::op::{OpId, Sending};
+use crate::rcache::Held;
+use fabric::{Device, Distance, Rank, Span};
+use std::collections::HashMap;
+
+/// Buffers whose uses are counted; when there are more, counting begins anew.
+const BUFFERS_MAX: usize = 4096;
+/// Envelopes whose receivers' habits are kept; those of further ones are not.
+const ENVELOPES_MAX: usize = 4096;
+/// Weight of a new observation of a receiver's habit.
+const HABIT: f64 = 0.25;
+/// A rank that has not looked around for so long was outside MPI: what ended meanwhile says
+/// nothing about how long it took.
+const AWAY_NS: u64 = 5000;
+/// Long messages between two times that the limit of eager is worked out anew.
+const REFRESH: u32 = 64;
+/// Round trips of which the shortest tells the latency.
+const TRIPS: u32 = 16;
+/// Copies between two that are timed, and the shortest of them.
+const COPY_SAMPLE: (u32, usize) = (4, 4096);
+
+/// What was predicted of a message that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    key: Option<Key>,
+    way: Way,
+    to: Distance,
+    len: usize,
+    predicted_ns: f64,
+    begun_ns: u64,
+    left_ns: u64,
+    /// By how much the receiver came late; `None` until it has answered.
+    late_ns: Option<f64>,
+}
+
+/// A transfer that is alone on its way, so that its time is that of its bytes.
+#[derive(Clone, Copy, Debug)]
+struct Lone {
+    work: u64,
+    posted_ns: u64,
+    len: usize,
+    is_write: bool,
+    to: Distance,
+}
+
+/// What one rank knows and has decided.
+#[derive(Debug)]
+pub struct Mind {
+    /// What is known.
+    pub facts: Facts,
+    /// What is in force.
+    pub choices: Choices,
+    /// What messages did, for people.
+    pub account: Account,
+    buffers: HashMap<usize, (usize, u32)>,
+    late: HashMap<Envelope, f64>,
+    told: HashMap<OpId, Told>,
+    held: Vec<(Held, usize)>,
+    outstanding: u32,
+    lone: Option<Lone>,
+    looked_ns: u64,
+    away_ns: u64,
+    copies: u32,
+    /// By distance: the shortest of some round trips, and how many they are.
+    trips: [(f64, u32); Distance::ALL.len()],
+    pub(crate) decided: u32,
+}
+
+impl Mind {
+    pub(crate) fn new(facts: Facts) -> Mind {
+        Mind {
+            facts,
+            choices: Choices::default(),
+            account: Account::default(),
+            buffers: HashMap::new(),
+            late: HashMap::new(),
+            told: HashMap::new(),
+            held: Vec::new(),
+            outstanding: 0,
+            lone: None,
+            looked_ns: 0,
+            away_ns: 0,
+            copies: 0,
+            trips: [(f64::INFINITY, 0); Distance::ALL.len()],
+            decided: 0,
+        }
+    }
+
+    /// How often this buffer was used before, for as many bytes; counts the use.
+    fn uses(&mut self, span: Span) -> u32 {
+        if self.buffers.len() >= BUFFERS_MAX && !self.buffers.contains_key(&span.addr) {
+            self.buffers.clear();
+        }
+        let (len, uses) = self.buffers.entry(span.addr).or_insert((span.len, 0));
+        let before = if *len >= span.len { *uses } else { 0 };
+        (*len, *uses) = (span.len.max(*len), before + 1);
+        before
+    }
+
+    /// Whether times are being taken: then the engine says when it looks around.
+    #[inline]
+    pub(crate) fn is_watching(&self) -> bool {
+        self.lone.is_some() || !self.told.is_empty()
+    }
+
+    /// The engine begins to look around; `waiting` if it has not left MPI since it last did.
+    pub(crate) fn look(&mut self, now_ns: u64, waiting: bool) {
+        if !waiting && now_ns > self.looked_ns + AWAY_NS {
+            self.away_ns = now_ns;
+        }
+        self.looked_ns = now_ns;
+    }
+
+    /// The engine is at work.
+    pub(crate) fn looked(&mut self, now_ns: u64) {
+        self.looked_ns = now_ns;
+    }
+
+    /// A transfer has been posted.
+    pub(crate) fn posted(&mut self, work: u64, now_ns: u64, len: usize, is_write: bool, to: Distance) {
+        self.looked(now_ns);
+        self.outstanding += 1;
+        let lone = Lone { work, posted_ns: now_ns, len, is_write, to };
+        self.lone = (self.outstanding == 1).then_some(lone);
+    }
+
+    /// As [`Mind::posted`].
+    pub(crate) fn is_posted(&mut self, dev: &impl Device, w: &Waiting) {
+        self.posted(w.work, dev.now_ns(), w.local.span.len, w.write, dev.distance(w.peer));
+    }
+
+    /// A transfer has ended.
+    pub(crate) fn completed(&mut self, work: u64, now_ns: u64, is_well: bool) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        let Some(lone) = self.lone.take_if(|lone| lone.work == work) else { return };
+        if !is_well || lone.posted_ns < self.away_ns {
+            return;
+        }
+        let link = &mut self.facts.links[lone.to as usize];
+        let ns = (now_ns - lone.posted_ns) as f64;
+        if lone.is_write {
+            // The sender learns of the end one latency later.
+            link.write.observe(lone.len, (ns - link.latency.value).max(0.0));
+        } else if link.write.count > 0 {
+            link.read.observe((ns - link.write.at(lone.len as f64)).max(0.0));
+        } else {
+            link.write.observe(lone.len, (ns - link.read.value).max(0.0));
+        }
+    }
+
+    /// Memory was registered anew.
+    pub(crate) fn registered(&mut self, held: Held, len: usize, ns: u64) {
+        self.facts.register.observe(len, ns as f64);
+        self.held.push((held, len));
+    }
+
+    /// A registration was released; `ended` if it was given back to the adapter.
+    pub(crate) fn released(&mut self, held: Held, ns: u64, ended: bool) {
+        let Some(at) = self.held.iter().position(|(known, _)| *known == held) else { return };
+        let (_, len) = self.held.swap_remove(at);
+        if ended {
+            self.facts.deregister.observe(len, ns as f64);
+        }
+    }
+
+    /// Whether to time this copy.
+    pub(crate) fn times_copy(&mut self, len: usize) -> bool {
+        self.copies = self.copies.wrapping_add(1);
+        len >= COPY_SAMPLE.1 && self.copies.is_multiple_of(COPY_SAMPLE.0)
+    }
+
+    /// A long message begins to leave.
+    pub(crate) fn begins(&mut self, id: OpId, now_ns: u64) {
+        if let Some(told) = self.told.get_mut(&id) {
+            (told.begun_ns, told.left_ns) = (now_ns, now_ns);
+            self.looked(now_ns);
+        }
+    }
+
+    /// Its RTS has left.
+    pub(crate) fn leaves(&mut self, id: OpId, now_ns: u64) {
+        if let Some(told) = self.told.get_mut(&id) {
+            told.left_ns = now_ns;
+            self.looked(now_ns);
+        }
+    }
+
+    /// Its receiver has said that the RTS has met a receive that had waited for so long.
+    pub(crate) fn answered(&mut self, id: OpId, to: &Envelope, now_ns: u64, waited_ns: u64) {
+        let Some(told) = self.told.get_mut(&id) else { return };
+        let link = &mut self.facts.links[told.to as usize];
+        let trip_ns = now_ns.saturating_sub(told.left_ns) as f64;
+        let was_here = told.left_ns >= self.away_ns;
+        let late_ns = if waited_ns > 0 { 0.0 } else { (trip_ns - 2.0 * link.latency.value).max(0.0) };
+        if waited_ns > 0 && was_here {
+            // The shortest of some: the others say how busy the receiver was.
+            let (shortest_ns, count) = &mut self.trips[told.to as usize];
+            (*shortest_ns, *count) = (trip_ns.min(*shortest_ns), *count + 1);
+            if *count == TRIPS {
+                link.latency.observe(*shortest_ns / 2.0);
+                (*shortest_ns, *count) = (f64::INFINITY, 0);
+            }
+        }
+        told.late_ns = Some(late_ns);
+        if self.late.len() < ENVELOPES_MAX || self.late.contains_key(to) {
+            let known = self.late.entry(*to).or_insert(late_ns);
+            *known += HABIT * (late_ns - *known);
+        }
+    }
+
+    /// By how much the receiver is expected to come late; 0 if that is less than a round trip.
+    fn late_ns(&self, to: &Envelope, distance: Distance) -> f64 {
+        let late_ns = self.late.get(to).copied().unwrap_or(0.0);
+        if late_ns > 2.0 * self.facts.link(distance).latency.value { late_ns } else { 0.0 }
+    }
+
+    /// Nothing is to be learnt of this message any more.
+    pub(crate) fn forget(&mut self, id: OpId) {
+        if !self.told.is_empty() {
+            self.told.remove(&id);
+        }
+    }
+
+    /// A message has ended: compares what it took with what was predicted.
+    pub(crate) fn ended(&mut self, id: OpId, now_ns: u64) {
+        let Some(told) = self.told.remove(&id) else { return };
+        let took_ns = now_ns.saturating_sub(told.begun_ns) as f64;
+        // The sender learns of the end one latency after the last byte has arrived.
+        let notice_ns = if told.key.is_some() { self.facts.link(told.to).latency.value } else { 0.0 };
+        let seen_ns = (took_ns - told.late_ns.unwrap_or(0.0) - notice_ns).max(1.0);
+        self.account.ended(told.to, told.way, told.len, seen_ns);
+        let is_known = told.late_ns.is_some() && !self.ends_early(&told);
+        if let Some(key) = told.key.filter(|_| is_known && told.begun_ns >= self.away_ns) {
+            self.choices.ended(key, told.way, told.predicted_ns, seen_ns);
+        }
+    }
+
+    /// Whether the sender has done its part before the message has arrived: frames end so.
+    fn ends_early(&self, told: &Told) -> bool {
+        let is_pipeline = matches!(told.way, Way::Pipeline | Way::CachingPipeline);
+        is_pipeline && told.len <= self.facts.tuning.rdma_offset_bytes.max(self.facts.tuning.head_bytes)
+    }
+
+    /// As [`Mind::ended`], and looks at the clock only if there is reason to.
+    #[inline]
+    pub(crate) fn ended_at(&mut self, id: OpId, dev: &impl Device) {
+        if !self.told.is_empty() {
+            self.ended(id, dev.now_ns());
+        }
+    }
+
+    /// A message leaves of which the end will be seen.
+    pub(crate) fn tell(&mut self, id: OpId, way: Way, message: &Message, predicted_ns: f64, now_ns: u64) {
+        self.looked(now_ns);
+        let key = self.facts.registration.then(|| Key::of(message));
+        let told = Told {
+            key,
+            way,
+            to: message.distance,
+            len: message.len,
+            predicted_ns,
+            begun_ns: now_ns,
+            left_ns: now_ns,
+            late_ns: message.rtr.then_some(0.0),
+        };
+        self.told.insert(id, told);
+        let entry = key.and_then(|key| self.choices.entry(key));
+        self.account.left(message.distance, way, message.len, predicted_ns, entry);
+    }
+
+    /// Longest message that had better be copied eagerly than go by any other way, if its buffer
+    /// has not been seen before.
+    pub(crate) fn eager_limit(&self, most_bytes: usize) -> usize {
+        const STEP: usize = 1024;
+        let dearer = |len: &usize| {
+            let message = self.plain(*len);
+            let eager = cost::cost(Way::Eager, &self.facts, &message).map_or(f64::MAX, |c| c.total_ns());
+            let other = LONG.iter().filter_map(|way| cost::cost(*way, &self.facts, &message));
+            other.map(|cost| cost.total_ns()).fold(f64::INFINITY, f64::min) < eager
+        };
+        let first = (STEP..=most_bytes).step_by(STEP).find(dearer);
+        first.map_or(most_bytes, |len| len - STEP)
+    }
+
+    fn plain(&self, len: usize) -> Message {
+        let distance = Distance::Network;
+        Message { len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true }
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// What this rank knows and has decided.
+    pub fn mind(&self) -> &Mind {
+        &self.mind
+    }
+
+    /// Keeps an account of messages from here on.
+    pub fn explain(&mut self, detail: Detail) {
+        self.mind.account = Account::new(detail);
+        self.choice.watch(self.mind.account.is_on());
+    }
+
+    /// The choices, to pin and to journal them.
+    pub fn choices_mut(&mut self) -> &mut Choices {
+        &mut self.mind.choices
+    }
+
+    /// The account as text, each line after `prefix`.
+    pub fn explanation(&self, prefix: &str) -> String {
+        self.mind.account.text(prefix, self.mind.choices.entries())
+    }
+
+    /// The way of a long message over registered memory, and whether an RTR would be welcome the next
+    /// time.
+    pub(crate) fn decide(&mut self, id: OpId, s: &Sending, wanted: Protocol, rtr: bool) -> (Way, bool) {
+        let asked = if rtr && wanted == Protocol::Speculative { Way::Write } else { Way::of(wanted) };
+        if !self.mind.facts.registration {
+            return (asked, true);
+        }
+        let distance = self.dev.distance(s.to);
+        let before = self.mind.uses(s.data) as f64;
+        let reuse = if self.rcache.has(0, s.data) { 1.0 } else { before / (before + 1.0) };
+        let late_ns = self.mind.late_ns(&s.envelope(), distance);
+        let message = Message { len: s.data.len, distance, reuse, rtr, late_ns, eager: false };
+        let forced = self.limits.force.is_some() || !self.limits.adapt;
+        let mind = &mut *self.mind;
+        let chosen = if forced { None } else { mind.choices.take(&mind.facts, &message, &LONG) };
+        let (way, predicted_ns) = chosen.unwrap_or_else(|| {
+            (asked, cost::cost(asked, &mind.facts, &message).map_or(0.0, |cost| cost.total_ns()))
+        });
+        mind.tell(id, way, &message, predicted_ns, self.dev.now_ns());
+        let write = cost::cost(Way::Write, &mind.facts, &Message { rtr: true, ..message });
+        let welcome = forced || way == Way::Write || write.is_some_and(|cost| cost.total_ns() < predicted_ns);
+        mind.decided += 1;
+        if !forced && mind.decided.is_multiple_of(REFRESH) {
+            self.refresh();
+        }
+        (way, welcome)
+    }
+
+    /// Works out anew what follows from all facts together.
+    pub(crate) fn refresh(&mut self) {
+        let limit = self.mind.eager_limit(self.limits.eager_bytes);
+        self.choice.set(limit);
+    }
+
+    /// A message of shared memory leaves whose end will be seen, if an account is kept.
+    pub(crate) fn tell_both(&mut self, id: OpId, to: Rank, len: usize) {
+        if self.mind.account.is_on() {
+            let distance = self.dev.distance(to);
+            let message = Message { len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: false };
+            let predicted = cost::cost(Way::Both, &self.mind.facts, &message);
+            let (predicted_ns, now_ns) = (predicted.map_or(0.0, |cost| cost.total_ns()), self.dev.now_ns());
+            self.mind.tell(id, Way::Both, &message, predicted_ns, now_ns);
+        }
+    }
+
+    /// An eager message has left.
+    pub(crate) fn account_eager(&mut self, to: Rank, len: usize, took_ns: u64) {
+        let distance = self.dev.distance(to);
+        let message = Message { distance, ..self.mind.plain(len) };
+        let predicted = cost::cost(Way::Eager, &self.mind.facts, &message).map_or(0.0, |c| c.total_ns());
+        self.mind.account.left(distance, Way::Eager, len, predicted, None);
+        self.mind.account.ended(distance, Way::Eager, len, took_ns as f64);
+    }
+}

@@ -1,0 +1,354 @@
+//! Exchange models, patterns of applications, and what the new protocol costs (sections 4.4.1 to 4.4.3).
+
+use proto::Event;
+use sim::rank::ANY_SOURCE;
+use sim::{Cluster, Rank, Request};
+
+use super::{current, new, stubborn};
+use crate::sim::figure::{Claim, Curve, Figure, Paper, Scale, Study};
+use crate::sim::lab::{self, Ran, Way};
+
+const KB: usize = 1 << 10;
+const MB: usize = 1 << 20;
+/// Length of the messages of the exchange models (section 4.4.1).
+const LEN: usize = 128 * KB;
+/// Iterations, the first of which do not count.
+const ROUNDS: usize = 40;
+const WARM: usize = 16;
+/// Ranks of the patterns: the platform's hosts.
+const RANKS: usize = 4;
+
+/// Which call comes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Model {
+    ReceiveFirst,
+    SendFirst,
+}
+
+/// Figure 4.16: how much faster an iteration is, by the ratio of communication to computation.
+pub fn models(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
+    let cases = [(Model::ReceiveFirst, "model 1", 32.0), (Model::SendFirst, "model 2", 20.0)];
+    for (at, (model, name, paper)) in cases.into_iter().enumerate() {
+        let communication = iteration(cluster, &current(), model, 0)?;
+        let mut curves = Vec::new();
+        for way in [stubborn(), new()] {
+            let point = |tenths: u32| {
+                let ratio = f64::from(tenths) / 10.0;
+                let half = (communication / ratio / 2.0) as u64;
+                let (old, new) =
+                    (iteration(cluster, &current(), model, half)?, iteration(cluster, &way, model, half)?);
+                Ok((ratio * 100.0, 100.0 * (1.0 - new / old)))
+            };
+            curves.push(Curve::new(way.name, (1..=20).map(point).collect::<Result<Vec<_>, String>>()?));
+        }
+        let claim =
+            |what: &str, paper, tern| Claim::new("fig. 4.16", format!("{name}, {what}"), "%", paper, tern);
+        let between = curves[0].points.iter().map(|(x, y)| (y - curves[1].at(*x)).abs()).fold(0.0, f64::max);
+        study.claims.push(claim("greatest improvement", Paper::Is(paper), curves[1].max()));
+        study.claims.push(claim("adaptive and not differ by", Paper::AtMost(2.0), between));
+        let title = format!("Exchange {name}: improvement over the current rendezvous");
+        let figure = Figure::by_size(&format!("002-fig4.16-{}", at + 1), title, "%", curves);
+        study.figures.push(figure.over("communication / computation (%)", Scale::Linear));
+    }
+    Ok(())
+}
+
+/// Time of one iteration of an exchange between two ranks, `half_ns` for each of producing and consuming.
+fn iteration(cluster: &Cluster, way: &Way, model: Model, half_ns: u64) -> Result<f64, String> {
+    let pack_ns = cluster.copy_time_ns(LEN, LEN) as u64;
+    let times = lab::run(&lab::spread(cluster), 2, way, move |rank| {
+        lab::acquaint(rank)?;
+        let (out, into) = (rank.buffer(LEN), rank.buffer(LEN));
+        let mut start = 0;
+        rank.barrier()?;
+        for round in 0..ROUNDS {
+            if round == WARM {
+                start = rank.now_ns();
+            }
+            exchange(rank, out, into, model, round, half_ns, pack_ns)?;
+        }
+        Ok((rank.now_ns() - start) as f64 / (ROUNDS - WARM) as f64)
+    })?;
+    Ok(times.iter().sum::<f64>() / 2.0)
+}
+
+/// Figure 4.15.
+fn exchange(
+    rank: &mut Rank<'_>,
+    out: fabric::Span,
+    into: fabric::Span,
+    model: Model,
+    round: usize,
+    half_ns: u64,
+    pack_ns: u64,
+) -> Ran<()> {
+    let peer = 1 - rank.rank();
+    let (send, receive);
+    match model {
+        Model::ReceiveFirst => {
+            receive = rank.irecv(into, peer as i32, 1)?;
+            rank.compute(pack_ns);
+            send = rank.isend(out, peer, 1)?;
+            rank.compute(half_ns);
+        }
+        Model::SendFirst => {
+            rank.compute(pack_ns);
+            send = rank.isend(out, peer, 1)?;
+            if round > 0 {
+                rank.compute(half_ns);
+            }
+            receive = rank.irecv(into, peer as i32, 1)?;
+            rank.compute(half_ns);
+        }
+    }
+    rank.wait(send)?;
+    rank.wait(receive)?;
+    if model == Model::ReceiveFirst {
+        rank.compute(half_ns);
+    }
+    Ok(())
+}
+
+/// The patterns of figure 4.18.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pattern {
+    Cg,
+    Bt,
+    Lu,
+    Radix,
+}
+
+/// What a pattern did: time in waits and blocking calls, RTRs sent, and bytes on the wire.
+struct Behaviour {
+    wait_ns: f64,
+    rtrs: u64,
+    bytes: f64,
+}
+
+/// Figures 4.17 and 4.19(b).
+pub fn applications(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
+    let mut volume = 0.0f64;
+    for (pattern, name, unadapted, adapted) in [
+        (Pattern::Cg, "CG-like", Paper::Is(21.0), Paper::Is(4.0)),
+        (Pattern::Bt, "BT-like", Paper::Is(-30.0), Paper::Is(-30.0)),
+        (Pattern::Lu, "LU-like", Paper::AtMost(0.0), Paper::AtMost(0.0)),
+        (Pattern::Radix, "RADIX-like", Paper::Is(-4.0), Paper::Is(-4.0)),
+    ] {
+        let old = behaviour(cluster, &current(), pattern)?;
+        for (way, paper) in [(stubborn(), unadapted), (new(), adapted)] {
+            let new = behaviour(cluster, &way, pattern)?;
+            let change = 100.0 * (new.wait_ns / old.wait_ns - 1.0);
+            study.claims.push(Claim::new(
+                "fig. 4.17",
+                format!("wait time, {name}, {}", way.name),
+                "%",
+                paper,
+                change,
+            ));
+            if way.setup.limits.adapt {
+                volume = volume.max(100.0 * (new.bytes / old.bytes - 1.0));
+            }
+            if pattern == Pattern::Lu {
+                study.claims.push(Claim::new(
+                    "section 4.2.3",
+                    format!("RTRs from any source, {}", way.name),
+                    "",
+                    Paper::AtMost(0.0),
+                    new.rtrs as f64,
+                ));
+            }
+        }
+    }
+    study.claims.push(Claim::new(
+        "fig. 4.19",
+        "most extra volume of the patterns, new",
+        "%",
+        Paper::AtMost(0.04),
+        volume,
+    ));
+    Ok(())
+}
+
+fn behaviour(cluster: &Cluster, way: &Way, pattern: Pattern) -> Result<Behaviour, String> {
+    let (results, counters) = lab::run_counted(&lab::spread(cluster), RANKS, way, move |rank| {
+        lab::acquaint(rank)?;
+        let mut app = App::new(rank);
+        rank.barrier()?;
+        for round in 0..ROUNDS {
+            if round == WARM {
+                app.waited_ns = 0;
+            }
+            match pattern {
+                Pattern::Cg => app.cg(rank)?,
+                Pattern::Bt => app.bt(rank)?,
+                Pattern::Lu => app.lu(rank)?,
+                Pattern::Radix => app.radix(rank)?,
+            }
+        }
+        app.end(rank)?;
+        Ok((app.waited_ns as f64, rank.world().engine.counters().get(Event::RtrSent)))
+    })?;
+    Ok(Behaviour {
+        wait_ns: results.iter().map(|(waited, _)| waited).sum(),
+        rtrs: results.iter().map(|(_, rtrs)| rtrs).sum(),
+        bytes: counters.bytes as f64,
+    })
+}
+
+/// A rank of a pattern: its buffers and how long it has waited.
+struct App {
+    out: Vec<fabric::Span>,
+    into: Vec<fabric::Span>,
+    under_way: Option<Request>,
+    waited_ns: u64,
+    round: u64,
+}
+
+/// Length of the messages of the patterns, and what is computed for one.
+const APP_LEN: usize = 256 * KB;
+const APP_NS: u64 = 300_000;
+const TAG: i32 = 1;
+
+impl App {
+    fn new(rank: &mut Rank<'_>) -> App {
+        let mut buffers = || (0..RANKS).map(|_| rank.buffer(APP_LEN)).collect();
+        App { out: buffers(), into: buffers(), under_way: None, waited_ns: 0, round: 0 }
+    }
+
+    /// Computes; nobody takes exactly as long as the others, or always as long: up to a quarter more.
+    fn compute(&mut self, rank: &mut Rank<'_>) {
+        self.round += 1;
+        let part = (rank.rank() as u64 * 7919 + self.round * 104_729) % 64;
+        rank.compute(APP_NS + APP_NS * part / 256);
+    }
+
+    /// Waits, or does what blocks, and counts the time.
+    fn waits<T>(&mut self, rank: &mut Rank<'_>, what: impl FnOnce(&mut Rank<'_>) -> Ran<T>) -> Ran<T> {
+        let start = rank.now_ns();
+        let value = what(rank)?;
+        self.waited_ns += rank.now_ns() - start;
+        Ok(value)
+    }
+
+    /// Ends what the last round has left under way.
+    fn end(&mut self, rank: &mut Rank<'_>) -> Ran<()> {
+        if let Some(send) = self.under_way.take() {
+            let from = (rank.rank() + RANKS - 1) % RANKS;
+            rank.recv(self.into[0], from as i32, TAG)?;
+            rank.wait(send)?;
+        }
+        Ok(())
+    }
+
+    /// Both sides come together: RTS and RTR cross, and there is nothing to overlap with.
+    fn cg(&mut self, rank: &mut Rank<'_>) -> Ran<()> {
+        rank.compute(APP_NS);
+        for step in 1..RANKS {
+            let peer = rank.rank() ^ step;
+            let receive = rank.irecv(self.into[step], peer as i32, TAG)?;
+            let out = self.out[step];
+            self.waits(rank, |rank| rank.send(out, peer, TAG))?;
+            self.waits(rank, |rank| rank.wait(receive))?;
+        }
+        Ok(())
+    }
+
+    /// A send is under way while the receive is posted and the next data is produced.
+    fn bt(&mut self, rank: &mut Rank<'_>) -> Ran<()> {
+        let (to, from) = ((rank.rank() + 1) % RANKS, (rank.rank() + RANKS - 1) % RANKS);
+        if self.under_way.is_none() {
+            self.compute(rank);
+            self.under_way = Some(rank.isend(self.out[0], to, TAG)?);
+        }
+        let receive = rank.irecv(self.into[0], from as i32, TAG)?;
+        self.compute(rank);
+        let send = self.under_way.take();
+        self.waits(rank, |rank| rank.waitall(send.into_iter().chain([receive])))?;
+        self.compute(rank);
+        self.under_way = Some(rank.isend(self.out[0], to, TAG)?);
+        Ok(())
+    }
+
+    /// Receives from anywhere.
+    fn lu(&mut self, rank: &mut Rank<'_>) -> Ran<()> {
+        let receive = rank.irecv(self.into[0], ANY_SOURCE, TAG)?;
+        self.compute(rank);
+        let (to, out) = ((rank.rank() + 1) % RANKS, self.out[0]);
+        self.waits(rank, |rank| rank.send(out, to, TAG))?;
+        self.waits(rank, |rank| rank.wait(receive))?;
+        self.compute(rank);
+        Ok(())
+    }
+
+    /// Groups of receives, then sends; every other rank the other way round. No computation between.
+    fn radix(&mut self, rank: &mut Rank<'_>) -> Ran<()> {
+        let me = rank.rank();
+        let others = (1..=RANKS).map(|step| (me + step) % RANKS);
+        let peers: Vec<usize> = others.filter(|peer| peer % 2 != me % 2).collect();
+        self.compute(rank);
+        for receives in [me % 2 == 0, me % 2 != 0] {
+            if receives {
+                let into = self.into.clone();
+                let posted = peers.iter().map(|peer| rank.irecv(into[*peer], *peer as i32, TAG));
+                let posted = posted.collect::<Ran<Vec<_>>>()?;
+                self.waits(rank, |rank| rank.waitall(posted))?;
+            } else {
+                for &peer in &peers {
+                    let out = self.out[peer];
+                    self.waits(rank, |rank| rank.send(out, peer, TAG))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Figure 4.19(a): every RTR crosses an RTS and is dropped.
+pub fn crossing(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
+    let mut curves = Vec::new();
+    for way in [stubborn(), new()] {
+        let point = |len: usize| {
+            let (old, new) = (crossed(cluster, &current(), len)?, crossed(cluster, &way, len)?);
+            Ok((len as f64, 100.0 * (new / old - 1.0)))
+        };
+        let sizes = lab::sizes(KB, MB, 1).into_iter();
+        curves.push(Curve::new(way.name, sizes.map(point).collect::<Result<Vec<_>, String>>()?));
+    }
+    let most = |curve: &Curve, from: usize, to: usize| {
+        let within = curve.points.iter().filter(|(len, _)| (from as f64..=to as f64).contains(len));
+        within.map(|(_, y)| *y).fold(f64::MIN, f64::max)
+    };
+    let claim = |what: &str, paper, tern| Claim::new("fig. 4.19", what, "%", Paper::AtMost(paper), tern);
+    study.claims.extend([
+        claim("latency overhead, eager", 1.0, most(&curves[0], KB, super::EAGER)),
+        claim("latency overhead, 128 KB and more, without adaptation", 3.0, most(&curves[0], 128 * KB, MB)),
+        claim("latency overhead, 128 KB and more, adaptive", 1.0, most(&curves[1], 128 * KB, MB)),
+    ]);
+    let figure = Figure::by_size("002-fig4.19", "Latency overhead where RTR and RTS cross", "%", curves);
+    study.figures.push(figure);
+    Ok(())
+}
+
+/// Time of a message whose two sides begin at the same time.
+fn crossed(cluster: &Cluster, way: &Way, len: usize) -> Result<f64, String> {
+    let times = lab::run(&lab::spread(cluster), 2, way, move |rank| {
+        lab::acquaint(rank)?;
+        let buffer = rank.buffer(len);
+        let mut times = Vec::new();
+        let begin = rank.now_ns().next_multiple_of(1_000_000);
+        for round in 0..ROUNDS as u64 {
+            // Each round at a time of its own, the same for both.
+            let at = begin + (round + 1) * 10_000_000;
+            rank.compute(at.saturating_sub(rank.now_ns()));
+            match rank.rank() {
+                0 => rank.send(buffer, 1, TAG)?,
+                _ => drop(rank.recv(buffer, 0, TAG)?),
+            }
+            if round >= WARM as u64 {
+                times.push((rank.now_ns() - at) as f64);
+            }
+        }
+        Ok(lab::median(times))
+    })?;
+    Ok(times[1])
+}
