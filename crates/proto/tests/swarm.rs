@@ -321,6 +321,7 @@ fn shared_memory(random: &mut Random, size: usize) -> (Vec<Shm>, Unmap) {
 fn channels(random: &mut Random, size: usize) -> (Vec<Channel<Adapter>>, Unmap) {
     let net = Net::new(size);
     net.get().is_watched = !random.one_in(4);
+    net.get().caps.lockable_bytes = random.of(&[usize::MAX, usize::MAX, 128 * 1024]);
     let settings = Settings {
         frame_bytes: random.of(&[200, 1000, 16 * 1024]),
         slot_bytes: random.of(&[128, 1024, 17 * 1024]),

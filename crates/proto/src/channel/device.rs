@@ -162,10 +162,24 @@ impl<V: Verbs> Device for Channel<V> {
     }
 
     fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
-        self.verbs.register(rail, span)
+        // Frames register their part when they first need it, and cannot do without.
+        let limit = self.verbs.caps().lockable_bytes / 8 * 3;
+        if span.len > limit - self.lent_bytes {
+            let lent = self.lent_bytes;
+            return Err(Fault::Device(format!(
+                "{lent} of the {limit} bytes that can be locked for long messages are, {} more are wanted \
+                 (3/8 of the limit of the adapter)",
+                span.len
+            )));
+        }
+        let key = self.verbs.register(rail, span)?;
+        self.lent_bytes += span.len;
+        self.lent.insert((rail, key), span.len);
+        Ok(key)
     }
 
     fn deregister(&mut self, rail: usize, key: u32) {
+        self.lent_bytes -= self.lent.remove(&(rail, key)).expect("what is given back was registered");
         self.verbs.deregister(rail, key);
     }
 

@@ -36,7 +36,7 @@ use crate::event::{Counters, Event};
 use fabric::{Caps, Charge, Completion, Done, Fault, Local, Rank, Span, Verbs, VerbsCaps};
 use peer::{Path, Peer};
 use slots::{Budget, Mailboxes, Pool, RAIL, Receives};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use wire::Malformed;
 use wire::slot::{Kind, Meet, Tail};
 
@@ -171,6 +171,9 @@ pub struct Channel<V: Verbs> {
     mailboxes: Mailboxes,
     receives: Receives,
     budget: Budget,
+    /// Lengths of what is registered for long messages, by adapter and key, and their sum.
+    lent: HashMap<(usize, u32), usize>,
+    lent_bytes: usize,
     /// Frames of this rank to itself.
     own: VecDeque<([u64; 2], Box<[u8]>)>,
     /// Work of the engine that has ended.
@@ -209,6 +212,8 @@ impl<V: Verbs> Channel<V> {
             mailboxes: Mailboxes::default(),
             receives,
             budget: Budget { peers: settings.fast_peers, bytes: settings.fast_bytes },
+            lent: HashMap::new(),
+            lent_bytes: 0,
             own: VecDeque::new(),
             done: VecDeque::new(),
             is_late: false,

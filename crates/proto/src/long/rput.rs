@@ -5,6 +5,8 @@
 //! sender must be inside MPI to answer (dissertation, section 4.2.1). Over several adapters each
 //! carries one stripe.
 //!
+//! A stripe that the sender cannot register goes by frames.
+//!
 //! ```text
 //! sender                      receiver
 //!   RTS ────────────────────▶ match, register
@@ -16,11 +18,15 @@
 
 use super::port::Port;
 use super::stripes::Stripes;
-use super::{Happening, Message, Step};
+use super::{BY_FRAMES, Happening, Message, Step};
 use crate::rcache::Held;
 use fabric::{Local, Remote};
+use std::collections::VecDeque;
 use wire::head::Kind;
 use wire::long::{Fragment, LongRts};
+
+/// Frames sent before what has arrived is looked at.
+const FRAMES_AT_ONCE: usize = 4;
 
 /// The sending side.
 #[derive(Debug, Default)]
@@ -30,8 +36,19 @@ pub(crate) enum Sender {
     Idle,
     /// The RTS is out.
     Asked,
-    /// Stripes become ready and are written; so many bytes are still to be.
-    Writing(Vec<Piece>, u64),
+    /// Stripes become ready and are moved.
+    Moving(Moving),
+}
+
+/// What a sender still has to do.
+#[derive(Debug)]
+pub(crate) struct Moving {
+    /// Stripes being written.
+    pieces: Vec<Piece>,
+    /// Stripes that could not be registered, the first of them as far as it has not left.
+    framed: VecDeque<Fragment>,
+    /// Bytes that have not arrived.
+    left: u64,
 }
 
 /// A stripe of the source that is being written.
@@ -43,58 +60,97 @@ pub(crate) struct Piece {
 
 impl Sender {
     pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
-        match (std::mem::take(self), what) {
+        match (&mut *self, what) {
             (Sender::Idle, Happening::Start) => {
                 let protocol = message.protocol as u16;
                 if !port.request(LongRts { len: message.len, protocol, ..LongRts::default() }, 0) {
                     return Step::NoRoom;
                 }
                 *self = Sender::Asked;
+                Step::Going
             }
-            (Sender::Asked, Happening::Ack(Fragment { len: 0, .. })) => return Step::Done,
+            (Sender::Asked, Happening::Ack(Fragment { len: 0, .. })) => Step::Done,
             (Sender::Asked, Happening::Ack(ack)) if ack.len <= message.len => {
-                *self = Sender::Writing(Vec::new(), ack.len);
+                *self = Sender::Moving(Moving { pieces: Vec::new(), framed: VecDeque::new(), left: ack.len });
+                Step::Going
             }
-            (Sender::Writing(mut pieces, left), Happening::Ready(fragment))
-                if message.covers(&fragment, port.rails()) =>
+            (Sender::Moving(m), Happening::Ready(fragment))
+                if message.covers(&fragment, port.rails()) && m.expects(&fragment) =>
             {
-                let span = message.local.part(fragment.offset as usize, fragment.len as usize);
-                let held = match port.hold(fragment.rail as usize, span, true) {
-                    Ok(held) => held,
-                    Err(fault) => {
-                        pieces.iter().for_each(|piece| port.release(piece.held));
-                        return Step::Failed(fault);
-                    }
-                };
-                let remote = Remote { addr: fragment.addr, key: fragment.key };
-                port.write(held.rail, Local { span, key: held.key }, remote, fragment.rail as u32);
-                pieces.push(Piece { held, fragment });
-                *self = Sender::Writing(pieces, left);
+                m.take(fragment, message, port)
             }
-            (Sender::Writing(mut pieces, left), Happening::Completed(work))
-                if pieces.iter().any(|piece| piece.fragment.rail as u32 == work) =>
-            {
-                let at = pieces.iter().position(|piece| piece.fragment.rail as u32 == work);
-                let piece = pieces.remove(at.expect("looked for above"));
-                port.release(piece.held);
-                port.tell(Kind::Fin, Fragment { addr: 0, key: 0, ..piece.fragment });
-                if left <= piece.fragment.len {
-                    return Step::Done;
-                }
-                *self = Sender::Writing(pieces, left - piece.fragment.len);
-            }
-            (state, _) => {
-                *self = state;
-                return Step::Illegal;
-            }
+            (Sender::Moving(m), Happening::Completed(work)) => m.completed(work, port),
+            (Sender::Moving(m), Happening::Look) => m.go_on(message, port),
+            _ => Step::Illegal,
         }
-        Step::Going
     }
 
     /// Gives back what is held.
     pub fn retreat(&mut self, port: &mut impl Port) {
-        if let Sender::Writing(pieces, _) = std::mem::take(self) {
-            pieces.iter().for_each(|piece| port.release(piece.held));
+        if let Sender::Moving(moving) = std::mem::take(self) {
+            moving.pieces.iter().for_each(|piece| port.release(piece.held));
+        }
+    }
+}
+
+impl Moving {
+    /// Whether the stripes with this one are no more than was agreed.
+    fn expects(&self, fragment: &Fragment) -> bool {
+        let pieces = self.pieces.iter().map(|piece| &piece.fragment);
+        let known = pieces.chain(&self.framed).map(|fragment| fragment.len).sum::<u64>();
+        fragment.len > 0 && known.checked_add(fragment.len).is_some_and(|sum| sum <= self.left)
+    }
+
+    fn take(&mut self, fragment: Fragment, message: &Message, port: &mut impl Port) -> Step {
+        let span = message.local.part(fragment.offset as usize, fragment.len as usize);
+        match port.hold(fragment.rail as usize, span, true) {
+            Ok(held) => {
+                let remote = Remote { addr: fragment.addr, key: fragment.key };
+                port.write(held.rail, Local { span, key: held.key }, remote, fragment.rail as u32);
+                self.pieces.push(Piece { held, fragment });
+            }
+            Err(_) => self.framed.push_back(fragment),
+        }
+        self.step(false)
+    }
+
+    fn completed(&mut self, work: u32, port: &mut impl Port) -> Step {
+        let Some(at) = self.pieces.iter().position(|piece| piece.fragment.rail as u32 == work) else {
+            return Step::Illegal;
+        };
+        let piece = self.pieces.remove(at);
+        port.release(piece.held);
+        port.tell(Kind::Fin, Fragment { addr: 0, key: 0, ..piece.fragment });
+        self.left -= piece.fragment.len;
+        self.step(false)
+    }
+
+    /// Sends some of what goes by frames.
+    fn go_on(&mut self, message: &Message, port: &mut impl Port) -> Step {
+        let mut sent = 0;
+        while sent < FRAMES_AT_ONCE
+            && let Some(rest) = self.framed.front_mut()
+        {
+            let len = rest.len.min(port.frame_bytes() as u64);
+            if !port.frame(message.local.part(rest.offset as usize, len as usize), rest.offset) {
+                break;
+            }
+            sent += 1;
+            (rest.offset, rest.len, self.left) = (rest.offset + len, rest.len - len, self.left - len);
+            if rest.len == 0 {
+                port.tell(Kind::Fin, Fragment { addr: 0, key: 0, flags: BY_FRAMES, ..*rest });
+                self.framed.pop_front();
+            }
+        }
+        self.step(sent > 0)
+    }
+
+    fn step(&self, moved: bool) -> Step {
+        match (self.framed.is_empty(), self.left) {
+            (true, 0) => Step::Done,
+            (true, _) => Step::Going,
+            (false, _) if moved => Step::Moved,
+            (false, _) => Step::Looking,
         }
     }
 }
@@ -122,6 +178,12 @@ impl Receiver {
                 if count == 0 {
                     return Step::Done; // no room for anything
                 }
+                *self = Receiver::Exposed(stripes, count);
+            }
+            (Receiver::Exposed(stripes, count), Happening::Data(offset, data))
+                if offset.checked_add(data.len as u64).is_some_and(|end| end <= message.local.len as u64) =>
+            {
+                port.copy(message.local.addr + offset as usize, data.addr, data.len);
                 *self = Receiver::Exposed(stripes, count);
             }
             (Receiver::Exposed(stripes, 1), Happening::Fin(_)) => {
