@@ -280,7 +280,7 @@ impl Entry {
             self.way = choice.winner; // what was possible before is not any more
             return self.way;
         };
-        if choice.winner != self.way && self.since >= DWELL && in_force > choice.cost_ns * (1.0 + MARGIN) {
+        if choice.winner != self.way && self.since > DWELL && in_force > choice.cost_ns * (1.0 + MARGIN) {
             self.way = choice.winner;
         } else if self.messages.is_multiple_of(EXPLORE)
             && let Some(tried) = [Some((choice.winner, choice.cost_ns)), choice.runner_up]

@@ -106,7 +106,6 @@ pub(crate) fn post(dev: &mut impl Device, w: &Waiting) -> Result<bool, Fault> {
 }
 
 impl<D: Device> Port for EnginePort<'_, D> {
-
     fn tuning(&self) -> &Tuning {
         self.tuning
     }

@@ -149,9 +149,7 @@ impl Speculation {
     pub fn is_offered(&mut self, to: &Envelope, len: u64, sent_before: bool) -> bool {
         let persists = self.persists;
         let out = self.outgoing(to, sent_before);
-        out.is_some_and(|out| {
-            out.may_write(persists) && out.rtrs.front().is_some_and(|rtr| len <= rtr.len)
-        })
+        out.is_some_and(|out| out.may_write(persists) && out.rtrs.front().is_some_and(|rtr| len <= rtr.len))
     }
 
     /// A rendezvous begins: by RTR or RTS. `sent_before` says whether anything has left to this peer

@@ -43,7 +43,13 @@ pub struct Claim {
 
 impl Claim {
     /// A prediction.
-    pub fn new(place: &'static str, what: impl Into<String>, unit: &'static str, paper: Paper, tern: f64) -> Claim {
+    pub fn new(
+        place: &'static str,
+        what: impl Into<String>,
+        unit: &'static str,
+        paper: Paper,
+        tern: f64,
+    ) -> Claim {
         Claim { place, what: what.into(), unit, paper, tern, kind: Kind::Predicted }
     }
 

@@ -95,7 +95,13 @@ pub enum Buffers {
 }
 
 /// A ping-pong between two hosts: half of every round trip, in nanoseconds.
-pub fn ping_pong(cluster: &Cluster, way: &Way, len: usize, rounds: usize, buffers: Buffers) -> Result<Vec<f64>, String> {
+pub fn ping_pong(
+    cluster: &Cluster,
+    way: &Way,
+    len: usize,
+    rounds: usize,
+    buffers: Buffers,
+) -> Result<Vec<f64>, String> {
     let mut all = run(&spread(cluster), 2, way, move |rank| {
         acquaint(rank)?;
         let (me, peer) = (rank.rank(), 1 - rank.rank());

@@ -33,7 +33,10 @@ pub fn run(mut arguments: Vec<OsString>) -> Result<(), String> {
             println!("{HELP}");
             Ok(())
         }
-        _ => Err(format!("{}\n{HELP}", unknown("simulation", &what.display().to_string(), ["reproduce", "run"].into_iter()))),
+        _ => Err(format!(
+            "{}\n{HELP}",
+            unknown("simulation", &what.display().to_string(), ["reproduce", "run"].into_iter())
+        )),
     }
 }
 

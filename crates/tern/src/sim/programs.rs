@@ -26,11 +26,21 @@ pub const PROGRAMS: &[Program] = &[
     Program { name: "alltoall", about: "every rank sends to every other", len: 1024, body: alltoall },
     Program { name: "barrier", about: "barriers", len: 0, body: barrier },
     Program { name: "bcast", about: "rank 0 sends to all", len: 4096, body: bcast },
-    Program { name: "halo", about: "exchange with four neighbours of a torus, then a sum", len: 8192, body: halo },
+    Program {
+        name: "halo",
+        about: "exchange with four neighbours of a torus, then a sum",
+        len: 8192,
+        body: halo,
+    },
     Program { name: "pingpong", about: "rank 0 and the last rank in turn", len: 8, body: pingpong },
     Program { name: "ring", about: "every rank sends to the next, all at once", len: 65536, body: ring },
     Program { name: "spectrum", about: "buffer i is used i times", len: 8192, body: spectrum },
-    Program { name: "stream", about: "windows of 64 messages from rank 0 to the last rank", len: 8, body: stream },
+    Program {
+        name: "stream",
+        about: "windows of 64 messages from rank 0 to the last rank",
+        len: 8,
+        body: stream,
+    },
 ];
 
 const ROUNDS: usize = 20;
@@ -39,7 +49,11 @@ const ROUNDS: usize = 20;
 const WARM: usize = 12;
 
 /// Average of `ROUNDS` calls, after those that do not count.
-fn repeated(rank: &mut Rank<'_>, name: &str, mut what: impl FnMut(&mut Rank<'_>) -> Ran<()>) -> Ran<Measured> {
+fn repeated(
+    rank: &mut Rank<'_>,
+    name: &str,
+    mut what: impl FnMut(&mut Rank<'_>) -> Ran<()>,
+) -> Ran<Measured> {
     for _ in 0..WARM {
         what(rank)?;
     }

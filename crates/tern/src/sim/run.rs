@@ -82,7 +82,8 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
-    let (mut name, mut cluster, mut ranks, mut spread, mut len) = (None, "graphene".to_string(), 2, false, None);
+    let (mut name, mut cluster, mut ranks, mut spread, mut len) =
+        (None, "graphene".to_string(), 2, false, None);
     let (mut protocol, mut seed, mut trace) = (None, 0, None);
     let mut parser = Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(text)? {
@@ -97,9 +98,13 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
                 return Ok(None);
             }
             Arg::Long("cluster") => cluster = parser.value().and_then(ValueExt::string).map_err(text)?,
-            Arg::Short('n') | Arg::Long("ranks") => ranks = parser.value().and_then(|v| v.parse()).map_err(text)?,
+            Arg::Short('n') | Arg::Long("ranks") => {
+                ranks = parser.value().and_then(|v| v.parse()).map_err(text)?
+            }
             Arg::Long("spread") => spread = true,
-            Arg::Long("bytes") => len = Some(bytes(&parser.value().and_then(ValueExt::string).map_err(text)?)?),
+            Arg::Long("bytes") => {
+                len = Some(bytes(&parser.value().and_then(ValueExt::string).map_err(text)?)?)
+            }
             Arg::Long("protocol") => {
                 let name = parser.value().and_then(ValueExt::string).map_err(text)?;
                 let known = || Protocol::ALL.iter().map(|(_, name)| *name);
@@ -129,7 +134,8 @@ fn bytes(text: &str) -> Result<usize, String> {
             None => (text, 1),
         },
     };
-    let number: usize = digits.parse().map_err(|_| format!("--bytes {text}: must be such as 8, 64K or 1M"))?;
+    let number: usize =
+        digits.parse().map_err(|_| format!("--bytes {text}: must be such as 8, 64K or 1M"))?;
     number.checked_mul(unit).filter(|len| *len <= 1 << 30).ok_or(format!("--bytes {text}: at most 1024M"))
 }
 
@@ -163,9 +169,11 @@ mod tests {
         let cluster = Cluster::find("graphene").unwrap();
         for program in PROGRAMS {
             let (body, len) = (program.body, program.len);
-            let report = Job::new(&cluster, 6).program(&Setup::default(), move |rank| body(rank, len)).unwrap();
+            let report =
+                Job::new(&cluster, 6).program(&Setup::default(), move |rank| body(rank, len)).unwrap();
             let results = report.all().unwrap();
-            let measured = results[0].as_ref().unwrap_or_else(|error| panic!("{}: {}", program.name, error.text));
+            let measured =
+                results[0].as_ref().unwrap_or_else(|error| panic!("{}: {}", program.name, error.text));
             assert!(measured.iter().all(|(_, ns)| *ns > 0.0) && !measured.is_empty(), "{}", program.name);
         }
     }

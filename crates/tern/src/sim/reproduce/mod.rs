@@ -69,7 +69,8 @@ pub fn table(study: &Study) -> String {
     let widths: [usize; 7] = std::array::from_fn(width);
     let mut text = format!("### {}: {}\n\n", study.name, study.title);
     for (at, row) in rows.iter().enumerate() {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         text += &format!("| {} |\n", cells.join(" | "));
         if at == 0 {
             let rule: Vec<String> = widths.iter().map(|width| "-".repeat((*width).max(3))).collect();

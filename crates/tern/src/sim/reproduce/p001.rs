@@ -58,7 +58,8 @@ fn without_reuse(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     }
     let speedup = curves[PIPELINE].percent_of(&curves[PINNED]).max() - 100.0;
     study.claims.push(
-        Claim::new("fig. 5", "most that the pipeline gains over leave pinned", "%", Paper::Is(67.0), speedup).fitted(),
+        Claim::new("fig. 5", "most that the pipeline gains over leave pinned", "%", Paper::Is(67.0), speedup)
+            .fitted(),
     );
     study.figures.push(Figure::by_size("001-fig5", "Bandwidth without reuse", "MB/s", curves));
     Ok(())
@@ -78,13 +79,34 @@ fn by_reuse(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     }
     let reaches = |way: usize| {
         let points = curves[way].points.iter();
-        points.zip(&curves[PIPELINE].points).find(|(mine, other)| mine.1 >= other.1).map_or(f64::INFINITY, |(p, _)| p.0)
+        points
+            .zip(&curves[PIPELINE].points)
+            .find(|(mine, other)| mine.1 >= other.1)
+            .map_or(f64::INFINITY, |(p, _)| p.0)
     };
     let last = |way: usize| curves[way].at(USES as f64);
     study.claims.extend([
-        Claim::new("fig. 6", "uses after which leave pinned matches the pipeline", "", Paper::Between(40.0, 50.0), reaches(PINNED)),
-        Claim::new("fig. 6", "uses after which the caching pipeline does", "", Paper::AtMost(40.0), reaches(CACHING)),
-        Claim::new("fig. 6", "caching pipeline above the pipeline after 100 uses", "%", Paper::AtLeast(0.0), 100.0 * (last(CACHING) / last(PIPELINE) - 1.0)),
+        Claim::new(
+            "fig. 6",
+            "uses after which leave pinned matches the pipeline",
+            "",
+            Paper::Between(40.0, 50.0),
+            reaches(PINNED),
+        ),
+        Claim::new(
+            "fig. 6",
+            "uses after which the caching pipeline does",
+            "",
+            Paper::AtMost(40.0),
+            reaches(CACHING),
+        ),
+        Claim::new(
+            "fig. 6",
+            "caching pipeline above the pipeline after 100 uses",
+            "%",
+            Paper::AtLeast(0.0),
+            100.0 * (last(CACHING) / last(PIPELINE) - 1.0),
+        ),
     ]);
     let figure = Figure::by_size("001-fig6", "Bandwidth at 8 MB, by the number of uses", "MB/s", curves);
     study.figures.push(figure.over("uses of the buffer", Scale::Linear));
@@ -121,7 +143,13 @@ fn effective_bandwidth(cluster: &Cluster, study: &mut Study) -> Result<(), Strin
     }
     let order = [CACHING, PIPELINE, PINNED, COPY].map(|way| figures[way].longest);
     let kept = order.windows(2).all(|pair| pair[0] > pair[1]);
-    study.claims.push(Claim::new("table", "order at Lmax kept (1: yes)", "", Paper::Is(1.0), f64::from(u8::from(kept))));
+    study.claims.push(Claim::new(
+        "table",
+        "order at Lmax kept (1: yes)",
+        "",
+        Paper::Is(1.0),
+        f64::from(u8::from(kept)),
+    ));
     Ok(())
 }
 
@@ -156,7 +184,8 @@ fn rings_of(cluster: &Cluster, way: &Way, ring: usize) -> Result<Vec<f64>, Strin
 
 /// The lengths of b_eff: powers of two up to 4 KB, then eight evenly spaced by factor up to Lmax.
 fn lengths() -> Vec<usize> {
-    let long = (1..=8).map(|at| (4.0 * KB as f64 * (L_MAX as f64 / 4096.0).powf(f64::from(at) / 8.0)).round() as usize);
+    let long = (1..=8)
+        .map(|at| (4.0 * KB as f64 * (L_MAX as f64 / 4096.0).powf(f64::from(at) / 8.0)).round() as usize);
     (0..=12).map(|at| 1 << at).chain(long).collect()
 }
 

@@ -52,14 +52,30 @@ fn naive(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     let (of_registration, of_copy) = (registration.percent_of(&raw), copy.percent_of(&raw));
     let share = |curve: &Curve, len: usize| curve.at(len as f64);
     study.claims.extend([
-        Claim::new("fig. 2", "naive registration, 64 KB, of raw", "%", Paper::Is(40.0), share(&of_registration, 64 * KB)),
-        Claim::new("fig. 2", "naive registration, 16 MB, of raw", "%", Paper::Is(91.0), share(&of_registration, 16 * MB))
+        Claim::new(
+            "fig. 2",
+            "naive registration, 64 KB, of raw",
+            "%",
+            Paper::Is(40.0),
+            share(&of_registration, 64 * KB),
+        ),
+        Claim::new(
+            "fig. 2",
+            "naive registration, 16 MB, of raw",
+            "%",
+            Paper::Is(91.0),
+            share(&of_registration, 16 * MB),
+        )
+        .fitted(),
+        Claim::new("fig. 2", "naive copy, 16 MB, of raw", "%", Paper::Is(57.0), share(&of_copy, 16 * MB))
             .fitted(),
-        Claim::new("fig. 2", "naive copy, 16 MB, of raw", "%", Paper::Is(57.0), share(&of_copy, 16 * MB)).fitted(),
     ]);
-    study.figures.push(
-        Figure::by_size("003-fig2", "Registration and copy against raw RDMA", "MB/s", vec![raw, registration, copy]),
-    );
+    study.figures.push(Figure::by_size(
+        "003-fig2",
+        "Registration and copy against raw RDMA",
+        "MB/s",
+        vec![raw, registration, copy],
+    ));
     Ok(())
 }
 
@@ -119,11 +135,34 @@ fn first_and_best(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     }
     let least = |a: &Curve, b: &Curve| a.percent_of(b).min();
     study.claims.extend([
-        Claim::new("fig. 7", "superpipeline, first of best round trip", "%", Paper::Is(100.0), least(&curves[0], &curves[1])),
-        Claim::new("fig. 7", "superpipeline of RPUT's best, 1 MB", "%", Paper::Is(100.0), curves[1].percent_of(&curves[3]).at(MB as f64)),
-        Claim::new("fig. 7", "rcache (RPUT), first of best, 256 KB", "%", Paper::AtMost(90.0), curves[2].percent_of(&curves[3]).at((256 * KB) as f64)),
+        Claim::new(
+            "fig. 7",
+            "superpipeline, first of best round trip",
+            "%",
+            Paper::Is(100.0),
+            least(&curves[0], &curves[1]),
+        ),
+        Claim::new(
+            "fig. 7",
+            "superpipeline of RPUT's best, 1 MB",
+            "%",
+            Paper::Is(100.0),
+            curves[1].percent_of(&curves[3]).at(MB as f64),
+        ),
+        Claim::new(
+            "fig. 7",
+            "rcache (RPUT), first of best, 256 KB",
+            "%",
+            Paper::AtMost(90.0),
+            curves[2].percent_of(&curves[3]).at((256 * KB) as f64),
+        ),
     ]);
-    study.figures.push(Figure::by_size("003-fig7", "MPI ping-pong, first and best round trip", "MB/s", curves));
+    study.figures.push(Figure::by_size(
+        "003-fig7",
+        "MPI ping-pong, first and best round trip",
+        "MB/s",
+        curves,
+    ));
     Ok(())
 }
 
@@ -147,9 +186,21 @@ fn gaps(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     let step = |curve: &Curve| curve.at((16 * MB) as f64) - curve.at((256 * KB) as f64);
     let expected = 64f64.ln() / facts_growth(cluster).ln();
     study.claims.extend([
-        Claim::new("eq. 1", "gaps grow from 256 KB to 16 MB, fixed chunks", "×", Paper::Is(64.0), growth(&curves[0])),
+        Claim::new(
+            "eq. 1",
+            "gaps grow from 256 KB to 16 MB, fixed chunks",
+            "×",
+            Paper::Is(64.0),
+            growth(&curves[0]),
+        ),
         Claim::new("eq. 3", "the same, optimal chunks", "×", Paper::Is(8.0), growth(&curves[1])),
-        Claim::new("eq. 7", "the same, superpipeline, chunks more", "", Paper::Is(expected), step(&curves[2])),
+        Claim::new(
+            "eq. 7",
+            "the same, superpipeline, chunks more",
+            "",
+            Paper::Is(expected),
+            step(&curves[2]),
+        ),
     ]);
     let figure = Figure::by_size("003-gaps", "Writes per message", "writes", curves);
     study.figures.push(figure.logarithmic());
@@ -184,8 +235,20 @@ fn first_chunk(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     let flat = curves.iter().map(around).fold(0.0, f64::max);
     let hardwired = 100.0 * (time(MB, Tuning::default())? / time(MB, best.clone())? - 1.0);
     study.claims.extend([
-        Claim::new("section 4", "worst loss for C0 of 8 to 32 KB, 64 KB to 4 MB", "%", Paper::AtMost(5.0), flat),
-        Claim::new("section 4", "C0 = 12 KB, q = 1.5 instead of the best, 1 MB", "%", Paper::AtMost(5.0), hardwired),
+        Claim::new(
+            "section 4",
+            "worst loss for C0 of 8 to 32 KB, 64 KB to 4 MB",
+            "%",
+            Paper::AtMost(5.0),
+            flat,
+        ),
+        Claim::new(
+            "section 4",
+            "C0 = 12 KB, q = 1.5 instead of the best, 1 MB",
+            "%",
+            Paper::AtMost(5.0),
+            hardwired,
+        ),
     ]);
     let figure = Figure::by_size("003-c0", "Superpipeline by its first chunk", "MB/s", curves);
     study.figures.push(figure.over("C0", Scale::Sizes));

@@ -35,12 +35,14 @@ pub fn models(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
             let point = |tenths: u32| {
                 let ratio = f64::from(tenths) / 10.0;
                 let half = (communication / ratio / 2.0) as u64;
-                let (old, new) = (iteration(cluster, &current(), model, half)?, iteration(cluster, &way, model, half)?);
+                let (old, new) =
+                    (iteration(cluster, &current(), model, half)?, iteration(cluster, &way, model, half)?);
                 Ok((ratio * 100.0, 100.0 * (1.0 - new / old)))
             };
             curves.push(Curve::new(way.name, (1..=20).map(point).collect::<Result<Vec<_>, String>>()?));
         }
-        let claim = |what: &str, paper, tern| Claim::new("fig. 4.16", format!("{name}, {what}"), "%", paper, tern);
+        let claim =
+            |what: &str, paper, tern| Claim::new("fig. 4.16", format!("{name}, {what}"), "%", paper, tern);
         let between = curves[0].points.iter().map(|(x, y)| (y - curves[1].at(*x)).abs()).fold(0.0, f64::max);
         study.claims.push(claim("greatest improvement", Paper::Is(paper), curves[1].max()));
         study.claims.push(claim("adaptive and not differ by", Paper::AtMost(2.0), between));
@@ -136,16 +138,34 @@ pub fn applications(cluster: &Cluster, study: &mut Study) -> Result<(), String> 
         for (way, paper) in [(stubborn(), unadapted), (new(), adapted)] {
             let new = behaviour(cluster, &way, pattern)?;
             let change = 100.0 * (new.wait_ns / old.wait_ns - 1.0);
-            study.claims.push(Claim::new("fig. 4.17", format!("wait time, {name}, {}", way.name), "%", paper, change));
+            study.claims.push(Claim::new(
+                "fig. 4.17",
+                format!("wait time, {name}, {}", way.name),
+                "%",
+                paper,
+                change,
+            ));
             if way.setup.limits.adapt {
                 volume = volume.max(100.0 * (new.bytes / old.bytes - 1.0));
             }
             if pattern == Pattern::Lu {
-                study.claims.push(Claim::new("section 4.2.3", format!("RTRs from any source, {}", way.name), "", Paper::AtMost(0.0), new.rtrs as f64));
+                study.claims.push(Claim::new(
+                    "section 4.2.3",
+                    format!("RTRs from any source, {}", way.name),
+                    "",
+                    Paper::AtMost(0.0),
+                    new.rtrs as f64,
+                ));
             }
         }
     }
-    study.claims.push(Claim::new("fig. 4.19", "most extra volume of the patterns, new", "%", Paper::AtMost(0.04), volume));
+    study.claims.push(Claim::new(
+        "fig. 4.19",
+        "most extra volume of the patterns, new",
+        "%",
+        Paper::AtMost(0.04),
+        volume,
+    ));
     Ok(())
 }
 

@@ -47,7 +47,9 @@ pub fn overlap(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
             let points = lab::sizes(256 * KB, 4 * MB, 1).into_iter().map(point);
             curves.push(Curve::new(way.name, points.collect::<Result<Vec<_>, String>>()?));
         }
-        let claim = |what: &str, paper, tern| Claim::new("fig. 4.13", format!("overlap, {name}, {what}"), "%", paper, tern);
+        let claim = |what: &str, paper, tern| {
+            Claim::new("fig. 4.13", format!("overlap, {name}, {what}"), "%", paper, tern)
+        };
         match (side, first) {
             (Side::Receiver, First::Sender) => study.claims.extend([
                 claim("current, most", Paper::AtMost(10.0), curves[0].max()),
@@ -58,15 +60,22 @@ pub fn overlap(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
                 claim("new, least", Paper::AtLeast(92.0), curves[1].min()),
             ]),
             (Side::Sender, First::Sender) => {
-                let loss = curves[0].points.iter().map(|(x, y)| y - curves[1].at(*x)).fold(f64::MIN, f64::max);
+                let loss =
+                    curves[0].points.iter().map(|(x, y)| y - curves[1].at(*x)).fold(f64::MIN, f64::max);
                 study.claims.push(claim("most lost by the new", Paper::AtMost(2.0), loss));
             }
             (Side::Sender, First::Receiver) => {
-                let loss = curves[0].points.iter().map(|(x, y)| y - curves[1].at(*x)).fold(f64::MIN, f64::max);
+                let loss =
+                    curves[0].points.iter().map(|(x, y)| y - curves[1].at(*x)).fold(f64::MIN, f64::max);
                 study.claims.push(claim("most lost by the new", Paper::Between(2.0, 14.0), loss));
             }
         }
-        study.figures.push(Figure::by_size(&format!("002-fig4.13-{}", at + 1), format!("Overlap, {name}"), "%", curves));
+        study.figures.push(Figure::by_size(
+            &format!("002-fig4.13-{}", at + 1),
+            format!("Overlap, {name}"),
+            "%",
+            curves,
+        ));
     }
     Ok(())
 }
@@ -155,10 +164,21 @@ pub fn progress(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
             Side::Sender => {
                 let after = curves[1].at(3000.0) - 3000.0;
                 let part = 100.0 * after / curves[1].at(0.0);
-                study.claims.push(Claim::new("fig. 4.14", name_of("behind the delay, new"), "%", Paper::Between(4.0, 15.0), part));
+                study.claims.push(Claim::new(
+                    "fig. 4.14",
+                    name_of("behind the delay, new"),
+                    "%",
+                    Paper::Between(4.0, 15.0),
+                    part,
+                ));
             }
         }
-        let figure = Figure::by_size(&format!("002-fig4.14-{}", at + 1), format!("Progress at 1 MB, {name}"), "µs", curves);
+        let figure = Figure::by_size(
+            &format!("002-fig4.14-{}", at + 1),
+            format!("Progress at 1 MB, {name}"),
+            "µs",
+            curves,
+        );
         study.figures.push(figure.over("inserted delay (µs)", Scale::Linear));
     }
     Ok(())
