@@ -26,7 +26,7 @@ help:
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
 	@echo "make bench                side by side with the MPIs that are found"
 	@echo "make fuzz                 each fuzz target for FUZZ_SECONDS (20)"
-	@echo "make miri                 undefined behaviour in wire and proto, by miri"
+	@echo "make miri                 undefined behaviour where nothing of the system is needed, by miri"
 	@echo "make swarm                matching under SWARM_SEEDS (10000) random jobs and all small races"
 	@echo "make clean"
 
@@ -83,13 +83,14 @@ FUZZ_SECONDS ?= 20
 fuzz:
 	@command -v cargo-fuzz >/dev/null || { echo "make fuzz: needs cargo-fuzz and a nightly toolchain: cargo install cargo-fuzz" >&2; exit 1; }
 	for target in $$(cd fuzz && $(CARGO) fuzz list); do \
-		(cd fuzz && $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS)) || exit 1; \
+		mkdir -p $(BUILD)/fuzz/corpus/$$target; \
+		(cd fuzz && $(CARGO) +nightly fuzz run --target-dir $(BUILD)/fuzz $$target $(BUILD)/fuzz/corpus/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS)) || exit 1; \
 	done
 
 # Needs a nightly toolchain: rustup component add miri rust-src --toolchain nightly
 miri:
-	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" PROPTEST_CASES=4 CARGO_TARGET_DIR=$(BUILD)/miri \
-		$(CARGO) +nightly miri test -p wire -p proto --lib
+	$(PYTHON) tests/miri.py
 
 SWARM_SEEDS ?= 10000
 swarm:

@@ -73,12 +73,14 @@ def stages(arguments):
     loom = ["env", "RUSTFLAGS=--cfg loom", "LOOM_MAX_PREEMPTIONS=3", f"CARGO_TARGET_DIR={ROOT / 'build' / 'loom'}"]
     if not arguments.quick:
         yield Stage("loom", loom + [cargo, "test", "-p", "shm", "--lib"])
+        yield Stage("miri", [python, tests / "miri.py", "--quick"])
         yield Stage("lints", [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], check=True)
     if (tests / "abi" / "check.py").exists():
         header = ROOT / "build" / "peers" / "mpich" / "include" / "mpi_abi.h"
         peer = ["--peer-header", header] if header.exists() else []
         yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build", *peer], check=True)
     yield Stage("instructions", [python, tests / "instructions.py", ROOT / "build"])
+    yield Stage("installed and moved", [python, tests / "install.py"])
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
     if not arguments.quick:
         # The same bytes must arrive under every protocol that can be forced. A few programs count on

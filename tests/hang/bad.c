@@ -115,6 +115,13 @@ static void lengths(void) {
     MPI_Finalize();
 }
 
+/* So different that the ranks choose different algorithms. */
+static void algorithms(void) {
+    static double from[1 << 17], to[1 << 17];
+    MPI_Allreduce(from, to, rank == 0 ? 1 << 17 : 1, MPI_DOUBLE, MPI_SUM, world);
+    MPI_Finalize();
+}
+
 static void init_twice(void) { MPI_Init(NULL, NULL); }
 static void after_finalize(void) {
     MPI_Finalize();
@@ -160,7 +167,8 @@ static const struct {
     CASE(type), CASE(type_null), CASE(null_buffer), CASE(null_receive), CASE(root), CASE(op), CASE(op_null), CASE(alias),
     CASE(overlap), CASE(overlap_gather), CASE(in_place), CASE(in_place_receive), CASE(counts), CASE(null_request), CASE(unsupported), CASE(colour),
     CASE(uncommitted), CASE(freed_type), CASE(freed_comm), CASE(freed_request), CASE(freed_group), CASE(truncation),
-    CASE(long_truncation), CASE(in_status), CASE(kinds), CASE(roots), CASE(lengths), CASE(init_twice),
+    CASE(long_truncation), CASE(in_status), CASE(kinds), CASE(roots), CASE(lengths), CASE(algorithms),
+    CASE(init_twice),
     CASE(after_finalize), CASE(abort_7), CASE(all_memory), CASE(good),
 };
 

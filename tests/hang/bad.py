@@ -51,6 +51,7 @@ CALLS = [
     ("kinds", "NOT_SAME", [r"MPI_Barrier\(", r"this rank is in Barrier where rank 0 is in Bcast"]),
     ("roots", "NOT_SAME", [r"MPI_Finalize", r"a message of rank \d in Bcast on MPI_COMM_WORLD was never received by rank \d"]),
     ("lengths", "TRUNCATE", [r"MPI_Bcast\(", r"rank \d sent 4 bytes in this Bcast, .* ask for 8"]),
+    ("algorithms", "TRUNCATE", [r"MPI_Allreduce\(", r"rank \d runs this Allreduce by another algorithm: its count"]),
     ("init_twice", "OTHER", [r"MPI_Init", "already"]),
     ("after_finalize", "OTHER", [r"MPI_Barrier: .*called after MPI_Finalize"]),
     ("before_init", "OTHER", [r"MPI_Barrier: .*called before MPI_Init"]),
@@ -106,7 +107,7 @@ ANSWERS = [
     ("tiny maxes", [OPENING, NAME, "cmd=maxes rc=0 kvsname_max=1 keylen_max=1 vallen_max=1\n"], r"(?i)PMI|key"),
     ("negative maxes", [OPENING, NAME, "cmd=maxes rc=0 kvsname_max=-3 keylen_max=64 vallen_max=64\n"], r"PMI get_maxes.*-3"),
     ("put refused", [OPENING, NAME, MAXES, "cmd=put_result rc=-1 msg=full\n"], r"PMI put.*-1"),
-    ("barrier refused", [OPENING, NAME, MAXES, "cmd=put_result rc=0\n", None], r"PMI barrier_in"),
+    ("barrier refused", [OPENING, NAME, MAXES, "cmd=put_result rc=0\n", "cmd=put_result rc=0\n", None], r"PMI barrier_in"),
 ]
 
 # The same for rank 1 of 2, which is told where the shared memory is.
@@ -137,6 +138,7 @@ def cases():
     yield Case("no space for the segment", lambda tools: no_space(tools, "16k"))
     yield Case("no space for messages", lambda tools: no_space(tools, "512k"))
     yield Case("space enough", lambda tools: no_space(tools, "64m"))
+    yield Case("settings that differ between ranks", differing)
     yield Case("limit of open files of mpiexec", few_files)
     yield Case("limit of open files of a rank", few_files_of_a_rank)
     yield Case("no shared memory stays behind", nothing_stays)
@@ -172,6 +174,13 @@ def alone(tools, environment, says):
 
 def setting(tools, environment, says):
     once(run(tools, "-n", RANKS, tools.program("bad"), "good", env=environment), says)
+
+
+def differing(tools):
+    """All ranks must choose the same algorithms."""
+    program = [tools.program("bad"), "good"]
+    outcome = run(tools, "-n", 1, "-env", "TERN_COLL_BCAST", "chain", *program, ":", "-n", 2, *program)
+    once(outcome, r"setting TERN_COLL_BCAST is `auto` on rank [12] and `chain` on rank 0: it must be the same on all ranks")
 
 
 class Launcher(threading.Thread):

@@ -1,19 +1,23 @@
 """Programs that never end: mpiexec says who waits for whom, and why."""
 
 import re
+import shutil
 import signal
 import time
 
-from support import Case, LIMIT, run
+from support import Case, HERE, LIMIT, Skip, run
 
 COMPUTES = r"it is not inside MPI \(computing\) or stopped"
 # A wait that is under way has been for some time: never "0.0 s" for ever.
 LONG = r" since (?!0\.0 s)\d+\.\d s"
 
+# Where the call was made, as far as it is known.
+AT = r" at \S+(?: \(\S+\))?"
+
 # Name, ranks, what one report must say, what it must not say.
 HANGS = [
     ("cycle", 2, [
-        rf"rank 0 waits in MPI_Recv\(source=1, tag=3, comm=MPI_COMM_WORLD, 4 bytes\){LONG}; rank 1 has no matching send",
+        rf"rank 0 waits in MPI_Recv\(source=1, tag=3, comm=MPI_COMM_WORLD, 4 bytes\){LONG}{AT}; rank 1 has no matching send",
         r"cycle: rank 0 → rank 1 → rank 0: both wait in MPI_Recv",
     ], ["message"]),
     ("wrong-tag", 2, [
@@ -23,13 +27,13 @@ HANGS = [
         r"rank 1 waits in MPI_Recv\(source=0, tag=7, comm=MPI_COMM_WORLD, .*; rank 0 sends on communicator halo instead",
         r"rank 0 waits in MPI_Recv\(source=1, tag=9, comm=an unnamed communicator of ranks 0-1 ",
     ], []),
-    ("peer-computes", 2, [rf"rank 1 waits in MPI_Recv\(source=0, tag=7, .*{LONG}; rank 0 has no matching send pending: {COMPUTES}"], ["cycle"]),
+    ("peer-computes", 2, [rf"rank 1 waits in MPI_Recv\(source=0, tag=7, .*{LONG}{AT}; rank 0 has no matching send pending: {COMPUTES}"], ["cycle"]),
     ("peer-finalizes", 2, [
         r"rank 1 waits in MPI_Recv.*; rank 0 has no matching send pending: it waits in MPI_Finalize",
         r"MPI_Finalize on MPI_COMM_WORLD waits for rank 1: it waits in MPI_Recv\(source=0, tag=7",
     ], ["MPI_Barrier"]),
     ("bcast-reduce", 2, [
-        rf"mismatched collectives on MPI_COMM_WORLD: rank 0 waits in MPI_Bcast\(root=1\), rank 1 waits in MPI_Reduce\(root=1\){LONG}",
+        rf"mismatched collectives on MPI_COMM_WORLD: rank 0 waits in MPI_Bcast\(root=1\){AT}, rank 1 waits in MPI_Reduce\(root=1\){AT}{LONG}",
     ], ["MPI_Recv", "MPI_Isend", "tag="]),
     ("not-in-barrier", 4, [
         rf"ranks 0-1,3 wait in MPI_Barrier on MPI_COMM_WORLD{LONG}",
@@ -75,6 +79,8 @@ def cases():
     for name, ranks, says, silent in HANGS:
         yield Case(f"hang {name}", lambda tools, n=name, r=ranks, s=says, q=silent: hang(tools, n, r, s, q))
     yield Case("hang --timeout", timeout)
+    yield Case("hang says file and line", file_and_line)
+    yield Case("hang without addr2line", no_addr2line)
     yield Case("hang SIGUSR1 lets the job go on", goes_on)
 
 
@@ -121,6 +127,29 @@ def timeout(tools):
     outcome.expect(outcome.code == 124, "exit code 124")
     outcome.expect_message(r"the job is not done after 3 s \(--timeout\)", r"cycle: rank 0 → rank 1 → rank 0")
     outcome.expect("should not come here" not in outcome.err, "ranks that never return")
+
+
+def line_of(text):
+    """The line of hang.c that begins with the text."""
+    lines = (HERE / "hang.c").read_text().splitlines()
+    return 1 + next(i for i, line in enumerate(lines) if line.strip().startswith(text))
+
+
+def file_and_line(tools):
+    if not shutil.which("addr2line"):
+        raise Skip("no addr2line")
+    receive, bcast, reduce = (line_of(f"MPI_{call}(&value") for call in ("Recv", "Bcast", "Reduce"))
+    outcome = run(tools, "--timeout", "2", "-n", 2, tools.program("hang"), "cycle")
+    outcome.expect_message(rf"rank 1 waits in MPI_Recv\(.* at hang\.c:{receive} \(receive\);")
+    outcome = run(tools, "--timeout", "2", "-n", 2, tools.program("hang"), "bcast-reduce")
+    outcome.expect_message(rf"rank 0 waits in MPI_Bcast\(root=1\) at hang\.c:{bcast} .*, "
+                           rf"rank 1 waits in MPI_Reduce\(root=1\) at hang\.c:{reduce} ")
+
+
+def no_addr2line(tools):
+    outcome = run(tools, "--timeout", "2", "-n", 2, tools.program("hang"), "cycle", env={"PATH": str(tools.scratch)})
+    outcome.expect(outcome.code == 124, "exit code 124")
+    outcome.expect_message(r"rank 1 waits in MPI_Recv\(.* at hang\+0x[0-9a-f]+;")
 
 
 def goes_on(tools):

@@ -50,7 +50,7 @@ class Tools:
         """The path of tests/hang/NAME.c, compiled."""
         if name not in self.built:
             binary = self.scratch / name
-            command = [self.prefix / "bin" / "mpicc", "-O1", "-Wall", "-Wextra", "-Werror"]
+            command = [self.prefix / "bin" / "mpicc", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
             command += [HERE / f"{name}.c", "-o", binary]
             done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
             if done.returncode != 0:

@@ -4,16 +4,18 @@
 //! one thread inside MPI at a time the guard is a check of a flag; under MPI_THREAD_MULTIPLE, and
 //! for the operations allowed outside MPI_Init … MPI_Finalize, it holds the one lock. Functions
 //! of the application (error handlers, attribute callbacks, reduction operations) are called
-//! without a guard alive: they may call MPI.
+//! without a guard alive: they may call MPI. While no guard is alive the rank may be lent to the
+//! thread that makes progress ([`crate::engine`]).
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mpi::errhandler::Action;
 use mpi::handle::Handle;
 use mpi::objects::Objects;
+use shm::owner::Owner;
 
 use crate::lookup::errhandler_of;
 use crate::object::Object;
@@ -61,10 +63,14 @@ struct Global {
     waiting: AtomicU32,
     /// How often a thread that waited has got it.
     turns: AtomicU32,
-    /// A guard is alive.
-    busy: AtomicBool,
-    /// The world, while one thread at a time is inside MPI.
-    single: AtomicPtr<World>,
+    /// One thread at a time is inside MPI, between MPI_Init and MPI_Finalize.
+    single: AtomicBool,
+    /// While `single`: whether a guard is alive, and the world, unless it is lent.
+    owner: Owner<World>,
+    /// A guard that holds `lock` is alive.
+    locked: AtomicBool,
+    /// A guard has been taken since the last [`was_away`].
+    recent: AtomicBool,
     place: UnsafeCell<Option<Place>>,
 }
 
@@ -78,8 +84,10 @@ static GLOBAL: Global = Global {
     lock: Mutex::new(()),
     waiting: AtomicU32::new(0),
     turns: AtomicU32::new(0),
-    busy: AtomicBool::new(false),
-    single: AtomicPtr::new(std::ptr::null_mut()),
+    single: AtomicBool::new(false),
+    owner: Owner::new(),
+    locked: AtomicBool::new(false),
+    recent: AtomicBool::new(false),
     place: UnsafeCell::new(None),
 };
 
@@ -128,7 +136,8 @@ pub fn start<E>(level: i32, make: impl FnOnce(Objects) -> Result<World, (Objects
             if level != thread::MULTIPLE
                 && let Place::Inside(world) = guard.place_mut()
             {
-                GLOBAL.single.store(world, Ordering::Relaxed);
+                GLOBAL.owner.set(world);
+                GLOBAL.single.store(true, Ordering::Relaxed);
             }
             GLOBAL.level.store(level, Ordering::Relaxed);
             GLOBAL.main_thread.store(this_thread(), Ordering::Relaxed);
@@ -145,7 +154,8 @@ pub fn start<E>(level: i32, make: impl FnOnce(Objects) -> Result<World, (Objects
 /// Ends the active phase; `end` takes the world apart and leaves its objects.
 pub fn finish(end: impl FnOnce(World) -> Objects) {
     let guard = Guard::enter();
-    GLOBAL.single.store(std::ptr::null_mut(), Ordering::Relaxed);
+    GLOBAL.single.store(false, Ordering::Relaxed);
+    GLOBAL.owner.set(std::ptr::null_mut());
     match guard.take() {
         Place::Inside(world) => guard.put(Place::Outside(end(world))),
         Place::Outside(_) => panic!("finished without being started"),
@@ -171,20 +181,72 @@ pub fn world() -> WorldGuard {
     WorldGuard(Guard::enter())
 }
 
-/// The rank, without a guard, for what is over at once; `None` outside the active phase, under
-/// MPI_THREAD_MULTIPLE and while a guard is alive.
-///
-/// # Safety
-/// While the reference is used no guard may be taken and nothing of the application may run.
+/// The rank for what is over at once, without the steps that only errors need; `None` outside the
+/// active phase, under MPI_THREAD_MULTIPLE and while the rank is lent. No guard may be alive; that is
+/// left to guards to assert, which have the time.
 #[inline(always)]
-pub unsafe fn at_once<'a>() -> Option<&'a mut World> {
-    let world = GLOBAL.single.load(Ordering::Relaxed);
-    if world.is_null() || GLOBAL.busy.load(Ordering::Relaxed) {
+pub fn at_once() -> Option<AtOnce> {
+    let world = GLOBAL.owner.enter();
+    if world.is_null() {
+        GLOBAL.owner.leave();
         return None;
     }
-    // SAFETY: set by `start` and cleared by `finish`, between which the world does not move; one
-    // thread at a time is inside MPI, and it holds no guard.
-    Some(unsafe { &mut *world })
+    Some(AtOnce(world))
+}
+
+/// A short access to the rank; see [`at_once`].
+pub struct AtOnce(*mut World);
+
+impl Deref for AtOnce {
+    type Target = World;
+    #[inline(always)]
+    fn deref(&self) -> &World {
+        // SAFETY: set by `start` and cleared by `finish`, between which the world does not move;
+        // one thread at a time is inside MPI, it holds no other guard, and nobody has borrowed
+        // the world.
+        unsafe { &*self.0 }
+    }
+}
+
+impl DerefMut for AtOnce {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut World {
+        // SAFETY: as in `deref`.
+        unsafe { &mut *self.0 }
+    }
+}
+
+impl Drop for AtOnce {
+    #[inline(always)]
+    fn drop(&mut self) {
+        GLOBAL.owner.leave();
+    }
+}
+
+/// Lends the rank to the calling thread, which is none of the application's, while no guard is
+/// alive; `None` if one is. `barrier` is a full barrier on all cores that run a thread of this
+/// process. The caller sees to it that the active phase does not end meanwhile.
+pub fn lend<R>(barrier: impl FnOnce(), f: impl FnOnce(&mut World) -> R) -> Option<R> {
+    if thread_level() == thread::MULTIPLE {
+        return Some(f(&mut WorldGuard(Guard::enter_locked())));
+    }
+    let _lock = lock();
+    let world = GLOBAL.owner.borrow(barrier)?;
+    // SAFETY: borrowed: until it is given back every guard waits for the lock, and none is alive.
+    let result = f(unsafe { &mut *world });
+    GLOBAL.owner.give_back(world);
+    Some(result)
+}
+
+/// Whether no guard has been taken since the last call.
+pub fn was_away() -> bool {
+    !GLOBAL.recent.swap(false, Ordering::Relaxed)
+}
+
+/// Keeps the rank from being lent until the guard is dropped: around `fork`, whose child has no
+/// thread that could give it back.
+pub fn keep() -> MutexGuard<'static, ()> {
+    lock()
 }
 
 /// The object tables in any phase.
@@ -265,8 +327,7 @@ fn inactive() -> ! {
 }
 
 struct Guard {
-    /// Held, not read.
-    _lock: Option<MutexGuard<'static, ()>>,
+    lock: Option<MutexGuard<'static, ()>>,
 }
 
 impl Guard {
@@ -275,30 +336,38 @@ impl Guard {
     /// is inside MPI (MPI 5.0 section 11.6). That a thread takes no second guard is asserted.
     #[inline(always)]
     fn enter() -> Guard {
-        if is_active() && thread_level() != thread::MULTIPLE {
-            Guard::claim();
-            Guard { _lock: None }
-        } else {
-            Guard::enter_locked()
+        GLOBAL.recent.store(true, Ordering::Relaxed);
+        if !GLOBAL.single.load(Ordering::Relaxed) {
+            return Guard::enter_locked();
         }
+        if GLOBAL.owner.is_inside() {
+            occupied();
+        }
+        if GLOBAL.owner.enter().is_null() {
+            Guard::regain();
+        }
+        Guard { lock: None }
     }
 
     #[inline(never)]
     fn enter_locked() -> Guard {
         let lock = Some(lock());
-        Guard::claim();
+        if GLOBAL.locked.load(Ordering::Relaxed) {
+            occupied();
+        }
+        GLOBAL.locked.store(true, Ordering::Relaxed);
         // SAFETY: this is the only guard, and nothing borrows from it yet.
         let place = unsafe { &mut *GLOBAL.place.get() };
         place.get_or_insert_with(|| Place::Outside(Objects::default()));
-        Guard { _lock: lock }
+        Guard { lock }
     }
 
-    #[inline(always)]
-    fn claim() {
-        if GLOBAL.busy.load(Ordering::Relaxed) {
-            occupied();
-        }
-        GLOBAL.busy.store(true, Ordering::Relaxed);
+    /// The world is lent: it has been given back when the lock is free. It is not lent again
+    /// before this guard is dropped.
+    #[cold]
+    #[inline(never)]
+    fn regain() {
+        drop(lock());
     }
 
     #[inline(always)]
@@ -327,7 +396,10 @@ impl Guard {
 impl Drop for Guard {
     #[inline(always)]
     fn drop(&mut self) {
-        GLOBAL.busy.store(false, Ordering::Relaxed);
+        match self.lock {
+            None => GLOBAL.owner.leave(),
+            Some(_) => GLOBAL.locked.store(false, Ordering::Relaxed),
+        }
     }
 }
 

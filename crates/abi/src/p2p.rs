@@ -9,7 +9,7 @@ use crate::cx::Cx;
 use crate::global::World;
 use crate::kind::output::Out;
 use crate::kind::text::StatusPlace;
-use crate::{request, wait};
+use crate::{engine, request, wait};
 
 /// `MPI_Send`; `MPI_Rsend` too.
 #[inline(always)]
@@ -65,7 +65,10 @@ fn start_receive(cx: &Cx, raw: Raw, envelope: Envelope) -> Result<Body> {
 #[inline(never)]
 fn blocking_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode) -> Result {
     match start_send(cx, raw, envelope, mode)? {
-        None => Ok(()),
+        None => {
+            engine::leave(&cx.world()); // a buffered send may be queued
+            Ok(())
+        }
         Some(body) => request::finish(cx, body, StatusPlace::IGNORE),
     }
 }
@@ -96,14 +99,24 @@ fn blocking_receive(cx: &Cx, raw: Raw, envelope: Envelope, status: StatusPlace) 
     request::finish(cx, body, status)
 }
 
+/// Gives an operation its request.
+fn pending(cx: &Cx, comm: Handle, body: Body, request: Out<Handle>) -> Result {
+    let mut world = cx.world();
+    request.set(world.objects.requests.add(comm, body)?);
+    engine::leave(&world);
+    Ok(())
+}
+
 fn immediate_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, request: Out<Handle>) -> Result {
     request.set(REQUEST_NULL);
     let body = start_send(cx, raw, envelope, mode)?;
-    let requests = &mut cx.world().objects.requests;
+    let mut world = cx.world();
+    let requests = &mut world.objects.requests;
     request.set(match body {
         None => requests.sent()?,
         Some(body) => requests.add(envelope.2, body)?,
     });
+    engine::leave(&world);
     Ok(())
 }
 
@@ -177,12 +190,12 @@ pub fn irecv(
         let mut world = cx.world();
         if let Some(body) = world.post_now(buf, count, datatype, source, tag, comm) {
             request.set(world.objects.requests.add(comm, body)?);
+            engine::leave(&world);
             return Ok(());
         }
     }
     let body = start_receive(cx, (buf, count, datatype), (source, tag, comm))?;
-    request.set(cx.world().objects.requests.add(comm, body)?);
-    Ok(())
+    pending(cx, comm, body, request)
 }
 
 fn persistent_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, request: Out<Handle>) -> Result {
@@ -333,8 +346,7 @@ pub fn isendrecv(
 ) -> Result {
     let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
     let body = exchange(cx, send, dest, sendtag, recv, source, recvtag, comm)?;
-    request.set(cx.world().objects.requests.add(comm, body)?);
-    Ok(())
+    pending(cx, comm, body, request)
 }
 
 /// As [`exchange`] with one buffer: what is sent is copied first.
@@ -394,8 +406,7 @@ pub fn isendrecv_replace(
     request: Out<Handle>,
 ) -> Result {
     let body = replace(cx, (buf, count, datatype), dest, sendtag, source, recvtag, comm)?;
-    request.set(cx.world().objects.requests.add(comm, body)?);
-    Ok(())
+    pending(cx, comm, body, request)
 }
 
 /// Advances before a probe, so that what has arrived is seen.

@@ -12,7 +12,7 @@ use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
 use crate::kind::text::StatusPlace;
 use crate::report::Waits;
-use crate::{request, wait};
+use crate::{engine, request, wait};
 
 /// `MPI_MESSAGE_NULL`.
 pub const MESSAGE_NULL: Handle = Handle(0x128);
@@ -131,6 +131,8 @@ pub fn imrecv(
     request: Out<Handle>,
 ) -> Result {
     let (comm, body) = start(cx, buf, count, datatype, &message)?;
-    request.set(cx.world().objects.requests.add(comm, body)?);
+    let mut world = cx.world();
+    request.set(world.objects.requests.add(comm, body)?);
+    engine::leave(&world);
     Ok(())
 }

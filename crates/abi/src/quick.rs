@@ -9,7 +9,7 @@
 use mpi::handle::Handle;
 use mpi::status::Status;
 
-use crate::global;
+use crate::{engine, global};
 
 /// A handle as the general path would see it, or one that names nothing.
 #[inline(always)]
@@ -34,8 +34,7 @@ pub fn MPI_Send(
     comm: usize,
 ) -> Option<i32> {
     let n = count(n)?;
-    // SAFETY: nothing below calls the application or takes a guard.
-    let world = unsafe { global::at_once()? };
+    let mut world = global::at_once()?;
     let left = tag >= 0 && world.send_now(buf, n, handle(datatype), dest, tag, handle(comm));
     left.then_some(0)
 }
@@ -52,9 +51,10 @@ pub fn MPI_Recv(
     status: usize,
 ) -> Option<i32> {
     let n = count(n)?;
-    // SAFETY: as in `MPI_Send`.
-    let world = unsafe { global::at_once()? };
-    let found = world.receive_now(buf, n, handle(datatype), source, tag, handle(comm))?;
+    let found = {
+        let mut world = global::at_once()?;
+        world.receive_now(buf, n, handle(datatype), source, tag, handle(comm))?
+    };
     put(status, found);
     Some(0)
 }
@@ -71,8 +71,7 @@ pub fn MPI_Isend(
     request: usize,
 ) -> Option<i32> {
     let n = count(n)?;
-    // SAFETY: as in `MPI_Send`.
-    let world = unsafe { global::at_once()? };
+    let mut world = global::at_once()?;
     if request == 0 || tag < 0 || !world.objects.requests.has_sent() {
         return None;
     }
@@ -95,13 +94,13 @@ pub fn MPI_Irecv(
     request: usize,
 ) -> Option<i32> {
     let n = count(n)?;
-    // SAFETY: as in `MPI_Send`.
-    let world = unsafe { global::at_once()? };
+    let mut world = global::at_once()?;
     if request == 0 || tag < 0 {
         return None;
     }
     let posted = world.irecv_now(buf, n, handle(datatype), source, tag, handle(comm))?;
     store(request, posted);
+    engine::leave(&world);
     Some(0)
 }
 

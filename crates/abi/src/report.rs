@@ -20,6 +20,7 @@ use proto::{OpId, PendingOp, Side};
 
 use crate::cx::Cx;
 use crate::global::World;
+use crate::site;
 
 static CONTROL: OnceLock<Control> = OnceLock::new();
 
@@ -121,6 +122,11 @@ impl<'a> Listing<'a> {
                 );
             }
             Waits::Detached => self.detached(),
+        }
+        // Of what is listed so far the call under way is the origin.
+        let place = if self.blocking.is_empty() { None } else { site::caller() };
+        for operation in &mut self.blocking {
+            operation.address.clone_from(&place);
         }
         for (handle, request) in self.world.objects.requests.iter() {
             if let Some(body) = &request.body {

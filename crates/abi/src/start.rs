@@ -6,27 +6,21 @@ use fabric::Exchange;
 use fabric::settings::Settings;
 use launch::pmi::client::Client;
 use mpi::attr;
-use mpi::coll::{Forced, LinkCosts};
+use mpi::coll::{self, Forced, LinkCosts};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
 use proto::{CacheLimits, Engine, Limits, Protocol};
 use shm::Shm;
 
+use crate::coll::run;
 use crate::cx::Cx;
 use crate::global::{self, Phase, World, thread};
 use crate::kind::output::Out;
-use crate::{attr as attributes, coll, explain, raise, report};
+use crate::{attr as attributes, engine, explain, raise, report};
 
-/// Costs of messages between ranks of one host, as measured with `tern bench` (docs/results.md).
-/// They must be the same on all ranks, which choose their algorithms alone.
-const LINK: LinkCosts = LinkCosts {
-    latency_ns: 120.0,
-    overhead_ns: 30.0,
-    ns_per_byte: 0.1,
-    reduce_ns_per_byte: 0.1,
-    copy_ns_per_byte: 0.05,
-};
+/// Key under which rank 0 publishes what all must know to choose the same algorithms.
+const COLLECTIVES: &str = "tern.coll";
 
 /// The launcher, from MPI_Init to MPI_Finalize.
 static LAUNCHER: Mutex<Option<Client>> = Mutex::new(None);
@@ -56,8 +50,8 @@ fn start(_: &Cx, level: i32) -> Result {
         return fail(Class::OTHER, "MPI has been initialised already; it can be only once");
     }
     global::start(level, |objects| match connect() {
-        Ok((engine, settings, appnum, universe)) => {
-            let mut world = World::new(engine, objects, LINK, Forced::read(&settings));
+        Ok((engine, link, forced, appnum, universe)) => {
+            let mut world = World::new(engine, objects, link, forced);
             describe(&mut world, level, appnum, universe);
             Ok(world)
         }
@@ -66,7 +60,7 @@ fn start(_: &Cx, level: i32) -> Result {
     .map_err(|text| Error::new(Class::OTHER, text))
 }
 
-type Connected = (Engine<Shm>, Settings, Option<i32>, usize);
+type Connected = (Engine<Shm>, LinkCosts, Forced, Option<i32>, usize);
 
 /// Finds the other ranks.
 fn connect() -> std::result::Result<Connected, String> {
@@ -74,6 +68,7 @@ fn connect() -> std::result::Result<Connected, String> {
     raise::on_fatal(Box::new(end_job));
     report::connect()?;
     let settings = Settings::from_env()?;
+    engine::permit(settings.text("TERN_PROGRESS") == "engine");
     let mut client = Client::from_env()?;
     let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
     let job = client.as_mut().map_or(Ok("alone".into()), Client::get_my_kvsname)?;
@@ -83,9 +78,17 @@ fn connect() -> std::result::Result<Connected, String> {
         single_copy: settings.flag("TERN_SINGLE_COPY"),
         cores: launch::control::job_cpus(),
     };
+    let link = link_costs(&settings, options.cores);
+    if let (Some(client), 0) = (&mut client, me) {
+        client.put(COLLECTIVES, coll::agreement(&settings, &link).as_bytes())?;
+    }
     let device = match &mut client {
         Some(client) => Shm::join(me, n, &options, &mut Launcher(client))?,
         None => Shm::join(0, 1, &options, &mut Alone)?,
+    };
+    let link = match &mut client {
+        Some(client) if me != 0 => coll::agreed(&Launcher(client).get(COLLECTIVES)?, &settings, me, link)?,
+        _ => link,
     };
     let limits = Limits {
         eager_bytes: settings.number("TERN_EAGER_MAX") as usize,
@@ -105,7 +108,17 @@ fn connect() -> std::result::Result<Connected, String> {
     *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
     let mut engine = Engine::new(device, limits);
     explain::begin(&mut engine, &settings, me)?;
-    Ok((engine, settings, appnum, universe))
+    Ok((engine, link, Forced::read(&settings), appnum, universe))
+}
+
+/// What messages between ranks of this host cost: constants, and what this rank sees of the
+/// machine.
+fn link_costs(settings: &Settings, cores: usize) -> LinkCosts {
+    LinkCosts {
+        cores: u32::try_from(cores).unwrap_or(u32::MAX).max(1),
+        single_copy: settings.flag("TERN_SINGLE_COPY"),
+        ..LinkCosts::HOST
+    }
 }
 
 /// The predefined attributes and MPI_INFO_ENV.
@@ -163,9 +176,10 @@ pub fn finalize(cx: &Cx) -> Result {
     attributes::delete_all(cx, attr::Kind::Comm, COMM_SELF)?;
     attributes::delete_all(cx, attr::Kind::Comm, COMM_WORLD)?;
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
-    coll::run::barrier(cx, COMM_WORLD)?;
+    run::barrier(cx, COMM_WORLD)?;
     let stray = stray(cx)?;
     explain::end(cx)?;
+    engine::stop();
     global::finish(World::end);
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
     client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))?;

@@ -3,14 +3,13 @@
 //! No guard is alive while the rank naps or a function of the application runs, so under
 //! MPI_THREAD_MULTIPLE other threads get in, and reduction functions may ask MPI about types.
 
-use fabric::Nap;
 use mpi::error::Result;
 use mpi::world::Polled;
 
 use crate::cx::Cx;
 use crate::global::{self, World};
-use crate::op;
 use crate::report::{self, Waits};
+use crate::{engine, op};
 
 /// Calls `ready` until it gives a value, looking around in between; for waits of which `mpiexec`
 /// is told no more than the operation.
@@ -33,6 +32,7 @@ pub fn on<S, T>(
             let mut world = cx.world();
             if let Some(value) = ready(state, &mut world)? {
                 world.engine.awake();
+                engine::leave(&world);
                 return Ok(value);
             }
             world.poll()?
@@ -47,7 +47,7 @@ pub fn on<S, T>(
                 if launch::control::asked() {
                     report::answer(cx, &waits(state));
                 }
-                nap.take();
+                engine::nap(nap);
             }
         }
         global::let_others_in();
@@ -57,7 +57,12 @@ pub fn on<S, T>(
 /// Looks around once without waiting, as every test does.
 pub fn progress(cx: &Cx) -> Result {
     loop {
-        let call_now = cx.world().progress()?;
+        let call_now = {
+            let mut world = cx.world();
+            let call_now = world.progress()?;
+            engine::leave(&world);
+            call_now
+        };
         let Some((handle, reduce)) = call_now else {
             if launch::control::asked() {
                 report::answer(cx, &Waits::Nothing);

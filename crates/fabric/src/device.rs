@@ -8,6 +8,8 @@
 use crate::costs::{Costs, Distance};
 use crate::verbs::{Charge, Local, Remote};
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Index of a process in its job.
 pub type Rank = usize;
@@ -91,7 +93,7 @@ pub struct Share {
 pub enum ShareWord {
     /// Address of the partner's buffer; 0 until it is known.
     Partner = 0,
-    /// Next byte that nobody has claimed.
+    /// What both sides have claimed; how it is counted is the protocol's business.
     Claim = 1,
     /// Bytes that have been moved.
     Done = 2,
@@ -156,6 +158,21 @@ impl Immediate {
         self.memory.push(words);
         Span { addr, len }
     }
+}
+
+/// What wakes the thread that makes progress while the application is outside MPI.
+///
+/// A bell belongs to one rank. Peers ring it when they change something that this rank sees only
+/// by looking, and only while it is armed: nobody pays for a bell that is not.
+pub trait Bell: Send + Sync {
+    /// From here on the next change rings; what changed before can be seen by looking.
+    fn arm(&self);
+    /// Sleeps until the bell has rung since it was armed, at most for the given time.
+    fn sleep(&self, longest: Duration);
+    /// Rings from inside the process.
+    fn ring(&self);
+    /// Makes every running thread of this process pass a full memory barrier.
+    fn barrier(&self);
 }
 
 /// One rank's connection to all others.
@@ -311,6 +328,10 @@ pub trait Device {
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a
     /// row.
     fn idle(&mut self, round: u32) -> Self::Nap;
+    /// The bell of this rank; `None` where progress outside MPI is not possible.
+    fn bell(&self) -> Option<Arc<dyn Bell>> {
+        None
+    }
     /// Whether something arrived while this rank was about to sleep, or the peers are gone.
     fn check(&mut self) -> Result<(), Fault>;
 }

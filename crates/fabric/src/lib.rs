@@ -7,5 +7,5 @@ pub mod settings;
 pub mod verbs;
 
 pub use costs::{COPY_LEVELS, Costs, Distance, Source};
-pub use device::{Caps, Device, Exchange, Fault, Frame, Immediate, Nap, Rank, Share, ShareWord, Span};
+pub use device::{Bell, Caps, Device, Exchange, Fault, Frame, Immediate, Nap, Rank, Share, ShareWord, Span};
 pub use verbs::{Charge, Completion, Done, Local, Remote, Verbs, VerbsCaps};

@@ -38,13 +38,21 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_COLL_ALLGATHER",
-        kind: Type::Word(&["auto", "recursive-doubling", "bruck", "neighbour", "ring"]),
+        kind: Type::Word(&["auto", "recursive-doubling", "bruck", "neighbour", "ring", "linear"]),
         default: "auto",
         doc: "Algorithm for Allgather and Allgatherv; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_COLL_ALLREDUCE",
-        kind: Type::Word(&["auto", "recursive-doubling", "rabenseifner", "ring", "reduce-bcast"]),
+        kind: Type::Word(&[
+            "auto",
+            "recursive-doubling",
+            "rabenseifner",
+            "ring",
+            "reduce-bcast",
+            "linear",
+            "star",
+        ]),
         default: "auto",
         doc: "Algorithm for Allreduce; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
@@ -56,13 +64,13 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_COLL_BARRIER",
-        kind: Type::Word(&["auto", "dissemination", "recursive-doubling"]),
+        kind: Type::Word(&["auto", "dissemination", "recursive-doubling", "linear", "star"]),
         default: "auto",
         doc: "Algorithm for Barrier; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_COLL_BCAST",
-        kind: Type::Word(&["auto", "binomial", "scatter-allgather", "chain"]),
+        kind: Type::Word(&["auto", "binomial", "scatter-allgather", "chain", "linear"]),
         default: "auto",
         doc: "Algorithm for Bcast; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
@@ -74,13 +82,13 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_COLL_REDUCE",
-        kind: Type::Word(&["auto", "binomial", "rabenseifner", "in-order"]),
+        kind: Type::Word(&["auto", "binomial", "rabenseifner", "in-order", "linear"]),
         default: "auto",
         doc: "Algorithm for Reduce; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_COLL_REDUCE_SCATTER",
-        kind: Type::Word(&["auto", "recursive-halving", "pairwise", "ring", "in-order"]),
+        kind: Type::Word(&["auto", "recursive-halving", "pairwise", "ring", "in-order", "linear"]),
         default: "auto",
         doc: "Algorithm for Reduce_scatter and Reduce_scatter_block; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
@@ -119,6 +127,12 @@ pub const ALL: &[Setting] = &[
         kind: Type::Text,
         default: "",
         doc: "File to which every change of a choice among protocols is written with its evidence when the job ends; rank 0 makes it, the others add their lines. Only devices with registered memory have such choices.",
+    },
+    Setting {
+        name: "TERN_PROGRESS",
+        kind: Type::Word(&["engine", "inside"]),
+        default: "engine",
+        doc: "Who goes on with collectives and long messages while the program computes: a thread of each rank that sleeps until a peer rings (engine), or nobody until the program calls MPI again (inside). engine: a rank that computes holds nobody up, and programs that leave nothing pending have no thread.",
     },
     Setting {
         name: "TERN_PROTOCOL",

@@ -157,12 +157,15 @@ impl<'a> View<'a> {
         let comm = &longest.communicator;
         let late = |on: &[usize]| on.iter().all(|rank| !here[rank].blocking);
         let note = |on: &[usize]| if late(on) { " (not waited for yet)" } else { "" };
-        let parts: Vec<String> =
-            calls.iter().map(|(op, on)| format!("{} in {op}{}", waiting(on), note(on))).collect();
-        let all = parts.join(", ");
+        // Calls that do not match are in different places of the program, so each names its own.
+        let own_place = |on: &[usize]| if calls.len() > 1 { place(here[&on[0]]) } else { String::new() };
+        let part = |(op, on): (&String, &Vec<usize>)| {
+            format!("{} in {op}{}{}", waiting(on), note(on), own_place(on))
+        };
+        let all = calls.iter().map(part).collect::<Vec<_>>().join(", ");
         let mut lines = vec![match calls.len() {
             1 => format!("{all} on {comm}{}", since(longest)),
-            _ => format!("mismatched collectives on {comm}: {all}{}", since(longest)),
+            _ => format!("mismatched collectives on {comm}: {all}{}", duration(longest)),
         }];
         let came =
             |rank: &usize| here.contains_key(rank) || oldest.get(rank).is_some_and(|p| is_later(p, longest));
@@ -375,8 +378,16 @@ fn is_later(other: &Pending, p: &Pending) -> bool {
 }
 
 fn since(p: &Pending) -> String {
-    let place = p.address.as_ref().map(|address| format!(" at {address}")).unwrap_or_default();
-    format!(" since {}.{} s{place}", p.since_ms / 1000, p.since_ms % 1000 / 100)
+    format!("{}{}", duration(p), place(p))
+}
+
+fn duration(p: &Pending) -> String {
+    format!(" since {}.{} s", p.since_ms / 1000, p.since_ms % 1000 / 100)
+}
+
+/// Where in the program it was called.
+fn place(p: &Pending) -> String {
+    p.address.as_ref().map(|address| format!(" at {address}")).unwrap_or_default()
 }
 
 fn waiting(ranks: &[usize]) -> String {

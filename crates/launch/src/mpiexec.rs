@@ -15,6 +15,7 @@ pub mod help;
 pub mod job;
 pub mod look;
 pub mod output;
+mod places;
 pub mod start;
 mod streams;
 

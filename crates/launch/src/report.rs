@@ -83,7 +83,7 @@ pub struct Pending {
     pub bytes: u64,
     /// Milliseconds since the operation began.
     pub since_ms: u64,
-    /// Where in the program it was called, if known: `file:line` or an address.
+    /// Where in the program it was called, if known: `module+0xoffset`, which `mpiexec` looks up.
     pub address: Option<String>,
 }
 

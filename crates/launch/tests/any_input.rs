@@ -2,19 +2,45 @@
 
 #[path = "../../../fuzz/decoders/inputs.rs"]
 mod inputs;
+#[path = "../../../fuzz/decoders/job.rs"]
+mod job_decoders;
 #[path = "../../../fuzz/decoders/launch.rs"]
 mod launch_decoders;
 
+use launch::pmi::line::parse_line;
+use launch::report::Line;
+
+const PMI: &[&[u8]] =
+    &[b"cmd=put kvsname=job key=a value=b", b"cmd=get kvsname=job key=a", b"cmd=barrier_in"];
+const REPORTS: &[&[u8]] = &[
+    b"ready pid=7",
+    b"end left_out=3",
+    b"idle",
+    b"fatal code=1 text=wrong",
+    b"pending rank=0 op=MPI_Recv kind=recv blocking=1 peer=1 world_peer=1 tag=4 comm=w context=0 bytes=8 since_ms=9 address=/a+0x1 members=0-3",
+];
+
 #[test]
-fn any_input_is_read_or_refused() {
+fn any_line_is_read_or_refused() {
+    // Mutations of what is wrong already would try little.
+    assert!(PMI.iter().all(|line| parse_line(line).is_ok()));
+    assert!(REPORTS.iter().all(|line| Line::decode(line).is_ok()));
+    let good: Vec<&[u8]> = PMI.iter().chain(REPORTS).copied().collect();
+    inputs::try_many(&good, 100_000, launch_decoders::decode);
+}
+
+#[test]
+fn any_job_is_read_or_refused() {
+    let deadlock =
+        [b"\x03".as_slice(), REPORTS[4], b"\nend left_out=0\n", REPORTS[4], b"\nend left_out=0"].concat();
     let good: &[&[u8]] = &[
-        b"cmd=put kvsname=job key=a value=b",
-        b"cmd=get kvsname=job key=a",
-        b"cmd=barrier_in",
-        b"ready pid=7",
-        b"end left=3",
-        b"idle",
-        b"pending rank=0 op=MPI_Recv kind=recv blocking=1 peer=1 world=1 tag=4 comm=w ctx=0 bytes=8 ms=9",
+        b"\x00-n\n2\n--bind\nnone\n-env\nA\n1\nprog\n:\n-n\n1\n--label\nother\nargument",
+        b"\x00--timeout\n3\n-wdir\n/tmp\nprog",
+        b"\x01PMI_FD=7\nPMI_RANK=0\nPMI_SIZE=2",
+        b"\x01PMI_PORT=host:99\nPMI_ID=3",
+        b"\x02m2\nabc\ndef",
+        b"\x02sabc%20",
+        &deadlock,
     ];
-    inputs::try_many(good, 100_000, launch_decoders::decode);
+    inputs::try_many(good, 100_000, job_decoders::decode);
 }

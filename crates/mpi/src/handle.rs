@@ -47,22 +47,26 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     /// Stores `value`; fails with `MPI_ERR_INTERN` when 2^20 objects of the kind are alive.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, value: T) -> Result<Handle> {
         let index = match self.free.pop() {
             Some(index) => index,
-            None if self.slots.len() > INDEX_MASK as usize => {
-                return fail(Class::INTERN, "more than 1048576 objects of one kind are alive; free some");
-            }
-            None => {
-                self.slots.push(Slot { generation: 1, value: None });
-                self.slots.len() as u32 - 1
-            }
+            None => self.grow()?,
         };
         let slot = &mut self.slots[index as usize];
-        slot.value = Some(value);
+        // A free slot holds nothing; an assignment would look whether there is something to drop.
+        std::mem::forget(slot.value.replace(value));
         self.live += 1;
         Ok(Handle(slot.generation << INDEX_BITS | index))
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Result<u32> {
+        if self.slots.len() > INDEX_MASK as usize {
+            return fail(Class::INTERN, "more than 1048576 objects of one kind are alive; free some");
+        }
+        self.slots.push(Slot { generation: 1, value: None });
+        Ok(self.slots.len() as u32 - 1)
     }
 
     /// Whether the next [`Slab::insert`] succeeds.
@@ -98,13 +102,13 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Frees the handle of an object that is there.
-    #[inline]
+    /// Frees the handle of an object that is there and owns nothing: it is not dropped.
+    #[inline(always)]
     pub fn forget(&mut self, handle: Handle) {
         let index = handle.0 & INDEX_MASK;
         let slot = &mut self.slots[index as usize];
         slot.generation = if slot.generation + 1 == GENERATIONS { 1 } else { slot.generation + 1 };
-        slot.value = None;
+        std::mem::forget(slot.value.take());
         self.free.push(index);
         self.live -= 1;
     }

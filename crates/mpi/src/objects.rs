@@ -247,13 +247,7 @@ mod tests {
     fn with_comms() -> Objects {
         let mut objects = Objects::default();
         let place = Place::new(0, Arc::new(Group::range(0, 1)), 0);
-        let link = LinkCosts {
-            latency_ns: 100.0,
-            overhead_ns: 10.0,
-            ns_per_byte: 0.1,
-            reduce_ns_per_byte: 0.1,
-            copy_ns_per_byte: 0.1,
-        };
+        let link = LinkCosts::HOST;
         let comm = || Comm::new(place.clone(), errhandler::ARE_FATAL, State::new(link, Forced::default()));
         objects.comms.start(comm(), comm());
         objects

@@ -32,6 +32,8 @@ pub struct World<D: Device> {
     pub forced: Forced,
     /// Collectives under way that progress by themselves.
     schedules: Vec<Handle>,
+    /// Functions of the application that collectives wait for, found while it was outside MPI.
+    calls: Vec<(Handle, UserReduce)>,
     /// Operations that nobody will ask for: requests freed early, buffered sends.
     detached: Vec<(OpId, Detached)>,
     next_context: u64,
@@ -68,6 +70,7 @@ impl<D: Device> World<D> {
             link,
             forced,
             schedules: Vec::new(),
+            calls: Vec::new(),
             detached: Vec::new(),
             next_context: (me as u64 + 1) << 32,
         }
@@ -112,7 +115,7 @@ impl<D: Device> World<D> {
     pub fn poll(&mut self) -> Result<Polled<D::Nap>> {
         let nap = self.engine.poll().map_err(fault)?;
         if !self.schedules.is_empty()
-            && let Some((handle, call)) = self.advance_schedules()
+            && let Some((handle, call)) = self.next_call()
         {
             return Ok(Polled::Call(handle, call));
         }
@@ -128,7 +131,27 @@ impl<D: Device> World<D> {
         if !self.detached.is_empty() {
             self.reap();
         }
-        Ok(if self.schedules.is_empty() { None } else { self.advance_schedules() })
+        Ok(if self.schedules.is_empty() { None } else { self.next_call() })
+    }
+
+    /// Advances while the application computes, without calling its functions: such a call waits
+    /// for the next look of [`World::poll`] or [`World::progress`]. True if anything moved.
+    pub fn progress_aside(&mut self) -> Result<bool> {
+        let moved = self.engine.progress_aside().map_err(fault)?;
+        if !self.detached.is_empty() {
+            self.reap();
+        }
+        while let Some(call) = self.advance_schedules() {
+            self.calls.push(call);
+        }
+        Ok(moved)
+    }
+
+    /// Whether something is under way that gets on only if this rank looks. Collectives that wait
+    /// for a function of the application are not.
+    #[inline]
+    pub fn needs_care(&self) -> bool {
+        self.schedules.len() > self.calls.len() || self.engine.needs_care()
     }
 
     /// The function asked for by [`Polled::Call`] has returned.
@@ -159,6 +182,10 @@ impl<D: Device> World<D> {
     /// Puts a collective request among those that are advanced.
     pub fn start_schedule(&mut self, handle: Handle) {
         self.schedules.push(handle);
+    }
+
+    fn next_call(&mut self) -> Option<(Handle, UserReduce)> {
+        self.calls.pop().or_else(|| self.advance_schedules())
     }
 
     fn advance_schedules(&mut self) -> Option<(Handle, UserReduce)> {
@@ -353,19 +380,28 @@ impl<D: Device> World<D> {
 
     /// Completes a request if it has ended and there is nothing special about it: no error, no
     /// function of the application to call. The flag says whether the handle is still good.
-    #[inline]
+    #[inline(always)]
     pub fn take_plain(&mut self, handle: Handle) -> Option<(Status, bool)> {
         let request = self.objects.requests.get(handle)?;
         if request.shared {
             return Some((Status::EMPTY, false));
         }
+        if let Some(Body::Receive(op, Origin::Rank(source), None)) = &request.body
+            && request.recipe.is_none()
+        {
+            let (tag, len) = self.engine.take_plain(*op)?;
+            let status = Status::new(*source, tag, len);
+            self.objects.requests.forget(handle);
+            return Some((status, false));
+        }
+        self.take_ended(handle)
+    }
+
+    /// As [`World::take_plain`], for what is not a simple receive.
+    #[inline(never)]
+    fn take_ended(&mut self, handle: Handle) -> Option<(Status, bool)> {
+        let request = self.objects.requests.get(handle)?;
         match &request.body {
-            Some(Body::Receive(op, Origin::Rank(source), None)) if request.recipe.is_none() => {
-                let (tag, len) = self.engine.take_plain(*op)?;
-                let status = Status::new(*source, tag, len);
-                self.objects.requests.forget(handle);
-                Some((status, false))
-            }
             Some(Body::Ended(Ended { error: None, .. })) => {
                 let (ended, keep) = self.take(handle);
                 Some((ended.status, keep))

@@ -8,14 +8,14 @@ use crate::long::Protocol;
 use crate::long::port::Waiting;
 use crate::long::speculative::Speculation;
 use crate::long::tuning::Tuning;
-use crate::matching::{Body, Envelope, Matching};
-use crate::op::{OpId, Ops, Outcome, PendingOp, State};
+use crate::matching::{Body, Direct, Envelope, Matching};
+use crate::op::{OpId, Ops, Outcome, PendingOp, Side, State};
 use crate::peers::Peers;
 use crate::rcache::{CacheLimits, Rcache};
 use crate::staging::Staging;
 use fabric::{Device, Distance, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
-use wire::head::{Head, Kind, Offer};
+use wire::head::{Head, Kind, Offer, eager_tag};
 
 /// Frames taken from one source before the others get their turn.
 const BATCH: usize = 64;
@@ -75,6 +75,8 @@ pub struct Engine<D: Device> {
     pub(crate) looks: u32,
     /// What went wrong where it could not be told; the next look does.
     pub(crate) fault: Option<Fault>,
+    /// Whether to help with copies that the peer can do alone.
+    help: bool,
     /// Idle rounds in a row.
     round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
@@ -118,6 +120,7 @@ impl<D: Device> Engine<D> {
             mind: Box::new(Mind::new(facts)),
             looks,
             fault: None,
+            help: true,
             round: 0,
             held_since_ns: 0,
             asleep_since_ns: 0,
@@ -172,16 +175,9 @@ impl<D: Device> Engine<D> {
     }
 
     /// Tag and length of a message whose operation has ended well; then it is forgotten.
-    #[inline]
+    #[inline(always)]
     pub fn take_plain(&mut self, id: OpId) -> Option<(i32, u64)> {
-        match &self.ops.get(id)?.state {
-            State::Done(Outcome { tag, len, cancelled: false, failure: None, .. }) => {
-                let plain = (*tag, *len);
-                self.ops.forget(id);
-                Some(plain)
-            }
-            _ => None,
-        }
+        self.ops.take_plain(id)
     }
 
     /// The outcome of an operation that has ended, without forgetting it.
@@ -287,16 +283,62 @@ impl<D: Device> Engine<D> {
         Ok(moved)
     }
 
+    /// As [`Engine::progress`] while the application computes: the cores are its, and what a peer
+    /// can copy is left to the peer.
+    pub fn progress_aside(&mut self) -> Result<bool, Fault> {
+        self.help = false;
+        let moved = self.progress();
+        self.help = true;
+        moved
+    }
+
+    /// Whether something is under way that gets on only if this rank looks.
+    pub fn needs_care(&self) -> bool {
+        self.ops.need_care() || !self.peers.backlog.is_empty()
+    }
+
     /// Takes frames from one source.
     pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
-        for taken in 0..BATCH {
-            let Some(frame) = self.dev.peek(source) else { return Ok(taken > 0) };
+        let mut taken = 0;
+        while taken < BATCH {
+            let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
+            taken += direct;
+            if is_empty || taken == BATCH {
+                break;
+            }
+            let Some(frame) = self.dev.peek(source) else { break };
             if !self.handle(source, frame)? {
-                return Ok(taken > 0);
+                break;
             }
             self.dev.pop(source);
+            taken += 1;
         }
-        Ok(true)
+        Ok(taken > 0)
+    }
+
+    /// Takes up to `most` eager messages straight into the buffers posted for them, as long as
+    /// they come in the order of the receives: (how many, whether none is left).
+    #[inline]
+    fn drain_direct(&mut self, source: Rank, most: usize) -> (usize, bool) {
+        let mut taken = 0;
+        let mut is_empty = false;
+        while taken < most
+            && let Some(Direct { head, buf, op }) = self.matching.next_direct(source)
+        {
+            match self.dev.take(source, head, buf) {
+                Ok(len) => {
+                    self.matching.pop_direct(source);
+                    self.ops.received(op, received(source, head, len));
+                    taken += 1;
+                }
+                Err(none_yet) => {
+                    is_empty = none_yet;
+                    break;
+                }
+            }
+        }
+        self.peers[source].seen = self.peers[source].seen.wrapping_add(taken as u32);
+        (taken, is_empty)
     }
 
     /// Handles one frame; false if it must stay where it is.
@@ -405,30 +447,55 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Advances what progresses by looking.
+    /// Advances what progresses by looking, oldest first. Pieces of this rank's own receives come
+    /// before those of its sends: then each side writes its own memory while both have work, and
+    /// helps the other when it has none.
     fn pump(&mut self) -> bool {
-        let mut moved = false;
-        let mut at = 0;
-        while at < self.active.len() {
-            let id = self.active[at];
-            let (advanced, ended) = self.pump_one(id);
-            moved |= advanced | ended;
-            if ended {
-                self.active.swap_remove(at);
-            } else {
-                at += 1;
-            }
+        let mut moved = self.pump_all(Side::Receive);
+        if !moved {
+            moved = self.pump_all(Side::Send);
         }
         moved
     }
 
+    /// Looks at all active operations, and copies pieces of those of one side.
+    fn pump_all(&mut self, copies: Side) -> bool {
+        let mut moved = false;
+        let alone = copies == Side::Receive && self.sends_long();
+        let mut kept = 0;
+        for at in 0..self.active.len() {
+            let id = self.active[at];
+            let (advanced, ended) = self.pump_one(id, copies, alone);
+            moved |= advanced | ended;
+            if !ended {
+                self.active[kept] = id;
+                kept += 1;
+            }
+        }
+        self.active.truncate(kept);
+        moved
+    }
+
+    /// Whether a long send of this rank is under way. Then its receiver, which takes its own
+    /// receives first too, is not expected to help with ours.
+    fn sends_long(&self) -> bool {
+        self.active.iter().any(|id| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Moving(transfer)) => transfer.side == Side::Send,
+            Some(State::Offered(..)) => true,
+            _ => false,
+        })
+    }
+
     /// (something changed, nothing is left to look at).
-    fn pump_one(&mut self, id: OpId) -> (bool, bool) {
+    fn pump_one(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
         let Some(op) = self.ops.get_mut(id) else { return (false, true) };
         match &mut op.state {
             State::Moving(transfer) => {
-                if !transfer.pump(&mut self.dev, &mut self.counters, &mut self.choice) {
-                    return (false, false);
+                let moved = transfer.side == copies
+                    && (self.help || transfer.began)
+                    && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice, alone);
+                if !transfer.ended(&self.dev) {
+                    return (moved, false);
                 }
                 let outcome = transfer.outcome.clone();
                 op.state = State::Done(outcome);
@@ -450,6 +517,12 @@ impl<D: Device> Engine<D> {
             _ => (false, true),
         }
     }
+}
+
+/// How the receive of an eager message with this header ends when it fits.
+#[inline(always)]
+fn received(source: Rank, head: [u64; 2], len: usize) -> Outcome {
+    Outcome { source, tag: eager_tag(head[0]), len: len as u64, cancelled: false, failure: None }
 }
 
 #[cold]

@@ -12,9 +12,9 @@
 //! virtual machines move between the two. `single` and the first `setup` are measured when the
 //! device starts. The choice is a limit that is worked out anew when a fact has changed and
 //! compared with each length: nothing is added to the path of a message. A new limit must differ
-//! by an eighth from the one in force (margin), and holds for at least [`DWELL`] measured
-//! messages, so that runs can be explained. Now and then a longer message goes by eager all the
-//! same, since a cost that is never paid again cannot be seen to have fallen.
+//! by an eighth from the one in force (margin), and holds for at least [`DWELL`] groups of
+//! measurements, so that runs can be explained. Now and then a few longer messages go by eager all
+//! the same, since a cost that is never paid again cannot be seen to have fallen.
 
 /// Below this length eager always wins: a system call costs more than two copies.
 const FLOOR: usize = 4096;
@@ -22,22 +22,49 @@ const FLOOR: usize = 4096;
 const MEASURED: usize = 2048;
 /// Copies between two measured ones.
 const SAMPLE: u32 = 8;
-/// Messages above the limit between two that go by eager to see whether it has become cheaper.
-const EXPLORE: u32 = 128;
-/// Measured copies between two changes of the limit.
-const DWELL: u32 = 4;
-/// Weight of a new measurement.
+/// Messages above the limit of which [`BURST`] go by eager to see whether it has become cheaper.
+const EXPLORE: u32 = 1024;
+/// How many of them in a row: one alone finds the slots cold.
+const BURST: u32 = 2 * GROUP;
+/// Measurements of which the fastest counts. The others may have met a page that was never
+/// touched, a slot that left the cache, another process on the core.
+const GROUP: u32 = 4;
+/// Groups between two changes of the limit.
+const DWELL: u32 = 2;
+/// Weight of a new measurement or group.
 const WEIGHT: f64 = 0.25;
+
+/// A cost as measured: the fastest of each group, averaged.
+#[derive(Clone, Debug, Default)]
+pub struct Cost {
+    /// `None` until measured.
+    pub ns: Option<f64>,
+    fastest: f64,
+    copies: u32,
+}
+
+impl Cost {
+    /// Takes in a measurement; whether a group is complete.
+    fn learn(&mut self, seen: f64) -> bool {
+        self.fastest = if self.copies == 0 { seen } else { self.fastest.min(seen) };
+        self.copies = (self.copies + 1) % GROUP;
+        if self.copies == 0 {
+            let known = self.ns.unwrap_or(self.fastest);
+            self.ns = Some(known + WEIGHT * (self.fastest - known));
+        }
+        self.copies == 0
+    }
+}
 
 /// What is known about the costs of copying.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Into a slot, ns per byte; `None` until measured.
-    pub copy_in: Option<f64>,
-    /// Out of a slot, ns per byte; `None` until measured.
-    pub copy_out: Option<f64>,
-    /// Of a rendezvous beyond the bytes, ns.
-    pub setup: f64,
+    /// Into a slot, per byte.
+    pub copy_in: Cost,
+    /// Out of a slot, per byte.
+    pub copy_out: Cost,
+    /// Of a rendezvous beyond the bytes.
+    pub setup: Cost,
     /// Of single copy, ns per byte.
     pub single: f64,
 }
@@ -59,7 +86,8 @@ pub struct Limit {
 impl Limit {
     /// Eager up to `max` bytes until facts say otherwise; for ever if `adapt` is off.
     pub fn new(max: usize, adapt: bool, setup: f64, single: f64) -> Limit {
-        let facts = Facts { copy_in: None, copy_out: None, setup, single };
+        let setup = Cost { ns: Some(setup), ..Cost::default() };
+        let facts = Facts { copy_in: Cost::default(), copy_out: Cost::default(), setup, single };
         let adapt = adapt && max > FLOOR;
         let watched = if adapt { MEASURED } else { usize::MAX };
         Limit { facts, max, limit: max, adapt, watched, samples: 0, longer: 0, dwell: 0 }
@@ -103,8 +131,8 @@ impl Limit {
         if !self.adapt || len > self.max {
             return false;
         }
-        self.longer += 1;
-        self.longer.is_multiple_of(EXPLORE)
+        self.longer = self.longer.wrapping_add(1);
+        self.longer % EXPLORE >= EXPLORE - BURST
     }
 
     /// Whether to measure this copy.
@@ -118,27 +146,34 @@ impl Limit {
     }
 
     /// Whether a copy of this length says anything about longer ones.
+    #[inline(always)]
     pub fn is_long(&self, len: usize) -> bool {
         len >= MEASURED
     }
 
     /// A copy of `len` bytes into a slot took this long.
     pub fn copied_in(&mut self, len: usize, ns: u64) {
-        learn(&mut self.facts.copy_in, ns as f64 / len as f64);
-        self.decide();
+        if self.facts.copy_in.learn(ns as f64 / len as f64) {
+            self.decide();
+        }
     }
 
     /// A copy of `len` bytes out of a slot took this long.
     pub fn copied_out(&mut self, len: usize, ns: u64) {
-        learn(&mut self.facts.copy_out, ns as f64 / len as f64);
-        self.decide();
+        if self.facts.copy_out.learn(ns as f64 / len as f64) {
+            self.decide();
+        }
     }
 
-    /// A piece of `len` bytes of a rendezvous took this long.
+    /// Whether a piece of this length says anything about the cost of a call.
+    pub fn prices(&self, len: usize) -> bool {
+        self.adapt && len <= 4 * self.max
+    }
+
+    /// A piece of `len` bytes of a rendezvous, which [`Limit::prices`], took this long.
     pub fn moved(&mut self, len: usize, ns: u64) {
-        if self.adapt && len <= 4 * self.max {
-            let setup = (ns as f64 - self.facts.single * len as f64).max(0.0) + HANDSHAKE_NS;
-            self.facts.setup += WEIGHT * (setup - self.facts.setup);
+        let setup = (ns as f64 - self.facts.single * len as f64).max(0.0) + HANDSHAKE_NS;
+        if self.facts.setup.learn(setup) {
             self.decide();
         }
     }
@@ -156,17 +191,14 @@ impl Limit {
 /// Announcing, matching and telling the end: a few lines that move between the caches.
 const HANDSHAKE_NS: f64 = 300.0;
 
-fn learn(fact: &mut Option<f64>, seen: f64) {
-    *fact = Some(fact.map_or(seen, |known| known + WEIGHT * (seen - known)));
-}
-
 /// The length at which both cost the same; the largest possible one if eager always wins.
 fn crossing(facts: &Facts) -> usize {
-    let (Some(out), Some(into)) = (facts.copy_out.or(facts.copy_in), facts.copy_in.or(facts.copy_out)) else {
+    let (into, out) = (facts.copy_in.ns, facts.copy_out.ns);
+    let (Some(out), Some(into), Some(setup)) = (out.or(into), into.or(out), facts.setup.ns) else {
         return usize::MAX;
     };
     let per_byte = out + into - facts.single;
-    if per_byte <= 0.0 { usize::MAX } else { (facts.setup / per_byte) as usize }
+    if per_byte <= 0.0 { usize::MAX } else { (setup / per_byte) as usize }
 }
 
 #[cfg(test)]
@@ -175,7 +207,7 @@ mod tests {
 
     fn fed(copy: u64, piece: u64) -> Limit {
         let mut choice = Limit::new(16384, true, 1500.0, 0.08);
-        for _ in 0..50 {
+        for _ in 0..100 {
             choice.copied_in(4096, copy);
             choice.copied_out(4096, copy);
             choice.moved(16384, piece);
@@ -195,31 +227,41 @@ mod tests {
     fn the_limit_follows_the_facts_back_and_forth() {
         let mut choice = fed(1100, 3500);
         let far = choice.limit();
-        for _ in 0..100 {
+        for _ in 0..200 {
             choice.copied_in(4096, 290);
             choice.copied_out(4096, 290);
         }
         assert_eq!(choice.limit(), 16384);
-        for _ in 0..100 {
+        for _ in 0..200 {
             choice.copied_in(4096, 1100);
             choice.copied_out(4096, 1100);
         }
         assert!(choice.limit().abs_diff(far) <= far / 8 + 1, "{} {far}", choice.limit());
     }
 
+    /// Slots that are used for the first time cost a system call and page faults.
     #[test]
-    fn a_fixed_limit_stays() {
-        let mut choice = Limit::new(16384, false, 1500.0, 0.08);
-        assert!(!choice.measures(8192) && !choice.explores(16384));
-        choice.moved(16384, 1);
+    fn slow_copies_between_fast_ones_do_not_count() {
+        let mut choice = Limit::new(16384, true, 1500.0, 0.08);
+        for copy in 0..100 {
+            choice.copied_in(4096, if copy % GROUP == 0 { 290 } else { 9000 });
+        }
         assert_eq!(choice.limit(), 16384);
     }
 
     #[test]
-    fn one_message_in_many_explores() {
+    fn a_fixed_limit_stays() {
+        let mut choice = Limit::new(16384, false, 1500.0, 0.08);
+        assert!(!choice.measures(8192) && !choice.explores(16384));
+        assert!(!choice.prices(16384));
+        assert_eq!(choice.limit(), 16384);
+    }
+
+    #[test]
+    fn a_few_messages_in_many_explore() {
         let mut choice = fed(1100, 3500);
-        let explored = (0..1280).filter(|_| choice.explores(12000)).count();
-        assert_eq!(explored, 10);
+        let explored = (0..10 * EXPLORE).filter(|_| choice.explores(12000)).count();
+        assert_eq!(explored, 10 * BURST as usize);
         assert!(!choice.explores(20000));
     }
 }

@@ -6,9 +6,9 @@
 
 use crate::op::OpId;
 use crate::sparse::Sparse;
-use fabric::Rank;
+use fabric::{Rank, Span};
 use std::collections::VecDeque;
-use wire::head::Offer;
+use wire::head::{Offer, eager_word};
 use wire::long::LongRts;
 
 /// What a receive accepts; `None` stands for the wildcard.
@@ -89,11 +89,34 @@ pub struct Unexpected {
     order: u64,
 }
 
+/// A receive in its queue, with what is compared for every message.
 #[derive(Clone, Copy, Debug)]
 struct Posted {
-    want: Want,
-    op: OpId,
+    /// The first word of the header of an eager message with its tag; 0: any tag.
+    word: u64,
+    context: u64,
     order: u64,
+    /// Its buffer, where an eager frame may be taken straight into it.
+    direct: Span,
+    op: OpId,
+    is_direct: bool,
+}
+
+impl Posted {
+    #[inline]
+    fn accepts(&self, e: &Envelope) -> bool {
+        self.context == e.context && (self.word == 0 || self.word == eager_word(e.tag))
+    }
+}
+
+/// What the next message from a source must look like to go straight into a posted buffer.
+pub(crate) struct Direct {
+    /// Its header.
+    pub head: [u64; 2],
+    /// The buffer.
+    pub buf: Span,
+    /// The receive.
+    pub op: OpId,
 }
 
 #[derive(Default)]
@@ -148,16 +171,43 @@ impl Matching {
         self.waiting
     }
 
-    /// Appends a receive that no waiting message matches.
-    #[inline]
-    pub fn post(&mut self, want: Want, op: OpId) {
+    /// Appends a receive that no waiting message matches. With `direct` a frame may be copied
+    /// into its buffer with nothing else to be done.
+    #[inline(always)]
+    pub fn post(&mut self, want: Want, op: OpId, direct: Option<Span>) {
         self.order += 1;
         self.posted += 1;
-        let entry = Posted { want, op, order: self.order };
+        let entry = Posted {
+            word: want.tag.map_or(0, eager_word),
+            context: want.context,
+            order: self.order,
+            direct: direct.unwrap_or(Span::EMPTY),
+            op,
+            is_direct: direct.is_some() && want.tag.is_some(),
+        };
         match want.source {
             Some(source) => self.sources[source].posted.push_back(entry),
             None => self.any.push_back(entry),
         }
+    }
+
+    /// The oldest receive posted for this source, if no receive for any source could be meant
+    /// and it is direct: then one comparison with a header decides.
+    #[inline(always)]
+    pub(crate) fn next_direct(&self, source: Rank) -> Option<Direct> {
+        if !self.any.is_empty() {
+            return None;
+        }
+        let front = self.sources[source].posted.front()?;
+        let direct = Direct { head: [front.word, front.context], buf: front.direct, op: front.op };
+        front.is_direct.then_some(direct)
+    }
+
+    /// Removes the receive that [`Matching::next_direct`] has shown.
+    #[inline(always)]
+    pub(crate) fn pop_direct(&mut self, source: Rank) {
+        self.posted -= 1;
+        self.sources[source].posted.pop_front();
     }
 
     /// Takes the oldest receive that a message with this envelope matches.
@@ -167,8 +217,8 @@ impl Matching {
             return None;
         }
         let own = &mut self.sources[e.source].posted;
-        let mine = own.iter().position(|p| p.want.accepts(e));
-        let any = self.any.iter().position(|p| p.want.accepts(e));
+        let mine = own.iter().position(|p| p.accepts(e));
+        let any = self.any.iter().position(|p| p.accepts(e));
         let from_any = match (mine, any) {
             (Some(m), Some(a)) => self.any[a].order < own[m].order,
             (None, Some(_)) => true,
@@ -184,7 +234,7 @@ impl Matching {
     /// The receives posted so far that would accept this envelope, those for any source last.
     pub fn posted_for<'a>(&'a self, e: &'a Envelope) -> impl Iterator<Item = OpId> + 'a {
         let own = &self.sources[e.source].posted;
-        own.iter().chain(&self.any).filter(|p| p.want.accepts(e)).map(|p| p.op)
+        own.iter().chain(&self.any).filter(|p| p.accepts(e)).map(|p| p.op)
     }
 
     /// Removes a posted receive; false if it is not there any more.
@@ -290,12 +340,20 @@ mod tests {
                         let model = messages.iter().position(|(e, _)| want.accepts(e)).map(|at| messages.remove(at).1);
                         prop_assert_eq!(&got, &model);
                         if got.is_none() {
-                            queues.post(*want, op);
+                            queues.post(*want, op, Some(Span::EMPTY));
                             receives.push((*want, op));
                         }
                     }
                     Act::Arrive(e) => {
-                        let got = queues.take_posted(e);
+                        let head = [eager_word(e.tag), e.context];
+                        let direct = queues.next_direct(e.source).filter(|d| d.head == head);
+                        let got = match direct {
+                            Some(direct) => {
+                                queues.pop_direct(e.source);
+                                Some(direct.op)
+                            }
+                            None => queues.take_posted(e),
+                        };
                         let model = receives.iter().position(|(w, _)| w.accepts(e)).map(|at| receives.remove(at).1);
                         prop_assert_eq!(got, model);
                         if got.is_none() {

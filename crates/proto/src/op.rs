@@ -76,6 +76,8 @@ pub(crate) struct Receive {
     pub buf: Span,
     /// The share of an RTR that is out.
     pub rtr: Option<u32>,
+    /// Whether it is so long that its sender may ask for an answer.
+    pub long: bool,
 }
 
 /// A send, from the call to its end.
@@ -148,6 +150,23 @@ pub(crate) struct Op {
     pub since_ns: u64,
 }
 
+impl State {
+    /// Whether this rank must look for the message to get on. What is offered, or moving by
+    /// remote access, the peer can bring to its end alone.
+    #[inline]
+    fn needs_care(&self) -> bool {
+        match self {
+            State::Queued(..)
+            | State::Offered(_, None)
+            | State::Streaming(..)
+            | State::Filling(_)
+            | State::Long(_) => true,
+            State::Posted(receive) => receive.long,
+            State::Offered(_, Some(_)) | State::Moving(_) | State::Done(_) => false,
+        }
+    }
+}
+
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
@@ -156,27 +175,26 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 pub(crate) struct Ops {
     slots: Vec<(u32, Option<Op>)>,
     free: Vec<u32>,
+    /// How many need this rank's care.
+    care: u32,
 }
 
 impl Ops {
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, state: State) -> OpId {
-        let op = Some(Op { state, since_ns: 0 });
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.slots[index as usize].1 = op;
-                index
-            }
-            None => {
-                assert!(
-                    self.slots.len() <= INDEX_MASK as usize,
-                    "more than a million operations are pending"
-                );
-                self.slots.push((1, op));
-                self.slots.len() as u32 - 1
-            }
-        };
-        OpId(self.slots[index as usize].0 << INDEX_BITS | index)
+        self.care += state.needs_care() as u32;
+        let index = self.free.pop().unwrap_or_else(|| self.grow());
+        let slot = &mut self.slots[index as usize];
+        // A free slot holds nothing; an assignment would look whether there is something to drop.
+        std::mem::forget(slot.1.replace(Op { state, since_ns: 0 }));
+        OpId(slot.0 << INDEX_BITS | index)
+    }
+
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        assert!(self.slots.len() <= INDEX_MASK as usize, "more than a million operations are pending");
+        self.slots.push((1, None));
+        self.slots.len() as u32 - 1
     }
 
     #[inline]
@@ -193,24 +211,58 @@ impl Ops {
 
     #[inline]
     pub fn set(&mut self, id: OpId, state: State) {
-        self.get_mut(id).expect("the operation is pending").state = state;
+        let op = self.get_mut(id).expect("the operation is pending");
+        let (before, after) = (op.state.needs_care() as u32, state.needs_care() as u32);
+        op.state = state;
+        self.care = self.care + after - before;
+    }
+
+    /// Whether some operation gets on only if this rank looks.
+    pub fn need_care(&self) -> bool {
+        self.care != 0
+    }
+
+    /// A posted receive has got its whole message.
+    #[inline(always)]
+    pub fn received(&mut self, id: OpId, outcome: Outcome) {
+        match self.get_mut(id).map(|op| &mut op.state) {
+            // Neither the receive nor an outcome without a failure has anything to drop.
+            Some(state @ State::Posted(_)) => {
+                let cared = state.needs_care() as u32;
+                std::mem::forget(std::mem::replace(state, State::Done(outcome)));
+                self.care -= cared;
+            }
+            other => panic!("a matched receive is posted, not {other:?}"),
+        }
+    }
+
+    /// Tag and length of an operation that has ended well, which is forgotten with this call.
+    #[inline(always)]
+    pub fn take_plain(&mut self, id: OpId) -> Option<(i32, u64)> {
+        let slot = self.slots.get_mut((id.0 & INDEX_MASK) as usize)?;
+        match &slot.1 {
+            Some(Op {
+                state: State::Done(Outcome { tag, len, cancelled: false, failure: None, .. }),
+                ..
+            }) if slot.0 == id.0 >> INDEX_BITS => {
+                let plain = (*tag, *len);
+                std::mem::forget(slot.1.take()); // nothing in it is to be dropped
+                slot.0 = next_generation(slot.0);
+                self.free.push(id.0 & INDEX_MASK);
+                Some(plain)
+            }
+            _ => None,
+        }
     }
 
     #[inline]
     pub fn remove(&mut self, id: OpId) -> Option<Op> {
-        let op = self.get_mut(id).is_some().then(|| self.slots[(id.0 & INDEX_MASK) as usize].1.take())?;
-        self.forget(id);
-        op
-    }
-
-    /// Forgets an operation that is there.
-    #[inline]
-    pub fn forget(&mut self, id: OpId) {
+        self.care -= self.get(id)?.state.needs_care() as u32;
         let index = id.0 & INDEX_MASK;
         let slot = &mut self.slots[index as usize];
-        slot.0 = if slot.0 + 1 == 1 << (32 - INDEX_BITS) { 1 } else { slot.0 + 1 };
-        slot.1 = None;
+        slot.0 = next_generation(slot.0);
         self.free.push(index);
+        slot.1.take()
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Op> {
@@ -224,6 +276,11 @@ impl Ops {
             .enumerate()
             .filter_map(move |(i, (generation, op))| Some((id(i, *generation), op.as_ref()?)))
     }
+}
+
+#[inline(always)]
+fn next_generation(generation: u32) -> u32 {
+    if generation + 1 == 1 << (32 - INDEX_BITS) { 1 } else { generation + 1 }
 }
 
 impl Op {

@@ -4,7 +4,7 @@ use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::matching::{Body, Envelope, Unexpected, Want};
 use crate::op::{Failure, Filling, OpId, Outcome, Receive, Side, State};
-use crate::transfer::{PIECE_MIN, Transfer};
+use crate::transfer::{Claims, PIECE_MIN, Transfer};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer, eager_word};
 
@@ -62,18 +62,33 @@ impl<D: Device> Engine<D> {
     }
 
     /// Starts a receive: matches a waiting message or posts it.
+    #[inline(always)]
     pub fn receive(&mut self, want: Want, buf: Span) -> OpId {
+        let short = buf.len <= self.choice.limit() && !self.choice.is_long(buf.len);
+        if !short || self.matching.waiting() != 0 {
+            return self.receive_otherwise(want, buf);
+        }
+        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false }));
+        self.matching.post(want, id, Some(buf));
+        id
+    }
+
+    /// As [`Engine::receive`], in all cases.
+    #[inline(never)]
+    fn receive_otherwise(&mut self, want: Want, buf: Span) -> OpId {
         self.look_before_receive(buf);
         if let Some(message) = self.matching.take_unexpected(&want) {
             return self.receive_unexpected(want, message, buf);
         }
-        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        let long = buf.len > self.choice.limit();
+        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long }));
         self.speculate(id, &want, buf);
         let rtr = self.offer_buffer(id, &want, buf);
         if rtr.is_some() {
-            self.ops.set(id, State::Posted(Receive { want, buf, rtr }));
+            self.ops.set(id, State::Posted(Receive { want, buf, rtr, long }));
         }
-        self.matching.post(want, id);
+        let direct = rtr.is_none() && !self.choice.is_long(buf.len);
+        self.matching.post(want, id, direct.then_some(buf));
         id
     }
 
@@ -96,7 +111,7 @@ impl<D: Device> Engine<D> {
     }
 
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> OpId {
-        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None }));
+        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false }));
         match &message.body {
             Body::Small(bytes, len) => {
                 self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: *len as usize })
@@ -191,6 +206,7 @@ impl<D: Device> Engine<D> {
             context: envelope.context,
             outcome,
             can_copy: true,
+            began: true,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
@@ -202,17 +218,19 @@ impl<D: Device> Engine<D> {
         let len = outcome.len as usize;
         let peer = outcome.source;
         if len > 0 {
-            let start = self.dev.now_ns();
+            let start = self.choice.prices(len).then(|| self.dev.now_ns());
             if let Err(fault) = self.dev.read(peer, receive.buf.part(0, len), remote) {
                 self.dev.share_store(share, ShareWord::Failed, 1);
                 outcome.failure = Some(Box::new(Failure::Device(format!("{fault:?}"))));
             }
-            self.choice.moved(len, self.dev.now_ns() - start);
+            if let Some(start) = start {
+                self.choice.moved(len, self.dev.now_ns() - start);
+            }
             self.counters.count(Event::PiecePulled);
         }
         for (word, value) in [
             (ShareWord::Length, len as u64),
-            (ShareWord::Claim, len as u64),
+            (ShareWord::Claim, Claims::whole(len).0),
             (ShareWord::Done, len as u64),
             (ShareWord::Left, 1),
             (ShareWord::Partner, receive.buf.addr.max(1) as u64),

@@ -188,8 +188,12 @@ impl<D: Device> Engine<D> {
 
     fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
         let head = Head::new(Kind::Eager, s.tag, s.context).encode();
+        let start = self.choice.measures(s.data.len).then(|| self.dev.now_ns());
         if !self.dev.try_send(s.to, head, s.data) {
             return false;
+        }
+        if let Some(start) = start {
+            self.choice.copied_in(s.data.len, self.dev.now_ns() - start);
         }
         self.counters.count(Event::Eager);
         if self.mind.account.is_on() {
@@ -251,6 +255,7 @@ impl<D: Device> Engine<D> {
             context: s.context,
             outcome: s.outcome(),
             can_copy,
+            began: false,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
     }

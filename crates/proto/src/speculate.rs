@@ -168,6 +168,7 @@ impl<D: Device> Engine<D> {
             context: s.context,
             outcome: s.outcome(),
             can_copy: true,
+            began: true,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
@@ -196,6 +197,7 @@ impl<D: Device> Engine<D> {
             context: envelope.context,
             outcome,
             can_copy,
+            began: false,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);

@@ -10,8 +10,8 @@
 //! sender                share                receiver
 //!   RTS(addr, len, share) ───────────────────▶ match
 //!                      ◀─ Length, Partner ──
-//!   claim piece k      ─▶ Claim ◀─             claim piece k+1
-//!   write piece k                              read piece k+1
+//!   claim from the end ─▶ Claim ◀─             claim from the beginning
+//!   write the piece                            read the piece
 //!   add                ─▶ Done  ◀─             add
 //!        Done = Length: both are finished, Left counts them out
 //! ```
@@ -26,7 +26,59 @@ use fabric::{Device, Rank, Share, ShareWord, Span};
 /// the receiver alone, as soon as it is matched: sharing the work would cost more than the work.
 pub(crate) const PIECE_MIN: usize = 32 * 1024;
 /// Largest piece: bounds how long the faster side waits for the last one.
-const PIECE_MAX: usize = 256 * 1024;
+const PIECE_MAX: usize = 1024 * 1024;
+/// What claims count in.
+const PAGE: usize = 4096;
+
+/// Length of the next piece when `left` bytes are unclaimed: half of them, or all if nobody else
+/// is expected to take the other half.
+fn piece(left: usize, alone: bool) -> usize {
+    let wanted = if alone { left } else { left / 2 };
+    wanted.clamp(PIECE_MIN, PIECE_MAX)
+}
+
+/// What the two sides have claimed, in pages, in one word: the receiver's from the beginning of
+/// the message in the lower half, the sender's from its end in the upper half.
+#[derive(Clone, Copy)]
+pub(crate) struct Claims(pub u64);
+
+impl Claims {
+    /// `pages` claimed by one side.
+    pub fn of(side: Side, pages: usize) -> Claims {
+        match side {
+            Side::Receive => Claims(pages as u64),
+            Side::Send => Claims((pages as u64) << 32),
+        }
+    }
+
+    /// All of a message of `len` bytes, claimed by its receiver.
+    pub fn whole(len: usize) -> Claims {
+        Claims::of(Side::Receive, len.div_ceil(PAGE))
+    }
+
+    /// Pages claimed from the beginning and from the end.
+    fn both(self) -> (usize, usize) {
+        (self.0 as u32 as usize, (self.0 >> 32) as usize)
+    }
+
+    /// Pages of `len` bytes that nobody has claimed; `None` if there are none.
+    fn left(self, len: usize) -> Option<usize> {
+        let (front, back) = self.both();
+        len.div_ceil(PAGE).checked_sub(front + back).filter(|left| *left > 0)
+    }
+
+    /// The bytes of `len` that a claim of `pages` by `side` got, these being the claims before it.
+    fn piece(self, side: Side, pages: usize, len: usize) -> Option<(usize, usize)> {
+        let pages = pages.min(self.left(len)?);
+        let (front, back) = self.both();
+        let first = match side {
+            Side::Receive => front,
+            Side::Send => len.div_ceil(PAGE) - back - pages,
+        };
+        let offset = first * PAGE;
+        Some((offset, (pages * PAGE).min(len - offset)))
+    }
+}
 
 /// A message under way between two buffers.
 #[derive(Debug)]
@@ -43,21 +95,37 @@ pub(crate) struct Transfer {
     pub outcome: Outcome,
     /// Whether this side can reach the peer's memory; if not it leaves the copying to it.
     pub can_copy: bool,
+    /// Whether this side found the other one's buffer: then it copies whatever the other does.
+    pub began: bool,
 }
 
 impl Transfer {
-    /// Copies pieces until none is left to claim; true once the whole message has been moved.
-    pub fn pump(&mut self, dev: &mut impl Device, counters: &mut Counters, choice: &mut Limit) -> bool {
-        let piece = (self.len / 8).next_multiple_of(4096).clamp(PIECE_MIN, PIECE_MAX);
-        while self.can_copy && self.claimable(dev) {
-            let offset = dev.share_add(self.share, ShareWord::Claim, piece as u64) as usize;
-            if offset >= self.len {
-                break;
+    /// Copies pieces until none is left to claim; whether there was any.
+    /// `alone` if the peer is not expected to help.
+    pub fn copy(
+        &mut self,
+        dev: &mut impl Device,
+        counters: &mut Counters,
+        choice: &mut Limit,
+        alone: bool,
+    ) -> bool {
+        let mut any = false;
+        while self.can_copy
+            && let Some((offset, len)) = self.claim(dev, alone)
+        {
+            let start = choice.prices(len).then(|| dev.now_ns());
+            self.copy_piece(dev, counters, offset, len);
+            if let Some(start) = start {
+                choice.moved(len, dev.now_ns() - start);
             }
-            let start = dev.now_ns();
-            let moved = self.copy_piece(dev, counters, offset, piece);
-            choice.moved(moved, dev.now_ns() - start);
+            any = true;
         }
+        any
+    }
+
+    /// Whether the whole message has been moved. To be called until it says so, and not again:
+    /// then this side has left the share.
+    pub fn ended(&mut self, dev: &impl Device) -> bool {
         let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
             if dev.share_load(self.share, ShareWord::Failed) != 0 && self.outcome.failure.is_none() {
@@ -69,19 +137,19 @@ impl Transfer {
         done
     }
 
-    /// A look before the claim keeps the counter from running on and spares an atomic operation.
-    fn claimable(&self, dev: &impl Device) -> bool {
-        dev.share_load(self.share, ShareWord::Claim) < self.len as u64
+    /// Claims the next piece of this side: where it begins and how long it is.
+    ///
+    /// A look before the claim says how much is left, keeps the counters from running on, and
+    /// spares an atomic operation when nothing is.
+    fn claim(&self, dev: &impl Device, alone: bool) -> Option<(usize, usize)> {
+        let left = Claims(dev.share_load(self.share, ShareWord::Claim)).left(self.len)?;
+        let pages = piece(left * PAGE, alone).div_ceil(PAGE);
+        let before = Claims(dev.share_add(self.share, ShareWord::Claim, Claims::of(self.side, pages).0));
+        before.piece(self.side, pages, self.len)
     }
 
-    fn copy_piece(
-        &mut self,
-        dev: &mut impl Device,
-        counters: &mut Counters,
-        offset: usize,
-        piece: usize,
-    ) -> usize {
-        let local = self.local.part(offset, piece.min(self.len - offset));
+    fn copy_piece(&mut self, dev: &mut impl Device, counters: &mut Counters, offset: usize, len: usize) {
+        let local = self.local.part(offset, len);
         let result = match self.side {
             Side::Receive => {
                 counters.count(Event::PiecePulled);
@@ -100,7 +168,6 @@ impl Transfer {
         if before + local.len as u64 >= self.len as u64 {
             dev.wake(self.peer);
         }
-        local.len
     }
 
     pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
@@ -113,6 +180,35 @@ impl Transfer {
             len: self.len,
             matched: true,
             since_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever claims how much, in whatever order: every byte once.
+    #[test]
+    fn claims_from_both_ends_cover_a_message_once() {
+        for (len, order) in
+            [(1, 0b1), (4096, 0b0), (300_001, 0b0110_1001), (5 << 20, 0b0111_0001), (5 << 20, 0)]
+        {
+            let (mut claims, mut covered, mut at) = (Claims(0), Vec::new(), 0);
+            while let Some(left) = claims.left(len) {
+                let side = if order >> (at % 8) & 1 == 0 { Side::Receive } else { Side::Send };
+                let pages = piece(left * PAGE, at % 3 == 0).div_ceil(PAGE);
+                covered.push(claims.piece(side, pages, len).expect("something is left"));
+                claims.0 += Claims::of(side, pages).0;
+                at += 1;
+            }
+            covered.sort();
+            let end = covered.iter().fold(0, |end, (offset, len)| {
+                assert_eq!(*offset, end);
+                end + len
+            });
+            assert_eq!(end, len);
+            assert!(claims.piece(Side::Send, 1, len).is_none() && Claims::whole(len).left(len).is_none());
         }
     }
 }

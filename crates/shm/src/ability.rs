@@ -12,7 +12,10 @@ use std::path::Path;
 pub fn describe(dir: &Path, single_copy: bool) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let membarrier = match nap::register_barrier() {
-        true => "membarrier: there; waiting ranks sleep until woken".to_string(),
+        true => {
+            "membarrier: there; waiting ranks sleep until woken, and progress beside the program is possible"
+                .to_string()
+        }
         false => format!(
             "membarrier: missing ({}); waiting ranks wake by themselves many times a second",
             io::Error::last_os_error()

@@ -1,5 +1,6 @@
 //! The device: frames through rings and slots, remote access by single copy.
 
+use crate::bell::ShmBell;
 use crate::bytes;
 use crate::cma::{self, Way};
 use crate::layout::{Layout, SHARES, SLOT_BYTES, SLOTS};
@@ -10,12 +11,13 @@ use crate::ring::{CELLS, IN_SLOT, INLINE};
 use crate::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::{
-    Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share, ShareWord,
-    Span,
+    Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share,
+    ShareWord, Span,
 };
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::time::Instant;
 
@@ -47,6 +49,7 @@ pub struct Shm {
     looks: u32,
     pool: Pool,
     shares_used: [bool; SHARES],
+    next_share: usize,
     my_sleep: &'static AtomicU32,
     armed: bool,
     patience: Patience,
@@ -93,6 +96,7 @@ impl Shm {
             looks: 0,
             pool: Pool::new(),
             shares_used: [false; SHARES],
+            next_share: 0,
             my_sleep,
             armed: false,
             patience: Patience::new(n, options.cores, has_barrier),
@@ -482,12 +486,14 @@ impl Device for Shm {
     }
 
     fn share_open(&mut self) -> Option<u32> {
-        for index in 0..SHARES {
+        // Those opened longest ago are free first: a look at one in use costs a cache miss.
+        for index in (0..SHARES).map(|i| (self.next_share + i) % SHARES) {
             let share = Share { owner: self.me, index: index as u32 };
             if self.shares_used[index] && self.share_load(share, ShareWord::Left) < 2 {
                 continue;
             }
             self.shares_used[index] = true;
+            self.next_share = (index + 1) % SHARES;
             ShareWord::ALL.into_iter().for_each(|word| self.share_store(share, word, 0));
             return Some(index as u32);
         }
@@ -523,7 +529,7 @@ impl Device for Shm {
     fn awake(&mut self) {
         if self.armed {
             self.armed = false;
-            self.my_sleep.store(0, Ordering::Relaxed);
+            self.my_sleep.fetch_and(!nap::WAITER, Ordering::Relaxed);
         }
     }
 
@@ -535,15 +541,19 @@ impl Device for Shm {
         if round < self.patience.sleep {
             return ShmNap::Yield;
         }
-        if !self.armed || self.my_sleep.load(Ordering::Relaxed) == 0 {
+        if !self.armed || self.my_sleep.load(Ordering::Relaxed) & nap::WAITER == 0 {
             self.armed = true;
-            self.my_sleep.store(1, Ordering::SeqCst);
+            self.my_sleep.fetch_or(nap::WAITER, Ordering::SeqCst);
             if self.has_barrier {
                 nap::barrier();
             }
             return ShmNap::Spin;
         }
         ShmNap::Sleep(self.my_sleep, self.patience.longest)
+    }
+
+    fn bell(&self) -> Option<Arc<dyn Bell>> {
+        self.has_barrier.then(|| Arc::new(ShmBell(self.my_sleep)) as Arc<dyn Bell>)
     }
 
     fn check(&mut self) -> Result<(), Fault> {

@@ -10,6 +10,8 @@
 #[cfg(not(loom))]
 mod ability;
 #[cfg(not(loom))]
+mod bell;
+#[cfg(not(loom))]
 mod bytes;
 #[cfg(not(loom))]
 mod cma;
@@ -21,6 +23,8 @@ mod layout;
 mod link;
 #[cfg_attr(loom, allow(dead_code))]
 mod nap;
+#[cfg_attr(loom, allow(dead_code))]
+pub mod owner;
 #[cfg(not(loom))]
 mod pool;
 #[cfg_attr(loom, allow(dead_code))]

@@ -9,6 +9,11 @@ use crate::sync::{AtomicU32, Ordering};
 use fabric::Nap;
 use std::time::Duration;
 
+/// Bit of the sleep word: a thread that waits inside MPI sleeps.
+pub const WAITER: u32 = 1;
+/// Bit of the sleep word: the thread that makes progress outside MPI sleeps, or is about to.
+pub const ENGINE: u32 = 2;
+
 const MEMBARRIER_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 
@@ -25,13 +30,14 @@ pub struct Patience {
 
 impl Patience {
     /// With a core for each rank it pays to spin for some 50 µs, the cost of being woken; with
-    /// fewer, every spin takes time from the rank that is waited for.
+    /// fewer, every spin takes time from the rank that is waited for, and so do the turns of ranks
+    /// that yield in vain: one that has had some without success sleeps.
     pub fn new(ranks_on_host: usize, cores: usize, has_barrier: bool) -> Patience {
         let longest = Duration::from_micros(if has_barrier { 100_000 } else { 200 });
         if ranks_on_host <= cores {
             Patience { spin: 2000, sleep: 6000, longest }
         } else {
-            Patience { spin: 4, sleep: 400, longest }
+            Patience { spin: 0, sleep: 20, longest }
         }
     }
 }
@@ -52,7 +58,7 @@ impl Nap for ShmNap {
         match self {
             ShmNap::Spin => std::hint::spin_loop(),
             ShmNap::Yield => std::thread::yield_now(),
-            ShmNap::Sleep(word, longest) => sleep(word, longest),
+            ShmNap::Sleep(word, longest) => sleep(word, WAITER, longest),
         }
     }
 
@@ -74,26 +80,40 @@ pub fn barrier() {
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_GLOBAL_EXPEDITED, 0, 0) };
 }
 
-fn sleep(word: &AtomicU32, longest: Duration) {
-    let timeout = libc::timespec {
-        tv_sec: longest.as_secs() as libc::time_t,
-        tv_nsec: longest.subsec_nanos() as libc::c_long,
-    };
-    // SAFETY: the word lives in the segment, which stays mapped; the kernel only reads it.
+/// Sleeps while the bit `who` of the word is set, at most for the given time.
+pub fn sleep(word: &AtomicU32, who: u32, longest: Duration) {
+    let seen = word.load(Ordering::Relaxed);
+    if seen & who == 0 {
+        return;
+    }
+    let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the word lives in the segment, which stays mapped; the kernel only reads it. The
+    // time is a local variable.
     unsafe {
-        libc::syscall(libc::SYS_futex, word as *const AtomicU32, libc::FUTEX_WAIT, 1, &timeout);
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut until);
+        let nanos = until.tv_nsec + longest.subsec_nanos() as libc::c_long;
+        until.tv_sec += longest.as_secs() as libc::time_t + nanos / 1_000_000_000;
+        until.tv_nsec = nanos % 1_000_000_000;
+        futex(word, libc::FUTEX_WAIT_BITSET, seen, &until, who);
     }
 }
 
-/// Wakes whoever sleeps on `word`.
+/// Wakes whoever sleeps on `word`: the bits say who does, so that nobody else is disturbed.
 #[cold]
 pub fn wake(word: &AtomicU32) {
-    if word.swap(0, Ordering::AcqRel) == 1 {
+    let who = word.swap(0, Ordering::AcqRel);
+    if who != 0 {
         // SAFETY: the word lives in the segment, which stays mapped.
-        unsafe {
-            libc::syscall(libc::SYS_futex, word as *const AtomicU32, libc::FUTEX_WAKE, i32::MAX);
-        }
+        unsafe { futex(word, libc::FUTEX_WAKE_BITSET, i32::MAX as u32, std::ptr::null(), who) };
     }
+}
+
+/// # Safety
+/// The word stays mapped during the call; `until` is null or a time.
+unsafe fn futex(word: &AtomicU32, what: libc::c_int, value: u32, until: *const libc::timespec, who: u32) {
+    let second = std::ptr::null::<u32>();
+    // SAFETY: passed on to the caller.
+    unsafe { libc::syscall(libc::SYS_futex, word as *const AtomicU32, what, value, until, second, who) };
 }
 
 /// The protocol of the sleeper and its waker, on loom's model of memory. Loom has no membarrier

@@ -432,5 +432,9 @@ fn link(cluster: &Cluster) -> LinkCosts {
         ns_per_byte: 1.0 / rail.path.bandwidth,
         reduce_ns_per_byte: copy_ns_per_byte,
         copy_ns_per_byte,
+        // Every simulated rank has a core of its own.
+        switch_ns: 0.0,
+        cores: u32::MAX,
+        single_copy: false,
     }
 }

@@ -70,7 +70,8 @@ fn fresh_buffers() {
     }
 }
 
-/// Two adapters carry more than one.
+/// Two adapters carry more than one; not twice as much, for one processor registers all blocks, a
+/// block in 84 µs, and what lies below the RDMA offset goes by one adapter.
 #[test]
 fn blocks_go_over_all_adapters() {
     let text = include_str!("../../../clusters/graphene.toml");
@@ -80,5 +81,5 @@ fn blocks_go_over_all_adapters() {
     let time = |cluster: &Cluster| fresh(Protocol::Pipeline, 8 << 20, cluster);
     let (one, two) = (time(&one), time(&two));
     println!("one adapter {one} ns, two {two} ns");
-    assert!(two < one * 3 / 4);
+    assert!(two < one * 4 / 5);
 }

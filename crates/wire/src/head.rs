@@ -116,6 +116,12 @@ pub fn eager_word(tag: i32) -> u64 {
     Head::new(Kind::Eager, tag, 0).encode()[0]
 }
 
+/// The tag in the word that [`eager_word`] gives.
+#[inline]
+pub fn eager_tag(word: u64) -> i32 {
+    (word >> 32) as u32 as i32
+}
+
 /// The body of RTS, RTR and Matched: where a buffer is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
@@ -191,6 +197,7 @@ mod tests {
             let head = Head::decode([kind | 1 << 8 | 7 << 16 | 0xffff_fffe << 32, 42]).unwrap();
             assert_eq!((head.kind as u64, head.aux, head.tag, head.context), (kind, 7, -2, 42));
             assert_eq!(Head::decode(head.encode()), Ok(head));
+            assert_eq!(eager_tag(eager_word(head.tag)), head.tag);
         }
         let offer = Offer { len: 1 << 40, addr: 3, share: 4, op: 5, seen: 6, other: 7 };
         assert_eq!(Offer::decode(&offer.encode()), Ok(offer));

@@ -17,6 +17,13 @@ it anew with `TERN_UPDATE_SNAPSHOTS=1 cargo test -p abi conformance`.
 `MPI_Psend_init_c` and `MPI_Precv_init_c` are in the MPI Forum's ABI header but not in the standard,
 whose plain forms take `MPI_Count` already. They are exported for programs compiled with that
 header and do the same as the plain forms.
+
+Extents are rounded to the strictest alignment whatever the constructor, as the definition in section
+5.1 says and Open MPI does; MPICH and Intel MPI round those of `MPI_Type_create_struct` at most. It
+shows only where strides or displacements are no multiples of the alignment: `MPI_INT` twice, 5 bytes
+apart, has extent 12 here and 9 there. In such a layout each part counts with its own rounded extent,
+as in all three, though not in the formula: items of a part never end outside the whole. A program that
+needs one extent everywhere says so with `MPI_Type_create_resized`.
 ";
 
 /// The text of `docs/conformance.md`.

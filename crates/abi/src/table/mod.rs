@@ -214,11 +214,18 @@ macro_rules! entry {
     ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*] $flags:tt) => {
         const _: () = {
             #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
-            #[allow(clippy::redundant_closure_call)] // it catches the `?` of the kinds
             unsafe extern "C" fn entry($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
-                if let Some(code) = $crate::table::quick! { $flags $name ($($p),*) } {
-                    return code;
+                match $crate::table::quick! { $flags $name ($($p),*) } {
+                    Some(code) => code,
+                    // SAFETY: these are the arguments the application called the operation with.
+                    None => unsafe { general($($p),*) },
                 }
+            }
+
+            $crate::table::apart! { $flags
+            #[allow(clippy::redundant_closure_call)] // it catches the `?` of the kinds
+            #[allow(clippy::too_many_arguments)] // as many as the operation has
+            unsafe fn general($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
                 let cx = $crate::cx::Cx::new(&$name, $large);
                 if !cx.is_allowed() {
                     return $crate::raise::outside(&cx);
@@ -238,6 +245,7 @@ macro_rules! entry {
                     }, error),
                 }
             }
+            }
         };
         $crate::table::alias! { $name $suffix }
     };
@@ -250,6 +258,14 @@ macro_rules! quick {
     ([$other:ident $($rest:ident)*] $name:ident $args:tt) => {
         $crate::table::quick! { [$($rest)*] $name $args }
     };
+}
+
+/// The general path of a row: apart from the first steps of one that has `quick`, so that these
+/// have the registers to themselves.
+macro_rules! apart {
+    ([] $($general:tt)*) => { #[inline(always)] $($general)* };
+    ([quick $($rest:ident)*] $($general:tt)*) => { #[inline(never)] $($general)* };
+    ([$other:ident $($rest:ident)*] $($general:tt)*) => { $crate::table::apart! { [$($rest)*] $($general)* } };
 }
 
 /// Functions that return something else than an error code, which cannot fail: the handler gets
@@ -291,7 +307,7 @@ macro_rules! alias {
     };
 }
 
-pub(crate) use {alias, entry, large_entry, plain_rows, quick, row, rows};
+pub(crate) use {alias, apart, entry, large_entry, plain_rows, quick, row, rows};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Reports on request: SIGUSR1 to the launcher, or the end of the job's time.
 use super::death::TIMED_OUT;
 use super::job::Job;
-use super::look;
+use super::{look, places};
 use crate::graph::{self, Report, State};
 use crate::report::{Line, Pending, SIGNAL};
 use crate::sys::process;
@@ -69,7 +69,8 @@ impl Job {
 
     /// Prints what is known, and ends the job if its time is over.
     pub(super) fn conclude(&mut self) {
-        let gathering = self.gathering.take().expect("there is a question");
+        let mut gathering = self.gathering.take().expect("there is a question");
+        places::name(gathering.answers.iter_mut().flat_map(|answer| &mut answer.pending));
         let reports: Vec<Report> = gathering
             .answers
             .into_iter()

@@ -3,8 +3,10 @@
 //! Binomial sends the whole message ⌈log2 p⌉ times in a row: best while latency decides. Scatter
 //! and allgather (van de Geijn; Thakur, Rabenseifner, Gropp 2005, section 4.2) moves each byte
 //! about twice over each link. The chain passes segments down a line, so that all links work at
-//! once: best for the longest messages.
+//! once: best for the longest messages. Linear takes one round: best where a round costs more than
+//! messages do, and where receivers fetch long messages out of the root's buffer by themselves.
 use super::build::{Builder, Split, View};
+use super::gather::Window;
 use super::schedule::Buf;
 
 /// The tree in which a rank's parent is its number, counted from the root, less its lowest bit.
@@ -24,6 +26,19 @@ pub fn binomial(b: &mut Builder, v: &View, buf: Buf, root: usize) {
         if relative + mask < v.size {
             b.send(v, absolute(relative + mask), buf);
         }
+    }
+}
+
+/// The root sends to everybody.
+pub fn linear(b: &mut Builder, v: &View, buf: Buf, root: usize) {
+    if v.me != root {
+        b.recv(v, root, buf);
+        return;
+    }
+    let mut window = Window::default();
+    for distance in 1..v.size {
+        let posted = b.send(v, v.after(distance), buf);
+        window.push(b, posted);
     }
 }
 

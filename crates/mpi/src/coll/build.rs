@@ -1,4 +1,5 @@
 //! Writing programs: what the algorithms are written in.
+use super::cost::Algorithm;
 use super::schedule::{Base, Buf, Program, Step};
 use super::tag::Kind;
 use super::ty::Type;
@@ -64,9 +65,16 @@ impl Default for Builder {
 
 impl Builder {
     /// The finished program.
-    pub fn finish(self, kind: Kind, root: Option<u32>, op: Option<Op>) -> Program {
+    pub fn finish(
+        self,
+        kind: Kind,
+        algorithm: Option<Algorithm>,
+        root: Option<u32>,
+        op: Option<Op>,
+    ) -> Program {
         Program {
             kind,
+            algorithm,
             root,
             steps: self.steps,
             types: self.types,

@@ -5,7 +5,7 @@ use super::cost::{Algorithm, Facts, Forced, LinkCosts, choose, segment};
 use super::schedule::{Base, Buf, Program};
 use super::tag::Kind;
 use super::ty::Type;
-use super::{allgather, alltoall, barrier, bcast, gather, reduce, scan};
+use super::{allgather, alltoall, barrier, bcast, gather, linear, reduce, scan};
 use crate::op::Op;
 
 /// One side of a call: what a buffer holds. Where it lies is not part of the program.
@@ -95,8 +95,12 @@ pub fn compile(call: &Call, link: &LinkCosts, forced: &Forced) -> Program {
     let mut b = Builder::default();
     let v = View::all(call.rank, call.size);
     match call.kind {
-        Kind::Barrier if algorithm == Algorithm::Dissemination => barrier::dissemination(&mut b, &v),
-        Kind::Barrier => barrier::recursive_doubling(&mut b, &v),
+        Kind::Barrier => match algorithm {
+            Algorithm::RecursiveDoubling => barrier::recursive_doubling(&mut b, &v),
+            Algorithm::Linear => barrier::linear(&mut b, &v),
+            Algorithm::Star => barrier::star(&mut b, &v),
+            _ => barrier::dissemination(&mut b, &v),
+        },
         Kind::Bcast => broadcast(&mut b, &v, call, algorithm, segment(&facts, link)),
         Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(&mut b, &v, call, algorithm),
         Kind::Allgather | Kind::Allgatherv => gather_to_all(&mut b, &v, call, algorithm),
@@ -104,7 +108,14 @@ pub fn compile(call: &Call, link: &LinkCosts, forced: &Forced) -> Program {
         Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan => reduction(&mut b, &v, call, algorithm),
         Kind::ReduceScatterBlock | Kind::ReduceScatter => reduce_scatter(&mut b, &v, call, algorithm),
     }
-    b.finish(call.kind, call.kind.is_rooted().then_some(call.root as u32), call.op.cloned())
+    // What every rank does with every other is the same by any of these algorithms.
+    let free = matches!(call.kind, Kind::Alltoallv | Kind::Alltoallw);
+    b.finish(
+        call.kind,
+        (!free).then_some(algorithm),
+        call.kind.is_rooted().then_some(call.root as u32),
+        call.op.cloned(),
+    )
 }
 
 /// A side as one buffer of elements.
@@ -142,6 +153,7 @@ fn broadcast(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm, segme
     match algorithm {
         Algorithm::ScatterAllgather => bcast::scatter_allgather(b, v, buf, call.root),
         Algorithm::Chain => bcast::chain(b, v, buf, call.root, segment),
+        Algorithm::Linear => bcast::linear(b, v, buf, call.root),
         _ => bcast::binomial(b, v, buf, call.root),
     }
 }
@@ -168,15 +180,13 @@ fn rooted(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
 fn gather_to_all(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
     let mut types = Vec::new();
     let all = blocks(b, Base::Recv, &call.recv, v.size, &mut types).expect("Allgather has a receive buffer");
-    if let Some(mine) = plain(b, Base::Send, &call.send) {
-        let own = all.get(b, v.me);
-        b.copy(mine, own);
-    }
+    let mine = plain(b, Base::Send, &call.send);
     match algorithm {
-        Algorithm::RecursiveDoubling => allgather::recursive_doubling(b, v, &all),
-        Algorithm::Bruck => allgather::bruck(b, v, &all),
-        Algorithm::Neighbour => allgather::neighbour(b, v, &all),
-        _ => allgather::ring(b, v, &all),
+        Algorithm::RecursiveDoubling => allgather::recursive_doubling(b, v, mine, &all),
+        Algorithm::Bruck => allgather::bruck(b, v, mine, &all),
+        Algorithm::Neighbour => allgather::neighbour(b, v, mine, &all),
+        Algorithm::Linear => allgather::linear(b, v, mine, &all),
+        _ => allgather::ring(b, v, mine, &all),
     }
 }
 
@@ -207,6 +217,7 @@ fn reduction(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
         return match algorithm {
             Algorithm::Rabenseifner => reduce::rabenseifner(b, v, input, output, call.root),
             Algorithm::InOrder => reduce::in_order(b, v, input, output, call.root),
+            Algorithm::Linear => linear::reduce(b, v, input, output, call.root),
             _ => reduce::binomial(b, v, input, output, call.root),
         };
     }
@@ -216,6 +227,8 @@ fn reduction(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
         (Kind::Allreduce, Algorithm::Rabenseifner) => reduce::rabenseifner_all(b, v, input, output),
         (Kind::Allreduce, Algorithm::Ring) => reduce::ring(b, v, input, output),
         (Kind::Allreduce, Algorithm::ReduceBcast) => reduce::reduce_bcast(b, v, input, output, commutes),
+        (Kind::Allreduce, Algorithm::Linear) => linear::allreduce(b, v, input, output),
+        (Kind::Allreduce, Algorithm::Star) => linear::allreduce_by_star(b, v, input, output),
         (Kind::Allreduce, _) => reduce::recursive_doubling(b, v, input, output, commutes),
         (_, Algorithm::RecursiveDoubling) => scan::recursive_doubling(b, v, input, output, exclusive),
         (_, _) => scan::linear(b, v, input, output, exclusive),
@@ -248,6 +261,7 @@ fn reduce_scatter(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) 
         Algorithm::RecursiveHalving => reduce::scatter_halving(b, v, input, output, &cuts),
         Algorithm::Pairwise => reduce::scatter_pairwise(b, v, input, output, &cuts),
         Algorithm::Ring => reduce::scatter_ring(b, v, input, output, &cuts),
+        Algorithm::Linear => linear::scatter(b, v, input, output, &cuts),
         _ => reduce::scatter_in_order(b, v, input, output, &cuts),
     }
 }

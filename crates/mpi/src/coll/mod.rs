@@ -12,7 +12,7 @@ pub mod build;
 pub mod compile;
 pub mod cost;
 mod gather;
-
+mod linear;
 mod reduce;
 mod scan;
 pub mod schedule;
@@ -22,7 +22,7 @@ pub mod ty;
 
 pub use blocks::Ints;
 pub use compile::{Call, Side, compile};
-pub use cost::{Algorithm, Facts, Forced, LinkCosts};
+pub use cost::{Algorithm, Facts, Forced, LinkCosts, agreed, agreement};
 pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
 pub use state::{Amount, Key, State};
 pub use tag::{Kind, Tag};

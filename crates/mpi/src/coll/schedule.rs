@@ -17,6 +17,7 @@
 //! ```
 use std::sync::Arc;
 
+use super::cost::Algorithm;
 use super::tag::{Kind, Tag};
 use super::ty::Type;
 use crate::error::{Class, Error, Result, fail};
@@ -94,6 +95,8 @@ pub struct Program {
     pub steps: Vec<Step>,
     /// The types its buffers refer to.
     pub types: Vec<Type>,
+    /// How it is run: the same on all ranks, or `None` where it need not be.
+    pub algorithm: Option<Algorithm>,
     /// The root, if it has one: the same on all ranks.
     pub root: Option<u32>,
     /// The operation of its Reduce steps.
@@ -240,7 +243,7 @@ impl Schedule {
     /// Begins a run; every rank of the communicator uses the same tag for the same collective.
     pub fn start(&mut self, tag: Tag) {
         debug_assert_eq!(tag.kind(), Some(self.program.kind));
-        self.tag = tag;
+        self.tag = tag.signed(self.program.algorithm, self.program.root);
         self.pc = 0;
         self.calling = false;
         self.messages.clear();
@@ -261,7 +264,9 @@ impl Schedule {
     /// what the transport still holds.
     #[inline]
     pub fn advance(&mut self, io: &mut impl Io) -> Result<Progress> {
-        assert!(!self.calling, "advance without called()");
+        if self.calling {
+            return Ok(Progress::Pending); // another thread looks around meanwhile
+        }
         while let Some(&step) = self.program.steps.get(self.pc) {
             match step {
                 Step::Send { peer, buf } => {
@@ -345,7 +350,8 @@ impl Schedule {
         Ok(true)
     }
 
-    /// A rank that waits for a message may find one of another collective instead.
+    /// A rank that waits for a message may find one of another collective instead, or of the same
+    /// one called otherwise.
     #[cold]
     fn look_for_reason(&self, message: &Message, io: &mut impl Io) -> Result {
         if message.expect.is_none() {
@@ -353,7 +359,7 @@ impl Schedule {
         }
         let found = io.unclaimed(message.peer as usize);
         match found.and_then(|found| self.tag.conflict(found, message.peer as usize)) {
-            Some(text) => fail(Class::NOT_SAME, text),
+            Some(error) => Err(error),
             None => Ok(()),
         }
     }

@@ -121,13 +121,7 @@ mod tests {
     }
 
     fn state() -> State {
-        let link = LinkCosts {
-            latency_ns: 100.0,
-            overhead_ns: 20.0,
-            ns_per_byte: 0.1,
-            reduce_ns_per_byte: 0.1,
-            copy_ns_per_byte: 0.05,
-        };
+        let link = LinkCosts { latency_ns: 100.0, overhead_ns: 20.0, ..LinkCosts::HOST };
         State::new(link, Forced::default())
     }
 

@@ -1,8 +1,11 @@
-//! What a message of a collective carries to be told apart: which run it belongs to and which
-//! collective the sender is in.
+//! What a message of a collective carries to be told apart: which run it belongs to, which
+//! collective the sender is in, by which algorithm, and with which root.
 //!
-//! Matching by run and sender would be enough. The kind is carried so that a program in which one
-//! rank is in Bcast while another is in Reduce can be told so instead of receiving nonsense.
+//! Matching by run and sender would be enough. The rest is carried so that a program in which one
+//! rank is in Bcast while another is in Reduce, or in which counts differ so that ranks choose
+//! different algorithms, can be told so instead of receiving nonsense or waiting for ever.
+use super::cost::Algorithm;
+use crate::error::{Class, Error};
 
 /// The collectives (MPI 5.0 chapter 6, intracommunicators) and internal uses of schedules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -96,7 +99,8 @@ impl Kind {
     }
 }
 
-/// The tag of all messages of one run of one collective on one communicator.
+/// The tag of all messages of one run of one collective on one communicator: from the top, whether
+/// it is persistent, the run, the root (its low bits), the algorithm, the kind.
 ///
 /// Runs are numbered by the order of calls on the communicator, which MPI requires to be the same
 /// on all ranks. A persistent collective takes its number when it is initialised, because its
@@ -106,14 +110,26 @@ impl Kind {
 pub struct Tag(i32);
 
 const KIND_BITS: u32 = 5;
-const RUN_BITS: u32 = 25;
-const PERSISTENT: i32 = 1 << (KIND_BITS + RUN_BITS);
+const ALGORITHM_BITS: u32 = 5;
+const ROOT_BITS: u32 = 4;
+const RUN_BITS: u32 = 16;
+const ROOT: u32 = KIND_BITS + ALGORITHM_BITS;
+const RUN: u32 = ROOT + ROOT_BITS;
+const PERSISTENT: i32 = 1 << (RUN + RUN_BITS);
 
 impl Tag {
     /// The tag of run number `run` (counted per communicator, wraps).
     pub fn new(kind: Kind, run: u32, persistent: bool) -> Tag {
         let run = (run & ((1 << RUN_BITS) - 1)) as i32;
-        Tag(run << KIND_BITS | kind as i32 | if persistent { PERSISTENT } else { 0 })
+        Tag(run << RUN | kind as i32 | if persistent { PERSISTENT } else { 0 })
+    }
+
+    /// With how this rank runs it. Ranks need not agree on the algorithm where it is `None`.
+    pub fn signed(self, algorithm: Option<Algorithm>, root: Option<u32>) -> Tag {
+        let plain = self.0 & !((1 << RUN) - (1 << KIND_BITS));
+        let algorithm = algorithm.map_or(0, |a| a as i32 + 1);
+        let root = (root.unwrap_or(0) & ((1 << ROOT_BITS) - 1)) as i32;
+        Tag(plain | root << ROOT | algorithm << KIND_BITS)
     }
 
     pub(super) fn idle(kind: Kind) -> Tag {
@@ -143,20 +159,34 @@ impl Tag {
 
     /// The number of the run.
     pub fn run(self) -> u32 {
-        (self.0 >> KIND_BITS) as u32 & ((1 << RUN_BITS) - 1)
+        (self.0 >> RUN) as u32 & ((1 << RUN_BITS) - 1)
     }
 
     /// Why a message tagged `found` from `peer` and a receive for `self` can never belong
     /// together, though both are the same run of the same communicator: for the transport to
     /// report when it sees the two side by side.
-    pub fn conflict(self, found: Tag, peer: usize) -> Option<String> {
-        if self == found || self.0 >> KIND_BITS != found.0 >> KIND_BITS {
+    pub fn conflict(self, found: Tag, peer: usize) -> Option<Error> {
+        if self == found || self.0 >> RUN != found.0 >> RUN {
             return None;
         }
         let (mine, theirs) = (self.kind()?.name(), found.kind()?.name());
-        Some(format!(
-            "this rank is in {mine} where rank {peer} is in {theirs}: collectives must be called in the same order"
-        ))
+        Some(if mine != theirs {
+            Error::new(
+                Class::NOT_SAME,
+                format!(
+                    "this rank is in {mine} where rank {peer} is in {theirs}: collectives must be called in the same order"
+                ),
+            )
+        } else if self.0 >> ROOT != found.0 >> ROOT {
+            Error::new(Class::NOT_SAME, format!("rank {peer} named another root in this {mine}"))
+        } else {
+            Error::new(
+                Class::TRUNCATE,
+                format!(
+                    "rank {peer} runs this {mine} by another algorithm: its count, datatype or operation differs from this rank's"
+                ),
+            )
+        })
     }
 }
 
@@ -176,9 +206,28 @@ mod tests {
                 }
             }
         }
+        let last = Tag::new(Kind::Exscan, (1 << RUN_BITS) - 1, true);
+        let signed = last.signed(Some(Algorithm::Pairwise), Some(u32::MAX));
+        assert!(signed.value() >= 0 && signed != last && signed.is_persistent());
+        assert_eq!((signed.kind(), signed.run()), (last.kind(), last.run()));
+        assert_eq!(signed.signed(None, None), last);
         assert_eq!(Tag::new(Kind::Scan, 1 << RUN_BITS, false), Tag::new(Kind::Scan, 0, false));
         let bcast = Tag::new(Kind::Bcast, 7, false);
-        assert!(bcast.conflict(Tag::new(Kind::Reduce, 7, false), 3).unwrap().contains("rank 3 is in Reduce"));
+        let other = bcast.conflict(Tag::new(Kind::Reduce, 7, false), 3).unwrap();
+        assert!(other.text.contains("rank 3 is in Reduce"));
+        let chain = bcast.signed(Some(Algorithm::Chain), Some(2));
+        assert_eq!(
+            bcast.signed(Some(Algorithm::Ring), Some(2)).conflict(chain, 1).unwrap().class,
+            Class::TRUNCATE
+        );
+        assert!(
+            bcast
+                .signed(Some(Algorithm::Chain), Some(3))
+                .conflict(chain, 1)
+                .unwrap()
+                .text
+                .contains("another root")
+        );
         assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 8, false), 3), None);
         assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 7, true), 3), None);
         assert_eq!(Tag::from_value(31), None);

@@ -13,13 +13,7 @@ use crate::op::{Op, Predefined, User};
 use net::Random;
 use oracle::Case;
 
-const LINK: LinkCosts = LinkCosts {
-    latency_ns: 100.0,
-    overhead_ns: 20.0,
-    ns_per_byte: 0.1,
-    reduce_ns_per_byte: 0.1,
-    copy_ns_per_byte: 0.05,
-};
+const LINK: LinkCosts = LinkCosts { latency_ns: 100.0, overhead_ns: 20.0, ..LinkCosts::HOST };
 
 /// Address that stands for the harness's own operation: a product of 2 x 2 matrices.
 const MATRIX_PRODUCT: usize = 0x4d50;
@@ -206,6 +200,33 @@ fn a_mismatched_collective_is_told() {
     let errors = net::run_to_error(vec![barrier, bcast], 1);
     let told =
         |e: &crate::Error| e.class == crate::Class::NOT_SAME && e.text.contains("rank 0 is in Barrier");
+    assert!(errors.iter().any(told), "{errors:?}");
+}
+
+#[test]
+fn counts_that_lead_to_other_algorithms_are_told() {
+    let mut memory = vec![vec![0u8; 1 << 20]; 4];
+    let ty = quad();
+    let counts = [1 << 16, 1, 1, 1];
+    let schedules = (0..4).map(|rank| {
+        let recv = Side::Even { count: counts[rank], ty: &ty };
+        let op = user_sum();
+        let call = Call {
+            kind: Kind::Allreduce,
+            rank,
+            size: 4,
+            send: Side::Absent,
+            recv,
+            in_place: true,
+            op: Some(&op),
+            root: 0,
+        };
+        let program = Arc::new(compile(&call, &LINK, &Forced::default()));
+        Schedule::new(program, 0, memory[rank].as_mut_ptr() as usize)
+    });
+    let errors = net::run_to_error(schedules.collect(), 1);
+    let told =
+        |e: &crate::Error| e.class == crate::Class::TRUNCATE && e.text.contains("by another algorithm");
     assert!(errors.iter().any(told), "{errors:?}");
 }
 

@@ -19,6 +19,9 @@ pub(super) struct Span {
 pub(super) struct Body {
     /// Where the data lies; `None` without elements.
     pub data: Option<Span>,
+    /// From the lower to the upper bound of the parts, each rounded on its own; of parts without
+    /// markers.
+    pub parts: Option<Span>,
     /// The markers that `MPI_Type_create_resized` and the array constructors leave (MPI 5.0
     /// section 5.1.8); markers of parts outweigh their data.
     pub mark: Option<Span>,
@@ -55,19 +58,21 @@ impl Span {
 impl Body {
     /// Lower bound.
     pub fn lb(&self) -> i64 {
-        self.mark.or(self.data).map_or(0, |span| span.lo)
+        self.mark.or(self.parts).map_or(0, |span| span.lo)
     }
 
-    /// Upper bound: that of the markers, else the end of the data rounded so that the extent is
-    /// a multiple of the alignment (MPI 5.0 section 5.1, definition of extent).
+    /// Upper bound: that of the markers, else that of the parts rounded so that the extent is a
+    /// multiple of the alignment (MPI 5.0 section 5.1, definition of extent). What a part was
+    /// rounded by counts as its own, as in Open MPI, MPICH and Intel MPI: the standard's formula
+    /// would drop it where displacements are not aligned.
     pub fn ub(&self) -> Result<i64> {
         if let Some(mark) = self.mark {
             return Ok(mark.hi);
         }
-        let Some(data) = self.data else { return Ok(0) };
+        let Some(parts) = self.parts else { return Ok(0) };
         let align = i128::from(self.align);
-        let length = i128::from(data.hi) - i128::from(data.lo);
-        fit(i128::from(data.lo) + (length + align - 1) / align * align, "upper bound of the datatype")
+        let length = i128::from(parts.hi) - i128::from(parts.lo);
+        fit(i128::from(parts.lo) + (length + align - 1) / align * align, "upper bound of the datatype")
     }
 
     /// `count` copies, `stride` bytes apart.
@@ -83,6 +88,7 @@ impl Body {
 pub(super) struct Joiner {
     size: u64,
     data: Option<Span>,
+    parts: Option<Span>,
     mark: Option<Span>,
     align: u32,
     signatures: Vec<Arc<Signature>>,
@@ -107,6 +113,10 @@ impl Joiner {
         self.data = Span::union(self.data, data.copies(at, count, stride)?);
         let union = self.data.expect("has just been set");
         fit(i128::from(union.hi) - i128::from(union.lo), "extent of the datatype")?;
+        if body.mark.is_none() {
+            let part = Span { lo: body.lb(), hi: body.ub()? };
+            self.parts = Span::union(self.parts, part.copies(at, count, stride)?);
+        }
         self.align = self.align.max(body.align);
         self.sign(&body.signature, count)?;
         self.collector.add(at, &body.layout, count, stride)
@@ -135,6 +145,7 @@ impl Joiner {
         self.flush()?;
         let body = Body {
             data: self.data,
+            parts: self.parts,
             mark: self.mark,
             align: self.align.max(1),
             signature: Signature::join(self.signatures)?,

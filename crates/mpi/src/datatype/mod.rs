@@ -88,6 +88,7 @@ impl Datatype {
         };
         let body = Body {
             data: Some(Span { lo: 0, hi: end }),
+            parts: Some(Span { lo: 0, hi: end }),
             mark: None,
             align: basic.align(),
             signature: Arc::new(Signature::of(kind, 1)),

@@ -1,6 +1,5 @@
 //! Compiling the benchmark programs with each library's compiler wrapper.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -30,7 +29,9 @@ pub fn compile(library: &Library, sources: &Path, program: &str, dir: &Path) -> 
     let mut inputs = files.clone();
     inputs.extend(["exchange.h", "bench.h", "stats.h"].map(|file| sources.join(file)));
     inputs.push(library.mpicc.clone());
-    run_compiler(library.mpicc.as_os_str(), &files, &inputs, &dir.join(program))
+    let mut compiler = Command::new(&library.mpicc);
+    compiler.envs(library.environment.iter().map(|(name, value)| (name, value)));
+    run_compiler(compiler, &files, &inputs, &dir.join(program))
 }
 
 /// Compiles the flag ping-pong, which uses no MPI.
@@ -39,11 +40,11 @@ pub fn compile_flag(sources: &Path, dir: &Path) -> Result<PathBuf, String> {
     let mut inputs = files.to_vec();
     inputs.push(sources.join("stats.h"));
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    run_compiler(&compiler, &files, &inputs, &dir.join("flag"))
+    run_compiler(Command::new(compiler), &files, &inputs, &dir.join("flag"))
 }
 
 fn run_compiler(
-    compiler: &OsStr,
+    mut compiler: Command,
     files: &[PathBuf],
     inputs: &[PathBuf],
     output: &Path,
@@ -53,18 +54,19 @@ fn run_compiler(
     }
     let dir = output.parent().expect("a file in a directory");
     std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-    let result = Command::new(compiler)
+    let name = compiler.get_program().display().to_string();
+    let result = compiler
         .args(FLAGS)
         .arg("-o")
         .arg(output)
         .args(files)
         .output()
-        .map_err(|e| format!("{}: {e}", compiler.display()))?;
+        .map_err(|e| format!("{name}: {e}"))?;
     if result.status.success() {
         return Ok(output.to_path_buf());
     }
     let said = String::from_utf8_lossy(&result.stderr).into_owned();
-    Err(format!("{} cannot compile {}:\n{said}", compiler.display(), files[0].display()))
+    Err(format!("{name} cannot compile {}:\n{said}", files[0].display()))
 }
 
 fn is_newer(output: &Path, inputs: &[PathBuf]) -> bool {

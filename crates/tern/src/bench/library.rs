@@ -1,5 +1,6 @@
 //! The MPI libraries to compare: where they come from and how their launchers are called.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +18,8 @@ pub struct Library {
     /// Launcher options that put it on an equal footing: no binding (the benchmarks bind
     /// themselves), more ranks than cores, root.
     pub options: Vec<String>,
+    /// Variables that its commands need.
+    pub environment: Vec<(String, OsString)>,
     /// Whether it is Tern: the one that is compared with the best of the others.
     pub is_tern: bool,
 }
@@ -45,8 +48,8 @@ pub fn find_all(
     for (name, prefix) in named {
         add(open(Some(name), prefix)?);
     }
-    let installed = [peers.join("mpich"), peers.join("openmpi")];
-    installed.iter().filter_map(|prefix| open(None, prefix).ok()).for_each(&mut add);
+    let installed = super::peers::PEERS.iter().map(|(name, _)| peers.join(name));
+    installed.filter_map(|prefix| open(None, &prefix).ok()).for_each(&mut add);
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).filter_map(|dir| open(None, &dir).ok()).for_each(&mut add);
     Ok(found)
@@ -73,8 +76,22 @@ fn open(name: Option<&str>, prefix: &Path) -> Result<Library, String> {
         mpicc: dir.join("mpicc"),
         mpiexec,
         options: options.iter().map(|s| s.to_string()).collect(),
+        environment: environment(kind, &dir),
         is_tern,
     })
+}
+
+const INTEL: &str = "Intel MPI";
+
+/// Variables that a library needs where nobody has run its set-up script.
+fn environment(kind: &str, commands: &Path) -> Vec<(String, OsString)> {
+    const ROOT: &str = "I_MPI_ROOT";
+    match commands.parent() {
+        Some(prefix) if kind == INTEL && std::env::var_os(ROOT).is_none() => {
+            vec![(ROOT.to_string(), prefix.into())]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Which MPI a launcher belongs to: name, options, whether it is Tern.
@@ -84,7 +101,8 @@ fn recognise(version: &str) -> Option<(&'static str, &'static [&'static str], bo
     if first.split(|c: char| !c.is_alphanumeric()).any(|word| word == "tern") {
         Some(("Tern", &["--bind", "none"], true))
     } else if lower.contains("intel(r) mpi") {
-        Some(("Intel MPI", &["-genv", "I_MPI_PIN", "0"], false))
+        // Without the second it would look for a network that one host does not need.
+        Some((INTEL, &["-genv", "I_MPI_PIN", "0", "-genv", "I_MPI_FABRICS", "shm"], false))
     } else if lower.contains("open mpi") || lower.contains("openrte") || lower.contains("prte") {
         Some(("Open MPI", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"], false))
     } else if lower.contains("hydra") {
@@ -122,6 +140,15 @@ mod tests {
         assert_eq!(name("mpiexec (Tern MPI) 0.1.0\n"), Some("Tern"));
         assert_eq!(name("something else"), None);
         assert_eq!(version_line("HYDRA build details:\n    Version:     5.0.2\n"), "Version: 5.0.2");
+    }
+
+    #[test]
+    fn intel_mpi_is_told_where_it_is() {
+        let root = std::env::var_os("I_MPI_ROOT");
+        let expected =
+            if root.is_none() { vec![("I_MPI_ROOT".to_string(), "/opt/impi".into())] } else { Vec::new() };
+        assert_eq!(environment(INTEL, Path::new("/opt/impi/bin")), expected);
+        assert_eq!(environment("MPICH", Path::new("/opt/mpich/bin")), []);
     }
 
     #[test]

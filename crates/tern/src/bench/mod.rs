@@ -160,6 +160,7 @@ impl Session {
 
     fn command(&self, case: Case, library: &Library, program: &Path) -> Command {
         let mut command = Command::new(&library.mpiexec);
+        command.envs(library.environment.iter().map(|(name, value)| (name, value)));
         command.args(&library.options).arg("-n").arg(case.ranks.to_string()).arg(program);
         command.args(case.arguments);
         if self.options.quick {

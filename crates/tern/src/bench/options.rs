@@ -21,7 +21,7 @@ results.json and plots.
   --pool               one table over all states of the machine, however different
   --peer NAME=PREFIX   another library, with mpicc and mpiexec in PREFIX or PREFIX/bin
   --tern PREFIX        where Tern is, if not beside this command
-  --install-peers      install MPICH and Open MPI from PyPI into BUILD/peers first
+  --install-peers      install MPICH, Open MPI and Intel MPI from PyPI into BUILD/peers first
   --build BUILD        directory for what is built and installed (build)
   --out DIR            directory for the results (BUILD/bench)
   --source DIR         directory of the benchmark sources";

@@ -49,6 +49,8 @@ const HEADLINES: &[Headline] = &[
     headline("stall", "stall", "receiver computes, early receiver", 64 * K, "never stalls"),
     headline("icollectives", "ibcast", "", 64 * K, "≥ 80 %"),
     headline("icollectives", "iallreduce", "", 64 * K, "≥ 60 %"),
+    headline("icollectives", "ibcast", "beside", 64 * K, BELOW),
+    headline("icollectives", "iallreduce", "beside", 64 * K, BELOW),
     headline("startup", "startup", "", 2, "≤ 0.05 s"),
     headline("startup64", "startup", "", 64, "≤ 0.6 s"),
     headline("memory", "memory", "", 128, "≤ 2 MB"),

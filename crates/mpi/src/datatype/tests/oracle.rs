@@ -13,6 +13,8 @@ pub struct Map {
     pub entries: Vec<(Basic, i64)>,
     pub lb_marks: Vec<i64>,
     pub ub_marks: Vec<i64>,
+    /// Where the parts without markers end, with what each was rounded by.
+    pub ends: Vec<i64>,
 }
 
 impl Map {
@@ -26,6 +28,9 @@ impl Map {
     }
 
     fn append(&mut self, other: &Map, at: i64) {
+        if other.ub_marks.is_empty() && !other.entries.is_empty() {
+            self.ends.push(other.ub() + at);
+        }
         self.entries.extend(other.entries.iter().map(|&(basic, disp)| (basic, disp + at)));
         self.lb_marks.extend(other.lb_marks.iter().map(|mark| mark + at));
         self.ub_marks.extend(other.ub_marks.iter().map(|mark| mark + at));
@@ -59,7 +64,7 @@ impl Map {
             return *mark;
         }
         let align = self.entries.iter().map(|entry| i64::from(entry.0.align())).max().unwrap_or(1);
-        let mut ub = self.true_ub();
+        let mut ub = self.ends.iter().copied().max().map_or(self.true_ub(), |end| end.max(self.true_ub()));
         while (ub - self.lb()) % align != 0 {
             ub += 1;
         }

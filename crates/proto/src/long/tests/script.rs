@@ -46,10 +46,6 @@ fn place(addr: usize) -> String {
 }
 
 impl Port for Script {
-    fn now_ns(&self) -> u64 {
-        0
-    }
-
     fn tuning(&self) -> &Tuning {
         &self.tuning
     }

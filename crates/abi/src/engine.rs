@@ -1,0 +1,240 @@
+//! Progress while the application is outside MPI: one thread per rank that sleeps in the kernel.
+//!
+//! It is started when the application first leaves MPI with something under way that needs this
+//! rank: a collective, a long receive, frames to send. It acts when the application has stayed
+//! away for a tick: a program that goes in and out of MPI makes its own progress, and to wake a
+//! thread for it would only take the core from it. From then on it is woken by its bell.
+//!
+//! ```text
+//!            application leaves, care needed
+//!   (none) ──────────────────────────────────▶ watching ◀──────────── application in MPI
+//!                                               │  ▲ │ away for a tick      │ again
+//!                         quiet for some ticks  │  │ └─▶ borrow the rank ─▶ sleep on the bell
+//!                                               ▼  │        ▲                 │ rung
+//!                                             resting       └─────────────────┘
+//!                                        application leaves, care needed
+//! ```
+//!
+//! The rank is borrowed while no guard is alive ([`global::lend`]). Nothing of the application is
+//! called in this thread, and errors of its operations wait in them; all signals are blocked.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+
+use fabric::{Bell, Device, Nap};
+
+use crate::global::{self, World};
+
+/// How long the application must have been away before its rank is borrowed: many times what a
+/// borrowing costs, so that a wrong guess costs little, and short for a computation that is worth
+/// overlapping.
+const TICK: Duration = Duration::from_micros(200);
+/// Ticks without anything to do after which the thread rests until it is called.
+const QUIET: u32 = 16;
+/// Longest sleep on the bell. It rings for everything; this bounds what an error in that costs.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// Progress happens inside MPI only.
+const OFF: u8 = 0;
+/// Nothing has needed a thread so far.
+const NONE: u8 = 1;
+/// The thread looks every tick, or sleeps on its bell.
+const WATCHING: u8 = 2;
+/// The thread sleeps until it is called.
+const RESTING: u8 = 3;
+/// The thread is to end.
+const STOP: u8 = 4;
+
+static STATE: AtomicU8 = AtomicU8::new(OFF);
+/// A thread of the application sleeps inside MPI: it will be woken itself.
+static NAPPING: AtomicBool = AtomicBool::new(false);
+static THREAD: OnceLock<Thread> = OnceLock::new();
+
+/// What `MPI_Finalize` needs to end the thread.
+type Running = (JoinHandle<()>, Arc<dyn Bell>);
+static RUNNING: Mutex<Option<Running>> = std::sync::Mutex::new(None);
+
+/// Permits the thread, if the settings want it and the device has a bell.
+pub fn permit(wanted: bool) {
+    if wanted {
+        STATE.store(NONE, Ordering::Relaxed);
+    }
+}
+
+/// To be called before the application leaves MPI, if it may leave something under way.
+#[inline(always)]
+pub fn leave(world: &World) {
+    if STATE.load(Ordering::Relaxed) != WATCHING && world.needs_care() {
+        call(world);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn call(world: &World) {
+    match STATE.load(Ordering::Relaxed) {
+        NONE => start(world),
+        RESTING => {
+            STATE.store(WATCHING, Ordering::Relaxed);
+            if let Some(thread) = THREAD.get() {
+                thread.unpark();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Naps for a wait inside MPI.
+#[inline]
+pub fn nap(nap: impl Nap) {
+    if !nap.sleeps() {
+        return nap.take();
+    }
+    NAPPING.store(true, Ordering::Relaxed);
+    nap.take();
+    NAPPING.store(false, Ordering::Relaxed);
+}
+
+/// Starts the thread. Without one progress happens inside MPI, as it does where it is off.
+#[cold]
+fn start(world: &World) {
+    STATE.store(OFF, Ordering::Relaxed);
+    let Some(bell) = world.engine.device().bell() else { return };
+    let own = bell.clone();
+    // The thread inherits the mask: no signal of the application is ever handled in it.
+    let spawned = without_signals(|| {
+        let builder = std::thread::Builder::new().name("tern-engine".into()).stack_size(256 * 1024);
+        builder.spawn(move || run(&*own))
+    });
+    if let Ok(handle) = spawned {
+        let _ = THREAD.set(handle.thread().clone());
+        STATE.store(WATCHING, Ordering::Relaxed);
+        *RUNNING.lock().unwrap_or_else(|e| e.into_inner()) = Some((handle, bell));
+        // SAFETY: the handlers are functions of this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+    }
+}
+
+/// The lock of the rank between the two sides of a fork.
+struct Held(UnsafeCell<Option<MutexGuard<'static, ()>>>);
+
+// SAFETY: touched by the thread that holds the lock, or has just taken it.
+unsafe impl Sync for Held {}
+
+static HELD: Held = Held(UnsafeCell::new(None));
+
+/// The child of a fork has no engine: it must not begin its life with a rank that is lent.
+extern "C" fn before_fork() {
+    let lock = global::keep();
+    // SAFETY: the lock is held.
+    unsafe { *HELD.0.get() = Some(lock) };
+}
+
+extern "C" fn after_fork() {
+    // SAFETY: the lock is held until it is dropped here.
+    drop(unsafe { (*HELD.0.get()).take() });
+}
+
+extern "C" fn in_child() {
+    STATE.store(OFF, Ordering::Relaxed);
+    after_fork();
+}
+
+fn without_signals<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: the sets are local variables, filled before they are read.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = f();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        result
+    }
+}
+
+/// Ends the thread; no guard may be alive.
+pub fn stop() {
+    let running = RUNNING.lock().unwrap_or_else(|e| e.into_inner()).take();
+    STATE.store(if running.is_some() { STOP } else { OFF }, Ordering::SeqCst);
+    if let Some((handle, bell)) = running {
+        handle.thread().unpark();
+        bell.ring();
+        let _ = handle.join();
+    }
+}
+
+/// A bug in the engine must not leave the rank lent for ever.
+struct EndsWithTheProcess;
+
+impl Drop for EndsWithTheProcess {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
+fn run(bell: &dyn Bell) {
+    let _bug = EndsWithTheProcess;
+    let mut quiet = 0;
+    while STATE.load(Ordering::Acquire) != STOP {
+        std::thread::park_timeout(TICK);
+        let away = global::was_away() && !NAPPING.load(Ordering::Relaxed);
+        if away && work(bell) {
+            quiet = 0;
+        } else {
+            quiet += 1;
+        }
+        if quiet > QUIET {
+            rest(bell);
+            global::was_away(); // the call that ended the rest is the last one to count
+            quiet = 0;
+        }
+    }
+}
+
+/// Makes progress as long as the application stays away and something needs it; whether there
+/// was anything.
+fn work(bell: &dyn Bell) -> bool {
+    let mut worked = false;
+    while STATE.load(Ordering::Acquire) != STOP
+        && global::lend(|| bell.barrier(), |world| advance(world, bell)) == Some(true)
+    {
+        worked = true;
+        bell.sleep(LONGEST);
+        if !global::was_away() {
+            break;
+        }
+    }
+    worked
+}
+
+/// Advances what can be advanced; whether something still needs care.
+fn advance(world: &mut World, bell: &dyn Bell) -> bool {
+    if !world.needs_care() {
+        return false;
+    }
+    bell.arm();
+    // An error is found again by the application's next look, which reports it.
+    while let Ok(true) = world.progress_aside() {}
+    world.needs_care()
+}
+
+/// Sleeps until the application calls. Whether it has to is decided while the rank is borrowed:
+/// who comes after that sees the state.
+fn rest(bell: &dyn Bell) {
+    let watching = STATE.compare_exchange(WATCHING, RESTING, Ordering::SeqCst, Ordering::SeqCst);
+    if watching.is_err() {
+        return;
+    }
+    let idle = |world: &mut World| NAPPING.load(Ordering::Relaxed) || !world.needs_care();
+    if global::lend(|| bell.barrier(), idle) != Some(true) {
+        let _ = STATE.compare_exchange(RESTING, WATCHING, Ordering::SeqCst, Ordering::SeqCst);
+    }
+    while STATE.load(Ordering::Acquire) == RESTING {
+        std::thread::park();
+    }
+}

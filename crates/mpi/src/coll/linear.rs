@@ -1,0 +1,85 @@
+//! Reductions in which every contribution goes straight to whoever needs it.
+//!
+//! One round, in which nobody waits for what another has to do first: best for short vectors where
+//! a round costs a turn of all ranks of a core. Contributions are combined in the order of ranks,
+//! so it serves operations that do not commute as well, and all ranks get the same bits. All sends
+//! are posted before anything is waited for: a limit on them would let ranks wait for each other.
+use super::build::{Builder, Posted, View};
+use super::schedule::Buf;
+
+/// Everybody sends to the root, which combines.
+pub fn reduce(b: &mut Builder, v: &View, input: Buf, output: Option<Buf>, root: usize) {
+    match output {
+        Some(output) => fold(b, v, input, output),
+        None => {
+            b.send(v, root, input);
+        }
+    }
+}
+
+/// Everybody sends to everybody and combines all.
+pub fn allreduce(b: &mut Builder, v: &View, input: Buf, output: Buf) {
+    for distance in 1..v.size {
+        b.send(v, v.after(distance), input);
+    }
+    fold(b, v, input, output);
+}
+
+/// Everybody sends to rank 0, which combines and sends the result to everybody.
+pub fn allreduce_by_star(b: &mut Builder, v: &View, input: Buf, output: Buf) {
+    if v.me != 0 {
+        b.send(v, 0, input);
+        // In place the result comes where the contribution lies.
+        b.wait_all();
+        b.recv(v, 0, output);
+        return;
+    }
+    fold(b, v, input, output);
+    for rank in 1..v.size {
+        b.send(v, rank, output);
+    }
+}
+
+/// Everybody sends every other its share and combines its own.
+pub fn scatter(b: &mut Builder, v: &View, input: Buf, output: Buf, cuts: &dyn Fn(usize) -> u64) {
+    let share = |b: &Builder, rank: usize| b.part(input, cuts(rank), cuts(rank + 1) - cuts(rank));
+    for distance in 1..v.size {
+        let out = share(b, v.after(distance));
+        b.send(v, v.after(distance), out);
+    }
+    let mine = share(b, v.me);
+    fold(b, v, mine, output);
+}
+
+/// Receives everybody's contribution, this rank's being `own`, and combines them in order; one is
+/// on its way while the one before is combined.
+fn fold(b: &mut Builder, v: &View, own: Buf, output: Buf) {
+    if own.count == 0 {
+        b.wait_all();
+        return;
+    }
+    let landings = [b.temp_like(own), b.temp_like(own), b.temp_like(own)];
+    let get = |b: &mut Builder, rank: usize| -> (Buf, Option<Posted>) {
+        let into = landings[rank % 3];
+        if rank == v.me { (into, None) } else { (into, Some(b.recv(v, rank, into))) }
+    };
+    let mut next = get(b, 0);
+    let mut sum: Option<Buf> = None;
+    for rank in 0..v.size {
+        let (here, posted) = next;
+        if rank + 1 < v.size {
+            next = get(b, rank + 1);
+        }
+        match posted {
+            Some(posted) => b.wait(posted),
+            None => b.copy(own, here),
+        }
+        if let Some(sum) = sum {
+            b.reduce(sum, here);
+        }
+        sum = Some(here);
+    }
+    // In place the own contribution lies where the result goes, and may still be on its way.
+    b.wait_all();
+    b.copy(sum.expect("there is a rank"), output);
+}

@@ -1,0 +1,77 @@
+//! What a job is started and explained with: arguments of `mpiexec`, the environment of a launcher,
+//! values of the key-value store, reports of ranks.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use launch::graph::{Report, State, graph};
+use launch::mpiexec::arguments::{self, Request};
+use launch::pmi::environment::Launcher;
+use launch::pmi::value::{self, Maxes};
+use launch::report::Line;
+
+/// Reads `input`, whose first byte chooses, as one of them.
+pub fn decode(input: &[u8]) {
+    let Some((which, rest)) = input.split_first() else { return };
+    match which % 4 {
+        0 => read_arguments(rest),
+        1 => read_environment(rest),
+        2 => read_value(rest),
+        _ => read_reports(rest),
+    }
+}
+
+fn read_arguments(input: &[u8]) {
+    let word = |bytes: &[u8]| OsString::from(std::ffi::OsStr::from_bytes(bytes));
+    let words: Vec<OsString> = input.split(|byte| *byte == b'\n').map(word).collect();
+    if let Ok(Request::Run(plan)) = arguments::parse(words) {
+        // One of several programs may have no rank, the job may not.
+        assert!(plan.segments.iter().any(|segment| segment.count > 0));
+        assert!(plan.segments.iter().all(|segment| !segment.program.is_empty()));
+    }
+}
+
+fn read_environment(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let lookup = |name: &str| {
+        let mut pairs = text.lines().filter_map(|line| line.split_once('='));
+        pairs.find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+    };
+    if let Ok(Launcher::Descriptor { fd, rank, size }) = Launcher::detect(lookup) {
+        assert!(fd >= 0 && rank < size);
+    }
+}
+
+/// A store that answers each question with the next line, and one that keeps what is put.
+fn read_value(input: &[u8]) {
+    let maxes = Maxes { name_bytes: 64, key_bytes: 64, value_bytes: 64 };
+    let text = String::from_utf8_lossy(input);
+    let mut answers = text.lines();
+    let _ = value::join("key", maxes, |_| answers.next().map(String::from).ok_or("no more".into()));
+    if let Ok(pairs) = value::split("key", input, maxes) {
+        let find = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, word)| word.clone());
+        assert_eq!(
+            value::join("key", maxes, |name| find(name).ok_or("not put".into())).as_deref(),
+            Ok(input)
+        );
+    }
+}
+
+/// The lines of all ranks, one rank after the other: `end` or `idle` begins the next.
+fn read_reports(input: &[u8]) {
+    let mut reports = Vec::new();
+    let mut operations = Vec::new();
+    for line in input.split(|byte| *byte == b'\n') {
+        let rank = reports.len();
+        match Line::decode(line) {
+            Ok(Line::Pending(pending)) => operations.push(pending),
+            Ok(Line::End { left_out }) => {
+                let operations = std::mem::take(&mut operations);
+                reports.push(Report { rank, state: State::Pending { operations, left_out } });
+            }
+            Ok(Line::Idle) => reports.push(Report { rank, state: State::Idle }),
+            _ => return,
+        }
+    }
+    assert!(graph(&reports).iter().all(|sentence| !sentence.is_empty()));
+}

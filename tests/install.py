@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""`make install`, the tree moved elsewhere, and programs built and run with what is there.
+
+What is installed comes from build/; nothing is compiled anew.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    int rank, sum;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    printf("rank %d of sum %d\\n", rank, sum);
+    MPI_Finalize();
+    return 0;
+}
+"""
+EXPECTED = ["bin/mpicc", "bin/mpicxx", "bin/mpic++", "bin/mpiexec", "bin/mpirun", "bin/tern", "include/mpi.h",
+            "lib/libmpi_abi.so", "lib/libmpi_abi.so.1", "lib/pkgconfig/mpi.pc", "share/man/man1/mpiexec.1",
+            "share/man/man1/mpicc.1", "share/man/man7/tern.7", "share/tern/bench/bench.h"]
+
+
+class Failure(Exception):
+    """What was expected and what was found."""
+
+
+class Skip(Exception):
+    """Why a check cannot be made here."""
+
+
+class Tree:
+    """An installed tree that has been moved, and a directory to work in that is not beside it."""
+
+    def __init__(self, scratch):
+        self.installed = scratch / "first" / "opt" / "tern"
+        self.prefix = scratch / "second place" / "mpi"
+        self.work = scratch / "work"
+        self.work.mkdir()
+        # Nothing of the caller's may help to find anything.
+        hidden = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PKG_CONFIG_PATH", "CPATH", "LIBRARY_PATH")
+        self.environment = {name: value for name, value in os.environ.items() if name not in hidden}
+
+    def install(self):
+        # `-o build`: what was built is taken as it is. The variables of an outer make stay outside.
+        command = ["make", "-s", "-o", "build", "install", f"DESTDIR={self.installed.parent.parent}", "PREFIX=/opt/tern"]
+        outside = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+        done = subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+        self.prefix.parent.mkdir()
+        self.installed.rename(self.prefix)
+
+    def run(self, *command, **environment):
+        words = [str(word) for word in command]
+        done = subprocess.run(words, cwd=self.work, env={**self.environment, **environment}, capture_output=True,
+                              text=True, timeout=300)
+        if done.returncode != 0:
+            raise Failure(f"{words}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def try_program(self, binary, launcher="mpiexec"):
+        """Two ranks of it, with the library that has been moved and no other."""
+        libraries = self.run("ldd", binary)
+        if f"libmpi_abi.so.1 => {self.prefix.resolve()}" not in libraries.replace("/bin/../", "/"):
+            raise Failure(f"{binary} is linked with another library:\n{libraries}")
+        said = sorted(self.run(self.prefix / "bin" / launcher, "-n", 2, binary).splitlines())
+        if said != ["rank 0 of sum 1", "rank 1 of sum 1"]:
+            raise Failure(f"{launcher} -n 2 {binary} says {said}")
+
+
+def all_is_there(tree):
+    missing = [name for name in EXPECTED if not (tree.prefix / name).exists()]
+    if missing:
+        raise Failure(f"not installed: {missing}")
+    for path in tree.prefix.rglob("*"):
+        if path.is_file() and str(tree.installed.parent).encode() in path.read_bytes():
+            raise Failure(f"{path.relative_to(tree.prefix)} names the place it was installed in")
+
+
+def c(tree):
+    (tree.work / "program.c").write_text(PROGRAM)
+    tree.run(tree.prefix / "bin" / "mpicc", "-Wall", "-Werror", "program.c", "-o", "by_mpicc")
+    tree.try_program(tree.work / "by_mpicc")
+
+
+def cxx(tree):
+    if not shutil.which(os.environ.get("CXX", "c++")):
+        raise Skip("no C++ compiler")
+    (tree.work / "program.cc").write_text(PROGRAM)
+    tree.run(tree.prefix / "bin" / "mpicxx", "-Wall", "-Werror", "program.cc", "-o", "by_mpicxx")
+    tree.try_program(tree.work / "by_mpicxx", "mpirun")
+
+
+def pkg_config(tree):
+    if not shutil.which("pkg-config"):
+        raise Skip("no pkg-config")
+    (tree.work / "program.c").write_text(PROGRAM)
+    # The flags are text for a shell.
+    command = 'eval "${CC:-cc} program.c -o by_pkg_config $(pkg-config --cflags --libs mpi)"'
+    tree.run("sh", "-ec", command, PKG_CONFIG_PATH=str(tree.prefix / "lib" / "pkgconfig"))
+    tree.try_program(tree.work / "by_pkg_config")
+
+
+def path(tree):
+    """As a user has it: the directory in PATH, a command through a link from elsewhere."""
+    (tree.work / "program.c").write_text(PROGRAM)
+    link = tree.work / "cc-for-mpi"
+    link.symlink_to(tree.prefix / "bin" / "mpicc")
+    search = f"{tree.prefix / 'bin'}:{tree.environment['PATH']}"
+    tree.run(link, "program.c", "-o", "by_link", PATH=search)
+    tree.try_program(tree.work / "by_link")
+    tree.run("mpiexec", "-n", "1", "./by_link", PATH=search)
+
+
+def tern(tree):
+    said = tree.run(tree.prefix / "bin" / "tern", "info")
+    if "TERN_EAGER_MAX" not in said:
+        raise Failure(f"tern info says {said}")
+
+
+def main():
+    passed, failed, skipped = 0, 0, 0
+    with tempfile.TemporaryDirectory(prefix="tern-install-") as scratch:
+        tree = Tree(pathlib.Path(scratch).resolve())
+        tree.install()
+        for check in (all_is_there, c, cxx, pkg_config, path, tern):
+            name = check.__name__.replace("_", " ")
+            try:
+                check(tree)
+                passed += 1
+                print(f"ok      {name}")
+            except Skip as reason:
+                skipped += 1
+                print(f"skipped {name}: {reason}")
+            except Failure as failure:
+                failed += 1
+                print(f"FAILED  {name}: {failure}")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
