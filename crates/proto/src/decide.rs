@@ -400,12 +400,21 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// An eager message has left.
-    pub(crate) fn account_eager(&mut self, to: Rank, len: usize, took_ns: u64) {
-        let distance = self.dev.distance(to);
-        let message = Message { distance, ..self.mind.plain(len) };
-        let predicted = cost::cost(Way::Eager, &self.mind.facts, &message).map_or(0.0, |c| c.total_ns());
-        self.mind.account.left(distance, Way::Eager, len, predicted, None);
+    /// An eager message has left: the sender sees its own part alone.
+    pub(crate) fn eager_left(&mut self, s: &Sending, took_ns: u64, learns: bool) {
+        let len = s.data.len;
+        if learns {
+            self.choice.copied_in(len, took_ns);
+        }
+        if !self.mind.account.is_on() {
+            return;
+        }
+        let distance = self.dev.distance(s.to);
+        let facts = &self.mind.facts;
+        let known = self.choice.facts().copy_in.ns.filter(|_| !facts.registration);
+        let per_byte = known.unwrap_or_else(|| facts.copy_ns_per_byte(len));
+        let post_ns = if facts.registration { facts.link(distance).post.value } else { 0.0 };
+        self.mind.account.left(distance, Way::Eager, len, post_ns + per_byte * len as f64, None);
         self.mind.account.ended(distance, Way::Eager, len, took_ns as f64);
     }
 }
