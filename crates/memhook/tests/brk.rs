@@ -32,7 +32,7 @@ fn by_hand(monitor: &mut Monitor) {
         let span = Span { addr: first, len: 4 * PAGE };
         std::ptr::write_bytes(first as *mut u8, 1, span.len);
         assert!(monitor.watch(span));
-        assert_eq!(monitor.has_changed(), false);
+        assert!(!monitor.has_changed());
         libc::sbrk(-8 * PAGE as isize);
         assert!(is_told(monitor, span), "sbrk");
     }

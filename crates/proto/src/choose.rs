@@ -135,7 +135,8 @@ pub struct Choice {
 
 /// The cheapest way for a message, among `ways`; `None` if none of them can take it.
 pub fn choose(facts: &Facts, message: &Message, seen: &Seen, ways: &[Way]) -> Option<Choice> {
-    let (mut best, mut second): (Option<(Way, Cost, f64)>, Option<(Way, Cost, f64)>) = (None, None);
+    let mut best: Option<(Way, Cost, f64)> = None;
+    let mut second = best;
     for way in ways {
         let Some(cost) = cost::cost(*way, facts, message) else { continue };
         let entry = (*way, cost, cost.total_ns() * seen.correction(*way));
@@ -280,7 +281,7 @@ impl Entry {
             self.way = choice.winner; // what was possible before is not any more
             return self.way;
         };
-        if choice.winner != self.way && self.since >= DWELL && in_force > choice.cost_ns * (1.0 + MARGIN) {
+        if choice.winner != self.way && self.since > DWELL && in_force > choice.cost_ns * (1.0 + MARGIN) {
             self.way = choice.winner;
         } else if self.messages.is_multiple_of(EXPLORE)
             && let Some(tried) = [Some((choice.winner, choice.cost_ns)), choice.runner_up]

@@ -15,8 +15,8 @@
 //! | copy-pipeline | «003» (1) with the chunk of (3) |
 //!
 //! The reuse `r` of a buffer is the part of its uses that find it registered: for a buffer that was used
-//! `u` times before, `u/(u + 1)`, since nobody knows the future and a buffer that has come `u` times is
-//! as likely as not to come `u` times more. A late receiver hides what the sender does before it is
+//! `u` times before, `u/(u + s)` with the speculation factor `s` of «000», since nobody knows the
+//! future. A late receiver hides what the sender does before it is
 //! needed («002», section 4.2.1: who is late waits for nobody).
 
 use crate::facts::{Facts, Link};

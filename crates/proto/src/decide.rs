@@ -20,6 +20,9 @@ use std::collections::HashMap;
 const BUFFERS_MAX: usize = 4096;
 /// Envelopes whose receivers' habits are kept; those of further ones are not.
 const ENVELOPES_MAX: usize = 4096;
+/// What has come `u` times is expected to come `4·u` times more, so that of a registration `s/(u + s)`
+/// is left to pay: the speculation factor of 25 % of «000», section 3.3.1.
+const SPECULATION: f64 = 0.25;
 /// Weight of a new observation of a receiver's habit.
 const HABIT: f64 = 0.25;
 /// A rank that has not looked around for so long was outside MPI: what ended meanwhile says
@@ -27,8 +30,8 @@ const HABIT: f64 = 0.25;
 const AWAY_NS: u64 = 5000;
 /// Long messages between two times that the limit of eager is worked out anew.
 const REFRESH: u32 = 64;
-/// Round trips of which the shortest tells the latency.
-const TRIPS: u32 = 16;
+/// Times of which the shortest is taken for an observation.
+const TIMES: u32 = 8;
 /// Copies between two that are timed, and the shortest of them.
 const COPY_SAMPLE: (u32, usize) = (4, 4096);
 
@@ -56,6 +59,32 @@ struct Lone {
     to: Distance,
 }
 
+/// The shortest of some times, compared with what was expected: the others say how busy the ranks
+/// were that should have looked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shortest {
+    count: u32,
+    len: usize,
+    ns: f64,
+    ratio: f64,
+}
+
+impl Shortest {
+    /// `len` bytes took `ns`: the shortest of the last ones, once there are enough.
+    fn of(&mut self, len: usize, ns: f64, expected_ns: f64) -> Option<(usize, f64)> {
+        let ratio = ns / expected_ns.max(1.0);
+        if self.count == 0 || ratio < self.ratio {
+            *self = Shortest { len, ns, ratio, ..*self };
+        }
+        self.count += 1;
+        if self.count < TIMES {
+            return None;
+        }
+        self.count = 0;
+        Some((self.len, self.ns))
+    }
+}
+
 /// What one rank knows and has decided.
 #[derive(Debug)]
 pub struct Mind {
@@ -74,8 +103,10 @@ pub struct Mind {
     looked_ns: u64,
     away_ns: u64,
     copies: u32,
-    /// By distance: the shortest of some round trips, and how many they are.
-    trips: [(f64, u32); Distance::ALL.len()],
+    /// By distance: round trips, writes and reads.
+    trips: [Shortest; Distance::ALL.len()],
+    writes: [Shortest; Distance::ALL.len()],
+    reads: [Shortest; Distance::ALL.len()],
     pub(crate) decided: u32,
 }
 
@@ -94,7 +125,9 @@ impl Mind {
             looked_ns: 0,
             away_ns: 0,
             copies: 0,
-            trips: [(f64::INFINITY, 0); Distance::ALL.len()],
+            trips: Default::default(),
+            writes: Default::default(),
+            reads: Default::default(),
             decided: 0,
         }
     }
@@ -150,14 +183,17 @@ impl Mind {
             return;
         }
         let link = &mut self.facts.links[lone.to as usize];
-        let ns = (now_ns - lone.posted_ns) as f64;
+        let expected_ns = link.write.at(lone.len as f64);
+        let shortest = if lone.is_write { &mut self.writes } else { &mut self.reads };
+        let took_ns = (now_ns - lone.posted_ns) as f64;
+        let Some((len, ns)) = shortest[lone.to as usize].of(lone.len, took_ns, expected_ns) else { return };
         if lone.is_write {
             // The sender learns of the end one latency later.
-            link.write.observe(lone.len, (ns - link.latency.value).max(0.0));
+            link.write.observe(len, (ns - link.latency.value).max(0.0));
         } else if link.write.count > 0 {
-            link.read.observe((ns - link.write.at(lone.len as f64)).max(0.0));
+            link.read.observe((ns - link.write.at(len as f64)).max(0.0));
         } else {
-            link.write.observe(lone.len, (ns - link.read.value).max(0.0));
+            link.write.observe(len, (ns - link.read.value).max(0.0));
         }
     }
 
@@ -205,14 +241,11 @@ impl Mind {
         let trip_ns = now_ns.saturating_sub(told.left_ns) as f64;
         let was_here = told.left_ns >= self.away_ns;
         let late_ns = if waited_ns > 0 { 0.0 } else { (trip_ns - 2.0 * link.latency.value).max(0.0) };
-        if waited_ns > 0 && was_here {
-            // The shortest of some: the others say how busy the receiver was.
-            let (shortest_ns, count) = &mut self.trips[told.to as usize];
-            (*shortest_ns, *count) = (trip_ns.min(*shortest_ns), *count + 1);
-            if *count == TRIPS {
-                link.latency.observe(*shortest_ns / 2.0);
-                (*shortest_ns, *count) = (f64::INFINITY, 0);
-            }
+        if waited_ns > 0
+            && was_here
+            && let Some((_, ns)) = self.trips[told.to as usize].of(0, trip_ns, 1.0)
+        {
+            link.latency.observe(ns / 2.0);
         }
         told.late_ns = Some(late_ns);
         if self.late.len() < ENVELOPES_MAX || self.late.contains_key(to) {
@@ -332,7 +365,7 @@ impl<D: Device> Engine<D> {
         }
         let distance = self.dev.distance(s.to);
         let before = self.mind.uses(s.data) as f64;
-        let reuse = if self.rcache.has(0, s.data) { 1.0 } else { before / (before + 1.0) };
+        let reuse = if self.rcache.has(0, s.data) { 1.0 } else { before / (before + SPECULATION) };
         let late_ns = self.mind.late_ns(&s.envelope(), distance);
         let message = Message { len: s.data.len, distance, reuse, rtr, late_ns, eager: false };
         let forced = self.limits.force.is_some() || !self.limits.adapt;
@@ -368,12 +401,21 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// An eager message has left.
-    pub(crate) fn account_eager(&mut self, to: Rank, len: usize, took_ns: u64) {
-        let distance = self.dev.distance(to);
-        let message = Message { distance, ..self.mind.plain(len) };
-        let predicted = cost::cost(Way::Eager, &self.mind.facts, &message).map_or(0.0, |c| c.total_ns());
-        self.mind.account.left(distance, Way::Eager, len, predicted, None);
+    /// An eager message has left: the sender sees its own part alone.
+    pub(crate) fn eager_left(&mut self, s: &Sending, took_ns: u64, learns: bool) {
+        let len = s.data.len;
+        if learns {
+            self.choice.copied_in(len, took_ns);
+        }
+        if !self.mind.account.is_on() {
+            return;
+        }
+        let distance = self.dev.distance(s.to);
+        let facts = &self.mind.facts;
+        let known = self.choice.facts().copy_in.ns.filter(|_| !facts.registration);
+        let per_byte = known.unwrap_or_else(|| facts.copy_ns_per_byte(len));
+        let post_ns = if facts.registration { facts.link(distance).post.value } else { 0.0 };
+        self.mind.account.left(distance, Way::Eager, len, post_ns + per_byte * len as f64, None);
         self.mind.account.ended(distance, Way::Eager, len, took_ns as f64);
     }
 }

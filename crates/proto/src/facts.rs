@@ -186,7 +186,7 @@ impl Facts {
             deregister: Line::new(far.deregister, far.source),
             copy: far.copy.map(|(up_to, per_byte)| (up_to, fact(per_byte))),
             search: fact(far.search_ns),
-            single: Line::new(costs[0].single, costs[0].source),
+            single: Line::new(costs[0].single, Source::StartUp),
             keeps: false,
             registration: caps.registration,
             rails,

@@ -48,13 +48,8 @@ impl<D: Device> Engine<D> {
             return false;
         }
         if learns || counts {
-            let took_ns = self.dev.now_ns() - start;
-            if learns {
-                self.choice.copied_in(data.len, took_ns);
-            }
-            if counts {
-                self.account_eager(to, data.len, took_ns);
-            }
+            let sending = Sending { to, context, tag, data };
+            self.eager_left(&sending, self.dev.now_ns() - start, learns);
         }
         self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
         self.counters.count(Event::Eager);
@@ -188,17 +183,15 @@ impl<D: Device> Engine<D> {
 
     fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
         let head = Head::new(Kind::Eager, s.tag, s.context).encode();
-        let start = self.choice.measures(s.data.len).then(|| self.dev.now_ns());
+        let (learns, counts) = (self.choice.measures(s.data.len), self.mind.account.is_on());
+        let start = if learns || counts { self.dev.now_ns() } else { 0 };
         if !self.dev.try_send(s.to, head, s.data) {
             return false;
         }
-        if let Some(start) = start {
-            self.choice.copied_in(s.data.len, self.dev.now_ns() - start);
+        if learns || counts {
+            self.eager_left(&s, self.dev.now_ns() - start, learns);
         }
         self.counters.count(Event::Eager);
-        if self.mind.account.is_on() {
-            self.account_eager(s.to, s.data.len, 0);
-        }
         self.ops.set(id, State::Done(s.outcome()));
         true
     }

@@ -230,7 +230,7 @@ fn traffic(rank: &mut Rank<'_>, seed: u64) -> Result<()> {
     let mut under_way = Vec::new();
     for number in 0..120 {
         let (from, to) = (mix(seed, 3 * number) % n, mix(seed, 3 * number + 1) % n);
-        let len = (mix(seed, 3 * number + 2) % 40_000 >> (number % 4 * 4)) as usize;
+        let len = ((mix(seed, 3 * number + 2) % 40_000) >> (number % 4 * 4)) as usize;
         if from == me {
             let buffer = rank.buffer(len);
             rank.write(buffer, &pattern(number as usize, len));

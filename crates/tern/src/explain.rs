@@ -149,17 +149,21 @@ fn answer(question: &Question) -> Result<String, String> {
     };
     let ways = Way::ALL.map(|(way, _)| way);
     let choice = choose(&facts, &message, &Seen::default(), &ways).ok_or("no protocol can take it")?;
-    let mut costs: Vec<_> = ways.iter().filter_map(|way| Some((*way, cost(*way, &facts, &message)?))).collect();
+    let mut costs: Vec<_> =
+        ways.iter().filter_map(|way| Some((*way, cost(*way, &facts, &message)?))).collect();
     costs.sort_by(|a, b| a.1.total_ns().total_cmp(&b.1.total_ns()));
     let mut lines = vec![vec!["protocol".to_string(), "total".into()]];
     lines[0].extend(Term::ALL.map(|(_, name)| name.to_string()));
     for (way, cost) in &costs {
         let mut line = vec![way.name().to_string(), us(cost.total_ns())];
-        line.extend(Term::ALL.map(|(term, _)| if cost.get(term) == 0.0 { "-".into() } else { us(cost.get(term)) }));
+        line.extend(
+            Term::ALL.map(|(term, _)| if cost.get(term) == 0.0 { "-".into() } else { us(cost.get(term)) }),
+        );
         lines.push(line);
     }
     let size = bytes(question.size as u64);
-    let mut text = format!("{size} bytes, reuse {}, on {place}: {}\n\n", question.reuse, choice.winner.name());
+    let mut text =
+        format!("{size} bytes, reuse {}, on {place}: {}\n\n", question.reuse, choice.winner.name());
     text += &table("", &lines);
     text += &match choice.runner_up {
         Some(_) => format!("\n{}: {:.0} % ahead\n", reason(&choice), 100.0 * choice.margin),
@@ -179,7 +183,10 @@ mod tests {
     #[test]
     fn names_the_winner_its_rival_and_the_facts() {
         let text = ask("--size 1M --peer 5 --reuse 0.2 --cluster graphene").unwrap();
-        assert!(text.starts_with("1M bytes, reuse 0.2, on cluster graphene, rank 0 to 5 (network): "), "{text}");
+        assert!(
+            text.starts_with("1M bytes, reuse 0.2, on cluster graphene, rank 0 to 5 (network): "),
+            "{text}"
+        );
         assert!(text.contains("% ahead") && text.contains("register 68.0 us"), "{text}");
         assert!(ask("--size 64K").unwrap().contains("on this host, device shm: "));
     }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod explain;
 mod info;
 mod sim;
 
@@ -12,6 +13,7 @@ usage: tern COMMAND [OPTIONS]
 
   info     version, devices and every setting with its value, default and origin
   bench    measure this MPI and others side by side
+  explain  which protocol a message would take, what each would cost, and why
   sim      run programs on modelled clusters; reproduce the papers
 
 `tern COMMAND --help` explains the options of a command.";
@@ -34,6 +36,7 @@ fn run(mut arguments: Vec<std::ffi::OsString>) -> Result<(), String> {
     match command.to_str() {
         Some("info") => info::run(arguments),
         Some("bench") => bench::run(arguments),
+        Some("explain") => explain::run(arguments),
         Some("sim") => sim::run(arguments),
         Some("-h" | "--help" | "help") => {
             println!("{HELP}");

@@ -31,7 +31,8 @@ pub fn oracle() -> Result<Study, String> {
                     settled(&cluster, &Way::forced(name, *protocol, EAGER), len, buffers)
                 });
                 let fixed = fixed.collect::<Result<Vec<f64>, String>>()?;
-                behind = behind.max(100.0 * (auto / fixed.iter().copied().fold(f64::INFINITY, f64::min) - 1.0));
+                behind =
+                    behind.max(100.0 * (auto / fixed.iter().copied().fold(f64::INFINITY, f64::min) - 1.0));
                 gain = gain.max(fixed.iter().copied().fold(0.0, f64::max) / auto);
             }
             let what = |what: &str| format!("{name}, {words}, 32 KB to 2 MB: {what}");
@@ -46,7 +47,8 @@ pub fn oracle() -> Result<Study, String> {
 
 /// Which protocol wins where on today's hardware.
 pub fn today() -> Result<Study, String> {
-    let title = "which protocol wins where on ndr-2026 and eth-25g; the choice against «RGET and cache above 16 KB»";
+    let title =
+        "which protocol wins where on ndr-2026 and eth-25g; the choice against «RGET and cache above 16 KB»";
     let mut study = Study { name: "today", title, claims: Vec::new(), figures: Vec::new() };
     for name in ["ndr-2026", "eth-25g"] {
         let cluster = Cluster::find(name)?;
@@ -71,7 +73,12 @@ fn today_on(cluster: &Cluster, buffers: Buffers, words: &str, study: &mut Study)
         let best = curves.iter().max_by(|a, b| at(a).total_cmp(&at(b))).ok_or("there are protocols")?;
         let rget = curves.iter().find(|curve| curve.name == Protocol::Rget.name()).ok_or("rget is one")?;
         let gain = 100.0 * (at(&auto) / at(rget) - 1.0);
-        let what = format!("{}, {words}, {}: {} wins; choice against RGET", cluster.name, size(len as u64), best.name);
+        let what = format!(
+            "{}, {words}, {}: {} wins; choice against RGET",
+            cluster.name,
+            size(len as u64),
+            best.name
+        );
         study.claims.push(Claim::new("today", what, "%", Paper::Silent, gain));
     }
     curves.push(auto);

@@ -25,17 +25,22 @@ pub fn study() -> Result<Study, String> {
         let longest = |at: fn(&(f64, f64)) -> f64| times.iter().map(at).fold(0.0, f64::max) / 1000.0;
         let (sum, halo) = (longest(|t| t.0), longest(|t| t.1));
         let (real, messages) = (start.elapsed().as_secs_f64(), counters.messages() as f64);
-        println!("{ranks} ranks: {messages} messages in {real:.1} s, {:.2} million a second", messages / real / 1e6);
+        println!(
+            "{ranks} ranks: {messages} messages in {real:.1} s, {:.2} million a second",
+            messages / real / 1e6
+        );
         sums.push((ranks as f64, sum));
         halos.push((ranks as f64, halo));
     }
     for (name, points) in [("allreduce", &sums), ("halo", &halos)] {
         let what = |ranks: f64| format!("{name}, {ranks} ranks");
-        let claim = |(ranks, time): &(f64, f64)| Claim::new("scale", what(*ranks), "µs", Paper::Silent, *time);
+        let claim =
+            |(ranks, time): &(f64, f64)| Claim::new("scale", what(*ranks), "µs", Paper::Silent, *time);
         study.claims.extend(points.iter().map(claim));
     }
     let curves = vec![Curve::new("allreduce, 8 bytes", sums), Curve::new("halo, 1 KB", halos)];
-    let figure = Figure::by_size("scale", "Time by ranks, ndr-2026", "µs", curves).over("ranks", Scale::Sizes);
+    let figure =
+        Figure::by_size("scale", "Time by ranks, ndr-2026", "µs", curves).over("ranks", Scale::Sizes);
     study.figures.push(figure);
     Ok(study)
 }
@@ -47,7 +52,8 @@ fn both(rank: &mut sim::Rank<'_>) -> lab::Ran<(f64, f64)> {
     let (me, n, width) = (rank.rank(), rank.size(), 64);
     let at = |by: usize| (me + by) % n;
     // One step along a row of the torus and one to the next row, both ways.
-    let pairs = [(at(1), at(n - 1)), (at(n - 1), at(1)), (at(width), at(n - width)), (at(n - width), at(width))];
+    let pairs =
+        [(at(1), at(n - 1)), (at(n - 1), at(1)), (at(width), at(n - width)), (at(n - width), at(width))];
     let buffers = pairs.map(|_| (rank.buffer(1024), rank.buffer(1024)));
     let halo = lab::timed(rank, WARM, ROUNDS, |rank| {
         let mut requests = Vec::with_capacity(8);

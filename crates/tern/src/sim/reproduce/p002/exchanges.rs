@@ -286,7 +286,7 @@ impl App {
         let others = (1..=RANKS).map(|step| (me + step) % RANKS);
         let peers: Vec<usize> = others.filter(|peer| peer % 2 != me % 2).collect();
         self.compute(rank);
-        for receives in [me % 2 == 0, me % 2 != 0] {
+        for receives in [me.is_multiple_of(2), !me.is_multiple_of(2)] {
             if receives {
                 let into = self.into.clone();
                 let posted = peers.iter().map(|peer| rank.irecv(into[*peer], *peer as i32, TAG));
