@@ -144,7 +144,7 @@ fn new_pages_are_sent_however_the_old_ones_went() {
     let _alone = alone();
     for (name, way) in WAYS {
         let Some(monitor) = monitor(false) else { return };
-        let net = Net::new(2);
+        let net = Net::shared(2);
         net.get().has_pages = true;
         let mut job = Job::new(&net, [Some(monitor), None], Protocol::Rget, CacheLimits::default());
         let mut addr = map(0, PRIVATE);
@@ -167,7 +167,7 @@ fn new_pages_are_sent_however_the_old_ones_went() {
 fn a_block_that_was_freed_is_sent_as_it_is_now() {
     let _alone = alone();
     let Some(monitor) = monitor(true) else { return };
-    let net = Net::new(2);
+    let net = Net::shared(2);
     net.get().has_pages = true;
     let mut job = Job::new(&net, [Some(monitor), None], Protocol::Rget, CacheLimits::default());
     let mut seen = Vec::new();
@@ -188,7 +188,7 @@ fn a_block_that_was_freed_is_sent_as_it_is_now() {
 #[test]
 fn who_is_not_told_sends_old_pages() {
     let _alone = alone();
-    let net = Net::new(2);
+    let net = Net::shared(2);
     (net.get().has_pages, net.get().is_watched) = (true, true);
     let mut job = Job::new(&net, [None, None], Protocol::Rget, CacheLimits::default());
     let addr = map(0, PRIVATE);
@@ -204,7 +204,7 @@ fn who_is_not_told_sends_old_pages() {
 fn a_fork_changes_nothing_for_the_parent() {
     let _alone = alone();
     let Some(monitor) = monitor(true) else { return };
-    let net = Net::new(2);
+    let net = Net::shared(2);
     let mut job = Job::new(&net, [Some(monitor), None], Protocol::Rget, CacheLimits::default());
     let span = Span { addr: map(0, PRIVATE), len: LEN };
     fill(span.addr, 1);
@@ -229,7 +229,7 @@ fn a_fork_changes_nothing_for_the_parent() {
 fn messages_arrive_with_64_kib_of_lockable_memory() {
     let cases = [[SMALL, SMALL], [SMALL, usize::MAX], [usize::MAX, SMALL]];
     for ((protocol, name), lockable) in Protocol::ALL.into_iter().flat_map(|p| cases.map(|case| (p, case))) {
-        let net = Net::new(2);
+        let net = Net::shared(2);
         net.get().is_watched = true;
         net.get().caps.lockable_bytes = SMALL; // frames must be the same on both sides
         let mut job = Job::with(&net, [None, None], protocol, CacheLimits::default(), lockable);

@@ -54,7 +54,7 @@ fn settings() -> Settings {
 }
 
 fn pair(settings: &Settings) -> (Shared, [Channel<Adapter>; 2]) {
-    let net = Net::new(2);
+    let net = Net::shared(2);
     let channel = |me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap();
     let channels = [channel(0), channel(1)];
     (net, channels)
@@ -212,7 +212,7 @@ fn credits_are_read_from_frames_that_nobody_has_taken() {
 
 #[test]
 fn credits_that_could_not_be_posted_are_owed() {
-    let net = Net::new(2);
+    let net = Net::shared(2);
     net.get().caps.depth = 3;
     let channel = |me| Channel::new(Adapter::new(me, &net), settings()).unwrap();
     let mut channels = [channel(0), channel(1)];
@@ -356,7 +356,7 @@ fn a_rank_sends_to_itself() {
 
 #[test]
 fn ranks_that_never_meet_cost_nothing() {
-    let net = Net::new(4096);
+    let net = Net::shared(4096);
     let mut channel = Channel::new(Adapter::new(0, &net), settings()).unwrap();
     let before = net.get().registered(0);
     assert!(before < 8 * 1024, "{before} bytes");
@@ -385,7 +385,7 @@ fn little_under_way_touches_little_memory() {
 
 #[test]
 fn more_buffers_are_posted_when_they_are_needed() {
-    let net = Net::new(9);
+    let net = Net::shared(9);
     let settings = Settings { slots: 0, buffers: 32, window: 4, ..settings() };
     let mut channels: Vec<_> =
         (0..9).map(|me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap()).collect();
@@ -401,7 +401,7 @@ fn more_buffers_are_posted_when_they_are_needed() {
 
 #[test]
 fn little_memory_that_can_be_registered_is_shared_with_the_application() {
-    let net = Net::new(2);
+    let net = Net::shared(2);
     net.get().caps.lockable_bytes = 64 * 1024;
     let channel = |me| Channel::new(Adapter::new(me, &net), Settings::default()).unwrap();
     let mut channels = [channel(0), channel(1)];
@@ -440,7 +440,7 @@ impl Swarm {
     fn new(seed: u64) -> Swarm {
         let mut random = Random::new(seed);
         let size = 2 + random.below(3);
-        let net = Net::new(size);
+        let net = Net::shared(size);
         net.get().caps.inline_bytes = random.of(&[0, 8, adapter::INLINE]);
         net.get().caps.gather = random.of(&[1, 2, 2]);
         net.get().caps.depth = random.of(&[2, 5, 128]);
@@ -727,7 +727,7 @@ fn a_rank_that_only_sends_finds_out_that_it_has_slots() {
 
 #[test]
 fn a_broken_peer_does_no_harm_to_the_others() {
-    let net = Net::new(3);
+    let net = Net::shared(3);
     let channel = |me| Channel::new(Adapter::new(me, &net), settings()).unwrap();
     let mut channels = [channel(0), channel(1), channel(2)];
     for _ in 0..20 {
@@ -761,7 +761,7 @@ fn the_engine_runs_over_a_channel() {
     for seed in 1..40 {
         let mut random = Random::new(seed);
         let n = 3;
-        let net = Net::new(n);
+        let net = Net::shared(n);
         let engine = |me| {
             let settings = Settings { slots: 3, fast_after: 2, ..settings() };
             Engine::new(Channel::new(Adapter::new(me, &net), settings).unwrap(), limits())

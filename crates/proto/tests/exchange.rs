@@ -42,7 +42,7 @@ fn shared_memory(n: usize) -> Vec<Shm> {
 }
 
 fn channels(n: usize) -> Vec<Channel<Adapter>> {
-    let net = Net::new(n);
+    let net = Net::shared(n);
     let settings = Settings { slots: 4, fast_after: 2, buffers: 16, window: 4, ..Settings::default() };
     (0..n).map(|me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap()).collect()
 }

@@ -26,7 +26,7 @@ struct Bench {
 
 impl Bench {
     fn new(limits: CacheLimits, lockable: usize, is_watched: bool) -> Bench {
-        let net = Net::new(1);
+        let net = Net::shared(1);
         net.get().is_watched = is_watched;
         net.get().caps.lockable_bytes = lockable;
         let dev = Channel::new(Adapter::new(0, &net), Settings::default()).unwrap();

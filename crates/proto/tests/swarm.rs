@@ -319,7 +319,7 @@ fn shared_memory(random: &mut Random, size: usize) -> (Vec<Shm>, Unmap) {
 
 /// Ranks over adapters with registered memory.
 fn channels(random: &mut Random, size: usize) -> (Vec<Channel<Adapter>>, Unmap) {
-    let net = Net::new(size);
+    let net = Net::shared(size);
     net.get().is_watched = !random.one_in(4);
     net.get().caps.lockable_bytes = random.of(&[usize::MAX, usize::MAX, 128 * 1024]);
     let settings = Settings {

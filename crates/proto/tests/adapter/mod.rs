@@ -85,7 +85,7 @@ impl Shared {
 
 impl Net {
     /// Adapters of `size` ranks, with nothing posted.
-    pub fn new(size: usize) -> Shared {
+    pub fn shared(size: usize) -> Shared {
         let caps = VerbsCaps {
             name: "fake",
             inline_bytes: INLINE,
