@@ -7,7 +7,7 @@ use crate::layout::{Layout, SHARES, SLOT_BYTES, SLOTS};
 use crate::link::{Link, NO_SLOT, Reach, word32, word64};
 use crate::nap::{self, Patience, ShmNap};
 use crate::pool::Pool;
-use crate::ring::{CELLS, IN_SLOT, INLINE};
+use crate::ring::{CELLS, IN_SLOT, INLINE, Seen};
 use crate::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::{Bell, Caps, Device, Exchange, Fault, Frame, Rank, Share, ShareWord, Span};
@@ -21,6 +21,14 @@ use std::time::Instant;
 /// How far below full the pool may fall before returned credits are looked for: a look costs
 /// the transfer of a cache line.
 const SLOTS_AHEAD: usize = 8;
+/// From this length on a frame gets the slot that was used last, even if that costs a look for
+/// returned credits: two such slots do not fill a first-level cache.
+const HOT_SLOT: usize = 2048;
+/// A frame is announced when this much of it is written, and again after each such piece: its
+/// receiver copies it out of the slot while the rest is copied in.
+const CHUNK: usize = 2048;
+/// Looks for the next piece of a frame before its sender is taken to have lost its core.
+const WRITER_SPINS: u32 = 2000;
 /// Idle rounds between two looks for peers that died.
 const CHECK_EVERY: u32 = 64;
 
@@ -44,6 +52,8 @@ pub struct Shm {
     sources: Vec<Rank>,
     opened: Vec<&'static AtomicU8>,
     looks: u32,
+    /// Bytes between two announcements of one frame.
+    chunk: usize,
     pool: Pool,
     shares_used: [bool; SHARES],
     next_share: usize,
@@ -90,6 +100,8 @@ impl Shm {
             sources: Vec::new(),
             opened,
             looks: 0,
+            // With fewer cores than ranks a sender may lose its core in the middle of a frame.
+            chunk: if n <= options.cores { CHUNK } else { SLOT_BYTES },
             pool: Pool::new(),
             shares_used: [false; SHARES],
             next_share: 0,
@@ -179,7 +191,7 @@ impl Shm {
 
     fn send_in_slot(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= SLOT_BYTES, "frame of {} bytes", data.len);
-        if self.pool.available() + SLOTS_AHEAD <= SLOTS {
+        if data.len >= HOT_SLOT || self.pool.available() + SLOTS_AHEAD <= SLOTS {
             self.reclaim(to);
             if self.pool.available() == 0 {
                 (0..self.links.len()).filter(|peer| *peer != to).for_each(|peer| self.reclaim(peer));
@@ -192,12 +204,77 @@ impl Shm {
             self.fault = Some(Fault::Device(why));
             return false;
         }
+        let into = self.segment.at(offset);
         // SAFETY: the slot is ours until the frame is popped; `data` is a buffer of this process.
-        unsafe { bytes::copy(self.segment.at(offset), data.addr, data.len) };
+        let copy = |at: usize, len: usize| unsafe { bytes::copy(into + at, data.addr + at, len) };
         let link = &mut self.links[to];
         link.slot_of[link.tx.tail() as usize % CELLS] = slot;
-        link.tx.push(None, head, data.len as u16, IN_SLOT, 1, |_| slot as u64);
+        let mut at = self.chunk.min(data.len);
+        copy(0, at);
+        link.tx.push_slot(head, data.len as u16, slot, at);
+        while at < data.len {
+            let len = self.chunk.min(data.len - at);
+            copy(at, len);
+            at += len;
+            link.tx.written(at);
+        }
         true
+    }
+
+    /// The slot of a frame in one that [`Link::peek`] has shown, if it can be one.
+    #[inline(always)]
+    fn slot(&mut self, from: Rank, seen: &Seen) -> Option<usize> {
+        let slot = self.links[from].slot(seen);
+        if slot >= SLOTS || seen.len as usize > SLOT_BYTES {
+            return self.malformed(from, "slot or length out of range");
+        }
+        Some(self.segment.at(self.layout.slot(from, slot)))
+    }
+
+    /// Copies the oldest frame, which lies in a slot, to `to`, behind its sender if that is still
+    /// writing it. False if the slot cannot be one, or if the sender has died.
+    fn take_slot(&mut self, from: Rank, seen: &Seen, to: usize) -> bool {
+        let Some(slot) = self.slot(from, seen) else { return false };
+        let (mut at, mut waits) = (0, 0);
+        while at < seen.len as usize {
+            let written = self.links[from].written(seen).min(seen.len as usize).min(at + CHUNK);
+            if written > at {
+                self.copy(to + at, slot + at, written - at);
+                (at, waits) = (written, 0);
+            } else if !self.await_writer(from, waits) {
+                return false;
+            } else {
+                waits += 1;
+            }
+        }
+        self.links[from].pop(seen);
+        true
+    }
+
+    /// Waits a little for the sender of a frame to write on: it is in the middle of a copy, so
+    /// that it is long only if it lost its core. False if it has died.
+    #[inline]
+    fn await_writer(&mut self, from: Rank, waits: u32) -> bool {
+        if waits < WRITER_SPINS {
+            std::hint::spin_loop();
+            return true;
+        }
+        let gone = waits.is_multiple_of(CHECK_EVERY) && self.is_gone(from);
+        if gone {
+            self.fault = Some(Fault::PeerGone(from));
+        } else {
+            std::thread::yield_now();
+        }
+        !gone
+    }
+
+    /// Whether the process of a rank is not there any more, though it did not leave in order.
+    #[cold]
+    fn is_gone(&self, peer: Rank) -> bool {
+        let Some((pid, ..)) = Link::identity(&self.segment, &self.layout, peer) else { return false };
+        // SAFETY: signal 0 only asks whether the process is there.
+        let silent = unsafe { libc::kill(pid, 0) } != 0;
+        silent && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
     }
 
     fn share_word(&self, share: Share, word: ShareWord) -> &AtomicU64 {
@@ -224,7 +301,7 @@ impl Shm {
     }
 
     #[cold]
-    fn malformed(&mut self, from: Rank, what: &str) -> Option<Frame> {
+    fn malformed<T>(&mut self, from: Rank, what: &str) -> Option<T> {
         self.fault = Some(Fault::Device(format!("malformed frame from rank {from}: {what}")));
         None
     }
@@ -309,11 +386,10 @@ impl Device for Shm {
             let data = Span { addr: link.payload_addr(&seen), len: seen.len as usize };
             return Some(Frame { head: seen.head, data });
         }
-        let slot = link.rx.payload(link.turn.as_ref(), &seen) as usize;
-        if slot >= SLOTS || seen.len as usize > SLOT_BYTES {
-            return self.malformed(from, "slot or length out of range");
+        if link.written(&seen) < seen.len as usize {
+            return None; // its sender is still writing it
         }
-        let addr = self.segment.at(self.layout.slot(from, slot));
+        let addr = self.slot(from, &seen)?;
         Some(Frame { head: seen.head, data: Span { addr, len: seen.len as usize } })
     }
 
@@ -342,9 +418,9 @@ impl Device for Shm {
             link.pop(&seen);
             return Ok(len);
         }
-        let Some(frame) = self.peek(from) else { return Err(false) };
-        self.copy(room.addr, frame.data.addr, len);
-        self.links[from].pop(&seen);
+        if seen.flags & IN_SLOT == 0 || !self.take_slot(from, &seen, room.addr) {
+            return Err(false);
+        }
         Ok(len)
     }
 
@@ -490,17 +566,10 @@ impl Device for Shm {
         if !self.armed || !self.checks.is_multiple_of(CHECK_EVERY) {
             return Ok(());
         }
-        for peer in 0..self.links.len() {
-            if let Some((pid, ..)) = Link::identity(&self.segment, &self.layout, peer) {
-                // SAFETY: signal 0 only asks whether the process is there.
-                let gone = unsafe { libc::kill(pid, 0) } != 0
-                    && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-                if gone {
-                    return Err(Fault::PeerGone(peer));
-                }
-            }
+        match (0..self.links.len()).find(|peer| self.is_gone(*peer)) {
+            Some(peer) => Err(Fault::PeerGone(peer)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -553,6 +622,26 @@ mod tests {
             }
         }
         expected.into_iter().for_each(|bytes| assert_eq!(receive(&mut b), Some(bytes)));
+    }
+
+    /// A frame that its sender is still writing is not shown; who takes it follows the sender.
+    #[test]
+    fn a_frame_is_shown_when_it_is_complete_and_taken_as_it_grows() {
+        let (mut a, mut b) = pair();
+        let payload = vec![5u8; 3000];
+        assert!(send(&mut a, &payload));
+        assert_eq!(receive(&mut b).as_ref(), Some(&payload));
+        a.links[1].tx.push_slot([1, 2], 3000, 0, 1000);
+        assert_eq!(receive(&mut b), None);
+        let mut room = vec![0u8; 3000];
+        let span = Span { addr: room.as_mut_ptr() as usize, len: room.len() };
+        let taken = std::thread::scope(|scope| {
+            let reader = scope.spawn(move || b.take(0, [1, 2], span));
+            a.links[1].tx.written(2000);
+            a.links[1].tx.written(3000);
+            reader.join().unwrap()
+        });
+        assert_eq!((taken, room), (Ok(3000), payload));
     }
 
     /// A full ring and an empty pool refuse; nothing is lost, and both come back.
