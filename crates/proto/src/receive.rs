@@ -128,8 +128,11 @@ impl<D: Device> Engine<D> {
     pub fn cancel(&mut self, id: OpId) -> bool {
         let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return false };
         let receive = *receive;
-        if !self.withdraw_offer(id, receive.rtr) {
-            return false; // its sender has taken it: the message is on its way
+        // What is in the buffer already belongs to a message that is on its way: a cancelled
+        // receive would have to leave the buffer as it was (MPI 5.0 section 3.8.4).
+        let begun = receive.want.source.and_then(|source| self.dev.begun(source));
+        if begun == Some(receive.buf.addr) || !self.withdraw_offer(id, receive.rtr) {
+            return false; // in the second case its sender has taken it
         }
         self.matching.withdraw(&receive.want, id);
         let outcome = Outcome {

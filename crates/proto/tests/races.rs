@@ -46,12 +46,14 @@ struct Scenario {
     /// where room is short.
     looks: bool,
     reach: Vec<bool>,
+    /// Whether eager messages are found while their sender is still writing them.
+    slow: bool,
 }
 
 impl Scenario {
     fn new(ranks: Vec<Vec<Act>>) -> Scenario {
         let reach = vec![true; ranks.len()];
-        Scenario { ranks, room: 64, unexpected_bytes: 1 << 20, looks: false, reach }
+        Scenario { ranks, room: 64, unexpected_bytes: 1 << 20, looks: false, reach, slow: false }
     }
 }
 
@@ -101,6 +103,7 @@ impl<'a> Play<'a> {
         let size = scenario.ranks.len();
         let net = Net::new(size, scenario.room);
         net.borrow_mut().reach.clone_from(&scenario.reach);
+        net.borrow_mut().slow = scenario.slow;
         let limits = Limits {
             eager_bytes: EAGER,
             unexpected_bytes: scenario.unexpected_bytes,
@@ -190,6 +193,9 @@ impl<'a> Play<'a> {
             }
         }
         for (me, rank) in self.ranks.iter().enumerate() {
+            if rank.receives.iter().any(|r| r.cancelled && r.buffer.iter().any(|b| *b != 0)) {
+                return Err(format!("rank {me}: the buffer of a cancelled receive was written"));
+            }
             let mut known = Vec::new();
             for r in rank.receives.iter().filter(|r| !r.cancelled) {
                 let got = r.outcome.as_ref().map(|o| self.identify(me, o, &r.buffer, &known)).transpose()?;
@@ -368,6 +374,7 @@ impl Random {
         scenario.looks = self.below(2) == 0;
         scenario.unexpected_bytes = self.of(&[0, 1 << 20]);
         scenario.reach = (0..size).map(|_| self.below(8) > 0).collect();
+        scenario.slow = self.below(2) == 0;
         scenario
     }
 
@@ -488,6 +495,18 @@ fn a_receive_is_cancelled_meanwhile() {
     let between = wants.iter().map(|w| [w[0], Act::Cancel(0), w[1]].to_vec());
     let receives: Vec<_> = between.chain(after(0)).chain(after(1)).collect();
     explore_all(&sends, &receives, |_| ());
+}
+
+/// As before, of messages whose sender is still writing them when they are found: a receive that
+/// has part of one cannot be cancelled, and no other receive gets it.
+#[test]
+fn a_receive_is_cancelled_while_its_message_is_written() {
+    let sends = sequences(&[send(1, 4), send(2, 4)], 2);
+    let short = |tag| Act::Receive { source: Some(0), tag: Some(tag), room: 4 };
+    let wants = sequences(&[short(1), short(2), receive(Some(0), Some(1)), receive(None, Some(1))], 2);
+    let calls = |cancel: usize| wants.iter().map(move |w| [w[0], w[1], Act::Cancel(cancel)].to_vec());
+    let receives: Vec<_> = calls(0).chain(calls(1)).collect();
+    explore_all(&sends, &receives, |scenario| scenario.slow = true);
 }
 
 /// Room for one frame only: sends queue, offers and answers find no room.

@@ -27,8 +27,9 @@ const HOT_SLOT: usize = 2048;
 /// A frame is announced when this much of it is written, and again after each such piece: its
 /// receiver copies it out of the slot while the rest is copied in.
 const CHUNK: usize = 2048;
-/// Looks for the next piece of a frame before its sender is taken to have lost its core.
-const WRITER_SPINS: u32 = 2000;
+/// Looks for the next piece of a frame before its sender is taken to have lost its core: many
+/// times what writing a piece takes.
+const WRITER_LOOKS: u32 = 2000;
 /// Idle rounds between two looks for peers that died.
 const CHECK_EVERY: u32 = 64;
 
@@ -232,49 +233,30 @@ impl Shm {
     }
 
     /// Copies the oldest frame, which lies in a slot, to `to`, behind its sender if that is still
-    /// writing it. False if the slot cannot be one, or if the sender has died.
+    /// writing it. False if the slot cannot be one, or if the sender does not get on.
     fn take_slot(&mut self, from: Rank, seen: &Seen, to: usize) -> bool {
         let Some(slot) = self.slot(from, seen) else { return false };
-        let (mut at, mut waits) = (0, 0);
-        while at < seen.len as usize {
-            let written = self.links[from].written(seen).min(seen.len as usize).min(at + CHUNK);
-            if written > at {
+        let len = seen.len as usize;
+        let looks = if self.links[from].begun.is_some() { 1 } else { WRITER_LOOKS };
+        let (mut at, mut left) = (0, looks);
+        while at < len {
+            let written = self.links[from].written(seen).min(len);
+            if written == len || written > at && looks > 1 {
                 self.copy(to + at, slot + at, written - at);
-                (at, waits) = (written, 0);
-            } else if !self.await_writer(from, waits) {
-                return false;
+                (at, left) = (written, looks);
             } else {
-                waits += 1;
+                left -= 1;
+                if left == 0 {
+                    self.links[from].begun = Some(to);
+                    return false;
+                }
+                std::hint::spin_loop();
             }
         }
-        self.links[from].pop(seen);
+        let link = &mut self.links[from];
+        link.begun = None;
+        link.pop(seen);
         true
-    }
-
-    /// Waits a little for the sender of a frame to write on: it is in the middle of a copy, so
-    /// that it is long only if it lost its core. False if it has died.
-    #[inline]
-    fn await_writer(&mut self, from: Rank, waits: u32) -> bool {
-        if waits < WRITER_SPINS {
-            std::hint::spin_loop();
-            return true;
-        }
-        let gone = waits.is_multiple_of(CHECK_EVERY) && self.is_gone(from);
-        if gone {
-            self.fault = Some(Fault::PeerGone(from));
-        } else {
-            std::thread::yield_now();
-        }
-        !gone
-    }
-
-    /// Whether the process of a rank is not there any more, though it did not leave in order.
-    #[cold]
-    fn is_gone(&self, peer: Rank) -> bool {
-        let Some((pid, ..)) = Link::identity(&self.segment, &self.layout, peer) else { return false };
-        // SAFETY: signal 0 only asks whether the process is there.
-        let silent = unsafe { libc::kill(pid, 0) } != 0;
-        silent && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
     }
 
     fn share_word(&self, share: Share, word: ShareWord) -> &AtomicU64 {
@@ -397,6 +379,7 @@ impl Device for Shm {
     fn pop(&mut self, from: Rank) {
         let link = &mut self.links[from];
         if let Some(seen) = link.peek() {
+            link.begun = None;
             link.pop(&seen);
         }
     }
@@ -422,6 +405,11 @@ impl Device for Shm {
             return Err(false);
         }
         Ok(len)
+    }
+
+    #[inline]
+    fn begun(&self, from: Rank) -> Option<usize> {
+        self.links[from].begun
     }
 
     #[inline]
@@ -566,10 +554,17 @@ impl Device for Shm {
         if !self.armed || !self.checks.is_multiple_of(CHECK_EVERY) {
             return Ok(());
         }
-        match (0..self.links.len()).find(|peer| self.is_gone(*peer)) {
-            Some(peer) => Err(Fault::PeerGone(peer)),
-            None => Ok(()),
+        for peer in 0..self.links.len() {
+            if let Some((pid, ..)) = Link::identity(&self.segment, &self.layout, peer) {
+                // SAFETY: signal 0 only asks whether the process is there.
+                let gone = unsafe { libc::kill(pid, 0) } != 0
+                    && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+                if gone {
+                    return Err(Fault::PeerGone(peer));
+                }
+            }
         }
+        Ok(())
     }
 }
 
@@ -624,24 +619,65 @@ mod tests {
         expected.into_iter().for_each(|bytes| assert_eq!(receive(&mut b), Some(bytes)));
     }
 
-    /// A frame that its sender is still writing is not shown; who takes it follows the sender.
-    #[test]
-    fn a_frame_is_shown_when_it_is_complete_and_taken_as_it_grows() {
+    /// A pair with a frame of 3000 bytes under way of which 1000 are written; the slot holds all.
+    fn half_written() -> (Shm, Shm, Vec<u8>) {
         let (mut a, mut b) = pair();
-        let payload = vec![5u8; 3000];
+        let payload = (0..3000).map(|i| i as u8).collect::<Vec<u8>>();
         assert!(send(&mut a, &payload));
         assert_eq!(receive(&mut b).as_ref(), Some(&payload));
         a.links[1].tx.push_slot([1, 2], 3000, 0, 1000);
-        assert_eq!(receive(&mut b), None);
-        let mut room = vec![0u8; 3000];
-        let span = Span { addr: room.as_mut_ptr() as usize, len: room.len() };
+        (a, b, payload)
+    }
+
+    fn room(of: &mut [u8]) -> Span {
+        Span { addr: of.as_mut_ptr() as usize, len: of.len() }
+    }
+
+    /// Who takes a frame that its sender is still writing follows the sender.
+    #[test]
+    fn a_frame_is_taken_as_it_grows() {
+        let (a, mut b, payload) = half_written();
+        let mut buffer = vec![0u8; 3000];
+        let span = room(&mut buffer);
         let taken = std::thread::scope(|scope| {
-            let reader = scope.spawn(move || b.take(0, [1, 2], span));
+            let reader = scope.spawn(move || {
+                loop {
+                    match b.take(0, [1, 2], span) {
+                        Err(_) => std::thread::yield_now(),
+                        taken => return taken,
+                    }
+                }
+            });
             a.links[1].tx.written(2000);
             a.links[1].tx.written(3000);
             reader.join().unwrap()
         });
-        assert_eq!((taken, room), (Ok(3000), payload));
+        assert_eq!((taken, buffer), (Ok(3000), payload));
+    }
+
+    /// Whose sender does not get on is not waited for: the frame is shown, or taken from its
+    /// beginning, when it is complete.
+    #[test]
+    fn a_frame_whose_sender_lost_its_core_is_left_until_it_is_complete() {
+        for takes in [true, false] {
+            let (a, mut b, payload) = half_written();
+            let mut buffer = vec![0u8; 3000];
+            let span = room(&mut buffer);
+            assert!(b.begun(0).is_none() && b.peek(0).is_none());
+            assert_eq!(b.take(0, [1, 2], span), Err(false));
+            assert_eq!(b.begun(0), Some(span.addr));
+            a.links[1].tx.written(2000);
+            assert_eq!(b.take(0, [1, 2], span), Err(false));
+            assert!(b.peek(0).is_none());
+            a.links[1].tx.written(3000);
+            if takes {
+                buffer.fill(0);
+                assert_eq!((b.take(0, [1, 2], span), &buffer), (Ok(3000), &payload));
+            } else {
+                assert_eq!(receive(&mut b).as_ref(), Some(&payload));
+            }
+            assert!(b.begun(0).is_none() && b.peek(0).is_none());
+        }
     }
 
     /// A full ring and an empty pool refuse; nothing is lost, and both come back.
