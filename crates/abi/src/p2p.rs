@@ -86,9 +86,17 @@ pub fn recv(
     comm: Handle,
     status: StatusPlace,
 ) -> Result {
-    if let Some(found) = cx.world().receive_now(buf, count, datatype, source, tag, comm) {
+    let mut world = cx.world();
+    if let Some(found) = world.receive_now(buf, count, datatype, source, tag, comm) {
+        drop(world);
         status.set_keeping_error(found.to_ints());
         return Ok(());
+    }
+    // Part of the message may lie in the buffer: no receive of another thread may come between.
+    let posted = world.post_now(buf, count, datatype, source, tag, comm);
+    drop(world);
+    if let Some(body) = posted {
+        return request::finish(cx, body, status);
     }
     blocking_receive(cx, (buf, count, datatype), (source, tag, comm), status)
 }

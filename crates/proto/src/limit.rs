@@ -3,7 +3,7 @@
 //! Cost of a message of `n` bytes (terms as in Hockney's model, times in nanoseconds):
 //!
 //! ```text
-//! eager       = n · copy_in + n · copy_out           both copies go through a slot
+//! eager       = n · max(copy_in, copy_out)           both copies go through a slot, side by side
 //! rendezvous  = setup + n · single                   one copy by the kernel, after a handshake
 //! ```
 //!
@@ -197,7 +197,7 @@ fn crossing(facts: &Facts) -> usize {
     let (Some(out), Some(into), Some(setup)) = (out.or(into), into.or(out), facts.setup.ns) else {
         return usize::MAX;
     };
-    let per_byte = out + into - facts.single;
+    let per_byte = out.max(into) - facts.single;
     if per_byte <= 0.0 { usize::MAX } else { (setup / per_byte) as usize }
 }
 
@@ -220,7 +220,7 @@ mod tests {
     fn near_cores_copy_longer_messages_than_far_ones() {
         assert_eq!(fed(290, 2800).limit(), 16384);
         let far = fed(1100, 3500).limit();
-        assert!((FLOOR..8192).contains(&far), "{far}");
+        assert!((8192..16384).contains(&far), "{far}");
     }
 
     #[test]
@@ -236,7 +236,8 @@ mod tests {
             choice.copied_in(4096, 1100);
             choice.copied_out(4096, 1100);
         }
-        assert!(choice.limit().abs_diff(far) <= far / 8 + 1, "{} {far}", choice.limit());
+        // Both may lie off by the margin.
+        assert!(choice.limit().abs_diff(far) <= far / 4, "{} {far}", choice.limit());
     }
 
     /// Slots that are used for the first time cost a system call and page faults.

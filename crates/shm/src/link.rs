@@ -41,6 +41,8 @@ pub struct Link {
     /// Whether we have announced ourselves.
     pub open: bool,
     pub reach: Reach,
+    /// Where the oldest frame has been copied to in part, if its sender stopped writing it.
+    pub begun: Option<usize>,
     /// Slot that hangs on each ring position.
     pub slot_of: [u8; CELLS],
     /// Ring position up to which slots have been taken back.
@@ -66,6 +68,7 @@ impl Link {
                 announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,
                 reach: Reach::Unknown,
+                begun: None,
                 slot_of: [NO_SLOT; CELLS],
                 reclaimed: 0,
             }
@@ -98,6 +101,18 @@ impl Link {
     #[inline(always)]
     pub fn payload_addr(&self, seen: &Seen) -> usize {
         self.rx.payload_addr(self.turn.as_ref(), seen)
+    }
+
+    /// The index of the slot a frame lies in, as its sender says.
+    #[inline(always)]
+    pub fn slot(&self, seen: &Seen) -> usize {
+        self.rx.payload(self.turn.as_ref(), seen) as usize
+    }
+
+    /// How many bytes of a frame in a slot are written.
+    #[inline(always)]
+    pub fn written(&self, seen: &Seen) -> usize {
+        self.rx.written(self.turn.as_ref(), seen)
     }
 
     /// Wakes the peer if it sleeps.
