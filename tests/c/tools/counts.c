@@ -104,6 +104,10 @@ static void counters(void) {
     for (int index = -1; index <= num; index += num + 1)
         IS(MPI_T_pvar_get_info(index, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
            MPI_T_ERR_INVALID_INDEX);
+    IS(MPI_T_event_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), MPI_T_ERR_INVALID_INDEX);
+    MPI_T_pvar_handle none = MPI_T_PVAR_HANDLE_NULL;
+    IS(MPI_T_pvar_handle_alloc(session, num, NULL, &none, &num), MPI_T_ERR_INVALID_INDEX);
+    CHECK(none == MPI_T_PVAR_HANDLE_NULL);
     send(3);
     CHECK_EQ(value(session, mine), 0);
     IS(MPI_T_pvar_start(session, mine), MPI_SUCCESS);
@@ -185,6 +189,7 @@ int main(int argc, char **argv) {
     IS(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
     IS(MPI_T_pvar_read(session, early, &at_end), MPI_T_ERR_INVALID_SESSION);
     IS(MPI_T_finalize(), MPI_SUCCESS);
+    IS(MPI_T_finalize(), MPI_T_ERR_NOT_INITIALIZED);
     if (t_rank == 0)
         printf("test passed\n");
     return 0;
