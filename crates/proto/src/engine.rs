@@ -98,6 +98,7 @@ impl<D: Device> Engine<D> {
         let choice = Limit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
         let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
         let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
+        facts.reach = limits.remote_access;
         facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
         let tuning = facts.tuning.clone();
         let chooses = facts.registration && limits.adapt && limits.force.is_none();

@@ -133,8 +133,8 @@ measures! {
     PendingOperations Level: "sends and receives under way",
     [Waiting]
     UnexpectedWaiting Level: "messages here that no receive has asked for",
-    UnexpectedBytes Level: "bytes kept of messages that no receive has asked for",
-    UnexpectedBytesMost Most: "the most bytes that were kept of messages that no receive had asked for",
+    UnexpectedBytes Level: "bytes of memory for messages that no receive has asked for",
+    UnexpectedBytesMost Most: "the most bytes of memory there ever were for messages that no receive had asked for",
     [Registrations]
     RegisteredRegions Level: "registrations, in use or kept",
     RegisteredBytes Level: "bytes registered, in use or kept",

@@ -125,6 +125,11 @@ impl Limit {
         &self.facts
     }
 
+    /// What a rendezvous of `len` bytes is expected to take, in ns.
+    pub fn rendezvous_ns(&self, len: usize) -> f64 {
+        self.facts.setup.ns.unwrap_or(0.0) + self.facts.single * len as f64
+    }
+
     /// Whether a message above the limit goes by eager this time, to learn.
     #[inline]
     pub fn explores(&mut self, len: usize) -> bool {
@@ -189,7 +194,7 @@ impl Limit {
 }
 
 /// Announcing, matching and telling the end: a few lines that move between the caches.
-const HANDSHAKE_NS: f64 = 300.0;
+pub(crate) const HANDSHAKE_NS: f64 = 300.0;
 
 /// The length at which both cost the same; the largest possible one if eager always wins.
 fn crossing(facts: &Facts) -> usize {

@@ -1,5 +1,6 @@
 //! The sending side: eager when it fits, rendezvous otherwise, in order per peer.
 
+use crate::cost::Way;
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::matching::Envelope;
@@ -216,9 +217,7 @@ impl<D: Device> Engine<D> {
         }
         self.counters.count(Event::RtsSent);
         self.mind.forget(id);
-        if direct {
-            self.tell_both(id, s.to, s.data.len);
-        }
+        self.tell_host(id, s.to, s.data.len, if direct { Way::Both } else { Way::Frames });
         self.ops.set(id, State::Offered(s, share));
         if share.is_some() {
             self.active.push(id);
@@ -278,7 +277,7 @@ impl<D: Device> Engine<D> {
         self.dev.peek_bytes(data, &mut limit);
         let limit = (u64::from_le_bytes(limit) as usize).min(s.data.len);
         self.close_share(share);
-        self.mind.forget(id);
+        self.mind.takes_frames(id);
         let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
         self.ops.set(id, State::Streaming(s, stream));
         if share.is_none() {
@@ -307,6 +306,9 @@ impl<D: Device> Engine<D> {
         let done = stream.sent >= stream.limit;
         let state = if done { State::Done(s.outcome()) } else { State::Streaming(s, stream) };
         self.ops.set(id, state);
+        if done {
+            self.mind.ended_at(id, &self.dev);
+        }
         (stream.sent > before, done)
     }
 }
