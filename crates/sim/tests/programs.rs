@@ -186,6 +186,24 @@ fn ring(rank: &mut Rank<'_>) -> Result<()> {
 }
 
 #[test]
+fn both_eager_protocols_give_the_same_bytes_on_every_cluster() {
+    for name in sim::cluster::names() {
+        for (eager_by, word) in proto::EagerBy::ALL {
+            let mut setup = Setup::default();
+            setup.limits.eager_by = eager_by;
+            let job = Job::new(&Cluster::find(name).unwrap(), 4).per_host(1).trace(1 << 20);
+            let mut report = job.program(&setup, ring).unwrap();
+            let json = report.trace.take().unwrap().json();
+            let is_drawn = json.contains("\"name\":\"eager-zero-copy\"");
+            assert_eq!(is_drawn, eager_by == proto::EagerBy::ZeroCopy, "{name}, {word}");
+            for result in report.all().unwrap() {
+                result.unwrap_or_else(|error| panic!("{name}, {word}: {}", error.text));
+            }
+        }
+    }
+}
+
+#[test]
 fn every_protocol_gives_the_same_bytes_on_every_cluster() {
     for name in sim::cluster::names() {
         for (protocol, word) in proto::Protocol::ALL {
