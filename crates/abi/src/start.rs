@@ -10,7 +10,7 @@ use mpi::coll::{self, Forced, LinkCosts};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
-use proto::{CacheLimits, Engine, Limits, Protocol};
+use proto::{CacheLimits, EagerBy, Engine, Limits, Protocol};
 use shm::Shm;
 
 use crate::coll::run;
@@ -97,6 +97,7 @@ fn connect() -> std::result::Result<Connected, String> {
         rtr: settings.flag("TERN_RTR"),
         remote_access: true,
         force: Protocol::named(settings.text("TERN_PROTOCOL")),
+        eager_by: EagerBy::named(settings.text("TERN_PROTOCOL")),
         cache: CacheLimits {
             bytes: settings.number("TERN_REGISTERED_MAX") as usize,
             ..CacheLimits::default()

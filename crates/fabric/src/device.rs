@@ -224,6 +224,10 @@ pub trait Device {
     fn begun(&self, _from: Rank) -> Option<usize> {
         None
     }
+    /// Frames popped so far, from all ranks; 0 where nobody asks, because nothing needs registration.
+    fn popped(&self) -> u64 {
+        0
+    }
     /// Ranks from which frames may arrive, by position; `None` behind the last one.
     fn source(&mut self, position: usize) -> Option<Rank>;
 
@@ -315,8 +319,8 @@ pub trait Device {
     }
     /// The oldest completion that has not been fetched: its work and how it ended.
     fn completed(&mut self) -> Option<(u64, Result<(), Fault>)>;
-    /// As [`Device::try_send`], but the payload is taken from registered memory while it travels: the
-    /// memory is busy until the completion with this `work`.
+    /// As [`Device::try_send`], but the payload is taken from memory registered with the first adapter
+    /// while it travels: the memory is busy until the completion with this `work`.
     fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault>;
     /// Memory of the library, `len` bytes of zeros, valid as long as the device.
     fn allocate(&mut self, len: usize) -> Span;

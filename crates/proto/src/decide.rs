@@ -22,7 +22,7 @@ const BUFFERS_MAX: usize = 4096;
 const ENVELOPES_MAX: usize = 4096;
 /// What has come `u` times is expected to come `4·u` times more, so that of a registration `s/(u + s)`
 /// is left to pay: the speculation factor of 25 % of «000», section 3.3.1.
-const SPECULATION: f64 = 0.25;
+pub(crate) const SPECULATION: f64 = 0.25;
 /// Weight of a new observation of a receiver's habit.
 const HABIT: f64 = 0.25;
 /// A rank that has not looked around for so long was outside MPI: what ended meanwhile says

@@ -3,6 +3,7 @@
 use crate::decide::Mind;
 use crate::event::{Amount, Counters, Event};
 use crate::facts::Facts;
+use crate::frequent::{EagerBy, Frequent};
 use crate::limit::Limit;
 use crate::long::Protocol;
 use crate::long::port::Waiting;
@@ -44,6 +45,8 @@ pub struct Limits {
     pub remote_access: bool,
     /// The protocol all long messages are to take.
     pub force: Option<Protocol>,
+    /// That of short ones.
+    pub eager_by: EagerBy,
     /// What may stay registered between messages.
     pub cache: CacheLimits,
 }
@@ -61,6 +64,8 @@ pub struct Engine<D: Device> {
     pub(crate) spec: Speculation,
     /// Registrations of application memory.
     pub(crate) rcache: Rcache,
+    /// Which buffers come again, where eager messages may leave from them.
+    pub(crate) frequent: Option<Box<Frequent>>,
     /// Memory through which long messages are copied.
     pub(crate) staging: Staging,
     /// Transfers that wait for room in the queue of their adapter.
@@ -102,6 +107,12 @@ impl<D: Device> Engine<D> {
         facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
         let tuning = facts.tuning.clone();
         let chooses = facts.registration && limits.adapt && limits.force.is_none();
+        let gathers = match limits.eager_by {
+            EagerBy::Choice => chooses && facts.keeps,
+            EagerBy::Copy => false,
+            EagerBy::ZeroCopy => facts.registration,
+        };
+        let frequent = gathers.then(|| Frequent::new(&facts, limits.eager_by == EagerBy::ZeroCopy));
         let spec = Speculation::new(limits.adapt);
         let rcache = Rcache::new(limits.cache);
         let mut engine = Engine {
@@ -113,6 +124,7 @@ impl<D: Device> Engine<D> {
             active: Vec::new(),
             spec,
             rcache,
+            frequent: frequent.map(Box::new),
             staging: Staging::default(),
             waiting: VecDeque::new(),
             tuning,
@@ -128,6 +140,9 @@ impl<D: Device> Engine<D> {
         };
         if chooses {
             engine.refresh();
+        }
+        if let Some(frequent) = &engine.frequent {
+            engine.choice.watch_from(frequent.least_bytes());
         }
         engine
     }

@@ -78,6 +78,8 @@ pub struct Limit {
     adapt: bool,
     /// Messages of this length and longer are looked at when they leave.
     watched: usize,
+    /// Length from which they are in any case.
+    asked: usize,
     samples: u32,
     longer: u32,
     dwell: u32,
@@ -90,7 +92,7 @@ impl Limit {
         let facts = Facts { copy_in: Cost::default(), copy_out: Cost::default(), setup, single };
         let adapt = adapt && max > FLOOR;
         let watched = if adapt { MEASURED } else { usize::MAX };
-        Limit { facts, max, limit: max, adapt, watched, samples: 0, longer: 0, dwell: 0 }
+        Limit { facts, max, limit: max, adapt, watched, asked: usize::MAX, samples: 0, longer: 0, dwell: 0 }
     }
 
     /// Longest message that goes by eager now.
@@ -111,6 +113,13 @@ impl Limit {
             (false, true) => MEASURED,
             (false, false) => usize::MAX,
         };
+        self.watched = self.watched.min(self.asked);
+    }
+
+    /// Looks in any case at messages of this length and longer.
+    pub fn watch_from(&mut self, len: usize) {
+        self.asked = len;
+        self.watched = self.watched.min(len);
     }
 
     /// Whether a message that leaves is to be looked at: the one comparison that everything beyond

@@ -27,7 +27,8 @@ impl<D: Device> Engine<D> {
             return false;
         }
         if self.choice.watches(data.len) {
-            return self.send_watched(to, context, tag, data, false);
+            // Where buffers that come again are registered, the send may outlast this call.
+            return !self.counts_use(to, data.len) && self.send_watched(to, context, tag, data, false);
         }
         let head = Head::new(Kind::Eager, tag, context).encode();
         let left = self.dev.try_send(to, head, data);
@@ -69,7 +70,11 @@ impl<D: Device> Engine<D> {
         let fits = mode == Mode::Standard && data.len <= self.limits.eager_bytes;
         let short = fits && data.len <= self.choice.limit();
         let explores = fits && !short && self.choice.explores(data.len);
-        if short && self.send_now(to, context, tag, data)
+        let counts = short && self.choice.watches(data.len) && self.counts_use(to, data.len);
+        let held = if counts { self.frequent(to, data) } else { None };
+        let is_copied = counts && held.is_none() && self.peers[to].plain;
+        if short && !counts && self.send_now(to, context, tag, data)
+            || is_copied && self.send_watched(to, context, tag, data, false)
             || explores && self.peers[to].plain && self.send_watched(to, context, tag, data, true)
         {
             return Ok(None);
@@ -81,7 +86,7 @@ impl<D: Device> Engine<D> {
         }
         let step = match self.take_offer(&sending, !eager) {
             Some(offer) => Step::Matched(offer),
-            None if eager => Step::Eager,
+            None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
             None => self.long_protocol(&sending).map_or(Step::Rts, |protocol| Step::Long(protocol, 0)),
         };
         let id = self.ops.insert(State::Queued(sending, step));
@@ -169,6 +174,7 @@ impl<D: Device> Engine<D> {
         };
         let left = match step {
             Step::Eager => self.leave_eager(id, sending),
+            Step::ZeroCopy(held) => self.leave_zero_copy(id, sending, held),
             Step::Rts => self.leave_rts(id, sending),
             Step::Matched(offer) => self.leave_matched(id, sending, offer),
             Step::Long(protocol, flags) => self.leave_long(id, sending, protocol, flags),
@@ -182,7 +188,7 @@ impl<D: Device> Engine<D> {
         true
     }
 
-    fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
+    pub(crate) fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
         let head = Head::new(Kind::Eager, s.tag, s.context).encode();
         let (learns, counts) = (self.choice.measures(s.data.len), self.mind.account.is_on());
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
@@ -324,5 +330,5 @@ impl Sending {
 }
 
 fn step_is_eager(step: Step) -> bool {
-    matches!(step, Step::Eager)
+    matches!(step, Step::Eager | Step::ZeroCopy(_))
 }

@@ -128,6 +128,7 @@ impl<'a> Play<'a> {
             rtr: true,
             remote_access: true,
             force: scenario.force,
+            eager_by: Default::default(),
             cache: Default::default(),
         };
         let rank = |me| OneRank {

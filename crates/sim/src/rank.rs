@@ -59,6 +59,7 @@ impl Default for Setup {
             rtr: true,
             remote_access: true,
             force: None,
+            eager_by: Default::default(),
             cache: Default::default(),
         };
         Setup { limits, channel: Settings::default(), tuning: Tuning::default(), forced: Forced::default() }
