@@ -58,6 +58,9 @@ pub struct Shm {
     looks: u32,
     /// Bytes between two announcements of one frame.
     chunk: usize,
+    /// Where the oldest frame of each rank has been copied to in part, if its sender stopped
+    /// writing it.
+    begun: Vec<Option<usize>>,
     pool: Pool,
     shares_used: [bool; SHARES],
     next_share: usize,
@@ -107,6 +110,7 @@ impl Shm {
             looks: 0,
             // With fewer cores than ranks a sender may lose its core in the middle of a frame.
             chunk: if n <= options.cores { CHUNK } else { SLOT_BYTES },
+            begun: vec![None; n],
             pool: Pool::new(),
             shares_used: [false; SHARES],
             next_share: 0,
@@ -239,10 +243,11 @@ impl Shm {
 
     /// Copies the oldest frame, which lies in a slot, to `to`, behind its sender if that is still
     /// writing it. False if the slot cannot be one, or if the sender does not get on.
+    #[inline(never)] // the path of short frames keeps its registers
     fn take_slot(&mut self, from: Rank, seen: &Seen, to: usize) -> bool {
         let Some(slot) = self.slot(from, seen) else { return false };
         let len = seen.len as usize;
-        let looks = if self.links[from].begun.is_some() { 1 } else { WRITER_LOOKS };
+        let looks = if self.begun[from].is_some() { 1 } else { WRITER_LOOKS };
         let (mut at, mut left) = (0, looks);
         while at < len {
             let written = self.links[from].written(seen).min(len);
@@ -252,15 +257,14 @@ impl Shm {
             } else {
                 left -= 1;
                 if left == 0 {
-                    self.links[from].begun = Some(to);
+                    self.begun[from] = Some(to);
                     return false;
                 }
                 std::hint::spin_loop();
             }
         }
-        let link = &mut self.links[from];
-        link.begun = None;
-        link.pop(seen);
+        self.begun[from] = None;
+        self.links[from].pop(seen);
         true
     }
 
@@ -392,7 +396,7 @@ impl Device for Shm {
     fn pop(&mut self, from: Rank) {
         let link = &mut self.links[from];
         if let Some(seen) = link.peek() {
-            link.begun = None;
+            self.begun[from] = None;
             link.pop(&seen);
         }
     }
@@ -422,7 +426,7 @@ impl Device for Shm {
 
     #[inline]
     fn begun(&self, from: Rank) -> Option<usize> {
-        self.links[from].begun
+        self.begun[from]
     }
 
     #[inline]

@@ -41,8 +41,6 @@ pub struct Link {
     /// Whether we have announced ourselves.
     pub open: bool,
     pub reach: Reach,
-    /// Where the oldest frame has been copied to in part, if its sender stopped writing it.
-    pub begun: Option<usize>,
     /// Slot that hangs on each ring position.
     pub slot_of: [u8; CELLS],
     /// Ring position up to which slots have been taken back.
@@ -68,7 +66,6 @@ impl Link {
                 announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,
                 reach: Reach::Unknown,
-                begun: None,
                 slot_of: [NO_SLOT; CELLS],
                 reclaimed: 0,
             }
