@@ -23,6 +23,8 @@ const BATCH: usize = 64;
 /// How long nothing may move before back-pressure gives way: rounds say nothing, for some of them
 /// are sleeps.
 const GIVE_WAY_NS: u64 = 10_000_000;
+/// Rounds without success after which a wait is a long one, for which the clock may be read.
+const LONG_WAIT: u32 = 64;
 /// The number that the first round in which the device sleeps gets; those after it count on from
 /// there. So one number says both, and to be awake again is to set it to 0.
 const ASLEEP: u32 = 1 << 31;
@@ -86,6 +88,8 @@ pub struct Engine<D: Device> {
     round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
     held_since_ns: u64,
+    /// When the last long wait had become one.
+    waits_since_ns: u64,
     /// When the last wait that slept began to.
     asleep_since_ns: u64,
 }
@@ -136,6 +140,7 @@ impl<D: Device> Engine<D> {
             help: true,
             round: 0,
             held_since_ns: 0,
+            waits_since_ns: 0,
             asleep_since_ns: 0,
         };
         if chooses {
@@ -243,8 +248,8 @@ impl<D: Device> Engine<D> {
     #[inline]
     pub fn poll(&mut self) -> Result<Option<D::Nap>, Fault> {
         if self.progress()? {
-            if self.is_asleep() {
-                self.wake_up();
+            if self.round >= LONG_WAIT {
+                self.waited();
             }
             self.round = 0;
             self.held_since_ns = 0;
@@ -252,8 +257,11 @@ impl<D: Device> Engine<D> {
         }
         let nap = self.dev.idle(self.round);
         self.round = self.round.saturating_add(1);
-        if self.round >= 64 {
+        if self.round >= LONG_WAIT {
             self.dev.check()?;
+            if self.round == LONG_WAIT {
+                self.waits_since_ns = self.dev.now_ns();
+            }
             if nap.sleeps() && self.round < ASLEEP {
                 self.fall_asleep();
             }
@@ -267,6 +275,9 @@ impl<D: Device> Engine<D> {
     /// To be called when a wait is over.
     #[inline(always)]
     pub fn awake(&mut self) {
+        if self.round >= LONG_WAIT {
+            self.waited();
+        }
         self.round = 0;
         self.dev.awake();
     }
@@ -450,11 +461,11 @@ impl<D: Device> Engine<D> {
         self.stamp();
     }
 
-    /// Something has come for a wait that slept.
+    /// Something has come for a wait that was long.
     #[cold]
-    fn wake_up(&mut self) {
-        let slept_ns = self.dev.now_ns().saturating_sub(self.asleep_since_ns);
-        self.counters.add(Amount::SleptNs, slept_ns);
+    fn waited(&mut self) {
+        self.counters.count(Event::LongWait);
+        self.counters.add(Amount::WaitedNs, self.dev.now_ns().saturating_sub(self.waits_since_ns));
     }
 
     /// Keeps more unexpected messages than was wanted, for the message that is waited for may

@@ -115,6 +115,7 @@ events! {
     ChunkWritten: "a chunk of a copy pipeline was handed to its adapter",
     BlockWritten: "a registered block of a pipeline was handed to its adapter",
     [Waiting]
+    LongWait: "a wait looked around many times before something came",
     Slept: "a wait was so long that the rank went to sleep",
 }
 
@@ -125,7 +126,7 @@ measures! {
     PulledBytes Sum: "bytes that this rank as receiver copied out of its senders' memory",
     PushedBytes Sum: "bytes that this rank as sender copied into its receivers' memory",
     [Waiting]
-    SleptNs Time: "time asleep inside MPI, because nothing came for long, in ns",
+    WaitedNs Time: "time in long waits, in ns",
     [Registrations]
     RegisterNs Time: "time spent registering memory, in ns",
 }
