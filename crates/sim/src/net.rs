@@ -7,6 +7,7 @@ use fabric::Fault;
 use crate::adapter::{Adapter, Costs};
 use crate::cluster::{Cluster, Datagram, Registration};
 use crate::fault::Faults;
+use crate::memory::Arena;
 use crate::message::Messages;
 use crate::queue::{Event, Ps, Queue, ps};
 use crate::random::Random;
@@ -65,6 +66,8 @@ pub struct Net {
     pub gone: Option<usize>,
     /// Nothing will happen any more, but ranks wait.
     pub is_stuck: bool,
+    /// Memory of all ranks.
+    pub arena: Arena,
     /// Numbers of messages.
     pub number: u64,
     cores: usize,
@@ -104,6 +107,7 @@ impl Net {
             trace,
             gone: None,
             is_stuck: false,
+            arena: Arena::default(),
             number: 0,
             cores: cluster.cores,
             lookahead: lookahead(cluster, has_neighbours),
