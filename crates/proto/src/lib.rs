@@ -28,6 +28,7 @@ mod sparse;
 mod speculate;
 pub mod staging;
 mod transfer;
+mod trial;
 
 pub use decide::Mind;
 pub use engine::{Engine, Limits};
