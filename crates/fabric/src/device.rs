@@ -224,10 +224,6 @@ pub trait Device {
     fn begun(&self, _from: Rank) -> Option<usize> {
         None
     }
-    /// Frames popped so far, from all ranks; 0 where nobody asks, because nothing needs registration.
-    fn popped(&self) -> u64 {
-        0
-    }
     /// Ranks from which frames may arrive, by position; `None` behind the last one.
     fn source(&mut self, position: usize) -> Option<Rank>;
 

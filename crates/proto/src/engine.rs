@@ -112,7 +112,7 @@ impl<D: Device> Engine<D> {
         let tuning = facts.tuning.clone();
         let chooses = facts.registration && limits.adapt && limits.force.is_none();
         let gathers = match limits.eager_by {
-            EagerBy::Choice => chooses && facts.keeps,
+            EagerBy::Choice => limits.adapt && facts.keeps,
             EagerBy::Copy => false,
             EagerBy::ZeroCopy => facts.registration,
         };

@@ -14,9 +14,8 @@
 //! ```
 //!
 //! The table (`crate::reuse`) decides which buffers are candidates, the choice (`crate::choose`) whether
-//! messages of this kind are to go so. Copied are all the same:
-//! - messages that nothing has come before since the last one to the same peer: in a stream of blocking
-//!   sends each would wait for a round trip that no answer hides;
+//! messages of this kind are to go so, and what the application takes from use to use whether this
+//! buffer's shall (`crate::trial`). Copied are all the same:
 //! - buffers whose registration has gone, until they have come often enough again;
 //! - whatever finds no room, no registration, or a device that cannot tell when memory goes away;
 //! - messages within a host, where the adapter would only carry them over its bus twice.
@@ -30,12 +29,15 @@ use crate::long::port::Port;
 use crate::op::{Failure, OpId, Sending, State};
 use crate::rcache::Held;
 use crate::reuse::{Costs, Rules, Thresholds, Usage};
+use crate::trial::Trial;
 use fabric::{Charge, Device, Distance, Fault, Local, Rank, Span};
 use std::collections::HashMap;
 use wire::head::{Head, Kind};
 
 /// Uses between two times that the thresholds are worked out anew.
 const REFRESH: u32 = 4096;
+/// Buffers whose trials are kept; when there are more, all begin anew.
+const TRIALS_MAX: usize = 1 << 15;
 /// The adapter that carries frames.
 const RAIL: usize = 0;
 
@@ -69,8 +71,8 @@ pub(crate) struct Frequent {
     usage: Usage,
     thresholds: Thresholds,
     uses: u32,
-    /// By receiver: frames that this rank had taken when it last sent there.
-    taken: HashMap<Rank, u64>,
+    /// By address, of buffers that are registered: how the application gets on.
+    trials: HashMap<usize, Trial>,
 }
 
 impl Frequent {
@@ -87,7 +89,7 @@ impl Frequent {
             thresholds,
             rules,
             uses: 0,
-            taken: HashMap::new(),
+            trials: HashMap::new(),
         }
     }
 
@@ -135,7 +137,8 @@ impl<D: Device> Engine<D> {
         let threshold = frequent.thresholds.of(data.len)?;
         let refused = frequent.usage.refused();
         let seen = frequent.usage.used(data.addr, threshold);
-        self.dev.charge(Charge::UsageSearch(seen.compared.max(1)));
+        // Chains are few, and where memory lies in this process must not change a simulation.
+        self.dev.charge(Charge::UsageSearch(1));
         if frequent.usage.refused() > refused {
             self.counters.count(Event::UsageRefused);
         }
@@ -143,8 +146,6 @@ impl<D: Device> Engine<D> {
         if frequent.uses.is_multiple_of(REFRESH) {
             frequent.thresholds = thresholds(&frequent.rules, &self.mind.facts);
         }
-        let popped = self.dev.popped();
-        let is_stream = frequent.taken.insert(to, popped) == Some(popped);
         let is_registered = seen.registered_bytes as usize >= data.len;
         if !seen.frequent && !is_registered {
             return None;
@@ -155,10 +156,6 @@ impl<D: Device> Engine<D> {
                 return self.gone(data);
             }
         }
-        if is_stream {
-            self.counters.count(Event::FrequentStream);
-            return None;
-        }
         // What has come so often is expected to come four times as often again: then it pays from the
         // threshold on, by the formulas of `crate::cost` as by that of the table.
         let uses = seen.again as f64;
@@ -167,7 +164,13 @@ impl<D: Device> Engine<D> {
         let message = Message { len: data.len, distance, reuse, rtr: false, late_ns: 0.0, eager: true };
         let mind = &mut *self.mind;
         let chosen = mind.choices.take(&mind.facts, &message, &[Way::Eager, Way::Frequent]);
-        chosen.filter(|(way, _)| *way == Way::Frequent)?;
+        let is_chosen = chosen.is_some_and(|(way, _)| way == Way::Frequent);
+        let frequent = self.frequent.as_mut()?;
+        let trial = frequent.trials.get_mut(&data.addr).filter(|_| is_registered);
+        if !is_chosen || trial.is_some_and(|trial| !trial.next(|| self.dev.now_ns())) {
+            self.counters.count(Event::FrequentCopied);
+            return None;
+        }
         self.hold(to, data, seen.registered_bytes as usize)
     }
 
@@ -183,15 +186,31 @@ impl<D: Device> Engine<D> {
         let frequent = self.frequent.as_mut()?;
         if registered_bytes < data.len && !frequent.forced {
             frequent.usage.registered(data.addr, data.len);
+            if frequent.trials.len() >= TRIALS_MAX {
+                frequent.trials.clear();
+            }
+            frequent.trials.insert(data.addr, Trial::new(self.dev.now_ns()));
             self.counters.count(Event::FrequentBuffer);
         }
         Some(held)
     }
 
+    /// Gives back what [`Engine::hold`] gave.
+    fn let_go(&mut self, to: Rank, held: Held) {
+        if !self.mind.facts.keeps {
+            return self.with_port(to, |port| port.release(held));
+        }
+        // It stays registered, so there is nothing to time.
+        self.rcache.release(&mut self.dev, held);
+        self.mind.released(held, 0, false);
+    }
+
     /// A buffer cannot be taken for registered.
     fn gone(&mut self, data: Span) -> Option<Held> {
         self.counters.count(Event::FrequentGone);
-        self.frequent.as_mut()?.usage.forget(data.addr);
+        let frequent = self.frequent.as_mut()?;
+        frequent.usage.forget(data.addr);
+        frequent.trials.remove(&data.addr);
         None
     }
 
@@ -208,7 +227,7 @@ impl<D: Device> Engine<D> {
             // Slots to copy into may be free where those for headers are not.
             let copied = self.leave_eager(id, s);
             if copied {
-                self.with_port(s.to, |port| port.release(held));
+                self.let_go(s.to, held);
             }
             return copied;
         }
@@ -237,7 +256,7 @@ impl<D: Device> Engine<D> {
         let (s, held) = (*s, *held);
         let mut ends = s.outcome();
         ends.failure = result.as_ref().err().map(|fault| Box::new(Failure::Device(format!("{fault:?}"))));
-        self.with_port(s.to, |port| port.release(held));
+        self.let_go(s.to, held);
         self.ops.set(id, State::Done(ends));
         true
     }

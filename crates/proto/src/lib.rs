@@ -29,6 +29,7 @@ mod sparse;
 mod speculate;
 pub mod staging;
 mod transfer;
+mod trial;
 
 pub use decide::Mind;
 pub use engine::{Engine, Limits};

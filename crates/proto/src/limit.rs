@@ -76,6 +76,8 @@ pub struct Limit {
     max: usize,
     limit: usize,
     adapt: bool,
+    /// Messages below this length leave with no other question asked: they are neither watched nor long.
+    plain: usize,
     /// Messages of this length and longer are looked at when they leave.
     watched: usize,
     /// Length from which they are in any case.
@@ -92,7 +94,32 @@ impl Limit {
         let facts = Facts { copy_in: Cost::default(), copy_out: Cost::default(), setup, single };
         let adapt = adapt && max > FLOOR;
         let watched = if adapt { MEASURED } else { usize::MAX };
-        Limit { facts, max, limit: max, adapt, watched, asked: usize::MAX, samples: 0, longer: 0, dwell: 0 }
+        let asked = usize::MAX;
+        let mut limit = Limit {
+            facts,
+            max,
+            limit: max,
+            adapt,
+            plain: 0,
+            watched,
+            asked,
+            samples: 0,
+            longer: 0,
+            dwell: 0,
+        };
+        limit.update_plain();
+        limit
+    }
+
+    fn update_plain(&mut self) {
+        self.plain = self.watched.min(self.limit.saturating_add(1));
+    }
+
+    /// Whether a message is short and not watched: the one comparison that everything beyond
+    /// sending costs a message.
+    #[inline(always)]
+    pub fn is_plain(&self, len: usize) -> bool {
+        len < self.plain
     }
 
     /// Longest message that goes by eager now.
@@ -104,6 +131,7 @@ impl Limit {
     /// Sets it to what was worked out elsewhere.
     pub fn set(&mut self, limit: usize) {
         self.limit = limit.min(self.max);
+        self.update_plain();
     }
 
     /// Looks at all messages that leave, or only at those that may be measured.
@@ -114,17 +142,18 @@ impl Limit {
             (false, false) => usize::MAX,
         };
         self.watched = self.watched.min(self.asked);
+        self.update_plain();
     }
 
     /// Looks in any case at messages of this length and longer.
     pub fn watch_from(&mut self, len: usize) {
         self.asked = len;
         self.watched = self.watched.min(len);
+        self.update_plain();
     }
 
-    /// Whether a message that leaves is to be looked at: the one comparison that everything beyond
-    /// sending costs a message.
-    #[inline(always)]
+    /// Whether a message that leaves is to be looked at.
+    #[inline]
     pub fn watches(&self, len: usize) -> bool {
         len >= self.watched
     }
@@ -196,7 +225,7 @@ impl Limit {
         self.dwell = self.dwell.saturating_sub(1);
         let wanted = crossing(&self.facts).clamp(FLOOR, self.max);
         if self.dwell == 0 && wanted.abs_diff(self.limit) > self.limit / 8 {
-            self.limit = wanted;
+            self.set(wanted);
             self.dwell = DWELL;
         }
     }

@@ -48,6 +48,9 @@ pub struct Rules {
     pub speculation: f64,
     /// Part of the buffers that must be frequent for the table to grow once it has chains.
     pub least_frequent: f64,
+    /// Buffers behind others in their chains from which on it is said to have chains: a few there are
+    /// by chance long before searches take longer.
+    pub least_chained: usize,
     /// The table has two to this power buckets.
     pub bucket_bits: u32,
     /// Most buffers in the table.
@@ -57,13 +60,14 @@ pub struct Rules {
 }
 
 impl Default for Rules {
-    /// The values of paper 000, sections 3.3, 3.4 and 5.1.1; the last but one limits the table to 52 MiB.
+    /// The values of paper 000, sections 3.3, 3.4 and 5.1.1, as far as it has them; at most 52 MiB.
     fn default() -> Rules {
         Rules {
             least_bytes: 128,
             most_bytes: 16 * 1024,
             speculation: 0.25,
             least_frequent: 0.20,
+            least_chained: 32,
             bucket_bits: 20,
             most_buffers: 1 << 21,
             most_refused: 1 << 20,
@@ -194,7 +198,7 @@ impl Usage {
     /// Whether a buffer that is not known would be taken in.
     pub fn grows(&self) -> bool {
         let few = (self.frequent as f64) < self.rules.least_frequent * self.buffers.len() as f64;
-        self.buffers.len() < self.rules.most_buffers && !(few && self.chained > 0)
+        self.buffers.len() < self.rules.most_buffers && !(few && self.chained >= self.rules.least_chained)
     }
 
     /// Number of buffers.
@@ -269,7 +273,7 @@ mod tests {
     }
 
     fn rules(bucket_bits: u32) -> Rules {
-        Rules { bucket_bits, ..Rules::default() }
+        Rules { bucket_bits, least_chained: 1, ..Rules::default() }
     }
 
     #[test]
@@ -331,6 +335,14 @@ mod tests {
         let mut lengths = [0, 0];
         all.iter().for_each(|addr| lengths[usage.bucket(*addr as u64)] += 1u32);
         assert_eq!(compared, lengths.iter().map(|n| n * (n + 1) / 2).sum::<u32>());
+    }
+
+    #[test]
+    fn some_chains_come_by_chance() {
+        let mut usage = Usage::new(Rules { least_chained: 3, ..rules(2) });
+        (0..7).for_each(|addr| _ = usage.used(addr * 64, 3));
+        assert!(usage.chained() >= 3 && !usage.grows(), "{} buffers in 4 buckets", usage.len());
+        assert_eq!(usage.chained(), 3);
     }
 
     #[test]

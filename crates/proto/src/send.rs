@@ -23,20 +23,26 @@ impl<D: Device> Engine<D> {
     #[inline(always)]
     pub fn send_now(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         let peer = &mut self.peers[to];
-        if !peer.plain || data.len > self.choice.limit() {
-            return false;
+        if !peer.plain || !self.choice.is_plain(data.len) {
+            return self.send_now_otherwise(to, context, tag, data);
         }
-        if self.choice.watches(data.len) {
-            // Where buffers that come again are registered, the send may outlast this call.
-            return !self.counts_use(to, data.len) && self.send_watched(to, context, tag, data, false);
-        }
-        let head = Head::new(Kind::Eager, tag, context).encode();
-        let left = self.dev.try_send(to, head, data);
+        let left = self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data);
         if left {
-            self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
+            peer.sent = peer.sent.wrapping_add(1);
             self.counters.count(Event::Eager);
         }
         left
+    }
+
+    /// As [`Engine::send_now`] where the message may be long, or is watched.
+    #[cold]
+    #[inline(never)]
+    fn send_now_otherwise(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        // Where buffers that come again are registered, the send may outlast this call.
+        self.peers[to].plain
+            && data.len <= self.choice.limit()
+            && !self.counts_use(to, data.len)
+            && self.send_watched(to, context, tag, data, false)
     }
 
     /// Sends an eager message and, now and then or if asked to, learns what copying it into the slot

@@ -94,7 +94,6 @@ impl<V: Verbs> Device for Channel<V> {
     }
 
     fn pop(&mut self, from: Rank) {
-        self.popped += 1;
         if from == self.verbs.me() {
             self.own.pop_front();
             return;
@@ -102,10 +101,6 @@ impl<V: Verbs> Device for Channel<V> {
         let p = self.known(from).expect("a frame of this peer was shown");
         let front = self.peers[p].front.take().expect("a frame of this peer was shown");
         self.taken(p, front.path, front.place);
-    }
-
-    fn popped(&self) -> u64 {
-        self.popped
     }
 
     fn source(&mut self, position: usize) -> Option<Rank> {

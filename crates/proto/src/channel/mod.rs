@@ -173,8 +173,6 @@ pub struct Channel<V: Verbs> {
     /// Lengths of what is registered for long messages, by adapter and key, and their sum.
     lent: HashMap<(usize, u32), usize>,
     lent_bytes: usize,
-    /// Frames that the engine has taken.
-    popped: u64,
     /// Frames of this rank to itself.
     own: VecDeque<([u64; 2], Box<[u8]>)>,
     /// Work of the engine that has ended.
@@ -215,7 +213,6 @@ impl<V: Verbs> Channel<V> {
             budget: Budget { peers: settings.fast_peers, bytes: settings.fast_bytes },
             lent: HashMap::new(),
             lent_bytes: 0,
-            popped: 0,
             own: VecDeque::new(),
             done: VecDeque::new(),
             is_late: false,
