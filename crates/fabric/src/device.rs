@@ -252,6 +252,10 @@ pub trait Device {
     fn register(&mut self, _rail: usize, _span: Span) -> Result<u32, Fault> {
         Ok(0)
     }
+    /// How often what its user calls `event` happened in the device itself, if it counts that.
+    fn happened(&self, _event: usize) -> u64 {
+        0
+    }
     /// Gives a registration back.
     fn deregister(&mut self, _rail: usize, _key: u32) {}
     /// The unit of registration, in bytes: a power of two.

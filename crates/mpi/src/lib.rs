@@ -20,6 +20,7 @@ pub mod p2p;
 mod persistent;
 pub mod request;
 pub mod status;
+pub mod tools;
 pub mod topo;
 
 pub mod world;

@@ -18,6 +18,7 @@ use crate::info::Info;
 use crate::op::Ops;
 use crate::p2p::Message;
 use crate::request::Requests;
+use crate::tools::Tools;
 
 /// `MPI_GROUP_NULL`.
 pub const GROUP_NULL: Handle = Handle(0x108);
@@ -57,6 +58,8 @@ pub struct Objects {
     pub types: Types,
     /// Reduction operations.
     pub ops: Ops,
+    /// The tools interface.
+    pub tools: Tools,
     empty_group: Arc<Group>,
 }
 

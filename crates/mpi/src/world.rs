@@ -17,6 +17,7 @@ use crate::request::{
     Body, BufferOwner, Ended, Keep, Origin, Request, Requests, Running, Then, Unpack, received,
 };
 use crate::status::Status;
+use crate::tools;
 use fabric::{Device, Fault};
 use proto::{Engine, OpId};
 
@@ -416,6 +417,8 @@ impl<D: Device> World<D> {
         for handle in [COMM_SELF, COMM_WORLD] {
             self.objects.comms.remove(handle);
         }
+        let World { objects, engine, .. } = &mut self;
+        objects.tools.ended(&|index| engine.reading(tools::variables()[index].source));
         self.objects
     }
 }

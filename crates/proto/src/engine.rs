@@ -1,7 +1,7 @@
 //! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
 
 use crate::decide::Mind;
-use crate::event::{Counters, Event};
+use crate::event::{Amount, Counters, Event};
 use crate::facts::Facts;
 use crate::limit::Limit;
 use crate::long::Protocol;
@@ -227,6 +227,9 @@ impl<D: Device> Engine<D> {
     #[inline]
     pub fn poll(&mut self) -> Result<Option<D::Nap>, Fault> {
         if self.progress()? {
+            if self.is_asleep() {
+                self.wake_up();
+            }
             self.round = 0;
             self.held_since_ns = 0;
             return Ok(None);
@@ -427,7 +430,15 @@ impl<D: Device> Engine<D> {
     fn fall_asleep(&mut self) {
         self.round = ASLEEP;
         self.asleep_since_ns = self.dev.now_ns();
+        self.counters.count(Event::Slept);
         self.stamp();
+    }
+
+    /// Something has come for a wait that slept.
+    #[cold]
+    fn wake_up(&mut self) {
+        let slept_ns = self.dev.now_ns().saturating_sub(self.asleep_since_ns);
+        self.counters.add(Amount::SleptNs, slept_ns);
     }
 
     /// Keeps more unexpected messages than was wanted, for the message that is waited for may

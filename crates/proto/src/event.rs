@@ -1,21 +1,84 @@
-//! What happens inside the protocols, declared once: counters, reports and tests read this.
+//! What happens inside the protocols, declared once: counters, the performance variables of the tools
+//! interface, reports and tests read this.
+//!
+//! [`Event`]s are counted. [`Amount`]s are added up: bytes, and time. [`Gauge`]s are kept anyway and only
+//! read. Together they are the [`variables`]. Amounts belong to steps that take microseconds, and to
+//! sleep: those of a short message are counted at most.
+
+use std::sync::OnceLock;
+
+/// Which part of the protocols a variable speaks of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    /// How messages travel between ranks.
+    Messages,
+    /// What ranks wait for.
+    Waiting,
+    /// Frames and blocks over adapters.
+    Adapters,
+    /// Memory registered with adapters.
+    Registrations,
+}
+
+impl Group {
+    /// Every group with its name and meaning.
+    pub const ALL: [(Group, &'static str, &'static str); 4] = [
+        (Group::Messages, "messages", "how messages travel between ranks"),
+        (Group::Waiting, "waiting", "what this rank waits for, and what it keeps for receives to come"),
+        (Group::Adapters, "adapters", "frames and blocks over adapters; all 0 in shared memory"),
+        (Group::Registrations, "registrations", "memory registered with adapters; all 0 in shared memory"),
+    ];
+}
+
+/// What a variable counts, and how it behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Grows by one with every event.
+    Counter,
+    /// Grows by bytes.
+    Sum,
+    /// Grows by nanoseconds.
+    Time,
+    /// What there is now; goes up and down.
+    Level,
+    /// The highest value so far.
+    Most,
+    /// A size that the library sets itself.
+    Size,
+}
 
 macro_rules! events {
-    ($($name:ident: $doc:literal,)*) => {
+    ($([$group:ident] $($name:ident: $doc:literal,)*)*) => {
         /// Something a protocol did.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(usize)]
-        pub enum Event { $(#[doc = $doc] $name,)* }
+        pub enum Event { $($(#[doc = $doc] $name,)*)* }
 
         impl Event {
             /// Every event with its name and meaning.
             pub const ALL: &'static [(Event, &'static str, &'static str)] =
-                &[$((Event::$name, stringify!($name), $doc),)*];
+                &[$($((Event::$name, stringify!($name), $doc),)*)*];
+            const GROUPS: &'static [Group] = &[$($({ let _ = Event::$name; Group::$group },)*)*];
+        }
+    };
+}
+
+macro_rules! measures {
+    ($(#[$meta:meta])* $enum:ident $([$group:ident] $($name:ident $class:ident: $doc:literal,)*)*) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum $enum { $($(#[doc = $doc] $name,)*)* }
+
+        impl $enum {
+            const ALL: &'static [($enum, &'static str, Class, Group, &'static str)] =
+                &[$($(($enum::$name, stringify!($name), Class::$class, Group::$group, $doc),)*)*];
         }
     };
 }
 
 events! {
+    [Messages]
     Eager: "a message left by copy eager",
     EagerQueued: "an eager message had to wait for room at the receiver",
     Unexpected: "a message arrived before its receive was posted",
@@ -25,6 +88,7 @@ events! {
     RtrDropped: "an offer crossed a message or was not usable",
     PiecePulled: "the receiver copied a piece of a message",
     PiecePushed: "the sender copied a piece of a message",
+    [Adapters]
     FastPath: "a frame was written into a slot of its receiver",
     SendRecvPath: "a frame went into a receive buffer that all peers share",
     CreditsOut: "no slot of the receiver was known to be free: the frame went by Send/Recv or waited",
@@ -32,24 +96,114 @@ events! {
     ZeroCopy: "the payload of a frame was gathered from where the application has it",
     CreditsWritten: "half of the credits were owed and no frame went the other way to take them along",
     SlotsGiven: "a peer was given slots for the fast path",
+    [Registrations]
     CacheHit: "memory was found registered",
     CacheMiss: "memory had to be registered",
     CacheEvicted: "a registration that nobody used made room",
     CacheInvalidated: "a registration ended because its memory had gone away",
     RegistrationRefused: "the adapter could register no more though nothing was kept: the message was copied",
+    [Adapters]
     PostRefused: "the queue of the adapter was full, or a receiver had no buffer",
+    [Messages]
     FrameSent: "a piece of a long message was copied through a slot",
+    [Adapters]
     ChunkWritten: "a chunk of a copy pipeline was handed to its adapter",
     BlockWritten: "a registered block of a pipeline was handed to its adapter",
+    [Waiting]
+    Slept: "a wait was so long that the rank went to sleep",
 }
 
-/// How often each event happened: plain increments.
+measures! {
+    /// Something that is added up.
+    Amount
+    [Messages]
+    PulledBytes Sum: "bytes that this rank as receiver copied out of its senders' memory",
+    PushedBytes Sum: "bytes that this rank as sender copied into its receivers' memory",
+    [Waiting]
+    SleptNs Time: "time asleep inside MPI, because nothing came for long, in ns",
+    [Registrations]
+    RegisterNs Time: "time spent registering memory, in ns",
+}
+
+measures! {
+    /// Something that is kept anyway.
+    Gauge
+    [Messages]
+    EagerMaxBytes Size: "length up to which messages are copied twice (eager) at present, in bytes",
+    PendingOperations Level: "sends and receives under way",
+    [Waiting]
+    UnexpectedWaiting Level: "messages here that no receive has asked for",
+    UnexpectedBytes Level: "bytes kept of messages that no receive has asked for",
+    UnexpectedBytesMost Most: "the most bytes that were kept of messages that no receive had asked for",
+    [Registrations]
+    RegisteredRegions Level: "registrations, in use or kept",
+    RegisteredBytes Level: "bytes registered, in use or kept",
+}
+
+/// Where the value of a variable is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// How often it happened.
+    Event(Event),
+    /// What it adds up to.
+    Amount(Amount),
+    /// How it stands.
+    Gauge(Gauge),
+}
+
+/// Something a tool can watch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variable {
+    /// Its name, `tern_…`.
+    pub name: String,
+    /// Where its value is.
+    pub source: Source,
+    /// How it behaves.
+    pub class: Class,
+    /// Which part it speaks of.
+    pub group: Group,
+    /// Its meaning.
+    pub doc: &'static str,
+}
+
+/// All variables: those of a group need not stand together.
+pub fn variables() -> &'static [Variable] {
+    static VARIABLES: OnceLock<Vec<Variable>> = OnceLock::new();
+    VARIABLES.get_or_init(|| {
+        let variable =
+            |source, name, class, group, doc| Variable { name: snake(name), source, class, group, doc };
+        let events = Event::ALL.iter().zip(Event::GROUPS).map(|(&(event, name, doc), &group)| {
+            variable(Source::Event(event), name, Class::Counter, group, doc)
+        });
+        let amounts = Amount::ALL.iter().map(|&(amount, name, class, group, doc)| {
+            variable(Source::Amount(amount), name, class, group, doc)
+        });
+        let gauges = Gauge::ALL
+            .iter()
+            .map(|&(gauge, name, class, group, doc)| variable(Source::Gauge(gauge), name, class, group, doc));
+        events.chain(amounts).chain(gauges).collect()
+    })
+}
+
+/// `RtsSent` as `tern_rts_sent`.
+fn snake(name: &str) -> String {
+    let mut text = String::from("tern");
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
+}
+
+/// How often each event happened, and what amounts add up to: plain increments.
 #[derive(Clone, Debug)]
-pub struct Counters([u64; Event::ALL.len()]);
+pub struct Counters([u64; Event::ALL.len()], [u64; Amount::ALL.len()]);
 
 impl Default for Counters {
     fn default() -> Self {
-        Counters([0; Event::ALL.len()])
+        Counters([0; Event::ALL.len()], [0; Amount::ALL.len()])
     }
 }
 
@@ -60,8 +214,39 @@ impl Counters {
         self.0[event as usize] += 1;
     }
 
+    /// Adds to an amount.
+    #[inline(always)]
+    pub fn add(&mut self, amount: Amount, more: u64) {
+        self.1[amount as usize] += more;
+    }
+
     /// How often it happened.
     pub fn get(&self, event: Event) -> u64 {
         self.0[event as usize]
+    }
+
+    /// What it adds up to.
+    pub fn sum(&self, amount: Amount) -> u64 {
+        self.1[amount as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_have_names_of_their_own_and_every_group_has_some() {
+        let all = variables();
+        assert_eq!(all.len(), Event::ALL.len() + Amount::ALL.len() + Gauge::ALL.len());
+        let mut names: Vec<&str> = all.iter().map(|variable| &*variable.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+        assert!(
+            names.contains(&"tern_rts_sent") && names.contains(&"tern_unexpected_bytes_most"),
+            "{names:?}"
+        );
+        assert!(Group::ALL.iter().all(|(group, ..)| all.iter().any(|variable| variable.group == *group)));
     }
 }

@@ -20,6 +20,7 @@ pub mod matching;
 pub mod op;
 mod peers;
 pub mod rcache;
+mod reading;
 mod receive;
 pub mod reuse;
 mod send;

@@ -133,6 +133,7 @@ pub struct Matching {
     posted: usize,
     waiting: usize,
     held_bytes: usize,
+    most_held_bytes: usize,
 }
 
 impl Matching {
@@ -145,6 +146,7 @@ impl Matching {
             posted: 0,
             waiting: 0,
             held_bytes: 0,
+            most_held_bytes: 0,
         }
     }
 
@@ -164,6 +166,11 @@ impl Matching {
     /// Bytes held by messages that wait.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
+    }
+
+    /// The most that these were so far.
+    pub fn most_held_bytes(&self) -> usize {
+        self.most_held_bytes
     }
 
     /// Number of messages that wait.
@@ -257,6 +264,7 @@ impl Matching {
         self.order += 1;
         self.waiting += 1;
         self.held_bytes += body.held();
+        self.most_held_bytes = self.most_held_bytes.max(self.held_bytes);
         let entry = Unexpected { envelope, body, order: self.order };
         self.sources[envelope.source].unexpected.push_back(entry);
     }

@@ -23,8 +23,8 @@ pub(crate) struct Peer {
     pub queue: VecDeque<OpId>,
     /// Control frames that wait for room.
     pub control: VecDeque<([u64; 2], Vec<u8>)>,
-    /// Receive operations whose RTR is given up, to be told behind the queue: messages in it may
-    /// belong to them.
+    /// Receive operations whose RTR is given up though a send may have it, to be told behind the queue:
+    /// messages in it may belong to them.
     pub gone: Vec<u32>,
     /// Buffers it has offered.
     pub offers: Vec<Offered>,

@@ -1,7 +1,7 @@
 //! The receiving side: in place when the message is there, posted otherwise.
 
 use crate::engine::{Engine, malformed};
-use crate::event::Event;
+use crate::event::{Amount, Event};
 use crate::matching::{Body, Envelope, Unexpected, Want};
 use crate::op::{Failure, Filling, OpId, Outcome, Receive, Side, State};
 use crate::transfer::{Claims, PIECE_MIN, Transfer};
@@ -227,6 +227,7 @@ impl<D: Device> Engine<D> {
                 self.choice.moved(len, self.dev.now_ns() - start);
             }
             self.counters.count(Event::PiecePulled);
+            self.counters.add(Amount::PulledBytes, len as u64);
         }
         for (word, value) in [
             (ShareWord::Length, len as u64),

@@ -17,7 +17,7 @@
 //! ```
 //! With an RTR the roles at the start change: the receiver opens the share, the sender takes it.
 
-use crate::event::{Counters, Event};
+use crate::event::{Amount, Counters, Event};
 use crate::limit::Limit;
 use crate::op::{Failure, OpId, Outcome, PendingOp, Side};
 use fabric::{Device, Rank, Share, ShareWord, Span};
@@ -153,10 +153,12 @@ impl Transfer {
         let result = match self.side {
             Side::Receive => {
                 counters.count(Event::PiecePulled);
+                counters.add(Amount::PulledBytes, len as u64);
                 dev.read(self.peer, local, self.remote + offset)
             }
             Side::Send => {
                 counters.count(Event::PiecePushed);
+                counters.add(Amount::PushedBytes, len as u64);
                 dev.write(self.peer, local, self.remote + offset)
             }
         };

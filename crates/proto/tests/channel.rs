@@ -125,6 +125,26 @@ fn the_first_frames_introduce_and_then_slots_are_used() {
 }
 
 #[test]
+fn an_introduction_without_a_buffer_does_not_hold_credits_back() {
+    let (net, mut channels) = pair(&Settings { fast_after: settings().window as u32, ..settings() });
+    let fill = |channel: &mut Channel<Adapter>, to| {
+        (0..).take_while(|n| channel.try_send(to, [7, *n], Span::EMPTY)).count()
+    };
+    let mut passed = 0;
+    for _ in 0..4 {
+        // Both fill all buffers of the other, in which the offers of slots would travel.
+        let sent = [fill(&mut channels[0], 1), fill(&mut channels[1], 0)];
+        passed += sent[0];
+        settle(&net, &mut channels);
+        for (from, to) in [(0, 1), (1, 0)] {
+            assert_eq!((0..).take_while(|_| take(&mut channels[to], from).is_some()).count(), sent[from]);
+        }
+        settle(&net, &mut channels);
+    }
+    assert!(passed > 2 * settings().window, "{passed} frames and then none");
+}
+
+#[test]
 fn without_a_budget_there_are_no_slots() {
     let settings = [
         Settings { fast_peers: 0, ..settings() },

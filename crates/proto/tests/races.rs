@@ -544,6 +544,19 @@ fn a_receive_is_cancelled_meanwhile() {
     explore_all(&sends, &receives, |_| ());
 }
 
+/// A receive is cancelled while sends of another envelope wait for room: the RTR behind that of the
+/// cancelled receive must not be used before its receiver knows that the first is given up.
+#[test]
+fn a_receive_is_cancelled_while_sends_wait() {
+    let sends = vec![send(2, LONG), send(2, LONG), send(1, LONG)];
+    let [one, two, ..] = wants();
+    let receives = vec![one, one, Act::Cancel(0), two, two];
+    for force in RACING {
+        let scenario = Scenario { room: 1, force, ..Scenario::new(vec![sends.clone(), receives.clone()]) };
+        wander(&scenario, if wide() { 1_000_000 } else { 20_000 });
+    }
+}
+
 /// Room for one frame only: sends queue, offers and answers find no room.
 #[test]
 fn two_pairs_with_little_room() {

@@ -1,86 +1,130 @@
-//! How fast the simulator is and what an idle rank costs: `cargo run --release -p sim --example speed`.
+//! How fast the simulator is and what a rank costs: `cargo run --release -p sim --example speed [NAME…]`.
+//!
+//! Each program runs in a process of its own, so that its memory can be told.
 
+use std::process::Command;
 use std::time::Instant;
 
-use sim::rank::Rank;
+use sim::rank::{INT64, Rank, SUM};
 use sim::{Cluster, Job, Setup};
 
-fn main() {
-    messages("ping-pong of 8 bytes", 2, |rank| {
-        let (buffer, peer) = (rank.buffer(8), 1 - rank.rank());
-        for _ in 0..500_000 {
-            if rank.rank() == 0 {
-                rank.send(buffer, peer, 0)?;
-            }
-            rank.recv(buffer, peer as i32, 0)?;
-            if rank.rank() == 1 {
-                rank.send(buffer, peer, 0)?;
-            }
-        }
-        Ok(())
-    });
-    messages("windows of 64 messages of 8 bytes", 2, |rank| {
-        let (buffer, peer) = (rank.buffer(8), 1 - rank.rank());
-        for _ in 0..10_000 {
-            let receives =
-                (0..64).map(|_| rank.irecv(buffer, peer as i32, 0)).collect::<Result<Vec<_>, _>>()?;
-            for _ in 0..64 {
-                rank.send(buffer, peer, 0)?;
-            }
-            rank.waitall(receives)?;
-        }
-        Ok(())
-    });
-    messages("halo exchange of 1 KiB with two neighbours, 1024 ranks", 1024, |rank| {
-        let (me, n) = (rank.rank(), rank.size());
-        let (out, into) = (rank.buffer(1024), [rank.buffer(1024), rank.buffer(1024)]);
-        let (left, right) = ((me + n - 1) % n, (me + 1) % n);
-        for _ in 0..500 {
-            let receives = [rank.irecv(into[0], left as i32, 0)?, rank.irecv(into[1], right as i32, 0)?];
-            let sends = [rank.isend(out, right, 0)?, rank.isend(out, left, 0)?];
-            rank.waitall(receives)?;
-            rank.waitall(sends)?;
-        }
-        Ok(())
-    });
-    messages("allreduce of 8 bytes, 4096 ranks, 10 times", 4096, |rank| {
+type Program = fn(&mut Rank<'_>) -> mpi::Result<()>;
+
+/// Name, ranks, program.
+const PROGRAMS: &[(&str, usize, Program)] = &[
+    ("ping-pong", 2, ping_pong),
+    ("windows", 2, windows),
+    ("halo-trace", 64, |rank| halo(rank, 40)),
+    ("halo-grind", 16, |rank| halo(rank, 1000)),
+    ("halo-4", 4, |rank| halo(rank, 100_000)),
+    ("halo-64", 64, |rank| halo(rank, 5000)),
+    ("halo-256", 256, |rank| halo(rank, 1500)),
+    ("halo-1024", 1024, |rank| halo(rank, 500)),
+    ("halo-4096", 4096, |rank| halo(rank, 200)),
+    ("allreduce-4096", 4096, |rank| {
         let (out, into) = (rank.buffer(8), rank.buffer(8));
-        (0..10).try_for_each(|_| rank.allreduce(out, into, sim::rank::INT64, sim::rank::SUM))
-    });
-    for ranks in [64, 4096] {
-        let before = resident_kib();
-        let cluster = Cluster { hosts: ranks, cores: 1, ..Cluster::find("graphene").expect("it is known") };
-        let report = Job::new(&cluster, ranks).program(&Setup::default(), move |rank| {
-            // Ranks begin in turn: when the last one does, all others have been set up and compute.
-            rank.compute(1_000_000);
-            Ok(resident_kib())
-        });
-        let report = report.expect("it fits").all().expect("it ends");
-        let with = *report[ranks - 1].as_ref().expect("it has no reason to fail");
-        println!("{ranks} idle ranks: {:.1} KiB each", (with - before) as f64 / ranks as f64);
+        (0..100).try_for_each(|_| rank.allreduce(out, into, INT64, SUM))
+    }),
+    ("first-allreduces-4096", 4096, |rank| {
+        let (out, into) = (rank.buffer(8), rank.buffer(8));
+        (0..10).try_for_each(|_| rank.allreduce(out, into, INT64, SUM))
+    }),
+    ("alltoall-256", 256, |rank| {
+        let (out, into) = (rank.buffer(256 * 64), rank.buffer(256 * 64));
+        (0..20).try_for_each(|_| rank.alltoall(out, into))
+    }),
+    ("idle-4096", 4096, |rank| {
+        rank.compute(1_000_000);
+        Ok(())
+    }),
+];
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, name] = &wanted[..]
+        && word == "--one"
+    {
+        return one(name);
+    }
+    let own = std::env::current_exe().expect("a program has a name");
+    println!(
+        "{:>22} {:>9} {:>7} {:>7} {:>7} {:>9} {:>10}  virtual",
+        "program", "messages", "s", "M/s", "events", "switches", "KiB/rank"
+    );
+    for (name, ..) in PROGRAMS {
+        if wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())) {
+            let status = Command::new(&own).args(["--one", name]).status().expect("it can be started");
+            assert!(status.success(), "{name} failed");
+        }
     }
 }
 
-fn messages(what: &str, ranks: usize, body: impl Fn(&mut Rank<'_>) -> mpi::Result<()> + 'static) {
+fn one(name: &str) {
+    let (name, ranks, program) = *PROGRAMS.iter().find(|(known, ..)| *known == name).expect("a program");
     let cluster = Cluster { hosts: ranks, cores: 1, ..Cluster::find("graphene").expect("it is known") };
+    let before = memory_kib("VmRSS:");
     let start = Instant::now();
-    let report = Job::new(&cluster, ranks).program(&Setup::default(), body).expect("it fits");
+    let report = Job::new(&cluster, ranks).program(&Setup::default(), program).expect("it fits");
     let (seconds, counters, end_ns) = (start.elapsed().as_secs_f64(), report.counters, report.end_ns);
+    let (hash, most) = (report.trace_hash, memory_kib("VmHWM:"));
     for result in report.all().expect("it ends") {
         result.expect("it succeeds");
     }
     let messages = counters.messages();
+    let each = |count: u64| count as f64 / messages as f64;
     println!(
-        "{what}: {messages} messages in {seconds:.2} s, {:.2} M/s; {:.1} events and {:.1} switches each; {end_ns} ns virtual",
+        "{name:>22} {messages:>9} {seconds:>7.2} {:>7.2} {:>7.1} {:>9.1} {:>10.1}  {end_ns} ns, {hash:016x}",
         messages as f64 / seconds / 1e6,
-        counters.events as f64 / messages as f64,
-        counters.switches as f64 / messages as f64
+        each(counters.events),
+        each(counters.switches),
+        (most - before) as f64 / ranks as f64,
     );
 }
 
-/// Memory of this process.
-fn resident_kib() -> i64 {
+fn ping_pong(rank: &mut Rank<'_>) -> mpi::Result<()> {
+    let (buffer, peer) = (rank.buffer(8), 1 - rank.rank());
+    for _ in 0..500_000 {
+        if rank.rank() == 0 {
+            rank.send(buffer, peer, 0)?;
+        }
+        rank.recv(buffer, peer as i32, 0)?;
+        if rank.rank() == 1 {
+            rank.send(buffer, peer, 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// 64 messages at a time one way.
+fn windows(rank: &mut Rank<'_>) -> mpi::Result<()> {
+    let (buffer, peer) = (rank.buffer(8), 1 - rank.rank());
+    for _ in 0..10_000 {
+        let receives = (0..64).map(|_| rank.irecv(buffer, peer as i32, 0)).collect::<Result<Vec<_>, _>>()?;
+        for _ in 0..64 {
+            rank.send(buffer, peer, 0)?;
+        }
+        rank.waitall(receives)?;
+    }
+    Ok(())
+}
+
+/// 1 KiB to each of two neighbours.
+fn halo(rank: &mut Rank<'_>, rounds: usize) -> mpi::Result<()> {
+    let (me, n) = (rank.rank(), rank.size());
+    let (out, into) = (rank.buffer(1024), [rank.buffer(1024), rank.buffer(1024)]);
+    let (left, right) = ((me + n - 1) % n, (me + 1) % n);
+    for _ in 0..rounds {
+        let receives = [rank.irecv(into[0], left as i32, 0)?, rank.irecv(into[1], right as i32, 0)?];
+        let sends = [rank.isend(out, right, 0)?, rank.isend(out, left, 0)?];
+        rank.waitall(receives)?;
+        rank.waitall(sends)?;
+    }
+    Ok(())
+}
+
+/// A line of what the system says of this process.
+fn memory_kib(what: &str) -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or("");
+    let line = status.lines().find(|line| line.starts_with(what)).unwrap_or("");
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0)
 }

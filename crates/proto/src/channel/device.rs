@@ -1,6 +1,7 @@
 //! What the engine sees of a channel.
 
 use super::{Channel, OWN};
+use crate::event::Event;
 use fabric::{
     Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, Rank, Remote, Share, ShareWord, Span, Verbs,
 };
@@ -181,6 +182,10 @@ impl<V: Verbs> Device for Channel<V> {
     fn deregister(&mut self, rail: usize, key: u32) {
         self.lent_bytes -= self.lent.remove(&(rail, key)).expect("what is given back was registered");
         self.verbs.deregister(rail, key);
+    }
+
+    fn happened(&self, event: usize) -> u64 {
+        self.counters.get(Event::ALL[event].0)
     }
 
     fn page_bytes(&self) -> usize {

@@ -124,10 +124,10 @@ impl<V: Verbs> Channel<V> {
         if peer.failed {
             return Ok(true);
         }
-        if peer.introduce && peer.ring_in.is_some() && !self.introduce(p)? {
-            return Ok(false);
-        }
-        Ok(!self.owes_half(p) || self.write_credits(p)?)
+        // An introduction needs a buffer of the peer, which may wait for these very credits.
+        let introduced = !peer.introduce || peer.ring_in.is_none() || self.introduce(p)?;
+        let told = !self.owes_half(p) || self.write_credits(p)?;
+        Ok(introduced && told)
     }
 
     /// Writes the number of frames taken into the mailbox of the peer.

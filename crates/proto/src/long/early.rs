@@ -140,7 +140,11 @@ impl<D: Device> Engine<D> {
             self.spec.on_rtr(&envelope, rtr, sent_before);
             return Ok(());
         }
-        self.spec.give_up(&envelope, rtr.op);
+        if self.spec.give_up(&envelope, rtr.op) {
+            // Before later sends take the RTRs behind it.
+            self.control(envelope.source, gone(rtr.op), &[]);
+            return Ok(());
+        }
         self.peers[envelope.source].gone.push(rtr.op);
         self.tell_gone(envelope.source);
         Ok(())
@@ -150,7 +154,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn tell_gone(&mut self, to: Rank) {
         if self.peers[to].queue.is_empty() {
             for op in std::mem::take(&mut self.peers[to].gone) {
-                self.control(to, Head::new(Kind::RtrGone, op as i32, 0).encode(), &[]);
+                self.control(to, gone(op), &[]);
             }
         }
     }
@@ -295,6 +299,10 @@ impl<D: Device> Engine<D> {
         let ends = Outcome { source: from, tag, len: 0, cancelled: true, failure: None };
         self.ops.set(id, State::Done(ends));
     }
+}
+
+fn gone(op: u32) -> [u64; 2] {
+    Head::new(Kind::RtrGone, op as i32, 0).encode()
 }
 
 fn span_of(bytes: &[u8]) -> Span {

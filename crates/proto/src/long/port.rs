@@ -2,7 +2,7 @@
 
 use super::tuning::Tuning;
 use crate::decide::Mind;
-use crate::event::{Counters, Event};
+use crate::event::{Amount, Counters, Event};
 use crate::peers::Peers;
 use crate::rcache::{Held, Rcache};
 use crate::staging::{Slab, Staging, Use};
@@ -119,7 +119,9 @@ impl<D: Device> Port for EnginePort<'_, D> {
         let start = self.dev.now_ns();
         let held = self.cache.hold(self.dev, self.counters, rail, span, keep)?;
         if self.counters.get(Event::CacheMiss) > misses {
-            self.mind.registered(held, span.len, self.dev.now_ns() - start);
+            let took_ns = self.dev.now_ns() - start;
+            self.counters.add(Amount::RegisterNs, took_ns);
+            self.mind.registered(held, span.len, took_ns);
         }
         Ok(held)
     }

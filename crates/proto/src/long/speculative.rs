@@ -214,11 +214,12 @@ impl Speculation {
         self.round_trip_ns = Some(self.round_trip_ns.map_or(ns, |known| known.min(ns)));
     }
 
-    /// The receiver takes an RTR back.
-    pub fn give_up(&mut self, from: &Envelope, op: u32) {
-        if let Some(out) = self.out.get_mut(from) {
-            out.rtrs.retain(|rtr| rtr.op != op);
-        }
+    /// The receiver takes an RTR back; whether no send has it.
+    pub fn give_up(&mut self, from: &Envelope, op: u32) -> bool {
+        let Some(out) = self.out.get_mut(from) else { return false };
+        let before = out.rtrs.len();
+        out.rtrs.retain(|rtr| rtr.op != op);
+        out.rtrs.len() < before
     }
 
     /// Whether RTRs may be sent for an envelope.
