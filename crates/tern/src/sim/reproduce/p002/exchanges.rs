@@ -20,15 +20,26 @@ const RANKS: usize = 4;
 
 /// Which call comes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Model {
+pub enum Model {
+    /// The receive.
     ReceiveFirst,
+    /// The send.
     SendFirst,
+}
+
+/// The models, and where the paper has their greatest improvement, in per cent.
+pub const CASES: [(Model, &str, (f64, f64)); 2] =
+    [(Model::ReceiveFirst, "model 1", (80.0, 32.0)), (Model::SendFirst, "model 2", (50.0, 20.0))];
+
+/// Time of one iteration where communication takes four fifths of the computation.
+pub fn iteration_of(cluster: &Cluster, way: &Way, model: Model) -> Result<f64, String> {
+    let communication = iteration(cluster, &current(), model, 0)?;
+    iteration(cluster, way, model, (communication / 0.8 / 2.0) as u64)
 }
 
 /// Figure 4.16: how much faster an iteration is, by the ratio of communication to computation.
 pub fn models(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
-    let cases = [(Model::ReceiveFirst, "model 1", (80.0, 32.0)), (Model::SendFirst, "model 2", (50.0, 20.0))];
-    for (at, (model, name, stated)) in cases.into_iter().enumerate() {
+    for (at, (model, name, stated)) in CASES.into_iter().enumerate() {
         let communication = iteration(cluster, &current(), model, 0)?;
         let mut curves = Vec::new();
         for way in [stubborn(), new()] {
@@ -111,16 +122,34 @@ fn exchange(
 
 /// The patterns of figure 4.18.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Pattern {
+pub enum Pattern {
+    /// CG.B.
     Cg,
+    /// BT.A.
     Bt,
+    /// LU.A.
     Lu,
+    /// RADIX.
     Radix,
 }
 
-/// What a pattern did: time in waits, as section 4.4.2 has it, and with that in blocking sends; RTRs sent, and bytes
+/// All patterns.
+pub const PATTERNS: [(Pattern, &str); 4] = [
+    (Pattern::Cg, "CG-like"),
+    (Pattern::Bt, "BT-like"),
+    (Pattern::Lu, "LU-like"),
+    (Pattern::Radix, "RADIX-like"),
+];
+
+/// Time of a whole pattern, computation and all, after warm-up.
+pub fn run_time(cluster: &Cluster, way: &Way, pattern: Pattern) -> Result<f64, String> {
+    Ok(behaviour(cluster, way, pattern, if pattern == Pattern::Cg { TIGHT_NS } else { LOOSE_NS })?.whole_ns)
+}
+
+/// What a pattern did: the time of all, time in waits, as section 4.4.2 has it, and with that in blocking sends; RTRs sent, and bytes
 /// on the wire.
 struct Behaviour {
+    whole_ns: f64,
     wait_ns: f64,
     with_sends_ns: f64,
     rtrs: u64,
@@ -192,8 +221,10 @@ fn behaviour(cluster: &Cluster, way: &Way, pattern: Pattern, skew_ns: u64) -> Re
         lab::acquaint(rank)?;
         let mut app = App::new(rank, skew_ns);
         rank.barrier()?;
+        let mut start = 0;
         for round in 0..ROUNDS {
             if round == WARM {
+                start = rank.now_ns();
                 (app.waited_ns, app.sent_ns) = (0, 0);
             }
             match pattern {
@@ -204,11 +235,18 @@ fn behaviour(cluster: &Cluster, way: &Way, pattern: Pattern, skew_ns: u64) -> Re
             }
         }
         app.end(rank)?;
-        Ok((app.waited_ns as f64, app.sent_ns as f64, rank.world().engine.counters().get(Event::RtrSent)))
+        let whole_ns = (rank.now_ns() - start) as f64;
+        Ok((
+            whole_ns,
+            app.waited_ns as f64,
+            app.sent_ns as f64,
+            rank.world().engine.counters().get(Event::RtrSent),
+        ))
     })?;
     Ok(Behaviour {
-        wait_ns: results.iter().map(|(waited, ..)| waited).sum(),
-        with_sends_ns: results.iter().map(|(waited, sent, _)| waited + sent).sum(),
+        whole_ns: results.iter().map(|(whole, ..)| *whole).fold(0.0, f64::max),
+        wait_ns: results.iter().map(|(_, waited, ..)| waited).sum(),
+        with_sends_ns: results.iter().map(|(_, waited, sent, _)| waited + sent).sum(),
         rtrs: results.iter().map(|(.., rtrs)| rtrs).sum(),
         bytes: counters.bytes as f64,
     })
