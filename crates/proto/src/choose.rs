@@ -24,8 +24,9 @@ pub const EXPLORE: u32 = 64;
 const EVERY: u32 = 8;
 /// How much dearer than the winner a way may be that is worth a try.
 const WORTH: f64 = 2.0;
-/// As how many observations the model counts against what was seen.
-const TRUST: u32 = 4;
+/// As how many observations the model counts against what was seen: a way that is tried and found much dearer
+/// than predicted must not come into force.
+const TRUST: u32 = 1;
 /// Observations after which older ones fade.
 const MEMORY: u32 = 32;
 /// By which factor one observation may differ from what is known.
@@ -88,10 +89,14 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// A message that was predicted to take one time took another.
+    /// A message that was predicted to take one time took another. The first one may have paid for what is there
+    /// from then on, such as staging memory: the second one takes its place.
     pub fn observe(&mut self, way: Way, predicted_ns: f64, seen_ns: f64) {
         let (ratio, count) = &mut self.0[way as usize];
         *count = count.saturating_add(1);
+        if *count == 2 {
+            *ratio = 1.0;
+        }
         let bounded = (seen_ns / predicted_ns.max(1.0)).clamp(*ratio / OUTLIER, *ratio * OUTLIER);
         *ratio += (bounded - *ratio) / count.saturating_add(TRUST).min(MEMORY) as f64;
     }

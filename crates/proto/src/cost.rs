@@ -299,11 +299,13 @@ fn pipeline(facts: &Facts, message: &Message, caching: bool) -> Cost {
     let len = message.len as f64;
     let offset = tuning.rdma_offset_bytes.max(tuning.head_bytes).min(message.len) as f64;
     let head = tuning.head_bytes.min(message.len) as f64;
-    // Frames are a copy pipeline («003» (1)) whose chunk is a frame.
+    // Frames are a copy pipeline («003» (1)) whose chunk is a frame: nothing hides the copy of the first one into its
+    // slot and that of the last one out of it, which is what is left.
     let copy = facts.copy_ns_per_byte(message.len);
     let frame = (facts.eager_bytes.max(1) as f64).min(offset - head);
     let count = if frame > 0.0 { ((offset - head) / frame).ceil() } else { 0.0 };
-    let frames_copy = 2.0 * frame * copy + (offset - head) * (copy - link.write.per_byte).max(0.0);
+    let last = offset - head - (count - 1.0).max(0.0) * frame;
+    let frames_copy = (frame + last) * copy + (offset - head) * (copy - link.write.per_byte).max(0.0);
     let frames_gaps = count * (link.gap.value + link.post.value);
     let frames = (offset - head) * link.write.per_byte + frames_copy + frames_gaps;
     let cost = Cost::default()

@@ -415,6 +415,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "many searches")]
     fn any_stride_spreads_over_the_buckets() {
         for stride in [8usize, 64, 1040, 4096, 8192, 1 << 16, 1 << 21] {
             let mut usage = Usage::new(Rules { least_frequent: 0.0, ..rules(12) });

@@ -293,3 +293,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_first_message_may_pay_for_what_stays() {
+    let mut seen = Seen::default();
+    seen.observe(Way::Superpipeline, 1000.0, 1900.0);
+    assert!(seen.correction(Way::Superpipeline) > 1.4, "what was tried and found dear is not tried on");
+    seen.observe(Way::Superpipeline, 1000.0, 1000.0);
+    assert_eq!((seen.correction(Way::Superpipeline), seen.count(Way::Superpipeline)), (1.0, 2));
+}

@@ -66,8 +66,35 @@ pub struct Passage {
 pub struct Adapter {
     tx_free: Ps,
     rx_free: Ps,
-    /// When the bus has served everything it was given.
-    bus_free: Ps,
+    bus: Bus,
+}
+
+/// A bus serves both directions side by side, so that a short message of one does not wait for a long one of the
+/// other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bus {
+    now: Ps,
+    /// Time it would take for what it has been given, out and in.
+    left: [Ps; 2],
+}
+
+/// Directions of a bus.
+const OUT: usize = 0;
+const IN: usize = 1;
+
+impl Bus {
+    /// When `work` that comes at `at` is done, if nothing else comes.
+    fn serve(&mut self, at: Ps, way: usize, work: Ps) -> Ps {
+        let mut passed = at.saturating_sub(self.now);
+        self.now += passed;
+        let both = self.left[OUT].min(self.left[IN]).min(passed / 2);
+        self.left = self.left.map(|left| left - both);
+        passed -= 2 * both;
+        self.left = self.left.map(|left| left.saturating_sub(passed));
+        self.left[way] += work;
+        let (mine, other) = (self.left[way], self.left[1 - way]);
+        self.now + mine + mine.min(other)
+    }
 }
 
 impl Adapter {
@@ -81,7 +108,7 @@ impl Adapter {
     pub fn send(&mut self, costs: &Costs, ready: Ps, len: usize, parts: usize) -> Passage {
         let start = self.starts(ready);
         let first = start + costs.gather * (parts.max(1) as Ps - 1);
-        let last = self.bus(costs, start, len).max(first + costs.bytes(len));
+        let last = self.bus(costs, OUT, start, len).max(first + costs.bytes(len));
         self.tx_free = (last + costs.rest).max(first + costs.gap);
         Passage { first, last }
     }
@@ -89,19 +116,17 @@ impl Adapter {
     /// Takes a message in whose bytes reach the adapter as `coming` says: when it is in memory.
     pub fn receive(&mut self, costs: &Costs, coming: Passage, len: usize) -> Passage {
         let first = coming.first.max(self.rx_free);
-        let served = self.bus(costs, coming.first, len);
+        let served = self.bus(costs, IN, coming.first, len);
         let last = served.max(first + costs.bytes(len)).max(coming.last);
         self.rx_free = last.max(first + costs.gap);
         Passage { first, last }
     }
 
-    /// The bus serves whatever it is given as fast as it can, both directions side by side.
-    fn bus(&mut self, costs: &Costs, from: Ps, len: usize) -> Ps {
+    fn bus(&mut self, costs: &Costs, way: usize, from: Ps, len: usize) -> Ps {
         if !costs.is_bus_limited() {
             return 0;
         }
-        self.bus_free = self.bus_free.max(from) + rounded(len as f64 * costs.bus_per_byte);
-        self.bus_free
+        self.bus.serve(from, way, rounded(len as f64 * costs.bus_per_byte))
     }
 }
 
@@ -174,5 +199,14 @@ mod tests {
             last = adapter.send(&costs, 0, 10_000, 1).last;
         }
         assert_eq!(last, 1_000_000 * 1000);
+    }
+
+    #[test]
+    fn a_short_message_does_not_wait_for_a_long_one_of_the_other_direction() {
+        let (costs, mut adapter) = (costs(1.25), Adapter::default());
+        assert_eq!(adapter.send(&costs, 0, 1_000_000, 1), ns(0, 1_000_000));
+        assert_eq!(adapter.receive(&costs, ns(10, 20), 10), ns(10, 26));
+        // What was taken in before makes the next one of the other direction no earlier than its turn.
+        assert_eq!(adapter.receive(&costs, ns(1000, 11_000), 10_000), ns(1000, 17_000));
     }
 }

@@ -1,99 +1,194 @@
-//! Beyond the papers: the adaptive choice against the best protocol per case (the oracle), the worst, and what a
-//! library with fixed thresholds does; and which protocol wins where on today's hardware.
+//! Beyond the papers: the adaptive choice against the best fixed protocol of each case (the oracle) and the worst.
 
+use fabric::Span;
 use proto::Protocol;
-use sim::{Cluster, Setup};
+use sim::{Cluster, Rank, Setup};
 
-use crate::sim::chart::size;
+use super::p002::{CASES as EXCHANGES, PATTERNS, iteration_of, run_time};
 use crate::sim::figure::{Claim, Curve, Figure, Paper, Study};
-use crate::sim::lab::{self, Buffers, Way, mb_s};
+use crate::sim::lab::{self, Buffers, Way};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
 /// Messages above are long.
-const EAGER: usize = 16 * KB;
-/// Rounds of a ping-pong, of which the second half counts: what is learnt is learnt then.
+pub const EAGER: usize = 16 * KB;
+/// Rounds, of which the second half counts: what is learnt is learnt then.
 const ROUNDS: usize = 60;
+const LENGTHS: [usize; 3] = [32 * KB, 256 * KB, MB];
+/// Those of the ring, and of the table that is kept.
+const SHORTER: [usize; 2] = [32 * KB, 256 * KB];
+/// Rounds of the ring, whose ranks send two messages in each.
+const RING_ROUNDS: usize = 60;
+const CLUSTERS: [&str; 7] =
+    ["graphene", "infini", "lioncub", "ne020", "poweredge-ddr", "ndr-2026", "eth-25g"];
 
-const CASES: [(Buffers, &str); 2] = [(Buffers::Same, "same buffers"), (Buffers::Fresh, "fresh buffers")];
+/// How often buffers come again, and its name.
+pub const CASES: [(Buffers, &str); 2] = [(Buffers::Same, "same"), (Buffers::Fresh, "fresh")];
+
+/// How far the choice is from the best and from the worst.
+struct Distance {
+    /// In per cent.
+    behind: f64,
+    /// How many times as fast.
+    ahead: f64,
+}
+
+impl Distance {
+    /// The most of both.
+    fn most(self, other: &Distance) -> Distance {
+        Distance { behind: self.behind.max(other.behind), ahead: self.ahead.max(other.ahead) }
+    }
+}
 
 /// Adaptive against oracle and worst on the platforms of the papers and today's.
 pub fn oracle() -> Result<Study, String> {
-    let title = "adaptive choice against the best and the worst fixed protocol, ping-pong after warm-up";
+    let mut study = part(&LENGTHS)?;
+    let cluster = Cluster::find("lioncub")?;
+    for (buffers, words) in CASES {
+        let mut most = Distance { behind: f64::MIN, ahead: 0.0 };
+        for len in SHORTER {
+            most = most.most(&compared(|way: &Way| ring(&cluster, way, len, buffers))?);
+        }
+        say(&mut study, format!("lioncub, ring of 8 both ways, {words} buffers"), &most);
+    }
+    Ok(study)
+}
+
+/// What of it takes little time.
+#[cfg(test)]
+pub fn quick() -> Result<Study, String> {
+    part(&SHORTER)
+}
+
+fn part(lengths: &[usize]) -> Result<Study, String> {
+    let title = "adaptive choice against the best and the worst fixed protocol, after warm-up";
     let mut study = Study { name: "oracle", title, claims: Vec::new(), figures: Vec::new() };
-    for name in ["graphene", "infini", "lioncub", "ne020", "poweredge-ddr", "ndr-2026", "eth-25g"] {
+    for name in CLUSTERS {
         let cluster = Cluster::find(name)?;
         for (buffers, words) in CASES {
-            let (mut behind, mut gain) = (f64::MIN, 0.0f64);
-            for len in [32 * KB, 256 * KB, 2 * MB] {
-                let auto = settled(&cluster, &auto(), len, buffers)?;
-                let fixed = Protocol::ALL.iter().map(|(protocol, name)| {
-                    settled(&cluster, &Way::forced(name, *protocol, EAGER), len, buffers)
-                });
-                let fixed = fixed.collect::<Result<Vec<f64>, String>>()?;
-                behind =
-                    behind.max(100.0 * (auto / fixed.iter().copied().fold(f64::INFINITY, f64::min) - 1.0));
-                gain = gain.max(fixed.iter().copied().fold(0.0, f64::max) / auto);
-            }
-            let what = |what: &str| format!("{name}, {words}, 32 KB to 2 MB: {what}");
-            study.claims.extend([
-                Claim::new("oracle", what("most behind the best"), "%", Paper::AtMost(5.0), behind),
-                Claim::new("oracle", what("most ahead of the worst"), "×", Paper::Silent, gain),
-            ]);
+            ping_pongs(&cluster, buffers, words, lengths, &mut study)?;
         }
+    }
+    let cluster = Cluster::find("ne020")?;
+    for (model, name, _) in EXCHANGES {
+        let time = |way: &Way| iteration_of(&cluster, way, model);
+        say(&mut study, format!("ne020, exchange {name}"), &compared(time)?);
+    }
+    for (pattern, name) in PATTERNS {
+        let time = |way: &Way| run_time(&cluster, way, pattern);
+        say(&mut study, format!("ne020, {name}"), &compared(time)?);
     }
     Ok(study)
 }
 
-/// Which protocol wins where on today's hardware.
-pub fn today() -> Result<Study, String> {
-    let title =
-        "which protocol wins where on ndr-2026 and eth-25g; the choice against «RGET and cache above 16 KB»";
-    let mut study = Study { name: "today", title, claims: Vec::new(), figures: Vec::new() };
-    for name in ["ndr-2026", "eth-25g"] {
-        let cluster = Cluster::find(name)?;
-        for (buffers, words) in CASES {
-            today_on(&cluster, buffers, words, &mut study)?;
-        }
-    }
-    Ok(study)
+fn say(study: &mut Study, what: String, distance: &Distance) {
+    let claim = |what: String, unit, paper, tern| Claim::new("oracle", what, unit, paper, tern);
+    study.claims.extend([
+        claim(format!("{what}: most behind the best"), "%", Paper::AtMost(5.0), distance.behind),
+        claim(format!("{what}: most ahead of the worst"), "×", Paper::Silent, distance.ahead),
+    ]);
 }
 
-fn today_on(cluster: &Cluster, buffers: Buffers, words: &str, study: &mut Study) -> Result<(), String> {
-    let lengths = [32 * KB, 128 * KB, 512 * KB, 2 * MB, 4 * MB];
-    let curve = |way: &Way| -> Result<Curve, String> {
-        let point = |len: &usize| Ok((*len as f64, mb_s(*len, settled(cluster, way, *len, buffers)?)));
-        Ok(Curve::new(way.name, lengths.iter().map(point).collect::<Result<Vec<_>, String>>()?))
-    };
-    let ways = Protocol::ALL.iter().map(|(protocol, name)| Way::forced(name, *protocol, EAGER));
-    let mut curves = ways.map(|way| curve(&way)).collect::<Result<Vec<_>, String>>()?;
-    let auto = curve(&auto())?;
-    for len in lengths {
-        let at = |curve: &Curve| curve.at(len as f64);
-        let best = curves.iter().max_by(|a, b| at(a).total_cmp(&at(b))).ok_or("there are protocols")?;
-        let rget = curves.iter().find(|curve| curve.name == Protocol::Rget.name()).ok_or("rget is one")?;
-        let gain = 100.0 * (at(&auto) / at(rget) - 1.0);
-        let what = format!(
-            "{}, {words}, {}: {} wins; choice against RGET",
-            cluster.name,
-            size(len as u64),
-            best.name
-        );
-        study.claims.push(Claim::new("today", what, "%", Paper::Silent, gain));
+/// The choice beside every fixed protocol.
+fn compared(time: impl Fn(&Way) -> Result<f64, String>) -> Result<Distance, String> {
+    let chosen = time(&auto())?;
+    let fixed = fixed().iter().map(time).collect::<Result<Vec<f64>, String>>()?;
+    let (best, worst) = fixed.iter().fold((f64::INFINITY, 0.0f64), |(a, b), t| (a.min(*t), b.max(*t)));
+    Ok(Distance { behind: 100.0 * (chosen / best - 1.0), ahead: worst / chosen })
+}
+
+fn ping_pongs(
+    cluster: &Cluster,
+    buffers: Buffers,
+    words: &str,
+    lengths: &[usize],
+    study: &mut Study,
+) -> Result<(), String> {
+    let mut ways = fixed();
+    ways.push(auto());
+    let mut curves: Vec<Curve> = ways.iter().map(|way| Curve::new(way.name, [])).collect();
+    let (mut most, mut learning) = (Distance { behind: f64::MIN, ahead: 0.0 }, 0.0f64);
+    for &len in lengths {
+        let runs = ways.iter().map(|way| lab::ping_pong(cluster, way, len, ROUNDS, buffers));
+        let runs = runs.collect::<Result<Vec<_>, String>>()?;
+        let settled: Vec<f64> = runs.iter().map(|times| mean(&times[ROUNDS / 2..])).collect();
+        let chosen = ways.len() - 1;
+        let best = (0..chosen).min_by(|a, b| settled[*a].total_cmp(&settled[*b])).ok_or("no protocol")?;
+        let worst = settled[..chosen].iter().copied().fold(0.0, f64::max);
+        let behind = 100.0 * (settled[chosen] / settled[best] - 1.0);
+        most = most.most(&Distance { behind, ahead: worst / settled[chosen] });
+        let first = |run: usize| runs[run][..ROUNDS / 2].iter().sum::<f64>();
+        learning = learning.max((first(chosen) - first(best)) / settled[best]);
+        for (curve, time) in curves.iter_mut().zip(&settled) {
+            curve.points.push((len as f64, 100.0 * settled[best] / time));
+        }
     }
-    curves.push(auto);
-    let kind = words.split(' ').next().unwrap_or(words);
-    let title = format!("{}, {words}", cluster.name);
-    study.figures.push(Figure::by_size(&format!("today-{}-{kind}", cluster.name), title, "MB/s", curves));
+    let what = format!("{}, ping-pong, {words} buffers", cluster.name);
+    say(study, what.clone(), &most);
+    let what = format!("{what}: first {} messages cost", ROUNDS / 2);
+    study.claims.push(Claim::new("oracle", what, "messages", Paper::Silent, learning));
+    let name = format!("oracle-{}-{words}", cluster.name);
+    let title = format!("{}, {words} buffers: speed, of the best fixed protocol's", cluster.name);
+    study.figures.push(Figure::by_size(&name, title, "%", curves));
     Ok(())
 }
 
-fn auto() -> Way {
+/// Every protocol, forced.
+pub fn fixed() -> Vec<Way> {
+    Protocol::ALL.iter().map(|(protocol, name)| Way::forced(name, *protocol, EAGER)).collect()
+}
+
+/// The choice.
+pub fn auto() -> Way {
     Way { name: "choice", setup: Setup::default() }
 }
 
-/// Mean time of a message in the second half of a ping-pong.
-fn settled(cluster: &Cluster, way: &Way, len: usize, buffers: Buffers) -> Result<f64, String> {
-    let times = lab::ping_pong(cluster, way, len, ROUNDS, buffers)?;
-    Ok(times[ROUNDS / 2..].iter().sum::<f64>() / (ROUNDS / 2) as f64)
+/// The mean.
+pub fn mean(times: &[f64]) -> f64 {
+    times.iter().sum::<f64>() / times.len() as f64
+}
+
+/// Time of an exchange with both neighbours in a ring of 8 hosts, in the second half of the rounds.
+fn ring(cluster: &Cluster, way: &Way, len: usize, buffers: Buffers) -> Result<f64, String> {
+    let times = lab::run(&lab::spread(cluster), 8, way, move |rank| {
+        lab::acquaint(rank)?;
+        let (me, n) = (rank.rank(), rank.size());
+        let mut memory = four(rank, len);
+        let mut start = 0;
+        for round in 0..RING_ROUNDS {
+            if buffers == Buffers::Fresh {
+                memory = four(rank, len);
+            }
+            if round == RING_ROUNDS / 2 {
+                rank.barrier()?;
+                start = rank.now_ns();
+            }
+            let [left, right] = [(me + n - 1) % n, (me + 1) % n];
+            let requests = [
+                rank.irecv(memory[0], left as i32, 0)?,
+                rank.irecv(memory[1], right as i32, 1)?,
+                rank.isend(memory[2], right, 0)?,
+                rank.isend(memory[3], left, 1)?,
+            ];
+            rank.waitall(requests)?;
+        }
+        Ok((rank.now_ns() - start) as f64)
+    })?;
+    Ok(times.into_iter().fold(0.0, f64::max))
+}
+
+fn four(rank: &mut Rank<'_>, len: usize) -> [Span; 4] {
+    [(); 4].map(|()| rank.buffer(len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_finds_best_and_worst() {
+        let order = |way: &Way| Protocol::ALL.iter().position(|(_, name)| *name == way.name);
+        let distance = compared(|way| Ok(order(way).map_or(2.0, |at| 1.0 + at as f64))).unwrap();
+        assert_eq!((distance.behind, distance.ahead), (100.0, 3.5));
+    }
 }

@@ -7,8 +7,10 @@ mod p001;
 mod p002;
 mod p003;
 mod scale;
+mod today;
 
 use std::path::Path;
+use std::time::Instant;
 
 use super::chart::{self, short};
 use super::figure::{Claim, Figure, Kind, Paper, Study};
@@ -23,7 +25,7 @@ pub const STUDIES: &[Row] = &[
     ("002", "speculative rendezvous (chapter 4)", p002::study),
     ("003", "copy superpipeline", p003::study),
     ("oracle", "the adaptive choice against each fixed protocol", choice::oracle),
-    ("today", "which protocol wins where on today's hardware", choice::today),
+    ("today", "which protocol wins where on today's hardware", today::study),
     ("scale", "allreduce and halo on up to 4,096 ranks", scale::study),
 ];
 
@@ -38,8 +40,12 @@ pub fn run(names: &[String], out: &Path) -> Result<(), String> {
     }
     std::fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
     let wanted = |row: &&Row| names.is_empty() || names.iter().any(|name| name == row.0);
-    for (_, _, study) in STUDIES.iter().filter(wanted) {
+    let chosen: Vec<&Row> = STUDIES.iter().filter(wanted).collect();
+    for (at, (name, about, study)) in chosen.iter().enumerate() {
+        eprintln!("[{}/{}] {name}: {about} ...", at + 1, chosen.len());
+        let start = Instant::now();
         let mut study = study()?;
+        eprintln!("[{}/{}] {name}: {:.1} s", at + 1, chosen.len(), start.elapsed().as_secs_f64());
         let table = table(&study);
         println!("{table}");
         if study.name == "000" {
@@ -120,12 +126,13 @@ fn row(claim: &Claim) -> [String; 7] {
 mod tests {
     use super::*;
 
-    /// The papers' tables in virtual time, as `tables.md` has them; `TERN_UPDATE_SNAPSHOTS=1` writes them anew.
+    /// The papers' tables and the oracle's in virtual time, as `tables.md` has them; `TERN_UPDATE_SNAPSHOTS=1` writes them anew.
     #[test]
     fn the_tables_are_as_recorded() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sim/reproduce/tables.md");
         let papers = STUDIES.iter().filter(|row| row.0.starts_with("00"));
-        let tables: Vec<String> = papers.map(|row| table(&row.2().unwrap())).collect();
+        let studies = papers.map(|row| row.2).chain([choice::quick as fn() -> Result<Study, String>]);
+        let tables: Vec<String> = studies.map(|study| table(&study().unwrap())).collect();
         let tables = tables.join("\n");
         if std::env::var_os("TERN_UPDATE_SNAPSHOTS").is_some() {
             std::fs::write(&file, &tables).unwrap();

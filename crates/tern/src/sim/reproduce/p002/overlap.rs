@@ -10,8 +10,9 @@ use crate::sim::lab::{self, Ran, Way};
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
 
-/// How much later the late side comes: far more than a short message takes.
-const LATE_NS: u64 = 30_000;
+/// How much later the late side comes: more than a short message and its answer take. An early receiver that computes
+/// overlaps it with this wait whatever the protocol does.
+const LATE_NS: u64 = 20_000;
 /// Rounds before measuring.
 const WARM: usize = 12;
 /// Rounds of the overlap benchmark, each with a tenth more computation.
