@@ -41,6 +41,7 @@ pub fn study(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
         }
     }
     let whole = |curve: usize, len: usize| curves[curve].0.at(len as f64);
+    let beyond = SIZES.iter().filter(|len| **len > 4 * KB).map(|len| whole(2, *len)).fold(f64::MIN, f64::max);
     let claim = |what: &str, paper, tern| Claim::new("fig. 8", what, "%", paper, tern);
     study.claims.extend([
         claim("broadcast, 4 ranks, 8 KB, to the last return", Paper::AtLeast(25.0), whole(0, 8 * KB)),
@@ -51,11 +52,7 @@ pub fn study(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
             whole(0, 8 * KB) - whole(1, 8 * KB),
         ),
         claim("scatter, 4 ranks, 4 KB", Paper::AtLeast(5.0), whole(2, 4 * KB)),
-        claim(
-            "scatter, 4 ranks: 5 KB below 4 KB by",
-            Paper::AtLeast(0.0),
-            whole(2, 4 * KB) - whole(2, 5 * KB),
-        ),
+        claim("scatter, 4 ranks: 5 to 8 KB below 4 KB by", Paper::AtLeast(0.0), whole(2, 4 * KB) - beyond),
     ]);
     let curves = curves.into_iter().flat_map(|(whole, mean)| [whole, mean]).collect();
     study.figures.push(Figure::by_size("000-fig8", "Time of collectives spared", "%", curves));
