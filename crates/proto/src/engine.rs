@@ -88,7 +88,7 @@ pub struct Engine<D: Device> {
     round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
     held_since_ns: u64,
-    /// When the last long wait had become one.
+    /// Since when the wait under way is a long one; 0: it is not.
     waits_since_ns: u64,
     /// When the last wait that slept began to.
     asleep_since_ns: u64,
@@ -248,7 +248,7 @@ impl<D: Device> Engine<D> {
     #[inline]
     pub fn poll(&mut self) -> Result<Option<D::Nap>, Fault> {
         if self.progress()? {
-            if self.round >= LONG_WAIT {
+            if self.waits_since_ns != 0 {
                 self.waited();
             }
             self.round = 0;
@@ -257,11 +257,11 @@ impl<D: Device> Engine<D> {
         }
         let nap = self.dev.idle(self.round);
         self.round = self.round.saturating_add(1);
+        if self.waits_since_ns == 0 && (self.round >= LONG_WAIT || nap.sleeps()) {
+            self.waits_since_ns = self.dev.now_ns().max(1);
+        }
         if self.round >= LONG_WAIT {
             self.dev.check()?;
-            if self.round == LONG_WAIT {
-                self.waits_since_ns = self.dev.now_ns();
-            }
             if nap.sleeps() && self.round < ASLEEP {
                 self.fall_asleep();
             }
@@ -275,7 +275,7 @@ impl<D: Device> Engine<D> {
     /// To be called when a wait is over.
     #[inline(always)]
     pub fn awake(&mut self) {
-        if self.round >= LONG_WAIT {
+        if self.waits_since_ns != 0 {
             self.waited();
         }
         self.round = 0;
@@ -457,7 +457,6 @@ impl<D: Device> Engine<D> {
     fn fall_asleep(&mut self) {
         self.round = ASLEEP;
         self.asleep_since_ns = self.dev.now_ns();
-        self.counters.count(Event::Slept);
         self.stamp();
     }
 
@@ -465,7 +464,8 @@ impl<D: Device> Engine<D> {
     #[cold]
     fn waited(&mut self) {
         self.counters.count(Event::LongWait);
-        self.counters.add(Amount::WaitedNs, self.dev.now_ns().saturating_sub(self.waits_since_ns));
+        let since_ns = std::mem::take(&mut self.waits_since_ns);
+        self.counters.add(Amount::WaitedNs, self.dev.now_ns().saturating_sub(since_ns));
     }
 
     /// Keeps more unexpected messages than was wanted, for the message that is waited for may

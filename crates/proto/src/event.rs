@@ -115,8 +115,7 @@ events! {
     ChunkWritten: "a chunk of a copy pipeline was handed to its adapter",
     BlockWritten: "a registered block of a pipeline was handed to its adapter",
     [Waiting]
-    LongWait: "a wait looked around many times before something came",
-    Slept: "a wait was so long that the rank went to sleep",
+    LongWait: "a wait looked around many times, or slept, before something came",
 }
 
 measures! {
