@@ -4,16 +4,16 @@
 use proto::{Protocol, Tuning};
 use sim::Cluster;
 
-use super::choice::{auto, fixed, mean};
+use super::choice::{EAGER, auto, fixed, mean};
 use crate::sim::chart::size;
 use crate::sim::figure::{Claim, Curve, Figure, Paper, Study};
 use crate::sim::lab::{self, Way, mb_s};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
-const LENGTHS: [usize; 5] = [16 * KB, 32 * KB, 128 * KB, 512 * KB, 2 * MB];
+const LENGTHS: [usize; 5] = [16 * KB, 32 * KB, 128 * KB, 512 * KB, MB];
 /// Messages, of which the second half counts.
-const ROUNDS: usize = 32;
+const ROUNDS: usize = 120;
 /// From one message to the next, which is longer than any takes.
 const PERIOD_NS: u64 = 4_000_000;
 /// By how much the late side comes later.
@@ -79,20 +79,28 @@ fn case(
         let best =
             &Protocol::ALL[curves.iter().position(|c| Some(&c.name) == best.map(|b| &b.name)).unwrap_or(0)].1;
         // Messages that all ways send eagerly have no winner.
-        let name = if len <= super::choice::EAGER { "eager" } else { best };
+        let name = if len <= EAGER { "eager" } else { best };
         if name != last {
             winners.push(format!("{name} from {}", size(len as u64)));
         }
         last = name;
     }
     let chosen = curve(&auto())?;
+    let behind = LENGTHS.iter().filter(|len| **len > EAGER).map(|len| {
+        let best = curves.iter().map(|curve| curve.at(*len as f64)).fold(0.0, f64::max);
+        100.0 * (best / chosen.at(*len as f64) - 1.0)
+    });
+    let behind = behind.fold(f64::MIN, f64::max);
     let case = format!("{}, {reuse} buffers, receiver {comes}", cluster.name);
+    let what = format!("{case}: {}; choice most behind", winners.join(", "));
+    study.claims.push(Claim::new("today", what, "%", Paper::AtMost(5.0), behind));
     for other in others() {
         let other = curve(&other)?;
-        let gains = chosen.points.iter().map(|(len, speed)| 100.0 * (speed / other.at(*len) - 1.0));
+        let long = chosen.points.iter().filter(|(len, _)| *len > EAGER as f64);
+        let gains = long.map(|(len, speed)| 100.0 * (speed / other.at(*len) - 1.0));
         let (least, most) = gains.fold((f64::MAX, f64::MIN), |(a, b), gain| (a.min(gain), b.max(gain)));
         let claim = |what: &str, gain| {
-            let what = format!("{case} ({}): {what} gained over «{}»", winners.join(", "), other.name);
+            let what = format!("{case}: {what} gained over «{}»", other.name);
             Claim::new("today", what, "%", Paper::Silent, gain)
         };
         study.claims.extend([claim("least", least), claim("most", most)]);
