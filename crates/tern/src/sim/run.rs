@@ -128,7 +128,16 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
     let program = program.ok_or_else(|| unknown("program", &name, known()))?;
     let cluster = Cluster::find(&cluster)?;
     let cluster = if spread { super::lab::spread(&cluster) } else { cluster };
-    Ok(Some(Options { program, cluster, ranks, len: len.unwrap_or(program.len), protocol, eager_by, seed, trace }))
+    Ok(Some(Options {
+        program,
+        cluster,
+        ranks,
+        len: len.unwrap_or(program.len),
+        protocol,
+        eager_by,
+        seed,
+        trace,
+    }))
 }
 
 /// A length with or without a unit.
