@@ -83,7 +83,7 @@ events! {
     EagerZeroCopy: "a message left eagerly from where the application has it",
     FrequentBuffer: "a buffer had come often enough to be registered for eager messages",
     FrequentGone: "the registration of such a buffer had gone, or was refused: its uses are counted anew",
-    FrequentCopied: "an eager message was copied though its buffer is registered, because that was faster or to see if it is",
+    FrequentCopied: "an eager message was copied though its buffer comes often, because that was faster or to see if it is",
     UsageRefused: "a buffer was not taken into the table of usage, which had stopped to grow",
     EagerQueued: "an eager message had to wait for room at the receiver",
     Unexpected: "a message arrived before its receive was posted",

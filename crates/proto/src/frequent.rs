@@ -20,6 +20,7 @@
 //! - whatever finds no room, no registration, or a device that cannot tell when memory goes away;
 //! - messages within a host, where the adapter would only carry them over its bus twice.
 
+use crate::choose::Key;
 use crate::cost::{Message, Way};
 use crate::decide::SPECULATION;
 use crate::engine::Engine;
@@ -164,9 +165,11 @@ impl<D: Device> Engine<D> {
         let message = Message { len: data.len, distance, reuse, rtr: false, late_ns: 0.0, eager: true };
         let mind = &mut *self.mind;
         let chosen = mind.choices.take(&mind.facts, &message, &[Way::Eager, Way::Frequent]);
+        // What is replayed is not tried.
+        let is_pinned = mind.choices.journal.pinned(Key::of(&message), u32::MAX).is_some();
         let is_chosen = chosen.is_some_and(|(way, _)| way == Way::Frequent);
         let frequent = self.frequent.as_mut()?;
-        let trial = frequent.trials.get_mut(&data.addr).filter(|_| is_registered);
+        let trial = frequent.trials.get_mut(&data.addr).filter(|_| is_registered && !is_pinned);
         if !is_chosen || trial.is_some_and(|trial| !trial.next(|| self.dev.now_ns())) {
             self.counters.count(Event::FrequentCopied);
             return None;
