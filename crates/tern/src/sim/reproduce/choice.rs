@@ -87,7 +87,12 @@ fn part(lengths: &[usize]) -> Result<Study, String> {
 fn say(study: &mut Study, what: String, distance: &Distance) {
     let claim = |what: String, unit, paper, tern| Claim::new("oracle", what, unit, paper, tern);
     study.claims.extend([
-        claim(format!("{what}: most behind the best ({})", distance.best), "%", Paper::AtMost(5.0), distance.behind),
+        claim(
+            format!("{what}: most behind the best ({})", distance.best),
+            "%",
+            Paper::AtMost(5.0),
+            distance.behind,
+        ),
         claim(format!("{what}: most ahead of the worst"), "×", Paper::Silent, distance.ahead),
     ]);
 }
