@@ -134,6 +134,20 @@ class Checks:
         # 7 messages from rank 0, one back.
         assert "tool: MPI_Send 7 calls" in done.stderr and "tool: MPI_Send 1 calls" in done.stderr, done.stderr
 
+    def check_a_preloaded_tool_reads_variables(self):
+        program = self.compile(SOURCES / "messages.c", "-Wall", "-Wextra", "-Werror")
+        tool = self.work / "variables.so"
+        source = SOURCES.parents[1] / "examples" / "variables" / "variables.c"
+        must([self.mpicc, "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", source, "-o", tool])
+        mpiexec = self.prefix / "bin" / "mpiexec"
+        if not mpiexec.exists():
+            raise Skip("no mpiexec in this prefix")
+        done = run([mpiexec, "-n", "2", "-env", "LD_PRELOAD", tool, program], env=self.plain_environment, timeout=60)
+        assert done.returncode == 0, done.stderr
+        # 7 messages and those of the barrier at the end, if that has begun; names and meaning as declared.
+        sent = [int(n) for n in re.findall(r"^rank 0: tern_eager +(\d+)  a message left by copy eager$", done.stderr, re.M)]
+        assert len(sent) == 1 and sent[0] >= 7, done.stderr
+
     def check_calls_outside_init_and_finalize_are_fatal(self):
         program = self.compile(SOURCES / "outside.c")
         done = run([program], env=self.plain_environment)

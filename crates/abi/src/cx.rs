@@ -26,7 +26,8 @@ impl Cx {
     /// Whether the operation may be called now.
     #[inline(always)]
     pub fn is_allowed(&self) -> bool {
-        self.row.flags.anytime || self.row.flags.tool || global::is_active()
+        let flags = self.row.flags;
+        flags.anytime || if flags.tool { self.objects().tools.is_initialised() } else { global::is_active() }
     }
 
     /// The row of the operation.

@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mpi::errhandler::Action;
 use mpi::handle::Handle;
 use mpi::objects::Objects;
+use mpi::tools::{Now, Tools, variables};
 use shm::owner::Owner;
 
 use crate::lookup::errhandler_of;
@@ -30,6 +31,13 @@ pub mod thread {
     pub const SERIALIZED: i32 = 2048;
     /// `MPI_THREAD_MULTIPLE`.
     pub const MULTIPLE: i32 = 4096;
+
+    /// The level for one that asks for `required`: all are supported, so it is the next one from there,
+    /// or the highest. `None` if that is none.
+    pub fn granted(required: i32) -> Option<i32> {
+        let next = [SINGLE, FUNNELED, SERIALIZED].into_iter().find(|level| *level >= required);
+        (required >= SINGLE).then_some(next.unwrap_or(MULTIPLE))
+    }
 }
 
 /// The rank of this process between MPI_Init and MPI_Finalize.
@@ -253,6 +261,22 @@ pub fn keep() -> MutexGuard<'static, ()> {
 #[inline(always)]
 pub fn objects() -> ObjectsGuard {
     ObjectsGuard(Guard::enter())
+}
+
+/// The tools interface in any phase, with how the variables stand now: before MPI_Init at 0, after
+/// MPI_Finalize as they were at the end.
+pub fn tools<R>(f: impl FnOnce(&mut Tools, Now) -> R) -> R {
+    let mut guard = Guard::enter();
+    match guard.place_mut() {
+        Place::Inside(world) => {
+            let World { objects, engine, .. } = world;
+            f(&mut objects.tools, &|index| engine.reading(variables()[index].source))
+        }
+        Place::Outside(objects) => {
+            let last = objects.tools.last();
+            f(&mut objects.tools, &|index| last.as_ref().map_or(0, |last| last[index]))
+        }
+    }
 }
 
 /// Access to the rank.

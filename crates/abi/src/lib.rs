@@ -36,6 +36,7 @@ pub mod site;
 pub mod start;
 pub mod status;
 pub mod table;
+pub mod tools;
 pub mod topo;
 pub mod wait;
 

@@ -6,7 +6,7 @@ use mpi::handle::Handle;
 use mpi::request::{Body, Buffer, Incoming, Outgoing, REQUEST_NULL, Recipe, SendMode};
 
 use crate::cx::Cx;
-use crate::global::World;
+use crate::global::{World, WorldGuard};
 use crate::kind::output::Out;
 use crate::kind::text::StatusPlace;
 use crate::{engine, request, wait};
@@ -86,16 +86,32 @@ pub fn recv(
     comm: Handle,
     status: StatusPlace,
 ) -> Result {
-    if let Some(found) = cx.world().receive_now(buf, count, datatype, source, tag, comm) {
+    let mut world = cx.world();
+    if let Some(found) = world.receive_now(buf, count, datatype, source, tag, comm) {
+        drop(world);
         status.set_keeping_error(found.to_ints());
         return Ok(());
     }
-    blocking_receive(cx, (buf, count, datatype), (source, tag, comm), status)
+    blocking_receive(cx, world, (buf, count, datatype), (source, tag, comm), status)
 }
 
+/// The receive is posted under the guard under which the message was looked for: part of it may
+/// lie in the buffer already, and no receive of another thread may come between.
 #[inline(never)]
-fn blocking_receive(cx: &Cx, raw: Raw, envelope: Envelope, status: StatusPlace) -> Result {
-    let body = start_receive(cx, raw, envelope)?;
+fn blocking_receive(
+    cx: &Cx,
+    mut world: WorldGuard,
+    raw: Raw,
+    envelope: Envelope,
+    status: StatusPlace,
+) -> Result {
+    let (source, tag, comm) = envelope;
+    let posted = world.post_now(raw.0, raw.1, raw.2, source, tag, comm);
+    drop(world);
+    let body = match posted {
+        Some(body) => body,
+        None => start_receive(cx, raw, envelope)?,
+    };
     request::finish(cx, body, status)
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mpi::errhandler::Action;
 use mpi::error::{Class, Error, Result};
 use mpi::handle::Handle;
+use mpi::tools::class as tools;
 
 use crate::cx::Cx;
 use crate::global::{self, Phase};
@@ -22,7 +23,8 @@ use crate::{lookup, report};
 #[inline(never)]
 pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
     if cx.row().flags.tool {
-        return error.class.0;
+        // What the kinds refuse is for every other chapter MPI_ERR_ARG.
+        return if error.class == Class::ARG { tools::INVALID.0 } else { error.class.0 };
     }
     let subject = cx.subject().or_else(|| subject(cx.row(), words));
     let (action, rank) = global::error_action(subject);
@@ -72,6 +74,9 @@ pub fn missing(row: &'static Row, large: bool, words: &[i64]) -> i32 {
 #[cold]
 #[inline(never)]
 pub fn outside(cx: &Cx) -> i32 {
+    if cx.row().flags.tool {
+        return tools::NOT_INITIALIZED.0;
+    }
     let text = match global::phase() {
         Phase::After => "called after MPI_Finalize",
         _ => "called before MPI_Init",

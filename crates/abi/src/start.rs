@@ -10,7 +10,7 @@ use mpi::coll::{self, Forced, LinkCosts};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
-use proto::{CacheLimits, Engine, Limits, Protocol};
+use proto::{CacheLimits, EagerBy, Engine, Limits, Protocol};
 use shm::Shm;
 
 use crate::coll::run;
@@ -27,40 +27,39 @@ static LAUNCHER: Mutex<Option<Client>> = Mutex::new(None);
 
 /// `MPI_Init`.
 pub fn init(cx: &Cx, _argc: usize, _argv: usize) -> Result {
-    start(cx, thread::SINGLE)
+    start(cx, thread::SINGLE).map(|_| ())
 }
 
 /// `MPI_Init_thread`: every level is supported.
 pub fn init_thread(cx: &Cx, _argc: usize, _argv: usize, required: i32, provided: Out<i32>) -> Result {
-    let level = [thread::SINGLE, thread::FUNNELED, thread::SERIALIZED, thread::MULTIPLE]
-        .into_iter()
-        .find(|level| *level >= required)
-        .unwrap_or(thread::MULTIPLE);
-    if required < thread::SINGLE {
+    let Some(level) = thread::granted(required) else {
         return fail(Class::ARG, format!("argument `required` is {required}, not a level of thread support"));
-    }
-    start(cx, level)?;
-    provided.set(level);
+    };
+    provided.set(start(cx, level)?);
     Ok(())
 }
 
+/// Starts with this level of thread support, or with what the tools interface has promised.
 #[allow(clippy::result_large_err)] // the objects come back with the error; this happens once
-fn start(_: &Cx, level: i32) -> Result {
+fn start(cx: &Cx, level: i32) -> Result<i32> {
     if global::phase() != Phase::Before {
         return fail(Class::OTHER, "MPI has been initialised already; it can be only once");
     }
+    let level = level.max(cx.objects().tools.promised());
     global::start(level, |objects| match connect() {
-        Ok((engine, link, forced, appnum, universe)) => {
-            let mut world = World::new(engine, objects, link, forced);
+        Ok((engine, link, settings, appnum, universe)) => {
+            let mut world = World::new(engine, objects, link, Forced::read(&settings));
             describe(&mut world, level, appnum, universe);
+            world.objects.tools.started(settings);
             Ok(world)
         }
         Err(text) => Err((objects, text)),
     })
-    .map_err(|text| Error::new(Class::OTHER, text))
+    .map_err(|text| Error::new(Class::OTHER, text))?;
+    Ok(level)
 }
 
-type Connected = (Engine<Shm>, LinkCosts, Forced, Option<i32>, usize);
+type Connected = (Engine<Shm>, LinkCosts, Settings, Option<i32>, usize);
 
 /// Finds the other ranks.
 fn connect() -> std::result::Result<Connected, String> {
@@ -98,6 +97,7 @@ fn connect() -> std::result::Result<Connected, String> {
         rtr: settings.flag("TERN_RTR"),
         remote_access: true,
         force: Protocol::named(settings.text("TERN_PROTOCOL")),
+        eager_by: EagerBy::named(settings.text("TERN_PROTOCOL")),
         cache: CacheLimits {
             bytes: settings.number("TERN_REGISTERED_MAX") as usize,
             ..CacheLimits::default()
@@ -108,7 +108,7 @@ fn connect() -> std::result::Result<Connected, String> {
     *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
     let mut engine = Engine::new(device, limits);
     explain::begin(&mut engine, &settings, me)?;
-    Ok((engine, link, Forced::read(&settings), appnum, universe))
+    Ok((engine, link, settings, appnum, universe))
 }
 
 /// What messages between ranks of this host cost: constants, and what this rank sees of the

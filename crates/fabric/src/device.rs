@@ -206,6 +206,10 @@ pub trait Device {
     fn pop(&mut self, from: Rank);
     /// Takes the oldest frame from `from` if it has this header and fits `room`: copies its payload
     /// there, pops it and gives its length. `Err(true)` says that there is no frame yet.
+    ///
+    /// A frame may be taken while its sender is still writing it. If that does not get on, the
+    /// answer is `Err(false)`, [`Device::peek`] does not show the frame until it is complete, and
+    /// [`Device::begun`] tells that part of `room` has been written.
     #[inline(always)]
     fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
         let Some(frame) = self.peek(from) else { return Err(true) };
@@ -215,6 +219,10 @@ pub trait Device {
         self.copy(room.addr, frame.data.addr, frame.data.len);
         self.pop(from);
         Ok(frame.data.len)
+    }
+    /// The address of the room into which the oldest frame from `from` was taken in part.
+    fn begun(&self, _from: Rank) -> Option<usize> {
+        None
     }
     /// Ranks from which frames may arrive, by position; `None` behind the last one.
     fn source(&mut self, position: usize) -> Option<Rank>;
@@ -307,8 +315,8 @@ pub trait Device {
     }
     /// The oldest completion that has not been fetched: its work and how it ended.
     fn completed(&mut self) -> Option<(u64, Result<(), Fault>)>;
-    /// As [`Device::try_send`], but the payload is taken from registered memory while it travels: the
-    /// memory is busy until the completion with this `work`.
+    /// As [`Device::try_send`], but the payload is taken from memory registered with the first adapter
+    /// while it travels: the memory is busy until the completion with this `work`.
     fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault>;
     /// Memory of the library, `len` bytes of zeros, valid as long as the device.
     fn allocate(&mut self, len: usize) -> Span;

@@ -138,6 +138,8 @@ pub const ALL: &[Setting] = &[
         name: "TERN_PROTOCOL",
         kind: Type::Word(&[
             "auto",
+            "eager-copy",
+            "eager-zero-copy",
             "rget",
             "rput",
             "speculative",
@@ -147,7 +149,7 @@ pub const ALL: &[Setting] = &[
             "copy-pipeline",
         ]),
         default: "auto",
-        doc: "Protocol for messages that are too long for eager; auto takes the one of least predicted cost. Where the memory of a peer cannot be reached the payload goes by frames all the same.",
+        doc: "Protocol for messages that are too long for eager; auto takes the one of least predicted cost. eager-copy and eager-zero-copy are for short messages, of which auto gathers those whose buffers come again and copies the others; of longer ones they leave the choice. Where the memory of a peer cannot be reached the payload goes by frames all the same.",
     },
     Setting {
         name: "TERN_REGISTERED_MAX",

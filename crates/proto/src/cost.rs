@@ -8,6 +8,7 @@
 //! | eager | `2·C + NT`: «000» (1) |
 //! | frequent | `C + NT + V + R·(1 - r)`: «000» (2); reuse `r` says which part of `R` is left to pay |
 //! | both | `setup + L·single`: rendezvous in which both sides copy |
+//! | frames | `2·C`: rendezvous through slots, where nobody can copy from the other |
 //! | rget, rput | `λreg + L/Breg` on both sides («003», section 2), handshake, `λ + L/Bnet` |
 //! | write | as rput, but the receiver's part was done while it waited («002», section 4.2.1) |
 //! | pipeline, caching-pipeline | «001», sections 4 and 5.2: what registration exceeds the wire by |
@@ -20,6 +21,7 @@
 //! needed («002», section 4.2.1: who is late waits for nobody).
 
 use crate::facts::{Facts, Link};
+use crate::limit::HANDSHAKE_NS;
 use crate::long::Protocol;
 use crate::long::tuning::SUB_BLOCK_BYTES;
 use fabric::Distance;
@@ -48,11 +50,13 @@ pub enum Way {
     Superpipeline,
     /// Chunks of one length are.
     CopyPipeline,
+    /// Copied through slots, many of them, where ranks cannot reach each other's memory.
+    Frames,
 }
 
 impl Way {
     /// All of them with the names reports and journals use.
-    pub const ALL: [(Way, &'static str); 10] = [
+    pub const ALL: [(Way, &'static str); 11] = [
         (Way::Eager, "eager"),
         (Way::Frequent, "frequent"),
         (Way::Both, "both"),
@@ -63,6 +67,7 @@ impl Way {
         (Way::CachingPipeline, "caching-pipeline"),
         (Way::Superpipeline, "superpipeline"),
         (Way::CopyPipeline, "copy-pipeline"),
+        (Way::Frames, "frames"),
     ];
 
     /// Its name.
@@ -170,7 +175,8 @@ pub fn cost(way: Way, facts: &Facts, message: &Message) -> Option<Cost> {
         Way::Eager => fits.then(|| eager(facts, message)),
         Way::Frequent => (fits && remote && facts.keeps && message.len > facts.inline_bytes)
             .then(|| frequent(facts, message)),
-        Way::Both => (!remote).then(|| both(facts, message)),
+        Way::Both => (!remote && facts.reach).then(|| both(facts, message)),
+        Way::Frames => (!remote && !facts.reach).then(|| frames(facts, message)),
         Way::Write => (remote && message.rtr).then(|| write(facts, message)),
         Way::Rget => remote.then(|| rget(facts, message)),
         Way::Rput => remote.then(|| rput(facts, message)),
@@ -184,7 +190,8 @@ pub fn cost(way: Way, facts: &Facts, message: &Message) -> Option<Cost> {
 fn eager(facts: &Facts, message: &Message) -> Cost {
     let copies = 2.0 * message.len as f64 * facts.copy_ns_per_byte(message.len);
     if !facts.registration {
-        return Cost::default().with(Term::Copy, copies);
+        let post_ns = facts.link(message.distance).post.value;
+        return Cost::default().with(Term::Copy, copies).with(Term::Gaps, post_ns);
     }
     framed(facts, message).with(Term::Copy, copies)
 }
@@ -209,6 +216,12 @@ fn both(facts: &Facts, message: &Message) -> Cost {
     Cost::default()
         .with(Term::Handshake, facts.single.fixed)
         .with(Term::Copy, facts.single.per_byte * message.len as f64)
+}
+
+fn frames(facts: &Facts, message: &Message) -> Cost {
+    Cost::default()
+        .with(Term::Handshake, HANDSHAKE_NS)
+        .with(Term::Copy, 2.0 * message.len as f64 * facts.copy_ns_per_byte(message.len))
 }
 
 /// Registration and, where nothing is kept, deregistration of a piece of a buffer.

@@ -22,7 +22,7 @@ const BUFFERS_MAX: usize = 4096;
 const ENVELOPES_MAX: usize = 4096;
 /// What has come `u` times is expected to come `4·u` times more, so that of a registration `s/(u + s)`
 /// is left to pay: the speculation factor of 25 % of «000», section 3.3.1.
-const SPECULATION: f64 = 0.25;
+pub(crate) const SPECULATION: f64 = 0.25;
 /// Weight of a new observation of a receiver's habit.
 const HABIT: f64 = 0.25;
 /// A rank that has not looked around for so long was outside MPI: what ended meanwhile says
@@ -32,6 +32,8 @@ const AWAY_NS: u64 = 5000;
 const REFRESH: u32 = 64;
 /// Times of which the shortest is taken for an observation.
 const TIMES: u32 = 8;
+/// Messages that take no longer than a frame without any, in bytes.
+const SHORT: usize = 64;
 /// Copies between two that are timed, and the shortest of them.
 const COPY_SAMPLE: (u32, usize) = (4, 4096);
 
@@ -267,6 +269,13 @@ impl Mind {
         }
     }
 
+    /// The receiver wants frames: nothing is to be learnt of this message unless that was expected.
+    pub(crate) fn takes_frames(&mut self, id: OpId) {
+        if self.told.get(&id).is_some_and(|told| told.way != Way::Frames) {
+            self.told.remove(&id);
+        }
+    }
+
     /// A message has ended: compares what it took with what was predicted.
     pub(crate) fn ended(&mut self, id: OpId, now_ns: u64) {
         let Some(told) = self.told.remove(&id) else { return };
@@ -351,16 +360,12 @@ impl<D: Device> Engine<D> {
         &mut self.mind.choices
     }
 
-    /// The account as text, each line after `prefix`.
-    pub fn explanation(&self, prefix: &str) -> String {
-        self.mind.account.text(prefix, self.mind.choices.entries())
-    }
-
     /// The way of a long message over registered memory, and whether an RTR would be welcome the next
     /// time.
     pub(crate) fn decide(&mut self, id: OpId, s: &Sending, wanted: Protocol, rtr: bool) -> (Way, bool) {
         let asked = if rtr && wanted == Protocol::Speculative { Way::Write } else { Way::of(wanted) };
         if !self.mind.facts.registration {
+            self.tell_host(id, s.to, s.data.len, asked);
             return (asked, true);
         }
         let distance = self.dev.distance(s.to);
@@ -391,13 +396,15 @@ impl<D: Device> Engine<D> {
     }
 
     /// A message of shared memory leaves whose end will be seen, if an account is kept.
-    pub(crate) fn tell_both(&mut self, id: OpId, to: Rank, len: usize) {
+    pub(crate) fn tell_host(&mut self, id: OpId, to: Rank, len: usize, way: Way) {
         if self.mind.account.is_on() {
             let distance = self.dev.distance(to);
             let message = Message { len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: false };
-            let predicted = cost::cost(Way::Both, &self.mind.facts, &message);
-            let (predicted_ns, now_ns) = (predicted.map_or(0.0, |cost| cost.total_ns()), self.dev.now_ns());
-            self.mind.tell(id, Way::Both, &message, predicted_ns, now_ns);
+            let predicted_ns = match way {
+                Way::Both => self.choice.rendezvous_ns(len),
+                _ => cost::cost(way, &self.mind.facts, &message).map_or(0.0, |cost| cost.total_ns()),
+            };
+            self.mind.tell(id, way, &message, predicted_ns, self.dev.now_ns());
         }
     }
 
@@ -411,11 +418,15 @@ impl<D: Device> Engine<D> {
             return;
         }
         let distance = self.dev.distance(s.to);
-        let facts = &self.mind.facts;
+        let facts = &mut self.mind.facts;
         let known = self.choice.facts().copy_in.ns.filter(|_| !facts.registration);
         let per_byte = known.unwrap_or_else(|| facts.copy_ns_per_byte(len));
-        let post_ns = if facts.registration { facts.link(distance).post.value } else { 0.0 };
-        self.mind.account.left(distance, Way::Eager, len, post_ns + per_byte * len as f64, None);
+        let post = &mut facts.links[distance as usize].post;
+        let predicted_ns = post.value + per_byte * len as f64;
+        if !facts.registration && len <= SHORT {
+            post.observe(took_ns as f64);
+        }
+        self.mind.account.left(distance, Way::Eager, len, predicted_ns, None);
         self.mind.account.ended(distance, Way::Eager, len, took_ns as f64);
     }
 }

@@ -3,6 +3,7 @@
 use crate::decide::Mind;
 use crate::event::{Amount, Counters, Event};
 use crate::facts::Facts;
+use crate::frequent::{EagerBy, Frequent};
 use crate::limit::Limit;
 use crate::long::Protocol;
 use crate::long::port::Waiting;
@@ -22,6 +23,8 @@ const BATCH: usize = 64;
 /// How long nothing may move before back-pressure gives way: rounds say nothing, for some of them
 /// are sleeps.
 const GIVE_WAY_NS: u64 = 10_000_000;
+/// Rounds without success after which a wait is a long one, for which the clock may be read.
+const LONG_WAIT: u32 = 64;
 /// The number that the first round in which the device sleeps gets; those after it count on from
 /// there. So one number says both, and to be awake again is to set it to 0.
 const ASLEEP: u32 = 1 << 31;
@@ -44,6 +47,8 @@ pub struct Limits {
     pub remote_access: bool,
     /// The protocol all long messages are to take.
     pub force: Option<Protocol>,
+    /// That of short ones.
+    pub eager_by: EagerBy,
     /// What may stay registered between messages.
     pub cache: CacheLimits,
 }
@@ -61,6 +66,8 @@ pub struct Engine<D: Device> {
     pub(crate) spec: Speculation,
     /// Registrations of application memory.
     pub(crate) rcache: Rcache,
+    /// Which buffers come again, where eager messages may leave from them.
+    pub(crate) frequent: Option<Box<Frequent>>,
     /// Memory through which long messages are copied.
     pub(crate) staging: Staging,
     /// Transfers that wait for room in the queue of their adapter.
@@ -81,6 +88,8 @@ pub struct Engine<D: Device> {
     round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
     held_since_ns: u64,
+    /// Since when the wait under way is a long one; 0: it is not.
+    waits_since_ns: u64,
     /// When the last wait that slept began to.
     asleep_since_ns: u64,
 }
@@ -98,9 +107,16 @@ impl<D: Device> Engine<D> {
         let choice = Limit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
         let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
         let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
+        facts.reach = limits.remote_access;
         facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
         let tuning = facts.tuning.clone();
         let chooses = facts.registration && limits.adapt && limits.force.is_none();
+        let gathers = match limits.eager_by {
+            EagerBy::Choice => limits.adapt && facts.keeps,
+            EagerBy::Copy => false,
+            EagerBy::ZeroCopy => facts.registration,
+        };
+        let frequent = gathers.then(|| Frequent::new(&facts, limits.eager_by == EagerBy::ZeroCopy));
         let spec = Speculation::new(limits.adapt);
         let rcache = Rcache::new(limits.cache);
         let mut engine = Engine {
@@ -112,6 +128,7 @@ impl<D: Device> Engine<D> {
             active: Vec::new(),
             spec,
             rcache,
+            frequent: frequent.map(Box::new),
             staging: Staging::default(),
             waiting: VecDeque::new(),
             tuning,
@@ -123,10 +140,14 @@ impl<D: Device> Engine<D> {
             help: true,
             round: 0,
             held_since_ns: 0,
+            waits_since_ns: 0,
             asleep_since_ns: 0,
         };
         if chooses {
             engine.refresh();
+        }
+        if let Some(frequent) = &engine.frequent {
+            engine.choice.watch_from(frequent.least_bytes());
         }
         engine
     }
@@ -227,8 +248,8 @@ impl<D: Device> Engine<D> {
     #[inline]
     pub fn poll(&mut self) -> Result<Option<D::Nap>, Fault> {
         if self.progress()? {
-            if self.is_asleep() {
-                self.wake_up();
+            if self.waits_since_ns != 0 {
+                self.waited();
             }
             self.round = 0;
             self.held_since_ns = 0;
@@ -236,7 +257,10 @@ impl<D: Device> Engine<D> {
         }
         let nap = self.dev.idle(self.round);
         self.round = self.round.saturating_add(1);
-        if self.round >= 64 {
+        if self.waits_since_ns == 0 && (self.round >= LONG_WAIT || nap.sleeps()) {
+            self.waits_since_ns = self.dev.now_ns().max(1);
+        }
+        if self.round >= LONG_WAIT {
             self.dev.check()?;
             if nap.sleeps() && self.round < ASLEEP {
                 self.fall_asleep();
@@ -251,6 +275,9 @@ impl<D: Device> Engine<D> {
     /// To be called when a wait is over.
     #[inline(always)]
     pub fn awake(&mut self) {
+        if self.waits_since_ns != 0 {
+            self.waited();
+        }
         self.round = 0;
         self.dev.awake();
     }
@@ -430,15 +457,15 @@ impl<D: Device> Engine<D> {
     fn fall_asleep(&mut self) {
         self.round = ASLEEP;
         self.asleep_since_ns = self.dev.now_ns();
-        self.counters.count(Event::Slept);
         self.stamp();
     }
 
-    /// Something has come for a wait that slept.
+    /// Something has come for a wait that was long.
     #[cold]
-    fn wake_up(&mut self) {
-        let slept_ns = self.dev.now_ns().saturating_sub(self.asleep_since_ns);
-        self.counters.add(Amount::SleptNs, slept_ns);
+    fn waited(&mut self) {
+        self.counters.count(Event::LongWait);
+        let since_ns = std::mem::take(&mut self.waits_since_ns);
+        self.counters.add(Amount::WaitedNs, self.dev.now_ns().saturating_sub(since_ns));
     }
 
     /// Keeps more unexpected messages than was wanted, for the message that is waited for may

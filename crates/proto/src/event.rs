@@ -80,6 +80,11 @@ macro_rules! measures {
 events! {
     [Messages]
     Eager: "a message left by copy eager",
+    EagerZeroCopy: "a message left eagerly from where the application has it",
+    FrequentBuffer: "a buffer had come often enough to be registered for eager messages",
+    FrequentGone: "the registration of such a buffer had gone, or was refused: its uses are counted anew",
+    FrequentCopied: "an eager message was copied though its buffer comes often, because that was faster or to see if it is",
+    UsageRefused: "a buffer was not taken into the table of usage, which had stopped to grow",
     EagerQueued: "an eager message had to wait for room at the receiver",
     Unexpected: "a message arrived before its receive was posted",
     RtsSent: "a rendezvous was opened by the sender",
@@ -110,7 +115,7 @@ events! {
     ChunkWritten: "a chunk of a copy pipeline was handed to its adapter",
     BlockWritten: "a registered block of a pipeline was handed to its adapter",
     [Waiting]
-    Slept: "a wait was so long that the rank went to sleep",
+    LongWait: "a wait looked around many times, or slept, before something came",
 }
 
 measures! {
@@ -120,7 +125,7 @@ measures! {
     PulledBytes Sum: "bytes that this rank as receiver copied out of its senders' memory",
     PushedBytes Sum: "bytes that this rank as sender copied into its receivers' memory",
     [Waiting]
-    SleptNs Time: "time asleep inside MPI, because nothing came for long, in ns",
+    WaitedNs Time: "time in long waits, in ns",
     [Registrations]
     RegisterNs Time: "time spent registering memory, in ns",
 }
@@ -133,8 +138,8 @@ measures! {
     PendingOperations Level: "sends and receives under way",
     [Waiting]
     UnexpectedWaiting Level: "messages here that no receive has asked for",
-    UnexpectedBytes Level: "bytes kept of messages that no receive has asked for",
-    UnexpectedBytesMost Most: "the most bytes that were kept of messages that no receive had asked for",
+    UnexpectedBytes Level: "bytes of memory for messages that no receive has asked for",
+    UnexpectedBytesMost Most: "the most bytes of memory there ever were for messages that no receive had asked for",
     [Registrations]
     RegisteredRegions Level: "registrations, in use or kept",
     RegisteredBytes Level: "bytes registered, in use or kept",

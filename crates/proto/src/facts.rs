@@ -160,6 +160,8 @@ pub struct Facts {
     pub search: Fact,
     /// Single copy between processes of a host.
     pub single: Line,
+    /// Whether processes of a host can copy from and to each other's memory.
+    pub reach: bool,
     /// Whether registrations outlive the transfer they were made for.
     pub keeps: bool,
     /// Whether memory must be registered.
@@ -187,6 +189,7 @@ impl Facts {
             copy: far.copy.map(|(up_to, per_byte)| (up_to, fact(per_byte))),
             search: fact(far.search_ns),
             single: Line::new(costs[0].single, Source::StartUp),
+            reach: caps.remote_access,
             keeps: false,
             registration: caps.registration,
             rails,
@@ -236,7 +239,9 @@ impl Facts {
         };
         let mut text = format!("facts\n  copy {}", per_byte(copy));
         if !self.registration {
-            return text + &line("single copy", &self.single);
+            let single =
+                if self.reach { line("single copy", &self.single) } else { "  no single copy\n".into() };
+            return text + &single;
         }
         let link = self.link(distance);
         text += &line("register", &self.register);

@@ -202,16 +202,20 @@ fn one_of<T: Copy>(name: &str, text: &str, known: &[(&str, T)]) -> Result<T, Str
     })
 }
 
-/// Microseconds with a digit behind the point.
-pub fn us(ns: f64) -> String {
-    format!("{:.1} us", ns / 1000.0)
+/// A time as people read it.
+pub fn time(ns: f64) -> String {
+    match ns.abs() {
+        short if short < 1000.0 => format!("{ns:.0} ns"),
+        short if short < 1e7 => format!("{:.1} us", ns / 1e3),
+        _ => format!("{:.1} ms", ns / 1e6),
+    }
 }
 
 /// The reason of a choice in words.
 pub fn reason(choice: &Choice) -> String {
     match (choice.why, choice.runner_up) {
         (Why::Less(term, ns), Some((other, _))) => {
-            format!("{} {} less than {}", term.name(), us(ns), other.name())
+            format!("{} {} less than {}", term.name(), time(ns), other.name())
         }
         (Why::Seen, Some((other, _))) => format!("seen to be faster than {}", other.name()),
         _ => "no other way".into(),
@@ -220,9 +224,9 @@ pub fn reason(choice: &Choice) -> String {
 
 fn evidence(choice: &Choice, before: Option<Way>, facts: &Facts, message: &Message) -> String {
     let link = facts.link(message.distance);
-    let mut text = format!("{} bytes: {} {}", message.len, choice.winner.name(), us(choice.cost_ns));
+    let mut text = format!("{} bytes: {} {}", message.len, choice.winner.name(), time(choice.cost_ns));
     if let Some((other, ns)) = choice.runner_up {
-        text += &format!(", {} {}", other.name(), us(ns));
+        text += &format!(", {} {}", other.name(), time(ns));
     }
     text += &format!("; {}", reason(choice));
     if let Some(before) = before {
@@ -233,11 +237,11 @@ fn evidence(choice: &Choice, before: Option<Way>, facts: &Facts, message: &Messa
     }
     text + &format!(
         "; register {} + {:.4} ns/B ({} {}), wire {} + {:.4} ns/B ({} {}), copy {:.4} ns/B",
-        us(facts.register.fixed),
+        time(facts.register.fixed),
         facts.register.per_byte,
         facts.register.origin().name(),
         facts.register.count,
-        us(link.write.fixed),
+        time(link.write.fixed),
         link.write.per_byte,
         link.write.origin().name(),
         link.write.count,

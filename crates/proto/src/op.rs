@@ -2,6 +2,7 @@
 
 use crate::long::{Long, Protocol};
 use crate::matching::Want;
+use crate::rcache::Held;
 use crate::transfer::Transfer;
 use fabric::{Rank, Span};
 use wire::head::Offer;
@@ -104,6 +105,8 @@ pub(crate) enum State {
     Filling(Box<Filling>),
     /// Registered memory moves, or is about to.
     Long(Box<Long>),
+    /// An eager message has left; the adapter still reads the buffer.
+    Gathered(Sending, Held),
     /// Both sides copy.
     Moving(Box<Transfer>),
     /// Ended; the outcome has not been fetched.
@@ -125,6 +128,8 @@ pub(crate) struct Filling {
 pub(crate) enum Step {
     /// Send an eager frame.
     Eager,
+    /// The same from the buffer itself, which is registered.
+    ZeroCopy(Held),
     /// Send RTS.
     Rts,
     /// Take an RTR: announce the match.
@@ -160,6 +165,7 @@ impl State {
             | State::Offered(_, None)
             | State::Streaming(..)
             | State::Filling(_)
+            | State::Gathered(..)
             | State::Long(_) => true,
             State::Posted(receive) => receive.long,
             State::Offered(_, Some(_)) | State::Moving(_) | State::Done(_) => false,
@@ -308,7 +314,7 @@ impl Op {
         };
         Some(match &self.state {
             State::Queued(s, _) | State::Offered(s, _) => send(s, false),
-            State::Streaming(s, _) => send(s, true),
+            State::Streaming(s, _) | State::Gathered(s, _) => send(s, true),
             State::Posted(r) => receive(r, false),
             State::Filling(f) => receive(&f.receive, true),
             State::Moving(t) => t.pending(id, self.since_ns),

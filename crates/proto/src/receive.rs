@@ -42,23 +42,26 @@ impl<D: Device> Engine<D> {
         Some(len as u64)
     }
 
-    /// As [`Engine::receive_now`], and learns what copying out of a slot costs.
+    /// As [`Engine::receive_now`], and learns what copying out of a slot costs: while the sender
+    /// copies in, as a rule, which is what an eager message costs as a whole.
     #[cold]
     #[inline(never)]
     fn receive_measured(&mut self, source: Rank, head: [u64; 2], buf: Span, looks: u32) -> Option<u64> {
-        let frame = (0..looks).find_map(|_| self.dev.peek(source))?;
-        let len = frame.data.len;
-        if frame.head != head || len > buf.len {
-            return None;
+        for _ in 0..looks {
+            let start = self.dev.now_ns();
+            match self.dev.take(source, head, buf) {
+                Ok(len) => {
+                    if self.choice.is_long(len) {
+                        self.choice.copied_out(len, self.dev.now_ns() - start);
+                    }
+                    self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
+                    return Some(len as u64);
+                }
+                Err(true) => {}
+                Err(false) => return None,
+            }
         }
-        let start = self.dev.now_ns();
-        self.dev.copy(buf.addr, frame.data.addr, len);
-        if self.choice.is_long(len) {
-            self.choice.copied_out(len, self.dev.now_ns() - start);
-        }
-        self.dev.pop(source);
-        self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
-        Some(len as u64)
+        None
     }
 
     /// Starts a receive: matches a waiting message or posts it.
@@ -87,7 +90,7 @@ impl<D: Device> Engine<D> {
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { want, buf, rtr, long }));
         }
-        let direct = rtr.is_none() && !self.choice.is_long(buf.len);
+        let direct = rtr.is_none() && !long && !self.choice.measures(buf.len);
         self.matching.post(want, id, direct.then_some(buf));
         id
     }
@@ -132,6 +135,12 @@ impl<D: Device> Engine<D> {
     pub fn cancel(&mut self, id: OpId) -> bool {
         let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return false };
         let receive = *receive;
+        // What is in the buffer already belongs to a message that is on its way: a cancelled
+        // receive would have to leave the buffer as it was (MPI 5.0 section 3.8.4).
+        let begun = receive.want.source.and_then(|source| self.dev.begun(source));
+        if begun == Some(receive.buf.addr) {
+            return false;
+        }
         if self.ask_back(id) {
             return false; // the sender is asked whether it has taken the RTR
         }

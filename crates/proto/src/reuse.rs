@@ -10,7 +10,8 @@
 //! Buffers are found by a multiplicative hash of their address; those that share a bucket form a
 //! chain. Looking at buffers that do not come again is a loss, so the table stops to grow (section
 //! 3.4) once few of its buffers are frequent and chains have begun to form; before that a search
-//! costs next to nothing. It goes on growing when more of them have become frequent.
+//! costs next to nothing. It goes on growing when more of them have become frequent, and begins anew when it
+//! has refused many: the program may have come to another part.
 //!
 //! Pure data: costs come in as numbers, what a search compared comes out as one.
 
@@ -47,22 +48,29 @@ pub struct Rules {
     pub speculation: f64,
     /// Part of the buffers that must be frequent for the table to grow once it has chains.
     pub least_frequent: f64,
+    /// Buffers behind others in their chains from which on it is said to have chains: a few there are
+    /// by chance long before searches take longer.
+    pub least_chained: usize,
     /// The table has two to this power buckets.
     pub bucket_bits: u32,
     /// Most buffers in the table.
     pub most_buffers: usize,
+    /// Uses refused in a row after which it begins anew. To be empty costs as many chains as made it stop.
+    pub most_refused: u64,
 }
 
 impl Default for Rules {
-    /// The values of paper 000, sections 3.3, 3.4 and 5.1.1; the last limits the table to 64 MiB.
+    /// The values of paper 000, sections 3.3, 3.4 and 5.1.1, as far as it has them; at most 52 MiB.
     fn default() -> Rules {
         Rules {
             least_bytes: 128,
             most_bytes: 16 * 1024,
             speculation: 0.25,
             least_frequent: 0.20,
+            least_chained: 32,
             bucket_bits: 20,
-            most_buffers: 1 << 22,
+            most_buffers: 1 << 21,
+            most_refused: 1 << 20,
         }
     }
 }
@@ -105,6 +113,10 @@ impl Thresholds {
 pub struct Seen {
     /// Whether it has come again often enough to be registered.
     pub frequent: bool,
+    /// How often it has come again.
+    pub again: u32,
+    /// Bytes of it that were registered ([`Usage::registered`]).
+    pub registered_bytes: u32,
     /// Entries that were compared.
     pub compared: u32,
 }
@@ -116,6 +128,7 @@ struct Buffer {
     again: u32,
     /// The next one in the chain, by index from 1.
     next: u32,
+    registered_bytes: u32,
 }
 
 const FREQUENT: u32 = 1 << 31;
@@ -129,13 +142,22 @@ pub struct Usage {
     frequent: usize,
     chained: usize,
     refused: u64,
+    refused_in_a_row: u64,
 }
 
 impl Usage {
     /// An empty table, which takes no memory yet.
     pub fn new(rules: Rules) -> Usage {
         assert!((1..=32).contains(&rules.bucket_bits), "a table has 2 to 2^32 buckets");
-        Usage { rules, buckets: Vec::new(), buffers: Vec::new(), frequent: 0, chained: 0, refused: 0 }
+        Usage {
+            rules,
+            buckets: Vec::new(),
+            buffers: Vec::new(),
+            frequent: 0,
+            chained: 0,
+            refused: 0,
+            refused_in_a_row: 0,
+        }
     }
 
     /// A message leaves from the buffer at `addr`: counts it. `threshold` is that of its length,
@@ -144,30 +166,39 @@ impl Usage {
         if self.buckets.is_empty() {
             self.buckets = vec![0; 1 << self.rules.bucket_bits];
         }
-        let (addr, mut compared) = (addr as u64, 0);
-        let bucket = self.bucket(addr);
-        let mut at = self.buckets[bucket];
-        while at != 0 {
-            let buffer = &mut self.buffers[at as usize - 1];
-            compared += 1;
-            if buffer.addr == addr {
-                let again = (buffer.again & !FREQUENT).saturating_add(1).min(!FREQUENT);
-                let frequent = again >= threshold;
-                let marked = buffer.again & FREQUENT | if frequent { FREQUENT } else { 0 };
-                self.frequent += (marked > buffer.again & FREQUENT) as usize;
-                buffer.again = again | marked;
-                return Seen { frequent, compared };
-            }
-            at = buffer.next;
+        let (found, compared) = self.find(addr);
+        let Some(buffer) = found.map(|at| &mut self.buffers[at]) else {
+            self.insert(addr as u64);
+            return Seen { frequent: false, again: 0, registered_bytes: 0, compared };
+        };
+        let again = (buffer.again & !FREQUENT).saturating_add(1).min(!FREQUENT);
+        let frequent = again >= threshold;
+        let marked = buffer.again & FREQUENT | if frequent { FREQUENT } else { 0 };
+        self.frequent += (marked > buffer.again & FREQUENT) as usize;
+        buffer.again = again | marked;
+        Seen { frequent, again, registered_bytes: buffer.registered_bytes, compared }
+    }
+
+    /// The first `bytes` of this buffer are registered from here on.
+    pub fn registered(&mut self, addr: usize, bytes: usize) {
+        if let Some(at) = self.find(addr).0 {
+            self.buffers[at].registered_bytes = bytes as u32;
         }
-        self.insert(bucket, addr);
-        Seen { frequent: false, compared }
+    }
+
+    /// The registration of this buffer has gone, or could not be made: it begins anew.
+    pub fn forget(&mut self, addr: usize) {
+        if let Some(at) = self.find(addr).0 {
+            let buffer = &mut self.buffers[at];
+            self.frequent -= (buffer.again & FREQUENT != 0) as usize;
+            (buffer.again, buffer.registered_bytes) = (0, 0);
+        }
     }
 
     /// Whether a buffer that is not known would be taken in.
     pub fn grows(&self) -> bool {
         let few = (self.frequent as f64) < self.rules.least_frequent * self.buffers.len() as f64;
-        self.buffers.len() < self.rules.most_buffers && !(few && self.chained > 0)
+        self.buffers.len() < self.rules.most_buffers && !(few && self.chained >= self.rules.least_chained)
     }
 
     /// Number of buffers.
@@ -195,14 +226,35 @@ impl Usage {
         self.refused
     }
 
-    fn insert(&mut self, bucket: usize, addr: u64) {
+    /// Where a buffer is, and how many were compared with it.
+    fn find(&self, addr: usize) -> (Option<usize>, u32) {
+        let (addr, mut compared) = (addr as u64, 0);
+        let mut at = self.buckets.get(self.bucket(addr)).copied().unwrap_or(0);
+        while at != 0 {
+            let buffer = &self.buffers[at as usize - 1];
+            compared += 1;
+            if buffer.addr == addr {
+                return (Some(at as usize - 1), compared);
+            }
+            at = buffer.next;
+        }
+        (None, compared)
+    }
+
+    fn insert(&mut self, addr: u64) {
         if !self.grows() {
             self.refused += 1;
+            self.refused_in_a_row += 1;
+            if self.refused_in_a_row >= self.rules.most_refused {
+                *self = Usage { refused: self.refused, ..Usage::new(self.rules.clone()) };
+            }
             return;
         }
+        self.refused_in_a_row = 0;
+        let bucket = self.bucket(addr);
         let next = std::mem::replace(&mut self.buckets[bucket], self.buffers.len() as u32 + 1);
         self.chained += (next != 0) as usize;
-        self.buffers.push(Buffer { addr, again: 0, next });
+        self.buffers.push(Buffer { addr, again: 0, next, registered_bytes: 0 });
     }
 
     /// Multiplicative hashing: the high bits of the product with 2^64 divided by the golden ratio,
@@ -221,7 +273,7 @@ mod tests {
     }
 
     fn rules(bucket_bits: u32) -> Rules {
-        Rules { bucket_bits, ..Rules::default() }
+        Rules { bucket_bits, least_chained: 1, ..Rules::default() }
     }
 
     #[test]
@@ -286,6 +338,14 @@ mod tests {
     }
 
     #[test]
+    fn some_chains_come_by_chance() {
+        let mut usage = Usage::new(Rules { least_chained: 3, ..rules(2) });
+        (0..7).for_each(|addr| _ = usage.used(addr * 64, 3));
+        assert!(usage.chained() >= 3 && !usage.grows(), "{} buffers in 4 buckets", usage.len());
+        assert_eq!(usage.chained(), 3);
+    }
+
+    #[test]
     fn without_chains_the_table_grows_however_few_are_frequent() {
         let mut usage = Usage::new(rules(20));
         let mut addr = 0x7f00_0000_0000;
@@ -326,6 +386,36 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_whose_registration_has_gone_begins_anew() {
+        let mut usage = Usage::new(rules(20));
+        let use_once = |usage: &mut Usage| usage.used(0x1000, 2);
+        (0..3).for_each(|_| _ = use_once(&mut usage));
+        usage.registered(0x1000, 700);
+        let seen = use_once(&mut usage);
+        assert_eq!((seen.frequent, seen.again, seen.registered_bytes), (true, 3, 700));
+        usage.forget(0x1000);
+        usage.forget(0x2000); // which nobody knows
+        assert_eq!((usage.len(), usage.frequent()), (1, 0));
+        let seen = use_once(&mut usage);
+        assert_eq!((seen.frequent, seen.again, seen.registered_bytes), (false, 1, 0));
+        assert!(use_once(&mut usage).frequent);
+        assert_eq!(usage.frequent(), 1);
+    }
+
+    #[test]
+    fn a_table_that_only_refuses_begins_anew() {
+        let mut usage = Usage::new(Rules { most_buffers: 2, most_refused: 5, ..rules(8) });
+        (0..6).for_each(|addr| _ = usage.used(addr * 64, 3));
+        usage.used(0, 3);
+        assert_eq!((usage.len(), usage.refused()), (2, 4), "known buffers are not refused");
+        usage.used(4096, 3);
+        assert_eq!((usage.len(), usage.refused()), (0, 5));
+        let seen: Vec<bool> = (0..5).map(|_| usage.used(4096, 3).frequent).collect();
+        assert_eq!(seen, [false, false, false, true, true]);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "many searches")]
     fn any_stride_spreads_over_the_buckets() {
         for stride in [8usize, 64, 1040, 4096, 8192, 1 << 16, 1 << 21] {
             let mut usage = Usage::new(Rules { least_frequent: 0.0, ..rules(12) });

@@ -1,5 +1,6 @@
 //! The sending side: eager when it fits, rendezvous otherwise, in order per peer.
 
+use crate::cost::Way;
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::matching::Envelope;
@@ -22,19 +23,26 @@ impl<D: Device> Engine<D> {
     #[inline(always)]
     pub fn send_now(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         let peer = &mut self.peers[to];
-        if !peer.plain || data.len > self.choice.limit() {
-            return false;
+        if !peer.plain || !self.choice.is_plain(data.len) {
+            return self.send_now_otherwise(to, context, tag, data);
         }
-        if self.choice.watches(data.len) {
-            return self.send_watched(to, context, tag, data, false);
-        }
-        let head = Head::new(Kind::Eager, tag, context).encode();
-        let left = self.dev.try_send(to, head, data);
+        let left = self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data);
         if left {
-            self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
+            peer.sent = peer.sent.wrapping_add(1);
             self.counters.count(Event::Eager);
         }
         left
+    }
+
+    /// As [`Engine::send_now`] where the message may be long, or is watched.
+    #[cold]
+    #[inline(never)]
+    fn send_now_otherwise(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        // Where buffers that come again are registered, the send may outlast this call.
+        self.peers[to].plain
+            && data.len <= self.choice.limit()
+            && !self.counts_use(to, data.len)
+            && self.send_watched(to, context, tag, data, false)
     }
 
     /// Sends an eager message and, now and then or if asked to, learns what copying it into the slot
@@ -68,7 +76,11 @@ impl<D: Device> Engine<D> {
         let fits = mode == Mode::Standard && data.len <= self.limits.eager_bytes;
         let short = fits && data.len <= self.choice.limit();
         let explores = fits && !short && self.choice.explores(data.len);
-        if short && self.send_now(to, context, tag, data)
+        let counts = short && self.choice.watches(data.len) && self.counts_use(to, data.len);
+        let held = if counts { self.frequent(to, data) } else { None };
+        let is_copied = counts && held.is_none() && self.peers[to].plain;
+        if short && !counts && self.send_now(to, context, tag, data)
+            || is_copied && self.send_watched(to, context, tag, data, false)
             || explores && self.peers[to].plain && self.send_watched(to, context, tag, data, true)
         {
             return Ok(None);
@@ -80,7 +92,7 @@ impl<D: Device> Engine<D> {
         }
         let step = match self.take_offer(&sending, !eager) {
             Some(offer) => Step::Matched(offer),
-            None if eager => Step::Eager,
+            None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
             None => self.long_protocol(&sending).map_or(Step::Rts, |protocol| Step::Long(protocol, 0)),
         };
         let id = self.ops.insert(State::Queued(sending, step));
@@ -168,6 +180,7 @@ impl<D: Device> Engine<D> {
         };
         let left = match step {
             Step::Eager => self.leave_eager(id, sending),
+            Step::ZeroCopy(held) => self.leave_zero_copy(id, sending, held),
             Step::Rts => self.leave_rts(id, sending),
             Step::Matched(offer) => self.leave_matched(id, sending, offer),
             Step::Long(protocol, flags) => self.leave_long(id, sending, protocol, flags),
@@ -181,7 +194,7 @@ impl<D: Device> Engine<D> {
         true
     }
 
-    fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
+    pub(crate) fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
         let head = Head::new(Kind::Eager, s.tag, s.context).encode();
         let (learns, counts) = (self.choice.measures(s.data.len), self.mind.account.is_on());
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
@@ -216,9 +229,7 @@ impl<D: Device> Engine<D> {
         }
         self.counters.count(Event::RtsSent);
         self.mind.forget(id);
-        if direct {
-            self.tell_both(id, s.to, s.data.len);
-        }
+        self.tell_host(id, s.to, s.data.len, if direct { Way::Both } else { Way::Frames });
         self.ops.set(id, State::Offered(s, share));
         if share.is_some() {
             self.active.push(id);
@@ -278,7 +289,7 @@ impl<D: Device> Engine<D> {
         self.dev.peek_bytes(data, &mut limit);
         let limit = (u64::from_le_bytes(limit) as usize).min(s.data.len);
         self.close_share(share);
-        self.mind.forget(id);
+        self.mind.takes_frames(id);
         let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
         self.ops.set(id, State::Streaming(s, stream));
         if share.is_none() {
@@ -307,6 +318,9 @@ impl<D: Device> Engine<D> {
         let done = stream.sent >= stream.limit;
         let state = if done { State::Done(s.outcome()) } else { State::Streaming(s, stream) };
         self.ops.set(id, state);
+        if done {
+            self.mind.ended_at(id, &self.dev);
+        }
         (stream.sent > before, done)
     }
 }
@@ -322,5 +336,5 @@ impl Sending {
 }
 
 fn step_is_eager(step: Step) -> bool {
-    matches!(step, Step::Eager)
+    matches!(step, Step::Eager | Step::ZeroCopy(_))
 }

@@ -15,8 +15,10 @@ const DENSE_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) enum Sparse<T> {
     Dense(Vec<T>),
-    Map(HashMap<Rank, Box<T>, BuildHasherDefault<Spread>>, Box<T>),
+    Map(Entries<T>, Box<T>),
 }
+
+type Entries<T> = HashMap<Rank, Box<T>, BuildHasherDefault<Spread>>;
 
 impl<T: Default> Sparse<T> {
     pub fn new(n: usize) -> Sparse<T> {
@@ -43,7 +45,7 @@ impl<T: Default> Index<Rank> for Sparse<T> {
     fn index(&self, rank: Rank) -> &T {
         match self {
             Sparse::Dense(all) => &all[rank],
-            Sparse::Map(map, default) => map.get(&rank).unwrap_or(default),
+            Sparse::Map(map, default) => known(map, rank).unwrap_or(default),
         }
     }
 }
@@ -53,9 +55,21 @@ impl<T: Default> IndexMut<Rank> for Sparse<T> {
     fn index_mut(&mut self, rank: Rank) -> &mut T {
         match self {
             Sparse::Dense(all) => &mut all[rank],
-            Sparse::Map(map, _) => map.entry(rank).or_default(),
+            Sparse::Map(map, _) => entry(map, rank),
         }
     }
+}
+
+// Out of line, for the array is on the path of every message.
+
+#[inline(never)]
+fn known<T>(map: &Entries<T>, rank: Rank) -> Option<&T> {
+    map.get(&rank).map(|entry| &**entry)
+}
+
+#[inline(never)]
+fn entry<T: Default>(map: &mut Entries<T>, rank: Rank) -> &mut T {
+    map.entry(rank).or_default()
 }
 
 /// Multiplies by the golden ratio: ranks are small numbers, not chosen by an adversary.

@@ -18,6 +18,7 @@
 //! A peer whose offers come to nothing [`MISSES_MAX`] times in a row gets none until it sends a
 //! long message again.
 
+use crate::cost::Way;
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::matching::{Envelope, Want};
@@ -157,7 +158,7 @@ impl<D: Device> Engine<D> {
         if !self.dev.try_send(s.to, Head::new(Kind::Matched, s.tag, s.context).encode(), data) {
             return false;
         }
-        self.tell_both(id, s.to, s.data.len);
+        self.tell_host(id, s.to, s.data.len, Way::Both);
         let transfer = Transfer {
             side: Side::Send,
             peer: s.to,

@@ -42,6 +42,7 @@ impl Job {
             rtr: true,
             remote_access: true,
             force: Some(protocol),
+            eager_by: Default::default(),
             cache,
         };
         let engines = [0, 1].map(|me| {

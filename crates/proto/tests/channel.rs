@@ -771,6 +771,7 @@ fn limits() -> Limits {
         rtr: true,
         remote_access: true,
         force: None,
+        eager_by: Default::default(),
         cache: Default::default(),
     }
 }

@@ -6,7 +6,7 @@ mod adapter;
 use adapter::{Adapter, Net};
 use fabric::{Device, Nap, Span};
 use proto::channel::{Channel, Settings};
-use proto::{Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
+use proto::{EagerBy, Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use shm::{Options, Shm};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,6 +19,7 @@ fn limits() -> Limits {
         rtr: true,
         remote_access: true,
         force: None,
+        eager_by: Default::default(),
         cache: Default::default(),
     }
 }
@@ -184,6 +185,14 @@ fn all_to_all_by_every_protocol_for_long_messages() {
     for (protocol, _) in Protocol::ALL {
         all_to_all(Limits { force: Some(protocol), ..limits() });
         all_to_all(Limits { force: Some(protocol), eager_bytes: 0, ..limits() });
+    }
+}
+
+#[test]
+fn all_to_all_by_both_eager_protocols() {
+    for (eager_by, _) in EagerBy::ALL {
+        all_to_all(Limits { eager_by, ..limits() });
+        all_to_all(Limits { eager_by, unexpected_bytes: 1000, ..limits() });
     }
 }
 

@@ -28,6 +28,7 @@ impl Pair {
             rtr: false,
             remote_access: true,
             force: Some(protocol),
+            eager_by: Default::default(),
             cache: Default::default(),
         };
         let engines = [0, 1].map(|me| {

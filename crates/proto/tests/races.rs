@@ -48,12 +48,14 @@ struct Scenario {
     /// The protocol of long messages, if it is not to be chosen.
     force: Option<Protocol>,
     reach: Vec<bool>,
+    /// Whether eager messages are found while their sender is still writing them.
+    slow: bool,
 }
 
 impl Scenario {
     fn new(ranks: Vec<Vec<Act>>) -> Scenario {
         let reach = vec![true; ranks.len()];
-        Scenario { ranks, room: 64, unexpected_bytes: 1 << 20, looks: false, reach, force: None }
+        Scenario { ranks, room: 64, unexpected_bytes: 1 << 20, looks: false, reach, force: None, slow: false }
     }
 }
 
@@ -117,6 +119,7 @@ impl<'a> Play<'a> {
         let size = scenario.ranks.len();
         let net = Net::new(size, scenario.room);
         net.borrow_mut().reach.clone_from(&scenario.reach);
+        net.borrow_mut().slow = scenario.slow;
         let limits = Limits {
             eager_bytes: EAGER,
             unexpected_bytes: scenario.unexpected_bytes,
@@ -125,6 +128,7 @@ impl<'a> Play<'a> {
             rtr: true,
             remote_access: true,
             force: scenario.force,
+            eager_by: Default::default(),
             cache: Default::default(),
         };
         let rank = |me| OneRank {
@@ -214,6 +218,9 @@ impl<'a> Play<'a> {
             }
         }
         for (me, rank) in self.ranks.iter().enumerate() {
+            if rank.receives.iter().any(|r| r.cancelled && r.buffer.iter().any(|b| *b != 0)) {
+                return Err(format!("rank {me}: the buffer of a cancelled receive was written"));
+            }
             let mut known = Vec::new();
             for r in rank.receives.iter().filter(|r| !r.cancelled) {
                 let got = r.outcome.as_ref().map(|o| self.identify(me, o, &r.buffer, &known)).transpose()?;
@@ -400,6 +407,7 @@ impl Random {
         scenario.reach = (0..size).map(|_| self.below(8) > 0).collect();
         let forced: Vec<_> = forced().collect();
         scenario.force = self.of(&forced);
+        scenario.slow = self.below(2) == 0;
         scenario
     }
 
@@ -555,6 +563,18 @@ fn a_receive_is_cancelled_while_sends_wait() {
         let scenario = Scenario { room: 1, force, ..Scenario::new(vec![sends.clone(), receives.clone()]) };
         wander(&scenario, if wide() { 1_000_000 } else { 20_000 });
     }
+}
+
+/// As before, of messages whose sender is still writing them when they are found: a receive that
+/// has part of one cannot be cancelled, and no other receive gets it.
+#[test]
+fn a_receive_is_cancelled_while_its_message_is_written() {
+    let sends = sequences(&[send(1, 4), send(2, 4)], 2);
+    let short = |tag| Act::Receive { source: Some(0), tag: Some(tag), room: 4 };
+    let wants = sequences(&[short(1), short(2), receive(Some(0), Some(1)), receive(None, Some(1))], 2);
+    let calls = |cancel: usize| wants.iter().map(move |w| [w[0], w[1], Act::Cancel(cancel)].to_vec());
+    let receives: Vec<_> = calls(0).chain(calls(1)).collect();
+    explore_all(&sends, &receives, |scenario| scenario.slow = true);
 }
 
 /// Room for one frame only: sends queue, offers and answers find no room.

@@ -9,7 +9,7 @@ mod rules;
 use adapter::{Adapter, Net};
 use fabric::{Device, Nap, Span};
 use proto::channel::{Channel, Settings};
-use proto::{CacheLimits, Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
+use proto::{CacheLimits, EagerBy, Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use rules::{Got, History};
 use shm::{Options, Shm};
 use std::sync::Arc;
@@ -57,6 +57,7 @@ fn limits(random: &mut Random) -> Limits {
         rtr: !random.one_in(4),
         remote_access: !random.one_in(5),
         force: (!random.one_in(3)).then(|| random.of(&Protocol::ALL).0),
+        eager_by: random.of(&EagerBy::ALL).0,
         cache: CacheLimits { bytes: random.of(&[0, 20_000, 4 << 20]), regions: random.of(&[1, 3, 1000]) },
     }
 }

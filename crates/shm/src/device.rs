@@ -7,7 +7,7 @@ use crate::layout::{Layout, SHARES, SLOT_BYTES, SLOTS};
 use crate::link::{Link, NO_SLOT, Reach, word32, word64};
 use crate::nap::{self, Patience, ShmNap};
 use crate::pool::Pool;
-use crate::ring::{CELLS, IN_SLOT, INLINE};
+use crate::ring::{CELLS, IN_SLOT, INLINE, Seen};
 use crate::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::{
@@ -24,6 +24,15 @@ use std::time::Instant;
 /// How far below full the pool may fall before returned credits are looked for: a look costs
 /// the transfer of a cache line.
 const SLOTS_AHEAD: usize = 8;
+/// From this length on a frame gets the slot that was used last, even if that costs a look for
+/// returned credits: two such slots do not fill a first-level cache.
+const HOT_SLOT: usize = 2048;
+/// A frame is announced when this much of it is written, and again after each such piece: its
+/// receiver copies it out of the slot while the rest is copied in.
+const CHUNK: usize = 2048;
+/// Looks for the next piece of a frame before its sender is taken to have lost its core: many
+/// times what writing a piece takes.
+const WRITER_LOOKS: u32 = 2000;
 /// Idle rounds between two looks for peers that died.
 const CHECK_EVERY: u32 = 64;
 
@@ -47,6 +56,11 @@ pub struct Shm {
     sources: Vec<Rank>,
     opened: Vec<&'static AtomicU8>,
     looks: u32,
+    /// Bytes between two announcements of one frame.
+    chunk: usize,
+    /// Where the oldest frame of each rank has been copied to in part, if its sender stopped
+    /// writing it.
+    begun: Vec<Option<usize>>,
     pool: Pool,
     shares_used: [bool; SHARES],
     next_share: usize,
@@ -94,6 +108,9 @@ impl Shm {
             sources: Vec::new(),
             opened,
             looks: 0,
+            // With fewer cores than ranks a sender may lose its core in the middle of a frame.
+            chunk: if n <= options.cores { CHUNK } else { SLOT_BYTES },
+            begun: vec![None; n],
             pool: Pool::new(),
             shares_used: [false; SHARES],
             next_share: 0,
@@ -184,7 +201,7 @@ impl Shm {
 
     fn send_in_slot(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= SLOT_BYTES, "frame of {} bytes", data.len);
-        if self.pool.available() + SLOTS_AHEAD <= SLOTS {
+        if data.len >= HOT_SLOT || self.pool.available() + SLOTS_AHEAD <= SLOTS {
             self.reclaim(to);
             if self.pool.available() == 0 {
                 (0..self.links.len()).filter(|peer| *peer != to).for_each(|peer| self.reclaim(peer));
@@ -197,11 +214,57 @@ impl Shm {
             self.fault = Some(Fault::Device(why));
             return false;
         }
+        let into = self.segment.at(offset);
         // SAFETY: the slot is ours until the frame is popped; `data` is a buffer of this process.
-        unsafe { bytes::copy(self.segment.at(offset), data.addr, data.len) };
+        let copy = |at: usize, len: usize| unsafe { bytes::copy(into + at, data.addr + at, len) };
         let link = &mut self.links[to];
         link.slot_of[link.tx.tail() as usize % CELLS] = slot;
-        link.tx.push(None, head, data.len as u16, IN_SLOT, 1, |_| slot as u64);
+        let mut at = self.chunk.min(data.len);
+        copy(0, at);
+        link.tx.push_slot(head, data.len as u16, slot, at);
+        while at < data.len {
+            let len = self.chunk.min(data.len - at);
+            copy(at, len);
+            at += len;
+            link.tx.written(at);
+        }
+        true
+    }
+
+    /// The slot of a frame in one that [`Link::peek`] has shown, if it can be one.
+    #[inline(always)]
+    fn slot(&mut self, from: Rank, seen: &Seen) -> Option<usize> {
+        let slot = self.links[from].slot(seen);
+        if slot >= SLOTS || seen.len as usize > SLOT_BYTES {
+            return self.malformed(from, "slot or length out of range");
+        }
+        Some(self.segment.at(self.layout.slot(from, slot)))
+    }
+
+    /// Copies the oldest frame, which lies in a slot, to `to`, behind its sender if that is still
+    /// writing it. False if the slot cannot be one, or if the sender does not get on.
+    #[inline(never)] // the path of short frames keeps its registers
+    fn take_slot(&mut self, from: Rank, seen: &Seen, to: usize) -> bool {
+        let Some(slot) = self.slot(from, seen) else { return false };
+        let len = seen.len as usize;
+        let looks = if self.begun[from].is_some() { 1 } else { WRITER_LOOKS };
+        let (mut at, mut left) = (0, looks);
+        while at < len {
+            let written = self.links[from].written(seen).min(len);
+            if written == len || written > at && looks > 1 {
+                self.copy(to + at, slot + at, written - at);
+                (at, left) = (written, looks);
+            } else {
+                left -= 1;
+                if left == 0 {
+                    self.begun[from] = Some(to);
+                    return false;
+                }
+                std::hint::spin_loop();
+            }
+        }
+        self.begun[from] = None;
+        self.links[from].pop(seen);
         true
     }
 
@@ -229,7 +292,7 @@ impl Shm {
     }
 
     #[cold]
-    fn malformed(&mut self, from: Rank, what: &str) -> Option<Frame> {
+    fn malformed<T>(&mut self, from: Rank, what: &str) -> Option<T> {
         self.fault = Some(Fault::Device(format!("malformed frame from rank {from}: {what}")));
         None
     }
@@ -322,11 +385,10 @@ impl Device for Shm {
             let data = Span { addr: link.payload_addr(&seen), len: seen.len as usize };
             return Some(Frame { head: seen.head, data });
         }
-        let slot = link.rx.payload(link.turn.as_ref(), &seen) as usize;
-        if slot >= SLOTS || seen.len as usize > SLOT_BYTES {
-            return self.malformed(from, "slot or length out of range");
+        if link.written(&seen) < seen.len as usize {
+            return None; // its sender is still writing it
         }
-        let addr = self.segment.at(self.layout.slot(from, slot));
+        let addr = self.slot(from, &seen)?;
         Some(Frame { head: seen.head, data: Span { addr, len: seen.len as usize } })
     }
 
@@ -334,6 +396,7 @@ impl Device for Shm {
     fn pop(&mut self, from: Rank) {
         let link = &mut self.links[from];
         if let Some(seen) = link.peek() {
+            self.begun[from] = None;
             link.pop(&seen);
         }
     }
@@ -355,10 +418,15 @@ impl Device for Shm {
             link.pop(&seen);
             return Ok(len);
         }
-        let Some(frame) = self.peek(from) else { return Err(false) };
-        self.copy(room.addr, frame.data.addr, len);
-        self.links[from].pop(&seen);
+        if seen.flags & IN_SLOT == 0 || !self.take_slot(from, &seen, room.addr) {
+            return Err(false);
+        }
         Ok(len)
+    }
+
+    #[inline]
+    fn begun(&self, from: Rank) -> Option<usize> {
+        self.begun[from]
     }
 
     #[inline]
@@ -627,6 +695,67 @@ mod tests {
             }
         }
         expected.into_iter().for_each(|bytes| assert_eq!(receive(&mut b), Some(bytes)));
+    }
+
+    /// A pair with a frame of 3000 bytes under way of which 1000 are written; the slot holds all.
+    fn half_written() -> (Shm, Shm, Vec<u8>) {
+        let (mut a, mut b) = pair();
+        let payload = (0..3000).map(|i| i as u8).collect::<Vec<u8>>();
+        assert!(send(&mut a, &payload));
+        assert_eq!(receive(&mut b).as_ref(), Some(&payload));
+        a.links[1].tx.push_slot([1, 2], 3000, 0, 1000);
+        (a, b, payload)
+    }
+
+    fn room(of: &mut [u8]) -> Span {
+        Span { addr: of.as_mut_ptr() as usize, len: of.len() }
+    }
+
+    /// Who takes a frame that its sender is still writing follows the sender.
+    #[test]
+    fn a_frame_is_taken_as_it_grows() {
+        let (a, mut b, payload) = half_written();
+        let mut buffer = vec![0u8; 3000];
+        let span = room(&mut buffer);
+        let taken = std::thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                loop {
+                    match b.take(0, [1, 2], span) {
+                        Err(_) => std::thread::yield_now(),
+                        taken => return taken,
+                    }
+                }
+            });
+            a.links[1].tx.written(2000);
+            a.links[1].tx.written(3000);
+            reader.join().unwrap()
+        });
+        assert_eq!((taken, buffer), (Ok(3000), payload));
+    }
+
+    /// Whose sender does not get on is not waited for: the frame is shown, or taken from its
+    /// beginning, when it is complete.
+    #[test]
+    fn a_frame_whose_sender_lost_its_core_is_left_until_it_is_complete() {
+        for takes in [true, false] {
+            let (a, mut b, payload) = half_written();
+            let mut buffer = vec![0u8; 3000];
+            let span = room(&mut buffer);
+            assert!(b.begun(0).is_none() && b.peek(0).is_none());
+            assert_eq!(b.take(0, [1, 2], span), Err(false));
+            assert_eq!(b.begun(0), Some(span.addr));
+            a.links[1].tx.written(2000);
+            assert_eq!(b.take(0, [1, 2], span), Err(false));
+            assert!(b.peek(0).is_none());
+            a.links[1].tx.written(3000);
+            if takes {
+                buffer.fill(0);
+                assert_eq!((b.take(0, [1, 2], span), &buffer), (Ok(3000), &payload));
+            } else {
+                assert_eq!(receive(&mut b).as_ref(), Some(&payload));
+            }
+            assert!(b.begun(0).is_none() && b.peek(0).is_none());
+        }
     }
 
     /// A full ring and an empty pool refuse; nothing is lost, and both come back.

@@ -100,6 +100,18 @@ impl Link {
         self.rx.payload_addr(self.turn.as_ref(), seen)
     }
 
+    /// The index of the slot a frame lies in, as its sender says.
+    #[inline(always)]
+    pub fn slot(&self, seen: &Seen) -> usize {
+        self.rx.payload(self.turn.as_ref(), seen) as usize
+    }
+
+    /// How many bytes of a frame in a slot are written.
+    #[inline(always)]
+    pub fn written(&self, seen: &Seen) -> usize {
+        self.rx.written(self.turn.as_ref(), seen)
+    }
+
     /// Wakes the peer if it sleeps.
     #[inline(always)]
     pub fn rouse(&self) {

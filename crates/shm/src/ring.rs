@@ -7,11 +7,13 @@
 //! ```text
 //! word 0: sequence (32) | length (16) | flags (16)
 //! word 1, 2: header
-//! word 3 … 7: payload, or slot index and length
+//! word 3 … 7: payload, or slot index and how many bytes of the slot are written
 //! ```
 //!
 //! The producer writes the words, then word 0 with release; the consumer reads word 0 with
-//! acquire. All accesses are atomic, so loom checks exactly this code.
+//! acquire. A frame in a slot may be pushed before its payload is complete: word 4 then grows, each
+//! time with release, and the consumer copies out behind the producer. All accesses are atomic, so
+//! loom checks exactly this code.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -186,6 +188,20 @@ impl<'a> Producer<'a> {
             _ => self.cells[position as usize % CELLS].fill(position, head, len, flags, used, payload),
         }
     }
+
+    /// Sends the next frame through the ring, for which there must be room: `written` bytes of
+    /// its payload lie in `slot`, the others follow with [`Producer::written`].
+    #[inline(always)]
+    pub fn push_slot(&mut self, head: [u64; 2], len: u16, slot: u8, written: usize) {
+        self.push(None, head, len, IN_SLOT, 2, |i| [slot as u64, written as u64][i]);
+    }
+
+    /// Says how many bytes of the payload of the last frame are written.
+    #[inline(always)]
+    pub fn written(&self, bytes: usize) {
+        let cell = &self.cells[self.tail.wrapping_sub(1) as usize % CELLS];
+        cell.words[4].store(bytes as u64, Ordering::Release);
+    }
 }
 
 impl<'a> Consumer<'a> {
@@ -221,6 +237,12 @@ impl<'a> Consumer<'a> {
     #[inline(always)]
     pub fn payload(&self, turn: Option<&Turn>, seen: &Seen) -> u64 {
         self.cell(turn, seen).words[3].load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of a frame in a slot are written.
+    #[inline(always)]
+    pub fn written(&self, turn: Option<&Turn>, seen: &Seen) -> usize {
+        self.cell(turn, seen).words[4].load(Ordering::Acquire) as usize
     }
 
     /// Address of the payload of a frame.
@@ -278,6 +300,46 @@ mod tests {
                     }
                 }
             }
+            producer.join().unwrap();
+        });
+    }
+
+    /// A payload that is written piece by piece behind its announcement: what the consumer is told
+    /// is written can be read, and the cell is not written again while it reads.
+    #[test]
+    fn a_payload_is_read_behind_its_writer() {
+        loom::model(|| {
+            let cells: &'static [Cell] = Box::leak((0..CELLS).map(|_| Cell::new()).collect());
+            let credit: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
+            let slot: &'static [AtomicU32; 2] = Box::leak(Box::new([AtomicU32::new(0), AtomicU32::new(0)]));
+            let producer = thread::spawn(move || {
+                let mut p = Producer::new(cells, credit);
+                p.push_slot([1, 2], 2, 3, 0);
+                for (i, place) in slot.iter().enumerate() {
+                    place.store(i as u32 + 7, Ordering::Relaxed);
+                    p.written(i + 1);
+                }
+            });
+            let mut c = Consumer::new(cells, credit);
+            let seen = loop {
+                match c.peek(None) {
+                    Some(seen) => break seen,
+                    None => thread::yield_now(),
+                }
+            };
+            assert_eq!((seen.head, seen.len, c.payload(None, &seen)), ([1, 2], 2, 3));
+            let mut read = 0;
+            while read < 2 {
+                let written = c.written(None, &seen);
+                if written == read {
+                    thread::yield_now();
+                }
+                while read < written {
+                    assert_eq!(slot[read].load(Ordering::Relaxed), read as u32 + 7);
+                    read += 1;
+                }
+            }
+            assert!(c.pop(None, &seen));
             producer.join().unwrap();
         });
     }

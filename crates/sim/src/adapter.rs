@@ -6,7 +6,7 @@
 //! takes `latency + length / bandwidth`; messages to one receiver from several queue there.
 
 use crate::cluster::{Path, Rail};
-use crate::queue::{Ps, ps};
+use crate::queue::{Ps, ps, rounded};
 
 /// What an adapter costs, in picoseconds.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Costs {
     }
 
     fn bytes(&self, len: usize) -> Ps {
-        (len as f64 * self.per_byte).round() as Ps
+        rounded(len as f64 * self.per_byte)
     }
 }
 
@@ -126,7 +126,7 @@ impl Adapter {
         if !costs.is_bus_limited() {
             return 0;
         }
-        self.bus.serve(from, way, (len as f64 * costs.bus_per_byte).round() as Ps)
+        self.bus.serve(from, way, rounded(len as f64 * costs.bus_per_byte))
     }
 }
 

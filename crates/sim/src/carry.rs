@@ -132,9 +132,11 @@ impl Net {
             pair.last = if is_local { coming.last } else { coming.first };
         }
         self.messages.at_mut(index).landing = coming;
-        let host = self.host(from);
-        if let Some(trace) = &mut self.trace {
-            trace.left(host, self.messages.at(index), sent.first, sent.last);
+        let (host, is_local) = (self.host(from), self.is_local(from, peer));
+        match &mut self.trace {
+            Some(trace) if is_local => trace.left_inside(host, self.messages.at(index), sent.first),
+            Some(trace) => trace.left(host, self.messages.at(index), sent.first, sent.last),
+            None => {}
         }
         if kind == Kind::Datagram {
             let poster = &mut self.seats[from as usize];
@@ -241,9 +243,9 @@ impl Net {
         self.mix([self.now, (from as u64) << 32 | to as u64, (message.len as u64) << 3 | kind as u64]);
         self.seats[target as usize].landing.retain(|other| *other != index);
         let host = self.host(target);
-        let message = self.messages.at(index);
-        if let Some(trace) = &mut self.trace {
-            trace.landed(host, message);
+        let is_local = self.is_local(from, to);
+        if let Some(trace) = self.trace.as_mut().filter(|_| !is_local) {
+            trace.landed(host, self.messages.at(index));
         }
         if !self.seats[target as usize].is_alive() {
             return self.refuse(index, Fault::PeerGone(to as usize));

@@ -1,44 +1,93 @@
-//! Memory for a rank: whole pages, zeroed, given back when the rank ends.
+//! Memory of the ranks of a job: whole pages, zeroed, given back when the job ends.
+//!
+//! Blocks of all ranks lie one behind the other in large mappings. A page that nobody touches costs nothing,
+//! neither memory nor the writing of zeros, and thousands of ranks share their page tables.
 
 use fabric::Span;
 use memmap2::MmapMut;
 
-/// Blocks from this length on are mapped, so that pages nobody touches cost nothing: an allocator that uses
-/// freed memory again has to write the zeros.
-const MAPPED_BYTES: usize = 32 << 10;
+/// What is mapped at a time, at least.
+const CHUNK_BYTES: usize = 256 << 20;
 
-/// Where mapped blocks lie within such a range is the same in every run, and differs from block to block: registrations
-/// may be aligned to so much.
+/// Where a program's buffers from this length on lie within [`RANGE_BYTES`] is the same in every run, and differs
+/// from buffer to buffer: registrations may be aligned to so much.
+const LARGE_BYTES: usize = 32 << 10;
+/// See [`LARGE_BYTES`].
 const RANGE_BYTES: usize = 2 << 20;
-/// By how many pages two blocks differ.
+/// By how many pages two large buffers differ.
 const STEP_PAGES: usize = 37;
 
-/// Blocks of memory.
+/// The memory of a job.
 #[derive(Default)]
-pub struct Memory {
-    small: Vec<Box<[u64]>>,
-    mapped: Vec<MmapMut>,
+pub struct Arena {
+    chunks: Vec<MmapMut>,
+    next: usize,
+    end: usize,
 }
 
-impl Memory {
-    /// A new block. It begins at a page, so that where it lies in this process changes nothing.
+impl Arena {
+    /// A new block. It begins at a page, so that where it lies in this process changes nothing, and not where
+    /// another ends, so that a copy is never taken for the rest of one to another block.
     pub fn allocate(&mut self, len: usize, page_bytes: usize) -> Span {
         let page = page_bytes.max(8);
-        let room = len.next_multiple_of(page) + page;
-        let start = if room < MAPPED_BYTES {
-            let mut words = vec![0u64; room / 8].into_boxed_slice();
-            let addr = words.as_mut_ptr() as usize;
-            self.small.push(words);
-            addr
-        } else {
-            let room = len + 2 * RANGE_BYTES;
-            let mut block =
+        self.place(len, page, |free| free.next_multiple_of(page) + page)
+    }
+
+    /// A new buffer for a program that has got `large` large ones before, which this one adds to.
+    pub fn buffer(&mut self, len: usize, page_bytes: usize, large: &mut usize) -> Span {
+        let page = page_bytes.max(8);
+        if len.next_multiple_of(page) + page < LARGE_BYTES {
+            return self.allocate(len, page_bytes);
+        }
+        let offset = (*large * STEP_PAGES * page) % RANGE_BYTES;
+        *large += 1;
+        let range = RANGE_BYTES.max(page);
+        self.place(len, range, |free| (free + page).saturating_sub(offset).next_multiple_of(range) + offset)
+    }
+
+    /// Puts a block where `begin` says, given where the free memory begins. A mapping begins at a multiple of
+    /// `align`, so that the place within is the same in every run.
+    fn place(&mut self, len: usize, align: usize, begin: impl Fn(usize) -> usize) -> Span {
+        let mut addr = begin(self.next);
+        if self.chunks.is_empty() || addr + len > self.end {
+            let room = CHUNK_BYTES.max(len + 2 * align) + RANGE_BYTES.max(align);
+            let mut chunk =
                 MmapMut::map_anon(room).unwrap_or_else(|error| panic!("{room} bytes of memory: {error}"));
-            let addr = (block.as_mut_ptr() as usize).next_multiple_of(RANGE_BYTES);
-            let offset = self.mapped.len() * STEP_PAGES * page % RANGE_BYTES;
-            self.mapped.push(block);
-            addr + offset
-        };
-        Span { addr: start.next_multiple_of(page), len }
+            self.end = chunk.as_mut_ptr() as usize + room;
+            self.chunks.push(chunk);
+            addr = begin((self.end - room).next_multiple_of(RANGE_BYTES.max(align)));
+        }
+        self.next = addr + len;
+        Span { addr, len }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_begin_at_pages_and_keep_a_distance() {
+        let mut arena = Arena::default();
+        let mut end = 0;
+        for len in [0, 1, 4096, 5000, 100_000, 300 << 20, 8, 1 << 20] {
+            let Span { addr, len } = arena.allocate(len, 4096);
+            assert!(addr.is_multiple_of(4096));
+            assert!(addr > end || addr + len < end, "{addr:x} behind {end:x}");
+            mpi::mem::write(addr + len.saturating_sub(1), &[1][..len.min(1)]);
+            end = addr + len;
+        }
+    }
+
+    #[test]
+    fn large_buffers_lie_at_known_places_of_a_range() {
+        let (mut arena, mut large) = (Arena::default(), 0);
+        for expected in 0..200 {
+            arena.allocate(expected * 300, 4096);
+            let span = arena.buffer(40_000, 4096, &mut large);
+            assert_eq!(span.addr % RANGE_BYTES, expected * STEP_PAGES * 4096 % RANGE_BYTES);
+            arena.buffer(1000, 4096, &mut large);
+        }
+        assert_eq!(large, 200);
     }
 }

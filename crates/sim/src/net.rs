@@ -7,6 +7,7 @@ use fabric::Fault;
 use crate::adapter::{Adapter, Costs};
 use crate::cluster::{Cluster, Datagram, Registration};
 use crate::fault::Faults;
+use crate::memory::Arena;
 use crate::message::Messages;
 use crate::queue::{Event, Ps, Queue, ps};
 use crate::random::Random;
@@ -65,8 +66,12 @@ pub struct Net {
     pub gone: Option<usize>,
     /// Nothing will happen any more, but ranks wait.
     pub is_stuck: bool,
+    /// Memory of all ranks.
+    pub arena: Arena,
     /// Numbers of messages.
     pub number: u64,
+    /// Ranks that live and have not come to the end of their program.
+    on_their_way: usize,
     cores: usize,
     /// What is posted now cannot be seen by anybody earlier than this.
     lookahead: Ps,
@@ -104,7 +109,9 @@ impl Net {
             trace,
             gone: None,
             is_stuck: false,
+            arena: Arena::default(),
             number: 0,
+            on_their_way: ranks,
             cores: cluster.cores,
             lookahead: lookahead(cluster, has_neighbours),
             has_neighbours,
@@ -232,6 +239,7 @@ impl Net {
 
     fn quit(&mut self, rank: u32, state: State) {
         let seat = &mut self.seats[rank as usize];
+        self.on_their_way -= usize::from(seat.is_alive() && !seat.is_fenced);
         seat.state = state;
         seat.regions.clear();
         seat.receives.clear();
@@ -269,7 +277,9 @@ impl Net {
 
     /// A rank has come to the end of its program.
     pub fn fence(&mut self, rank: u32) {
-        self.seats[rank as usize].is_fenced = true;
+        let seat = &mut self.seats[rank as usize];
+        self.on_their_way -= usize::from(seat.is_alive() && !seat.is_fenced);
+        seat.is_fenced = true;
         if self.is_open() {
             (0..self.seats.len() as u32).for_each(|rank| self.tell(rank));
         }
@@ -277,7 +287,7 @@ impl Net {
 
     /// Whether all have that live, or none will any more.
     pub fn is_open(&self) -> bool {
-        self.is_stuck || self.seats.iter().all(|seat| seat.is_fenced || !seat.is_alive())
+        self.is_stuck || self.on_their_way == 0
     }
 
     /// Adds to the hash of everything.

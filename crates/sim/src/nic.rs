@@ -8,7 +8,6 @@ use mpi::mem;
 use crate::carry::Post;
 use crate::clock::{Clock, Nap, Shared};
 use crate::cluster::Cluster;
-use crate::memory::Memory;
 use crate::message::{GATHER, Kind};
 use crate::queue::{Ps, ps};
 use crate::regions::pages;
@@ -32,7 +31,6 @@ pub struct Nic<'y> {
     size: usize,
     alarm: Ps,
     touched: Vec<Rank>,
-    memory: Memory,
     streams: [Stream; STREAMS],
     next_stream: usize,
 }
@@ -60,7 +58,6 @@ impl<'y> Nic<'y> {
             size,
             alarm: Ps::MAX,
             touched: Vec::new(),
-            memory: Memory::default(),
             streams: [Stream::default(); STREAMS],
             next_stream: 0,
         }
@@ -174,7 +171,7 @@ impl<'y> Verbs for Nic<'y> {
     }
 
     fn allocate(&mut self, len: usize) -> Span {
-        self.memory.allocate(len, self.caps.page_bytes)
+        self.net().borrow_mut().arena.allocate(len, self.caps.page_bytes)
     }
 
     fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {

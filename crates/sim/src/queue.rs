@@ -7,9 +7,17 @@ use std::collections::BinaryHeap;
 /// Virtual time in picoseconds: at 400 Gb/s a byte takes 20 of them.
 pub type Ps = u64;
 
-/// Nanoseconds as picoseconds.
+/// Nanoseconds as picoseconds, rounded. ([`f64::round`] is a call where the processor's own is not assumed.)
+#[inline]
 pub fn ps(ns: f64) -> Ps {
-    (ns * 1000.0).round() as Ps
+    rounded(ns * 1000.0)
+}
+
+/// The nearest whole number; what is below 0 is 0.
+#[inline]
+pub fn rounded(value: f64) -> u64 {
+    let whole = value as u64;
+    whole.saturating_add(u64::from(value - whole as f64 >= 0.5))
 }
 
 /// Something that happens without a rank doing it.
@@ -44,16 +52,39 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
+impl Entry {
+    fn key(&self) -> u128 {
+        (self.at as u128) << 64 | self.order as u128
+    }
+}
+
 impl PartialOrd for Entry {
     fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+
+    // The heap asks for these.
+    fn lt(&self, other: &Entry) -> bool {
+        self.key() > other.key()
+    }
+
+    fn le(&self, other: &Entry) -> bool {
+        self.key() >= other.key()
+    }
+
+    fn gt(&self, other: &Entry) -> bool {
+        self.key() < other.key()
+    }
+
+    fn ge(&self, other: &Entry) -> bool {
+        self.key() <= other.key()
     }
 }
 
 impl Ord for Entry {
     /// The heap gives the greatest first, which is to be the earliest.
     fn cmp(&self, other: &Entry) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
+        other.key().cmp(&self.key())
     }
 }
 
@@ -94,6 +125,15 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_rounded_as_usual() {
+        for value in
+            [0.0, 0.4999, 0.49999999999999994, 0.5, 1.5, 2.5, 1e6 + 0.5, 4.5e15, 1e19, f64::INFINITY, -3.0]
+        {
+            assert_eq!(rounded(value), value.round() as u64, "{value}");
+        }
+    }
 
     #[test]
     fn order_is_time_then_ranks_last_then_age() {

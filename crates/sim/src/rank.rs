@@ -21,7 +21,6 @@ use proto::{Engine, Limits, Tuning};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::job::Job;
-use crate::memory::Memory;
 use crate::nic::Nic;
 use crate::report::Report;
 
@@ -59,6 +58,7 @@ impl Default for Setup {
             rtr: true,
             remote_access: true,
             force: None,
+            eager_by: Default::default(),
             cache: Default::default(),
         };
         Setup { limits, channel: Settings::default(), tuning: Tuning::default(), forced: Forced::default() }
@@ -73,7 +73,8 @@ pub struct Request(Option<Body>);
 pub struct Rank<'y> {
     world: World<Channel<Nic<'y>>>,
     clock: Rc<Clock<'y>>,
-    memory: Memory,
+    /// Large buffers it has asked for.
+    large: usize,
     page_bytes: usize,
 }
 
@@ -102,7 +103,7 @@ impl<'y> Rank<'y> {
         let mut engine = Engine::new(channel, setup.limits.clone());
         engine.tune(setup.tuning.clone());
         let world = World::new(engine, Objects::default(), link, setup.forced);
-        Ok(Rank { world, clock, memory: Memory::default(), page_bytes })
+        Ok(Rank { world, clock, large: 0, page_bytes })
     }
 
     /// Waits for all, so that nobody's memory goes away while others still use it.
@@ -153,7 +154,7 @@ impl<'y> Rank<'y> {
 
     /// A buffer of zeros.
     pub fn buffer(&mut self, len: usize) -> Span {
-        self.memory.allocate(len, self.page_bytes)
+        self.clock.net.borrow_mut().arena.buffer(len, self.page_bytes, &mut self.large)
     }
 
     /// Puts bytes into a buffer; takes no time.

@@ -9,7 +9,7 @@ use crate::queue::Ps;
 use crate::regions::Regions;
 
 /// Peers per page of the table of queue pairs.
-const PAGE: usize = 64;
+const PAGE: usize = 16;
 /// Addresses that a napping rank is woken for.
 const WATCHED: usize = 8;
 

@@ -3,6 +3,7 @@
 //!
 //! The format is Chrome's trace events in JSON, which both read. Times there are microseconds.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::message::Message;
@@ -76,6 +77,19 @@ impl Trace {
     pub fn left(&mut self, host: usize, message: &Message, first: Ps, last: Ps) {
         let lane = self.lane(host, message);
         self.push(message_slice(ADAPTERS, lane * 2, message, first, last));
+        self.push(message_slice(
+            LINKS,
+            self.link(host, message.rail as u32),
+            message,
+            first,
+            message.landing.last,
+        ));
+    }
+
+    /// A message leaves for another rank of `host`, at `first`. Inside a host there are no queues: messages overlap,
+    /// which lanes of adapters cannot show.
+    pub fn left_inside(&mut self, host: usize, message: &Message, first: Ps) {
+        let lane = self.link(host, self.rails);
         self.push(message_slice(LINKS, lane, message, first, message.landing.last));
     }
 
@@ -97,8 +111,12 @@ impl Trace {
         for (group, lane) in lanes {
             meta(&mut out, "thread_name", group, lane, &self.lane_name(group, lane));
         }
-        for slice in &self.slices {
+        let arrows = self.arrows();
+        for (at, slice) in self.slices.iter().enumerate() {
             self.write(&mut out, slice);
+            if let Some(phase) = arrows.get(&at) {
+                arrow(&mut out, phase, slice);
+            }
         }
         let _infallible = write!(
             out,
@@ -116,13 +134,47 @@ impl Trace {
         host as u32 * self.rails + message.rail as u32
     }
 
+    /// The link of an adapter, or behind those the inside of the host.
+    fn link(&self, host: usize, rail: u32) -> u32 {
+        host as u32 * (self.rails + 1) + rail
+    }
+
+    /// Where arrows begin, go on and end: the slices of a message at adapters, by their number. A message that is
+    /// lost has none, one that comes twice ends where it comes last, the answer to a request goes on from it.
+    fn arrows(&self) -> HashMap<usize, &'static str> {
+        let mut ways: HashMap<u64, Vec<usize>> = HashMap::new();
+        let of_adapters = |slice: &Slice| slice.message.filter(|_| slice.group == ADAPTERS);
+        for (at, slice) in self.slices.iter().enumerate() {
+            if let Some((_, number)) = of_adapters(slice) {
+                ways.entry(number).or_default().push(at);
+            }
+        }
+        let is_end = |at: usize| !self.slices[at].lane.is_multiple_of(2);
+        let mut phases = HashMap::new();
+        for way in ways.values() {
+            let (first, Some(end)) = (way[0], way.iter().rposition(|at| is_end(*at))) else { continue };
+            if is_end(first) {
+                continue; // its beginning was left out
+            }
+            for at in &way[1..end] {
+                phases.insert(*at, "t");
+            }
+            phases.insert(first, "s");
+            phases.insert(way[end], "f");
+        }
+        phases
+    }
+
     fn lane_name(&self, group: u32, lane: u32) -> String {
         let place = |lane: u32| format!("host {} rail {}", lane / self.rails, lane % self.rails);
         match group {
             RANKS => format!("rank {lane}"),
             ADAPTERS if lane.is_multiple_of(2) => format!("{} out", place(lane / 2)),
             ADAPTERS => format!("{} in", place(lane / 2)),
-            _ => place(lane),
+            _ => match (lane / (self.rails + 1), lane % (self.rails + 1)) {
+                (host, rail) if rail < self.rails => format!("host {host} rail {rail}"),
+                (host, _) => format!("inside host {host}"),
+            },
         }
     }
 
@@ -131,7 +183,8 @@ impl Trace {
         let (label, number) = slice.message.unwrap_or((0, 0));
         let name = if label == 0 { slice.name } else { self.labels[label as usize] };
         let head = format!("\"pid\":{group},\"tid\":{lane},\"ts\":{}", Micros(first));
-        let colour = COLOURS[(label as usize + slice.name.len()) % COLOURS.len()];
+        let shade = if label == 0 { slice.name.len() } else { label as usize };
+        let colour = COLOURS[shade % COLOURS.len()];
         let about = format!(
             "\"name\":\"{name}\",\"cat\":\"{name}\",\"cname\":\"{colour}\",\"args\":{{\"bytes\":{bytes},\"message\":{number}}}"
         );
@@ -146,15 +199,19 @@ impl Trace {
         } else {
             writeln!(out, "{{\"ph\":\"X\",\"dur\":{duration},{head},{about}}},")
         };
-        if group == ADAPTERS {
-            let (phase, at) = if lane.is_multiple_of(2) { ("s", first) } else { ("f\",\"bp\":\"e", last) };
-            let _infallible = writeln!(
-                out,
-                "{{\"ph\":\"{phase}\",\"id\":{number},\"pid\":{group},\"tid\":{lane},\"ts\":{},\"name\":\"message\",\"cat\":\"message\"}},",
-                Micros(at)
-            );
-        }
     }
+}
+
+/// A point of the arrow of a message: at the beginning of a slice, to which it then belongs.
+fn arrow(out: &mut String, phase: &str, slice: &Slice) {
+    let Slice { group, lane, first, message, .. } = *slice;
+    let number = message.map_or(0, |(_, number)| number);
+    let bound = if phase == "f" { ",\"bp\":\"e\"" } else { "" };
+    let _infallible = writeln!(
+        out,
+        "{{\"ph\":\"{phase}\"{bound},\"id\":{number},\"pid\":{group},\"tid\":{lane},\"ts\":{},\"name\":\"message\",\"cat\":\"message\"}},",
+        Micros(first)
+    );
 }
 
 fn message_slice(group: u32, lane: u32, message: &Message, first: Ps, last: Ps) -> Slice {

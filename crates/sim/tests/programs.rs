@@ -187,6 +187,42 @@ fn ring(rank: &mut Rank<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A ring of short messages, from and to the same buffers again and again: how many were not copied.
+fn short_ring(rank: &mut Rank<'_>) -> Result<u64> {
+    let (me, n) = (rank.rank(), rank.size());
+    let (to, from) = ((me + 1) % n, (me + n - 1) % n);
+    let (out, into) = (rank.buffer(16_384), rank.buffer(16_384));
+    for round in 0..80 {
+        let len = [8, 300, 5000, 16_384][round % 4];
+        rank.write(out, &pattern(me + round, len));
+        rank.sendrecv(out.part(0, len), to, into, from as i32, round as i32)?;
+        assert!(rank.read(into.part(0, len)) == pattern(from + round, len), "{len} bytes at rank {me}");
+    }
+    Ok(rank.world().engine.counters().get(proto::Event::EagerZeroCopy))
+}
+
+#[test]
+fn both_eager_protocols_give_the_same_bytes_on_every_cluster() {
+    for name in sim::cluster::names() {
+        for (eager_by, word) in proto::EagerBy::ALL {
+            let mut setup = Setup::default();
+            setup.limits.eager_by = eager_by;
+            let job = Job::new(&Cluster::find(name).unwrap(), 4).per_host(1).trace(1 << 20);
+            let mut report = job.program(&setup, short_ring).unwrap();
+            let json = report.trace.take().unwrap().json();
+            let gathered = report.all().unwrap().into_iter().collect::<Result<Vec<u64>>>();
+            let gathered = gathered.unwrap_or_else(|error| panic!("{name}, {word}: {}", error.text));
+            let is_drawn = json.contains("\"name\":\"eager-zero-copy\"");
+            assert_eq!(is_drawn, gathered.iter().any(|count| *count > 0), "{name}, {word}");
+            match eager_by {
+                proto::EagerBy::Copy => assert_eq!(gathered, [0; 4], "{name}"),
+                proto::EagerBy::ZeroCopy => assert!(gathered.iter().all(|count| *count >= 40), "{name}"),
+                proto::EagerBy::Choice => {}
+            }
+        }
+    }
+}
+
 #[test]
 fn every_protocol_gives_the_same_bytes_on_every_cluster() {
     for name in sim::cluster::names() {

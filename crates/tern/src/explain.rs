@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 
 use fabric::settings::Settings;
-use fabric::{Caps, Device, Distance};
+use fabric::{Caps, Device, Distance, Source, Span};
+use proto::Protocol;
 use proto::choose::{Seen, choose};
 use proto::cost::{Message, Term, Way, cost};
 use proto::explain::table;
-use proto::facts::Facts;
-use proto::journal::{bytes, reason, us};
+use proto::facts::{Fact, Facts};
+use proto::journal::{bytes, reason, time};
 use sim::Cluster;
 
 const HELP: &str = "\
@@ -16,10 +17,12 @@ usage: tern explain --size BYTES [--peer RANK] [--reuse PART] [--late US] [--rtr
                     [--cluster NAME|FILE]
 
 Says which protocol a message from rank 0 would take and what each would cost, without a run: on the
-modelled cluster, or between ranks of this host as its device measures now.
+modelled cluster, or between ranks of this host as its device measures now. Settings count, such as
+TERN_PROTOCOL and TERN_EAGER_MAX.
 
   --size BYTES     length of the message, such as 64K
-  --peer RANK      its receiver (default: the first one that is not on the host of rank 0)
+  --peer RANK      its receiver (default: on a cluster the first one that is
+                   not on the host of rank 0)
   --reuse PART     part of the uses of its buffers that find them registered, 0 to 1 (default: 0)
   --late US        by how much the receiver comes later than the sender, in us (default: 0)
   --rtr            the receiver has offered its buffer
@@ -94,10 +97,14 @@ fn length(text: &str) -> Result<usize, String> {
 }
 
 /// What is known, how far the receiver is, and where that is.
-fn known(question: &Question) -> Result<(Facts, Distance, String), String> {
+fn known(question: &Question, settings: &Settings) -> Result<(Facts, Distance, String), String> {
     let Some(name) = &question.cluster else {
-        let (facts, name) = this_host()?;
-        return Ok((facts, Distance::Host, format!("this host, device {name}")));
+        let peer = question.peer.unwrap_or(1);
+        if peer == 0 {
+            return Err("--peer 0: the message is from rank 0; its receiver is another".into());
+        }
+        let (facts, name) = this_host(settings)?;
+        return Ok((facts, Distance::Host, format!("this host, device {name}, rank 0 to {peer}")));
     };
     let cluster = Cluster::find(name)?;
     let peer = question.peer.unwrap_or(cluster.cores);
@@ -116,29 +123,83 @@ fn known(question: &Question) -> Result<(Facts, Distance, String), String> {
         registration: true,
     };
     let costs = Distance::ALL.map(|(distance, _)| cluster.costs(distance));
-    let mut facts = Facts::new(costs, &caps, cluster.rails.len(), EAGER_BYTES);
-    facts.keeps = true;
+    let eager_bytes = EAGER_BYTES.min(settings.number("TERN_EAGER_MAX") as usize);
+    let mut facts = Facts::new(costs, &caps, cluster.rails.len(), eager_bytes);
+    facts.keeps = settings.number("TERN_REGISTERED_MAX") > 0;
     let distance = cluster.distance(0, peer);
     Ok((facts, distance, format!("cluster {}, rank 0 to {peer} ({})", cluster.name, distance.name())))
 }
 
-/// What the device of this host measures when it starts.
-fn this_host() -> Result<(Facts, &'static str), String> {
-    let settings = Settings::from_env()?;
+/// What the device of this host measures when it starts, and what its ranks find out about copies as they
+/// run: measured here between two threads.
+fn this_host(settings: &Settings) -> Result<(Facts, &'static str), String> {
     let options = shm::Options {
         dir: settings.text("TERN_SHM_DIR").into(),
         prefix: "tern-explain".into(),
         single_copy: settings.flag("TERN_SINGLE_COPY"),
-        cores: 1,
+        cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
     };
-    let device = shm::Shm::local_job(1, &options)?.pop().ok_or("no device")?;
-    let eager_bytes = settings.number("TERN_EAGER_MAX") as usize;
+    let ranks = shm::Shm::local_job(2, &options)?;
+    let (device, caps) = (&ranks[0], ranks[0].caps().clone());
+    let eager_bytes = caps.frame_bytes.min(settings.number("TERN_EAGER_MAX") as usize);
     let costs = Distance::ALL.map(|(distance, _)| device.costs(distance));
-    Ok((Facts::new(costs, device.caps(), 1, eager_bytes), device.caps().name))
+    let mut facts = Facts::new(costs, &caps, 1, eager_bytes);
+    let per_byte = copy_ns_per_byte(ranks);
+    facts.copy.iter_mut().for_each(|(_, fact)| *fact = Fact::new(per_byte, Source::StartUp));
+    Ok((facts, caps.name))
+}
+
+/// What a copy into a slot and one out of it cost on average: the middle of some, between two ranks that
+/// play a frame to and fro.
+fn copy_ns_per_byte(ranks: Vec<shm::Shm>) -> f64 {
+    // The first times around, the slots are memory that nobody has touched.
+    const ROUNDS: usize = 400;
+    const LAST: usize = 200;
+    let rank = |mut device: shm::Shm| {
+        let (bytes, mut into) = (vec![1u8; device.caps().frame_bytes], vec![0u8; device.caps().frame_bytes]);
+        let data = |bytes: &[u8]| Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
+        let (me, peer) = (device.me(), 1 - device.me());
+        let mut times = Vec::new();
+        for turn in me..2 * ROUNDS + me {
+            let took_ns = loop {
+                let start = device.now_ns();
+                if turn % 2 == 1 {
+                    if let Some(frame) = device.peek(peer) {
+                        let start = device.now_ns();
+                        device.copy(into.as_mut_ptr() as usize, frame.data.addr, frame.data.len);
+                        let took_ns = device.now_ns() - start;
+                        device.pop(peer);
+                        break took_ns;
+                    }
+                } else if device.try_send(peer, [1, 0], data(&bytes)) {
+                    break device.now_ns() - start;
+                }
+                std::thread::yield_now();
+            };
+            times.push(took_ns as f64 / bytes.len() as f64);
+        }
+        let last = &mut times[2 * ROUNDS - LAST..];
+        last.sort_by(f64::total_cmp);
+        last[LAST / 2]
+    };
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> = ranks.into_iter().map(|device| scope.spawn(|| rank(device))).collect();
+        let middles = ranks.into_iter().map(|rank| rank.join().expect("a rank only copies"));
+        middles.sum::<f64>() / 2.0
+    })
+}
+
+/// The way that TERN_PROTOCOL asks for, if this message is too long for eager.
+fn forced(question: &Question, settings: &Settings, facts: &Facts) -> Option<Way> {
+    let protocol =
+        Protocol::named(settings.text("TERN_PROTOCOL")).filter(|_| question.size > facts.eager_bytes)?;
+    let is_write = protocol == Protocol::Speculative && question.rtr;
+    Some(if is_write { Way::Write } else { Way::of(protocol) })
 }
 
 fn answer(question: &Question) -> Result<String, String> {
-    let (facts, distance, place) = known(question)?;
+    let settings = Settings::from_env()?;
+    let (facts, distance, place) = known(question, &settings)?;
     let message = Message {
         len: question.size,
         distance,
@@ -149,25 +210,33 @@ fn answer(question: &Question) -> Result<String, String> {
     };
     let ways = Way::ALL.map(|(way, _)| way);
     let choice = choose(&facts, &message, &Seen::default(), &ways).ok_or("no protocol can take it")?;
+    let taken = forced(question, &settings, &facts).unwrap_or(choice.winner);
     let mut costs: Vec<_> =
         ways.iter().filter_map(|way| Some((*way, cost(*way, &facts, &message)?))).collect();
     costs.sort_by(|a, b| a.1.total_ns().total_cmp(&b.1.total_ns()));
     let mut lines = vec![vec!["protocol".to_string(), "total".into()]];
     lines[0].extend(Term::ALL.map(|(_, name)| name.to_string()));
     for (way, cost) in &costs {
-        let mut line = vec![way.name().to_string(), us(cost.total_ns())];
+        let mut line = vec![way.name().to_string(), time(cost.total_ns())];
         line.extend(
-            Term::ALL.map(|(term, _)| if cost.get(term) == 0.0 { "-".into() } else { us(cost.get(term)) }),
+            Term::ALL.map(|(term, _)| if cost.get(term) == 0.0 { "-".into() } else { time(cost.get(term)) }),
         );
         lines.push(line);
     }
     let size = bytes(question.size as u64);
-    let mut text =
-        format!("{size} bytes, reuse {}, on {place}: {}\n\n", question.reuse, choice.winner.name());
+    let mut text = format!("{size} bytes, reuse {}, on {place}: {}\n\n", question.reuse, taken.name());
     text += &table("", &lines);
-    text += &match choice.runner_up {
-        Some(_) => format!("\n{}: {:.0} % ahead\n", reason(&choice), 100.0 * choice.margin),
-        None => format!("\n{}\n", reason(&choice)),
+    text += &if taken != choice.winner {
+        format!("\nasked for by TERN_PROTOCOL; {} would be the cheapest\n", choice.winner.name())
+    } else {
+        match choice.runner_up {
+            Some((other, _)) if choice.margin > 2.0 => {
+                let times = choice.margin + 1.0;
+                format!("\n{}: {} takes {times:.0} times as long\n", reason(&choice), other.name())
+            }
+            Some(_) => format!("\n{}: {:.0} % ahead\n", reason(&choice), 100.0 * choice.margin),
+            None => format!("\n{} for more than {}\n", reason(&choice), bytes(facts.eager_bytes as u64)),
+        }
     };
     Ok(text + &facts.text(distance, question.size))
 }
@@ -188,7 +257,12 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("% ahead") && text.contains("register 68.0 us"), "{text}");
-        assert!(ask("--size 64K").unwrap().contains("on this host, device shm: "));
+        let text = ask("--size 64K --peer 3").unwrap();
+        assert!(text.contains("on this host, device shm, rank 0 to 3: "), "{text}");
+        assert!(
+            text.contains("ns per byte (start-up, 0 seen)")
+                && text.contains("no other way for more than 16K")
+        );
     }
 
     #[test]
@@ -199,6 +273,7 @@ mod tests {
             ("--size 64K --reuse 2", "--reuse 2: must be a number from 0 to 1"),
             ("--size 64K --cluster graphen", "the nearest known one is `graphene`"),
             ("--size 64K --cluster graphene --peer 0", "--peer 0: the receiver is one of the ranks 1 to"),
+            ("--size 64K --peer 0", "--peer 0: the message is from rank 0"),
             ("--size 64K --sizes 3", "unknown option --sizes"),
         ] {
             let text = ask(line).unwrap_err();

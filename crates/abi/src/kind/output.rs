@@ -66,7 +66,7 @@ pub struct Out<T> {
 
 impl<T: Stored> Out<T> {
     #[inline(always)]
-    fn at(place: usize, arg: &'static str) -> Result<Self> {
+    pub(super) fn at(place: usize, arg: &'static str) -> Result<Self> {
         Ok(Out { place: not_null(place, arg)?, value: PhantomData })
     }
 
@@ -83,6 +83,11 @@ impl<T: Stored> Out<T> {
 pub struct IntRef(Out<i32>);
 
 impl IntRef {
+    /// The variable at this address, if it is one.
+    pub(super) fn at(place: usize) -> Option<IntRef> {
+        Out::at(place, "").ok().map(IntRef)
+    }
+
     /// The value the application put there.
     #[inline(always)]
     pub fn get(self) -> i32 {

@@ -32,6 +32,11 @@ impl Text {
 pub struct TextOut(usize);
 
 impl TextOut {
+    /// The buffer at this address, if there is one.
+    pub(super) fn at(place: usize) -> Option<TextOut> {
+        (place != 0).then_some(TextOut(place))
+    }
+
     /// Stores as many bytes of `text` as fit into `capacity` with the terminating zero, and
     /// returns how many that were without the zero.
     ///

@@ -8,7 +8,7 @@ use fabric::{
 
 impl<V: Verbs> Channel<V> {
     fn known(&self, rank: Rank) -> Option<usize> {
-        (self.index[rank] as usize).checked_sub(1)
+        self.index.get(rank)
     }
 
     /// The next frame of a peer. Messages are looked for only if this is no part of a look around,

@@ -87,7 +87,8 @@ impl<V: Verbs> Channel<V> {
         let span = self.verbs.allocate(bytes);
         // Without a registration the peer stays with Send/Recv, which has what it needs.
         let Ok(key) = self.verbs.register(RAIL, span) else { return };
-        self.peers[p].ring_in = Some(RingIn::new(Local { span, key }, slots, slot_bytes));
+        let memory = Local { span, key };
+        self.peers[p].ring_in = Some(RingIn::new(&mut self.verbs, memory, slots, slot_bytes));
         self.peers[p].introduce = true;
         self.counters.count(Event::SlotsGiven);
     }

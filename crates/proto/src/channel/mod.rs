@@ -34,7 +34,7 @@ mod slots;
 
 use crate::event::{Counters, Event};
 use fabric::{Caps, Charge, Completion, Done, Fault, Local, Rank, Span, Verbs, VerbsCaps};
-use peer::{Path, Peer};
+use peer::{Index, Path, Peer};
 use slots::{Budget, Mailboxes, Pool, RAIL, Receives};
 use std::collections::{HashMap, VecDeque};
 use wire::Malformed;
@@ -159,8 +159,7 @@ pub struct Channel<V: Verbs> {
     verbs: V,
     caps: Caps,
     settings: Settings,
-    /// By rank: 0, or one more than the index of the peer.
-    index: Vec<u32>,
+    index: Index,
     peers: Vec<Peer>,
     /// Peers that may have something to take.
     ready: Vec<u32>,
@@ -203,7 +202,7 @@ impl<V: Verbs> Channel<V> {
         };
         Ok(Channel {
             caps,
-            index: vec![0; verbs.size()],
+            index: Index::new(verbs.size()),
             peers: Vec::new(),
             ready: Vec::new(),
             due: Vec::new(),
@@ -426,9 +425,9 @@ impl<V: Verbs> Channel<V> {
 
     /// The peer with this rank, new or known.
     fn contact(&mut self, rank: Rank) -> Result<usize, Fault> {
-        match self.index[rank] {
-            0 => self.first_contact(rank),
-            known => Ok(known as usize - 1),
+        match self.index.get(rank) {
+            None => self.first_contact(rank),
+            Some(known) => Ok(known),
         }
     }
 
@@ -436,8 +435,8 @@ impl<V: Verbs> Channel<V> {
     fn first_contact(&mut self, rank: Rank) -> Result<usize, Fault> {
         let mailbox = self.mailboxes.open(&mut self.verbs)?;
         self.peers.push(Peer::new(rank, mailbox));
-        self.index[rank] = self.peers.len() as u32;
         let p = self.peers.len() - 1;
+        self.index.set(rank, p);
         if self.settings.fast_after == 0 {
             self.decide_ring(p);
         }
@@ -493,8 +492,8 @@ impl<V: Verbs> Channel<V> {
         let mut position = 0;
         while let Some(rank) = self.verbs.touched(position) {
             position += 1;
-            if let Some(p) = self.index[rank].checked_sub(1) {
-                self.mark_ready(p as usize);
+            if let Some(p) = self.index.get(rank) {
+                self.mark_ready(p);
             }
         }
         self.is_late = false;

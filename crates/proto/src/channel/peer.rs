@@ -38,6 +38,33 @@ pub(super) struct Arrived {
     pub tail: Tail,
 }
 
+/// Ranks per page of the [`Index`].
+const PAGE: usize = 64;
+
+/// Which peer a rank is. A page per neighbourhood in which there is one: with an entry for every rank at every rank,
+/// the memory of a job grows with the square of its size, which a simulation of thousands has in one process.
+pub(super) struct Index {
+    pages: Vec<Option<Box<[u32; PAGE]>>>,
+}
+
+impl Index {
+    pub fn new(ranks: usize) -> Index {
+        Index { pages: (0..ranks.div_ceil(PAGE)).map(|_| None).collect() }
+    }
+
+    /// The peer with this rank, if it is known.
+    #[inline]
+    pub fn get(&self, rank: Rank) -> Option<usize> {
+        let page = self.pages[rank / PAGE].as_ref()?;
+        (page[rank % PAGE] as usize).checked_sub(1)
+    }
+
+    pub fn set(&mut self, rank: Rank, p: usize) {
+        let page = self.pages[rank / PAGE].get_or_insert_with(|| Box::new([0; PAGE]));
+        page[rank % PAGE] = p as u32 + 1;
+    }
+}
+
 /// One end of a connection.
 pub(super) struct Peer {
     pub rank: Rank,
@@ -180,6 +207,17 @@ mod tests {
     }
 
     #[test]
+    fn ranks_are_found_again() {
+        let mut index = Index::new(1000);
+        for (p, rank) in [0, 999, 64, 63, 500].into_iter().enumerate() {
+            assert_eq!(index.get(rank), None);
+            index.set(rank, p);
+            assert_eq!(index.get(rank), Some(p));
+        }
+        assert_eq!((index.get(0), index.get(1), index.get(998)), (Some(0), None, None));
+    }
+
+    #[test]
     fn credits_come_back_to_the_path_that_spent_them() {
         let mut peer = peer();
         for path in [Path::SendRecv, Path::Fast, Path::Fast, Path::SendRecv] {
@@ -203,7 +241,9 @@ mod tests {
     #[test]
     fn numbers_wrap() {
         let mut peer = peer();
-        for round in 0..200_000u64 {
+        let first = u16::MAX as u64 - 500;
+        (peer.sent, peer.acked, peer.taken) = (first, first, first);
+        for round in first..first + 2000 {
             let next = peer.ring_out.as_ref().unwrap().next();
             peer.posted(if round % 3 == 0 { Path::SendRecv } else { Path::Fast }, next);
             peer.acknowledged((round + 1) as u16).unwrap();

@@ -14,7 +14,7 @@ pub(super) struct Pool {
     memory: Option<Local>,
     /// A stack: the slot used last is the one whose pages and lines are at hand.
     free: Vec<u32>,
-    /// The work of the engine that ends with the slot's.
+    /// The work of the engine that ends with that of a used slot.
     then: Vec<Option<u64>>,
 }
 
@@ -30,7 +30,7 @@ impl Pool {
             Some(memory) => memory,
             None => self.open(verbs)?,
         };
-        let Some(index) = self.free.pop() else { return Ok(None) };
+        let Some(index) = self.free.pop().or_else(|| self.unused()) else { return Ok(None) };
         let span = memory.span.part(index as usize * self.slot_bytes, self.slot_bytes);
         Ok(Some((index, Local { span, key: memory.key })))
     }
@@ -39,10 +39,16 @@ impl Pool {
     fn open(&mut self, verbs: &mut impl Verbs) -> Result<Local, Fault> {
         let span = verbs.allocate(self.slot_bytes * self.limit);
         let memory = Local { span, key: verbs.register(RAIL, span)? };
-        self.free = (0..self.limit as u32).rev().collect();
-        self.then = vec![None; self.limit];
         self.memory = Some(memory);
         Ok(memory)
+    }
+
+    fn unused(&mut self) -> Option<u32> {
+        let index = self.then.len();
+        (index < self.limit).then(|| {
+            self.then.push(None);
+            index as u32
+        })
     }
 
     /// Says which work of the engine ends together with this slot's.
@@ -71,7 +77,13 @@ pub(super) struct RingIn {
 }
 
 impl RingIn {
-    pub fn new(memory: Local, slots: usize, slot_bytes: usize) -> RingIn {
+    /// Slots in `memory`, which holds zeros.
+    pub fn new(verbs: &mut impl Verbs, memory: Local, slots: usize, slot_bytes: usize) -> RingIn {
+        // A page that is read before it has been written is given twice by the kernel. A pair that has little
+        // under way uses the first two slots.
+        for slot in 1..=2 {
+            verbs.store(memory.span.addr + slot * slot_bytes - 8, 0);
+        }
         RingIn { memory, slots, slot_bytes, here: 0, at: 0, unread: 0, read: 0 }
     }
 

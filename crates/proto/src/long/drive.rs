@@ -197,6 +197,9 @@ impl<D: Device> Engine<D> {
         let mut moved = false;
         while let Some((work, result)) = self.dev.completed() {
             moved = true;
+            if self.gathered(work, &result) {
+                continue;
+            }
             self.mind.completed(work, self.dev.now_ns(), result.is_ok());
             self.on_completed(work, result);
         }
@@ -255,7 +258,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// The port to a peer outside any operation: for registrations.
-    pub(super) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut EnginePort<D>) -> R) -> R {
+    pub(crate) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut EnginePort<D>) -> R) -> R {
         f(&mut EnginePort {
             dev: &mut self.dev,
             cache: &mut self.rcache,

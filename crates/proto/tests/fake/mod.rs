@@ -11,6 +11,10 @@ pub const SHARES: usize = 8;
 struct Packet {
     head: [u64; 2],
     data: Box<[u8]>,
+    /// Where its first byte has been copied to, before it was complete.
+    begun: Option<usize>,
+    /// Looks until it is complete, once it is begun.
+    hidden: u8,
 }
 
 /// One direction between two ranks.
@@ -38,6 +42,8 @@ pub struct Net {
     pub reach: Vec<bool>,
     /// Registrations that a rank may have at a time, and those it has.
     pub regions: (usize, Vec<usize>),
+    /// Whether messages that can be taken are found incomplete the first time.
+    pub slow: bool,
 }
 
 impl Net {
@@ -51,6 +57,7 @@ impl Net {
             shares: vec![[Slot::default(); SHARES]; size],
             reach: vec![true; size],
             regions: (usize::MAX, vec![0; size]),
+            slow: false,
         }))
     }
 
@@ -146,14 +153,18 @@ impl Device for Fake {
         }
         let mut bytes = vec![0; data.len].into_boxed_slice();
         copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
-        wire.packets.push_back(Packet { head, data: bytes });
+        wire.packets.push_back(Packet { head, data: bytes, begun: None, hidden: 0 });
         true
     }
 
     fn peek(&mut self, from: Rank) -> Option<Frame> {
         let mut net = self.net.borrow_mut();
         let wire = net.wire(from, self.me);
-        let packet = wire.packets.front().filter(|_| wire.arrived > 0)?;
+        let packet = wire.packets.front_mut().filter(|_| wire.arrived > 0)?;
+        if packet.hidden > 0 {
+            packet.hidden -= 1;
+            return None;
+        }
         let data = Span { addr: packet.data.as_ptr() as usize, len: packet.data.len() };
         Some(Frame { head: packet.head, data })
     }
@@ -163,6 +174,31 @@ impl Device for Fake {
         let wire = net.wire(from, self.me);
         wire.arrived -= 1;
         wire.packets.pop_front();
+    }
+
+    fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        let mut net = self.net.borrow_mut();
+        let slow = net.slow;
+        let wire = net.wire(from, self.me);
+        let arrived = wire.arrived > 0;
+        let Some(packet) = wire.packets.front_mut().filter(|_| arrived) else { return Err(true) };
+        let len = packet.data.len();
+        if packet.head != head || len > room.len || packet.hidden > 0 {
+            return Err(false);
+        }
+        if slow && len > 0 && packet.begun.is_none() {
+            copy(room.addr, packet.data.as_ptr() as usize, 1);
+            (packet.begun, packet.hidden) = (Some(room.addr), 2);
+            return Err(false);
+        }
+        copy(room.addr, packet.data.as_ptr() as usize, len);
+        wire.arrived -= 1;
+        wire.packets.pop_front();
+        Ok(len)
+    }
+
+    fn begun(&self, from: Rank) -> Option<usize> {
+        self.net.borrow_mut().wire(from, self.me).packets.front()?.begun
     }
 
     fn source(&mut self, position: usize) -> Option<Rank> {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use fabric::{Local, Nap, Remote, Span, Verbs};
-use proto::{Event, Facts, Protocol, Tuning};
+use proto::{EagerBy, Event, Facts, Protocol, Tuning};
 use sim::{Cluster, Counters, Job, Nic, Rank, Setup};
 
 /// Result of a program of a rank.
@@ -23,11 +23,12 @@ pub struct Way {
 }
 
 impl Way {
-    /// All messages above `eager_bytes` by one protocol.
+    /// All messages above `eager_bytes` by one protocol, the others by copy.
     pub fn forced(name: &'static str, protocol: Protocol, eager_bytes: usize) -> Way {
         let mut setup = Setup::default();
         setup.limits.force = Some(protocol);
         setup.limits.eager_bytes = eager_bytes;
+        setup.limits.eager_by = EagerBy::Copy;
         Way { name, setup }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use lexopt::{Arg, Parser, ValueExt};
-use proto::Protocol;
+use proto::{EagerBy, Protocol};
 use sim::{Cluster, Job, Setup};
 
 use super::chart::short;
@@ -21,7 +21,7 @@ Runs a program on a modelled cluster in virtual time and shows what it measured.
   --ranks N          number of ranks (2)
   --spread           one rank per host
   --bytes LEN        length of the messages, such as 8, 64K or 1M
-  --protocol NAME    the protocol of all long messages
+  --protocol NAME    the protocol of all long messages, or eager-copy or eager-zero-copy of short ones
   --seed S           from what chance follows (0)
   --trace FILE       draws the run for Perfetto
   --list             the programs and clusters there are";
@@ -35,6 +35,7 @@ struct Options {
     ranks: usize,
     len: usize,
     protocol: Option<Protocol>,
+    eager_by: EagerBy,
     seed: u64,
     trace: Option<PathBuf>,
 }
@@ -44,6 +45,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
     let Some(options) = parse(arguments)? else { return Ok(()) };
     let mut setup = Setup::default();
     setup.limits.force = options.protocol;
+    setup.limits.eager_by = options.eager_by;
     let mut job = Job::new(&options.cluster, options.ranks).seed(options.seed);
     if options.trace.is_some() {
         job = job.trace(TRACE_LIMIT);
@@ -84,7 +86,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
 fn parse(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
     let (mut name, mut cluster, mut ranks, mut spread, mut len) =
         (None, "graphene".to_string(), 2, false, None);
-    let (mut protocol, mut seed, mut trace) = (None, 0, None);
+    let (mut protocol, mut eager_by, mut seed, mut trace) = (None, EagerBy::Choice, 0, None);
     let mut parser = Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(text)? {
         match argument {
@@ -107,8 +109,12 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
             }
             Arg::Long("protocol") => {
                 let name = parser.value().and_then(ValueExt::string).map_err(text)?;
-                let known = || Protocol::ALL.iter().map(|(_, name)| *name);
-                protocol = Some(Protocol::named(&name).ok_or_else(|| unknown("protocol", &name, known()))?);
+                let eager = EagerBy::ALL.iter().map(|(_, name)| *name);
+                let known = eager.chain(Protocol::ALL.iter().map(|(_, name)| *name));
+                if !known.clone().any(|known| known == name) {
+                    return Err(unknown("protocol", &name, known));
+                }
+                (protocol, eager_by) = (Protocol::named(&name), EagerBy::named(&name));
             }
             Arg::Long("seed") => seed = parser.value().and_then(|v| v.parse()).map_err(text)?,
             Arg::Long("trace") => trace = Some(parser.value().map_err(text)?.into()),
@@ -122,7 +128,16 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
     let program = program.ok_or_else(|| unknown("program", &name, known()))?;
     let cluster = Cluster::find(&cluster)?;
     let cluster = if spread { super::lab::spread(&cluster) } else { cluster };
-    Ok(Some(Options { program, cluster, ranks, len: len.unwrap_or(program.len), protocol, seed, trace }))
+    Ok(Some(Options {
+        program,
+        cluster,
+        ranks,
+        len: len.unwrap_or(program.len),
+        protocol,
+        eager_by,
+        seed,
+        trace,
+    }))
 }
 
 /// A length with or without a unit.

@@ -2,6 +2,7 @@
 //! platforms of the papers, in virtual time.
 
 mod choice;
+mod p000;
 mod p001;
 mod p002;
 mod p003;
@@ -19,6 +20,7 @@ type Row = (&'static str, &'static str, fn() -> Result<Study, String>);
 
 /// Every study there is.
 pub const STUDIES: &[Row] = &[
+    ("000", "frequent-buffer eager", p000::study),
     ("001", "RDMA pipeline", p001::study),
     ("002", "speculative rendezvous (chapter 4)", p002::study),
     ("003", "copy superpipeline", p003::study),
@@ -42,10 +44,16 @@ pub fn run(names: &[String], out: &Path) -> Result<(), String> {
     for (at, (name, about, study)) in chosen.iter().enumerate() {
         eprintln!("[{}/{}] {name}: {about} ...", at + 1, chosen.len());
         let start = Instant::now();
-        let study = study()?;
+        let mut study = study()?;
         eprintln!("[{}/{}] {name}: {:.1} s", at + 1, chosen.len(), start.elapsed().as_secs_f64());
         let table = table(&study);
         println!("{table}");
+        if study.name == "000" {
+            // In real time: no table that is the same everywhere.
+            let (searches, figure) = p000::search::measure();
+            println!("Searches in real time on this machine (fig. 3):\n{searches}");
+            study.figures.push(figure);
+        }
         text += &table;
         text.push('\n');
         for figure in &study.figures {
