@@ -31,12 +31,15 @@ struct Distance {
     behind: f64,
     /// How many times as fast.
     ahead: f64,
+    /// The best one where it is most behind.
+    best: &'static str,
 }
 
 impl Distance {
     /// The most of both.
     fn most(self, other: &Distance) -> Distance {
-        Distance { behind: self.behind.max(other.behind), ahead: self.ahead.max(other.ahead) }
+        let worse = if self.behind > other.behind { &self } else { other };
+        Distance { behind: worse.behind, ahead: self.ahead.max(other.ahead), best: worse.best }
     }
 }
 
@@ -45,7 +48,7 @@ pub fn oracle() -> Result<Study, String> {
     let mut study = part(&LENGTHS)?;
     let cluster = Cluster::find("lioncub")?;
     for (buffers, words) in CASES {
-        let mut most = Distance { behind: f64::MIN, ahead: 0.0 };
+        let mut most = Distance { behind: f64::MIN, ahead: 0.0, best: "" };
         for len in SHORTER {
             most = most.most(&compared(|way: &Way| ring(&cluster, way, len, buffers))?);
         }
@@ -84,7 +87,12 @@ fn part(lengths: &[usize]) -> Result<Study, String> {
 fn say(study: &mut Study, what: String, distance: &Distance) {
     let claim = |what: String, unit, paper, tern| Claim::new("oracle", what, unit, paper, tern);
     study.claims.extend([
-        claim(format!("{what}: most behind the best"), "%", Paper::AtMost(5.0), distance.behind),
+        claim(
+            format!("{what}: most behind the best ({})", distance.best),
+            "%",
+            Paper::AtMost(5.0),
+            distance.behind,
+        ),
         claim(format!("{what}: most ahead of the worst"), "×", Paper::Silent, distance.ahead),
     ]);
 }
@@ -92,9 +100,11 @@ fn say(study: &mut Study, what: String, distance: &Distance) {
 /// The choice beside every fixed protocol.
 fn compared(time: impl Fn(&Way) -> Result<f64, String>) -> Result<Distance, String> {
     let chosen = time(&auto())?;
-    let fixed = fixed().iter().map(time).collect::<Result<Vec<f64>, String>>()?;
-    let (best, worst) = fixed.iter().fold((f64::INFINITY, 0.0f64), |(a, b), t| (a.min(*t), b.max(*t)));
-    Ok(Distance { behind: 100.0 * (chosen / best - 1.0), ahead: worst / chosen })
+    let times = fixed().iter().map(time).collect::<Result<Vec<f64>, String>>()?;
+    let best = (0..times.len()).min_by(|a, b| times[*a].total_cmp(&times[*b])).ok_or("no protocol")?;
+    let worst = times.iter().copied().fold(0.0, f64::max);
+    let behind = 100.0 * (chosen / times[best] - 1.0);
+    Ok(Distance { behind, ahead: worst / chosen, best: fixed()[best].name })
 }
 
 fn ping_pongs(
@@ -107,7 +117,7 @@ fn ping_pongs(
     let mut ways = fixed();
     ways.push(auto());
     let mut curves: Vec<Curve> = ways.iter().map(|way| Curve::new(way.name, [])).collect();
-    let (mut most, mut learning) = (Distance { behind: f64::MIN, ahead: 0.0 }, 0.0f64);
+    let (mut most, mut learning) = (Distance { behind: f64::MIN, ahead: 0.0, best: "" }, 0.0f64);
     for &len in lengths {
         let runs = ways.iter().map(|way| lab::ping_pong(cluster, way, len, ROUNDS, buffers));
         let runs = runs.collect::<Result<Vec<_>, String>>()?;
@@ -116,7 +126,7 @@ fn ping_pongs(
         let best = (0..chosen).min_by(|a, b| settled[*a].total_cmp(&settled[*b])).ok_or("no protocol")?;
         let worst = settled[..chosen].iter().copied().fold(0.0, f64::max);
         let behind = 100.0 * (settled[chosen] / settled[best] - 1.0);
-        most = most.most(&Distance { behind, ahead: worst / settled[chosen] });
+        most = most.most(&Distance { behind, ahead: worst / settled[chosen], best: ways[best].name });
         let first = |run: usize| runs[run][..ROUNDS / 2].iter().sum::<f64>();
         learning = learning.max((first(chosen) - first(best)) / settled[best]);
         for (curve, time) in curves.iter_mut().zip(&settled) {
@@ -189,6 +199,6 @@ mod tests {
     fn a_comparison_finds_best_and_worst() {
         let order = |way: &Way| Protocol::ALL.iter().position(|(_, name)| *name == way.name);
         let distance = compared(|way| Ok(order(way).map_or(2.0, |at| 1.0 + at as f64))).unwrap();
-        assert_eq!((distance.behind, distance.ahead), (100.0, 3.5));
+        assert_eq!((distance.behind, distance.ahead, distance.best), (100.0, 3.5, "rget"));
     }
 }

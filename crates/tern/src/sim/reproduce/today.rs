@@ -11,9 +11,9 @@ use crate::sim::lab::{self, Way, mb_s};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
-const LENGTHS: [usize; 5] = [16 * KB, 32 * KB, 128 * KB, 512 * KB, MB];
+const LENGTHS: [usize; 5] = [16 * KB, 32 * KB, 128 * KB, 512 * KB, 2 * MB];
 /// Messages, of which the second half counts.
-const ROUNDS: usize = 120;
+const ROUNDS: usize = 60;
 /// From one message to the next, which is longer than any takes.
 const PERIOD_NS: u64 = 4_000_000;
 /// By how much the late side comes later.
