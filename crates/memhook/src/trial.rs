@@ -15,23 +15,29 @@ const LARGE: usize = 256 << 20;
 /// Takes memory away; false if that did not work.
 type Way = fn(Span) -> bool;
 
-const WAYS: [(&str, Way); 6] = [
-    ("munmap", munmap),
-    ("MAP_FIXED", map_over),
-    ("mremap", move_away),
-    ("madvise(MADV_DONTNEED)", |span| advise(span, libc::MADV_DONTNEED)),
-    ("madvise(MADV_FREE)", |span| advise(span, libc::MADV_FREE)),
-    ("madvise(MADV_REMOVE)", |span| advise(span, libc::MADV_REMOVE)),
+/// Names, the ways, and whether they leave the address free, for other threads to take.
+const WAYS: [(&str, Way, bool); 6] = [
+    ("munmap", munmap, true),
+    ("MAP_FIXED", map_over, false),
+    ("mremap", move_away, true),
+    ("madvise(MADV_DONTNEED)", |span| advise(span, libc::MADV_DONTNEED), false),
+    ("madvise(MADV_FREE)", |span| advise(span, libc::MADV_FREE), false),
+    ("madvise(MADV_REMOVE)", |span| advise(span, libc::MADV_REMOVE), false),
 ];
 
 /// Tries all ways; an error names the first of which nothing was told.
 pub fn try_all(monitor: &mut Monitor) -> Result<(), String> {
-    for (name, way) in WAYS {
+    for (name, way, leaves) in WAYS {
         let flags = if name.contains("REMOVE") { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let span = map(null_mut(), 4 * page_bytes(), flags | libc::MAP_ANONYMOUS)
             .ok_or_else(|| format!("no memory to try {name}"))?;
-        let told = is_told(monitor, span, || way(span));
-        if told != Ok(false) {
+        let mut is_ours = true;
+        let told = is_told(monitor, span, || {
+            let done = way(span);
+            is_ours = !(done && leaves);
+            done
+        });
+        if is_ours {
             munmap(span);
         }
         if !told? {

@@ -251,6 +251,33 @@ fn other_threads_take_memory_away_all_the_time() {
 }
 
 #[test]
+fn its_own_start_takes_nothing_from_other_threads() {
+    let Some(first) = monitor() else { return };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let span = map(4);
+                    std::thread::yield_now();
+                    // SAFETY: memory of the test, and a byte for each page.
+                    let mapped = unsafe {
+                        libc::mincore(span.addr as *mut libc::c_void, span.len, [0u8; 4].as_mut_ptr())
+                    };
+                    assert_eq!(mapped, 0, "somebody else has unmapped it");
+                    unmap(span);
+                }
+            });
+        }
+        for _ in 0..300 {
+            Monitor::start(true).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    drop(first);
+}
+
+#[test]
 fn a_child_is_left_alone_and_leaves_its_parent_alone() {
     let Some(mut m) = monitor() else { return };
     let span = map(8);
