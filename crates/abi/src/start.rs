@@ -199,6 +199,9 @@ pub fn abort(cx: &Cx, _comm: Handle, code: i32) -> Result {
     raise::end(code, &format!("tern: rank {rank}: MPI_Abort was called with code {code}"))
 }
 
+/// How long the reason of a fatal error may lie in a pipe before the job is ended all the same.
+const ABORT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(200);
+
 /// Hands a fatal error to the launcher, which ends the job; whether it prints the message.
 fn end_job(code: i32, text: &str) -> bool {
     let printed = report::fatal(code, text);
@@ -207,6 +210,8 @@ fn end_job(code: i32, text: &str) -> bool {
         && let Some(client) = launcher.as_mut()
     {
         eprintln!("{text}");
+        // Hydra ends everything at once, and what its proxies have not read by then is lost.
+        launch::sys::wait_until_read(libc::STDERR_FILENO, ABORT_PATIENCE);
         let _ = client.abort(code);
         return true;
     }

@@ -7,6 +7,7 @@ pub mod signal;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 /// Turns the `-1` of a system call into the error it stands for.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -86,6 +87,27 @@ pub fn identity(fd: RawFd) -> Option<(u64, u64)> {
     Some((stat.st_dev, stat.st_ino))
 }
 
+/// Waits until what was written to the pipe `fd` has been read, but not longer than `patience`; returns at
+/// once for anything else.
+pub fn wait_until_read(fd: RawFd, patience: Duration) {
+    // SAFETY: all-zero is a valid `stat`, which is plain data.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `stat` is writable and of the type that fstat fills.
+    let known = check(unsafe { libc::fstat(fd, &mut stat) });
+    if known.is_err() || stat.st_mode & libc::S_IFMT != libc::S_IFIFO {
+        return;
+    }
+    let start = Instant::now();
+    let mut left: libc::c_int = 0;
+    // SAFETY: FIONREAD stores the number of bytes in the pipe in an int.
+    while check(unsafe { libc::ioctl(fd, libc::FIONREAD, &mut left) }).is_ok()
+        && left > 0
+        && start.elapsed() < patience
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Whether this process's group is the one that may read from the terminal `fd`.
 pub fn in_foreground(fd: RawFd) -> bool {
     // SAFETY: both calls only return process group ids.
@@ -99,4 +121,26 @@ pub fn hostname() -> String {
     let rc = unsafe { libc::gethostname(bytes.as_mut_ptr().cast(), bytes.len() - 1) };
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(0);
     if rc == 0 { String::from_utf8_lossy(&bytes[..end]).into_owned() } else { "localhost".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn a_pipe_is_waited_for_until_it_is_read() {
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"why").unwrap();
+        let waiting = std::thread::spawn(move || {
+            wait_until_read(writer.as_raw_fd(), Duration::from_secs(600));
+            writer
+        });
+        let mut text = [0; 3];
+        reader.read_exact(&mut text).unwrap();
+        let mut writer = waiting.join().unwrap();
+        writer.write_all(b"?").unwrap();
+        wait_until_read(writer.as_raw_fd(), Duration::from_millis(2)); // nobody reads
+        wait_until_read(-1, Duration::from_secs(600));
+    }
 }
