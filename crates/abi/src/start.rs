@@ -11,7 +11,7 @@ use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
 use proto::{CacheLimits, EagerBy, Engine, Limits, Protocol};
-use shm::Shm;
+use shm::{Shm, StoreWay};
 
 use crate::coll::run;
 use crate::cx::Cx;
@@ -76,6 +76,11 @@ fn connect() -> std::result::Result<Connected, String> {
         prefix: launch::report::segment_prefix(&job),
         single_copy: settings.flag("TERN_SINGLE_COPY"),
         cores: launch::control::job_cpus(),
+        stores: match settings.text("TERN_STORES") {
+            "ordinary" => Some(StoreWay::Ordinary),
+            "streaming" => Some(StoreWay::Streaming),
+            _ => None,
+        },
     };
     let link = link_costs(&settings, options.cores);
     if let (Some(client), 0) = (&mut client, me) {

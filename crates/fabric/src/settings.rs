@@ -113,8 +113,8 @@ pub const ALL: &[Setting] = &[
     Setting {
         name: "TERN_EAGER_MAX",
         kind: Type::Bytes,
-        default: "16K",
-        doc: "Longest message that may be copied twice (eager) instead of once by both sides (rendezvous). 16K: above it single copy was faster on every machine measured (docs/results.md). At most the 16K of a slot.",
+        default: "256K",
+        doc: "Longest message that may be copied twice (eager) instead of once by both sides (rendezvous). At most the 256K of a block of shared memory.",
     },
     Setting {
         name: "TERN_EXPLAIN",
@@ -174,6 +174,12 @@ pub const ALL: &[Setting] = &[
         kind: Type::Flag,
         default: "1",
         doc: "Whether ranks may copy from and to each other's memory (process_vm_readv) where the kernel permits it.",
+    },
+    Setting {
+        name: "TERN_STORES",
+        kind: Type::Word(&["auto", "ordinary", "streaming"]),
+        default: "auto",
+        doc: "How payloads from 1 KiB on are written into shared memory: by ordinary stores, or by such that go past the caches (x86-64); auto takes for each peer what is measured to take less time.",
     },
     Setting {
         name: "TERN_UNEXPECTED",

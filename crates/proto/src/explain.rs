@@ -125,7 +125,7 @@ impl<D: Device> Engine<D> {
         let single = format!("{} + {}", time(facts.setup.ns.unwrap_or(0.0)), cost(Some(facts.single)));
         let single = if self.limits.remote_access { &single } else { "not possible" };
         text + &format!(
-            "{prefix}eager up to {limit} at the end; copy into slots {}, out of them {}; single copy {single}\n",
+            "{prefix}eager up to {limit} at the end; copy into shared memory {}, out of it {}; single copy {single}\n",
             cost(facts.copy_in.ns),
             cost(facts.copy_out.ns),
         )

@@ -3,18 +3,21 @@
 //! Cost of a message of `n` bytes (terms as in Hockney's model, times in nanoseconds):
 //!
 //! ```text
-//! eager       = n · max(copy_in, copy_out)           both copies go through a slot, side by side
+//! eager       = n · max(copy_in, copy_out)           both copies go through a block, side by side
 //! rendezvous  = setup + n · single                   one copy by the kernel, after a handshake
+//!             = setup + n · single / 2               beyond 64 KiB, where both sides copy
 //! ```
 //!
 //! `copy_in`, `copy_out` and `setup` are measured on real messages while the job runs: between
-//! near cores a copy through a slot costs a quarter of what it costs between far ones, and
+//! near cores a copy through a block costs a quarter of what it costs between far ones, and
 //! virtual machines move between the two. `single` and the first `setup` are measured when the
 //! device starts. The choice is a limit that is worked out anew when a fact has changed and
 //! compared with each length: nothing is added to the path of a message. A new limit must differ
 //! by an eighth from the one in force (margin), and holds for at least [`DWELL`] groups of
 //! measurements, so that runs can be explained. Now and then a few longer messages go by eager all
 //! the same, since a cost that is never paid again cannot be seen to have fallen.
+
+use crate::transfer::PIECE_MIN;
 
 /// Below this length eager always wins: a system call costs more than two copies.
 const FLOOR: usize = 4096;
@@ -24,13 +27,15 @@ const MEASURED: usize = 2048;
 const SAMPLE: u32 = 8;
 /// Messages above the limit of which [`BURST`] go by eager to see whether it has become cheaper.
 const EXPLORE: u32 = 1024;
-/// How many of them in a row: one alone finds the slots cold.
+/// How many of them in a row: one alone finds the blocks cold.
 const BURST: u32 = 2 * GROUP;
 /// Measurements of which the fastest counts. The others may have met a page that was never
-/// touched, a slot that left the cache, another process on the core.
+/// touched, a block that left the cache, another process on the core.
 const GROUP: u32 = 4;
 /// Groups between two changes of the limit.
 const DWELL: u32 = 2;
+/// Messages longer than this are copied by both sides: one piece of the least length for each.
+const SHARED: usize = 2 * PIECE_MIN;
 /// Weight of a new measurement or group.
 const WEIGHT: f64 = 0.25;
 
@@ -59,9 +64,9 @@ impl Cost {
 /// What is known about the costs of copying.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Into a slot, per byte.
+    /// Into a block, per byte.
     pub copy_in: Cost,
-    /// Out of a slot, per byte.
+    /// Out of a block, per byte.
     pub copy_out: Cost,
     /// Of a rendezvous beyond the bytes.
     pub setup: Cost,
@@ -194,14 +199,14 @@ impl Limit {
         len >= MEASURED
     }
 
-    /// A copy of `len` bytes into a slot took this long.
+    /// A copy of `len` bytes into a block took this long.
     pub fn copied_in(&mut self, len: usize, ns: u64) {
         if self.facts.copy_in.learn(ns as f64 / len as f64) {
             self.decide();
         }
     }
 
-    /// A copy of `len` bytes out of a slot took this long.
+    /// A copy of `len` bytes out of a block took this long.
     pub fn copied_out(&mut self, len: usize, ns: u64) {
         if self.facts.copy_out.learn(ns as f64 / len as f64) {
             self.decide();
@@ -210,7 +215,7 @@ impl Limit {
 
     /// Whether a piece of this length says anything about the cost of a call.
     pub fn prices(&self, len: usize) -> bool {
-        self.adapt && len <= 4 * self.max
+        self.adapt && len <= SHARED
     }
 
     /// A piece of `len` bytes of a rendezvous, which [`Limit::prices`], took this long.
@@ -240,8 +245,11 @@ fn crossing(facts: &Facts) -> usize {
     let (Some(out), Some(into), Some(setup)) = (out.or(into), into.or(out), facts.setup.ns) else {
         return usize::MAX;
     };
-    let per_byte = out.max(into) - facts.single;
-    if per_byte <= 0.0 { usize::MAX } else { (setup / per_byte) as usize }
+    let eager = out.max(into);
+    let against =
+        |single: f64| if eager <= single { usize::MAX } else { (setup / (eager - single)) as usize };
+    let alone = against(facts.single);
+    if alone < SHARED { alone } else { against(facts.single / 2.0).max(SHARED) }
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ impl<D: Device> Engine<D> {
         Some(len as u64)
     }
 
-    /// As [`Engine::receive_now`], and learns what copying out of a slot costs: while the sender
+    /// As [`Engine::receive_now`], and learns what copying out of a block costs: while the sender
     /// copies in, as a rule, which is what an eager message costs as a whole.
     #[cold]
     #[inline(never)]

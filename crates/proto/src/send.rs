@@ -45,7 +45,7 @@ impl<D: Device> Engine<D> {
             && self.send_watched(to, context, tag, data, false)
     }
 
-    /// Sends an eager message and, now and then or if asked to, learns what copying it into the slot
+    /// Sends an eager message and, now and then or if asked to, learns what copying it into the block
     /// costs; counts it if an account is kept.
     #[cold]
     #[inline(never)]

@@ -1,6 +1,6 @@
 //! Rendezvous where both sides copy.
 //!
-//! Wins above some 16 KiB where the kernel lets ranks reach each other's memory: one copy instead
+//! Wins above some 64 KiB, near cores 256 KiB, where the kernel lets ranks reach each other's memory: one copy instead
 //! of two, by both cores at once, and neither side has to wait for the other: whoever is inside
 //! MPI claims the next piece. An early sender that computes finds the message pulled by its
 //! receiver, an early receiver that computes finds it pushed by its sender (dissertation,

@@ -38,7 +38,13 @@ fn small() -> Tuning {
 }
 
 fn shared_memory(n: usize) -> Vec<Shm> {
-    let options = Options { dir: "/dev/shm".into(), single_copy: true, cores: 1, prefix: "tern-test".into() };
+    let options = Options {
+        dir: "/dev/shm".into(),
+        single_copy: true,
+        cores: 1,
+        prefix: "tern-test".into(),
+        stores: None,
+    };
     Shm::local_job(n, &options).unwrap()
 }
 

@@ -314,6 +314,7 @@ fn shared_memory(random: &mut Random, size: usize) -> (Vec<Shm>, Unmap) {
         single_copy: !random.one_in(6),
         cores: 1,
         prefix: "tern-swarm".into(),
+        stores: None,
     };
     (Shm::local_job(size, &options).unwrap(), Arc::new(|_, _| {}))
 }

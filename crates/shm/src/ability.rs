@@ -37,7 +37,7 @@ fn copying(single_copy: bool) -> String {
     }
     match copy_by_child() {
         Ok(()) => "permitted (process_vm_readv); long messages are copied once, by both sides".into(),
-        Err(why) => format!("not permitted, long messages go through slots: {why}"),
+        Err(why) => format!("not permitted, long messages go through shared memory: {why}"),
     }
 }
 

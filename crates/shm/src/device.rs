@@ -1,16 +1,17 @@
-//! The device: frames through rings and slots, remote access by single copy.
+//! The device: frames through rings and blocks of shared memory, remote access by single copy.
 
-mod slots;
+mod blocks;
 
 use crate::bell::ShmBell;
 use crate::bytes;
 use crate::cma::{self, Way};
-use crate::layout::{Layout, SHARES, SLOT_BYTES};
-use crate::link::{Link, NO_SLOT, Reach, word32, word64};
+use crate::layout::{Layout, SHARES};
+use crate::link::{Link, Reach, word32, word64};
 use crate::nap::{self, Patience, ShmNap};
-use crate::pool::Pool;
-use crate::ring::{CELLS, IN_SLOT, INLINE};
+use crate::pool::{BLOCK_BYTES, Block, Pool};
+use crate::ring::{CELLS, IN_BLOCK, INLINE};
 use crate::segment::Segment;
+pub use crate::stores::Way as StoreWay;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::{
     Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share,
@@ -24,7 +25,7 @@ use std::sync::atomic::AtomicU8;
 use std::time::Instant;
 
 /// A frame is announced when this much of it is written, and again after each such piece: its
-/// receiver copies it out of the slot while the rest is copied in.
+/// receiver copies it out of the block while the rest is copied in.
 const CHUNK: usize = 2048;
 /// Idle rounds between two looks for peers that died.
 const CHECK_EVERY: u32 = 64;
@@ -40,6 +41,8 @@ pub struct Options {
     pub single_copy: bool,
     /// Number of cores these ranks share.
     pub cores: usize,
+    /// How payloads are written into shared memory; chosen by measurement if none is given.
+    pub stores: Option<StoreWay>,
 }
 
 /// One rank of a job whose ranks share a host.
@@ -54,7 +57,11 @@ pub struct Shm {
     /// Where the oldest frame of each rank has been copied to in part, if its sender stopped
     /// writing it.
     begun: Vec<Option<usize>>,
+    /// Length of the last frame that was taken out of a block.
+    taken: usize,
     pool: Pool,
+    /// Why blocks have no memory behind them.
+    no_space: Option<String>,
     shares_used: [bool; SHARES],
     next_share: usize,
     my_sleep: &'static AtomicU32,
@@ -97,14 +104,16 @@ impl Shm {
         let (remote_access, remote_access_note) = try_single_copy(options, &probe);
         Ok(Shm {
             me,
-            links: (0..n).map(|peer| Link::new(&segment, &layout, me, peer)).collect(),
+            links: (0..n).map(|peer| Link::new(&segment, &layout, me, peer, options.stores)).collect(),
             sources: Vec::new(),
             opened,
             looks: 0,
             // With fewer cores than ranks a sender may lose its core in the middle of a frame.
-            chunk: if n <= options.cores { CHUNK } else { SLOT_BYTES },
+            chunk: if n <= options.cores { CHUNK } else { BLOCK_BYTES },
             begun: vec![None; n],
-            pool: Pool::new(),
+            taken: 0,
+            pool: Pool::new(cycle(n)),
+            no_space: None,
             shares_used: [false; SHARES],
             next_share: 0,
             my_sleep,
@@ -117,7 +126,7 @@ impl Shm {
             caps: Caps {
                 name: "shm",
                 inline_bytes: INLINE,
-                frame_bytes: SLOT_BYTES,
+                frame_bytes: BLOCK_BYTES,
                 remote_access,
                 remote_access_note,
                 looks: if n <= options.cores { 400 } else { 1 },
@@ -160,12 +169,12 @@ impl Shm {
             return false;
         }
         let link = &mut self.links[to];
-        if link.slot_of[link.tx.tail() as usize % CELLS] != NO_SLOT {
+        if link.block_of[link.tx.tail() as usize % CELLS] != Block::NONE {
             self.reclaim(to);
         }
         if data.len <= INLINE {
             self.links[to].push_inline(head, data);
-        } else if !self.send_in_slot(to, head, data) {
+        } else if !self.send_in_block(to, head, data) {
             return false;
         }
         self.links[to].rouse();
@@ -200,6 +209,15 @@ impl Shm {
         self.fault = Some(Fault::Device(format!("malformed frame from rank {from}: {what}")));
         None
     }
+}
+
+/// After how many bytes a rank's blocks come round, of `n` ranks: those of all together fill a quarter of
+/// the last-level cache, so that a block has left the caches of single cores when it is used again.
+fn cycle(n: usize) -> usize {
+    // SAFETY: the call takes a number alone.
+    let bytes = unsafe { libc::sysconf(libc::_SC_LEVEL3_CACHE_SIZE) };
+    let cache = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(16 << 20);
+    cache / 4 / n
 }
 
 /// Tries single copy on this very process: seccomp filters of containers refuse even that.
@@ -266,7 +284,7 @@ impl Device for Shm {
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         let link = &mut self.links[to];
         let plain =
-            data.len <= INLINE && link.open && link.slot_of[link.tx.tail() as usize % CELLS] == NO_SLOT;
+            data.len <= INLINE && link.open && link.block_of[link.tx.tail() as usize % CELLS] == Block::NONE;
         if !plain || !link.tx.has_room() {
             return self.try_send_otherwise(to, head, data);
         }
@@ -282,18 +300,16 @@ impl Device for Shm {
         }
         let link = &self.links[from];
         let seen = link.peek()?;
-        if seen.flags & IN_SLOT == 0 {
+        if seen.flags & IN_BLOCK == 0 {
             if seen.len as usize > INLINE {
                 return self.malformed(from, "inline payload longer than a cell");
             }
             let data = Span { addr: link.payload_addr(&seen), len: seen.len as usize };
             return Some(Frame { head: seen.head, data });
         }
-        if link.written(&seen) < seen.len as usize {
-            return None; // its sender is still writing it
-        }
-        let addr = self.slot(from, &seen)?;
-        Some(Frame { head: seen.head, data: Span { addr, len: seen.len as usize } })
+        let written = link.written(&seen);
+        let (data, _) = self.in_block(from, &seen)?;
+        (written >= data.len).then_some(Frame { head: seen.head, data }) // or its sender is still writing it
     }
 
     #[inline(always)]
@@ -316,16 +332,16 @@ impl Device for Shm {
         if seen.head != head || len > room.len {
             return Err(false);
         }
-        if seen.flags & IN_SLOT == 0 && len <= INLINE {
+        if seen.flags & IN_BLOCK == 0 && len <= INLINE {
             // SAFETY: the payload of a cell that has not been popped; a buffer of the application.
             unsafe { bytes::copy(room.addr, link.payload_addr(&seen), len) };
             link.pop(&seen);
             return Ok(len);
         }
-        if seen.flags & IN_SLOT == 0 || !self.take_slot(from, &seen, room.addr) {
+        if seen.flags & IN_BLOCK == 0 || !self.take_block(from, &seen, room) {
             return Err(false);
         }
-        Ok(len)
+        Ok(self.taken)
     }
 
     #[inline]
@@ -433,7 +449,7 @@ impl Device for Shm {
         self.immediate.completed()
     }
 
-    /// Copies: a slot of shared memory is written by the processor in any case.
+    /// Copies: shared memory is written by the processor in any case.
     fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
         let sent = self.try_send(to, head, data.span);
         if sent {
@@ -559,10 +575,16 @@ impl Drop for Shm {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::stores::{Place, Plan};
 
     fn pair() -> (Shm, Shm) {
-        let options =
-            Options { dir: "/dev/shm".into(), single_copy: true, cores: 2, prefix: "tern-test".into() };
+        let options = Options {
+            dir: "/dev/shm".into(),
+            single_copy: true,
+            cores: 2,
+            prefix: "tern-test".into(),
+            stores: None,
+        };
         let mut ranks = Shm::local_job(2, &options).unwrap();
         let second = ranks.pop().unwrap();
         (ranks.pop().unwrap(), second)
@@ -580,10 +602,10 @@ mod tests {
         Some(bytes)
     }
 
-    /// Slots of frames in flight are not handed out again, however much inline traffic went
+    /// Blocks of frames in flight are not handed out again, however much inline traffic went
     /// before: a position of the ring is not its number.
     #[test]
-    fn slots_in_flight_survive_long_inline_traffic() {
+    fn blocks_in_flight_survive_long_inline_traffic() {
         let (mut a, mut b) = pair();
         for i in 0..1000u32 {
             assert!(send(&mut a, &i.to_le_bytes()));
@@ -601,13 +623,15 @@ mod tests {
         expected.into_iter().for_each(|bytes| assert_eq!(receive(&mut b), Some(bytes)));
     }
 
-    /// A pair with a frame of 3000 bytes under way of which 1000 are written; the slot holds all.
+    /// A pair with a frame of 3000 bytes under way of which 1000 are written; the block holds all.
     fn half_written() -> (Shm, Shm, Vec<u8>) {
         let (mut a, mut b) = pair();
         let payload = (0..3000).map(|i| i as u8).collect::<Vec<u8>>();
         assert!(send(&mut a, &payload));
         assert_eq!(receive(&mut b).as_ref(), Some(&payload));
-        a.links[1].tx.push_slot([1, 2], 3000, 0, 1000);
+        let plan = Plan { way: StoreWay::Ordinary, measured: false };
+        let place = Place { granule: 64, len: 3000, plan }; // the first for longer frames
+        a.links[1].tx.push_block([1, 2], place.pack(), 1000);
         (a, b, payload)
     }
 

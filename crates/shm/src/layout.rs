@@ -6,24 +6,21 @@
 //!   control page    line 0 sleep word, line 1 process id and probe
 //!   opened          one byte per rank: this rank has begun to send here
 //!   turns           one line per higher rank: the cell both write in turn
-//!   credits         one line per rank: how far that rank has read our ring to it
+//!   credits         one line per rank: how far that rank has read our ring to it, what reading costs
 //!   shares          a line for each of 256
 //!   rings           64 cells per rank: what that rank sends here
-//!   slots           64 slots of 16 KiB: payloads this rank sends
+//!   arena           1024 granules of 4 KiB: payloads this rank sends
 //! ```
 //! Everything is zero at the start, nothing is touched before it is used: untouched pages cost
 //! nothing.
 
+use crate::pool::{GRANULE, GRANULES};
 use crate::ring::{CELLS, Cell};
 
 /// Page size assumed for the layout (the real one may be smaller, never larger than this helps).
 pub const PAGE: usize = 4096;
 /// Shares per rank.
 pub const SHARES: usize = 256;
-/// Slots per rank.
-pub const SLOTS: usize = 64;
-/// Bytes of a slot: above 16 KiB single copy wins (TARGETS.md section 3).
-pub const SLOT_BYTES: usize = 16 * 1024;
 const LINE: usize = 64;
 const RING_BYTES: usize = CELLS * size_of::<Cell>();
 
@@ -36,7 +33,7 @@ pub struct Layout {
     credits: usize,
     shares: usize,
     rings: usize,
-    slots: usize,
+    arena: usize,
     per_rank: usize,
 }
 
@@ -49,9 +46,9 @@ impl Layout {
         let credits = turns + page_up(n * LINE);
         let shares = credits + page_up(n * LINE);
         let rings = shares + page_up(SHARES * LINE);
-        let slots = rings + n * RING_BYTES;
-        let per_rank = slots + SLOTS * SLOT_BYTES;
-        Layout { n, opened, turns, credits, shares, rings, slots, per_rank }
+        let arena = rings + n * RING_BYTES;
+        let per_rank = arena + GRANULES * GRANULE;
+        Layout { n, opened, turns, credits, shares, rings, arena, per_rank }
     }
 
     /// Bytes of the whole segment.
@@ -100,10 +97,10 @@ impl Layout {
         self.base(to) + self.rings + from * RING_BYTES
     }
 
-    /// Slot `index` of `rank`.
-    pub fn slot(&self, rank: usize, index: usize) -> usize {
-        assert!(index < SLOTS, "slot {index} of {SLOTS}");
-        self.base(rank) + self.slots + index * SLOT_BYTES
+    /// Granule `index` of the arena of `rank`.
+    pub fn granule(&self, rank: usize, index: usize) -> usize {
+        assert!(index < GRANULES, "granule {index} of {GRANULES}");
+        self.base(rank) + self.arena + index * GRANULE
     }
 }
 
@@ -123,7 +120,7 @@ mod tests {
                 l.credit(last, 0),
                 l.share(last, 0),
                 l.ring(0, last),
-                l.slot(last, 0),
+                l.granule(last, 0),
                 l.total(),
             ];
             assert!(marks.windows(2).all(|w| w[0] < w[1]), "{n}: {marks:?}");
@@ -131,8 +128,8 @@ mod tests {
                 l.opened(last) + n <= l.turn(last, last) && l.turn(last, last) + LINE <= l.credit(last, 0)
             );
             assert!(l.credit(last, n - 1) + LINE <= l.share(last, 0));
-            assert!(l.ring(n - 1, last) + RING_BYTES <= l.slot(last, 0));
-            assert_eq!(l.slot(last, SLOTS - 1) + SLOT_BYTES, l.total());
+            assert!(l.ring(n - 1, last) + RING_BYTES <= l.granule(last, 0));
+            assert_eq!(l.granule(last, GRANULES - 1) + GRANULE, l.total());
         }
     }
 }

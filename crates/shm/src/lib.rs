@@ -1,7 +1,7 @@
 //! Device between ranks of one host.
 //!
 //! Frames go through a ring of 64 cells per ordered pair of ranks, a cache line each, with small
-//! payloads inline and larger ones in a slot of the sender's pool. Remote access is the kernel's
+//! payloads inline and larger ones in a block of the sender's arena. Remote access is the kernel's
 //! `process_vm_readv`/`writev` (one copy, no registration). All ranks map one segment, which has
 //! a random name for the moment it takes to map it and none afterwards.
 
@@ -31,10 +31,12 @@ mod pool;
 mod ring;
 #[cfg(not(loom))]
 mod segment;
+#[cfg(not(loom))]
+mod stores;
 mod sync;
 
 #[cfg(not(loom))]
 pub use ability::describe;
 #[cfg(not(loom))]
-pub use device::{Options, Shm};
+pub use device::{Options, Shm, StoreWay};
 pub use nap::ShmNap;

@@ -3,14 +3,13 @@
 use crate::bytes;
 use crate::layout::Layout;
 use crate::nap;
+use crate::pool::Block;
 use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, Turn};
 use crate::segment::Segment;
+use crate::stores::{Place, Stores, Way};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::Span;
 use std::sync::atomic::AtomicU8;
-
-/// No slot hangs on a ring position.
-pub const NO_SLOT: u8 = u8::MAX;
 
 /// Whether memory of the peer can be reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,15 +40,22 @@ pub struct Link {
     /// Whether we have announced ourselves.
     pub open: bool,
     pub reach: Reach,
-    /// Slot that hangs on each ring position.
-    pub slot_of: [u8; CELLS],
-    /// Ring position up to which slots have been taken back.
+    /// The block that hangs on each ring position.
+    pub block_of: [Block; CELLS],
+    /// How payloads are written into blocks.
+    pub stores: Stores,
+    /// In the line of the credits: what the peer measured, and what is measured for it.
+    told: &'static AtomicU64,
+    tell: &'static AtomicU64,
+    costs_heard: u32,
+    costs_told: u32,
+    /// Ring position up to which blocks have been taken back.
     pub reclaimed: u32,
 }
 
 impl Link {
-    /// The link between `me` and `peer`.
-    pub fn new(segment: &Segment, layout: &Layout, me: usize, peer: usize) -> Link {
+    /// The link between `me` and `peer`; `fixed` is the way of its stores if that is not to be chosen.
+    pub fn new(segment: &Segment, layout: &Layout, me: usize, peer: usize, fixed: Option<Way>) -> Link {
         // SAFETY: offsets come from the layout of this very segment: aligned, inside, and of
         // the type that every rank uses there.
         unsafe {
@@ -66,7 +72,12 @@ impl Link {
                 announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,
                 reach: Reach::Unknown,
-                slot_of: [NO_SLOT; CELLS],
+                block_of: [Block::NONE; CELLS],
+                stores: Stores::new(fixed),
+                told: word64(segment.at(layout.credit(me, peer)) + 8),
+                tell: word64(segment.at(layout.credit(peer, me)) + 8),
+                costs_heard: 0,
+                costs_told: 0,
                 reclaimed: 0,
             }
         }
@@ -94,19 +105,37 @@ impl Link {
         }
     }
 
-    /// Where the payload of a frame lies, unless it is in a slot.
+    /// Where the payload of a frame lies, unless it is in a block.
     #[inline(always)]
     pub fn payload_addr(&self, seen: &Seen) -> usize {
         self.rx.payload_addr(self.turn.as_ref(), seen)
     }
 
-    /// The index of the slot a frame lies in, as its sender says.
+    /// The block a frame lies in, as its sender says.
     #[inline(always)]
-    pub fn slot(&self, seen: &Seen) -> usize {
-        self.rx.payload(self.turn.as_ref(), seen) as usize
+    pub fn place(&self, seen: &Seen) -> Place {
+        Place::unpack(self.rx.payload(self.turn.as_ref(), seen))
     }
 
-    /// How many bytes of a frame in a slot are written.
+    /// Tells the peer what it takes to read what it writes in one way; it sees that with the next credit.
+    pub fn tell_cost(&mut self, way: Way, ns_per_byte: f32) {
+        self.costs_told = self.costs_told.wrapping_add(2);
+        let word = (ns_per_byte.to_bits() as u64) << 32 | (self.costs_told | way as u32) as u64;
+        self.tell.store(word, Ordering::Relaxed);
+    }
+
+    /// Takes in what the peer has told of that.
+    #[inline]
+    pub fn hear_cost(&mut self) {
+        let word = self.told.load(Ordering::Relaxed);
+        if word as u32 != self.costs_heard {
+            self.costs_heard = word as u32;
+            let way = if word & 1 == 0 { Way::Ordinary } else { Way::Streaming };
+            self.stores.read_took(way, f32::from_bits((word >> 32) as u32));
+        }
+    }
+
+    /// How many bytes of a frame in a block are written.
     #[inline(always)]
     pub fn written(&self, seen: &Seen) -> usize {
         self.rx.written(self.turn.as_ref(), seen)

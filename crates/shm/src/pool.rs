@@ -1,53 +1,233 @@
-//! The slots of this rank's pool: a stack, so that few pages are ever touched.
+//! Memory of this rank for the payloads it sends: an arena of granules, handed out as blocks.
+//!
+//! Short frames get the lowest free granule, so that one that comes back is used again while it is in
+//! the first-level cache. Longer ones get blocks in turn. A block that was used a moment ago lies in the
+//! caches of the core that read it, and to write it costs the transfer of each of its lines; one that
+//! comes round after a few MiB has left them for the third level, which is nearer. Between near cores
+//! that is a third of the time at 64 KiB (docs/results.md).
 
-use crate::layout::SLOTS;
+/// Unit of the arena, and alignment of every block.
+pub const GRANULE: usize = 4096;
+/// Granules of the arena.
+pub const GRANULES: usize = 1024;
+/// Granules per word of a set.
+const WORD: usize = u64::BITS as usize;
+/// Granules for short frames, at the front.
+const SHORT: usize = WORD;
+/// Granules that long frames have at first, and the least they ever have.
+const CYCLE_MIN: usize = 2 * MAX_BLOCK;
+/// Rounds after which they get twice as many.
+const ROUNDS: u32 = 4;
+/// Granules of the largest block.
+const MAX_BLOCK: usize = 1 << MAX_ORDER;
+const MAX_ORDER: u32 = WORD.trailing_zeros();
+/// Longest payload of a block.
+pub const BLOCK_BYTES: usize = MAX_BLOCK * GRANULE;
 
-/// Free slots. A slot in flight belongs to the frame at one ring position and comes back when
-/// the reader's credit passes that position.
+/// `1 << order` granules that begin at a multiple of their number: packed into 16 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub struct Block(u16);
+
+impl Block {
+    /// No block.
+    pub const NONE: Block = Block(u16::MAX);
+    const ORDER_SHIFT: u32 = 12;
+
+    fn new(first: usize, order: u32) -> Block {
+        Block(first as u16 | (order as u16) << Block::ORDER_SHIFT)
+    }
+
+    /// Its first granule.
+    pub fn first(self) -> usize {
+        (self.0 & ((1 << Block::ORDER_SHIFT) - 1)) as usize
+    }
+
+    /// Bytes it has.
+    pub fn bytes(self) -> usize {
+        GRANULE << self.order()
+    }
+
+    fn order(self) -> u32 {
+        (self.0 >> Block::ORDER_SHIFT) as u32
+    }
+
+    /// Its word in a set, and its bits there.
+    fn bits(self) -> (usize, u64) {
+        (self.first() / WORD, (u64::MAX >> (WORD - (1 << self.order()))) << (self.first() % WORD))
+    }
+}
+
+/// The blocks. One in flight belongs to the frame at one ring position and comes back when the
+/// reader's credit passes that position.
 pub struct Pool {
-    free: Vec<u8>,
-    backed: u64,
+    used: [u64; GRANULES / WORD],
+    backed: [u64; GRANULES / WORD],
+    in_flight: usize,
+    /// Where the next block is looked for.
+    cursor: usize,
+    /// Where blocks begin anew while there are free ones before.
+    end: usize,
+    /// The most that becomes.
+    end_max: usize,
+    /// How often they have, with this end.
+    rounds: u32,
 }
 
 impl Pool {
-    /// All slots free, none backed by memory yet.
-    pub fn new() -> Pool {
-        Pool { free: (0..SLOTS as u8).rev().collect(), backed: 0 }
+    /// All free, none backed by memory yet; blocks for long frames come round after `cycle` bytes, earlier at
+    /// the beginning.
+    pub fn new(cycle: usize) -> Pool {
+        let cycle = (cycle / GRANULE / MAX_BLOCK * MAX_BLOCK).max(CYCLE_MIN);
+        Pool {
+            used: [0; GRANULES / WORD],
+            backed: [0; GRANULES / WORD],
+            in_flight: 0,
+            cursor: SHORT,
+            end: SHORT + CYCLE_MIN,
+            end_max: (SHORT + cycle).min(GRANULES),
+            rounds: 0,
+        }
     }
 
-    /// Number of free slots.
+    /// Granules in use.
     #[inline]
-    pub fn available(&self) -> usize {
-        self.free.len()
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
-    /// Takes the slot that was freed last; true if it has never been used before.
+    /// Takes a block for `len` bytes, at most [`BLOCK_BYTES`]: one of those that are used over and over
+    /// (`hot`) if `len` is at most a granule, else the next one in turn.
     #[inline]
-    pub fn take(&mut self) -> Option<(u8, bool)> {
-        let slot = self.free.pop()?;
-        let fresh = self.backed & 1 << slot == 0;
-        self.backed |= 1 << slot;
-        Some((slot, fresh))
+    pub fn take(&mut self, len: usize, hot: bool) -> Option<Block> {
+        let free = !self.used[0];
+        let block = if hot && len <= GRANULE && free != 0 {
+            Block::new(free.trailing_zeros() as usize, 0)
+        } else {
+            self.in_turn(len.div_ceil(GRANULE).next_power_of_two().trailing_zeros())?
+        };
+        let (word, bits) = block.bits();
+        self.used[word] |= bits;
+        self.in_flight += bits.count_ones() as usize;
+        Some(block)
     }
 
-    /// Gives a slot back.
+    fn in_turn(&mut self, order: u32) -> Option<Block> {
+        let start = self.cursor.next_multiple_of(1 << order);
+        if start >= self.end {
+            self.rounds += 1;
+            if self.rounds == ROUNDS {
+                self.rounds = 0;
+                self.end = (self.end + self.end - SHORT).min(self.end_max);
+            }
+        }
+        let later = (start..self.end).step_by(1 << order);
+        let before = (SHORT..start.min(self.end)).step_by(1 << order);
+        let beyond = (self.end..GRANULES).step_by(1 << order);
+        let mut blocks = later.chain(before).chain(beyond).map(|first| Block::new(first, order));
+        let found = blocks.find(|block| {
+            let (word, bits) = block.bits();
+            self.used[word] & bits == 0
+        })?;
+        self.cursor = found.first() + (1 << order);
+        Some(found)
+    }
+
+    /// What is to be backed with memory before a block can be used: nothing, or granules from its first one
+    /// on: the block, and in a round of blocks those that follow.
     #[inline]
-    pub fn give(&mut self, slot: u8) {
-        debug_assert!(!self.free.contains(&slot));
-        self.free.push(slot);
+    pub fn unbacked(&self, block: Block) -> usize {
+        let (word, bits) = block.bits();
+        if self.backed[word] & bits == bits {
+            return 0;
+        }
+        let (first, least) = (block.first(), block.bytes() / GRANULE);
+        if first < SHORT { least } else { self.end.saturating_sub(first).max(least) }
+    }
+
+    /// Notes that `granules` from the first of a block on are backed.
+    pub fn back(&mut self, block: Block, granules: usize) {
+        (block.first()..block.first() + granules).for_each(|at| self.backed[at / WORD] |= 1 << (at % WORD));
+    }
+
+    /// Gives a block back.
+    #[inline]
+    pub fn give(&mut self, block: Block) {
+        let (word, bits) = block.bits();
+        debug_assert_eq!(self.used[word] & bits, bits);
+        self.used[word] &= !bits;
+        self.in_flight -= bits.count_ones() as usize;
+    }
+
+    /// Gives a block up for which there is no memory: nobody gets it again.
+    pub fn lose(&mut self, block: Block) {
+        self.in_flight -= block.bits().1.count_ones() as usize;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
-    fn slots_are_handed_out_once() {
-        let mut pool = Pool::new();
-        let taken: std::collections::BTreeSet<u8> = (0..SLOTS).map(|_| pool.take().unwrap().0).collect();
-        assert_eq!((taken.len(), pool.take()), (SLOTS, None));
-        pool.give(3);
-        assert_eq!(pool.take(), Some((3, false)));
+    fn every_granule_is_handed_out_once() {
+        for (len, hot) in
+            [(1, true), (GRANULE, true), (GRANULE, false), (3 * GRANULE, false), (BLOCK_BYTES, false)]
+        {
+            let mut pool = Pool::new(1 << 20);
+            let taken: Vec<Block> = std::iter::from_fn(|| pool.take(len, hot)).collect();
+            let granules: BTreeSet<usize> =
+                taken.iter().flat_map(|b| b.first()..b.first() + b.bytes() / GRANULE).collect();
+            let expected = if hot { GRANULES } else { GRANULES - SHORT };
+            assert_eq!((granules.len(), pool.in_flight()), (expected, expected), "{len}");
+            assert!(taken.iter().all(|b| b.bytes() >= len && granules.last() < Some(&GRANULES)));
+            pool.give(taken[3]);
+            assert_eq!(pool.take(len, hot), Some(taken[3]));
+        }
+    }
+
+    #[test]
+    fn short_frames_stay_and_long_ones_go_round() {
+        let mut pool = Pool::new(1 << 20);
+        let mut once = |len, hot| {
+            let block = pool.take(len, hot).unwrap();
+            pool.give(block);
+            block.first()
+        };
+        assert_eq!([once(100, true), once(100, true)], [0, 0]);
+        let begin: Vec<usize> = (0..8).map(|_| once(BLOCK_BYTES, false)).collect();
+        assert_eq!(begin[..2], begin[2..4], "few at first");
+        (0..100).for_each(|_| assert!(once(BLOCK_BYTES, false) >= SHORT));
+        let cycle: Vec<usize> = (0..8).map(|_| once(BLOCK_BYTES, false)).collect();
+        assert_eq!(cycle[..4], cycle[4..], "1 MiB has 4 of them");
+        assert_eq!(cycle.iter().collect::<BTreeSet<_>>().len(), 4);
+    }
+
+    #[test]
+    fn what_has_no_memory_is_not_handed_out_again() {
+        let mut pool = Pool::new(1 << 20);
+        let lost = pool.take(BLOCK_BYTES, false).unwrap();
+        pool.lose(lost);
+        assert_eq!(pool.in_flight(), 0);
+        assert!(std::iter::from_fn(|| pool.take(BLOCK_BYTES, false)).all(|block| block != lost));
+    }
+
+    #[test]
+    fn memory_is_asked_for_once_and_for_a_whole_round() {
+        let mut pool = Pool::new(1 << 20);
+        let [short, long] =
+            [(100, true), (2 * GRANULE, false)].map(|(len, hot)| pool.take(len, hot).unwrap());
+        assert_eq!([pool.unbacked(short), pool.unbacked(long)], [1, CYCLE_MIN]);
+        pool.back(short, 1);
+        pool.back(long, CYCLE_MIN);
+        let mut fresh = 0;
+        for _ in 0..1000 {
+            let block = pool.take(3 * GRANULE, false).unwrap();
+            let granules = pool.unbacked(block);
+            fresh += granules;
+            pool.back(block, granules);
+            pool.give(block);
+        }
+        assert_eq!((fresh, pool.unbacked(short)), ((1 << 20) / GRANULE - CYCLE_MIN, 0));
     }
 }

@@ -7,11 +7,11 @@
 //! ```text
 //! word 0: sequence (32) | length (16) | flags (16)
 //! word 1, 2: header
-//! word 3 … 7: payload, or slot index and how many bytes of the slot are written
+//! word 3 … 7: payload; or a word that says in which block it lies, and how many bytes of it are written
 //! ```
 //!
 //! The producer writes the words, then word 0 with release; the consumer reads word 0 with
-//! acquire. A frame in a slot may be pushed before its payload is complete: word 4 then grows, each
+//! acquire. A frame in a block may be pushed before its payload is complete: word 4 then grows, each
 //! time with release, and the consumer copies out behind the producer. All accesses are atomic, so
 //! loom checks exactly this code.
 
@@ -23,8 +23,8 @@ pub const CELLS: usize = 64;
 pub const INLINE: usize = 40;
 /// How many cells are consumed before the credit is returned.
 const CREDIT_BATCH: u32 = 16;
-/// The payload lies in a slot of the sender's pool.
-pub const IN_SLOT: u16 = 1;
+/// The payload lies in a block of the sender's arena.
+pub const IN_BLOCK: u16 = 1;
 /// Written into the turn cell by the lower rank of the pair.
 const FROM_LOWER: u16 = 2;
 /// Written into the turn cell by the upper rank of the pair.
@@ -87,9 +87,9 @@ fn is_ring_lap(position: u32) -> bool {
 /// A look at the oldest frame.
 #[derive(Clone, Copy)]
 pub struct Seen {
-    /// Length of the payload.
+    /// Length of the payload, unless it is in a block.
     pub len: u16,
-    /// [`IN_SLOT`] or 0, and whose turn it was.
+    /// [`IN_BLOCK`] or 0, and whose turn it was.
     pub flags: u16,
     /// The header.
     pub head: [u64; 2],
@@ -189,11 +189,11 @@ impl<'a> Producer<'a> {
         }
     }
 
-    /// Sends the next frame through the ring, for which there must be room: `written` bytes of
-    /// its payload lie in `slot`, the others follow with [`Producer::written`].
+    /// Sends the next frame through the ring, for which there must be room: `written` bytes of its payload
+    /// lie in `block`, the others follow with [`Producer::written`].
     #[inline(always)]
-    pub fn push_slot(&mut self, head: [u64; 2], len: u16, slot: u8, written: usize) {
-        self.push(None, head, len, IN_SLOT, 2, |i| [slot as u64, written as u64][i]);
+    pub fn push_block(&mut self, head: [u64; 2], block: u64, written: usize) {
+        self.push(None, head, 0, IN_BLOCK, 2, |i| [block, written as u64][i]);
     }
 
     /// Says how many bytes of the payload of the last frame are written.
@@ -239,7 +239,7 @@ impl<'a> Consumer<'a> {
         self.cell(turn, seen).words[3].load(Ordering::Relaxed)
     }
 
-    /// How many bytes of a frame in a slot are written.
+    /// How many bytes of a frame in a block are written.
     #[inline(always)]
     pub fn written(&self, turn: Option<&Turn>, seen: &Seen) -> usize {
         self.cell(turn, seen).words[4].load(Ordering::Acquire) as usize
@@ -251,8 +251,8 @@ impl<'a> Consumer<'a> {
         &raw const self.cell(turn, seen).words[3] as usize
     }
 
-    /// Gives the oldest frame back, and takes the turn if it came with it. A frame in a slot
-    /// returns the credit at once, because the slot hangs on it. True if the credit was returned.
+    /// Gives the oldest frame back, and takes the turn if it came with it. A frame in a block
+    /// returns the credit at once, because the block hangs on it. True if the credit was returned.
     #[inline(always)]
     pub fn pop(&mut self, turn: Option<&mut Turn>, seen: &Seen) -> bool {
         if let Some(turn) = turn
@@ -261,7 +261,7 @@ impl<'a> Consumer<'a> {
             turn.mine = true;
         }
         self.head = self.head.wrapping_add(1);
-        let due = seen.flags & IN_SLOT != 0 || self.head.wrapping_sub(self.returned) >= CREDIT_BATCH;
+        let due = seen.flags & IN_BLOCK != 0 || self.head.wrapping_sub(self.returned) >= CREDIT_BATCH;
         if due {
             self.credit.store(self.head, Ordering::Release);
             self.returned = self.head;
@@ -295,7 +295,7 @@ mod tests {
                     None => thread::yield_now(),
                     Some(seen) => {
                         assert_eq!((seen.head, c.payload(None, &seen)), ([next, next + 10], next + 20));
-                        c.pop(None, &Seen { flags: IN_SLOT, ..seen });
+                        c.pop(None, &Seen { flags: IN_BLOCK, ..seen });
                         next += 1;
                     }
                 }
@@ -314,7 +314,7 @@ mod tests {
             let slot: &'static [AtomicU32; 2] = Box::leak(Box::new([AtomicU32::new(0), AtomicU32::new(0)]));
             let producer = thread::spawn(move || {
                 let mut p = Producer::new(cells, credit);
-                p.push_slot([1, 2], 2, 3, 0);
+                p.push_block([1, 2], 3, 0);
                 for (i, place) in slot.iter().enumerate() {
                     place.store(i as u32 + 7, Ordering::Relaxed);
                     p.written(i + 1);
@@ -327,7 +327,7 @@ mod tests {
                     None => thread::yield_now(),
                 }
             };
-            assert_eq!((seen.head, seen.len, c.payload(None, &seen)), ([1, 2], 2, 3));
+            assert_eq!((seen.head, c.payload(None, &seen)), ([1, 2], 3));
             let mut read = 0;
             while read < 2 {
                 let written = c.written(None, &seen);
@@ -405,7 +405,7 @@ mod tests {
                 let mut c = Consumer::new(cells, credit);
                 let seen = c.peek(None).expect("filled before the thread started");
                 assert_eq!(seen.head[0], 0);
-                c.pop(None, &Seen { flags: IN_SLOT, ..seen });
+                c.pop(None, &Seen { flags: IN_BLOCK, ..seen });
             });
             while !p.has_room() {
                 thread::yield_now();

@@ -138,6 +138,7 @@ fn this_host(settings: &Settings) -> Result<(Facts, &'static str), String> {
         prefix: "tern-explain".into(),
         single_copy: settings.flag("TERN_SINGLE_COPY"),
         cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        stores: None,
     };
     let ranks = shm::Shm::local_job(2, &options)?;
     let (device, caps) = (&ranks[0], ranks[0].caps().clone());
@@ -149,10 +150,10 @@ fn this_host(settings: &Settings) -> Result<(Facts, &'static str), String> {
     Ok((facts, caps.name))
 }
 
-/// What a copy into a slot and one out of it cost on average: the middle of some, between two ranks that
+/// What a copy into shared memory and one out of it cost on average: the middle of some, between two ranks that
 /// play a frame to and fro.
 fn copy_ns_per_byte(ranks: Vec<shm::Shm>) -> f64 {
-    // The first times around, the slots are memory that nobody has touched.
+    // The first times around, the blocks are memory that nobody has touched.
     const ROUNDS: usize = 400;
     const LAST: usize = 200;
     let rank = |mut device: shm::Shm| {

@@ -1,0 +1,163 @@
+//! Frames longer than a cell, which lie in blocks: written piece by piece, read behind the writer.
+
+use super::Shm;
+use crate::bytes;
+use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES};
+use crate::ring::{CELLS, Seen};
+use crate::stores::{Place, Plan, Way};
+use fabric::{Device, Fault, Rank, Span};
+use std::time::Instant;
+
+/// How much may be in flight before returned credits are looked for: a look costs the transfer of
+/// a cache line.
+const GRANULES_AHEAD: usize = 8;
+/// From this length on a look costs less than it spares: a block that was just read is written again.
+const LOOKS: usize = 2048;
+/// Longest payload that goes through the granules used over and over; from the next chunk on blocks in
+/// turn are faster.
+const HOT: usize = GRANULE / 2;
+/// Looks for the next piece of a frame before its sender is taken to have lost its core: many
+/// times what writing a piece takes.
+const WRITER_LOOKS: u32 = 2000;
+
+impl Shm {
+    /// Takes back the blocks of frames the reader has left.
+    pub(super) fn reclaim(&mut self, to: Rank) {
+        let link = &mut self.links[to];
+        let head = link.tx.refresh();
+        link.hear_cost();
+        // Positions a whole round ago share their entry with ones in flight; whatever hung on
+        // them was taken back before the entry was used again.
+        let oldest = link.tx.tail().wrapping_sub(CELLS as u32);
+        if oldest.wrapping_sub(link.reclaimed) as i32 > 0 {
+            link.reclaimed = oldest;
+        }
+        while link.reclaimed != head {
+            let block = &mut link.block_of[link.reclaimed as usize % CELLS];
+            if *block != Block::NONE {
+                self.pool.give(*block);
+                *block = Block::NONE;
+            }
+            link.reclaimed = link.reclaimed.wrapping_add(1);
+        }
+    }
+
+    pub(super) fn send_in_block(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        assert!(data.len <= BLOCK_BYTES, "frame of {} bytes", data.len);
+        if data.len >= LOOKS || self.pool.in_flight() >= GRANULES_AHEAD {
+            self.reclaim(to);
+        }
+        let Some(block) = self.block(to, data.len) else { return false };
+        let into = self.segment.at(self.layout.granule(self.me, block.first()));
+        let link = &mut self.links[to];
+        link.block_of[link.tx.tail() as usize % CELLS] = block;
+        let plan = link.stores.plan(data.len);
+        let begun = plan.measured.then(Instant::now);
+        let copy = |at: usize, len: usize| {
+            // SAFETY: the block is ours until the frame is popped; `data` is a buffer of this process.
+            unsafe {
+                match plan.way {
+                    Way::Ordinary => bytes::copy(into + at, data.addr + at, len),
+                    Way::Streaming => bytes::stream(into + at, data.addr + at, len),
+                }
+            }
+        };
+        let mut at = self.chunk.min(data.len);
+        copy(0, at);
+        let place = Place { granule: block.first(), len: data.len, plan };
+        link.tx.push_block(head, place.pack(), at);
+        while at < data.len {
+            let len = self.chunk.min(data.len - at);
+            copy(at, len);
+            at += len;
+            link.tx.written(at);
+        }
+        if let Some(begun) = begun {
+            link.stores.write_took(plan, data.len, begun.elapsed().as_nanos() as u64);
+        }
+        true
+    }
+
+    /// A block with memory behind it. `None` if none is free; where the file system has no space left
+    /// and nothing is in flight that will come back, that is a fault.
+    fn block(&mut self, to: Rank, len: usize) -> Option<Block> {
+        loop {
+            let mut block = self.pool.take(len, len <= HOT);
+            if block.is_none() {
+                (0..self.links.len()).filter(|peer| *peer != to).for_each(|peer| self.reclaim(peer));
+                block = self.pool.take(len, len <= HOT);
+            }
+            let Some(block) = block else {
+                if self.pool.in_flight() == 0 {
+                    self.fault = self.no_space.clone().map(Fault::Device);
+                }
+                return None;
+            };
+            let unbacked = self.pool.unbacked(block);
+            if unbacked == 0 || self.back(block, unbacked) || self.back(block, block.bytes() / GRANULE) {
+                return Some(block);
+            }
+            self.pool.lose(block);
+        }
+    }
+
+    #[cold]
+    fn back(&mut self, block: Block, granules: usize) -> bool {
+        let (offset, len) = (self.layout.granule(self.me, block.first()), granules * GRANULE);
+        if let Err(why) = self.segment.back(offset, len) {
+            self.no_space = Some(why);
+            return false;
+        }
+        self.segment.populate(offset, len);
+        self.pool.back(block, granules);
+        true
+    }
+
+    /// Where a frame in a block lies that [`crate::link::Link::peek`] has shown, if it can be one.
+    #[inline(always)]
+    pub(super) fn in_block(&mut self, from: Rank, seen: &Seen) -> Option<(Span, Plan)> {
+        let Place { granule, len, plan } = self.links[from].place(seen);
+        if granule >= GRANULES || len > BLOCK_BYTES.min((GRANULES - granule) * GRANULE) {
+            return self.malformed(from, "block or length out of range");
+        }
+        Some((Span { addr: self.segment.at(self.layout.granule(from, granule)), len }, plan))
+    }
+
+    /// Copies the oldest frame, which lies in a block, to `room`, behind its sender if that is still
+    /// writing it; `taken` is its length. False if it is longer than `room`, if it is malformed, or if the
+    /// sender does not get on.
+    #[inline(never)] // the path of short frames keeps its registers
+    pub(super) fn take_block(&mut self, from: Rank, seen: &Seen, room: Span) -> bool {
+        let Some((Span { addr: block, len }, mut plan)) = self.in_block(from, seen) else { return false };
+        if len > room.len {
+            return false;
+        }
+        let to = room.addr;
+        let looks = if self.begun[from].is_some() { 1 } else { WRITER_LOOKS };
+        let (mut at, mut left) = (0, looks);
+        while at < len {
+            let written = self.links[from].written(seen).min(len);
+            if written == len || written > at && looks > 1 {
+                let begun = plan.measured.then(Instant::now);
+                self.copy(to + at, block + at, written - at);
+                if let Some(begun) = begun {
+                    let ns = begun.elapsed().as_nanos() as f32;
+                    self.links[from].tell_cost(plan.way, ns / (written - at) as f32);
+                    plan.measured = false; // the first piece tells enough
+                }
+                (at, left) = (written, looks);
+            } else {
+                left -= 1;
+                if left == 0 {
+                    self.begun[from] = Some(to);
+                    return false;
+                }
+                std::hint::spin_loop();
+            }
+        }
+        self.begun[from] = None;
+        self.links[from].pop(seen);
+        self.taken = len;
+        true
+    }
+}
