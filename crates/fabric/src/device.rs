@@ -307,6 +307,11 @@ pub trait Device {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault>;
+    /// As [`Device::try_send`] to several ranks, for whom the payload is written once: for how many of
+    /// them, from the first on, the frame has left. The others are to be sent to one by one.
+    fn try_send_all(&mut self, _to: &[Rank], _head: [u64; 2], _data: Span) -> usize {
+        0
+    }
     /// Whether the bytes of a posted write become visible at the peer in the order of their
     /// addresses, and the peer looks around while it lands. So adapters behave; a processor that
     /// copies for its peer may store in any order.

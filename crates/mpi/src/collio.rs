@@ -114,6 +114,13 @@ impl<D: Device> Io for CollIo<'_, D> {
         }
     }
 
+    fn send_all(&mut self, peers: &[usize], tag: Tag, data: Data<'_>) -> usize {
+        let Data::Bytes { addr, len } = data else { return 0 };
+        let to: Vec<usize> = peers.iter().map(|peer| self.place.world_rank(*peer as u32) as usize).collect();
+        let context = self.place.context_for(Purpose::Collective);
+        self.engine.send_all(&to, context, tag.value(), Span { addr, len: len as usize })
+    }
+
     #[inline]
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
         let source = Some(self.place.world_rank(peer as u32) as usize);

@@ -64,6 +64,22 @@ impl<D: Device> Engine<D> {
         true
     }
 
+    /// Sends an eager message to several ranks, written once if the device can do that: to how many
+    /// of them, from the first on, it has left. The others are to be sent to one by one.
+    pub fn send_all(&mut self, to: &[Rank], context: u64, tag: i32, data: Span) -> usize {
+        let eager = data.len <= self.choice.limit().min(self.limits.eager_bytes);
+        let plain = to.iter().take_while(|peer| self.peers[**peer].plain).count();
+        if !eager || plain < 2 || self.mind.account.is_on() {
+            return 0;
+        }
+        let left = self.dev.try_send_all(&to[..plain], Head::new(Kind::Eager, tag, context).encode(), data);
+        for &peer in &to[..left] {
+            self.peers[peer].sent = self.peers[peer].sent.wrapping_add(1);
+            self.counters.count(Event::Eager);
+        }
+        left
+    }
+
     /// Starts a send. `None` if the message has left and the buffer is free again.
     pub fn send(
         &mut self,

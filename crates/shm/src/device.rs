@@ -293,6 +293,10 @@ impl Device for Shm {
         true
     }
 
+    fn try_send_all(&mut self, to: &[Rank], head: [u64; 2], data: Span) -> usize {
+        if data.len <= INLINE { 0 } else { self.send_in_shared_block(to, head, data) }
+    }
+
     #[inline(always)]
     fn peek(&mut self, from: Rank) -> Option<Frame> {
         if !self.links[from].heard && !self.hear(from) {
@@ -577,15 +581,18 @@ mod tests {
     use super::*;
     use crate::stores::{Place, Plan};
 
-    fn pair() -> (Shm, Shm) {
-        let options = Options {
+    fn options() -> Options {
+        Options {
             dir: "/dev/shm".into(),
             single_copy: true,
             cores: 2,
             prefix: "tern-test".into(),
             stores: None,
-        };
-        let mut ranks = Shm::local_job(2, &options).unwrap();
+        }
+    }
+
+    fn pair() -> (Shm, Shm) {
+        let mut ranks = Shm::local_job(2, &options()).unwrap();
         let second = ranks.pop().unwrap();
         (ranks.pop().unwrap(), second)
     }
@@ -684,6 +691,29 @@ mod tests {
             }
             assert!(b.begun(0).is_none() && b.peek(0).is_none());
         }
+    }
+
+    /// A frame to several ranks lies in one block, which is free again when all have read it; who has
+    /// no room is left out, with those after it.
+    #[test]
+    fn a_frame_to_several_ranks_is_written_once() {
+        let mut ranks = Shm::local_job(4, &Options { cores: 4, ..options() }).unwrap();
+        let payload = (0..5000).map(|i| i as u8).collect::<Vec<u8>>();
+        let data = Span { addr: payload.as_ptr() as usize, len: payload.len() };
+        for round in 0..3 * CELLS {
+            assert_eq!(ranks[0].try_send_all(&[1, 3, 2], [1, 2], data), 3, "{round}");
+            assert_eq!(ranks[0].pool.in_flight(), 2, "5000 bytes are two granules");
+            for reader in [3, 1, 2] {
+                assert_eq!(receive(&mut ranks[reader]).as_ref(), Some(&payload));
+            }
+            (1..4).for_each(|peer| ranks[0].reclaim(peer));
+            assert_eq!(ranks[0].pool.in_flight(), 0);
+        }
+        let small = Span { len: 8, ..data };
+        assert_eq!(ranks[0].try_send_all(&[1, 2], [1, 2], small), 0, "a cell each is enough");
+        assert_eq!((0..1000).take_while(|_| ranks[0].try_send(3, [1, 2], small)).count(), CELLS);
+        assert_eq!(ranks[0].try_send_all(&[1, 2, 3], [1, 2], data), 2);
+        assert_eq!(ranks[0].try_send_all(&[1, 3, 2], [1, 2], data), 0, "to one it goes the usual way");
     }
 
     /// A full ring and an empty pool refuse; nothing is lost, and both come back.

@@ -60,6 +60,8 @@ impl Block {
 /// The blocks. One in flight belongs to the frame at one ring position and comes back when the
 /// reader's credit passes that position.
 pub struct Pool {
+    /// Blocks that more than one frame refers to, and how many do.
+    shared: Vec<(Block, usize)>,
     used: [u64; GRANULES / WORD],
     backed: [u64; GRANULES / WORD],
     in_flight: usize,
@@ -79,6 +81,7 @@ impl Pool {
     pub fn new(cycle: usize) -> Pool {
         let cycle = (cycle / GRANULE / MAX_BLOCK * MAX_BLOCK).max(CYCLE_MIN);
         Pool {
+            shared: Vec::new(),
             used: [0; GRANULES / WORD],
             backed: [0; GRANULES / WORD],
             in_flight: 0,
@@ -149,13 +152,32 @@ impl Pool {
         (block.first()..block.first() + granules).for_each(|at| self.backed[at / WORD] |= 1 << (at % WORD));
     }
 
+    /// Says that `frames` refer to a block that was taken: as often it is given back.
+    pub fn share(&mut self, block: Block, frames: usize) {
+        self.shared.push((block, frames));
+    }
+
     /// Gives a block back.
     #[inline]
     pub fn give(&mut self, block: Block) {
+        if !self.shared.is_empty() && self.is_still_shared(block) {
+            return;
+        }
         let (word, bits) = block.bits();
         debug_assert_eq!(self.used[word] & bits, bits);
         self.used[word] &= !bits;
         self.in_flight -= bits.count_ones() as usize;
+    }
+
+    #[cold]
+    fn is_still_shared(&mut self, block: Block) -> bool {
+        let Some(at) = self.shared.iter().position(|(shared, _)| *shared == block) else { return false };
+        self.shared[at].1 -= 1;
+        let is_last = self.shared[at].1 == 0;
+        if is_last {
+            self.shared.swap_remove(at);
+        }
+        !is_last
     }
 
     /// Gives a block up for which there is no memory: nobody gets it again.
@@ -201,6 +223,21 @@ mod tests {
         let cycle: Vec<usize> = (0..8).map(|_| once(BLOCK_BYTES, false)).collect();
         assert_eq!(cycle[..4], cycle[4..], "1 MiB has 4 of them");
         assert_eq!(cycle.iter().collect::<BTreeSet<_>>().len(), 4);
+    }
+
+    #[test]
+    fn a_shared_block_is_free_when_all_have_given_it_back() {
+        let mut pool = Pool::new(1 << 20);
+        let blocks = [3, 1, 2].map(|frames| {
+            let block = pool.take(BLOCK_BYTES, false).unwrap();
+            pool.share(block, frames);
+            block
+        });
+        let granules = BLOCK_BYTES / GRANULE;
+        for (block, left) in [(0, 3), (2, 3), (1, 2), (0, 2), (2, 1), (0, 0)] {
+            pool.give(blocks[block]);
+            assert_eq!(pool.in_flight(), left * granules);
+        }
     }
 
     #[test]

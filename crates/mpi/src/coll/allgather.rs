@@ -10,7 +10,7 @@
 //! has just taken from it.
 use super::blocks::Blocks;
 use super::build::{Builder, View};
-use super::gather::{Window, unwrap_ring};
+use super::gather::{WINDOW, Window, unwrap_ring};
 use super::schedule::Buf;
 
 fn send_runs(b: &mut Builder, v: &View, to: usize, all: &Blocks, from: usize, end: usize) {
@@ -57,16 +57,25 @@ pub fn ring(b: &mut Builder, v: &View, mine: Option<Buf>, all: &Blocks) {
     }
 }
 
+/// Ranks to which a block is sent at once by [`linear`]: with as many receives, what may be in flight.
+const TOGETHER: usize = WINDOW / 2;
+
 /// Everybody sends its block to everybody.
 pub fn linear(b: &mut Builder, v: &View, mine: Option<Buf>, all: &Blocks) {
     let own = mine.unwrap_or_else(|| all.get(b, v.me));
     let mut window = Window::default();
-    for distance in 1..v.size {
-        let into = all.get(b, v.before(distance));
-        let posted = b.recv(v, v.before(distance), into);
-        window.push(b, posted);
-        let posted = b.send(v, v.after(distance), own);
-        window.push(b, posted);
+    for first in (1..v.size).step_by(TOGETHER) {
+        let distances = first..v.size.min(first + TOGETHER);
+        for distance in distances.clone() {
+            let into = all.get(b, v.before(distance));
+            let posted = b.recv(v, v.before(distance), into);
+            window.push(b, posted);
+        }
+        // Sends of the same block one after the other go out together (`Schedule::send_all`).
+        for distance in distances {
+            let posted = b.send(v, v.after(distance), own);
+            window.push(b, posted);
+        }
     }
     put_own(b, v, mine, all);
 }

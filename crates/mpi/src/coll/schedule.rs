@@ -142,6 +142,11 @@ impl OpId {
 pub trait Io {
     /// Starts a send to rank `peer`; the data stays valid until polled as done.
     fn isend(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId>;
+    /// Sends the same to several ranks at once, as far as that is cheaper than one by one and possible
+    /// now: to how many of them, from the first on, it has left.
+    fn send_all(&mut self, _peers: &[usize], _tag: Tag, _data: Data<'_>) -> usize {
+        0
+    }
     /// Starts a receive from rank `peer`.
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId>;
     /// `None` while in flight, then once the number of bytes received. A message longer than the
@@ -159,6 +164,9 @@ pub trait Io {
 /// Polls without success between two looks for the reason: rare enough to cost nothing, often
 /// enough to be prompt for a person.
 const PATIENCE: u32 = 1024;
+
+/// From this length on it pays to write once what several ranks read.
+const SHARED_BYTES: u64 = 2048;
 
 /// A call of a user-defined reduction that the caller of [`Schedule::advance`] makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -269,6 +277,7 @@ impl Schedule {
         }
         while let Some(&step) = self.program.steps.get(self.pc) {
             match step {
+                Step::Send { buf, .. } if self.is_sent_on(&buf) && self.send_all(&buf, io) => continue,
                 Step::Send { peer, buf } => {
                     let id = io.isend(peer as usize, self.tag, self.data(&buf))?;
                     self.messages.push(Message { id, peer, expect: None });
@@ -303,6 +312,28 @@ impl Schedule {
         self.messages.clear();
         self.settled = 0;
         Ok(Progress::Done)
+    }
+
+    /// Whether the next step sends the same data to another rank, and so much that this matters.
+    #[inline]
+    fn is_sent_on(&self, buf: &Buf) -> bool {
+        matches!(self.program.steps.get(self.pc + 1), Some(Step::Send { buf: next, .. }) if next == buf)
+            && self.bytes(buf) >= SHARED_BYTES
+    }
+
+    /// Sends to all ranks to which the steps from here on send the same data; whether it has left for any.
+    #[cold]
+    fn send_all(&mut self, buf: &Buf, io: &mut impl Io) -> bool {
+        let same = |step: &Step| match step {
+            Step::Send { peer, buf: next } if next == buf => Some(*peer as usize),
+            _ => None,
+        };
+        let peers: Vec<usize> = self.program.steps[self.pc..].iter().map_while(same).collect();
+        let left = io.send_all(&peers, self.tag, self.data(buf));
+        let done = |peer: &usize| Message { id: OpId::DONE, peer: *peer as u32, expect: None };
+        self.messages.extend(peers[..left].iter().map(done));
+        self.pc += left;
+        left > 0
     }
 
     /// The user function of the last [`Progress::Call`] has returned.

@@ -53,22 +53,13 @@ impl Shm {
         link.block_of[link.tx.tail() as usize % CELLS] = block;
         let plan = link.stores.plan(data.len);
         let begun = plan.measured.then(Instant::now);
-        let copy = |at: usize, len: usize| {
-            // SAFETY: the block is ours until the frame is popped; `data` is a buffer of this process.
-            unsafe {
-                match plan.way {
-                    Way::Ordinary => bytes::copy(into + at, data.addr + at, len),
-                    Way::Streaming => bytes::stream(into + at, data.addr + at, len),
-                }
-            }
-        };
         let mut at = self.chunk.min(data.len);
-        copy(0, at);
+        write(plan, into, data, 0, at);
         let place = Place { granule: block.first(), len: data.len, plan };
         link.tx.push_block(head, place.pack(), at);
         while at < data.len {
             let len = self.chunk.min(data.len - at);
-            copy(at, len);
+            write(plan, into, data, at, len);
             at += len;
             link.tx.written(at);
         }
@@ -76,6 +67,40 @@ impl Shm {
             link.stores.write_took(plan, data.len, begun.elapsed().as_nanos() as u64);
         }
         true
+    }
+
+    /// As [`Shm::send_in_block`] to several ranks at once, who read the same block. For how many of
+    /// them the frame has left: those before the first whose ring is full.
+    pub(super) fn send_in_shared_block(&mut self, to: &[Rank], head: [u64; 2], data: Span) -> usize {
+        for &peer in to {
+            self.reclaim(peer);
+        }
+        let mut has_room =
+            |peer: Rank| (self.links[peer].open || self.open(peer)) && self.links[peer].tx.has_room();
+        let ready = &to[..to.iter().take_while(|peer| has_room(**peer)).count()];
+        if ready.len() < 2 {
+            return 0;
+        }
+        let Some(block) = self.block(ready[0], data.len) else { return 0 };
+        self.pool.share(block, ready.len());
+        let into = self.segment.at(self.layout.granule(self.me, block.first()));
+        let plan = Plan { measured: false, ..self.links[ready[0]].stores.plan(data.len) };
+        let mut at = self.chunk.min(data.len);
+        write(plan, into, data, 0, at);
+        let place = Place { granule: block.first(), len: data.len, plan }.pack();
+        for &peer in ready {
+            let link = &mut self.links[peer];
+            link.block_of[link.tx.tail() as usize % CELLS] = block;
+            link.tx.push_block(head, place, at);
+            link.rouse();
+        }
+        while at < data.len {
+            let len = self.chunk.min(data.len - at);
+            write(plan, into, data, at, len);
+            at += len;
+            ready.iter().for_each(|peer| self.links[*peer].tx.written(at));
+        }
+        ready.len()
     }
 
     /// A block with memory behind it. `None` if none is free; where the file system has no space left
@@ -159,5 +184,18 @@ impl Shm {
         self.links[from].pop(seen);
         self.taken = len;
         true
+    }
+}
+
+/// Writes the piece of `data` at `at` into its place in a block of ours that begins at `into`.
+#[inline(always)]
+fn write(plan: Plan, into: usize, data: Span, at: usize, len: usize) {
+    debug_assert!(at + len <= data.len);
+    // SAFETY: the block is ours until the frame is popped, and as long as `data`, a buffer of this process.
+    unsafe {
+        match plan.way {
+            Way::Ordinary => bytes::copy(into + at, data.addr + at, len),
+            Way::Streaming => bytes::stream(into + at, data.addr + at, len),
+        }
     }
 }
