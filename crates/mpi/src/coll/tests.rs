@@ -120,7 +120,7 @@ fn gather_and_scatter() {
 #[test]
 fn allgather() {
     for kind in [Kind::Allgather, Kind::Allgatherv] {
-        all_cases(kind, &[None], &[quad(), gappy()], &[0, 1, 5]);
+        all_cases(kind, &[None], &[quad(), gappy()], &[0, 1, 5, 130]);
     }
 }
 

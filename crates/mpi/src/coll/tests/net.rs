@@ -137,6 +137,18 @@ impl Io for Port<'_> {
         Ok(if eager { OpId::DONE } else { OpId(op as u64) })
     }
 
+    fn send_all(&mut self, peers: &[usize], tag: Tag, data: Data<'_>) -> usize {
+        assert!(peers.len() > 1, "one is sent to by isend");
+        let left = self.net.random.below(peers.len() + 1);
+        let bytes = Side::of(data).read();
+        for &peer in &peers[..left] {
+            assert_ne!(peer, self.rank, "a message to itself");
+            let posted = Posted { tag, op: self.net.new_op(), side: Side::Copied(bytes.clone()) };
+            self.net.channels[self.rank * self.net.size + peer].sends.push_back(posted);
+        }
+        left
+    }
+
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
         assert_ne!(peer, self.rank, "a message from itself");
         let op = self.net.new_op();
