@@ -47,6 +47,10 @@ impl Block {
         GRANULE << self.order()
     }
 
+    fn granules(self) -> usize {
+        1 << self.order()
+    }
+
     fn order(self) -> u32 {
         (self.0 >> Block::ORDER_SHIFT) as u32
     }
@@ -98,9 +102,20 @@ impl Pool {
         self.in_flight
     }
 
+    /// As [`Pool::take`] one of those that are used over and over, if one of them is free and backed.
+    #[inline]
+    pub fn take_hot(&mut self) -> Option<Block> {
+        let free = !self.used[0] & self.backed[0];
+        if free == 0 {
+            return None;
+        }
+        self.used[0] |= free & free.wrapping_neg();
+        self.in_flight += 1;
+        Some(Block::new(free.trailing_zeros() as usize, 0))
+    }
+
     /// Takes a block for `len` bytes, at most [`BLOCK_BYTES`]: one of those that are used over and over
     /// (`hot`) if `len` is at most a granule, else the next one in turn.
-    #[inline]
     pub fn take(&mut self, len: usize, hot: bool) -> Option<Block> {
         let free = !self.used[0];
         let block = if hot && len <= GRANULE && free != 0 {
@@ -110,7 +125,7 @@ impl Pool {
         };
         let (word, bits) = block.bits();
         self.used[word] |= bits;
-        self.in_flight += bits.count_ones() as usize;
+        self.in_flight += block.granules();
         Some(block)
     }
 
@@ -166,7 +181,7 @@ impl Pool {
         let (word, bits) = block.bits();
         debug_assert_eq!(self.used[word] & bits, bits);
         self.used[word] &= !bits;
-        self.in_flight -= bits.count_ones() as usize;
+        self.in_flight -= block.granules();
     }
 
     #[cold]
@@ -182,7 +197,7 @@ impl Pool {
 
     /// Gives a block up for which there is no memory: nobody gets it again.
     pub fn lose(&mut self, block: Block) {
-        self.in_flight -= block.bits().1.count_ones() as usize;
+        self.in_flight -= block.granules();
     }
 }
 

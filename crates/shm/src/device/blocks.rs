@@ -47,7 +47,8 @@ impl Shm {
         if data.len >= LOOKS || self.pool.in_flight() >= GRANULES_AHEAD {
             self.reclaim(to);
         }
-        let Some(block) = self.block(to, data.len) else { return false };
+        let hot = if data.len <= HOT { self.pool.take_hot() } else { None };
+        let Some(block) = hot.or_else(|| self.block(to, data.len)) else { return false };
         let into = self.segment.at(self.layout.granule(self.me, block.first()));
         let link = &mut self.links[to];
         link.block_of[link.tx.tail() as usize % CELLS] = block;
@@ -105,6 +106,7 @@ impl Shm {
 
     /// A block with memory behind it. `None` if none is free; where the file system has no space left
     /// and nothing is in flight that will come back, that is a fault.
+    #[inline(never)]
     fn block(&mut self, to: Rank, len: usize) -> Option<Block> {
         loop {
             let mut block = self.pool.take(len, len <= HOT);
