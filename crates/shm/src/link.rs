@@ -48,6 +48,9 @@ pub struct Link {
     told: &'static AtomicU64,
     tell: &'static AtomicU64,
     costs_heard: u32,
+    /// Whether the peer was asked for what it measures: only then its answer is looked for, because that
+    /// line may have gone back to the peer since the credit was read.
+    pub awaits_cost: bool,
     costs_told: u32,
     /// Ring position up to which blocks have been taken back.
     pub reclaimed: u32,
@@ -77,6 +80,7 @@ impl Link {
                 told: word64(segment.at(layout.credit(me, peer)) + 8),
                 tell: word64(segment.at(layout.credit(peer, me)) + 8),
                 costs_heard: 0,
+                awaits_cost: false,
                 costs_told: 0,
                 reclaimed: 0,
             }
@@ -125,11 +129,11 @@ impl Link {
     }
 
     /// Takes in what the peer has told of that.
-    #[inline]
+    #[cold]
     pub fn hear_cost(&mut self) {
         let word = self.told.load(Ordering::Relaxed);
         if word as u32 != self.costs_heard {
-            self.costs_heard = word as u32;
+            (self.costs_heard, self.awaits_cost) = (word as u32, false);
             let way = if word & 1 == 0 { Way::Ordinary } else { Way::Streaming };
             self.stores.read_took(way, f32::from_bits((word >> 32) as u32));
         }

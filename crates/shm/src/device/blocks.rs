@@ -25,7 +25,9 @@ impl Shm {
     pub(super) fn reclaim(&mut self, to: Rank) {
         let link = &mut self.links[to];
         let head = link.tx.refresh();
-        link.hear_cost();
+        if link.awaits_cost {
+            link.hear_cost();
+        }
         // Positions a whole round ago share their entry with ones in flight; whatever hung on
         // them was taken back before the entry was used again.
         let oldest = link.tx.tail().wrapping_sub(CELLS as u32);
@@ -65,6 +67,7 @@ impl Shm {
             link.tx.written(at);
         }
         if let Some(begun) = begun {
+            link.awaits_cost = true;
             link.stores.write_took(plan, data.len, begun.elapsed().as_nanos() as u64);
         }
         true
