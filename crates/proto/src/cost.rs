@@ -9,21 +9,21 @@
 //! | frequent | `C + NT + V + R·(1 - r)`: «000» (2); reuse `r` says which part of `R` is left to pay |
 //! | both | `setup + L·single`: rendezvous in which both sides copy |
 //! | frames | `2·C`: rendezvous through slots, where nobody can copy from the other |
-//! | rget, rput | `λreg + L/Breg` on both sides («003», section 2), handshake, `λ + L/Bnet` |
+//! | rget, rput | `λreg + L/Breg` on both sides («003», section 2), handshake, `λ + L/Bnet`; of rput the FIN, which leaves when the write is known to have ended |
 //! | write | as rput, but the receiver's part was done while it waited («002», section 4.2.1) |
 //! | pipeline, caching-pipeline | «001», sections 4 and 5.2: what registration exceeds the wire by |
-//! | superpipeline | «003» (9), with the gaps of (7) counted for bounded chunks |
-//! | copy-pipeline | «003» (1) with the chunk of (3) |
+//! | superpipeline | «003» (9), with the gaps of (7) counted for bounded chunks, and what the window waits for |
+//! | copy-pipeline | «003» (1) with the chunk of (3), likewise |
 //!
 //! The reuse `r` of a buffer is the part of its uses that find it registered: for a buffer that was used
 //! `u` times before, `u/(u + s)` with the speculation factor `s` of «000», since nobody knows the
 //! future. A late receiver hides what the sender does before it is
-//! needed («002», section 4.2.1: who is late waits for nobody).
+//! needed («002», section 4.2.1: who is late waits for nobody): registration, the way of the RTS, the head of a pipeline.
 
 use crate::facts::{Facts, Link};
 use crate::limit::HANDSHAKE_NS;
-use crate::long::Protocol;
 use crate::long::tuning::SUB_BLOCK_BYTES;
+use crate::long::{Protocol, chunks};
 use fabric::Distance;
 
 /// The ways a message can take.
@@ -78,6 +78,16 @@ impl Way {
     /// The way of a name.
     pub fn named(name: &str) -> Option<Way> {
         Way::ALL.iter().find(|(_, known)| *known == name).map(|(way, _)| *way)
+    }
+
+    /// Whether the beginning of the message comes with its RTS.
+    pub fn is_framed(self) -> bool {
+        matches!(self, Way::Pipeline | Way::CachingPipeline)
+    }
+
+    /// Whether it goes through staging memory.
+    pub fn is_staged(self) -> bool {
+        matches!(self, Way::Superpipeline | Way::CopyPipeline)
     }
 
     /// The protocol of its RTS; `None` for those that have none.
@@ -193,20 +203,23 @@ fn eager(facts: &Facts, message: &Message) -> Cost {
         let post_ns = facts.link(message.distance).post.value;
         return Cost::default().with(Term::Copy, copies).with(Term::Gaps, post_ns);
     }
-    framed(facts, message).with(Term::Copy, copies)
+    framed(facts, message, copies / 2.0).with(Term::Copy, copies / 2.0)
 }
 
-/// What carries an eager frame, without its copies: NT of «000».
-fn framed(facts: &Facts, message: &Message) -> Cost {
+/// What brings an eager frame, whose sender does something before: NT of «000». A late receiver finds it there.
+fn framed(facts: &Facts, message: &Message, before_ns: f64) -> Cost {
     let link = facts.link(message.distance);
+    let wire = link.latency.value + message.len as f64 * link.write.per_byte;
+    let late_ns = (message.late_ns - before_ns).max(0.0);
     Cost::default()
-        .with(Term::Wire, link.latency.value + message.len as f64 * link.write.per_byte)
+        .with(Term::Copy, ahead(message.late_ns, before_ns))
+        .with(Term::Wire, ahead(late_ns, wire))
         .with(Term::Gaps, link.post.value)
 }
 
 fn frequent(facts: &Facts, message: &Message) -> Cost {
     let len = message.len as f64;
-    framed(facts, message)
+    framed(facts, message, 0.0)
         .with(Term::Copy, len * facts.copy_ns_per_byte(message.len))
         .with(Term::Registration, (1.0 - message.reuse) * facts.register.at(len))
         .with(Term::Search, 2.0 * facts.search.value)
@@ -258,14 +271,20 @@ fn wire(facts: &Facts, message: &Message, link: &Link) -> f64 {
     link.write.fixed + link.write.per_byte * message.len as f64 / stripes(facts, message)
 }
 
+/// What is left of a time before the receive if the receiver comes so late.
+fn ahead(late_ns: f64, ns: f64) -> f64 {
+    (ns - late_ns.max(0.0)).max(0.0)
+}
+
 fn rget(facts: &Facts, message: &Message) -> Cost {
     let link = facts.link(message.distance);
     let [own, there] = Pinned::sides(facts, message);
     let hidden = message.late_ns.min(own.register);
+    let requested = ahead(message.late_ns - hidden, link.latency.value);
     Cost::default()
         .with(Term::Registration, own.register - hidden + there.register)
         .with(Term::Deregistration, there.deregister)
-        .with(Term::Handshake, link.latency.value + link.read.value)
+        .with(Term::Handshake, requested + link.read.value)
         .with(Term::Wire, wire(facts, message, link))
         .with(Term::Gaps, 2.0 * link.post.value)
         .with(Term::Search, 2.0 * facts.search.value)
@@ -277,9 +296,9 @@ fn rput(facts: &Facts, message: &Message) -> Cost {
     Cost::default()
         .with(Term::Registration, own.register + there.register)
         .with(Term::Deregistration, there.deregister)
-        .with(Term::Handshake, 2.0 * link.latency.value)
+        .with(Term::Handshake, ahead(message.late_ns, link.latency.value) + 3.0 * link.latency.value)
         .with(Term::Wire, wire(facts, message, link))
-        .with(Term::Gaps, 3.0 * link.post.value)
+        .with(Term::Gaps, 4.0 * link.post.value)
         .with(Term::Search, 2.0 * facts.search.value)
 }
 
@@ -308,26 +327,31 @@ fn pipeline(facts: &Facts, message: &Message, caching: bool) -> Cost {
     let frames_copy = (frame + last) * copy + (offset - head) * (copy - link.write.per_byte).max(0.0);
     let frames_gaps = count * (link.gap.value + link.post.value);
     let frames = (offset - head) * link.write.per_byte + frames_copy + frames_gaps;
+    // A late receiver finds the head there.
+    let (first, latency) = (head * copy, link.latency.value);
+    let first_ns = first + latency + head * link.write.per_byte;
+    let hidden = first_ns - ahead(message.late_ns, first_ns);
     let cost = Cost::default()
-        .with(Term::Handshake, 2.0 * link.latency.value)
-        .with(Term::Copy, 2.0 * head * copy + frames_copy)
+        .with(Term::Handshake, 2.0 * latency - hidden.min(latency))
+        .with(Term::Copy, 2.0 * first + frames_copy - (hidden - latency).clamp(0.0, first))
         .with(Term::Gaps, 3.0 * link.post.value + frames_gaps);
+    let sent = (hidden - latency - first).max(0.0);
     let rest = len - offset;
     if rest <= 0.0 {
-        let wire = link.write.fixed + link.write.per_byte * offset;
+        let wire = link.write.fixed + link.write.per_byte * offset - sent;
         return cost.with(Term::Wire, wire);
     }
     let block = (tuning.block_bytes as f64).min(rest);
     let blocks = (rest / block).ceil();
     let pinned = Pinned::new(facts, block, message.reuse, caching);
     // The first block waits for both registrations; what frames move meanwhile covers them.
-    let ahead = (2.0 * pinned.register + link.latency.value - frames).max(0.0);
+    let uncovered = (2.0 * pinned.register + latency - frames).max(0.0);
     let per_byte = link.write.per_byte / facts.rails as f64;
     let wire_of_blocks = rest * per_byte + blocks * link.gap.value;
     let registering = (blocks - 1.0) * (pinned.register + pinned.deregister);
-    cost.with(Term::Registration, ahead + (registering - wire_of_blocks).max(0.0))
+    cost.with(Term::Registration, uncovered + (registering - wire_of_blocks).max(0.0))
         .with(Term::Deregistration, pinned.deregister)
-        .with(Term::Wire, link.write.fixed + link.write.per_byte * offset + rest * per_byte)
+        .with(Term::Wire, link.write.fixed + link.write.per_byte * offset + rest * per_byte - sent)
         .with(Term::Gaps, blocks * link.gap.value)
         .with(Term::Search, 2.0 * blocks * facts.search.value)
 }
@@ -336,9 +360,11 @@ fn superpipeline(facts: &Facts, message: &Message) -> Cost {
     let (link, tuning) = (facts.link(message.distance), &facts.tuning);
     let (len, copy) = (message.len as f64, facts.copy_ns_per_byte(message.len));
     let limit = tuning.staging_bytes.max(SUB_BLOCK_BYTES) as f64;
-    let (mut chunk, mut left, mut chunks) = ((tuning.first_chunk_bytes as f64).clamp(1.0, limit), len, 0.0);
+    let (mut chunk, mut left, mut chunks, mut waits) =
+        ((tuning.first_chunk_bytes as f64).clamp(1.0, limit), len, 0.0, 0.0);
     let first = chunk.min(len);
     while left > 0.0 && chunk < limit {
+        waits += if chunks >= WINDOW { acknowledgement(link, chunk, copy) } else { 0.0 };
         left -= chunk;
         chunk = if tuning.growth > 1.0 { (chunk * tuning.growth).min(limit) } else { limit.min(chunk) };
         chunks += 1.0;
@@ -346,30 +372,48 @@ fn superpipeline(facts: &Facts, message: &Message) -> Cost {
             break;
         }
     }
-    chunks += (left.max(0.0) / chunk).ceil();
-    let handshake = 2.0 * link.latency.value;
+    let even = (left.max(0.0) / chunk).ceil();
+    waits += (chunks + even - WINDOW).clamp(0.0, even) * acknowledgement(link, chunk, copy);
+    chunks += even;
+    let handshake = ahead(message.late_ns, link.latency.value) + link.latency.value;
     // Flags add two tenths of a per cent; where copies are slower than the wire they set the pace.
     let per_byte = link.write.per_byte * (1.0 + 8.0 / SUB_BLOCK_BYTES as f64);
-    let exposed = (first * copy - handshake - message.late_ns).max(0.0)
+    let exposed = (first * copy - 2.0 * link.latency.value - message.late_ns).max(0.0)
         + (SUB_BLOCK_BYTES as f64).min(len) * copy
         + len * (copy - per_byte).max(0.0);
     Cost::default()
         .with(Term::Copy, exposed)
         .with(Term::Handshake, handshake)
         .with(Term::Wire, link.write.fixed + len * per_byte)
-        .with(Term::Gaps, chunks * (link.gap.value + link.post.value))
+        .with(Term::Gaps, chunks * (link.gap.value + link.post.value) + waits)
+}
+
+/// Chunks that may travel without an acknowledgement.
+const WINDOW: f64 = chunks::WINDOW as f64;
+
+/// How long a chunk waits for the acknowledgement of the one by the window before it, where the wire is not busy
+/// meanwhile: what (7) and (1) leave out, since the papers' windows are without limit.
+fn acknowledgement(link: &Link, chunk: f64, copy: f64) -> f64 {
+    let wire = chunk * link.write.per_byte;
+    let behind = (SUB_BLOCK_BYTES as f64).min(chunk) * copy;
+    let round = wire + behind + 2.0 * (link.latency.value + link.post.value);
+    (round / WINDOW - wire.max(chunk * copy)).max(0.0)
 }
 
 fn copy_pipeline(facts: &Facts, message: &Message) -> Cost {
     let link = facts.link(message.distance);
     let (len, copy) = (message.len as f64, facts.copy_ns_per_byte(message.len));
     let gap = link.gap.value + link.post.value;
-    let optimal = (len * gap / copy / 2.0).sqrt();
-    let chunk = optimal.clamp(1.0, (facts.tuning.staging_bytes as f64).min(len.max(1.0)));
+    let optimal = (len * facts.tuning.gap_copy_bytes / 2.0).sqrt();
+    let chunk = facts.tuning.fixed_chunk_bytes.map_or(optimal, |bytes| bytes as f64);
+    let chunk = chunk.clamp(1.0, (facts.tuning.staging_bytes as f64).min(len.max(1.0)));
     let wire = link.write.per_byte;
+    // A chunk is a single block: it is copied out as a whole before it is acknowledged.
+    let round = chunk * (wire + copy) + 2.0 * (link.latency.value + link.post.value);
+    let wait = (round / WINDOW - chunk * wire.max(copy)).max(0.0);
     Cost::default()
         .with(Term::Copy, 2.0 * chunk * copy + len * (copy - wire).max(0.0))
-        .with(Term::Handshake, 2.0 * link.latency.value)
+        .with(Term::Handshake, ahead(message.late_ns, link.latency.value) + link.latency.value)
         .with(Term::Wire, link.write.fixed + len * wire)
-        .with(Term::Gaps, len / chunk * gap)
+        .with(Term::Gaps, len / chunk * gap + (len / chunk - WINDOW).max(0.0) * wait)
 }

@@ -8,13 +8,14 @@ use crate::cost::{self, Message, Way};
 use crate::engine::Engine;
 use crate::explain::{Account, Detail};
 use crate::facts::Facts;
-use crate::long::Protocol;
 use crate::long::port::Waiting;
+use crate::long::{Long, Protocol};
 use crate::matching::Envelope;
 use crate::op::{OpId, Sending};
 use crate::rcache::Held;
 use fabric::{Device, Distance, Rank, Span};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
+use wire::long::Report;
 
 /// Buffers whose uses are counted; when there are more, counting begins anew.
 const BUFFERS_MAX: usize = 4096;
@@ -23,6 +24,8 @@ const ENVELOPES_MAX: usize = 4096;
 /// What has come `u` times is expected to come `4·u` times more, so that of a registration `s/(u + s)`
 /// is left to pay: the speculation factor of 25 % of «000», section 3.3.1.
 pub(crate) const SPECULATION: f64 = 0.25;
+/// Messages whose receivers have not told how long they took; of more the oldest are forgotten.
+const AWAITED_MAX: usize = 64;
 /// Weight of a new observation of a receiver's habit.
 const HABIT: f64 = 0.25;
 /// A rank that has not looked around for so long was outside MPI: what ended meanwhile says
@@ -42,6 +45,7 @@ const COPY_SAMPLE: (u32, usize) = (4, 4096);
 struct Told {
     key: Option<Key>,
     way: Way,
+    envelope: Envelope,
     to: Distance,
     len: usize,
     predicted_ns: f64,
@@ -49,6 +53,8 @@ struct Told {
     left_ns: u64,
     /// By how much the receiver came late; `None` until it has answered.
     late_ns: Option<f64>,
+    /// When the RTS met its receive; `None` until the receiver has answered.
+    met_ns: Option<f64>,
 }
 
 /// A transfer that is alone on its way, so that its time is that of its bytes.
@@ -104,6 +110,15 @@ pub struct Mind {
     lone: Option<Lone>,
     looked_ns: u64,
     away_ns: u64,
+    /// Time outside MPI while something was under way.
+    outside_ns: u64,
+    /// Long messages that are coming in.
+    receiving: u32,
+    /// Peers to which messages have gone by frames, and through staging memory: the first one pays for what is there from
+    /// then on.
+    known: HashSet<(Rank, bool)>,
+    /// What was predicted of messages that have left, and of which the receiver has not yet told.
+    awaited: VecDeque<(OpId, Told)>,
     copies: u32,
     /// By distance: round trips, writes and reads.
     trips: [Shortest; Distance::ALL.len()],
@@ -126,6 +141,10 @@ impl Mind {
             lone: None,
             looked_ns: 0,
             away_ns: 0,
+            outside_ns: 0,
+            receiving: 0,
+            known: HashSet::new(),
+            awaited: VecDeque::new(),
             copies: 0,
             trips: Default::default(),
             writes: Default::default(),
@@ -148,13 +167,14 @@ impl Mind {
     /// Whether times are being taken: then the engine says when it looks around.
     #[inline]
     pub(crate) fn is_watching(&self) -> bool {
-        self.lone.is_some() || !self.told.is_empty()
+        self.lone.is_some() || !self.told.is_empty() || self.receiving > 0
     }
 
     /// The engine begins to look around; `waiting` if it has not left MPI since it last did.
     pub(crate) fn look(&mut self, now_ns: u64, waiting: bool) {
         if !waiting && now_ns > self.looked_ns + AWAY_NS {
             self.away_ns = now_ns;
+            self.outside_ns += now_ns - self.looked_ns;
         }
         self.looked_ns = now_ns;
     }
@@ -200,7 +220,8 @@ impl Mind {
     }
 
     /// Memory was registered anew.
-    pub(crate) fn registered(&mut self, held: Held, len: usize, ns: u64) {
+    pub(crate) fn registered(&mut self, held: Held, len: usize, ns: u64, now_ns: u64) {
+        self.looked(now_ns);
         self.facts.register.observe(len, ns as f64);
         self.held.push((held, len));
     }
@@ -236,12 +257,15 @@ impl Mind {
         }
     }
 
-    /// Its receiver has said that the RTS has met a receive that had waited for so long.
-    pub(crate) fn answered(&mut self, id: OpId, to: &Envelope, now_ns: u64, waited_ns: u64) {
-        let Some(told) = self.told.get_mut(&id) else { return };
+    /// Its receiver has said that the RTS has met a receive that had waited for so long. The answer would have been here
+    /// at `now_ns` had it left at once.
+    pub(crate) fn answered(&mut self, id: OpId, now_ns: u64, waited_ns: u64) {
+        let gone = self.awaited.iter_mut().find(|(known, _)| *known == id).map(|(_, told)| told);
+        let Some(told) = self.told.get_mut(&id).or(gone) else { return };
+        let (to, was_here) = (told.envelope, told.left_ns >= self.away_ns);
+        let along_ns = self.facts.along_ns(told.to, told.way, told.len);
         let link = &mut self.facts.links[told.to as usize];
-        let trip_ns = now_ns.saturating_sub(told.left_ns) as f64;
-        let was_here = told.left_ns >= self.away_ns;
+        let trip_ns = (now_ns.saturating_sub(told.left_ns) as f64 - along_ns).max(0.0);
         let late_ns = if waited_ns > 0 { 0.0 } else { (trip_ns - 2.0 * link.latency.value).max(0.0) };
         if waited_ns > 0
             && was_here
@@ -250,8 +274,9 @@ impl Mind {
             link.latency.observe(ns / 2.0);
         }
         told.late_ns = Some(late_ns);
-        if self.late.len() < ENVELOPES_MAX || self.late.contains_key(to) {
-            let known = self.late.entry(*to).or_insert(late_ns);
+        told.met_ns = Some(now_ns as f64 - link.latency.value);
+        if self.late.len() < ENVELOPES_MAX || self.late.contains_key(&to) {
+            let known = self.late.entry(to).or_insert(late_ns);
             *known += HABIT * (late_ns - *known);
         }
     }
@@ -281,19 +306,64 @@ impl Mind {
         let Some(told) = self.told.remove(&id) else { return };
         let took_ns = now_ns.saturating_sub(told.begun_ns) as f64;
         // The sender learns of the end one latency after the last byte has arrived.
-        let notice_ns = if told.key.is_some() { self.facts.link(told.to).latency.value } else { 0.0 };
+        let notice_ns = if self.facts.registration { self.facts.link(told.to).latency.value } else { 0.0 };
         let seen_ns = (took_ns - told.late_ns.unwrap_or(0.0) - notice_ns).max(1.0);
         self.account.ended(told.to, told.way, told.len, seen_ns);
-        let is_known = told.late_ns.is_some() && !self.ends_early(&told);
-        if let Some(key) = told.key.filter(|_| is_known && told.begun_ns >= self.away_ns) {
-            self.choices.ended(key, told.way, told.predicted_ns, seen_ns);
+        if told.key.is_some() {
+            if self.awaited.len() >= AWAITED_MAX {
+                self.awaited.pop_front();
+            }
+            self.awaited.push_back((id, told));
         }
     }
 
-    /// Whether the sender has done its part before the message has arrived: frames end so.
-    fn ends_early(&self, told: &Told) -> bool {
-        let is_pipeline = matches!(told.way, Way::Pipeline | Way::CachingPipeline);
-        is_pipeline && told.len <= self.facts.tuning.rdma_offset_bytes.max(self.facts.tuning.head_bytes)
+    /// How long this rank has been outside MPI so far, as far as it was watched.
+    pub(crate) fn outside_ns(&mut self, now_ns: u64) -> u64 {
+        self.looked(now_ns);
+        self.outside_ns
+    }
+
+    /// A message begins to come in: how long this rank has been outside MPI before.
+    pub(crate) fn receives(&mut self, now_ns: u64) -> u64 {
+        self.receiving += 1;
+        self.outside_ns(now_ns)
+    }
+
+    /// A message that was coming in has failed, or comes by frames.
+    pub(crate) fn gives_up(&mut self) {
+        self.receiving = self.receiving.saturating_sub(1);
+    }
+
+    /// It is there: how long it took, without what the application did meanwhile.
+    pub(crate) fn received(&mut self, long: &Long, now_ns: u64) -> Report {
+        self.gives_up();
+        let took_ns = (now_ns - long.begun_ns).saturating_sub(self.outside_ns - long.away_ns);
+        let short = |ns: u64| ns.min(u32::MAX as u64) as u32;
+        Report { op: long.message.peer_op, took_ns: short(took_ns).max(1), waited_ns: short(long.waited_ns) }
+    }
+
+    /// The receiver tells how long a message took.
+    pub(crate) fn reported(&mut self, report: Report) {
+        let id = OpId(report.op);
+        if report.took_ns == 0 {
+            return;
+        }
+        let told = match self.awaited.iter().position(|(known, _)| *known == id) {
+            Some(at) => self.awaited.remove(at).map(|(_, told)| told),
+            None => self.told.get_mut(&id).map(|told| Told { key: told.key.take(), ..*told }),
+        };
+        let Some((told, key)) = told.and_then(|told| Some((told, told.key?))) else { return };
+        // Before they meet the receiver waits; if it comes later it does not.
+        let way_ns =
+            self.facts.link(told.to).latency.value + self.facts.along_ns(told.to, told.way, told.len);
+        let met_ns = told.met_ns.unwrap_or(0.0).max(told.left_ns as f64 + way_ns);
+        let before_ns = met_ns - told.begun_ns as f64;
+        let seen_ns = report.took_ns as f64 + before_ns.min(report.waited_ns as f64);
+        let known = (told.envelope.source, told.way.is_staged());
+        if (told.way.is_framed() || told.way.is_staged()) && self.known.insert(known) {
+            return self.choices.untold(key, told.way);
+        }
+        self.choices.ended(key, told.way, told.predicted_ns, seen_ns);
     }
 
     /// As [`Mind::ended`], and looks at the clock only if there is reason to.
@@ -305,18 +375,28 @@ impl Mind {
     }
 
     /// A message leaves of which the end will be seen.
-    pub(crate) fn tell(&mut self, id: OpId, way: Way, message: &Message, predicted_ns: f64, now_ns: u64) {
+    pub(crate) fn tell(
+        &mut self,
+        id: OpId,
+        envelope: Envelope,
+        way: Way,
+        message: &Message,
+        predicted_ns: f64,
+        now_ns: u64,
+    ) {
         self.looked(now_ns);
         let key = self.facts.registration.then(|| Key::of(message));
         let told = Told {
             key,
             way,
+            envelope,
             to: message.distance,
             len: message.len,
             predicted_ns,
             begun_ns: now_ns,
             left_ns: now_ns,
             late_ns: message.rtr.then_some(0.0),
+            met_ns: None,
         };
         self.told.insert(id, told);
         let entry = key.and_then(|key| self.choices.entry(key));
@@ -379,9 +459,15 @@ impl<D: Device> Engine<D> {
         let (way, predicted_ns) = chosen.unwrap_or_else(|| {
             (asked, cost::cost(asked, &mind.facts, &message).map_or(0.0, |cost| cost.total_ns()))
         });
-        mind.tell(id, way, &message, predicted_ns, self.dev.now_ns());
-        let write = cost::cost(Way::Write, &mind.facts, &Message { rtr: true, ..message });
-        let welcome = forced || way == Way::Write || write.is_some_and(|cost| cost.total_ns() < predicted_ns);
+        mind.tell(id, s.envelope(), way, &message, predicted_ns, self.dev.now_ns());
+        let in_force = mind.choices.entry(Key::of(&message)).map(|entry| entry.way);
+        let welcome = forced
+            || way == Way::Write
+            || if rtr {
+                in_force == Some(Way::Write)
+            } else {
+                mind.choices.would_write(&mind.facts, &message, way)
+            };
         mind.decided += 1;
         if !forced && mind.decided.is_multiple_of(REFRESH) {
             self.refresh();
@@ -404,7 +490,8 @@ impl<D: Device> Engine<D> {
                 Way::Both => self.choice.rendezvous_ns(len),
                 _ => cost::cost(way, &self.mind.facts, &message).map_or(0.0, |cost| cost.total_ns()),
             };
-            self.mind.tell(id, way, &message, predicted_ns, self.dev.now_ns());
+            let envelope = Envelope { source: to, context: 0, tag: 0 }; // nobody answers
+            self.mind.tell(id, envelope, way, &message, predicted_ns, self.dev.now_ns());
         }
     }
 

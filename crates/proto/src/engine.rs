@@ -287,8 +287,7 @@ impl<D: Device> Engine<D> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
-        let watches = self.mind.is_watching();
-        if watches {
+        if self.is_watching() {
             self.mind.look(self.dev.now_ns(), self.round != 0);
         }
         let mut moved = false;
@@ -307,10 +306,16 @@ impl<D: Device> Engine<D> {
         if !self.active.is_empty() {
             moved |= self.pump();
         }
-        if watches {
+        if self.is_watching() {
             self.mind.looked(self.dev.now_ns());
         }
         Ok(moved)
+    }
+
+    /// Whether times are being taken.
+    #[inline]
+    fn is_watching(&self) -> bool {
+        self.mind.is_watching() || !self.spec.waiting.is_empty()
     }
 
     /// As [`Engine::progress`] while the application computes: the cores are its, and what a peer

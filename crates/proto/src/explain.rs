@@ -185,9 +185,9 @@ fn because(way: Way, choice: &Choice) -> String {
 fn considered(entry: &Entry) -> String {
     let mut text = format!("{} way={} messages={}", entry.key.text(), entry.way.name(), entry.messages);
     for (way, name) in Way::ALL {
-        if entry.seen.count(way) > 0 {
-            let correction = entry.seen.correction(way);
-            text += &format!(" {name}:{}×{correction:.2}", entry.seen.count(way));
+        if entry.seen().count(way) > 0 {
+            let correction = entry.seen().correction(way);
+            text += &format!(" {name}:{}×{correction:.2}", entry.seen().count(way));
         }
     }
     text

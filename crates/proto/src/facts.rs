@@ -6,6 +6,7 @@
 //! observation counts for no more than four times what was known, so that an interrupted copy does
 //! not turn a choice over.
 
+use crate::cost::Way;
 use crate::long::tuning::{self, Tuning};
 use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
 
@@ -205,6 +206,12 @@ impl Facts {
     /// What is known about peers of this distance.
     pub fn link(&self, distance: Distance) -> &Link {
         &self.links[distance as usize]
+    }
+
+    /// How much longer than others an RTS travels that brings the beginning of the message.
+    pub fn along_ns(&self, distance: Distance, way: Way, len: usize) -> f64 {
+        let bytes = if way.is_framed() { self.tuning.head_bytes.min(len) } else { 0 };
+        self.link(distance).write.per_byte * bytes as f64
     }
 
     /// 1/Bcopy in ns per byte for data of this length («the length to take into account is the

@@ -6,6 +6,7 @@ use crate::speculate::Offered;
 use fabric::{Device, Rank, Span};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
+use wire::long::Report;
 
 /// What the engine keeps for one peer.
 pub(crate) struct Peer {
@@ -28,6 +29,8 @@ pub(crate) struct Peer {
     pub gone: Vec<u32>,
     /// Buffers it has offered.
     pub offers: Vec<Offered>,
+    /// How long messages from it took, to be told with what goes there anyway.
+    pub reports: VecDeque<Report>,
 }
 
 impl Default for Peer {
@@ -42,11 +45,23 @@ impl Default for Peer {
             control: VecDeque::new(),
             gone: Vec::new(),
             offers: Vec::new(),
+            reports: VecDeque::new(),
         }
     }
 }
 
+/// Reports kept for a peer; of more the oldest are dropped.
+const REPORTS_MAX: usize = 8;
+
 impl Peer {
+    /// Keeps a report for the next message that has room for it.
+    pub fn report(&mut self, report: Report) {
+        if self.reports.len() >= REPORTS_MAX {
+            self.reports.pop_front();
+        }
+        self.reports.push_back(report);
+    }
+
     /// Works out anew whether eager frames may leave at once.
     pub fn update_plain(&mut self) {
         self.plain =

@@ -258,11 +258,11 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("% ahead") && text.contains("register 68.0 us"), "{text}");
-        let text = ask("--size 64K --peer 3").unwrap();
+        let text = ask("--size 1M --peer 3").unwrap();
         assert!(text.contains("on this host, device shm, rank 0 to 3: "), "{text}");
         assert!(
             text.contains("ns per byte (start-up, 0 seen)")
-                && text.contains("no other way for more than 16K")
+                && text.contains("no other way for more than 256K")
         );
     }
 

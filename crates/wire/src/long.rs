@@ -18,6 +18,44 @@ use crate::Malformed;
 /// Adapters whose keys fit an RTS.
 pub const RAILS: usize = 4;
 
+/// What a receiver tells the sender of a message that has come from it: how long it took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Operation at the sender.
+    pub op: u32,
+    /// From when the receiver had both RTS and receive until the last byte, in ns; 0: nothing is reported.
+    pub took_ns: u32,
+    /// For how long the receive had waited for the RTS, in ns.
+    pub waited_ns: u32,
+}
+
+impl Report {
+    const LEN: usize = 12;
+
+    fn encode(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[..4].copy_from_slice(&self.op.to_le_bytes());
+        out[4..8].copy_from_slice(&self.took_ns.to_le_bytes());
+        out[8..].copy_from_slice(&self.waited_ns.to_le_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8], at: usize) -> Report {
+        Report { op: half(bytes, at), took_ns: half(bytes, at + 4), waited_ns: half(bytes, at + 8) }
+    }
+
+    /// Puts it where an RTS-ACK has room: key and address.
+    pub fn put(self, into: Fragment) -> Fragment {
+        Fragment { key: self.op, addr: self.took_ns as u64 | (self.waited_ns as u64) << 32, ..into }
+    }
+
+    /// Takes it out again.
+    pub fn of(fragment: &Fragment) -> Report {
+        let Fragment { key: op, addr, .. } = *fragment;
+        Report { op, took_ns: addr as u32, waited_ns: (addr >> 32) as u32 }
+    }
+}
+
 /// Request to send a message by one of the protocols for registered memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LongRts {
@@ -34,11 +72,13 @@ pub struct LongRts {
     /// Keys of the sender's buffer by adapter; where none of it is registered, what the protocol
     /// puts in their place.
     pub keys: [u32; RAILS],
+    /// Of a message that went the other way.
+    pub report: Report,
 }
 
 impl LongRts {
     /// Length of the encoded form in bytes.
-    pub const LEN: usize = 40;
+    pub const LEN: usize = 40 + Report::LEN;
 
     /// The bytes.
     pub fn encode(self) -> [u8; Self::LEN] {
@@ -51,6 +91,7 @@ impl LongRts {
         for (at, key) in self.keys.iter().enumerate() {
             out[24 + 4 * at..28 + 4 * at].copy_from_slice(&key.to_le_bytes());
         }
+        out[40..].copy_from_slice(&self.report.encode());
         out
     }
 
@@ -68,6 +109,7 @@ impl LongRts {
             protocol: half(bytes, 20) as u16,
             flags: (half(bytes, 20) >> 16) as u16,
             keys,
+            report: Report::decode(bytes, 40),
         })
     }
 }
@@ -135,19 +177,21 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        let rts =
-            LongRts { len: 1 << 40, addr: 2, op: 3, protocol: 4, flags: 0x8001, keys: [5, 6, 7, u32::MAX] };
+        let report = Report { op: 8, took_ns: u32::MAX, waited_ns: 9 };
+        let keys = [5, 6, 7, u32::MAX];
+        let rts = LongRts { len: 1 << 40, addr: 2, op: 3, protocol: 4, flags: 0x8001, keys, report };
         let mut bytes = rts.encode().to_vec();
         assert_eq!(LongRts::decode(&bytes), Ok(rts));
         bytes.extend([1, 2, 3]);
         assert_eq!(LongRts::decode(&bytes), Ok(rts));
         let fragment = Fragment { offset: 1, len: 2, addr: 3, key: 4, rail: 5, flags: 0xfffe };
         assert_eq!(Fragment::decode(&fragment.encode()), Ok(fragment));
+        assert_eq!(Report::of(&report.put(fragment)), report);
     }
 
     #[test]
     fn other_lengths_are_refused() {
-        assert!(LongRts::decode(&[0; 39]).is_err());
+        assert!(LongRts::decode(&[0; LongRts::LEN - 1]).is_err());
         assert!(Fragment::decode(&[0; 31]).is_err() && Fragment::decode(&[0; 33]).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The engine's side of long messages: it starts their machines, tells them what happens and does
 //! what their steps ask for.
 
+use super::early::is_rts_ack;
 use super::port::{EnginePort, post};
 use super::{FAILED, Happening, Long, Machine, Message, Protocol, Step};
 use crate::engine::{Engine, malformed};
@@ -36,6 +37,8 @@ impl<D: Device> Engine<D> {
             machine: Machine::new(protocol, Side::Send),
             flags,
             begun_ns: self.dev.now_ns(),
+            waited_ns: 0,
+            away_ns: 0,
             looking: false,
         };
         self.mind.begins(id, long.begun_ns);
@@ -76,6 +79,7 @@ impl<D: Device> Engine<D> {
             return Err(malformed(from, Malformed(what)));
         }
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+        self.mind.reported(rts.report);
         self.heed(&envelope, rts.flags);
         match self.matching.take_posted(&envelope) {
             Some(op) => self.begin_long(op, envelope, rts, along),
@@ -93,7 +97,8 @@ impl<D: Device> Engine<D> {
     pub(crate) fn begin_long(&mut self, id: OpId, envelope: Envelope, rts: LongRts, along: Span) {
         let receive = self.take_receive(id);
         self.withdraw_offer(id, receive.rtr);
-        self.answer_rts(id, envelope.source, rts);
+        let begun_ns = self.dev.now_ns();
+        let (waited_ns, inside_ns, answers) = self.meet(id, &envelope, rts.len);
         let protocol = Protocol::of(rts.protocol).expect("checked when it arrived");
         let ends = outcome(&envelope, rts.len, receive.buf);
         let local = receive.buf.part(0, ends.len as usize);
@@ -107,14 +112,20 @@ impl<D: Device> Engine<D> {
             outcome: ends,
             machine: Machine::new(protocol, Side::Receive),
             flags: rts.flags,
-            begun_ns: 0,
+            begun_ns,
+            waited_ns: inside_ns,
+            away_ns: self.mind.receives(begun_ns),
             looking: false,
         };
         self.ops.set(id, State::Long(Box::new(long)));
         if !self.can_transfer(envelope.source) {
             return self.receive_by_frames(id, receive, rts);
         }
-        match self.happen(id, Happening::Matched(rts, along.len as u64)) {
+        let step = self.happen(id, Happening::Matched(rts, along.len as u64));
+        if answers {
+            self.answer_rts(id, envelope.source, rts, waited_ns, begun_ns);
+        }
+        match step {
             Step::Frames => self.receive_by_frames(id, receive, rts),
             step => self.conclude(id, step),
         }
@@ -123,6 +134,7 @@ impl<D: Device> Engine<D> {
     fn receive_by_frames(&mut self, id: OpId, receive: Receive, rts: LongRts) {
         let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
         let ends = long.outcome.clone();
+        self.mind.gives_up();
         let offer = Offer { len: rts.len, addr: 0, share: Offer::NO_SHARE, op: rts.op, seen: 0, other: 0 };
         self.ask_for_frames(id, receive, ends, offer);
     }
@@ -145,6 +157,11 @@ impl<D: Device> Engine<D> {
                         return Ok(());
                     }
                 }
+            }
+            // The message had left as a whole when its receiver was done with what comes first.
+            _ if is_rts_ack(head.kind, &fragment) => {
+                self.hear_ack(id, &fragment);
+                return Ok(());
             }
             // One side has failed while the other was talking to it.
             _ if head.kind == Kind::Fin && fragment.flags & FAILED != 0 => return Ok(()),
@@ -323,6 +340,10 @@ impl<D: Device> Engine<D> {
             Step::Done => {
                 let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
                 let ends = long.outcome.clone();
+                if long.side == Side::Receive {
+                    let report = self.mind.received(long, self.dev.now_ns());
+                    self.peers[long.message.peer].report(report);
+                }
                 self.mind.ended_at(id, &self.dev);
                 self.ops.set(id, State::Done(ends));
             }
@@ -347,6 +368,9 @@ impl<D: Device> Engine<D> {
         self.with_machine(id, |machine, _, port| machine.retreat(port));
         let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
         let mut ends = long.outcome.clone();
+        if long.side == Side::Receive {
+            self.mind.gives_up();
+        }
         ends.failure = ends.failure.or(Some(Box::new(Failure::Device(text))));
         self.ops.set(id, State::Done(ends));
     }

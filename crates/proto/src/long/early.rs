@@ -1,7 +1,7 @@
 //! The engine's side of speculative rendezvous: the tables of [`super::speculative`] meet messages.
 
 use super::rtr;
-use super::speculative::{Plan, Waiting};
+use super::speculative::{Plan, Waiting, Wants};
 use super::stripes::Stripes;
 use super::{Happening, Long, Machine, Message, Protocol};
 use crate::cost::Way;
@@ -13,9 +13,10 @@ use crate::receive::outcome;
 use fabric::{Device, Fault, Rank, Span};
 use wire::Malformed;
 use wire::head::{Head, Kind};
-use wire::long::{Fragment, LongRts};
+use wire::long::{Fragment, LongRts, Report};
 
-/// Flag of an Ack: it is an RTS-ACK; its length says for how long the receive has waited, in ns.
+/// Flag of an Ack: it is an RTS-ACK. Its length says for how long the receive had waited, in ns, its offset how long
+/// ago they met.
 const RTS_ACK: u16 = 2;
 
 impl<D: Device> Engine<D> {
@@ -36,21 +37,29 @@ impl<D: Device> Engine<D> {
     /// A receive has been posted that found no message: sends an RTR if the rules allow one. To be
     /// called before it is in the queue.
     pub(crate) fn speculate(&mut self, id: OpId, want: &Want, buf: Span) {
-        let (Some(source), Some(tag)) = (want.source, want.tag) else { return };
-        if !self.speculates() || buf.len <= self.choice.limit() || source == self.dev.me() {
+        if !self.speculates() || buf.len <= self.choice.limit() || want.source == Some(self.dev.me()) {
             return;
         }
-        let envelope = Envelope { source, context: want.context, tag };
-        let mut waiting = Waiting { since_ns: self.dev.now_ns(), rtr: None, cancelling: false };
-        let first_come = |op| self.spec.waiting.get(&op).is_some_and(|w: &Waiting| w.rtr.is_some());
-        if self.spec.may_offer(&envelope)
-            && self.matching.posted_for(&envelope).all(first_come)
-            && self.peers[source].control.is_empty()
-            && self.can_transfer(source)
-        {
-            waiting.rtr = self.send_rtr(id, &envelope, buf);
+        let since_ns = self.dev.now_ns();
+        let outside_ns = self.mind.outside_ns(since_ns);
+        let mut waiting = Waiting { since_ns, outside_ns, rtr: None, cancelling: false };
+        if let (Some(source), Some(tag)) = (want.source, want.tag) {
+            let envelope = Envelope { source, context: want.context, tag };
+            if self.may_offer(&envelope, buf) {
+                waiting.rtr = self.send_rtr(id, &envelope, buf);
+            }
         }
         self.spec.waiting.insert(id, waiting);
+    }
+
+    /// Whether the rules allow an RTR for the next receive of an envelope, and it is worth its registration.
+    fn may_offer(&mut self, envelope: &Envelope, buf: Span) -> bool {
+        let first_come = |op| self.spec.waiting.get(&op).is_some_and(|w: &Waiting| w.rtr.is_some());
+        self.spec.may_offer(envelope)
+            && self.matching.posted_for(envelope).all(first_come)
+            && self.peers[envelope.source].control.is_empty()
+            && self.can_transfer(envelope.source)
+            && (self.limits.force.is_some() || self.rcache.has(0, buf) || self.spec.may_register(envelope))
     }
 
     fn send_rtr(&mut self, id: OpId, envelope: &Envelope, buf: Span) -> Option<Stripes> {
@@ -62,10 +71,12 @@ impl<D: Device> Engine<D> {
             protocol: Protocol::Speculative as u16,
             flags: 0,
             keys: stripes.keys(),
+            report: self.peers[envelope.source].reports.front().copied().unwrap_or_default(),
         };
         let head = Head::new(Kind::LongRtr, envelope.tag, envelope.context).encode();
         if self.dev.try_send(envelope.source, head, span_of(&rtr.encode())) {
             self.counters.count(Event::RtrSent);
+            self.peers[envelope.source].reports.pop_front();
             return Some(stripes);
         }
         self.with_port(envelope.source, |port| stripes.release(port));
@@ -83,7 +94,12 @@ impl<D: Device> Engine<D> {
         let sent_before = self.watch(s.to);
         let is_offered = self.spec.is_offered(&envelope, len, sent_before);
         let (way, is_welcome) = self.decide(id, s, protocol, is_offered);
-        let wants = if is_offered { way == Way::Write } else { is_welcome };
+        let wants = match (is_offered, is_welcome) {
+            (true, _) if way == Way::Write => Wants::Takes,
+            (true, true) => Wants::Declines,
+            (false, true) => Wants::Takes,
+            (_, false) => Wants::Nothing,
+        };
         match self.spec.begin(&envelope, id, len, sent_before, wants) {
             Plan::Rts(flags) => Step::Long(way.protocol().unwrap_or(protocol), flags),
             Plan::Write(rtr) => {
@@ -110,6 +126,7 @@ impl<D: Device> Engine<D> {
             self.with_port(s.to, |port| stripes.release(port));
             return false;
         }
+        self.mind.leaves(id, self.dev.now_ns());
         let long = Long {
             side: Side::Send,
             message: Message {
@@ -124,6 +141,8 @@ impl<D: Device> Engine<D> {
             machine: Machine::RtrSend(rtr::Sender::Held(stripes, rtr)),
             flags: 0,
             begun_ns,
+            waited_ns: 0,
+            away_ns: 0,
             looking: false,
         };
         self.ops.set(id, State::Long(Box::new(long)));
@@ -136,6 +155,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn on_long_rtr(&mut self, envelope: Envelope, kind: Kind, data: Span) -> Result<(), Fault> {
         let rtr = self.long_body(envelope.source, data)?;
         if kind == Kind::LongRtr {
+            self.mind.reported(rtr.report);
             let sent_before = self.watch(envelope.source);
             self.spec.on_rtr(&envelope, rtr, sent_before);
             return Ok(());
@@ -185,15 +205,21 @@ impl<D: Device> Engine<D> {
             Some(State::Posted(receive)) if receive.want.accepts(&envelope) => *receive,
             _ => return refuse("for a receive that is not posted"),
         };
-        let Some(stripes) = self.spec.waiting.remove(&id).and_then(|waiting| waiting.rtr) else {
+        let Some(mut waiting) = self.spec.waiting.remove(&id) else {
             return refuse("for a receive without RTR");
         };
+        let Some(stripes) = waiting.rtr.take() else {
+            return refuse("for a receive without RTR");
+        };
+        let begun_ns = self.dev.now_ns();
         if ack.len > receive.buf.len as u64 || self.matching.take_posted(&envelope) != Some(id) {
             self.with_port(from, |port| stripes.release(port));
             return refuse("for a receive that is not the next, or too short");
         }
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
         let ends = outcome(&envelope, ack.len, receive.buf);
+        let (waited_ns, inside_ns) = self.time_waited(&waiting);
+        self.spec.waited(&envelope, waited_ns, self.mind.facts.register.at(receive.buf.len as f64));
         let long = Long {
             side: Side::Receive,
             message: Message {
@@ -207,7 +233,9 @@ impl<D: Device> Engine<D> {
             outcome: ends,
             machine: Machine::RtrReceive(rtr::Receiver::Exposed(stripes)),
             flags: 0,
-            begun_ns: 0,
+            begun_ns,
+            waited_ns: inside_ns,
+            away_ns: self.mind.receives(begun_ns),
             looking: false,
         };
         self.ops.set(id, State::Long(Box::new(long)));
@@ -241,31 +269,55 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// An RTS has met a receive: answers it unless an RTR is out, which says the same.
-    pub(crate) fn answer_rts(&mut self, id: OpId, from: Rank, rts: LongRts) {
+    /// An RTS has met a receive, whose RTR is void: for how long the receive has waited, in ns, how much of that
+    /// inside MPI, and whether it is to be answered, for an RTR says the same.
+    pub(crate) fn meet(&mut self, id: OpId, envelope: &Envelope, len: u64) -> (u64, u64, bool) {
         let waiting = if self.spec.waiting.is_empty() { None } else { self.spec.waiting.remove(&id) };
-        let since_ns = waiting.as_ref().map(|w| w.since_ns);
-        if let Some(stripes) = waiting.and_then(|w| w.rtr) {
-            self.counters.count(Event::RtrDropped);
-            return self.with_port(from, |port| stripes.release(port));
-        }
+        let (waited_ns, inside_ns) = waiting.as_ref().map_or((0, 0), |w| self.time_waited(w));
         if self.speculates() {
-            let waited_ns = since_ns.map_or(0, |since| self.dev.now_ns().saturating_sub(since));
-            let ack = Fragment { len: waited_ns, flags: RTS_ACK, ..Fragment::default() };
-            let head = Head::new(Kind::Ack, rts.op as i32, id.0 as u64).encode();
-            self.control(from, head, &ack.encode());
+            self.spec.waited(envelope, waited_ns, self.mind.facts.register.at(len as f64));
         }
+        let Some(stripes) = waiting.and_then(|w| w.rtr) else {
+            return (waited_ns, inside_ns, self.speculates());
+        };
+        self.counters.count(Event::RtrDropped);
+        self.with_port(envelope.source, |port| stripes.release(port));
+        (waited_ns, inside_ns, false)
+    }
+
+    /// For how long a receive has waited, and how much of that inside MPI, in ns.
+    fn time_waited(&mut self, waiting: &Waiting) -> (u64, u64) {
+        let now_ns = self.dev.now_ns();
+        let (waited_ns, outside_ns) = (now_ns.saturating_sub(waiting.since_ns), self.mind.outside_ns(now_ns));
+        (waited_ns, waited_ns.saturating_sub(outside_ns - waiting.outside_ns))
+    }
+
+    /// Answers an RTS that met a receive some time ago. That comes behind what the protocol had to do, so that no byte
+    /// waits for it.
+    pub(crate) fn answer_rts(&mut self, id: OpId, from: Rank, rts: LongRts, waited_ns: u64, met_ns: u64) {
+        let since_ns = self.dev.now_ns().saturating_sub(met_ns);
+        let ack = Fragment { len: waited_ns, offset: since_ns, flags: RTS_ACK, ..Fragment::default() };
+        let ack = self.peers[from].reports.pop_front().unwrap_or_default().put(ack);
+        let head = Head::new(Kind::Ack, rts.op as i32, id.0 as u64).encode();
+        self.control(from, head, &ack.encode());
     }
 
     /// The receiver has answered a send; true if that was all it said.
     pub(crate) fn met(&mut self, id: OpId, to: &Envelope, begun_ns: u64, kind: Kind, f: Fragment) -> bool {
-        let is_ack = kind == Kind::Ack && f.flags & RTS_ACK != 0;
+        let is_ack = is_rts_ack(kind, &f);
         if is_ack {
-            self.mind.answered(id, to, self.dev.now_ns(), f.len);
-            self.spec.on_round_trip(self.dev.now_ns().saturating_sub(begun_ns));
+            self.hear_ack(id, &f);
+            let trip_ns = self.dev.now_ns().saturating_sub(begun_ns);
+            self.spec.on_round_trip(trip_ns.saturating_sub(f.offset));
         }
         self.spec.on_met(to, id, is_ack.then_some(f.len));
         is_ack
+    }
+
+    /// An RTS-ACK, which may come when the message has left as a whole.
+    pub(crate) fn hear_ack(&mut self, id: OpId, f: &Fragment) {
+        self.mind.reported(Report::of(f));
+        self.mind.answered(id, self.dev.now_ns().saturating_sub(f.offset), f.len);
     }
 
     /// Asks the sender to give an RTR up; false if there is none.
@@ -299,6 +351,11 @@ impl<D: Device> Engine<D> {
         let ends = Outcome { source: from, tag, len: 0, cancelled: true, failure: None };
         self.ops.set(id, State::Done(ends));
     }
+}
+
+/// Whether a fragment says no more than that an RTS has met a receive.
+pub(super) fn is_rts_ack(kind: Kind, f: &Fragment) -> bool {
+    kind == Kind::Ack && f.flags & RTS_ACK != 0
 }
 
 fn gone(op: u32) -> [u64; 2] {

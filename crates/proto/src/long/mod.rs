@@ -5,7 +5,7 @@
 //! begins when the message may leave (its RTS keeps the order of messages), the receiver's when
 //! the RTS has met its receive.
 
-mod chunks;
+pub(crate) mod chunks;
 mod copy_pipeline;
 mod drive;
 mod early;
@@ -231,8 +231,12 @@ pub(crate) struct Long {
     pub machine: Machine,
     /// Flags of the RTS.
     pub flags: u16,
-    /// When the RTS left, in device time.
+    /// When the RTS left, or met its receive, in device time.
     pub begun_ns: u64,
+    /// For how long the receive had waited then.
+    pub waited_ns: u64,
+    /// How long this rank had been outside MPI before.
+    pub away_ns: u64,
     /// Whether the operation is among those that are looked at.
     pub looking: bool,
 }

@@ -119,9 +119,9 @@ impl<D: Device> Port for EnginePort<'_, D> {
         let start = self.dev.now_ns();
         let held = self.cache.hold(self.dev, self.counters, rail, span, keep)?;
         if self.counters.get(Event::CacheMiss) > misses {
-            let took_ns = self.dev.now_ns() - start;
-            self.counters.add(Amount::RegisterNs, took_ns);
-            self.mind.registered(held, span.len, took_ns);
+            let now_ns = self.dev.now_ns();
+            self.counters.add(Amount::RegisterNs, now_ns - start);
+            self.mind.registered(held, span.len, now_ns - start, now_ns);
         }
         Ok(held)
     }
@@ -177,15 +177,21 @@ impl<D: Device> Port for EnginePort<'_, D> {
     }
 
     fn request(&mut self, rts: LongRts, along: usize) -> bool {
-        let body = LongRts { op: self.op, flags: self.flags, ..rts }.encode();
+        let report = self.peers[self.peer].reports.front().copied().unwrap_or_default();
+        let body = LongRts { op: self.op, flags: self.flags, report, ..rts }.encode();
         let head = Head::new(Kind::LongRts, self.envelope.0, self.envelope.1).encode();
-        if along == 0 {
-            return self.dev.try_send(self.peer, head, span_of(&body));
+        let has_left = if along == 0 {
+            self.dev.try_send(self.peer, head, span_of(&body))
+        } else {
+            let mut bytes = body.to_vec();
+            bytes.resize(body.len() + along, 0);
+            self.dev.copy(bytes.as_mut_ptr() as usize + body.len(), self.local.addr, along);
+            self.dev.try_send(self.peer, head, span_of(&bytes))
+        };
+        if has_left {
+            self.peers[self.peer].reports.pop_front();
         }
-        let mut bytes = body.to_vec();
-        bytes.resize(body.len() + along, 0);
-        self.dev.copy(bytes.as_mut_ptr() as usize + body.len(), self.local.addr, along);
-        self.dev.try_send(self.peer, head, span_of(&bytes))
+        has_left
     }
 
     fn frame_bytes(&self) -> usize {

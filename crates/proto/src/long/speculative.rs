@@ -8,6 +8,8 @@
 //!   the same message and has sent none (section 4.2.3). Receives with a wildcard send none.
 //! - A send that finds an RTR writes, and an RTR-ACK takes the place of its RTS. A receive that
 //!   finds an RTS, or is met by one without having sent an RTR, answers with an RTS-ACK.
+//!   What the protocol does first goes before the RTS-ACK, on which no byte waits. (In the dissertation it comes
+//!   first.)
 //! - So each receive brings the sender exactly one of RTR and RTS-ACK: an RTR belongs to the
 //!   oldest send without, and only if there is none it is kept for the next send.
 //! - An eager message may have met a receive whose RTR is on its way. It sets the *Eager flag*; the
@@ -16,6 +18,8 @@
 //! - With stop-RTR the receiver takes all its RTRs for granted as dropped. (The dissertation does not
 //!   say so. A receive whose RTR was dropped would else let later ones send theirs, which the
 //!   sender would give to the wrong send: `tests/races.rs` finds it.)
+//! - Memory that is not registered is not registered for an RTR before receives of the envelope were seen to wait long
+//!   enough to hide it. (The dissertation's buffers come again.)
 //! - If under 80 % of the RTRs were used, the sender stops them too, and counts silently which
 //!   receives were early enough; at 80 % it lets them resume (sections 4.2.6 and 4.4.2).
 //!
@@ -23,8 +27,8 @@
 //! early receiver              early sender                crossing
 //! S            R              S            R              S            R
 //! ◀────── RTR ─┤ Irecv        ├─ RTS ──────▶              ├─ RTS ─╲╱─ RTR ┤
-//! Isend                       ◀─ RTS-ACK ──┤ Irecv        RTR dropped
-//! ├─ RTR-ACK ──▶              ◀─ read ─────┤              ◀─ read ──────┤
+//! Isend                       ◀─ read ─────┤ Irecv        RTR dropped
+//! ├─ RTR-ACK ──▶              ◀─ RTS-ACK ──┤              ◀─ read ──────┤
 //! ├═ write ════▶              ◀─ FIN ──────┤              ◀─ FIN ───────┤
 //! ├─ FIN ──────▶
 //! ```
@@ -45,6 +49,10 @@ const USAGE_MIN: u32 = 80;
 const SAMPLES_MIN: u32 = 8;
 /// Observations after which older ones count half.
 const SAMPLES_MAX: u32 = 64;
+
+/// As many registrations a receive must have waited for one to be hidden: other receives and sends may have waited
+/// for it.
+const HIDDEN: f64 = 3.0;
 
 /// Envelopes for which a sender keeps account of RTRs; others are not speculated on.
 const ENVELOPES_MAX: usize = 4096;
@@ -105,6 +113,8 @@ struct Incoming {
     stopped: bool,
     /// RTRs in a row that met an eager message.
     missed: u32,
+    /// How often receives waited for so long that a registration before the message costs nothing.
+    early: Usage,
 }
 
 /// How a send is to begin.
@@ -116,10 +126,23 @@ pub(crate) enum Plan {
     Rts(u16),
 }
 
+/// Whether an RTR is of use to a send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wants {
+    /// It takes it.
+    Takes,
+    /// Not this time, for it tries another way.
+    Declines,
+    /// No.
+    Nothing,
+}
+
 /// A receive that is posted.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub since_ns: u64,
+    /// How long this rank had been outside MPI before.
+    pub outside_ns: u64,
     /// Its memory, if an RTR is out.
     pub rtr: Option<Stripes>,
     /// It is to be cancelled once the sender has given the RTR up.
@@ -131,7 +154,7 @@ pub(crate) struct Waiting {
 pub(crate) struct Speculation {
     out: HashMap<Envelope, Outgoing>,
     incoming: HashMap<Envelope, Incoming>,
-    /// Posted receives that name source and tag and expect a rendezvous.
+    /// Posted receives that expect a rendezvous.
     pub waiting: HashMap<OpId, Waiting>,
     /// Whether RTRs go on however few are used.
     persists: bool,
@@ -154,7 +177,7 @@ impl Speculation {
 
     /// A rendezvous begins: by RTR or RTS. `sent_before` says whether anything has left to this peer
     /// before, `wants` whether an RTR is of use.
-    pub fn begin(&mut self, to: &Envelope, op: OpId, len: u64, sent_before: bool, wants: bool) -> Plan {
+    pub fn begin(&mut self, to: &Envelope, op: OpId, len: u64, sent_before: bool, wants: Wants) -> Plan {
         let persists = self.persists;
         self.outgoing(to, sent_before).map_or(Plan::Rts(0), |out| out.begin(op, len, wants, persists))
     }
@@ -237,6 +260,19 @@ impl Speculation {
         flags & STOP != 0
     }
 
+    /// Whether memory is to be registered for an RTR.
+    pub fn may_register(&self, from: &Envelope) -> bool {
+        self.incoming.get(from).is_some_and(|i| i.early.pays() == Some(true))
+    }
+
+    /// A receive for which memory is to be registered for so long has waited for a rendezvous.
+    pub fn waited(&mut self, from: &Envelope, waited_ns: u64, register_ns: f64) {
+        if self.incoming.len() < ENVELOPES_MAX || self.incoming.contains_key(from) {
+            let early = &mut self.incoming.entry(*from).or_default().early;
+            early.count(waited_ns as f64 > HIDDEN * register_ns);
+        }
+    }
+
     /// A receive with an RTR out was met by an eager message.
     pub fn missed(&mut self, from: &Envelope) {
         self.incoming.entry(*from).or_default().missed += 1;
@@ -249,14 +285,16 @@ impl Outgoing {
         self.flag == Flag::Clear && (persists || self.usage.pays() != Some(false))
     }
 
-    fn begin(&mut self, op: OpId, len: u64, wants: bool, persists: bool) -> Plan {
+    fn begin(&mut self, op: OpId, len: u64, wants: Wants, persists: bool) -> Plan {
         let flags = match self.flag {
             Flag::Eager => STOP,
             Flag::Clear if !persists && self.usage.pays() == Some(false) => {
                 (self.idle, self.silent) = (true, Usage::default());
                 STOP
             }
-            Flag::Stopped if wants && (!self.idle || self.silent.pays() == Some(true)) => RESUME,
+            Flag::Stopped if wants != Wants::Nothing && (!self.idle || self.silent.pays() == Some(true)) => {
+                RESUME
+            }
             Flag::Stopped | Flag::Stopping(_) => 0,
             Flag::Clear => return self.begin_clear(op, len, wants),
         };
@@ -277,12 +315,12 @@ impl Outgoing {
         Plan::Rts(flags)
     }
 
-    fn begin_clear(&mut self, op: OpId, len: u64, wants: bool) -> Plan {
+    fn begin_clear(&mut self, op: OpId, len: u64, wants: Wants) -> Plan {
         match self.rtrs.pop_front() {
             Some(rtr) => {
-                let is_used = len <= rtr.len && wants;
-                self.usage.count(is_used);
-                if is_used { Plan::Write(rtr) } else { Plan::Rts(0) }
+                let fits = len <= rtr.len;
+                self.usage.count(fits && wants != Wants::Nothing);
+                if fits && wants == Wants::Takes { Plan::Write(rtr) } else { Plan::Rts(0) }
             }
             None => {
                 self.sends.push(op);

@@ -4,7 +4,7 @@ use fabric::Span;
 use proto::Protocol;
 use sim::{Cluster, Rank, Setup};
 
-use super::p002::{CASES as EXCHANGES, PATTERNS, iteration_of, run_time};
+use super::p002::{CASES as EXCHANGES, PATTERNS, SHORT, iteration_of, run_time};
 use crate::sim::figure::{Claim, Curve, Figure, Paper, Study};
 use crate::sim::lab::{self, Buffers, Way};
 
@@ -19,6 +19,8 @@ const LENGTHS: [usize; 3] = [32 * KB, 256 * KB, MB];
 const SHORTER: [usize; 2] = [32 * KB, 256 * KB];
 /// Rounds of the ring, whose ranks send two messages in each.
 const RING_ROUNDS: usize = 60;
+/// Rounds of a pattern whose ranks learn against each other, and take longer to know what is best for all.
+const LONGER: (usize, usize) = (200, 240);
 const CLUSTERS: [&str; 7] =
     ["graphene", "infini", "lioncub", "ne020", "poweredge-ddr", "ndr-2026", "eth-25g"];
 
@@ -78,8 +80,10 @@ fn part(lengths: &[usize]) -> Result<Study, String> {
         say(&mut study, format!("ne020, exchange {name}"), &compared(time)?);
     }
     for (pattern, name) in PATTERNS {
-        let time = |way: &Way| run_time(&cluster, way, pattern);
-        say(&mut study, format!("ne020, {name}"), &compared(time)?);
+        for (rounds, words) in [(SHORT, ""), (LONGER, ", rounds 201 to 240")] {
+            let time = |way: &Way| run_time(&cluster, way, pattern, rounds);
+            say(&mut study, format!("ne020, {name}{words}"), &compared(time)?);
+        }
     }
     Ok(study)
 }

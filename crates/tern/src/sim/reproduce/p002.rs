@@ -11,7 +11,7 @@ use sim::Cluster;
 use crate::sim::figure::Study;
 use crate::sim::lab::Way;
 
-pub use exchanges::{CASES, PATTERNS, iteration_of, run_time};
+pub use exchanges::{CASES, PATTERNS, SHORT, iteration_of, run_time};
 
 /// Messages above go by rendezvous; the platform's limit is 128 KB, which eager frames here do not reach.
 const EAGER: usize = 16 << 10;

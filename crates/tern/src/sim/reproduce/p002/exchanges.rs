@@ -141,9 +141,16 @@ pub const PATTERNS: [(Pattern, &str); 4] = [
     (Pattern::Radix, "RADIX-like"),
 ];
 
+/// Rounds of a pattern before those that count, and all.
+pub type Rounds = (usize, usize);
+
+/// As in the paper's study.
+pub const SHORT: Rounds = (WARM, ROUNDS);
+
 /// Time of a whole pattern, computation and all, after warm-up.
-pub fn run_time(cluster: &Cluster, way: &Way, pattern: Pattern) -> Result<f64, String> {
-    Ok(behaviour(cluster, way, pattern, if pattern == Pattern::Cg { TIGHT_NS } else { LOOSE_NS })?.whole_ns)
+pub fn run_time(cluster: &Cluster, way: &Way, pattern: Pattern, rounds: Rounds) -> Result<f64, String> {
+    let skew_ns = if pattern == Pattern::Cg { TIGHT_NS } else { LOOSE_NS };
+    Ok(behaviour(cluster, way, pattern, skew_ns, rounds)?.whole_ns)
 }
 
 /// What a pattern did: the time of all, time in waits, as section 4.4.2 has it, and with that in blocking sends; RTRs sent, and bytes
@@ -166,7 +173,7 @@ pub fn applications(cluster: &Cluster, study: &mut Study) -> Result<(), String> 
         (Pattern::Radix, LOOSE_NS, "RADIX-like", Paper::Is(-4.0), Paper::Is(-4.0)),
     ] {
         let runs = |way: &Way| {
-            let run = |times| behaviour(cluster, way, pattern, skew_ns * times);
+            let run = |times| behaviour(cluster, way, pattern, skew_ns * times, SHORT);
             (1..=5).map(run).collect::<Result<Vec<_>, String>>()
         };
         let old = runs(&current())?;
@@ -216,14 +223,20 @@ pub fn applications(cluster: &Cluster, study: &mut Study) -> Result<(), String> 
 }
 
 /// One run; the ranks' computations differ by up to `skew_ns`.
-fn behaviour(cluster: &Cluster, way: &Way, pattern: Pattern, skew_ns: u64) -> Result<Behaviour, String> {
+fn behaviour(
+    cluster: &Cluster,
+    way: &Way,
+    pattern: Pattern,
+    skew_ns: u64,
+    (warm, rounds): Rounds,
+) -> Result<Behaviour, String> {
     let (results, counters) = lab::run_counted(&lab::spread(cluster), RANKS, way, move |rank| {
         lab::acquaint(rank)?;
         let mut app = App::new(rank, skew_ns);
         rank.barrier()?;
         let mut start = 0;
-        for round in 0..ROUNDS {
-            if round == WARM {
+        for round in 0..rounds {
+            if round == warm {
                 start = rank.now_ns();
                 (app.waited_ns, app.sent_ns) = (0, 0);
             }
