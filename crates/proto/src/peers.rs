@@ -31,6 +31,8 @@ pub(crate) struct Peer {
     pub offers: Vec<Offered>,
     /// How long messages from it took, to be told with what goes there anyway.
     pub reports: VecDeque<Report>,
+    /// The message at the front of the queue that had no room, and since when.
+    pub stuck: Option<(OpId, u64)>,
 }
 
 impl Default for Peer {
@@ -46,6 +48,7 @@ impl Default for Peer {
             gone: Vec::new(),
             offers: Vec::new(),
             reports: VecDeque::new(),
+            stuck: None,
         }
     }
 }

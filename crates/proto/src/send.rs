@@ -9,6 +9,11 @@ use crate::transfer::Transfer;
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer};
 
+/// For how long an eager message waits for room before it goes by rendezvous.
+const PATIENCE_NS: u64 = 1_000_000;
+/// Bytes of a frame where there is no room for longer ones.
+const LITTLE: usize = 2048;
+
 /// Send modes as far as protocols differ (MPI 5.0 section 3.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -175,7 +180,7 @@ impl<D: Device> Engine<D> {
             moved = true;
         }
         while let Some(id) = self.peers[to].queue.front().copied() {
-            if !self.leave(id) {
+            if !self.leave(id) && !self.leave_without_room(to, id) {
                 return moved;
             }
             self.peers[to].queue.pop_front();
@@ -203,6 +208,25 @@ impl<D: Device> Engine<D> {
             Step::Write(rtr) => self.leave_write(id, sending, rtr),
         };
         left && self.has_left(sending.to)
+    }
+
+    /// An eager message that has waited for long goes by rendezvous: what fills the room for payloads may be for a
+    /// peer that computes, and the receiver of this one waits.
+    #[cold]
+    fn leave_without_room(&mut self, to: Rank, id: OpId) -> bool {
+        let Some(State::Queued(sending, Step::Eager)) = self.ops.get(id).map(|op| &op.state) else {
+            return false;
+        };
+        let (sending, now_ns) = (*sending, self.dev.now_ns());
+        let since_ns = match self.peers[to].stuck {
+            Some((stuck, since_ns)) if stuck == id => since_ns,
+            _ => now_ns,
+        };
+        self.peers[to].stuck = Some((id, since_ns));
+        if self.dev.caps().registration || now_ns - since_ns < PATIENCE_NS || !self.leave_rts(id, sending) {
+            return false;
+        }
+        self.has_left(to)
     }
 
     fn has_left(&mut self, to: Rank) -> bool {
@@ -323,11 +347,14 @@ impl<D: Device> Engine<D> {
         let before = stream.sent;
         let frame = self.dev.caps().frame_bytes;
         while stream.sent < stream.limit {
-            let part = s.data.part(stream.sent, frame.min(stream.limit - stream.sent));
             let head = Head::new(Kind::Data, stream.receiver_op as i32, stream.sent as u64).encode();
-            if !self.dev.try_send(s.to, head, part) {
+            let part = |len: usize| s.data.part(stream.sent, len.min(stream.limit - stream.sent));
+            // There may be room for little where there is none for much.
+            let lens = [frame, LITTLE.min(frame)];
+            let Some(part) = lens.into_iter().map(part).find(|part| self.dev.try_send(s.to, head, *part))
+            else {
                 break;
-            }
+            };
             self.counters.count(Event::FrameSent);
             stream.sent += part.len;
         }

@@ -207,6 +207,43 @@ fn all_to_all_with_little_room_for_the_unexpected() {
     all_to_all(Limits { unexpected_bytes: 1000, ..limits() });
 }
 
+/// A rank that computes has not read what it was sent, and that fills the shared memory; messages to another one
+/// go on all the same.
+#[test]
+fn who_does_not_read_stops_nobody_else() {
+    const FILLS: usize = 15;
+    const MORE: usize = 3;
+    for remote_access in [true, false] {
+        let limits = Limits { eager_bytes: 256 * 1024, remote_access, adapt: false, ..limits() };
+        let read = AtomicUsize::new(0);
+        job(3, &limits, |me, engine| {
+            let data = vec![2u8; 200_000];
+            let mut buffer = vec![0u8; data.len()];
+            if me == 1 {
+                while read.load(Ordering::Relaxed) < MORE {
+                    std::thread::yield_now();
+                }
+            }
+            for _ in (0..FILLS).filter(|_| me == 0) {
+                let sent = engine.send(1, 0, 1, span(&data), Mode::Standard).unwrap();
+                assert_eq!(sent, None, "nothing waits for rank 1");
+            }
+            for _ in 0..if me == 1 { FILLS } else { MORE } {
+                if me == 0 {
+                    let sent = engine.send(2, 0, 1, span(&data), Mode::Standard).unwrap();
+                    sent.map(|op| wait(engine, op));
+                } else {
+                    let want = Want { source: Some(0), context: 0, tag: Some(1) };
+                    let op = engine.receive(want, span_mut(&mut buffer));
+                    wait(engine, op);
+                    assert!(buffer == data);
+                    read.fetch_add(me - 1, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+}
+
 #[test]
 fn an_early_receiver_is_pushed_to() {
     job(2, &limits(), |me, engine| {
