@@ -16,6 +16,9 @@ const LOOKS: usize = 2048;
 /// Longest payload that goes through the granules used over and over; from the next chunk on blocks in
 /// turn are faster.
 const HOT: usize = GRANULE / 2;
+/// Into how many pieces a long frame is cut, and the longest of them.
+const PIECES: usize = 16;
+const PIECE_MAX: usize = 16 * 1024;
 /// Looks for the next piece of a frame before its sender is taken to have lost its core: many
 /// times what writing a piece takes.
 const WRITER_LOOKS: u32 = 2000;
@@ -55,13 +58,14 @@ impl Shm {
         let link = &mut self.links[to];
         link.block_of[link.tx.tail() as usize % CELLS] = block;
         let plan = link.stores.plan(data.len);
+        let piece = piece(self.chunk, data.len);
         let begun = plan.measured.then(Instant::now);
-        let mut at = self.chunk.min(data.len);
+        let mut at = piece.min(data.len);
         write(plan, into, data, 0, at);
         let place = Place { granule: block.first(), len: data.len, plan };
         link.tx.push_block(head, place.pack(), at);
         while at < data.len {
-            let len = self.chunk.min(data.len - at);
+            let len = piece.min(data.len - at);
             write(plan, into, data, at, len);
             at += len;
             link.tx.written(at);
@@ -89,7 +93,8 @@ impl Shm {
         self.pool.share(block, ready.len());
         let into = self.segment.at(self.layout.granule(self.me, block.first()));
         let plan = Plan { measured: false, ..self.links[ready[0]].stores.plan(data.len) };
-        let mut at = self.chunk.min(data.len);
+        let piece = piece(self.chunk, data.len);
+        let mut at = piece.min(data.len);
         write(plan, into, data, 0, at);
         let place = Place { granule: block.first(), len: data.len, plan }.pack();
         for &peer in ready {
@@ -99,7 +104,7 @@ impl Shm {
             link.rouse();
         }
         while at < data.len {
-            let len = self.chunk.min(data.len - at);
+            let len = piece.min(data.len - at);
             write(plan, into, data, at, len);
             at += len;
             ready.iter().for_each(|peer| self.links[*peer].tx.written(at));
@@ -190,6 +195,13 @@ impl Shm {
         self.taken = len;
         true
     }
+}
+
+/// Bytes between two announcements of a frame: few enough for the receiver to be close behind, and many enough
+/// not to stop all the time.
+#[inline]
+fn piece(chunk: usize, len: usize) -> usize {
+    chunk.max((len / PIECES).min(PIECE_MAX) / 64 * 64)
 }
 
 /// Writes the piece of `data` at `at` into its place in a block of ours that begins at `into`.
