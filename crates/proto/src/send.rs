@@ -217,13 +217,16 @@ impl<D: Device> Engine<D> {
         let Some(State::Queued(sending, Step::Eager)) = self.ops.get(id).map(|op| &op.state) else {
             return false;
         };
+        if self.dev.caps().registration {
+            return false;
+        }
         let (sending, now_ns) = (*sending, self.dev.now_ns());
         let since_ns = match self.peers[to].stuck {
             Some((stuck, since_ns)) if stuck == id => since_ns,
             _ => now_ns,
         };
         self.peers[to].stuck = Some((id, since_ns));
-        if self.dev.caps().registration || now_ns - since_ns < PATIENCE_NS || !self.leave_rts(id, sending) {
+        if now_ns - since_ns < PATIENCE_NS || !self.leave_rts(id, sending) {
             return false;
         }
         self.has_left(to)
@@ -346,13 +349,13 @@ impl<D: Device> Engine<D> {
         let (s, mut stream) = (*s, *stream);
         let before = stream.sent;
         let frame = self.dev.caps().frame_bytes;
+        // In shared memory there may be room for little where there is none for much.
+        let lens = [frame, LITTLE.min(frame)];
+        let lens = if self.dev.caps().registration { &lens[..1] } else { &lens };
         while stream.sent < stream.limit {
             let head = Head::new(Kind::Data, stream.receiver_op as i32, stream.sent as u64).encode();
-            let part = |len: usize| s.data.part(stream.sent, len.min(stream.limit - stream.sent));
-            // There may be room for little where there is none for much.
-            let lens = [frame, LITTLE.min(frame)];
-            let Some(part) = lens.into_iter().map(part).find(|part| self.dev.try_send(s.to, head, *part))
-            else {
+            let part = |len: &usize| s.data.part(stream.sent, *len.min(&(stream.limit - stream.sent)));
+            let Some(part) = lens.iter().map(part).find(|part| self.dev.try_send(s.to, head, *part)) else {
                 break;
             };
             self.counters.count(Event::FrameSent);

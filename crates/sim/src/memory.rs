@@ -26,6 +26,13 @@ pub struct Arena {
 }
 
 impl Arena {
+    /// Whether it holds an address: others are of this process, and where they lie means nothing.
+    pub fn holds(&self, addr: usize) -> bool {
+        self.chunks
+            .iter()
+            .any(|chunk| (chunk.as_ptr() as usize..chunk.as_ptr() as usize + chunk.len()).contains(&addr))
+    }
+
     /// A new block. It begins at a page, so that where it lies in this process changes nothing, and not where
     /// another ends, so that a copy is never taken for the rest of one to another block.
     pub fn allocate(&mut self, len: usize, page_bytes: usize) -> Span {
@@ -65,6 +72,16 @@ impl Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_holds_its_blocks_and_nothing_else() {
+        let mut arena = Arena::default();
+        let blocks = [arena.allocate(8, 4096), arena.allocate(300 << 20, 4096)];
+        assert!(
+            blocks.iter().all(|block| arena.holds(block.addr) && arena.holds(block.addr + block.len - 1))
+        );
+        assert!(!arena.holds(&raw const arena as usize) && !arena.holds(vec![1u8].as_ptr() as usize));
+    }
 
     #[test]
     fn blocks_begin_at_pages_and_keep_a_distance() {

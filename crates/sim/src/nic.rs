@@ -128,7 +128,13 @@ impl<'y> Nic<'y> {
 
     /// Length of the run of neighbouring copies that this one belongs to.
     fn run(&mut self, to: usize, from: usize, len: usize) -> usize {
-        let goes_on = |stream: &&mut Stream| stream.from_end == from || stream.to_end == to;
+        let [goes_on_from, goes_on_to] = {
+            let arena = &self.net().borrow().arena;
+            [from, to].map(|addr| arena.holds(addr))
+        };
+        let goes_on = |stream: &&mut Stream| {
+            goes_on_from && stream.from_end == from || goes_on_to && stream.to_end == to
+        };
         if let Some(stream) = self.streams.iter_mut().find(goes_on) {
             *stream = Stream { from_end: from + len, to_end: to + len, len: stream.len + len };
             return stream.len;
