@@ -246,7 +246,7 @@ mod tests {
         for round in 0..10 * EXPLORE {
             let plan = stores.plan(8192);
             if plan.measured {
-                let ns = if round / SAMPLE % 3 == 0 { 1_000_000 } else { NEAR[plan.way as usize] };
+                let ns = if (round / SAMPLE).is_multiple_of(3) { 1_000_000 } else { NEAR[plan.way as usize] };
                 stores.write_took(plan, 8192, ns);
                 stores.read_took(plan.way, ns as f32 / 8192.0);
             }
