@@ -84,6 +84,14 @@ pub const ALL: &[Case] = &[
         &[],
         "non-blocking collectives: share that an equally long computation hides; `alone`: their time without",
     ),
+    printed(
+        "lost",
+        "lost",
+        2,
+        &[],
+        "what a round of writing, exchanging, computing and reading takes beyond its computation; `alone`: without the exchange",
+    ),
+    printed("lost4", "lost", 4, &["--max", "1M"], "the same on four ranks, each with two neighbours"),
     timed("startup", 2, 5, "hello world from start to end; `init`: the part inside MPI_Init"),
     timed("startup64", 64, 1, "the same with 64 ranks"),
     printed(

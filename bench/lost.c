@@ -1,0 +1,227 @@
+/* What an application loses to its messages: rounds in which every rank writes what it sends,
+ * starts the exchange, computes, completes the exchange and reads what it got. Lost is how long
+ * such a round takes beyond the computation of the rank that computes longest, for the job as a
+ * whole: from the last rank's end of one round to the last rank's end of the next. Writing and
+ * reading count (`alone` is a round of just these), since a message that leaves its data in the
+ * wrong cache is paid for there; so does what a library's threads take from the computation.
+ *
+ * The clocks of all ranks must agree, that is ranks of one host. */
+#include "bench.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROUNDS = 400, LEAST = 40, WARM_UP = 12, MOST_PEERS = 2, MOST_REQUESTS = 4 };
+
+static uint64_t *out, *in;
+
+/* Where the ranks of a round are to be computing, and for how long. */
+struct load {
+	int us;      /* on most ranks */
+	int percent; /* by how much longer on the last rank */
+};
+
+static void fill(uint64_t *words, size_t size, uint64_t seed)
+{
+	for (size_t i = 0; i < size / 8; i++)
+		words[i] = seed + i;
+}
+
+static void check(const uint64_t *words, size_t size, uint64_t seed)
+{
+	uint64_t sum = 0, second = 0, third = 0, fourth = 0, n = size / 8;
+	/* Four sums, so that reading waits for memory and not for the addition before. */
+	for (size_t i = 0; i < n; i += 4) {
+		sum += words[i];
+		second += words[i + 1];
+		third += words[i + 2];
+		fourth += words[i + 3];
+	}
+	sum += second + third + fourth;
+	if (sum != n * seed + n * (n - 1) / 2)
+		bench_fail("received data is wrong");
+}
+
+/* What a rank sends in a round; small enough for sums of it to be exact as doubles too. */
+static uint64_t seed_of(int rank, int round)
+{
+	return (uint64_t)rank * 1000003 + (uint64_t)round * 17;
+}
+
+/* The ranks a rank exchanges with: its neighbours in a ring, or the one other rank. */
+static int peers(int *peer)
+{
+	peer[0] = (bench.rank + 1) % bench.ranks;
+	peer[1] = (bench.rank + bench.ranks - 1) % bench.ranks;
+	return bench.ranks > 2 ? 2 : 1;
+}
+
+/* Peers' parts lie one behind the other. */
+static uint64_t *part(uint64_t *words, size_t size, int at)
+{
+	return words + (size_t)at * (size / 8);
+}
+
+static void write_all(size_t size, int round, int parts)
+{
+	for (int at = 0; at < parts; at++)
+		fill(part(out, size, at), size, seed_of(bench.rank, round));
+}
+
+static void alone(size_t size, int round, double seconds)
+{
+	int peer[MOST_PEERS], n = peers(peer);
+	write_all(size, round, n);
+	if (seconds > 0)
+		bench_compute(seconds);
+	for (int at = 0; at < n; at++)
+		check(part(out, size, at), size, seed_of(bench.rank, round));
+}
+
+static void halo(size_t size, int round, double seconds)
+{
+	MPI_Request request[MOST_REQUESTS];
+	int peer[MOST_PEERS], n = peers(peer);
+	write_all(size, round, n);
+	for (int at = 0; at < n; at++)
+		MPI_Irecv(part(in, size, at), (int)size, MPI_BYTE, peer[at], 1, MPI_COMM_WORLD, &request[at]);
+	for (int at = 0; at < n; at++)
+		MPI_Isend(part(out, size, at), (int)size, MPI_BYTE, peer[at], 1, MPI_COMM_WORLD, &request[n + at]);
+	if (seconds > 0)
+		bench_compute(seconds);
+	MPI_Waitall(2 * n, request, MPI_STATUSES_IGNORE);
+	for (int at = 0; at < n; at++)
+		check(part(in, size, at), size, seed_of(peer[at], round));
+}
+
+/* With blocking calls nothing is under way during the computation. */
+static void blocking(size_t size, int round, double seconds)
+{
+	int peer[MOST_PEERS], n = peers(peer);
+	write_all(size, round, n);
+	if (seconds > 0)
+		bench_compute(seconds);
+	for (int at = 0; at < n; at++)
+		MPI_Sendrecv(part(out, size, at), (int)size, MPI_BYTE, peer[at], 2, part(in, size, at), (int)size,
+		             MPI_BYTE, peer[n - 1 - at], 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	for (int at = 0; at < n; at++)
+		check(part(in, size, at), size, seed_of(peer[n - 1 - at], round));
+}
+
+static void ibcast(size_t size, int round, double seconds)
+{
+	MPI_Request request;
+	int root = round % bench.ranks;
+	if (bench.rank == root)
+		fill(in, size, seed_of(root, round));
+	MPI_Ibcast(in, (int)size, MPI_BYTE, root, MPI_COMM_WORLD, &request);
+	if (seconds > 0)
+		bench_compute(seconds);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	check(in, size, seed_of(root, round));
+}
+
+static void iallreduce(size_t size, int round, double seconds)
+{
+	MPI_Request request;
+	uint64_t sum = 0;
+	fill(out, size, seed_of(bench.rank, round));
+	MPI_Iallreduce(out, in, (int)(size / 8), MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD, &request);
+	if (seconds > 0)
+		bench_compute(seconds);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	for (int rank = 0; rank < bench.ranks; rank++)
+		sum = seed_of(rank, round) > sum ? seed_of(rank, round) : sum;
+	check(in, size, sum);
+}
+
+static void ialltoall(size_t size, int round, double seconds)
+{
+	MPI_Request request;
+	write_all(size, round, bench.ranks);
+	MPI_Ialltoall(out, (int)size, MPI_BYTE, in, (int)size, MPI_BYTE, MPI_COMM_WORLD, &request);
+	if (seconds > 0)
+		bench_compute(seconds);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	for (int rank = 0; rank < bench.ranks; rank++)
+		check(part(in, size, rank), size, seed_of(rank, round));
+}
+
+static const struct variant {
+	const char *name;
+	void (*round)(size_t size, int round, double seconds);
+} variants[] = { { "alone", alone }, { "halo", halo }, { "blocking", blocking },
+	         { "ibcast", ibcast }, { "iallreduce", iallreduce }, { "ialltoall", ialltoall } };
+
+/* What the computation takes here and now when nothing else is under way, median. */
+static double computed(double seconds)
+{
+	double took[15];
+	for (int i = 0; i < 15; i++) {
+		double begin = now();
+		if (seconds > 0)
+			bench_compute(seconds);
+		took[i] = now() - begin;
+	}
+	return spread_of(took, 15).mid;
+}
+
+/* The largest of what the ranks give, on all of them. */
+static double largest(double value)
+{
+	double most;
+	MPI_Allreduce(&value, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	return most;
+}
+
+static void measure(const struct variant *v, size_t size, struct load load)
+{
+	static double end[ROUNDS + 1], last[ROUNDS + 1];
+	double seconds = 1e-6 * load.us * (bench.rank == bench.ranks - 1 ? 1 + 0.01 * load.percent : 1);
+	/* With more ranks than cores the computations of those that share one follow each other. */
+	int turns = bench.cores < bench.ranks ? (bench.ranks + bench.cores - 1) / bench.cores : 1;
+	bench_sync();
+	double computing = largest(computed(seconds)) * (computed(0) < seconds ? turns : 0);
+	double about = 1e-6 * load.us * turns + 20e-6 + 0.5e-9 * (double)size;
+	int rounds = (int)(bench.seconds / about);
+	rounds = rounds < LEAST ? LEAST : rounds > ROUNDS ? ROUNDS : rounds;
+	bench_sync();
+	for (int i = -WARM_UP; i <= rounds; i++) {
+		v->round(size, i + WARM_UP, seconds);
+		if (i >= 0)
+			end[i] = now();
+	}
+	MPI_Reduce(end, last, rounds + 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+	if (bench.rank != 0)
+		return;
+	for (int i = 0; i < rounds; i++)
+		end[i] = last[i + 1] - last[i] - computing;
+	char name[80];
+	if (load.percent)
+		snprintf(name, sizeof name, "%s, %d us, one rank %d %% longer", v->name, load.us, load.percent);
+	else
+		snprintf(name, sizeof name, "%s, %d us", v->name, load.us);
+	emit("lost", name, size, scaled(spread_of(end, rounds), 1e6), "us");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct load loads[] = { { 0, 0 }, { 20, 0 }, { 200, 0 }, { 1000, 0 }, { 200, 30 },
+		                             { 1000, 10 }, { 1000, 30 }, { 1000, 50 } };
+	bench_start(&argc, &argv, "lost", 2, 1 << 10, 4 << 20);
+	out = (uint64_t *)bench_buffer(bench.max * (size_t)bench.ranks);
+	in = (uint64_t *)bench_buffer(bench.max * (size_t)bench.ranks);
+	if (bench.min % 32 != 0)
+		bench_fail("sizes must be multiples of 32 bytes");
+	bench_compute(0);
+	for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
+		if (!bench_wanted(variants[k].name))
+			continue;
+		for (size_t size = bench_first(); size <= bench.max; size = bench.quick ? bench_next(size) : 4 * size)
+			for (size_t l = 0; l < sizeof loads / sizeof *loads; l++)
+				if (k != 0 || loads[l].us == 0)
+					measure(&variants[k], size, loads[l]);
+	}
+	return bench_stop();
+}
