@@ -154,7 +154,7 @@ static const struct variant {
 } variants[] = { { "alone", alone }, { "halo", halo }, { "blocking", blocking },
 	         { "ibcast", ibcast }, { "iallreduce", iallreduce }, { "ialltoall", ialltoall } };
 
-/* What the computation takes here and now when nothing else is under way, median. */
+/* What the computation takes here and now while nothing disturbs it. */
 static double computed(double seconds)
 {
 	double took[15];
@@ -164,7 +164,7 @@ static double computed(double seconds)
 			bench_compute(seconds);
 		took[i] = now() - begin;
 	}
-	return spread_of(took, 15).mid;
+	return spread_of(took, 15).low;
 }
 
 /* The largest of what the ranks give, on all of them. */
@@ -182,7 +182,7 @@ static void measure(const struct variant *v, size_t size, struct load load)
 	/* With more ranks than cores the computations of those that share one follow each other. */
 	int turns = bench.cores < bench.ranks ? (bench.ranks + bench.cores - 1) / bench.cores : 1;
 	bench_sync();
-	double computing = largest(computed(seconds)) * (computed(0) < seconds ? turns : 0);
+	double computing = turns * largest(computed(seconds));
 	double about = 1e-6 * load.us * turns + 20e-6 + 0.5e-9 * (double)size;
 	int rounds = (int)(bench.seconds / about);
 	rounds = rounds < LEAST ? LEAST : rounds > ROUNDS ? ROUNDS : rounds;
