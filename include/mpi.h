@@ -22,11 +22,29 @@ extern "C" {
 #define MPI_ABI_VERSION                    1
 #define MPI_ABI_SUBVERSION                 0
 
+/* ---- What is not there yet -------------------------------------------------------------------- */
+
+/* Every function of MPI 5.0 links, so that a program runs that calls one of these on some paths
+ * only; a call raises MPI_ERR_UNSUPPORTED_OPERATION. A configure script that asks the linker takes
+ * them for present: where it can, it should ask for these macros, which go as the chapters come.
+ * docs/conformance.md lists the functions of each. */
+#define TERN_MISSING_PARTITIONED           1 /* MPI_Psend_init, … */
+#define TERN_MISSING_TOPOLOGIES            1 /* MPI_Cart_create, MPI_Neighbor_allgather, … */
+#define TERN_MISSING_INTERCOMMUNICATORS    1 /* MPI_Intercomm_create */
+#define TERN_MISSING_SESSIONS              1 /* MPI_Session_init, MPI_Comm_create_from_group, … */
+#define TERN_MISSING_DYNAMIC_PROCESSES     1 /* MPI_Comm_spawn, MPI_Comm_connect, MPI_Open_port, … */
+#define TERN_MISSING_ONE_SIDED             1 /* MPI_Win_create, MPI_Put, MPI_Win_get_attr, … */
+#define TERN_MISSING_FILES                 1 /* MPI_File_open, MPI_Register_datarep, … */
+
 /* ---- Types ----------------------------------------------------------------------------------- */
 
 typedef intptr_t MPI_Aint;    /* addresses and distances in memory */
 typedef int64_t MPI_Offset;   /* positions in files */
 typedef MPI_Offset MPI_Count; /* numbers of elements */
+
+/* An INTEGER of Fortran. The ABI does without this type (MPI 5.0 section 20.2: its conversions take
+ * int), but programs that pass handles on to Fortran name it. */
+typedef int MPI_Fint;
 
 typedef struct MPI_Status {
     int MPI_SOURCE;

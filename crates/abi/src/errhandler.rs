@@ -1,7 +1,7 @@
 //! MPI 5.0 section 9.3: error handlers. What happens when one is called is in [`crate::raise`].
 
 use mpi::errhandler::{Kind, NULL};
-use mpi::error::Result;
+use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 
 use crate::attr::named;
@@ -75,6 +75,8 @@ pub fn session_call(cx: &Cx, session: Handle, errorcode: i32) -> Result {
 }
 
 fn call(cx: &Cx, object: Object, handle: Handle, errorcode: i32) -> Result {
-    cx.objects().codes.class_of(errorcode)?;
+    if cx.objects().codes.known(errorcode).is_none() {
+        return fail(Class::ARG, format!("argument `errorcode` is {errorcode}, not an error class or code"));
+    }
     raise::call_errhandler(cx, object, handle, errorcode)
 }

@@ -171,16 +171,16 @@ pub fn finish(end: impl FnOnce(World) -> Objects) {
     GLOBAL.phase.store(Phase::After as u8, Ordering::Release);
 }
 
-/// What the error handler of `subject` asks for, MPI_COMM_SELF's where there is none
-/// (MPI 5.0 section 9.3), and the rank in MPI_COMM_WORLD if there is one.
-pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Option<u32>) {
+/// What the error handler of `subject` asks for, or that of the communicator which stands in where
+/// there is none; the handle it is called with, and the rank in MPI_COMM_WORLD if there is one.
+pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Handle, Option<u32>) {
     let guard = Guard::enter();
     let (objects, rank) = match guard.place() {
         Place::Inside(world) => (&world.objects, Some(world.rank())),
         Place::Outside(objects) => (objects, None),
     };
-    let (object, handle) = subject.unwrap_or((Object::Comm, crate::object::COMM_SELF));
-    (objects.errhandlers.action(errhandler_of(objects, object, handle)), rank)
+    let (errhandler, handle) = errhandler_of(objects, subject);
+    (objects.errhandlers.action(errhandler), handle, rank)
 }
 
 /// The rank; only in the active phase.

@@ -1,6 +1,7 @@
 //! Whether a dynamic handle names a live object: the one place that knows which table of
 //! [`Objects`] belongs to which kind.
 
+use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::errhandler::ARE_FATAL;
 use mpi::error::Error;
 use mpi::handle::Handle;
@@ -25,13 +26,21 @@ pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
     }
 }
 
-/// The error handler of an object; before MPI_Init, after MPI_Finalize and for kinds that do not
-/// exist yet the initial one.
-pub fn errhandler_of(objects: &Objects, object: Object, handle: Handle) -> Handle {
-    match object {
-        Object::Comm => objects.comms.get(handle).map_or(ARE_FATAL, |comm| comm.errhandler),
-        _ => ARE_FATAL,
+/// The error handler of an object, and the handle it is called with; before MPI_Init, after
+/// MPI_Finalize and for kinds that do not exist yet the initial one.
+///
+/// Errors that concern no object go to `MPI_COMM_SELF` (MPI 5.0 section 9.3). Before MPI 4.0 they
+/// went to `MPI_COMM_WORLD`, and programs of that time set no other handler: as long as nobody
+/// has set that of `MPI_COMM_SELF`, they go there.
+pub fn errhandler_of(objects: &Objects, subject: Option<(Object, Handle)>) -> (Handle, Handle) {
+    let comm = |handle| objects.comms.get(handle).map(|comm| (comm.errhandler, handle));
+    match subject {
+        Some((Object::Comm, handle)) if objects.comms.get(handle).is_some() => comm(handle),
+        Some((Object::Win | Object::File | Object::Session, handle)) => Some((ARE_FATAL, handle)),
+        _ if objects.comms.own_errhandler_is_set => comm(COMM_SELF),
+        _ => comm(COMM_WORLD),
     }
+    .unwrap_or((ARE_FATAL, COMM_SELF))
 }
 
 /// What is wrong with the raw handle given as argument `arg`.

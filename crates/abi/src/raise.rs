@@ -15,40 +15,44 @@ use crate::global::{self, Phase};
 use crate::kind::Role;
 use crate::object::{self, Object};
 use crate::table::Row;
-use crate::{lookup, report};
+use crate::{codes, lookup, report};
 
 /// Handles the error of a call with these raw arguments and returns what the operation returns,
 /// if it returns.
 #[cold]
 #[inline(never)]
 pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
+    failed_as(cx, words, &error, error.class.0)
+}
+
+/// As [`failed`], with a code that says more than the class.
+fn failed_as(cx: &Cx, words: &[i64], error: &Error, code: i32) -> i32 {
     if cx.row().flags.tool {
         // What the kinds refuse is for every other chapter MPI_ERR_ARG.
-        return if error.class == Class::ARG { tools::INVALID.0 } else { error.class.0 };
+        return if error.class == Class::ARG { tools::INVALID.0 } else { code };
     }
     let subject = cx.subject().or_else(|| subject(cx.row(), words));
-    let (action, rank) = global::error_action(subject);
+    let (action, handle, rank) = global::error_action(subject);
     match action {
         Action::Return => RETURNED.store(true, Ordering::Relaxed),
         Action::Call { function, .. } => {
             RETURNED.store(true, Ordering::Relaxed);
-            call(function, subject, error.class.0);
+            call(function, handle, code);
         }
-        Action::Fatal | Action::Abort => fatal(rank, &cx.name(), &arguments(cx.row(), words), &error),
+        Action::Fatal | Action::Abort => fatal(rank, &cx.name(), &arguments(cx.row(), words), error),
     }
-    error.class.0
+    code
 }
 
 /// `MPI_*_call_errhandler`: the error handler of this object with a code of the application's.
 /// The operation itself succeeds if the handler returns (MPI 5.0 section 9.3.4).
 pub fn call_errhandler(cx: &Cx, object: Object, handle: Handle, code: i32) -> Result {
-    let subject = Some((object, handle));
-    let (action, rank) = global::error_action(subject);
+    let (action, handle, rank) = global::error_action(Some((object, handle)));
     match action {
         Action::Return => {}
-        Action::Call { function, .. } => call(function, subject, code),
+        Action::Call { function, .. } => call(function, handle, code),
         Action::Fatal | Action::Abort => {
-            let text = cx.objects().codes.string_of(code).unwrap_or_default();
+            let text = codes::text(cx, code);
             let text = format!("called by the program: {}", String::from_utf8_lossy(&text));
             let shown = object::name_of(handle).map_or(format!("{:#x}", handle.0), str::to_string);
             fatal(rank, &cx.name(), &shown, &Error::new(Class(code), text))
@@ -66,7 +70,8 @@ pub fn missing(row: &'static Row, large: bool, words: &[i64]) -> i32 {
         return outside(&cx);
     }
     let text = format!("{} is not there yet (docs/conformance.md lists what is)", cx.name());
-    failed(&cx, words, Error::new(Class::UNSUPPORTED_OPERATION, text))
+    let error = Error::new(Class::UNSUPPORTED_OPERATION, text);
+    failed_as(&cx, words, &error, codes::of_missing(row, large))
 }
 
 /// A call before MPI_Init or after MPI_Finalize of an operation that needs MPI: there is no
@@ -85,8 +90,8 @@ pub fn outside(cx: &Cx) -> i32 {
 }
 
 /// Calls the application's function, which C declares `void f(MPI_Comm *, int *, ...)`.
-fn call(function: usize, subject: Option<(Object, Handle)>, code: i32) {
-    let (mut handle, mut code) = (subject.map_or(object::COMM_SELF, |s| s.1).0 as usize, code);
+fn call(function: usize, handle: Handle, mut code: i32) {
+    let mut handle = handle.0 as usize;
     // SAFETY: the application registered this address as a function of this type; no guard of
     // the world is alive, so it may call MPI.
     unsafe {

@@ -4,6 +4,7 @@
 //! code removed in one part of a program is not another one elsewhere.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::error::{Class, Error, Result, fail};
@@ -32,6 +33,10 @@ const TOOLS: &[(i32, &str, &str)] = &[
     (1017, "MPI_T_ERR_PVAR_NO_STARTSTOP", "the performance variable cannot be started or stopped"),
     (1018, "MPI_T_ERR_PVAR_NO_ATOMIC", "the performance variable cannot be read and written atomically"),
 ];
+
+/// Codes of class `MPI_ERR_UNSUPPORTED_OPERATION`, one for each operation a binding has no handler
+/// for: who is shown a code and no more can tell which. Their texts are the binding's.
+pub const UNSUPPORTED: Range<i32> = 0x2000..0x3000;
 
 /// The error classes and codes of one rank.
 #[derive(Debug)]
@@ -75,8 +80,12 @@ impl ErrorCodes {
 
     /// `MPI_Add_error_code`: a new code of a class of the standard or of the program.
     pub fn add_code(&mut self, class: i32) -> Result<i32> {
-        if self.class_of(class)? != class {
-            return fail(Class::ARG, format!("{class} is an error code, not an error class"));
+        match self.known(class) {
+            None => return Err(unknown(class)),
+            Some(own) if own != class => {
+                return fail(Class::ARG, format!("{class} is an error code, not an error class"));
+            }
+            Some(_) => {}
         }
         let code = self.next()?;
         self.added.insert(code, Added { class, text: None });
@@ -125,27 +134,38 @@ impl ErrorCodes {
         }
     }
 
-    /// `MPI_Error_class`: the class of a code, or of a class, which is its own.
-    pub fn class_of(&self, code: i32) -> Result<i32> {
+    /// The class of a code, or of a class, which is its own; `None` if it is neither.
+    pub fn known(&self, code: i32) -> Option<i32> {
         if standard(code).is_some() {
-            return Ok(code);
+            return Some(code);
         }
-        self.added.get(&code).map(|added| added.class).ok_or_else(|| unknown(code))
+        if UNSUPPORTED.contains(&code) {
+            return Some(Class::UNSUPPORTED_OPERATION.0);
+        }
+        self.added.get(&code).map(|added| added.class)
+    }
+
+    /// `MPI_Error_class`. Of what is no code it says so: programs pass on what another library
+    /// or a broken call has given them, and want to print it, not to end.
+    pub fn class_of(&self, code: i32) -> i32 {
+        self.known(code).unwrap_or(Class::UNKNOWN.0)
     }
 
     /// `MPI_Error_string`: the text of a class or code; empty if the program gave none.
-    pub fn string_of(&self, code: i32) -> Result<Vec<u8>> {
-        if let Some((name, text)) = standard(code) {
-            return Ok(format!("{name}: {text}").into_bytes());
+    pub fn string_of(&self, code: i32) -> Vec<u8> {
+        if let Some(added) = self.added.get(&code) {
+            return added.text.as_deref().unwrap_or_default().to_vec();
         }
-        let added = self.added.get(&code).ok_or_else(|| unknown(code))?;
-        Ok(added.text.as_deref().unwrap_or_default().to_vec())
+        match self.known(code).and_then(standard) {
+            Some((name, text)) => format!("{name}: {text}").into_bytes(),
+            None => format!("unknown error code {code}").into_bytes(),
+        }
     }
 
     /// The error a callback of the program stands for that returned `code`: its own code if it is
     /// one, `MPI_ERR_OTHER` if it is not.
     pub fn from_callback(&self, code: i32, text: impl Into<String>) -> Error {
-        let known = code != 0 && self.class_of(code).is_ok();
+        let known = code != 0 && self.known(code).is_some();
         Error::new(if known { Class(code) } else { Class::OTHER }, text)
     }
 
@@ -197,11 +217,11 @@ mod tests {
         let class = codes.add_class().unwrap();
         let code = codes.add_code(class).unwrap();
         assert_eq!((class, code, codes.last_used()), (0x4000, 0x4001, 0x4001));
-        assert_eq!(codes.string_of(code).unwrap(), b"");
+        assert_eq!(codes.string_of(code), b"");
         codes.add_string(class, b"class").unwrap();
         codes.add_string(code, b"code").unwrap();
-        assert_eq!((codes.class_of(code).unwrap(), codes.class_of(class).unwrap()), (class, class));
-        assert_eq!(codes.string_of(code).unwrap(), b"code");
+        assert_eq!((codes.class_of(code), codes.class_of(class)), (class, class));
+        assert_eq!(codes.string_of(code), b"code");
 
         assert!(codes.remove_class(class).unwrap_err().text.contains("still has error code 16385"));
         assert!(codes.remove_code(code).unwrap_err().text.contains("still has an error string"));
@@ -212,7 +232,8 @@ mod tests {
         assert!(codes.remove_class(class).is_err());
         codes.remove_string(class).unwrap();
         codes.remove_class(class).unwrap();
-        assert_eq!(codes.class_of(class).unwrap_err().class, Class::ARG);
+        assert_eq!((codes.known(class), codes.class_of(class)), (None, Class::UNKNOWN.0));
+        assert_eq!(codes.add_code(class).unwrap_err().class, Class::ARG);
         assert_eq!(codes.add_class().unwrap(), 0x4002, "numbers are not given out twice");
     }
 
@@ -223,16 +244,36 @@ mod tests {
             assert!(codes.remove_class(fixed).is_err() && codes.remove_code(fixed).is_err());
             assert!(codes.remove_string(fixed).is_err() && codes.add_string(fixed, b"x").is_err());
         }
-        assert_eq!(codes.class_of(1007).unwrap(), 1007);
-        assert!(codes.class_of(-1).is_err() && codes.class_of(999).is_err());
+        assert_eq!(codes.class_of(1007), 1007);
         for row in Class::STANDARD {
-            let text = codes.string_of(row.0.0).unwrap();
+            let text = codes.string_of(row.0.0);
             assert!(text.len() < MAX_STRING && text.starts_with(row.1.as_bytes()));
         }
         let code = codes.add_code(Class::OTHER.0).unwrap();
         assert!(codes.add_code(code).is_err(), "a code has no codes");
         assert!(codes.add_string(code, &[b'x'; MAX_STRING - 1]).is_ok());
         assert_eq!(codes.add_string(code, &[b'x'; MAX_STRING]).unwrap_err().class, Class::ARG);
+    }
+
+    #[test]
+    fn what_is_no_code_has_a_class_and_a_text_all_the_same() {
+        let codes = ErrorCodes::default();
+        for code in [-1, 63, 999, Class::LAST.0, Class::LAST.0 + 1, i32::MAX, i32::MIN] {
+            assert_eq!((codes.known(code), codes.class_of(code)), (None, Class::UNKNOWN.0));
+            assert_eq!(codes.string_of(code), format!("unknown error code {code}").into_bytes());
+        }
+    }
+
+    #[test]
+    fn operations_without_a_handler_have_codes_of_their_own() {
+        let mut codes = ErrorCodes::default();
+        for code in [UNSUPPORTED.start, UNSUPPORTED.end - 1] {
+            assert_eq!(codes.class_of(code), Class::UNSUPPORTED_OPERATION.0);
+            assert!(codes.string_of(code).starts_with(b"MPI_ERR_UNSUPPORTED_OPERATION"));
+            assert_eq!(codes.from_callback(code, "").class, Class(code));
+            assert!(codes.add_code(code).is_err() && codes.add_string(code, b"x").is_err());
+        }
+        assert!(UNSUPPORTED.end <= Class::LAST.0 && codes.known(UNSUPPORTED.end).is_none());
     }
 
     #[test]

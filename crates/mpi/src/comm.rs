@@ -135,6 +135,8 @@ pub struct Comms {
     world: Option<Box<Comm>>,
     own: Option<Box<Comm>>,
     rest: Slab<Box<Comm>>,
+    /// The program has set the error handler of `MPI_COMM_SELF`.
+    pub own_errhandler_is_set: bool,
 }
 
 impl Comms {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::attr::{self, AttrMap, Keyvals, Predefined};
 use crate::bsend::Bsend;
 use crate::codes::ErrorCodes;
-use crate::comm::Comms;
+use crate::comm::{COMM_SELF, Comms};
 use crate::datatype::{TypeSlot, Types};
 use crate::errhandler::{self, Errhandlers};
 use crate::error::{Class, Result, fail};
@@ -176,6 +176,7 @@ impl Objects {
         self.errhandlers.attach(new, kind)?;
         let old = std::mem::replace(self.errhandler_slot(kind, handle)?, new);
         self.errhandlers.detach(old);
+        self.comms.own_errhandler_is_set |= kind == errhandler::Kind::Comm && handle == COMM_SELF;
         Ok(())
     }
 
@@ -218,7 +219,7 @@ pub(crate) fn unusable(handle: Handle, null: Handle, null_name: &str, what: &str
 mod tests {
     use super::*;
     use crate::coll::{Forced, LinkCosts, State};
-    use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Place};
+    use crate::comm::{COMM_WORLD, Comm, Place};
 
     #[test]
     fn predefined_handles_resolve_and_survive_being_freed() {
@@ -278,7 +279,9 @@ mod tests {
         let mut objects = with_comms();
         let kind = errhandler::Kind::Comm;
         let handler = objects.errhandlers.create(kind, 0x1000).unwrap();
+        assert!(!objects.comms.own_errhandler_is_set);
         objects.set_errhandler(kind, COMM_SELF, handler).unwrap();
+        assert!(objects.comms.own_errhandler_is_set);
         objects.errhandlers.free(handler).unwrap();
         assert_eq!(objects.get_errhandler(kind, COMM_WORLD), Ok(errhandler::ARE_FATAL));
         let again = objects.get_errhandler(kind, COMM_SELF).unwrap();

@@ -129,7 +129,10 @@ static void others(void) {
     LOGICAL(MPI_C_BOOL, bool);
     BITWISE(MPI_BYTE, unsigned char);
     NO(MPI_BYTE, MPI_MINLOC, MPI_MAXLOC);
-    NO(MPI_CHAR, MPI_MINLOC, MPI_MAXLOC);
+    /* The standard does not define them for MPI_CHAR; every MPI takes it as an integer. */
+    INTEGER(MPI_CHAR, char);
+    NO(MPI_CHARACTER, MPI_SUM, MPI_MAX, MPI_BAND, MPI_LAND, MPI_MINLOC, MPI_MAXLOC);
+    NO(MPI_WCHAR, MPI_SUM, MPI_MAX, MPI_BAND, MPI_LAND, MPI_MINLOC, MPI_MAXLOC);
 }
 
 /* MINLOC and MAXLOC: the smallest index among equal values. */

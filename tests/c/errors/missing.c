@@ -18,7 +18,12 @@ int main(int argc, char **argv) {
     code = MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
     FAILS(code, MPI_ERR_UNSUPPORTED_OPERATION);
     OK(MPI_Error_string(code, text, &length));
-    CHECK(length > 0);
+    CHECK_STR(text, "MPI_ERR_UNSUPPORTED_OPERATION: MPI_Session_init is not there yet");
+    code = MPI_Win_create_c(&base, 4, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK_STR(text, "MPI_ERR_UNSUPPORTED_OPERATION: MPI_Win_create_c is not there yet");
+    CHECK_EQ(length, strlen(text));
+    CHECK(TERN_MISSING_ONE_SIDED && TERN_MISSING_SESSIONS);
     /* There is no intercommunicator yet, so none can be merged. */
     FAILS(MPI_Intercomm_merge(MPI_COMM_WORLD, 1, &cart), MPI_ERR_COMM);
     return t_end();

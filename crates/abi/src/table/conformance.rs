@@ -8,8 +8,9 @@ const INTRODUCTION: &str = "\
 # Conformance
 
 All functions of MPI 5.0 are exported, each as `MPI_X` and `PMPI_X` at one address. Those that are
-not there yet call the error handler with `MPI_ERR_UNSUPPORTED_OPERATION`. A `_c` behind a name
-means that the form with large counts comes with it.
+not there yet call the error handler with an error of class `MPI_ERR_UNSUPPORTED_OPERATION`, whose text
+(`MPI_Error_string`) names the function; for configure scripts `mpi.h` has the macros `TERN_MISSING_…`. A `_c`
+behind a name means that the form with large counts comes with it.
 
 This page is rendered from the table in `crates/abi/src/table`; after a change of the table write
 it anew with `TERN_UPDATE_SNAPSHOTS=1 cargo test -p abi conformance`.
@@ -24,6 +25,16 @@ shows only where strides or displacements are no multiples of the alignment: `MP
 apart, has extent 12 here and 9 there. In such a layout each part counts with its own rounded extent,
 as in all three, though not in the formula: items of a part never end outside the whole. A program that
 needs one extent everywhere says so with `MPI_Type_create_resized`.
+
+Where the standard leaves it open, or programs rely on more than it says:
+
+- Reductions take `MPI_CHAR` as the integer that `char` is in C, as all MPIs do.
+- Errors that concern no object go to the error handler of `MPI_COMM_SELF` (section 9.3). As long as the program
+  has not set it they go to that of `MPI_COMM_WORLD`, which is what programs written before MPI 4.0 set.
+- `MPI_Error_class` and `MPI_Error_string` take any number: of what is no code they give `MPI_ERR_UNKNOWN` and a
+  text that says so.
+- `MPI_Dims_create` gives the dimensions with the least difference between the largest and the smallest; of
+  several the first by the alphabet.
 ";
 
 /// The text of `docs/conformance.md`.

@@ -303,12 +303,15 @@ mod tests {
 
     #[test]
     fn operations_and_own_blocks_are_checked() {
-        let (int, char) = (int(), Type::predefined(Handle(0x243)).unwrap());
+        let (int, char) = (int(), Type::predefined(Handle(0x21e)).unwrap());
         let some = Side::Even { count: 3, ty: &int };
         let chars = Side::Even { count: 3, ty: &char };
         let sum = Op::Predefined(Predefined::Sum);
         let error = check(&call(Kind::Allreduce, chars, chars, Some(&sum)), 64, 128).unwrap_err();
-        assert_eq!((error.class, error.text.as_str()), (Class::OP, "MPI_SUM is not defined for MPI_CHAR"));
+        assert_eq!(
+            (error.class, error.text.as_str()),
+            (Class::OP, "MPI_SUM is not defined for MPI_CHARACTER")
+        );
         // Not significant on this rank: the receive side of a Reduce, so the send side decides.
         assert!(check(&call(Kind::Reduce, chars, Side::Absent, Some(&sum)), 64, 0).is_err());
         let error = check(&call(Kind::Gather, chars, some, None), 64, 128).unwrap_err();

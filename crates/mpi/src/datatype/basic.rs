@@ -15,8 +15,11 @@ pub enum Basic {
     Byte,
     /// Output of `MPI_Pack`.
     Packed,
-    /// A printable character (`MPI_CHAR`, `MPI_CHARACTER`): no arithmetic.
+    /// C `char`. The standard calls it a printable character and allows no arithmetic; other MPIs
+    /// take it as the integer that it is in C, and programs rely on that.
     Char,
+    /// A character of Fortran: no arithmetic.
+    Character,
     /// `wchar_t`, 4 bytes on Linux: no arithmetic.
     Wchar,
     /// 8-bit signed integer.
@@ -88,7 +91,7 @@ pub enum Basic {
 /// The groups of MPI 5.0 section 6.9.2 that decide which operation takes which type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Group {
-    /// C and Fortran integers, and the address-sized ones.
+    /// C and Fortran integers, the address-sized ones, and C `char`.
     Integer,
     /// Real floating point.
     Float,
@@ -100,7 +103,7 @@ pub enum Group {
     Byte,
     /// Value and index, for MINLOC and MAXLOC.
     Pair,
-    /// Characters and packed data: no operation of the standard takes them.
+    /// Characters but C `char`, and packed data: no operation of the standard takes them.
     Opaque,
 }
 
@@ -109,7 +112,7 @@ impl Basic {
     pub const fn size(self) -> u32 {
         use Basic::*;
         match self {
-            Byte | Packed | Char | I8 | U8 | Logical8 => 1,
+            Byte | Packed | Char | Character | I8 | U8 | Logical8 => 1,
             I16 | U16 | F16 | Logical16 => 2,
             Wchar | I32 | U32 | F32 | Logical32 | ComplexF16 => 4,
             ShortInt => 6,
@@ -148,8 +151,8 @@ impl Basic {
         use Basic::*;
         match self {
             Byte => Group::Byte,
-            Packed | Char | Wchar => Group::Opaque,
-            I8 | I16 | I32 | I64 | I128 | U8 | U16 | U32 | U64 => Group::Integer,
+            Packed | Character | Wchar => Group::Opaque,
+            Char | I8 | I16 | I32 | I64 | I128 | U8 | U16 | U32 | U64 => Group::Integer,
             F16 | F32 | F64 | F128 | LongDouble => Group::Float,
             ComplexF16 | ComplexF32 | ComplexF64 | ComplexF128 | ComplexLongDouble => Group::Complex,
             Logical8 | Logical16 | Logical32 | Logical64 | Logical128 => Group::Logical,
@@ -247,7 +250,7 @@ pub static PREDEFINED: &[Predefined] = &[
     row(0x21b, "MPI_COMPLEX", Basic::ComplexF32),
     row(0x21c, "MPI_DOUBLE_PRECISION", Basic::F64),
     row(0x21d, "MPI_DOUBLE_COMPLEX", Basic::ComplexF64),
-    row(0x21e, "MPI_CHARACTER", Basic::Char),
+    row(0x21e, "MPI_CHARACTER", Basic::Character),
     row(0x220, "MPI_LONG_DOUBLE", Basic::LongDouble),
     row(0x224, "MPI_C_LONG_DOUBLE_COMPLEX", Basic::ComplexLongDouble),
     row(0x225, "MPI_CXX_LONG_DOUBLE_COMPLEX", Basic::ComplexLongDouble),

@@ -193,6 +193,7 @@ impl Stored<2> for Half {
 /// SUM, PROD, MIN and MAX.
 pub(super) fn numeric(op: Predefined, basic: Basic, input: &[u8], inout: &mut [u8]) {
     match basic {
+        Basic::Char => real::<std::ffi::c_char, 1>(op, input, inout),
         Basic::I8 => real::<i8, 1>(op, input, inout),
         Basic::I16 => real::<i16, 2>(op, input, inout),
         Basic::I32 => real::<i32, 4>(op, input, inout),

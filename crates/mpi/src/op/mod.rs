@@ -103,7 +103,8 @@ impl Predefined {
         }
     }
 
-    /// Whether it takes elements of this type (MPI 5.0 section 6.9.2; one-sided: 12.3.4).
+    /// Whether it takes elements of this type (MPI 5.0 section 6.9.2; one-sided: 12.3.4). `MPI_CHAR`
+    /// is taken as an integer, though the standard does not define that.
     pub fn takes(self, basic: Basic) -> bool {
         use Group::*;
         let group = basic.group();

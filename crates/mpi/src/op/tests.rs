@@ -28,11 +28,26 @@ fn sums_products_and_extremes() {
 }
 
 #[test]
+fn char_is_the_integer_of_c_and_character_is_none() {
+    let byte = |v: i16| [[v as u8]];
+    assert_eq!(run(Predefined::Sum, Basic::Char, &byte(100), &byte(-56)), byte(44));
+    let greater = if std::ffi::c_char::MIN < 0 { byte(100) } else { byte(-56) };
+    assert_eq!(run(Predefined::Max, Basic::Char, &byte(100), &byte(-56)), greater);
+    for op in Predefined::ALL {
+        let refused = matches!(op, Predefined::Minloc | Predefined::Maxloc);
+        assert_eq!(op.takes(Basic::Char), !refused, "{}", op.name());
+        let transfer = matches!(op, Predefined::Replace | Predefined::NoOp);
+        assert_eq!(op.takes(Basic::Character), transfer, "{}", op.name());
+    }
+}
+
+#[test]
 fn bits_and_truth() {
     let (a, b) = ([[0b1100]], [[0b1010]]);
     assert_eq!(run(Predefined::Band, Basic::Byte, &a, &b), [[0b1000]]);
     assert_eq!(run(Predefined::Bor, Basic::U8, &a, &b), [[0b1110]]);
     assert_eq!(run(Predefined::Bxor, Basic::I8, &a, &b), [[0b0110]]);
+    assert_eq!(run(Predefined::Land, Basic::Char, &a, &[[0]]), [[0]]);
     let bytes = |v: [i16; 4]| v.map(i16::to_ne_bytes);
     let (a, b) = (bytes([0, 0, -256, 2]), bytes([0, 5, 0, 1]));
     assert_eq!(run(Predefined::Land, Basic::Logical16, &a, &b), bytes([0, 0, 0, 1]));
