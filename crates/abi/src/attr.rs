@@ -66,7 +66,7 @@ fn copy(cx: &Cx, object: Handle, call: &CopyCall) -> Result<Option<usize>> {
     };
     if code != 0 {
         let text = format!("the copy function of attribute key {:#x} returned {code}", call.keyval.0);
-        return Err(cx.objects().codes.from_callback(code, text));
+        return Err(cx.anytime().codes.from_callback(code, text));
     }
     Ok((flag != 0).then_some(value))
 }
@@ -77,11 +77,11 @@ fn delete(cx: &Cx, kind: Kind, object: Handle, call: &DeleteCall) -> Result {
         let function: DeleteFn = std::mem::transmute(call.function);
         function(object.0 as usize, call.keyval.0 as i32, call.value, call.extra_state)
     };
-    let mut objects = cx.objects();
     if code != 0 {
         let text = format!("the delete function of attribute key {:#x} returned {code}", call.keyval.0);
-        return Err(objects.codes.from_callback(code, text));
+        return Err(cx.anytime().codes.from_callback(code, text));
     }
+    let mut objects = cx.objects();
     let (attrs, keyvals) = objects.attrs_mut(kind, object)?;
     keyvals.deleted(attrs, call);
     Ok(())
@@ -237,6 +237,7 @@ mod tests {
     }
 
     fn cx() -> Cx {
+        crate::global::start_for_tests();
         Cx::new(crate::table::all().find(|row| row.name == "MPI_Type_set_attr").unwrap(), false)
     }
 

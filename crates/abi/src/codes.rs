@@ -23,13 +23,13 @@ pub fn text(cx: &Cx, code: i32) -> Vec<u8> {
             let (class, form) = (Class::UNSUPPORTED_OPERATION.name(), if large { "_c" } else { "" });
             format!("{class}: {}{form} is not there yet", row.name).into_bytes()
         }
-        None => cx.objects().codes.string_of(code),
+        None => cx.anytime().codes.string_of(code),
     }
 }
 
 /// `MPI_Error_class`.
 pub fn class(cx: &Cx, errorcode: i32, errorclass: Out<i32>) -> Result {
-    errorclass.set(cx.objects().codes.class_of(errorcode));
+    errorclass.set(cx.anytime().codes.class_of(errorcode));
     Ok(())
 }
 
@@ -43,35 +43,35 @@ pub fn string(cx: &Cx, errorcode: i32, string: TextOut, resultlen: Out<i32>) -> 
 
 /// `MPI_Add_error_class`.
 pub fn add_class(cx: &Cx, errorclass: Out<i32>) -> Result {
-    errorclass.set(cx.objects().codes.add_class()?);
+    errorclass.set(cx.anytime().codes.add_class()?);
     Ok(())
 }
 
 /// `MPI_Add_error_code`.
 pub fn add_code(cx: &Cx, errorclass: i32, errorcode: Out<i32>) -> Result {
-    errorcode.set(cx.objects().codes.add_code(errorclass)?);
+    errorcode.set(cx.anytime().codes.add_code(errorclass)?);
     Ok(())
 }
 
 /// `MPI_Add_error_string`.
 pub fn add_string(cx: &Cx, errorcode: i32, string: Text) -> Result {
     // SAFETY: not kept beyond this call.
-    cx.objects().codes.add_string(errorcode, unsafe { string.bytes() })
+    cx.anytime().codes.add_string(errorcode, unsafe { string.bytes() })
 }
 
 /// `MPI_Remove_error_class`.
 pub fn remove_class(cx: &Cx, errorclass: i32) -> Result {
-    cx.objects().codes.remove_class(errorclass)
+    cx.anytime().codes.remove_class(errorclass)
 }
 
 /// `MPI_Remove_error_code`.
 pub fn remove_code(cx: &Cx, errorcode: i32) -> Result {
-    cx.objects().codes.remove_code(errorcode)
+    cx.anytime().codes.remove_code(errorcode)
 }
 
 /// `MPI_Remove_error_string`.
 pub fn remove_string(cx: &Cx, errorcode: i32) -> Result {
-    cx.objects().codes.remove_string(errorcode)
+    cx.anytime().codes.remove_string(errorcode)
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
                 let code = of_missing(row, large);
                 let text = String::from_utf8(text(&cx, code)).unwrap();
                 assert_eq!(text, format!("MPI_ERR_UNSUPPORTED_OPERATION: {name} is not there yet"));
-                assert_eq!(cx.objects().codes.class_of(code), Class::UNSUPPORTED_OPERATION.0);
+                assert_eq!(cx.anytime().codes.class_of(code), Class::UNSUPPORTED_OPERATION.0);
                 codes.push(code);
             }
         }

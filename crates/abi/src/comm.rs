@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use mpi::attr::Kind;
-use mpi::comm::{COMM_NULL, COMM_SELF, COMM_WORLD, Place, Purpose};
+use mpi::comm::{COMM_NULL, COMM_SELF, COMM_WORLD, Comms, Place, Purpose};
+use mpi::errhandler;
 use mpi::error::{Class, Result, fail};
 use mpi::group::{Comparison, Group, UNDEFINED};
 use mpi::handle::Handle;
@@ -17,19 +18,25 @@ use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
 use crate::kind::text::{StatusPlace, Text, TextOut};
-use crate::{attr, request, wait};
+use crate::{attr, places, request, wait};
 
 const MAX_OBJECT_NAME: usize = 128;
 
+/// This process in a communicator. The rank is not asked: a signal handler that interrupted MPI may be
+/// what calls.
+fn place(comm: Handle) -> Result<places::Place> {
+    places::of(comm).map_or_else(|| Comms::refuse(comm), Ok)
+}
+
 /// `MPI_Comm_size`.
-pub fn size(cx: &Cx, comm: Handle, size: Out<i32>) -> Result {
-    size.set(cx.world().comm(comm)?.place.size() as i32);
+pub fn size(_: &Cx, comm: Handle, size: Out<i32>) -> Result {
+    size.set(place(comm)?.size as i32);
     Ok(())
 }
 
 /// `MPI_Comm_rank`.
-pub fn rank(cx: &Cx, comm: Handle, rank: Out<i32>) -> Result {
-    rank.set(cx.world().comm(comm)?.place.rank as i32);
+pub fn rank(_: &Cx, comm: Handle, rank: Out<i32>) -> Result {
+    rank.set(place(comm)?.rank as i32);
     Ok(())
 }
 
@@ -98,17 +105,15 @@ pub fn get_name(cx: &Cx, comm: Handle, name: TextOut, resultlen: Out<i32>) -> Re
 
 /// `MPI_Comm_set_info`.
 pub fn set_info(cx: &Cx, comm: Handle, info: Handle) -> Result {
-    let mut world = cx.world();
-    let hints = hints(world.objects.optional_info(info)?);
-    world.comm_mut(comm)?.info = hints;
+    let hints = hints(cx.anytime().optional_info(info)?);
+    cx.world().comm_mut(comm)?.info = hints;
     Ok(())
 }
 
 /// `MPI_Comm_get_info`.
 pub fn get_info(cx: &Cx, comm: Handle, info: Out<Handle>) -> Result {
-    let mut world = cx.world();
-    let hints = world.comm(comm)?.info.clone();
-    info.set(world.objects.infos.insert(hints)?);
+    let hints = cx.world().comm(comm)?.info.clone();
+    info.set(cx.anytime().infos.insert(hints)?);
     Ok(())
 }
 
@@ -119,8 +124,11 @@ fn hints(info: Option<&Info>) -> Info {
 /// Puts a communicator with this place into the table; the error handler is the parent's.
 fn add(cx: &Cx, parent: Handle, place: Place) -> Result<Handle> {
     let mut world = cx.world();
-    let errhandler = world.comm(parent)?.errhandler;
-    world.add_comm(place, errhandler)
+    let (rank, size) = (place.rank, place.size());
+    let new = world.add_comm(place)?;
+    cx.anytime().errhandlers.inherit(errhandler::Kind::Comm, parent, new);
+    places::add(new, rank, size);
+    Ok(new)
 }
 
 /// A duplicate without context: attributes are copied first, since their functions may refuse.
@@ -131,7 +139,7 @@ fn duplicate(cx: &Cx, comm: Handle, info: Option<Handle>) -> Result<Handle> {
     let mut world = cx.world();
     let hints = match info {
         None => world.comm(comm)?.info.clone(),
-        Some(info) => hints(world.objects.optional_info(info)?),
+        Some(info) => hints(cx.anytime().optional_info(info)?),
     };
     let made = world.comm_mut(new)?;
     made.attrs = attrs;
@@ -318,8 +326,8 @@ pub fn split_type(
 ) -> Result {
     newcomm.set(COMM_NULL);
     let resource = {
-        let world = cx.world();
-        let info = world.objects.optional_info(info)?;
+        let anytime = cx.anytime();
+        let info = anytime.optional_info(info)?;
         info.and_then(|info| info.hint("mpi_hw_resource_type")).map(str::to_string)
     };
     let color = match split_type {
@@ -355,9 +363,9 @@ pub fn free(cx: &Cx, comm: HandleRef) -> Result {
         Ok(drained.then_some(()))
     })?;
     let mut world = cx.world();
-    if let Some(gone) = world.objects.comms.remove(comm.handle) {
-        world.objects.errhandlers.detach(gone.errhandler);
-    }
+    world.objects.comms.remove(comm.handle);
+    places::remove(comm.handle);
+    cx.anytime().errhandlers.release(errhandler::Kind::Comm, comm.handle);
     comm.set(COMM_NULL);
     Ok(())
 }

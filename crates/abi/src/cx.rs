@@ -3,7 +3,9 @@
 
 use std::cell::Cell;
 
+use mpi::anytime::Anytime;
 use mpi::handle::Handle;
+use shm::owner::Guard;
 
 use crate::global::{self, ObjectsGuard, WorldGuard};
 use crate::object::Object;
@@ -27,7 +29,7 @@ impl Cx {
     #[inline(always)]
     pub fn is_allowed(&self) -> bool {
         let flags = self.row.flags;
-        flags.anytime || if flags.tool { self.objects().tools.is_initialised() } else { global::is_active() }
+        flags.anytime || if flags.tool { self.anytime().tools.is_initialised() } else { global::is_active() }
     }
 
     /// The row of the operation.
@@ -52,10 +54,16 @@ impl Cx {
         global::world()
     }
 
-    /// The tables of objects, which exist before MPI_Init and after MPI_Finalize too.
+    /// The tables of objects of the rank; as [`Cx::world`].
     #[inline(always)]
     pub fn objects(&self) -> ObjectsGuard {
         global::objects()
+    }
+
+    /// What may be used at any time, from any thread. The rank must not be asked for while the guard
+    /// is alive.
+    pub fn anytime(&self) -> Guard<'static, Anytime> {
+        global::anytime()
     }
 
     /// Says whose error handler an error of this call concerns, when it is not the first

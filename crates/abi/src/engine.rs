@@ -18,13 +18,16 @@
 //! The rank is borrowed while no guard is alive ([`global::lend`]). Nothing of the application is
 //! called in this thread, and errors of its operations wait in them; all signals are blocked.
 
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
 use fabric::{Bell, Device, Nap};
+use mpi::error::Result;
+use mpi::world::Polled;
+use shm::Shm;
 
 use crate::global::{self, World};
 
@@ -49,8 +52,10 @@ const RESTING: u8 = 3;
 const STOP: u8 = 4;
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
-/// A thread of the application sleeps inside MPI: it will be woken itself.
-static NAPPING: AtomicBool = AtomicBool::new(false);
+/// Threads of the application that sleep inside MPI: they will be woken themselves.
+static NAPPING: AtomicU32 = AtomicU32::new(0);
+/// Threads of the application that wait inside MPI, where there may be several.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
 static THREAD: OnceLock<Thread> = OnceLock::new();
 
 /// What `MPI_Finalize` needs to end the thread.
@@ -93,9 +98,46 @@ pub fn nap(nap: impl Nap) {
     if !nap.sleeps() {
         return nap.take();
     }
-    NAPPING.store(true, Ordering::Relaxed);
+    NAPPING.fetch_add(1, Ordering::Relaxed);
     nap.take();
-    NAPPING.store(false, Ordering::Relaxed);
+    NAPPING.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// A wait beside those of other threads: how often it has looked in vain is its own, and as long as it
+/// does it is counted among those that wait. Below MPI_THREAD_MULTIPLE there is one wait at a time.
+#[derive(Default)]
+pub struct Wait {
+    round: u32,
+    counted: bool,
+}
+
+impl Wait {
+    /// Looks around once.
+    #[inline]
+    pub fn poll(&mut self, world: &mut World) -> Result<Polled<<Shm as Device>::Nap>> {
+        if global::has_threads() { self.poll_beside(world) } else { world.poll() }
+    }
+
+    #[inline(never)]
+    fn poll_beside(&mut self, world: &mut World) -> Result<Polled<<Shm as Device>::Nap>> {
+        if !self.counted {
+            self.counted = true;
+            WAITING.fetch_add(1, Ordering::Relaxed);
+        }
+        world.engine.resume(self.round, WAITING.load(Ordering::Relaxed));
+        let polled = world.poll();
+        self.round = world.engine.round();
+        polled
+    }
+}
+
+impl Drop for Wait {
+    #[inline]
+    fn drop(&mut self) {
+        if self.counted {
+            WAITING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Starts the thread. Without one progress happens inside MPI, as it does where it is off.
@@ -113,34 +155,32 @@ fn start(world: &World) {
         let _ = THREAD.set(handle.thread().clone());
         STATE.store(WATCHING, Ordering::Relaxed);
         *RUNNING.lock().unwrap_or_else(|e| e.into_inner()) = Some((handle, bell));
-        // SAFETY: the handlers are functions of this library, which is never unloaded.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
     }
 }
 
-/// The lock of the rank between the two sides of a fork.
-struct Held(UnsafeCell<Option<MutexGuard<'static, ()>>>);
+thread_local! {
+    /// What the thread holds between the two sides of a fork.
+    static HELD: Cell<[bool; 2]> = const { Cell::new([false; 2]) };
+}
 
-// SAFETY: touched by the thread that holds the lock, or has just taken it.
-unsafe impl Sync for Held {}
+/// From here on the child of a fork is told apart from the rank it is a copy of.
+pub fn watch_forks() {
+    // SAFETY: the handlers are functions of this library, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+}
 
-static HELD: Held = Held(UnsafeCell::new(None));
-
-/// The child of a fork has no engine: it must not begin its life with a rank that is lent.
+/// The child of a fork has no other thread: it must not begin its life with something that one holds.
 extern "C" fn before_fork() {
-    let lock = global::keep();
-    // SAFETY: the lock is held.
-    unsafe { *HELD.0.get() = Some(lock) };
+    HELD.set(global::hold());
 }
 
 extern "C" fn after_fork() {
-    // SAFETY: the lock is held until it is dropped here.
-    drop(unsafe { (*HELD.0.get()).take() });
+    global::release(HELD.get());
 }
 
 extern "C" fn in_child() {
     STATE.store(OFF, Ordering::Relaxed);
-    after_fork();
+    global::abandon();
 }
 
 fn without_signals<R>(f: impl FnOnce() -> R) -> R {
@@ -182,7 +222,7 @@ fn run(bell: &dyn Bell) {
     let mut quiet = 0;
     while STATE.load(Ordering::Acquire) != STOP {
         std::thread::park_timeout(TICK);
-        let away = global::was_away() && !NAPPING.load(Ordering::Relaxed);
+        let away = global::was_away() && NAPPING.load(Ordering::Relaxed) == 0;
         if away && work(bell) {
             quiet = 0;
         } else {
@@ -230,7 +270,7 @@ fn rest(bell: &dyn Bell) {
     if watching.is_err() {
         return;
     }
-    let idle = |world: &mut World| NAPPING.load(Ordering::Relaxed) || !world.needs_care();
+    let idle = |world: &mut World| NAPPING.load(Ordering::Relaxed) != 0 || !world.needs_care();
     if global::lend(|| bell.barrier(), idle) != Some(true) {
         let _ = STATE.compare_exchange(RESTING, WATCHING, Ordering::SeqCst, Ordering::SeqCst);
     }

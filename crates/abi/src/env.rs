@@ -55,7 +55,7 @@ pub fn host_name() -> Result<String> {
 /// `MPI_Get_hw_resource_info`: an empty object, because `MPI_Comm_split_type` knows no hardware
 /// resource by name.
 pub fn get_hw_resource_info(cx: &Cx, info: Out<Handle>) -> Result {
-    info.set(cx.objects().infos.insert(Info::new())?);
+    info.set(cx.anytime().infos.insert(Info::new())?);
     Ok(())
 }
 
@@ -103,8 +103,8 @@ pub fn alloc_mem(cx: &Cx, size: u64, info: Handle, base: Out<usize>) -> Result {
 }
 
 fn alignment(cx: &Cx, info: Handle) -> Result<usize> {
-    let objects = cx.objects();
-    let hint = objects.optional_info(info)?.and_then(|info| info.hint("mpi_minimum_memory_alignment"));
+    let anytime = cx.anytime();
+    let hint = anytime.optional_info(info)?.and_then(|info| info.hint("mpi_minimum_memory_alignment"));
     match hint.and_then(|text| text.trim().parse::<usize>().ok()) {
         Some(wanted) if wanted.is_power_of_two() => Ok(wanted.max(DEFAULT_ALIGNMENT)),
         _ => Ok(DEFAULT_ALIGNMENT),

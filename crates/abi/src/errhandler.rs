@@ -12,7 +12,7 @@ use crate::object::Object;
 use crate::raise;
 
 fn create(cx: &Cx, kind: Kind, function: usize, errhandler: Out<Handle>) -> Result {
-    errhandler.set(cx.objects().errhandlers.create(kind, function)?);
+    errhandler.set(cx.anytime().errhandlers.create(kind, function)?);
     Ok(())
 }
 
@@ -38,18 +38,18 @@ pub fn session_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Resu
 
 /// `MPI_Comm_set_errhandler`.
 pub fn comm_set(cx: &Cx, comm: Handle, errhandler: Handle) -> Result {
-    named("errhandler", cx.objects().set_errhandler(Kind::Comm, comm, errhandler))
+    named("errhandler", cx.anytime().errhandlers.set(Kind::Comm, comm, errhandler))
 }
 
 /// `MPI_Comm_get_errhandler`.
 pub fn comm_get(cx: &Cx, comm: Handle, errhandler: Out<Handle>) -> Result {
-    errhandler.set(cx.objects().get_errhandler(Kind::Comm, comm)?);
+    errhandler.set(cx.anytime().errhandlers.get(Kind::Comm, comm));
     Ok(())
 }
 
 /// `MPI_Errhandler_free`.
 pub fn free(cx: &Cx, errhandler: HandleRef) -> Result {
-    cx.objects().errhandlers.free(errhandler.handle)?;
+    cx.anytime().errhandlers.free(errhandler.handle)?;
     errhandler.set(NULL);
     Ok(())
 }
@@ -75,7 +75,7 @@ pub fn session_call(cx: &Cx, session: Handle, errorcode: i32) -> Result {
 }
 
 fn call(cx: &Cx, object: Object, handle: Handle, errorcode: i32) -> Result {
-    if cx.objects().codes.known(errorcode).is_none() {
+    if cx.anytime().codes.known(errorcode).is_none() {
         return fail(Class::ARG, format!("argument `errorcode` is {errorcode}, not an error class or code"));
     }
     raise::call_errhandler(cx, object, handle, errorcode)

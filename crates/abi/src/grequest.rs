@@ -34,7 +34,9 @@ pub fn complete(cx: &Cx, request: Handle) -> Result {
             return mpi::error::fail(mpi::Class::REQUEST, "argument `request` is not a generalized request");
         };
         let callbacks = general.callbacks();
-        if !general.complete()? {
+        let unknown = general.complete()?;
+        world.engine.note();
+        if !unknown {
             return Ok(());
         }
         world.objects.requests.remove(request);
@@ -71,7 +73,7 @@ fn checked(cx: &Cx, code: i32, which: &str) -> Result {
         return Ok(());
     }
     let text = format!("the {which} function of a generalized request returned {code}");
-    Err(cx.objects().codes.from_callback(code, text))
+    Err(cx.anytime().codes.from_callback(code, text))
 }
 
 /// A wait or test has seen the request complete: its status, and it goes.

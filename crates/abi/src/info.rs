@@ -2,10 +2,10 @@
 
 use std::ffi::CStr;
 
+use mpi::anytime::{Anytime, INFO_NULL};
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 use mpi::info::{Environment, Info, MAX_KEY};
-use mpi::objects::{INFO_NULL, Objects};
 
 use crate::cx::Cx;
 use crate::global::thread;
@@ -15,21 +15,21 @@ use crate::kind::text::{MaybeTextOut, Text, TextOut};
 
 /// `MPI_Info_create`.
 pub fn create(cx: &Cx, info: Out<Handle>) -> Result {
-    info.set(cx.objects().infos.insert(Info::new())?);
+    info.set(cx.anytime().infos.insert(Info::new())?);
     Ok(())
 }
 
 /// `MPI_Info_dup`.
 pub fn dup(cx: &Cx, info: Handle, newinfo: Out<Handle>) -> Result {
-    let mut objects = cx.objects();
-    let copy = objects.info(info)?.clone();
-    newinfo.set(objects.infos.insert(copy)?);
+    let mut anytime = cx.anytime();
+    let copy = anytime.info(info)?.clone();
+    newinfo.set(anytime.infos.insert(copy)?);
     Ok(())
 }
 
 /// `MPI_Info_free`.
 pub fn free(cx: &Cx, info: HandleRef) -> Result {
-    cx.objects().free_info(info.handle)?;
+    cx.anytime().free_info(info.handle)?;
     info.set(INFO_NULL);
     Ok(())
 }
@@ -38,20 +38,20 @@ pub fn free(cx: &Cx, info: HandleRef) -> Result {
 pub fn set(cx: &Cx, info: Handle, key: Text, value: Text) -> Result {
     // SAFETY: not kept beyond this call.
     let (key, value) = unsafe { (key.bytes(), value.bytes()) };
-    cx.objects().info_mut(info)?.set(key, value)
+    cx.anytime().info_mut(info)?.set(key, value)
 }
 
 /// `MPI_Info_delete`.
 pub fn delete(cx: &Cx, info: Handle, key: Text) -> Result {
     // SAFETY: not kept beyond this call.
-    cx.objects().info_mut(info)?.delete(unsafe { key.bytes() })
+    cx.anytime().info_mut(info)?.delete(unsafe { key.bytes() })
 }
 
 /// `MPI_Info_get`, deprecated: `valuelen` does not count the terminating zero.
 pub fn get(cx: &Cx, info: Handle, key: Text, valuelen: usize, value: TextOut, flag: Out<bool>) -> Result {
-    let objects = cx.objects();
+    let anytime = cx.anytime();
     // SAFETY: not kept beyond this call.
-    let found = objects.info(info)?.get(unsafe { key.bytes() })?;
+    let found = anytime.info(info)?.get(unsafe { key.bytes() })?;
     flag.set(found.is_some());
     if let Some(found) = found {
         // SAFETY: MPI 4.1 section 16.3 says the buffer has room for `valuelen` and the zero.
@@ -62,9 +62,9 @@ pub fn get(cx: &Cx, info: Handle, key: Text, valuelen: usize, value: TextOut, fl
 
 /// `MPI_Info_get_valuelen`, deprecated.
 pub fn get_valuelen(cx: &Cx, info: Handle, key: Text, valuelen: Out<i32>, flag: Out<bool>) -> Result {
-    let objects = cx.objects();
+    let anytime = cx.anytime();
     // SAFETY: not kept beyond this call.
-    let found = objects.info(info)?.get(unsafe { key.bytes() })?;
+    let found = anytime.info(info)?.get(unsafe { key.bytes() })?;
     flag.set(found.is_some());
     if let Some(found) = found {
         valuelen.set(found.len() as i32);
@@ -85,9 +85,9 @@ pub fn get_string(
     let Ok(room) = usize::try_from(buflen.get()) else {
         return fail(Class::ARG, format!("argument `buflen` is {}, must not be negative", buflen.get()));
     };
-    let objects = cx.objects();
+    let anytime = cx.anytime();
     // SAFETY: not kept beyond this call.
-    let found = objects.info(info)?.get(unsafe { key.bytes() })?;
+    let found = anytime.info(info)?.get(unsafe { key.bytes() })?;
     flag.set(found.is_some());
     if let Some(found) = found {
         if room > 0 {
@@ -101,14 +101,14 @@ pub fn get_string(
 
 /// `MPI_Info_get_nkeys`.
 pub fn get_nkeys(cx: &Cx, info: Handle, nkeys: Out<i32>) -> Result {
-    nkeys.set(cx.objects().info(info)?.len() as i32);
+    nkeys.set(cx.anytime().info(info)?.len() as i32);
     Ok(())
 }
 
 /// `MPI_Info_get_nthkey`.
 pub fn get_nthkey(cx: &Cx, info: Handle, n: usize, key: TextOut) -> Result {
-    let objects = cx.objects();
-    let found = objects.info(info)?.nth_key(n)?;
+    let anytime = cx.anytime();
+    let found = anytime.info(info)?.nth_key(n)?;
     // SAFETY: MPI says the buffer has room for `MPI_MAX_INFO_KEY` bytes.
     unsafe { key.set(found, MAX_KEY) };
     Ok(())
@@ -117,8 +117,8 @@ pub fn get_nthkey(cx: &Cx, info: Handle, n: usize, key: TextOut) -> Result {
 /// `MPI_Info_create_env`: what `MPI_INFO_ENV` says, with the command line given.
 pub fn create_env(cx: &Cx, argc: i32, argv: usize, info: Out<Handle>) -> Result {
     let given = arguments(argc, argv)?;
-    let mut objects = cx.objects();
-    let mut env = objects.info_env.clone();
+    let mut anytime = cx.anytime();
+    let mut env = anytime.info_env.clone();
     if env.is_empty() {
         env = environment(std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect())
             .to_info();
@@ -130,12 +130,12 @@ pub fn create_env(cx: &Cx, argc: i32, argv: usize, info: Out<Handle>) -> Result 
         }
         env.provide("argv", &rest.join(" "));
     }
-    info.set(objects.infos.insert(env)?);
+    info.set(anytime.infos.insert(env)?);
     Ok(())
 }
 
 /// Fills `MPI_INFO_ENV` at MPI_Init.
-pub fn describe_environment(objects: &mut Objects, maxprocs: usize, level: i32) {
+pub fn describe_environment(anytime: &mut Anytime, maxprocs: usize, level: i32) {
     let level = match level {
         thread::SINGLE => "MPI_THREAD_SINGLE",
         thread::FUNNELED => "MPI_THREAD_FUNNELED",
@@ -145,7 +145,7 @@ pub fn describe_environment(objects: &mut Objects, maxprocs: usize, level: i32) 
     let known = environment(own_command_line());
     let environment =
         Environment { maxprocs: Some(maxprocs as u32), thread_level: level.to_string(), ..known };
-    objects.info_env = environment.to_info();
+    anytime.info_env = environment.to_info();
 }
 
 fn own_command_line() -> Vec<String> {

@@ -53,18 +53,18 @@ pub fn abi_get_info(cx: &Cx, info: Out<Handle>) -> Result {
     for key in ["mpi_aint_size", "mpi_count_size", "mpi_offset_size"] {
         sizes.set(key.as_bytes(), b"8")?;
     }
-    info.set(cx.objects().infos.insert(sizes)?);
+    info.set(cx.anytime().infos.insert(sizes)?);
     Ok(())
 }
 
 /// `MPI_Abi_set_fortran_info`: once in the life of a process.
 pub fn abi_set_fortran_info(cx: &Cx, info: Handle) -> Result {
-    let objects = cx.objects();
+    let anytime = cx.anytime();
     let mut fortran = FORTRAN.lock().unwrap_or_else(PoisonError::into_inner);
     if fortran.info.is_some() {
         return fail(Class::ABI, "the Fortran properties have been set already");
     }
-    fortran.info = objects.optional_info(info)?.cloned();
+    fortran.info = anytime.optional_info(info)?.cloned();
     Ok(())
 }
 
@@ -72,7 +72,7 @@ pub fn abi_set_fortran_info(cx: &Cx, info: Handle) -> Result {
 pub fn abi_get_fortran_info(cx: &Cx, info: Out<Handle>) -> Result {
     let known = FORTRAN.lock().unwrap_or_else(PoisonError::into_inner).info.clone();
     info.set(match known {
-        Some(known) => cx.objects().infos.insert(known)?,
+        Some(known) => cx.anytime().infos.insert(known)?,
         None => INFO_NULL,
     });
     Ok(())

@@ -27,6 +27,7 @@ pub mod object;
 pub mod op;
 pub mod p2p;
 pub mod persistent;
+pub mod places;
 pub mod probe;
 pub mod quick;
 pub mod raise;

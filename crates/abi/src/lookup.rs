@@ -1,46 +1,36 @@
-//! Whether a dynamic handle names a live object: the one place that knows which table of
-//! [`Objects`] belongs to which kind.
+//! Whether a dynamic handle names a live object: the one place that knows which table belongs to which
+//! kind.
 
-use mpi::comm::{COMM_SELF, COMM_WORLD};
-use mpi::errhandler::ARE_FATAL;
 use mpi::error::Error;
 use mpi::handle::Handle;
 use mpi::objects::Objects;
 
 use crate::object::Object;
+use crate::{global, places};
 
-/// Whether `handle`, which is not predefined, names a live object of this kind.
+/// Whether `handle`, which is not predefined, names a live object of this kind. No guard may be alive.
 #[inline]
-pub fn is_live(objects: &Objects, object: Object, handle: Handle) -> bool {
+pub fn is_live(object: Object, handle: Handle) -> bool {
     match object {
-        Object::Group => objects.groups.get(handle).is_some(),
-        Object::Info => objects.infos.get(handle).is_some(),
-        Object::Errhandler => objects.errhandlers.check(handle).is_ok(),
-        Object::Datatype => objects.types.get(handle).is_ok(),
-        Object::Comm => objects.comms.get(handle).is_some(),
-        Object::Request => objects.requests.get(handle).is_some(),
-        Object::Message => objects.messages.get(handle).is_some(),
-        Object::Op => objects.ops.is_live(handle),
+        Object::Info => global::anytime().infos.get(handle).is_some(),
+        Object::Errhandler => global::anytime().errhandlers.check(handle).is_ok(),
+        Object::Comm => places::of(handle).is_some(),
         // No table of these kinds exists yet, so no handle of them was ever given out.
         Object::Win | Object::File | Object::Session => false,
+        _ => is_in(&global::objects(), object, handle),
     }
 }
 
-/// The error handler of an object, and the handle it is called with; before MPI_Init, after
-/// MPI_Finalize and for kinds that do not exist yet the initial one.
-///
-/// Errors that concern no object go to `MPI_COMM_SELF` (MPI 5.0 section 9.3). Before MPI 4.0 they
-/// went to `MPI_COMM_WORLD`, and programs of that time set no other handler: as long as nobody
-/// has set that of `MPI_COMM_SELF`, they go there.
-pub fn errhandler_of(objects: &Objects, subject: Option<(Object, Handle)>) -> (Handle, Handle) {
-    let comm = |handle| objects.comms.get(handle).map(|comm| (comm.errhandler, handle));
-    match subject {
-        Some((Object::Comm, handle)) if objects.comms.get(handle).is_some() => comm(handle),
-        Some((Object::Win | Object::File | Object::Session, handle)) => Some((ARE_FATAL, handle)),
-        _ if objects.comms.own_errhandler_is_set => comm(COMM_SELF),
-        _ => comm(COMM_WORLD),
+/// The part of [`is_live`] that asks the rank.
+fn is_in(objects: &Objects, object: Object, handle: Handle) -> bool {
+    match object {
+        Object::Group => objects.groups.get(handle).is_some(),
+        Object::Datatype => objects.types.get(handle).is_ok(),
+        Object::Request => objects.requests.get(handle).is_some(),
+        Object::Message => objects.messages.get(handle).is_some(),
+        Object::Op => objects.ops.is_live(handle),
+        _ => false,
     }
-    .unwrap_or((ARE_FATAL, COMM_SELF))
 }
 
 /// What is wrong with the raw handle given as argument `arg`.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use mpi::errhandler::Action;
 use mpi::error::{Class, Error, Result};
@@ -84,6 +84,10 @@ pub fn outside(cx: &Cx) -> i32 {
     }
     let text = match global::phase() {
         Phase::After => "called after MPI_Finalize",
+        Phase::Child => {
+            "called in a child process made by fork, which is no rank of the job and may only call what MPI \
+             allows at any time"
+        }
         _ => "called before MPI_Init",
     };
     fatal(None, &cx.name(), "", &Error::new(Class::OTHER, text))
@@ -102,14 +106,13 @@ fn call(function: usize, handle: Handle, mut code: i32) {
 
 /// The first argument that names a live object with an error handler.
 fn subject(row: &Row, words: &[i64]) -> Option<(Object, Handle)> {
-    let objects = global::objects();
     row.params.iter().zip(words).find_map(|(param, &word)| {
         let Role::Handle(object @ (Object::Comm | Object::Win | Object::File | Object::Session)) = param.role
         else {
             return None;
         };
         let handle = Handle(u32::try_from(word).ok()?);
-        let live = object.is_predefined(handle) || lookup::is_live(&objects, object, handle);
+        let live = object.is_predefined(handle) || lookup::is_live(object, handle);
         live.then_some((object, handle))
     })
 }
@@ -175,11 +178,17 @@ fn fatal(rank: Option<u32>, name: &str, arguments: &str, error: &Error) -> ! {
 }
 
 /// Ends the job and this process, which prints `text` if the launcher does not. A second thread
-/// that comes here waits for the first to end the process.
+/// that comes here waits for the first to end the process. A thread that comes here again was
+/// interrupted on its way, by a signal whose handler calls MPI: what is left to it is to leave.
 pub fn end(code: i32, text: &str) -> ! {
-    static ENDING: AtomicBool = AtomicBool::new(false);
-    while ENDING.swap(true, Ordering::Relaxed) {
-        std::thread::park();
+    static ENDING: AtomicUsize = AtomicUsize::new(0);
+    match ENDING.compare_exchange(0, global::this_thread(), Ordering::Relaxed, Ordering::Relaxed) {
+        // SAFETY: leaves without running handlers.
+        Err(thread) if thread == global::this_thread() => unsafe { libc::_exit(code) },
+        Err(_) => loop {
+            std::thread::park();
+        },
+        Ok(_) => {}
     }
     let printed = match END_JOB.get() {
         Some(end) => end(code, text),

@@ -571,6 +571,7 @@ pub fn cancel(cx: &Cx, request: HandleRef) -> Result {
             Some(Body::General(general)) => (general.callbacks(), general.is_complete()),
             Some(Body::Receive(op, ..)) => {
                 world.engine.cancel(*op);
+                world.engine.note();
                 return Ok(());
             }
             Some(Body::Collective(_) | Body::Flush(_)) => {

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use fabric::Exchange;
 use fabric::settings::Settings;
 use launch::pmi::client::Client;
+use mpi::anytime::Anytime;
 use mpi::attr;
 use mpi::coll::{self, Forced, LinkCosts};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
@@ -17,7 +18,7 @@ use crate::coll::run;
 use crate::cx::Cx;
 use crate::global::{self, Phase, World, thread};
 use crate::kind::output::Out;
-use crate::{attr as attributes, engine, explain, raise, report};
+use crate::{attr as attributes, engine, explain, places, raise, report};
 
 /// Key under which rank 0 publishes what all must know to choose the same algorithms.
 const COLLECTIVES: &str = "tern.coll";
@@ -39,23 +40,18 @@ pub fn init_thread(cx: &Cx, _argc: usize, _argv: usize, required: i32, provided:
     Ok(())
 }
 
-/// Starts with this level of thread support, or with what the tools interface has promised.
-#[allow(clippy::result_large_err)] // the objects come back with the error; this happens once
+/// Starts with this level of thread support.
 fn start(cx: &Cx, level: i32) -> Result<i32> {
     if global::phase() != Phase::Before {
         return fail(Class::OTHER, "MPI has been initialised already; it can be only once");
     }
-    let level = level.max(cx.objects().tools.promised());
-    global::start(level, |objects| match connect() {
-        Ok((engine, link, settings, appnum, universe)) => {
-            let mut world = World::new(engine, objects, link, Forced::read(&settings));
-            describe(&mut world, level, appnum, universe);
-            world.objects.tools.started(settings);
-            Ok(world)
-        }
-        Err(text) => Err((objects, text)),
-    })
-    .map_err(|text| Error::new(Class::OTHER, text))?;
+    let connected = connect().map_err(|text| Error::new(Class::OTHER, text))?;
+    let (engine, link, settings, appnum, universe) = connected;
+    let mut world = World::new(engine, link, Forced::read(&settings));
+    describe(&mut world, &mut cx.anytime(), level, appnum, universe);
+    cx.anytime().tools.started(settings);
+    engine::watch_forks();
+    global::start(level, world);
     Ok(level)
 }
 
@@ -94,7 +90,18 @@ fn connect() -> std::result::Result<Connected, String> {
         Some(client) if me != 0 => coll::agreed(&Launcher(client).get(COLLECTIVES)?, &settings, me, link)?,
         _ => link,
     };
-    let limits = Limits {
+    let limits = limits(&settings);
+    let appnum = client.as_mut().and_then(|client| client.get_appnum().ok()).map(|n| n as i32);
+    let universe = client.as_mut().and_then(|client| client.get_universe_size().ok().flatten()).unwrap_or(n);
+    *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
+    let mut engine = Engine::new(device, limits);
+    explain::begin(&mut engine, &settings, me)?;
+    Ok((engine, link, settings, appnum, universe))
+}
+
+/// What settings say to the protocols.
+fn limits(settings: &Settings) -> Limits {
+    Limits {
         eager_bytes: settings.number("TERN_EAGER_MAX") as usize,
         unexpected_bytes: settings.number("TERN_UNEXPECTED") as usize,
         unexpected_max_bytes: settings.number("TERN_UNEXPECTED_MAX") as usize,
@@ -107,13 +114,7 @@ fn connect() -> std::result::Result<Connected, String> {
             bytes: settings.number("TERN_REGISTERED_MAX") as usize,
             ..CacheLimits::default()
         },
-    };
-    let appnum = client.as_mut().and_then(|client| client.get_appnum().ok()).map(|n| n as i32);
-    let universe = client.as_mut().and_then(|client| client.get_universe_size().ok().flatten()).unwrap_or(n);
-    *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
-    let mut engine = Engine::new(device, limits);
-    explain::begin(&mut engine, &settings, me)?;
-    Ok((engine, link, settings, appnum, universe))
+    }
 }
 
 /// What messages between ranks of this host cost: constants, and what this rank sees of the
@@ -127,7 +128,8 @@ fn link_costs(settings: &Settings, cores: usize) -> LinkCosts {
 }
 
 /// The predefined attributes and MPI_INFO_ENV.
-fn describe(world: &mut World, level: i32, appnum: Option<i32>, universe: usize) {
+fn describe(world: &mut World, anytime: &mut Anytime, level: i32, appnum: Option<i32>, universe: usize) {
+    world.objects.last_used_code = anytime.codes.last_used_address();
     let predefined = &mut world.objects.predefined;
     predefined.set(attr::TAG_UB, i32::MAX);
     predefined.set(attr::WTIME_IS_GLOBAL, 1);
@@ -138,7 +140,7 @@ fn describe(world: &mut World, level: i32, appnum: Option<i32>, universe: usize)
         predefined.set(attr::APPNUM, appnum);
     }
     let size = world.objects.comms.get(COMM_WORLD).map_or(1, |comm| comm.place.size());
-    crate::info::describe_environment(&mut world.objects, size as usize, level);
+    crate::info::describe_environment(anytime, size as usize, level);
 }
 
 /// Ranks find each other through the key-value space of the launcher.
@@ -185,7 +187,7 @@ pub fn finalize(cx: &Cx) -> Result {
     let stray = stray(cx)?;
     explain::end(cx)?;
     engine::stop();
-    global::finish(World::end);
+    global::finish();
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
     client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))?;
     stray.map_or(Ok(()), |text| fail(Class::NOT_SAME, text))
@@ -199,8 +201,8 @@ fn stray(cx: &Cx) -> Result<Option<String>> {
 }
 
 /// `MPI_Abort`: ends all processes of the job.
-pub fn abort(cx: &Cx, _comm: Handle, code: i32) -> Result {
-    let rank = cx.world().rank();
+pub fn abort(_: &Cx, _comm: Handle, code: i32) -> Result {
+    let rank = places::of(COMM_WORLD).map_or(0, |place| place.rank);
     raise::end(code, &format!("tern: rank {rank}: MPI_Abort was called with code {code}"))
 }
 
@@ -221,4 +223,20 @@ fn end_job(code: i32, text: &str) -> bool {
         return true;
     }
     printed
+}
+
+/// The rank of a process that was started alone, for unit tests.
+#[cfg(test)]
+pub fn alone() -> std::result::Result<World, String> {
+    let settings = Settings::from_env()?;
+    let options = shm::Options {
+        dir: settings.text("TERN_SHM_DIR").into(),
+        prefix: "tern-test".into(),
+        single_copy: true,
+        cores: 1,
+        stores: None,
+    };
+    let limits = limits(&settings);
+    let engine = Engine::new(Shm::join(0, 1, &options, &mut Alone)?, limits);
+    Ok(World::new(engine, link_costs(&settings, 1), Forced::read(&settings)))
 }

@@ -7,7 +7,7 @@ use mpi::error::Result;
 use mpi::world::Polled;
 
 use crate::cx::Cx;
-use crate::global::{self, World};
+use crate::global::World;
 use crate::report::{self, Waits};
 use crate::{engine, op};
 
@@ -27,6 +27,7 @@ pub fn on<S, T>(
     mut ready: impl FnMut(&mut S, &mut World) -> Result<Option<T>>,
     waits: impl for<'a> Fn(&'a S) -> Waits<'a>,
 ) -> Result<T> {
+    let mut wait = engine::Wait::default();
     loop {
         let polled = {
             let mut world = cx.world();
@@ -35,7 +36,7 @@ pub fn on<S, T>(
                 engine::leave(&world);
                 return Ok(value);
             }
-            world.poll()?
+            wait.poll(&mut world)?
         };
         match polled {
             Polled::Moved => {}
@@ -50,7 +51,6 @@ pub fn on<S, T>(
                 engine::nap(nap);
             }
         }
-        global::let_others_in();
     }
 }
 

@@ -340,6 +340,13 @@ pub trait Device {
 
     /// Wakes the peer if it sleeps, after a change it can only see by looking (a share).
     fn wake(&self, peer: Rank);
+    /// Wakes the threads of this rank that sleep, after a change that one of them may wait for.
+    fn wake_threads(&self) {}
+    /// That many threads of this rank wait at present: asked for where there may be several.
+    fn waiters(&mut self, _threads: usize) {}
+    /// A peer may have written this memory by itself, which is told tools that watch memory.
+    #[inline(always)]
+    fn was_written(&self, _span: Span) {}
     /// Called when a wait is over.
     fn awake(&mut self);
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a

@@ -85,8 +85,6 @@ pub struct Comm {
     pub place: Place,
     /// Cached attributes.
     pub attrs: AttrMap,
-    /// Its error handler.
-    pub errhandler: Handle,
     /// Hints in force.
     pub info: Info,
     /// Buffer attached to it for buffered sends.
@@ -98,11 +96,10 @@ pub struct Comm {
 
 impl Comm {
     /// A communicator without name, hints and attributes.
-    pub fn new(place: Place, errhandler: Handle, coll: coll::State) -> Comm {
+    pub fn new(place: Place, coll: coll::State) -> Comm {
         Comm {
             place,
             attrs: AttrMap::default(),
-            errhandler,
             info: Info::default(),
             bsend: Bsend::default(),
             coll,
@@ -135,8 +132,6 @@ pub struct Comms {
     world: Option<Box<Comm>>,
     own: Option<Box<Comm>>,
     rest: Slab<Box<Comm>>,
-    /// The program has set the error handler of `MPI_COMM_SELF`.
-    pub own_errhandler_is_set: bool,
 }
 
 impl Comms {

@@ -1,8 +1,12 @@
 //! Error handlers (MPI 5.0 section 9.3): the predefined ones and those a program made.
 //!
 //! A handler lives while the program holds its handle or an object uses it; the two are counted
-//! apart so that a handle the program has freed is refused even while objects still use it.
+//! apart so that a handle the program has freed is refused even while objects still use it. Which
+//! handler an object uses is kept here too: an error must find it whatever the rank is busy with.
 
+use std::collections::BTreeMap;
+
+use crate::comm::{COMM_SELF, COMM_WORLD};
 use crate::error::{Class, Result, fail};
 use crate::handle::{Handle, Slab};
 
@@ -16,7 +20,7 @@ pub const ABORT: Handle = Handle(0x142);
 pub const RETURN: Handle = Handle(0x143);
 
 /// The kind of object a handler the program made is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// Communicators.
     Comm,
@@ -56,9 +60,13 @@ struct User {
     used: u32,
 }
 
-/// All error handlers of one rank.
+/// All error handlers of a process.
 #[derive(Debug, Default)]
-pub struct Errhandlers(Slab<User>);
+pub struct Errhandlers {
+    handlers: Slab<User>,
+    /// Those that objects were given; others have the initial one, `MPI_ERRORS_ARE_FATAL`.
+    uses: BTreeMap<(Kind, Handle), Handle>,
+}
 
 impl Errhandlers {
     /// `MPI_*_create_errhandler`.
@@ -66,23 +74,23 @@ impl Errhandlers {
         if function == 0 {
             return fail(Class::ARG, "the function of the error handler is NULL");
         }
-        self.0.insert(User { kind, function, held: 1, used: 0 })
+        self.handlers.insert(User { kind, function, held: 1, used: 0 })
     }
 
     /// `MPI_Errhandler_free`; the program forgets the handle.
     pub fn free(&mut self, handle: Handle) -> Result {
         self.check(handle)?;
-        if let Some(user) = self.0.get_mut(handle) {
+        if let Some(user) = self.handlers.get_mut(handle) {
             user.held -= 1;
             self.reclaim(handle);
         }
         Ok(())
     }
 
-    /// An object of `kind` starts to use the handler: `MPI_*_set_errhandler`.
-    pub fn attach(&mut self, handle: Handle, kind: Kind) -> Result {
-        self.check(handle)?;
-        if let Some(user) = self.0.get_mut(handle) {
+    /// `MPI_*_set_errhandler` of an object.
+    pub fn set(&mut self, kind: Kind, object: Handle, new: Handle) -> Result {
+        self.check(new)?;
+        if let Some(user) = self.handlers.get_mut(new) {
             if user.kind != kind {
                 return fail(
                     Class::ERRHANDLER,
@@ -91,40 +99,64 @@ impl Errhandlers {
             }
             user.used += 1;
         }
+        self.release(kind, object);
+        self.uses.insert((kind, object), new);
         Ok(())
     }
 
-    /// One more object uses a handler that another object uses already: a communicator inherits
-    /// the handler of its parent even if the program has freed the handle.
-    pub fn inherit(&mut self, handle: Handle) {
-        if let Some(user) = self.0.get_mut(handle) {
-            user.used += 1;
-        }
-    }
-
-    /// An object stops using the handler.
-    pub fn detach(&mut self, handle: Handle) {
-        if let Some(user) = self.0.get_mut(handle) {
-            user.used -= 1;
-            self.reclaim(handle);
-        }
-    }
-
-    /// `MPI_*_get_errhandler`: the program holds the handler of an object once more.
-    pub fn hold(&mut self, handle: Handle) -> Handle {
-        if let Some(user) = self.0.get_mut(handle) {
+    /// `MPI_*_get_errhandler` of an object: a handle that the program frees.
+    pub fn get(&mut self, kind: Kind, object: Handle) -> Handle {
+        let used = self.of(kind, object);
+        if let Some(user) = self.handlers.get_mut(used) {
             user.held += 1;
         }
-        handle
+        used
     }
 
-    /// What to do with an error of an object that uses this handler.
-    pub fn action(&self, handle: Handle) -> Action {
-        match handle {
+    /// A new object gets the handler of another one: a communicator that of its parent, even if the
+    /// program has freed the handle.
+    pub fn inherit(&mut self, kind: Kind, from: Handle, to: Handle) {
+        let Some(used) = self.uses.get(&(kind, from)).copied() else { return };
+        if let Some(user) = self.handlers.get_mut(used) {
+            user.used += 1;
+        }
+        self.uses.insert((kind, to), used);
+    }
+
+    /// An object goes.
+    pub fn release(&mut self, kind: Kind, object: Handle) {
+        let Some(used) = self.uses.remove(&(kind, object)) else { return };
+        if let Some(user) = self.handlers.get_mut(used) {
+            user.used -= 1;
+            self.reclaim(used);
+        }
+    }
+
+    /// All objects go, with MPI_Finalize.
+    pub fn release_all(&mut self) {
+        while let Some((kind, object)) = self.uses.keys().next().copied() {
+            self.release(kind, object);
+        }
+    }
+
+    /// The communicator whose handler is for errors that concern no object: `MPI_COMM_SELF` (MPI 5.0
+    /// section 9.3). Before MPI 4.0 it was `MPI_COMM_WORLD`, and programs of that time set no other:
+    /// as long as nobody has set that of `MPI_COMM_SELF`, it is that of `MPI_COMM_WORLD`.
+    pub fn of_no_object(&self) -> Handle {
+        if self.uses.contains_key(&(Kind::Comm, COMM_SELF)) { COMM_SELF } else { COMM_WORLD }
+    }
+
+    fn of(&self, kind: Kind, object: Handle) -> Handle {
+        self.uses.get(&(kind, object)).copied().unwrap_or(ARE_FATAL)
+    }
+
+    /// What to do with an error of an object.
+    pub fn action(&self, kind: Kind, object: Handle) -> Action {
+        match self.of(kind, object) {
             ARE_FATAL => Action::Fatal,
             ABORT => Action::Abort,
             RETURN => Action::Return,
-            _ => match self.0.get(handle) {
+            handle => match self.handlers.get(handle) {
                 Some(user) => Action::Call { kind: user.kind, function: user.function },
                 None => panic!("an object uses error handler {:#x}, which is not alive", handle.0),
             },
@@ -136,7 +168,7 @@ impl Errhandlers {
         match handle {
             ARE_FATAL | ABORT | RETURN => Ok(()),
             NULL => fail(Class::ERRHANDLER, "is MPI_ERRHANDLER_NULL"),
-            _ if self.0.get(handle).is_some_and(|user| user.held > 0) => Ok(()),
+            _ if self.handlers.get(handle).is_some_and(|user| user.held > 0) => Ok(()),
             _ => fail(
                 Class::ERRHANDLER,
                 format!("is not an error handler (freed or never created: {:#x})", handle.0),
@@ -145,8 +177,8 @@ impl Errhandlers {
     }
 
     fn reclaim(&mut self, handle: Handle) {
-        if self.0.get(handle).is_some_and(|user| user.held == 0 && user.used == 0) {
-            self.0.remove(handle);
+        if self.handlers.get(handle).is_some_and(|user| user.held == 0 && user.used == 0) {
+            self.handlers.remove(handle);
         }
     }
 }
@@ -166,37 +198,69 @@ impl Kind {
 mod tests {
     use super::*;
 
+    const OBJECT: Handle = Handle(0x101);
+    const CHILD: Handle = Handle(1 << 20 | 1);
+
     #[test]
     fn a_handler_outlives_its_handle_while_an_object_uses_it() {
         let mut table = Errhandlers::default();
         let h = table.create(Kind::Comm, 0x1000).unwrap();
-        table.attach(h, Kind::Comm).unwrap();
-        table.inherit(h);
+        table.set(Kind::Comm, OBJECT, h).unwrap();
+        table.inherit(Kind::Comm, OBJECT, CHILD);
         table.free(h).unwrap();
         assert_eq!(table.free(h).unwrap_err().class, Class::ERRHANDLER);
-        assert_eq!(table.attach(h, Kind::Comm).unwrap_err().class, Class::ERRHANDLER);
-        assert_eq!(table.action(h), Action::Call { kind: Kind::Comm, function: 0x1000 });
-        table.detach(h);
-        assert_eq!(table.hold(h), h);
-        table.detach(h);
+        assert_eq!(table.set(Kind::Comm, OBJECT, h).unwrap_err().class, Class::ERRHANDLER);
+        let call = Action::Call { kind: Kind::Comm, function: 0x1000 };
+        assert_eq!((table.action(Kind::Comm, OBJECT), table.action(Kind::Comm, CHILD)), (call, call));
+        table.release(Kind::Comm, OBJECT);
+        assert_eq!(table.action(Kind::Comm, OBJECT), Action::Fatal);
+        assert_eq!(table.get(Kind::Comm, CHILD), h);
+        table.release_all();
         table.check(h).unwrap();
         table.free(h).unwrap();
-        assert!(table.0.is_empty());
+        assert!(table.handlers.is_empty());
+    }
+
+    #[test]
+    fn errors_of_no_object_are_the_worlds_until_a_program_knows_better() {
+        let mut table = Errhandlers::default();
+        table.set(Kind::Comm, COMM_WORLD, RETURN).unwrap();
+        assert_eq!(table.of_no_object(), COMM_WORLD);
+        table.set(Kind::Comm, COMM_SELF, ARE_FATAL).unwrap();
+        assert_eq!(table.of_no_object(), COMM_SELF);
+    }
+
+    #[test]
+    fn an_object_keeps_the_handler_it_was_given() {
+        let mut table = Errhandlers::default();
+        let h = table.create(Kind::Comm, 0x1000).unwrap();
+        table.set(Kind::Comm, OBJECT, h).unwrap();
+        table.free(h).unwrap();
+        assert_eq!(table.get(Kind::Comm, CHILD), ARE_FATAL);
+        assert_eq!(table.get(Kind::Comm, OBJECT), h);
+        table.set(Kind::Comm, OBJECT, RETURN).unwrap();
+        table.set(Kind::Comm, CHILD, h).unwrap();
+        table.free(h).unwrap();
+        let for_files = table.create(Kind::File, 0x2000).unwrap();
+        for bad in [for_files, NULL] {
+            assert_eq!(table.set(Kind::Comm, CHILD, bad).unwrap_err().class, Class::ERRHANDLER);
+        }
+        assert_eq!(table.get(Kind::Comm, CHILD), h, "a refused handler changes nothing");
     }
 
     #[test]
     fn kinds_and_null_are_told_apart() {
         let mut table = Errhandlers::default();
         let h = table.create(Kind::Win, 0x1000).unwrap();
-        let error = table.attach(h, Kind::Comm).unwrap_err();
+        let error = table.set(Kind::Comm, OBJECT, h).unwrap_err();
         assert!(error.class == Class::ERRHANDLER && error.text.contains("windows"), "{error}");
-        assert_eq!(table.attach(NULL, Kind::Comm).unwrap_err().class, Class::ERRHANDLER);
+        assert_eq!(table.set(Kind::Comm, OBJECT, NULL).unwrap_err().class, Class::ERRHANDLER);
         assert_eq!(table.create(Kind::Comm, 0).unwrap_err().class, Class::ARG);
         for predefined in [ARE_FATAL, ABORT, RETURN] {
-            table.attach(predefined, Kind::File).unwrap();
-            table.detach(predefined);
+            table.set(Kind::File, OBJECT, predefined).unwrap();
             table.free(predefined).unwrap();
         }
-        assert_eq!(table.action(ABORT), Action::Abort);
+        table.set(Kind::File, OBJECT, ABORT).unwrap();
+        assert_eq!(table.action(Kind::File, OBJECT), Action::Abort);
     }
 }

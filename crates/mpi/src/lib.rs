@@ -1,5 +1,6 @@
 //! MPI semantics over the protocols: everything the standard says that does not
 //! depend on the C binding. A rank is a value; nothing here is process-global.
+pub mod anytime;
 pub mod attr;
 pub mod bsend;
 pub mod codes;

@@ -7,45 +7,31 @@ use std::sync::Arc;
 
 use crate::attr::{self, AttrMap, Keyvals, Predefined};
 use crate::bsend::Bsend;
-use crate::codes::ErrorCodes;
-use crate::comm::{COMM_SELF, Comms};
+use crate::comm::Comms;
 use crate::datatype::{TypeSlot, Types};
-use crate::errhandler::{self, Errhandlers};
 use crate::error::{Class, Result, fail};
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
-use crate::info::Info;
 use crate::op::Ops;
 use crate::p2p::Message;
 use crate::request::Requests;
-use crate::tools::Tools;
 
 /// `MPI_GROUP_NULL`.
 pub const GROUP_NULL: Handle = Handle(0x108);
 /// `MPI_GROUP_EMPTY`.
 pub const GROUP_EMPTY: Handle = Handle(0x109);
-/// `MPI_INFO_NULL`.
-pub const INFO_NULL: Handle = Handle(0x130);
-/// `MPI_INFO_ENV`.
-pub const INFO_ENV: Handle = Handle(0x131);
 
 /// The objects of one rank.
 #[derive(Debug, Default)]
 pub struct Objects {
     /// Groups the program holds.
     pub groups: Slab<Arc<Group>>,
-    /// Info objects the program holds.
-    pub infos: Slab<Info>,
-    /// Error handlers.
-    pub errhandlers: Errhandlers,
     /// Attribute keys.
     pub keyvals: Keyvals,
-    /// Error classes and codes.
-    pub codes: ErrorCodes,
+    /// Where the program reads `MPI_LASTUSEDCODE`.
+    pub last_used_code: usize,
     /// Values of the predefined attributes of communicators.
     pub predefined: Predefined,
-    /// What `MPI_INFO_ENV` holds.
-    pub info_env: Info,
     /// The buffer attached to the process for buffered sends.
     pub bsend: Bsend,
     /// Communicators.
@@ -58,8 +44,6 @@ pub struct Objects {
     pub types: Types,
     /// Reduction operations.
     pub ops: Ops,
-    /// The tools interface.
-    pub tools: Tools,
     empty_group: Arc<Group>,
 }
 
@@ -97,41 +81,9 @@ impl Objects {
     pub fn datatype_mut(&mut self, handle: Handle) -> Result<&mut TypeSlot> {
         self.types.get_mut(handle)
     }
-
-    /// The info object of a handle.
-    pub fn info(&self, handle: Handle) -> Result<&Info> {
-        match self.infos.get(handle) {
-            Some(info) => Ok(info),
-            None if handle == INFO_ENV => Ok(&self.info_env),
-            None => fail(Class::INFO, unusable(handle, INFO_NULL, "MPI_INFO_NULL", "an info object")),
-        }
-    }
-
-    /// The info object of an argument that may be `MPI_INFO_NULL`.
-    pub fn optional_info(&self, handle: Handle) -> Result<Option<&Info>> {
-        if handle == INFO_NULL { Ok(None) } else { self.info(handle).map(Some) }
-    }
-
-    /// The info object of a handle, to change or free it.
-    pub fn info_mut(&mut self, handle: Handle) -> Result<&mut Info> {
-        if handle == INFO_ENV {
-            return fail(Class::INFO, "is MPI_INFO_ENV, which cannot be changed");
-        }
-        match self.infos.get_mut(handle) {
-            Some(info) => Ok(info),
-            None => fail(Class::INFO, unusable(handle, INFO_NULL, "MPI_INFO_NULL", "an info object")),
-        }
-    }
-
-    /// `MPI_Info_free`.
-    pub fn free_info(&mut self, handle: Handle) -> Result {
-        self.info_mut(handle)?;
-        self.infos.remove(handle);
-        Ok(())
-    }
 }
 
-/// Attributes and error handlers of the objects that have them.
+/// Attributes of the objects that have them.
 impl Objects {
     /// The attributes of an object and the keys they belong to.
     pub fn attrs_mut(&mut self, kind: attr::Kind, handle: Handle) -> Result<(&mut AttrMap, &mut Keyvals)> {
@@ -157,35 +109,6 @@ impl Objects {
         }
     }
 
-    /// Where an object keeps which error handler it uses.
-    fn errhandler_slot(&mut self, kind: errhandler::Kind, handle: Handle) -> Result<&mut Handle> {
-        match kind {
-            errhandler::Kind::Comm => match self.comms.get_mut(handle) {
-                Some(comm) => Ok(&mut comm.errhandler),
-                None => Comms::refuse(handle),
-            },
-            errhandler::Kind::Win => fail(Class::WIN, "windows have no table yet"),
-            errhandler::Kind::File => fail(Class::FILE, "files have no table yet"),
-            errhandler::Kind::Session => fail(Class::SESSION, "sessions have no table yet"),
-        }
-    }
-
-    /// `MPI_*_set_errhandler`.
-    pub fn set_errhandler(&mut self, kind: errhandler::Kind, handle: Handle, new: Handle) -> Result {
-        self.errhandler_slot(kind, handle)?;
-        self.errhandlers.attach(new, kind)?;
-        let old = std::mem::replace(self.errhandler_slot(kind, handle)?, new);
-        self.errhandlers.detach(old);
-        self.comms.own_errhandler_is_set |= kind == errhandler::Kind::Comm && handle == COMM_SELF;
-        Ok(())
-    }
-
-    /// `MPI_*_get_errhandler`: a handle that the program frees.
-    pub fn get_errhandler(&mut self, kind: errhandler::Kind, handle: Handle) -> Result<Handle> {
-        let used = *self.errhandler_slot(kind, handle)?;
-        Ok(self.errhandlers.hold(used))
-    }
-
     /// The value `MPI_*_get_attr` gives: for a predefined key the address of an `int`. Those of
     /// communicators answer on every communicator, since programs ask those they made as often
     /// as the world.
@@ -193,7 +116,7 @@ impl Objects {
         let attrs = self.attrs(kind, handle)?;
         match keyval {
             _ if kind != attr::Kind::Comm => {}
-            attr::LASTUSEDCODE => return Ok(Some(self.codes.last_used_address())),
+            attr::LASTUSEDCODE => return Ok(Some(self.last_used_code)),
             _ if (attr::TAG_UB..=attr::UNIVERSE_SIZE).contains(&keyval) => {
                 return Ok(self.predefined.address(keyval));
             }
@@ -227,10 +150,6 @@ mod tests {
         assert!(objects.group(GROUP_EMPTY).unwrap().is_empty());
         assert_eq!(objects.add_group(Group::EMPTY).unwrap(), GROUP_EMPTY);
         objects.free_group(GROUP_EMPTY).unwrap();
-        objects.info_env.provide("wdir", "/");
-        assert_eq!(objects.info(INFO_ENV).unwrap().hint("wdir"), Some("/"));
-        assert!(objects.free_info(INFO_ENV).is_err() && objects.info_mut(INFO_ENV).is_err());
-        assert_eq!(objects.optional_info(INFO_NULL), Ok(None));
     }
 
     #[test]
@@ -241,18 +160,16 @@ mod tests {
         let error = objects.group(group).unwrap_err();
         assert!(error.class == Class::GROUP && error.text.contains("freed"), "{error}");
         assert_eq!(objects.group(GROUP_NULL).unwrap_err().text, "is MPI_GROUP_NULL");
-        assert!(objects.group(INFO_ENV).unwrap_err().text.contains("0x131 is not a handle of this kind"));
-        let info = objects.infos.insert(Info::new()).unwrap();
-        objects.free_info(info).unwrap();
-        assert_eq!(objects.free_info(info).unwrap_err().class, Class::INFO);
-        assert_eq!(objects.info(INFO_NULL).unwrap_err().text, "is MPI_INFO_NULL");
+        assert!(
+            objects.group(Handle(0x131)).unwrap_err().text.contains("0x131 is not a handle of this kind")
+        );
     }
 
     fn with_comms() -> Objects {
         let mut objects = Objects::default();
         let place = Place::new(0, Arc::new(Group::range(0, 1)), 0);
         let link = LinkCosts::HOST;
-        let comm = || Comm::new(place.clone(), errhandler::ARE_FATAL, State::new(link, Forced::default()));
+        let comm = || Comm::new(place.clone(), State::new(link, Forced::default()));
         objects.comms.start(comm(), comm());
         objects
     }
@@ -261,10 +178,11 @@ mod tests {
     fn predefined_attributes_answer_on_every_communicator() {
         let mut objects = with_comms();
         objects.predefined.set(attr::TAG_UB, i32::MAX);
+        objects.last_used_code = 0x1000;
         for comm in [COMM_WORLD, COMM_SELF] {
             let value = |keyval| objects.attr(attr::Kind::Comm, comm, keyval);
             assert!(value(attr::TAG_UB).unwrap().is_some());
-            assert_eq!(value(attr::LASTUSEDCODE), Ok(Some(objects.codes.last_used_address())));
+            assert_eq!(value(attr::LASTUSEDCODE), Ok(Some(0x1000)));
             assert_eq!(value(attr::APPNUM), Ok(None));
             assert_eq!(value(attr::KEYVAL_INVALID).unwrap_err().class, Class::KEYVAL);
         }
@@ -272,28 +190,5 @@ mod tests {
         assert_eq!(objects.attr(attr::Kind::Comm, freed, attr::TAG_UB).unwrap_err().class, Class::COMM);
         let on_a_type = objects.attr(attr::Kind::Type, Handle(0x209), attr::TAG_UB);
         assert_eq!(on_a_type.unwrap_err().class, Class::KEYVAL);
-    }
-
-    #[test]
-    fn a_communicator_keeps_the_handler_it_was_given() {
-        let mut objects = with_comms();
-        let kind = errhandler::Kind::Comm;
-        let handler = objects.errhandlers.create(kind, 0x1000).unwrap();
-        assert!(!objects.comms.own_errhandler_is_set);
-        objects.set_errhandler(kind, COMM_SELF, handler).unwrap();
-        assert!(objects.comms.own_errhandler_is_set);
-        objects.errhandlers.free(handler).unwrap();
-        assert_eq!(objects.get_errhandler(kind, COMM_WORLD), Ok(errhandler::ARE_FATAL));
-        let again = objects.get_errhandler(kind, COMM_SELF).unwrap();
-        assert_eq!(again, handler);
-        objects.set_errhandler(kind, COMM_SELF, errhandler::RETURN).unwrap();
-        objects.set_errhandler(kind, COMM_WORLD, again).unwrap();
-        objects.errhandlers.free(again).unwrap();
-        let for_files = objects.errhandlers.create(errhandler::Kind::File, 0x2000).unwrap();
-        for bad in [for_files, errhandler::NULL] {
-            let error = objects.set_errhandler(kind, COMM_WORLD, bad).unwrap_err();
-            assert_eq!(error.class, Class::ERRHANDLER);
-        }
-        assert_eq!(objects.get_errhandler(kind, COMM_WORLD), Ok(again), "a refused handler changes nothing");
     }
 }

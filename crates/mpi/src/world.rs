@@ -5,9 +5,8 @@ use std::sync::Arc;
 use crate::bsend::Bsend;
 use crate::coll::{Forced, LinkCosts, Progress, State, UserReduce};
 use crate::collio::CollIo;
-use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Comms, Place};
+use crate::comm::{Comm, Comms, Place};
 use crate::datatype::Datatype;
-use crate::errhandler;
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::handle::Handle;
@@ -58,12 +57,13 @@ pub enum Polled<N> {
 }
 
 impl<D: Device> World<D> {
-    /// A rank over `engine`, around the objects made before.
-    pub fn new(engine: Engine<D>, mut objects: Objects, link: LinkCosts, forced: Forced) -> World<D> {
+    /// A rank over `engine`.
+    pub fn new(engine: Engine<D>, link: LinkCosts, forced: Forced) -> World<D> {
         let (me, n) = (engine.device().me() as u32, engine.device().size() as u32);
         let world = Place::new(0, Arc::new(Group::range(0, n)), me);
         let own = Place::new(1, Arc::new(Group::range(me, 1)), 0);
-        let comm = |place| Comm::new(place, errhandler::ARE_FATAL, State::new(link, forced));
+        let comm = |place| Comm::new(place, State::new(link, forced));
+        let mut objects = Objects::default();
         objects.comms.start(comm(world), comm(own));
         World {
             objects,
@@ -78,9 +78,8 @@ impl<D: Device> World<D> {
     }
 
     /// A communicator with nothing hung on it yet, in the table.
-    pub fn add_comm(&mut self, place: Place, errhandler: Handle) -> Result<Handle> {
-        self.objects.errhandlers.inherit(errhandler);
-        self.objects.comms.add(Comm::new(place, errhandler, State::new(self.link, self.forced)))
+    pub fn add_comm(&mut self, place: Place) -> Result<Handle> {
+        self.objects.comms.add(Comm::new(place, State::new(self.link, self.forced)))
     }
 
     /// Rank in `MPI_COMM_WORLD`.
@@ -161,6 +160,7 @@ impl<D: Device> World<D> {
             self.objects.requests.get_mut(handle)
         {
             running.schedule.called();
+            self.engine.note();
         }
     }
 
@@ -220,6 +220,7 @@ impl<D: Device> World<D> {
     }
 
     fn end_schedule(&mut self, handle: Handle, ended: Ended) {
+        self.engine.note();
         let Some(request) = self.objects.requests.get_mut(handle) else { return };
         let failed = ended.error.is_some();
         let Some(Body::Collective(running)) = request.body.replace(Body::Ended(ended)) else { return };
@@ -412,14 +413,9 @@ impl<D: Device> World<D> {
         }
     }
 
-    /// All is over: the objects stay, for what may be called after `MPI_Finalize`.
-    pub fn end(mut self) -> Objects {
-        for handle in [COMM_SELF, COMM_WORLD] {
-            self.objects.comms.remove(handle);
-        }
-        let World { objects, engine, .. } = &mut self;
-        objects.tools.ended(&|index| engine.reading(tools::variables()[index].source));
-        self.objects
+    /// How all variables that tools watch stand now.
+    pub fn readings(&self) -> Box<[u64]> {
+        tools::variables().iter().map(|variable| self.engine.reading(variable.source)).collect()
     }
 }
 

@@ -84,8 +84,10 @@ pub struct Engine<D: Device> {
     pub(crate) fault: Option<Fault>,
     /// Whether to help with copies that the peer can do alone.
     help: bool,
+    /// Something has happened that a thread of this rank may wait for.
+    pub(crate) news: bool,
     /// Idle rounds in a row.
-    round: u32,
+    pub(crate) round: u32,
     /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
     held_since_ns: u64,
     /// Since when the wait under way is a long one; 0: it is not.
@@ -138,6 +140,7 @@ impl<D: Device> Engine<D> {
             looks,
             fault: None,
             help: true,
+            news: false,
             round: 0,
             held_since_ns: 0,
             waits_since_ns: 0,
@@ -309,6 +312,7 @@ impl<D: Device> Engine<D> {
         if self.is_watching() {
             self.mind.looked(self.dev.now_ns());
         }
+        self.news |= moved;
         Ok(moved)
     }
 
@@ -348,6 +352,7 @@ impl<D: Device> Engine<D> {
             self.dev.pop(source);
             taken += 1;
         }
+        self.news |= taken > 0;
         Ok(taken > 0)
     }
 
@@ -541,6 +546,9 @@ impl<D: Device> Engine<D> {
                     return (moved, false);
                 }
                 let outcome = transfer.outcome.clone();
+                if transfer.side == Side::Receive {
+                    self.dev.was_written(transfer.local.part(0, transfer.len));
+                }
                 op.state = State::Done(outcome);
                 self.mind.ended_at(id, &self.dev);
                 (true, true)

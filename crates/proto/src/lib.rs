@@ -28,6 +28,7 @@ mod send;
 mod sparse;
 mod speculate;
 pub mod staging;
+mod threads;
 mod transfer;
 mod trial;
 

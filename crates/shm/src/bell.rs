@@ -11,18 +11,17 @@ pub struct ShmBell(pub &'static AtomicU32);
 
 impl Bell for ShmBell {
     fn arm(&self) {
-        if self.0.load(Ordering::Relaxed) & nap::ENGINE == 0 {
-            self.0.fetch_or(nap::ENGINE, Ordering::SeqCst);
+        if nap::announce(self.0, nap::ENGINE) {
             nap::barrier();
         }
     }
 
     fn sleep(&self, longest: Duration) {
-        nap::sleep(self.0, nap::ENGINE, longest);
+        nap::sleep(self.0, self.0.load(Ordering::Relaxed), nap::ENGINE, longest);
     }
 
     fn ring(&self) {
-        nap::wake(self.0);
+        nap::wake(self.0, nap::ALL);
     }
 
     fn barrier(&self) {

@@ -7,12 +7,13 @@ use crate::bytes;
 use crate::cma::{self, Way};
 use crate::layout::{Layout, SHARES};
 use crate::link::{Link, Reach, word32, word64};
-use crate::nap::{self, Patience, ShmNap};
+use crate::nap::{self, Patience, ShmNap, Stage};
 use crate::pool::{BLOCK_BYTES, Block, Pool};
 use crate::ring::{CELLS, IN_BLOCK, INLINE};
 use crate::segment::Segment;
 pub use crate::stores::Way as StoreWay;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::watched;
 use fabric::{
     Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share,
     ShareWord, Span,
@@ -66,6 +67,8 @@ pub struct Shm {
     next_share: usize,
     my_sleep: &'static AtomicU32,
     armed: bool,
+    /// How many threads of this rank wait; 0: one at a time is inside MPI.
+    threads: usize,
     patience: Patience,
     has_barrier: bool,
     fault: Option<Fault>,
@@ -118,6 +121,7 @@ impl Shm {
             next_share: 0,
             my_sleep,
             armed: false,
+            threads: 0,
             patience: Patience::new(n, options.cores, has_barrier),
             has_barrier,
             fault: None,
@@ -517,31 +521,46 @@ impl Device for Shm {
         self.links[peer].rouse();
     }
 
+    fn wake_threads(&self) {
+        if self.my_sleep.load(Ordering::Relaxed) & nap::WAITER != 0 {
+            nap::wake(self.my_sleep, nap::WAITER);
+        }
+    }
+
     #[inline(always)]
     fn awake(&mut self) {
         if self.armed {
             self.armed = false;
-            self.my_sleep.fetch_and(!nap::WAITER, Ordering::Relaxed);
+            if self.threads == 0 {
+                self.my_sleep.fetch_and(!nap::WAITER, Ordering::Relaxed);
+            } // or others may sleep
         }
+    }
+
+    fn waiters(&mut self, threads: usize) {
+        self.threads = threads;
     }
 
     #[inline]
     fn idle(&mut self, round: u32) -> ShmNap {
-        if round < self.patience.spin {
-            return ShmNap::Spin;
+        match self.patience.stage(round, self.threads.max(1)) {
+            Stage::Spin => return ShmNap::Spin,
+            Stage::Yield => return ShmNap::Yield,
+            Stage::Sleep => self.armed = true,
         }
-        if round < self.patience.sleep {
-            return ShmNap::Yield;
-        }
-        if !self.armed || self.my_sleep.load(Ordering::Relaxed) & nap::WAITER == 0 {
-            self.armed = true;
-            self.my_sleep.fetch_or(nap::WAITER, Ordering::SeqCst);
+        // Whoever announced this sleep did so before the look that found nothing just now, or has
+        // to look once more.
+        if nap::announce(self.my_sleep, nap::WAITER) {
             if self.has_barrier {
                 nap::barrier();
             }
             return ShmNap::Spin;
         }
-        ShmNap::Sleep(self.my_sleep, self.patience.longest)
+        ShmNap::Sleep(self.my_sleep, self.my_sleep.load(Ordering::Relaxed), self.patience.longest)
+    }
+
+    fn was_written(&self, span: Span) {
+        watched::written(span.addr, span.len);
     }
 
     fn bell(&self) -> Option<Arc<dyn Bell>> {

@@ -34,9 +34,21 @@ mod segment;
 #[cfg(not(loom))]
 mod stores;
 mod sync;
+#[cfg_attr(loom, allow(dead_code))]
+mod turns;
+#[cfg(not(loom))]
+pub mod watched;
 
 #[cfg(not(loom))]
 pub use ability::describe;
 #[cfg(not(loom))]
 pub use device::{Options, Shm, StoreWay};
 pub use nap::ShmNap;
+#[cfg(not(loom))]
+pub use nap::barrier;
+
+/// Whether [`barrier`] works here.
+#[cfg(not(loom))]
+pub fn has_barrier() -> bool {
+    nap::register_barrier()
+}

@@ -150,8 +150,8 @@ impl Link {
     pub fn rouse(&self) {
         // The sleeper's membarrier orders the processor; the compiler must not look first either.
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        if self.sleep.load(Ordering::Relaxed) != 0 {
-            nap::wake(self.sleep);
+        if self.sleep.load(Ordering::Relaxed) & nap::ALL != 0 {
+            nap::wake(self.sleep, nap::ALL);
         }
     }
 

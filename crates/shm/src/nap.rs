@@ -9,10 +9,14 @@ use crate::sync::{AtomicU32, Ordering};
 use fabric::Nap;
 use std::time::Duration;
 
-/// Bit of the sleep word: a thread that waits inside MPI sleeps.
+/// Bit of the sleep word: threads that wait inside MPI sleep, or are about to. With
+/// MPI_THREAD_MULTIPLE there may be several.
 pub const WAITER: u32 = 1;
 /// Bit of the sleep word: the thread that makes progress outside MPI sleeps, or is about to.
 pub const ENGINE: u32 = 2;
+/// Both. The bits above count how often somebody was woken: a thread that was about to sleep then
+/// finds another word than it has seen, even if the next one has announced its sleep meanwhile.
+pub const ALL: u32 = WAITER | ENGINE;
 
 const MEMBARRIER_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
@@ -20,24 +24,40 @@ const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 /// When to go over from one way of waiting to the next, in rounds without success.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Rounds of spinning.
-    pub spin: u32,
-    /// Round from which to sleep.
-    pub sleep: u32,
+    /// Cores for each rank.
+    share: usize,
     /// Longest single sleep.
     pub longest: Duration,
 }
 
+/// What to do in a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Spin.
+    Spin,
+    /// Yield.
+    Yield,
+    /// Sleep.
+    Sleep,
+}
+
 impl Patience {
-    /// With a core for each rank it pays to spin for some 50 µs, the cost of being woken; with
-    /// fewer, every spin takes time from the rank that is waited for, and so do the turns of ranks
-    /// that yield in vain: one that has had some without success sleeps.
+    /// For a rank of `ranks_on_host` that share `cores`.
     pub fn new(ranks_on_host: usize, cores: usize, has_barrier: bool) -> Patience {
         let longest = Duration::from_micros(if has_barrier { 100_000 } else { 200 });
-        if ranks_on_host <= cores {
-            Patience { spin: 2000, sleep: 6000, longest }
-        } else {
-            Patience { spin: 0, sleep: 20, longest }
+        Patience { share: cores / ranks_on_host.max(1), longest }
+    }
+
+    /// With a core for each thread that waits it pays to spin for some 50 µs, the cost of being woken;
+    /// with fewer, every spin takes time from the one that is waited for, and so do the turns of those
+    /// that yield in vain: who has had some without success sleeps.
+    #[inline]
+    pub fn stage(&self, round: u32, threads: usize) -> Stage {
+        let (spin, sleep) = if threads <= self.share { (2000, 6000) } else { (0, 20) };
+        match round {
+            _ if round < spin => Stage::Spin,
+            _ if round < sleep => Stage::Yield,
+            _ => Stage::Sleep,
         }
     }
 }
@@ -48,8 +68,8 @@ pub enum ShmNap {
     Spin,
     /// Let another rank of this core run.
     Yield,
-    /// Sleep until woken or for the given time.
-    Sleep(&'static AtomicU32, Duration),
+    /// Sleep until woken, unless the word has changed since it was seen, or for the given time.
+    Sleep(&'static AtomicU32, u32, Duration),
 }
 
 impl Nap for ShmNap {
@@ -58,7 +78,7 @@ impl Nap for ShmNap {
         match self {
             ShmNap::Spin => std::hint::spin_loop(),
             ShmNap::Yield => std::thread::yield_now(),
-            ShmNap::Sleep(word, longest) => sleep(word, WAITER, longest),
+            ShmNap::Sleep(word, seen, longest) => sleep(word, seen, WAITER, longest),
         }
     }
 
@@ -80,9 +100,18 @@ pub fn barrier() {
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_GLOBAL_EXPEDITED, 0, 0) };
 }
 
-/// Sleeps while the bit `who` of the word is set, at most for the given time.
-pub fn sleep(word: &AtomicU32, who: u32, longest: Duration) {
-    let seen = word.load(Ordering::Relaxed);
+/// Announces on the word that `who` is about to sleep; true if that was news: then it must look once
+/// more before it does.
+pub fn announce(word: &AtomicU32, who: u32) -> bool {
+    if word.load(Ordering::Relaxed) & who != 0 {
+        return false;
+    }
+    word.fetch_or(who, Ordering::SeqCst);
+    true
+}
+
+/// Sleeps while the word is as it was `seen`, until `who` is woken, at most for the given time.
+pub fn sleep(word: &AtomicU32, seen: u32, who: u32, longest: Duration) {
     if seen & who == 0 {
         return;
     }
@@ -98,14 +127,19 @@ pub fn sleep(word: &AtomicU32, who: u32, longest: Duration) {
     }
 }
 
-/// Wakes whoever sleeps on `word`: the bits say who does, so that nobody else is disturbed.
+/// Wakes those of `whom` that sleep on `word`: the bits say who does, so that nobody else is disturbed.
 #[cold]
-pub fn wake(word: &AtomicU32) {
-    let who = word.swap(0, Ordering::AcqRel);
-    if who != 0 {
+pub fn wake(word: &AtomicU32, whom: u32) {
+    if let Some(who) = call(word, whom) {
         // SAFETY: the word lives in the segment, which stays mapped.
         unsafe { futex(word, libc::FUTEX_WAKE_BITSET, i32::MAX as u32, std::ptr::null(), who) };
     }
+}
+
+/// Takes the announcements of those of `whom` that made one off the word, and counts it.
+fn call(word: &AtomicU32, whom: u32) -> Option<u32> {
+    let called = |old: u32| (old & whom != 0).then(|| (old & !whom).wrapping_add(ALL + 1));
+    word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, called).ok().map(|old| old & whom)
 }
 
 /// # Safety
@@ -116,7 +150,7 @@ unsafe fn futex(word: &AtomicU32, what: libc::c_int, value: u32, until: *const l
     unsafe { libc::syscall(libc::SYS_futex, word as *const AtomicU32, what, value, until, second, who) };
 }
 
-/// The protocol of the sleeper and its waker, on loom's model of memory. Loom has no membarrier
+/// The protocol of sleepers and their waker, on loom's model of memory. Loom has no membarrier
 /// and no futex: the barrier is a fence on both sides, which is what it makes of the waker's plain
 /// accesses; the futex is a lock, under which the kernel compares the word.
 #[cfg(all(test, loom))]
@@ -128,40 +162,67 @@ mod tests {
 
     struct Model {
         word: AtomicU32,
-        message: AtomicBool,
+        messages: [AtomicBool; 2],
+        /// The lock of the rank, whose threads look around one at a time.
+        rank: Mutex<()>,
         queue: Mutex<()>,
         woken: Condvar,
     }
 
     impl Model {
-        fn futex_wait(&self) {
+        fn new() -> Arc<Model> {
+            Arc::new(Model {
+                word: AtomicU32::new(0),
+                messages: [AtomicBool::new(false), AtomicBool::new(false)],
+                rank: Mutex::new(()),
+                queue: Mutex::new(()),
+                woken: Condvar::new(),
+            })
+        }
+
+        /// As [`sleep`].
+        fn futex_wait(&self, seen: u32) {
             let guard = self.queue.lock().unwrap();
-            if self.word.load(Ordering::SeqCst) == 1 {
+            if self.word.load(Ordering::SeqCst) == seen {
                 drop(self.woken.wait(guard).unwrap());
             }
         }
 
-        /// As `try_send` with [`wake`].
-        fn publish(&self) {
-            self.message.store(true, Ordering::Release);
-            fence(Ordering::SeqCst);
-            if self.word.load(Ordering::Relaxed) != 0 && self.word.swap(0, Ordering::AcqRel) == 1 {
+        /// As [`wake`].
+        fn wake(&self) {
+            if call(&self.word, ALL).is_some() {
                 drop(self.queue.lock().unwrap());
                 self.woken.notify_all();
             }
         }
 
-        /// As `idle`, in the order of its rounds.
-        fn wait_for_message(&self) {
-            while !self.message.load(Ordering::Acquire) {
-                self.word.store(1, Ordering::SeqCst);
-                fence(Ordering::SeqCst);
-                if self.message.load(Ordering::Acquire) {
-                    break;
-                }
-                self.futex_wait();
+        /// As `try_send` with [`wake`].
+        fn publish(&self, message: usize) {
+            self.messages[message].store(true, Ordering::Release);
+            fence(Ordering::SeqCst);
+            if self.word.load(Ordering::Relaxed) & ALL != 0 {
+                self.wake();
             }
-            self.word.store(0, Ordering::Relaxed);
+        }
+
+        /// As `idle`, in the order of its rounds: each look is made under the lock of the rank, and so is
+        /// the announcement.
+        fn wait_for(&self, message: usize) {
+            loop {
+                let rank = self.rank.lock().unwrap();
+                if self.messages[message].load(Ordering::Acquire) {
+                    return;
+                }
+                let news = announce(&self.word, WAITER);
+                if news {
+                    fence(Ordering::SeqCst);
+                }
+                let seen = self.word.load(Ordering::Relaxed);
+                drop(rank);
+                if !news && seen & WAITER != 0 {
+                    self.futex_wait(seen);
+                }
+            }
         }
     }
 
@@ -169,18 +230,65 @@ mod tests {
     #[test]
     fn no_sleep_misses_its_message() {
         loom::model(|| {
-            let model = Arc::new(Model {
-                word: AtomicU32::new(0),
-                message: AtomicBool::new(false),
-                queue: Mutex::new(()),
-                woken: Condvar::new(),
-            });
+            let model = Model::new();
             let sender = {
                 let model = model.clone();
-                thread::spawn(move || model.publish())
+                thread::spawn(move || model.publish(0))
             };
-            model.wait_for_message();
+            model.wait_for(0);
             sender.join().unwrap();
         });
+    }
+
+    /// Two threads of a rank sleep, each for a message of its own: what wakes one of them does not keep
+    /// the other one asleep.
+    #[test]
+    fn of_two_sleepers_each_is_woken() {
+        loom::model(|| {
+            let model = Model::new();
+            let other = {
+                let model = model.clone();
+                thread::spawn(move || model.wait_for(1))
+            };
+            let sender = {
+                let model = model.clone();
+                thread::spawn(move || {
+                    model.publish(0);
+                    model.publish(1);
+                })
+            };
+            model.wait_for(0);
+            other.join().unwrap();
+            sender.join().unwrap();
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_spins_only_with_a_core_of_its_own() {
+        let patience = Patience::new(2, 4, true);
+        assert_eq!(
+            [0, 1999, 2000, 6000].map(|round| patience.stage(round, 2)),
+            [Stage::Spin, Stage::Spin, Stage::Yield, Stage::Sleep]
+        );
+        assert_eq!([0, 20].map(|round| patience.stage(round, 3)), [Stage::Yield, Stage::Sleep]);
+        assert_eq!(Patience::new(3, 2, true).stage(0, 1), Stage::Yield);
+    }
+
+    #[test]
+    fn who_is_woken_sleeps_no_more_and_others_go_on() {
+        let word = AtomicU32::new(0);
+        assert!(announce(&word, WAITER) && !announce(&word, WAITER) && announce(&word, ENGINE));
+        let seen = word.load(Ordering::Relaxed);
+        wake(&word, WAITER);
+        assert_eq!(word.load(Ordering::Relaxed) & ALL, ENGINE);
+        assert!(announce(&word, WAITER));
+        sleep(&word, seen, WAITER, Duration::from_secs(1000));
+        wake(&word, ALL);
+        assert_eq!(word.load(Ordering::Relaxed) & ALL, 0);
     }
 }

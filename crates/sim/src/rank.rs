@@ -14,7 +14,7 @@ use mpi::handle::Handle;
 use mpi::request::{Body, Ended, Incoming, Outgoing, SendMode};
 use mpi::status::Status;
 use mpi::world::Polled;
-use mpi::{Objects, World, mem};
+use mpi::{World, mem};
 use proto::channel::{Channel, Settings};
 use proto::{Engine, Limits, Tuning};
 
@@ -102,7 +102,7 @@ impl<'y> Rank<'y> {
         let channel = Channel::new(nic, setup.channel.clone()).map_err(mpi::world::fault)?;
         let mut engine = Engine::new(channel, setup.limits.clone());
         engine.tune(setup.tuning.clone());
-        let world = World::new(engine, Objects::default(), link, setup.forced);
+        let world = World::new(engine, link, setup.forced);
         Ok(Rank { world, clock, large: 0, page_bytes })
     }
 

@@ -10,9 +10,9 @@ use crate::object::Object;
 
 /// A raw handle that must name a live object.
 #[inline(always)]
-pub fn live(object: Object, raw: usize, arg: &'static str, cx: &Cx) -> Result<Handle> {
+pub fn live(object: Object, raw: usize, arg: &'static str, _: &Cx) -> Result<Handle> {
     let handle = Handle(raw as u32);
-    if raw <= u32::MAX as usize && (object.is_predefined(handle) || known(object, handle, cx)) {
+    if raw <= u32::MAX as usize && (object.is_predefined(handle) || known(object, handle)) {
         Ok(handle)
     } else {
         Err(lookup::refuse(object, raw, arg))
@@ -26,8 +26,8 @@ pub fn live_or_null(object: Object, raw: usize, arg: &'static str, cx: &Cx) -> R
 }
 
 #[inline]
-fn known(object: Object, handle: Handle, cx: &Cx) -> bool {
-    !handle.is_predefined() && lookup::is_live(&cx.objects(), object, handle)
+fn known(object: Object, handle: Handle) -> bool {
+    !handle.is_predefined() && lookup::is_live(object, handle)
 }
 
 /// A variable of the application that holds a handle, which the operation reads and replaces.

@@ -44,7 +44,7 @@ pub fn get_info(
     bind: MaybeOut<i32>,
     scope: MaybeOut<i32>,
 ) -> Result {
-    let setting = cx.objects().tools.setting(cvar_index)?;
+    let setting = cx.anytime().tools.setting(cvar_index)?;
     name.set(name_len, setting.name);
     desc.set(desc_len, setting.doc);
     verbosity.set(TUNER_BASIC);
@@ -57,7 +57,7 @@ pub fn get_info(
 
 /// `MPI_T_cvar_handle_alloc`.
 pub fn handle_alloc(cx: &Cx, cvar_index: i32, _: usize, handle: ToolPlace, count: Out<i32>) -> Result {
-    let (allocated, elements) = cx.objects().tools.control(cvar_index)?;
+    let (allocated, elements) = cx.anytime().tools.control(cvar_index)?;
     handle.set(allocated);
     count.set(elements);
     Ok(())
@@ -65,14 +65,14 @@ pub fn handle_alloc(cx: &Cx, cvar_index: i32, _: usize, handle: ToolPlace, count
 
 /// `MPI_T_cvar_handle_free`.
 pub fn handle_free(cx: &Cx, handle: ToolPlace) -> Result {
-    cx.objects().tools.free_control(handle.get())?;
+    cx.anytime().tools.free_control(handle.get())?;
     handle.set(Handle(0));
     Ok(())
 }
 
 /// `MPI_T_cvar_read`.
 pub fn read(cx: &Cx, handle: Handle, buf: usize) -> Result {
-    let value = cx.objects().tools.read_control(handle)?;
+    let value = cx.anytime().tools.read_control(handle)?;
     // SAFETY: not null, and the application has room for as many elements of the type of the variable
     // as it was told when it allocated the handle.
     unsafe {
@@ -87,7 +87,7 @@ pub fn read(cx: &Cx, handle: Handle, buf: usize) -> Result {
 
 /// `MPI_T_cvar_write`.
 pub fn write(cx: &Cx, handle: Handle, _: usize) -> Result {
-    cx.objects().tools.write_control(handle)
+    cx.anytime().tools.write_control(handle)
 }
 
 /// `MPI_T_enum_get_info`.

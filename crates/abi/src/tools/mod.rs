@@ -12,7 +12,7 @@ use mpi::error::{Result, fail};
 use mpi::tools::class;
 
 use crate::cx::Cx;
-use crate::global::{self, thread};
+use crate::global::thread;
 use crate::kind::output::Out;
 
 /// `MPI_T_BIND_NO_OBJECT`.
@@ -24,25 +24,19 @@ const TUNER_BASIC: i32 = 0x11;
 /// `MPI_T_VERBOSITY_TUNER_DETAIL`: how adapters are used.
 const TUNER_DETAIL: i32 = 0x12;
 
-/// `MPI_T_init_thread`. The interface is as safe for threads as MPI is, whose rank it looks at:
-/// a level asked for before MPI_Init is kept there (MPI 5.0 section 15.3.4 allows the influence).
+/// `MPI_T_init_thread`. The interface is safe for threads at every level, whatever MPI was or will be
+/// initialised with: it touches the rank as the thread that makes progress does, while nobody is inside.
 pub fn init_thread(cx: &Cx, required: i32, provided: Out<i32>) -> Result {
     let Some(level) = thread::granted(required) else {
         return fail(class::INVALID, format!("{required} is not a level of thread support"));
     };
-    let mut objects = cx.objects();
-    objects.tools.init(Settings::from_env)?;
-    provided.set(if global::is_active() {
-        global::thread_level()
-    } else {
-        objects.tools.promise(level);
-        level
-    });
+    cx.anytime().tools.init(Settings::from_env)?;
+    provided.set(level);
     Ok(())
 }
 
 /// `MPI_T_finalize`.
 pub fn finalize(cx: &Cx) -> Result {
-    cx.objects().tools.finalize();
+    cx.anytime().tools.finalize();
     Ok(())
 }

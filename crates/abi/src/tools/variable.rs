@@ -34,7 +34,7 @@ pub fn get_num(_: &Cx, num_pvar: Out<i32>) -> Result {
 pub fn get_index(cx: &Cx, name: Text, var_class: i32, pvar_index: Out<i32>) -> Result {
     // SAFETY: not kept beyond this call.
     let name = unsafe { name.bytes() };
-    pvar_index.set(cx.objects().tools.variable_named(name, var_class, class_number)?);
+    pvar_index.set(cx.anytime().tools.variable_named(name, var_class, class_number)?);
     Ok(())
 }
 
@@ -56,7 +56,7 @@ pub fn get_info(
     continuous: MaybeOut<bool>,
     atomic: MaybeOut<bool>,
 ) -> Result {
-    let variable = cx.objects().tools.variable(pvar_index)?;
+    let variable = cx.anytime().tools.variable(pvar_index)?;
     let is_state = tools::is_state(variable.class);
     name.set(name_len, &variable.name);
     desc.set(desc_len, variable.doc);
@@ -76,13 +76,13 @@ pub fn get_info(
 
 /// `MPI_T_pvar_session_create`.
 pub fn session_create(cx: &Cx, session: ToolPlace) -> Result {
-    session.set(cx.objects().tools.open()?);
+    session.set(cx.anytime().tools.open()?);
     Ok(())
 }
 
 /// `MPI_T_pvar_session_free`.
 pub fn session_free(cx: &Cx, session: ToolPlace) -> Result {
-    cx.objects().tools.close(session.get())?;
+    cx.anytime().tools.close(session.get())?;
     session.set(Handle(0));
     Ok(())
 }
@@ -96,14 +96,14 @@ pub fn handle_alloc(
     handle: ToolPlace,
     count: Out<i32>,
 ) -> Result {
-    handle.set(cx.objects().tools.watch(session, pvar_index)?);
+    handle.set(cx.anytime().tools.watch(session, pvar_index)?);
     count.set(1);
     Ok(())
 }
 
 /// `MPI_T_pvar_handle_free`.
 pub fn handle_free(cx: &Cx, session: Handle, handle: ToolPlace) -> Result {
-    cx.objects().tools.unwatch(session, one(handle.get())?)?;
+    cx.anytime().tools.unwatch(session, one(handle.get())?)?;
     handle.set(Handle(0));
     Ok(())
 }

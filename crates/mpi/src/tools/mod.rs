@@ -72,8 +72,6 @@ pub fn variables() -> &'static [Variable] {
 pub struct Tools {
     /// How many times it has been initialised and not finalised.
     users: u32,
-    /// The level of thread support that was promised before MPI was initialised.
-    level: i32,
     /// What is in force; those of MPI_Init once it has been called.
     settings: Option<Settings>,
     controls: Slab<Control>,
@@ -106,24 +104,14 @@ impl Tools {
         }
     }
 
-    /// Several threads may use the interface at once, and so they may when MPI has been initialised.
-    pub fn promise(&mut self, level: i32) {
-        self.level = self.level.max(level);
-    }
-
-    /// The level of thread support promised so far.
-    pub fn promised(&self) -> i32 {
-        self.level
-    }
-
     /// MPI has been initialised with these settings.
     pub fn started(&mut self, settings: Settings) {
         self.settings = Some(settings);
     }
 
     /// MPI has been finalised: the variables stay as they are.
-    pub fn ended(&mut self, now: Now) {
-        self.last = Some((0..variables().len()).map(now).collect());
+    pub fn ended(&mut self, last: Box<[u64]>) {
+        self.last = Some(last.into());
     }
 
     /// The variables as MPI left them, `None` before it was finalised.

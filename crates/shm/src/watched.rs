@@ -1,0 +1,150 @@
+//! Tools that look on: valgrind, and ThreadSanitizer.
+//!
+//! Valgrind's tools take requests, a sequence of instructions that does nothing outside (the encoding
+//! is that of `valgrind.h`: the numbers of the requests, the registers, the rotations that add up to a
+//! whole turn). Two things they cannot see are told them: memory that a peer has written with
+//! `process_vm_writev`, and who holds a lock that is not one of pthread's. Where no tool looks on
+//! nothing is done: that is found out once.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Number of the request whether the program runs on valgrind.
+const RUNNING_ON_VALGRIND: usize = 0x1001;
+/// Number of memcheck's request to take memory for initialised: its tools' letters, then the third.
+const MAKE_MEM_DEFINED: usize = ((b'M' as usize) << 24 | (b'C' as usize) << 16) + 2;
+
+const UNKNOWN: u8 = 0;
+const NONE: u8 = 1;
+const VALGRIND: u8 = 2;
+/// A tool that knows threads only.
+const OTHER: u8 = 3;
+
+static TOOL: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+#[inline]
+fn tool() -> u8 {
+    match TOOL.load(Ordering::Relaxed) {
+        UNKNOWN => find(),
+        known => known,
+    }
+}
+
+#[cold]
+fn find() -> u8 {
+    let found = if request(0, [RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) != 0 {
+        VALGRIND
+    } else if has_thread_sanitizer() {
+        OTHER
+    } else {
+        NONE
+    };
+    TOOL.store(found, Ordering::Relaxed);
+    found
+}
+
+/// Whether the program was built with ThreadSanitizer, whose functions it then exports.
+fn has_thread_sanitizer() -> bool {
+    if cfg!(miri) {
+        return false;
+    }
+    // SAFETY: a terminated name is looked up among what is loaded.
+    !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_acquire".as_ptr()) }.is_null()
+}
+
+/// Says that a peer has written this memory.
+#[inline]
+pub fn written(addr: usize, len: usize) {
+    if tool() == VALGRIND {
+        request(0, [MAKE_MEM_DEFINED, addr, len, 0, 0, 0]);
+    }
+}
+
+/// A request of valgrind: its number and arguments. The answer is `default` without valgrind.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+fn request(default: usize, arguments: [usize; 6]) -> usize {
+    let mut answer = default;
+    // SAFETY: rotates a register by 128 bits in all and exchanges one with itself; valgrind, which
+    // recognises this, reads the arguments.
+    unsafe {
+        std::arch::asm!(
+            "rol rdi, 3", "rol rdi, 13", "rol rdi, 61", "rol rdi, 51", "xchg rbx, rbx",
+            in("rax") arguments.as_ptr(),
+            inout("rdx") answer,
+        );
+    }
+    answer
+}
+
+/// As above, for the other processor that ranks run on.
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+fn request(default: usize, arguments: [usize; 6]) -> usize {
+    let mut answer = default;
+    // SAFETY: rotates a register by 128 bits in all and combines one with itself; valgrind, which
+    // recognises this, reads the arguments.
+    unsafe {
+        std::arch::asm!(
+            "ror x12, x12, #3", "ror x12, x12, #13", "ror x12, x12, #51", "ror x12, x12, #61",
+            "orr x10, x10, x10",
+            in("x4") arguments.as_ptr(),
+            inout("x3") answer,
+        );
+    }
+    answer
+}
+
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn request(default: usize, _: [usize; 6]) -> usize {
+    default
+}
+
+/// A lock as tools know it, beside one of ours: it is taken only where a tool looks on, and then
+/// nobody has to wait for it.
+pub struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
+
+// SAFETY: the functions of pthread are what may touch it from several threads.
+unsafe impl Sync for Mutex {}
+// SAFETY: as above; it is not moved once it is used, for it is part of a lock that is shared.
+unsafe impl Send for Mutex {}
+
+impl Mutex {
+    /// Taken by nobody.
+    pub const fn new() -> Mutex {
+        Mutex(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
+    }
+
+    /// The lock beside it has been taken.
+    #[inline(always)]
+    pub fn lock(&self) {
+        if tool() > NONE {
+            // SAFETY: initialised; its holder is the caller, who holds the lock beside it.
+            unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        }
+    }
+
+    /// The lock beside it is about to be given back.
+    #[inline(always)]
+    pub fn unlock(&self) {
+        if tool() > NONE {
+            // SAFETY: as in `lock`.
+            unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without a tool nothing happens; on valgrind the memory is known from then on.
+    #[test]
+    fn requests_do_no_harm() {
+        assert_eq!(request(7, [RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) == 7, tool() != VALGRIND);
+        let bytes = [1u8; 64];
+        written(bytes.as_ptr() as usize, bytes.len());
+        assert_eq!(bytes, [1; 64]);
+        let mutex = Mutex::new();
+        mutex.lock();
+        mutex.unlock();
+    }
+}
