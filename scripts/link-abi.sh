@@ -19,12 +19,15 @@ exports=$(mktemp)
 trap 'rm -f "$exports"' EXIT
 echo '{ global: MPI_*; PMPI_*; local: *; };' >"$exports"
 
+# Never unloaded (nodelete): threads of the library, its handlers of fork and destructors of threads
+# may be called after a dlclose.
+#
 # The whole archive, so that entries nothing refers to are there; sections that no entry reaches
 # go again. Written beside and renamed, so that a running program keeps its old file.
 ${CC:-cc} -shared -o "$libdir/.libmpi_abi.so.$$" \
     -Wl,-soname,libmpi_abi.so.1 -Wl,--version-script="$exports" \
     -Wl,--whole-archive "$archive" -Wl,--no-whole-archive \
-    -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,--no-undefined -Wl,--as-needed \
+    -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,nodelete -Wl,--no-undefined -Wl,--as-needed \
     -lgcc_s -lpthread -ldl -lm -lrt -lc
 mv "$libdir/.libmpi_abi.so.$$" "$libdir/libmpi_abi.so.1"
 ln -sf libmpi_abi.so.1 "$libdir/libmpi_abi.so"

@@ -57,19 +57,23 @@ fn read_value(input: &[u8]) {
     }
 }
 
-/// The lines of all ranks, one rank after the other: `end` or `idle` begins the next.
+/// The lines of all ranks, one rank after the other: `end` begins the next.
 fn read_reports(input: &[u8]) {
     let mut reports = Vec::new();
     let mut operations = Vec::new();
     for line in input.split(|byte| *byte == b'\n') {
         let rank = reports.len();
         match Line::decode(line) {
-            Ok(Line::Pending(pending)) => operations.push(pending),
-            Ok(Line::End { left_out }) => {
+            Ok(Line::Pending { pending, .. }) => operations.push(pending),
+            Ok(Line::End { left_out, moves, .. }) => {
                 let operations = std::mem::take(&mut operations);
-                reports.push(Report { rank, state: State::Pending { operations, left_out } });
+                let state = match moves % 3 {
+                    0 => State::Moving,
+                    1 => State::Idle,
+                    _ => State::Pending { operations, left_out },
+                };
+                reports.push(Report { rank, state });
             }
-            Ok(Line::Idle) => reports.push(Report { rank, state: State::Idle }),
             _ => return,
         }
     }

@@ -4,7 +4,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
+
+/* Long messages around the ring, until one rank is gone in the middle of one. */
+static void transfer(int rank, int size, int delay_us) {
+    enum { BYTES = 4 << 20 };
+    static char out[BYTES], in[BYTES];
+    struct itimerval timer = {{0, 0}, {0, delay_us}};
+    if (rank == 1)
+        setitimer(ITIMER_REAL, &timer, NULL);
+    for (;;)
+        MPI_Sendrecv(out, BYTES, MPI_CHAR, (rank + 1) % size, 0, in, BYTES, MPI_CHAR, (rank + size - 1) % size, 0,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
 
 int main(int argc, char **argv) {
     int rank, size, value = 0;
@@ -15,6 +28,8 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     printf("rank %d is process %d\n", rank, (int)getpid());
     fflush(stdout);
+    if (strcmp(how, "transfer") == 0)
+        transfer(rank, size, atoi(leave));
     if (rank == 1) {
         if (strcmp(leave, "exit") == 0)
             exit(0);

@@ -7,7 +7,7 @@ import time
 
 from support import Case, HERE, LIMIT, Skip, run
 
-COMPUTES = r"it is not inside MPI \(computing\) or stopped"
+COMPUTES = r"it is not waiting in MPI \(it computes, or is stopped\)"
 # A wait that is under way has been for some time: never "0.0 s" for ever.
 LONG = r" since (?!0\.0 s)\d+\.\d s"
 

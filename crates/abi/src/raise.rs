@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use mpi::errhandler::Action;
 use mpi::error::{Class, Error, Result};
@@ -15,7 +16,7 @@ use crate::global::{self, Phase};
 use crate::kind::Role;
 use crate::object::{self, Object};
 use crate::table::Row;
-use crate::{codes, lookup, report};
+use crate::{codes, lookup, report, start};
 
 /// Handles the error of a call with these raw arguments and returns what the operation returns,
 /// if it returns.
@@ -31,6 +32,7 @@ fn failed_as(cx: &Cx, words: &[i64], error: &Error, code: i32) -> i32 {
         // What the kinds refuse is for every other chapter MPI_ERR_ARG.
         return if error.class == Class::ARG { tools::INVALID.0 } else { code };
     }
+    await_end(error);
     let subject = cx.subject().or_else(|| subject(cx.row(), words));
     let (action, handle, rank) = global::error_action(subject);
     match action {
@@ -42,6 +44,21 @@ fn failed_as(cx: &Cx, words: &[i64], error: &Error, code: i32) -> i32 {
         Action::Fatal | Action::Abort => fatal(rank, &cx.name(), &arguments(cx.row(), words), error),
     }
     code
+}
+
+/// How long an error about a rank that has died is held back: longer than `mpiexec` takes to be sure
+/// that a rank which left in silence is missed.
+const NEWS: Duration = Duration::from_secs(5);
+
+/// If the error is that another rank has died: gives the launcher, which knows how it died, the time
+/// to end the job. What this rank could say is only what followed from that, and if it were said
+/// first it would be taken for the cause. A launcher may let the others live; then the error is told.
+pub fn await_end(error: &Error) {
+    static SINCE: OnceLock<Instant> = OnceLock::new();
+    if error.class == Class::PROC_ABORTED && start::is_launched() {
+        let end = *SINCE.get_or_init(Instant::now) + NEWS;
+        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+    }
 }
 
 /// `MPI_*_call_errhandler`: the error handler of this object with a code of the application's.
@@ -196,13 +213,45 @@ pub fn end(code: i32, text: &str) -> ! {
         None => report::connect().is_ok() && report::fatal(code, text),
     };
     if !printed {
-        eprintln!("{text}");
+        print(text);
     }
-    // SAFETY: flushes C's streams so that the application's output up to here is not lost, then
-    // leaves without running handlers that could call MPI.
+    flush();
+    // SAFETY: leaves without running handlers that could call MPI.
+    unsafe { libc::_exit(code) }
+}
+
+/// Writes a line to standard error, past all streams and their locks.
+pub fn print(text: &str) {
+    let line = format!("{text}\n");
+    let mut rest = line.as_bytes();
+    while !rest.is_empty() {
+        // SAFETY: `rest` is readable for its length.
+        match unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) } {
+            count if count > 0 => rest = &rest[count as usize..],
+            _ if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+            _ => return,
+        }
+    }
+}
+
+unsafe extern "C" {
+    static stdout: *mut libc::FILE;
+    static stderr: *mut libc::FILE;
+    fn ftrylockfile(stream: *mut libc::FILE) -> libc::c_int;
+    fn fflush_unlocked(stream: *mut libc::FILE) -> libc::c_int;
+}
+
+/// Writes out what the application has printed up to here. A stream that another thread is using is
+/// left: that thread may keep it for ever.
+fn flush() {
+    // SAFETY: the C library's own streams, each flushed while this thread holds its lock, which is not
+    // given back because the process ends.
     unsafe {
-        libc::fflush(std::ptr::null_mut());
-        libc::_exit(code)
+        for stream in [stdout, stderr] {
+            if ftrylockfile(stream) == 0 {
+                fflush_unlocked(stream);
+            }
+        }
     }
 }
 

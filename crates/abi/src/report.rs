@@ -68,15 +68,17 @@ pub enum Waits<'a> {
     Detached,
 }
 
-/// Answers the question what is pending.
+/// Answers the question what is pending. The caller has looked around since it saw the question: what
+/// others had sent by then has come.
 #[cold]
-pub fn answer(cx: &Cx, waits: &Waits) {
+pub fn answer(cx: &Cx, question: u32, waits: &Waits) {
     let Some(control) = CONTROL.get() else { return };
     let mut world = cx.world();
     world.engine.stamp();
     let pending = Listing::new(&world, cx).all(waits);
+    let moves = world.engine.moves();
     drop(world);
-    control.report(&pending);
+    control.report(question, &pending, moves);
 }
 
 /// What is pending, being listed.

@@ -250,7 +250,10 @@ fn put_ended(places: &mut [[i32; 8]], ended: &[Ended], failed: bool) {
 fn in_status(failed: Option<Error>) -> Result {
     match failed {
         None => Ok(()),
-        Some(error) => fail(Class::IN_STATUS, format!("one of the requests failed: {error}")),
+        Some(error) => {
+            crate::raise::await_end(&error);
+            fail(Class::IN_STATUS, format!("one of the requests failed: {error}"))
+        }
     }
 }
 

@@ -26,6 +26,11 @@ const COLLECTIVES: &str = "tern.coll";
 /// The launcher, from MPI_Init to MPI_Finalize.
 static LAUNCHER: Mutex<Option<Client>> = Mutex::new(None);
 
+/// Whether a launcher has started this process, and may end it.
+pub fn is_launched() -> bool {
+    LAUNCHER.try_lock().map_or(true, |launcher| launcher.is_some())
+}
+
 /// `MPI_Init`.
 pub fn init(cx: &Cx, _argc: usize, _argv: usize) -> Result {
     start(cx, thread::SINGLE).map(|_| ())
@@ -216,7 +221,7 @@ fn end_job(code: i32, text: &str) -> bool {
         && let Ok(mut launcher) = LAUNCHER.try_lock()
         && let Some(client) = launcher.as_mut()
     {
-        eprintln!("{text}");
+        raise::print(text);
         // Hydra ends everything at once, and what its proxies have not read by then is lost.
         launch::sys::wait_until_read(libc::STDERR_FILENO, ABORT_PATIENCE);
         let _ = client.abort(code);

@@ -45,8 +45,8 @@ pub fn on<S, T>(
                 cx.world().called(handle);
             }
             Polled::Nap(nap) => {
-                if launch::control::asked() {
-                    report::answer(cx, &waits(state));
+                if let Some(question) = launch::control::asked() {
+                    report::answer(cx, question, &waits(state));
                 }
                 engine::nap(nap);
             }
@@ -64,8 +64,8 @@ pub fn progress(cx: &Cx) -> Result {
             call_now
         };
         let Some((handle, reduce)) = call_now else {
-            if launch::control::asked() {
-                report::answer(cx, &Waits::Nothing);
+            if let Some(question) = launch::control::asked() {
+                report::answer(cx, question, &Waits::Nothing);
             }
             return Ok(());
         };

@@ -78,6 +78,16 @@ pub enum Fault {
     Device(String),
 }
 
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Fault::NotPermitted => f.write_str("remote access is not permitted"),
+            Fault::PeerGone(rank) => write!(f, "rank {rank} of MPI_COMM_WORLD has died"),
+            Fault::Device(text) => f.write_str(text),
+        }
+    }
+}
+
 /// A share: a few atomic words that belong to one transfer, in the memory of `owner`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {

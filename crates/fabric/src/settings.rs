@@ -196,7 +196,7 @@ pub const ALL: &[Setting] = &[
 ];
 
 /// Variables that `mpiexec` hands to the ranks it starts: no settings, and not for users.
-pub const INTERNAL: &[&str] = &["TERN_CONTROL_FD", "TERN_JOB_CPUS", "TERN_JOB_SECRET"];
+pub const INTERNAL: &[&str] = &["TERN_BOARD_FD", "TERN_CONTROL_FD", "TERN_JOB_CPUS", "TERN_JOB_SECRET"];
 
 /// The value of one setting and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,12 @@
 //! The library side of the control channel: how a rank talks to the `mpiexec` that started it.
-use crate::report::{CONTROL_FD, JOB_CPUS, LINE_MAX, Line, PENDING_MAX, Pending, SIGNAL};
-use crate::sys::{self, event, signal};
+//!
+//! `mpiexec` asks for a report by a number on the [board](crate::sys::board), which ranks look at where
+//! they wait: no signal, no thread and no system call, so that a program which is asked runs as one
+//! that is not.
+use crate::report::{BOARD_FD, CONTROL_FD, JOB_CPUS, LINE_MAX, Line, PENDING_MAX, Pending};
+use crate::sys::{self, board, event};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The channel to `mpiexec`.
@@ -9,68 +14,80 @@ pub struct Control {
     channel: OwnedFd,
 }
 
+/// The last question that was taken.
+static TAKEN: AtomicU32 = AtomicU32::new(0);
+
 impl Control {
     /// The channel that the environment names; `None` under another launcher or under none.
     pub fn from_env() -> Result<Option<Control>, String> {
-        let Ok(text) = std::env::var(CONTROL_FD) else { return Ok(None) };
-        let fd = text.parse::<i32>().ok().filter(|fd| *fd > 2);
-        let fd = fd.ok_or_else(|| format!("{CONTROL_FD}={text} is not a descriptor"))?;
-        match sys::adopt(fd) {
-            Ok(channel) => Ok(Some(Control { channel })),
-            Err(error) => Err(format!("{CONTROL_FD}={fd} is not an open descriptor: {error}")),
+        let Some(channel) = inherited(CONTROL_FD)? else { return Ok(None) };
+        if let Some(memory) = inherited(BOARD_FD)? {
+            board::adopt(memory.as_fd())
+                .map_err(|error| format!("{BOARD_FD} is not the board of a job: {error}"))?;
+            // What was asked before this program began was not asked of it.
+            TAKEN.store(board::read(), Ordering::Relaxed);
         }
+        Ok(Some(Control { channel }))
     }
 
-    /// Installs the handler of [`SIGNAL`], unless the program has one of its own, and tells
-    /// `mpiexec` that this process can be asked. The handler only sets the flag that [`asked`]
-    /// reads. Returns whether it is installed.
+    /// Tells `mpiexec` that this process can be asked; whether it could be told.
     pub fn install(&self) -> bool {
-        signal::install_flag(SIGNAL) && self.send(&Line::Ready { pid: std::process::id() as i32 }.encode())
+        self.send(&Line::Ready)
     }
 
     /// Hands the text of a fatal error to `mpiexec`, which prints the first one of the job, once,
     /// and ends the job with `code`. Returns whether it was handed over; if not, the caller
     /// prints it itself.
     pub fn fatal(&self, code: i32, text: &str) -> bool {
-        self.send(&Line::Fatal { code, text: text.into() }.encode())
+        self.send(&Line::Fatal { code, text: text.into() })
     }
 
-    /// Answers `mpiexec` with what is pending; nothing pending is an answer, too.
-    pub fn report(&self, pending: &[Pending]) -> bool {
-        if pending.is_empty() {
-            return self.send(&Line::Idle.encode());
-        }
+    /// Answers a question of `mpiexec` with what is pending; nothing pending is an answer, too.
+    /// `moves` is another number when anything has moved since the last answer.
+    pub fn report(&self, question: u32, pending: &[Pending], moves: u64) -> bool {
         let listed = &pending[..pending.len().min(PENDING_MAX)];
-        let mut text: String = listed.iter().map(|p| Line::Pending(p.clone()).encode()).collect();
-        text.push_str(&Line::End { left_out: (pending.len() - listed.len()) as u64 }.encode());
-        debug_assert!(text.lines().all(|line| line.len() <= LINE_MAX));
-        self.send(&text)
+        let left_out = (pending.len() - listed.len()) as u64;
+        let lines = listed.iter().map(|p| Line::Pending { question, pending: p.clone() });
+        lines.chain([Line::End { question, moves, left_out }]).all(|line| self.send(&line))
     }
 
-    /// Writes in full, but waits only for a bounded time: a stopped `mpiexec` must not stop us.
-    fn send(&self, text: &str) -> bool {
+    /// Sends a line, but waits only for a bounded time: a stopped `mpiexec` must not stop us.
+    fn send(&self, line: &Line) -> bool {
         const PATIENCE: Duration = Duration::from_secs(1);
-        let mut rest = text.as_bytes();
-        while !rest.is_empty() {
-            match event::wait_one(self.channel.as_fd(), event::WRITE, Some(PATIENCE)) {
-                Ok(true) => {}
-                _ => return false,
-            }
-            // A part at a time, so that the write fits where poll has seen room.
-            match sys::send(self.channel.as_fd(), &rest[..rest.len().min(4096)]) {
-                Ok(count) if count > 0 => rest = &rest[count..],
+        let text = line.encode();
+        debug_assert!(text.len() <= LINE_MAX);
+        // Room, as poll understands it, is room for many lines.
+        while matches!(event::wait_one(self.channel.as_fd(), event::WRITE, Some(PATIENCE)), Ok(true)) {
+            match sys::send(self.channel.as_fd(), text.as_bytes()) {
+                Ok(count) => return count == text.len(),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                _ => return false,
+                Err(_) => break,
             }
         }
-        true
+        false
     }
 }
 
-/// Whether `mpiexec` has asked for a report since the last call; a plain load when it has not.
+/// Takes over the descriptor that a variable names, if there is the variable.
+fn inherited(variable: &str) -> Result<Option<OwnedFd>, String> {
+    let Ok(text) = std::env::var(variable) else { return Ok(None) };
+    let fd = text.parse::<i32>().ok().filter(|fd| *fd > 2);
+    let fd = fd.ok_or_else(|| format!("{variable}={text} is not a descriptor"))?;
+    let adopted = sys::adopt(fd).map_err(|e| format!("{variable}={fd} is not an open descriptor: {e}"))?;
+    Ok(Some(adopted))
+}
+
+/// The question that `mpiexec` has asked since the last call, if there is one; three plain loads when
+/// there is none. Of several threads one gets it.
 #[inline]
-pub fn asked() -> bool {
-    signal::take_flag()
+pub fn asked() -> Option<u32> {
+    let question = board::read();
+    if question == TAKEN.load(Ordering::Relaxed) { None } else { take(question) }
+}
+
+#[cold]
+fn take(question: u32) -> Option<u32> {
+    (TAKEN.swap(question, Ordering::Relaxed) != question).then_some(question)
 }
 
 /// How many CPUs the ranks of this host share: what says whether ranks are more than CPUs.

@@ -28,6 +28,8 @@ pub enum State {
     },
     /// It is inside MPI with nothing pending.
     Idle,
+    /// It gets on: what it said first was not so any more when it was asked again.
+    Moving,
     /// It did not answer; the text says what else is known.
     Silent(String),
     /// Its process has ended.
@@ -119,6 +121,7 @@ impl<'a> View<'a> {
             None => "there is no such rank in this job".into(),
             Some(State::Ended) => "it has ended".into(),
             Some(State::Idle) => "it is inside MPI with nothing pending".into(),
+            Some(State::Moving) => "it is moving".into(),
             Some(State::Silent(text)) => format!("it is {text}"),
             Some(State::Pending { operations, .. }) => {
                 let own = || operations.iter().filter(|p| p.kind != Kind::Arrived);
@@ -171,8 +174,13 @@ impl<'a> View<'a> {
             |rank: &usize| here.contains_key(rank) || oldest.get(rank).is_some_and(|p| is_later(p, longest));
         let missing: Vec<usize> = self.members(longest).filter(|rank| !came(rank)).collect();
         let op = calls.keys().next().expect("as above");
-        if missing.is_empty() && here.len() < oldest.len() {
-            lines.push(format!("all other members have left {op} on {comm}: roots or counts may differ"));
+        if let Some(run) = run
+            && missing.is_empty()
+            && here.len() < oldest.len()
+        {
+            lines.push(format!(
+                "all other members are past collective number {run} on {comm}: theirs was another one than {op}, or with other counts"
+            ));
         }
         lines.extend(self.absent(missing, &format!("{op} on {comm}")));
         lines
@@ -209,10 +217,12 @@ impl<'a> View<'a> {
 
     /// Ranks without operations.
     fn others(&self) -> Vec<String> {
-        let (mut idle, mut ended, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut idle, mut moving, mut ended) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lines = Vec::new();
         for (rank, state) in &self.states {
             match state {
                 State::Idle => idle.push(*rank),
+                State::Moving => moving.push(*rank),
                 State::Ended => ended.push(*rank),
                 State::Silent(text) => lines.push(format!("rank {rank} is {text}")),
                 State::Pending { operations, .. } if operations.iter().all(|p| p.kind == Kind::Arrived) => {
@@ -230,6 +240,7 @@ impl<'a> View<'a> {
             _ => lines.push(format!("ranks {} {many}", ranges(&ranks))),
         };
         name(idle, "is inside MPI with nothing pending", "are inside MPI with nothing pending");
+        name(moving, "is moving: it gets on", "are moving: they get on");
         name(ended, "has ended", "have ended");
         lines
     }
@@ -374,7 +385,9 @@ fn collective(p: &Pending) -> String {
 
 /// Whether the rank in `other` has left the call `p` behind.
 fn is_later(other: &Pending, p: &Pending) -> bool {
-    matches!((other.run, p.run), (Some(theirs), Some(ours)) if theirs > ours)
+    // Numbers wrap; members are never half a round apart.
+    let is_ahead = |theirs: u64, ours: u64| theirs != ours && (theirs.wrapping_sub(ours) as u16) < 1 << 15;
+    matches!((other.run, p.run), (Some(theirs), Some(ours)) if is_ahead(theirs, ours))
 }
 
 fn since(p: &Pending) -> String {
@@ -544,12 +557,18 @@ mod tests {
         assert!(found.contains(line), "{found}");
         assert!(found.contains("MPI_Bcast on MPI_COMM_WORLD waits for rank 2: it is computing"), "{found}");
         assert!(!found.contains("cycle"), "{found}");
+        let found =
+            text(vec![pending(vec![nth(0, "MPI_Bcast", 65535)]), pending(vec![nth(1, "MPI_Barrier", 1)])]);
+        assert!(
+            found.contains("past collective number 65535 ") && !found.contains("past collective number 1 "),
+            "{found}"
+        );
         let rooted = |rank, root| Pending { peer: Some(root), ..nth(rank, "MPI_Bcast", 5) };
         let found = text(vec![pending(vec![rooted(0, 0)]), pending(vec![rooted(1, 1)])]);
         let line = "mismatched collectives on MPI_COMM_WORLD: rank 0 waits in MPI_Bcast(root=0), rank 1 waits in MPI_Bcast(root=1)";
         assert!(found.contains(line), "{found}");
         let found = text(vec![pending(vec![rooted(0, 0)]), pending(vec![nth(1, "MPI_Barrier", 6)])]);
-        assert!(found.contains("all other members have left MPI_Bcast(root=0)"), "{found}");
+        assert!(found.contains("all other members are past collective number 5 on MPI_COMM_WORLD: theirs was another one than MPI_Bcast(root=0)"), "{found}");
     }
 
     #[test]
@@ -564,6 +583,15 @@ mod tests {
             State::Idle,
         ]);
         assert!(!found.contains("cycle"), "{found}");
+    }
+
+    #[test]
+    fn who_moves_is_not_said_to_wait() {
+        let found = text(vec![pending(vec![recv(0, 1, 7)]), State::Moving, State::Moving]);
+        assert!(found.contains("rank 1 has no matching send pending: it is moving"), "{found}");
+        assert!(found.contains("ranks 1-2 are moving") && !found.contains("cycle"), "{found}");
+        let found = text(vec![pending(vec![collective(0, "MPI_Barrier")]), State::Moving]);
+        assert!(found.contains("MPI_Barrier on MPI_COMM_WORLD waits for rank 1: it is moving"), "{found}");
     }
 
     #[test]

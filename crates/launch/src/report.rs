@@ -1,15 +1,16 @@
 //! The lines of the control channel: what a rank tells `mpiexec` about itself.
 //!
-//! `mpiexec` asks with [`SIGNAL`]; a rank answers, from inside MPI, with one `pending` line per
-//! operation and an `end`, or with `idle`. Unasked it says `ready` (its signal handler is
-//! installed) and `fatal`. A line is a verb and words `key=value`, escaped as in [`crate::text`].
+//! `mpiexec` asks by writing the number of its question on the board, a word of memory that all ranks
+//! read; a rank answers, from inside MPI, with one `pending` line per operation and an `end`, which
+//! name the question. Unasked it says `ready` (it reads the board) and `fatal`. A line is a verb and
+//! words `key=value`, escaped as in [`crate::text`], in a packet of its own: threads may send at once.
 use crate::text::{escape, escape_into, quoted, unescape};
 use std::fmt::{self, Write};
 
-/// The signal by which `mpiexec` asks a rank for a report.
-pub const SIGNAL: i32 = libc::SIGUSR1;
 /// The environment variable with the descriptor of the control channel.
 pub const CONTROL_FD: &str = "TERN_CONTROL_FD";
+/// The environment variable with the descriptor of the board.
+pub const BOARD_FD: &str = "TERN_BOARD_FD";
 /// The environment variable with the secret of the job: 128 random bits as 32 hexadecimal digits.
 /// Devices authenticate connections with it; it also marks the processes of a job.
 pub const JOB_SECRET: &str = "TERN_JOB_SECRET";
@@ -90,20 +91,25 @@ pub struct Pending {
 /// A line from a rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Line {
-    /// This process can be asked with [`SIGNAL`].
-    Ready {
-        /// Its process id: a rank may be started through a shell.
-        pid: i32,
-    },
+    /// This process reads the board and answers.
+    Ready,
     /// One pending operation.
-    Pending(Pending),
-    /// All pending operations have been listed; so many more were left out.
+    Pending {
+        /// The question that this answers.
+        question: u32,
+        /// The operation.
+        pending: Pending,
+    },
+    /// All pending operations have been listed.
     End {
+        /// The question that this answers.
+        question: u32,
+        /// Changes with everything that moves: between two answers with the same number the rank
+        /// has sent, received and completed nothing.
+        moves: u64,
         /// Operations beyond [`PENDING_MAX`].
         left_out: u64,
     },
-    /// Inside MPI with nothing pending.
-    Idle,
     /// The rank met an error that ends the job.
     Fatal {
         /// Exit code of the job.
@@ -124,13 +130,14 @@ impl fmt::Display for Malformed {
 }
 
 impl Line {
-    /// The line with its newline.
+    /// The line as it is sent.
     pub fn encode(&self) -> String {
-        let mut line = match self {
-            Line::Ready { pid } => format!("ready pid={pid}"),
-            Line::Pending(pending) => encode(pending),
-            Line::End { left_out } => format!("end left_out={left_out}"),
-            Line::Idle => "idle".into(),
+        match self {
+            Line::Ready => "ready".into(),
+            Line::Pending { question, pending } => encode(*question, pending),
+            Line::End { question, moves, left_out } => {
+                format!("end question={question} moves={moves} left_out={left_out}")
+            }
             Line::Fatal { code, text } => {
                 // Escaping at most triples a byte; the text is cut so that the line keeps its limit.
                 let mut end = text.len().min(LINE_MAX / 3 - 64);
@@ -139,20 +146,17 @@ impl Line {
                 }
                 format!("fatal code={code} text={}", escape(&text.as_bytes()[..end]))
             }
-        };
-        line.push('\n');
-        line
+        }
     }
 
-    /// Reads a line, without its newline.
+    /// Reads a line.
     pub fn decode(line: &[u8]) -> Result<Line, Malformed> {
         read(line).map_err(|why| Malformed(format!("{why} in {}", quoted(line))))
     }
 }
 
-/// A pending operation as a line without its newline.
-pub fn encode(pending: &Pending) -> String {
-    let mut out = format!("pending rank={} op=", pending.rank);
+fn encode(question: u32, pending: &Pending) -> String {
+    let mut out = format!("pending question={question} rank={} op=", pending.rank);
     escape_into(&mut out, pending.operation.as_bytes());
     let kind = KINDS.iter().find(|(kind, _)| *kind == pending.kind).expect("every kind is listed").1;
     let blocking = u8::from(pending.blocking);
@@ -176,14 +180,6 @@ pub fn encode(pending: &Pending) -> String {
         }
     }
     out
-}
-
-/// Reads what [`encode`] has written.
-pub fn decode(line: &[u8]) -> Result<Pending, Malformed> {
-    match Line::decode(line)? {
-        Line::Pending(pending) => Ok(pending),
-        _ => Err(Malformed(format!("{} is not a pending operation", quoted(line)))),
-    }
 }
 
 fn or_any<T: fmt::Display>(value: Option<T>) -> String {
@@ -246,7 +242,7 @@ impl<'a> Fields<'a> {
 
 fn read(line: &[u8]) -> Result<Line, String> {
     if line.len() > LINE_MAX {
-        return Err(format!("more than {LINE_MAX} bytes"));
+        return Err(format!("longer than {LINE_MAX} bytes"));
     }
     let text = std::str::from_utf8(line).map_err(|_| "bytes that are not text")?;
     let mut words = text.split(' ');
@@ -254,13 +250,15 @@ fn read(line: &[u8]) -> Result<Line, String> {
     let fields = words.map(|word| word.split_once('=').ok_or("a word without ="));
     let fields = Fields(fields.collect::<Result<_, _>>()?);
     match verb {
-        "ready" => match fields.number("pid")? {
-            pid if pid > 1 => Ok(Line::Ready { pid }),
-            _ => Err("no process id".into()),
-        },
-        "pending" => read_pending(&fields).map(Line::Pending),
-        "end" => Ok(Line::End { left_out: fields.number("left_out")? }),
-        "idle" => Ok(Line::Idle),
+        "ready" => Ok(Line::Ready),
+        "pending" => {
+            Ok(Line::Pending { question: fields.number("question")?, pending: read_pending(&fields)? })
+        }
+        "end" => Ok(Line::End {
+            question: fields.number("question")?,
+            moves: fields.number("moves")?,
+            left_out: fields.number("left_out")?,
+        }),
         "fatal" => Ok(Line::Fatal { code: fields.number("code")?, text: fields.text("text")? }),
         _ => Err("an unknown verb".into()),
     }
@@ -320,19 +318,19 @@ mod tests {
         (any.peer, any.world_peer, any.tag, any.address, any.members) = (None, None, None, None, None);
         any.run = None;
         let mut lines = vec![
-            Line::Ready { pid: 77 },
-            Line::End { left_out: 3 },
-            Line::Idle,
+            Line::Ready,
+            Line::End { question: 4, moves: u64::MAX, left_out: 3 },
             Line::Fatal { code: -1, text: "no = space\nhere".into() },
-            Line::Pending(any),
+            Line::Pending { question: 4, pending: any },
         ];
-        lines.extend(KINDS.iter().map(|(kind, _)| Line::Pending(Pending { kind: *kind, ..example() })));
+        let of_kind = |kind| Line::Pending { question: 5, pending: Pending { kind, ..example() } };
+        lines.extend(KINDS.iter().map(|(kind, _)| of_kind(*kind)));
         for line in lines {
             let text = line.encode();
-            assert_eq!(text.matches('\n').count(), 1);
-            assert_eq!(Line::decode(text.trim_end().as_bytes()), Ok(line));
+            assert!(!text.contains('\n'));
+            assert_eq!(Line::decode(text.as_bytes()), Ok(line));
         }
-        assert!(encode(&example()).contains("members=0-2,4,9"));
+        assert!(encode(1, &example()).contains("members=0-2,4,9"));
     }
 
     #[test]
@@ -340,17 +338,18 @@ mod tests {
         let text = "ü".repeat(LINE_MAX);
         let line = Line::Fatal { code: 1, text }.encode();
         assert!(line.len() <= LINE_MAX);
-        assert!(matches!(Line::decode(line.trim_end().as_bytes()), Ok(Line::Fatal { .. })));
+        assert!(matches!(Line::decode(line.as_bytes()), Ok(Line::Fatal { .. })));
         let odd: Vec<usize> = (0..10_000).map(|i| i * 2).collect();
-        let line = encode(&Pending { members: Some(odd), ..example() });
-        assert_eq!(decode(line.as_bytes()).unwrap().members, None);
-        assert!(decode(format!("{line} members=0-99999999999").as_bytes()).is_err());
+        let line = encode(1, &Pending { members: Some(odd), ..example() });
+        let read = Line::decode(line.as_bytes());
+        assert!(matches!(read, Ok(Line::Pending { pending: Pending { members: None, .. }, .. })));
+        assert!(Line::decode(format!("{line} members=0-99999999999").as_bytes()).is_err());
         assert!(Line::decode(&[b'x'; LINE_MAX + 1]).is_err());
     }
 
     #[test]
     fn one_changed_byte_never_crashes() {
-        let line = encode(&example());
+        let line = encode(1, &example());
         for at in 0..line.len() {
             for byte in 0..=255 {
                 let mut changed = line.clone().into_bytes();
@@ -360,6 +359,5 @@ mod tests {
                 }
             }
         }
-        assert!(decode(b"idle").is_err());
     }
 }

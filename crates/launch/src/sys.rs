@@ -1,7 +1,9 @@
 //! The system calls that the standard library does not offer, each as a small safe function.
 //!
 //! All `unsafe` of this crate is in this module and its children.
+pub mod board;
 pub mod event;
+pub mod packet;
 pub mod process;
 pub mod signal;
 

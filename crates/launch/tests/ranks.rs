@@ -107,7 +107,7 @@ fn role_fatal() {
     std::thread::sleep(std::time::Duration::from_secs(1000));
 }
 
-/// Ranks 0 and 1 wait for each other, rank 2 is in MPI with nothing to do, rank 3 computes.
+/// Ranks 0 and 1 wait for each other, rank 2 is in MPI with nothing to do, rank 3 gets on, rank 4 computes.
 #[test]
 #[ignore = "a rank, started by other tests"]
 fn role_deadlock() {
@@ -133,11 +133,15 @@ fn role_deadlock() {
         since_ms: 1500,
         address: None,
     };
+    let mut moves = 0;
     loop {
         std::thread::sleep(std::time::Duration::from_millis(5));
+        let Some(question) = control::asked() else { continue };
+        moves += 1;
         match rank {
-            0 | 1 if control::asked() => assert!(control.report(std::slice::from_ref(&wait))),
-            2 if control::asked() => assert!(control.report(&[])),
+            0 | 1 => assert!(control.report(question, std::slice::from_ref(&wait), 7)),
+            2 => assert!(control.report(question, &[], 0)),
+            3 => assert!(control.report(question, &[], moves)),
             _ => {}
         }
     }
@@ -267,12 +271,13 @@ const CYCLE: &str = "cycle: rank 0 → rank 1 → rank 0: both wait in MPI_Recv"
 
 #[test]
 fn a_deadlock_is_named_when_the_time_is_over() {
-    let outcome = run(with_role(&mut mpiexec("-n 4 --timeout 2"), "role_deadlock"));
+    let outcome = run(with_role(&mut mpiexec("-n 5 --timeout 2"), "role_deadlock"));
     assert_eq!(outcome.code, 124, "{outcome:?}");
     for line in [
         "rank 0 waits in MPI_Recv(source=1, tag=7, comm=MPI_COMM_WORLD, 8 bytes) since 1.5 s; rank 1 has no matching",
         "rank 2 is inside MPI with nothing pending",
-        "rank 3 is not inside MPI (computing) or stopped: process ",
+        "rank 3 is moving",
+        "rank 4 is not waiting in MPI (it computes, or is stopped): process ",
         CYCLE,
     ] {
         assert!(outcome.err.contains(line), "{line}: {outcome:?}");

@@ -2,7 +2,7 @@
 
 use crate::coll::{Data, Io, OpId, Progress, Schedule, Tag};
 use crate::comm::{Comms, Place, Purpose};
-use crate::error::{Class, Result, fail};
+use crate::error::Result;
 use crate::handle::Handle;
 use crate::request::{PackedMessage, Unpack};
 use crate::world::{World, fault};
@@ -178,7 +178,7 @@ fn length(outcome: Outcome) -> Result<u64> {
         None => Ok(outcome.len),
         Some(failure) => match *failure {
             Failure::Truncated { message_len } => Ok(message_len),
-            Failure::Device(text) => fail(Class::OTHER, text),
+            Failure::Device(cause) => Err(fault(cause)),
         },
     }
 }

@@ -12,6 +12,7 @@ use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::objects::unusable;
 use crate::status::Status;
+use crate::world::fault;
 use proto::{Failure, OpId, Outcome};
 
 /// `MPI_REQUEST_NULL`.
@@ -307,8 +308,9 @@ pub fn failed(failure: Failure, peer: i32, tag: i32, room: u64) -> Error {
                 "message of {message_len} bytes from rank {peer}, tag {tag}, does not fit the receive buffer of {room} bytes"
             ),
         ),
-        Failure::Device(text) => {
-            Error::new(Class::OTHER, format!("message with rank {peer}, tag {tag}: {text}"))
+        Failure::Device(cause) => {
+            let cause = fault(cause);
+            Error::new(cause.class, format!("message with rank {peer}, tag {tag}: {}", cause.text))
         }
     }
 }

@@ -443,11 +443,10 @@ impl Unpack {
 /// The error of a fault below.
 #[cold]
 pub fn fault(fault: Fault) -> Error {
-    match fault {
-        Fault::PeerGone(rank) => {
-            Error::new(Class::PROC_ABORTED, format!("rank {rank} of MPI_COMM_WORLD has died"))
-        }
-        Fault::NotPermitted => Error::new(Class::INTERN, "remote access is not permitted"),
-        Fault::Device(text) => Error::new(Class::OTHER, text),
-    }
+    let class = match fault {
+        Fault::PeerGone(_) => Class::PROC_ABORTED,
+        Fault::NotPermitted => Class::INTERN,
+        Fault::Device(_) => Class::OTHER,
+    };
+    Error::new(class, fault.to_string())
 }

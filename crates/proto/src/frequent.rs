@@ -27,7 +27,7 @@ use crate::engine::Engine;
 use crate::event::Event;
 use crate::facts::Facts;
 use crate::long::port::Port;
-use crate::op::{Failure, OpId, Sending, State};
+use crate::op::{OpId, Sending, State};
 use crate::rcache::Held;
 use crate::reuse::{Costs, Rules, Thresholds, Usage};
 use crate::trial::Trial;
@@ -258,7 +258,7 @@ impl<D: Device> Engine<D> {
         let Some(State::Gathered(s, held)) = self.ops.get(id).map(|op| &op.state) else { return false };
         let (s, held) = (*s, *held);
         let mut ends = s.outcome();
-        ends.failure = result.as_ref().err().map(|fault| Box::new(Failure::Device(format!("{fault:?}"))));
+        ends.failure = result.clone().err().map(Into::into);
         self.let_go(s.to, held);
         self.ops.set(id, State::Done(ends));
         true

@@ -4,7 +4,7 @@ use crate::long::{Long, Protocol};
 use crate::matching::Want;
 use crate::rcache::Held;
 use crate::transfer::Transfer;
-use fabric::{Rank, Span};
+use fabric::{Device, Fault, Rank, ShareWord, Span};
 use wire::head::Offer;
 use wire::long::LongRts;
 
@@ -22,7 +22,14 @@ pub enum Failure {
         message_len: u64,
     },
     /// Copying failed: the cause as the device gave it.
-    Device(String),
+    Device(Fault),
+}
+
+impl From<Fault> for Box<Failure> {
+    #[cold]
+    fn from(fault: Fault) -> Box<Failure> {
+        Box::new(Failure::Device(fault))
+    }
 }
 
 /// How an operation ended.
@@ -290,6 +297,21 @@ fn next_generation(generation: u32) -> u32 {
 }
 
 impl Op {
+    /// How far it has come, in steps of its own: what changes when it gets on.
+    pub fn moved(&self, dev: &impl Device) -> (u32, u64) {
+        match &self.state {
+            State::Queued(..) => (0, 0),
+            State::Posted(_) => (1, 0),
+            State::Offered(..) => (2, 0),
+            State::Streaming(_, stream) => (3, stream.sent as u64),
+            State::Filling(filling) => (4, filling.filled),
+            State::Moving(transfer) => (5, dev.share_load(transfer.share, ShareWord::Done)),
+            State::Long(_) => (6, 0),
+            State::Gathered(..) => (7, 0),
+            State::Done(_) => (8, 0),
+        }
+    }
+
     /// What a report says of it; `None` once it has ended.
     pub fn pending(&self, id: OpId) -> Option<PendingOp> {
         let send = |s: &Sending, matched| PendingOp {

@@ -84,6 +84,12 @@ impl Peers {
         Peers { table: Sparse::new(n), backlog: Vec::new() }
     }
 
+    /// Messages sent and taken in, in all (wraps).
+    pub fn messages(&self) -> u64 {
+        let of = |peer: &Peer| u64::from(peer.sent) + u64::from(peer.seen);
+        self.table.iter().fold(0, |sum, (_, peer)| sum.wrapping_add(of(peer)))
+    }
+
     /// Puts a send behind those that wait for room.
     pub fn enqueue(&mut self, to: Rank, id: OpId) {
         self[to].queue.push_back(id);

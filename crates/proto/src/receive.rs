@@ -230,7 +230,7 @@ impl<D: Device> Engine<D> {
             let start = self.choice.prices(len).then(|| self.dev.now_ns());
             if let Err(fault) = self.dev.read(peer, receive.buf.part(0, len), remote) {
                 self.dev.share_store(share, ShareWord::Failed, 1);
-                outcome.failure = Some(Box::new(Failure::Device(format!("{fault:?}"))));
+                outcome.failure = Some(fault.into());
             }
             if let Some(start) = start {
                 self.choice.moved(len, self.dev.now_ns() - start);

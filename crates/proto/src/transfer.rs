@@ -19,8 +19,8 @@
 
 use crate::event::{Amount, Counters, Event};
 use crate::limit::Limit;
-use crate::op::{Failure, OpId, Outcome, PendingOp, Side};
-use fabric::{Device, Rank, Share, ShareWord, Span};
+use crate::op::{OpId, Outcome, PendingOp, Side};
+use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 
 /// Smallest piece: below it the system call dominates. A message that is not longer is copied by
 /// the receiver alone, as soon as it is matched: sharing the work would cost more than the work.
@@ -129,8 +129,8 @@ impl Transfer {
         let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
             if dev.share_load(self.share, ShareWord::Failed) != 0 && self.outcome.failure.is_none() {
-                self.outcome.failure =
-                    Some(Box::new(Failure::Device(format!("rank {} could not copy its part", self.peer))));
+                let text = format!("rank {} could not copy its part", self.peer);
+                self.outcome.failure = Some(Fault::Device(text).into());
             }
             dev.share_add(self.share, ShareWord::Left, 1);
         }
@@ -164,7 +164,7 @@ impl Transfer {
         };
         if let Err(fault) = result {
             dev.share_store(self.share, ShareWord::Failed, 1);
-            self.outcome.failure = Some(Box::new(Failure::Device(format!("{fault:?}"))));
+            self.outcome.failure = Some(fault.into());
         }
         let before = dev.share_add(self.share, ShareWord::Done, local.len as u64);
         if before + local.len as u64 >= self.len as u64 {

@@ -3,13 +3,13 @@ use super::job::{Job, exit_code};
 use crate::pmi::line::{self, Malformed};
 use crate::pmi::server::Action;
 use crate::report::{self, Line};
-use crate::sys::{self, event::Epoll};
+use crate::sys::{self, event::Epoll, packet};
 use crate::text::Lines;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 
-/// A channel to a rank on which lines arrive.
+/// The channel to a rank on which its lines of PMI arrive.
 pub(super) struct Channel {
     stream: Option<UnixStream>,
     lines: Lines,
@@ -61,28 +61,37 @@ impl Job {
 
     /// Reads what has arrived on the control channel.
     pub(super) fn on_control(&mut self, rank: usize) {
-        read_lines(&self.epoll, &mut self.ranks[rank].control);
-        while let Some(line) = self.ranks[rank].control.lines.next_line() {
-            match Line::decode(&line) {
-                Ok(Line::Ready { pid }) => self.ranks[rank].ready = Some(pid),
+        // One byte more than a line, so that one that is too long is seen to be.
+        let mut buffer = vec![0u8; report::LINE_MAX + 1];
+        while let Some(socket) = &self.ranks[rank].control {
+            let packet = match packet::receive(socket.as_fd(), &mut buffer) {
+                Ok(packet) if packet.len > 0 => packet,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                _ => return self.close_control(rank),
+            };
+            match Line::decode(&buffer[..packet.len]) {
+                Ok(Line::Ready) => self.ranks[rank].ready = Some(packet.sender),
                 Ok(Line::Fatal { code, text }) => self.end_fatal(code, &text),
                 Ok(answer) => self.on_answer(rank, answer),
                 Err(malformed) => return self.distrust(rank, "control", &malformed.to_string()),
             }
         }
-        if self.ranks[rank].control.lines.partial().len() > report::LINE_MAX {
-            self.distrust(rank, "control", &format!("the line is longer than {} bytes", report::LINE_MAX));
+    }
+
+    fn close_control(&mut self, rank: usize) {
+        if let Some(socket) = self.ranks[rank].control.take() {
+            self.epoll.remove(socket.as_raw_fd());
         }
+        self.on_silence(rank);
     }
 
     /// Ends the job because of a line that no rank should have sent.
     fn distrust(&mut self, rank: usize, channel: &str, why: &str) {
-        let state = &mut self.ranks[rank];
-        for channel in [&mut state.pmi, &mut state.control] {
-            if let Some(stream) = channel.stream.take() {
-                self.epoll.remove(stream.as_raw_fd());
-            }
+        if let Some(stream) = self.ranks[rank].pmi.stream.take() {
+            self.epoll.remove(stream.as_raw_fd());
         }
+        self.close_control(rank);
         let program = &self.ranks[rank].program;
         let text = format!("rank {rank} ({program}) sent a malformed line on the {channel} channel: {why}");
         self.end(1, Some(text));

@@ -161,11 +161,13 @@ impl Job {
         self.end(exit_code(code), None);
     }
 
-    /// Sends a signal to all processes of all ranks.
+    /// Sends a signal to all processes of all ranks. A rank that has not been reaped keeps its number
+    /// and that of its group, so that nobody else is reached by it.
     fn signal_all(&mut self, signal: i32) {
         for rank in self.ranks.iter().filter(|rank| rank.ended.is_none()) {
-            // Ended, but not reaped yet: nothing to signal.
-            let _ = process::kill_group(rank.pid, signal);
+            // One that has joined another group is reached alone. Ended, but not reaped yet: nothing to
+            // signal.
+            let _ = process::kill_group(rank.pid, signal).or_else(|_| process::kill(rank.pid, signal));
         }
     }
 

@@ -59,7 +59,7 @@ fn watch(end: &mut impl Read, mark: &str) {
         }
         for pid in left.into_iter().filter(|pid| *pid > 1) {
             // It may have ended by itself since.
-            let _ = process::kill(pid, libc::SIGKILL);
+            let _ = process::kill_if(pid, || look::is_marked(pid, mark));
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

@@ -1,13 +1,18 @@
 //! Reports on request: SIGUSR1 to the launcher, or the end of the job's time.
+//!
+//! Every rank is asked twice, the second time when all have answered the first. A rank whose two
+//! answers are the same has not moved between them; as the time between one rank's answers overlaps
+//! that of every other's, there was a moment at which all was as these ranks say. Answers that differ
+//! are of a rank that gets on, and nothing else is said of it: put together with what others said at
+//! other times they would make deadlocks out of programs that are well.
 use super::death::TIMED_OUT;
 use super::job::Job;
 use super::{look, places};
 use crate::graph::{self, Report, State};
-use crate::report::{Line, Pending, SIGNAL};
-use crate::sys::process;
+use crate::report::{Line, Pending};
 use std::time::{Duration, Instant};
 
-/// How long a rank may take to answer; one that is inside MPI answers at once.
+/// How long a rank may take to answer. One that sleeps in MPI looks around ten times meanwhile.
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// Answers that are being collected.
@@ -15,98 +20,143 @@ pub(super) struct Gathering {
     pub(super) until: Instant,
     /// Whether the job ends afterwards.
     ends_job: bool,
+    question: u32,
+    /// What was answered to the first question, once the second has been asked.
+    first: Option<Vec<Answer>>,
     answers: Vec<Answer>,
 }
 
-#[derive(Default)]
+/// What one rank answers to one question.
 struct Answer {
+    /// Whether it is waited for.
+    awaited: bool,
+    /// Whether its process had ended when the question was asked.
+    ended: bool,
     pending: Vec<Pending>,
-    left_out: u64,
-    idle: bool,
-    complete: bool,
+    /// Operations left out, and the number that changes when something moves, once all is there.
+    end: Option<(u64, u64)>,
+}
+
+impl Answer {
+    /// The same answer, but for how long things have lasted by then.
+    fn moves(&self) -> Option<u64> {
+        self.end.map(|(_, moves)| moves)
+    }
 }
 
 impl Job {
     /// Asks all ranks for a report.
     pub(super) fn gather(&mut self, ends_job: bool) {
-        if let Some(gathering) = &mut self.gathering {
-            gathering.ends_job |= ends_job;
-            return;
+        match &mut self.gathering {
+            Some(gathering) => gathering.ends_job |= ends_job,
+            None => self.ask(ends_job, None),
         }
-        let mut answers: Vec<Answer> = self.ranks.iter().map(|_| Answer::default()).collect();
-        for (rank, answer) in self.ranks.iter().zip(&mut answers) {
-            let asked = match (rank.ended, rank.ready) {
-                (None, Some(pid)) => process::kill(pid, SIGNAL).is_ok(),
-                _ => false,
-            };
-            // Whoever cannot be asked is not waited for.
-            answer.complete = !asked;
-        }
+    }
+
+    fn ask(&mut self, ends_job: bool, first: Option<Vec<Answer>>) {
+        let answers = self.ranks.iter().enumerate().map(|(rank, process)| Answer {
+            // Whoever cannot answer, or has not done so before, is not waited for.
+            awaited: process.ended.is_none()
+                && process.ready.is_some()
+                && process.control.is_some()
+                && first.as_ref().is_none_or(|first| first[rank].end.is_some()),
+            ended: process.ended.is_some(),
+            pending: Vec::new(),
+            end: None,
+        });
+        let answers = answers.collect();
         let until = Instant::now() + ANSWER;
-        self.gathering = Some(Gathering { until, ends_job, answers });
+        let question = self.board.count();
+        self.gathering = Some(Gathering { until, ends_job, question, first, answers });
         self.conclude_if_complete();
     }
 
     /// Takes one line of a rank's answer.
     pub(super) fn on_answer(&mut self, rank: usize, line: Line) {
-        // An answer that comes too late belongs to a question that was given up.
         let Some(gathering) = &mut self.gathering else { return };
         let answer = &mut gathering.answers[rank];
         match line {
-            Line::Pending(pending) => answer.pending.push(pending),
-            Line::End { left_out } => (answer.left_out, answer.complete) = (left_out, true),
-            Line::Idle => (answer.idle, answer.complete) = (true, true),
-            Line::Ready { .. } | Line::Fatal { .. } => unreachable!("handled by the caller"),
+            // An answer that comes too late belongs to a question that was given up.
+            Line::Pending { question, .. } | Line::End { question, .. } if question != gathering.question => {
+            }
+            Line::Pending { pending, .. } => answer.pending.push(pending),
+            Line::End { left_out, moves, .. } => answer.end = Some((left_out, moves)),
+            Line::Ready | Line::Fatal { .. } => unreachable!("handled by the caller"),
         }
         self.conclude_if_complete();
     }
 
+    /// The rank has closed its channel: it will not answer any more.
+    pub(super) fn on_silence(&mut self, rank: usize) {
+        if let Some(gathering) = &mut self.gathering {
+            gathering.answers[rank].awaited = false;
+            self.conclude_if_complete();
+        }
+    }
+
     fn conclude_if_complete(&mut self) {
-        if self.gathering.as_ref().is_some_and(|g| g.answers.iter().all(|a| a.complete)) {
+        let complete = |g: &Gathering| g.answers.iter().all(|a| a.end.is_some() || !a.awaited);
+        if self.gathering.as_ref().is_some_and(complete) {
             self.conclude();
         }
     }
 
-    /// Prints what is known, and ends the job if its time is over.
+    /// Asks again, or prints what is known and ends the job if its time is over.
     pub(super) fn conclude(&mut self) {
-        let mut gathering = self.gathering.take().expect("there is a question");
-        places::name(gathering.answers.iter_mut().flat_map(|answer| &mut answer.pending));
-        let reports: Vec<Report> = gathering
-            .answers
-            .into_iter()
-            .enumerate()
-            .map(|(rank, answer)| Report { rank, state: self.state(rank, answer) })
-            .collect();
-        let lines = graph::graph(&reports);
-        let reason = match (gathering.ends_job, self.plan.timeout) {
+        let gathering = self.gathering.take().expect("there is a question");
+        match gathering.first {
+            None => self.ask(gathering.ends_job, Some(gathering.answers)),
+            Some(first) => self.tell(gathering.ends_job, &first, gathering.answers),
+        }
+    }
+
+    fn tell(&mut self, ends_job: bool, first: &[Answer], mut answers: Vec<Answer>) {
+        places::name(answers.iter_mut().flat_map(|answer| &mut answer.pending));
+        let both = first.iter().zip(answers).enumerate();
+        let reports =
+            both.map(|(rank, (first, second))| Report { rank, state: self.state(rank, first, second) });
+        let lines = graph::graph(&reports.collect::<Vec<_>>());
+        let reason = match (ends_job, self.plan.timeout) {
             (true, Some(timeout)) => {
                 format!("the job is not done after {} s (--timeout)", timeout.as_secs_f64())
             }
             _ => "state of the job".into(),
         };
         self.say(&format!("mpiexec: {reason}:\n  {}", lines.join("\n  ")));
-        if gathering.ends_job {
+        if ends_job {
             self.end(TIMED_OUT, None);
         }
     }
 
-    fn state(&self, rank: usize, answer: Answer) -> State {
+    fn state(&self, rank: usize, first: &Answer, second: Answer) -> State {
         let process = &self.ranks[rank];
-        if process.ended.is_some() {
-            return State::Ended;
+        match (first.moves(), second.end) {
+            _ if second.ended => State::Ended,
+            (Some(before), Some((left_out, moves))) if before == moves => match second.pending {
+                operations if operations.is_empty() => State::Idle,
+                operations => State::Pending { operations, left_out },
+            },
+            // It has come to MPI, left it, or ended since it was first asked.
+            (Some(_), _) | (_, Some(_)) => State::Moving,
+            (None, None) if process.ended.is_some() => State::Moving,
+            (None, None) => State::Silent(self.silence(rank)),
         }
-        if !answer.pending.is_empty() {
-            return State::Pending { operations: answer.pending, left_out: answer.left_out };
+    }
+
+    /// What is known about a rank that did not answer.
+    fn silence(&self, rank: usize) -> String {
+        let process = &self.ranks[rank];
+        let what = match process.ready {
+            Some(_) if process.control.is_none() => {
+                "cut off from mpiexec (it executed another program, or closed its descriptors)"
+            }
+            Some(_) if self.inside(rank) => "not waiting in MPI (it computes, or is stopped)",
+            None if self.inside(rank) => "inside MPI, but cannot be asked",
+            _ => "before MPI_Init or after MPI_Finalize",
+        };
+        match process.ready.unwrap_or(Some(process.pid)) {
+            Some(pid) => format!("{what}: process {pid} is {}", look::activity(pid)),
+            None => what.into(),
         }
-        if answer.idle {
-            return State::Idle;
-        }
-        let pid = process.ready.unwrap_or(process.pid);
-        let activity = look::activity(pid);
-        State::Silent(match (process.ready, self.inside(rank)) {
-            (Some(_), true) => format!("not inside MPI (computing) or stopped: process {pid} is {activity}"),
-            (None, true) => format!("inside MPI, but cannot be asked: process {pid} is {activity}"),
-            (_, false) => format!("before MPI_Init or after MPI_Finalize: process {pid} is {activity}"),
-        })
     }
 }

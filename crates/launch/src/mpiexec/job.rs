@@ -8,12 +8,13 @@ use super::start::{self, Common, DESCRIPTORS_PER_RANK, Input, Refusal, Started};
 use super::{bind, look};
 use crate::pmi::server::{Server, Stage};
 use crate::report::segment_prefix;
+use crate::sys::board::Board;
 use crate::sys::event::{self, Epoll};
 use crate::sys::process::{self, Ended, OpenFiles};
 use crate::sys::signal::Signals;
 use crate::sys::{self};
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How long ranks may take to end after SIGTERM before SIGKILL.
@@ -90,10 +91,11 @@ pub(super) struct Rank {
     pub(super) pid: i32,
     pub(super) program: String,
     pub(super) ended: Option<Ended>,
-    /// The process that answers [`report::SIGNAL`].
-    pub(super) ready: Option<i32>,
+    /// The process that answers questions, if there is one; its id, if it has one here.
+    pub(super) ready: Option<Option<i32>>,
     pub(super) pmi: Channel,
-    pub(super) control: Channel,
+    /// Until the rank has closed its end.
+    pub(super) control: Option<OwnedFd>,
     pub(super) streams: [Option<Stream>; 2],
 }
 
@@ -119,6 +121,8 @@ pub struct Job {
     pub(super) forwarded: Option<i32>,
     pub(super) interrupts: u32,
     pub(super) deadline: Option<Instant>,
+    /// Where questions are written that all ranks read.
+    pub(super) board: Board,
     pub(super) gathering: Option<Gathering>,
     pub(super) straggler: Option<Instant>,
 }
@@ -147,6 +151,7 @@ impl Job {
         let signals = Signals::take(SIGNALS).map_err(|e| system("signalfd", e))?;
         epoll.add(signals.as_raw_fd(), Token::Signals.pack(), event::READ).map_err(|e| system("epoll", e))?;
         let sinks = standard_sinks(&epoll).map_err(|e| system("standard output", e))?;
+        let board = Board::new().map_err(|e| system("memfd_create", e))?;
         let mut job = Job {
             deadline: plan.timeout.map(|timeout| Instant::now() + timeout),
             server: Server::new(kvsname, &numbered),
@@ -165,6 +170,7 @@ impl Job {
             kill_at: None,
             forwarded: None,
             interrupts: 0,
+            board,
             gathering: None,
             straggler: None,
         };
@@ -197,6 +203,7 @@ impl Job {
             open_files,
             mask: self.signals.before(),
             input,
+            board: self.board.as_raw_fd(),
         };
         for (rank, (number, cpus)) in numbered.iter().zip(shares).enumerate() {
             let segment = &plan.segments[*number];
@@ -226,7 +233,7 @@ impl Job {
             ended: None,
             ready: None,
             pmi: Channel::new(started.pmi),
-            control: Channel::new(started.control),
+            control: Some(started.control),
             streams: streams.map(Some),
         });
         Ok(())

@@ -34,11 +34,13 @@ pub fn children() -> Vec<i32> {
 
 /// All processes in whose environment the line `mark` is; only those of this user can be looked at.
 pub fn marked(mark: &str) -> Vec<i32> {
-    let has_mark = |pid: &i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|b| *b == 0).any(|line| line == mark.as_bytes())
-    };
-    processes().filter(has_mark).collect()
+    processes().filter(|pid| is_marked(*pid, mark)).collect()
+}
+
+/// Whether the line `mark` is in the environment of a process.
+pub fn is_marked(pid: i32, mark: &str) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|b| *b == 0).any(|line| line == mark.as_bytes())
 }
 
 fn processes() -> impl Iterator<Item = i32> {

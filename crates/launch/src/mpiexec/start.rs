@@ -1,12 +1,13 @@
 //! Starting one rank.
 use super::arguments::{Plan, Segment};
-use crate::report::{CONTROL_FD, JOB_CPUS, JOB_SECRET};
+use crate::report::{BOARD_FD, CONTROL_FD, JOB_CPUS, JOB_SECRET};
+use crate::sys::packet;
 use crate::sys::process::{self, Birth, OpenFiles};
 use crate::sys::signal::Mask;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,8 @@ pub struct Common<'a> {
     pub mask: Mask,
     /// The standard input of rank 0.
     pub input: Input,
+    /// The descriptor of the board, which the launcher keeps open.
+    pub board: RawFd,
 }
 
 /// A rank that runs, and the launcher's ends of its channels.
@@ -66,7 +69,7 @@ pub struct Started {
     /// PMI-1.
     pub pmi: UnixStream,
     /// Reports.
-    pub control: UnixStream,
+    pub control: OwnedFd,
     /// Its standard output.
     pub stdout: PipeReader,
     /// Its standard error.
@@ -83,10 +86,8 @@ pub fn start(common: &Common, rank: usize, segment: &Segment, cpus: Vec<usize>) 
     let failed =
         |what: &str, error: io::Error| Refusal::from(format!("cannot start rank {rank}: {what}: {error}"));
     let (pmi, their_pmi) = UnixStream::pair().map_err(|e| failed("socketpair", e))?;
-    let (control, their_control) = UnixStream::pair().map_err(|e| failed("socketpair", e))?;
-    for ours in [&pmi, &control] {
-        ours.set_nonblocking(true).map_err(|e| failed("socketpair", e))?;
-    }
+    pmi.set_nonblocking(true).map_err(|e| failed("socketpair", e))?;
+    let (control, their_control) = packet::pair().map_err(|e| failed("socketpair", e))?;
     let (stdout, their_stdout) = io::pipe().map_err(|e| failed("pipe", e))?;
     let (stderr, their_stderr) = io::pipe().map_err(|e| failed("pipe", e))?;
     let mut stdin = None;
@@ -106,8 +107,10 @@ pub fn start(common: &Common, rank: usize, segment: &Segment, cpus: Vec<usize>) 
         command.current_dir(directory);
     }
     set_environment(&mut command, common, rank, segment);
-    let inherited = vec![their_pmi.as_raw_fd(), their_control.as_raw_fd()];
-    command.env("PMI_FD", inherited[0].to_string()).env(CONTROL_FD, inherited[1].to_string());
+    let inherited = vec![their_pmi.as_raw_fd(), their_control.as_raw_fd(), common.board];
+    for (variable, fd) in ["PMI_FD", CONTROL_FD, BOARD_FD].iter().zip(&inherited) {
+        command.env(variable, fd.to_string());
+    }
     process::prepare(
         &mut command,
         Birth { inherited, cpus, open_files: common.open_files, mask: common.mask },

@@ -164,7 +164,10 @@ impl Client {
         }
         match (rank.map(usize::try_from), size.map(usize::try_from)) {
             (Some(Ok(rank)), Some(Ok(size))) if rank < size => Ok(Client { rank, size, ..client }),
-            _ => Err(corrupt("initack", &format!("rank {rank:?} of size {size:?}"))),
+            _ => {
+                let told = |number: Option<i64>| number.map_or("unknown".into(), |number| number.to_string());
+                Err(corrupt("initack", &format!("rank {} of size {}", told(rank), told(size))))
+            }
         }
     }
 

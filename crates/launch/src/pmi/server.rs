@@ -21,6 +21,16 @@ pub enum Stage {
     Finalized,
 }
 
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(match self {
+            Stage::Outside => "has not said init",
+            Stage::Inside => "is between init and finalize",
+            Stage::Finalized => "has said finalize",
+        })
+    }
+}
+
 /// What the launcher has to do after a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
@@ -96,7 +106,7 @@ impl Server {
         let stage = self.members[rank].stage;
         let again = command.name == "init" && stage == Stage::Finalized;
         if stage != expected && !again && command.name != "abort" {
-            return Err(format!("{} is out of order (the rank is {stage:?})", command.name));
+            return Err(format!("{} is out of order (the rank {stage})", command.name));
         }
         let answer = match command.name.as_str() {
             "init" => return self.init(rank, command),

@@ -2,7 +2,7 @@
 use super::check;
 use super::signal::Mask;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -54,6 +54,26 @@ pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     assert!(pid > 1, "kill({pid}) would reach a group, or everybody");
     // SAFETY: touches no memory.
     check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Kills the process with this number, if it `is_meant` to be. That is asked when the number can no
+/// longer pass to another process, where the kernel can see to it (pidfd, Linux 5.3).
+pub fn kill_if(pid: i32, is_meant: impl FnOnce() -> bool) -> io::Result<()> {
+    assert!(pid > 1, "process {pid} is not to be killed");
+    // SAFETY: touches no memory.
+    let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if opened == -1 {
+        return if is_meant() { kill(pid, libc::SIGKILL) } else { Ok(()) };
+    }
+    // SAFETY: the descriptor is new and owned by nobody else.
+    let process = unsafe { OwnedFd::from_raw_fd(opened as RawFd) };
+    if !is_meant() {
+        return Ok(());
+    }
+    let (fd, no_info) = (process.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
+    // SAFETY: no information goes with the signal: the pointer is null.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, libc::SIGKILL, no_info, 0) };
+    check(sent as libc::c_int).map(drop)
 }
 
 /// Sends a signal to a process group.
@@ -203,7 +223,6 @@ pub fn fork(body: impl FnOnce()) -> io::Result<i32> {
 /// signals that can be blocked, gives it the `name` that tools show, and points its standard
 /// descriptors at /dev/null.
 pub fn detach(name: &std::ffi::CStr) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
     let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
     // SAFETY: no memory is touched but `name`, which is a C string and copied; the descriptors
     // replaced are those of the standard streams, which stay open.

@@ -1,10 +1,9 @@
-//! Signals as a descriptor for the launcher and as a flag for a rank.
+//! Signals as a descriptor for the launcher, and their names.
 use super::check;
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Blocked signals that arrive through a descriptor.
 pub struct Signals {
@@ -85,35 +84,6 @@ fn disposition(signal: i32) -> Option<libc::sighandler_t> {
     check(unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) }).ok()?;
     // SAFETY: the call succeeded, so `action` is initialised.
     Some(unsafe { action.assume_init() }.sa_sigaction)
-}
-
-static ASKED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn set_asked(_signal: libc::c_int) {
-    ASKED.store(true, Ordering::Relaxed);
-}
-
-/// Lets `signal` set the flag that [`take_flag`] reads, unless the program or a tool has
-/// a handler of its own for it; returns whether the flag is ours now.
-pub fn install_flag(signal: i32) -> bool {
-    let ours = set_asked as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    match disposition(signal) {
-        Some(libc::SIG_DFL) => {}
-        other => return other == Some(ours),
-    }
-    // SAFETY: all-zero is a valid sigaction: no flags, empty mask.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = ours;
-    action.sa_flags = libc::SA_RESTART;
-    // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
-    check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) }).is_ok()
-}
-
-/// Whether the flag was set since the last call.
-#[inline]
-pub fn take_flag() -> bool {
-    // The plain load keeps the common case free of a read-modify-write.
-    ASKED.load(Ordering::Relaxed) && ASKED.swap(false, Ordering::Relaxed)
 }
 
 /// The usual name of a signal.

@@ -7,7 +7,7 @@ use super::{FAILED, Happening, Long, Machine, Message, Protocol, Step};
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::matching::{Body, Envelope};
-use crate::op::{Failure, OpId, Receive, Sending, Side, State};
+use crate::op::{OpId, Receive, Sending, Side, State};
 use crate::receive::outcome;
 use fabric::{Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
@@ -171,7 +171,8 @@ impl<D: Device> Engine<D> {
             }
         }
         if head.kind == Kind::Fin && fragment.flags & FAILED != 0 {
-            self.fail_long(id, format!("rank {from} could not do its part of the transfer"));
+            let text = format!("rank {from} could not do its part of the transfer");
+            self.fail_long(id, Fault::Device(text));
             return Ok(());
         }
         let what = match head.kind {
@@ -360,10 +361,10 @@ impl<D: Device> Engine<D> {
         let (peer, peer_op) = (long.message.peer, long.message.peer_op);
         let head = Head::new(Kind::Fin, peer_op as i32, id.0 as u64).encode();
         self.control(peer, head, &Fragment { flags: FAILED, ..Fragment::default() }.encode());
-        self.fail_long(id, format!("{fault:?}"));
+        self.fail_long(id, fault);
     }
 
-    fn fail_long(&mut self, id: OpId, text: String) {
+    fn fail_long(&mut self, id: OpId, fault: Fault) {
         self.mind.forget(id);
         self.with_machine(id, |machine, _, port| machine.retreat(port));
         let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
@@ -371,7 +372,7 @@ impl<D: Device> Engine<D> {
         if long.side == Side::Receive {
             self.mind.gives_up();
         }
-        ends.failure = ends.failure.or(Some(Box::new(Failure::Device(text))));
+        ends.failure = ends.failure.or(Some(fault.into()));
         self.ops.set(id, State::Done(ends));
     }
 
