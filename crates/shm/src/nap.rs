@@ -40,6 +40,11 @@ impl Patience {
             Patience { spin: 0, sleep: 20, longest }
         }
     }
+
+    /// Whether there are fewer cores than ranks.
+    pub fn is_scarce(&self) -> bool {
+        self.spin == 0
+    }
 }
 
 /// What to do until the next look around.
