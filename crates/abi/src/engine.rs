@@ -258,8 +258,7 @@ fn advance(world: &mut World, bell: &dyn Bell) -> bool {
         return false;
     }
     bell.arm();
-    // An error is found again by the application's next look, which reports it.
-    while let Ok(true) = world.progress_aside() {}
+    while world.progress_aside() {}
     world.needs_care()
 }
 

@@ -34,8 +34,7 @@ pub fn probe(cx: &Cx, source: i32, tag: i32, comm: Handle, status: StatusPlace) 
 
 /// `MPI_Iprobe`.
 pub fn iprobe(cx: &Cx, source: i32, tag: i32, comm: Handle, flag: Out<bool>, status: StatusPlace) -> Result {
-    wait::progress(cx)?;
-    let found = find(&mut cx.world(), source, tag, comm)?;
+    let found = wait::once(cx, |world| find(world, source, tag, comm))?;
     flag.set(found.is_some());
     if let Some(found) = found {
         status.set_keeping_error(found.to_ints());
@@ -78,8 +77,7 @@ pub fn improbe(
     message: Out<Handle>,
     status: StatusPlace,
 ) -> Result {
-    wait::progress(cx)?;
-    let found = extract(&mut cx.world(), source, tag, comm)?;
+    let found = wait::once(cx, |world| extract(world, source, tag, comm))?;
     flag.set(found.is_some());
     message.set(found.map_or(MESSAGE_NULL, |(_, handle)| handle));
     if let Some((found, _)) = found {

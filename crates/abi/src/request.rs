@@ -98,8 +98,8 @@ pub fn test(cx: &Cx, request: HandleRef, flag: Out<bool>, status: StatusPlace) -
         return Ok(());
     }
     flag.set(false);
-    wait::progress(cx)?;
-    if !cx.world().settle(request.handle)? {
+    let ended = |world: &mut World| Ok(world.settle(request.handle)?.then_some(()));
+    if wait::once(cx, ended)?.is_none() {
         return Ok(());
     }
     flag.set(true);
@@ -284,8 +284,7 @@ pub fn testall(
 ) -> Result {
     flag.set(false);
     let mut set = Set::new(cx, count, requests)?;
-    wait::progress(cx)?;
-    if !set.all_ended(&mut cx.world(), &mut 0)? {
+    if wait::once(cx, |world| Ok(set.all_ended(world, &mut 0)?.then_some(())))?.is_none() {
         return Ok(());
     }
     flag.set(true);
@@ -335,9 +334,7 @@ pub fn testany(
     if !set.any_active(&cx.world()) {
         return none_active(index, status);
     }
-    wait::progress(cx)?;
-    let found = set.first_ended(&mut cx.world())?;
-    match found {
+    match wait::once(cx, |world| set.first_ended(world))? {
         Some(i) => take_any(cx, &mut set, i, index, status),
         None => {
             flag.set(false);
@@ -404,7 +401,7 @@ pub fn testsome(
         outcount.set(UNDEFINED);
         return Ok(());
     }
-    wait::progress(cx)?;
+    wait::once(cx, |world| set.first_ended(world))?;
     some(cx, &mut set, outcount, indices, statuses)
 }
 
@@ -436,8 +433,11 @@ pub fn get_status(cx: &Cx, request: Handle, flag: Out<bool>, status: StatusPlace
         status.set_empty();
         return Ok(());
     }
-    wait::progress(cx)?;
-    let found = peek(cx, request)?;
+    let ended = |world: &mut World| Ok(world.settle(request)?.then_some(()));
+    let found = match wait::once(cx, ended)? {
+        Some(()) => peek(cx, request)?,
+        None => None,
+    };
     flag.set(found.is_some());
     if let Some(found) = found {
         status.set_keeping_error(found.to_ints());
@@ -455,7 +455,9 @@ pub fn get_status_all(
 ) -> Result {
     flag.set(false);
     let set = Set::new(cx, count, requests)?;
-    wait::progress(cx)?;
+    if wait::once(cx, |world| Ok(set.all_ended(world, &mut 0)?.then_some(())))?.is_none() {
+        return Ok(());
+    }
     let mut found = Vec::with_capacity(count);
     for i in 0..set.len() {
         match peek(cx, set.handle(i))? {
@@ -491,9 +493,7 @@ pub fn get_status_any(
     if !set.any_active(&cx.world()) {
         return none_active(index, status);
     }
-    wait::progress(cx)?;
-    let found = set.first_ended(&mut cx.world())?;
-    let Some(i) = found else {
+    let Some(i) = wait::once(cx, |world| set.first_ended(world))? else {
         flag.set(false);
         index.set(UNDEFINED);
         return Ok(());
@@ -519,7 +519,7 @@ pub fn get_status_some(
         outcount.set(UNDEFINED);
         return Ok(());
     }
-    wait::progress(cx)?;
+    wait::once(cx, |world| set.first_ended(world))?;
     let (mut ended, mut found) = (Vec::new(), Vec::new());
     for i in 0..set.len() {
         if !is_active(&cx.world(), set.handle(i)) {

@@ -1,8 +1,10 @@
-//! Waiting inside MPI: the one loop in which a blocking operation looks around until it is done.
+//! Waiting inside MPI: the one loop in which a blocking operation looks around until it is done, and
+//! the one look of those that do not block.
 //!
 //! No guard is alive while the rank naps or a function of the application runs, so under
 //! MPI_THREAD_MULTIPLE other threads get in, and reduction functions may ask MPI about types.
 
+use fabric::Nap;
 use mpi::error::Result;
 use mpi::world::Polled;
 
@@ -54,7 +56,25 @@ pub fn on<S, T>(
     }
 }
 
-/// Looks around once without waiting, as every test does.
+/// Looks around once and asks `ready`, as every test and probe does. In vain where ranks outnumber
+/// cores, the core goes to whoever can bring what was looked for: a program that polls would else
+/// keep it for as long as the system lets it.
+pub fn once<T>(cx: &Cx, ready: impl FnOnce(&mut World) -> Result<Option<T>>) -> Result<Option<T>> {
+    progress(cx)?;
+    let spare = {
+        let mut world = cx.world();
+        match ready(&mut world)? {
+            None => world.engine.in_vain(),
+            found => return Ok(found),
+        }
+    };
+    if let Some(nap) = spare {
+        nap.take();
+    }
+    Ok(None)
+}
+
+/// Looks around once without waiting.
 pub fn progress(cx: &Cx) -> Result {
     loop {
         let call_now = {

@@ -362,11 +362,17 @@ pub trait Device {
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a
     /// row.
     fn idle(&mut self, round: u32) -> Self::Nap;
+    /// Called when a test found nothing: what to do before the application goes on, which may have
+    /// better things to do than sleep. `None` where cores suffice.
+    fn spare(&self) -> Option<Self::Nap> {
+        None
+    }
     /// The bell of this rank; `None` where progress outside MPI is not possible.
     fn bell(&self) -> Option<Arc<dyn Bell>> {
         None
     }
-    /// Whether something arrived while this rank was about to sleep, or the peers are gone.
+    /// Tells what went wrong in calls that could not say so, and whether peers are gone; asked now and
+    /// then, and after each sleep. What costs time is done by the clock.
     fn check(&mut self) -> Result<(), Fault>;
 }
 

@@ -136,15 +136,15 @@ impl<D: Device> World<D> {
 
     /// Advances while the application computes, without calling its functions: such a call waits
     /// for the next look of [`World::poll`] or [`World::progress`]. True if anything moved.
-    pub fn progress_aside(&mut self) -> Result<bool> {
-        let moved = self.engine.progress_aside().map_err(fault)?;
+    pub fn progress_aside(&mut self) -> bool {
+        let moved = self.engine.progress_aside();
         if !self.detached.is_empty() {
             self.reap();
         }
         while let Some(call) = self.advance_schedules() {
             self.calls.push(call);
         }
-        Ok(moved)
+        moved
     }
 
     /// Whether something is under way that gets on only if this rank looks. Collectives that wait

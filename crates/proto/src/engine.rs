@@ -1,9 +1,10 @@
 //! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
 
 use crate::decide::Mind;
-use crate::event::{Amount, Counters, Event};
+use crate::event::{Counters, Event};
 use crate::facts::Facts;
 use crate::frequent::{EagerBy, Frequent};
+use crate::idle::Idle;
 use crate::limit::Limit;
 use crate::long::Protocol;
 use crate::long::port::Waiting;
@@ -14,21 +15,12 @@ use crate::op::{OpId, Ops, Outcome, PendingOp, Side, State};
 use crate::peers::Peers;
 use crate::rcache::{CacheLimits, Rcache};
 use crate::staging::Staging;
-use fabric::{Device, Distance, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
+use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord, Span};
 use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer, eager_tag};
 
 /// Frames taken from one source before the others get their turn.
 const BATCH: usize = 64;
-/// How long nothing may move before back-pressure gives way: rounds say nothing, for some of them
-/// are sleeps.
-const GIVE_WAY_NS: u64 = 10_000_000;
-/// Rounds without success after which a wait is a long one, for which the clock may be read.
-const LONG_WAIT: u32 = 64;
-/// The number that the first round in which the device sleeps gets; those after it count on from
-/// there. So one number says both, and to be awake again is to set it to 0.
-const ASLEEP: u32 = 1 << 31;
-
 /// Limits and switches of the protocols.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -82,18 +74,12 @@ pub struct Engine<D: Device> {
     pub(crate) looks: u32,
     /// What went wrong where it could not be told; the next look does.
     pub(crate) fault: Option<Fault>,
-    /// Whether to help with copies that the peer can do alone.
-    help: bool,
+    /// Bytes that may still be copied in a look beside the application; `None` inside MPI, where
+    /// everything is copied that can be.
+    pub(crate) aside: Option<usize>,
     /// Something has happened that a thread of this rank may wait for.
     pub(crate) news: bool,
-    /// Idle rounds in a row.
-    pub(crate) round: u32,
-    /// Since when a message has been left with its sender and nothing else moved; 0: it is not so.
-    held_since_ns: u64,
-    /// Since when the wait under way is a long one; 0: it is not.
-    waits_since_ns: u64,
-    /// When the last wait that slept began to.
-    asleep_since_ns: u64,
+    pub(crate) idle: Idle,
 }
 
 impl<D: Device> Engine<D> {
@@ -139,12 +125,9 @@ impl<D: Device> Engine<D> {
             mind: Box::new(Mind::new(facts)),
             looks,
             fault: None,
-            help: true,
+            aside: None,
             news: false,
-            round: 0,
-            held_since_ns: 0,
-            waits_since_ns: 0,
-            asleep_since_ns: 0,
+            idle: Idle::default(),
         };
         if chooses {
             engine.refresh();
@@ -228,70 +211,10 @@ impl<D: Device> Engine<D> {
         self.matching.unexpected().map(|message| (&message.envelope, message.body.len()))
     }
 
-    /// Whether the wait under way has come to the point where this rank sleeps.
-    #[inline]
-    pub fn is_asleep(&self) -> bool {
-        self.round >= ASLEEP
-    }
-
-    /// When the wait under way first slept, in device time; `None` if it has not.
-    pub fn asleep_since_ns(&self) -> Option<u64> {
-        self.is_asleep().then_some(self.asleep_since_ns)
-    }
-
-    /// Gives what is pending a time stamp if it has none; for reports, and when a rank sleeps.
-    pub fn stamp(&mut self) {
-        let now = self.dev.now_ns().max(1);
-        for op in self.ops.iter_mut().filter(|op| op.since_ns == 0) {
-            op.since_ns = now;
-        }
-    }
-
-    /// Looks around once. `None` if something moved, otherwise what to do until the next look.
-    #[inline]
-    pub fn poll(&mut self) -> Result<Option<D::Nap>, Fault> {
-        if self.progress()? {
-            if self.waits_since_ns != 0 {
-                self.waited();
-            }
-            self.round = 0;
-            self.held_since_ns = 0;
-            return Ok(None);
-        }
-        let nap = self.dev.idle(self.round);
-        self.round = self.round.saturating_add(1);
-        if self.waits_since_ns == 0 && (self.round >= LONG_WAIT || nap.sleeps()) {
-            self.waits_since_ns = self.dev.now_ns().max(1);
-        }
-        if self.round >= LONG_WAIT {
-            self.dev.check()?;
-            if nap.sleeps() && self.round < ASLEEP {
-                self.fall_asleep();
-            }
-            if self.held_since_ns != 0 && self.dev.now_ns() > self.held_since_ns + GIVE_WAY_NS {
-                self.give_way()?;
-            }
-        }
-        Ok(Some(nap))
-    }
-
-    /// To be called when a wait is over.
-    #[inline(always)]
-    pub fn awake(&mut self) {
-        if self.waits_since_ns != 0 {
-            self.waited();
-        }
-        self.round = 0;
-        self.dev.awake();
-    }
-
-    /// Looks at everything that may have changed; true if anything moved.
-    pub fn progress(&mut self) -> Result<bool, Fault> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
-        }
+    /// Takes in what has come and advances what progresses by looking; true if anything moved.
+    pub(crate) fn look(&mut self) -> Result<bool, Fault> {
         if self.is_watching() {
-            self.mind.look(self.dev.now_ns(), self.round != 0);
+            self.mind.look(self.dev.now_ns(), self.idle.is_waiting());
         }
         let mut moved = false;
         let mut position = 0;
@@ -320,15 +243,6 @@ impl<D: Device> Engine<D> {
     #[inline]
     fn is_watching(&self) -> bool {
         self.mind.is_watching() || !self.spec.waiting.is_empty()
-    }
-
-    /// As [`Engine::progress`] while the application computes: the cores are its, and what a peer
-    /// can copy is left to the peer.
-    pub fn progress_aside(&mut self) -> Result<bool, Fault> {
-        self.help = false;
-        let moved = self.progress();
-        self.help = true;
-        moved
     }
 
     /// Whether something is under way that gets on only if this rank looks.
@@ -427,9 +341,7 @@ impl<D: Device> Engine<D> {
     /// Keeps an eager message that nobody waits for, unless too many bytes are kept already.
     fn keep_eager(&mut self, envelope: Envelope, data: Span) -> bool {
         if self.matching.held_bytes() + data.len > self.limits.unexpected_bytes {
-            if self.held_since_ns == 0 {
-                self.held_since_ns = self.dev.now_ns().max(1);
-            }
+            self.idle.hold();
             return false;
         }
         let mut small = [0u8; 40];
@@ -460,39 +372,6 @@ impl<D: Device> Engine<D> {
             return Err(malformed(from, wire::Malformed(format!("share {} does not exist", offer.share))));
         }
         Ok(offer)
-    }
-
-    /// The first sleep of a wait: what is pending has waited since about now.
-    #[cold]
-    fn fall_asleep(&mut self) {
-        self.round = ASLEEP;
-        self.asleep_since_ns = self.dev.now_ns();
-        self.stamp();
-    }
-
-    /// Something has come for a wait that was long.
-    #[cold]
-    fn waited(&mut self) {
-        self.counters.count(Event::LongWait);
-        let since_ns = std::mem::take(&mut self.waits_since_ns);
-        self.counters.add(Amount::WaitedNs, self.dev.now_ns().saturating_sub(since_ns));
-    }
-
-    /// Keeps more unexpected messages than was wanted, for the message that is waited for may
-    /// stand behind them.
-    #[cold]
-    fn give_way(&mut self) -> Result<(), Fault> {
-        self.held_since_ns = 0;
-        if self.limits.unexpected_bytes >= self.limits.unexpected_max_bytes {
-            return Err(Fault::Device(format!(
-                "{} unexpected messages hold {} bytes, the limit TERN_UNEXPECTED_MAX; receives are missing",
-                self.matching.waiting(),
-                self.matching.held_bytes()
-            )));
-        }
-        let next_fits = self.matching.held_bytes() + 2 * self.dev.caps().frame_bytes;
-        self.limits.unexpected_bytes = next_fits.max(self.limits.unexpected_bytes * 2);
-        Ok(())
     }
 
     /// Advances what progresses by looking, oldest first. Pieces of this rank's own receives come
@@ -540,7 +419,7 @@ impl<D: Device> Engine<D> {
         match &mut op.state {
             State::Moving(transfer) => {
                 let moved = transfer.side == copies
-                    && (self.help || transfer.began)
+                    && (self.aside.is_none() || transfer.began)
                     && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice, alone);
                 if !transfer.ended(&self.dev) {
                     return (moved, false);

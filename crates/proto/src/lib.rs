@@ -14,6 +14,7 @@ pub mod event;
 pub mod explain;
 pub mod facts;
 pub mod frequent;
+mod idle;
 pub mod journal;
 pub mod limit;
 pub mod long;

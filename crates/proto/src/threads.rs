@@ -11,13 +11,13 @@ impl<D: Device> Engine<D> {
     /// A thread goes on with its wait, in which it has looked around in vain that often; it is one of
     /// `threads` that wait.
     pub fn resume(&mut self, round: u32, threads: usize) {
-        self.round = round;
+        self.idle.round = round;
         self.dev.waiters(threads);
     }
 
     /// How often the wait under way has looked around in vain.
     pub fn round(&self) -> u32 {
-        self.round
+        self.idle.round
     }
 
     /// Something has happened, outside of the protocols, that a thread of this rank may wait for.

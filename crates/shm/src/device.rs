@@ -23,13 +23,13 @@ use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A frame is announced when this much of it is written, and again after each such piece: its
 /// receiver copies it out of the block while the rest is copied in.
 const CHUNK: usize = 2048;
-/// Idle rounds between two looks for peers that died.
-const CHECK_EVERY: u32 = 64;
+/// Time between two looks for peers that died.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a rank is told at its start.
 #[derive(Clone, Debug)]
@@ -72,7 +72,8 @@ pub struct Shm {
     patience: Patience,
     has_barrier: bool,
     fault: Option<Fault>,
-    checks: u32,
+    /// When to look again for peers that died.
+    next_check: Instant,
     immediate: Immediate,
     caps: Caps,
     start: Instant,
@@ -125,7 +126,7 @@ impl Shm {
             patience: Patience::new(n, options.cores, has_barrier),
             has_barrier,
             fault: None,
-            checks: 0,
+            next_check: Instant::now() + CHECK_EVERY,
             immediate: Immediate::default(),
             caps: Caps {
                 name: "shm",
@@ -563,6 +564,10 @@ impl Device for Shm {
         watched::written(span.addr, span.len);
     }
 
+    fn spare(&self) -> Option<ShmNap> {
+        self.patience.is_scarce().then_some(ShmNap::Yield)
+    }
+
     fn bell(&self) -> Option<Arc<dyn Bell>> {
         self.has_barrier.then(|| Arc::new(ShmBell(self.my_sleep)) as Arc<dyn Bell>)
     }
@@ -571,10 +576,11 @@ impl Device for Shm {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
-        self.checks = self.checks.wrapping_add(1);
-        if !self.armed || !self.checks.is_multiple_of(CHECK_EVERY) {
+        let now = Instant::now();
+        if now < self.next_check {
             return Ok(());
         }
+        self.next_check = now + CHECK_EVERY;
         for peer in 0..self.links.len() {
             if let Some((pid, ..)) = Link::identity(&self.segment, &self.layout, peer) {
                 // SAFETY: signal 0 only asks whether the process is there.

@@ -60,6 +60,11 @@ impl Patience {
             _ => Stage::Sleep,
         }
     }
+
+    /// Whether there are fewer cores than ranks.
+    pub fn is_scarce(&self) -> bool {
+        self.share == 0
+    }
 }
 
 /// What to do until the next look around.
