@@ -6,8 +6,9 @@ use crate::bell::ShmBell;
 use crate::bytes;
 use crate::cma::{self, Way};
 use crate::layout::{Layout, SHARES};
-use crate::link::{Link, Reach, word32, word64};
+use crate::link::{self, Link, Reach, word32, word64};
 use crate::nap::{self, Patience, ShmNap};
+use crate::openings::{Mark, Openings};
 use crate::pool::{BLOCK_BYTES, Block, Pool};
 use crate::ring::{CELLS, IN_BLOCK, INLINE};
 use crate::segment::Segment;
@@ -21,7 +22,6 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
 use std::time::Instant;
 
 /// A frame is announced when this much of it is written, and again after each such piece: its
@@ -49,9 +49,10 @@ pub struct Options {
 pub struct Shm {
     me: Rank,
     links: Vec<Link>,
+    /// Who has begun to send here, up to where that has been read, and those named there.
+    openings: Openings<'static>,
+    read: Mark,
     sources: Vec<Rank>,
-    opened: Vec<&'static AtomicU8>,
-    looks: u32,
     /// Bytes between two announcements of one frame.
     chunk: usize,
     /// Where the oldest frame of each rank has been copied to in part, if its sender stopped
@@ -92,12 +93,8 @@ impl Shm {
 
     fn new(me: Rank, n: usize, options: &Options, layout: Layout, segment: Segment) -> Result<Shm, String> {
         let has_barrier = nap::register_barrier();
-        // SAFETY: an aligned word of this rank's control page; bytes of its «opened» array.
-        let (my_sleep, opened) = unsafe {
-            let bytes = segment.at(layout.opened(me));
-            let opened = (0..n).map(|r| &*((bytes + r) as *const AtomicU8)).collect();
-            (word32(segment.at(layout.sleep(me))), opened)
-        };
+        // SAFETY: an aligned word of this rank's control page.
+        let my_sleep = unsafe { word32(segment.at(layout.sleep(me))) };
         cma::permit_siblings();
         let probe = Box::new(RandomState::new().hash_one(me));
         Link::introduce(&segment, &layout, me, &raw const *probe as usize, *probe);
@@ -105,9 +102,9 @@ impl Shm {
         Ok(Shm {
             me,
             links: (0..n).map(|peer| Link::new(&segment, &layout, me, peer, options.stores)).collect(),
+            openings: link::openings(&segment, &layout, me),
+            read: Mark::default(),
             sources: Vec::new(),
-            opened,
-            looks: 0,
             // With fewer cores than ranks a sender may lose its core in the middle of a frame.
             chunk: if n <= options.cores { CHUNK } else { BLOCK_BYTES },
             begun: vec![None; n],
@@ -158,7 +155,7 @@ impl Shm {
             return false;
         }
         self.links[to].open = true;
-        self.links[to].announce.store(1, Ordering::Release);
+        link::openings(&self.segment, &self.layout, to).add(self.me);
         true
     }
 
@@ -187,10 +184,14 @@ impl Shm {
         unsafe { word64(self.segment.at(offset) + word as usize * 8) }
     }
 
-    fn look_for_sources(&mut self) {
-        for (rank, opened) in self.opened.iter().enumerate() {
-            if opened.load(Ordering::Acquire) != 0 && !self.sources.contains(&rank) {
-                self.sources.push(rank);
+    #[cold]
+    #[inline(never)]
+    fn read_openings(&mut self) {
+        match self.openings.read(self.read, &mut self.sources) {
+            Some(read) => self.read = read,
+            None => {
+                let why = "the list of ranks that send here is damaged".to_string();
+                self.fault = Some(Fault::Device(why));
             }
         }
     }
@@ -199,7 +200,7 @@ impl Shm {
     /// it takes memory, and where there is none left that is fatal.
     #[inline(never)]
     fn hear(&mut self, from: Rank) -> bool {
-        let heard = self.opened[from].load(Ordering::Acquire) != 0;
+        let heard = self.openings.has(from);
         self.links[from].heard = heard;
         heard
     }
@@ -355,11 +356,8 @@ impl Device for Shm {
 
     #[inline]
     fn source(&mut self, position: usize) -> Option<Rank> {
-        if position == 0 && self.sources.len() < self.opened.len() {
-            self.looks = self.looks.wrapping_add(1);
-            if self.looks.is_multiple_of(8) || self.sources.is_empty() {
-                self.look_for_sources();
-            }
+        if position == 0 && self.openings.has_new(self.read) {
+            self.read_openings();
         }
         self.sources.get(position).copied()
     }

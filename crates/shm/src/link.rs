@@ -3,13 +3,13 @@
 use crate::bytes;
 use crate::layout::Layout;
 use crate::nap;
+use crate::openings::Openings;
 use crate::pool::Block;
 use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, Turn};
 use crate::segment::Segment;
 use crate::stores::{Place, Stores, Way};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::Span;
-use std::sync::atomic::AtomicU8;
 
 /// Whether memory of the peer can be reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,9 +35,7 @@ pub struct Link {
     pub heard: bool,
     /// The peer's sleep word.
     pub sleep: &'static AtomicU32,
-    /// Our byte among the peer's «opened» bytes.
-    pub announce: &'static AtomicU8,
-    /// Whether we have announced ourselves.
+    /// Whether our ring is backed and announced.
     pub open: bool,
     pub reach: Reach,
     /// The block that hangs on each ring position.
@@ -72,7 +70,6 @@ impl Link {
                     .then(|| Turn::new(&*(segment.at(layout.turn(me, peer)) as *const Cell), me < peer)),
                 heard: false,
                 sleep: word32(segment.at(layout.sleep(peer))),
-                announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,
                 reach: Reach::Unknown,
                 block_of: [Block::NONE; CELLS],
@@ -178,6 +175,18 @@ impl Link {
     pub fn take_leave(segment: &Segment, layout: &Layout, me: usize) {
         // SAFETY: an aligned word inside the segment.
         unsafe { word64(segment.at(layout.identity(me))) }.store(0, Ordering::Release);
+    }
+}
+
+/// The list of those who have begun to send to `rank`; `'static` as in [`Link`].
+pub fn openings(segment: &Segment, layout: &Layout, rank: usize) -> Openings<'static> {
+    // SAFETY: aligned words of the segment, as many as the layout has there.
+    unsafe {
+        let next = segment.at(layout.opened(rank, 0)) as *const AtomicU32;
+        Openings::new(
+            word32(segment.at(layout.openings(rank))),
+            std::slice::from_raw_parts(next, layout.ranks()),
+        )
     }
 }
 
