@@ -1,7 +1,7 @@
 //! Where things lie in the segment.
 //!
 //! ```text
-//! page 0            job: number of ranks that have mapped the segment
+//! page 0            job: number of ranks that have mapped the segment, and of those without barriers
 //! per rank, at a multiple of the page size:
 //!   control page    line 0 sleep word, line 1 process id and probe, line 2 who began to send here last
 //!   opened          one word per rank that has begun to send here: who did before it
@@ -66,7 +66,8 @@ impl Layout {
         self.base(rank)
     }
 
-    /// Process id (word 0), address of the probe (word 1) and its value (word 2).
+    /// Process id (word 0), address of the probe (word 1) and its value (word 2), whether it says that it lives
+    /// (word 3).
     pub fn identity(&self, rank: usize) -> usize {
         self.base(rank) + LINE
     }
