@@ -2,6 +2,7 @@
 
 use crate::cma::{self, Way};
 use crate::nap;
+use crate::sync::{AtomicU64, Ordering};
 use fabric::{Fault, Span};
 use std::ffi::CString;
 use std::io;
@@ -41,10 +42,10 @@ fn copying(single_copy: bool) -> String {
     }
 }
 
-/// A child reads memory of this process, as a rank does of another: security modules and filters
+/// A child reads and writes memory of this process, as a rank does of another: security modules and filters
 /// that would refuse the ranks refuse this.
 fn copy_by_child() -> Result<(), String> {
-    let value = 0x7465_726e_u64;
+    let value = AtomicU64::new(0x7465_726e);
     // SAFETY: plain system calls; descendants of this process may trace it, as `permit_siblings`
     // lets those of a launcher.
     let (parent, child) = unsafe {
@@ -56,8 +57,9 @@ fn copy_by_child() -> Result<(), String> {
         0 => {
             let mut seen = 0u64;
             let local = Span { addr: &raw mut seen as usize, len: 8 };
-            let code = match cma::transfer(Way::Read, parent, 0, local, &raw const value as usize) {
-                Ok(()) if seen == value => 0,
+            let copy = |way| cma::transfer(way, parent, 0, local, value.as_ptr() as usize);
+            let code = match copy(Way::Read).and_then(|()| copy(Way::Write)) {
+                Ok(()) if seen == value.load(Ordering::Relaxed) => 0,
                 Err(Fault::NotPermitted) => 1,
                 _ => 2,
             };

@@ -1,15 +1,18 @@
 //! The device: frames through rings and blocks of shared memory, remote access by single copy.
 
 mod blocks;
+mod reach;
+mod room;
 
 use crate::bell::ShmBell;
 use crate::bytes;
 use crate::cma::{self, Way};
 use crate::layout::{Layout, SHARES};
-use crate::link::{Link, Reach, word32, word64};
+use crate::link::{self, Link, Reach, word32, word64};
 use crate::nap::{self, Patience, ShmNap, Stage};
+use crate::openings::{Mark, Openings};
 use crate::pool::{BLOCK_BYTES, Block, Pool};
-use crate::ring::{CELLS, IN_BLOCK, INLINE};
+use crate::ring::{IN_BLOCK, INLINE};
 use crate::segment::Segment;
 pub use crate::stores::Way as StoreWay;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -22,14 +25,14 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
 use std::time::{Duration, Instant};
 
 /// A frame is announced when this much of it is written, and again after each such piece: its
 /// receiver copies it out of the block while the rest is copied in.
 const CHUNK: usize = 2048;
-/// Time between two looks for peers that died.
-const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// In how many checks all peers are looked at once, whether they have died, and the time between two.
+const CHECKS: usize = 64;
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 
 /// What a rank is told at its start.
 #[derive(Clone, Debug)]
@@ -50,9 +53,10 @@ pub struct Options {
 pub struct Shm {
     me: Rank,
     links: Vec<Link>,
+    /// Who has begun to send here, up to where that has been read, and those named there.
+    openings: Openings<'static>,
+    read: Mark,
     sources: Vec<Rank>,
-    opened: Vec<&'static AtomicU8>,
-    looks: u32,
     /// Bytes between two announcements of one frame.
     chunk: usize,
     /// Where the oldest frame of each rank has been copied to in part, if its sender stopped
@@ -61,8 +65,8 @@ pub struct Shm {
     /// Length of the last frame that was taken out of a block.
     taken: usize,
     pool: Pool,
-    /// Why blocks have no memory behind them.
-    no_space: Option<String>,
+    /// Whether there was no memory for the last block that had none.
+    is_scarce: bool,
     shares_used: [bool; SHARES],
     next_share: usize,
     my_sleep: &'static AtomicU32,
@@ -72,12 +76,13 @@ pub struct Shm {
     patience: Patience,
     has_barrier: bool,
     fault: Option<Fault>,
-    /// When to look again for peers that died.
+    /// The peer whose process was looked for last, and when to look for the next.
+    checked: Rank,
     next_check: Instant,
     immediate: Immediate,
     caps: Caps,
     start: Instant,
-    _probe: Box<u64>,
+    _probe: Box<AtomicU64>,
     layout: Layout,
     segment: Segment,
 }
@@ -86,38 +91,43 @@ impl Shm {
     /// Joins rank `me` of `n` with the others. Collective.
     pub fn join(me: Rank, n: usize, options: &Options, exchange: &mut dyn Exchange) -> Result<Shm, String> {
         let layout = Layout::new(n);
+        let mut has_barrier = nap::register_barrier();
         let segment = if n == 1 {
             Segment::private(&layout)?
         } else {
-            Segment::join(me, n, &layout, options, exchange)?
+            let (segment, all_have) = Segment::join(me, n, &layout, options, has_barrier, exchange)?;
+            has_barrier = all_have;
+            segment
         };
-        Shm::new(me, n, options, layout, segment)
+        Shm::new(me, n, options, layout, segment, has_barrier)
     }
 
-    fn new(me: Rank, n: usize, options: &Options, layout: Layout, segment: Segment) -> Result<Shm, String> {
-        let has_barrier = nap::register_barrier();
-        // SAFETY: an aligned word of this rank's control page; bytes of its «opened» array.
-        let (my_sleep, opened) = unsafe {
-            let bytes = segment.at(layout.opened(me));
-            let opened = (0..n).map(|r| &*((bytes + r) as *const AtomicU8)).collect();
-            (word32(segment.at(layout.sleep(me))), opened)
-        };
+    fn new(
+        me: Rank,
+        n: usize,
+        options: &Options,
+        layout: Layout,
+        segment: Segment,
+        has_barrier: bool,
+    ) -> Result<Shm, String> {
+        // SAFETY: an aligned word of this rank's control page.
+        let my_sleep = unsafe { word32(segment.at(layout.sleep(me))) };
         cma::permit_siblings();
-        let probe = Box::new(RandomState::new().hash_one(me));
-        Link::introduce(&segment, &layout, me, &raw const *probe as usize, *probe);
-        let (remote_access, remote_access_note) = try_single_copy(options, &probe);
+        let probe = Box::new(AtomicU64::new(RandomState::new().hash_one(me)));
+        Link::introduce(&segment, &layout, me, &probe);
+        let (remote_access, remote_access_note) = reach::try_single_copy(options, &probe);
         Ok(Shm {
             me,
             links: (0..n).map(|peer| Link::new(&segment, &layout, me, peer, options.stores)).collect(),
+            openings: link::openings(&segment, &layout, me),
+            read: Mark::default(),
             sources: Vec::new(),
-            opened,
-            looks: 0,
             // With fewer cores than ranks a sender may lose its core in the middle of a frame.
             chunk: if n <= options.cores { CHUNK } else { BLOCK_BYTES },
             begun: vec![None; n],
             taken: 0,
             pool: Pool::new(cycle(n)),
-            no_space: None,
+            is_scarce: false,
             shares_used: [false; SHARES],
             next_share: 0,
             my_sleep,
@@ -126,6 +136,7 @@ impl Shm {
             patience: Patience::new(n, options.cores, has_barrier),
             has_barrier,
             fault: None,
+            checked: me,
             next_check: Instant::now() + CHECK_EVERY,
             immediate: Immediate::default(),
             caps: Caps {
@@ -135,7 +146,7 @@ impl Shm {
                 remote_access,
                 remote_access_note,
                 looks: if n <= options.cores { 400 } else { 1 },
-                remote_cost: if remote_access { measure_single_copy() } else { (0.0, 0.0) },
+                remote_cost: if remote_access { reach::measure_single_copy() } else { (0.0, 0.0) },
                 registration: false,
             },
             start: Instant::now(),
@@ -150,32 +161,15 @@ impl Shm {
         let layout = Layout::new(n);
         let first = Segment::private(&layout)?;
         let share = std::sync::Arc::new(first);
-        (0..n).map(|me| Shm::new(me, n, options, layout, Segment::shared(&share))).collect()
-    }
-
-    /// The first frame to a peer: backs the ring with memory and announces it.
-    #[cold]
-    #[inline(never)]
-    fn open(&mut self, to: Rank) -> bool {
-        let ring = self.layout.ring(self.me, to);
-        if let Err(why) = self.segment.back(ring, CELLS * 64) {
-            self.fault = Some(Fault::Device(why));
-            return false;
-        }
-        self.links[to].open = true;
-        self.links[to].announce.store(1, Ordering::Release);
-        true
+        let has_barrier = nap::register_barrier();
+        (0..n).map(|me| Shm::new(me, n, options, layout, Segment::shared(&share), has_barrier)).collect()
     }
 
     /// As `try_send`, in all cases.
     #[inline(never)]
     fn try_send_otherwise(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
-        if !self.links[to].open && !self.open(to) || !self.links[to].tx.has_room() {
+        if !self.make_room(to) {
             return false;
-        }
-        let link = &mut self.links[to];
-        if link.block_of[link.tx.tail() as usize % CELLS] != Block::NONE {
-            self.reclaim(to);
         }
         if data.len <= INLINE {
             self.links[to].push_inline(head, data);
@@ -192,10 +186,14 @@ impl Shm {
         unsafe { word64(self.segment.at(offset) + word as usize * 8) }
     }
 
-    fn look_for_sources(&mut self) {
-        for (rank, opened) in self.opened.iter().enumerate() {
-            if opened.load(Ordering::Acquire) != 0 && !self.sources.contains(&rank) {
-                self.sources.push(rank);
+    #[cold]
+    #[inline(never)]
+    fn read_openings(&mut self) {
+        match self.openings.read(self.read, &mut self.sources) {
+            Some(read) => self.read = read,
+            None => {
+                let why = "the list of ranks that send here is damaged".to_string();
+                self.fault = Some(Fault::Device(why));
             }
         }
     }
@@ -204,7 +202,7 @@ impl Shm {
     /// it takes memory, and where there is none left that is fatal.
     #[inline(never)]
     fn hear(&mut self, from: Rank) -> bool {
-        let heard = self.opened[from].load(Ordering::Acquire) != 0;
+        let heard = self.openings.has(from);
         self.links[from].heard = heard;
         heard
     }
@@ -223,37 +221,6 @@ fn cycle(n: usize) -> usize {
     let bytes = unsafe { libc::sysconf(libc::_SC_LEVEL3_CACHE_SIZE) };
     let cache = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(16 << 20);
     cache / 4 / n
-}
-
-/// Tries single copy on this very process: seccomp filters of containers refuse even that.
-fn try_single_copy(options: &Options, probe: &u64) -> (bool, String) {
-    if !options.single_copy {
-        return (false, "single copy is switched off by TERN_SINGLE_COPY".into());
-    }
-    let mut seen = 0u64;
-    let local = Span { addr: &raw mut seen as usize, len: 8 };
-    match cma::transfer(Way::Read, std::process::id() as i32, 0, local, probe as *const u64 as usize) {
-        Ok(()) if seen == *probe => (true, "single copy by process_vm_readv/writev".into()),
-        other => (false, format!("process_vm_readv is not permitted here ({other:?})")),
-    }
-}
-
-/// What single copy costs here: of a call and of a byte, from the fastest of a few tries on this
-/// very process.
-fn measure_single_copy() -> (f64, f64) {
-    const LONG: usize = 32 * 1024;
-    let (from, mut to) = (vec![1u8; LONG], vec![0u8; LONG]);
-    let mut fastest = |len: usize| {
-        let local = Span { addr: to.as_mut_ptr() as usize, len };
-        let once = || {
-            let start = Instant::now();
-            let done = cma::transfer(Way::Read, std::process::id() as i32, 0, local, from.as_ptr() as usize);
-            done.map_or(f64::MAX, |()| start.elapsed().as_nanos() as f64)
-        };
-        (0..4).map(|_| once()).fold(f64::MAX, f64::min)
-    };
-    let (call, long) = (fastest(8), fastest(LONG));
-    (call, ((long - call) / LONG as f64).max(0.0))
 }
 
 impl Device for Shm {
@@ -288,8 +255,7 @@ impl Device for Shm {
     #[inline(always)]
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         let link = &mut self.links[to];
-        let plain =
-            data.len <= INLINE && link.open && link.block_of[link.tx.tail() as usize % CELLS] == Block::NONE;
+        let plain = data.len <= INLINE && link.open && link.hanging() == Block::NONE;
         if !plain || !link.tx.has_room() {
             return self.try_send_otherwise(to, head, data);
         }
@@ -360,11 +326,8 @@ impl Device for Shm {
 
     #[inline]
     fn source(&mut self, position: usize) -> Option<Rank> {
-        if position == 0 && self.sources.len() < self.opened.len() {
-            self.looks = self.looks.wrapping_add(1);
-            if self.looks.is_multiple_of(8) || self.sources.is_empty() {
-                self.look_for_sources();
-            }
+        if position == 0 && self.openings.has_new(self.read) {
+            self.read_openings();
         }
         self.sources.get(position).copied()
     }
@@ -386,38 +349,25 @@ impl Device for Shm {
         if peer == self.me {
             return true;
         }
-        if self.links[peer].reach == Reach::Unknown {
-            let mut reach = if self.caps.remote_access { Reach::Unknown } else { Reach::No };
-            if self.caps.remote_access
-                && let Some((pid, addr, value)) = Link::identity(&self.segment, &self.layout, peer)
-            {
-                reach = Reach::No;
-                let mut seen = 0u64;
-                let local = Span { addr: &raw mut seen as usize, len: 8 };
-                if cma::transfer(Way::Read, pid, peer, local, addr).is_ok() && seen == value {
-                    reach = Reach::Yes(pid);
-                }
-            }
-            self.links[peer].reach = reach;
+        if matches!(self.links[peer].reach, Reach::Unknown) {
+            self.try_reach(peer);
         }
-        matches!(self.links[peer].reach, Reach::Yes(_))
+        matches!(self.links[peer].reach, Reach::Yes { .. })
     }
 
     fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
-        match self.links[peer].reach {
-            _ if peer == self.me => self.copy(local.addr, remote, local.len),
-            Reach::Yes(pid) => return cma::transfer(Way::Read, pid, peer, local, remote),
-            _ => return Err(Fault::NotPermitted),
+        if peer != self.me {
+            return self.transfer(Way::Read, peer, local, remote);
         }
+        self.copy(local.addr, remote, local.len);
         Ok(())
     }
 
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
-        match self.links[peer].reach {
-            _ if peer == self.me => self.copy(remote, local.addr, local.len),
-            Reach::Yes(pid) => return cma::transfer(Way::Write, pid, peer, local, remote),
-            _ => return Err(Fault::NotPermitted),
+        if peer != self.me {
+            return self.transfer(Way::Write, peer, local, remote);
         }
+        self.copy(remote, local.addr, local.len);
         Ok(())
     }
 
@@ -581,14 +531,10 @@ impl Device for Shm {
             return Ok(());
         }
         self.next_check = now + CHECK_EVERY;
-        for peer in 0..self.links.len() {
-            if let Some((pid, ..)) = Link::identity(&self.segment, &self.layout, peer) {
-                // SAFETY: signal 0 only asks whether the process is there.
-                let gone = unsafe { libc::kill(pid, 0) } != 0
-                    && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-                if gone {
-                    return Err(Fault::PeerGone(peer));
-                }
+        for _ in 0..self.links.len().div_ceil(CHECKS) {
+            self.checked = (self.checked + 1) % self.links.len();
+            if Link::is_gone(&self.segment, &self.layout, self.checked) {
+                return Err(Fault::PeerGone(self.checked));
             }
         }
         Ok(())
@@ -604,9 +550,10 @@ impl Drop for Shm {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::ring::CELLS;
     use crate::stores::{Place, Plan};
 
-    fn options() -> Options {
+    pub(super) fn options() -> Options {
         Options {
             dir: "/dev/shm".into(),
             single_copy: true,
@@ -616,17 +563,17 @@ mod tests {
         }
     }
 
-    fn pair() -> (Shm, Shm) {
+    pub(super) fn pair() -> (Shm, Shm) {
         let mut ranks = Shm::local_job(2, &options()).unwrap();
         let second = ranks.pop().unwrap();
         (ranks.pop().unwrap(), second)
     }
 
-    fn send(from: &mut Shm, bytes: &[u8]) -> bool {
+    pub(super) fn send(from: &mut Shm, bytes: &[u8]) -> bool {
         from.try_send(1, [1, 2], Span { addr: bytes.as_ptr() as usize, len: bytes.len() })
     }
 
-    fn receive(at: &mut Shm) -> Option<Vec<u8>> {
+    pub(super) fn receive(at: &mut Shm) -> Option<Vec<u8>> {
         let frame = at.peek(0)?;
         let mut bytes = vec![0; frame.data.len];
         at.peek_bytes(frame.data, &mut bytes);

@@ -1,10 +1,10 @@
 //! Where things lie in the segment.
 //!
 //! ```text
-//! page 0            job: number of ranks that have mapped the segment
+//! page 0            job: number of ranks that have mapped the segment, and of those without barriers
 //! per rank, at a multiple of the page size:
-//!   control page    line 0 sleep word, line 1 process id and probe
-//!   opened          one byte per rank: this rank has begun to send here
+//!   control page    line 0 sleep word, line 1 process id and probe, line 2 who began to send here last
+//!   opened          one word per rank that has begun to send here: who did before it
 //!   turns           one line per higher rank: the cell both write in turn
 //!   credits         one line per rank: how far that rank has read our ring to it, what reading costs
 //!   shares          a line for each of 256
@@ -42,7 +42,7 @@ impl Layout {
     pub fn new(n: usize) -> Layout {
         let page_up = |len: usize| len.div_ceil(PAGE) * PAGE;
         let opened = PAGE;
-        let turns = opened + page_up(n);
+        let turns = opened + page_up(n * size_of::<u32>());
         let credits = turns + page_up(n * LINE);
         let shares = credits + page_up(n * LINE);
         let rings = shares + page_up(SHARES * LINE);
@@ -66,14 +66,26 @@ impl Layout {
         self.base(rank)
     }
 
-    /// Process id (word 0), address of the probe (word 1) and its value (word 2).
+    /// Process id (word 0), address of the probe (word 1) and its value (word 2), whether it says that it lives
+    /// (word 3).
     pub fn identity(&self, rank: usize) -> usize {
         self.base(rank) + LINE
     }
 
-    /// The bytes by which others announce that they send to `rank`.
-    pub fn opened(&self, rank: usize) -> usize {
-        self.base(rank) + self.opened
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.n
+    }
+
+    /// Who began to send to `rank` last.
+    pub fn openings(&self, rank: usize) -> usize {
+        self.base(rank) + 2 * LINE
+    }
+
+    /// Who began to send to `rank` before `from` did.
+    pub fn opened(&self, rank: usize, from: usize) -> usize {
+        assert!(from < self.n, "rank {from} of {}", self.n);
+        self.base(rank) + self.opened + from * size_of::<u32>()
     }
 
     /// The turn cell of a pair of ranks.
@@ -115,7 +127,8 @@ mod tests {
             let last = n - 1;
             let marks = [
                 l.sleep(last),
-                l.opened(last),
+                l.openings(last),
+                l.opened(last, 0),
                 l.turn(last, last),
                 l.credit(last, 0),
                 l.share(last, 0),
@@ -125,7 +138,8 @@ mod tests {
             ];
             assert!(marks.windows(2).all(|w| w[0] < w[1]), "{n}: {marks:?}");
             assert!(
-                l.opened(last) + n <= l.turn(last, last) && l.turn(last, last) + LINE <= l.credit(last, 0)
+                l.opened(last, last) + 4 <= l.turn(last, last)
+                    && l.turn(last, last) + LINE <= l.credit(last, 0)
             );
             assert!(l.credit(last, n - 1) + LINE <= l.share(last, 0));
             assert!(l.ring(n - 1, last) + RING_BYTES <= l.granule(last, 0));

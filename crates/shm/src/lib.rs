@@ -24,6 +24,8 @@ mod link;
 #[cfg_attr(loom, allow(dead_code))]
 mod nap;
 #[cfg_attr(loom, allow(dead_code))]
+mod openings;
+#[cfg_attr(loom, allow(dead_code))]
 pub mod owner;
 #[cfg(not(loom))]
 mod pool;

@@ -3,21 +3,21 @@
 use crate::bytes;
 use crate::layout::Layout;
 use crate::nap;
+use crate::openings::Openings;
 use crate::pool::Block;
 use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, Turn};
 use crate::segment::Segment;
 use crate::stores::{Place, Stores, Way};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::Span;
-use std::sync::atomic::AtomicU8;
+use std::time::Instant;
 
 /// Whether memory of the peer can be reached.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// Not tried yet.
     Unknown,
-    /// By single copy, with this process id.
-    Yes(i32),
+    /// By single copy, with this process id, as was seen last at this time by the number at this address.
+    Yes { pid: i32, addr: usize, value: u64, seen: Instant },
     /// Not permitted.
     No,
 }
@@ -35,9 +35,7 @@ pub struct Link {
     pub heard: bool,
     /// The peer's sleep word.
     pub sleep: &'static AtomicU32,
-    /// Our byte among the peer's «opened» bytes.
-    pub announce: &'static AtomicU8,
-    /// Whether we have announced ourselves.
+    /// Whether our ring is backed and announced.
     pub open: bool,
     pub reach: Reach,
     /// The block that hangs on each ring position.
@@ -72,7 +70,6 @@ impl Link {
                     .then(|| Turn::new(&*(segment.at(layout.turn(me, peer)) as *const Cell), me < peer)),
                 heard: false,
                 sleep: word32(segment.at(layout.sleep(peer))),
-                announce: &*((segment.at(layout.opened(peer)) + me) as *const AtomicU8),
                 open: false,
                 reach: Reach::Unknown,
                 block_of: [Block::NONE; CELLS],
@@ -157,27 +154,66 @@ impl Link {
 
     /// Process id, probe address and probe value of the peer, once it has written them.
     pub fn identity(segment: &Segment, layout: &Layout, peer: usize) -> Option<(i32, usize, u64)> {
-        let at = segment.at(layout.identity(peer));
-        // SAFETY: three aligned words inside the segment.
-        let [pid, addr, value] = unsafe { [word64(at), word64(at + 8), word64(at + 16)] };
+        let [pid, addr, value, _] = identity(segment, layout, peer);
         let pid = pid.load(Ordering::Acquire) as i32;
         (pid != 0).then(|| (pid, addr.load(Ordering::Relaxed) as usize, value.load(Ordering::Relaxed)))
     }
 
     /// Writes this process's identity.
-    pub fn introduce(segment: &Segment, layout: &Layout, me: usize, addr: usize, value: u64) {
-        let at = segment.at(layout.identity(me));
-        // SAFETY: three aligned words inside the segment.
-        let [pid, to, with] = unsafe { [word64(at), word64(at + 8), word64(at + 16)] };
-        to.store(addr as u64, Ordering::Relaxed);
-        with.store(value, Ordering::Relaxed);
+    pub fn introduce(segment: &Segment, layout: &Layout, me: usize, probe: &AtomicU64) {
+        let [pid, addr, value, marked] = identity(segment, layout, me);
+        addr.store(probe.as_ptr() as u64, Ordering::Relaxed);
+        value.store(probe.load(Ordering::Relaxed), Ordering::Relaxed);
         pid.store(std::process::id() as u64, Ordering::Release);
+        marked.store(segment.mark_alive(me) as u64, Ordering::Release);
+    }
+
+    /// Whether the peer has ended without taking leave.
+    pub fn is_gone(segment: &Segment, layout: &Layout, peer: usize) -> bool {
+        let [.., marked] = identity(segment, layout, peer);
+        // It may take leave between the two looks at it.
+        marked.load(Ordering::Acquire) != 0
+            && segment.is_unmarked(peer)
+            && marked.load(Ordering::Acquire) != 0
     }
 
     /// Withdraws the identity: whoever leaves in order is not taken for dead.
     pub fn take_leave(segment: &Segment, layout: &Layout, me: usize) {
-        // SAFETY: an aligned word inside the segment.
-        unsafe { word64(segment.at(layout.identity(me))) }.store(0, Ordering::Release);
+        let [pid, .., marked] = identity(segment, layout, me);
+        marked.store(0, Ordering::Release);
+        pid.store(0, Ordering::Release);
+    }
+
+    /// The block that hangs on the position of the next frame.
+    #[inline(always)]
+    pub fn hanging(&self) -> Block {
+        self.block_of[self.tx.tail() as usize % CELLS]
+    }
+
+    /// Hangs a block on the position of the next frame, on which nothing hangs.
+    #[inline]
+    pub fn hang(&mut self, block: Block) {
+        assert!(self.hanging() == Block::NONE, "a block is in flight at this position");
+        self.block_of[self.tx.tail() as usize % CELLS] = block;
+    }
+}
+
+/// Process id, address and value of the probe, and whether the rank has marked that it lives.
+fn identity(segment: &Segment, layout: &Layout, rank: usize) -> [&'static AtomicU64; 4] {
+    let at = segment.at(layout.identity(rank));
+    // SAFETY: four aligned words inside the segment.
+    unsafe { [0, 8, 16, 24].map(|offset| word64(at + offset)) }
+}
+
+/// The list of those who have begun to send to `rank`; `'static` as in [`Link`].
+pub fn openings(segment: &Segment, layout: &Layout, rank: usize) -> Openings<'static> {
+    // SAFETY: aligned words of the segment, as many as the layout has there.
+    unsafe {
+        let next = segment.at(layout.opened(rank, 0)) as *const AtomicU32;
+        Openings::new(
+            word32(segment.at(layout.openings(rank))),
+            std::slice::from_raw_parts(next, layout.ranks()),
+        )
     }
 }
 

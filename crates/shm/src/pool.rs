@@ -80,14 +80,16 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// All free, none backed by memory yet; blocks for long frames come round after `cycle` bytes, earlier at
+    /// All free, none but the first granule backed by memory yet; blocks for long frames come round after `cycle` bytes, earlier at
     /// the beginning.
     pub fn new(cycle: usize) -> Pool {
         let cycle = (cycle / GRANULE / MAX_BLOCK * MAX_BLOCK).max(CYCLE_MIN);
+        let mut backed = [0; GRANULES / WORD];
+        backed[0] = 1;
         Pool {
             shared: Vec::new(),
             used: [0; GRANULES / WORD],
-            backed: [0; GRANULES / WORD],
+            backed,
             in_flight: 0,
             cursor: SHORT,
             end: SHORT + CYCLE_MIN,
@@ -127,6 +129,20 @@ impl Pool {
         self.used[word] |= bits;
         self.in_flight += block.granules();
         Some(block)
+    }
+
+    /// As [`Pool::take`] a block that has memory behind it already, whatever its place.
+    pub fn take_backed(&mut self, len: usize) -> Option<Block> {
+        let order = len.div_ceil(GRANULE).next_power_of_two().trailing_zeros();
+        let mut blocks = (0..GRANULES).step_by(1 << order).map(|first| Block::new(first, order));
+        let found = blocks.find(|block| {
+            let (word, bits) = block.bits();
+            (self.backed[word] & !self.used[word]) & bits == bits
+        })?;
+        let (word, bits) = found.bits();
+        self.used[word] |= bits;
+        self.in_flight += found.granules();
+        Some(found)
     }
 
     fn in_turn(&mut self, order: u32) -> Option<Block> {
@@ -194,11 +210,6 @@ impl Pool {
         }
         !is_last
     }
-
-    /// Gives a block up for which there is no memory: nobody gets it again.
-    pub fn lose(&mut self, block: Block) {
-        self.in_flight -= block.granules();
-    }
 }
 
 #[cfg(test)]
@@ -256,12 +267,18 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_memory_is_not_handed_out_again() {
+    fn what_has_memory_is_found_wherever_it_lies() {
         let mut pool = Pool::new(1 << 20);
-        let lost = pool.take(BLOCK_BYTES, false).unwrap();
-        pool.lose(lost);
-        assert_eq!(pool.in_flight(), 0);
-        assert!(std::iter::from_fn(|| pool.take(BLOCK_BYTES, false)).all(|block| block != lost));
+        let first = pool.take_backed(1).unwrap();
+        assert_eq!((first.first(), pool.take_backed(1)), (0, None));
+        let long = pool.take(3 * GRANULE, false).unwrap();
+        pool.back(long, 4);
+        pool.give(long);
+        assert_eq!(pool.take_backed(5 * GRANULE), None);
+        assert_eq!(pool.take_backed(4 * GRANULE), Some(long));
+        pool.give(long);
+        let short: Vec<Block> = std::iter::from_fn(|| pool.take_backed(GRANULE)).collect();
+        assert_eq!((short.len(), pool.in_flight()), (4, 5));
     }
 
     #[test]
@@ -269,7 +286,13 @@ mod tests {
         let mut pool = Pool::new(1 << 20);
         let [short, long] =
             [(100, true), (2 * GRANULE, false)].map(|(len, hot)| pool.take(len, hot).unwrap());
-        assert_eq!([pool.unbacked(short), pool.unbacked(long)], [1, CYCLE_MIN]);
+        assert_eq!(
+            [pool.unbacked(short), pool.unbacked(long)],
+            [0, CYCLE_MIN],
+            "the first granule has memory"
+        );
+        let short = pool.take(100, true).unwrap();
+        assert_eq!(pool.unbacked(short), 1);
         pool.back(short, 1);
         pool.back(long, CYCLE_MIN);
         let mut fresh = 0;

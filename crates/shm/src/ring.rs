@@ -152,18 +152,29 @@ impl<'a> Producer<'a> {
         self.tail
     }
 
-    /// Looks for returned credits.
-    #[inline]
-    pub fn refresh(&mut self) -> u32 {
-        self.head = self.credit.load(Ordering::Acquire);
+    /// Frames whose credit has come back, as far as is known.
+    #[inline(always)]
+    pub fn head(&self) -> u32 {
         self.head
+    }
+
+    /// Looks for returned credits. False if what stands there is none: it goes back, or is for frames that
+    /// were not pushed.
+    #[inline]
+    pub fn refresh(&mut self) -> bool {
+        let head = self.credit.load(Ordering::Acquire);
+        let is_sound = head.wrapping_sub(self.head) <= self.tail.wrapping_sub(self.head);
+        if is_sound {
+            self.head = head;
+        }
+        is_sound
     }
 
     /// Whether a cell is free, looking for credits if none is known.
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
         self.tail.wrapping_sub(self.head) < CELLS as u32
-            || self.tail.wrapping_sub(self.refresh()) < CELLS as u32
+            || self.refresh() && self.tail.wrapping_sub(self.head) < CELLS as u32
     }
 
     /// Sends the next frame, for which there must be room: in the turn cell if it is given and

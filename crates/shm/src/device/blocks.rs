@@ -3,9 +3,9 @@
 use super::Shm;
 use crate::bytes;
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES};
-use crate::ring::{CELLS, Seen};
+use crate::ring::Seen;
 use crate::stores::{Place, Plan, Way};
-use fabric::{Device, Fault, Rank, Span};
+use fabric::{Device, Rank, Span};
 use std::time::Instant;
 
 /// How much may be in flight before returned credits are looked for: a look costs the transfer of
@@ -24,39 +24,16 @@ const PIECE_MAX: usize = 16 * 1024;
 const WRITER_LOOKS: u32 = 2000;
 
 impl Shm {
-    /// Takes back the blocks of frames the reader has left.
-    pub(super) fn reclaim(&mut self, to: Rank) {
-        let link = &mut self.links[to];
-        let head = link.tx.refresh();
-        if link.awaits_cost {
-            link.hear_cost();
-        }
-        // Positions a whole round ago share their entry with ones in flight; whatever hung on
-        // them was taken back before the entry was used again.
-        let oldest = link.tx.tail().wrapping_sub(CELLS as u32);
-        if oldest.wrapping_sub(link.reclaimed) as i32 > 0 {
-            link.reclaimed = oldest;
-        }
-        while link.reclaimed != head {
-            let block = &mut link.block_of[link.reclaimed as usize % CELLS];
-            if *block != Block::NONE {
-                self.pool.give(*block);
-                *block = Block::NONE;
-            }
-            link.reclaimed = link.reclaimed.wrapping_add(1);
-        }
-    }
-
     pub(super) fn send_in_block(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= BLOCK_BYTES, "frame of {} bytes", data.len);
         if data.len >= LOOKS || self.pool.in_flight() >= GRANULES_AHEAD {
             self.reclaim(to);
         }
         let hot = if data.len <= HOT { self.pool.take_hot() } else { None };
-        let Some(block) = hot.or_else(|| self.block(to, data.len)) else { return false };
+        let Some(block) = hot.or_else(|| self.block(data.len)) else { return false };
         let into = self.segment.at(self.layout.granule(self.me, block.first()));
         let link = &mut self.links[to];
-        link.block_of[link.tx.tail() as usize % CELLS] = block;
+        link.hang(block);
         let plan = link.stores.plan(data.len);
         let piece = piece(self.chunk, data.len);
         let begun = plan.measured.then(Instant::now);
@@ -83,13 +60,11 @@ impl Shm {
         for &peer in to {
             self.reclaim(peer);
         }
-        let mut has_room =
-            |peer: Rank| (self.links[peer].open || self.open(peer)) && self.links[peer].tx.has_room();
-        let ready = &to[..to.iter().take_while(|peer| has_room(**peer)).count()];
+        let ready = &to[..to.iter().take_while(|peer| self.make_room(**peer)).count()];
         if ready.len() < 2 {
             return 0;
         }
-        let Some(block) = self.block(ready[0], data.len) else { return 0 };
+        let Some(block) = self.block(data.len) else { return 0 };
         self.pool.share(block, ready.len());
         let into = self.segment.at(self.layout.granule(self.me, block.first()));
         let plan = Plan { measured: false, ..self.links[ready[0]].stores.plan(data.len) };
@@ -99,7 +74,7 @@ impl Shm {
         let place = Place { granule: block.first(), len: data.len, plan }.pack();
         for &peer in ready {
             let link = &mut self.links[peer];
-            link.block_of[link.tx.tail() as usize % CELLS] = block;
+            link.hang(block);
             link.tx.push_block(head, place, at);
             link.rouse();
         }
@@ -112,37 +87,50 @@ impl Shm {
         ready.len()
     }
 
-    /// A block with memory behind it. `None` if none is free; where the file system has no space left
-    /// and nothing is in flight that will come back, that is a fault.
+    /// A block with memory behind it. `None` if there is none now.
+    ///
+    /// Where the file system is full those that have memory are used again: that of a granule each rank
+    /// has from the start, so that short frames always get through; longer ones may have to go in pieces.
     #[inline(never)]
-    fn block(&mut self, to: Rank, len: usize) -> Option<Block> {
-        loop {
-            let mut block = self.pool.take(len, len <= HOT);
-            if block.is_none() {
-                (0..self.links.len()).filter(|peer| *peer != to).for_each(|peer| self.reclaim(peer));
-                block = self.pool.take(len, len <= HOT);
-            }
-            let Some(block) = block else {
-                if self.pool.in_flight() == 0 {
-                    self.fault = self.no_space.clone().map(Fault::Device);
-                }
-                return None;
-            };
-            let unbacked = self.pool.unbacked(block);
-            if unbacked == 0 || self.back(block, unbacked) || self.back(block, block.bytes() / GRANULE) {
-                return Some(block);
-            }
-            self.pool.lose(block);
+    fn block(&mut self, len: usize) -> Option<Block> {
+        if self.is_scarce
+            && let Some(block) = self.backed_block(len)
+        {
+            return Some(block);
         }
+        let taken = self.pool.take(len, len <= HOT).or_else(|| {
+            (0..self.links.len()).for_each(|peer| self.reclaim(peer));
+            self.pool.take(len, len <= HOT)
+        });
+        let block = taken?;
+        let unbacked = self.pool.unbacked(block);
+        if unbacked == 0 || self.back(block, unbacked) || self.back(block, block.bytes() / GRANULE) {
+            return Some(block);
+        }
+        self.pool.give(block);
+        if self.is_scarce { None } else { self.scarce(len) }
+    }
+
+    #[cold]
+    fn scarce(&mut self, len: usize) -> Option<Block> {
+        self.is_scarce = true;
+        self.backed_block(len)
+    }
+
+    /// A block that has had memory before.
+    #[cold]
+    fn backed_block(&mut self, len: usize) -> Option<Block> {
+        (0..self.links.len()).for_each(|peer| self.reclaim(peer));
+        self.pool.take_backed(len)
     }
 
     #[cold]
     fn back(&mut self, block: Block, granules: usize) -> bool {
         let (offset, len) = (self.layout.granule(self.me, block.first()), granules * GRANULE);
-        if let Err(why) = self.segment.back(offset, len) {
-            self.no_space = Some(why);
+        if self.segment.back(offset, len).is_err() {
             return false;
         }
+        self.is_scarce = false;
         self.segment.populate(offset, len);
         self.pool.back(block, granules);
         true

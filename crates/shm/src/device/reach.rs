@@ -1,0 +1,96 @@
+//! Memory of the peers, by single copy: whose can be reached, and that it is theirs.
+//!
+//! A peer publishes its process id, and a random number with its address. Who finds that number there
+//! reaches the peer. An id alone says nothing: in another PID namespace it names somebody else or nobody,
+//! and once the peer has ended it may be given to another process of the same user. So the number is read
+//! again when the last look was a while ago, a shorter one than process ids take to come round.
+
+use super::{Options, Shm};
+use crate::cma::{self, Way};
+use crate::link::{Link, Reach};
+use crate::sync::{AtomicU64, Ordering};
+use fabric::{Fault, Rank, Span};
+use std::time::{Duration, Instant};
+
+/// For how long a look at the number counts.
+const PROOF: Duration = Duration::from_millis(100);
+
+impl Shm {
+    /// Tries to reach a peer, both ways: filters may refuse one of them.
+    pub(super) fn try_reach(&mut self, peer: Rank) {
+        if !self.caps.remote_access {
+            self.links[peer].reach = Reach::No;
+            return;
+        }
+        let Some((pid, addr, value)) = Link::identity(&self.segment, &self.layout, peer) else { return };
+        let mut word = 0u64;
+        let local = Span { addr: &raw mut word as usize, len: 8 };
+        let reads = cma::transfer(Way::Read, pid, peer, local, addr).is_ok() && word == value;
+        let writes = reads && cma::transfer(Way::Write, pid, peer, local, addr).is_ok();
+        self.links[peer].reach =
+            if writes { Reach::Yes { pid, addr, value, seen: Instant::now() } } else { Reach::No };
+    }
+
+    /// Copies from or to a peer's memory. Once that is refused it is not tried again.
+    pub(super) fn transfer(&mut self, way: Way, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+        let result = self.prove(peer).and_then(|pid| cma::transfer(way, pid, peer, local, remote));
+        if result == Err(Fault::NotPermitted) {
+            self.links[peer].reach = Reach::No;
+        }
+        result
+    }
+
+    /// The process id of a peer that can be reached, which is still its own.
+    fn prove(&mut self, peer: Rank) -> Result<i32, Fault> {
+        let Reach::Yes { pid, addr, value, seen } = &mut self.links[peer].reach else {
+            return Err(Fault::NotPermitted);
+        };
+        let now = Instant::now();
+        if now.duration_since(*seen) > PROOF {
+            let mut word = 0u64;
+            let local = Span { addr: &raw mut word as usize, len: 8 };
+            match cma::transfer(Way::Read, *pid, peer, local, *addr) {
+                Ok(()) if word == *value => *seen = now,
+                Err(Fault::NotPermitted) => return Err(Fault::NotPermitted),
+                _ => return Err(Fault::PeerGone(peer)),
+            }
+        }
+        Ok(*pid)
+    }
+}
+
+/// Tries single copy on this very process: seccomp filters of containers refuse even that.
+pub(super) fn try_single_copy(options: &Options, probe: &AtomicU64) -> (bool, String) {
+    if !options.single_copy {
+        return (false, "single copy is switched off by TERN_SINGLE_COPY".into());
+    }
+    let mut seen = 0u64;
+    let local = Span { addr: &raw mut seen as usize, len: 8 };
+    let me = std::process::id() as i32;
+    let read = cma::transfer(Way::Read, me, 0, local, probe.as_ptr() as usize);
+    if read != Ok(()) || seen != probe.load(Ordering::Relaxed) {
+        return (false, format!("process_vm_readv is not permitted here ({read:?})"));
+    }
+    match cma::transfer(Way::Write, me, 0, local, probe.as_ptr() as usize) {
+        Ok(()) => (true, "single copy by process_vm_readv/writev".into()),
+        other => (false, format!("process_vm_writev is not permitted here ({other:?})")),
+    }
+}
+
+/// What single copy costs here: of a call and of a byte, from the fastest of a few tries on this
+/// very process.
+pub(super) fn measure_single_copy() -> (f64, f64) {
+    const LONG: usize = 32 * 1024;
+    let (from, mut to) = (vec![1u8; LONG], vec![0u8; LONG]);
+    let mut fastest = |len: usize| {
+        let local = Span { addr: to.as_mut_ptr() as usize, len };
+        let once = || {
+            let start = Instant::now();
+            let done = cma::transfer(Way::Read, std::process::id() as i32, 0, local, from.as_ptr() as usize);
+            done.map_or(f64::MAX, |()| start.elapsed().as_nanos() as f64)
+        };
+        (0..4).map(|_| once()).fold(f64::MAX, f64::min)
+    };
+    let (call, long) = (fastest(8), fastest(LONG));
+    (call, ((long - call) / LONG as f64).max(0.0))
+}
