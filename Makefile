@@ -63,12 +63,12 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/tern/bench
 	install -m 755 $(BUILD)/bin/mpicc $(addprefix $(BUILD)/bin/,$(BINARIES)) $(DESTDIR)$(PREFIX)/bin
-	ln -sf mpicc $(DESTDIR)$(PREFIX)/bin/mpicxx
-	ln -sf mpicc $(DESTDIR)$(PREFIX)/bin/mpic++
+	for name in mpicxx mpic++ mpifort mpif90 mpif77; do ln -sf mpicc $(DESTDIR)$(PREFIX)/bin/$$name; done
 	ln -sf mpiexec $(DESTDIR)$(PREFIX)/bin/mpirun
 	install -m 755 $(BUILD)/lib/libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib
 	ln -sf libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib/libmpi_abi.so
 	install -m 644 $(BUILD)/lib/pkgconfig/mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	for name in mpi-c mpi-cxx; do ln -sf mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc; done
 	install -m 644 $(BUILD)/include/mpi.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7

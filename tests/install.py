@@ -6,6 +6,7 @@ What is installed comes from build/; nothing is compiled anew.
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,8 +26,9 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-EXPECTED = ["bin/mpicc", "bin/mpicxx", "bin/mpic++", "bin/mpiexec", "bin/mpirun", "bin/tern", "include/mpi.h",
-            "lib/libmpi_abi.so", "lib/libmpi_abi.so.1", "lib/pkgconfig/mpi.pc", "share/man/man1/mpiexec.1",
+EXPECTED = ["bin/mpicc", "bin/mpicxx", "bin/mpic++", "bin/mpifort", "bin/mpif90", "bin/mpif77",
+            "bin/mpiexec", "bin/mpirun", "bin/tern", "include/mpi.h", "lib/libmpi_abi.so", "lib/libmpi_abi.so.1",
+            "lib/pkgconfig/mpi.pc", "lib/pkgconfig/mpi-c.pc", "lib/pkgconfig/mpi-cxx.pc", "share/man/man1/mpiexec.1",
             "share/man/man1/mpicc.1", "share/man/man7/tern.7", "share/tern/bench/bench.h"]
 
 
@@ -105,10 +107,43 @@ def pkg_config(tree):
     if not shutil.which("pkg-config"):
         raise Skip("no pkg-config")
     (tree.work / "program.c").write_text(PROGRAM)
-    # The flags are text for a shell.
-    command = 'eval "${CC:-cc} program.c -o by_pkg_config $(pkg-config --cflags --libs mpi)"'
-    tree.run("sh", "-ec", command, PKG_CONFIG_PATH=str(tree.prefix / "lib" / "pkgconfig"))
-    tree.try_program(tree.work / "by_pkg_config")
+    for package in ("mpi", "mpi-c", "mpi-cxx"):
+        # The flags are text for a shell.
+        command = f'eval "${{CC:-cc}} program.c -o by_pkg_config $(pkg-config --cflags --libs {package})"'
+        tree.run("sh", "-ec", command, PKG_CONFIG_PATH=str(tree.prefix / "lib" / "pkgconfig"))
+        tree.try_program(tree.work / "by_pkg_config")
+
+
+def flags(tree):
+    """Built with the flags that build systems ask for, in the notation of MPICH and of Open MPI."""
+    (tree.work / "program.c").write_text(PROGRAM)
+    mpicc = tree.prefix / "bin" / "mpicc"
+    for compiling, linking in (("-compile_info", "-link_info"), ("-showme:compile", "--showme:link")):
+        command = f'eval "${{CC:-cc}} $("$0" {compiling}) program.c -o by_flags $("$0" {linking})"'
+        tree.run("sh", "-ec", command, mpicc)
+        tree.try_program(tree.work / "by_flags")
+    tree.run("sh", "-ec", 'eval "$("$0" -show program.c -o by_show)"', mpicc)
+    tree.try_program(tree.work / "by_show")
+    asked = {word: tree.run(mpicc, f"-showme:{word}") for word in ("incdirs", "libdirs", "libs", "command", "version")}
+    prefix = tree.prefix.resolve()
+    expected = {"incdirs": f"'{prefix}/include'\n", "libdirs": f"'{prefix}/lib'\n", "libs": "mpi_abi\n", "command": "cc\n"}
+    wrong = {word: asked[word] for word in expected if asked[word] != expected[word]}
+    if wrong or not re.search(r"Tern \d+\.\d+\.\d+", asked["version"]):
+        raise Failure(f"mpicc -showme: {wrong} {asked['version']}")
+    if "-compile_info" not in tree.run(mpicc, "-help"):
+        raise Failure("mpicc -help does not list its options")
+    refused = subprocess.run([mpicc, "-showme:nonsense"], capture_output=True, text=True)
+    if refused.returncode == 0 or "nonsense" not in refused.stderr:
+        raise Failure(f"mpicc -showme:nonsense: {refused}")
+
+
+def fortran(tree):
+    """There is none, and nobody is led to believe otherwise."""
+    for name in ("mpifort", "mpif90", "mpif77"):
+        for arguments in ([], ["-show"], ["-c", "program.f90"]):
+            done = subprocess.run([tree.prefix / "bin" / name, *arguments], capture_output=True, text=True)
+            if done.returncode == 0 or done.stdout or f"{name}: Tern has no Fortran support yet" not in done.stderr:
+                raise Failure(f"{name} {arguments}: {done}")
 
 
 def path(tree):
@@ -133,7 +168,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tern-install-") as scratch:
         tree = Tree(pathlib.Path(scratch).resolve())
         tree.install()
-        for check in (all_is_there, c, cxx, pkg_config, path, tern):
+        for check in (all_is_there, c, cxx, pkg_config, flags, fortran, path, tern):
             name = check.__name__.replace("_", " ")
             try:
                 check(tree)

@@ -14,7 +14,7 @@ pub fn decode(input: &[u8]) {
         let again = Line::decode(text.as_bytes());
         assert_eq!(again.as_ref(), Ok(&line), "{text:?}");
     }
-    let mut server = Server::new("job".into(), &[0]);
+    let mut server = Server::new("job".into(), &[0], 1);
     let _ = server.on_line(0, b"cmd=init pmi_version=1 pmi_subversion=1");
     for line in input.split(|byte| *byte == b'\n') {
         if server.on_line(0, line).is_err() {

@@ -1,4 +1,5 @@
 //! Every setting, declared once: it feeds the environment, `tern info` and the manual page.
+use std::ffi::OsString;
 
 /// How the text of a setting is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -236,8 +237,21 @@ impl Settings {
 
     /// The settings from this process's environment.
     pub fn from_env() -> Result<Settings, String> {
-        let names: Vec<String> = std::env::vars_os().filter_map(|(k, _)| k.into_string().ok()).collect();
-        Settings::read(|name| std::env::var(name).ok(), names.iter().map(String::as_str))
+        Settings::from_variables(std::env::vars_os())
+    }
+
+    /// The settings from these variables; what is not UTF-8 is an error like any other wrong value.
+    fn from_variables(all: impl Iterator<Item = (OsString, OsString)>) -> Result<Settings, String> {
+        let mut variables = Vec::new();
+        for (name, value) in all.filter(|(name, _)| name.as_encoded_bytes().starts_with(b"TERN_")) {
+            match (name.into_string(), value.into_string()) {
+                (Ok(name), Ok(value)) => variables.push((name, value)),
+                (Ok(name), Err(value)) => return Err(format!("setting {name}={value:?}: it is not UTF-8")),
+                (Err(name), _) => return Err(format!("unknown setting {name:?}: its name is not UTF-8")),
+            }
+        }
+        let lookup = |wanted: &str| variables.iter().find(|(name, _)| name == wanted).map(|(_, v)| v.clone());
+        Settings::read(lookup, variables.iter().map(|(name, _)| name.as_str()))
     }
 
     /// The value in force of a declared setting.
@@ -336,6 +350,19 @@ mod tests {
         assert_eq!(parse_bytes("64K"), Some(65536));
         assert_eq!(parse_bytes("x"), None);
         assert_eq!(distance("kitten", "sitting"), 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn text_that_is_not_utf_8_is_an_error_that_names_the_variable() {
+        use std::os::unix::ffi::OsStringExt;
+        let wrong = || OsString::from_vec(b"TERN_\xff".to_vec());
+        let read = |name: OsString, value: OsString| Settings::from_variables([(name, value)].into_iter());
+        let error = read("TERN_SHM_DIR".into(), wrong()).unwrap_err();
+        assert!(error.contains("TERN_SHM_DIR") && error.contains("not UTF-8"), "{error}");
+        assert!(read(wrong(), "1".into()).unwrap_err().contains("TERN_\\xFF"));
+        let good = read("TERN_RTR".into(), "0".into()).unwrap();
+        assert!(!good.flag("TERN_RTR") && read("OTHER".into(), wrong()).is_ok());
     }
 
     #[test]

@@ -9,38 +9,53 @@ pub mod arguments;
 pub mod bind;
 mod channels;
 mod death;
+mod files;
+mod foreign;
 pub mod guard;
 mod hang;
 pub mod help;
+mod hosts;
 pub mod job;
 pub mod look;
+pub mod options;
 pub mod output;
 mod places;
 pub mod start;
+mod strangers;
 mod streams;
+pub mod values;
 
+use crate::sys::signal;
 use arguments::Request;
 use std::ffi::OsString;
+use std::io::Write;
 
 /// Runs `mpiexec` with these arguments (without the program's own name); returns its exit code.
 pub fn run(arguments: Vec<OsString>) -> u8 {
-    let plan = match arguments::parse(arguments) {
-        Ok(Request::Run(plan)) => plan,
-        Ok(Request::Help) => {
-            print!("{}", help::text());
-            return 0;
+    signal::reset_ignored();
+    match arguments::parse(arguments) {
+        Ok(Request::Run(plan)) => {
+            plan.warnings.iter().for_each(|warning| complain(&format!("warning: {warning}")));
+            job::Job::start(*plan).map_or_else(fail, job::Job::run)
         }
-        Ok(Request::Version) => {
-            println!("mpiexec (Tern) {}", env!("CARGO_PKG_VERSION"));
-            return 0;
-        }
-        Err(why) => return fail(why.into()),
-    };
-    job::Job::start(plan).map_or_else(fail, job::Job::run)
+        Ok(Request::Help) => print(&help::text()),
+        Ok(Request::Version) => print(concat!("mpiexec (Tern) ", env!("CARGO_PKG_VERSION"), "\n")),
+        Err(why) => fail(why.into()),
+    }
 }
 
 /// Says why nothing was started.
 fn fail(refusal: start::Refusal) -> u8 {
-    eprintln!("mpiexec: {}", refusal.text);
+    complain(&refusal.text);
     refusal.code
+}
+
+fn complain(text: &str) {
+    // Where nobody takes the message the exit code says all that can be said.
+    let _ = writeln!(std::io::stderr(), "mpiexec: {text}");
+}
+
+fn print(text: &str) -> u8 {
+    let written = std::io::stdout().write_all(text.as_bytes());
+    written.map_or_else(|error| fail(format!("standard output: {error}").into()), |()| 0)
 }

@@ -15,13 +15,6 @@ fn ranks_know_who_they_are() {
 }
 
 #[test]
-fn ranks_get_signals_as_the_launcher_got_them() {
-    let own = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    let own = own.lines().find(|line| line.starts_with("SigBlk")).unwrap();
-    assert_eq!(run(&mut mpiexec("-n 1 grep SigBlk /proc/self/status")).out.trim(), own);
-}
-
-#[test]
 fn three_times_more_ranks_than_cores() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let outcome = run(&mut mpiexec(&format!("-n {} hostname", 3 * cores)));
@@ -166,6 +159,11 @@ fn options_that_are_wrong() {
     let outcome = run(&mut mpiexec("--help"));
     assert!(outcome.code == 0 && outcome.out.contains("--timeout"));
     assert!(run(&mut mpiexec("--version")).out.contains(env!("CARGO_PKG_VERSION")));
+    // A reader that has left is no reason for a panic.
+    let mut child = start(&mut mpiexec("--help"));
+    drop(child.child().stdout.take());
+    let code = finish(child).code;
+    assert!(code == 0 || code == 1, "{code}");
 }
 
 #[test]
@@ -179,8 +177,8 @@ fn too_few_open_files_is_an_error_with_a_remedy() {
 }
 
 fn shell(script: &str) -> std::process::Command {
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", script]).stdin(Stdio::null());
+    let mut shell = plain("sh");
+    shell.args(["-c", script]);
     shell
 }
 
@@ -224,52 +222,6 @@ fn nothing_is_left_behind_when_the_launcher_is_killed() {
     signal(child.id(), libc::SIGKILL);
     wait_for("no sleepers", || sleepers() == 0);
     finish(child);
-}
-
-#[test]
-fn signals_are_passed_on() {
-    let scratch = Scratch::new("signals");
-    let script = format!(
-        "cd {}; trap 'echo usr2; : > u$PMI_RANK' USR2; trap 'echo term; exit 0' TERM; : > $PMI_RANK; while :; do sleep 0.05; done",
-        scratch.0.display()
-    );
-    let child = start(&mut mpiexec_sh("-n 2", &script));
-    wait_for("both ranks", || scratch.file("0").exists() && scratch.file("1").exists());
-    signal(child.id(), libc::SIGUSR2);
-    wait_for("both answers", || scratch.file("u0").exists() && scratch.file("u1").exists());
-    signal(child.id(), libc::SIGTERM);
-    let outcome = finish(child);
-    assert_eq!(
-        (outcome.out.matches("usr2").count(), outcome.out.matches("term").count()),
-        (2, 2),
-        "{outcome:?}"
-    );
-    assert_eq!(outcome.code, 0);
-}
-
-#[test]
-fn an_interrupt_ends_the_job_quietly_and_a_second_one_by_force() {
-    let scratch = Scratch::new("interrupt");
-    let ready = |script: &str| {
-        let script = format!("{script} : > {}/$PMI_RANK; while :; do sleep 0.05; done", scratch.0.display());
-        let child = start(&mut mpiexec_sh("-n 2", &script));
-        wait_for("both ranks", || scratch.file("0").exists() && scratch.file("1").exists());
-        std::fs::remove_file(scratch.file("0")).unwrap();
-        std::fs::remove_file(scratch.file("1")).unwrap();
-        child
-    };
-    let child = ready("");
-    signal(child.id(), libc::SIGINT);
-    let outcome = finish(child);
-    assert_eq!((outcome.code, outcome.err.as_str()), (128 + libc::SIGINT, ""));
-
-    let child = ready(&format!("trap '' TERM; trap ': > {}/$PMI_RANK' INT;", scratch.0.display()));
-    signal(child.id(), libc::SIGINT);
-    wait_for("both traps", || scratch.file("0").exists() && scratch.file("1").exists());
-    signal(child.id(), libc::SIGINT);
-    let outcome = finish(child);
-    assert_eq!(outcome.code, 128 + libc::SIGINT, "{outcome:?}");
-    assert!(outcome.err.contains("interrupted twice"), "{outcome:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The manual pages hold what the code declares: options and settings are written into them by
 //! this test (`UPDATE_MAN=1 cargo test -p launch --test manual`) and compared by it.
-use launch::mpiexec::help::OPTIONS;
+use launch::mpiexec::options::OPTIONS;
 use std::path::PathBuf;
 
 fn page(name: &str) -> PathBuf {

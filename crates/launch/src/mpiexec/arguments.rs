@@ -1,6 +1,7 @@
-//! The command line.
-use super::help::{OPTIONS, dashed};
-use crate::sys;
+//! The command line: what a job is.
+use super::files::{self, check_pattern};
+use super::options::{Effect, OPTIONS, dashed};
+use super::values::Values;
 use fabric::settings::distance;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -12,14 +13,14 @@ use std::time::Duration;
 #[derive(Debug)]
 pub enum Request {
     /// Start a job.
-    Run(Plan),
+    Run(Box<Plan>),
     /// Show the options.
     Help,
     /// Show the version.
     Version,
 }
 
-/// How ranks are tied to cores.
+/// How ranks are tied to CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Bind {
     /// See [`super::bind`].
@@ -29,6 +30,61 @@ pub enum Bind {
     None,
     /// One core for each rank, in turn.
     Core,
+    /// One hardware thread, core by core.
+    Thread,
+    /// One CPU, in the order of their numbers.
+    Cpu,
+    /// All CPUs of one socket.
+    Package,
+    /// All CPUs of one NUMA node.
+    Numa,
+}
+
+/// Which place the next rank gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Map {
+    /// The next one.
+    #[default]
+    InOrder,
+    /// One of the next socket.
+    Package,
+    /// One of the next NUMA node.
+    Numa,
+}
+
+/// Which variables of the launcher ranks get.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Inherit {
+    /// All of them.
+    #[default]
+    All,
+    /// Those with these names.
+    Only(Vec<OsString>),
+}
+
+/// Who reads the standard input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reader {
+    /// One rank.
+    Rank(usize),
+    /// Nobody.
+    Nobody,
+}
+
+impl Default for Reader {
+    fn default() -> Reader {
+        Reader::Rank(0)
+    }
+}
+
+/// What ranks are told of how many there could be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Universe {
+    /// As many as there are.
+    #[default]
+    Job,
+    /// So many.
+    Ranks(usize),
 }
 
 /// A job.
@@ -36,14 +92,34 @@ pub enum Bind {
 pub struct Plan {
     /// Its programs, in the order of ranks.
     pub segments: Vec<Segment>,
+    /// Which variables of the launcher all ranks get.
+    pub inherit: Inherit,
     /// Variables for all ranks.
     pub environment: Vec<(OsString, OsString)>,
-    /// How ranks are tied to cores.
+    /// How ranks are tied to CPUs.
     pub bind: Bind,
+    /// Which place the next rank gets.
+    pub map: Map,
+    /// Whether there must be a CPU for each rank.
+    pub undersubscribed: bool,
+    /// Whether it is said which CPUs each rank gets.
+    pub show_places: bool,
+    /// Whether it is said with which code each rank ended.
+    pub show_codes: bool,
     /// Whether lines are marked with the rank that wrote them.
     pub label: bool,
+    /// Whether standard error goes where standard output goes.
+    pub merge: bool,
+    /// Patterns of files for standard output and error of ranks.
+    pub files: [Option<OsString>; 2],
+    /// Who reads the standard input.
+    pub reader: Reader,
     /// After how long the job is ended.
     pub timeout: Option<Duration>,
+    /// What ranks are told of how many there could be.
+    pub universe: Universe,
+    /// What the user should know before the job runs.
+    pub warnings: Vec<String>,
 }
 
 /// One program of a job.
@@ -55,10 +131,44 @@ pub struct Segment {
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// Which variables of the launcher its ranks get, if not as all.
+    pub inherit: Option<Inherit>,
     /// Variables for its ranks.
     pub environment: Vec<(OsString, OsString)>,
     /// Its working directory.
     pub directory: Option<PathBuf>,
+    /// Where it is looked for, if not in PATH.
+    pub path: Option<OsString>,
+    /// What is executed, if that is not the program as the user wrote it; known when the job starts.
+    pub found: Option<PathBuf>,
+}
+
+/// What options change while they are read: the job, and one of its programs.
+#[derive(Default)]
+pub struct Draft {
+    pub(super) plan: Box<Plan>,
+    pub(super) segment: Segment,
+    /// Ranks of the program, and what holds where that is not said.
+    pub(super) count: Option<usize>,
+    pub(super) per_host: Option<usize>,
+    /// The option that names a file of programs, and that file.
+    pub(super) config: Option<(String, OsString)>,
+}
+
+impl Plan {
+    /// Lets rank N write to `directory/1/rank.N/stdout` and `stderr`, as Open MPI does.
+    pub(super) fn write_below(&mut self, directory: &OsStr) {
+        self.files = ["stdout", "stderr"].map(|name| {
+            let mut pattern = files::literal(directory);
+            pattern.push(format!("/1/rank.%r/{name}"));
+            Some(pattern)
+        });
+    }
+
+    /// How many ranks the job has.
+    pub fn ranks(&self) -> usize {
+        self.segments.iter().map(|segment| segment.count).fold(0, usize::saturating_add)
+    }
 }
 
 /// Most ranks of a job on one host; a larger number is a slip of the keyboard.
@@ -66,176 +176,131 @@ const RANKS_MAX: usize = 16384;
 
 /// Reads the command line. An error names the option and says what it takes.
 pub fn parse(arguments: Vec<OsString>) -> Result<Request, String> {
-    let mut plan = Plan::default();
+    let mut draft = Draft::default();
     for words in arguments.split(|word| word == ":") {
-        let mut words: VecDeque<OsString> = words.iter().cloned().collect();
-        let mut segment = Segment { count: 1, ..Segment::default() };
-        while let Some(word) = words.pop_front() {
-            let Some((name, attached)) = option(&word) else {
-                segment.program = word;
-                segment.arguments = words.into();
-                break;
-            };
-            match apply(&name, attached, &mut words, &mut plan, &mut segment)? {
-                Applied::Done => {}
-                Applied::Instead(request) => return Ok(request),
+        if let Some(instead) = draft.program(words)? {
+            return Ok(instead);
+        }
+        let Some((option, file)) = draft.config.take() else { continue };
+        for words in files::programs(&option, &file)? {
+            let instead = draft.program(&words)?;
+            if instead.is_some() || draft.config.is_some() {
+                return Err(format!("option {option}: '{}' may hold programs only", file.display()));
             }
         }
-        if segment.program.is_empty() {
-            let which = if plan.segments.is_empty() { "no program" } else { "no program after ':'" };
-            return Err(format!(
-                "{which}: usage is mpiexec -n RANKS PROGRAM [ARGUMENTS]; see mpiexec --help"
-            ));
+    }
+    let plan = draft.plan;
+    check(&plan)?;
+    Ok(Request::Run(plan))
+}
+
+/// What can be wrong only when the whole is known.
+fn check(plan: &Plan) -> Result<(), String> {
+    let ranks = plan.ranks();
+    plan.files.iter().flatten().try_for_each(|pattern| check_pattern(pattern))?;
+    match (plan.reader, plan.universe) {
+        _ if ranks == 0 => Err("0 ranks: there must be at least one".into()),
+        _ if ranks > RANKS_MAX => {
+            Err(format!("{ranks} ranks are more than the {RANKS_MAX} that one host may run"))
         }
-        plan.segments.push(segment);
-    }
-    let ranks: usize = plan.segments.iter().map(|s| s.count).fold(0, usize::saturating_add);
-    match ranks {
-        0 => Err("-n 0: there must be at least one rank".into()),
-        1..=RANKS_MAX => Ok(Request::Run(plan)),
-        _ => Err(format!("-n: {ranks} ranks are more than the {RANKS_MAX} that one host may run")),
+        (Reader::Rank(reader), _) if reader >= ranks => {
+            Err(format!("rank {reader} cannot read the input: the job has {ranks} ranks"))
+        }
+        (_, Universe::Ranks(most)) if most < ranks => {
+            Err(format!("a universe of {most} ranks is less than the {ranks} of the job"))
+        }
+        _ => Ok(()),
     }
 }
 
-enum Applied {
-    Done,
-    Instead(Request),
+impl Draft {
+    /// Reads what one program is started with; what is to be done instead, if an option says so.
+    fn program(&mut self, words: &[OsString]) -> Result<Option<Request>, String> {
+        let mut words: VecDeque<OsString> = words.iter().cloned().collect();
+        (self.segment, self.count, self.per_host) = Default::default();
+        while let Some(word) = words.pop_front() {
+            let Some((typed, attached)) = option(&word) else {
+                self.segment.program = word;
+                self.segment.arguments = words.into();
+                break;
+            };
+            let values = Values { option: &typed, attached, words: &mut words };
+            if let Some(instead) = self.apply(values)? {
+                return Ok(Some(instead));
+            }
+        }
+        match (&self.config, self.segment.program.is_empty()) {
+            (None, true) => {
+                let which = if self.plan.segments.is_empty() { "no program" } else { "no program after ':'" };
+                return Err(format!(
+                    "{which}: usage is mpiexec -n RANKS PROGRAM [ARGUMENTS]; see mpiexec --help"
+                ));
+            }
+            (Some((option, _)), false) => {
+                return Err(format!(
+                    "option {option} names the file with the programs; '{}' cannot stand here as well",
+                    self.segment.program.display()
+                ));
+            }
+            (Some(_), true) => {}
+            (None, false) => {
+                self.segment.count = self.count.or(self.per_host).unwrap_or(1);
+                self.plan.segments.push(std::mem::take(&mut self.segment));
+            }
+        }
+        Ok(None)
+    }
+
+    fn apply(&mut self, mut values: Values) -> Result<Option<Request>, String> {
+        let typed = values.option;
+        let name = typed.trim_start_matches('-');
+        let option = OPTIONS.iter().find(|option| option.names.contains(&name));
+        let option = option.ok_or_else(|| unknown_option(typed))?;
+        match option.effect {
+            Effect::Does(change) => change(self, &mut values)?,
+            Effect::SoAnyway | Effect::LeftOut => {
+                let words: Vec<&str> = option.values.split_whitespace().collect();
+                words.iter().try_for_each(|word| values.next(word).map(drop))?;
+                let warning = format!("option {typed}: {}", option.doc);
+                if matches!(option.effect, Effect::LeftOut) && !self.plan.warnings.contains(&warning) {
+                    self.plan.warnings.push(warning);
+                }
+            }
+            Effect::Refused => return Err(format!("option {typed}: {}", option.doc)),
+            Effect::Help => return Ok(Some(Request::Help)),
+            Effect::Version => return Ok(Some(Request::Version)),
+        }
+        match values.attached {
+            Some(value) => Err(format!("option {typed} takes no value, but '{}' was given", value.display())),
+            None => Ok(None),
+        }
+    }
 }
 
-/// An option without its dashes, and the value behind `=`; one dash is as good as two.
+/// An option with its dashes, one or two, and the value behind `=`.
 fn option(word: &OsStr) -> Option<(String, Option<OsString>)> {
     let bytes = word.as_bytes();
-    let name = bytes.strip_prefix(b"--").or_else(|| bytes.strip_prefix(b"-"))?;
-    let at = name.iter().position(|b| *b == b'=');
+    if !bytes.starts_with(b"-") {
+        return None;
+    }
+    let at = bytes.iter().position(|b| *b == b'=');
     let (name, value) = match at {
-        Some(at) => (&name[..at], Some(OsStr::from_bytes(&name[at + 1..]).to_os_string())),
-        None => (name, None),
+        Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_os_string())),
+        None => (bytes, None),
     };
     Some((String::from_utf8_lossy(name).into_owned(), value))
 }
 
-/// The words that follow an option.
-struct Values<'a> {
-    option: &'a str,
-    attached: Option<OsString>,
-    words: &'a mut VecDeque<OsString>,
-}
-
-impl Values<'_> {
-    fn next(&mut self, what: &str) -> Result<OsString, String> {
-        let value = self.attached.take().or_else(|| self.words.pop_front());
-        value.ok_or_else(|| format!("option -{} needs {what}", self.option))
-    }
-
-    fn text(&mut self, what: &str) -> Result<String, String> {
-        Ok(self.next(what)?.to_string_lossy().into_owned())
-    }
-}
-
-fn apply(
-    name: &str,
-    attached: Option<OsString>,
-    words: &mut VecDeque<OsString>,
-    plan: &mut Plan,
-    segment: &mut Segment,
-) -> Result<Applied, String> {
-    let mut values = Values { option: name, attached, words };
-    match name {
-        "n" | "np" | "c" => segment.count = count(name, &values.text("a number of ranks")?)?,
-        "env" => segment.environment.push(name_and_value(&mut values)?),
-        "genv" => plan.environment.push(name_and_value(&mut values)?),
-        "x" => segment.environment.extend(exported(&values.next("NAME or NAME=VALUE")?)?),
-        "wdir" | "wd" => segment.directory = Some(values.next("a directory")?.into()),
-        "bind" | "bind-to" => plan.bind = bind(&values.text("none, core or auto")?)?,
-        "label" | "l" | "prepend-rank" | "tag-output" => plan.label = true,
-        "timeout" => plan.timeout = Some(seconds(&values.text("a number of seconds")?)?),
-        "host" | "hosts" | "H" => local_hosts(&values.text("a host")?)?,
-        "f" | "hostfile" | "machinefile" => return Err(other_hosts(&format!("-{name}"))),
-        "oversubscribe" | "allow-run-as-root" | "envall" | "genvall" => {}
-        "h" | "help" => return Ok(Applied::Instead(Request::Help)),
-        "V" | "version" | "info" => return Ok(Applied::Instead(Request::Version)),
-        unknown => return Err(unknown_option(unknown)),
-    }
-    match values.attached {
-        Some(value) => Err(format!("option -{name} takes no value, but '{}' was given", value.display())),
-        None => Ok(Applied::Done),
-    }
-}
-
-fn count(name: &str, text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("option -{name} needs a number of ranks; '{text}' is none"))
-}
-
-fn name_and_value(values: &mut Values) -> Result<(OsString, OsString), String> {
-    let name = values.next("NAME VALUE")?;
-    check_name(values.option, &name)?;
-    Ok((name, values.next("NAME VALUE")?))
-}
-
-/// The whole environment reaches every rank anyway, so a name alone changes nothing.
-fn exported(word: &OsStr) -> Result<Option<(OsString, OsString)>, String> {
-    let bytes = word.as_bytes();
-    let Some(at) = bytes.iter().position(|b| *b == b'=') else {
-        check_name("x", word)?;
-        if std::env::var_os(word).is_none() {
-            eprintln!("mpiexec: warning: -x {}: there is no such variable", word.display());
-        }
-        return Ok(None);
-    };
-    let (name, value) = (OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..]));
-    check_name("x", name)?;
-    Ok(Some((name.into(), value.into())))
-}
-
-fn check_name(option: &str, name: &OsStr) -> Result<(), String> {
-    let bytes = name.as_bytes();
-    if bytes.is_empty() || bytes.contains(&b'=') {
-        return Err(format!("option -{option}: '{}' is no name of a variable", name.display()));
-    }
-    Ok(())
-}
-
-fn bind(text: &str) -> Result<Bind, String> {
-    match text {
-        "auto" => Ok(Bind::Auto),
-        "none" => Ok(Bind::None),
-        "core" => Ok(Bind::Core),
-        _ => Err(format!("option --bind takes none, core or auto; '{text}' is neither")),
-    }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    /// A year; it also keeps sums of times in range.
-    const MAX: f64 = 365.0 * 86400.0;
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= MAX => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("option --timeout needs a number of seconds above 0; '{text}' is none")),
-    }
-}
-
-fn local_hosts(list: &str) -> Result<(), String> {
-    let here = sys::hostname();
-    for host in list.split(',') {
-        let name = host.split(':').next().unwrap_or_default();
-        if ![here.as_str(), "localhost", "127.0.0.1", "::1"].contains(&name) {
-            return Err(other_hosts(&format!("host '{name}'")));
-        }
-    }
-    Ok(())
-}
-
-fn other_hosts(what: &str) -> String {
-    format!(
-        "{what}: this mpiexec starts ranks on this host only; across hosts start the program with Hydra \
-         ('mpiexec' of MPICH) or with 'srun --mpi=pmi2'"
-    )
-}
-
-fn unknown_option(name: &str) -> String {
-    let near = OPTIONS.iter().flat_map(|o| o.names).min_by_key(|known| distance(name, known));
-    let near = near.expect("there are options");
-
-    format!("unknown option -{name}; the nearest known one is {} (see mpiexec --help)", dashed(near))
+/// Names the nearest option if a slip of the keyboard leads there.
+fn unknown_option(typed: &str) -> String {
+    let name = typed.trim_start_matches('-');
+    let names = OPTIONS.iter().flat_map(|option| option.names);
+    let near = names.map(|known| (distance(name, known), known)).min().filter(|(slips, known)| {
+        // Of a short name every letter counts.
+        *slips <= known.len().max(name.len()) * 2 / 5
+    });
+    let near = near.map(|(_, known)| format!("did you mean {}? ", dashed(known))).unwrap_or_default();
+    format!("unknown option {typed}; {near}mpiexec --help lists all")
 }
 
 #[cfg(test)]
@@ -248,7 +313,7 @@ mod tests {
 
     fn plan(line: &str) -> Plan {
         match parsed(line) {
-            Ok(Request::Run(plan)) => plan,
+            Ok(Request::Run(plan)) => *plan,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -278,6 +343,42 @@ mod tests {
         assert!(matches!(parsed("-h"), Ok(Request::Help)));
         assert!(matches!(parsed("-n 2 --version a"), Ok(Request::Version)));
         assert_eq!(self::plan("a.out").segments[0].count, 1);
+        assert_eq!(self::plan("-env A=B=C a").segments[0].environment, [("A".into(), "B=C".into())]);
+    }
+
+    #[test]
+    fn what_hydra_and_open_mpi_call_things() {
+        let count = |line: &str| plan(line).segments[0].count;
+        for (line, expected) in [
+            ("-ppn 3 a", 3),
+            ("-perhost 3 -n 5 a", 5),
+            ("-N 2 a", 2),
+            ("--map-by ppr:4:node a", 4),
+            ("-host localhost:2,localhost:4 a", 6),
+            ("-rr -launcher ssh -iface lo -q -n 2 a", 2),
+        ] {
+            assert_eq!(count(line), expected, "{line}");
+        }
+        assert_eq!(plan("-N 2 a : b").segments[1].count, 1);
+        let binds =
+            [("socket", Bind::Package), ("hwthread", Bind::Thread), ("rr", Bind::Cpu), ("NUMA", Bind::Numa)];
+        for (word, bind) in binds {
+            assert_eq!(plan(&format!("-bind-to {word} a")).bind, bind);
+        }
+        assert_eq!(plan("--map-by socket:OVERSUBSCRIBE a").map, Map::Package);
+        let shown =
+            plan("--report-bindings --merge-stderr-to-stdout -print-all-exitcodes -usize 9 --stdin none a");
+        assert!(shown.show_places && shown.merge && shown.show_codes);
+        assert_eq!((shown.universe, shown.reader), (Universe::Ranks(9), Reader::Nobody));
+        assert_eq!(plan("-usize INFINITE -s 1 -n 2 a").reader, Reader::Rank(1));
+        assert_eq!(plan("--output tag,dir=o a").files[1], Some("o/1/rank.%r/stderr".into()));
+        assert_eq!(plan("--output-filename o a").files[0], Some("o/1/rank.%r/stdout".into()));
+        let only = plan("-genvnone -envlist A,B a : b");
+        assert_eq!(only.inherit, Inherit::Only(Vec::new()));
+        assert_eq!(only.segments[0].inherit, Some(Inherit::Only(vec!["A".into(), "B".into()])));
+        assert_eq!(only.segments[1].inherit, None);
+        let twice = plan("--mca btl self --mca pml ob1 -n 1 a");
+        assert!(matches!(&twice.warnings[..], [one] if one.starts_with("option --mca: left out")));
     }
 
     #[test]
@@ -288,19 +389,33 @@ mod tests {
             ("-n 2 a :", "after ':'"),
             ("-n two a", "'two'"),
             ("-n -1 a", "'-1'"),
-            ("-n 0 a", "-n 0"),
+            ("-n 0 a", "0 ranks"),
             ("-n 99999999999 a", "more than"),
             ("-n", "-n needs"),
             ("-env A", "-env needs"),
-            ("-env A=B c d", "'A=B'"),
-            ("--bind socket a", "'socket'"),
-            ("--timeout 0 a", "'0'"),
+            ("-env =B c d", "''"),
+            ("--bind-to sock a", "option --bind-to takes none, core"),
+            ("-bind=sock a", "option -bind takes"),
+            ("--map-by ppr:2:socket a", "option --map-by takes"),
+            ("--map-by core:PE=2 a", "'core:PE=2'"),
+            ("-timeout 0 a", "option -timeout needs a number of seconds above 0; '0'"),
             ("--timeout nan a", "'nan'"),
-            ("--label=3 a", "'3'"),
-            ("-host far a", "'far'"),
-            ("-f hosts a", "-f"),
-            ("--timout 3 a", "--timeout"),
-            ("--lable a", "--label"),
+            ("--label=3 a", "option --label takes no value, but '3'"),
+            ("-host far a", "option -host: 'far' is another host"),
+            ("-f /no/such/file a", "option -f: '/no/such/file': No such file"),
+            ("-f /dev/null a", "there is no host in"),
+            ("-configfile /dev/null", "there is no program in"),
+            ("-configfile /dev/null a", "'a' cannot stand here"),
+            ("--stdin all a", "'all'"),
+            ("--stdin 2 -n 2 a", "rank 2 cannot read"),
+            ("-usize 1 -n 2 a", "universe of 1"),
+            ("-outfile-pattern %x a", "'%x'"),
+            ("--rankfile r a", "option --rankfile: choose the CPUs of the job with 'taskset"),
+            ("-genvlist A=B a", "option -genvlist: 'A=B'"),
+            ("-x =B a", "option -x: ''"),
+            ("--timout 3 a", "unknown option --timout; did you mean --timeout?"),
+            ("--lable a", "did you mean --label?"),
+            ("-ppm 3 a", "unknown option -ppm; did you mean --ppn?"),
             ("- a", "unknown option"),
         ];
         for (line, named) in cases {
@@ -310,14 +425,34 @@ mod tests {
     }
 
     #[test]
-    fn every_documented_option_is_known() {
-        for option in OPTIONS {
-            for name in option.names {
-                let line = format!("-{name}");
-                if let Err(error) = parsed(&line) {
-                    assert!(!error.contains("unknown option"), "{error}");
-                }
-            }
+    fn nothing_is_proposed_for_a_word_that_is_near_to_none() {
+        for line in ["--frobnicate a", "-z a", "--xyzzy a"] {
+            let error = parsed(line).unwrap_err();
+            assert!(error.starts_with("unknown option") && !error.contains("did you mean"), "{error}");
         }
+    }
+
+    #[test]
+    fn no_name_stands_for_two_options() {
+        let mut names: Vec<&str> = OPTIONS.iter().flat_map(|option| option.names).copied().collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn programs_from_a_file() {
+        let path = std::env::temp_dir().join(format!("launch-programs-{}", std::process::id()));
+        let file = path.to_str().unwrap();
+        std::fs::write(&path, "# two programs\n-n 2 ./a 'b c'\n\n-n 3 -env D 1 ./e\n").unwrap();
+        let two = plan(&format!("-genv A 1 -configfile {file}"));
+        let shape: Vec<(usize, &str)> =
+            two.segments.iter().map(|s| (s.count, s.program.to_str().unwrap())).collect();
+        assert_eq!(shape, [(2, "./a"), (3, "./e")]);
+        assert_eq!((two.ranks(), &two.segments[0].arguments[..]), (5, &["b c".into()][..]));
+        std::fs::write(&path, format!("-configfile {file}\n")).unwrap();
+        assert!(parsed(&format!("-configfile {file}")).unwrap_err().contains("programs only"));
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -5,28 +5,59 @@
 //! that its threads (OpenMP, Python, BLAS) have room and a second job on the same host does not
 //! land on the same core as the first. With more ranks than CPUs any fixed share is wrong as soon
 //! as ranks wait for different times, so nothing is bound and the scheduler balances.
-use super::arguments::Bind;
+use super::arguments::{Bind, Map};
 use std::fs;
 
-/// The CPUs of each of `ranks` ranks, an empty list for «all», given the CPUs that this process
-/// may use, grouped by core.
-pub fn shares(bind: Bind, ranks: usize, cores: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    let cpus: usize = cores.iter().map(Vec::len).sum();
-    match bind {
-        _ if cpus == 0 => vec![Vec::new(); ranks],
-        Bind::None => vec![Vec::new(); ranks],
-        Bind::Core => (0..ranks).map(|rank| cores[rank % cores.len()].clone()).collect(),
-        Bind::Auto if ranks > cpus => vec![Vec::new(); ranks],
+/// A CPU that the job may use, and where it is. Where the kernel does not tell (some containers hide it)
+/// each CPU is a core, and all are in one socket and NUMA node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cpu {
+    package: usize,
+    numa: usize,
+    core: usize,
+    id: usize,
+}
+
+/// Looks where the CPUs of this host are; near ones come next to each other.
+pub fn machine(allowed: &[usize]) -> Vec<Cpu> {
+    let mut cpus: Vec<Cpu> = allowed.iter().map(|id| place(*id)).collect();
+    cpus.sort_unstable_by_key(|cpu| (cpu.package, cpu.numa, cpu.core, cpu.id));
+    cpus
+}
+
+/// The CPUs of each of `ranks` ranks, an empty list for «all», given those of the job.
+pub fn shares(bind: Bind, map: Map, ranks: usize, cpus: &[Cpu]) -> Vec<Vec<usize>> {
+    let cores = groups(cpus, |cpu| (cpu.package, cpu.core));
+    let places = match bind {
         // A single rank has all there is: to bind it to that says nothing.
-        Bind::Auto if ranks == 1 => vec![Vec::new()],
-        Bind::Auto if ranks <= cores.len() => {
-            split(cores, ranks).map(|share| share.iter().flatten().copied().collect()).collect()
+        Bind::Auto if ranks == 1 || ranks > cpus.len() => Vec::new(),
+        Bind::Auto if ranks <= cores.len() => split(&cores, ranks).map(<[_]>::concat).collect(),
+        Bind::Auto => split(cpus, ranks).map(<[_]>::to_vec).collect(),
+        Bind::None => Vec::new(),
+        Bind::Core => cores,
+        Bind::Thread => groups(cpus, |cpu| cpu.id),
+        Bind::Cpu => {
+            let mut ordered = groups(cpus, |cpu| cpu.id);
+            ordered.sort_unstable_by_key(|place| place[0].id);
+            ordered
         }
-        Bind::Auto => {
-            let flat: Vec<usize> = cores.iter().flatten().copied().collect();
-            split(&flat, ranks).map(<[usize]>::to_vec).collect()
-        }
+        Bind::Package => groups(cpus, |cpu| cpu.package),
+        Bind::Numa => groups(cpus, |cpu| (cpu.package, cpu.numa)),
+    };
+    if places.is_empty() {
+        return vec![Vec::new(); ranks];
     }
+    let places = match map {
+        Map::InOrder => places,
+        Map::Package => in_turn(places, |cpu| (cpu.package, 0)),
+        Map::Numa => in_turn(places, |cpu| (cpu.package, cpu.numa)),
+    };
+    (0..ranks).map(|rank| places[rank % places.len()].iter().map(|cpu| cpu.id).collect()).collect()
+}
+
+/// Runs of CPUs that have a key in common.
+fn groups<K: PartialEq>(cpus: &[Cpu], key: impl Fn(&Cpu) -> K) -> Vec<Vec<Cpu>> {
+    cpus.chunk_by(|a, b| key(a) == key(b)).map(<[_]>::to_vec).collect()
 }
 
 /// `parts` runs of nearly equal length.
@@ -34,32 +65,55 @@ fn split<T>(items: &[T], parts: usize) -> impl Iterator<Item = &[T]> {
     (0..parts).map(move |i| &items[i * items.len() / parts..(i + 1) * items.len() / parts])
 }
 
-/// Groups CPUs by the core that they are threads of, near ones next to each other. A kernel that
-/// does not tell (some containers hide it) makes each CPU a core.
-pub fn cores(allowed: &[usize]) -> Vec<Vec<usize>> {
-    let mut placed: Vec<((usize, usize), usize)> = allowed.iter().map(|cpu| (place(*cpu), *cpu)).collect();
-    placed.sort_unstable();
-    placed.chunk_by(|a, b| a.0 == b.0).map(|core| core.iter().map(|(_, cpu)| *cpu).collect()).collect()
+/// The same places, one of each domain in turn; a place belongs where its first CPU is.
+fn in_turn(places: Vec<Vec<Cpu>>, domain: impl Fn(&Cpu) -> (usize, usize)) -> Vec<Vec<Cpu>> {
+    let mut domains: Vec<_> =
+        places.chunk_by(|a, b| domain(&a[0]) == domain(&b[0])).map(|run| run.iter()).collect();
+    let mut ordered = Vec::with_capacity(places.len());
+    while ordered.len() < places.len() {
+        ordered.extend(domains.iter_mut().filter_map(Iterator::next).cloned());
+    }
+    ordered
 }
 
-/// Package and core of a CPU.
-fn place(cpu: usize) -> (usize, usize) {
+fn place(id: usize) -> Cpu {
+    let directory = format!("/sys/devices/system/cpu/cpu{id}");
     let read = |name: &str| {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}");
-        fs::read_to_string(path).ok()?.trim().parse::<usize>().ok()
+        fs::read_to_string(format!("{directory}/topology/{name}")).ok()?.trim().parse::<usize>().ok()
+    };
+    let node = || {
+        let mut entries = fs::read_dir(&directory).ok()?.flatten();
+        entries.find_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
     };
     match (read("physical_package_id"), read("core_id")) {
-        (Some(package), Some(core)) => (package, core),
-        _ => (0, cpu),
+        (Some(package), Some(core)) => Cpu { package, numa: node().unwrap_or(0), core, id },
+        _ => Cpu { package: 0, numa: 0, core: id, id },
     }
+}
+
+/// CPUs as a person writes them: `0-3,8`.
+pub fn listed(cpus: &[usize]) -> String {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    let runs = sorted.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [one] => one.to_string(),
+        _ => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    runs.collect::<Vec<String>>().join(",")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn machine() -> Vec<Vec<usize>> {
-        vec![vec![0, 4], vec![1, 5], vec![2, 6], vec![3, 7]]
+    /// Two sockets of two cores with two threads each.
+    fn machine() -> Vec<Cpu> {
+        let cpu = |id: usize| Cpu { package: id % 4 / 2, numa: id % 4 / 2, core: id % 2, id };
+        [0, 4, 1, 5, 2, 6, 3, 7].map(cpu).to_vec()
+    }
+
+    fn shares(bind: Bind, ranks: usize, cpus: &[Cpu]) -> Vec<Vec<usize>> {
+        super::shares(bind, Map::InOrder, ranks, cpus)
     }
 
     #[test]
@@ -86,5 +140,28 @@ mod tests {
         assert_eq!(shares(Bind::Core, 5, &machine())[4], [0, 4]);
         assert_eq!(shares(Bind::None, 2, &machine()), [[0usize; 0], []]);
         assert_eq!(shares(Bind::Core, 2, &[]), [[0usize; 0], []]);
+    }
+
+    #[test]
+    fn threads_sockets_and_nodes() {
+        assert_eq!(shares(Bind::Thread, 3, &machine()), [[0], [4], [1]]);
+        assert_eq!(shares(Bind::Cpu, 3, &machine()), [[0], [1], [2]]);
+        for bind in [Bind::Package, Bind::Numa] {
+            assert_eq!(shares(bind, 3, &machine()), [[0, 4, 1, 5], [2, 6, 3, 7], [0, 4, 1, 5]]);
+        }
+    }
+
+    #[test]
+    fn ranks_are_dealt_out_to_sockets() {
+        for map in [Map::Package, Map::Numa] {
+            let dealt = super::shares(Bind::Core, map, 4, &machine());
+            assert_eq!(dealt, [[0, 4], [2, 6], [1, 5], [3, 7]]);
+        }
+    }
+
+    #[test]
+    fn lists_are_short() {
+        assert_eq!(listed(&[8, 0, 2, 1, 3]), "0-3,8");
+        assert_eq!(listed(&[]), "");
     }
 }

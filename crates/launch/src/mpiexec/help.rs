@@ -1,56 +1,16 @@
-//! The options, declared once for `--help`, for the search of the nearest name, and for the test
-//! that compares the manual page.
+//! What `mpiexec --help` prints.
+use super::options::{Effect, OPTIONS, Opt, dashed};
 
-/// One option.
-pub struct Opt {
-    /// Its names without dashes.
-    pub names: &'static [&'static str],
-    /// What follows it.
-    pub values: &'static str,
-    /// What it does.
-    pub doc: &'static str,
-}
-
-const fn opt(names: &'static [&'static str], values: &'static str, doc: &'static str) -> Opt {
-    Opt { names, values, doc }
-}
-
-/// All options.
-pub const OPTIONS: &[Opt] = &[
-    opt(&["n", "np", "c"], "RANKS", "number of ranks that run the program (default 1)"),
-    opt(&["env"], "NAME VALUE", "set a variable for the ranks of this program"),
-    opt(&["genv"], "NAME VALUE", "set a variable for all ranks"),
-    opt(&["x"], "NAME[=VALUE]", "the same in Open MPI's notation"),
-    opt(&["wdir", "wd"], "DIR", "working directory of the ranks of this program"),
-    opt(
-        &["bind", "bind-to"],
-        "none|core|auto",
-        "tie ranks to cores (default auto: share the cores evenly,\nunless there are more ranks than CPUs)",
-    ),
-    opt(&["label", "l", "prepend-rank", "tag-output"], "", "begin every line of output with [rank]"),
-    opt(&["timeout"], "SECONDS", "end the job after this time, say who waits for whom, exit with 124"),
-    opt(&["host", "hosts", "H"], "HOST", "accepted for this host only"),
-    opt(&["f", "hostfile", "machinefile"], "FILE", "refused: this mpiexec serves one host"),
-    opt(
-        &["oversubscribe", "allow-run-as-root", "envall", "genvall"],
-        "",
-        "accepted, nothing to do: always so",
-    ),
-    opt(&["h", "help"], "", "show this text"),
-    opt(&["V", "version", "info"], "", "show the version"),
-];
-
-/// What `mpiexec --help` prints.
+/// The text of `mpiexec --help`.
 pub fn text() -> String {
     let mut out = String::from(
         "Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...\n\
          Starts an MPI program on this host.\n\nOptions (one dash or two):\n",
     );
-    for option in OPTIONS {
-        let names: Vec<String> = option.names.iter().map(|name| dashed(name)).collect();
-        out.push_str(&format!("  {} {}\n", names.join(", "), option.values).replace(" \n", "\n"));
-        out.push_str(&format!("        {}\n", option.doc.replace('\n', "\n        ")));
-    }
+    let own = |option: &&Opt| matches!(option.effect, Effect::Does(_) | Effect::Help | Effect::Version);
+    OPTIONS.iter().filter(own).for_each(|option| describe(option, &mut out));
+    out.push_str("\nOptions of other launchers:\n");
+    OPTIONS.iter().filter(|option| !own(option)).for_each(|option| describe(option, &mut out));
     out.push_str(
         "\nSIGUSR1 sent to mpiexec prints what every rank waits for. SIGINT, SIGTERM, SIGHUP, SIGQUIT,\n\
          SIGTSTP, SIGCONT and SIGUSR2 are passed on to the ranks; a second SIGINT kills them.\n\
@@ -59,7 +19,9 @@ pub fn text() -> String {
     out
 }
 
-/// An option as it is usually written.
-pub fn dashed(name: &str) -> String {
-    format!("{}{name}", if name.len() > 2 { "--" } else { "-" })
+fn describe(option: &Opt, out: &mut String) {
+    let names: Vec<String> = option.names.iter().map(|name| dashed(name)).collect();
+    let head = format!("  {} {}", names.join(", "), option.values);
+    out.push_str(head.trim_end());
+    out.push_str(&format!("\n        {}\n", option.doc.replace('\n', "\n        ")));
 }

@@ -1,10 +1,12 @@
 //! One job: from the start of its ranks to its exit code.
-use super::arguments::{Plan, Segment};
+use super::arguments::{Plan, Segment, Universe};
 use super::channels::Channel;
+use super::files::Files;
 use super::guard::{Guard, Remains};
 use super::hang::Gathering;
 use super::output::{Sink, Stream};
 use super::start::{self, Common, DESCRIPTORS_PER_RANK, Input, Refusal, Started};
+use super::strangers::Strangers;
 use super::{bind, look};
 use crate::pmi::server::{Server, Stage};
 use crate::report::segment_prefix;
@@ -13,8 +15,10 @@ use crate::sys::event::{self, Epoll};
 use crate::sys::process::{self, Ended, OpenFiles};
 use crate::sys::signal::Signals;
 use crate::sys::{self};
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long ranks may take to end after SIGTERM before SIGKILL.
@@ -125,13 +129,16 @@ pub struct Job {
     pub(super) board: Board,
     pub(super) gathering: Option<Gathering>,
     pub(super) straggler: Option<Instant>,
+    pub(super) strangers: Strangers,
 }
 
 impl Job {
     /// Starts all ranks, or none.
-    pub fn start(plan: Plan) -> Result<Job, Refusal> {
-        for segment in &plan.segments {
-            start::check(&plan, segment)?;
+    pub fn start(mut plan: Plan) -> Result<Job, Refusal> {
+        let paths: Vec<PathBuf> =
+            plan.segments.iter().map(|segment| start::find(&plan, segment)).collect::<Result<_, _>>()?;
+        for (segment, path) in plan.segments.iter_mut().zip(&paths) {
+            segment.found = (!start::has_slash(segment.program.as_ref())).then(|| path.clone());
         }
         let numbered: Vec<usize> =
             plan.segments.iter().enumerate().flat_map(|(i, s)| vec![i; s.count]).collect();
@@ -152,9 +159,14 @@ impl Job {
         epoll.add(signals.as_raw_fd(), Token::Signals.pack(), event::READ).map_err(|e| system("epoll", e))?;
         let sinks = standard_sinks(&epoll).map_err(|e| system("standard output", e))?;
         let board = Board::new().map_err(|e| system("memfd_create", e))?;
+        let universe = match plan.universe {
+            Universe::Job => size,
+            Universe::Ranks(most) => most,
+        };
         let mut job = Job {
             deadline: plan.timeout.map(|timeout| Instant::now() + timeout),
-            server: Server::new(kvsname, &numbered),
+            server: Server::new(kvsname, &numbered, universe),
+            strangers: Strangers::new(&paths, &numbered),
             one_sink: sys::identity(1).is_some_and(|place| sys::identity(2) == Some(place)),
             plan,
             epoll,
@@ -192,8 +204,15 @@ impl Job {
     ) -> Result<(), Refusal> {
         let plan = std::mem::take(&mut self.plan);
         let allowed = process::allowed_cpus().unwrap_or_default();
-        let cores = bind::cores(&allowed);
-        let shares = bind::shares(plan.bind, numbered.len(), &cores);
+        if plan.undersubscribed && numbered.len() > allowed.len() {
+            let text = format!(
+                "{} ranks are more than the {} CPUs (--nooversubscribe)",
+                numbered.len(),
+                allowed.len()
+            );
+            return Err(text.into());
+        }
+        let shares = bind::shares(plan.bind, plan.map, numbered.len(), &bind::machine(&allowed));
         let input = if io::stdin().is_terminal() { Input::Pipe } else { Input::Inherited };
         let common = Common {
             cpus: allowed.len().max(1),
@@ -201,13 +220,17 @@ impl Job {
             size: numbered.len(),
             secret,
             open_files,
-            mask: self.signals.before(),
             input,
             board: self.board.as_raw_fd(),
         };
+        let mut files = Files::default();
         for (rank, (number, cpus)) in numbered.iter().zip(shares).enumerate() {
             let segment = &plan.segments[*number];
-            let started = start::start(&common, rank, segment, cpus)?;
+            if plan.show_places {
+                let cpus = bind::listed(if cpus.is_empty() { &allowed } else { &cpus });
+                self.say(&format!("mpiexec: rank {rank}: {} on CPUs {cpus}", segment.program.display()));
+            }
+            let started = start::start(&common, rank, segment, cpus, &mut files)?;
             self.admit(rank, segment, started, plan.label).map_err(|e| format!("rank {rank}: {e}"))?;
         }
         self.plan = plan;
@@ -216,10 +239,12 @@ impl Job {
 
     fn admit(&mut self, rank: usize, segment: &Segment, started: Started, label: bool) -> io::Result<()> {
         let label = if label { format!("[{rank}] ") } else { String::new() };
-        let streams = [Stream::new(started.stdout, label.clone()), Stream::new(started.stderr, label)];
+        let streams = started.outputs.map(|output| Some(Stream::new(output?, label.clone())));
         let tokens = [Token::Stdout(rank), Token::Stderr(rank)];
         for (stream, token) in streams.iter().zip(tokens) {
-            self.epoll.add(stream.fd(), token.pack(), event::READ)?;
+            if let Some(stream) = stream {
+                self.epoll.add(stream.fd(), token.pack(), event::READ)?;
+            }
         }
         self.epoll.add(started.pmi.as_raw_fd(), Token::Pmi(rank).pack(), event::READ)?;
         self.epoll.add(started.control.as_raw_fd(), Token::Control(rank).pack(), event::READ)?;
@@ -234,7 +259,7 @@ impl Job {
             ready: None,
             pmi: Channel::new(started.pmi),
             control: Some(started.control),
-            streams: streams.map(Some),
+            streams,
         });
         Ok(())
     }
@@ -244,8 +269,29 @@ impl Job {
         while self.running().next().is_some() {
             self.step(self.next_time());
         }
+        self.judge_strangers();
+        if self.plan.show_codes {
+            self.say_codes();
+        }
         self.clean_up();
-        self.verdict.unwrap_or(0)
+        // A job whose output is lost has not done all it was started for.
+        let lost = self.sinks.iter().any(Sink::lost);
+        self.verdict.unwrap_or(u8::from(lost))
+    }
+
+    fn say_codes(&mut self) {
+        let mut codes: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
+        for (rank, state) in self.ranks.iter().enumerate() {
+            let code = match state.ended {
+                Some(Ended::Code(code)) => code,
+                Some(Ended::Signal(signal, _)) => 128 + signal,
+                None => continue,
+            };
+            codes.entry(code).or_default().push(rank);
+        }
+        let codes = codes.iter().map(|(code, ranks)| format!("{code} of rank {}", bind::listed(ranks)));
+        let text = format!("mpiexec: exit codes: {}", codes.collect::<Vec<String>>().join("; "));
+        self.say(&text);
     }
 
     /// Waits for what happens next and handles it.
@@ -269,6 +315,8 @@ impl Job {
             }
         }
         self.on_time(Instant::now());
+        self.look_for_strangers(Instant::now());
+        self.say_what_is_lost();
     }
 
     fn next_time(&self) -> Option<Instant> {
@@ -277,7 +325,8 @@ impl Job {
         // Whether this process is in the foreground of its terminal changes without an event.
         let terminal = (self.stdin.is_some() && !self.terminal_watched).then_some(now + DRAIN);
         let gathering = self.gathering.as_ref().map(|g| g.until);
-        [self.deadline, self.kill_at, gathering, self.straggler, unfinished, terminal]
+        let strangers = self.strangers.look_at;
+        [self.deadline, self.kill_at, gathering, self.straggler, strangers, unfinished, terminal]
             .into_iter()
             .flatten()
             .min()

@@ -43,14 +43,24 @@ pub fn is_marked(pid: i32, mark: &str) -> bool {
     environment.split(|b| *b == 0).any(|line| line == mark.as_bytes())
 }
 
+/// The processes of a group.
+pub fn members(group: i32) -> Vec<i32> {
+    processes().filter(|pid| field(*pid, 2) == Some(group)).collect()
+}
+
 fn processes() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 fn parent(pid: i32) -> Option<i32> {
+    field(pid, 1)
+}
+
+/// A number of /proc/PID/stat, counted from the state.
+fn field(pid: i32, index: usize) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split_whitespace().nth(1)?.parse().ok()
+    stat.rsplit_once(") ")?.1.split_whitespace().nth(index)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -62,6 +72,7 @@ mod tests {
         let own = std::process::id() as i32;
         assert!(processes().any(|pid| pid == own));
         assert!(parent(own).is_some_and(|parent| parent > 0));
+        assert!(members(field(own, 2).unwrap()).contains(&own));
         assert!(["running", "sleeping"].iter().any(|word| activity(own).starts_with(word)));
         assert_eq!(activity(i32::MAX), "gone");
     }

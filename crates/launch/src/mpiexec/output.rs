@@ -26,7 +26,11 @@ pub struct Sink {
     /// Whether a user may be waiting at the end of an unfinished line.
     terminal: bool,
     waiting: bool,
+    /// Nobody reads any more.
     broken: bool,
+    /// Why something could not be written, until it is said; and whether that has happened.
+    why_lost: Option<io::Error>,
+    lost: bool,
     /// Nothing more will be pushed.
     last: bool,
     queue: VecDeque<Vec<u8>>,
@@ -50,6 +54,8 @@ impl Sink {
             terminal,
             waiting: false,
             broken: false,
+            why_lost: None,
+            lost: false,
             last: false,
             queue: VecDeque::new(),
             done: 0,
@@ -61,6 +67,16 @@ impl Sink {
     /// Whether nobody reads any more what is written here.
     pub fn broken(&self) -> bool {
         self.broken
+    }
+
+    /// Why something could not be written, the first time it is asked after it happened first.
+    pub fn why_lost(&mut self) -> Option<io::Error> {
+        self.why_lost.take()
+    }
+
+    /// Whether something could not be written.
+    pub fn lost(&self) -> bool {
+        self.lost
     }
 
     /// Whether there is more in the queue than should be.
@@ -116,11 +132,7 @@ impl Sink {
                 Ok(count) => self.written(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    self.broken = true;
-                    self.queue.clear();
-                    (self.queued, self.done) = (0, 0);
-                }
+                Err(error) => self.drop_queue(error),
             }
         }
         self.wait_if_needed(epoll);
@@ -132,6 +144,19 @@ impl Sink {
         if self.queue.front().is_some_and(|front| front.len() == self.done) {
             self.queue.pop_front();
             self.done = 0;
+        }
+    }
+
+    /// Gives up what cannot be written. A reader that has left does not come back; a disk that is full may have
+    /// room again, and a long run is worth more than its output, so what comes later is tried again.
+    fn drop_queue(&mut self, error: io::Error) {
+        self.queue.clear();
+        (self.queued, self.done) = (0, 0);
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            self.broken = true;
+        } else if !self.lost {
+            self.lost = true;
+            self.why_lost = Some(error);
         }
     }
 

@@ -1,15 +1,17 @@
 //! Starting one rank.
-use super::arguments::{Plan, Segment};
+use super::arguments::{Inherit, Plan, Reader, Segment};
+use super::files::Files;
 use crate::report::{BOARD_FD, CONTROL_FD, JOB_CPUS, JOB_SECRET};
 use crate::sys::packet;
 use crate::sys::process::{self, Birth, OpenFiles};
-use crate::sys::signal::Mask;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -32,7 +34,7 @@ impl From<String> for Refusal {
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// What rank 0 reads as its standard input.
+/// What the rank that reads the standard input gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
     /// What the launcher was given: nothing is read that the rank does not read.
@@ -54,9 +56,7 @@ pub struct Common<'a> {
     pub cpus: usize,
     /// The limit of open files that ranks get.
     pub open_files: OpenFiles,
-    /// The signals that ranks block.
-    pub mask: Mask,
-    /// The standard input of rank 0.
+    /// The standard input of the rank that reads it.
     pub input: Input,
     /// The descriptor of the board, which the launcher keeps open.
     pub board: RawFd,
@@ -70,10 +70,8 @@ pub struct Started {
     pub pmi: UnixStream,
     /// Reports.
     pub control: OwnedFd,
-    /// Its standard output.
-    pub stdout: PipeReader,
-    /// Its standard error.
-    pub stderr: PipeReader,
+    /// Its standard output and error, as far as they come to the launcher.
+    pub outputs: [Option<PipeReader>; 2],
     /// Its standard input, if the launcher fills it.
     pub stdin: Option<PipeWriter>,
 }
@@ -82,20 +80,28 @@ pub struct Started {
 pub const DESCRIPTORS_PER_RANK: u64 = 4;
 
 /// Starts rank `rank`, which runs `segment`, on `cpus`.
-pub fn start(common: &Common, rank: usize, segment: &Segment, cpus: Vec<usize>) -> Result<Started, Refusal> {
+pub(super) fn start(
+    common: &Common,
+    rank: usize,
+    segment: &Segment,
+    cpus: Vec<usize>,
+    files: &mut Files,
+) -> Result<Started, Refusal> {
     let failed =
         |what: &str, error: io::Error| Refusal::from(format!("cannot start rank {rank}: {what}: {error}"));
     let (pmi, their_pmi) = UnixStream::pair().map_err(|e| failed("socketpair", e))?;
     pmi.set_nonblocking(true).map_err(|e| failed("socketpair", e))?;
     let (control, their_control) = packet::pair().map_err(|e| failed("socketpair", e))?;
-    let (stdout, their_stdout) = io::pipe().map_err(|e| failed("pipe", e))?;
-    let (stderr, their_stderr) = io::pipe().map_err(|e| failed("pipe", e))?;
     let mut stdin = None;
 
-    let mut command = Command::new(&segment.program);
-    command.args(&segment.arguments).stdout(their_stdout).stderr(their_stderr);
+    let mut command = match &segment.found {
+        Some(found) => Command::new(found),
+        None => Command::new(&segment.program),
+    };
+    command.arg0(&segment.program).args(&segment.arguments);
+    let outputs = connect_outputs(&mut command, common.plan, rank, files)?;
     match common.input {
-        _ if rank > 0 => command.stdin(Stdio::null()),
+        _ if common.plan.reader != Reader::Rank(rank) => command.stdin(Stdio::null()),
         Input::Inherited => command.stdin(Stdio::inherit()),
         Input::Pipe => {
             let (theirs, ours) = io::pipe().map_err(|e| failed("pipe", e))?;
@@ -111,20 +117,50 @@ pub fn start(common: &Common, rank: usize, segment: &Segment, cpus: Vec<usize>) 
     for (variable, fd) in ["PMI_FD", CONTROL_FD, BOARD_FD].iter().zip(&inherited) {
         command.env(variable, fd.to_string());
     }
-    process::prepare(
-        &mut command,
-        Birth { inherited, cpus, open_files: common.open_files, mask: common.mask },
-    );
+    process::prepare(&mut command, Birth { inherited, cpus, open_files: common.open_files });
     let child = command.spawn().map_err(|error| explain(rank, segment, &error))?;
-    Ok(Started { pid: child.id() as i32, pmi, control, stdout, stderr, stdin })
+    Ok(Started { pid: child.id() as i32, pmi, control, outputs, stdin })
+}
+
+/// Gives the rank pipes to the launcher, or the files that the user wants.
+fn connect_outputs(
+    command: &mut Command,
+    plan: &Plan,
+    rank: usize,
+    files: &mut Files,
+) -> Result<[Option<PipeReader>; 2], Refusal> {
+    let failed = |what: &str, why: &dyn std::fmt::Display| {
+        Refusal::from(format!("cannot start rank {rank}: {what}: {why}"))
+    };
+    let mut output = |which: usize| match &plan.files[which] {
+        Some(pattern) => {
+            files.open(pattern, rank).map(|file| (None, file)).map_err(|e| failed("its output", &e))
+        }
+        None => {
+            let (ours, theirs) = io::pipe().map_err(|e| failed("pipe", &e))?;
+            Ok((Some(ours), File::from(OwnedFd::from(theirs))))
+        }
+    };
+    let (out, their_out) = output(0)?;
+    let (err, their_err) = match plan.merge {
+        true => (None, their_out.try_clone().map_err(|e| failed("dup", &e))?),
+        false => output(1)?,
+    };
+    command.stdout(their_out).stderr(their_err);
+    Ok([out, err])
 }
 
 fn set_environment(command: &mut Command, common: &Common, rank: usize, segment: &Segment) {
-    // What an outer launcher said is not true for this job.
-    for (name, _) in std::env::vars_os() {
-        let name_text = name.to_string_lossy();
-        if name_text.starts_with("PMI_") || name_text.starts_with("PMIX_") {
+    if let Inherit::Only(_) = inherit(common.plan, segment) {
+        command.env_clear();
+    }
+    for (name, value) in std::env::vars_os() {
+        let bytes = name.as_encoded_bytes();
+        if bytes.starts_with(b"PMI_") || bytes.starts_with(b"PMIX_") {
+            // What an outer launcher said is not true for this job.
             command.env_remove(&name);
+        } else if matches!(inherit(common.plan, segment), Inherit::Only(names) if names.contains(&name)) {
+            command.env(&name, value);
         }
     }
     command.envs(common.plan.environment.iter().map(|(name, value)| (name, value)));
@@ -150,42 +186,46 @@ fn explain(rank: usize, segment: &Segment, error: &io::Error) -> Refusal {
     Refusal { code, text: format!("cannot start rank {rank}: {program}: {error}{hint}") }
 }
 
-/// Looks before the first rank is started whether there is something to start.
-pub fn check(plan: &Plan, segment: &Segment) -> Result<(), Refusal> {
+/// Looks before the first rank is started whether there is something to start; where it is, as it is seen
+/// from here.
+pub fn find(plan: &Plan, segment: &Segment) -> Result<PathBuf, Refusal> {
     let directory = segment.directory.clone().unwrap_or_default();
     if segment.directory.is_some() && !directory.is_dir() {
         let text = format!("option -wdir: there is no directory '{}'", directory.display());
         return Err(Refusal { code: 1, text });
     }
     let program = Path::new(&segment.program);
-    if program.as_os_str().as_encoded_bytes().contains(&b'/') {
-        return executable(&directory.join(program)).map_err(|(code, why)| Refusal {
-            code,
-            text: format!("cannot start '{}': {why}", program.display()),
-        });
+    let refusal =
+        |code, why: String| Refusal { code, text: format!("cannot start '{}': {why}", program.display()) };
+    if has_slash(program) {
+        let path = directory.join(program);
+        return executable(&path).map(|()| path).map_err(|(code, why)| refusal(code, why));
     }
-    let path = variable("PATH", plan, segment).unwrap_or_else(|| "/bin:/usr/bin".into());
+    let given = given("PATH", plan, segment).or_else(|| std::env::var_os("PATH"));
+    let path = segment.path.clone().or(given).unwrap_or_else(|| "/bin:/usr/bin".into());
     let mut refused = None;
     for candidate in std::env::split_paths(&path).map(|place| directory.join(place).join(program)) {
         match executable(&candidate) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return std::path::absolute(candidate).map_err(|e| refusal(1, e.to_string())),
             Err((NOT_EXECUTABLE, why)) => refused = Some(format!("{}: {why}", candidate.display())),
             Err(_) => {}
         }
     }
     if let Some(why) = refused {
-        return Err(Refusal {
-            code: NOT_EXECUTABLE,
-            text: format!("cannot start '{}': {why}", program.display()),
-        });
+        return Err(refusal(NOT_EXECUTABLE, why));
     }
     let local = if directory.join(program).is_file() {
         format!("; there is one in the working directory: write ./{}", program.display())
     } else {
         String::new()
     };
-    let text = format!("cannot start '{}': it is in no directory of PATH{local}", program.display());
-    Err(Refusal { code: NOT_FOUND, text })
+    let place = if segment.path.is_some() { "-path" } else { "PATH" };
+    Err(refusal(NOT_FOUND, format!("it is in no directory of {place}{local}")))
+}
+
+/// Whether a program is named by its place, and so not looked for.
+pub fn has_slash(program: &Path) -> bool {
+    program.as_os_str().as_encoded_bytes().contains(&b'/')
 }
 
 /// The directories in which ranks may create shared memory.
@@ -201,10 +241,21 @@ pub fn segment_directories(plan: &Plan) -> BTreeSet<PathBuf> {
 
 /// A variable as the ranks of `segment` will see it.
 fn variable(name: &str, plan: &Plan, segment: &Segment) -> Option<OsString> {
-    let given = segment.environment.iter().rev().chain(plan.environment.iter().rev());
-    let found =
-        given.into_iter().find(|(known, _)| known == OsStr::new(name)).map(|(_, value)| value.clone());
-    found.or_else(|| std::env::var_os(name))
+    let passed = match inherit(plan, segment) {
+        Inherit::All => true,
+        Inherit::Only(names) => names.iter().any(|known| known == name),
+    };
+    given(name, plan, segment).or_else(|| std::env::var_os(name).filter(|_| passed))
+}
+
+/// A variable that an option sets for the ranks of `segment`.
+fn given(name: &str, plan: &Plan, segment: &Segment) -> Option<OsString> {
+    let mut given = segment.environment.iter().rev().chain(plan.environment.iter().rev());
+    given.find(|(known, _)| known == OsStr::new(name)).map(|(_, value)| value.clone())
+}
+
+fn inherit<'a>(plan: &'a Plan, segment: &'a Segment) -> &'a Inherit {
+    segment.inherit.as_ref().unwrap_or(&plan.inherit)
 }
 
 fn executable(path: &Path) -> Result<(), (u8, String)> {

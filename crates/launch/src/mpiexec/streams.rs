@@ -46,6 +46,15 @@ impl Job {
         }
     }
 
+    /// Says once for each stream that what ranks wrote could not be passed on, and why.
+    pub(super) fn say_what_is_lost(&mut self) {
+        for (sink, name) in [(0, "standard output"), (1, "standard error")] {
+            if let Some(error) = self.sinks[sink].why_lost() {
+                self.say(&format!("mpiexec: {name} cannot be written, some of it is lost: {error}"));
+            }
+        }
+    }
+
     pub(super) fn unfinished(&self) -> bool {
         let streams = self.ranks.iter().flat_map(|rank| rank.streams.iter().enumerate());
         streams

@@ -52,12 +52,13 @@ struct Member {
 pub struct Server {
     members: Vec<Member>,
     kvsname: String,
+    universe: usize,
     pairs: HashMap<String, String>,
 }
 
 impl Server {
-    /// A server for ranks whose programs have these numbers.
-    pub fn new(kvsname: String, appnums: &[usize]) -> Server {
+    /// A server for ranks whose programs have these numbers, in a universe that has room for so many.
+    pub fn new(kvsname: String, appnums: &[usize], universe: usize) -> Server {
         let member = |appnum: &usize| Member {
             stage: Stage::Outside,
             in_barrier: false,
@@ -69,6 +70,7 @@ impl Server {
         Server {
             members: appnums.iter().map(member).collect(),
             kvsname,
+            universe,
             pairs: HashMap::from([("PMI_process_mapping".into(), mapping)]),
         }
     }
@@ -115,7 +117,7 @@ impl Server {
             }
             "get_appnum" => format!("appnum rc=0 appnum={}", self.members[rank].appnum),
             "get_my_kvsname" => format!("my_kvsname rc=0 kvsname={}", self.kvsname),
-            "get_universe_size" => format!("universe_size rc=0 size={}", self.members.len()),
+            "get_universe_size" => format!("universe_size rc=0 size={}", self.universe),
             "put" => self.put(command)?,
             "get" => self.get(command)?,
             "barrier_in" => return Ok(self.barrier(rank)),
@@ -189,7 +191,7 @@ mod tests {
     use super::*;
 
     fn started(size: usize) -> Server {
-        let mut server = Server::new("kvs".into(), &vec![0; size]);
+        let mut server = Server::new("kvs".into(), &vec![0; size], size);
         for rank in 0..size {
             server.on_line(rank, b"cmd=init pmi_version=1 pmi_subversion=1").unwrap();
         }
@@ -235,7 +237,7 @@ mod tests {
             let error = started(1).on_line(0, line).unwrap_err();
             assert!(error.contains("received"), "{error}");
         }
-        let mut fresh = Server::new("kvs".into(), &[0]);
+        let mut fresh = Server::new("kvs".into(), &[0], 1);
         assert!(fresh.on_line(0, b"cmd=get_maxes").unwrap_err().contains("out of order"));
         assert_eq!(fresh.on_line(0, b"cmd=abort exitcode=7"), Ok(vec![Action::Abort(7)]));
     }

@@ -104,15 +104,14 @@ pub struct Birth {
     pub cpus: Vec<usize>,
     /// Its limit of open files, which the launcher may have raised for itself.
     pub open_files: OpenFiles,
-    /// The signals that it blocks.
-    pub mask: Mask,
 }
 
-/// Prepares `command` so that its process leads a group of its own, dies when this process
-/// dies, and is set up as `birth` says.
+/// Prepares `command` so that its process leads a group of its own, blocks no signal, dies when this
+/// process dies, and is set up as `birth` says.
 pub fn prepare(command: &mut Command, birth: Birth) {
     let parent = std::process::id() as i32;
     let cpus = cpu_set(&birth.cpus);
+    let unblocked = Mask::empty();
     command.process_group(0);
     // SAFETY: between fork and exec the closure makes system calls only: no allocation, no lock.
     // The errors it returns are made from errno.
@@ -131,7 +130,7 @@ pub fn prepare(command: &mut Command, birth: Birth) {
             }
             // The limit may only have been raised; lowering it again cannot fail.
             libc::setrlimit(libc::RLIMIT_NOFILE, &birth.open_files.0);
-            birth.mask.apply()
+            unblocked.apply()
         });
     }
 }

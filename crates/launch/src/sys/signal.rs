@@ -8,7 +8,6 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 /// Blocked signals that arrive through a descriptor.
 pub struct Signals {
     arrivals: File,
-    before: Mask,
 }
 
 /// The signals that a process blocks.
@@ -16,6 +15,15 @@ pub struct Signals {
 pub struct Mask(libc::sigset_t);
 
 impl Mask {
+    /// No signal.
+    pub(super) fn empty() -> Mask {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigemptyset initialises the set it is given, and cannot fail.
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        // SAFETY: initialised on the line above.
+        Mask(unsafe { set.assume_init() })
+    }
+
     /// All signals.
     pub(super) fn full() -> Mask {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
@@ -32,33 +40,39 @@ impl Mask {
     }
 }
 
+/// What a user asks a program to ignore: `nohup` SIGHUP, the background of a script SIGINT and
+/// SIGQUIT, and a script that is to survive `kill` SIGTERM.
+const LEFT_IGNORED: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// Ends the ignoring of all signals that this process was told to ignore, except [`LEFT_IGNORED`] and SIGPIPE, which
+/// is the runtime's own.
+///
+/// Ignored signals survive exec, and nobody means them: with SIGCHLD ignored the kernel reaps children by itself,
+/// and neither this process nor a rank would learn how one ended.
+pub fn reset_ignored() {
+    let reset = |signal: &i32| !LEFT_IGNORED.contains(signal) && *signal != libc::SIGPIPE;
+    for signal in (1..=libc::SIGRTMAX()).filter(reset) {
+        if disposition(signal) == Some(libc::SIG_IGN) {
+            // SAFETY: the default action replaces an ignored signal, no handler.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
 impl Signals {
     /// Blocks `wanted`, except those that this process was told to ignore (as `nohup` does for
-    /// SIGHUP), and delivers them through the descriptor.
+    /// SIGHUP), and delivers them through the descriptor. All others are not blocked.
     pub fn take(wanted: &[i32]) -> io::Result<Signals> {
-        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: sigemptyset initialises the set it is given.
-        check(unsafe { libc::sigemptyset(set.as_mut_ptr()) })?;
-        // SAFETY: initialised on the line above.
-        let mut set = unsafe { set.assume_init() };
+        let mut set = Mask::empty();
         for &signal in wanted.iter().filter(|s| disposition(**s) != Some(libc::SIG_IGN)) {
             // SAFETY: `set` is an initialised set.
-            check(unsafe { libc::sigaddset(&mut set, signal) })?;
+            check(unsafe { libc::sigaddset(&mut set.0, signal) })?;
         }
-        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: `set` is initialised; the old mask is written to `before`.
-        check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &set, before.as_mut_ptr()) })?;
-        // SAFETY: the call succeeded, so it is initialised.
-        let before = Mask(unsafe { before.assume_init() });
+        set.apply()?;
         // SAFETY: `set` is initialised; -1 asks for a new descriptor.
-        let fd = check(unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
+        let fd = check(unsafe { libc::signalfd(-1, &set.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
         // SAFETY: the descriptor is new and owned by nobody else.
-        Ok(Signals { arrivals: unsafe { File::from_raw_fd(fd) }, before })
-    }
-
-    /// The mask before, which children must get back: it survives exec.
-    pub fn before(&self) -> Mask {
-        self.before
+        Ok(Signals { arrivals: unsafe { File::from_raw_fd(fd) } })
     }
 
     /// The next signal that has arrived, if any.

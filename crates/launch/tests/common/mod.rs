@@ -1,14 +1,48 @@
 //! What the integration tests share: running `mpiexec`, and this test binary itself as a rank.
 #![allow(dead_code, reason = "each test binary uses its part")]
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// `mpiexec` with arguments separated by blanks.
 pub fn mpiexec(arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
-    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    let mut command = plain(env!("CARGO_BIN_EXE_mpiexec"));
+    command.args(arguments.split_whitespace());
     command
+}
+
+/// A program that reads nothing and begins with default signals, whatever those of the tests are: a script that
+/// runs them in its background has told them to ignore SIGINT.
+pub fn plain(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    begin_with(&mut command, &[], &[]);
+    command
+}
+
+/// Lets `command` begin with these signals ignored and these blocked, and all others as usual.
+pub fn begin_with<'a>(
+    command: &'a mut Command,
+    ignored: &'static [i32],
+    blocked: &'static [i32],
+) -> &'a mut Command {
+    // SAFETY: between fork and exec the closure makes system calls only; `set` is initialised by the first.
+    unsafe {
+        command.pre_exec(move || {
+            for signal in 1..32 {
+                let action = if ignored.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL };
+                libc::signal(signal, action);
+            }
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for signal in blocked {
+                libc::sigaddset(&mut set, *signal);
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+            Ok(())
+        })
+    }
 }
 
 /// `mpiexec` with arguments and a shell script as the program.

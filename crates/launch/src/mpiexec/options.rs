@@ -1,0 +1,362 @@
+//! The options of `mpiexec`, one row each: names, what follows, what it does or the sentence that says what to do
+//! instead. The parser, `--help` and the manual page are made from this table.
+//!
+//! Beside its own options it holds those of Hydra and Open MPI that fingers and scripts type. What they ask for
+//! on one host is done; what is so anyway is accepted; what would change nothing here is left out with a
+//! warning; all else is refused with what to do instead.
+use super::arguments::{Bind, Draft, Inherit, Map, Reader, Universe};
+use super::hosts;
+use super::values::Values;
+use crate::sys::process;
+
+/// One option.
+pub struct Opt {
+    /// Its names without dashes.
+    pub names: &'static [&'static str],
+    /// The words that follow it.
+    pub values: &'static str,
+    /// What it does, or what to do instead.
+    pub doc: &'static str,
+    /// What the parser does with it.
+    pub effect: Effect,
+}
+
+/// What an option does.
+pub enum Effect {
+    /// It changes the job that is being described.
+    Does(fn(&mut Draft, &mut Values) -> Result<(), String>),
+    /// What it asks for is so anyway, or cannot be otherwise on one host.
+    SoAnyway,
+    /// It means nothing here and is left out, and the user is told so.
+    LeftOut,
+    /// It asks for something that Tern does not have.
+    Refused,
+    /// The options are shown, and nothing is started.
+    Help,
+    /// The version is shown, and nothing is started.
+    Version,
+}
+
+type Names = &'static [&'static str];
+
+const fn does(
+    names: Names,
+    values: &'static str,
+    doc: &'static str,
+    change: fn(&mut Draft, &mut Values) -> Result<(), String>,
+) -> Opt {
+    Opt { names, values, doc, effect: Effect::Does(change) }
+}
+
+const fn row(names: Names, values: &'static str, effect: Effect, doc: &'static str) -> Opt {
+    Opt { names, values, doc, effect }
+}
+
+/// All options, by effect.
+pub const OPTIONS: &[Opt] = &[
+    does(&["n", "np", "c"], "RANKS", "number of ranks that run the program (default 1)", |draft, values| {
+        draft.count = Some(values.count()?);
+        Ok(())
+    }),
+    does(
+        &["ppn", "perhost", "N", "npernode", "grr"],
+        "RANKS",
+        "ranks per host: the number of ranks where -n does not give it",
+        |draft, values| {
+            draft.per_host = Some(values.count()?);
+            Ok(())
+        },
+    ),
+    does(&["env"], "NAME VALUE", "set a variable for the ranks of this program", |draft, values| {
+        draft.segment.environment.push(values.name_and_value()?);
+        Ok(())
+    }),
+    does(&["genv"], "NAME VALUE", "set a variable for all ranks", |draft, values| {
+        draft.plan.environment.push(values.name_and_value()?);
+        Ok(())
+    }),
+    does(&["x"], "NAME[=VALUE]", "the same as -env in Open MPI's notation", |draft, values| {
+        draft.segment.environment.extend(values.exported(&mut draft.plan.warnings)?);
+        Ok(())
+    }),
+    does(
+        &["envlist"],
+        "NAME,NAME...",
+        "pass only these variables on to the ranks of this program",
+        |draft, values| {
+            draft.segment.inherit = Some(Inherit::Only(values.list()?));
+            Ok(())
+        },
+    ),
+    does(&["genvlist"], "NAME,NAME...", "pass only these variables on to all ranks", |draft, values| {
+        draft.plan.inherit = Inherit::Only(values.list()?);
+        Ok(())
+    }),
+    does(&["envnone"], "", "pass no variable on to the ranks of this program", |draft, _| {
+        draft.segment.inherit = Some(Inherit::Only(Vec::new()));
+        Ok(())
+    }),
+    does(&["genvnone"], "", "pass no variable on to any rank", |draft, _| {
+        draft.plan.inherit = Inherit::Only(Vec::new());
+        Ok(())
+    }),
+    does(&["envall"], "", "pass all variables on to the ranks of this program (default)", |draft, _| {
+        draft.segment.inherit = Some(Inherit::All);
+        Ok(())
+    }),
+    does(&["genvall"], "", "pass all variables on to all ranks (default)", |draft, _| {
+        draft.plan.inherit = Inherit::All;
+        Ok(())
+    }),
+    does(&["wdir", "wd"], "DIR", "working directory of the ranks of this program", |draft, values| {
+        draft.segment.directory = Some(values.next("a directory")?.into());
+        Ok(())
+    }),
+    does(&["path"], "DIR[:DIR...]", "where this program is looked for, instead of PATH", |draft, values| {
+        draft.segment.path = Some(values.next("directories")?);
+        Ok(())
+    }),
+    does(
+        &["bind-to", "bind"],
+        "none|core|hwthread|socket|numa|rr|auto",
+        "tie ranks to cores, hardware threads, sockets or NUMA nodes, in turn; rr: to CPUs in the\nsystem's order \
+         (default auto: share the cores evenly, unless there are more ranks than CPUs)",
+        |draft, values| {
+            const WORDS: &[(&str, Bind)] = &[
+                ("none", Bind::None),
+                ("core", Bind::Core),
+                ("hwthread", Bind::Thread),
+                ("socket", Bind::Package),
+                ("package", Bind::Package),
+                ("numa", Bind::Numa),
+                ("rr", Bind::Cpu),
+                ("auto", Bind::Auto),
+            ];
+            draft.plan.bind = values.word(WORDS)?;
+            Ok(())
+        },
+    ),
+    does(
+        &["map-by"],
+        "core|slot|hwthread|node|socket|numa|ppr:RANKS:node",
+        "which place the next rank gets: the next one (default), or one of the next socket or NUMA\nnode; ppr: as -ppn",
+        |draft, values| {
+            draft.plan.map = match values.placement()? {
+                (map, None) => map,
+                (map, ranks) => {
+                    draft.per_host = ranks;
+                    map
+                }
+            };
+            Ok(())
+        },
+    ),
+    does(
+        &["report-bindings", "display-map", "display-devel-map", "print-rank-map", "verbose", "v"],
+        "",
+        "say which program and which CPUs each rank gets",
+        |draft, _| {
+            draft.plan.show_places = true;
+            Ok(())
+        },
+    ),
+    does(&["display"], "map|bind", "the same in the notation of Open MPI 5", |draft, values| {
+        values.word(&[("map", ()), ("bind", ()), ("map-devel", ())])?;
+        draft.plan.show_places = true;
+        Ok(())
+    }),
+    does(
+        &["label", "l", "prepend-rank", "tag-output"],
+        "",
+        "begin every line of output with [rank]",
+        |draft, _| {
+            draft.plan.label = true;
+            Ok(())
+        },
+    ),
+    does(
+        &["outfile-pattern"],
+        "FILE",
+        "the ranks write their output to a file; %r in its name is the rank, %h the host, %% a percent sign",
+        |draft, values| {
+            draft.plan.files[0] = Some(values.next("the name of a file")?);
+            Ok(())
+        },
+    ),
+    does(&["errfile-pattern"], "FILE", "the same for their error output", |draft, values| {
+        draft.plan.files[1] = Some(values.next("the name of a file")?);
+        Ok(())
+    }),
+    does(
+        &["output-filename"],
+        "DIR",
+        "rank N writes to DIR/1/rank.N/stdout and DIR/1/rank.N/stderr",
+        |draft, values| {
+            let directory = values.next("a directory")?;
+            draft.plan.write_below(&directory);
+            Ok(())
+        },
+    ),
+    does(
+        &["merge-stderr-to-stdout"],
+        "",
+        "the error output of ranks goes where their output goes",
+        |draft, _| {
+            draft.plan.merge = true;
+            Ok(())
+        },
+    ),
+    does(
+        &["output"],
+        "tag|merge|dir=DIR,...",
+        "-label, -merge-stderr-to-stdout, -output-filename in the notation of Open MPI 5",
+        |draft, values| values.output(&mut draft.plan),
+    ),
+    does(&["stdin", "s"], "RANK|none", "the rank that reads the input (default 0)", |draft, values| {
+        draft.plan.reader = match values.text("a rank or none")?.as_str() {
+            "none" => Reader::Nobody,
+            rank => Reader::Rank(rank.parse().map_err(|_| {
+                format!(
+                    "option {} takes the one rank that reads the input, or none; '{rank}' is neither",
+                    values.option
+                )
+            })?),
+        };
+        Ok(())
+    }),
+    does(
+        &["timeout"],
+        "SECONDS",
+        "end the job after this time, say who waits for whom, exit with 124",
+        |draft, values| {
+            draft.plan.timeout = Some(values.seconds()?);
+            Ok(())
+        },
+    ),
+    does(&["print-all-exitcodes"], "", "say at the end with which code each rank ended", |draft, _| {
+        draft.plan.show_codes = true;
+        Ok(())
+    }),
+    does(
+        &["usize"],
+        "RANKS|SYSTEM|INFINITE",
+        "the attribute MPI_UNIVERSE_SIZE (default INFINITE: the number of ranks; SYSTEM: of CPUs)",
+        |draft, values| {
+            draft.plan.universe = match values.text("a number of ranks, SYSTEM or INFINITE")?.as_str() {
+                "INFINITE" => Universe::Job,
+                "SYSTEM" => Universe::Ranks(process::allowed_cpus().map_or(1, |cpus| cpus.len())),
+                number => Universe::Ranks(values.number(number)?),
+            };
+            Ok(())
+        },
+    ),
+    does(&["nooversubscribe"], "", "refuse to start more ranks than CPUs", |draft, _| {
+        draft.plan.undersubscribed = true;
+        Ok(())
+    }),
+    does(
+        &["host", "hosts", "H"],
+        "HOST[:RANKS],...",
+        "this host only; its number of ranks holds where -n does not give one",
+        |draft, values| {
+            draft.per_host = hosts::from_list(values.option, &values.text("a host")?)?.or(draft.per_host);
+            Ok(())
+        },
+    ),
+    does(
+        &["f", "hostfile", "machinefile", "default-hostfile"],
+        "FILE",
+        "hosts from a file, a line for each: this host only",
+        |draft, values| {
+            draft.per_host = hosts::from_file(values.option, &values.next("a file")?)?.or(draft.per_host);
+            Ok(())
+        },
+    ),
+    does(
+        &["configfile", "app"],
+        "FILE",
+        "the programs of the job stand in a file, one to a line with its options",
+        |draft, values| {
+            draft.config = Some((values.option.into(), values.next("a file")?));
+            Ok(())
+        },
+    ),
+    row(&["h", "help"], "", Effect::Help, "show this text"),
+    row(&["V", "version", "info"], "", Effect::Version, "show the version"),
+    row(
+        &["oversubscribe", "allow-run-as-root", "use-hwthread-cpus", "quiet", "q"],
+        "",
+        Effect::SoAnyway,
+        "accepted: it is always so",
+    ),
+    row(
+        &["rr", "pernode", "bynode", "byslot", "bycore"],
+        "",
+        Effect::SoAnyway,
+        "accepted: all ranks are on this host",
+    ),
+    row(
+        &["launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rmk", "iface", "prefix", "rank-by"],
+        "WORD",
+        Effect::SoAnyway,
+        "accepted: all ranks are on this host",
+    ),
+    row(
+        &["mca", "gmca", "prtemca", "pmixmca"],
+        "NAME VALUE",
+        Effect::LeftOut,
+        "left out: parameters of Open MPI mean nothing to Tern (for its own settings see man 7 tern)",
+    ),
+    row(
+        &["tune", "am"],
+        "FILE",
+        Effect::LeftOut,
+        "left out: parameters of Open MPI mean nothing to Tern (for its own settings see man 7 tern)",
+    ),
+    row(
+        &["rankfile", "rf", "cpu-set", "cpu-list"],
+        "LIST",
+        Effect::Refused,
+        "choose the CPUs of the job with 'taskset -c LIST mpiexec ...' and those of the ranks with --bind-to and --map-by",
+    ),
+    row(
+        &["cpus-per-rank", "cpus-per-proc"],
+        "NUMBER",
+        Effect::Refused,
+        "leave it out: the ranks share the CPUs evenly (--bind-to auto)",
+    ),
+    row(
+        &["gdb", "debug", "tv", "xterm"],
+        "",
+        Effect::Refused,
+        "run a debugger in each rank, 'mpiexec -n RANKS xterm -e gdb PROGRAM', or attach one to a process",
+    ),
+    row(
+        &["timestamp-output"],
+        "",
+        Effect::Refused,
+        "pass the output through a program that writes the time, 'mpiexec ... | ts'",
+    ),
+    row(
+        &["disable-auto-cleanup", "enable-recovery", "continuous"],
+        "",
+        Effect::Refused,
+        "leave it out: a rank that fails ends the job, Tern has no other way",
+    ),
+];
+
+/// An option as it is usually written.
+pub fn dashed(name: &str) -> String {
+    format!("{}{name}", if name.len() > 2 { "--" } else { "-" })
+}
+
+/// The words of `--map-by`, whose modifiers follow a colon.
+pub(super) const MAPS: &[(&str, Map)] = &[
+    ("core", Map::InOrder),
+    ("slot", Map::InOrder),
+    ("hwthread", Map::InOrder),
+    ("node", Map::InOrder),
+    ("socket", Map::Package),
+    ("package", Map::Package),
+    ("numa", Map::Numa),
+];

@@ -1,0 +1,81 @@
+//! Ranks that run a program of an MPI which this launcher cannot make a job of: see [`super::foreign`].
+use super::foreign;
+use super::job::Job;
+use crate::pmi::server::Stage;
+use crate::sys::process::Ended;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long after the start processes are looked at that nothing has been heard of. Most have come to
+/// `MPI_Init` by then; those that have not are only looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What is known of foreign libraries.
+pub(super) struct Strangers {
+    /// When the processes are looked at.
+    pub(super) look_at: Option<Instant>,
+    /// The library of Open MPI that a rank uses.
+    libraries: Vec<Option<String>>,
+    said: bool,
+}
+
+impl Strangers {
+    /// Looks at the programs, at `paths`, of ranks that run the `numbered` ones.
+    pub(super) fn new(paths: &[PathBuf], numbered: &[usize]) -> Strangers {
+        let several = numbered.len() > 1;
+        // One rank is as well off alone.
+        let linked = |path: &PathBuf| if several { foreign::linked(path) } else { None };
+        let linked: Vec<Option<String>> = paths.iter().map(linked).collect();
+        Strangers {
+            look_at: several.then(|| Instant::now() + LOOK),
+            libraries: numbered.iter().map(|number| linked[*number].clone()).collect(),
+            said: false,
+        }
+    }
+}
+
+impl Job {
+    /// Looks once, a while after the start, at the processes of ranks that have not joined the job. A
+    /// user who learns it now need not wait for the end of a long run.
+    pub(super) fn look_for_strangers(&mut self, now: Instant) {
+        if self.strangers.look_at.is_none_or(|time| time > now) {
+            return;
+        }
+        self.strangers.look_at = None;
+        let outside: Vec<usize> =
+            self.running().filter(|rank| self.server.stage(*rank) == Stage::Outside).collect();
+        for rank in outside {
+            let library = &mut self.strangers.libraries[rank];
+            *library = library.take().or_else(|| foreign::loaded(self.ranks[rank].pid));
+            if library.is_some() {
+                self.say_stranger(rank, "has not joined the job");
+            }
+        }
+    }
+
+    /// A rank that ended well but was never in the job has done its work alone, as all others have.
+    pub(super) fn judge_strangers(&mut self) {
+        let ended_alone = |rank: &usize| {
+            self.ranks[*rank].ended == Some(Ended::Code(0)) && self.server.stage(*rank) == Stage::Outside
+        };
+        let stranger =
+            (0..self.ranks.len()).filter(ended_alone).find(|rank| self.strangers.libraries[*rank].is_some());
+        if let Some(rank) = stranger {
+            self.say_stranger(rank, "ended without having joined the job");
+            self.verdict.get_or_insert(1);
+        }
+    }
+
+    fn say_stranger(&mut self, rank: usize, what: &str) {
+        if std::mem::replace(&mut self.strangers.said, true) {
+            return;
+        }
+        let library = self.strangers.libraries[rank].as_deref().unwrap_or_default();
+        let text = format!(
+            "mpiexec: rank {rank} ({}) {what}: it uses Open MPI ({library}), which this mpiexec cannot start, so \
+             each process is a job of one rank; build it with Tern's mpicc, or start it with Open MPI's mpirun",
+            self.ranks[rank].program
+        );
+        self.say(&text);
+    }
+}

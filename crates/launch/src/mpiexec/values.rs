@@ -1,0 +1,158 @@
+//! The words that follow an option, and how they are read. An error names the option as the user wrote it.
+use super::arguments::{Map, Plan};
+use super::options::MAPS;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+/// The words that follow an option.
+pub struct Values<'a> {
+    /// The option as the user wrote it.
+    pub(super) option: &'a str,
+    /// What stood behind its equal sign.
+    pub(super) attached: Option<OsString>,
+    /// The rest of the command line.
+    pub(super) words: &'a mut VecDeque<OsString>,
+}
+
+impl Values<'_> {
+    /// The next word; `what` it should be is said when there is none.
+    pub(super) fn next(&mut self, what: &str) -> Result<OsString, String> {
+        let value = self.attached.take().or_else(|| self.words.pop_front());
+        value.ok_or_else(|| format!("option {} needs {what}", self.option))
+    }
+
+    pub(super) fn text(&mut self, what: &str) -> Result<String, String> {
+        Ok(self.next(what)?.to_string_lossy().into_owned())
+    }
+
+    pub(super) fn count(&mut self) -> Result<usize, String> {
+        let text = self.text("a number of ranks")?;
+        self.number(&text)
+    }
+
+    pub(super) fn number(&self, text: &str) -> Result<usize, String> {
+        text.parse().map_err(|_| format!("option {} needs a number of ranks; '{text}' is none", self.option))
+    }
+
+    /// One of several words; upper and lower case are alike.
+    pub(super) fn word<T: Copy>(&mut self, words: &[(&str, T)]) -> Result<T, String> {
+        let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+        let text = self.text(&format!("one of {}", names.join(", ")))?;
+        let found = words.iter().find(|(name, _)| name.eq_ignore_ascii_case(&text));
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            format!("option {} takes {}; '{text}' is none of them", self.option, names.join(", "))
+        })
+    }
+
+    /// Words separated by commas.
+    pub(super) fn list(&mut self) -> Result<Vec<OsString>, String> {
+        let list = self.next("names of variables separated by commas")?;
+        let names = list.as_bytes().split(|b| *b == b',').filter(|name| !name.is_empty());
+        let names: Vec<OsString> = names.map(|name| OsStr::from_bytes(name).into()).collect();
+        names.iter().try_for_each(|name| self.check_name(name))?;
+        Ok(names)
+    }
+
+    /// `NAME VALUE` or `NAME=VALUE`.
+    pub(super) fn name_and_value(&mut self) -> Result<(OsString, OsString), String> {
+        let word = self.next("NAME VALUE")?;
+        let (name, value) = match divided(&word) {
+            Some((name, value)) => (name, value),
+            None => {
+                let value = self.next("NAME VALUE")?;
+                (word, value)
+            }
+        };
+        self.check_name(&name)?;
+        Ok((name, value))
+    }
+
+    /// `NAME` or `NAME=VALUE`. A name alone passes on what the launcher has.
+    pub(super) fn exported(
+        &mut self,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<(OsString, OsString)>, String> {
+        let word = self.next("NAME or NAME=VALUE")?;
+        let (name, value) = match divided(&word) {
+            Some((name, value)) => (name, Some(value)),
+            None => (word.clone(), std::env::var_os(&word)),
+        };
+        self.check_name(&name)?;
+        if value.is_none() {
+            warnings.push(format!("{} {}: there is no such variable", self.option, name.display()));
+        }
+        Ok(value.map(|value| (name, value)))
+    }
+
+    fn check_name(&self, name: &OsStr) -> Result<(), String> {
+        let bytes = name.as_bytes();
+        if bytes.is_empty() || bytes.contains(&b'=') || bytes.contains(&0) {
+            return Err(format!("option {}: '{}' is no name of a variable", self.option, name.display()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn seconds(&mut self) -> Result<Duration, String> {
+        /// A year; it also keeps sums of times in range.
+        const MAX: f64 = 365.0 * 86400.0;
+        let text = self.text("a number of seconds")?;
+        match text.parse::<f64>() {
+            Ok(seconds) if seconds > 0.0 && seconds <= MAX => Ok(Duration::from_secs_f64(seconds)),
+            _ => Err(format!("option {} needs a number of seconds above 0; '{text}' is none", self.option)),
+        }
+    }
+
+    /// What `--map-by` says: the order of places, and ranks per host if `ppr` says so.
+    pub(super) fn placement(&mut self) -> Result<(Map, Option<usize>), String> {
+        let text = self.text("a kind of place")?;
+        let lower = text.to_ascii_lowercase();
+        let mut parts = lower.split(':');
+        let kind = parts.next().unwrap_or_default();
+        let placement = if kind == "ppr" {
+            match (parts.next().and_then(|number| number.parse().ok()), parts.next()) {
+                (Some(ranks), Some("node" | "host")) => Some((Map::InOrder, Some(ranks))),
+                _ => None,
+            }
+        } else {
+            MAPS.iter().find(|(name, _)| *name == kind).map(|(_, map)| (*map, None))
+        };
+        // Of the modifiers of Open MPI these say what is so anyway.
+        let known = parts.all(|modifier| ["oversubscribe", "hwtcpus"].contains(&modifier));
+        placement.filter(|_| known).ok_or_else(|| {
+            let names: Vec<&str> = MAPS.iter().map(|(name, _)| *name).collect();
+            format!(
+                "option {} takes {} or ppr:RANKS:node; '{text}' is none of them",
+                self.option,
+                names.join(", ")
+            )
+        })
+    }
+
+    /// What `--output` of Open MPI 5 says.
+    pub(super) fn output(&mut self, plan: &mut Plan) -> Result<(), String> {
+        let list = self.text("tag, merge or dir=DIR")?;
+        for word in list.split(',') {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("tag" | "rank", "") => plan.label = true,
+                ("merge" | "merge-stderr-to-stdout", "") => plan.merge = true,
+                ("dir", directory) if !directory.is_empty() => plan.write_below(OsStr::new(directory)),
+                _ => {
+                    return Err(format!(
+                        "option {} takes tag, merge and dir=DIR; '{word}' is none of them",
+                        self.option
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Both sides of the first equal sign.
+fn divided(word: &OsStr) -> Option<(OsString, OsString)> {
+    let bytes = word.as_bytes();
+    let at = bytes.iter().position(|b| *b == b'=')?;
+    Some((OsStr::from_bytes(&bytes[..at]).into(), OsStr::from_bytes(&bytes[at + 1..]).into()))
+}
