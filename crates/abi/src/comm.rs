@@ -10,7 +10,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::{Comparison, Group, UNDEFINED};
 use mpi::handle::Handle;
 use mpi::info::Info;
-use mpi::request::{Body, Then};
+use mpi::request::{Body, Keep, Origin, Then, Unpack};
 use proto::{Mode, Want};
 
 use crate::coll::run;
@@ -150,10 +150,10 @@ fn duplicate(cx: &Cx, comm: Handle, info: Option<Handle>) -> Result<Handle> {
 fn dup_any(cx: &Cx, comm: Handle, info: Option<Handle>, newcomm: Out<Handle>) -> Result {
     newcomm.set(COMM_NULL);
     let new = duplicate(cx, comm, info)?;
-    let mut context = cx.world().new_context();
-    let schedule = run::spread_word(cx, comm, &mut context)?;
-    run::blocking(cx, comm, schedule)?;
-    cx.world().comm_mut(new)?.place.context = context;
+    let context = cx.world().new_context();
+    let schedule = run::spread_word(cx, comm, context)?;
+    let done = run::blocking(cx, comm, schedule)?;
+    cx.world().comm_mut(new)?.place.context = done.words()[0];
     newcomm.set(new);
     Ok(())
 }
@@ -177,10 +177,10 @@ fn idup_any(
 ) -> Result {
     newcomm.set(COMM_NULL);
     let new = duplicate(cx, comm, info)?;
-    let mut context = Box::new([cx.world().new_context()]);
-    let schedule = run::spread_word(cx, comm, &mut context[0])?;
+    let context = cx.world().new_context();
+    let schedule = run::spread_word(cx, comm, context)?;
     newcomm.set(new);
-    request.set(run::launch(cx, comm, schedule, Then::NameComm(new, context))?);
+    request.set(run::launch(cx, comm, schedule, Then::NameComm(new))?);
     Ok(())
 }
 
@@ -245,36 +245,51 @@ pub fn create(cx: &Cx, comm: Handle, group: Handle, newcomm: Out<Handle>) -> Res
 pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out<Handle>) -> Result {
     newcomm.set(COMM_NULL);
     let members = check_subset(cx, comm, group)?;
-    let (me, parent, mut word) = {
+    let (me, parent, own) = {
         let mut world = cx.world();
         let context = world.new_context();
         (world.rank(), world.comm(comm)?.place.clone(), context)
     };
     let Some(rank) = members.rank_of(me) else { return Ok(()) };
-    let context = parent.context_for(Purpose::Creation);
-    let span = fabric::Span { addr: &raw mut word as usize, len: 8 };
-    let mut bodies = Vec::new();
-    if rank == 0 {
-        let mut world = cx.world();
-        for to in members.iter().skip(1) {
-            let sent = world
-                .engine
-                .send(to as usize, context, tag, span, Mode::Standard)
-                .map_err(mpi::world::fault)?;
-            bodies.extend(sent.map(|op| Body::Send(op, mpi::request::Keep::Nothing)));
-        }
+    let context = if rank == 0 {
+        tell_others(cx, &members, parent.context_for(Purpose::Creation), tag, own)?;
+        own
     } else {
-        let want = Want { source: Some(members.world_rank(0) as usize), context, tag: Some(tag) };
-        let op = cx.world().engine.receive(want, span);
-        bodies.push(Body::Receive(op, mpi::request::Origin::Rank(0), None));
-    }
-    for body in bodies {
-        request::finish(cx, body, StatusPlace::IGNORE)?;
-    }
-    // The engine wrote through the address of `word`.
-    let context = std::hint::black_box(word);
+        let want = Want {
+            source: Some(members.world_rank(0) as usize),
+            context: parent.context_for(Purpose::Creation),
+            tag: Some(tag),
+        };
+        hear(cx, want)?
+    };
     newcomm.set(add(cx, comm, Place::new(context, Arc::new(members), rank))?);
     Ok(())
+}
+
+/// Sends a word to all members but the first. Each message has a copy of its own, which lives as
+/// long as the engine needs it, whatever fails meanwhile.
+fn tell_others(cx: &Cx, members: &Group, context: u64, tag: i32, word: u64) -> Result {
+    let mut bodies = Vec::new();
+    let sent = members.iter().skip(1).try_for_each(|to| {
+        let copy: Box<[u8]> = word.to_ne_bytes().into();
+        let span = fabric::Span { addr: copy.as_ptr() as usize, len: copy.len() };
+        let mut world = cx.world();
+        let sent = world.engine.send(to as usize, context, tag, span, Mode::Standard);
+        bodies.extend(sent.map_err(mpi::world::fault)?.map(|op| Body::Send(op, Keep::Packed(copy))));
+        Ok(())
+    });
+    request::finish_all(cx, bodies, sent)
+}
+
+/// Receives a word.
+fn hear(cx: &Cx, want: Want) -> Result<u64> {
+    let mut word = 0u64;
+    let ty = mpi::datatype::Datatype::of(mpi::Handle(0x259)).expect("MPI_UINT64_T is predefined");
+    let mut unpack = Box::new(Unpack::new(&raw mut word as usize, 1, ty.clone())?);
+    let op = cx.world().engine.receive(want, unpack.span());
+    request::finish(cx, Body::Receive(op, Origin::Rank(0), Some(unpack)), StatusPlace::IGNORE)?;
+    // It was written through its address.
+    Ok(std::hint::black_box(word))
 }
 
 /// `MPI_Comm_split`.

@@ -118,7 +118,7 @@ fn blocking_receive(
 /// Gives an operation its request.
 fn pending(cx: &Cx, comm: Handle, body: Body, request: Out<Handle>) -> Result {
     let mut world = cx.world();
-    request.set(world.objects.requests.add(comm, body)?);
+    request.set(world.add_request(comm, body)?);
     engine::leave(&world);
     Ok(())
 }
@@ -127,10 +127,9 @@ fn immediate_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, request
     request.set(REQUEST_NULL);
     let body = start_send(cx, raw, envelope, mode)?;
     let mut world = cx.world();
-    let requests = &mut world.objects.requests;
     request.set(match body {
-        None => requests.sent()?,
-        Some(body) => requests.add(envelope.2, body)?,
+        None => world.objects.requests.sent()?,
+        Some(body) => world.add_request(envelope.2, body)?,
     });
     engine::leave(&world);
     Ok(())
@@ -205,7 +204,7 @@ pub fn irecv(
     {
         let mut world = cx.world();
         if let Some(body) = world.post_now(buf, count, datatype, source, tag, comm) {
-            request.set(world.objects.requests.add(comm, body)?);
+            request.set(world.add_request(comm, body)?);
             engine::leave(&world);
             return Ok(());
         }
@@ -314,11 +313,14 @@ fn exchange(
     };
     let buffer = world.buffer(recv.0, recv.1, recv.2, "recvbuf")?;
     let receive = world.start_receive(&place, &Incoming { buffer, source, tag: recvtag })?;
-    let send = world.start_send(&place, comm, &outgoing)?;
-    Ok(match send {
-        None => receive,
-        Some(send) => Body::Exchange(Some(Box::new(send)), Box::new(receive)),
-    })
+    match world.start_send(&place, comm, &outgoing) {
+        Ok(None) => Ok(receive),
+        Ok(Some(send)) => Ok(Body::Exchange(Some(Box::new(send)), Box::new(receive))),
+        Err(error) => {
+            world.give_up(receive);
+            Err(error)
+        }
+    }
 }
 
 /// `MPI_Sendrecv`.
@@ -381,12 +383,16 @@ fn replace(
     let buffer = world.buffer(raw.0, raw.1, raw.2, "buf")?;
     let send = world.start_send_copy(&place, &buffer, dest, sendtag)?;
     let Buffer { addr, count, ty } = buffer;
-    let receive = world
-        .start_receive(&place, &Incoming { buffer: Buffer { addr, count, ty }, source, tag: recvtag })?;
-    Ok(match send {
-        None => receive,
-        Some(send) => Body::Exchange(Some(Box::new(send)), Box::new(receive)),
-    })
+    let receive =
+        world.start_receive(&place, &Incoming { buffer: Buffer { addr, count, ty }, source, tag: recvtag });
+    match (send, receive) {
+        (None, receive) => receive,
+        (Some(send), Ok(receive)) => Ok(Body::Exchange(Some(Box::new(send)), Box::new(receive))),
+        (Some(send), Err(error)) => {
+            world.give_up(send);
+            Err(error)
+        }
+    }
 }
 
 /// `MPI_Sendrecv_replace`.

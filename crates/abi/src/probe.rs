@@ -2,8 +2,7 @@
 
 use mpi::error::Result;
 use mpi::handle::Handle;
-use mpi::p2p::Message;
-use mpi::request::{Body, Ended};
+use mpi::request::Body;
 use mpi::status::Status;
 
 use crate::cx::Cx;
@@ -90,18 +89,10 @@ pub fn improbe(
 fn start(cx: &Cx, buf: usize, count: u64, datatype: Handle, message: &HandleRef) -> Result<(Handle, Body)> {
     let mut world = cx.world();
     let buffer = world.buffer(buf, count, datatype, "buf")?;
-    let started = match world.objects.messages.remove(message.handle) {
-        None => {
-            let ended = Ended { status: Status::PROC_NULL, error: None };
-            (mpi::comm::COMM_NULL, Body::Ended(ended))
-        }
-        Some(found) => {
-            let found: Message = found;
-            let comm = found.comm;
-            cx.concerns(crate::object::Object::Comm, comm);
-            (comm, world.start_receive_matched(found, &buffer))
-        }
-    };
+    if let Some(found) = world.objects.messages.get(message.handle) {
+        cx.concerns(crate::object::Object::Comm, found.comm);
+    }
+    let started = world.start_receive_matched(message.handle, &buffer)?;
     message.set(MESSAGE_NULL);
     Ok(started)
 }

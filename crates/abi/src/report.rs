@@ -329,7 +329,7 @@ fn started_by(side: Side) -> &'static str {
 fn started_collective(running: &Running) -> String {
     let name = running.schedule.program().kind.name();
     match &running.then {
-        Then::NameComm(..) => "MPI_Comm_idup".into(),
+        Then::NameComm(_) => "MPI_Comm_idup".into(),
         Then::Nothing if running.schedule.tag().is_persistent() => format!("MPI_{name}_init"),
         Then::Nothing => format!("MPI_I{}", name.to_lowercase()),
     }

@@ -32,9 +32,25 @@ pub fn finish(cx: &Cx, body: Body, status: StatusPlace) -> Result {
             }
         }
     };
-    let ended = wait::on(cx, &mut body, ready, |body| body.as_ref().map_or(Waits::Nothing, Waits::Body))?;
-    status.set_keeping_error(ended.status.to_ints());
-    ended.error.map_or(Ok(()), Err)
+    match wait::on(cx, &mut body, ready, |body| body.as_ref().map_or(Waits::Nothing, Waits::Body)) {
+        Ok(ended) => {
+            status.set_keeping_error(ended.status.to_ints());
+            ended.error.map_or(Ok(()), Err)
+        }
+        Err(error) => {
+            body.into_iter().for_each(|body| cx.world().give_up(body));
+            Err(error)
+        }
+    }
+}
+
+/// Waits for operations that have no request, unless starting them failed; after an error those
+/// that are left are given up.
+pub fn finish_all(cx: &Cx, bodies: Vec<Body>, started: Result) -> Result {
+    let mut bodies = bodies.into_iter();
+    let finished = started.and_then(|()| bodies.try_for_each(|body| finish(cx, body, StatusPlace::IGNORE)));
+    bodies.for_each(|body| cx.world().give_up(body));
+    finished
 }
 
 /// Whether the handle stands for something to wait for.

@@ -4,6 +4,7 @@ use crate::coll::{Data, Io, OpId, Progress, Schedule, Tag};
 use crate::comm::{Comms, Place, Purpose};
 use crate::error::Result;
 use crate::handle::Handle;
+use crate::mem;
 use crate::request::{PackedMessage, Unpack};
 use crate::world::{World, fault};
 use fabric::{Device, Span};
@@ -99,7 +100,7 @@ impl<D: Device> Io for CollIo<'_, D> {
         let (span, packed) = match data {
             Data::Bytes { addr, len } => (Span { addr, len: len as usize }, None),
             Data::Typed { addr, count, ty } => {
-                let mut out = vec![0u8; (count * ty.size) as usize].into_boxed_slice();
+                let mut out = mem::zeroed((count * ty.size) as usize)?;
                 ty.datatype().pack(addr, count, 0, &mut out);
                 (Span { addr: out.as_ptr() as usize, len: out.len() }, Some(out))
             }
@@ -139,7 +140,7 @@ impl<D: Device> Io for CollIo<'_, D> {
                 Ok(OpId(op.0 as u64))
             }
             Data::Typed { addr, count, ty } => {
-                let mut unpack = Unpack::new(addr, count, ty.datatype().clone());
+                let mut unpack = Unpack::new(addr, count, ty.datatype().clone())?;
                 let op = OpId(self.engine.receive(want, unpack.span()).0 as u64);
                 self.flight.packed.push((op.0, PackedMessage::In(unpack)));
                 Ok(op)

@@ -4,6 +4,34 @@
 //! and datatype, and not written by another thread meanwhile, is the application's side of the
 //! contract (MPI 5.0 section 3.2.2); nothing here can check it.
 
+use crate::error::{Class, Error, Result};
+
+/// Numbers of which all bits may be zero.
+pub trait Zero: Copy {}
+
+impl Zero for u8 {}
+impl Zero for u128 {}
+
+/// Memory of a size that the application decides: there may be too little. Zeroed by the system,
+/// which touches no page of it.
+pub fn zeroed<T: Zero>(len: usize) -> Result<Box<[T]>> {
+    let refused = || {
+        let bytes = len as u128 * size_of::<T>() as u128;
+        Error::new(Class::NO_MEM, format!("there is no memory for {bytes} bytes"))
+    };
+    if len == 0 {
+        return Ok(Box::default());
+    }
+    let layout = std::alloc::Layout::array::<T>(len).map_err(|_| refused())?;
+    // SAFETY: the layout is not empty.
+    let start = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<T>();
+    if start.is_null() {
+        return Err(refused());
+    }
+    // SAFETY: allocated just now with the layout of this slice, all of it zero, which `T` may be.
+    Ok(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, len)) })
+}
+
 /// Copies `out.len()` bytes from address `from`.
 #[inline]
 pub fn read(from: usize, out: &mut [u8]) {
@@ -137,5 +165,21 @@ fn scatter_fixed<const LEN: usize>(data: &[u8], addresses: impl Iterator<Item = 
 fn scatter_any(data: &[u8], addresses: impl Iterator<Item = usize>, len: usize) {
     for (block, addr) in data.chunks_exact(len).zip(addresses) {
         write(addr, block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_not_there_is_an_error() {
+        assert_eq!(*zeroed::<u128>(3).unwrap(), [0; 3]);
+        assert!(zeroed::<u8>(0).unwrap().is_empty());
+        for len in [usize::MAX, isize::MAX as usize, 1 << 60] {
+            let error = zeroed::<u128>(len).unwrap_err();
+            assert!(error.class == Class::NO_MEM && error.text.contains("no memory for"), "{error}");
+        }
+        assert_eq!(zeroed::<u8>(isize::MAX as usize).unwrap_err().class, Class::NO_MEM);
     }
 }

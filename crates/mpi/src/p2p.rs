@@ -177,7 +177,7 @@ impl<D: Device> World<D> {
         let context = place.context_for(Purpose::Message);
         let (span, keep) = match send.mode {
             SendMode::Buffered => self.segment(comm, &send.buffer)?,
-            _ => pack(&send.buffer),
+            _ => pack(&send.buffer)?,
         };
         let mode = if send.mode == SendMode::Synchronous { Mode::Synchronous } else { Mode::Standard };
         let started = self.engine.send(to, context, send.tag, span, mode).map_err(fault)?;
@@ -203,9 +203,7 @@ impl<D: Device> World<D> {
         tag: i32,
     ) -> Result<Option<Body>> {
         let Some(to) = peer(place, dest, "dest")? else { return Ok(None) };
-        let mut out = vec![0u8; (buffer.ty.size() * buffer.count) as usize].into_boxed_slice();
-        buffer.ty.pack(buffer.addr, buffer.count, 0, &mut out);
-        let span = Span { addr: out.as_ptr() as usize, len: out.len() };
+        let (span, out) = packed(buffer)?;
         let context = place.context_for(Purpose::Message);
         let started = self.engine.send(to, context, tag, span, Mode::Standard).map_err(fault)?;
         Ok(started.map(|op| Body::Send(op, Keep::Packed(out))))
@@ -235,16 +233,53 @@ impl<D: Device> World<D> {
         let Some(want) = want(place, receive.source, receive.tag)? else {
             return Ok(Body::Ended(Ended { status: Status::PROC_NULL, error: None }));
         };
-        let (span, unpack) = landing(&receive.buffer);
+        let (span, unpack) = landing(&receive.buffer)?;
         let op = self.engine.receive(want, span);
         Ok(Body::Receive(op, origin(place, receive.source), unpack))
     }
 
-    /// Starts the receive of a message that a matched probe has taken out.
-    pub fn start_receive_matched(&mut self, message: Message, buffer: &Buffer) -> Body {
-        let (span, unpack) = landing(buffer);
+    /// Starts the receive of a message that a matched probe has taken out of matching; it is taken
+    /// out of its table too, unless the receive cannot start.
+    pub fn start_receive_matched(&mut self, message: Handle, buffer: &Buffer) -> Result<(Handle, Body)> {
+        if self.objects.messages.get(message).is_none() {
+            let ended = Ended { status: Status::PROC_NULL, error: None };
+            return Ok((crate::comm::COMM_NULL, Body::Ended(ended)));
+        }
+        let (span, unpack) = landing(buffer)?;
+        let message = self.objects.messages.remove(message).expect("looked at above");
         let op = self.engine.receive_matched(message.message, span);
-        Body::Receive(op, Origin::Any(message.place.group), unpack)
+        Ok((message.comm, Body::Receive(op, Origin::Any(message.place.group), unpack)))
+    }
+
+    /// Puts an operation into the table of requests; if that is full the operation is given up.
+    pub fn add_request(&mut self, comm: Handle, body: Body) -> Result<Handle> {
+        if self.objects.requests.has_room() {
+            return self.objects.requests.add(comm, body);
+        }
+        self.give_up(body);
+        fail(Class::INTERN, "there are too many requests")
+    }
+
+    /// Gives up an operation that nobody can wait for. A receive that nothing has come for is
+    /// withdrawn; sends, whose data may be read already, end by themselves. Memory of the library
+    /// lives as long as the engine may use it, and that of the application, which may be gone by
+    /// then, is not unpacked into.
+    pub fn give_up(&mut self, body: Body) {
+        match body {
+            Body::Receive(op, origin, unpack) => {
+                if self.engine.is_done(op) || self.engine.cancel(op) {
+                    self.engine.take(op);
+                } else {
+                    Box::leak(Box::new(unpack));
+                    self.detach(Body::Receive(op, origin, None));
+                }
+            }
+            Body::Exchange(send, receive) => {
+                send.into_iter().for_each(|send| self.give_up(*send));
+                self.give_up(*receive);
+            }
+            other => self.detach(other),
+        }
     }
 
     /// The oldest message that has arrived and matches; `Some(Err)` stands for `MPI_PROC_NULL`.
@@ -307,21 +342,27 @@ fn status_of(place: &Place, envelope: &Envelope, len: u64) -> Status {
 }
 
 /// The bytes to send: those of the application if they are one run, else a packed copy.
-fn pack(buffer: &Buffer) -> (Span, Keep) {
-    let len = (buffer.ty.size() * buffer.count) as usize;
+fn pack(buffer: &Buffer) -> Result<(Span, Keep)> {
     if buffer.ty.is_contiguous() {
-        return (Span { addr: buffer.addr, len }, Keep::Nothing);
+        let len = (buffer.ty.size() * buffer.count) as usize;
+        return Ok((Span { addr: buffer.addr, len }, Keep::Nothing));
     }
-    let mut out = vec![0u8; len].into_boxed_slice();
+    packed(buffer).map(|(span, out)| (span, Keep::Packed(out)))
+}
+
+/// A packed copy, and where it is.
+fn packed(buffer: &Buffer) -> Result<(Span, Box<[u8]>)> {
+    let mut out = crate::mem::zeroed((buffer.ty.size() * buffer.count) as usize)?;
     buffer.ty.pack(buffer.addr, buffer.count, 0, &mut out);
-    (Span { addr: out.as_ptr() as usize, len }, Keep::Packed(out))
+    Ok((Span { addr: out.as_ptr() as usize, len: out.len() }, out))
 }
 
 /// Where to receive: the application's memory if it is one run, else a packed copy.
-fn landing(buffer: &Buffer) -> (Span, Option<Box<Unpack>>) {
+fn landing(buffer: &Buffer) -> Result<(Span, Option<Box<Unpack>>)> {
     if buffer.ty.is_contiguous() {
-        return (Span { addr: buffer.addr, len: (buffer.ty.size() * buffer.count) as usize }, None);
+        let len = (buffer.ty.size() * buffer.count) as usize;
+        return Ok((Span { addr: buffer.addr, len }, None));
     }
-    let mut unpack = Box::new(Unpack::new(buffer.addr, buffer.count, Arc::clone(&buffer.ty)));
-    (unpack.span(), Some(unpack))
+    let mut unpack = Box::new(Unpack::new(buffer.addr, buffer.count, Arc::clone(&buffer.ty))?);
+    Ok((unpack.span(), Some(unpack)))
 }

@@ -38,7 +38,9 @@ impl<D: Device> World<D> {
             }
             Recipe::Receive(receive) => self.start_receive(place, receive),
             Recipe::Collective(running, tag) => {
-                let mut running = running.take().expect("an inactive collective has its schedule");
+                let Some(mut running) = running.take() else {
+                    return fail(Class::REQUEST, "is a persistent collective that has failed, which ends it");
+                };
                 running.schedule.start(*tag);
                 Ok(Body::Collective(running))
             }

@@ -93,7 +93,7 @@ pub enum Then {
     /// Nothing more.
     Nothing,
     /// The communicator gets the context that the schedule has spread (`MPI_Comm_idup`).
-    NameComm(Handle, Box<[u64; 1]>),
+    NameComm(Handle),
 }
 
 /// What the status of a receive says of its source.

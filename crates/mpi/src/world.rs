@@ -227,10 +227,10 @@ impl<D: Device> World<D> {
         if failed {
             return self.abandon(running.schedule, running.flight);
         }
-        if let Then::NameComm(comm, context) = &running.then
-            && let Some(comm) = self.objects.comms.get_mut(*comm)
+        if let Then::NameComm(comm) = running.then
+            && let Some(comm) = self.objects.comms.get_mut(comm)
         {
-            comm.place.context = context[0];
+            comm.place.context = running.schedule.words()[0];
         }
         if let Some(recipe) = &mut request.recipe
             && let crate::request::Recipe::Collective(place, _) = &mut recipe.0
@@ -421,9 +421,9 @@ impl<D: Device> World<D> {
 
 impl Unpack {
     /// Room for `count` elements in packed form.
-    pub fn new(base: usize, count: u64, ty: Arc<Datatype>) -> Unpack {
-        let temp = vec![0u8; (ty.size() * count) as usize].into_boxed_slice();
-        Unpack { ty, count, base, temp }
+    pub fn new(base: usize, count: u64, ty: Arc<Datatype>) -> Result<Unpack> {
+        let temp = mem::zeroed((ty.size() * count) as usize)?;
+        Ok(Unpack { ty, count, base, temp })
     }
 
     /// The address and length of the packed form.

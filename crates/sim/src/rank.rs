@@ -383,7 +383,7 @@ impl<'y> Rank<'y> {
                     root: key.root,
                 };
                 mpi::coll::args::check(&call, send.addr, recv.addr)?;
-                comm.coll.compile(&call, send.addr, recv.addr)
+                comm.coll.compile(&call, send.addr, recv.addr)?
             }
         };
         let tag = comm.coll.next_tag(schedule.program().kind);

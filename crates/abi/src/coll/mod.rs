@@ -55,13 +55,11 @@ fn keyed(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usize, r
     first_time(cx, form, comm, site, key, send, recv)
 }
 
-/// Whether the addresses need no further check: those of buffers that matter are neither NULL nor
-/// `MPI_IN_PLACE`, and differ.
+/// Whether the addresses need no further check but for overlapping: those of buffers that matter
+/// are neither NULL nor `MPI_IN_PLACE`.
 #[inline]
 fn plausible(key: &Key, send: usize, recv: usize) -> bool {
-    (key.send.is_none() || send > args::IN_PLACE)
-        && (key.recv.is_none() || recv > args::IN_PLACE)
-        && (key.send.is_none() || key.recv.is_none() || send != recv)
+    (key.send.is_none() || send > args::IN_PLACE) && (key.recv.is_none() || recv > args::IN_PLACE)
 }
 
 #[inline(never)]
@@ -103,7 +101,7 @@ fn go(
     recv: usize,
 ) -> Result<Option<Box<mpi::coll::Schedule>>> {
     args::check(call, send, recv)?;
-    let schedule = run::with_state(cx, comm, |state| state.compile(call, send, recv))?;
+    let schedule = run::with_state(cx, comm, |state| state.compile(call, send, recv))??;
     match form {
         Form::Blocking => return run::blocking(cx, comm, schedule).map(Some),
         Form::Nonblocking(request) => request.set(run::nonblocking(cx, comm, schedule)?),

@@ -108,34 +108,40 @@ pub fn keep(cx: &Cx, comm: Handle, key: Key, schedule: Box<Schedule>) -> Result 
 pub fn barrier(cx: &Cx, comm: Handle) -> Result {
     let site = site(cx, comm)?;
     let call = internal(mpi::coll::Kind::Barrier, site, Side::Absent, Side::Absent);
-    let schedule = with_state(cx, comm, |state| state.compile(&call, 0, 0))?;
+    let schedule = with_state(cx, comm, |state| state.compile(&call, 0, 0))??;
     blocking(cx, comm, schedule).map(drop)
 }
 
 /// `MPI_UINT64_T`, the type of what the library itself exchanges.
-fn words() -> Type {
+fn word() -> Type {
     Type::predefined(Handle(0x259)).expect("MPI_UINT64_T is predefined")
 }
 
 /// Gathers `N` words of every member on all of them.
 pub fn exchange_words<const N: usize>(cx: &Cx, comm: Handle, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
     let site = site(cx, comm)?;
-    let mut all = vec![[0u64; N]; site.size];
-    let ty = words();
+    let mut words = vec![0; N * (1 + site.size)].into_boxed_slice();
+    words[..N].copy_from_slice(&mine);
+    let ty = word();
     let side = Side::Even { count: N as u64, ty: &ty };
     let call = internal(mpi::coll::Kind::Allgather, site, side, side);
-    let (send, recv) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize);
-    let schedule = with_state(cx, comm, |state| state.compile(&call, send, recv))?;
-    blocking(cx, comm, schedule)?;
-    Ok(all)
+    let send = words.as_mut_ptr() as usize;
+    let recv = send + size_of_val(&mine);
+    let mut schedule = with_state(cx, comm, |state| state.compile(&call, send, recv))??;
+    schedule.own(words);
+    let done = blocking(cx, comm, schedule)?;
+    Ok(done.words()[N..].as_chunks().0.to_vec())
 }
 
-/// The schedule that spreads one word of member 0.
-pub fn spread_word(cx: &Cx, comm: Handle, word: &mut u64) -> Result<Box<Schedule>> {
+/// The schedule that spreads one word of member 0, which is among its own words when it is done.
+pub fn spread_word(cx: &Cx, comm: Handle, mine: u64) -> Result<Box<Schedule>> {
     let site = site(cx, comm)?;
-    let ty = words();
+    let ty = word();
     let call = internal(mpi::coll::Kind::Bcast, site, Side::Absent, Side::Even { count: 1, ty: &ty });
-    with_state(cx, comm, |state| state.compile(&call, 0, word as *mut u64 as usize))
+    let mut words = vec![mine].into_boxed_slice();
+    let mut schedule = with_state(cx, comm, |state| state.compile(&call, 0, words.as_mut_ptr() as usize))??;
+    schedule.own(words);
+    Ok(schedule)
 }
 
 fn internal<'a>(kind: mpi::coll::Kind, site: Site, send: Side<'a>, recv: Side<'a>) -> Call<'a> {

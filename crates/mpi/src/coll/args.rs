@@ -4,6 +4,7 @@
 //! argument; what needs two ranks shows when a message of the wrong size arrives.
 use super::blocks::Ints;
 use super::compile::{Call, Side};
+use super::overlap;
 use super::tag::Kind;
 use super::ty::Type;
 use crate::datatype::basic;
@@ -72,7 +73,7 @@ pub fn check(call: &Call, send: usize, recv: usize) -> Result {
     {
         op.check(ty.basic, ty.handle)?;
     }
-    distinct(call, send, recv)?;
+    overlap::check(call, send, recv)?;
     to_itself(call)
 }
 
@@ -149,51 +150,6 @@ fn present(side: &Side, addr: usize, name: &str, size: usize, blocks: bool) -> R
         }
         _ => Ok(()),
     }
-}
-
-/// One buffer given for both sides: the mistake that `MPI_IN_PLACE` is for.
-fn distinct(call: &Call, send: usize, recv: usize) -> Result {
-    let filled = |side: &Side| match *side {
-        Side::Even { count, ty } => count > 0 && ty.dense && ty.size > 0,
-        Side::Varied { counts, displs, ty } if displs.is_empty() => {
-            ty.dense && ty.size > 0 && counts.iter().any(|n| n > 0)
-        }
-        _ => false,
-    };
-    if send == recv && filled(&call.send) && filled(&call.recv) {
-        let (send_name, recv_name) = names(call.kind);
-        return fail(
-            Class::BUFFER,
-            format!(
-                "arguments `{send_name}` and `{recv_name}` are the same buffer; MPI_IN_PLACE says that on purpose"
-            ),
-        );
-    }
-    apart(call, send, recv)
-}
-
-/// Buffers of which one begins inside the other; types with gaps may be interlaced on purpose.
-fn apart(call: &Call, send: usize, recv: usize) -> Result {
-    use Kind::{Allgather, Alltoall, Gather, ReduceScatterBlock, Scatter};
-    let bytes = |side: &Side, many: bool| match *side {
-        Side::Even { count, ty } if ty.dense => {
-            let blocks = if many { call.size as u64 } else { 1 };
-            count.saturating_mul(ty.size).saturating_mul(blocks) as usize
-        }
-        _ => 0,
-    };
-    let sent = bytes(&call.send, matches!(call.kind, Alltoall | Scatter | ReduceScatterBlock));
-    let received = bytes(&call.recv, matches!(call.kind, Alltoall | Gather | Allgather));
-    let (start, end) = (send.max(recv), send.saturating_add(sent).min(recv.saturating_add(received)));
-    if send > IN_PLACE && recv > IN_PLACE && start < end && sent > 0 && received > 0 {
-        let shared = end - start;
-        let (send_name, recv_name) = names(call.kind);
-        return fail(
-            Class::BUFFER,
-            format!("arguments `{send_name}` and `{recv_name}` overlap in {shared} bytes"),
-        );
-    }
-    Ok(())
 }
 
 /// What a rank sends to itself must fit what it expects from itself.

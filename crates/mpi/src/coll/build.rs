@@ -1,5 +1,6 @@
 //! Writing programs: what the algorithms are written in.
 use super::cost::Algorithm;
+use super::overlap::Reach;
 use super::schedule::{Base, Buf, Program, Step};
 use super::tag::Kind;
 use super::ty::Type;
@@ -81,6 +82,7 @@ impl Builder {
             op,
             temp_bytes: self.temp as usize,
             messages: self.messages,
+            reach: Reach::default(),
         }
     }
 

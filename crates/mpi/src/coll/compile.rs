@@ -2,6 +2,7 @@
 use super::blocks::{Blocks, Ints};
 use super::build::{Builder, View};
 use super::cost::{Algorithm, Facts, Forced, LinkCosts, choose, segment};
+use super::overlap::Reach;
 use super::schedule::{Base, Buf, Program};
 use super::tag::Kind;
 use super::ty::Type;
@@ -110,12 +111,9 @@ pub fn compile(call: &Call, link: &LinkCosts, forced: &Forced) -> Program {
     }
     // What every rank does with every other is the same by any of these algorithms.
     let free = matches!(call.kind, Kind::Alltoallv | Kind::Alltoallw);
-    b.finish(
-        call.kind,
-        (!free).then_some(algorithm),
-        call.kind.is_rooted().then_some(call.root as u32),
-        call.op.cloned(),
-    )
+    let algorithm = (!free).then_some(algorithm);
+    let root = call.kind.is_rooted().then_some(call.root as u32);
+    Program { reach: Reach::of(call), ..b.finish(call.kind, algorithm, root, call.op.cloned()) }
 }
 
 /// A side as one buffer of elements.

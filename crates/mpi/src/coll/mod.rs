@@ -13,6 +13,7 @@ pub mod compile;
 pub mod cost;
 mod gather;
 mod linear;
+pub mod overlap;
 mod reduce;
 mod scan;
 pub mod schedule;

@@ -18,6 +18,7 @@
 use std::sync::Arc;
 
 use super::cost::Algorithm;
+use super::overlap::Reach;
 use super::tag::{Kind, Tag};
 use super::ty::Type;
 use crate::error::{Class, Error, Result, fail};
@@ -105,6 +106,8 @@ pub struct Program {
     pub temp_bytes: usize,
     /// How many messages it sends and receives.
     pub messages: u32,
+    /// How far its buffers reach.
+    pub reach: Reach,
 }
 
 /// Memory to be sent or received into.
@@ -212,7 +215,9 @@ pub struct Schedule {
     program: Arc<Program>,
     send: usize,
     recv: usize,
-    temp: Vec<u128>,
+    temp: Box<[u128]>,
+    /// Buffers that belong to the library: they live as long as messages may use them.
+    words: Box<[u64]>,
     tag: Tag,
     pc: usize,
     calling: bool,
@@ -225,21 +230,34 @@ pub struct Schedule {
 
 impl Schedule {
     /// A program on the buffers of a call.
-    pub fn new(program: Arc<Program>, send: usize, recv: usize) -> Schedule {
-        let temp = vec![0; program.temp_bytes.div_ceil(size_of::<u128>())];
+    pub fn new(program: Arc<Program>, send: usize, recv: usize) -> Result<Schedule> {
+        let temp = mem::zeroed(program.temp_bytes.div_ceil(size_of::<u128>()))?;
         let messages = Vec::with_capacity(program.messages as usize);
-        Schedule {
+        Ok(Schedule {
             tag: Tag::idle(program.kind),
             program,
             send,
             recv,
             temp,
+            words: Box::default(),
             pc: 0,
             calling: false,
             messages,
             settled: 0,
             idle: 0,
-        }
+        })
+    }
+
+    /// Takes over the memory that its buffers lie in: a collective of the library itself, which
+    /// may fail while messages are under way.
+    pub fn own(&mut self, words: Box<[u64]>) {
+        self.words = words;
+    }
+
+    /// What [`Schedule::own`] was given, with what has been received.
+    pub fn words(&self) -> &[u64] {
+        // The engine wrote through the address.
+        std::hint::black_box(&self.words)
     }
 
     /// Moves an idle schedule to other buffers.

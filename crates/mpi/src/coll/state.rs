@@ -3,6 +3,7 @@ use super::compile::Call;
 use super::cost::{Forced, LinkCosts};
 use super::schedule::Schedule;
 use super::tag::{Kind, Tag};
+use crate::error::Result;
 use crate::handle::Handle;
 
 /// One side of a call with equal blocks: its count and datatype, or nothing.
@@ -75,11 +76,12 @@ impl State {
         Tag::new(kind, self.persistent_runs, true)
     }
 
-    /// A schedule kept from an equal call, moved to these buffers.
+    /// A schedule kept from an equal call, moved to these buffers, unless they overlap: that is
+    /// for who checks the call to say.
     #[inline]
     pub fn take(&mut self, key: &Key, send: usize, recv: usize) -> Option<Box<Schedule>> {
         let kept = self.kept.iter_mut().find(|kept| kept.0 == *key)?;
-        let mut schedule = kept.1.take()?;
+        let mut schedule = kept.1.take_if(|schedule| schedule.program().reach.is_apart(send, recv))?;
         schedule.rebase(send, recv);
         Some(schedule)
     }
@@ -102,9 +104,9 @@ impl State {
     }
 
     /// A new schedule for a checked call.
-    pub fn compile(&self, call: &Call, send: usize, recv: usize) -> Box<Schedule> {
+    pub fn compile(&self, call: &Call, send: usize, recv: usize) -> Result<Box<Schedule>> {
         let program = super::compile(call, &self.link, &self.forced);
-        Box::new(Schedule::new(program.into(), send, recv))
+        Ok(Box::new(Schedule::new(program.into(), send, recv)?))
     }
 }
 
@@ -138,7 +140,7 @@ mod tests {
             op: None,
             root: 0,
         };
-        state.compile(&call, 0, 64)
+        state.compile(&call, 0, 64).unwrap()
     }
 
     #[test]
@@ -153,6 +155,24 @@ mod tests {
         let derived = Handle(Handle::FIRST_DYNAMIC);
         state.keep(key(9, derived), again);
         assert!(state.take(&key(9, derived), 0, 64).is_none());
+    }
+
+    #[test]
+    fn a_schedule_that_is_kept_moves_to_buffers_apart_only() {
+        let mut state = state();
+        let ty = Type::predefined(INT).unwrap();
+        let side = Side::Even { count: 4, ty: &ty };
+        let kind = Kind::Allreduce;
+        let sum = crate::op::Op::Predefined(crate::op::Predefined::Sum);
+        let call =
+            Call { kind, rank: 0, size: 2, send: side, recv: side, in_place: false, op: Some(&sum), root: 0 };
+        let vector = Some((4, INT));
+        let key = Key { kind, in_place: false, root: 0, send: vector, recv: vector, op: Some(Handle(0x21)) };
+        state.keep(key, state.compile(&call, 64, 128).unwrap());
+        for (send, recv) in [(64, 64), (64, 79), (79, 64)] {
+            assert!(state.take(&key, send, recv).is_none());
+        }
+        assert!(state.take(&key, 80, 64).is_some());
     }
 
     #[test]

@@ -182,7 +182,7 @@ fn mismatched_sizes_name_the_peer() {
     for (theirs, ours) in [(1, 2), (2, 1)] {
         let mut memory = [vec![0u8; 64], vec![0u8; 64]];
         let schedules = [(0, theirs), (1, ours)].map(|(rank, count)| {
-            Schedule::new(program(Kind::Bcast, rank, count), 0, memory[rank].as_mut_ptr() as usize)
+            Schedule::new(program(Kind::Bcast, rank, count), 0, memory[rank].as_mut_ptr() as usize).unwrap()
         });
         let errors = net::run_to_error(schedules.into(), 1);
         assert_eq!(errors.len(), 1);
@@ -195,8 +195,8 @@ fn mismatched_sizes_name_the_peer() {
 #[test]
 fn a_mismatched_collective_is_told() {
     let mut memory = [vec![0u8; 64], vec![0u8; 64]];
-    let bcast = Schedule::new(program(Kind::Bcast, 1, 1), 0, memory[1].as_mut_ptr() as usize);
-    let barrier = Schedule::new(program(Kind::Barrier, 0, 0), 0, memory[0].as_mut_ptr() as usize);
+    let bcast = Schedule::new(program(Kind::Bcast, 1, 1), 0, memory[1].as_mut_ptr() as usize).unwrap();
+    let barrier = Schedule::new(program(Kind::Barrier, 0, 0), 0, memory[0].as_mut_ptr() as usize).unwrap();
     let errors = net::run_to_error(vec![barrier, bcast], 1);
     let told =
         |e: &crate::Error| e.class == crate::Class::NOT_SAME && e.text.contains("rank 0 is in Barrier");
@@ -222,7 +222,7 @@ fn counts_that_lead_to_other_algorithms_are_told() {
             root: 0,
         };
         let program = Arc::new(compile(&call, &LINK, &Forced::default()));
-        Schedule::new(program, 0, memory[rank].as_mut_ptr() as usize)
+        Schedule::new(program, 0, memory[rank].as_mut_ptr() as usize).unwrap()
     });
     let errors = net::run_to_error(schedules.collect(), 1);
     let told =

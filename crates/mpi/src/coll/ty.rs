@@ -66,6 +66,11 @@ impl Type {
         }
     }
 
+    /// Whether it is one of the standard's.
+    pub fn is_predefined(&self) -> bool {
+        self.derived.is_none()
+    }
+
     /// The datatype itself.
     pub fn datatype(&self) -> &Arc<Datatype> {
         match &self.derived {

@@ -345,7 +345,7 @@ fn schedule(case: &Case, me: usize, rank: &Rank, forced: &Forced) -> Schedule {
         root: case.root,
     };
     let program = Arc::new(compile(&call, &LINK, forced));
-    Schedule::new(program, rank.send.origin, rank.recv.origin)
+    Schedule::new(program, rank.send.origin, rank.recv.origin).unwrap()
 }
 
 /// Runs a case twice in a row on the same schedules, beside a second collective, and compares.
