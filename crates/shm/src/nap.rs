@@ -48,12 +48,18 @@ impl Patience {
         Patience { share: cores / ranks_on_host.max(1), longest }
     }
 
-    /// With a core for each thread that waits it pays to spin for some 50 µs, the cost of being woken;
-    /// with fewer, every spin takes time from the one that is waited for, and so do the turns of those
-    /// that yield in vain: who has had some without success sleeps.
+    /// With a core for each thread that waits it pays to spin for some 50 µs, the cost of being woken,
+    /// and to yield for a while after. With fewer, every spin takes time from the one that is waited
+    /// for. Ranks that are more than cores yield at once, and after some turns in vain they sleep. Threads
+    /// that are more than their rank's cores look for a moment and sleep: who sleeps is run soon after it is woken,
+    /// who yields to a thread that computes only when that has used up its time.
     #[inline]
     pub fn stage(&self, round: u32, threads: usize) -> Stage {
-        let (spin, sleep) = if threads <= self.share { (2000, 6000) } else { (0, 20) };
+        let (spin, sleep) = match threads {
+            _ if threads <= self.share => (2000, 6000),
+            1 => (0, 20),
+            _ => (100, 100),
+        };
         match round {
             _ if round < spin => Stage::Spin,
             _ if round < sleep => Stage::Yield,
@@ -280,8 +286,11 @@ mod tests {
             [0, 1999, 2000, 6000].map(|round| patience.stage(round, 2)),
             [Stage::Spin, Stage::Spin, Stage::Yield, Stage::Sleep]
         );
-        assert_eq!([0, 20].map(|round| patience.stage(round, 3)), [Stage::Yield, Stage::Sleep]);
-        assert_eq!(Patience::new(3, 2, true).stage(0, 1), Stage::Yield);
+        assert_eq!([0, 100].map(|round| patience.stage(round, 3)), [Stage::Spin, Stage::Sleep]);
+        assert_eq!(
+            [0, 20].map(|round| Patience::new(3, 2, true).stage(round, 1)),
+            [Stage::Yield, Stage::Sleep]
+        );
     }
 
     #[test]

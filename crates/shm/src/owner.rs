@@ -201,7 +201,7 @@ impl<T> Owner<T> {
         let state = self.state.load(Ordering::Relaxed);
         if state == RECENT {
             // Whoever goes in meanwhile is not overwritten.
-            let _ = self.state.compare_exchange(RECENT, AWAY, Ordering::Relaxed, Ordering::Relaxed);
+            let _ = self.state.compare_exchange(RECENT, AWAY, Ordering::AcqRel, Ordering::Relaxed);
         }
         state == AWAY
     }

@@ -15,7 +15,7 @@
 //!                               takes it
 //! ```
 
-use crate::sync::{AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, fence};
 #[cfg(not(loom))]
 use crate::watched;
 
@@ -127,9 +127,11 @@ impl Turns {
         if cfg!(not(loom)) && self.holder.load(Ordering::Relaxed) == this_thread() {
             panic!("the rank is in use by this very thread: a guard was taken twice, or MPI interrupted");
         }
-        let place = self.last.fetch_add(1, Ordering::SeqCst);
+        let place = self.last.fetch_add(1, Ordering::Relaxed);
+        // Either this thread sees that it has become the heir, or who makes it that sees that it is there.
+        fence(Ordering::SeqCst);
         loop {
-            let first = self.first.value.load(Ordering::SeqCst);
+            let first = self.first.value.load(Ordering::Acquire);
             if first == place {
                 break;
             }
@@ -138,8 +140,9 @@ impl Turns {
         self.inherit();
         // The next one becomes heir while this thread uses the lock.
         let next = place.wrapping_add(1);
-        self.first.value.store(next, Ordering::SeqCst);
-        if self.last.load(Ordering::SeqCst) != next {
+        self.first.value.store(next, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if self.last.load(Ordering::Relaxed) != next {
             self.first.wake(bit(next));
         }
     }
