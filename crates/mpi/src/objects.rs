@@ -142,7 +142,7 @@ pub(crate) fn unusable(handle: Handle, null: Handle, null_name: &str, what: &str
 mod tests {
     use super::*;
     use crate::coll::{Forced, LinkCosts, State};
-    use crate::comm::{COMM_WORLD, Comm, Place};
+    use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Place};
 
     #[test]
     fn predefined_handles_resolve_and_survive_being_freed() {
