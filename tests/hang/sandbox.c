@@ -1,5 +1,5 @@
 /* Runs a program under a filter that refuses some system calls, as containers do.
- * usage: sandbox copy,membarrier program arguments */
+ * usage: sandbox copy,write,membarrier program arguments */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -26,6 +26,11 @@ int main(int argc, char **argv) {
         REFUSE(SYS_process_vm_writev, EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
+    struct sock_filter write_only[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(SYS_process_vm_writev, EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
     struct sock_filter membarrier[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         REFUSE(SYS_membarrier, ENOSYS),
@@ -36,6 +41,7 @@ int main(int argc, char **argv) {
         return 77;
     }
     if ((strstr(argv[1], "copy") && install(copy, sizeof copy / sizeof *copy) != 0) ||
+        (strstr(argv[1], "write") && install(write_only, sizeof write_only / sizeof *write_only) != 0) ||
         (strstr(argv[1], "membarrier") && install(membarrier, sizeof membarrier / sizeof *membarrier) != 0)) {
         perror("sandbox: seccomp");
         return 77;

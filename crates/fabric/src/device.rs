@@ -111,7 +111,7 @@ pub enum ShareWord {
     Left = 3,
     /// Length the partner agreed to, in bytes.
     Length = 4,
-    /// Not zero once one side has failed.
+    /// What one side has failed in, or may not do; how it is counted is the protocol's business.
     Failed = 5,
     /// The receive operation whose RTR may be taken; 0 once it is taken or withdrawn.
     Open = 6,
@@ -243,14 +243,15 @@ pub trait Device {
     fn peek_bytes(&self, data: Span, out: &mut [u8]);
     /// Whether this rank can read and write memory of `peer` (tried once, then remembered).
     fn reach(&mut self, peer: Rank) -> bool;
-    /// Reads the peer's memory at `remote` into `local`.
+    /// Reads the peer's memory at `remote` into `local`. That it is not permitted may turn out at any time:
+    /// then nothing more is tried with this peer.
     fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;
     /// Writes `local` to the peer's memory at `remote`.
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;
 
     /// Opens a share; `None` when all are in use.
     fn share_open(&mut self) -> Option<u32>;
-    /// Adds to a word of a share and returns what it held before.
+    /// Adds to a word of a share, modulo 2^64, and returns what it held before.
     fn share_add(&self, share: Share, word: ShareWord, value: u64) -> u64;
     /// Sets a word of a share to 0 if it is still `held`; whether it was.
     fn share_take(&self, share: Share, word: ShareWord, held: u64) -> bool;

@@ -1,5 +1,8 @@
 //! Memory goes away in all the ways in which it does, and the monitor has told when the call returns.
 
+#[path = "../../../tests/require.rs"]
+mod require;
+
 use fabric::Span;
 use memhook::Monitor;
 use std::ops::{Deref, DerefMut};
@@ -79,7 +82,7 @@ fn monitor() -> Option<Only> {
         Ok(monitor) => Some(Only { monitor, _guard: guard }),
         Err(why) => {
             assert!(why.contains("not permitted"), "{why}");
-            eprintln!("nothing to test: {why}");
+            require::missing("userfaultfd", &why);
             None
         }
     }

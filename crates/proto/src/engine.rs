@@ -421,6 +421,10 @@ impl<D: Device> Engine<D> {
                 let moved = transfer.side == copies
                     && (self.aside.is_none() || transfer.began)
                     && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice, alone);
+                if transfer.side == Side::Receive && transfer.needs_frames(&self.dev) {
+                    self.fall_back(id);
+                    return (true, true);
+                }
                 if !transfer.ended(&self.dev) {
                     return (moved, false);
                 }

@@ -200,7 +200,7 @@ impl<D: Device> Engine<D> {
         }
         let share = Share { owner: from, index: offer.share };
         if len <= PIECE_MIN {
-            return self.pull_whole(id, receive, share, outcome, offer.addr as usize);
+            return self.pull_whole(id, receive, share, outcome, offer);
         }
         self.dev.share_store(share, ShareWord::Length, len as u64);
         self.dev.share_store(share, ShareWord::Partner, receive.buf.addr.max(1) as u64);
@@ -211,6 +211,7 @@ impl<D: Device> Engine<D> {
             share,
             local: receive.buf,
             remote: offer.addr as usize,
+            partner: offer.op,
             len,
             context: envelope.context,
             outcome,
@@ -223,14 +224,18 @@ impl<D: Device> Engine<D> {
 
     /// Copies the whole message at once; its sender learns of the match and the end together, by
     /// one line.
-    fn pull_whole(&mut self, id: OpId, receive: Receive, share: Share, mut outcome: Outcome, remote: usize) {
+    fn pull_whole(&mut self, id: OpId, receive: Receive, share: Share, mut outcome: Outcome, offer: Offer) {
         let len = outcome.len as usize;
         let peer = outcome.source;
         if len > 0 {
             let start = self.choice.prices(len).then(|| self.dev.now_ns());
-            if let Err(fault) = self.dev.read(peer, receive.buf.part(0, len), remote) {
-                self.dev.share_store(share, ShareWord::Failed, 1);
-                outcome.failure = Some(fault.into());
+            match self.dev.read(peer, receive.buf.part(0, len), offer.addr as usize) {
+                Ok(()) => {}
+                Err(Fault::NotPermitted) => return self.ask_for_frames(id, receive, outcome, offer),
+                Err(fault) => {
+                    self.dev.share_store(share, ShareWord::Failed, 1);
+                    outcome.failure = Some(fault.into());
+                }
             }
             if let Some(start) = start {
                 self.choice.moved(len, self.dev.now_ns() - start);
@@ -260,6 +265,27 @@ impl<D: Device> Engine<D> {
         let (from, tag) = (outcome.source, outcome.tag);
         let filling = Filling { receive, from, tag, message_len: offer.len, filled: 0 };
         self.ops.set(id, State::Filling(Box::new(filling)));
+    }
+
+    /// Neither side of a transfer can copy: the message comes as a whole in frames.
+    #[cold]
+    pub(crate) fn fall_back(&mut self, id: OpId) {
+        let Some(State::Moving(transfer)) = self.ops.get(id).map(|op| &op.state) else { return };
+        transfer.leave(&self.dev);
+        let (receive, mut outcome) = (transfer.receive(), transfer.outcome.clone());
+        let message_len = match outcome.failure.take().as_deref() {
+            Some(Failure::Truncated { message_len }) => *message_len,
+            _ => outcome.len,
+        };
+        let offer = Offer {
+            len: message_len,
+            addr: 0,
+            share: Offer::NO_SHARE,
+            op: transfer.partner,
+            seen: 0,
+            other: 0,
+        };
+        self.ask_for_frames(id, receive, outcome, offer);
     }
 
     /// A frame of a stream.

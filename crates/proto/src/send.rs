@@ -291,19 +291,22 @@ impl<D: Device> Engine<D> {
     /// The receiver has taken the RTS: copy together with it.
     pub(crate) fn begin_send(&mut self, id: OpId, s: Sending, share: Share, remote: usize) {
         let len = self.dev.share_load(share, ShareWord::Length) as usize;
-        let can_copy = self.dev.reach(s.to);
-        let transfer = Transfer {
+        let mut transfer = Transfer {
             side: Side::Send,
             peer: s.to,
             share,
             local: s.data,
             remote,
+            partner: 0,
             len: len.min(s.data.len),
             context: s.context,
             outcome: s.outcome(),
-            can_copy,
+            can_copy: true,
             began: false,
         };
+        if !self.dev.reach(s.to) {
+            transfer.refuse(&self.dev);
+        }
         self.ops.set(id, State::Moving(Box::new(transfer)));
     }
 
@@ -311,15 +314,21 @@ impl<D: Device> Engine<D> {
     pub(crate) fn on_cts(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
         let waiting = match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Offered(s, share)) => Some((*s, *share)),
+            Some(State::Offered(s, share)) => Some((*s, *share, share.is_some())),
+            Some(State::Moving(transfer))
+                if transfer.side == Side::Send && transfer.needs_frames(&self.dev) =>
+            {
+                transfer.leave(&self.dev);
+                Some((transfer.sending(), None, true))
+            }
             Some(State::Long(long)) if long.message.peer == from => {
                 let envelope = long.envelope();
                 self.spec.on_met(&envelope, id, None);
-                self.long_sending(id).map(|s| (s, None))
+                self.long_sending(id).map(|s| (s, None, false))
             }
             _ => None,
         };
-        let Some((s, share)) = waiting else {
+        let Some((s, share, is_active)) = waiting else {
             return Err(malformed(
                 from,
                 wire::Malformed("CTS for a send that is not waiting for one".into()),
@@ -335,7 +344,7 @@ impl<D: Device> Engine<D> {
         self.mind.takes_frames(id);
         let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
         self.ops.set(id, State::Streaming(s, stream));
-        if share.is_none() {
+        if !is_active {
             self.active.push(id);
         }
         Ok(())

@@ -165,6 +165,7 @@ impl<D: Device> Engine<D> {
             share: Share { owner: s.to, index: offer.share },
             local: s.data,
             remote: offer.addr as usize,
+            partner: offer.op,
             len: s.data.len,
             context: s.context,
             outcome: s.outcome(),
@@ -187,19 +188,22 @@ impl<D: Device> Engine<D> {
         self.matching.withdraw(&receive.want, id);
         self.peers[from].rtr_misses = 0;
         let outcome = outcome(&envelope, offer.len, receive.buf);
-        let can_copy = self.dev.reach(from);
-        let transfer = Transfer {
+        let mut transfer = Transfer {
             side: Side::Receive,
             peer: from,
             share: Share { owner: self.dev.me(), index: offer.share },
             local: receive.buf,
             remote: offer.addr as usize,
+            partner: offer.op,
             len: outcome.len as usize,
             context: envelope.context,
             outcome,
-            can_copy,
+            can_copy: true,
             began: false,
         };
+        if !self.dev.reach(from) {
+            transfer.refuse(&self.dev);
+        }
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
         Ok(())

@@ -16,10 +16,15 @@
 //!        Done = Length: both are finished, Left counts them out
 //! ```
 //! With an RTR the roles at the start change: the receiver opens the share, the sender takes it.
+//!
+//! A side that is refused, from the start or in the middle (a process may give up being read, a filter may
+//! permit one direction), gives its piece back and says so in the share: then the other one copies all that
+//! is left. Where both are refused, the receiver asks for the message in frames, as a whole.
 
 use crate::event::{Amount, Counters, Event};
 use crate::limit::Limit;
-use crate::op::{OpId, Outcome, PendingOp, Side};
+use crate::matching::Want;
+use crate::op::{OpId, Outcome, PendingOp, Receive, Sending, Side};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 
 /// Smallest piece: below it the system call dominates. A message that is not longer is copied by
@@ -67,16 +72,36 @@ impl Claims {
         len.div_ceil(PAGE).checked_sub(front + back).filter(|left| *left > 0)
     }
 
-    /// The bytes of `len` that a claim of `pages` by `side` got, these being the claims before it.
-    fn piece(self, side: Side, pages: usize, len: usize) -> Option<(usize, usize)> {
-        let pages = pages.min(self.left(len)?);
+    /// What is added to take a claim of `pages` back.
+    fn back(side: Side, pages: usize) -> u64 {
+        Claims::of(side, pages).0.wrapping_neg()
+    }
+
+    /// The bytes of `len` that a claim of `pages` by `side` got, these being the claims before it, which leave
+    /// as many.
+    fn piece(self, side: Side, pages: usize, len: usize) -> (usize, usize) {
         let (front, back) = self.both();
         let first = match side {
             Side::Receive => front,
             Side::Send => len.div_ceil(PAGE) - back - pages,
         };
         let offset = first * PAGE;
-        Some((offset, (pages * PAGE).min(len - offset)))
+        (offset, (pages * PAGE).min(len - offset))
+    }
+}
+
+/// A piece that one side has claimed.
+struct Piece {
+    offset: usize,
+    len: usize,
+    pages: usize,
+}
+
+/// What [`ShareWord::Failed`] counts: failures in the lower half; above it a bit for each side that is refused.
+fn refusal(side: Side) -> u64 {
+    match side {
+        Side::Receive => 1 << 32,
+        Side::Send => 1 << 33,
     }
 }
 
@@ -89,11 +114,13 @@ pub(crate) struct Transfer {
     pub local: Span,
     /// Address of the peer's buffer.
     pub remote: usize,
+    /// The peer's operation, at the receiver: it is asked for frames if need be.
+    pub partner: u32,
     /// Bytes to move.
     pub len: usize,
     pub context: u64,
     pub outcome: Outcome,
-    /// Whether this side can reach the peer's memory; if not it leaves the copying to it.
+    /// Whether this side can reach the peer's memory: see [`Transfer::refuse`].
     pub can_copy: bool,
     /// Whether this side found the other one's buffer: then it copies whatever the other does.
     pub began: bool,
@@ -111,16 +138,45 @@ impl Transfer {
     ) -> bool {
         let mut any = false;
         while self.can_copy
-            && let Some((offset, len)) = self.claim(dev, alone)
+            && let Some(piece) = self.claim(dev, alone)
         {
-            let start = choice.prices(len).then(|| dev.now_ns());
-            self.copy_piece(dev, counters, offset, len);
-            if let Some(start) = start {
-                choice.moved(len, dev.now_ns() - start);
+            let start = choice.prices(piece.len).then(|| dev.now_ns());
+            let copied = self.copy_piece(dev, counters, &piece);
+            if copied && let Some(start) = start {
+                choice.moved(piece.len, dev.now_ns() - start);
             }
             any = true;
         }
         any
+    }
+
+    /// This side cannot copy: what it has claimed and not copied is the other's.
+    pub fn refuse(&mut self, dev: &impl Device) {
+        self.can_copy = false;
+        dev.share_add(self.share, ShareWord::Failed, refusal(self.side));
+        dev.wake(self.peer);
+    }
+
+    /// Whether neither side can copy: then the receiver is to ask for frames.
+    pub fn needs_frames(&self, dev: &impl Device) -> bool {
+        let both = refusal(Side::Send) | refusal(Side::Receive);
+        !self.can_copy && dev.share_load(self.share, ShareWord::Failed) & both == both
+    }
+
+    /// Leaves the share: the message goes another way.
+    pub fn leave(&self, dev: &impl Device) {
+        dev.share_add(self.share, ShareWord::Left, 1);
+    }
+
+    /// The receive or the send that this was begun for.
+    pub fn receive(&self) -> Receive {
+        let want = Want { source: Some(self.peer), context: self.context, tag: Some(self.outcome.tag) };
+        Receive { want, buf: self.local, rtr: None, long: false }
+    }
+
+    /// As [`Transfer::receive`].
+    pub fn sending(&self) -> Sending {
+        Sending { to: self.peer, context: self.context, tag: self.outcome.tag, data: self.local }
     }
 
     /// Whether the whole message has been moved. To be called until it says so, and not again:
@@ -128,48 +184,65 @@ impl Transfer {
     pub fn ended(&mut self, dev: &impl Device) -> bool {
         let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
-            if dev.share_load(self.share, ShareWord::Failed) != 0 && self.outcome.failure.is_none() {
+            if dev.share_load(self.share, ShareWord::Failed) as u32 != 0 && self.outcome.failure.is_none() {
                 let text = format!("rank {} could not copy its part", self.peer);
                 self.outcome.failure = Some(Fault::Device(text).into());
             }
-            dev.share_add(self.share, ShareWord::Left, 1);
+            self.leave(dev);
         }
         done
     }
 
-    /// Claims the next piece of this side: where it begins and how long it is.
+    /// Claims the next piece of this side.
     ///
-    /// A look before the claim says how much is left, keeps the counters from running on, and
-    /// spares an atomic operation when nothing is.
-    fn claim(&self, dev: &impl Device, alone: bool) -> Option<(usize, usize)> {
+    /// A look before the claim says how much is left, and spares an atomic operation when nothing is.
+    /// What the claim did not get is taken back: else it would be missing when a piece is given back.
+    fn claim(&self, dev: &impl Device, alone: bool) -> Option<Piece> {
         let left = Claims(dev.share_load(self.share, ShareWord::Claim)).left(self.len)?;
-        let pages = piece(left * PAGE, alone).div_ceil(PAGE);
-        let before = Claims(dev.share_add(self.share, ShareWord::Claim, Claims::of(self.side, pages).0));
-        before.piece(self.side, pages, self.len)
+        let wanted = piece(left * PAGE, alone).div_ceil(PAGE).min(left);
+        let before = Claims(dev.share_add(self.share, ShareWord::Claim, Claims::of(self.side, wanted).0));
+        let pages = wanted.min(before.left(self.len).unwrap_or(0));
+        if pages < wanted {
+            dev.share_add(self.share, ShareWord::Claim, Claims::back(self.side, wanted - pages));
+        }
+        let (offset, len) = (pages > 0).then(|| before.piece(self.side, pages, self.len))?;
+        Some(Piece { offset, len, pages })
     }
 
-    fn copy_piece(&mut self, dev: &mut impl Device, counters: &mut Counters, offset: usize, len: usize) {
-        let local = self.local.part(offset, len);
+    /// Whether it was copied; if not, either it has failed, or it is given back.
+    fn copy_piece(&mut self, dev: &mut impl Device, counters: &mut Counters, piece: &Piece) -> bool {
+        let local = self.local.part(piece.offset, piece.len);
         let result = match self.side {
-            Side::Receive => {
-                counters.count(Event::PiecePulled);
-                counters.add(Amount::PulledBytes, len as u64);
-                dev.read(self.peer, local, self.remote + offset)
-            }
-            Side::Send => {
-                counters.count(Event::PiecePushed);
-                counters.add(Amount::PushedBytes, len as u64);
-                dev.write(self.peer, local, self.remote + offset)
-            }
+            Side::Receive => dev.read(self.peer, local, self.remote + piece.offset),
+            Side::Send => dev.write(self.peer, local, self.remote + piece.offset),
         };
-        if let Err(fault) = result {
-            dev.share_store(self.share, ShareWord::Failed, 1);
-            self.outcome.failure = Some(fault.into());
+        let is_copied = result.is_ok();
+        match result {
+            Err(Fault::NotPermitted) => {
+                dev.share_add(self.share, ShareWord::Claim, Claims::back(self.side, piece.pages));
+                self.refuse(dev);
+                return false;
+            }
+            Err(fault) => {
+                dev.share_add(self.share, ShareWord::Failed, 1);
+                self.outcome.failure = Some(fault.into());
+            }
+            Ok(()) => self.count(counters, piece.len as u64),
         }
         let before = dev.share_add(self.share, ShareWord::Done, local.len as u64);
         if before + local.len as u64 >= self.len as u64 {
             dev.wake(self.peer);
         }
+        is_copied
+    }
+
+    fn count(&self, counters: &mut Counters, len: u64) {
+        let (event, amount) = match self.side {
+            Side::Receive => (Event::PiecePulled, Amount::PulledBytes),
+            Side::Send => (Event::PiecePushed, Amount::PushedBytes),
+        };
+        counters.count(event);
+        counters.add(amount, len);
     }
 
     pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
@@ -199,8 +272,12 @@ mod tests {
             let (mut claims, mut covered, mut at) = (Claims(0), Vec::new(), 0);
             while let Some(left) = claims.left(len) {
                 let side = if order >> (at % 8) & 1 == 0 { Side::Receive } else { Side::Send };
-                let pages = piece(left * PAGE, at % 3 == 0).div_ceil(PAGE);
-                covered.push(claims.piece(side, pages, len).expect("something is left"));
+                let pages = piece(left * PAGE, at % 3 == 0).div_ceil(PAGE).min(left);
+                if at % 5 != 3 {
+                    covered.push(claims.piece(side, pages, len));
+                } else {
+                    claims.0 = claims.0.wrapping_add(Claims::back(side, pages)); // given back as soon as claimed
+                }
                 claims.0 += Claims::of(side, pages).0;
                 at += 1;
             }
@@ -210,7 +287,7 @@ mod tests {
                 end + len
             });
             assert_eq!(end, len);
-            assert!(claims.piece(Side::Send, 1, len).is_none() && Claims::whole(len).left(len).is_none());
+            assert!(Claims::whole(len).left(len).is_none());
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Messages from memory that stays registered: what is sent is what is mapped there now, not what
 //! was when it was registered; and messages arrive however little can be registered.
 
+#[path = "../../../tests/require.rs"]
+mod require;
+
 mod adapter;
 
 use adapter::{Adapter, Net, Shared};
@@ -93,7 +96,7 @@ fn monitor(look_again: bool) -> Option<Monitor> {
     let monitor = Monitor::start(look_again);
     if let Err(why) = &monitor {
         assert!(why.contains("not permitted"), "{why}");
-        eprintln!("nothing to test: {why}");
+        require::missing("userfaultfd", &why);
     }
     monitor.ok()
 }

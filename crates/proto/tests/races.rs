@@ -48,14 +48,25 @@ struct Scenario {
     /// The protocol of long messages, if it is not to be chosen.
     force: Option<Protocol>,
     reach: Vec<bool>,
+    /// After how many copies each rank is refused.
+    grants: Vec<usize>,
     /// Whether eager messages are found while their sender is still writing them.
     slow: bool,
 }
 
 impl Scenario {
     fn new(ranks: Vec<Vec<Act>>) -> Scenario {
-        let reach = vec![true; ranks.len()];
-        Scenario { ranks, room: 64, unexpected_bytes: 1 << 20, looks: false, reach, force: None, slow: false }
+        let (reach, grants) = (vec![true; ranks.len()], vec![usize::MAX; ranks.len()]);
+        Scenario {
+            ranks,
+            room: 64,
+            unexpected_bytes: 1 << 20,
+            looks: false,
+            reach,
+            grants,
+            force: None,
+            slow: false,
+        }
     }
 }
 
@@ -119,6 +130,7 @@ impl<'a> Play<'a> {
         let size = scenario.ranks.len();
         let net = Net::new(size, scenario.room);
         net.borrow_mut().reach.clone_from(&scenario.reach);
+        net.borrow_mut().grants.clone_from(&scenario.grants);
         net.borrow_mut().slow = scenario.slow;
         let limits = Limits {
             eager_bytes: EAGER,
@@ -619,6 +631,16 @@ fn two_pairs_without_reach() {
     let receives = sequences(&wants()[..3], 2);
     for reach in [[true, false], [false, true], [false, false]] {
         explore_all(&sends, &receives, |scenario| scenario.reach = reach.to_vec());
+    }
+}
+
+/// Copying is refused to a rank, or to both, from some message on: those under way arrive whole.
+#[test]
+fn two_pairs_that_are_refused_in_the_middle() {
+    let sends = sequences(&[send(1, 4), send(1, LONG), send(2, 100)], 2);
+    let receives = sequences(&wants()[..3], 2);
+    for grants in [[0, usize::MAX], [usize::MAX, 0], [0, 0], [1, 0], [0, 1], [1, 1]] {
+        explore_forced(&sends, &receives, &[None], |scenario| scenario.grants = grants.to_vec());
     }
 }
 

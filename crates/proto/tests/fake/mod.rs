@@ -40,6 +40,8 @@ pub struct Net {
     shares: Vec<[Slot; SHARES]>,
     /// Whether each rank can reach the memory of others.
     pub reach: Vec<bool>,
+    /// After how many times it is refused to each.
+    pub grants: Vec<usize>,
     /// Registrations that a rank may have at a time, and those it has.
     pub regions: (usize, Vec<usize>),
     /// Whether messages that can be taken are found incomplete the first time.
@@ -56,6 +58,7 @@ impl Net {
             wires: (0..size * size).map(|_| Wire::default()).collect(),
             shares: vec![[Slot::default(); SHARES]; size],
             reach: vec![true; size],
+            grants: vec![usize::MAX; size],
             regions: (usize::MAX, vec![0; size]),
             slow: false,
         }))
@@ -119,6 +122,19 @@ fn copy(to: usize, from: usize, len: usize) {
     // SAFETY: both are buffers of the test, of a frame or of the engine, valid for `len` bytes;
     // there is one thread.
     unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) }
+}
+
+impl Fake {
+    /// Once it is refused it stays so.
+    fn access(&mut self, peer: Rank) -> Result<(), Fault> {
+        let mut net = self.net.borrow_mut();
+        if peer != self.me && net.grants[self.me] == 0 {
+            net.reach[self.me] = false;
+            return Err(Fault::NotPermitted);
+        }
+        net.grants[self.me] = net.grants[self.me].saturating_sub(1);
+        Ok(())
+    }
 }
 
 impl Device for Fake {
@@ -218,12 +234,14 @@ impl Device for Fake {
         self.net.borrow().reach[self.me]
     }
 
-    fn read(&mut self, _peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+    fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+        self.access(peer)?;
         copy(local.addr, remote, local.len);
         Ok(())
     }
 
-    fn write(&mut self, _peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+    fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+        self.access(peer)?;
         copy(remote, local.addr, local.len);
         Ok(())
     }
@@ -303,7 +321,7 @@ impl Device for Fake {
 
     fn share_add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
         let held = self.share_load(share, word);
-        self.share_store(share, word, held + value);
+        self.share_store(share, word, held.wrapping_add(value));
         held
     }
 
