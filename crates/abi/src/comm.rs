@@ -257,7 +257,7 @@ pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out
         }
     } else {
         let want = Want { source: Some(members.world_rank(0) as usize), context, tag: Some(tag) };
-        let op = cx.world().engine.receive(want, span);
+        let op = cx.world().engine.receive(want, span).map_err(mpi::world::fault)?;
         bodies.push(Body::Receive(op, mpi::request::Origin::Rank(0), None));
     }
     for body in bodies {

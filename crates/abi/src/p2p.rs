@@ -125,6 +125,7 @@ fn pending(cx: &Cx, comm: Handle, body: Body, request: Out<Handle>) -> Result {
 
 fn immediate_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, request: Out<Handle>) -> Result {
     request.set(REQUEST_NULL);
+    cx.world().objects.requests.room()?;
     let body = start_send(cx, raw, envelope, mode)?;
     let mut world = cx.world();
     let requests = &mut world.objects.requests;
@@ -204,6 +205,7 @@ pub fn irecv(
 ) -> Result {
     {
         let mut world = cx.world();
+        world.objects.requests.room()?;
         if let Some(body) = world.post_now(buf, count, datatype, source, tag, comm) {
             request.set(world.objects.requests.add(comm, body)?);
             engine::leave(&world);

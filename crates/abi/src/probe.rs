@@ -90,6 +90,7 @@ pub fn improbe(
 fn start(cx: &Cx, buf: usize, count: u64, datatype: Handle, message: &HandleRef) -> Result<(Handle, Body)> {
     let mut world = cx.world();
     let buffer = world.buffer(buf, count, datatype, "buf")?;
+    world.engine.has_room().map_err(mpi::world::fault)?;
     let started = match world.objects.messages.remove(message.handle) {
         None => {
             let ended = Ended { status: Status::PROC_NULL, error: None };
@@ -99,7 +100,7 @@ fn start(cx: &Cx, buf: usize, count: u64, datatype: Handle, message: &HandleRef)
             let found: Message = found;
             let comm = found.comm;
             cx.concerns(crate::object::Object::Comm, comm);
-            (comm, world.start_receive_matched(found, &buffer))
+            (comm, world.start_receive_matched(found, &buffer)?)
         }
     };
     message.set(MESSAGE_NULL);
@@ -128,6 +129,7 @@ pub fn imrecv(
     message: HandleRef,
     request: Out<Handle>,
 ) -> Result {
+    cx.world().objects.requests.room()?;
     let (comm, body) = start(cx, buf, count, datatype, &message)?;
     let mut world = cx.world();
     request.set(world.objects.requests.add(comm, body)?);

@@ -74,6 +74,8 @@ pub enum Fault {
     NotPermitted,
     /// The peer is gone.
     PeerGone(Rank),
+    /// There is no room for one more; the text says of what.
+    Limit(String),
     /// Anything else, with the cause.
     Device(String),
 }

@@ -452,6 +452,7 @@ pub fn fault(fault: Fault) -> Error {
             Error::new(Class::PROC_ABORTED, format!("rank {rank} of MPI_COMM_WORLD has died"))
         }
         Fault::NotPermitted => Error::new(Class::INTERN, "remote access is not permitted"),
+        Fault::Limit(text) => Error::new(Class::INTERN, text),
         Fault::Device(text) => Error::new(Class::OTHER, text),
     }
 }

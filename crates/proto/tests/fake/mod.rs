@@ -42,6 +42,8 @@ pub struct Net {
     pub reach: Vec<bool>,
     /// Registrations that a rank may have at a time, and those it has.
     pub regions: (usize, Vec<usize>),
+    /// What the next check of each rank says.
+    pub faults: Vec<Option<Fault>>,
     /// Whether messages that can be taken are found incomplete the first time.
     pub slow: bool,
 }
@@ -57,6 +59,7 @@ impl Net {
             shares: vec![[Slot::default(); SHARES]; size],
             reach: vec![true; size],
             regions: (usize::MAX, vec![0; size]),
+            faults: vec![None; size],
             slow: false,
         }))
     }
@@ -336,6 +339,6 @@ impl Device for Fake {
     }
 
     fn check(&mut self) -> Result<(), Fault> {
-        Ok(())
+        self.net.borrow_mut().faults[self.me].take().map_or(Ok(()), Err)
     }
 }
