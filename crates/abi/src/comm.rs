@@ -286,7 +286,7 @@ fn hear(cx: &Cx, want: Want) -> Result<u64> {
     let mut word = 0u64;
     let ty = mpi::datatype::Datatype::of(mpi::Handle(0x259)).expect("MPI_UINT64_T is predefined");
     let mut unpack = Box::new(Unpack::new(&raw mut word as usize, 1, ty.clone())?);
-    let op = cx.world().engine.receive(want, unpack.span());
+    let op = cx.world().engine.receive(want, unpack.span()).map_err(mpi::world::fault)?;
     request::finish(cx, Body::Receive(op, Origin::Rank(0), Some(unpack)), StatusPlace::IGNORE)?;
     // It was written through its address.
     Ok(std::hint::black_box(word))

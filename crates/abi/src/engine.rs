@@ -236,15 +236,29 @@ fn run(bell: &dyn Bell) {
     }
 }
 
+/// What one loan of the rank has brought.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Advanced {
+    /// Something moved: look again.
+    Moved,
+    /// Nothing, but something still needs care: wait for the bell.
+    Waits,
+    /// Nothing needs care.
+    Nothing,
+}
+
 /// Makes progress as long as the application stays away and something needs it; whether there
-/// was anything.
+/// was anything. Each look borrows the rank anew, and copies little: who comes back does not wait for
+/// what is left.
 fn work(bell: &dyn Bell) -> bool {
     let mut worked = false;
-    while STATE.load(Ordering::Acquire) != STOP
-        && global::lend(|| bell.barrier(), |world| advance(world, bell)) == Some(true)
-    {
+    while STATE.load(Ordering::Acquire) != STOP {
+        match global::lend(|| bell.barrier(), |world| advance(world, bell)) {
+            Some(Advanced::Moved) => {}
+            Some(Advanced::Waits) => bell.sleep(LONGEST),
+            Some(Advanced::Nothing) | None => break,
+        }
         worked = true;
-        bell.sleep(LONGEST);
         if !global::was_away() {
             break;
         }
@@ -252,14 +266,17 @@ fn work(bell: &dyn Bell) -> bool {
     worked
 }
 
-/// Advances what can be advanced; whether something still needs care.
-fn advance(world: &mut World, bell: &dyn Bell) -> bool {
+/// Looks once.
+fn advance(world: &mut World, bell: &dyn Bell) -> Advanced {
     if !world.needs_care() {
-        return false;
+        return Advanced::Nothing;
     }
     bell.arm();
-    while world.progress_aside() {}
-    world.needs_care()
+    match world.progress_aside() {
+        true => Advanced::Moved,
+        false if world.needs_care() => Advanced::Waits,
+        false => Advanced::Nothing,
+    }
 }
 
 /// Sleeps until the application calls. Whether it has to is decided while the rank is borrowed:

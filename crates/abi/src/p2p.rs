@@ -125,6 +125,7 @@ fn pending(cx: &Cx, comm: Handle, body: Body, request: Out<Handle>) -> Result {
 
 fn immediate_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, request: Out<Handle>) -> Result {
     request.set(REQUEST_NULL);
+    cx.world().objects.requests.room()?;
     let body = start_send(cx, raw, envelope, mode)?;
     let mut world = cx.world();
     request.set(match body {
@@ -203,6 +204,7 @@ pub fn irecv(
 ) -> Result {
     {
         let mut world = cx.world();
+        world.objects.requests.room()?;
         if let Some(body) = world.post_now(buf, count, datatype, source, tag, comm) {
             request.set(world.add_request(comm, body)?);
             engine::leave(&world);

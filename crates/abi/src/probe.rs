@@ -89,6 +89,7 @@ pub fn improbe(
 fn start(cx: &Cx, buf: usize, count: u64, datatype: Handle, message: &HandleRef) -> Result<(Handle, Body)> {
     let mut world = cx.world();
     let buffer = world.buffer(buf, count, datatype, "buf")?;
+    world.engine.has_room().map_err(mpi::world::fault)?;
     if let Some(found) = world.objects.messages.get(message.handle) {
         cx.concerns(crate::object::Object::Comm, found.comm);
     }
@@ -119,6 +120,7 @@ pub fn imrecv(
     message: HandleRef,
     request: Out<Handle>,
 ) -> Result {
+    cx.world().objects.requests.room()?;
     let (comm, body) = start(cx, buf, count, datatype, &message)?;
     let mut world = cx.world();
     request.set(world.objects.requests.add(comm, body)?);

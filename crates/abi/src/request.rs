@@ -580,15 +580,14 @@ pub fn free(cx: &Cx, request: HandleRef) -> Result {
     Ok(())
 }
 
-/// `MPI_Cancel`. Receives that are not matched are cancelled; sends never are, which the standard
-/// allows (MPI 5.0 section 3.8.4): they complete.
+/// `MPI_Cancel` of what is not matched; what is matched completes (MPI 5.0 section 3.8.4).
 pub fn cancel(cx: &Cx, request: HandleRef) -> Result {
     let general = {
         let mut world = cx.world();
         let world = &mut *world;
         match world.objects.requests.get(request.handle).and_then(|request| request.body.as_ref()) {
             Some(Body::General(general)) => (general.callbacks(), general.is_complete()),
-            Some(Body::Receive(op, ..)) => {
+            Some(Body::Receive(op, ..) | Body::Send(op, _)) => {
                 world.engine.cancel(*op);
                 world.engine.note();
                 return Ok(());

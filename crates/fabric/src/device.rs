@@ -74,6 +74,8 @@ pub enum Fault {
     NotPermitted,
     /// The peer is gone.
     PeerGone(Rank),
+    /// There is no room for one more; the text says of what.
+    Limit(String),
     /// Anything else, with the cause.
     Device(String),
 }
@@ -83,7 +85,7 @@ impl std::fmt::Display for Fault {
         match self {
             Fault::NotPermitted => f.write_str("remote access is not permitted"),
             Fault::PeerGone(rank) => write!(f, "rank {rank} of MPI_COMM_WORLD has died"),
-            Fault::Device(text) => f.write_str(text),
+            Fault::Limit(text) | Fault::Device(text) => f.write_str(text),
         }
     }
 }

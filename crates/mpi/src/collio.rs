@@ -73,8 +73,10 @@ impl<D: Device> CollIo<'_, D> {
                 self.flight.later = None;
                 return Some(Ok(len));
             }
-            self.post_later();
-            return self.look();
+            return match self.post_later() {
+                Ok(()) => self.look(),
+                Err(error) => Some(Err(error)),
+            };
         };
         let outcome = self.engine.take(op)?;
         self.flight.later = None;
@@ -83,12 +85,13 @@ impl<D: Device> CollIo<'_, D> {
 
     /// Posts the receive that is not posted: before any other, for messages of one rank match
     /// receives in the order in which these are posted.
-    fn post_later(&mut self) {
+    fn post_later(&mut self) -> Result {
         if let Some(later) = &mut self.flight.later
             && later.posted.is_none()
         {
-            later.posted = Some(self.engine.receive(later.want, later.span));
+            later.posted = Some(self.engine.receive(later.want, later.span).map_err(fault)?);
         }
+        Ok(())
     }
 }
 
@@ -127,7 +130,7 @@ impl<D: Device> Io for CollIo<'_, D> {
         let source = Some(self.place.world_rank(peer as u32) as usize);
         let want =
             Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
-        self.post_later();
+        self.post_later()?;
         match data {
             Data::Bytes { addr, len } => {
                 let span = Span { addr, len: len as usize };
@@ -136,12 +139,13 @@ impl<D: Device> Io for CollIo<'_, D> {
                     flight.later = Some(Later { want, span, posted: None });
                     return Ok(LATER);
                 }
-                let op = self.engine.receive(want, span);
+                let op = self.engine.receive(want, span).map_err(fault)?;
                 Ok(OpId(op.0 as u64))
             }
             Data::Typed { addr, count, ty } => {
                 let mut unpack = Unpack::new(addr, count, ty.datatype().clone())?;
-                let op = OpId(self.engine.receive(want, unpack.span()).0 as u64);
+                let op = self.engine.receive(want, unpack.span()).map_err(fault)?;
+                let op = OpId(op.0 as u64);
                 self.flight.packed.push((op.0, PackedMessage::In(unpack)));
                 Ok(op)
             }

@@ -62,11 +62,17 @@ impl<T> Slab<T> {
 
     #[cold]
     fn grow(&mut self) -> Result<u32> {
-        if self.slots.len() > INDEX_MASK as usize {
-            return fail(Class::INTERN, "more than 1048576 objects of one kind are alive; free some");
-        }
+        self.room()?;
         self.slots.push(Slot { generation: 1, value: None });
         Ok(self.slots.len() as u32 - 1)
+    }
+
+    /// The error of the next [`Slab::insert`], if it fails.
+    pub fn room(&self) -> Result<()> {
+        if self.has_room() {
+            return Ok(());
+        }
+        fail(Class::INTERN, "more than 1048576 objects of one kind are alive; free some")
     }
 
     /// Whether the next [`Slab::insert`] succeeds.

@@ -122,7 +122,7 @@ impl<D: Device> World<D> {
         let from = place.world_rank(source as u32) as usize;
         let tag = (tag != ANY_TAG).then_some(tag);
         let want = Want { source: Some(from), context: place.context_for(Purpose::Message), tag };
-        let op = self.engine.receive(want, Span { addr, len });
+        let op = self.engine.receive(want, Span { addr, len }).ok()?;
         Some(Body::Receive(op, Origin::Rank(source), None))
     }
 
@@ -234,7 +234,7 @@ impl<D: Device> World<D> {
             return Ok(Body::Ended(Ended { status: Status::PROC_NULL, error: None }));
         };
         let (span, unpack) = landing(&receive.buffer)?;
-        let op = self.engine.receive(want, span);
+        let op = self.engine.receive(want, span).map_err(fault)?;
         Ok(Body::Receive(op, origin(place, receive.source), unpack))
     }
 
@@ -247,7 +247,7 @@ impl<D: Device> World<D> {
         }
         let (span, unpack) = landing(buffer)?;
         let message = self.objects.messages.remove(message).expect("looked at above");
-        let op = self.engine.receive_matched(message.message, span);
+        let op = self.engine.receive_matched(message.message, span).map_err(fault)?;
         Ok((message.comm, Body::Receive(op, Origin::Any(message.place.group), unpack)))
     }
 

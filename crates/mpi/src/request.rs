@@ -220,6 +220,12 @@ impl Requests {
         self.slab.has_room()
     }
 
+    /// An error if [`Requests::add`] would fail: to be asked before an operation begins.
+    #[inline]
+    pub fn room(&self) -> Result {
+        self.slab.room()
+    }
+
     /// A request for an operation under way.
     #[inline]
     pub fn add(&mut self, comm: Handle, body: Body) -> Result<Handle> {

@@ -445,7 +445,7 @@ impl Unpack {
 pub fn fault(fault: Fault) -> Error {
     let class = match fault {
         Fault::PeerGone(_) => Class::PROC_ABORTED,
-        Fault::NotPermitted => Class::INTERN,
+        Fault::NotPermitted | Fault::Limit(_) => Class::INTERN,
         Fault::Device(_) => Class::OTHER,
     };
     Error::new(class, fault.to_string())

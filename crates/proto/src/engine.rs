@@ -11,7 +11,7 @@ use crate::long::port::Waiting;
 use crate::long::speculative::Speculation;
 use crate::long::tuning::Tuning;
 use crate::matching::{Body, Direct, Envelope, Matching};
-use crate::op::{OpId, Ops, Outcome, PendingOp, Side, State};
+use crate::op::{OpId, Ops, Outcome, PendingOp, Rts, Side, State};
 use crate::peers::Peers;
 use crate::rcache::{CacheLimits, Rcache};
 use crate::staging::Staging;
@@ -156,6 +156,7 @@ impl<D: Device> Engine<D> {
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
         self.mind.facts.tuning = tuning.clone();
+        self.spec.keep(tuning.envelopes);
         self.tuning = tuning;
     }
 
@@ -309,14 +310,7 @@ impl<D: Device> Engine<D> {
             }
             Kind::Rts => {
                 let offer = self.offer(from, frame.data)?;
-                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
-                match self.matching.take_posted(&envelope) {
-                    Some(op) => self.begin_receive(op, envelope, offer),
-                    None => {
-                        self.counters.count(Event::Unexpected);
-                        self.matching.keep(envelope, Body::Rts(offer));
-                    }
-                }
+                return Ok(self.on_rts(envelope, offer));
             }
             Kind::Rtr => {
                 let offer = self.offer(from, frame.data)?;
@@ -329,6 +323,7 @@ impl<D: Device> Engine<D> {
             }
             Kind::Cts => self.on_cts(from, head, frame.data)?,
             Kind::Data => self.on_data(from, head, frame.data)?,
+            Kind::LongRts if !self.has_place(&envelope, frame.data.len) => return Ok(false),
             Kind::LongRts => self.on_long_rts(from, envelope, frame.data)?,
             Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame)?,
             Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, frame.data)?,
@@ -338,9 +333,37 @@ impl<D: Device> Engine<D> {
         Ok(true)
     }
 
+    /// RTS: its receive takes it, unless it is cancelled, or it is kept; false if it must stay where it is.
+    fn on_rts(&mut self, envelope: Envelope, offer: Offer) -> bool {
+        if !self.has_place(&envelope, 0) {
+            return false;
+        }
+        let peer = &mut self.peers[envelope.source];
+        peer.seen = peer.seen.wrapping_add(1);
+        if !self.matching.expects(&envelope) {
+            self.counters.count(Event::Unexpected);
+            self.matching.keep(envelope, Body::Rts(offer));
+        } else if self.claim(envelope.source, &offer)
+            && let Some(op) = self.matching.take_posted(&envelope)
+        {
+            self.begin_receive(op, envelope, offer);
+        }
+        true
+    }
+
+    /// Whether a message of which `len` bytes are here is wanted, or may be kept.
+    fn has_place(&mut self, envelope: &Envelope, len: usize) -> bool {
+        let fits = self.matching.fits(len, self.limits.unexpected_bytes);
+        if !fits && !self.matching.expects(envelope) {
+            self.idle.hold();
+            return false;
+        }
+        true
+    }
+
     /// Keeps an eager message that nobody waits for, unless too many bytes are kept already.
     fn keep_eager(&mut self, envelope: Envelope, data: Span) -> bool {
-        if self.matching.held_bytes() + data.len > self.limits.unexpected_bytes {
+        if !self.matching.fits(data.len, self.limits.unexpected_bytes) {
             self.idle.hold();
             return false;
         }
@@ -418,9 +441,16 @@ impl<D: Device> Engine<D> {
         let Some(op) = self.ops.get_mut(id) else { return (false, true) };
         match &mut op.state {
             State::Moving(transfer) => {
+                let aside = &mut self.aside;
                 let moved = transfer.side == copies
-                    && (self.aside.is_none() || transfer.began)
-                    && transfer.copy(&mut self.dev, &mut self.counters, &mut self.choice, alone);
+                    && (aside.is_none() || transfer.is_left_to_owner(&self.dev))
+                    && transfer.copy(
+                        &mut self.dev,
+                        &mut self.counters,
+                        &mut self.choice,
+                        alone || aside.is_some(),
+                        aside,
+                    );
                 if transfer.side == Side::Receive && transfer.needs_frames(&self.dev) {
                     self.fall_back(id);
                     return (true, true);
@@ -432,11 +462,11 @@ impl<D: Device> Engine<D> {
                 if transfer.side == Side::Receive {
                     self.dev.was_written(transfer.local.part(0, transfer.len));
                 }
-                op.state = State::Done(outcome);
+                self.ops.set(id, State::Done(outcome));
                 self.mind.ended_at(id, &self.dev);
                 (true, true)
             }
-            State::Offered(sending, Some(index)) => {
+            State::Offered(sending, Rts { share: Some(index), .. }) => {
                 let share = Share { owner: self.dev.me(), index: *index };
                 let partner = self.dev.share_load(share, ShareWord::Partner);
                 if partner == 0 {

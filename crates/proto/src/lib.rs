@@ -5,6 +5,7 @@
 //! charge for it, and nothing calls back.
 #![forbid(unsafe_code)]
 
+mod cancel;
 pub mod channel;
 pub mod choose;
 pub mod cost;
@@ -24,6 +25,7 @@ mod peers;
 pub mod rcache;
 mod reading;
 mod receive;
+mod recent;
 pub mod reuse;
 mod send;
 mod sparse;

@@ -173,6 +173,12 @@ impl Matching {
         self.most_held_bytes
     }
 
+    /// Whether one more message, of which `len` bytes are here, may wait if all together may hold so many.
+    #[inline]
+    pub fn fits(&self, len: usize, most_bytes: usize) -> bool {
+        self.held_bytes + size_of::<Unexpected>() + len <= most_bytes
+    }
+
     /// Number of messages that wait.
     pub fn waiting(&self) -> usize {
         self.waiting
@@ -236,6 +242,12 @@ impl Matching {
         let (queue, at) = if from_any { (&mut self.any, any?) } else { (own, mine?) };
         let entry = if at == 0 { queue.pop_front() } else { queue.remove(at) };
         entry.map(|p| p.op)
+    }
+
+    /// Whether a receive is posted that would accept this envelope.
+    #[inline]
+    pub fn expects(&self, e: &Envelope) -> bool {
+        self.posted != 0 && self.posted_for(e).next().is_some()
     }
 
     /// The receives posted so far that would accept this envelope, those for any source last.

@@ -95,6 +95,8 @@ pub(crate) struct Sending {
     pub context: u64,
     pub tag: i32,
     pub data: Span,
+    /// It has consumed the offer of a receive, which waits for it: neither can be cancelled.
+    pub met: bool,
 }
 
 /// Where an operation stands.
@@ -103,7 +105,7 @@ pub(crate) enum State {
     /// In the queue of its peer, waiting for room.
     Queued(Sending, Step),
     /// RTS is out.
-    Offered(Sending, Option<u32>),
+    Offered(Sending, Rts),
     /// CTS has come: frames flow.
     Streaming(Sending, Stream),
     /// Posted, not matched.
@@ -147,6 +149,15 @@ pub(crate) enum Step {
     Write(LongRts),
 }
 
+/// An RTS that is out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rts {
+    /// The share that says whether it may be matched; `None` when all were in use.
+    pub share: Option<u32>,
+    /// Whether its receiver can copy. If not it asks for frames.
+    pub direct: bool,
+}
+
 /// Progress of a stream of frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
@@ -163,25 +174,28 @@ pub(crate) struct Op {
 }
 
 impl State {
-    /// Whether this rank must look for the message to get on. What is offered, or moving by
-    /// remote access, the peer can bring to its end alone.
+    /// Whether this rank must look for the message to get on. What is offered by remote access, or
+    /// moves by it and is the peer's, the peer brings to its end alone.
     #[inline]
     fn needs_care(&self) -> bool {
         match self {
             State::Queued(..)
-            | State::Offered(_, None)
             | State::Streaming(..)
             | State::Filling(_)
             | State::Gathered(..)
             | State::Long(_) => true,
             State::Posted(receive) => receive.long,
-            State::Offered(_, Some(_)) | State::Moving(_) | State::Done(_) => false,
+            State::Offered(_, rts) => !rts.direct,
+            State::Moving(transfer) => transfer.owned,
+            State::Done(_) => false,
         }
     }
 }
 
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+/// How many operations of one rank may be pending.
+pub(crate) const OPS_MAX: usize = 1 << INDEX_BITS;
 
 /// All operations of one rank.
 #[derive(Default)]
@@ -193,21 +207,33 @@ pub(crate) struct Ops {
 }
 
 impl Ops {
+    /// A new operation; `None` if [`Ops::is_full`].
     #[inline(always)]
-    pub fn insert(&mut self, state: State) -> OpId {
+    pub fn insert(&mut self, state: State) -> Option<OpId> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => self.grow()?,
+        };
         self.care += state.needs_care() as u32;
-        let index = self.free.pop().unwrap_or_else(|| self.grow());
         let slot = &mut self.slots[index as usize];
         // A free slot holds nothing; an assignment would look whether there is something to drop.
         std::mem::forget(slot.1.replace(Op { state, since_ns: 0 }));
-        OpId(slot.0 << INDEX_BITS | index)
+        Some(OpId(slot.0 << INDEX_BITS | index))
     }
 
     #[cold]
-    fn grow(&mut self) -> u32 {
-        assert!(self.slots.len() <= INDEX_MASK as usize, "more than a million operations are pending");
+    fn grow(&mut self) -> Option<u32> {
+        if self.slots.len() > INDEX_MASK as usize {
+            return None;
+        }
         self.slots.push((1, None));
-        self.slots.len() as u32 - 1
+        Some(self.slots.len() as u32 - 1)
+    }
+
+    /// Whether all operations there can be are pending.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty() && self.slots.len() > INDEX_MASK as usize
     }
 
     #[inline]

@@ -66,25 +66,34 @@ impl<D: Device> Engine<D> {
 
     /// Starts a receive: matches a waiting message or posts it.
     #[inline(always)]
-    pub fn receive(&mut self, want: Want, buf: Span) -> OpId {
+    pub fn receive(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
         let short = buf.len <= self.choice.limit() && !self.choice.is_long(buf.len);
         if !short || self.matching.waiting() != 0 {
             return self.receive_otherwise(want, buf);
         }
-        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false }));
+        let Some(id) = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false })) else {
+            return Err(too_many());
+        };
         self.matching.post(want, id, Some(buf));
-        id
+        Ok(id)
+    }
+
+    /// Whether one more operation can be pending.
+    #[inline]
+    pub fn has_room(&self) -> Result<(), Fault> {
+        if self.ops.is_full() { Err(too_many()) } else { Ok(()) }
     }
 
     /// As [`Engine::receive`], in all cases.
     #[inline(never)]
-    fn receive_otherwise(&mut self, want: Want, buf: Span) -> OpId {
+    fn receive_otherwise(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
+        self.has_room()?;
         self.look_before_receive(buf);
-        if let Some(message) = self.matching.take_unexpected(&want) {
+        if let Some(message) = self.probe_matched(&want) {
             return self.receive_unexpected(want, message, buf);
         }
         let long = buf.len > self.choice.limit();
-        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long }));
+        let id = self.insert_receive(Receive { want, buf, rtr: None, long })?;
         self.speculate(id, &want, buf);
         let rtr = self.offer_buffer(id, &want, buf);
         if rtr.is_some() {
@@ -92,29 +101,47 @@ impl<D: Device> Engine<D> {
         }
         let direct = rtr.is_none() && !long && !self.choice.measures(buf.len);
         self.matching.post(want, id, direct.then_some(buf));
-        id
+        Ok(id)
+    }
+
+    fn insert_receive(&mut self, receive: Receive) -> Result<OpId, Fault> {
+        self.ops.insert(State::Posted(receive)).ok_or_else(too_many)
     }
 
     /// The oldest message that has arrived, is not matched and that `want` accepts: its envelope
     /// and its length in bytes.
-    pub fn probe(&self, want: &Want) -> Option<(Envelope, u64)> {
-        self.matching.find(want).map(|u| (u.envelope, u.body.len()))
+    pub fn probe(&mut self, want: &Want) -> Option<(Envelope, u64)> {
+        loop {
+            let found = self.matching.find(want)?;
+            if self.is_offered(found) {
+                return Some((found.envelope, found.body.len()));
+            }
+            self.matching.take_unexpected(want);
+        }
     }
 
-    /// As [`Engine::probe`], and takes the message out of matching.
+    /// As [`Engine::probe`], and takes the message out of matching: from here on it belongs to its
+    /// receive.
     pub fn probe_matched(&mut self, want: &Want) -> Option<Unexpected> {
-        self.matching.take_unexpected(want)
+        loop {
+            let message = self.matching.take_unexpected(want)?;
+            match &message.body {
+                Body::Rts(offer) if !self.claim(message.envelope.source, offer) => {}
+                _ => return Some(message),
+            }
+        }
     }
 
-    /// Receives a message that [`Engine::probe_matched`] has taken out.
-    pub fn receive_matched(&mut self, message: Unexpected, buf: Span) -> OpId {
+    /// Receives a message that [`Engine::probe_matched`] has taken out. [`Engine::has_room`] says
+    /// whether it can, for with an error the message is lost.
+    pub fn receive_matched(&mut self, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
         let e = message.envelope;
         let want = Want { source: Some(e.source), context: e.context, tag: Some(e.tag) };
         self.receive_unexpected(want, message, buf)
     }
 
-    fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> OpId {
-        let id = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false }));
+    fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
+        let id = self.insert_receive(Receive { want, buf, rtr: None, long: false })?;
         match &message.body {
             Body::Small(bytes, len) => {
                 self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: *len as usize })
@@ -128,36 +155,7 @@ impl<D: Device> Engine<D> {
                 self.begin_long(id, message.envelope, *rts, along);
             }
         }
-        id
-    }
-
-    /// Cancels a receive that has not been matched; true if it was.
-    pub fn cancel(&mut self, id: OpId) -> bool {
-        let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return false };
-        let receive = *receive;
-        // What is in the buffer already belongs to a message that is on its way: a cancelled
-        // receive would have to leave the buffer as it was (MPI 5.0 section 3.8.4).
-        let begun = receive.want.source.and_then(|source| self.dev.begun(source));
-        if begun == Some(receive.buf.addr) {
-            return false;
-        }
-        if self.ask_back(id) {
-            return false; // the sender is asked whether it has taken the RTR
-        }
-        self.spec.waiting.remove(&id);
-        if !self.withdraw_offer(id, receive.rtr) {
-            return false; // its sender has taken it: the message is on its way
-        }
-        self.matching.withdraw(&receive.want, id);
-        let outcome = Outcome {
-            source: receive.want.source.unwrap_or(0),
-            tag: receive.want.tag.unwrap_or(-1),
-            len: 0,
-            cancelled: true,
-            failure: None,
-        };
-        self.ops.set(id, State::Done(outcome));
-        true
+        Ok(id)
     }
 
     pub(crate) fn take_receive(&mut self, id: OpId) -> Receive {
@@ -195,7 +193,8 @@ impl<D: Device> Engine<D> {
         let outcome = outcome(&envelope, offer.len, receive.buf);
         let len = outcome.len as usize;
         let from = envelope.source;
-        if offer.share == Offer::NO_SHARE || (len > 0 && !self.dev.reach(from)) {
+        let by_frames = offer.addr == Offer::BY_FRAMES && offer.len > 0;
+        if offer.share == Offer::NO_SHARE || by_frames || (len > 0 && !self.dev.reach(from)) {
             return self.ask_for_frames(id, receive, outcome, offer);
         }
         let share = Share { owner: from, index: offer.share };
@@ -216,7 +215,8 @@ impl<D: Device> Engine<D> {
             context: envelope.context,
             outcome,
             can_copy: true,
-            began: true,
+            owned: true,
+            theirs: 0,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
@@ -310,6 +310,11 @@ impl<D: Device> Engine<D> {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn too_many() -> Fault {
+    Fault::Limit(format!("{} operations are pending, which is the limit", crate::op::OPS_MAX))
 }
 
 /// How a receive into `buf` ends for a message of `message_len` bytes.

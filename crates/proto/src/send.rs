@@ -4,7 +4,7 @@ use crate::cost::Way;
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::matching::Envelope;
-use crate::op::{OpId, Outcome, Sending, Side, State, Step, Stream};
+use crate::op::{OpId, Outcome, Rts, Sending, Side, State, Step, Stream};
 use crate::transfer::Transfer;
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer};
@@ -61,7 +61,7 @@ impl<D: Device> Engine<D> {
             return false;
         }
         if learns || counts {
-            let sending = Sending { to, context, tag, data };
+            let sending = Sending { to, context, tag, data, met: false };
             self.eager_left(&sending, self.dev.now_ns() - start, learns);
         }
         self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
@@ -107,16 +107,17 @@ impl<D: Device> Engine<D> {
             return Ok(None);
         }
         let eager = short || explores;
-        let sending = Sending { to, context, tag, data };
+        let mut sending = Sending { to, context, tag, data, met: false };
         if !eager && (self.limits.rtr || self.speculates()) && self.peers[to].queue.is_empty() {
             self.drain(to)?; // an RTR may be waiting: the «initial progress call» of chapter 4
         }
-        let step = match self.take_offer(&sending, !eager) {
+        self.has_room()?;
+        let step = match self.take_offer(&mut sending, !eager) {
             Some(offer) => Step::Matched(offer),
             None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
             None => self.long_protocol(&sending).map_or(Step::Rts, |protocol| Step::Long(protocol, 0)),
         };
-        let id = self.ops.insert(State::Queued(sending, step));
+        let id = self.ops.insert(State::Queued(sending, step)).expect("there is room for one more");
         let step = match step {
             Step::Long(protocol, _) => self.begin_rendezvous(id, &sending, protocol),
             step => {
@@ -253,12 +254,17 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
+        let share = self.dev.share_open();
         // A message to oneself never takes frames: its receive completes as soon as it is matched.
-        let direct = self.limits.remote_access || s.data.len == 0 || s.to == self.dev.me();
-        let share = if direct { self.dev.share_open() } else { None };
+        let can_copy = self.limits.remote_access || s.data.len == 0 || s.to == self.dev.me();
+        let direct = can_copy && share.is_some();
+        if let Some(index) = share {
+            let share = Share { owner: self.dev.me(), index };
+            self.dev.share_store(share, ShareWord::Open, id.0 as u64);
+        }
         let offer = Offer {
             len: s.data.len as u64,
-            addr: s.data.addr as u64,
+            addr: if direct { s.data.addr as u64 } else { Offer::BY_FRAMES },
             share: share.unwrap_or(Offer::NO_SHARE),
             op: id.0,
             seen: 0,
@@ -273,8 +279,8 @@ impl<D: Device> Engine<D> {
         self.counters.count(Event::RtsSent);
         self.mind.forget(id);
         self.tell_host(id, s.to, s.data.len, if direct { Way::Both } else { Way::Frames });
-        self.ops.set(id, State::Offered(s, share));
-        if share.is_some() {
+        self.ops.set(id, State::Offered(s, Rts { share, direct }));
+        if direct {
             self.active.push(id);
         }
         true
@@ -302,7 +308,8 @@ impl<D: Device> Engine<D> {
             context: s.context,
             outcome: s.outcome(),
             can_copy: true,
-            began: false,
+            owned: false,
+            theirs: 0,
         };
         if !self.dev.reach(s.to) {
             transfer.refuse(&self.dev);
@@ -314,21 +321,21 @@ impl<D: Device> Engine<D> {
     pub(crate) fn on_cts(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
         let waiting = match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Offered(s, share)) => Some((*s, *share, share.is_some())),
+            Some(State::Offered(s, rts)) => Some((*s, *rts)),
             Some(State::Moving(transfer))
                 if transfer.side == Side::Send && transfer.needs_frames(&self.dev) =>
             {
                 transfer.leave(&self.dev);
-                Some((transfer.sending(), None, true))
+                Some((transfer.sending(), Rts { share: None, direct: true }))
             }
             Some(State::Long(long)) if long.message.peer == from => {
                 let envelope = long.envelope();
                 self.spec.on_met(&envelope, id, None);
-                self.long_sending(id).map(|s| (s, None, false))
+                self.long_sending(id).map(|s| (s, Rts { share: None, direct: false }))
             }
             _ => None,
         };
-        let Some((s, share, is_active)) = waiting else {
+        let Some((s, rts)) = waiting else {
             return Err(malformed(
                 from,
                 wire::Malformed("CTS for a send that is not waiting for one".into()),
@@ -340,11 +347,11 @@ impl<D: Device> Engine<D> {
         let mut limit = [0u8; 8];
         self.dev.peek_bytes(data, &mut limit);
         let limit = (u64::from_le_bytes(limit) as usize).min(s.data.len);
-        self.close_share(share);
+        self.close_share(rts.share);
         self.mind.takes_frames(id);
         let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
         self.ops.set(id, State::Streaming(s, stream));
-        if !is_active {
+        if !rts.direct {
             self.active.push(id);
         }
         Ok(())

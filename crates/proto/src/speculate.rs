@@ -122,7 +122,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Consumes the oldest offer for this message; returns it if the message can go there.
-    pub(crate) fn take_offer(&mut self, s: &Sending, rendezvous: bool) -> Option<Offer> {
+    pub(crate) fn take_offer(&mut self, s: &mut Sending, rendezvous: bool) -> Option<Offer> {
         loop {
             let peer = &mut self.peers[s.to];
             let at = peer.offers.iter().position(|o| o.context == s.context && o.tag == s.tag)?;
@@ -132,6 +132,7 @@ impl<D: Device> Engine<D> {
             if !self.dev.share_take(share, ShareWord::Open, offer.op as u64) {
                 continue; // withdrawn
             }
+            s.met = true;
             let fits = rendezvous && s.data.len as u64 <= offer.len && s.data.len > 0 && self.dev.reach(s.to);
             if !fits {
                 self.dev.share_store(share, ShareWord::Left, 2);
@@ -170,7 +171,8 @@ impl<D: Device> Engine<D> {
             context: s.context,
             outcome: s.outcome(),
             can_copy: true,
-            began: true,
+            owned: true,
+            theirs: 0,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);
@@ -199,7 +201,8 @@ impl<D: Device> Engine<D> {
             context: envelope.context,
             outcome,
             can_copy: true,
-            began: false,
+            owned: false,
+            theirs: 0,
         };
         if !self.dev.reach(from) {
             transfer.refuse(&self.dev);

@@ -17,9 +17,13 @@
 //! ```
 //! With an RTR the roles at the start change: the receiver opens the share, the sender takes it.
 //!
+//! Who finds the other one's buffer owns the copy: the receiver of an RTS, the sender that takes an RTR.
+//! While both compute the thread beside the owner's application copies.
+//!
 //! A side that is refused, from the start or in the middle (a process may give up being read, a filter may
-//! permit one direction), gives its piece back and says so in the share: then the other one copies all that
-//! is left. Where both are refused, the receiver asks for the message in frames, as a whole.
+//! permit one direction), gives its piece back and says so in the share: then the other one copies
+//! all that is left when it is inside MPI.
+//! Where both are refused, the receiver asks for the message in frames, as a whole.
 
 use crate::event::{Amount, Counters, Event};
 use crate::limit::Limit;
@@ -122,28 +126,37 @@ pub(crate) struct Transfer {
     pub outcome: Outcome,
     /// Whether this side can reach the peer's memory: see [`Transfer::refuse`].
     pub can_copy: bool,
-    /// Whether this side found the other one's buffer: then it copies whatever the other does.
-    pub began: bool,
+    /// Whether this side found the other one's buffer. Of the two sides exactly one did, and it owns the
+    /// copy: it sees to it that every piece is claimed, whether the other one helps or not.
+    pub owned: bool,
+    /// What the other side had claimed, in pages, when the owner last looked beside its application.
+    pub theirs: usize,
 }
 
 impl Transfer {
     /// Copies pieces until none is left to claim; whether there was any.
-    /// `alone` if the peer is not expected to help.
+    /// `alone` if the peer is not expected to help; `aside`: how many bytes a look beside the application
+    /// may still copy.
     pub fn copy(
         &mut self,
         dev: &mut impl Device,
         counters: &mut Counters,
         choice: &mut Limit,
         alone: bool,
+        aside: &mut Option<usize>,
     ) -> bool {
         let mut any = false;
         while self.can_copy
+            && *aside != Some(0)
             && let Some(piece) = self.claim(dev, alone)
         {
             let start = choice.prices(piece.len).then(|| dev.now_ns());
             let copied = self.copy_piece(dev, counters, &piece);
             if copied && let Some(start) = start {
                 choice.moved(piece.len, dev.now_ns() - start);
+            }
+            if let Some(left) = aside {
+                *left = left.saturating_sub(piece.len);
             }
             any = true;
         }
@@ -176,7 +189,16 @@ impl Transfer {
 
     /// As [`Transfer::receive`].
     pub fn sending(&self) -> Sending {
-        Sending { to: self.peer, context: self.context, tag: self.outcome.tag, data: self.local }
+        Sending { to: self.peer, context: self.context, tag: self.outcome.tag, data: self.local, met: true }
+    }
+
+    /// Whether it is for this side to copy beside its application: it owns the copy, and the other one
+    /// has claimed nothing since this was last asked. Who is inside MPI copies to the end, and the
+    /// cores are the application's.
+    pub fn is_left_to_owner(&mut self, dev: &impl Device) -> bool {
+        let (front, back) = Claims(dev.share_load(self.share, ShareWord::Claim)).both();
+        let theirs = if self.side == Side::Receive { back } else { front };
+        self.owned && std::mem::replace(&mut self.theirs, theirs) == theirs
     }
 
     /// Whether the whole message has been moved. To be called until it says so, and not again:

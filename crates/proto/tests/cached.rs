@@ -63,7 +63,7 @@ impl Job {
         let want = Want { source: Some(0), context: 4, tag: Some(1) };
         let room = Span { addr: into.as_mut_ptr() as usize, len: into.len() };
         let send = self.engines[0].send(1, 4, 1, from, Mode::Standard).unwrap();
-        let receive = self.engines[1].receive(want, room);
+        let receive = self.engines[1].receive(want, room).unwrap();
         let is_over = |job: &Job| {
             job.engines[1].is_done(receive) && send.is_none_or(|send| job.engines[0].is_done(send))
         };

@@ -798,7 +798,7 @@ fn the_engine_runs_over_a_channel() {
                 let place = Span { addr: buffer.as_mut_ptr() as usize, len };
                 let want = Want { source: Some(from), context: 4, tag: Some(2) };
                 let early = random.below(2) == 0;
-                let post = |engines: &mut Vec<Engine<_>>| engines[to].receive(want, place);
+                let post = |engines: &mut Vec<Engine<_>>| engines[to].receive(want, place).unwrap();
                 let posted = early.then(|| post(&mut engines));
                 let op = engines[from].send(to, 4, 2, span(&data), Mode::Standard).unwrap();
                 sends.extend(op.map(|op| (from, op)));

@@ -142,7 +142,7 @@ fn exchange<D: Device>(me: usize, engine: &mut Engine<D>) {
             sent += 1;
         } else if posted < buffers.len() {
             let want = Want { source: Some(posted % n), context: 5, tag: Some(9) };
-            receives.push(engine.receive(want, span_mut(&mut buffers[posted])));
+            receives.push(engine.receive(want, span_mut(&mut buffers[posted])).unwrap());
             posted += 1;
         }
         if next(&mut seed).is_multiple_of(3) {
@@ -234,7 +234,7 @@ fn who_does_not_read_stops_nobody_else() {
                     sent.map(|op| wait(engine, op));
                 } else {
                     let want = Want { source: Some(0), context: 0, tag: Some(1) };
-                    let op = engine.receive(want, span_mut(&mut buffer));
+                    let op = engine.receive(want, span_mut(&mut buffer)).unwrap();
                     wait(engine, op);
                     assert!(buffer == data);
                     read.fetch_add(me - 1, Ordering::Relaxed);
@@ -253,9 +253,9 @@ fn an_early_receiver_is_pushed_to() {
         let want = |tag| Want { source: Some(1 - me), context: 1, tag: Some(tag) };
         if me == 0 {
             // Make sure that the peer has introduced itself, then post and tell it.
-            let hello = engine.receive(want(3), span_mut(&mut token));
+            let hello = engine.receive(want(3), span_mut(&mut token)).unwrap();
             wait(engine, hello);
-            let op = engine.receive(want(4), span_mut(&mut buffer));
+            let op = engine.receive(want(4), span_mut(&mut buffer)).unwrap();
             assert_eq!(engine.counters().get(Event::RtrSent), 1);
             let outcome = wait(engine, op);
             assert_eq!(outcome.len, 300_000);
@@ -280,18 +280,18 @@ fn a_cancelled_receive_takes_its_offer_back() {
         let want = |tag| Want { source: Some(1 - me), context: 1, tag: Some(tag) };
         let mut token = [0u8];
         if me == 0 {
-            let hello = engine.receive(want(1), span_mut(&mut token));
+            let hello = engine.receive(want(1), span_mut(&mut token)).unwrap();
             wait(engine, hello);
-            let first = engine.receive(want(4), span_mut(&mut buffer));
+            let first = engine.receive(want(4), span_mut(&mut buffer)).unwrap();
             assert!(engine.cancel(first));
             assert!(engine.take(first).unwrap().cancelled);
             engine.send(1, 1, 2, span(&token), Mode::Standard).unwrap();
-            let second = engine.receive(want(4), span_mut(&mut buffer));
+            let second = engine.receive(want(4), span_mut(&mut buffer)).unwrap();
             assert_eq!(wait(engine, second).len, 100_000);
             assert!(buffer == big);
         } else {
             engine.send(0, 1, 1, span(&token), Mode::Standard).unwrap();
-            let go = engine.receive(want(2), span_mut(&mut token));
+            let go = engine.receive(want(2), span_mut(&mut token)).unwrap();
             wait(engine, go);
             let op = engine.send(0, 1, 4, span(&big), Mode::Standard).unwrap().unwrap();
             wait(engine, op);
@@ -320,7 +320,7 @@ fn cut(limits: &Limits, room: usize) {
                 wait(engine, op);
             }
         } else {
-            let op = engine.receive(Want { source: None, context: 1, tag: None }, span_mut(buffer));
+            let op = engine.receive(Want { source: None, context: 1, tag: None }, span_mut(buffer)).unwrap();
             let outcome = wait(engine, op);
             assert_eq!(outcome.failure, Some(Box::new(Failure::Truncated { message_len: 100 })));
             assert_eq!((outcome.len as usize, &*buffer), (room, &data[..room]));

@@ -75,7 +75,7 @@ impl Pair {
     fn receive(&mut self, at: usize, len: usize) -> Vec<u8> {
         let mut into = vec![0; len];
         let want = Want { source: Some(1 - at), context: CONTEXT, tag: Some(1) };
-        let op = self.engines[at].receive(want, Span { addr: into.as_mut_ptr() as usize, len });
+        let op = self.engines[at].receive(want, Span { addr: into.as_mut_ptr() as usize, len }).unwrap();
         self.wait(at, op);
         into
     }

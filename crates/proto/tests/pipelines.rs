@@ -58,7 +58,7 @@ impl Pair {
 
     fn receive(&mut self, tag: i32, buffer: &mut [u8]) -> OpId {
         let span = Span { addr: buffer.as_mut_ptr() as usize, len: buffer.len() };
-        self.engines[1].receive(Want { source: Some(0), context: CONTEXT, tag: Some(tag) }, span)
+        self.engines[1].receive(Want { source: Some(0), context: CONTEXT, tag: Some(tag) }, span).unwrap()
     }
 
     /// Messages of these lengths, all at once, received in the opposite order.

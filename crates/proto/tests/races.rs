@@ -34,6 +34,8 @@ enum Act {
     },
     /// Of the receive with this number.
     Cancel(usize),
+    /// Of the send with this number.
+    TakeBack(usize),
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ struct Scenario {
     reach: Vec<bool>,
     /// After how many copies each rank is refused.
     grants: Vec<usize>,
+    /// Envelopes of which account is kept.
+    envelopes: usize,
     /// Whether eager messages are found while their sender is still writing them.
     slow: bool,
 }
@@ -62,9 +66,10 @@ impl Scenario {
             room: 64,
             unexpected_bytes: 1 << 20,
             looks: false,
+            force: None,
             reach,
             grants,
-            force: None,
+            envelopes: 64,
             slow: false,
         }
     }
@@ -91,6 +96,7 @@ struct Sending {
     tag: i32,
     op: Option<OpId>,
     data: Box<[u8]>,
+    cancelled: bool,
 }
 
 struct OneRank {
@@ -101,7 +107,7 @@ struct OneRank {
 }
 
 /// Pipelines of several steps for messages as short as these.
-fn tuning() -> Tuning {
+fn tuning(envelopes: usize) -> Tuning {
     Tuning {
         head_bytes: 4,
         rdma_offset_bytes: 12,
@@ -110,6 +116,7 @@ fn tuning() -> Tuning {
         fixed_chunk_bytes: Some(16),
         staging_bytes: 4096,
         staged_messages: 1,
+        envelopes,
         ..Tuning::default()
     }
 }
@@ -146,7 +153,7 @@ impl<'a> Play<'a> {
         let rank = |me| OneRank {
             engine: {
                 let mut engine = Engine::new(Fake::new(me, &net), limits.clone());
-                engine.tune(tuning());
+                engine.tune(tuning(scenario.envelopes));
                 engine
             },
             done: 0,
@@ -221,7 +228,7 @@ impl<'a> Play<'a> {
         let mut history = History::default();
         for (me, rank) in self.ranks.iter_mut().enumerate() {
             for sending in &rank.sends {
-                history.sent(me, sending.to, CONTEXT, sending.tag);
+                history.sent(me, sending.to, CONTEXT, sending.tag, sending.cancelled);
             }
             for receiving in &mut rank.receives {
                 let outcome = rank.engine.take(receiving.op);
@@ -248,7 +255,7 @@ impl<'a> Play<'a> {
     fn identify(&self, me: Rank, outcome: &Outcome, buffer: &[u8], known: &[Got]) -> Result<Got, String> {
         let source = outcome.source;
         let to_me = self.ranks[source].sends.iter().filter(|s| s.to == me);
-        for (number, sending) in to_me.enumerate() {
+        for (number, sending) in to_me.enumerate().filter(|(_, sending)| !sending.cancelled) {
             let len = sending.data.len().min(buffer.len());
             let whole = outcome.len as usize == len && buffer[..len] == sending.data[..len];
             let untouched = buffer[len..].iter().all(|b| *b == 0);
@@ -295,17 +302,22 @@ impl OneRank {
                 let data = payload(me, number, len);
                 let span = Span { addr: data.as_ptr() as usize, len };
                 let op = self.engine.send(to, CONTEXT, tag, span, mode).unwrap();
-                self.sends.push(Sending { to, tag, op, data });
+                self.sends.push(Sending { to, tag, op, data, cancelled: false });
             }
             Act::Receive { source, tag, room } => {
                 let want = Want { source, context: CONTEXT, tag };
                 let mut buffer = vec![0; room].into_boxed_slice();
-                let op = self.engine.receive(want, Span { addr: buffer.as_mut_ptr() as usize, len: room });
+                let span = Span { addr: buffer.as_mut_ptr() as usize, len: room };
+                let op = self.engine.receive(want, span).unwrap();
                 self.receives.push(Receiving { want, op, buffer, cancelled: false, outcome: None });
             }
             Act::Cancel(number) => {
                 let receiving = &mut self.receives[number];
                 receiving.cancelled |= self.engine.cancel(receiving.op);
+            }
+            Act::TakeBack(number) => {
+                let sending = &mut self.sends[number];
+                sending.cancelled |= sending.op.is_some_and(|op| self.engine.cancel(op));
             }
         }
     }
@@ -420,19 +432,24 @@ impl Random {
         let forced: Vec<_> = forced().collect();
         scenario.force = self.of(&forced);
         scenario.slow = self.below(2) == 0;
+        scenario.envelopes = self.of(&[1, 64]);
         scenario
     }
 
     fn calls(&mut self, size: usize) -> Vec<Act> {
-        let mut receives = 0;
-        let mut call = |_| match self.below(10) {
-            0 if receives > 0 => Act::Cancel(self.below(receives)),
-            0..=4 => Act::Send {
-                to: self.below(size),
-                tag: self.of(&[1, 1, 2]),
-                len: self.of(&[0, 4, LONG, LONG, LONG + 20, 100]),
-                mode: self.of(&[Mode::Standard, Mode::Standard, Mode::Synchronous]),
-            },
+        let (mut receives, mut sends) = (0, 0);
+        let mut call = |_| match self.below(20) {
+            0 | 1 if receives > 0 => Act::Cancel(self.below(receives)),
+            2 if sends > 0 => Act::TakeBack(self.below(sends)),
+            0..=9 => {
+                sends += 1;
+                Act::Send {
+                    to: self.below(size),
+                    tag: self.of(&[1, 1, 2]),
+                    len: self.of(&[0, 4, LONG, LONG, LONG + 20, 100]),
+                    mode: self.of(&[Mode::Standard, Mode::Standard, Mode::Synchronous]),
+                }
+            }
             _ => {
                 receives += 1;
                 let source = Some(self.below(size));
@@ -574,6 +591,47 @@ fn a_receive_is_cancelled_while_sends_wait() {
     for force in RACING {
         let scenario = Scenario { room: 1, force, ..Scenario::new(vec![sends.clone(), receives.clone()]) };
         wander(&scenario, if wide() { 1_000_000 } else { 20_000 });
+    }
+}
+
+/// A send is taken back, at every moment: either its message never was, or it is received.
+#[test]
+fn a_send_is_cancelled_meanwhile() {
+    let sends = [send(1, LONG), send(1, LONG + 20), synchronous(1, 4), synchronous(2, 0), send(1, 4)];
+    let pairs = sequences(&sends, 2);
+    let after = |taken: usize| pairs.iter().map(move |s| [s[0], s[1], Act::TakeBack(taken)].to_vec());
+    let between = pairs.iter().map(|s| [s[0], Act::TakeBack(0), s[1]].to_vec());
+    let sends: Vec<_> = between.chain(after(0)).chain(after(1)).collect();
+    explore_all(&sends, &sequences(&wants()[..3], 2), |_| ());
+}
+
+/// As before, while the receiver takes its buffer back, and with little room.
+#[test]
+fn both_sides_cancel_meanwhile() {
+    let sends = [send(1, LONG), send(1, LONG + 20), synchronous(1, 4), send(1, 4)];
+    let pairs = sequences(&sends, 2);
+    for s in pairs.iter().map(|s| [s[0], s[1], Act::TakeBack(0), Act::TakeBack(1)].to_vec()) {
+        for r in sequences(&wants()[..3], 2).into_iter().map(|w| [w[0], w[1], Act::Cancel(0)].to_vec()) {
+            for room in [1, 2, 64] {
+                let scenario = Scenario { room, looks: true, ..Scenario::new(vec![s.clone(), r.clone()]) };
+                wander(&scenario, if wide() { 10_000 } else { 100 });
+            }
+        }
+    }
+}
+
+/// Tables for one or two envelopes: what is forgotten must not let an RTR meet the wrong send.
+#[test]
+fn envelopes_are_forgotten() {
+    let mixed = [send(1, LONG), send(2, LONG), send(3, LONG), send(1, 4), send(2, 4)];
+    for seed in 0..if wide() { 20_000 } else { 200 } {
+        let mut random = Random::new(seed + 1);
+        let sends = (0..8).map(|_| random.of(&mixed)).collect();
+        let receives = (0..8).map(|_| receive(Some(0), Some(random.of(&[1, 2, 3])))).collect();
+        let force = Some(Protocol::Speculative);
+        let scenario = Scenario { force, envelopes: 1, ..Scenario::new(vec![sends, receives]) };
+        let _seed = OnPanic(|| eprintln!("seed {seed}"));
+        wander(&scenario, 20);
     }
 }
 

@@ -175,7 +175,7 @@ impl<D: Device> Player<D> {
 
     fn receive(&mut self, want: Want) {
         let buffer = self.buffer(HEAD + self.longest.max(5000));
-        let op = self.engine.receive(want, buffer.span());
+        let op = self.engine.receive(want, buffer.span()).unwrap();
         self.receives.push(Receiving { want, op, buffer, outcome: None });
     }
 
@@ -188,7 +188,7 @@ impl<D: Device> Player<D> {
         };
         assert_eq!(seen.map(|(envelope, _)| envelope), Some(message.envelope));
         let buffer = self.buffer(HEAD + self.longest.max(5000));
-        let op = self.engine.receive_matched(message, buffer.span());
+        let op = self.engine.receive_matched(message, buffer.span()).unwrap();
         self.receives.push(Receiving { want, op, buffer, outcome: None });
         true
     }
@@ -249,7 +249,7 @@ impl<D: Device> Player<D> {
         let mut ops = Vec::new();
         for (from, count) in coming.iter_mut().enumerate() {
             let want = Want { source: Some(from), context: TOTAL, tag: Some(0) };
-            ops.push(self.engine.receive(want, Span { addr: count.as_mut_ptr() as usize, len: 8 }));
+            ops.push(self.engine.receive(want, Span { addr: count.as_mut_ptr() as usize, len: 8 }).unwrap());
         }
         for (to, count) in counts.iter().enumerate() {
             let span = Span { addr: count.as_ptr() as usize, len: 8 };
@@ -376,7 +376,7 @@ fn run<D: Device + Send>(seed: u64, devices: fn(&mut Random, usize) -> (Vec<D>, 
     let mut history = History::default();
     let results: Vec<_> = results.into_iter().map(|r| r.expect("the rank has said why")).collect();
     for (me, (sent, ..)) in results.iter().enumerate() {
-        sent.iter().for_each(|s| history.sent(me, s.to, s.context, s.tag));
+        sent.iter().for_each(|s| history.sent(me, s.to, s.context, s.tag, false));
     }
     for (me, (_, got, _)) in results.iter().enumerate() {
         got.iter().for_each(|(want, got)| history.received(me, *want, Some(*got)));

@@ -144,6 +144,9 @@ pub struct Offer {
 impl Offer {
     /// Stands for «no share».
     pub const NO_SHARE: u32 = u32::MAX;
+    /// The address of a buffer that its receiver cannot copy from: it asks for frames. Its share says no
+    /// more than whether the message may still be taken.
+    pub const BY_FRAMES: u64 = 0;
     /// Length of the encoded form in bytes.
     pub const LEN: usize = 32;
 

@@ -385,6 +385,7 @@ impl<D: Device> Engine<D> {
                 context: long.context,
                 tag: long.outcome.tag,
                 data: long.message.local,
+                met: true,
             }),
             _ => None,
         }

@@ -20,6 +20,10 @@
 //!   sender would give to the wrong send: `tests/races.rs` finds it.)
 //! - Memory that is not registered is not registered for an RTR before receives of the envelope were seen to wait long
 //!   enough to hide it. (The dissertation's buffers come again.)
+//! - Each side keeps account of the envelopes used last. A sender that has forgotten some takes each new
+//!   one for such that eager messages may have left for: its first rendezvous stops the receiver's
+//!   RTRs, whatever has become of earlier ones. A receiver that has forgotten that it was to stop takes
+//!   all envelopes of that sender that it does not know for stopped, until an RTS says otherwise.
 //! - If under 80 % of the RTRs were used, the sender stops them too, and counts silently which
 //!   receives were early enough; at 80 % it lets them resume (sections 4.2.6 and 4.4.2).
 //!
@@ -36,7 +40,9 @@
 use super::stripes::Stripes;
 use crate::matching::Envelope;
 use crate::op::OpId;
-use std::collections::{HashMap, VecDeque};
+use crate::recent::Recent;
+use fabric::Rank;
+use std::collections::{HashMap, HashSet, VecDeque};
 use wire::long::LongRts;
 
 /// Flag of an RTS: no more RTRs for this envelope, and those sent are void.
@@ -54,8 +60,8 @@ const SAMPLES_MAX: u32 = 64;
 /// for it.
 const HIDDEN: f64 = 3.0;
 
-/// Envelopes for which a sender keeps account of RTRs; others are not speculated on.
-const ENVELOPES_MAX: usize = 4096;
+/// Envelopes for which each side keeps account of RTRs; those not used for longest are forgotten.
+pub(crate) const ENVELOPES_MAX: usize = 4096;
 
 /// How often something was of use.
 #[derive(Clone, Copy, Debug, Default)]
@@ -150,10 +156,12 @@ pub(crate) struct Waiting {
 }
 
 /// The tables of one rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Speculation {
-    out: HashMap<Envelope, Outgoing>,
-    incoming: HashMap<Envelope, Incoming>,
+    out: Recent<Envelope, Outgoing>,
+    incoming: Recent<Envelope, Incoming>,
+    /// Senders of which an envelope that was to stop is forgotten.
+    stopped: HashSet<Rank>,
     /// Posted receives that expect a rendezvous.
     pub waiting: HashMap<OpId, Waiting>,
     /// Whether RTRs go on however few are used.
@@ -165,33 +173,52 @@ pub(crate) struct Speculation {
 impl Speculation {
     /// Empty tables; without `adapt` RTRs never stop for being of little use.
     pub fn new(adapt: bool) -> Speculation {
-        Speculation { persists: !adapt, ..Speculation::default() }
+        Speculation {
+            out: Recent::new(ENVELOPES_MAX),
+            incoming: Recent::new(ENVELOPES_MAX),
+            stopped: HashSet::new(),
+            waiting: HashMap::new(),
+            persists: !adapt,
+            round_trip_ns: None,
+        }
+    }
+
+    /// Keeps account of so many envelopes from here on; to be called before the first message.
+    pub fn keep(&mut self, most: usize) {
+        (self.out, self.incoming) = (Recent::new(most), Recent::new(most));
     }
 
     /// Whether an RTR waits for the next rendezvous, if that has `len` bytes.
     pub fn is_offered(&mut self, to: &Envelope, len: u64, sent_before: bool) -> bool {
         let persists = self.persists;
         let out = self.outgoing(to, sent_before);
-        out.is_some_and(|out| out.may_write(persists) && out.rtrs.front().is_some_and(|rtr| len <= rtr.len))
+        out.may_write(persists) && out.rtrs.front().is_some_and(|rtr| len <= rtr.len)
     }
 
     /// A rendezvous begins: by RTR or RTS. `sent_before` says whether anything has left to this peer
     /// before, `wants` whether an RTR is of use.
     pub fn begin(&mut self, to: &Envelope, op: OpId, len: u64, sent_before: bool, wants: Wants) -> Plan {
         let persists = self.persists;
-        self.outgoing(to, sent_before).map_or(Plan::Rts(0), |out| out.begin(op, len, wants, persists))
+        self.outgoing(to, sent_before).begin(op, len, wants, persists)
     }
 
-    fn outgoing(&mut self, to: &Envelope, sent_before: bool) -> Option<&mut Outgoing> {
-        if !self.out.contains_key(to) {
-            if self.out.len() >= ENVELOPES_MAX {
-                return None; // for ever, so that no RTR of it is ever used
+    fn outgoing(&mut self, to: &Envelope, sent_before: bool) -> &mut Outgoing {
+        // What left before this account was kept may have been eager.
+        let before = sent_before || self.out.has_forgotten();
+        let flag = if before { Flag::Eager } else { Flag::Clear };
+        self.out.entry(*to, || Outgoing { flag, ..Outgoing::default() }, |_, _| ())
+    }
+
+    /// What is kept for an envelope of which something has come.
+    fn coming(&mut self, from: &Envelope) -> &mut Incoming {
+        let (incoming, senders) = (&mut self.incoming, &mut self.stopped);
+        let stopped = senders.contains(&from.source);
+        let forget = |envelope: &Envelope, incoming: Incoming| {
+            if incoming.stopped {
+                senders.insert(envelope.source);
             }
-            // What left before this table was kept may have been eager.
-            let flag = if sent_before { Flag::Eager } else { Flag::Clear };
-            self.out.insert(*to, Outgoing { flag, ..Outgoing::default() });
-        }
-        self.out.get_mut(to)
+        };
+        incoming.entry(*from, || Incoming { stopped, ..Incoming::default() }, forget)
     }
 
     /// A message that is no rendezvous over registered memory leaves; `op` if it was to be one.
@@ -207,7 +234,7 @@ impl Speculation {
 
     /// An RTR has arrived.
     pub fn on_rtr(&mut self, from: &Envelope, rtr: LongRts, sent_before: bool) {
-        let Some(out) = self.outgoing(from, sent_before) else { return };
+        let out = self.outgoing(from, sent_before);
         match out.flag {
             Flag::Stopping(_) | Flag::Stopped => out.usage.count(false),
             _ if out.sends.is_empty() => out.rtrs.push_back(rtr),
@@ -247,13 +274,16 @@ impl Speculation {
 
     /// Whether RTRs may be sent for an envelope.
     pub fn may_offer(&self, from: &Envelope) -> bool {
-        self.incoming.get(from).is_none_or(|i| !i.stopped && i.missed < SAMPLES_MIN)
+        match self.incoming.get(from) {
+            Some(known) => !known.stopped && known.missed < SAMPLES_MIN,
+            None => !self.stopped.contains(&from.source),
+        }
     }
 
     /// An RTS has come; whether all RTRs for its envelope are void.
     pub fn on_rts(&mut self, from: &Envelope, flags: u16) -> bool {
-        if flags & (STOP | RESUME) != 0 || self.incoming.contains_key(from) {
-            let incoming = self.incoming.entry(*from).or_default();
+        if flags & (STOP | RESUME) != 0 || self.incoming.get(from).is_some() {
+            let incoming = self.coming(from);
             incoming.missed = 0;
             incoming.stopped = flags & STOP != 0 || incoming.stopped && flags & RESUME == 0;
         }
@@ -267,15 +297,12 @@ impl Speculation {
 
     /// A receive for which memory is to be registered for so long has waited for a rendezvous.
     pub fn waited(&mut self, from: &Envelope, waited_ns: u64, register_ns: f64) {
-        if self.incoming.len() < ENVELOPES_MAX || self.incoming.contains_key(from) {
-            let early = &mut self.incoming.entry(*from).or_default().early;
-            early.count(waited_ns as f64 > HIDDEN * register_ns);
-        }
+        self.coming(from).early.count(waited_ns as f64 > HIDDEN * register_ns);
     }
 
     /// A receive with an RTR out was met by an eager message.
     pub fn missed(&mut self, from: &Envelope) {
-        self.incoming.entry(*from).or_default().missed += 1;
+        self.coming(from).missed += 1;
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Tuning {
     pub staging_bytes: usize,
     /// Messages staged at a time, for each of the three uses of staging memory.
     pub staged_messages: usize,
+    /// Speculative rendezvous: envelopes of which each side keeps account.
+    pub envelopes: usize,
 }
 
 impl Default for Tuning {
@@ -59,6 +61,7 @@ impl Default for Tuning {
             fixed_chunk_bytes: None,
             staging_bytes: 128 * 1024,
             staged_messages: 4,
+            envelopes: super::speculative::ENVELOPES_MAX,
         }
     }
 }

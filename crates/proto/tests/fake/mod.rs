@@ -44,6 +44,8 @@ pub struct Net {
     pub grants: Vec<usize>,
     /// Registrations that a rank may have at a time, and those it has.
     pub regions: (usize, Vec<usize>),
+    /// What the next check of each rank says.
+    pub faults: Vec<Option<Fault>>,
     /// Whether messages that can be taken are found incomplete the first time.
     pub slow: bool,
 }
@@ -60,6 +62,7 @@ impl Net {
             reach: vec![true; size],
             grants: vec![usize::MAX; size],
             regions: (usize::MAX, vec![0; size]),
+            faults: vec![None; size],
             slow: false,
         }))
     }
@@ -354,6 +357,6 @@ impl Device for Fake {
     }
 
     fn check(&mut self) -> Result<(), Fault> {
-        Ok(())
+        self.net.borrow_mut().faults[self.me].take().map_or(Ok(()), Err)
     }
 }

@@ -19,6 +19,7 @@ struct Message {
     number: usize,
     /// Which receive got it.
     taken_by: Option<usize>,
+    cancelled: bool,
 }
 
 #[derive(Debug)]
@@ -36,12 +37,12 @@ pub struct History {
 }
 
 impl History {
-    /// Rank `from` sent a message; in the order in which it did.
-    pub fn sent(&mut self, from: Rank, to: Rank, context: u64, tag: i32) {
+    /// Rank `from` sent a message, and may have cancelled it since; in the order in which it did.
+    pub fn sent(&mut self, from: Rank, to: Rank, context: u64, tag: i32, cancelled: bool) {
         let earlier = self.messages.iter().filter(|m| m.to == to && m.envelope.source == from);
         let number = earlier.count();
         let envelope = Envelope { source: from, context, tag };
-        self.messages.push(Message { to, envelope, number, taken_by: None });
+        self.messages.push(Message { to, envelope, number, taken_by: None, cancelled });
     }
 
     /// Rank `at` posted a receive, which was not cancelled; in the order in which it did.
@@ -61,6 +62,9 @@ impl History {
             if !want.accepts(&message.envelope) {
                 return Err(format!("{want:?} at rank {at} got {message:?}"));
             }
+            if message.cancelled {
+                return Err(format!("{message:?} was delivered though it is cancelled"));
+            }
             if let Some(other) = message.taken_by.replace(index) {
                 return Err(format!("{message:?} was delivered twice, also to receive {other}"));
             }
@@ -71,7 +75,7 @@ impl History {
     /// A receive must not get a message if an earlier one of the same sender, which it accepts
     /// too, went to a later receive or to none.
     fn nobody_overtook(&self) -> Result<(), String> {
-        for message in &self.messages {
+        for message in self.messages.iter().filter(|m| !m.cancelled) {
             let candidates = self.receives.iter().enumerate();
             for (index, receive) in
                 candidates.filter(|(_, r)| r.at == message.to && r.want.accepts(&message.envelope))
