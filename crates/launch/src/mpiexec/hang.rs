@@ -12,7 +12,8 @@ use crate::graph::{self, Report, State};
 use crate::report::{Line, Pending};
 use std::time::{Duration, Instant};
 
-/// How long a rank may take to answer. One that sleeps in MPI looks around ten times meanwhile.
+/// How long there may be no answer from anyone. A rank that sleeps in MPI looks around ten times
+/// meanwhile; where many answer on few cores, each has the time anew.
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// Answers that are being collected.
@@ -74,6 +75,7 @@ impl Job {
     /// Takes one line of a rank's answer.
     pub(super) fn on_answer(&mut self, rank: usize, line: Line) {
         let Some(gathering) = &mut self.gathering else { return };
+        gathering.until = Instant::now() + ANSWER;
         let answer = &mut gathering.answers[rank];
         match line {
             // An answer that comes too late belongs to a question that was given up.
