@@ -289,7 +289,12 @@ pub const OPTIONS: &[Opt] = &[
         Effect::SoAnyway,
         "accepted: it is always so",
     ),
-    row(&["rr", "pernode", "bynode", "byslot", "bycore"], "", Effect::SoAnyway, "accepted: all ranks are on this host"),
+    row(
+        &["rr", "pernode", "bynode", "byslot", "bycore"],
+        "",
+        Effect::SoAnyway,
+        "accepted: all ranks are on this host",
+    ),
     row(
         &["launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rmk", "iface", "prefix", "rank-by"],
         "WORD",
