@@ -6,17 +6,19 @@ use crate::sys::process::Ended;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long after the start processes are looked at that nothing has been heard of. Most have come to
-/// `MPI_Init` by then; those that have not are only looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// How long after the start processes are looked at that nothing has been heard of, and how long at most between two
+/// looks, of which each waits twice as long as the one before. Most ranks come to `MPI_Init` within the first.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+const LAST_LOOK: Duration = Duration::from_secs(60);
 
 /// Of how many programs a process is looked at: each look goes over all processes of the host.
 const PROGRAMS_MAX: usize = 16;
 
 /// What is known of foreign libraries.
 pub(super) struct Strangers {
-    /// When the processes are looked at.
+    /// When the processes are looked at next.
     pub(super) look_at: Option<Instant>,
+    wait: Duration,
     /// The program of each rank.
     numbered: Vec<usize>,
     /// The library of Open MPI that each program uses.
@@ -31,7 +33,8 @@ impl Strangers {
         // One rank is as well off alone.
         let linked = |path: &PathBuf| if several { foreign::linked(path) } else { None };
         Strangers {
-            look_at: several.then(|| Instant::now() + LOOK),
+            look_at: several.then(|| Instant::now() + FIRST_LOOK),
+            wait: FIRST_LOOK,
             numbered: numbered.to_vec(),
             libraries: paths.iter().map(linked).collect(),
             said: false,
@@ -44,7 +47,7 @@ impl Strangers {
 }
 
 impl Job {
-    /// Looks once, a while after the start, at a rank of each program that has not joined the job. A
+    /// Looks now and then at a rank of each program that has not joined the job. A
     /// user who learns it now need not wait for the end of a long run.
     pub(super) fn look_for_strangers(&mut self, now: Instant) {
         if self.strangers.look_at.is_none_or(|time| time > now) {
@@ -53,12 +56,17 @@ impl Job {
         self.strangers.look_at = None;
         let mut outside: Vec<usize> =
             self.running().filter(|rank| self.server.stage(*rank) == Stage::Outside).collect();
+        if !outside.is_empty() && self.strangers.wait < LAST_LOOK {
+            self.strangers.wait *= 2;
+            self.strangers.look_at = Some(now + self.strangers.wait);
+        }
         // Ranks of one program follow each other.
         outside.dedup_by_key(|rank| self.strangers.numbered[*rank]);
         for rank in outside.into_iter().take(PROGRAMS_MAX) {
             let library = &mut self.strangers.libraries[self.strangers.numbered[rank]];
             *library = library.take().or_else(|| foreign::loaded(self.ranks[rank].pid));
             if library.is_some() {
+                self.strangers.look_at = None;
                 self.say_stranger(rank, "has not joined the job");
             }
         }
