@@ -45,7 +45,7 @@ fn build(scratch: &Scratch) {
     let program = "int MPI_Init(int *, char ***); int main(void) { return MPI_Init(0, 0) != 1; }";
     cc(&["-o", "linked", "-Wl,--no-as-needed", "./libmpi.so.40"], program);
     let program = "#include <dlfcn.h>\n#include <unistd.h>\n\
-                   int main(void) { return !dlopen(\"./libmpi.so.40\", RTLD_NOW) || sleep(3); }";
+                   int main(void) { return !dlopen(\"./libmpi.so.40\", RTLD_NOW) || sleep(8); }";
     cc(&["-o", "loading", "-ldl"], program);
 }
 
@@ -53,20 +53,21 @@ fn build(scratch: &Scratch) {
 fn processes_of_open_mpi_do_not_run_alone_in_silence() {
     let scratch = Scratch::new("foreign");
     build(&scratch);
-    let run_there =
-        |arguments: &str| run(mpiexec(arguments).current_dir(&scratch.0).env("LD_LIBRARY_PATH", "."));
-    for program in ["./linked", "./loading", "sh -c ./loading"] {
-        let outcome = run_there(&format!("-n 3 {program}"));
-        assert_eq!(outcome.code, 1, "{program}: {outcome:?}");
-        assert_eq!(
-            outcome.err.matches("it uses Open MPI (libmpi.so.40").count(),
-            1,
-            "{program}: {outcome:?}"
-        );
+    let there = |arguments: &str| {
+        let mut command = mpiexec(arguments);
+        command.current_dir(&scratch.0).env("LD_LIBRARY_PATH", ".");
+        command
+    };
+    // Those that load it later are looked at several times while they run.
+    let programs = ["./linked", "./loading", "sh -c ./loading"];
+    let running = programs.map(|program| start(&mut there(&format!("-n 3 {program}"))));
+    for outcome in running.map(finish) {
+        assert_eq!(outcome.code, 1, "{outcome:?}");
+        assert_eq!(outcome.err.matches("it uses Open MPI (libmpi.so.40").count(), 1, "{outcome:?}");
     }
     // One rank is as well off alone, and programs that know no MPI have nothing to join.
     for arguments in ["-n 1 ./linked", "-n 3 hostname", "-n 3 sleep 1.5"] {
-        let outcome = run_there(arguments);
+        let outcome = run(&mut there(arguments));
         assert_eq!((outcome.code, outcome.err.as_str()), (0, ""), "{arguments}");
     }
 }

@@ -61,7 +61,7 @@ pub const OPTIONS: &[Opt] = &[
     does(
         &["ppn", "perhost", "N", "npernode", "grr"],
         "RANKS",
-        "ranks per host: the number of ranks where -n does not give it",
+        "ranks per host: the number of ranks that run the program if -n does not give it",
         |draft, values| {
             draft.per_host = Some(values.count()?);
             Ok(())
@@ -75,10 +75,15 @@ pub const OPTIONS: &[Opt] = &[
         draft.plan.environment.push(values.name_and_value()?);
         Ok(())
     }),
-    does(&["x"], "NAME[=VALUE]", "the same as -env in Open MPI's notation", |draft, values| {
-        draft.segment.environment.extend(values.exported(&mut draft.plan.warnings)?);
-        Ok(())
-    }),
+    does(
+        &["x"],
+        "NAME[=VALUE]",
+        "set a variable for the ranks of this program, or pass on that of mpiexec",
+        |draft, values| {
+            draft.segment.environment.extend(values.exported(&mut draft.plan.warnings)?);
+            Ok(())
+        },
+    ),
     does(
         &["envlist"],
         "NAME,NAME...",
@@ -183,7 +188,7 @@ pub const OPTIONS: &[Opt] = &[
             Ok(())
         },
     ),
-    does(&["errfile-pattern"], "FILE", "the same for their error output", |draft, values| {
+    does(&["errfile-pattern"], "FILE", "the same for the error output of the ranks", |draft, values| {
         draft.plan.files[1] = Some(values.next("the name of a file")?);
         Ok(())
     }),
@@ -257,7 +262,7 @@ pub const OPTIONS: &[Opt] = &[
     does(
         &["host", "hosts", "H"],
         "HOST[:RANKS],...",
-        "this host only; its number of ranks holds where -n does not give one",
+        "this host only; the number of ranks that run the program if -n does not give it",
         |draft, values| {
             draft.per_host = hosts::from_list(values.option, &values.text("a host")?)?.or(draft.per_host);
             Ok(())
@@ -266,7 +271,7 @@ pub const OPTIONS: &[Opt] = &[
     does(
         &["f", "hostfile", "machinefile", "default-hostfile"],
         "FILE",
-        "hosts from a file, a line for each: this host only",
+        "the same from a file, a line for each: HOST, HOST:RANKS or HOST slots=RANKS",
         |draft, values| {
             draft.per_host = hosts::from_file(values.option, &values.next("a file")?)?.or(draft.per_host);
             Ok(())

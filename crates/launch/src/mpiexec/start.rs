@@ -191,7 +191,7 @@ fn explain(rank: usize, segment: &Segment, error: &io::Error) -> Refusal {
 pub fn find(plan: &Plan, segment: &Segment) -> Result<PathBuf, Refusal> {
     let directory = segment.directory.clone().unwrap_or_default();
     if segment.directory.is_some() && !directory.is_dir() {
-        let text = format!("option -wdir: there is no directory '{}'", directory.display());
+        let text = format!("the working directory '{}' does not exist", directory.display());
         return Err(Refusal { code: 1, text });
     }
     let program = Path::new(&segment.program);

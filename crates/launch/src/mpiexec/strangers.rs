@@ -6,15 +6,22 @@ use crate::sys::process::Ended;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long after the start processes are looked at that nothing has been heard of. Most have come to
-/// `MPI_Init` by then; those that have not are only looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// How long after the start processes are looked at that nothing has been heard of, and how long at most between two
+/// looks, of which each waits twice as long as the one before. Most ranks come to `MPI_Init` within the first.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+const LAST_LOOK: Duration = Duration::from_secs(60);
+
+/// Of how many programs a process is looked at: each look goes over all processes of the host.
+const PROGRAMS_MAX: usize = 16;
 
 /// What is known of foreign libraries.
 pub(super) struct Strangers {
-    /// When the processes are looked at.
+    /// When the processes are looked at next.
     pub(super) look_at: Option<Instant>,
-    /// The library of Open MPI that a rank uses.
+    wait: Duration,
+    /// The program of each rank.
+    numbered: Vec<usize>,
+    /// The library of Open MPI that each program uses.
     libraries: Vec<Option<String>>,
     said: bool,
 }
@@ -25,29 +32,41 @@ impl Strangers {
         let several = numbered.len() > 1;
         // One rank is as well off alone.
         let linked = |path: &PathBuf| if several { foreign::linked(path) } else { None };
-        let linked: Vec<Option<String>> = paths.iter().map(linked).collect();
         Strangers {
-            look_at: several.then(|| Instant::now() + LOOK),
-            libraries: numbered.iter().map(|number| linked[*number].clone()).collect(),
+            look_at: several.then(|| Instant::now() + FIRST_LOOK),
+            wait: FIRST_LOOK,
+            numbered: numbered.to_vec(),
+            libraries: paths.iter().map(linked).collect(),
             said: false,
         }
+    }
+
+    fn library(&self, rank: usize) -> Option<&str> {
+        self.libraries[self.numbered[rank]].as_deref()
     }
 }
 
 impl Job {
-    /// Looks once, a while after the start, at the processes of ranks that have not joined the job. A
+    /// Looks now and then at a rank of each program that has not joined the job. A
     /// user who learns it now need not wait for the end of a long run.
     pub(super) fn look_for_strangers(&mut self, now: Instant) {
         if self.strangers.look_at.is_none_or(|time| time > now) {
             return;
         }
         self.strangers.look_at = None;
-        let outside: Vec<usize> =
+        let mut outside: Vec<usize> =
             self.running().filter(|rank| self.server.stage(*rank) == Stage::Outside).collect();
-        for rank in outside {
-            let library = &mut self.strangers.libraries[rank];
+        if !outside.is_empty() && self.strangers.wait < LAST_LOOK {
+            self.strangers.wait *= 2;
+            self.strangers.look_at = Some(now + self.strangers.wait);
+        }
+        // Ranks of one program follow each other.
+        outside.dedup_by_key(|rank| self.strangers.numbered[*rank]);
+        for rank in outside.into_iter().take(PROGRAMS_MAX) {
+            let library = &mut self.strangers.libraries[self.strangers.numbered[rank]];
             *library = library.take().or_else(|| foreign::loaded(self.ranks[rank].pid));
             if library.is_some() {
+                self.strangers.look_at = None;
                 self.say_stranger(rank, "has not joined the job");
             }
         }
@@ -58,8 +77,8 @@ impl Job {
         let ended_alone = |rank: &usize| {
             self.ranks[*rank].ended == Some(Ended::Code(0)) && self.server.stage(*rank) == Stage::Outside
         };
-        let stranger =
-            (0..self.ranks.len()).filter(ended_alone).find(|rank| self.strangers.libraries[*rank].is_some());
+        let mut alone = (0..self.ranks.len()).filter(ended_alone);
+        let stranger = alone.find(|rank| self.strangers.library(*rank).is_some());
         if let Some(rank) = stranger {
             self.say_stranger(rank, "ended without having joined the job");
             self.verdict.get_or_insert(1);
@@ -70,7 +89,7 @@ impl Job {
         if std::mem::replace(&mut self.strangers.said, true) {
             return;
         }
-        let library = self.strangers.libraries[rank].as_deref().unwrap_or_default();
+        let library = self.strangers.library(rank).unwrap_or_default();
         let text = format!(
             "mpiexec: rank {rank} ({}) {what}: it uses Open MPI ({library}), which this mpiexec cannot start, so \
              each process is a job of one rank; build it with Tern's mpicc, or start it with Open MPI's mpirun",

@@ -44,7 +44,7 @@ impl Mask {
 /// SIGQUIT, and a script that is to survive `kill` SIGTERM.
 const LEFT_IGNORED: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// Ends the ignoring of all signals that this process was told to ignore, except [`LEFT_IGNORED`] and SIGPIPE, which
+/// Ends the ignoring of all signals that this process was told to ignore, except `LEFT_IGNORED` and SIGPIPE, which
 /// is the runtime's own.
 ///
 /// Ignored signals survive exec, and nobody means them: with SIGCHLD ignored the kernel reaps children by itself,
