@@ -54,7 +54,7 @@ impl Turns {
             last: AtomicU32::new(0),
             first: Futex::new(0),
             holder: AtomicUsize::new(0),
-            shown: watched::Mutex::new(),
+            shown: watched::Mutex::free(),
         }
     }
 

@@ -114,7 +114,7 @@ unsafe impl Send for Mutex {}
 
 impl Mutex {
     /// Taken by nobody.
-    pub const fn new() -> Mutex {
+    pub const fn free() -> Mutex {
         Mutex(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
     }
 
@@ -150,7 +150,7 @@ mod tests {
         let bytes = [1u8; 64];
         written(bytes.as_ptr() as usize, bytes.len());
         assert_eq!(bytes, [1; 64]);
-        let mutex = Mutex::new();
+        let mutex = Mutex::free();
         mutex.lock();
         mutex.unlock();
     }
