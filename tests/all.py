@@ -84,6 +84,7 @@ def stages(arguments):
         peer = ["--peer-header", header] if header.exists() else []
         yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build", *peer], check=True)
     yield Stage("instructions", [python, tests / "instructions.py", ROOT / "build"])
+    yield Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"])
     yield Stage("installed and moved", [python, tests / "install.py"])
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
     if not arguments.quick:

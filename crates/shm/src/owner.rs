@@ -224,6 +224,16 @@ impl<T> Owner<T> {
     }
 }
 
+impl<T> Drop for Owner<T> {
+    fn drop(&mut self) {
+        let value = self.root.load(Ordering::Acquire);
+        if !value.is_null() {
+            // SAFETY: made by `put` from a box; no guard outlives the owner.
+            drop(unsafe { Box::from_raw(value) });
+        }
+    }
+}
+
 impl<T> Default for Owner<T> {
     fn default() -> Self {
         Self::new()

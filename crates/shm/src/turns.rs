@@ -40,7 +40,7 @@ pub struct Turns {
     first: Futex,
     /// The thread that holds the lock, as `pthread_self` numbers it.
     holder: AtomicUsize,
-    /// What tools are shown of it.
+    /// What is used in its place where a tool looks on.
     #[cfg(not(loom))]
     shown: watched::Mutex,
 }
@@ -54,7 +54,7 @@ impl Turns {
             last: AtomicU32::new(0),
             first: Futex::new(0),
             holder: AtomicUsize::new(0),
-            shown: watched::Mutex::new(),
+            shown: watched::Mutex::free(),
         }
     }
 
@@ -75,12 +75,14 @@ impl Turns {
     /// If the calling thread holds it.
     #[inline]
     pub fn lock(&self) {
+        #[cfg(not(loom))]
+        if watched::is_on() {
+            return self.shown.lock();
+        }
         if !self.state.exchange(FREE, HELD) {
             self.wait();
         }
         self.holder.store(this_thread(), Ordering::Relaxed);
-        #[cfg(not(loom))]
-        self.shown.lock();
     }
 
     /// As [`Turns::lock`], unless the calling thread holds it already: then false.
@@ -95,9 +97,8 @@ impl Turns {
     /// Frees the lock in the child of a fork, where those who stood in line are not there.
     #[cfg(not(loom))]
     pub fn reset(&self) {
-        if self.holder.swap(0, Ordering::Relaxed) == this_thread() {
-            self.shown.unlock();
-        }
+        self.holder.store(0, Ordering::Relaxed);
+        self.shown.reset();
         self.first.value.store(self.last.load(Ordering::Relaxed), Ordering::Relaxed);
         self.state.value.store(FREE, Ordering::Release);
     }
@@ -106,7 +107,9 @@ impl Turns {
     #[inline]
     pub fn unlock(&self) {
         #[cfg(not(loom))]
-        self.shown.unlock();
+        if watched::is_on() {
+            return self.shown.unlock();
+        }
         self.holder.store(0, Ordering::Relaxed);
         if !self.state.exchange(HELD, FREE) {
             self.grant();

@@ -52,6 +52,12 @@ fn has_thread_sanitizer() -> bool {
     !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_acquire".as_ptr()) }.is_null()
 }
 
+/// Whether a tool looks on that has to be shown who holds a lock.
+#[inline(always)]
+pub fn is_on() -> bool {
+    tool() > NONE
+}
+
 /// Says that a peer has written this memory.
 #[inline]
 pub fn written(addr: usize, len: usize) {
@@ -98,8 +104,7 @@ fn request(default: usize, _: [usize; 6]) -> usize {
     default
 }
 
-/// A lock as tools know it, beside one of ours: it is taken only where a tool looks on, and then
-/// nobody has to wait for it.
+/// A lock as tools know it, which takes the place of one of ours where a tool looks on.
 pub struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
 
 // SAFETY: the functions of pthread are what may touch it from several threads.
@@ -109,26 +114,28 @@ unsafe impl Send for Mutex {}
 
 impl Mutex {
     /// Taken by nobody.
-    pub const fn new() -> Mutex {
+    pub const fn free() -> Mutex {
         Mutex(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
     }
 
-    /// The lock beside it has been taken.
-    #[inline(always)]
+    /// Takes the lock.
+    #[cold]
     pub fn lock(&self) {
-        if tool() > NONE {
-            // SAFETY: initialised; its holder is the caller, who holds the lock beside it.
-            unsafe { libc::pthread_mutex_lock(self.0.get()) };
-        }
+        // SAFETY: initialised, and never destroyed.
+        unsafe { libc::pthread_mutex_lock(self.0.get()) };
     }
 
-    /// The lock beside it is about to be given back.
-    #[inline(always)]
+    /// Gives it back; only its holder may.
+    #[cold]
     pub fn unlock(&self) {
-        if tool() > NONE {
-            // SAFETY: as in `lock`.
-            unsafe { libc::pthread_mutex_unlock(self.0.get()) };
-        }
+        // SAFETY: as in `lock`.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
+
+    /// Makes it one that nobody has taken; no other thread may use it meanwhile.
+    pub fn reset(&self) {
+        // SAFETY: this thread is the only one.
+        unsafe { *self.0.get() = libc::PTHREAD_MUTEX_INITIALIZER };
     }
 }
 
@@ -143,7 +150,7 @@ mod tests {
         let bytes = [1u8; 64];
         written(bytes.as_ptr() as usize, bytes.len());
         assert_eq!(bytes, [1; 64]);
-        let mutex = Mutex::new();
+        let mutex = Mutex::free();
         mutex.lock();
         mutex.unlock();
     }
