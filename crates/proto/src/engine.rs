@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use crate::frequent::{EagerBy, Frequent};
 use crate::limit::Limit;
 use crate::long::Protocol;
-use crate::long::port::Waiting;
+use crate::long::port::Backlog;
 use crate::long::speculative::Speculation;
 use crate::long::tuning::Tuning;
 use crate::matching::{Body, Direct, Envelope, Matching};
@@ -15,7 +15,6 @@ use crate::peers::Peers;
 use crate::rcache::{CacheLimits, Rcache};
 use crate::staging::Staging;
 use fabric::{Device, Distance, Fault, Frame, Nap, Rank, Share, ShareWord, Span};
-use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer, eager_tag};
 
 /// Frames taken from one source before the others get their turn.
@@ -71,7 +70,7 @@ pub struct Engine<D: Device> {
     /// Memory through which long messages are copied.
     pub(crate) staging: Staging,
     /// Transfers that wait for room in the queue of their adapter.
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) waiting: Backlog,
     /// What the pipelines are tuned by.
     pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
@@ -130,7 +129,7 @@ impl<D: Device> Engine<D> {
             rcache,
             frequent: frequent.map(Box::new),
             staging: Staging::default(),
-            waiting: VecDeque::new(),
+            waiting: Backlog::default(),
             tuning,
             counters: Counters::default(),
             choice,
