@@ -163,7 +163,7 @@ impl Random {
 /// Any numbers in the fields of any message, on both sides of every protocol.
 #[test]
 fn any_numbers_do_no_harm() {
-    let mut refused = 0;
+    let (mut taken, mut refused) = (0, 0);
     for seed in 1..4000u64 {
         let (protocol, name) = Protocol::ALL[seed as usize % Protocol::ALL.len()];
         let _seed = OnPanic(seed, name);
@@ -177,15 +177,16 @@ fn any_numbers_do_no_harm() {
                 refused += 1;
                 break;
             }
+            taken += 1;
         }
     }
-    assert!((1000..3999).contains(&refused), "{refused} of 3999 were refused");
+    assert!(taken > 1000 && refused > 1000, "{taken} taken, {refused} refused");
 }
 
 /// The address of memory that may be touched, or none that there can be.
 fn address(pair: &Pair, random: &mut Random) -> u64 {
     let memory = pair.memory.as_ptr() as u64;
-    random.of(&[memory, memory, memory + 4096, u64::MAX, u64::MAX - 100])
+    random.of(&[memory, memory, memory + 4096, u64::MAX])
 }
 
 fn utter(pair: &mut Pair, random: &mut Random, protocol: Protocol, op: OpId) -> Result<(), Fault> {
