@@ -1,6 +1,7 @@
-//! Message headers, offers and what stands behind frames: what is accepted encodes to the same bytes.
+//! Message headers, offers, long messages and what stands behind frames: what is accepted encodes to the same bytes.
 
 use wire::head::{Head, Offer};
+use wire::long::{Fragment, LongRts};
 use wire::slot::{Meet, Tail};
 
 /// Decodes two words as a header and the rest as an offer.
@@ -18,6 +19,13 @@ pub fn decode(input: &[u8]) {
     if let Ok(meet) = Meet::decode(input) {
         // Without slots, what else is said of them is ignored.
         assert_eq!(Meet::decode(&meet.encode()), Ok(meet));
+    }
+    if let Ok(fragment) = Fragment::decode(input) {
+        assert_eq!(fragment.encode(), input);
+    }
+    if let Ok(rts) = LongRts::decode(input) {
+        assert_eq!(rts.encode(), input[..LongRts::LEN]);
+        assert!(rts.addr.checked_add(rts.len).is_some());
     }
     for bytes in [input, input.get(16..).unwrap_or_default()] {
         if let Ok(offer) = Offer::decode(bytes) {

@@ -30,8 +30,8 @@ pub fn begin<D: Device>(
     let replayed = settings.text("TERN_DECISIONS");
     if !replayed.is_empty() {
         let (name, is_last) = replayed.strip_prefix("last:").map_or((replayed, false), |name| (name, true));
-        let text = std::fs::read_to_string(name).map_err(|e| format!("TERN_DECISIONS={replayed}: {e}"))?;
-        let decisions = journal::parse(name, &text)?;
+        let file = std::fs::File::open(name).map_err(|e| format!("TERN_DECISIONS={replayed}: {e}"))?;
+        let decisions = journal::read(name, file)?;
         let decisions = if is_last { journal::last(decisions) } else { decisions };
         engine.choices_mut().journal.replay(me, &decisions);
     }

@@ -302,7 +302,11 @@ pub trait Device {
         true
     }
     /// Starts to write registered memory to memory of `to`; it ends as a completion with this
-    /// `work`. False if the queue is full; then nothing has happened.
+    /// `work`. False if the queue to this peer over this rail is full; then nothing has happened, and
+    /// queues to others may have room.
+    ///
+    /// The completion, also one that reports an error, says that `local` *may be reused*. That the
+    /// bytes are *placed* the peer learns from a frame sent by [`Device::try_send_behind`].
     fn post_write(
         &mut self,
         to: Rank,
@@ -325,13 +329,15 @@ pub trait Device {
     fn try_send_all(&mut self, _to: &[Rank], _head: [u64; 2], _data: Span) -> usize {
         0
     }
+    /// As [`Device::try_send`], but the frame is not shown before everything is placed that this rank
+    /// has posted to `to` over `rail` before. At most 40 bytes.
+    fn try_send_behind(&mut self, to: Rank, rail: usize, head: [u64; 2], data: Span) -> bool;
     /// Whether the bytes of a posted write become visible at the peer in the order of their
-    /// addresses, and the peer looks around while it lands. So adapters behave; a processor that
+    /// addresses, and the peer looks around while it lands. Many adapters behave so; a processor that
     /// copies for its peer may store in any order.
-    fn writes_in_order(&self) -> bool {
-        true
-    }
-    /// The oldest completion that has not been fetched: its work and how it ended.
+    fn writes_in_order(&self) -> bool;
+    /// The oldest completion that has not been fetched: its work and how it ended. Work ends in any
+    /// order, and all of it ends, whatever has become of the peer.
     fn completed(&mut self) -> Option<(u64, Result<(), Fault>)>;
     /// As [`Device::try_send`], but the payload is taken from memory registered with the first adapter
     /// while it travels: the memory is busy until the completion with this `work`.

@@ -1,10 +1,25 @@
 //! What an adapter with registered memory offers: the verbs, cut to what the protocols use.
 //!
 //! Memory is registered with an adapter (a *rail*) before it takes part in any transfer and gets
-//! a key; work is posted to the queue pair of a peer and ends as a completion. Work posted to one
-//! peer over one rail arrives in order. Nothing here blocks, copies behind the back of the caller
-//! or calls back. The simulator, the software adapter and real adapters implement [`Verbs`];
-//! `proto::channel` makes of it the frames that the engine asks of every [`crate::Device`].
+//! a key; work is posted to the queue pair of a peer over one rail and ends as a completion. Nothing
+//! here blocks, copies behind the back of the caller or calls back. The simulator, the software
+//! adapter and real adapters implement [`Verbs`]; `proto::channel` makes of it the frames that the
+//! engine asks of every [`crate::Device`].
+//!
+//! # What is promised, and what is not
+//!
+//! - *May be reused.* A completion says that the adapter is done with the memory of its poster, also
+//!   when it reports an error. Until then that memory stays as it is, and registered. All posted
+//!   work completes, whatever has become of its peer.
+//! - *Placed.* That the bytes of a write are in the memory of the peer is said by no completion of
+//!   the poster. A message that was sent behind the write, to the same peer over the same rail, says
+//!   it to the peer when it has come. This holds for what a write that failed has left, too.
+//! - *Order.* Messages sent to one peer over one rail come in order. Between rails there is no
+//!   order, nor among the completions of several peers or rails.
+//! - *Inside writes.* An aligned word lands whole. Only where [`VerbsCaps::writes_in_order`] says
+//!   so do the bytes of a write become visible in the order of their addresses, and writes to one
+//!   peer over one rail one after the other.
+//! - *Room.* A queue that is full is that of one peer over one rail; the others take work.
 
 use crate::costs::{Costs, Distance};
 use crate::device::{Fault, Nap, Rank, Span};
@@ -32,7 +47,7 @@ pub struct Remote {
 pub enum Done {
     /// A send: its memory may be used again.
     Sent,
-    /// An RDMA write: its memory may be used again.
+    /// An RDMA write: its memory may be used again. Whether the bytes are placed is another matter.
     Written,
     /// An RDMA read: the data is there.
     Read,
@@ -94,6 +109,9 @@ pub struct VerbsCaps {
     pub page_bytes: usize,
     /// Whether transfers go on while no process of this host is inside MPI.
     pub offload: bool,
+    /// Whether writes to one peer over one rail become visible in the order of posting, and the bytes of
+    /// each in the order of their addresses.
+    pub writes_in_order: bool,
 }
 
 /// One rank's adapters and its queue pairs with all peers.
@@ -150,9 +168,9 @@ pub trait Verbs {
     /// Sends the concatenation of `parts` as a datagram, which may be lost, doubled, delayed or
     /// overtaken; at most [`VerbsCaps::datagram_bytes`].
     fn post_datagram(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
-    /// Gives a buffer for messages and datagrams from any peer.
-    fn post_receive(&mut self, buffer: Local, work: u64);
-    /// Writes the concatenation of `parts` to memory of `to`. The last byte becomes visible last.
+    /// Gives a buffer for messages and datagrams that come over this rail, from any peer.
+    fn post_receive(&mut self, rail: usize, buffer: Local, work: u64);
+    /// Writes the concatenation of `parts` to memory of `to`.
     fn post_write(
         &mut self,
         to: Rank,
@@ -172,7 +190,8 @@ pub trait Verbs {
     ) -> Result<bool, Fault>;
     /// The oldest completion that has not been fetched.
     fn poll(&mut self) -> Option<Completion>;
-    /// Peers whose writes may have landed since the last look, by position; `None` behind the last.
+    /// Peers whose writes may have landed since the last look, by position; `None` behind the last. Asked
+    /// for where writes land in order, and elsewhere of no use.
     fn touched(&mut self, position: usize) -> Option<Rank>;
 
     /// Copies between two places in this process.

@@ -7,7 +7,7 @@ use crate::frequent::{EagerBy, Frequent};
 use crate::idle::Idle;
 use crate::limit::Limit;
 use crate::long::Protocol;
-use crate::long::port::Waiting;
+use crate::long::port::Backlog;
 use crate::long::speculative::Speculation;
 use crate::long::tuning::Tuning;
 use crate::matching::{Body, Direct, Envelope, Matching};
@@ -16,7 +16,6 @@ use crate::peers::Peers;
 use crate::rcache::{CacheLimits, Rcache};
 use crate::staging::Staging;
 use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord, Span};
-use std::collections::VecDeque;
 use wire::head::{Head, Kind, Offer, eager_tag};
 
 /// Frames taken from one source before the others get their turn.
@@ -63,7 +62,7 @@ pub struct Engine<D: Device> {
     /// Memory through which long messages are copied.
     pub(crate) staging: Staging,
     /// Transfers that wait for room in the queue of their adapter.
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) waiting: Backlog,
     /// What the pipelines are tuned by.
     pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
@@ -118,7 +117,7 @@ impl<D: Device> Engine<D> {
             rcache,
             frequent: frequent.map(Box::new),
             staging: Staging::default(),
-            waiting: VecDeque::new(),
+            waiting: Backlog::default(),
             tuning,
             counters: Counters::default(),
             choice,

@@ -142,7 +142,32 @@ impl Key {
     }
 }
 
-/// Reads a journal; `name` is that of its file, for errors, which name the line.
+/// The longest journal that is read, in bytes: what dozens of ranks write whose journals are full.
+pub const BYTES_MAX: u64 = 256 << 20;
+
+/// Reads a journal, whatever its file is: some have no end.
+pub fn read(name: &str, from: impl std::io::Read) -> Result<Vec<Decision>, String> {
+    read_at_most(name, from, BYTES_MAX)
+}
+
+fn read_at_most(name: &str, from: impl std::io::Read, most: u64) -> Result<Vec<Decision>, String> {
+    use std::io::{BufRead, BufReader, Read};
+    let mut from = BufReader::new(from.take(most + 1));
+    // What does not begin as a journal is not read to its end.
+    let is_one = from.fill_buf().map_err(|e| format!("{name}: {e}"))?.starts_with(b"tern-decisions");
+    if !is_one {
+        return parse(name, "");
+    }
+    let mut bytes = Vec::new();
+    from.read_to_end(&mut bytes).map_err(|e| format!("{name}: {e}"))?;
+    if bytes.len() as u64 > most {
+        return Err(format!("{name}: longer than {most} bytes, which no journal is"));
+    }
+    let text = String::from_utf8(bytes).map_err(|e| format!("{name}: {e}"))?;
+    parse(name, &text)
+}
+
+/// Reads the text of a journal; `name` is that of its file, for errors, which name the line.
 pub fn parse(name: &str, text: &str) -> Result<Vec<Decision>, String> {
     let mut lines = text.lines().enumerate();
     match lines.next() {
@@ -247,4 +272,22 @@ fn evidence(choice: &Choice, before: Option<Way>, facts: &Facts, message: &Messa
         link.write.count,
         facts.copy_ns_per_byte(message.len),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, repeat};
+
+    /// A file without end is refused, and not read for ever; so is a journal without end.
+    #[test]
+    fn a_file_without_end_is_no_journal() {
+        let error = read("/dev/zero", repeat(0)).unwrap_err();
+        assert!(error.contains("/dev/zero:1: no journal of decisions"), "{error}");
+        let endless = format!("{HEADER}\n");
+        let error = read_at_most("long", endless.as_bytes().chain(repeat(b'\n')), 1000).unwrap_err();
+        assert_eq!(error, "long: longer than 1000 bytes, which no journal is");
+        assert_eq!(read_at_most("short", endless.as_bytes(), 1000), Ok(Vec::new()));
+        assert!(read("empty", [].as_slice()).is_err());
+    }
 }

@@ -8,6 +8,29 @@ use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use wire::long::Report;
 
+/// A frame that must not be lost.
+pub(crate) struct Control {
+    head: [u64; 2],
+    body: Vec<u8>,
+    /// The adapter behind whose transfers it comes.
+    behind: Option<usize>,
+}
+
+impl Control {
+    /// Sends it; false if there is no room.
+    pub fn leave(&self, dev: &mut impl Device, to: Rank) -> bool {
+        send(dev, to, self.head, &self.body, self.behind)
+    }
+}
+
+fn send(dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8], behind: Option<usize>) -> bool {
+    let data = Span { addr: body.as_ptr() as usize, len: body.len() };
+    match behind {
+        Some(rail) => dev.try_send_behind(to, rail, head, data),
+        None => dev.try_send(to, head, data),
+    }
+}
+
 /// What the engine keeps for one peer.
 pub(crate) struct Peer {
     /// Nothing stands in the way of an eager frame.
@@ -23,7 +46,7 @@ pub(crate) struct Peer {
     /// Sends that wait for room, in order.
     pub queue: VecDeque<OpId>,
     /// Control frames that wait for room.
-    pub control: VecDeque<([u64; 2], Vec<u8>)>,
+    pub control: VecDeque<Control>,
     /// Receive operations whose RTR is given up though a send may have it, to be told behind the queue:
     /// messages in it may belong to them.
     pub gone: Vec<u32>,
@@ -98,11 +121,22 @@ impl Peers {
 
     /// Sends a control frame that must not be lost, as soon as there is room.
     pub fn control(&mut self, dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8]) {
-        let data = Span { addr: body.as_ptr() as usize, len: body.len() };
-        if self[to].control.is_empty() && dev.try_send(to, head, data) {
+        self.control_behind(dev, to, None, head, body);
+    }
+
+    /// As [`Peers::control`], and behind what was posted over an adapter.
+    pub fn control_behind(
+        &mut self,
+        dev: &mut impl Device,
+        to: Rank,
+        behind: Option<usize>,
+        head: [u64; 2],
+        body: &[u8],
+    ) {
+        if self[to].control.is_empty() && send(dev, to, head, body, behind) {
             return;
         }
-        self[to].control.push_back((head, body.to_vec()));
+        self[to].control.push_back(Control { head, body: body.to_vec(), behind });
         self.hold_back(to);
     }
 

@@ -172,9 +172,8 @@ impl<D: Device> Engine<D> {
 
     fn flush_peer(&mut self, to: Rank) -> bool {
         let mut moved = false;
-        while let Some((head, body)) = self.peers[to].control.front() {
-            let data = Span { addr: body.as_ptr() as usize, len: body.len() };
-            if !self.dev.try_send(to, *head, data) {
+        while let Some(control) = self.peers[to].control.front() {
+            if !control.leave(&mut self.dev, to) {
                 return moved;
             }
             self.peers[to].control.pop_front();

@@ -44,8 +44,6 @@ pub struct Staging {
     memory: Option<Span>,
     is_registered: bool,
     free: [Vec<Slab>; 3],
-    /// Slabs of each kind that are not lost.
-    alive: [usize; 3],
     number: u32,
 }
 
@@ -60,9 +58,6 @@ impl Staging {
         if !self.is_registered {
             self.register(dev, tuning)?;
         }
-        if self.alive[wanted as usize] == 0 {
-            return Err(Fault::Device("all staging memory was lost to failed transfers".into()));
-        }
         let Some(slab) = self.free[wanted as usize].pop() else { return Ok(None) };
         self.number = self.number.wrapping_add(1);
         Ok(Some(Slab { number: self.number, ..slab }))
@@ -71,11 +66,6 @@ impl Staging {
     /// Nobody uses it any more, nor writes to it.
     pub fn give(&mut self, slab: Slab) {
         self.free[slab.wanted as usize].push(slab);
-    }
-
-    /// Somebody may still read or write it: it is not used again.
-    pub fn lose(&mut self, slab: Slab) {
-        self.alive[slab.wanted as usize] -= 1;
     }
 
     /// The first use: one piece of memory, registered with all adapters.
@@ -100,7 +90,6 @@ impl Staging {
             let slabs = (at * count..(at + 1) * count).rev();
             let slab = |k: usize| Slab { span: span.part(k * each, each), keys, wanted, number: 0 };
             self.free[at] = slabs.map(slab).collect();
-            self.alive[at] = count;
         }
         self.is_registered = true;
         Ok(())

@@ -8,6 +8,7 @@ use fabric::{Device, Fault, Local, Rank, Span};
 use proto::channel::{Channel, Settings};
 use proto::{Engine, Event, Limits, Mode, Want};
 use std::collections::VecDeque;
+use wire::slot::VERSION;
 
 struct Random(u64);
 
@@ -655,7 +656,8 @@ fn message(payload: &[u8], words: &[u64]) -> Vec<u8> {
 #[test]
 fn every_malformed_message_is_a_fault_that_names_the_peer() {
     let meet = |words: [u64; 5]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-    let good = 1 | 4 << 16 | 512 << 32;
+    let version = VERSION as u64;
+    let good = version | 4 << 16 | 512 << 32;
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (vec![], "a message of 0 bytes"),
         (vec![1; 7], "a message of 7 bytes"),
@@ -669,11 +671,13 @@ fn every_malformed_message_is_a_fault_that_names_the_peer() {
         (message(&[], &[1, 1, tail(1, 0, 1, 0)]), "1 frames acknowledged of 0 sent"),
         (message(&[0; 8], &[tail(4, 0, 0, 8)]), "an introduction has 40 bytes"),
         (message(&[0; 48], &[tail(4, 0, 0, 48)]), "an introduction has 40 bytes"),
-        (message(&meet([2, 0, 0, 0, 0]), &[tail(4, 0, 0, 40)]), "frame format version 2"),
+        (message(&meet([9, 0, 0, 0, 0]), &[tail(4, 0, 0, 40)]), "frame format version 9"),
+        (message(&[], &[tail(5, 0, 1, 0)]), "1 frames acknowledged of 0 sent"),
+        (message(&[0; 8], &[tail(5, 0, 0, 0)]), "0 bytes announced in a message of 16"),
         (message(&meet([good, 4, 0, 0, 0]), &[tail(4, 0, 0, 40)]), "no whole words"),
         (message(&meet([good, 8, 0, 0, 64 << 32 | 49]), &[tail(4, 0, 0, 40)]), "49 slots offered"),
         (
-            message(&meet([1 | 5 << 16 | 512 << 32, 8, 0, 0, 0]), &[tail(4, 0, 0, 40)]),
+            message(&meet([version | 5 << 16 | 512 << 32, 8, 0, 0, 0]), &[tail(4, 0, 0, 40)]),
             "settings must be the same",
         ),
     ];
@@ -689,7 +693,8 @@ fn every_malformed_slot_is_a_fault_that_names_the_peer() {
     // So far: the introduction and a frame by Send/Recv; the first slot is still empty.
     let cases: Vec<(u64, &str)> = vec![
         (tail(9, 2, 2, 0), "unknown kind of frame 9"),
-        (tail(4, 2, 2, 40), "an introduction in a slot"),
+        (tail(4, 2, 2, 40), "Meet in a slot"),
+        (tail(5, 2, 2, 0), "Credit in a slot"),
         (tail(1, 2, 2, 8 << 18), "the next frame in slot 8 of 8"),
         (tail(1, 2, 2, 233), "233 bytes in a slot of 256"),
         (tail(2, 2, 2, 249), "249 bytes in a slot of 256"),

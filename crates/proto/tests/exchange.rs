@@ -54,6 +54,14 @@ fn channels(n: usize) -> Vec<Channel<Adapter>> {
     (0..n).map(|me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap()).collect()
 }
 
+/// The same with several adapters that promise nothing that verbs do not.
+fn hostile_channels(n: usize) -> Vec<Channel<Adapter>> {
+    let net = Net::shared(n);
+    (net.get().hostile, net.get().rails) = (true, 3);
+    net.get().caps.writes_in_order = false;
+    (0..n).map(|me| Channel::new(Adapter::new(me, &net), Settings::default()).unwrap()).collect()
+}
+
 /// Every rank goes on until all have finished: what it owes the others may still wait for room.
 fn run<D: Device + Send>(devices: Vec<D>, limits: &Limits, rank: impl Fn(usize, &mut Engine<D>) + Sync) {
     let (n, finished) = (devices.len(), AtomicUsize::new(0));
@@ -117,10 +125,11 @@ fn payload(from: usize, i: usize) -> Vec<u8> {
     (0..len).map(|k| (k * 31 + from * 7 + i) as u8).collect()
 }
 
-/// All to all over both kinds of device.
+/// All to all over all kinds of device.
 fn all_to_all(limits: Limits) {
     run(shared_memory(3), &limits, exchange);
     run(channels(3), &limits, exchange);
+    run(hostile_channels(3), &limits, exchange);
 }
 
 /// Every rank a mix of receives posted before and after, from a source and from any.

@@ -323,6 +323,9 @@ fn shared_memory(random: &mut Random, size: usize) -> (Vec<Shm>, Unmap) {
 fn channels(random: &mut Random, size: usize) -> (Vec<Channel<Adapter>>, Unmap) {
     let net = Net::shared(size);
     net.get().is_watched = !random.one_in(4);
+    net.get().hostile = random.one_in(2);
+    net.get().rails = random.of(&[1, 1, 3]);
+    net.get().caps.writes_in_order = !random.one_in(3);
     net.get().caps.lockable_bytes = random.of(&[usize::MAX, usize::MAX, 128 * 1024]);
     let settings = Settings {
         frame_bytes: random.of(&[200, 1000, 16 * 1024]),

@@ -371,6 +371,11 @@ impl Device for Shm {
         Ok(())
     }
 
+    /// A posted transfer is over when its call returns.
+    fn try_send_behind(&mut self, to: Rank, _rail: usize, head: [u64; 2], data: Span) -> bool {
+        self.try_send(to, head, data)
+    }
+
     /// The kernel copies with string instructions, whose stores have no order, and wakes nobody.
     fn writes_in_order(&self) -> bool {
         false

@@ -280,7 +280,8 @@ impl Net {
         let message = self.messages.at(index);
         let (from, to, len, kind) = (message.from, message.to, message.len, message.kind);
         let is_datagram = kind == Kind::Datagram;
-        let Some((buffer, work)) = self.seats[to as usize].receives.pop_front() else {
+        let rail = message.rail as usize;
+        let Some((buffer, work)) = self.seats[to as usize].receives[rail].pop_front() else {
             if is_datagram {
                 self.counters.dropped += 1;
                 return self.messages.close(index);
@@ -329,15 +330,22 @@ impl Net {
 
     /// Delivers what was held as far as there are buffers.
     pub fn retry(&mut self, rank: u32) {
-        while let Some(&index) = self.seats[rank as usize].held.front() {
-            let message = self.messages.at(index);
-            let (from, rail) = (message.from, message.rail);
-            if message.kind == Kind::Send && self.seats[rank as usize].receives.is_empty() {
-                return;
+        for rail in 0..self.costs.len() as u16 {
+            let of_rail = |net: &Net| {
+                let held = &net.seats[rank as usize].held;
+                held.iter().position(|index| net.messages.at(*index).rail == rail)
+            };
+            while let Some(at) = of_rail(self) {
+                let seat = &mut self.seats[rank as usize];
+                let message = self.messages.at(seat.held[at]);
+                if message.kind == Kind::Send && seat.receives[rail as usize].is_empty() {
+                    break;
+                }
+                let from = message.from;
+                let index = seat.held.remove(at).expect("it was found");
+                self.seats[from as usize].pair(rank, rail).held -= 1;
+                self.deliver(index);
             }
-            self.seats[rank as usize].held.pop_front();
-            self.seats[from as usize].pair(rank, rail).held -= 1;
-            self.deliver(index);
         }
     }
 

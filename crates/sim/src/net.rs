@@ -242,7 +242,7 @@ impl Net {
         self.on_their_way -= usize::from(seat.is_alive() && !seat.is_fenced);
         seat.state = state;
         seat.regions.clear();
-        seat.receives.clear();
+        seat.receives.iter_mut().for_each(|of_rail| of_rail.clear());
         for index in std::mem::take(&mut seat.held) {
             self.refuse(index, Fault::PeerGone(rank as usize));
         }

@@ -50,6 +50,7 @@ impl<'y> Nic<'y> {
             regions: cluster.registration.regions,
             page_bytes: cluster.registration.page_bytes,
             offload: true,
+            writes_in_order: true,
         };
         Nic {
             clock,
@@ -228,11 +229,11 @@ impl<'y> Verbs for Nic<'y> {
         self.post(Kind::Datagram, to, rail, parts, Remote::default(), work)
     }
 
-    fn post_receive(&mut self, buffer: Local, work: u64) {
+    fn post_receive(&mut self, rail: usize, buffer: Local, work: u64) {
         self.clock.settle();
         let me = self.clock.me;
         let mut net = self.net().borrow_mut();
-        net.seats[me as usize].receives.push_back((buffer, work));
+        net.seats[me as usize].receives[rail].push_back((buffer, work));
         net.has_room(me, self.clock.now());
     }
 

@@ -75,8 +75,8 @@ pub struct Seat {
     bounds: VecDeque<Ps>,
     /// Its registered memory.
     pub regions: Regions,
-    /// Its receive buffers, in the order they were given.
-    pub receives: VecDeque<(Local, u64)>,
+    /// Its receive buffers by rail, in the order they were given.
+    pub receives: Vec<VecDeque<(Local, u64)>>,
     /// Messages that wait for one.
     pub held: VecDeque<u32>,
     /// Ends of its work, by time.
@@ -109,7 +109,7 @@ impl Seat {
             is_fenced: false,
             bounds: VecDeque::new(),
             regions: Regions::default(),
-            receives: VecDeque::new(),
+            receives: vec![VecDeque::new(); rails],
             held: VecDeque::new(),
             ended: VecDeque::new(),
             touched: Vec::new(),

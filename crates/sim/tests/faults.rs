@@ -109,7 +109,7 @@ fn sends_wait_for_receive_buffers_in_order_and_nothing_more_is_posted() {
         } else {
             nic.charge(Charge::Compute(START_NS));
             for at in 0..3 {
-                nic.post_receive(memory.part(at * 64, 64), 10 + at as u64);
+                nic.post_receive(0, memory.part(at * 64, 64), 10 + at as u64);
             }
             for at in 0..3 {
                 let end = completion(&mut nic);
@@ -133,7 +133,7 @@ fn a_message_longer_than_the_buffer_is_an_error_on_both_sides() {
         if nic.me() == 0 {
             assert!(nic.post_send(1, 0, &[memory.part(0, 200)], 1).unwrap());
         } else {
-            nic.post_receive(memory.part(0, 100), 1);
+            nic.post_receive(0, memory.part(0, 100), 1);
         }
         let about = text(completion(&mut nic));
         sleep_until(&mut nic, START_NS);
@@ -152,7 +152,7 @@ fn datagrams(seed: u64, faults: Faults) -> Report<Vec<u64>> {
         let mut seen = Vec::new();
         if nic.me() == 1 {
             for at in 0..4096 {
-                nic.post_receive(memory.part(at * 8, 8), at as u64);
+                nic.post_receive(0, memory.part(at * 8, 8), at as u64);
             }
         }
         sleep_until(&mut nic, START_NS);

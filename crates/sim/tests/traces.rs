@@ -205,7 +205,7 @@ fn datagrams(mut nic: sim::Nic<'_>) {
     let local = Local { span, key: nic.register(0, span).unwrap() };
     for work in 0..100 {
         if nic.me() == 1 {
-            nic.post_receive(local, work);
+            nic.post_receive(0, local, work);
         } else {
             while !nic.post_datagram(1, 0, &[Local { span: span.part(0, 500), ..local }], work).unwrap() {
                 nic.poll();

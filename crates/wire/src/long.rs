@@ -95,16 +95,21 @@ impl LongRts {
         out
     }
 
-    /// Reads bytes of any content; what follows the first [`LongRts::LEN`] is payload.
+    /// Reads bytes of any content; what follows the first [`LongRts::LEN`] is payload. A buffer that
+    /// no memory can hold is refused.
     pub fn decode(bytes: &[u8]) -> Result<LongRts, Malformed> {
         if bytes.len() < Self::LEN {
             return Err(Malformed(format!("a long RTS of {} bytes, it has {}", bytes.len(), Self::LEN)));
         }
         let mut keys = [0; RAILS];
         keys.iter_mut().enumerate().for_each(|(at, key)| *key = half(bytes, 24 + 4 * at));
+        let (len, addr) = (word(bytes, 0), word(bytes, 8));
+        if len > isize::MAX as u64 || addr.checked_add(len).is_none() {
+            return Err(Malformed(format!("a buffer of {len} bytes at {addr:#x}")));
+        }
         Ok(LongRts {
-            len: word(bytes, 0),
-            addr: word(bytes, 8),
+            len,
+            addr,
             op: half(bytes, 16),
             protocol: half(bytes, 20) as u16,
             flags: (half(bytes, 20) >> 16) as u16,
@@ -187,6 +192,13 @@ mod tests {
         let fragment = Fragment { offset: 1, len: 2, addr: 3, key: 4, rail: 5, flags: 0xfffe };
         assert_eq!(Fragment::decode(&fragment.encode()), Ok(fragment));
         assert_eq!(Report::of(&report.put(fragment)), report);
+    }
+
+    #[test]
+    fn no_buffer_is_longer_than_memory() {
+        for (len, addr) in [(u64::MAX, 0), (1 << 63, 0), (2, u64::MAX), (u64::MAX >> 1, 1 << 63 | 2)] {
+            assert!(LongRts::decode(&LongRts { len, addr, ..LongRts::default() }.encode()).is_err());
+        }
     }
 
     #[test]

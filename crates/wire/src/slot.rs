@@ -15,7 +15,7 @@
 use crate::Malformed;
 
 /// Version of the frames; a peer with another one is refused when it introduces itself.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// How the header of a frame travels, and what the frame is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +30,8 @@ pub enum Kind {
     Next = 3,
     /// No header: the payload is a [`Meet`], for the channel itself.
     Meet = 4,
+    /// No header, no payload, no number among the frames: tells only how many frames were taken.
+    Credit = 5,
 }
 
 impl Kind {
@@ -73,6 +75,7 @@ impl Tail {
             2 => Kind::Same,
             3 => Kind::Next,
             4 => Kind::Meet,
+            5 => Kind::Credit,
             other => return Err(Malformed(format!("unknown kind of frame {other}"))),
         };
         let len = (word >> 32) as u32 & Tail::LEN_MAX;
@@ -171,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        for kind in [Kind::Full, Kind::Same, Kind::Next, Kind::Meet] {
+        for kind in [Kind::Full, Kind::Same, Kind::Next, Kind::Meet, Kind::Credit] {
             let tail = Tail { kind, seq: 0xfffe, ack: 7, len: Tail::LEN_MAX, next: 63 };
             assert_eq!(Tail::decode(tail.encode()), Ok(tail));
         }

@@ -1,5 +1,6 @@
 //! What the engine sees of a channel.
 
+use super::slots::RAIL;
 use super::{Channel, OWN};
 use crate::event::Event;
 use fabric::{
@@ -81,6 +82,22 @@ impl<V: Verbs> Device for Channel<V> {
     fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
         assert!(work & OWN == 0, "the highest bit of work is the channel's");
         self.send(to, head, data, Some(work))
+    }
+
+    /// What is usual for frames does where it is the adapter: a message comes behind what was
+    /// written, and so does a write where writes have an order. Elsewhere there are only messages.
+    fn try_send_behind(&mut self, to: Rank, rail: usize, head: [u64; 2], data: Span) -> bool {
+        if rail == RAIL || to == self.verbs.me() {
+            return self.try_send(to, head, data);
+        }
+        self.send_behind(to, rail, head, data).unwrap_or_else(|fault| {
+            self.fault.get_or_insert(fault);
+            false
+        })
+    }
+
+    fn writes_in_order(&self) -> bool {
+        self.verbs.caps().writes_in_order
     }
 
     fn peek(&mut self, from: Rank) -> Option<Frame> {

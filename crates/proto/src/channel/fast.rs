@@ -12,11 +12,12 @@
 //! Credits are a count of frames taken, of both paths, so it does not matter which news of it comes
 //! first. It rides on frames of the other direction; when half of the slots or buffers are owed and
 //! no frame went, it is written into the sender's mailbox. A write needs no slot and no buffer, so
-//! credits never wait for credits.
+//! credits never wait for credits. Where writes have no order a later count could be overwritten by an
+//! earlier one: there it is sent, and read as soon as it comes.
 
 use super::peer::{Front, Path};
 use super::slots::{RAIL, RingIn};
-use super::{Channel, Work};
+use super::{Channel, Work, trailer};
 use crate::event::Event;
 use fabric::{Charge, Fault, Local, Span, Verbs};
 use wire::Malformed;
@@ -127,7 +128,9 @@ impl<V: Verbs> Channel<V> {
         }
         // An introduction needs a buffer of the peer, which may wait for these very credits.
         let introduced = !peer.introduce || peer.ring_in.is_none() || self.introduce(p)?;
-        let told = !self.owes_half(p) || self.write_credits(p)?;
+        let in_order = self.verbs.caps().writes_in_order;
+        let told =
+            !self.owes_half(p) || if in_order { self.write_credits(p)? } else { self.send_credits(p)? };
         Ok(introduced && told)
     }
 
@@ -140,23 +143,42 @@ impl<V: Verbs> Channel<V> {
             let word = Local { span: Span { addr: taken.as_ptr() as usize, len: taken.len() }, key: 0 };
             self.verbs.post_write(rank, RAIL, &[word], mailbox, Work::Inline.encode())?
         } else {
-            let Some((index, note)) = self.take_note()? else { return Ok(false) };
+            let Some((index, note)) = self.take_note(RAIL)? else { return Ok(false) };
             self.verbs.poke_bytes(note.span.addr, &taken);
             let word = Local { span: note.span.part(0, taken.len()), key: note.key };
-            let work = Work::Note(index).encode();
+            let work = Work::Note(RAIL, index).encode();
             let posted = self.verbs.post_write(rank, RAIL, &[word], mailbox, work)?;
             if !posted {
-                self.notes.give_back(index);
+                self.notes[RAIL].give_back(index);
             }
             posted
         };
+        self.credits_told(p, posted);
+        Ok(posted)
+    }
+
+    /// Sends the number of frames taken. No frame waits for this one, so it needs no credit.
+    fn send_credits(&mut self, p: usize) -> Result<bool, Fault> {
+        let Some((index, note)) = self.take_note(RAIL)? else { return Ok(false) };
+        let trailer = trailer(&self.peers[p], Kind::Credit, [0; 2], 0, 0);
+        self.verbs.poke_bytes(note.span.addr, &trailer[16..]);
+        let word = Local { span: note.span.part(0, 8), key: note.key };
+        let work = Work::Note(RAIL, index).encode();
+        let posted = self.verbs.post_send(self.peers[p].rank, RAIL, &[word], work)?;
+        if !posted {
+            self.notes[RAIL].give_back(index);
+        }
+        self.credits_told(p, posted);
+        Ok(posted)
+    }
+
+    fn credits_told(&mut self, p: usize, posted: bool) {
         if posted {
             self.peers[p].told();
             self.counters.count(Event::CreditsWritten);
         } else {
             self.try_later();
         }
-        Ok(posted)
     }
 }
 
@@ -165,7 +187,9 @@ fn landed(verbs: &impl Verbs, end: usize, slots: usize) -> Result<Option<Tail>, 
     match verbs.load(end - 8) {
         word if word >> 56 == 0 => Ok(None),
         word => match Tail::decode(word)? {
-            Tail { kind: Kind::Meet, .. } => Err(Malformed("an introduction in a slot".into())),
+            Tail { kind: kind @ (Kind::Meet | Kind::Credit), .. } => {
+                Err(Malformed(format!("{kind:?} in a slot")))
+            }
             Tail { next, .. } if next as usize >= slots => {
                 Err(Malformed(format!("the next frame in slot {next} of {slots}")))
             }

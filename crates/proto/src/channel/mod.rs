@@ -17,7 +17,10 @@
 //! ```
 //!
 //! A frame has a number over both paths and the receiver takes frames by number, so none overtakes
-//! another. What a sender may have under way is bounded by credits on either path, so receivers
+//! another. A short frame that is to come behind what another adapter has written
+//! ([`fabric::Device::try_send_behind`]) is sent over that one; it has its number like the others. Where
+//! adapters do not promise that writes become visible in order there is no fast path, and
+//! credits are sent. What a sender may have under way is bounded by credits on either path, so receivers
 //! lose nothing; a receiver whose buffers many peers use at once makes a post fail, which is
 //! tried again.
 //!
@@ -110,7 +113,8 @@ impl Settings {
         self.buffers = self.buffers.min(fit).max(2);
         self.staged = self.staged.min(fit).max(1);
         self.window = self.window.clamp(2, BUFFERS_MAX).min(self.buffers);
-        self.slots = self.slots.min(SLOTS_MAX as usize);
+        // A slot is polled: its last word must not be seen before the others.
+        self.slots = if caps.writes_in_order { self.slots.min(SLOTS_MAX as usize) } else { 0 };
         self.slot_bytes = self.slot_bytes.next_multiple_of(8).max(Kind::Full.trailer_len());
         self.fast_bytes = self.fast_bytes.min(2 * part);
         self.fast_peers = self.fast_peers.min(caps.regions / 2);
@@ -125,21 +129,21 @@ enum Work {
     Receive(u32),
     /// A copied frame leaves from a slot.
     Stage(u32),
-    /// A header or an introduction leaves from a slot.
-    Note(u32),
+    /// A header, an introduction or a short frame leaves from a slot: adapter and index.
+    Note(usize, u32),
     /// The adapter had all data when it was posted.
     Inline,
 }
 
 impl Work {
     fn encode(self) -> u64 {
-        let (kind, index) = match self {
-            Work::Receive(index) => (0, index),
-            Work::Stage(index) => (1, index),
-            Work::Note(index) => (2, index),
-            Work::Inline => (3, 0),
+        let (kind, rail, index) = match self {
+            Work::Receive(index) => (0, 0, index),
+            Work::Stage(index) => (1, 0, index),
+            Work::Note(rail, index) => (2, rail as u64, index),
+            Work::Inline => (3, 0, 0),
         };
-        OWN | kind << 32 | index as u64
+        OWN | rail << 34 | kind << 32 | index as u64
     }
 
     fn decode(work: u64) -> Option<Work> {
@@ -148,7 +152,7 @@ impl Work {
             (false, _) => None,
             (true, 0) => Some(Work::Receive(index)),
             (true, 1) => Some(Work::Stage(index)),
-            (true, 2) => Some(Work::Note(index)),
+            (true, 2) => Some(Work::Note((work & !OWN) as usize >> 34, index)),
             (true, _) => Some(Work::Inline),
         }
     }
@@ -166,7 +170,8 @@ pub struct Channel<V: Verbs> {
     /// Peers to which something is owed that could not be posted.
     due: Vec<u32>,
     stage: Pool,
-    notes: Pool,
+    /// By adapter.
+    notes: Vec<Pool>,
     mailboxes: Mailboxes,
     receives: Receives,
     budget: Budget,
@@ -189,7 +194,9 @@ impl<V: Verbs> Channel<V> {
     pub fn new(mut verbs: V, settings: Settings) -> Result<Channel<V>, Fault> {
         let settings = settings.clamp(verbs.caps());
         let trailer = Kind::Full.trailer_len();
-        let receives = Receives::new(&mut verbs, settings.frame_bytes + trailer, settings.buffers)?;
+        let mut lens = vec![NOTE_BYTES; verbs.rails()];
+        lens[RAIL] = settings.frame_bytes + trailer;
+        let receives = Receives::new(&mut verbs, &lens, settings.buffers)?;
         let caps = Caps {
             name: verbs.caps().name,
             inline_bytes: verbs.caps().inline_bytes.saturating_sub(trailer),
@@ -206,8 +213,8 @@ impl<V: Verbs> Channel<V> {
             peers: Vec::new(),
             ready: Vec::new(),
             due: Vec::new(),
-            stage: Pool::new(settings.frame_bytes + trailer, settings.staged),
-            notes: Pool::new(NOTE_BYTES, 4 * settings.staged),
+            stage: Pool::new(RAIL, settings.frame_bytes + trailer, settings.staged),
+            notes: (0..verbs.rails()).map(|rail| Pool::new(rail, NOTE_BYTES, 4 * settings.staged)).collect(),
             mailboxes: Mailboxes::default(),
             receives,
             budget: Budget { peers: settings.fast_peers, bytes: settings.fast_bytes },
@@ -249,13 +256,7 @@ impl<V: Verbs> Channel<V> {
         if to == self.verbs.me() {
             return Ok(self.send_to_self(head, data.span, gathered));
         }
-        let p = self.contact(to)?;
-        if self.peers[p].failed {
-            return Err(self.fault.clone().unwrap_or(Fault::PeerGone(to)));
-        }
-        if self.peers[p].introduce && !self.introduce(p)? && !self.peers[p].introduced {
-            return Ok(false);
-        }
+        let Some(p) = self.open(to)? else { return Ok(false) };
         let Some(path) = self.path(p, data.span.len) else { return Ok(false) };
         let peer = &self.peers[p];
         let kind = match path {
@@ -279,6 +280,16 @@ impl<V: Verbs> Channel<V> {
         }
         self.count_sent(path, kind);
         Ok(true)
+    }
+
+    /// The peer a frame can be sent to, once this rank has introduced itself.
+    fn open(&mut self, to: Rank) -> Result<Option<usize>, Fault> {
+        let p = self.contact(to)?;
+        if self.peers[p].failed {
+            return Err(self.fault.clone().unwrap_or(Fault::PeerGone(to)));
+        }
+        let is_new = self.peers[p].introduce && !self.introduce(p)? && !self.peers[p].introduced;
+        Ok((!is_new).then_some(p))
     }
 
     fn count_sent(&mut self, path: Path, kind: Kind) {
@@ -361,14 +372,14 @@ impl<V: Verbs> Channel<V> {
         trailer: &[u8],
         work: u64,
     ) -> Result<bool, Fault> {
-        let Some((index, note)) = self.take_note()? else { return Ok(false) };
+        let Some((index, note)) = self.take_note(RAIL)? else { return Ok(false) };
         self.verbs.poke_bytes(note.span.addr, trailer);
         let note = Local { span: note.span.part(0, trailer.len()), key: note.key };
-        if !self.launch(p, path, &[data, note], Work::Note(index))? {
-            self.notes.give_back(index);
+        if !self.launch(p, path, &[data, note], Work::Note(RAIL, index))? {
+            self.notes[RAIL].give_back(index);
             return Ok(false);
         }
-        self.notes.and_then(index, Some(work));
+        self.notes[RAIL].and_then(index, Some(work));
         self.counters.count(Event::ZeroCopy);
         Ok(true)
     }
@@ -414,13 +425,13 @@ impl<V: Verbs> Channel<V> {
         self.verbs.alarm(now + RETRY_NS);
     }
 
-    fn take_note(&mut self) -> Result<Option<(u32, Local)>, Fault> {
-        let note = self.notes.take(&mut self.verbs)?;
+    fn take_note(&mut self, rail: usize) -> Result<Option<(u32, Local)>, Fault> {
+        let note = self.notes[rail].take(&mut self.verbs)?;
         if note.is_some() {
             return Ok(note);
         }
         self.pump();
-        self.notes.take(&mut self.verbs)
+        self.notes[rail].take(&mut self.verbs)
     }
 
     /// The peer with this rank, new or known.
@@ -458,7 +469,7 @@ impl<V: Verbs> Channel<V> {
         }
         let ended = match own {
             Work::Receive(buffer) => {
-                self.receives.filled(&mut self.verbs);
+                self.receives.filled(&mut self.verbs, buffer);
                 if let Done::Received { from, len, .. } = done
                     && result.is_ok()
                 {
@@ -467,7 +478,7 @@ impl<V: Verbs> Channel<V> {
                 None
             }
             Work::Stage(index) => self.stage.give_back(index),
-            Work::Note(index) => self.notes.give_back(index),
+            Work::Note(rail, index) => self.notes[rail].give_back(index),
             Work::Inline => None,
         };
         self.end(ended, result);

@@ -184,6 +184,15 @@ impl Peer {
         Ok(())
     }
 
+    /// A message has come: among those that wait it has its place by number, for adapters overtake
+    /// each other.
+    pub fn arrived(&mut self, message: Arrived) {
+        let place = |seq: u16| seq.wrapping_sub(self.taken as u16);
+        let is_behind = |other: &Arrived| place(other.tail.seq) < place(message.tail.seq);
+        let at = self.arrived.iter().rposition(is_behind).map_or(0, |at| at + 1);
+        self.arrived.insert(at, message);
+    }
+
     /// Whether a frame with this number can be under way: then how many come before it.
     pub fn before(&self, seq: u16) -> Result<u16, Malformed> {
         let ahead = seq.wrapping_sub(self.taken as u16);

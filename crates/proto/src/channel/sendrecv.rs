@@ -4,12 +4,17 @@
 //! is left for peers without slots. A sender may fill `Settings::window` of them; that keeps one
 //! peer, whose messages nobody receives, from blocking all others. Where more peers send at once
 //! than there are buffers, the adapter refuses the post and it is tried again.
+//!
+//! A message says, when it has come, that everything is placed that was written before over its
+//! adapter. So the frame that announces what other adapters than the usual one have written goes
+//! this way, over that adapter.
 
 use super::Channel;
 use super::fast::header;
 use super::peer::{Arrived, Front, Path};
-use super::slots::RingOut;
-use super::{SLOTS_MAX, Work, trailer};
+use super::slots::{RAIL, RingOut};
+use super::{NOTE_BYTES, SLOTS_MAX, Work, trailer};
+use crate::event::Event;
 use fabric::{Charge, Fault, Local, Rank, Span, Verbs};
 use wire::Malformed;
 use wire::slot::{Kind, Meet, Tail};
@@ -28,8 +33,9 @@ impl<V: Verbs> Channel<V> {
             return self.receives.post(&mut self.verbs, buffer);
         }
         match self.inspect(p, buffer, len) {
+            Ok(Tail { kind: Kind::Credit, .. }) => self.receives.post(&mut self.verbs, buffer),
             Ok(tail) => {
-                self.peers[p].arrived.push_back(Arrived { buffer, tail });
+                self.peers[p].arrived(Arrived { buffer, tail });
                 self.mark_ready(p);
             }
             Err(what) => {
@@ -48,14 +54,16 @@ impl<V: Verbs> Channel<V> {
         let mut word = [0; 8];
         self.verbs.peek_bytes(Span { addr: span.addr + len - 8, len: 8 }, &mut word);
         let tail = Tail::decode(u64::from_le_bytes(word))?;
-        if !matches!(tail.kind, Kind::Full | Kind::Meet) {
+        if !matches!(tail.kind, Kind::Full | Kind::Meet | Kind::Credit) {
             return Err(Malformed(format!("{:?} header outside of the slots", tail.kind)));
         }
         if tail.len as usize + tail.kind.trailer_len() != len {
             return Err(Malformed(format!("{} bytes announced in a message of {len}", tail.len)));
         }
         let peer = &mut self.peers[p];
-        peer.before(tail.seq)?;
+        if tail.kind != Kind::Credit {
+            peer.before(tail.seq)?;
+        }
         peer.acknowledged(tail.ack)?;
         Ok(tail)
     }
@@ -115,15 +123,50 @@ impl<V: Verbs> Channel<V> {
         Ok(())
     }
 
+    /// Sends a short frame behind what was written over an adapter that carries no other frames.
+    pub(super) fn send_behind(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        head: [u64; 2],
+        data: Span,
+    ) -> Result<bool, Fault> {
+        assert!(data.len + Kind::Full.trailer_len() <= NOTE_BYTES, "such a frame is short");
+        let Some(p) = self.open(to)? else { return Ok(false) };
+        if !self.has_buffer(p) {
+            return Ok(false);
+        }
+        let Some((index, note)) = self.take_note(rail)? else { return Ok(false) };
+        let trailer = trailer(&self.peers[p], Kind::Full, head, data.len, 0);
+        self.verbs.charge(Charge::Header);
+        self.verbs.copy(note.span.addr, data.addr, data.len);
+        self.verbs.poke_bytes(note.span.addr + data.len, &trailer);
+        let frame = Local { span: note.span.part(0, data.len + trailer.len()), key: note.key };
+        if !self.verbs.post_send(to, rail, &[frame], Work::Note(rail, index).encode())? {
+            self.notes[rail].give_back(index);
+            self.try_later();
+            return Ok(false);
+        }
+        self.peers[p].posted(Path::SendRecv, 0);
+        self.counters.count(Event::SendRecvPath);
+        Ok(true)
+    }
+
+    /// Whether the peer lets this rank fill one more buffer.
+    fn has_buffer(&mut self, p: usize) -> bool {
+        let window = self.settings.window as u32;
+        if self.peers[p].buffers_held >= window {
+            self.refresh(p);
+        }
+        !self.peers[p].failed && self.peers[p].buffers_held < window
+    }
+
     /// Introduces this rank to a peer, with slots if it has decided to give some.
     pub(super) fn introduce(&mut self, p: usize) -> Result<bool, Fault> {
-        if self.peers[p].buffers_held >= self.settings.window as u32 {
-            self.refresh(p);
-            if self.peers[p].failed || self.peers[p].buffers_held >= self.settings.window as u32 {
-                return Ok(false);
-            }
+        if !self.has_buffer(p) {
+            return Ok(false);
         }
-        let Some((index, note)) = self.take_note()? else { return Ok(false) };
+        let Some((index, note)) = self.take_note(RAIL)? else { return Ok(false) };
         let peer = &self.peers[p];
         let meet = Meet {
             frame_bytes: self.settings.frame_bytes as u32,
@@ -136,8 +179,8 @@ impl<V: Verbs> Channel<V> {
         self.verbs.poke_bytes(note.span.addr, &meet.encode());
         self.verbs.poke_bytes(note.span.addr + Meet::LEN, &trailer[16..]);
         let frame = Local { span: note.span.part(0, Meet::LEN + 8), key: note.key };
-        if !self.launch(p, Path::SendRecv, &[frame], Work::Note(index))? {
-            self.notes.give_back(index);
+        if !self.launch(p, Path::SendRecv, &[frame], Work::Note(RAIL, index))? {
+            self.notes[RAIL].give_back(index);
             return Ok(false);
         }
         let peer = &mut self.peers[p];

@@ -2,12 +2,13 @@
 
 use fabric::{Fault, Local, Remote, Span, Verbs};
 
-/// The adapter that carries frames: one per pair of ranks, or order would be lost. Long messages
-/// are what several adapters are for.
+/// The adapter that carries frames, but for those that come behind what another one has written.
+/// Long messages are what several adapters are for.
 pub(super) const RAIL: usize = 0;
 
 /// Slots from which frames are sent: taken when a frame is posted, free when the work has ended.
 pub(super) struct Pool {
+    rail: usize,
     slot_bytes: usize,
     limit: usize,
     /// First slot and key, once the memory is there: a rank that sends nothing needs none.
@@ -19,9 +20,9 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub fn new(slot_bytes: usize, limit: usize) -> Pool {
+    pub fn new(rail: usize, slot_bytes: usize, limit: usize) -> Pool {
         let slot_bytes = slot_bytes.next_multiple_of(8);
-        Pool { slot_bytes, limit, memory: None, free: Vec::new(), then: Vec::new() }
+        Pool { rail, slot_bytes, limit, memory: None, free: Vec::new(), then: Vec::new() }
     }
 
     /// A free slot: its index and its memory.
@@ -38,7 +39,7 @@ impl Pool {
     #[cold]
     fn open(&mut self, verbs: &mut impl Verbs) -> Result<Local, Fault> {
         let span = verbs.allocate(self.slot_bytes * self.limit);
-        let memory = Local { span, key: verbs.register(RAIL, span)? };
+        let memory = Local { span, key: verbs.register(self.rail, span)? };
         self.memory = Some(memory);
         Ok(memory)
     }
@@ -213,6 +214,46 @@ impl Mailboxes {
 /// Buffers for messages of any peer, posted again when they have been read. An adapter goes through
 /// all that are posted, so only some are until more are needed.
 pub(super) struct Receives {
+    rails: Vec<Buffers>,
+    /// Buffers of each adapter, which are numbered through.
+    number: usize,
+}
+
+impl Receives {
+    /// Buffers of these lengths, one for each adapter.
+    pub fn new(verbs: &mut impl Verbs, lens: &[usize], number: usize) -> Result<Receives, Fault> {
+        let mut rails = Vec::new();
+        for (rail, len) in lens.iter().enumerate() {
+            rails.push(Buffers::new(verbs, rail, *len, number)?);
+        }
+        Ok(Receives { rails, number })
+    }
+
+    /// A buffer is free.
+    pub fn post(&mut self, verbs: &mut impl Verbs, index: u32) {
+        let (rail, at) = self.place(index);
+        self.rails[rail].post(verbs, at);
+    }
+
+    /// A message has come into one.
+    pub fn filled(&mut self, verbs: &mut impl Verbs, index: u32) {
+        let (rail, _) = self.place(index);
+        self.rails[rail].filled(verbs);
+    }
+
+    pub fn span(&self, index: u32) -> Span {
+        let (rail, at) = self.place(index);
+        self.rails[rail].span(at)
+    }
+
+    fn place(&self, index: u32) -> (usize, u32) {
+        (index as usize / self.number, (index as usize % self.number) as u32)
+    }
+}
+
+/// The receive buffers of one adapter.
+struct Buffers {
+    rail: usize,
     memory: Local,
     buffer_bytes: usize,
     /// How many are posted at first, and added at a time.
@@ -223,35 +264,39 @@ pub(super) struct Receives {
     number: u32,
 }
 
-impl Receives {
-    pub fn new(verbs: &mut impl Verbs, buffer_bytes: usize, number: usize) -> Result<Receives, Fault> {
+impl Buffers {
+    fn new(
+        verbs: &mut impl Verbs,
+        rail: usize,
+        buffer_bytes: usize,
+        number: usize,
+    ) -> Result<Buffers, Fault> {
         let buffer_bytes = buffer_bytes.next_multiple_of(8);
         let span = verbs.allocate(buffer_bytes * number);
-        let memory = Local { span, key: verbs.register(RAIL, span)? };
+        let memory = Local { span, key: verbs.register(rail, span)? };
         let number = number as u32;
         let step = (number / 8).max(4);
-        let mut receives = Receives { memory, buffer_bytes, step, used: 0, waiting: 0, number };
-        receives.grow(verbs);
-        Ok(receives)
+        let mut buffers = Buffers { rail, memory, buffer_bytes, step, used: 0, waiting: 0, number };
+        buffers.grow(verbs);
+        Ok(buffers)
     }
 
-    /// A buffer is free.
-    pub fn post(&mut self, verbs: &mut impl Verbs, index: u32) {
-        let buffer = Local { span: self.span(index), key: self.memory.key };
+    fn post(&mut self, verbs: &mut impl Verbs, at: u32) {
+        let buffer = Local { span: self.span(at), key: self.memory.key };
         self.waiting += 1;
-        verbs.post_receive(buffer, super::Work::Receive(index).encode());
+        let index = self.rail as u32 * self.number + at;
+        verbs.post_receive(self.rail, buffer, super::Work::Receive(index).encode());
     }
 
-    /// A message has come into one.
-    pub fn filled(&mut self, verbs: &mut impl Verbs) {
+    fn filled(&mut self, verbs: &mut impl Verbs) {
         self.waiting -= 1;
         if 2 * self.waiting < self.step {
             self.grow(verbs);
         }
     }
 
-    pub fn span(&self, index: u32) -> Span {
-        self.memory.span.part(index as usize * self.buffer_bytes, self.buffer_bytes)
+    fn span(&self, at: u32) -> Span {
+        self.memory.span.part(at as usize * self.buffer_bytes, self.buffer_bytes)
     }
 
     fn grow(&mut self, verbs: &mut impl Verbs) {

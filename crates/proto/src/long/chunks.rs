@@ -68,8 +68,13 @@ impl Plan {
             && (limit as usize).is_multiple_of(FLAG)
             && plan.growth as u64 >= UNIT
             && (WINDOW as usize..=BUFFERS).contains(&(plan.buffers as usize))
-            && limit as usize * plan.buffers as usize <= room;
+            && plan.slab_len() <= room;
         is_sound.then_some(plan)
+    }
+
+    /// Whether the chunks of so many bytes can be numbered.
+    pub fn numbers(&self, len: u64) -> bool {
+        len / (self.block as u64 - FLAG as u64) < u32::MAX as u64
     }
 
     /// The chunks of a message of `len` bytes.
@@ -80,6 +85,11 @@ impl Plan {
     /// Where in its slab a chunk lies.
     pub fn buffer(&self, chunk: &Chunk) -> usize {
         (chunk.index as usize % self.buffers as usize) * self.limit as usize
+    }
+
+    /// Bytes of all buffers.
+    pub fn slab_len(&self) -> usize {
+        self.limit as usize * self.buffers as usize
     }
 
     /// Number of buffers.

@@ -2,7 +2,7 @@
 //! what their steps ask for.
 
 use super::early::is_rts_ack;
-use super::port::{EnginePort, post};
+use super::port::{EnginePort, Posted};
 use super::{FAILED, Happening, Long, Machine, Message, Protocol, Step};
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
@@ -40,6 +40,8 @@ impl<D: Device> Engine<D> {
             waited_ns: 0,
             away_ns: 0,
             looking: false,
+            posted: Posted::default(),
+            ending: None,
         };
         self.mind.begins(id, long.begun_ns);
         self.ops.set(id, State::Long(Box::new(long)));
@@ -116,6 +118,8 @@ impl<D: Device> Engine<D> {
             waited_ns: inside_ns,
             away_ns: self.mind.receives(begun_ns),
             looking: false,
+            posted: Posted::default(),
+            ending: None,
         };
         self.ops.set(id, State::Long(Box::new(long)));
         if !self.can_transfer(envelope.source) {
@@ -148,7 +152,12 @@ impl<D: Device> Engine<D> {
         }
         self.dev.peek_bytes(frame.data, &mut body);
         let fragment = Fragment::decode(&body).map_err(|e| malformed(from, e))?;
+        if head.kind == Kind::Fin && fragment.flags & FAILED != 0 {
+            return self.on_failed(from, head, &fragment);
+        }
         match self.ops.get_mut(id).map(|op| &mut op.state) {
+            // What the other side said before it knew, or will say until it does.
+            Some(State::Long(long)) if long.message.peer == from && long.ending.is_some() => return Ok(()),
             Some(State::Long(long)) if long.message.peer == from => {
                 long.message.peer_op = head.context as u32;
                 if long.side == Side::Send {
@@ -163,17 +172,10 @@ impl<D: Device> Engine<D> {
                 self.hear_ack(id, &fragment);
                 return Ok(());
             }
-            // One side has failed while the other was talking to it.
-            _ if head.kind == Kind::Fin && fragment.flags & FAILED != 0 => return Ok(()),
             _ => {
                 let what = format!("{:?} for an operation that does not expect any", head.kind);
                 return Err(malformed(from, Malformed(what)));
             }
-        }
-        if head.kind == Kind::Fin && fragment.flags & FAILED != 0 {
-            let text = format!("rank {from} could not do its part of the transfer");
-            self.fail_long(id, Fault::Device(text));
-            return Ok(());
         }
         let what = match head.kind {
             Kind::Ack => Happening::Ack(fragment),
@@ -193,6 +195,9 @@ impl<D: Device> Engine<D> {
     ) -> Result<(), Fault> {
         match self.ops.get(id).map(|op| &op.state) {
             Some(State::Long(long)) if long.message.peer == from && long.side == Side::Receive => {
+                if long.ending.is_some() {
+                    return Ok(());
+                }
                 self.hear(from, id, Happening::Data(offset, data))
             }
             _ => Err(malformed(from, Malformed("data for a receive that does not expect any".into()))),
@@ -221,23 +226,35 @@ impl<D: Device> Engine<D> {
             self.mind.completed(work, self.dev.now_ns(), result.is_ok());
             self.on_completed(work, result);
         }
-        while let Some(waiting) = self.waiting.front().copied() {
-            match post(&mut self.dev, &waiting) {
-                Ok(false) => break,
-                Ok(true) => self.mind.is_posted(&self.dev, &waiting),
-                Err(fault) => self.lose_long(OpId(waiting.work as u32), fault),
-            }
-            self.waiting.pop_front();
-            moved = true;
+        if !self.waiting.is_empty() {
+            moved |= self.post_what_waited();
         }
+        moved
+    }
+
+    #[cold]
+    fn post_what_waited(&mut self) -> bool {
+        let (mind, mut moved, mut lost) = (&mut self.mind, false, Vec::new());
+        self.waiting.go_on(&mut self.dev, |dev, waiting, result| {
+            moved = true;
+            match result {
+                Ok(()) => mind.is_posted(dev, &waiting),
+                Err(fault) => lost.push((waiting.work, fault)),
+            }
+        });
+        lost.into_iter().for_each(|(work, fault)| self.on_completed(work, Err(fault)));
         moved
     }
 
     fn on_completed(&mut self, work: u64, result: Result<(), Fault>) {
         let id = OpId(work as u32);
-        let Some(State::Long(_)) = self.ops.get(id).map(|op| &op.state) else {
-            return; // it has failed meanwhile
+        let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else {
+            panic!("a completion for an operation that has ended");
         };
+        long.posted.open -= 1;
+        if long.ending.is_some() {
+            return self.end_if_drained(id);
+        }
         match result {
             Ok(()) => {
                 let step = self.happen(id, Happening::Completed((work >> 32) as u32));
@@ -250,6 +267,11 @@ impl<D: Device> Engine<D> {
 
     /// A look at a long message that asked for it: (it moved, it needs no more looks).
     pub(crate) fn look_at_long(&mut self, id: OpId) -> (bool, bool) {
+        if let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state)
+            && long.ending.is_some()
+        {
+            return (false, true);
+        }
         let step = self.happen(id, Happening::Look);
         let (moved, ended) = match step {
             Step::Looking => (false, false),
@@ -277,6 +299,7 @@ impl<D: Device> Engine<D> {
 
     /// The port to a peer outside any operation: for registrations.
     pub(crate) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut EnginePort<D>) -> R) -> R {
+        let mut posted = Posted::default();
         f(&mut EnginePort {
             dev: &mut self.dev,
             cache: &mut self.rcache,
@@ -286,6 +309,7 @@ impl<D: Device> Engine<D> {
             tuning: &self.tuning,
             mind: &mut self.mind,
             waiting: &mut self.waiting,
+            posted: &mut posted,
             fault: None,
             peer,
             op: 0,
@@ -310,6 +334,7 @@ impl<D: Device> Engine<D> {
             peers: &mut self.peers,
             counters: &mut self.counters,
             waiting: &mut self.waiting,
+            posted: &mut long.posted,
             tuning: &self.tuning,
             mind: &mut self.mind,
             fault: None,
@@ -340,6 +365,7 @@ impl<D: Device> Engine<D> {
             }
             Step::Done => {
                 let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
+                assert_eq!(long.posted.open, 0, "a message ends with its transfers");
                 let ends = long.outcome.clone();
                 if long.side == Side::Receive {
                     let report = self.mind.received(long, self.dev.now_ns());
@@ -355,30 +381,19 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// This side cannot go on: tells the other one.
-    pub(super) fn lose_long(&mut self, id: OpId, fault: Fault) {
-        let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
-        let (peer, peer_op) = (long.message.peer, long.message.peer_op);
-        let head = Head::new(Kind::Fin, peer_op as i32, id.0 as u64).encode();
-        self.control(peer, head, &Fragment { flags: FAILED, ..Fragment::default() }.encode());
-        self.fail_long(id, fault);
-    }
-
-    fn fail_long(&mut self, id: OpId, fault: Fault) {
-        self.mind.forget(id);
-        self.with_machine(id, |machine, _, port| machine.retreat(port));
-        let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
-        let mut ends = long.outcome.clone();
-        if long.side == Side::Receive {
-            self.mind.gives_up();
-        }
-        ends.failure = ends.failure.or(Some(fault.into()));
-        self.ops.set(id, State::Done(ends));
-    }
-
-    /// The send behind a long message, which is to go by frames.
+    /// The send behind a long message, which is to go by frames; `None` if the receiver has answered it
+    /// in another way, and may be at work.
     pub(crate) fn long_sending(&mut self, id: OpId) -> Option<Sending> {
-        self.with_machine(id, |machine, _, port| machine.retreat(port))?;
+        let is_open = self.with_machine(id, |machine, _, port| {
+            let is_open = machine.is_unanswered();
+            if is_open {
+                machine.retreat(port);
+            }
+            is_open
+        });
+        if is_open != Some(true) {
+            return None;
+        }
         match self.ops.get(id).map(|op| &op.state) {
             Some(State::Long(long)) if long.side == Side::Send => Some(Sending {
                 to: long.message.peer,

@@ -1,5 +1,6 @@
 //! The engine's side of speculative rendezvous: the tables of [`super::speculative`] meet messages.
 
+use super::port::Posted;
 use super::rtr;
 use super::speculative::{Plan, Waiting, Wants};
 use super::stripes::Stripes;
@@ -144,6 +145,8 @@ impl<D: Device> Engine<D> {
             waited_ns: 0,
             away_ns: 0,
             looking: false,
+            posted: Posted::default(),
+            ending: None,
         };
         self.ops.set(id, State::Long(Box::new(long)));
         let step = self.happen(id, Happening::Start);
@@ -201,10 +204,17 @@ impl<D: Device> Engine<D> {
         let ack = self.long_body(from, data)?;
         let id = OpId(ack.addr as u32);
         let refuse = |what: &str| Err(malformed(from, Malformed(format!("RTR-ACK {what}"))));
+        if ack.addr > u32::MAX as u64 || ack.len == 0 {
+            return refuse("for no operation, or of nothing");
+        }
         let receive = match self.ops.get(id).map(|op| &op.state) {
             Some(State::Posted(receive)) if receive.want.accepts(&envelope) => *receive,
             _ => return refuse("for a receive that is not posted"),
         };
+        // Of a peer that breaks the rules nothing is released: it may be writing.
+        if ack.len > receive.buf.len as u64 || self.matching.take_posted(&envelope) != Some(id) {
+            return refuse("for a receive that is not the next, or too short");
+        }
         let Some(mut waiting) = self.spec.waiting.remove(&id) else {
             return refuse("for a receive without RTR");
         };
@@ -212,10 +222,6 @@ impl<D: Device> Engine<D> {
             return refuse("for a receive without RTR");
         };
         let begun_ns = self.dev.now_ns();
-        if ack.len > receive.buf.len as u64 || self.matching.take_posted(&envelope) != Some(id) {
-            self.with_port(from, |port| stripes.release(port));
-            return refuse("for a receive that is not the next, or too short");
-        }
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
         let ends = outcome(&envelope, ack.len, receive.buf);
         let (waited_ns, inside_ns) = self.time_waited(&waiting);
@@ -231,12 +237,14 @@ impl<D: Device> Engine<D> {
             },
             context: envelope.context,
             outcome: ends,
-            machine: Machine::RtrReceive(rtr::Receiver::Exposed(stripes)),
+            machine: Machine::RtrReceive(rtr::Receiver::new(stripes, ack.len)),
             flags: 0,
             begun_ns,
             waited_ns: inside_ns,
             away_ns: self.mind.receives(begun_ns),
             looking: false,
+            posted: Posted::default(),
+            ending: None,
         };
         self.ops.set(id, State::Long(Box::new(long)));
         Ok(())

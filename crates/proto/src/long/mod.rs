@@ -9,6 +9,7 @@ pub(crate) mod chunks;
 mod copy_pipeline;
 mod drive;
 mod early;
+mod ending;
 mod pipeline;
 pub(crate) mod port;
 mod rget;
@@ -23,9 +24,10 @@ pub mod tuning;
 
 use crate::matching::Envelope;
 use crate::op::{OpId, Outcome, PendingOp, Side};
+use ending::Ending;
 use fabric::{Fault, Rank, Span};
-use port::Port;
-use wire::long::{Fragment, LongRts};
+use port::{Port, Posted};
+use wire::long::{Fragment, LongRts, RAILS};
 
 /// The protocols by which a long message can travel over registered memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -91,10 +93,13 @@ pub struct Message {
 }
 
 impl Message {
-    /// Whether a fragment told by the peer lies inside the message and names an adapter there is.
+    /// Whether a fragment told by the peer lies inside the message and in memory, and names an adapter
+    /// there is.
     pub fn covers(&self, fragment: &Fragment, rails: usize) -> bool {
         let end = fragment.offset.checked_add(fragment.len);
-        end.is_some_and(|end| end <= self.local.len as u64) && (fragment.rail as usize) < rails
+        end.is_some_and(|end| end <= self.local.len as u64)
+            && fragment.addr.checked_add(fragment.len).is_some()
+            && (fragment.rail as usize) < rails.min(RAILS)
     }
 }
 
@@ -113,7 +118,8 @@ pub enum Happening {
     Fin(Fragment),
     /// A piece of the message lies in a frame; where in the message it belongs.
     Data(u64, Span),
-    /// A posted transfer has ended; the number is the one it was posted under.
+    /// A posted transfer has ended, and its memory here may be reused; the number is the one it was
+    /// posted under.
     Completed(u32),
     /// A look around: memory that peers write may have changed, time has passed.
     Look,
@@ -181,7 +187,21 @@ impl Machine {
         }
     }
 
-    /// The other side wants frames, or the operation has failed: gives back what is held.
+    /// Whether this is a sender whose receiver may still ask for frames: it has said nothing else.
+    pub fn is_unanswered(&self) -> bool {
+        match self {
+            Machine::RgetSend(_) => true,
+            Machine::RputSend(machine) => !matches!(machine, rput::Sender::Moving(_)),
+            Machine::PipelineSend(machine) => !matches!(machine, pipeline::Sender::Moving(_)),
+            Machine::CopySend(machine) => {
+                matches!(machine, superpipeline::Sender::Idle | superpipeline::Sender::Asked(..))
+            }
+            _ => false,
+        }
+    }
+
+    /// The other side wants frames, or the operation has failed: gives back what is held. No transfer of
+    /// either side is under way.
     pub fn retreat(&mut self, port: &mut impl Port) {
         match self {
             Machine::RgetSend(machine) => machine.retreat(port),
@@ -213,12 +233,16 @@ impl Machine {
     }
 }
 
-/// Flag of a Fin: the message has failed at the other side.
+/// Flag of a Fin: the message has failed at the other side, which touches no memory of this one any
+/// more. The length says over how many adapters that is told, and the rail which one this is.
 pub(crate) const FAILED: u16 = 1;
 /// Flag of a Ready or a Fin: the block goes, or went, by frames.
 pub(crate) const BY_FRAMES: u16 = 2;
 /// Flag of an Ack: the receiver cannot see writes land, and wants a Fin for each.
 pub(crate) const TELL: u16 = 4;
+
+/// Flag of a Fin that says FAILED: it answers one, for an operation that had ended well.
+pub(crate) const HEARD: u16 = 8;
 
 /// A long message under way, one side of it.
 #[derive(Debug)]
@@ -239,6 +263,9 @@ pub(crate) struct Long {
     pub away_ns: u64,
     /// Whether the operation is among those that are looked at.
     pub looking: bool,
+    pub posted: Posted,
+    /// Once it has failed.
+    pub ending: Option<Ending>,
 }
 
 impl Long {

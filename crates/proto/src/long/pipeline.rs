@@ -22,7 +22,8 @@
 //!     ── RDMA Write ────────────▶
 //!   FIN 0, deregister ──────────▶ deregister, register the next block
 //! ```
-//! The blocks go to the adapters by their bandwidth. Frames go by whichever the device takes.
+//! The blocks go to the adapters by their bandwidth, and the FIN of a block goes by its adapter, behind
+//! it: the completion of a write does not say that it is placed. Frames go by whichever the device takes.
 
 use super::port::Port;
 use super::{BY_FRAMES, Happening, Message, Protocol, Step};
@@ -193,7 +194,7 @@ impl Moving {
         let Some(at) = self.pieces.iter().position(|piece| piece.work == work) else { return Step::Illegal };
         let Piece { held, offset, len, .. } = self.pieces.remove(at);
         let rail = held.rail as u16;
-        port.tell(Kind::Fin, Fragment { offset, len, rail, ..Fragment::default() });
+        port.fin(Fragment { offset, len, rail, ..Fragment::default() });
         port.release(held);
         self.left -= len;
         self.step(false)

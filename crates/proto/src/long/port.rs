@@ -25,15 +25,14 @@ pub trait Port {
     fn stage(&mut self, wanted: Use) -> Result<Option<Slab>, Fault>;
     /// Gives staging memory back.
     fn unstage(&mut self, slab: Slab);
-    /// Leaves staging memory that a failed transfer may still touch.
-    fn lose(&mut self, slab: Slab);
     /// Whether the bytes of a write become visible in order.
     fn writes_in_order(&self) -> bool;
     /// Reads a word that the other side may write.
     fn load(&self, addr: usize) -> u64;
     /// Writes a word of staging memory.
     fn store(&mut self, addr: usize, value: u64);
-    /// Writes to the other side; ends as `Completed(work)`.
+    /// Writes to the other side; ends as `Completed(work)`, when `local` may be reused. That the bytes are
+    /// placed the other side learns by [`Port::fin`] alone.
     fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32);
     /// Reads from the other side; ends as `Completed(work)`.
     fn read(&mut self, rail: usize, local: Local, remote: Remote, work: u32);
@@ -49,8 +48,20 @@ pub trait Port {
     fn frame(&mut self, data: Span, offset: u64) -> bool;
     /// Tells the other side something; arrives in order and is not lost.
     fn tell(&mut self, kind: Kind, fragment: Fragment);
+    /// Tells the other side what has been moved, in order with all that is told, and behind everything
+    /// that was written over the adapter that the fragment names: when it is heard, that is placed.
+    fn fin(&mut self, fragment: Fragment);
     /// Counts what happened.
     fn emit(&mut self, event: Event);
+}
+
+/// What one side of a message has posted.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Posted {
+    /// Transfers that have not completed, those that wait for room included.
+    pub open: u32,
+    /// The adapters that were written over, a bit each.
+    pub rails: u32,
 }
 
 /// A transfer that waits for room in the queue of its adapter.
@@ -64,6 +75,62 @@ pub(crate) struct Waiting {
     pub work: u64,
 }
 
+/// Transfers that wait for room, by peer and adapter: a queue that is full stops no other.
+#[derive(Default, Debug)]
+pub(crate) struct Backlog {
+    queues: Vec<((Rank, usize), VecDeque<Waiting>)>,
+}
+
+impl Backlog {
+    fn holds(&self, waiting: &Waiting) -> bool {
+        self.queues.iter().any(|(key, _)| *key == (waiting.peer, waiting.rail))
+    }
+
+    fn push(&mut self, waiting: Waiting) {
+        let key = (waiting.peer, waiting.rail);
+        match self.queues.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, queue)) => queue.push_back(waiting),
+            None => self.queues.push((key, VecDeque::from([waiting]))),
+        }
+    }
+
+    /// Hands over what there is room for; what became of it, with the work.
+    pub fn go_on<D: Device>(
+        &mut self,
+        dev: &mut D,
+        mut left: impl FnMut(&mut D, Waiting, Result<(), Fault>),
+    ) {
+        for (_, queue) in &mut self.queues {
+            while let Some(waiting) = queue.front().copied() {
+                let result = match post(dev, &waiting) {
+                    Ok(false) => break,
+                    Ok(true) => Ok(()),
+                    Err(fault) => Err(fault),
+                };
+                queue.pop_front();
+                left(dev, waiting, result);
+            }
+        }
+        self.queues.retain(|(_, queue)| !queue.is_empty());
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Forgets what an operation waits with; how much that was.
+    pub fn forget(&mut self, op: u32) -> u32 {
+        let mut count = 0;
+        for (_, queue) in &mut self.queues {
+            let before = queue.len();
+            queue.retain(|waiting| waiting.work as u32 != op);
+            count += (before - queue.len()) as u32;
+        }
+        self.queues.retain(|(_, queue)| !queue.is_empty());
+        count
+    }
+}
+
 /// The port of one operation of an engine.
 pub(crate) struct EnginePort<'a, D: Device> {
     pub dev: &'a mut D,
@@ -71,9 +138,10 @@ pub(crate) struct EnginePort<'a, D: Device> {
     pub staging: &'a mut Staging,
     pub peers: &'a mut Peers,
     pub counters: &'a mut Counters,
-    pub waiting: &'a mut VecDeque<Waiting>,
+    pub waiting: &'a mut Backlog,
     pub tuning: &'a Tuning,
     pub mind: &'a mut Mind,
+    pub posted: &'a mut Posted,
     /// The first transfer that could not be posted for another reason than room.
     pub fault: Option<Fault>,
     pub peer: Rank,
@@ -88,16 +156,22 @@ pub(crate) struct EnginePort<'a, D: Device> {
 
 impl<D: Device> EnginePort<'_, D> {
     fn post(&mut self, waiting: Waiting) {
-        match post(self.dev, &waiting) {
+        let result = if self.waiting.holds(&waiting) { Ok(false) } else { post(self.dev, &waiting) };
+        match result {
             Ok(true) => self.mind.is_posted(self.dev, &waiting),
-            Ok(false) => self.waiting.push_back(waiting),
-            Err(fault) => self.fault = self.fault.take().or(Some(fault)),
+            Ok(false) => self.waiting.push(waiting),
+            Err(fault) => {
+                self.fault = self.fault.take().or(Some(fault));
+                return;
+            }
         }
+        self.posted.open += 1;
+        self.posted.rails |= u32::from(waiting.write) << waiting.rail;
     }
 }
 
 /// Hands a transfer to the device; false if it has no room.
-pub(crate) fn post(dev: &mut impl Device, w: &Waiting) -> Result<bool, Fault> {
+fn post(dev: &mut impl Device, w: &Waiting) -> Result<bool, Fault> {
     if w.write {
         dev.post_write(w.peer, w.rail, w.local, w.remote, w.work)
     } else {
@@ -139,10 +213,6 @@ impl<D: Device> Port for EnginePort<'_, D> {
 
     fn unstage(&mut self, slab: Slab) {
         self.staging.give(slab);
-    }
-
-    fn lose(&mut self, slab: Slab) {
-        self.staging.lose(slab);
     }
 
     fn writes_in_order(&self) -> bool {
@@ -210,6 +280,12 @@ impl<D: Device> Port for EnginePort<'_, D> {
     fn tell(&mut self, kind: Kind, fragment: Fragment) {
         let head = Head::new(kind, self.peer_op as i32, self.op as u64).encode();
         self.peers.control(self.dev, self.peer, head, &fragment.encode());
+    }
+
+    fn fin(&mut self, fragment: Fragment) {
+        let head = Head::new(Kind::Fin, self.peer_op as i32, self.op as u64).encode();
+        let rail = Some(fragment.rail as usize);
+        self.peers.control_behind(self.dev, self.peer, rail, head, &fragment.encode());
     }
 
     fn emit(&mut self, event: Event) {

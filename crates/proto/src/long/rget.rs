@@ -41,7 +41,7 @@ impl Sender {
                 Err(_) => Step::Frames,
             },
             (Sender::Held(stripes), Happening::Start) => self.offer(stripes, message, port),
-            (Sender::Offered(stripes), Happening::Fin(_)) => {
+            (Sender::Offered(stripes), Happening::Fin(fin)) if fin.len <= message.len => {
                 stripes.release(port);
                 Step::Done
             }

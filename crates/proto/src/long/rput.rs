@@ -15,9 +15,11 @@
 //!     ── RDMA Write ────────▶
 //!   deregister, FIN ────────▶ deregister                 per stripe
 //! ```
+//! The FIN of a stripe goes by its adapter, behind it: the completion of a write does not say that
+//! it is placed.
 
 use super::port::Port;
-use super::stripes::Stripes;
+use super::stripes::{Stripes, ends_stripe};
 use super::{BY_FRAMES, Happening, Message, Step};
 use crate::rcache::Held;
 use fabric::{Local, Remote};
@@ -120,7 +122,7 @@ impl Moving {
         };
         let piece = self.pieces.remove(at);
         port.release(piece.held);
-        port.tell(Kind::Fin, Fragment { addr: 0, key: 0, ..piece.fragment });
+        port.fin(Fragment { addr: 0, key: 0, ..piece.fragment });
         self.left -= piece.fragment.len;
         self.step(false)
     }
@@ -161,8 +163,8 @@ pub(crate) enum Receiver {
     /// Not matched.
     #[default]
     Idle,
-    /// The sender writes; so many stripes are not finished.
-    Exposed(Stripes, usize),
+    /// The sender writes; the stripes of these adapters, a bit each, are not finished.
+    Exposed(Stripes, u32),
 }
 
 impl Receiver {
@@ -174,24 +176,25 @@ impl Receiver {
                 for stripe in stripes.iter() {
                     port.tell(Kind::Ready, stripe.fragment(message.local));
                 }
-                let count = stripes.iter().count();
-                if count == 0 {
+                let open = stripes.rails(message.local.len as u64);
+                if open == 0 {
                     return Step::Done; // no room for anything
                 }
-                *self = Receiver::Exposed(stripes, count);
+                *self = Receiver::Exposed(stripes, open);
             }
-            (Receiver::Exposed(stripes, count), Happening::Data(offset, data))
+            (Receiver::Exposed(stripes, open), Happening::Data(offset, data))
                 if offset.checked_add(data.len as u64).is_some_and(|end| end <= message.local.len as u64) =>
             {
                 port.copy(message.local.addr + offset as usize, data.addr, data.len);
-                *self = Receiver::Exposed(stripes, count);
+                *self = Receiver::Exposed(stripes, open);
             }
-            (Receiver::Exposed(stripes, 1), Happening::Fin(_)) => {
-                stripes.release(port);
-                return Step::Done;
-            }
-            (Receiver::Exposed(stripes, count), Happening::Fin(_)) => {
-                *self = Receiver::Exposed(stripes, count - 1);
+            (Receiver::Exposed(stripes, open), Happening::Fin(fin)) if ends_stripe(&fin, open) => {
+                let open = open & !(1 << fin.rail);
+                if open == 0 {
+                    stripes.release(port);
+                    return Step::Done;
+                }
+                *self = Receiver::Exposed(stripes, open);
             }
             (state, _) => {
                 *self = state;

@@ -78,10 +78,21 @@ impl Stripes {
         self.stripes.iter().flatten()
     }
 
+    /// The adapters of the stripes that the first `len` bytes of the buffer lie in, a bit each.
+    pub fn rails(&self, len: u64) -> u32 {
+        let used = self.iter().filter(|stripe| (stripe.offset as u64) < len);
+        used.fold(0, |rails, stripe| rails | 1 << stripe.held.rail)
+    }
+
     /// Keys by adapter.
     pub fn keys(&self) -> [u32; RAILS] {
         self.stripes.map(|stripe| stripe.map_or(0, |s| s.held.key))
     }
+}
+
+/// Whether a FIN ends the stripe of one of these adapters.
+pub(crate) fn ends_stripe(fin: &Fragment, rails: u32) -> bool {
+    (fin.rail as usize) < RAILS && rails >> fin.rail & 1 != 0
 }
 
 /// Offsets and lengths of the stripes of `len` bytes over `rails` adapters.

@@ -24,8 +24,8 @@
 //! ```
 //! A flag is the number of the slab's use and of the chunk. The receiver clears the words where
 //! flags will lie before it lets the chunk come, so that neither payload nor an older flag that
-//! lies there is taken for one. Where a device does not let bytes become visible in order,
-//! the sender tells FIN for each chunk instead.
+//! lies there is taken for one. Where a device does not promise that bytes become visible in order,
+//! the sender tells FIN for each chunk instead, behind it.
 
 use super::chunks::{Chunk, Chunks, Plan, WINDOW};
 use super::port::Port;
@@ -44,6 +44,12 @@ fn plan(message: &Message, tuning: &Tuning) -> Plan {
         Protocol::CopyPipeline => copy_pipeline::plan(message.len, tuning),
         _ => Plan::growing(tuning.first_chunk_bytes, tuning.growth, tuning),
     }
+}
+
+/// Whether a receiver names a slab that can be: a number, an adapter, memory for all buffers.
+fn fits(ack: &Fragment, plan: &Plan, rails: usize) -> bool {
+    let end = ack.addr.checked_add(plan.slab_len() as u64);
+    ack.offset <= u32::MAX as u64 && (ack.rail as usize) < rails.min(RAILS) && end.is_some()
 }
 
 /// What says that a block has landed. Its last byte is never zero, so a cleared word that has become
@@ -80,6 +86,8 @@ pub(crate) struct Moving {
     copied: Option<Chunk>,
     /// Chunks in the hands of the adapter, by buffer.
     flying: [Option<Chunk>; BUFFERS],
+    /// Chunks that have been written and of which the receiver wants to be told, in order.
+    untold: VecDeque<Chunk>,
     acknowledged: u32,
     written: u32,
 }
@@ -89,7 +97,7 @@ impl Sender {
         let step = match (&mut *self, what) {
             (Sender::Idle, Happening::Start) => self.start(message, port),
             (Sender::Asked(plan, slab), Happening::Ack(ack))
-                if ack.len <= message.len && (ack.rail as usize) < port.rails().min(RAILS) =>
+                if ack.len <= message.len && fits(&ack, plan, port.rails()) =>
             {
                 let (plan, slab) = (*plan, slab.take());
                 self.answered(plan, slab, ack, message, port)
@@ -158,6 +166,7 @@ impl Sender {
             is_ahead,
             copied: None,
             flying: [None; BUFFERS],
+            untold: VecDeque::new(),
             acknowledged: 0,
             written: 0,
         });
@@ -170,8 +179,7 @@ impl Sender {
     pub fn retreat(&mut self, port: &mut impl Port) {
         match std::mem::take(self) {
             Sender::Asked(_, Some(slab)) => port.unstage(slab),
-            Sender::Moving(moving) if moving.flying == [None; BUFFERS] => port.unstage(moving.slab),
-            Sender::Moving(moving) => port.lose(moving.slab),
+            Sender::Moving(moving) => port.unstage(moving.slab),
             _ => {}
         }
     }
@@ -227,14 +235,20 @@ impl Moving {
         port.emit(Event::ChunkWritten);
         self.flying[chunk.index as usize % self.plan.buffers()] = Some(*chunk);
         self.written += 1;
+        if self.target.flags & TELL != 0 {
+            self.untold.push_back(*chunk);
+        }
     }
 
     fn completed(&mut self, work: u32, message: &Message, port: &mut impl Port) -> Step {
         let place = &mut self.flying[work as usize % self.plan.buffers()];
-        let Some(chunk) = place.take_if(|chunk| chunk.index == work) else { return Step::Illegal };
-        if self.target.flags & TELL != 0 {
+        if place.take_if(|chunk| chunk.index == work).is_none() {
+            return Step::Illegal;
+        }
+        let (flying, rail) = (self.flying, self.target.rail);
+        while let Some(chunk) = self.untold.pop_front_if(|chunk| !flying.contains(&Some(*chunk))) {
             let (offset, len) = (chunk.offset, chunk.len as u64);
-            port.tell(Kind::Fin, Fragment { offset, len, ..Fragment::default() });
+            port.fin(Fragment { offset, len, rail, ..Fragment::default() });
         }
         self.go_on(message, port)
     }
@@ -305,12 +319,13 @@ impl Receiver {
             Err(_) if matches!(self, Receiver::Idle) => return Step::Frames,
             Err(fault) => return Step::Failed(fault),
         };
-        let Some(plan) = Plan::decode(rts.keys, slab.span.len) else {
+        let len = message.local.len as u64;
+        let plan = Plan::decode(rts.keys, slab.span.len).filter(|plan| plan.numbers(len));
+        let Some(plan) = plan else {
             port.unstage(slab);
             let what = format!("rank {} cuts its message in a way that does not fit here", message.peer);
             return Step::Failed(Fault::Device(what));
         };
-        let len = message.local.len as u64;
         let mut landing =
             Landing { plan, slab, chunks: plan.chunks(len), granted: VecDeque::new(), copied: 0 };
         for _ in 0..WINDOW {
@@ -335,10 +350,10 @@ impl Receiver {
         if told { Step::Going } else { Step::Looking }
     }
 
-    /// Gives back what is held; what the sender may still write to is not used again.
+    /// Gives back what is held.
     pub fn retreat(&mut self, port: &mut impl Port) {
         if let Receiver::Landing(landing) = std::mem::take(self) {
-            port.lose(landing.slab);
+            port.unstage(landing.slab);
         }
     }
 }

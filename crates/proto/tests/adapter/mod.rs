@@ -1,10 +1,13 @@
 //! Adapters with registered memory for tests: work is done when the test says so, and not before, or
 //! piece by piece while ranks wait. What is posted is read when it travels, so memory that is used
-//! again too early shows; what breaks the rules of registration ends the test.
+//! again too early shows; what breaks the rules of registration ends the test. A net that is
+//! [`Net::hostile`] honours what `fabric::verbs` promises and not a bit more.
 #![allow(dead_code)] // no test uses all of it
 
+mod hostile;
 mod pin;
 
+use hostile::Flight;
 use memhook::Monitor;
 use pin::Pinned;
 
@@ -14,6 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Payload that is read when it is posted.
 pub const INLINE: usize = 64;
+/// The most adapters a rank can have here.
+pub const RAILS_MAX: usize = 4;
 
 enum What {
     Send,
@@ -28,11 +33,14 @@ struct Posted {
     inline: Option<Vec<u8>>,
     /// Bytes of a write that are visible.
     landed: usize,
+    /// What has become of it in a hostile net.
+    flight: Option<Flight>,
     work: u64,
 }
 
 /// Registered memory: the pages it had then, which are not those that are mapped there later.
 struct Region {
+    rail: usize,
     span: Span,
     /// Where the memory has gone away since.
     gone: Vec<Span>,
@@ -46,9 +54,10 @@ struct Host {
     /// Memory that has gone away and of which its rank has not been told.
     gone: Vec<Span>,
     memory: Vec<Box<[u64]>>,
-    buffers: VecDeque<(Local, u64)>,
+    /// By rail.
+    buffers: [VecDeque<(Local, u64)>; RAILS_MAX],
     /// Buffers that messages under way will take.
-    promised: usize,
+    promised: [usize; RAILS_MAX],
     completions: VecDeque<Completion>,
     touched: Vec<Rank>,
     seen: Vec<Rank>,
@@ -64,6 +73,14 @@ pub struct Net {
     late: Vec<VecDeque<Completion>>,
     /// What the adapters are like.
     pub caps: VerbsCaps,
+    /// How many each rank has.
+    pub rails: usize,
+    /// Whether no more is honoured than verbs promise.
+    pub hostile: bool,
+    /// In a hostile net: of how many transfers of the engine one fails; 0: none.
+    pub fails_one_in: usize,
+    /// Queues that take nothing: from, to.
+    pub full: Vec<(Rank, Rank)>,
     /// Whether ranks are told when memory goes away.
     pub is_watched: bool,
     /// Whether what is read of small regions comes from the pages that were registered, and not
@@ -96,24 +113,33 @@ impl Net {
             regions: usize::MAX,
             page_bytes: 4096,
             offload: true,
+            writes_in_order: true,
         };
         Shared(Arc::new(Mutex::new(Net {
             size,
             clock_ns: 0,
             hosts: (0..size).map(|_| Host::default()).collect(),
-            queues: (0..size * size).map(|_| VecDeque::new()).collect(),
+            queues: (0..size * size * RAILS_MAX).map(|_| VecDeque::new()).collect(),
             late: (0..size).map(|_| VecDeque::new()).collect(),
             caps,
+            rails: 1,
+            hostile: false,
+            fails_one_in: 0,
+            full: Vec::new(),
             is_watched: false,
             has_pages: false,
             random: 1,
         })))
     }
 
-    /// Pairs with work under way.
+    fn queue(&self, from: Rank, to: Rank, rail: usize) -> usize {
+        (from * self.size + to) * RAILS_MAX + rail
+    }
+
+    /// Pairs with work under way over the first rail.
     pub fn under_way(&self) -> Vec<(Rank, Rank)> {
-        let pairs = (0..self.queues.len()).map(|at| (at / self.size, at % self.size));
-        pairs.filter(|(from, to)| !self.queues[from * self.size + to].is_empty()).collect()
+        let pairs = (0..self.size * self.size).map(|at| (at / self.size, at % self.size));
+        pairs.filter(|(from, to)| !self.queues[self.queue(*from, *to, 0)].is_empty()).collect()
     }
 
     fn unfinished(&self) -> Vec<Rank> {
@@ -157,16 +183,13 @@ impl Net {
     /// Lets the oldest work from one rank to another go on: all of it, or of a write only the first
     /// `part` bytes.
     pub fn advance(&mut self, from: Rank, to: Rank, part: Option<usize>) {
-        let queue = from * self.size + to;
+        let queue = self.queue(from, to, 0);
         let mut posted = self.queues[queue].pop_front().unwrap();
-        let data = match &posted.inline {
-            Some(data) => data.clone(),
-            None => posted.parts.iter().flat_map(|part| self.fetch(from, *part)).collect(),
-        };
+        let data = self.data_of(from, 0, &posted);
         let done = match posted.what {
             What::Write(remote) => {
                 let len = data.len();
-                let target = self.check(to, remote_span(remote, len)).addr;
+                let target = self.check(to, 0, remote_span(remote, len)).addr;
                 let end = part.map_or(len, |part| part.clamp(posted.landed, len - 1));
                 put(target + posted.landed, &data[posted.landed..end]);
                 if end < len {
@@ -177,23 +200,38 @@ impl Net {
                 Done::Written
             }
             What::Read(remote) => {
-                let data = self.fetch(to, remote_span(remote, posted.parts[0].span.len));
+                let data = self.fetch(to, 0, remote_span(remote, posted.parts[0].span.len));
                 put(posted.parts[0].span.addr, &data);
                 Done::Read
             }
             What::Send => {
-                self.hosts[to].promised -= 1;
-                self.receive(from, to, &data);
+                self.hosts[to].promised[0] -= 1;
+                self.receive_over(0, from, to, &data);
                 Done::Sent
             }
         };
         self.late[from].push_back(Completion { work: posted.work, done, result: Ok(()) });
     }
 
+    /// What a write or a message carries.
+    fn data_of(&mut self, from: Rank, rail: usize, posted: &Posted) -> Vec<u8> {
+        match &posted.inline {
+            Some(data) => data.clone(),
+            None => posted.parts.iter().flat_map(|part| self.fetch(from, rail, *part)).collect(),
+        }
+    }
+
+    fn dice(&mut self) -> usize {
+        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.random >> 33) as usize
+    }
+
     /// Lets one thing happen somewhere.
     pub fn step(&mut self) {
-        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let ((pairs, late), dice) = (self.pending(), (self.random >> 33) as usize);
+        if self.hostile {
+            return self.disturb();
+        }
+        let ((pairs, late), dice) = (self.pending(), self.dice());
         if !pairs.is_empty() {
             let (from, to) = pairs[dice % pairs.len()];
             self.advance(from, to, (dice % 7 == 0).then_some(dice / 7 % 400));
@@ -205,9 +243,13 @@ impl Net {
 
     /// A message comes into the next buffer.
     pub fn receive(&mut self, from: Rank, to: Rank, data: &[u8]) {
-        let (buffer, work) = self.hosts[to].buffers.pop_front().expect("a buffer was posted");
+        self.receive_over(0, from, to, data);
+    }
+
+    fn receive_over(&mut self, rail: usize, from: Rank, to: Rank, data: &[u8]) {
+        let (buffer, work) = self.hosts[to].buffers[rail].pop_front().expect("a buffer was posted");
         assert!(data.len() <= buffer.span.len);
-        put(self.check(to, buffer).addr, data);
+        put(self.check(to, rail, buffer).addr, data);
         let done = Done::Received { from, len: data.len(), datagram: false };
         self.hosts[to].completions.push_back(Completion { work, done, result: Ok(()) });
     }
@@ -219,21 +261,22 @@ impl Net {
     }
 
     /// What an adapter reads there.
-    fn fetch(&mut self, rank: Rank, local: Local) -> Vec<u8> {
-        let span = self.check(rank, local);
+    fn fetch(&mut self, rank: Rank, rail: usize, local: Local) -> Vec<u8> {
+        let span = self.check(rank, rail, local);
         let region = self.hosts[rank].keys[local.key as usize].as_mut();
         let pages = region.and_then(|region| region.pages.as_mut());
         pages.map_or_else(|| bytes_at(span), |pages| pages.read(span))
     }
 
-    /// The span if it was registered under this key.
-    fn check(&self, rank: Rank, local: Local) -> Span {
+    /// The span if it was registered with this rail under this key.
+    fn check(&self, rank: Rank, rail: usize, local: Local) -> Span {
         let Local { span, key } = local;
         let region = self.hosts[rank].keys.get(key as usize).and_then(Option::as_ref);
         let inside = |whole: Span| whole.addr <= span.addr && span.addr + span.len <= whole.addr + whole.len;
         let region = region.filter(|region| inside(region.span));
         let region =
             region.unwrap_or_else(|| panic!("rank {rank}: {span:?} is not registered under key {key}"));
+        assert_eq!(region.rail, rail, "rank {rank}: key {key} is that of another rail");
         let gone = region.gone.iter().find(|gone| overlap(**gone, span));
         assert_eq!(gone, None, "rank {rank}: key {key} names old pages of {span:?}");
         span
@@ -287,27 +330,29 @@ impl Adapter {
         Adapter { me, caps, net: net.clone(), monitor: None, lockable_bytes }
     }
 
-    fn post(&mut self, to: Rank, what: What, parts: &[Local], work: u64) -> Result<bool, Fault> {
+    fn post(&mut self, to: Rank, rail: usize, what: What, parts: &[Local], work: u64) -> Result<bool, Fault> {
         assert!(parts.len() <= self.caps.gather);
         let mut net = self.net.get();
-        let queue = self.me * net.size + to;
-        if net.queues[queue].len() >= self.caps.depth {
+        let queue = net.queue(self.me, to, rail);
+        let refuses = net.hostile && net.dice().is_multiple_of(8);
+        if refuses || net.queues[queue].len() >= self.caps.depth || net.full.contains(&(self.me, to)) {
             return Ok(false);
         }
         if matches!(what, What::Send) {
             let host = &mut net.hosts[to];
-            if host.promised >= host.buffers.len() {
+            if host.promised[rail] >= host.buffers[rail].len() {
                 return Ok(false);
             }
-            host.promised += 1;
+            host.promised[rail] += 1;
         }
         let len: usize = parts.iter().map(|part| part.span.len).sum();
         let inline = (len <= self.caps.inline_bytes && !matches!(what, What::Read(_)))
             .then(|| gather(parts.iter().map(|part| part.span)));
         if inline.is_none() {
-            parts.iter().for_each(|part| _ = net.check(self.me, *part));
+            parts.iter().for_each(|part| _ = net.check(self.me, rail, *part));
         }
-        net.queues[queue].push_back(Posted { what, parts: parts.to_vec(), inline, landed: 0, work });
+        let parts = parts.to_vec();
+        net.queues[queue].push_back(Posted { what, parts, inline, landed: 0, flight: None, work });
         Ok(true)
     }
 }
@@ -338,7 +383,7 @@ impl Verbs for Adapter {
     }
 
     fn rails(&self) -> usize {
-        1
+        self.net.get().rails
     }
 
     /// Every look at the clock takes a microsecond.
@@ -355,20 +400,20 @@ impl Verbs for Adapter {
         Span { addr, len }
     }
 
-    fn register(&mut self, _rail: usize, span: Span) -> Result<u32, Fault> {
+    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
         let mut net = self.net.get();
         if net.registered(self.me) + span.len > self.lockable_bytes {
             return Err(Fault::Device(format!("no more than {} bytes can be locked", self.lockable_bytes)));
         }
         let pages = (net.has_pages && span.len <= Pinned::LEN_MAX).then(|| Pinned::new(span));
         let keys = &mut net.hosts[self.me].keys;
-        keys.push(Some(Region { span, gone: Vec::new(), pages }));
+        keys.push(Some(Region { rail, span, gone: Vec::new(), pages }));
         Ok(keys.len() as u32 - 1)
     }
 
-    fn deregister(&mut self, _rail: usize, key: u32) {
+    fn deregister(&mut self, rail: usize, key: u32) {
         let old = self.net.get().hosts[self.me].keys[key as usize].take();
-        assert!(old.is_some(), "key {key} is not in use");
+        assert_eq!(old.map(|region| region.rail), Some(rail), "key {key} is not in use there");
     }
 
     fn watch(&mut self, span: Span) -> bool {
@@ -391,38 +436,38 @@ impl Verbs for Adapter {
         self.monitor.as_ref().is_none_or(|monitor| monitor.is_unchanged(span))
     }
 
-    fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
-        self.post(to, What::Send, parts, work)
+    fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
+        self.post(to, rail, What::Send, parts, work)
     }
 
     fn post_datagram(&mut self, _: Rank, _: usize, _: &[Local], _: u64) -> Result<bool, Fault> {
         panic!("there are no datagrams")
     }
 
-    fn post_receive(&mut self, buffer: Local, work: u64) {
-        self.net.get().hosts[self.me].buffers.push_back((buffer, work));
+    fn post_receive(&mut self, rail: usize, buffer: Local, work: u64) {
+        self.net.get().hosts[self.me].buffers[rail].push_back((buffer, work));
     }
 
     fn post_write(
         &mut self,
         to: Rank,
-        _rail: usize,
+        rail: usize,
         parts: &[Local],
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault> {
-        self.post(to, What::Write(remote), parts, work)
+        self.post(to, rail, What::Write(remote), parts, work)
     }
 
     fn post_read(
         &mut self,
         from: Rank,
-        _rail: usize,
+        rail: usize,
         local: Local,
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault> {
-        self.post(from, What::Read(remote), &[local], work)
+        self.post(from, rail, What::Read(remote), &[local], work)
     }
 
     fn poll(&mut self) -> Option<Completion> {

@@ -288,6 +288,15 @@ impl Device for Fake {
         Ok(true)
     }
 
+    /// A posted transfer is over when its call returns.
+    fn try_send_behind(&mut self, to: Rank, _rail: usize, head: [u64; 2], data: Span) -> bool {
+        self.try_send(to, head, data)
+    }
+
+    fn writes_in_order(&self) -> bool {
+        true
+    }
+
     fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
         self.immediate.completed()
     }

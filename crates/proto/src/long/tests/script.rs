@@ -92,12 +92,6 @@ impl Port for Script {
         self.note("unstage".into());
     }
 
-    fn lose(&mut self, slab: Slab) {
-        let at = self.slabs.iter().position(|s| *s == slab).expect("staged once");
-        self.slabs.remove(at);
-        self.note("lose".into());
-    }
-
     fn writes_in_order(&self) -> bool {
         !self.is_disordered
     }
@@ -152,6 +146,10 @@ impl Port for Script {
 
     fn tell(&mut self, kind: Kind, f: Fragment) {
         self.note(format!("{kind:?} {}..+{} rail {} flags {}", f.offset, f.len, f.rail, f.flags));
+    }
+
+    fn fin(&mut self, fragment: Fragment) {
+        self.tell(Kind::Fin, fragment);
     }
 
     fn emit(&mut self, _event: Event) {}

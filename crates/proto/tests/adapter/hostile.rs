@@ -1,0 +1,135 @@
+//! A net that keeps the promises of `fabric::verbs` and no others:
+//! - a write completes once its data has been fetched, and is placed some time later, or the other way round;
+//! - it is placed in pieces, in any order unless the adapters promise one, beside other writes;
+//! - what is sent comes behind what was written before to the same peer over the same rail, and behind
+//!   nothing else;
+//! - rails and completions overtake each other, queues are full for no reason;
+//! - a transfer that fails says so at once or late, and some of it is placed all the same.
+
+use super::*;
+
+/// A write, or a failed transfer, that is on its way.
+pub(super) struct Flight {
+    data: Vec<u8>,
+    /// Pieces that are not in place: offset and length.
+    pieces: VecDeque<(usize, usize)>,
+    /// Whether its poster has been told that it is over.
+    is_over: bool,
+}
+
+impl Net {
+    /// Lets something happen that verbs allow.
+    pub(super) fn disturb(&mut self) {
+        let busy: Vec<usize> = (0..self.queues.len()).filter(|at| !self.queues[*at].is_empty()).collect();
+        if !busy.is_empty() {
+            let queue = busy[self.dice() % busy.len()];
+            self.go_on(queue);
+        }
+        let late = self.unfinished();
+        if !late.is_empty() && self.dice().is_multiple_of(2) {
+            let rank = late[self.dice() % late.len()];
+            let at = self.dice() % self.late[rank].len();
+            let completion = self.late[rank].remove(at).expect("inside");
+            self.hosts[rank].completions.push_back(completion);
+        }
+    }
+
+    /// Lets some work of a queue go on.
+    fn go_on(&mut self, queue: usize) {
+        let (from, to) = (queue / RAILS_MAX / self.size, queue / RAILS_MAX % self.size);
+        let (rail, dice) = (queue % RAILS_MAX, self.dice());
+        let sends = self.queues[queue].iter().position(|posted| matches!(posted.what, What::Send));
+        let free = sends.unwrap_or(self.queues[queue].len()).max(1);
+        let at = if self.caps.writes_in_order { 0 } else { dice % free };
+        let mut posted = self.queues[queue].remove(at).expect("inside");
+        let ended = match posted.what {
+            What::Send => {
+                let data = self.data_of(from, rail, &posted);
+                self.hosts[to].promised[rail] -= 1;
+                self.receive_over(rail, from, to, &data);
+                self.over(from, &posted, Done::Sent, Ok(()));
+                true
+            }
+            What::Read(remote) => {
+                let fails = self.fails(&posted);
+                let mut data = self.fetch(to, rail, remote_span(remote, posted.parts[0].span.len));
+                data.truncate(if fails { dice % data.len() } else { data.len() });
+                put(posted.parts[0].span.addr, &data);
+                self.over(from, &posted, Done::Read, result(fails));
+                true
+            }
+            What::Write(remote) => self.write_on((from, to, rail), remote, &mut posted),
+        };
+        if !ended {
+            self.queues[queue].insert(at, posted);
+        }
+    }
+
+    /// Some more of a write; whether that is all.
+    fn write_on(&mut self, way: (Rank, Rank, usize), remote: Remote, posted: &mut Posted) -> bool {
+        let (from, to, rail) = way;
+        let mut flight = match posted.flight.take() {
+            Some(flight) => flight,
+            None => self.take_off(from, rail, remote, posted),
+        };
+        if self.dice().is_multiple_of(2)
+            && let Some(_) = flight.pieces.front()
+        {
+            let at = if self.caps.writes_in_order { 0 } else { self.dice() % flight.pieces.len() };
+            let (offset, len) = flight.pieces.remove(at).expect("inside");
+            let there = Remote { addr: remote.addr + offset as u64, key: remote.key };
+            let target = self.check(to, rail, remote_span(there, len));
+            put(target.addr, &flight.data[offset..offset + len]);
+        }
+        if !flight.is_over && (flight.pieces.is_empty() || self.dice().is_multiple_of(16)) {
+            flight.is_over = true;
+            self.over(from, posted, Done::Written, Ok(()));
+        }
+        let is_placed = flight.pieces.is_empty();
+        if is_placed {
+            self.hosts[to].touched.push(from);
+        }
+        posted.flight = Some(flight);
+        is_placed
+    }
+
+    /// A write leaves: its data has been fetched. If it fails, its poster hears of it now.
+    fn take_off(&mut self, from: Rank, rail: usize, remote: Remote, posted: &Posted) -> Flight {
+        let data = self.data_of(from, rail, posted);
+        let (mut pieces, mut at) = (VecDeque::new(), 0);
+        let each = (data.len() / 6).next_multiple_of(8).max(8);
+        while at < data.len() {
+            // Cut where words end in the memory of the peer.
+            let word = (remote.addr as usize + at + each) / 8 * 8;
+            let end = (word - remote.addr as usize).min(data.len());
+            pieces.push_back((at, end - at));
+            at = end;
+        }
+        let fails = self.fails(posted);
+        if fails {
+            let left = self.dice() % pieces.len();
+            pieces.truncate(left);
+            self.over(from, posted, Done::Written, result(true));
+        }
+        let mut is_over = fails;
+        if !fails && self.dice().is_multiple_of(2) {
+            is_over = true;
+            self.over(from, posted, Done::Written, Ok(()));
+        }
+        Flight { data, pieces, is_over }
+    }
+
+    /// Whether a transfer fails: only those of the engine do.
+    fn fails(&mut self, posted: &Posted) -> bool {
+        let may = self.fails_one_in > 0 && posted.work >> 63 == 0;
+        may && self.dice() % self.fails_one_in == 0
+    }
+
+    fn over(&mut self, poster: Rank, posted: &Posted, done: Done, result: Result<(), Fault>) {
+        self.late[poster].push_back(Completion { work: posted.work, done, result });
+    }
+}
+
+fn result(fails: bool) -> Result<(), Fault> {
+    if fails { Err(Fault::Device("the adapter did not get on".into())) } else { Ok(()) }
+}
