@@ -122,7 +122,7 @@ impl Net {
     /// Whether a transfer fails: only those of the engine do.
     fn fails(&mut self, posted: &Posted) -> bool {
         let may = self.fails_one_in > 0 && posted.work >> 63 == 0;
-        may && self.dice() % self.fails_one_in == 0
+        may && self.dice().is_multiple_of(self.fails_one_in)
     }
 
     fn over(&mut self, poster: Rank, posted: &Posted, done: Done, result: Result<(), Fault>) {

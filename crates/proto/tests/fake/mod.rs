@@ -1,4 +1,5 @@
 //! A device for tests in one thread: a frame arrives when the test says so, and not before.
+#![allow(dead_code)] // no test uses all of it
 
 use fabric::{Caps, Device, Fault, Frame, Immediate, Local, Nap, Rank, Remote, Share, ShareWord, Span};
 use std::cell::RefCell;
