@@ -35,6 +35,7 @@ static void without_a_receive(int bytes, int synchronous) {
         OK(MPI_Iprobe(0, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
         CHECK(!flag);
     }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
     /* The next message is the first that a receive gets. */
     if (t_rank == 0) {
         out[0] = 77;
