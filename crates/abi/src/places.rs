@@ -30,11 +30,13 @@ const ROWS: usize = 1024;
 
 /// Those of dynamic handles, by the bits of their index.
 static PIECES: [AtomicPtr<[Row; ROWS]>; ROWS] = [const { AtomicPtr::new(null_mut()) }; ROWS];
-static WORLD: Row = Row::EMPTY;
-static OWN: Row = Row::EMPTY;
+static WORLD: Row = Row::empty();
+static OWN: Row = Row::empty();
 
 impl Row {
-    const EMPTY: Row = Row { handle: AtomicU32::new(0), rank: AtomicU32::new(0), size: AtomicU32::new(0) };
+    const fn empty() -> Row {
+        Row { handle: AtomicU32::new(0), rank: AtomicU32::new(0), size: AtomicU32::new(0) }
+    }
 }
 
 fn row(handle: Handle) -> Option<&'static Row> {
@@ -53,7 +55,7 @@ fn row(handle: Handle) -> Option<&'static Row> {
 /// A communicator is there. To be called by who has the rank.
 pub fn add(handle: Handle, rank: u32, size: u32) {
     if !handle.is_predefined() && row(handle).is_none() {
-        let piece = Box::into_raw(Box::new([const { Row::EMPTY }; ROWS]));
+        let piece = Box::into_raw(Box::new([const { Row::empty() }; ROWS]));
         PIECES[handle.0 as usize % (ROWS * ROWS) / ROWS].store(piece, Ordering::Release);
     }
     let Some(row) = row(handle) else { return };
