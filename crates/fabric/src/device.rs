@@ -74,6 +74,11 @@ pub enum Fault {
     NotPermitted,
     /// The peer is gone.
     PeerGone(Rank),
+    /// A buffer is not memory that may be read, or written, by its process.
+    BadAddress {
+        /// It is this rank's, not the peer's.
+        local: bool,
+    },
     /// Anything else, with the cause.
     Device(String),
 }

@@ -5,7 +5,7 @@ use crate::comm::{Comms, Place, Purpose};
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
 use crate::mem;
-use crate::request::{PackedMessage, Unpack};
+use crate::request::{PackedMessage, Unpack, bad_buffer};
 use crate::world::{World, fault};
 use fabric::{Device, Span};
 use proto::{Engine, Failure, Mode, Outcome, Want};
@@ -179,6 +179,10 @@ fn length(outcome: Outcome) -> Result<u64> {
         None => Ok(outcome.len),
         Some(failure) => match *failure {
             Failure::Truncated { message_len } => Ok(message_len),
+            Failure::Buffer { side, own } => {
+                let (class, text) = bad_buffer(side, own);
+                fail(class, text)
+            }
             Failure::Device(text) => fail(Class::OTHER, text),
         },
     }

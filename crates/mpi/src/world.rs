@@ -451,6 +451,10 @@ pub fn fault(fault: Fault) -> Error {
         Fault::PeerGone(rank) => {
             Error::new(Class::PROC_ABORTED, format!("rank {rank} of MPI_COMM_WORLD has died"))
         }
+        Fault::BadAddress { local } => {
+            let whose = if local { "this" } else { "the other" };
+            Error::new(Class::BUFFER, format!("a buffer of {whose} rank is not memory it may use"))
+        }
         Fault::NotPermitted => Error::new(Class::INTERN, "remote access is not permitted"),
         Fault::Device(text) => Error::new(Class::OTHER, text),
     }

@@ -4,7 +4,7 @@ use crate::engine::{Engine, malformed};
 use crate::event::{Amount, Event};
 use crate::matching::{Body, Envelope, Unexpected, Want};
 use crate::op::{Failure, Filling, OpId, Outcome, Receive, Side, State};
-use crate::transfer::{Claims, PIECE_MIN, Transfer};
+use crate::transfer::{self, Claims, PIECE_MIN, Transfer};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer, eager_word};
 
@@ -229,8 +229,9 @@ impl<D: Device> Engine<D> {
         if len > 0 {
             let start = self.choice.prices(len).then(|| self.dev.now_ns());
             if let Err(fault) = self.dev.read(peer, receive.buf.part(0, len), remote) {
-                self.dev.share_store(share, ShareWord::Failed, 1);
-                outcome.failure = Some(Box::new(Failure::Device(format!("{fault:?}"))));
+                let (word, failure) = transfer::failed(&fault, Side::Receive);
+                self.dev.share_store(share, ShareWord::Failed, word);
+                outcome.failure = Some(Box::new(failure));
             }
             if let Some(start) = start {
                 self.choice.moved(len, self.dev.now_ns() - start);

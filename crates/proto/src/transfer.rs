@@ -20,7 +20,7 @@
 use crate::event::{Amount, Counters, Event};
 use crate::limit::Limit;
 use crate::op::{Failure, OpId, Outcome, PendingOp, Side};
-use fabric::{Device, Rank, Share, ShareWord, Span};
+use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 
 /// Smallest piece: below it the system call dominates. A message that is not longer is copied by
 /// the receiver alone, as soon as it is matched: sharing the work would cost more than the work.
@@ -80,6 +80,20 @@ impl Claims {
     }
 }
 
+/// What [`ShareWord::Failed`] says: a copy failed, and whose buffer it was, if that is known.
+const FAILED: u64 = 1;
+const BAD_SEND_BUFFER: u64 = 2;
+const BAD_RECEIVE_BUFFER: u64 = 3;
+
+/// A copy of this side has failed: what the share tells the other side, and what this one reports.
+pub(crate) fn failed(fault: &Fault, side: Side) -> (u64, Failure) {
+    let Fault::BadAddress { local } = *fault else { return (FAILED, Failure::Device(format!("{fault:?}"))) };
+    let of_sender = (side == Side::Send) == local;
+    let (word, whose) =
+        if of_sender { (BAD_SEND_BUFFER, Side::Send) } else { (BAD_RECEIVE_BUFFER, Side::Receive) };
+    (word, Failure::Buffer { side: whose, own: local })
+}
+
 /// A message under way between two buffers.
 #[derive(Debug)]
 pub(crate) struct Transfer {
@@ -128,13 +142,23 @@ impl Transfer {
     pub fn ended(&mut self, dev: &impl Device) -> bool {
         let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
-            if dev.share_load(self.share, ShareWord::Failed) != 0 && self.outcome.failure.is_none() {
-                self.outcome.failure =
-                    Some(Box::new(Failure::Device(format!("rank {} could not copy its part", self.peer))));
+            if self.outcome.failure.is_none() {
+                self.outcome.failure = self.told(dev.share_load(self.share, ShareWord::Failed)).map(Box::new);
             }
             dev.share_add(self.share, ShareWord::Left, 1);
         }
         done
+    }
+
+    /// The failure that the other side's word stands for.
+    fn told(&self, word: u64) -> Option<Failure> {
+        let bad = |side| Some(Failure::Buffer { side, own: side == self.side });
+        match word {
+            0 => None,
+            BAD_SEND_BUFFER => bad(Side::Send),
+            BAD_RECEIVE_BUFFER => bad(Side::Receive),
+            _ => Some(Failure::Device(format!("rank {} could not copy its part", self.peer))),
+        }
     }
 
     /// Claims the next piece of this side: where it begins and how long it is.
@@ -163,8 +187,9 @@ impl Transfer {
             }
         };
         if let Err(fault) = result {
-            dev.share_store(self.share, ShareWord::Failed, 1);
-            self.outcome.failure = Some(Box::new(Failure::Device(format!("{fault:?}"))));
+            let (word, failure) = failed(&fault, self.side);
+            dev.share_store(self.share, ShareWord::Failed, word);
+            self.outcome.failure = Some(Box::new(failure));
         }
         let before = dev.share_add(self.share, ShareWord::Done, local.len as u64);
         if before + local.len as u64 >= self.len as u64 {
