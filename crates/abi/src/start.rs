@@ -49,7 +49,7 @@ fn start(cx: &Cx, level: i32) -> Result<i32> {
     global::start(level, |objects| match connect() {
         Ok((engine, link, settings, appnum, universe)) => {
             let mut world = World::new(engine, objects, link, Forced::read(&settings));
-            describe(&mut world, level, appnum, universe);
+            describe(&mut world, appnum, universe);
             world.objects.tools.started(settings);
             Ok(world)
         }
@@ -127,7 +127,7 @@ fn link_costs(settings: &Settings, cores: usize) -> LinkCosts {
 }
 
 /// The predefined attributes and MPI_INFO_ENV.
-fn describe(world: &mut World, level: i32, appnum: Option<i32>, universe: usize) {
+fn describe(world: &mut World, appnum: Option<i32>, universe: usize) {
     let predefined = &mut world.objects.predefined;
     predefined.set(attr::TAG_UB, i32::MAX);
     predefined.set(attr::WTIME_IS_GLOBAL, 1);
@@ -138,7 +138,7 @@ fn describe(world: &mut World, level: i32, appnum: Option<i32>, universe: usize)
         predefined.set(attr::APPNUM, appnum);
     }
     let size = world.objects.comms.get(COMM_WORLD).map_or(1, |comm| comm.place.size());
-    crate::info::describe_environment(&mut world.objects, size as usize, level);
+    crate::info::describe_environment(&mut world.objects, size as usize);
 }
 
 /// Ranks find each other through the key-value space of the launcher.
