@@ -132,13 +132,13 @@ typedef struct MPI_ABI_Datatype *MPI_Datatype;
 #define MPI_SHORT                          ((MPI_Datatype) 0x208)
 #define MPI_INT                            ((MPI_Datatype) 0x209)
 #define MPI_LONG                           ((MPI_Datatype) 0x20a)
-#define MPI_LONG_LONG                      ((MPI_Datatype) 0x20b)
+#define MPI_LONG_LONG_INT                  ((MPI_Datatype) 0x20b)
 #define MPI_UNSIGNED_SHORT                 ((MPI_Datatype) 0x20c)
 #define MPI_UNSIGNED                       ((MPI_Datatype) 0x20d)
 #define MPI_UNSIGNED_LONG                  ((MPI_Datatype) 0x20e)
 #define MPI_UNSIGNED_LONG_LONG             ((MPI_Datatype) 0x20f)
 #define MPI_FLOAT                          ((MPI_Datatype) 0x210)
-#define MPI_C_FLOAT_COMPLEX                ((MPI_Datatype) 0x212)
+#define MPI_C_COMPLEX                      ((MPI_Datatype) 0x212)
 #define MPI_DOUBLE                         ((MPI_Datatype) 0x214)
 #define MPI_C_DOUBLE_COMPLEX               ((MPI_Datatype) 0x216)
 #define MPI_LONG_DOUBLE                    ((MPI_Datatype) 0x220)
@@ -148,8 +148,8 @@ typedef struct MPI_ABI_Datatype *MPI_Datatype;
 #define MPI_CHAR                           ((MPI_Datatype) 0x243)
 #define MPI_SIGNED_CHAR                    ((MPI_Datatype) 0x244)
 #define MPI_UNSIGNED_CHAR                  ((MPI_Datatype) 0x245)
-#define MPI_LONG_LONG_INT                  MPI_LONG_LONG
-#define MPI_C_COMPLEX                      MPI_C_FLOAT_COMPLEX
+#define MPI_LONG_LONG                      MPI_LONG_LONG_INT
+#define MPI_C_FLOAT_COMPLEX                MPI_C_COMPLEX
 
 /* of C, by width */
 #define MPI_INT8_T                         ((MPI_Datatype) 0x240)

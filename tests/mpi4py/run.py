@@ -7,6 +7,10 @@ mpi4py's own NotImplementedError; where the file says so, they are given a copy 
 takes the library's MPI_ERR_UNSUPPORTED_OPERATION for «not there». Each module is a job of its own, so that one which crashes or hangs
 takes nothing else with it. A test counts once per number of ranks, and as failed when it
 failed on any rank.
+
+counts.txt says how many tests each module runs and skips. A module that runs fewer or skips more is a
+failure, as is one of which nothing is left but skipped tests, unless exceptions.txt gives the reason
+(`skips NAME — reason`). `--record` writes the counts of this run.
 """
 
 import argparse
@@ -29,19 +33,53 @@ BROKEN = re.compile(r"(?:FAIL|ERROR|UNEXPECTED SUCCESS): (.*)")
 
 
 def exceptions(name):
-    """The lines `module NAME — reason`, `test PATTERN — reason`, `probe NAME — reason`."""
-    found = {"module": {}, "test": {}, "probe": {}}
+    """The lines `module NAME — reason`, `test PATTERN — reason`, `probe NAME — reason`, `skips NAME — reason`."""
+    found = {"module": {}, "test": {}, "probe": {}, "skips": {}}
     for line in (HERE / "exceptions.txt").read_text(encoding="utf-8").splitlines():
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        match = re.fullmatch(r"(?:\[(\w+)\] )?(module|test|probe) (\S+) — (.+)", line)
+        match = re.fullmatch(r"(?:\[(\w+)\] )?(module|test|probe|skips) (\S+) — (.+)", line)
         if not match:
             sys.exit(f"exceptions.txt: cannot read: {line}")
         only, kind, what, reason = match.groups()
         if only in (None, name):
             found[kind][what] = reason
     return found
+
+
+class Counts:
+    """How many tests a module runs and how many of them it skips, by module and number of ranks."""
+
+    PATH = HERE / "counts.txt"
+    HEAD = (
+        "# What each module of mpi4py's suite runs on Tern: module, ranks, tests run, tests skipped.\n"
+        "# Written by `run.py --record`; see there.\n"
+    )
+
+    def __init__(self):
+        self.known, self.seen = {}, {}
+        if self.PATH.exists():
+            for line in self.PATH.read_text(encoding="utf-8").splitlines():
+                if line and not line.startswith("#"):
+                    module, *numbers = line.split()
+                    ranks, ran, skipped = map(int, numbers)
+                    self.known[module, ranks] = ran, skipped
+
+    def complaint(self, module, ranks, ran, skipped):
+        """What is wrong with these counts, if anything."""
+        self.seen[module, ranks] = ran, skipped
+        if (module, ranks) not in self.known:
+            return f"{module}: {ran} tests run and {skipped} skipped, but counts.txt does not say how many to expect"
+        expected, left = self.known[module, ranks]
+        if ran < expected or skipped > left:
+            return f"{module}: {ran} tests run and {skipped} skipped; expected {expected} and {left} (counts.txt)"
+        return None
+
+    def record(self):
+        """Keeps what is known of modules and ranks that this run left out."""
+        lines = [f"{m} {n} {ran} {left}\n" for (m, n), (ran, left) in sorted((self.known | self.seen).items())]
+        self.PATH.write_text(self.HEAD + "".join(lines), encoding="utf-8")
 
 
 class Suite:
@@ -53,7 +91,10 @@ class Suite:
         self.timeout = arguments.timeout
         self.venv, tree = install.install(self.prefix)
         listed = exceptions(self.name)
-        self.left_out, self.patterns = listed["module"], listed["test"]
+        self.left_out, self.patterns, self.may_skip = listed["module"], listed["test"], listed["skips"]
+        # The counts are those of the library under test; another one skips other tests.
+        self.counts = Counts() if self.name == "tern" else None
+        self.recording = arguments.record
         self.tests = self.venv / "test"
         shutil.rmtree(self.tests, ignore_errors=True)
         shutil.copytree(tree / "test", self.tests)
@@ -73,7 +114,7 @@ class Suite:
 
     def modules(self, filters):
         names = sorted(path.stem for path in self.tests.glob("test_*.py"))
-        unknown = set(self.left_out) - set(names)
+        unknown = (set(self.left_out) | set(self.may_skip)) - set(names)
         if unknown:
             sys.exit(f"exceptions.txt: no such module: {', '.join(sorted(unknown))}")
         chosen = [n for n in names if n not in self.left_out]
@@ -94,8 +135,7 @@ class Suite:
             return 0, [f"{module}: no end after {self.timeout:.0f} s"], 0, text
         return (*self.judge(module, ranks, process.returncode, text), text)
 
-    @staticmethod
-    def judge(module, ranks, code, text):
+    def judge(self, module, ranks, code, text):
         ran = [int(n) for n in RAN.findall(text)]
         broken = sorted(set(BROKEN.findall(text)))
         skipped = max(map(int, SKIPPED.findall(text)), default=0)
@@ -103,8 +143,17 @@ class Suite:
             broken.append(f"{module}: {ranks - len(ran)} of {ranks} ranks did not end the module (exit code {code})")
         elif code != 0 and not broken:
             broken.append(f"{module}: exit code {code}")
+        else:
+            broken += self.uncounted(module, ranks, min(ran), skipped)
         passed = max(0, min(ran, default=0) - skipped - len(broken))
         return passed, broken, skipped
+
+    def uncounted(self, module, ranks, ran, skipped):
+        """What a module that ended well has not looked at."""
+        if ran == skipped and module not in self.may_skip:
+            return [f"{module}: all of its {ran} tests are skipped: that is no success"]
+        complaint = self.counts and self.counts.complaint(module, ranks, ran, skipped)
+        return [complaint] if complaint and not self.recording else []
 
 
 def stop(process):
@@ -123,6 +172,7 @@ def main():
     parser.add_argument("--mpi", default=str(ROOT / "build"), help="prefix of the library (default: build)")
     parser.add_argument("--np", default="1,2,3", help="numbers of ranks")
     parser.add_argument("--timeout", type=float, default=120, help="seconds per module")
+    parser.add_argument("--record", action="store_true", help="write the counts of this run into counts.txt")
     parser.add_argument("-v", "--verbose", action="store_true", help="one line per module")
     arguments = parser.parse_args()
     suite = Suite(arguments)
@@ -138,6 +188,8 @@ def main():
                       f"{left} skipped ({time.monotonic() - begun:.1f} s)", flush=True)
             if bad:
                 print("".join(f"    {line}\n" for line in text.splitlines()[-40:]), end="", flush=True)
+    if arguments.record and suite.counts:
+        suite.counts.record()
     for label in failed:
         print(f"failed: {label}")
     print(f"{len(suite.left_out)} modules and {len(suite.patterns)} patterns are left out (tests/mpi4py/exceptions.txt)")

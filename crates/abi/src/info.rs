@@ -2,13 +2,13 @@
 
 use std::ffi::CStr;
 
+use launch::pmi::environment::Launcher;
 use mpi::anytime::{Anytime, INFO_NULL};
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 use mpi::info::{Environment, Info, MAX_KEY};
 
 use crate::cx::Cx;
-use crate::global::thread;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::{IntRef, Out};
 use crate::kind::text::{MaybeTextOut, Text, TextOut};
@@ -120,8 +120,7 @@ pub fn create_env(cx: &Cx, argc: i32, argv: usize, info: Out<Handle>) -> Result 
     let mut anytime = cx.anytime();
     let mut env = anytime.info_env.clone();
     if env.is_empty() {
-        env = environment(std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect())
-            .to_info();
+        env = environment(ranks_started()).to_info();
     }
     if let Some((command, rest)) = given.split_first() {
         env.provide("command", command);
@@ -135,29 +134,28 @@ pub fn create_env(cx: &Cx, argc: i32, argv: usize, info: Out<Handle>) -> Result 
 }
 
 /// Fills `MPI_INFO_ENV` at MPI_Init.
-pub fn describe_environment(anytime: &mut Anytime, maxprocs: usize, level: i32) {
-    let level = match level {
-        thread::SINGLE => "MPI_THREAD_SINGLE",
-        thread::FUNNELED => "MPI_THREAD_FUNNELED",
-        thread::SERIALIZED => "MPI_THREAD_SERIALIZED",
-        _ => "MPI_THREAD_MULTIPLE",
-    };
-    let known = environment(own_command_line());
-    let environment =
-        Environment { maxprocs: Some(maxprocs as u32), thread_level: level.to_string(), ..known };
-    anytime.info_env = environment.to_info();
+pub fn describe_environment(anytime: &mut Anytime, maxprocs: usize) {
+    anytime.info_env = environment(Some(maxprocs)).to_info();
 }
 
-fn own_command_line() -> Vec<String> {
-    std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
+/// What the launcher has left in the environment; a server that is reached through a connection
+/// tells it at MPI_Init only.
+fn ranks_started() -> Option<usize> {
+    match Launcher::detect(|name| std::env::var(name).ok()) {
+        Ok(Launcher::Descriptor { size, .. }) => Some(size),
+        Ok(Launcher::None) => Some(1),
+        Ok(Launcher::Port { .. }) | Err(_) => None,
+    }
 }
 
-/// What this process knows of its start without the launcher.
-fn environment(mut argv: Vec<String>) -> Environment {
+/// What this process knows of its start.
+fn environment(maxprocs: Option<usize>) -> Environment {
+    let mut argv: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let command = if argv.is_empty() { String::new() } else { argv.remove(0) };
     Environment {
         command,
         argv,
+        maxprocs: maxprocs.and_then(|n| u32::try_from(n).ok()),
         host: crate::env::host_name().unwrap_or_default(),
         arch: std::env::consts::ARCH.to_string(),
         wdir: std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),

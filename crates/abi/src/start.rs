@@ -53,7 +53,7 @@ fn start(cx: &Cx, level: i32) -> Result<i32> {
     let connected = connect().map_err(|text| Error::new(Class::OTHER, text))?;
     let (engine, link, settings, appnum, universe) = connected;
     let mut world = World::new(engine, link, Forced::read(&settings));
-    describe(&mut world, &mut cx.anytime(), level, appnum, universe);
+    describe(&mut world, &mut cx.anytime(), appnum, universe);
     cx.anytime().tools.started(settings);
     engine::watch_forks();
     global::start(level, world);
@@ -133,7 +133,7 @@ fn link_costs(settings: &Settings, cores: usize) -> LinkCosts {
 }
 
 /// The predefined attributes and MPI_INFO_ENV.
-fn describe(world: &mut World, anytime: &mut Anytime, level: i32, appnum: Option<i32>, universe: usize) {
+fn describe(world: &mut World, anytime: &mut Anytime, appnum: Option<i32>, universe: usize) {
     world.objects.last_used_code = anytime.codes.last_used_address();
     let predefined = &mut world.objects.predefined;
     predefined.set(attr::TAG_UB, i32::MAX);
@@ -145,7 +145,7 @@ fn describe(world: &mut World, anytime: &mut Anytime, level: i32, appnum: Option
         predefined.set(attr::APPNUM, appnum);
     }
     let size = world.objects.comms.get(COMM_WORLD).map_or(1, |comm| comm.place.size());
-    crate::info::describe_environment(anytime, size as usize, level);
+    crate::info::describe_environment(anytime, size as usize);
 }
 
 /// Ranks find each other through the key-value space of the launcher.

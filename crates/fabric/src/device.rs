@@ -76,6 +76,11 @@ pub enum Fault {
     PeerGone(Rank),
     /// There is no room for one more; the text says of what.
     Limit(String),
+    /// A buffer is not memory that may be read, or written, by its process.
+    BadAddress {
+        /// It is this rank's, not the peer's.
+        local: bool,
+    },
     /// Anything else, with the cause.
     Device(String),
 }
@@ -85,6 +90,10 @@ impl std::fmt::Display for Fault {
         match self {
             Fault::NotPermitted => f.write_str("remote access is not permitted"),
             Fault::PeerGone(rank) => write!(f, "rank {rank} of MPI_COMM_WORLD has died"),
+            Fault::BadAddress { local } => {
+                let whose = if *local { "this" } else { "the other" };
+                write!(f, "a buffer of {whose} rank is not memory it may use")
+            }
             Fault::Limit(text) | Fault::Device(text) => f.write_str(text),
         }
     }

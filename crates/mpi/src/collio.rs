@@ -2,10 +2,10 @@
 
 use crate::coll::{Data, Io, OpId, Progress, Schedule, Tag};
 use crate::comm::{Comms, Place, Purpose};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::handle::Handle;
 use crate::mem;
-use crate::request::{PackedMessage, Unpack};
+use crate::request::{PackedMessage, Unpack, bad_buffer};
 use crate::world::{World, fault};
 use fabric::{Device, Span};
 use proto::{Engine, Failure, Mode, Outcome, Want};
@@ -183,6 +183,10 @@ fn length(outcome: Outcome) -> Result<u64> {
         None => Ok(outcome.len),
         Some(failure) => match *failure {
             Failure::Truncated { message_len } => Ok(message_len),
+            Failure::Buffer { side, own } => {
+                let (class, text) = bad_buffer(side, own);
+                fail(class, text)
+            }
             Failure::Device(cause) => Err(fault(cause)),
         },
     }

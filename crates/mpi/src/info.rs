@@ -100,8 +100,9 @@ impl Info {
     }
 }
 
-/// How the program was started, for `MPI_INFO_ENV` (MPI 5.0 section 11.2.1). What is not known
-/// stays empty and gives no key.
+/// How the program was started, for `MPI_INFO_ENV` (MPI 5.0 section 11.2.3). What is not known
+/// stays empty and gives no key. `thread_level` is none of them: it is the level that was asked for
+/// before the program started, which no launcher has a way to do.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// Name of the program.
@@ -120,8 +121,6 @@ pub struct Environment {
     pub wdir: String,
     /// A file with further arguments for the start.
     pub file: String,
-    /// The level of thread support asked for before the start, as `MPI_THREAD_…`.
-    pub thread_level: String,
 }
 
 impl Environment {
@@ -138,7 +137,6 @@ impl Environment {
         info.provide("arch", &self.arch);
         info.provide("wdir", &self.wdir);
         info.provide("file", &self.file);
-        info.provide("thread_level", &self.thread_level);
         info
     }
 }

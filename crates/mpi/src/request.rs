@@ -13,7 +13,7 @@ use crate::handle::{Handle, Slab};
 use crate::objects::unusable;
 use crate::status::Status;
 use crate::world::fault;
-use proto::{Failure, OpId, Outcome};
+use proto::{Failure, OpId, Outcome, Side};
 
 /// `MPI_REQUEST_NULL`.
 pub const REQUEST_NULL: Handle = Handle(0x180);
@@ -314,11 +314,27 @@ pub fn failed(failure: Failure, peer: i32, tag: i32, room: u64) -> Error {
                 "message of {message_len} bytes from rank {peer}, tag {tag}, does not fit the receive buffer of {room} bytes"
             ),
         ),
+        Failure::Buffer { side, own } => {
+            let (class, text) = bad_buffer(side, own);
+            Error::new(class, format!("message with rank {peer}, tag {tag}: {text}"))
+        }
         Failure::Device(cause) => {
             let cause = fault(cause);
             Error::new(cause.class, format!("message with rank {peer}, tag {tag}: {}", cause.text))
         }
     }
+}
+
+/// What is wrong with a buffer that a copy has found to be no memory. Only the rank that gave it has
+/// given a wrong argument.
+pub(crate) fn bad_buffer(side: Side, own: bool) -> (Class, String) {
+    let (buffer, verb) = match side {
+        Side::Send => ("send", "read"),
+        Side::Receive => ("receive", "written"),
+    };
+    let (class, whose) =
+        if own { (Class::BUFFER, "this rank's") } else { (Class::OTHER, "the other rank's") };
+    (class, format!("{whose} {buffer} buffer is not memory that can be {verb}"))
 }
 
 /// Why a buffered send cannot be taken.

@@ -446,6 +446,7 @@ pub fn fault(fault: Fault) -> Error {
     let class = match fault {
         Fault::PeerGone(_) => Class::PROC_ABORTED,
         Fault::NotPermitted | Fault::Limit(_) => Class::INTERN,
+        Fault::BadAddress { .. } => Class::BUFFER,
         Fault::Device(_) => Class::OTHER,
     };
     Error::new(class, fault.to_string())

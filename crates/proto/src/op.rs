@@ -21,6 +21,13 @@ pub enum Failure {
         /// Length of the message in bytes.
         message_len: u64,
     },
+    /// A buffer is not memory that may be read or written.
+    Buffer {
+        /// Which of the two.
+        side: Side,
+        /// It is this rank's.
+        own: bool,
+    },
     /// Copying failed: the cause as the device gave it.
     Device(Fault),
 }

@@ -4,7 +4,7 @@ use crate::engine::{Engine, malformed};
 use crate::event::{Amount, Event};
 use crate::matching::{Body, Envelope, Unexpected, Want};
 use crate::op::{Failure, Filling, OpId, Outcome, Receive, Side, State};
-use crate::transfer::{Claims, PIECE_MIN, Transfer};
+use crate::transfer::{self, Claims, PIECE_MIN, Transfer};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer, eager_word};
 
@@ -233,8 +233,9 @@ impl<D: Device> Engine<D> {
                 Ok(()) => {}
                 Err(Fault::NotPermitted) => return self.ask_for_frames(id, receive, outcome, offer),
                 Err(fault) => {
-                    self.dev.share_store(share, ShareWord::Failed, 1);
-                    outcome.failure = Some(fault.into());
+                    let (word, failure) = transfer::failed(fault, Side::Receive);
+                    self.dev.share_store(share, ShareWord::Failed, word);
+                    outcome.failure = Some(Box::new(failure));
                 }
             }
             if let Some(start) = start {

@@ -28,7 +28,7 @@
 use crate::event::{Amount, Counters, Event};
 use crate::limit::Limit;
 use crate::matching::Want;
-use crate::op::{OpId, Outcome, PendingOp, Receive, Sending, Side};
+use crate::op::{Failure, OpId, Outcome, PendingOp, Receive, Sending, Side};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 
 /// Smallest piece: below it the system call dominates. A message that is not longer is copied by
@@ -101,12 +101,28 @@ struct Piece {
     pages: usize,
 }
 
-/// What [`ShareWord::Failed`] counts: failures in the lower half; above it a bit for each side that is refused.
+/// What [`ShareWord::Failed`] counts, in fields of 20 bits: copies that failed, and whose buffer it was, if
+/// that is known. Above them a bit for each side that is refused.
+const FAILED: u64 = 1;
+const BAD_SEND_BUFFER: u64 = 1 << 20;
+const BAD_RECEIVE_BUFFER: u64 = 1 << 40;
+/// All of a field that begins with one of these.
+const COUNT: u64 = (1 << 20) - 1;
+
 fn refusal(side: Side) -> u64 {
     match side {
-        Side::Receive => 1 << 32,
-        Side::Send => 1 << 33,
+        Side::Receive => 1 << 62,
+        Side::Send => 1 << 63,
     }
+}
+
+/// A copy of this side has failed: what is added to that word, and what this one reports.
+pub(crate) fn failed(fault: Fault, side: Side) -> (u64, Failure) {
+    let Fault::BadAddress { local } = fault else { return (FAILED, Failure::Device(fault)) };
+    let of_sender = (side == Side::Send) == local;
+    let (word, whose) =
+        if of_sender { (BAD_SEND_BUFFER, Side::Send) } else { (BAD_RECEIVE_BUFFER, Side::Receive) };
+    (word, Failure::Buffer { side: whose, own: local })
 }
 
 /// A message under way between two buffers.
@@ -206,13 +222,30 @@ impl Transfer {
     pub fn ended(&mut self, dev: &impl Device) -> bool {
         let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
-            if dev.share_load(self.share, ShareWord::Failed) as u32 != 0 && self.outcome.failure.is_none() {
-                let text = format!("rank {} could not copy its part", self.peer);
-                self.outcome.failure = Some(Fault::Device(text).into());
+            if self.outcome.failure.is_none() {
+                self.outcome.failure = self.told(dev.share_load(self.share, ShareWord::Failed)).map(Box::new);
             }
             self.leave(dev);
         }
         done
+    }
+
+    /// The failure that the share's word stands for.
+    fn told(&self, word: u64) -> Option<Failure> {
+        let has = |what: u64| word & (what * COUNT) != 0;
+        match () {
+            _ if has(BAD_SEND_BUFFER) => Some(self.bad_buffer(Side::Send)),
+            _ if has(BAD_RECEIVE_BUFFER) => Some(self.bad_buffer(Side::Receive)),
+            _ if has(FAILED) => {
+                let text = format!("rank {} could not copy its part", self.peer);
+                Some(Failure::Device(Fault::Device(text)))
+            }
+            _ => None,
+        }
+    }
+
+    fn bad_buffer(&self, side: Side) -> Failure {
+        Failure::Buffer { side, own: side == self.side }
     }
 
     /// Claims the next piece of this side.
@@ -246,8 +279,9 @@ impl Transfer {
                 return false;
             }
             Err(fault) => {
-                dev.share_add(self.share, ShareWord::Failed, 1);
-                self.outcome.failure = Some(fault.into());
+                let (word, failure) = failed(fault, self.side);
+                dev.share_add(self.share, ShareWord::Failed, word);
+                self.outcome.failure = Some(Box::new(failure));
             }
             Ok(()) => self.count(counters, piece.len as u64),
         }

@@ -138,7 +138,8 @@ impl Job {
     fn receive(&mut self, number: usize) {
         let message = &mut self.messages[number];
         let want = Want { source: Some(message.from), context: CONTEXT, tag: Some(number as i32) };
-        message.receive = Some(self.engines[message.to].receive(want, span(&mut message.target)));
+        message.receive =
+            Some(self.engines[message.to].receive(want, span(&mut message.target)).expect("there is room"));
     }
 
     /// A rank looks around, and something happens; takes in what has ended.

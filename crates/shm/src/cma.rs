@@ -36,6 +36,14 @@ pub fn transfer(way: Way, pid: i32, peer: usize, local: Span, remote: usize) -> 
             Some(libc::EINTR) => {}
             Some(libc::EPERM | libc::ENOSYS | libc::EACCES) => return Err(Fault::NotPermitted),
             Some(libc::ESRCH) => return Err(Fault::PeerGone(peer)),
+            Some(libc::EFAULT) => {
+                let local = if way == Way::Read {
+                    is_readable(pid, remote + done)
+                } else {
+                    !is_readable(std::process::id() as i32, local.addr + done)
+                };
+                return Err(Fault::BadAddress { local });
+            }
             _ => {
                 return Err(Fault::Device(format!(
                     "copy of {} bytes from or to rank {peer}: {error}",
@@ -45,6 +53,16 @@ pub fn transfer(way: Way, pid: i32, peer: usize, local: Span, remote: usize) -> 
         }
     }
     Ok(())
+}
+
+/// Whether a byte can be read there: a copy that stops where its source can be read was stopped by
+/// its destination.
+fn is_readable(pid: i32, addr: usize) -> bool {
+    let mut byte = 0u8;
+    let mine = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    let theirs = libc::iovec { iov_base: addr as *mut _, iov_len: 1 };
+    // SAFETY: `mine` is a variable of this function; the kernel checks `theirs`.
+    unsafe { libc::process_vm_readv(pid, &mine, 1, &theirs, 1, 0) == 1 }
 }
 
 /// Lets the other ranks of the job, as descendants of our parent (the launcher), copy from and
@@ -63,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_writes_and_names_the_peer_when_it_cannot() {
+    fn reads_and_writes_and_says_whose_address_it_was_when_it_cannot() {
         let from: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
         let mut to = vec![0u8; from.len()];
         let local = Span { addr: to.as_mut_ptr() as usize, len: to.len() };
@@ -76,7 +94,13 @@ mod tests {
         to[5] = 99;
         transfer(Way::Write, pid, 0, local, from.as_ptr() as usize).unwrap();
         assert_eq!(from[5], 99);
-        let error = transfer(Way::Read, pid, 7, local, 1).unwrap_err();
-        assert!(matches!(&error, Fault::Device(text) if text.contains("rank 7")), "{error:?}");
+        // Where a copy stops, it says whose address it was: the peer's, then the own.
+        let good = local.addr;
+        let bad = Span { addr: 1, len: 10 };
+        for way in [Way::Read, Way::Write] {
+            let fault = |local| Err(Fault::BadAddress { local });
+            assert_eq!(transfer(way, pid, 7, local, 1), fault(false));
+            assert_eq!(transfer(way, pid, 7, bad, good), fault(true));
+        }
     }
 }

@@ -35,6 +35,9 @@ Where the standard leaves it open, or programs rely on more than it says:
   text that says so.
 - `MPI_Dims_create` gives the dimensions with the least difference between the largest and the smallest; of
   several the first by the alphabet.
+- An attribute key that was freed may be freed again, through a copy of the handle, while attributes have it.
+- `thread_level` is no key of `MPI_INFO_ENV`: it stands for a level asked for before the program started, and
+  nothing that starts programs has a way to ask.
 ";
 
 /// The text of `docs/conformance.md`.
