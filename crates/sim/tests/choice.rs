@@ -58,8 +58,11 @@ const EXCEPTIONS: [(&str, f64, &str); 2] = [
 const REGISTERING: &str =
     "that registering for one message keeps the processor from the others is nobody's time";
 
+/// What is compared: its name, the time by choice, and the time by each protocol.
+type Case = (String, f64, Vec<(f64, &'static str)>);
+
 /// Fails for all cases that are further behind the best protocol than they may be.
-fn check(cases: Vec<(String, f64, Vec<(f64, &str)>)>) {
+fn check(cases: Vec<Case>) {
     let mut faults = Vec::new();
     for (case, auto_ns, forced) in cases {
         let (best_ns, best) = forced.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("protocols");
