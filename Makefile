@@ -14,7 +14,7 @@ BINARIES := mpiexec tern
 # Ranks may be more than cores, and continuous integration often runs as root: both are fine.
 MPIEXEC := $(BUILD)/bin/mpiexec
 
-.PHONY: all build run run-heat run-mpi4py test test-quick install bench fuzz miri swarm clean help
+.PHONY: all build run run-heat run-mpi4py test test-quick install bench fuzz miri swarm snapshots clean help
 
 all: build
 
@@ -28,6 +28,7 @@ help:
 	@echo "make fuzz                 each fuzz target for FUZZ_SECONDS (20)"
 	@echo "make miri                 undefined behaviour where nothing of the system is needed, by miri"
 	@echo "make swarm                matching under SWARM_SEEDS (10000) random jobs and all small races"
+	@echo "make snapshots            the recorded tables and generated documents, written anew"
 	@echo "make clean"
 
 build:
@@ -96,6 +97,17 @@ SWARM_SEEDS ?= 10000
 swarm:
 	TERN_SWARM_SEEDS=$(SWARM_SEEDS) $(CARGO) test -p proto --release --test swarm -- --nocapture
 	TERN_RACES=all $(CARGO) test -p proto --release --test races -- --nocapture
+
+# What a change makes of them has to be looked at before it is committed. The papers' tables come last: where a row is
+# further off than allowed they are written all the same, and this fails.
+snapshots: export TERN_UPDATE_SNAPSHOTS = 1
+snapshots: export UPDATE_MAN = 1
+snapshots:
+	$(CARGO) test -p abi conformance
+	$(CARGO) test -p launch --test manual
+	$(CARGO) test -p proto --lib everything_in_every_state
+	$(CARGO) test -p sim --test choices
+	$(CARGO) test -p tern the_tables
 
 clean:
 	$(CARGO) clean

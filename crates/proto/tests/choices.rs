@@ -1,5 +1,5 @@
-//! The choice among protocols: margin and dwell, journal. What is chosen on the clusters of the
-//! simulator stands in `crates/sim/tests/tables.rs`.
+//! The choice among protocols: margin and dwell, journal. What is chosen on the clusters of the papers is in
+//! `crates/sim/tests/choices.rs`.
 
 use fabric::{Caps, Costs, Distance, Source};
 use proptest::prelude::*;

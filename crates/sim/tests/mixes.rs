@@ -1,6 +1,11 @@
-//! A property of the choice: for any cluster and mix of messages it is never worse than the worst fixed
-//! protocol, by which all messages go or those too long for eager, and the bytes are the same.
-//! `TERN_SIM_SEEDS=1000` for a night; a failure prints the seed.
+//! Properties of the choice for any cluster and mix of messages: the bytes are the same as by each fixed protocol, by
+//! which all messages go or those too long for eager; it is never worse than the worst; and it is at most 5 % behind
+//! the best of those for long messages, but for the mixes named here. Of the first 200 it keeps what
+//! `docs/results.md` says. `TERN_SIM_SEEDS=1000` for a night, `=6..7` for one; a failure prints the seed.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use proto::Protocol;
 use sim::rank::Setup;
@@ -23,6 +28,14 @@ impl Random {
         self.0 ^= self.0 << 17;
         (self.0 >> 16) as usize % end
     }
+}
+
+/// A number that follows from another one and all bytes.
+fn digest(seed: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words =
+        words.iter().map(|word| u64::from_le_bytes(*word)).chain(rest.iter().map(|byte| u64::from(*byte)));
+    words.fold(seed, |sum, word| (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23))
 }
 
 /// What an application does, drawn from a seed.
@@ -65,6 +78,7 @@ impl Mix {
         let peer = me ^ 1;
         let longest = *self.lens.iter().max().expect("there is a length");
         let kept = [rank.buffer(longest), rank.buffer(longest)];
+        let pattern: Vec<u8> = (0..longest + 256).map(|k| (k * 7 + k / 251) as u8).collect();
         let (mut seen, mut start_ns) = (0, 0);
         for round in 0..WARM + ROUNDS {
             if round == WARM {
@@ -75,8 +89,7 @@ impl Mix {
             let [out, into] =
                 if round % 4 < self.fresh { [rank.buffer(len), rank.buffer(len)] } else { kept };
             let (out, into) = (out.part(0, len), into.part(0, len));
-            let bytes: Vec<u8> = (0..len).map(|k| (k * 7 + round * 31 + me) as u8).collect();
-            rank.write(out, &bytes);
+            rank.write(out, &pattern[(round * 31 + me) % 256..][..len]);
             if me.is_multiple_of(2) {
                 rank.compute(self.late_ns);
             }
@@ -89,10 +102,7 @@ impl Mix {
                 rank.recv(into, peer as i32, 0)?;
                 rank.send(out, peer, 0)?;
             }
-            seen = rank
-                .read(into)
-                .iter()
-                .fold(seen, |sum: u64, byte| (sum ^ *byte as u64).wrapping_mul(0x0000_0100_0000_01b3));
+            seen = digest(seen, &rank.read(into));
         }
         Ok((rank.now_ns() - start_ns, seen))
     }
@@ -115,18 +125,124 @@ impl Mix {
     }
 }
 
-#[test]
-fn never_worse_than_the_worst_protocol_and_the_same_bytes() {
-    let seeds: u64 = std::env::var("TERN_SIM_SEEDS").map_or(8, |text| text.parse().expect("a number"));
-    for seed in 0..seeds {
-        let mix = Mix::draw(seed);
-        let (auto_ns, seen) = mix.run(None, true);
-        let mut worst = (0, "none");
-        for ((protocol, name), eager) in Protocol::ALL.iter().flat_map(|p| [(p, true), (p, false)]) {
-            let (took_ns, bytes) = mix.run(Some(*protocol), eager);
-            assert_eq!(bytes, seen, "seed {seed}, {name}: other bytes than by choice; {mix:?}");
-            worst = worst.max((took_ns, *name));
+/// What one mix showed.
+#[derive(Debug)]
+struct Outcome {
+    seed: u64,
+    mix: Mix,
+    /// How far the choice is behind the best protocol for all long messages, in per cent.
+    behind: f64,
+    best: &'static str,
+    /// What is wrong whatever the mix.
+    fault: Option<String>,
+}
+
+fn outcome(seed: u64) -> Outcome {
+    let mix = Mix::draw(seed);
+    let (auto_ns, seen) = mix.run(None, true);
+    let (mut best, mut worst) = ((u64::MAX, "none"), (0, "none"));
+    let mut fault = None;
+    for ((protocol, name), eager) in Protocol::ALL.iter().flat_map(|p| [(p, true), (p, false)]) {
+        let (took_ns, bytes) = mix.run(Some(*protocol), eager);
+        if bytes != seen {
+            fault = Some(format!("by {name} other bytes than by choice"));
         }
-        assert!(auto_ns <= worst.0, "seed {seed}: {auto_ns} ns by choice, {worst:?} at worst; {mix:?}");
+        worst = worst.max((took_ns, *name));
+        if eager {
+            best = best.min((took_ns, *name));
+        }
     }
+    if auto_ns > worst.0 {
+        fault = Some(format!("{auto_ns} ns by choice, {worst:?} at worst"));
+    }
+    let behind = 100.0 * (auto_ns as f64 / best.0 as f64 - 1.0);
+    Outcome { seed, mix, behind, best: best.1, fault }
+}
+
+/// The outcomes of seeds, on two processors.
+fn outcomes(seeds: Range<u64>) -> Vec<Outcome> {
+    let next = AtomicU64::new(seeds.start);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return done;
+            }
+            done.push(outcome(seed));
+        }
+    };
+    let mut all = thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        workers.map(|worker| worker.join().expect("no mix panics")).into_iter().flatten().collect::<Vec<_>>()
+    });
+    all.sort_by_key(|outcome| outcome.seed);
+    all
+}
+
+/// Seeds that are always tried.
+const SEEDS: Range<u64> = 0..48;
+/// How far the choice may be behind the best, in per cent.
+const GOAL: f64 = 5.0;
+
+const STEP: &str = "an exchange in which one side comes late: whether the two directions fall into step decides more \
+                    than the protocol";
+const FEW: &str = "lengths that have been seen only ten times each: it is still learning";
+/// Mixes in which it is further behind: by how much, and why.
+const EXCEPTIONS: [(u64, f64, &str); 10] = [
+    (6, 11.0, FEW),
+    (12, 7.0, STEP),
+    (15, 6.5, STEP),
+    (16, 10.0, STEP),
+    (18, 18.0, STEP),
+    (20, 46.0, STEP),
+    (26, 6.0, FEW),
+    (27, 29.0, STEP),
+    (32, 6.0, STEP),
+    (38, 31.0, STEP),
+];
+/// What `docs/results.md` says of the first 200 mixes: share of them, and how far behind they are at most.
+const OF_200: [(f64, f64); 5] = [(0.5, 0.1), (0.75, 2.5), (0.9, 11.0), (0.97, 31.0), (1.0, 59.0)];
+const MEAN_OF_200: f64 = 2.5;
+
+/// «1000» or «160..200».
+fn seeds() -> Range<u64> {
+    let Ok(text) = std::env::var("TERN_SIM_SEEDS") else { return SEEDS };
+    let number = |text: &str| text.parse().expect("TERN_SIM_SEEDS is a number or first..end");
+    match text.split_once("..") {
+        Some((first, end)) => number(first)..number(end),
+        None => 0..number(&text),
+    }
+}
+
+#[test]
+fn close_to_the_best_protocol_and_the_same_bytes() {
+    let outcomes = outcomes(seeds());
+    let mut faults = Vec::new();
+    for Outcome { seed, mix, behind, best, fault } in &outcomes {
+        println!("seed {seed}: {behind:.1} % behind {best}; {mix:?}");
+        faults.extend(fault.iter().map(|fault| format!("seed {seed}: {fault}; {mix:?}")));
+        let known = EXCEPTIONS.iter().find(|known| known.0 == *seed);
+        let (most, why) = known.map_or((GOAL, "the goal"), |(_, most, why)| (*most, *why));
+        if SEEDS.contains(seed) && *behind > most {
+            faults.push(format!("seed {seed}: {behind:.2} % behind {best}, at most {most} ({why}); {mix:?}"));
+        }
+    }
+    if seeds().start == 0 && outcomes.len() >= 200 {
+        let mut behind: Vec<f64> = outcomes[..200].iter().map(|outcome| outcome.behind).collect();
+        behind.sort_by(f64::total_cmp);
+        for (share, most) in OF_200 {
+            let at = behind[(share * 199.0) as usize];
+            println!("{share} of 200: {at:.2} % behind at most");
+            if at > most {
+                faults.push(format!("{share} of 200 mixes: {at:.2} % behind, at most {most}"));
+            }
+        }
+        let mean = behind.iter().sum::<f64>() / 200.0;
+        println!("mean of 200: {mean:.2} %");
+        if mean > MEAN_OF_200 {
+            faults.push(format!("mean of 200 mixes: {mean:.2} % behind, at most {MEAN_OF_200}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

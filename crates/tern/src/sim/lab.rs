@@ -257,6 +257,11 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// The mean.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 /// Bytes and nanoseconds as 10^6 bytes per second.
 pub fn mb_s(bytes: usize, ns: f64) -> f64 {
     bytes as f64 / ns * 1000.0

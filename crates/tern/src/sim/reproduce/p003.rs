@@ -6,7 +6,7 @@
 use proto::{Event, Protocol, Tuning};
 use sim::Cluster;
 
-use crate::sim::figure::{Claim, Curve, Figure, Paper, Scale, Study};
+use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Scale, Study};
 use crate::sim::lab::{self, Buffers, Raw, Way, mb_s};
 
 const KB: usize = 1 << 10;
@@ -58,6 +58,11 @@ fn naive(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
             "%",
             Paper::Is(40.0),
             share(&of_registration, 64 * KB),
+        )
+        .except(
+            -7.5,
+            "«As much as 60 %» lost; with the paper's own λreg of 68 µs a message of 64 KB takes 33 µs of wire \
+             and 71 of registration, which leaves 32 %.",
         ),
         Claim::new(
             "fig. 2",
@@ -66,9 +71,11 @@ fn naive(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
             Paper::Is(91.0),
             share(&of_registration, 16 * MB),
         )
-        .fitted(),
+        .within(1.0)
+        .is(Kind::Derived),
         Claim::new("fig. 2", "naive copy, 16 MB, of raw", "%", Paper::Is(57.0), share(&of_copy, 16 * MB))
-            .fitted(),
+            .within(1.0)
+            .is(Kind::Derived),
     ]);
     study.figures.push(Figure::by_size(
         "003-fig2",
@@ -79,40 +86,69 @@ fn naive(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     Ok(())
 }
 
+/// By how many points the superpipeline without rendezvous is too far below raw: cluster, length, tuning.
+const BELOW_RAW: [(&str, &str, &str, f64); 7] = [
+    ("graphene", "16 KB", "", 0.5),
+    ("graphene", "more than 64 KB", "", 0.6),
+    ("graphene", "16 KB", HARDWIRED, 0.2),
+    ("infini", "16 KB", "", 4.5),
+    ("infini", "more than 64 KB", "", 2.2),
+    ("infini", "16 KB", HARDWIRED, 3.6),
+    ("infini", "more than 64 KB", HARDWIRED, 1.1),
+];
+const HARDWIRED: &str = ", C0 = 12 KB, q = 1.5";
+const PAID: &str = "Without a rendezvous the copy of the first chunk is paid; what it takes in cache is assumed. C0 comes \
+    out at 20 KB, where the paper has 8 to 16: posting and fetching, also assumed, count to the latency. Of infini \
+    neither bandwidth nor copies are given.";
+
 /// Figure 6: the superpipeline against the raw write.
 fn raw_protocol(cluster: &Cluster, study: &mut Study, name: &str) -> Result<(), String> {
     let sizes = lab::sizes(8 * KB, 8 * MB, 2);
-    let way = superpipeline(cluster);
     let raw = raw_curve(cluster, "raw RDMA write", Raw::Registered, &sizes)?;
     let registration = raw_curve(cluster, "naive registration", Raw::RegisterEach, &sizes)?;
     let copy = raw_curve(cluster, "naive copy", Raw::CopyEach, &sizes)?;
-    // The paper's test program has no rendezvous; the library's has, which is a round trip of short messages.
-    let handshake = 2.0 * lab::median(lab::ping_pong(cluster, &way, 8, 5, Buffers::Same)?);
-    let (mut whole, mut net, mut over) = (Vec::new(), Vec::new(), Vec::new());
-    for &len in &sizes {
-        let time = lab::median(lab::ping_pong(cluster, &way, len, 5, Buffers::Same)?);
-        whole.push((len as f64, mb_s(len, time)));
-        net.push((len as f64, mb_s(len, time - handshake)));
-        over.push((len as f64, 100.0 * (1.0 - mb_s(len, time - handshake) / raw.at(len as f64))));
+    let (derived, hardwired) = (superpipeline(cluster), superpipeline(cluster).tuned(Tuning::default()));
+    let mut curves = Vec::new();
+    for (way, words) in [(&derived, ""), (&hardwired, HARDWIRED)] {
+        let (whole, alone) = without_rendezvous(cluster, way, &sizes)?;
+        let below = |(len, speed): &(f64, f64)| (*len, 100.0 * (1.0 - speed / raw.at(*len)));
+        let below = Curve::new("", alone.iter().map(below));
+        let long = below.points.iter().filter(|(len, _)| *len > (64 * KB) as f64).map(|(_, y)| *y);
+        let (short, long) = (below.at((16 * KB) as f64), long.fold(f64::MIN, f64::max));
+        let what = |size: &str| format!("superpipeline below raw, {size}, {}{words}", cluster.name);
+        for (size, most, is) in [("16 KB", 15.0, short), ("more than 64 KB", 5.0, long)] {
+            let claim = Claim::new("fig. 6", what(size), "%", Paper::AtMost(most), is);
+            let known =
+                BELOW_RAW.iter().find(|known| (known.0, known.1, known.2) == (&cluster.name, size, words));
+            study.claims.push(known.map_or(claim.clone(), |(.., until)| claim.except(*until, PAID)));
+        }
+        curves.push(Curve::new(format!("superpipeline{words}, without rendezvous"), alone));
+        curves.push(Curve::new(format!("superpipeline{words}, with rendezvous"), whole));
     }
-    let over = Curve::new("overhead", over);
-    let long = over.points.iter().filter(|(len, _)| *len >= (64 * KB) as f64).map(|(_, y)| *y);
-    let (short, long) = (over.at((16 * KB) as f64), long.fold(f64::MIN, f64::max));
-    let what = |size: &str| format!("superpipeline below raw, {size}, {}", cluster.name);
-    study.claims.extend([
-        Claim::new("fig. 6", what("16 KB"), "%", Paper::AtMost(15.0), short),
-        Claim::new("fig. 6", what("64 KB and more"), "%", Paper::AtMost(5.0), long),
-    ]);
-    let curves = vec![
-        raw,
-        Curve::new("superpipeline, without rendezvous", net),
-        Curve::new("superpipeline, with rendezvous", whole),
-        registration,
-        copy,
-    ];
+    curves.extend([raw, registration, copy]);
     let title = format!("Protocols against raw RDMA, {}", cluster.name);
     study.figures.push(Figure::by_size(name, title, "MB/s", curves));
     Ok(())
+}
+
+/// Points of a curve.
+type Points = Vec<(f64, f64)>;
+
+/// Bandwidth by length as it is, and without the rendezvous, which the paper's test program does not have.
+///
+/// It is a round trip of short messages during which the first chunk is copied. Nothing can hide that copy in the
+/// paper's program, so that only what is left of the round trip is taken off.
+fn without_rendezvous(cluster: &Cluster, way: &Way, sizes: &[usize]) -> Result<(Points, Points), String> {
+    let handshake = 2.0 * lab::median(lab::ping_pong(cluster, way, 8, 5, Buffers::Same)?);
+    let (mut whole, mut alone) = (Vec::new(), Vec::new());
+    for &len in sizes {
+        let first = len.min(way.setup.tuning.first_chunk_bytes);
+        let first_copy = cluster.copy_ns + cluster.copy_time_ns(first, first);
+        let time = lab::median(lab::ping_pong(cluster, way, len, 5, Buffers::Same)?);
+        whole.push((len as f64, mb_s(len, time)));
+        alone.push((len as f64, mb_s(len, time - (handshake - first_copy).max(0.0))));
+    }
+    Ok((whole, alone))
 }
 
 /// Figure 7: MPI ping-pong, first and best round trip of 100.
@@ -184,31 +220,20 @@ fn gaps(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     }
     let growth = |curve: &Curve| curve.at((16 * MB) as f64) / curve.at((256 * KB) as f64);
     let step = |curve: &Curve| curve.at((16 * MB) as f64) - curve.at((256 * KB) as f64);
-    let expected = 64f64.ln() / facts_growth(cluster).ln();
+    // Of the growth factor that the library has worked out from the cluster's costs.
+    let expected = 64f64.ln() / Tuning::of(&facts).growth.ln();
+    const CUTS: &str = "Counts the cuts of this code, which follow the equation: it shows that they do.";
+    let claim = |place, what, unit, paper: f64, tern| {
+        Claim::new(place, what, unit, Paper::Is(paper), tern).within(10.0).is(Kind::Identity).note(CUTS)
+    };
     study.claims.extend([
-        Claim::new(
-            "eq. 1",
-            "gaps grow from 256 KB to 16 MB, fixed chunks",
-            "×",
-            Paper::Is(64.0),
-            growth(&curves[0]),
-        ),
-        Claim::new("eq. 3", "the same, optimal chunks", "×", Paper::Is(8.0), growth(&curves[1])),
-        Claim::new(
-            "eq. 7",
-            "the same, superpipeline, chunks more",
-            "",
-            Paper::Is(expected),
-            step(&curves[2]),
-        ),
+        claim("eq. 1", "gaps grow from 256 KB to 16 MB, fixed chunks", "×", 64.0, growth(&curves[0])),
+        claim("eq. 3", "the same, optimal chunks", "×", 8.0, growth(&curves[1])),
+        claim("eq. 7", "the same, superpipeline, chunks more", "", expected, step(&curves[2])),
     ]);
     let figure = Figure::by_size("003-gaps", "Writes per message", "writes", curves);
     study.figures.push(figure.logarithmic());
     Ok(())
-}
-
-fn facts_growth(cluster: &Cluster) -> f64 {
-    Tuning::of(&lab::facts(cluster)).growth
 }
 
 /// Section 4, discussion: the optimum in C0 is flat, and fixed values do almost as well.

@@ -1,6 +1,7 @@
-//! What is chosen on clusters, whose figures are those of their files: a snapshot.
+//! What the cost model chooses on the clusters of the papers and today's, by length and reuse, before anything was
+//! observed.
 //!
-//! `TERN_UPDATE_SNAPSHOTS=1 cargo test -p sim --test tables` writes it anew.
+//! `TERN_UPDATE_SNAPSHOTS=1 cargo test -p sim --test choices` writes the tables anew.
 
 use fabric::{Caps, Distance};
 use proto::choose::{Seen, choose};
@@ -9,15 +10,14 @@ use proto::facts::Facts;
 use proto::journal::bytes;
 use sim::Cluster;
 
-const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tables.txt");
+const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/choices.txt");
+const CLUSTERS: [&str; 7] =
+    ["graphene", "infini", "lioncub", "ne020", "poweredge-ddr", "ndr-2026", "eth-25g"];
 
-/// Two of the papers, and two of another decade.
-const CLUSTERS: [&str; 4] = ["graphene", "lioncub", "eth-25g", "ndr-2026"];
-
-/// What ranks of a cluster know before their first message; with `keeps` registrations stay.
+/// What a rank knows at the start, from the cluster's file.
 fn facts(cluster: &Cluster, keeps: bool) -> Facts {
     let caps = Caps {
-        name: "sim",
+        name: "test",
         inline_bytes: cluster.rails[0].inline_bytes,
         frame_bytes: 16 << 10,
         remote_access: false,
@@ -44,7 +44,7 @@ fn winner(facts: &Facts, message: &Message) -> String {
 
 /// What is chosen, and by how much the runner-up is dearer.
 fn tables() -> String {
-    let mut text = String::from("# Written by `TERN_UPDATE_SNAPSHOTS=1 cargo test -p sim --test tables`.\n");
+    let mut text = String::from("# Written by `TERN_UPDATE_SNAPSHOTS=1 cargo test -p sim --test choices`.\n");
     for name in CLUSTERS {
         let cluster = Cluster::find(name).unwrap();
         text += &format!("\n{name}\n");
