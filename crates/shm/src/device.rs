@@ -538,8 +538,7 @@ impl Device for Shm {
         self.next_check = now + CHECK_EVERY;
         for _ in 0..self.links.len().div_ceil(CHECKS) {
             self.checked = (self.checked + 1) % self.links.len();
-            // One's own lock is no obstacle to oneself and would look free.
-            if self.checked != self.me && Link::is_gone(&self.segment, &self.layout, self.checked) {
+            if self.is_gone(self.checked) {
                 return Err(Fault::PeerGone(self.checked));
             }
         }

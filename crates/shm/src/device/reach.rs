@@ -23,9 +23,9 @@ impl Shm {
             return;
         }
         let Some((pid, addr, value)) = Link::identity(&self.segment, &self.layout, peer) else { return };
-        let mut word = 0u64;
+        let mut word = value;
         let local = Span { addr: &raw mut word as usize, len: 8 };
-        let reads = cma::transfer(Way::Read, pid, peer, local, addr).is_ok() && word == value;
+        let reads = has_number(pid, peer, addr, value) == Ok(true);
         let writes = reads && cma::transfer(Way::Write, pid, peer, local, addr).is_ok();
         self.links[peer].reach =
             if writes { Reach::Yes { pid, addr, value, seen: Instant::now() } } else { Reach::No };
@@ -47,16 +47,33 @@ impl Shm {
         };
         let now = Instant::now();
         if now.duration_since(*seen) > PROOF {
-            let mut word = 0u64;
-            let local = Span { addr: &raw mut word as usize, len: 8 };
-            match cma::transfer(Way::Read, *pid, peer, local, *addr) {
-                Ok(()) if word == *value => *seen = now,
+            match has_number(*pid, peer, *addr, *value) {
+                Ok(true) => *seen = now,
                 Err(Fault::NotPermitted) => return Err(Fault::NotPermitted),
                 _ => return Err(Fault::PeerGone(peer)),
             }
         }
         Ok(*pid)
     }
+
+    /// Whether a peer has ended without taking leave. Its lock is gone then; it also is when the program has
+    /// closed all its descriptors, but then its number is still there.
+    pub(super) fn is_gone(&self, peer: Rank) -> bool {
+        // One's own lock is no obstacle to oneself and would look free.
+        if peer == self.me || !Link::is_gone(&self.segment, &self.layout, peer) {
+            return false;
+        }
+        let identity = Link::identity(&self.segment, &self.layout, peer);
+        let is_there = |(pid, addr, value)| has_number(pid, peer, addr, value) == Ok(true);
+        !(self.caps.remote_access && identity.is_some_and(is_there))
+    }
+}
+
+/// Whether this number stands at this address of a process.
+fn has_number(pid: i32, peer: Rank, addr: usize, value: u64) -> Result<bool, Fault> {
+    let mut word = 0u64;
+    let local = Span { addr: &raw mut word as usize, len: 8 };
+    cma::transfer(Way::Read, pid, peer, local, addr).map(|()| word == value)
 }
 
 /// Tries single copy on this very process: seccomp filters of containers refuse even that.
