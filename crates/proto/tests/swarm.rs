@@ -323,8 +323,9 @@ fn shared_memory(random: &mut Random, size: usize) -> (Vec<Shm>, Unmap) {
 fn channels(random: &mut Random, size: usize) -> (Vec<Channel<Adapter>>, Unmap) {
     let net = Net::shared(size);
     net.get().is_watched = !random.one_in(4);
-    net.get().hostile = random.one_in(2);
-    net.get().rails = random.of(&[1, 1, 3]);
+    let (is_hostile, rails) = (random.one_in(2), random.of(&[1, 1, 3]));
+    net.get().hostile = is_hostile;
+    net.get().rails = if is_hostile { rails } else { 1 }; // the orderly net has one
     net.get().caps.writes_in_order = !random.one_in(3);
     net.get().caps.lockable_bytes = random.of(&[usize::MAX, usize::MAX, 128 * 1024]);
     let settings = Settings {

@@ -532,7 +532,7 @@ impl<V: Verbs> Channel<V> {
         let text = format!("malformed frame from rank {}: {}", peer.rank, what.0);
         self.fault.get_or_insert(Fault::Device(text));
         for arrived in std::mem::take(&mut peer.arrived) {
-            self.receives.post(&mut self.verbs, arrived.buffer);
+            self.post_again(arrived.buffer);
         }
     }
 
@@ -562,9 +562,10 @@ impl<V: Verbs> Channel<V> {
                 peer.slots_owed += 1;
             }
             Path::SendRecv => {
-                self.receives.post(&mut self.verbs, place);
                 peer.buffers_owed += 1;
                 peer.heard = peer.heard.saturating_add(1);
+                peer.front_copy = None;
+                self.post_again(place);
             }
         }
         if self.owes_half(p) {

@@ -31,12 +31,18 @@ pub(super) struct Front {
     pub place: u32,
 }
 
-/// A message in a receive buffer.
-#[derive(Clone, Copy, Debug)]
+/// A message that waits for its turn, in the receive buffer it came in. One before which others are still to
+/// come over another adapter lies in memory of its own, [`COPIED`]: buffers that wait for messages of other
+/// adapters, whose buffers wait for messages of this one, would be a circle.
+#[derive(Debug)]
 pub(super) struct Arrived {
     pub buffer: u32,
     pub tail: Tail,
+    pub copy: Option<Box<[u8]>>,
 }
+
+/// The number of no receive buffer.
+pub(super) const COPIED: u32 = u32::MAX;
 
 /// Ranks per page of the [`Index`].
 const PAGE: usize = 64;
@@ -105,6 +111,8 @@ pub(super) struct Peer {
     pub ring_in: Option<RingIn>,
     pub headers_in: HeaderCache,
     pub arrived: VecDeque<Arrived>,
+    /// What [`Arrived::copy`] of the front was.
+    pub front_copy: Option<Box<[u8]>>,
     pub front: Option<Front>,
 }
 
@@ -134,6 +142,7 @@ impl Peer {
             ring_in: None,
             headers_in: HeaderCache::default(),
             arrived: VecDeque::new(),
+            front_copy: None,
             front: None,
         }
     }

@@ -11,7 +11,7 @@
 
 use super::Channel;
 use super::fast::header;
-use super::peer::{Arrived, Front, Path};
+use super::peer::{Arrived, COPIED, Front, Path};
 use super::slots::{RAIL, RingOut};
 use super::{NOTE_BYTES, SLOTS_MAX, Work, trailer};
 use crate::event::Event;
@@ -35,7 +35,8 @@ impl<V: Verbs> Channel<V> {
         match self.inspect(p, buffer, len) {
             Ok(Tail { kind: Kind::Credit, .. }) => self.receives.post(&mut self.verbs, buffer),
             Ok(tail) => {
-                self.peers[p].arrived(Arrived { buffer, tail });
+                let message = self.in_turn_or_copied(p, buffer, tail, len);
+                self.peers[p].arrived(message);
                 self.mark_ready(p);
             }
             Err(what) => {
@@ -43,6 +44,17 @@ impl<V: Verbs> Channel<V> {
                 self.receives.post(&mut self.verbs, buffer);
             }
         }
+    }
+
+    /// A message as it waits for its turn. Over one adapter they come in order.
+    fn in_turn_or_copied(&mut self, p: usize, buffer: u32, tail: Tail, len: usize) -> Arrived {
+        if self.verbs.rails() == 1 || self.peers[p].before(tail.seq) == Ok(0) {
+            return Arrived { buffer, tail, copy: None };
+        }
+        let mut copy = vec![0; len].into_boxed_slice();
+        self.verbs.peek_bytes(self.receives.span(buffer).part(0, len), &mut copy);
+        self.receives.post(&mut self.verbs, buffer);
+        Arrived { buffer: COPIED, tail, copy: Some(copy) }
     }
 
     /// Checks a message and takes the credits it brings, whenever its turn comes.
@@ -71,15 +83,20 @@ impl<V: Verbs> Channel<V> {
     /// Shows the oldest frame that came by Send/Recv if it is the next one; whether it is. The
     /// channel's own are dealt with at once.
     pub(super) fn fetch_arrived(&mut self, p: usize) -> Result<bool, Malformed> {
-        while let Some(&Arrived { buffer, tail }) = self.peers[p].arrived.front() {
+        while let Some(tail) = self.peers[p].arrived.front().map(|message| message.tail) {
             if self.peers[p].before(tail.seq)? != 0 {
                 return Ok(false);
             }
-            self.peers[p].arrived.pop_front();
-            let data = self.receives.span(buffer).part(0, tail.len as usize);
+            let Some(Arrived { buffer, copy, .. }) = self.peers[p].arrived.pop_front() else { break };
+            let span = match &copy {
+                Some(copy) => Span { addr: copy.as_ptr() as usize, len: copy.len() },
+                None => self.receives.span(buffer),
+            };
+            let data = span.part(0, tail.len as usize);
+            self.peers[p].front_copy = copy;
             if tail.kind == Kind::Full {
                 if self.peers[p].their_mailbox.is_none() {
-                    self.receives.post(&mut self.verbs, buffer);
+                    self.post_again(buffer);
                     return Err(Malformed("a frame before the introduction".into()));
                 }
                 self.verbs.charge(Charge::Header);
@@ -88,12 +105,19 @@ impl<V: Verbs> Channel<V> {
                 return Ok(true);
             }
             if let Err(what) = self.meet(p, data) {
-                self.receives.post(&mut self.verbs, buffer);
+                self.post_again(buffer);
                 return Err(what);
             }
             self.taken(p, Path::SendRecv, buffer);
         }
         Ok(false)
+    }
+
+    /// What lay in a receive buffer has been read.
+    pub(super) fn post_again(&mut self, buffer: u32) {
+        if buffer != COPIED {
+            self.receives.post(&mut self.verbs, buffer);
+        }
     }
 
     /// The peer introduces itself, or gives slots.
