@@ -40,5 +40,6 @@ pub mod table;
 pub mod tools;
 pub mod topo;
 pub mod wait;
+pub mod withdraw;
 
 pub use cx::Cx;

@@ -16,7 +16,7 @@ rows! { "3 Point-to-point communication";
     MPI_Buffer_detach(buffer_addr: PtrOut, size: CountOut) large => crate::bsend::detach;
     MPI_Buffer_flush() => crate::bsend::flush;
     MPI_Buffer_iflush(request: RequestOut) => crate::bsend::iflush;
-    MPI_Cancel(request: RequestRef) => crate::request::cancel;
+    MPI_Cancel(request: RequestRef) => crate::withdraw::cancel;
     MPI_Comm_attach_buffer(comm: Comm, buffer: Addr, size: Count) large => crate::bsend::comm_attach;
     MPI_Comm_detach_buffer(comm: Comm, buffer_addr: PtrOut, size: CountOut) large => crate::bsend::comm_detach;
     MPI_Comm_flush_buffer(comm: Comm) => crate::bsend::comm_flush;
@@ -49,7 +49,7 @@ rows! { "3 Point-to-point communication";
         status: StatusOut) large quick => crate::p2p::recv;
     MPI_Recv_init(buf: BufOut, count: Count, datatype: Datatype, source: Source, tag: TagOrAny,
         comm: Comm, request: RequestOut) large => crate::p2p::recv_init;
-    MPI_Request_free(request: RequestRef) => crate::request::free;
+    MPI_Request_free(request: RequestRef) => crate::withdraw::free;
     MPI_Request_get_status(request: RequestOrNull, flag: FlagOut, status: StatusOut) => crate::request::get_status;
     MPI_Request_get_status_all(count: IntCount, array_of_requests: RequestsIn, flag: FlagOut,
         array_of_statuses: StatusesOut) => crate::request::get_status_all;

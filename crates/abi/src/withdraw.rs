@@ -1,0 +1,58 @@
+//! MPI 5.0 sections 3.7.3 and 3.8.4: what nobody will ask for any more, or wants back.
+
+use mpi::error::{Class, Result, fail};
+use mpi::request::{Body, REQUEST_NULL};
+
+use crate::cx::Cx;
+use crate::grequest;
+use crate::kind::handle::HandleRef;
+
+/// `MPI_Request_free`: what is under way goes on.
+pub fn free(cx: &Cx, request: HandleRef) -> Result {
+    let handle = request.handle;
+    let forget = {
+        let mut world = cx.world();
+        match world.objects.requests.get(handle).and_then(|request| request.body.as_ref()) {
+            Some(Body::Collective(_)) => {
+                return fail(
+                    Class::REQUEST,
+                    "argument `request` is a collective operation under way, which cannot be freed",
+                );
+            }
+            Some(Body::General(_)) => true,
+            _ => {
+                if let Some(body) = world.objects.requests.remove(handle).and_then(|request| request.body) {
+                    world.detach(body);
+                }
+                false
+            }
+        }
+    };
+    if forget {
+        grequest::forget(cx, handle)?;
+    }
+    request.set(REQUEST_NULL);
+    Ok(())
+}
+
+/// `MPI_Cancel` of what is not matched; what is matched completes (MPI 5.0 section 3.8.4).
+pub fn cancel(cx: &Cx, request: HandleRef) -> Result {
+    let general = {
+        let mut world = cx.world();
+        let world = &mut *world;
+        match world.objects.requests.get(request.handle).and_then(|request| request.body.as_ref()) {
+            Some(Body::General(general)) => (general.callbacks(), general.is_complete()),
+            Some(Body::Receive(op, ..) | Body::Send(op, _)) => {
+                world.engine.cancel(*op);
+                world.engine.note();
+                return Ok(());
+            }
+            Some(Body::Collective(_) | Body::Flush(_)) => {
+                return fail(Class::REQUEST, "argument `request` is an operation that cannot be cancelled");
+            }
+            None => return fail(Class::REQUEST, "argument `request` is an inactive persistent request"),
+            Some(_) => return Ok(()),
+        }
+    };
+    grequest::cancel(cx, general.0, general.1)
+}
