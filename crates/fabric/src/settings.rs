@@ -199,6 +199,9 @@ pub const ALL: &[Setting] = &[
 /// Variables that `mpiexec` hands to the ranks it starts: no settings, and not for users.
 pub const INTERNAL: &[&str] = &["TERN_BOARD_FD", "TERN_CONTROL_FD", "TERN_JOB_CPUS", "TERN_JOB_SECRET"];
 
+/// How variables begin that are for the tests of the project, which start programs of their own.
+const OF_TESTS: &str = "TERN_TEST_";
+
 /// The value of one setting and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
@@ -220,7 +223,8 @@ impl Settings {
         names: impl Iterator<Item = &'a str>,
     ) -> Result<Settings, String> {
         for name in names.filter(|n| n.starts_with("TERN_")) {
-            if !ALL.iter().any(|s| s.name == name) && !INTERNAL.contains(&name) {
+            let is_other = INTERNAL.contains(&name) || name.starts_with(OF_TESTS);
+            if !is_other && !ALL.iter().any(|s| s.name == name) {
                 return Err(format!("unknown setting {name}; the nearest known one is {}", nearest(name)));
             }
         }
@@ -346,7 +350,7 @@ mod tests {
         let none = |_: &str| None;
         let error = Settings::read(none, ["TERN_SHM_DIRS"].into_iter()).unwrap_err();
         assert!(error.contains("TERN_SHM_DIRS") && error.contains("TERN_SHM_DIR"), "{error}");
-        Settings::read(none, INTERNAL.iter().copied()).unwrap();
+        Settings::read(none, INTERNAL.iter().copied().chain(["TERN_TEST_REQUIRE"])).unwrap();
         assert_eq!(parse_bytes("64K"), Some(65536));
         assert_eq!(parse_bytes("x"), None);
         assert_eq!(distance("kitten", "sitting"), 3);
