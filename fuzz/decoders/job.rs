@@ -1,6 +1,7 @@
 //! What a job is started and explained with: arguments of `mpiexec`, the environment of a launcher,
 //! values of the key-value store, reports of ranks.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -61,10 +62,12 @@ fn read_value(input: &[u8]) {
 fn read_reports(input: &[u8]) {
     let mut reports = Vec::new();
     let mut operations = Vec::new();
+    let mut begun = BTreeMap::new();
     for line in input.split(|byte| *byte == b'\n') {
         let rank = reports.len();
         match Line::decode(line) {
             Ok(Line::Pending { pending, .. }) => operations.push(pending),
+            Ok(Line::Begun { runs, .. }) => begun.extend(runs),
             Ok(Line::End { left_out, moves, .. }) => {
                 let operations = std::mem::take(&mut operations);
                 let state = match moves % 3 {
@@ -72,7 +75,7 @@ fn read_reports(input: &[u8]) {
                     1 => State::Idle,
                     _ => State::Pending { operations, left_out },
                 };
-                reports.push(Report { rank, state });
+                reports.push(Report { rank, state, begun: std::mem::take(&mut begun) });
             }
             _ => return,
         }

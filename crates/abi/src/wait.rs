@@ -30,6 +30,7 @@ pub fn on<S, T>(
     waits: impl for<'a> Fn(&'a S) -> Waits<'a>,
 ) -> Result<T> {
     let mut wait = engine::Wait::default();
+    let mut seen = None;
     loop {
         let polled = {
             let mut world = cx.world();
@@ -48,6 +49,10 @@ pub fn on<S, T>(
             }
             Polled::Nap(nap) => {
                 if let Some(question) = launch::control::asked() {
+                    // The look around may have been before the question: another one, then the answer.
+                    if seen.replace(question) != Some(question) {
+                        continue;
+                    }
                     report::answer(cx, question, &waits(state));
                 }
                 engine::nap(nap);
@@ -76,6 +81,7 @@ pub fn once<T>(cx: &Cx, ready: impl FnOnce(&mut World) -> Result<Option<T>>) -> 
 
 /// Looks around once without waiting.
 pub fn progress(cx: &Cx) -> Result {
+    let asked = launch::control::asked();
     loop {
         let call_now = {
             let mut world = cx.world();
@@ -84,7 +90,7 @@ pub fn progress(cx: &Cx) -> Result {
             call_now
         };
         let Some((handle, reduce)) = call_now else {
-            if let Some(question) = launch::control::asked() {
+            if let Some(question) = asked {
                 report::answer(cx, question, &Waits::Nothing);
             }
             return Ok(());

@@ -3,7 +3,7 @@
 //! `mpiexec` asks for a report by a number on the [board](crate::sys::board), which ranks look at where
 //! they wait: no signal, no thread and no system call, so that a program which is asked runs as one
 //! that is not.
-use crate::report::{BOARD_FD, CONTROL_FD, JOB_CPUS, LINE_MAX, Line, PENDING_MAX, Pending};
+use crate::report::{BEGUN_MAX, BOARD_FD, CONTROL_FD, JOB_CPUS, LINE_MAX, Line, PENDING_MAX, Pending};
 use crate::sys::{self, board, event};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,12 +43,13 @@ impl Control {
     }
 
     /// Answers a question of `mpiexec` with what is pending; nothing pending is an answer, too.
-    /// `moves` is another number when anything has moved since the last answer.
-    pub fn report(&self, question: u32, pending: &[Pending], moves: u64) -> bool {
+    /// `begun` is the last collective of each communicator, by context. `moves` is another number when anything has moved since the last answer.
+    pub fn report(&self, question: u32, pending: &[Pending], begun: &[(u64, u64)], moves: u64) -> bool {
         let listed = &pending[..pending.len().min(PENDING_MAX)];
         let left_out = (pending.len() - listed.len()) as u64;
         let lines = listed.iter().map(|p| Line::Pending { question, pending: p.clone() });
-        lines.chain([Line::End { question, moves, left_out }]).all(|line| self.send(&line))
+        let begun = begun.chunks(BEGUN_MAX).map(|runs| Line::Begun { question, runs: runs.to_vec() });
+        lines.chain(begun).chain([Line::End { question, moves, left_out }]).all(|line| self.send(&line))
     }
 
     /// Sends a line, but waits only for a bounded time: a stopped `mpiexec` must not stop us.
@@ -77,17 +78,18 @@ fn inherited(variable: &str) -> Result<Option<OwnedFd>, String> {
     Ok(Some(adopted))
 }
 
-/// The question that `mpiexec` has asked since the last call, if there is one; three plain loads when
-/// there is none. Of several threads one gets it.
+/// The question of `mpiexec` that nobody has answered, if there is one; three plain loads when there is
+/// none. Whoever has looked around since it saw the question may [`take`] it and answer.
 #[inline]
 pub fn asked() -> Option<u32> {
     let question = board::read();
-    if question == TAKEN.load(Ordering::Relaxed) { None } else { take(question) }
+    if question == TAKEN.load(Ordering::Relaxed) { None } else { Some(question) }
 }
 
+/// Whether the caller is the one to answer: of several threads one is.
 #[cold]
-fn take(question: u32) -> Option<u32> {
-    (TAKEN.swap(question, Ordering::Relaxed) != question).then_some(question)
+pub fn take(question: u32) -> bool {
+    TAKEN.swap(question, Ordering::Relaxed) != question
 }
 
 /// How many CPUs the ranks of this host share: what says whether ranks are more than CPUs.

@@ -14,6 +14,8 @@ pub struct Report {
     pub rank: usize,
     /// What it does.
     pub state: State,
+    /// The last collective that it had begun on each communicator, by context, when it was asked first.
+    pub begun: BTreeMap<u64, u64>,
 }
 
 /// What a rank does.
@@ -38,7 +40,10 @@ pub enum State {
 
 /// Sentences for a person: first what each rank does, then what is wrong.
 pub fn graph(reports: &[Report]) -> Vec<String> {
-    let view = View { states: reports.iter().map(|r| (r.rank, &r.state)).collect() };
+    let view = View {
+        states: reports.iter().map(|r| (r.rank, &r.state)).collect(),
+        begun: reports.iter().map(|r| (r.rank, &r.begun)).collect(),
+    };
     let mut lines = view.messages();
     lines.extend(view.collectives());
     lines.extend(view.others());
@@ -48,6 +53,7 @@ pub fn graph(reports: &[Report]) -> Vec<String> {
 
 struct View<'a> {
     states: BTreeMap<usize, &'a State>,
+    begun: BTreeMap<usize, &'a BTreeMap<u64, u64>>,
 }
 
 impl<'a> View<'a> {
@@ -170,13 +176,16 @@ impl<'a> View<'a> {
             1 => format!("{all} on {comm}{}", since(longest)),
             _ => format!("mismatched collectives on {comm}: {all}{}", duration(longest)),
         }];
-        let came =
-            |rank: &usize| here.contains_key(rank) || oldest.get(rank).is_some_and(|p| is_later(p, longest));
+        let came = |rank: &usize| {
+            here.contains_key(rank)
+                || oldest.get(rank).is_some_and(|p| is_later(p, longest))
+                || self.has_begun(*rank, longest) == Some(true)
+        };
         let missing: Vec<usize> = self.members(longest).filter(|rank| !came(rank)).collect();
         let op = calls.keys().next().expect("as above");
         if let Some(run) = run
             && missing.is_empty()
-            && here.len() < oldest.len()
+            && here.len() < self.members(longest).count()
         {
             lines.push(format!(
                 "all other members are past collective number {run} on {comm}: theirs was another one than {op}, or with other counts"
@@ -206,6 +215,13 @@ impl<'a> View<'a> {
             oldest.entry(p.context).or_default().entry(rank).or_insert(p);
         }
         oldest
+    }
+
+    /// Whether a rank has begun the collective that `p` is one rank's part of; `None`: not known.
+    fn has_begun(&self, rank: usize, p: &Pending) -> Option<bool> {
+        let run = p.run?;
+        let begun = *self.begun.get(&rank)?.get(&p.context)?;
+        Some(begun == run || is_ahead(begun, run))
     }
 
     fn members(&self, p: &'a Pending) -> Box<dyn Iterator<Item = usize> + 'a> {
@@ -265,10 +281,13 @@ impl<'a> View<'a> {
                 },
                 Kind::Collective => {
                     let others = &oldest[&p.context];
-                    let with_us = |r: &usize| {
-                        others.get(r).is_some_and(|o| is_later(o, p) || collective(o) == collective(p))
+                    // Who is in another call of the same number holds this one up, too. Whoever has
+                    // left the call, or may have, does not.
+                    let holds_up = |r: &usize| match others.get(r) {
+                        Some(o) if o.run == p.run => collective(o) != collective(p),
+                        _ => self.has_begun(*r, p) == Some(false),
                     };
-                    self.members(p).filter(|r| !with_us(r)).collect()
+                    self.members(p).filter(holds_up).collect()
                 }
                 Kind::Wait | Kind::Arrived => Vec::new(),
             };
@@ -385,9 +404,12 @@ fn collective(p: &Pending) -> String {
 
 /// Whether the rank in `other` has left the call `p` behind.
 fn is_later(other: &Pending, p: &Pending) -> bool {
-    // Numbers wrap; members are never half a round apart.
-    let is_ahead = |theirs: u64, ours: u64| theirs != ours && (theirs.wrapping_sub(ours) as u16) < 1 << 15;
     matches!((other.run, p.run), (Some(theirs), Some(ours)) if is_ahead(theirs, ours))
+}
+
+/// Numbers wrap; members are never half a round apart.
+fn is_ahead(theirs: u64, ours: u64) -> bool {
+    theirs != ours && (theirs.wrapping_sub(ours) as u16) < 1 << 15
 }
 
 fn since(p: &Pending) -> String {
@@ -446,17 +468,24 @@ mod tests {
     }
 
     fn collective(rank: usize, op: &str) -> Pending {
-        operation(rank, Kind::Collective, op, None, None)
+        Pending { run: Some(1), ..operation(rank, Kind::Collective, op, None, None) }
     }
 
     fn pending(operations: Vec<Pending>) -> State {
         State::Pending { operations, left_out: 0 }
     }
 
+    /// What is said of ranks that have begun no collective but those they are in.
     fn text(states: Vec<State>) -> String {
-        let reports: Vec<Report> =
-            states.into_iter().enumerate().map(|(rank, state)| Report { rank, state }).collect();
-        graph(&reports).join("\n")
+        let begun = |state: &State| match state {
+            State::Pending { operations, .. } => operations.iter().filter_map(|p| p.run).max().unwrap_or(0),
+            _ => 0,
+        };
+        let report = |(rank, state)| {
+            let begun = BTreeMap::from([(0, begun(&state))]);
+            Report { rank, state, begun }
+        };
+        graph(&states.into_iter().enumerate().map(report).collect::<Vec<_>>()).join("\n")
     }
 
     #[test]
@@ -569,6 +598,32 @@ mod tests {
         assert!(found.contains(line), "{found}");
         let found = text(vec![pending(vec![rooted(0, 0)]), pending(vec![nth(1, "MPI_Barrier", 6)])]);
         assert!(found.contains("all other members are past collective number 5 on MPI_COMM_WORLD: theirs was another one than MPI_Bcast(root=0)"), "{found}");
+    }
+
+    /// A member that has left the call on its way to another communicator holds nobody up in it.
+    #[test]
+    fn who_has_left_a_collective_is_not_waited_for() {
+        let twin = Pending { context: 7, members: Some(vec![0, 1, 2]), ..collective(2, "MPI_Allreduce") };
+        let states =
+            || vec![State::Moving, pending(vec![collective(1, "MPI_Barrier")]), pending(vec![twin.clone()])];
+        let past = |begun: [u64; 3]| {
+            let reports = states().into_iter().enumerate().map(|(rank, state)| Report {
+                rank,
+                state,
+                begun: BTreeMap::from([(0, begun[rank]), (7, u64::from(rank == 2))]),
+            });
+            graph(&reports.collect::<Vec<_>>()).join("\n")
+        };
+        let found = past([0, 1, 1]);
+        assert!(!found.contains("cycle") && !found.contains("for rank 2"), "{found}");
+        assert!(found.contains("MPI_Barrier on MPI_COMM_WORLD waits for rank 0: it is moving"), "{found}");
+        let found = past([0, 1, 0]);
+        assert!(found.contains("cycle: rank 1 → rank 2 → rank 1"), "{found}");
+        let found = past([1, 1, 1]);
+        assert!(
+            found.contains("all other members are past collective number 1 on MPI_COMM_WORLD"),
+            "{found}"
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The lines of the control channel: what a rank tells `mpiexec` about itself.
 //!
 //! `mpiexec` asks by writing the number of its question on the board, a word of memory that all ranks
-//! read; a rank answers, from inside MPI, with one `pending` line per operation and an `end`, which
-//! name the question. Unasked it says `ready` (it reads the board) and `fatal`. A line is a verb and
+//! read; a rank answers, from inside MPI, with one `pending` line per operation, `begun` lines with how many
+//! collectives it has begun on each communicator, and an `end`, which name the question. Unasked it says `ready` (it reads the board) and `fatal`. A line is a verb and
 //! words `key=value`, escaped as in [`crate::text`], in a packet of its own: threads may send at once.
 use crate::text::{escape, escape_into, quoted, unescape};
 use std::fmt::{self, Write};
@@ -28,6 +28,8 @@ pub fn segment_prefix(kvsname: &str) -> String {
 
 /// Longest line; a longer one is malformed.
 pub const LINE_MAX: usize = 16 * 1024;
+/// Most communicators that one `begun` line names: two numbers of up to 20 digits each.
+pub const BEGUN_MAX: usize = 256;
 /// Most pending operations that one report holds; the rest is only counted.
 pub const PENDING_MAX: usize = 64;
 
@@ -100,6 +102,13 @@ pub enum Line {
         /// The operation.
         pending: Pending,
     },
+    /// The last collective that the rank has begun on communicators it is a member of.
+    Begun {
+        /// The question that this answers.
+        question: u32,
+        /// By [context](Pending::context), the [run](Pending::run); 0 where there was none.
+        runs: Vec<(u64, u64)>,
+    },
     /// All pending operations have been listed.
     End {
         /// The question that this answers.
@@ -135,6 +144,14 @@ impl Line {
         match self {
             Line::Ready => "ready".into(),
             Line::Pending { question, pending } => encode(*question, pending),
+            Line::Begun { question, runs } => {
+                let mut out = format!("begun question={question} runs=");
+                for (i, (context, run)) in runs.iter().enumerate() {
+                    let comma = if i == 0 { "" } else { "," };
+                    let _ = write!(out, "{comma}{context}:{run}");
+                }
+                out
+            }
             Line::End { question, moves, left_out } => {
                 format!("end question={question} moves={moves} left_out={left_out}")
             }
@@ -218,6 +235,14 @@ fn read_ranges(text: &str) -> Option<Vec<usize>> {
     Some(members)
 }
 
+fn read_runs(text: &str) -> Option<Vec<(u64, u64)>> {
+    let read = |part: &str| {
+        let (context, run) = part.split_once(':')?;
+        Some((context.parse().ok()?, run.parse().ok()?))
+    };
+    text.split(',').filter(|part| !part.is_empty()).map(read).collect()
+}
+
 struct Fields<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Fields<'a> {
@@ -253,6 +278,10 @@ fn read(line: &[u8]) -> Result<Line, String> {
         "ready" => Ok(Line::Ready),
         "pending" => {
             Ok(Line::Pending { question: fields.number("question")?, pending: read_pending(&fields)? })
+        }
+        "begun" => {
+            let runs = read_runs(fields.word("runs")?).ok_or("runs= are not numbers")?;
+            Ok(Line::Begun { question: fields.number("question")?, runs })
         }
         "end" => Ok(Line::End {
             question: fields.number("question")?,
@@ -321,6 +350,8 @@ mod tests {
             Line::Ready,
             Line::End { question: 4, moves: u64::MAX, left_out: 3 },
             Line::Fatal { code: -1, text: "no = space\nhere".into() },
+            Line::Begun { question: 4, runs: vec![] },
+            Line::Begun { question: 4, runs: vec![(0, 0), (u64::MAX, 7)] },
             Line::Pending { question: 4, pending: any },
         ];
         let of_kind = |kind| Line::Pending { question: 5, pending: Pending { kind, ..example() } };
@@ -345,6 +376,8 @@ mod tests {
         assert!(matches!(read, Ok(Line::Pending { pending: Pending { members: None, .. }, .. })));
         assert!(Line::decode(format!("{line} members=0-99999999999").as_bytes()).is_err());
         assert!(Line::decode(&[b'x'; LINE_MAX + 1]).is_err());
+        let begun = Line::Begun { question: u32::MAX, runs: vec![(u64::MAX, u64::MAX); BEGUN_MAX] };
+        assert!(begun.encode().len() <= LINE_MAX);
     }
 
     #[test]

@@ -15,6 +15,7 @@ const PMI: &[&[u8]] =
 const REPORTS: &[&[u8]] = &[
     b"ready",
     b"end question=1 moves=9 left_out=3",
+    b"begun question=1 runs=0:7,3:65535",
     b"fatal code=1 text=wrong",
     b"pending question=1 rank=0 op=MPI_Recv kind=recv blocking=1 peer=1 world_peer=1 tag=4 comm=w context=0 bytes=8 since_ms=9 address=/a+0x1 members=0-3",
 ];
@@ -31,7 +32,7 @@ fn any_line_is_read_or_refused() {
 #[test]
 fn any_job_is_read_or_refused() {
     let end = b"\nend question=1 moves=2 left_out=0\n".as_slice();
-    let deadlock = [b"\x03".as_slice(), REPORTS[3], end, REPORTS[3], end.trim_ascii_end()].concat();
+    let deadlock = [b"\x03".as_slice(), REPORTS[4], end, REPORTS[4], end.trim_ascii_end()].concat();
     let good: &[&[u8]] = &[
         b"\x00-n\n2\n--bind\nnone\n-env\nA\n1\nprog\n:\n-n\n1\n--label\nother\nargument",
         b"\x00--timeout\n3\n-wdir\n/tmp\nprog",

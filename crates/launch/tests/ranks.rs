@@ -136,12 +136,12 @@ fn role_deadlock() {
     let mut moves = 0;
     loop {
         std::thread::sleep(std::time::Duration::from_millis(5));
-        let Some(question) = control::asked() else { continue };
+        let Some(question) = control::asked().filter(|question| control::take(*question)) else { continue };
         moves += 1;
         match rank {
-            0 | 1 => assert!(control.report(question, std::slice::from_ref(&wait), 7)),
-            2 => assert!(control.report(question, &[], 0)),
-            3 => assert!(control.report(question, &[], moves)),
+            0 | 1 => assert!(control.report(question, std::slice::from_ref(&wait), &[], 7)),
+            2 => assert!(control.report(question, &[], &[], 0)),
+            3 => assert!(control.report(question, &[], &[], moves)),
             _ => {}
         }
     }

@@ -180,10 +180,15 @@ impl Comms {
 
     /// The communicator whose messages have this context, with its handle: for reports.
     pub fn by_context(&self, context: u64) -> Option<(Handle, &Comm)> {
+        self.iter().find(|(_, comm)| comm.place.context == context >> 2)
+    }
+
+    /// All communicators, with their handles.
+    pub fn iter(&self) -> impl Iterator<Item = (Handle, &Comm)> {
         let predefined = [(COMM_WORLD, &self.world), (COMM_SELF, &self.own)];
         let predefined = predefined.into_iter().filter_map(|(h, comm)| comm.as_deref().map(|comm| (h, comm)));
         let rest = self.rest.iter().map(|(h, comm)| (h, &**comm));
-        predefined.chain(rest).find(|(_, comm)| comm.place.context == context >> 2)
+        predefined.chain(rest)
     }
 
     /// The error of a handle that is no communicator.

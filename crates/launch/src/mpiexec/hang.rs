@@ -10,6 +10,7 @@ use super::job::Job;
 use super::{look, places};
 use crate::graph::{self, Report, State};
 use crate::report::{Line, Pending};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How long there may be no answer from anyone. A rank that sleeps in MPI looks around ten times
@@ -34,6 +35,8 @@ struct Answer {
     /// Whether its process had ended when the question was asked.
     ended: bool,
     pending: Vec<Pending>,
+    /// The last collective begun on each communicator, by context.
+    begun: BTreeMap<u64, u64>,
     /// Operations left out, and the number that changes when something moves, once all is there.
     end: Option<(u64, u64)>,
 }
@@ -63,6 +66,7 @@ impl Job {
                 && first.as_ref().is_none_or(|first| first[rank].end.is_some()),
             ended: process.ended.is_some(),
             pending: Vec::new(),
+            begun: BTreeMap::new(),
             end: None,
         });
         let answers = answers.collect();
@@ -79,9 +83,10 @@ impl Job {
         let answer = &mut gathering.answers[rank];
         match line {
             // An answer that comes too late belongs to a question that was given up.
-            Line::Pending { question, .. } | Line::End { question, .. } if question != gathering.question => {
-            }
+            Line::Pending { question, .. } | Line::Begun { question, .. } | Line::End { question, .. }
+                if question != gathering.question => {}
             Line::Pending { pending, .. } => answer.pending.push(pending),
+            Line::Begun { runs, .. } => answer.begun.extend(runs),
             Line::End { left_out, moves, .. } => answer.end = Some((left_out, moves)),
             Line::Ready | Line::Fatal { .. } => unreachable!("handled by the caller"),
         }
@@ -115,8 +120,12 @@ impl Job {
     fn tell(&mut self, ends_job: bool, first: &[Answer], mut answers: Vec<Answer>) {
         places::name(answers.iter_mut().flat_map(|answer| &mut answer.pending));
         let both = first.iter().zip(answers).enumerate();
-        let reports =
-            both.map(|(rank, (first, second))| Report { rank, state: self.state(rank, first, second) });
+        // What a rank had begun at the first question it has told all others that wait for it since.
+        let reports = both.map(|(rank, (first, second))| Report {
+            rank,
+            state: self.state(rank, first, second),
+            begun: first.begun.clone(),
+        });
         let lines = graph::graph(&reports.collect::<Vec<_>>());
         let reason = match (ends_job, self.plan.timeout) {
             (true, Some(timeout)) => {

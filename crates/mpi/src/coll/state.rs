@@ -69,6 +69,11 @@ impl State {
         Tag::new(kind, self.runs, false)
     }
 
+    /// The [number](Tag::run) of the last collective called on the communicator; 0 before the first.
+    pub fn begun(&self) -> u32 {
+        Tag::new(Kind::Barrier, self.runs, false).run()
+    }
+
     /// The tag of the next persistent collective initialised on the communicator, for all its
     /// starts.
     pub fn next_persistent_tag(&mut self, kind: Kind) -> Tag {
