@@ -42,7 +42,12 @@ pub fn connect() -> Result<(), String> {
 
 /// Hands the text of a fatal error over; false if the caller has to print it.
 pub fn fatal(code: i32, text: &str) -> bool {
-    CONTROL.get().is_some_and(|control| control.fatal(code, text))
+    let Some(control) = CONTROL.get() else { return false };
+    // `mpiexec` answers with SIGTERM to all ranks. This one ends by itself, when what the program has
+    // printed is written; if it cannot be, SIGKILL follows.
+    // SAFETY: ignoring a signal runs no code.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    control.fatal(code, text)
 }
 
 /// What a wait waits for.
@@ -73,12 +78,17 @@ pub enum Waits<'a> {
 #[cold]
 pub fn answer(cx: &Cx, question: u32, waits: &Waits) {
     let Some(control) = CONTROL.get() else { return };
+    if !launch::control::take(question) {
+        return;
+    }
     let mut world = cx.world();
     world.engine.stamp();
     let pending = Listing::new(&world, cx).all(waits);
+    let comms = world.objects.comms.iter();
+    let begun: Vec<_> = comms.map(|(_, comm)| (comm.place.context, comm.coll.begun().into())).collect();
     let moves = world.engine.moves();
     drop(world);
-    control.report(question, &pending, moves);
+    control.report(question, &pending, &begun, moves);
 }
 
 /// What is pending, being listed.
