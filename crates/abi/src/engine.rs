@@ -27,7 +27,7 @@ use std::time::Duration;
 use fabric::{Bell, Device, Nap};
 use mpi::error::Result;
 use mpi::world::Polled;
-use shm::Shm;
+use shm::{Shm, watched};
 
 use crate::global::{self, World};
 
@@ -64,6 +64,9 @@ static RUNNING: Mutex<Option<Running>> = std::sync::Mutex::new(None);
 
 /// Permits the thread, if the settings want it and the device has a bell.
 pub fn permit(wanted: bool) {
+    watched::atomic(&STATE);
+    watched::atomic(&NAPPING);
+    watched::atomic(&WAITING);
     if wanted {
         STATE.store(NONE, Ordering::Relaxed);
     }

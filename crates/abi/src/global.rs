@@ -23,6 +23,7 @@ use mpi::handle::Handle;
 use mpi::objects::Objects;
 use mpi::tools::{Now, Tools};
 use shm::owner::{AtOnce, Guard, Owner};
+use shm::watched;
 
 use crate::object::Object;
 use crate::places;
@@ -105,6 +106,8 @@ pub fn this_thread() -> usize {
 
 /// Starts the active phase with this rank.
 pub fn start(level: i32, world: World) {
+    watched::atomic(&PHASE);
+    watched::atomic(&LEVEL);
     for handle in [COMM_WORLD, COMM_SELF] {
         if let Some(comm) = world.objects.comms.get(handle) {
             places::add(handle, comm.place.rank, comm.place.size());

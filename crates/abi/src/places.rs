@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::handle::Handle;
+use shm::watched;
 
 /// This process in a communicator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +60,7 @@ pub fn add(handle: Handle, rank: u32, size: u32) {
         PIECES[handle.0 as usize % (ROWS * ROWS) / ROWS].store(piece, Ordering::Release);
     }
     let Some(row) = row(handle) else { return };
+    watched::atomic(row);
     row.rank.store(rank, Ordering::Relaxed);
     row.size.store(size, Ordering::Relaxed);
     row.handle.store(handle.0, Ordering::Release);

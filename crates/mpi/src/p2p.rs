@@ -2,7 +2,8 @@
 //! engine, and back to statuses.
 
 use crate::comm::{Place, Purpose};
-use crate::datatype::basic_size;
+use crate::datatype::basic::{BYTE, DATATYPE_NULL};
+use crate::datatype::{TypeSlot, basic_size};
 use crate::error::{Class, Error, Result, fail};
 use crate::group::PROC_NULL;
 use crate::handle::Handle;
@@ -144,10 +145,11 @@ impl<D: Device> World<D> {
         self.objects.requests.add(comm, body).ok()
     }
 
-    /// A buffer argument, checked: the type must be committed, and NULL holds nothing.
+    /// A buffer argument, checked: the type must be committed, and NULL holds nothing. No elements
+    /// of `MPI_DATATYPE_NULL` are nothing too, as a known implementation has it.
     pub fn buffer(&self, addr: usize, count: u64, datatype: Handle, arg: &str) -> Result<Buffer> {
-        let slot = self.objects.datatype(datatype)?;
-        let ty = match slot.committed() {
+        let datatype = if datatype == DATATYPE_NULL && count == 0 { BYTE } else { datatype };
+        let ty = match self.objects.datatype(datatype).and_then(TypeSlot::committed) {
             Ok(ty) => ty.clone(),
             Err(error) => {
                 return Err(Error::new(error.class, format!("the datatype of `{arg}` {}", error.text)));

@@ -78,7 +78,7 @@ pub const STREAMS: bool = cfg!(target_arch = "x86_64") && !cfg!(miri);
 ///
 /// # Safety
 /// Both places must be valid for `len` bytes and must not overlap.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 pub unsafe fn stream(to: usize, from: usize, len: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
     debug_assert!(to.is_multiple_of(64));
@@ -99,7 +99,7 @@ pub unsafe fn stream(to: usize, from: usize, len: usize) {
 ///
 /// # Safety
 /// As [`copy`].
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(not(target_arch = "x86_64"), miri))]
 pub unsafe fn stream(to: usize, from: usize, len: usize) {
     // SAFETY: passed on to the caller.
     unsafe { copy(to, from, len) }

@@ -18,12 +18,15 @@
 //! its store of `inside`, which the borrower sees; or it is still to come and finds the pointer
 //! gone. Both may see each other and give way; never do both go on.
 //!
-//! With MPI_THREAD_MULTIPLE all take the lock. The value itself lies in a box of its own, and every
+//! With MPI_THREAD_MULTIPLE all take the lock, and so they do where a tool looks on: it would see none of
+//! what the barrier orders. The value itself lies in a box of its own, and every
 //! way to it begins at the address the box had when it was put here: no reference to anything around
 //! it exists that could end that.
 
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 use crate::turns::Turns;
+#[cfg(not(loom))]
+use crate::watched;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::null_mut;
@@ -80,11 +83,27 @@ impl<T> Owner<T> {
 
     /// Puts a value here, where none is; `locked` if several threads at a time may ask for it.
     pub fn put(&self, value: Box<T>, locked: bool) {
+        let locked = self.is_watched() || locked;
         let value = Box::into_raw(value);
         let before = self.root.swap(value, Ordering::AcqRel);
         assert!(before.is_null(), "a rank was put where one is");
         self.locked.store(locked, Ordering::Release);
         self.value.store(if locked { null_mut() } else { value }, Ordering::Release);
+    }
+
+    /// Whether a tool looks on, which is told what is atomic here.
+    #[cfg(not(loom))]
+    fn is_watched(&self) -> bool {
+        watched::atomic(&self.state);
+        watched::atomic(&self.locked);
+        watched::atomic(&self.value);
+        watched::atomic(&self.root);
+        watched::is_on()
+    }
+
+    #[cfg(loom)]
+    fn is_watched(&self) -> bool {
+        false
     }
 
     /// Takes the value away. Nobody else may ask for it meanwhile.

@@ -77,7 +77,9 @@ impl Turns {
     pub fn lock(&self) {
         #[cfg(not(loom))]
         if watched::is_on() {
-            return self.shown.lock();
+            return if !self.shown.lock() {
+                taken_twice()
+            };
         }
         if !self.state.exchange(FREE, HELD) {
             self.wait();
@@ -87,6 +89,10 @@ impl Turns {
 
     /// As [`Turns::lock`], unless the calling thread holds it already: then false.
     pub fn lock_unless_mine(&self) -> bool {
+        #[cfg(not(loom))]
+        if watched::is_on() {
+            return self.shown.lock();
+        }
         if self.holder.load(Ordering::Relaxed) == this_thread() {
             return false;
         }
@@ -128,7 +134,7 @@ impl Turns {
     #[inline(never)]
     fn wait(&self) {
         if cfg!(not(loom)) && self.holder.load(Ordering::Relaxed) == this_thread() {
-            panic!("the rank is in use by this very thread: a guard was taken twice, or MPI interrupted");
+            taken_twice();
         }
         let place = self.last.fetch_add(1, Ordering::Relaxed);
         // Either this thread sees that it has become the heir, or who makes it that sees that it is there.
@@ -168,6 +174,11 @@ impl Turns {
             }
         }
     }
+}
+
+#[cold]
+fn taken_twice() -> ! {
+    panic!("the rank is in use by this very thread: a guard was taken twice, or MPI interrupted")
 }
 
 /// Those who wait for another place in line sleep on: at most one in 32 is woken in vain.

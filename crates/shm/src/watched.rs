@@ -2,9 +2,10 @@
 //!
 //! Valgrind's tools take requests, a sequence of instructions that does nothing outside (the encoding
 //! is that of `valgrind.h`: the numbers of the requests, the registers, the rotations that add up to a
-//! whole turn). Two things they cannot see are told them: memory that a peer has written with
-//! `process_vm_writev`, and who holds a lock that is not one of pthread's. Where no tool looks on
-//! nothing is done: that is found out once.
+//! whole turn). What they cannot see is told them: memory that a peer has written with
+//! `process_vm_writev`, who holds a lock that is not one of pthread's, and which words are atomic: they
+//! see no more of an atomic load or store than its instruction. Where no tool looks on nothing is done:
+//! that is found out once.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,6 +14,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const RUNNING_ON_VALGRIND: usize = 0x1001;
 /// Number of memcheck's request to take memory for initialised: its tools' letters, then the third.
 const MAKE_MEM_DEFINED: usize = ((b'M' as usize) << 24 | (b'C' as usize) << 16) + 2;
+
+/// Number of helgrind's request not to look at memory from now on.
+const MAKE_UNTRACKED: usize = ((b'H' as usize) << 24 | (b'G' as usize) << 16) + 256 + 39;
+/// Number of the same request of drd.
+const START_SUPPRESSION: usize = ((b'D' as usize) << 24 | (b'R' as usize) << 16) + 2;
 
 const UNKNOWN: u8 = 0;
 const NONE: u8 = 1;
@@ -66,6 +72,17 @@ pub fn written(addr: usize, len: usize) {
     }
 }
 
+/// Says that threads use this word without a lock, because it is atomic.
+#[inline]
+pub fn atomic<T>(word: &T) {
+    if tool() == VALGRIND {
+        let (addr, len) = (word as *const T as usize, size_of::<T>());
+        // Each tool passes over the requests of the others.
+        request(0, [MAKE_UNTRACKED, addr, len, 0, 0, 0]);
+        request(0, [START_SUPPRESSION, addr, len, 0, 0, 0]);
+    }
+}
+
 /// A request of valgrind: its number and arguments. The answer is `default` without valgrind.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn request(default: usize, arguments: [usize; 6]) -> usize {
@@ -115,14 +132,14 @@ unsafe impl Send for Mutex {}
 impl Mutex {
     /// Taken by nobody.
     pub const fn free() -> Mutex {
-        Mutex(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
+        Mutex(UnsafeCell::new(libc::PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP))
     }
 
-    /// Takes the lock.
+    /// Takes the lock; false if the calling thread holds it.
     #[cold]
-    pub fn lock(&self) {
+    pub fn lock(&self) -> bool {
         // SAFETY: initialised, and never destroyed.
-        unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        unsafe { libc::pthread_mutex_lock(self.0.get()) == 0 }
     }
 
     /// Gives it back; only its holder may.
@@ -135,7 +152,7 @@ impl Mutex {
     /// Makes it one that nobody has taken; no other thread may use it meanwhile.
     pub fn reset(&self) {
         // SAFETY: this thread is the only one.
-        unsafe { *self.0.get() = libc::PTHREAD_MUTEX_INITIALIZER };
+        unsafe { *self.0.get() = libc::PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP };
     }
 }
 
@@ -150,8 +167,9 @@ mod tests {
         let bytes = [1u8; 64];
         written(bytes.as_ptr() as usize, bytes.len());
         assert_eq!(bytes, [1; 64]);
+        atomic(&bytes);
         let mutex = Mutex::free();
-        mutex.lock();
+        assert!(mutex.lock() && !mutex.lock());
         mutex.unlock();
     }
 }

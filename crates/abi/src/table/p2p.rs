@@ -1,16 +1,16 @@
 //! MPI 5.0, chapter 3 Point-to-point communication.
 
 use crate::kind::array::{IntsOut, Requests, RequestsIn, StatusesOut};
-use crate::kind::handle::{Comm, Datatype, MessageRef, RequestOrNull, RequestRef, RequestRefOrNull};
+use crate::kind::handle::{Comm, DatatypeOrNull, MessageRef, RequestOrNull, RequestRef, RequestRefOrNull};
 use crate::kind::output::{CountOut, FlagOut, IntOut, MessageOut, PtrOut, RequestOut};
 use crate::kind::scalar::{Addr, BufIn, BufOut, Count, Dest, IntCount, Source, Tag, TagOrAny};
 use crate::kind::text::StatusOut;
 use crate::table::rows;
 
 rows! { "3 Point-to-point communication";
-    MPI_Bsend(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm) large
+    MPI_Bsend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm) large
         => crate::p2p::bsend;
-    MPI_Bsend_init(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
+    MPI_Bsend_init(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::bsend_init;
     MPI_Buffer_attach(buffer: Addr, size: Count) large => crate::bsend::attach;
     MPI_Buffer_detach(buffer_addr: PtrOut, size: CountOut) large => crate::bsend::detach;
@@ -21,33 +21,33 @@ rows! { "3 Point-to-point communication";
     MPI_Comm_detach_buffer(comm: Comm, buffer_addr: PtrOut, size: CountOut) large => crate::bsend::comm_detach;
     MPI_Comm_flush_buffer(comm: Comm) => crate::bsend::comm_flush;
     MPI_Comm_iflush_buffer(comm: Comm, request: RequestOut) => crate::bsend::comm_iflush;
-    MPI_Ibsend(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
+    MPI_Ibsend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::ibsend;
     MPI_Improbe(source: Source, tag: TagOrAny, comm: Comm, flag: FlagOut, message: MessageOut,
         status: StatusOut) => crate::probe::improbe;
-    MPI_Imrecv(buf: BufOut, count: Count, datatype: Datatype, message: MessageRef, request: RequestOut) large
+    MPI_Imrecv(buf: BufOut, count: Count, datatype: DatatypeOrNull, message: MessageRef, request: RequestOut) large
         => crate::probe::imrecv;
     MPI_Iprobe(source: Source, tag: TagOrAny, comm: Comm, flag: FlagOut, status: StatusOut) => crate::probe::iprobe;
-    MPI_Irecv(buf: BufOut, count: Count, datatype: Datatype, source: Source, tag: TagOrAny, comm: Comm,
+    MPI_Irecv(buf: BufOut, count: Count, datatype: DatatypeOrNull, source: Source, tag: TagOrAny, comm: Comm,
         request: RequestOut) large quick => crate::p2p::irecv;
-    MPI_Irsend(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
+    MPI_Irsend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::isend;
-    MPI_Isend(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
+    MPI_Isend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large quick => crate::p2p::isend;
-    MPI_Isendrecv(sendbuf: BufIn, sendcount: Count, sendtype: Datatype, dest: Dest, sendtag: Tag,
-        recvbuf: BufOut, recvcount: Count, recvtype: Datatype, source: Source, recvtag: TagOrAny,
+    MPI_Isendrecv(sendbuf: BufIn, sendcount: Count, sendtype: DatatypeOrNull, dest: Dest, sendtag: Tag,
+        recvbuf: BufOut, recvcount: Count, recvtype: DatatypeOrNull, source: Source, recvtag: TagOrAny,
         comm: Comm, request: RequestOut) large => crate::p2p::isendrecv;
-    MPI_Isendrecv_replace(buf: BufOut, count: Count, datatype: Datatype, dest: Dest, sendtag: Tag,
+    MPI_Isendrecv_replace(buf: BufOut, count: Count, datatype: DatatypeOrNull, dest: Dest, sendtag: Tag,
         source: Source, recvtag: TagOrAny, comm: Comm, request: RequestOut) large => crate::p2p::isendrecv_replace;
-    MPI_Issend(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
+    MPI_Issend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::issend;
     MPI_Mprobe(source: Source, tag: TagOrAny, comm: Comm, message: MessageOut, status: StatusOut) => crate::probe::mprobe;
-    MPI_Mrecv(buf: BufOut, count: Count, datatype: Datatype, message: MessageRef, status: StatusOut) large
+    MPI_Mrecv(buf: BufOut, count: Count, datatype: DatatypeOrNull, message: MessageRef, status: StatusOut) large
         => crate::probe::mrecv;
     MPI_Probe(source: Source, tag: TagOrAny, comm: Comm, status: StatusOut) => crate::probe::probe;
-    MPI_Recv(buf: BufOut, count: Count, datatype: Datatype, source: Source, tag: TagOrAny, comm: Comm,
+    MPI_Recv(buf: BufOut, count: Count, datatype: DatatypeOrNull, source: Source, tag: TagOrAny, comm: Comm,
         status: StatusOut) large quick => crate::p2p::recv;
-    MPI_Recv_init(buf: BufOut, count: Count, datatype: Datatype, source: Source, tag: TagOrAny,
+    MPI_Recv_init(buf: BufOut, count: Count, datatype: DatatypeOrNull, source: Source, tag: TagOrAny,
         comm: Comm, request: RequestOut) large => crate::p2p::recv_init;
     MPI_Request_free(request: RequestRef) => crate::withdraw::free;
     MPI_Request_get_status(request: RequestOrNull, flag: FlagOut, status: StatusOut) => crate::request::get_status;
@@ -57,21 +57,21 @@ rows! { "3 Point-to-point communication";
         flag: FlagOut, status: StatusOut) => crate::request::get_status_any;
     MPI_Request_get_status_some(incount: IntCount, array_of_requests: RequestsIn, outcount: IntOut,
         array_of_indices: IntsOut, array_of_statuses: StatusesOut) => crate::request::get_status_some;
-    MPI_Rsend(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm) large
+    MPI_Rsend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm) large
         => crate::p2p::send;
-    MPI_Rsend_init(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
+    MPI_Rsend_init(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::send_init;
-    MPI_Send(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm) large quick => crate::p2p::send;
-    MPI_Send_init(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
+    MPI_Send(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm) large quick => crate::p2p::send;
+    MPI_Send_init(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::send_init;
-    MPI_Sendrecv(sendbuf: BufIn, sendcount: Count, sendtype: Datatype, dest: Dest, sendtag: Tag,
-        recvbuf: BufOut, recvcount: Count, recvtype: Datatype, source: Source, recvtag: TagOrAny,
+    MPI_Sendrecv(sendbuf: BufIn, sendcount: Count, sendtype: DatatypeOrNull, dest: Dest, sendtag: Tag,
+        recvbuf: BufOut, recvcount: Count, recvtype: DatatypeOrNull, source: Source, recvtag: TagOrAny,
         comm: Comm, status: StatusOut) large => crate::p2p::sendrecv;
-    MPI_Sendrecv_replace(buf: BufOut, count: Count, datatype: Datatype, dest: Dest, sendtag: Tag,
+    MPI_Sendrecv_replace(buf: BufOut, count: Count, datatype: DatatypeOrNull, dest: Dest, sendtag: Tag,
         source: Source, recvtag: TagOrAny, comm: Comm, status: StatusOut) large => crate::p2p::sendrecv_replace;
-    MPI_Ssend(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm) large
+    MPI_Ssend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm) large
         => crate::p2p::ssend;
-    MPI_Ssend_init(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm,
+    MPI_Ssend_init(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::ssend_init;
     MPI_Start(request: RequestRef) => crate::persistent::start;
     MPI_Startall(count: IntCount, array_of_requests: Requests) => crate::persistent::startall;

@@ -1,13 +1,10 @@
 //! What a schedule needs to know of a datatype, at hand without following it.
 use std::sync::Arc;
 
-use crate::datatype::basic::{self, Basic};
+use crate::datatype::basic::{self, BYTE, Basic};
 use crate::datatype::{self, Buffer, Datatype};
 use crate::handle::Handle;
 use crate::mem;
-
-/// `MPI_BYTE`.
-const BYTE: Handle = Handle(0x247);
 
 /// A datatype as a schedule sees it.
 #[derive(Clone, Debug)]

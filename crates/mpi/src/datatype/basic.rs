@@ -213,6 +213,8 @@ pub struct Predefined {
 
 /// `MPI_DATATYPE_NULL`.
 pub const DATATYPE_NULL: Handle = Handle(0x200);
+/// `MPI_BYTE`.
+pub const BYTE: Handle = Handle(0x247);
 
 const fn row(handle: u32, name: &'static str, basic: Basic) -> Predefined {
     narrowed(handle, name, basic, basic.size())
@@ -271,7 +273,7 @@ pub static PREDEFINED: &[Predefined] = &[
     row(0x243, "MPI_CHAR", Basic::Char),
     row(0x244, "MPI_SIGNED_CHAR", Basic::I8),
     row(0x245, "MPI_UNSIGNED_CHAR", Basic::U8),
-    row(0x247, "MPI_BYTE", Basic::Byte),
+    row(BYTE.0, "MPI_BYTE", Basic::Byte),
     row(0x248, "MPI_INT16_T", Basic::I16),
     row(0x249, "MPI_UINT16_T", Basic::U16),
     row(0x250, "MPI_INT32_T", Basic::I32),

@@ -81,7 +81,7 @@ mod tests {
     use super::super::tests::{options, pair, receive, send};
     use super::*;
     use crate::link::word32;
-    use crate::sync::Ordering;
+    use crate::sync::{AtomicUsize, Ordering};
     use fabric::{Device, Span};
     use std::collections::VecDeque;
 
@@ -129,6 +129,112 @@ mod tests {
                 ranks[0].reclaim(reader);
             }
             assert_eq!(ranks[0].pool.in_flight(), 0, "seed {seed}");
+        }
+    }
+
+    /// What a rank has sent to each and received from each, by the numbers of the frames.
+    type Log = [Vec<u32>; RANKS];
+    const RANKS: usize = 3;
+
+    /// A frame whose number stands in its first bytes and decides all others.
+    fn frame(number: u32, len: usize) -> Vec<u8> {
+        let mut bytes = vec![number as u8 ^ len as u8; len];
+        bytes[..4].copy_from_slice(&number.to_le_bytes());
+        bytes
+    }
+
+    /// Takes out the oldest frame of each, if it has come, and looks at all of it.
+    fn read(rank: &mut Shm, me: usize, received: &mut Log) {
+        for from in (0..RANKS).filter(|from| *from != me) {
+            let Some(seen) = rank.peek(from) else { continue };
+            let mut bytes = vec![0; seen.data.len];
+            rank.peek_bytes(seen.data, &mut bytes);
+            rank.pop(from);
+            let number = u32::from_le_bytes(bytes[..4].try_into().unwrap());
+            assert_eq!(bytes, frame(number, bytes.len()), "frame {number} from {from} to {me}");
+            received[from].push(number);
+        }
+    }
+
+    /// Tells the others that a rank has failed, which would wait for it.
+    struct Alarm<'a>(&'a AtomicUsize);
+
+    impl Drop for Alarm<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.fetch_add(RANKS, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Sends `frames` frames to one or to all others, and reads meanwhile and until all have come.
+    fn send_and_read(rank: &mut Shm, me: usize, frames: u32, seed: u64, sending: &AtomicUsize) -> [Log; 2] {
+        let alarm = Alarm(sending);
+        let go_on = || assert!(alarm.0.load(Ordering::Relaxed) <= RANKS, "another rank has failed");
+        let mut choices = Choices(seed + me as u64);
+        let [mut sent, mut received]: [Log; 2] = Default::default();
+        let others: Vec<usize> = (1..RANKS).map(|i| (me + i) % RANKS).collect();
+        for number in 0..frames {
+            let bytes = frame(number, [8, 40, 48, 3000, 5000][choices.below(5)]);
+            let data = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
+            let mut to = match choices.below(4) {
+                0 => &others[..1],
+                _ => &others[..],
+            };
+            while !to.is_empty() {
+                go_on();
+                // As a broadcast does it: at once as far as that goes, and the rest one by one.
+                let mut left = rank.try_send_all(to, [1, 2], data);
+                if left == 0 {
+                    left = usize::from(rank.try_send(to[0], [1, 2], data));
+                }
+                to[..left].iter().for_each(|reader| sent[*reader].push(number));
+                to = &to[left..];
+                if left == 0 || choices.below(3) == 0 {
+                    read(rank, me, &mut received);
+                    std::thread::yield_now();
+                }
+            }
+        }
+        sending.fetch_sub(1, Ordering::Release);
+        let mut last_looks = 0;
+        while last_looks < 2 * CELLS {
+            go_on();
+            read(rank, me, &mut received);
+            // What was sent before the last of them said so is there, a frame from each per look.
+            last_looks += usize::from(sending.load(Ordering::Acquire) == 0);
+            std::thread::yield_now();
+        }
+        [sent, received]
+    }
+
+    /// Each rank sends to all others at once while these read and send too, each in a thread of its own:
+    /// every frame arrives, whole and in order, and in the end every block is free. Miri looks for accesses
+    /// that nothing orders.
+    #[test]
+    fn all_send_to_all_at_once() {
+        let (rounds, frames) = if cfg!(miri) { (2, 40) } else { (4, 500) };
+        for seed in 0..rounds {
+            let ranks = Shm::local_job(RANKS, &Options { cores: RANKS, ..options() }).unwrap();
+            let sending = AtomicUsize::new(RANKS);
+            let mut ended: Vec<(Shm, [Log; 2])> = std::thread::scope(|scope| {
+                let start = |(me, mut rank): (usize, Shm)| {
+                    let sending = &sending;
+                    scope.spawn(move || {
+                        let logs = send_and_read(&mut rank, me, frames, seed, sending);
+                        (rank, logs)
+                    })
+                };
+                let threads: Vec<_> = ranks.into_iter().enumerate().map(start).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            for from in 0..RANKS {
+                for to in 0..RANKS {
+                    assert_eq!(ended[from].1[0][to], ended[to].1[1][from], "seed {seed}: {from} to {to}");
+                }
+                (0..RANKS).for_each(|to| ended[from].0.reclaim(to));
+                assert_eq!(ended[from].0.pool.in_flight(), 0, "seed {seed}: rank {from}");
+            }
         }
     }
 
