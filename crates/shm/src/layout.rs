@@ -1,18 +1,18 @@
 //! Where things lie in the segment.
 //!
 //! ```text
-//! page 0            job: number of ranks that have mapped the segment, and of those without barriers
-//! per rank, at a multiple of the page size:
-//!   control page    line 0 sleep word, line 1 process id and probe, line 2 who began to send here last
-//!   opened          one word per rank that has begun to send here: who did before it
-//!   turns           one line per higher rank: the cell both write in turn
-//!   credits         one line per rank: how far that rank has read our ring to it, what reading costs
-//!   shares          a line for each of 256
-//!   rings           64 cells per rank: what that rank sends here
-//!   arena           1024 granules of 4 KiB: payloads this rank sends
+//! page 0     job: number of ranks that have mapped the segment, and of those without barriers
+//! control    per rank: line 0 sleep word, line 1 process id and probe, line 2 who began to send here last
+//! opened     per rank: one word per rank that has begun to send here: who did before it
+//! turns      per rank: one line per higher rank: the cell both write in turn
+//! credits    per rank: one line per rank: how far that rank has read our ring to it, what reading costs
+//! shares     per rank: a line for each of 256
+//! rings      per rank: 64 cells per rank: what that rank sends here
+//! arenas     per rank: 1024 granules of 4 KiB: payloads this rank sends
 //! ```
 //! Everything is zero at the start, nothing is touched before it is used: untouched pages cost
-//! nothing.
+//! nothing. What is small of all ranks lies together: each process that has to do with many others needs
+//! a page fault per page, and a page of page tables per 2 MiB.
 
 use crate::pool::{GRANULE, GRANULES};
 use crate::ring::{CELLS, Cell};
@@ -22,6 +22,7 @@ pub const PAGE: usize = 4096;
 /// Shares per rank.
 pub const SHARES: usize = 256;
 const LINE: usize = 64;
+const CONTROL_BYTES: usize = 4 * LINE;
 const RING_BYTES: usize = CELLS * size_of::<Cell>();
 
 /// Offsets for a job of `n` ranks.
@@ -33,43 +34,53 @@ pub struct Layout {
     credits: usize,
     shares: usize,
     rings: usize,
-    arena: usize,
-    per_rank: usize,
+    arenas: usize,
 }
 
 impl Layout {
     /// The layout for `n` ranks.
     pub fn new(n: usize) -> Layout {
         let page_up = |len: usize| len.div_ceil(PAGE) * PAGE;
-        let opened = PAGE;
-        let turns = opened + page_up(n * size_of::<u32>());
-        let credits = turns + page_up(n * LINE);
-        let shares = credits + page_up(n * LINE);
-        let rings = shares + page_up(SHARES * LINE);
-        let arena = rings + n * RING_BYTES;
-        let per_rank = arena + GRANULES * GRANULE;
-        Layout { n, opened, turns, credits, shares, rings, arena, per_rank }
+        let opened = PAGE + page_up(n * CONTROL_BYTES);
+        let turns = opened + page_up(n * n * size_of::<u32>());
+        let credits = turns + page_up(n * n * LINE);
+        let shares = credits + page_up(n * n * LINE);
+        let rings = shares + n * SHARES * LINE;
+        let arenas = rings + n * n * RING_BYTES;
+        Layout { n, opened, turns, credits, shares, rings, arenas }
     }
 
     /// Bytes of the whole segment.
     pub fn total(&self) -> usize {
-        PAGE + self.n * self.per_rank
+        self.arenas + self.n * GRANULES * GRANULE
     }
 
-    fn base(&self, rank: usize) -> usize {
+    /// Bytes of what is small, from the beginning on: all but rings and arenas.
+    pub fn small(&self) -> usize {
+        self.rings
+    }
+
+    /// Row `rank` of a part that has `each` bytes per rank.
+    fn row(&self, part: usize, rank: usize, each: usize) -> usize {
         assert!(rank < self.n, "rank {rank} of {}", self.n);
-        PAGE + rank * self.per_rank
+        part + rank * each
+    }
+
+    /// As [`Layout::row`] the place for `other` in a part that has `each` bytes per pair of ranks.
+    fn pair(&self, part: usize, rank: usize, other: usize, each: usize) -> usize {
+        assert!(other < self.n, "rank {other} of {}", self.n);
+        self.row(part, rank, self.n * each) + other * each
     }
 
     /// The word a rank sleeps on.
     pub fn sleep(&self, rank: usize) -> usize {
-        self.base(rank)
+        self.row(PAGE, rank, CONTROL_BYTES)
     }
 
     /// Process id (word 0), address of the probe (word 1) and its value (word 2), whether it says that it lives
     /// (word 3).
     pub fn identity(&self, rank: usize) -> usize {
-        self.base(rank) + LINE
+        self.sleep(rank) + LINE
     }
 
     /// Number of ranks.
@@ -79,40 +90,39 @@ impl Layout {
 
     /// Who began to send to `rank` last.
     pub fn openings(&self, rank: usize) -> usize {
-        self.base(rank) + 2 * LINE
+        self.sleep(rank) + 2 * LINE
     }
 
     /// Who began to send to `rank` before `from` did.
     pub fn opened(&self, rank: usize, from: usize) -> usize {
-        assert!(from < self.n, "rank {from} of {}", self.n);
-        self.base(rank) + self.opened + from * size_of::<u32>()
+        self.pair(self.opened, rank, from, size_of::<u32>())
     }
 
     /// The turn cell of a pair of ranks.
     pub fn turn(&self, a: usize, b: usize) -> usize {
-        self.base(a.min(b)) + self.turns + a.max(b) * LINE
+        self.pair(self.turns, a.min(b), a.max(b), LINE)
     }
 
     /// Credits that `reader` returns to `rank`.
     pub fn credit(&self, rank: usize, reader: usize) -> usize {
-        self.base(rank) + self.credits + reader * LINE
+        self.pair(self.credits, rank, reader, LINE)
     }
 
     /// Share `index` of `rank`.
     pub fn share(&self, rank: usize, index: usize) -> usize {
         assert!(index < SHARES, "share {index} of {SHARES}");
-        self.base(rank) + self.shares + index * LINE
+        self.row(self.shares, rank, SHARES * LINE) + index * LINE
     }
 
     /// The ring from `from` to `to`.
     pub fn ring(&self, from: usize, to: usize) -> usize {
-        self.base(to) + self.rings + from * RING_BYTES
+        self.pair(self.rings, to, from, RING_BYTES)
     }
 
     /// Granule `index` of the arena of `rank`.
     pub fn granule(&self, rank: usize, index: usize) -> usize {
         assert!(index < GRANULES, "granule {index} of {GRANULES}");
-        self.base(rank) + self.arena + index * GRANULE
+        self.row(self.arenas, rank, GRANULES * GRANULE) + index * GRANULE
     }
 }
 
@@ -125,25 +135,24 @@ mod tests {
         for n in [1, 2, 3, 64, 100, 5000] {
             let l = Layout::new(n);
             let last = n - 1;
-            let marks = [
-                l.sleep(last),
-                l.openings(last),
-                l.opened(last, 0),
-                l.turn(last, last),
-                l.credit(last, 0),
-                l.share(last, 0),
-                l.ring(0, last),
-                l.granule(last, 0),
-                l.total(),
+            let parts = [
+                (l.sleep(0), l.openings(last) + LINE),
+                (l.opened(0, 0), l.opened(last, last) + size_of::<u32>()),
+                (l.turn(0, 0), l.turn(last, last) + LINE),
+                (l.credit(0, 0), l.credit(last, last) + LINE),
+                (l.share(0, 0), l.share(last, SHARES - 1) + LINE),
+                (l.ring(0, 0), l.ring(last, last) + RING_BYTES),
+                (l.granule(0, 0), l.granule(last, GRANULES - 1) + GRANULE),
             ];
-            assert!(marks.windows(2).all(|w| w[0] < w[1]), "{n}: {marks:?}");
-            assert!(
-                l.opened(last, last) + 4 <= l.turn(last, last)
-                    && l.turn(last, last) + LINE <= l.credit(last, 0)
-            );
-            assert!(l.credit(last, n - 1) + LINE <= l.share(last, 0));
-            assert!(l.ring(n - 1, last) + RING_BYTES <= l.granule(last, 0));
-            assert_eq!(l.granule(last, GRANULES - 1) + GRANULE, l.total());
+            assert!(parts[0].0 >= PAGE && parts.windows(2).all(|two| two[0].1 <= two[1].0), "{n}: {parts:?}");
+            assert_eq!(parts[6].1, l.total());
+            assert!(parts.iter().all(|part| part.0 % PAGE == 0));
+            assert!(l.small() <= l.ring(0, 0) && l.small() >= parts[4].1);
+            for rank in 1..n.min(100) {
+                assert!(l.opened(rank - 1, last) + 4 <= l.opened(rank, 0));
+                assert!(l.sleep(rank) - l.openings(rank - 1) >= LINE);
+                assert_eq!(l.ring(0, rank) - l.ring(last, rank - 1), RING_BYTES);
+            }
         }
     }
 }

@@ -435,6 +435,7 @@ fn link(cluster: &Cluster) -> LinkCosts {
         copy_ns_per_byte,
         // Every simulated rank has a core of its own.
         switch_ns: 0.0,
+        crowding: 0.0,
         cores: u32::MAX,
         single_copy: false,
     }

@@ -54,7 +54,7 @@ pub fn in_place(b: &mut Builder, v: &View, blocks: &Blocks) {
     }
 }
 
-/// Round k: all blocks whose way has bit k go 2^k ranks further, in one message.
+/// Round k: all blocks whose way has bit k go 2^k ranks further, in one message. They lie in runs of 2^k.
 pub fn bruck(b: &mut Builder, v: &View, send: &Blocks, recv: &Blocks, each: u64) {
     let blocks = b.temp(v.size as u64 * each);
     unwrap_ring(b, blocks, send, v.me, v.size, v.size, false);
@@ -62,17 +62,22 @@ pub fn bruck(b: &mut Builder, v: &View, send: &Blocks, recv: &Blocks, each: u64)
     let landing = b.temp(v.size as u64 / 2 * each + each);
     let mut hop = 1;
     while hop < v.size {
-        let moved: Vec<u64> = (0..v.size as u64).filter(|way| way & hop as u64 != 0).collect();
-        let bytes = moved.len() as u64 * each;
-        for (slot, way) in moved.iter().enumerate() {
-            let (from, to) = (b.part(blocks, way * each, each), b.part(half, slot as u64 * each, each));
-            b.copy(from, to);
+        let mut bytes = 0;
+        let mut runs = Vec::new();
+        for way in (hop..v.size).step_by(2 * hop) {
+            let len = hop.min(v.size - way) as u64 * each;
+            runs.push((b.part(blocks, way as u64 * each, len), bytes, len));
+            bytes += len;
+        }
+        for &(run, at, len) in &runs {
+            let to = b.part(half, at, len);
+            b.copy(run, to);
         }
         let (out, into) = (b.part(half, 0, bytes), b.part(landing, 0, bytes));
         b.exchange(v, v.after(hop), out, v.before(hop), into);
-        for (slot, way) in moved.iter().enumerate() {
-            let (from, to) = (b.part(landing, slot as u64 * each, each), b.part(blocks, way * each, each));
-            b.copy(from, to);
+        for &(run, at, len) in &runs {
+            let from = b.part(landing, at, len);
+            b.copy(from, run);
         }
         hop *= 2;
     }

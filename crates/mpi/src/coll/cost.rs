@@ -8,7 +8,8 @@
 //!
 //! With more ranks than cores a message is not there when it has arrived but when its receiver has
 //! got the core: every round costs a turn of all ranks of a core, and their work adds up. So
-//! algorithms of few rounds win there, though their messages are many.
+//! algorithms of few rounds win there, though their messages are many, until the ranks are so many that their
+//! messages find nothing in the caches.
 //!
 //! All ranks must come to the same choice, so they must call with the same [`Facts`] and the same
 //! costs: rank 0's are those of the job.
@@ -125,6 +126,9 @@ pub struct LinkCosts {
     pub copy_ns_per_byte: f64,
     /// From one rank of a core to the next.
     pub switch_ns: f64,
+    /// Where all ranks have messages with all others, by what part of it the overhead of a message grows with each
+    /// further rank of its core: they push what they keep for each other's peers out of the caches.
+    pub crowding: f64,
     /// Cores that the ranks share.
     pub cores: u32,
     /// Whether receivers fetch long messages themselves, so that a sender can serve many at once.
@@ -140,6 +144,7 @@ impl LinkCosts {
         reduce_ns_per_byte: 0.1,
         copy_ns_per_byte: 0.05,
         switch_ns: 1300.0,
+        crowding: 0.25,
         cores: u32::MAX,
         single_copy: true,
     };
@@ -334,8 +339,12 @@ impl<'a> Model<'a> {
     /// Every rank has `each` messages with every other, all at once.
     fn mesh(&self, each: f64, sent: f64) -> Cost {
         let (link, messages) = (self.link, each * (self.p - 1.0));
+        let overhead_ns = link.overhead_ns * (1.0 + link.crowding * (self.crowd - 1.0));
         Cost {
-            latency_ns: link.latency_ns + (1.0 + self.crowd * messages) * link.overhead_ns + self.turn_ns,
+            latency_ns: link.latency_ns
+                + link.overhead_ns
+                + self.crowd * messages * overhead_ns
+                + self.turn_ns,
             ..self.all(0.0, sent, 0.0, 0.0)
         }
     }
@@ -512,6 +521,22 @@ mod tests {
             choose(Kind::Barrier, &Facts { size: 64, bytes: 0, commutes: true }, &LINK, None).winner,
             Dissemination
         );
+    }
+
+    /// What was measured on two cores (docs/results.md): with dozens of ranks per core a message to everybody costs more
+    /// than rounds with few.
+    #[test]
+    fn with_dozens_of_ranks_per_core_few_messages_win() {
+        let winner = |size, bytes| {
+            let crowded = LinkCosts { cores: 2, ..LinkCosts::HOST };
+            choose(Kind::Alltoall, &Facts { size, bytes, commutes: true }, &crowded, None).winner
+        };
+        for (size, bytes) in [(64, 8), (128, 8), (256, 8), (64, 256), (128, 1024), (256, 1024)] {
+            assert_eq!(winner(size, bytes), Bruck, "{size} ranks, {bytes} bytes");
+        }
+        for (size, bytes) in [(8, 8), (16, 1024), (32, 1024), (64, 4096), (128, 4096)] {
+            assert_eq!(winner(size, bytes), Linear, "{size} ranks, {bytes} bytes");
+        }
     }
 
     #[test]
