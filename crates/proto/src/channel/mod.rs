@@ -26,7 +26,7 @@
 //!
 //! A payload of registered memory is gathered with its header by the adapter instead of being
 //! copied ([`fabric::Device::try_send_from`]): the zero-copy eager protocol for buffers that come again
-//! (`crate::reuse` finds those).
+//! (`crate::memory::reuse` finds those).
 
 mod device;
 mod fast;

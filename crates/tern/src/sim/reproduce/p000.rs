@@ -4,7 +4,7 @@ mod collectives;
 pub mod search;
 mod spectrum;
 
-use proto::frequent::costs;
+use proto::costs;
 use proto::{EagerBy, Event, Protocol};
 use sim::Cluster;
 

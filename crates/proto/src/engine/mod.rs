@@ -1,0 +1,501 @@
+//! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
+
+pub mod frequent;
+mod progress;
+mod readings;
+pub(crate) mod receive;
+pub(crate) mod send;
+mod threads;
+
+use crate::choice::eager_limit::Limit;
+use crate::choice::facts::Facts;
+use crate::choice::tuning::Tuning;
+use crate::engine::frequent::{EagerBy, Frequent};
+use crate::engine::progress::Idle;
+use crate::event::{Counters, Event};
+use crate::memory::rcache::{CacheLimits, Rcache};
+use crate::memory::staging::Staging;
+use crate::message::matching::{Body, Direct, Envelope, Matching};
+use crate::message::op::{OpId, Ops, Outcome, PendingOp, Rts, Side, State};
+use crate::message::peers::Peers;
+use crate::rendezvous::decide::Mind;
+use crate::rendezvous::movers::Protocol;
+use crate::rendezvous::movers::port::Backlog;
+use crate::rendezvous::rtr_account::Speculation;
+use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord, Span};
+use wire::head::{Head, Kind, Offer, eager_tag};
+
+/// Frames taken from one source before the others get their turn.
+const BATCH: usize = 64;
+/// Limits and switches of the protocols.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Longest message that goes by copy eager, in bytes.
+    pub eager_bytes: usize,
+    /// Bytes of unexpected messages kept before the senders are slowed down.
+    pub unexpected_bytes: usize,
+    /// Bytes of unexpected messages at which the job is given up.
+    pub unexpected_max_bytes: usize,
+    /// Whether what is measured changes what is done: the limit between eager and rendezvous, and RTRs
+    /// that stop where they are of no use.
+    pub adapt: bool,
+    /// Whether an early receiver offers its buffer.
+    pub rtr: bool,
+    /// Whether rendezvous may use remote access.
+    pub remote_access: bool,
+    /// The protocol all long messages are to take.
+    pub force: Option<Protocol>,
+    /// That of short ones.
+    pub eager_by: EagerBy,
+    /// What may stay registered between messages.
+    pub cache: CacheLimits,
+}
+
+/// All protocols of one rank over one device.
+pub struct Engine<D: Device> {
+    pub(crate) dev: D,
+    pub(crate) limits: Limits,
+    pub(crate) ops: Ops,
+    pub(crate) matching: Matching,
+    pub(crate) peers: Peers,
+    /// Operations that progress by looking: offered, moving, streaming.
+    pub(crate) active: Vec<OpId>,
+    /// RTRs for registered memory.
+    pub(crate) spec: Speculation,
+    /// Registrations of application memory.
+    pub(crate) rcache: Rcache,
+    /// Which buffers come again, where eager messages may leave from them.
+    pub(crate) frequent: Option<Box<Frequent>>,
+    /// Memory through which long messages are copied.
+    pub(crate) staging: Staging,
+    /// Transfers that wait for room in the queue of their adapter.
+    pub(crate) waiting: Backlog,
+    /// What the pipelines are tuned by.
+    pub(crate) tuning: Tuning,
+    pub(crate) counters: Counters,
+    pub(crate) choice: Limit,
+    /// What is known and decided about longer messages.
+    pub(crate) mind: Box<Mind>,
+    /// How often to look for a message in its ring before a receive is posted.
+    pub(crate) looks: u32,
+    /// What went wrong where it could not be told; the next look does.
+    pub(crate) fault: Option<Fault>,
+    /// Bytes that may still be copied in a look beside the application; `None` inside MPI, where
+    /// everything is copied that can be.
+    pub(crate) aside: Option<usize>,
+    /// Something has happened that a thread of this rank may wait for.
+    pub(crate) news: bool,
+    pub(crate) idle: Idle,
+}
+
+impl<D: Device> Engine<D> {
+    /// An engine with nothing under way.
+    pub fn new(mut dev: D, limits: Limits) -> Engine<D> {
+        let n = dev.size();
+        let looks = dev.caps().looks;
+        let mut limits = limits;
+        limits.eager_bytes = limits.eager_bytes.min(dev.caps().frame_bytes);
+        limits.remote_access &= dev.caps().remote_access;
+        let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
+        let adapt = limits.adapt && limits.remote_access;
+        let choice = Limit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
+        let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
+        facts.reach = limits.remote_access;
+        facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
+        let tuning = facts.tuning.clone();
+        let chooses = facts.registration && limits.adapt && limits.force.is_none();
+        let gathers = match limits.eager_by {
+            EagerBy::Choice => limits.adapt && facts.keeps,
+            EagerBy::Copy => false,
+            EagerBy::ZeroCopy => facts.registration,
+        };
+        let frequent = gathers.then(|| Frequent::new(&facts, limits.eager_by == EagerBy::ZeroCopy));
+        let spec = Speculation::new(limits.adapt);
+        let rcache = Rcache::new(limits.cache);
+        let mut engine = Engine {
+            dev,
+            limits,
+            ops: Ops::default(),
+            matching: Matching::new(n),
+            peers: Peers::new(n),
+            active: Vec::new(),
+            spec,
+            rcache,
+            frequent: frequent.map(Box::new),
+            staging: Staging::default(),
+            waiting: Backlog::default(),
+            tuning,
+            counters: Counters::default(),
+            choice,
+            mind: Box::new(Mind::new(facts)),
+            looks,
+            fault: None,
+            aside: None,
+            news: false,
+            idle: Idle::default(),
+        };
+        if chooses {
+            engine.refresh();
+        }
+        if let Some(frequent) = &engine.frequent {
+            engine.choice.watch_from(frequent.least_bytes());
+        }
+        engine
+    }
+
+    /// The device.
+    pub fn device(&self) -> &D {
+        &self.dev
+    }
+
+    /// How often each event happened.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The limit between eager and rendezvous, with its facts.
+    pub fn choice(&self) -> &Limit {
+        &self.choice
+    }
+
+    /// Tunes the pipelines; to be done before the first message.
+    pub fn tune(&mut self, tuning: Tuning) {
+        self.mind.facts.tuning = tuning.clone();
+        self.spec.keep(tuning.envelopes);
+        self.tuning = tuning;
+    }
+
+    /// The registrations of application memory.
+    pub fn registrations(&self) -> &Rcache {
+        &self.rcache
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The outcome of an operation that has ended, which is forgotten with this call.
+    #[inline]
+    pub fn take(&mut self, id: OpId) -> Option<Outcome> {
+        match self.ops.get(id)?.state {
+            State::Done(_) => match self.ops.remove(id)?.state {
+                State::Done(outcome) => Some(outcome),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Tag and length of a message whose operation has ended well; then it is forgotten.
+    #[inline(always)]
+    pub fn take_plain(&mut self, id: OpId) -> Option<(i32, u64)> {
+        self.ops.take_plain(id)
+    }
+
+    /// The outcome of an operation that has ended, without forgetting it.
+    pub fn outcome(&self, id: OpId) -> Option<&Outcome> {
+        match &self.ops.get(id)?.state {
+            State::Done(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Whether the operation has ended.
+    #[inline]
+    pub fn is_done(&self, id: OpId) -> bool {
+        matches!(self.ops.get(id), Some(op) if matches!(op.state, State::Done(_)))
+    }
+
+    /// All operations that have not ended.
+    pub fn pending(&self) -> Vec<PendingOp> {
+        self.ops.iter().filter_map(|(id, op)| op.pending(id)).collect()
+    }
+
+    /// Messages that have arrived and that no receive has asked for, with their lengths.
+    pub fn arrived(&self) -> impl Iterator<Item = (&Envelope, u64)> {
+        self.matching.unexpected().map(|message| (&message.envelope, message.body.len()))
+    }
+
+    /// Takes in what has come and advances what progresses by looking; true if anything moved.
+    pub(crate) fn look(&mut self) -> Result<bool, Fault> {
+        if self.is_watching() {
+            self.mind.look(self.dev.now_ns(), self.idle.is_waiting());
+        }
+        let mut moved = false;
+        let mut position = 0;
+        while let Some(source) = self.dev.source(position) {
+            moved |= self.drain(source)?;
+            position += 1;
+        }
+        moved |= self.complete();
+        if self.rcache.is_idle() {
+            self.rcache.heed(&mut self.dev, &mut self.counters);
+        }
+        if !self.peers.backlog.is_empty() {
+            moved |= self.flush();
+        }
+        if !self.active.is_empty() {
+            moved |= self.pump();
+        }
+        if self.is_watching() {
+            self.mind.looked(self.dev.now_ns());
+        }
+        self.news |= moved;
+        Ok(moved)
+    }
+
+    /// Whether times are being taken.
+    #[inline]
+    fn is_watching(&self) -> bool {
+        self.mind.is_watching() || !self.spec.waiting.is_empty()
+    }
+
+    /// Whether something is under way that gets on only if this rank looks.
+    pub fn needs_care(&self) -> bool {
+        self.ops.need_care() || !self.peers.backlog.is_empty()
+    }
+
+    /// Takes frames from one source.
+    pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
+        let mut taken = 0;
+        while taken < BATCH {
+            let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
+            taken += direct;
+            if is_empty || taken == BATCH {
+                break;
+            }
+            let Some(frame) = self.dev.peek(source) else { break };
+            if !self.handle(source, frame)? {
+                break;
+            }
+            self.dev.pop(source);
+            taken += 1;
+        }
+        self.news |= taken > 0;
+        Ok(taken > 0)
+    }
+
+    /// Takes up to `most` eager messages straight into the buffers posted for them, as long as
+    /// they come in the order of the receives: (how many, whether none is left).
+    #[inline]
+    fn drain_direct(&mut self, source: Rank, most: usize) -> (usize, bool) {
+        let mut taken = 0;
+        let mut is_empty = false;
+        while taken < most
+            && let Some(Direct { head, buf, op }) = self.matching.next_direct(source)
+        {
+            match self.dev.take(source, head, buf) {
+                Ok(len) => {
+                    self.matching.pop_direct(source);
+                    self.ops.received(op, received(source, head, len));
+                    taken += 1;
+                }
+                Err(none_yet) => {
+                    is_empty = none_yet;
+                    break;
+                }
+            }
+        }
+        self.peers[source].seen = self.peers[source].seen.wrapping_add(taken as u32);
+        (taken, is_empty)
+    }
+
+    /// Handles one frame; false if it must stay where it is.
+    fn handle(&mut self, from: Rank, frame: Frame) -> Result<bool, Fault> {
+        let head = Head::decode(frame.head).map_err(|e| malformed(from, e))?;
+        let envelope = Envelope { source: from, context: head.context, tag: head.tag };
+        match head.kind {
+            Kind::Eager => {
+                let Some(op) = self.matching.take_posted(&envelope) else {
+                    return Ok(self.keep_eager(envelope, frame.data));
+                };
+                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+                self.deliver(op, envelope, frame.data);
+            }
+            Kind::Rts => {
+                let offer = self.offer(from, frame.data)?;
+                return Ok(self.on_rts(envelope, offer));
+            }
+            Kind::Rtr => {
+                let offer = self.offer(from, frame.data)?;
+                self.on_rtr(from, head, offer);
+            }
+            Kind::Matched => {
+                let offer = self.offer(from, frame.data)?;
+                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+                self.on_matched(envelope, offer)?;
+            }
+            Kind::Cts => self.on_cts(from, head, frame.data)?,
+            Kind::Data => self.on_data(from, head, frame.data)?,
+            Kind::LongRts if !self.has_place(&envelope, frame.data.len) => return Ok(false),
+            Kind::LongRts => self.on_long_rts(from, envelope, frame.data)?,
+            Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame)?,
+            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, frame.data)?,
+            Kind::RtrAck => self.on_rtr_ack(envelope, frame.data)?,
+            Kind::RtrGone => self.on_rtr_gone(from, head),
+        }
+        Ok(true)
+    }
+
+    /// RTS: its receive takes it, unless it is cancelled, or it is kept; false if it must stay where it is.
+    fn on_rts(&mut self, envelope: Envelope, offer: Offer) -> bool {
+        if !self.has_place(&envelope, 0) {
+            return false;
+        }
+        let peer = &mut self.peers[envelope.source];
+        peer.seen = peer.seen.wrapping_add(1);
+        if !self.matching.expects(&envelope) {
+            self.counters.count(Event::Unexpected);
+            self.matching.keep(envelope, Body::Rts(offer));
+        } else if self.claim(envelope.source, &offer)
+            && let Some(op) = self.matching.take_posted(&envelope)
+        {
+            self.begin_receive(op, envelope, offer);
+        }
+        true
+    }
+
+    /// Whether a message of which `len` bytes are here is wanted, or may be kept.
+    fn has_place(&mut self, envelope: &Envelope, len: usize) -> bool {
+        let fits = self.matching.fits(len, self.limits.unexpected_bytes);
+        if !fits && !self.matching.expects(envelope) {
+            self.idle.hold();
+            return false;
+        }
+        true
+    }
+
+    /// Keeps an eager message that nobody waits for, unless too many bytes are kept already.
+    fn keep_eager(&mut self, envelope: Envelope, data: Span) -> bool {
+        if !self.matching.fits(data.len, self.limits.unexpected_bytes) {
+            self.idle.hold();
+            return false;
+        }
+        let mut small = [0u8; 40];
+        let body = if data.len <= small.len() {
+            self.dev.copy(small.as_mut_ptr() as usize, data.addr, data.len);
+            Body::Small(small, data.len as u8)
+        } else {
+            let mut bytes = vec![0u8; data.len].into_boxed_slice();
+            self.dev.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
+            Body::Heap(bytes)
+        };
+        let peer = &mut self.peers[envelope.source];
+        peer.seen = peer.seen.wrapping_add(1);
+        self.counters.count(Event::Unexpected);
+        self.matching.keep(envelope, body);
+        true
+    }
+
+    /// Reads an offer and checks what it refers to.
+    fn offer(&self, from: Rank, data: Span) -> Result<Offer, Fault> {
+        if data.len != Offer::LEN {
+            return Err(malformed(from, wire::Malformed(format!("an offer of {} bytes", data.len))));
+        }
+        let mut bytes = [0u8; Offer::LEN];
+        self.dev.peek_bytes(data, &mut bytes);
+        let offer = Offer::decode(&bytes).map_err(|e| malformed(from, e))?;
+        if offer.share != Offer::NO_SHARE && offer.share >= self.dev.shares() {
+            return Err(malformed(from, wire::Malformed(format!("share {} does not exist", offer.share))));
+        }
+        Ok(offer)
+    }
+
+    /// Advances what progresses by looking, oldest first. Pieces of this rank's own receives come
+    /// before those of its sends: then each side writes its own memory while both have work, and
+    /// helps the other when it has none.
+    fn pump(&mut self) -> bool {
+        let mut moved = self.pump_all(Side::Receive);
+        if !moved {
+            moved = self.pump_all(Side::Send);
+        }
+        moved
+    }
+
+    /// Looks at all active operations, and copies pieces of those of one side.
+    fn pump_all(&mut self, copies: Side) -> bool {
+        let mut moved = false;
+        let alone = copies == Side::Receive && self.sends_long();
+        let mut kept = 0;
+        for at in 0..self.active.len() {
+            let id = self.active[at];
+            let (advanced, ended) = self.pump_one(id, copies, alone);
+            moved |= advanced | ended;
+            if !ended {
+                self.active[kept] = id;
+                kept += 1;
+            }
+        }
+        self.active.truncate(kept);
+        moved
+    }
+
+    /// Whether a long send of this rank is under way. Then its receiver, which takes its own
+    /// receives first too, is not expected to help with ours.
+    fn sends_long(&self) -> bool {
+        self.active.iter().any(|id| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Moving(transfer)) => transfer.side == Side::Send,
+            Some(State::Offered(..)) => true,
+            _ => false,
+        })
+    }
+
+    /// (something changed, nothing is left to look at).
+    fn pump_one(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
+        let Some(op) = self.ops.get_mut(id) else { return (false, true) };
+        match &mut op.state {
+            State::Moving(transfer) => {
+                let aside = &mut self.aside;
+                let moved = transfer.side == copies
+                    && (aside.is_none() || transfer.is_left_to_owner(&self.dev))
+                    && transfer.copy(
+                        &mut self.dev,
+                        &mut self.counters,
+                        &mut self.choice,
+                        alone || aside.is_some(),
+                        aside,
+                    );
+                if transfer.side == Side::Receive && transfer.needs_frames(&self.dev) {
+                    self.fall_back(id);
+                    return (true, true);
+                }
+                if !transfer.ended(&self.dev) {
+                    return (moved, false);
+                }
+                let outcome = transfer.outcome.clone();
+                if transfer.side == Side::Receive {
+                    self.dev.was_written(transfer.local.part(0, transfer.len));
+                }
+                self.ops.set(id, State::Done(outcome));
+                self.mind.ended_at(id, &self.dev);
+                (true, true)
+            }
+            State::Offered(sending, Rts { share: Some(index), .. }) => {
+                let share = Share { owner: self.dev.me(), index: *index };
+                let partner = self.dev.share_load(share, ShareWord::Partner);
+                if partner == 0 {
+                    return (false, false);
+                }
+                let sending = *sending;
+                self.begin_send(id, sending, share, partner as usize);
+                (true, false)
+            }
+            State::Streaming(..) => self.stream(id),
+            State::Long(_) => self.look_at_long(id),
+            _ => (false, true),
+        }
+    }
+}
+
+/// How the receive of an eager message with this header ends when it fits.
+#[inline(always)]
+fn received(source: Rank, head: [u64; 2], len: usize) -> Outcome {
+    Outcome { source, tag: eager_tag(head[0]), len: len as u64, cancelled: false, failure: None }
+}
+
+#[cold]
+pub(crate) fn malformed(from: Rank, what: wire::Malformed) -> Fault {
+    Fault::Device(format!("malformed message from rank {from}: {}", what.0))
+}

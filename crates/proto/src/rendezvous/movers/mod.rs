@@ -1,0 +1,285 @@
+//! Long messages over registered memory: what their protocols have in common.
+//!
+//! A protocol is two machines, one on each side. Both are given what happens as a [`Happening`]
+//! and act on the world through a [`Port`]; a [`Step`] says how they stand. The sender's machine
+//! begins when the message may leave (its RTS keeps the order of messages), the receiver's when
+//! the RTS has met its receive.
+
+pub(crate) mod both;
+pub(crate) mod chunks;
+mod copy_pipeline;
+mod pipeline;
+pub(crate) mod port;
+mod rget;
+mod rput;
+pub(crate) mod stripes;
+mod superpipeline;
+#[cfg(test)]
+mod tests;
+pub(crate) mod write;
+
+use crate::message::matching::Envelope;
+use crate::message::op::{OpId, Outcome, PendingOp, Side};
+use crate::rendezvous::draining::Ending;
+use fabric::{Fault, Rank, Span};
+use port::{Port, Posted};
+use wire::long::{Fragment, LongRts, RAILS};
+
+/// The protocols by which a long message can travel over registered memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum Protocol {
+    /// The receiver reads.
+    Rget = 1,
+    /// The sender writes when the receiver has told where.
+    Rput = 2,
+    /// As [`Protocol::Rget`], and early receivers send an RTR.
+    Speculative = 3,
+    /// The sender writes blocks that are registered while others travel.
+    Pipeline = 4,
+    /// As the pipeline, but what is registered stays so.
+    CachingPipeline = 5,
+    /// Growing chunks are copied through staging memory.
+    Superpipeline = 6,
+    /// Chunks of one length are.
+    CopyPipeline = 7,
+}
+
+impl Protocol {
+    /// All of them with the names settings and reports use.
+    pub const ALL: [(Protocol, &'static str); 7] = [
+        (Protocol::Rget, "rget"),
+        (Protocol::Rput, "rput"),
+        (Protocol::Speculative, "speculative"),
+        (Protocol::Pipeline, "pipeline"),
+        (Protocol::CachingPipeline, "caching-pipeline"),
+        (Protocol::Superpipeline, "superpipeline"),
+        (Protocol::CopyPipeline, "copy-pipeline"),
+    ];
+
+    /// The protocol of a number on the wire.
+    pub fn of(number: u16) -> Option<Protocol> {
+        Protocol::ALL.iter().map(|(protocol, _)| *protocol).find(|p| *p as u16 == number)
+    }
+
+    /// The protocol of a name; `None` for others, such as «auto».
+    pub fn named(name: &str) -> Option<Protocol> {
+        Protocol::ALL.iter().find(|(_, known)| *known == name).map(|(protocol, _)| *protocol)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Protocol::ALL.iter().find(|(p, _)| *p == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// What both machines of a message know.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// How it travels.
+    pub protocol: Protocol,
+    /// The other rank.
+    pub peer: Rank,
+    /// This rank's buffer, cut to the bytes that travel.
+    pub local: Span,
+    /// Operation at the other rank; 0 while the sender does not know it.
+    pub peer_op: u32,
+    /// Length as the sender gave it.
+    pub len: u64,
+}
+
+impl Message {
+    /// Whether a fragment told by the peer lies inside the message and in memory, and names an adapter
+    /// there is.
+    pub fn covers(&self, fragment: &Fragment, rails: usize) -> bool {
+        let end = fragment.offset.checked_add(fragment.len);
+        end.is_some_and(|end| end <= self.local.len as u64)
+            && fragment.addr.checked_add(fragment.len).is_some()
+            && (fragment.rail as usize) < rails.min(RAILS)
+    }
+}
+
+/// What happens to a machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// The message may leave: send the RTS.
+    Start,
+    /// Its RTS has met a receive; so many bytes came along and are in place.
+    Matched(LongRts, u64),
+    /// The receiver has answered.
+    Ack(Fragment),
+    /// A piece of the target may be written.
+    Ready(Fragment),
+    /// The other side has moved something.
+    Fin(Fragment),
+    /// A piece of the message lies in a frame; where in the message it belongs.
+    Data(u64, Span),
+    /// A posted transfer has ended, and its memory here may be reused; the number is the one it was
+    /// posted under.
+    Completed(u32),
+    /// A look around: memory that peers write may have changed, time has passed.
+    Look,
+}
+
+/// How a machine stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Not at its end.
+    Going,
+    /// As [`Step::Going`], and it wants [`Happening::Look`] whenever the rank looks around.
+    Looking,
+    /// As [`Step::Looking`], and this look found something to do.
+    Moved,
+    /// All bytes are where they belong and nothing is held.
+    Done,
+    /// The RTS could not leave: to be started again when there is room.
+    NoRoom,
+    /// This side cannot register its memory: the message goes by frames. Nothing is held.
+    Frames,
+    /// What happened is not allowed in this state.
+    Illegal,
+    /// It came to nothing; nothing is held.
+    Failed(Fault),
+}
+
+/// A machine of either side of any protocol.
+#[derive(Debug)]
+pub(crate) enum Machine {
+    RgetSend(rget::Sender),
+    RgetReceive(rget::Receiver),
+    RputSend(rput::Sender),
+    RputReceive(rput::Receiver),
+    RtrSend(write::Sender),
+    RtrReceive(write::Receiver),
+    PipelineSend(pipeline::Sender),
+    PipelineReceive(pipeline::Receiver),
+    CopySend(superpipeline::Sender),
+    CopyReceive(superpipeline::Receiver),
+}
+
+impl Machine {
+    pub fn new(protocol: Protocol, side: Side) -> Machine {
+        match (protocol, side) {
+            (Protocol::Rget | Protocol::Speculative, Side::Send) => {
+                Machine::RgetSend(rget::Sender::default())
+            }
+            (Protocol::Rget | Protocol::Speculative, Side::Receive) => {
+                Machine::RgetReceive(rget::Receiver::default())
+            }
+            (Protocol::Rput, Side::Send) => Machine::RputSend(rput::Sender::default()),
+            (Protocol::Rput, Side::Receive) => Machine::RputReceive(rput::Receiver::default()),
+            (Protocol::Pipeline | Protocol::CachingPipeline, Side::Send) => {
+                Machine::PipelineSend(pipeline::Sender::default())
+            }
+            (Protocol::Pipeline | Protocol::CachingPipeline, Side::Receive) => {
+                Machine::PipelineReceive(pipeline::Receiver::default())
+            }
+            (Protocol::Superpipeline | Protocol::CopyPipeline, Side::Send) => {
+                Machine::CopySend(superpipeline::Sender::default())
+            }
+            (Protocol::Superpipeline | Protocol::CopyPipeline, Side::Receive) => {
+                Machine::CopyReceive(superpipeline::Receiver::default())
+            }
+        }
+    }
+
+    /// Whether this is a sender whose receiver may still ask for frames: it has said nothing else.
+    pub fn is_unanswered(&self) -> bool {
+        match self {
+            Machine::RgetSend(_) => true,
+            Machine::RputSend(machine) => !matches!(machine, rput::Sender::Moving(_)),
+            Machine::PipelineSend(machine) => !matches!(machine, pipeline::Sender::Moving(_)),
+            Machine::CopySend(machine) => {
+                matches!(machine, superpipeline::Sender::Idle | superpipeline::Sender::Asked(..))
+            }
+            _ => false,
+        }
+    }
+
+    /// The other side wants frames, or the operation has failed: gives back what is held. No transfer of
+    /// either side is under way.
+    pub fn retreat(&mut self, port: &mut impl Port) {
+        match self {
+            Machine::RgetSend(machine) => machine.retreat(port),
+            Machine::RgetReceive(machine) => machine.retreat(port),
+            Machine::RputSend(machine) => machine.retreat(port),
+            Machine::RputReceive(machine) => machine.retreat(port),
+            Machine::RtrSend(machine) => machine.retreat(port),
+            Machine::RtrReceive(machine) => machine.retreat(port),
+            Machine::PipelineSend(machine) => machine.retreat(port),
+            Machine::PipelineReceive(machine) => machine.retreat(port),
+            Machine::CopySend(machine) => machine.retreat(port),
+            Machine::CopyReceive(machine) => machine.retreat(port),
+        }
+    }
+
+    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+        match self {
+            Machine::RgetSend(machine) => machine.on(what, message, port),
+            Machine::RgetReceive(machine) => machine.on(what, message, port),
+            Machine::RputSend(machine) => machine.on(what, message, port),
+            Machine::RputReceive(machine) => machine.on(what, message, port),
+            Machine::RtrSend(machine) => machine.on(what, message, port),
+            Machine::RtrReceive(machine) => machine.on(what, message, port),
+            Machine::PipelineSend(machine) => machine.on(what, message, port),
+            Machine::PipelineReceive(machine) => machine.on(what, message, port),
+            Machine::CopySend(machine) => machine.on(what, message, port),
+            Machine::CopyReceive(machine) => machine.on(what, message, port),
+        }
+    }
+}
+
+/// Flag of a Fin: the message has failed at the other side, which touches no memory of this one any
+/// more. The length says over how many adapters that is told, and the rail which one this is.
+pub(crate) const FAILED: u16 = 1;
+/// Flag of a Ready or a Fin: the block goes, or went, by frames.
+pub(crate) const BY_FRAMES: u16 = 2;
+/// Flag of an Ack: the receiver cannot see writes land, and wants a Fin for each.
+pub(crate) const TELL: u16 = 4;
+
+/// Flag of a Fin that says FAILED: it answers one, for an operation that had ended well.
+pub(crate) const HEARD: u16 = 8;
+
+/// A long message under way, one side of it.
+#[derive(Debug)]
+pub(crate) struct Long {
+    pub side: Side,
+    pub message: Message,
+    pub context: u64,
+    /// How the operation ends if all goes well.
+    pub outcome: Outcome,
+    pub machine: Machine,
+    /// Flags of the RTS.
+    pub flags: u16,
+    /// When the RTS left, or met its receive, in device time.
+    pub begun_ns: u64,
+    /// For how long the receive had waited then.
+    pub waited_ns: u64,
+    /// How long this rank had been outside MPI before.
+    pub away_ns: u64,
+    /// Whether the operation is among those that are looked at.
+    pub looking: bool,
+    pub posted: Posted,
+    /// Once it has failed.
+    pub ending: Option<Ending>,
+}
+
+impl Long {
+    /// Where the message goes or comes from.
+    pub fn envelope(&self) -> Envelope {
+        Envelope { source: self.message.peer, context: self.context, tag: self.outcome.tag }
+    }
+
+    pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
+        PendingOp {
+            id,
+            side: self.side,
+            peer: Some(self.message.peer),
+            tag: Some(self.outcome.tag),
+            context: self.context,
+            len: self.message.local.len,
+            matched: self.side == Side::Receive || self.message.peer_op != 0,
+            since_ns,
+        }
+    }
+}
