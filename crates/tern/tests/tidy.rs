@@ -25,6 +25,35 @@ const LAYERS: &[(&str, &[&str])] = &[
 const UNSAFE_IN: &[(&str, &[&str])] =
     &[("wire", &[]), ("fabric", &[]), ("proto", &[]), ("sim", &[]), ("tern", &[]), ("mpi", &["mem.rs"])];
 
+/// Which folders of `proto` a folder may use besides itself and `event.rs`: data runs one way.
+const FOLDERS: &[(&str, &[&str])] = &[
+    ("engine", &["rendezvous", "message", "choice", "memory"]),
+    ("rendezvous", &["message", "choice", "memory"]),
+    ("message", &[]),
+    ("choice", &[]),
+    ("memory", &[]),
+    ("channel", &["choice", "memory"]),
+];
+
+/// Files of `proto` and what they use against the arrows. This list only becomes shorter.
+const AGAINST_THE_ARROWS: &[(&str, &str)] = &[
+    ("choice/eager_limit.rs", "rendezvous"),
+    ("choice/explain.rs", "engine"),
+    ("choice/terms.rs", "rendezvous"),
+    ("choice/tuning.rs", "rendezvous"),
+    ("memory/staging.rs", "choice"),
+    ("message/op.rs", "memory"),
+    ("message/op.rs", "rendezvous"),
+    ("message/peers.rs", "rendezvous"),
+    ("rendezvous/cancel.rs", "engine"),
+    ("rendezvous/decide.rs", "engine"),
+    ("rendezvous/draining.rs", "engine"),
+    ("rendezvous/drive.rs", "engine"),
+    ("rendezvous/movers/tests/script.rs", "Protocol"),
+    ("rendezvous/rtr_registered.rs", "engine"),
+    ("rendezvous/rtr_shares.rs", "engine"),
+];
+
 struct Source {
     /// Relative to the root, with slashes.
     name: String,
@@ -224,6 +253,106 @@ fn layers_have_one_direction_and_dependencies_a_reason() {
                 complaints.push(format!("{}: ARCHITECTURE.md says nothing of `{dependency}`", source.name));
             }
         }
+    }
+    report(complaints);
+}
+
+/// The modules of `proto` that a line of this file names, from the root of the crate.
+fn paths_in(line: &str, here: &[&str]) -> Vec<String> {
+    let code = without_comment(line);
+    let mut found = Vec::new();
+    for start in ["crate::", "super::"] {
+        let mut rest = code;
+        while let Some(at) = rest.find(start) {
+            let before = rest[..at].chars().next_back();
+            let is_start = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':' && c != '$');
+            let mut path: Vec<&str> = rest[at..].split("::").collect();
+            rest = &rest[at + start.len()..];
+            let mut base = if start == "crate::" { Vec::new() } else { here.to_vec() };
+            while path.first() == Some(&"super") && !base.is_empty() {
+                base.pop();
+                path.remove(0);
+            }
+            if path.first() == Some(&"crate") {
+                path.remove(0);
+            }
+            let word = |text: &&str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let inside: String = path.first().map(word).unwrap_or_default();
+            if is_start {
+                found.push(base.first().map_or(inside, |folder| folder.to_string()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn data_runs_one_way_in_proto() {
+    let (mut complaints, mut excused, sources) = (Vec::new(), Vec::new(), sources());
+    for source in &sources {
+        let Some(name) = source.name.strip_prefix("crates/proto/src/") else { continue };
+        let Some((folder, _)) = name.split_once('/') else { continue };
+        let Some((_, below)) = FOLDERS.iter().find(|(known, _)| *known == folder) else {
+            complaints.push(format!("{}: `{folder}` has no place in FOLDERS of tidy.rs", source.name));
+            continue;
+        };
+        let module = name.trim_end_matches(".rs").trim_end_matches("/mod");
+        let here: Vec<&str> = module.split('/').collect();
+        let mut inner = here.clone();
+        for (at, line) in source.text.lines().enumerate() {
+            if line.starts_with("mod tests {") {
+                inner.push("tests");
+            }
+            let is_method = without_comment(line).contains("impl<D: Device> Engine<") && folder != "engine";
+            if is_method && !AGAINST_THE_ARROWS.contains(&(name, "engine")) {
+                complaints.push(format!("{}:{}: methods of Engine are in engine/", source.name, at + 1));
+            }
+            for used in paths_in(line, &inner) {
+                let is_fine = used == folder || used == "event" || below.contains(&used.as_str());
+                let known = AGAINST_THE_ARROWS.iter().find(|(file, of)| *file == name && *of == used);
+                match known {
+                    _ if is_fine => {}
+                    Some(known) => excused.push(known),
+                    None => complaints.push(format!("{}:{}: must not use `{used}`", source.name, at + 1)),
+                }
+            }
+        }
+    }
+    let gone = AGAINST_THE_ARROWS.iter().filter(|known| !excused.contains(known));
+    complaints
+        .extend(gone.map(|(file, used)| format!("{file}: uses `{used}` no more: take it off the list")));
+    report(complaints);
+}
+
+/// The files of a crate that ARCHITECTURE.md lists under «Files of NAME»; `None` without such a list.
+fn index(architecture: &str, name: &str) -> Option<Vec<String>> {
+    let (_, list) = architecture.split_once(&format!("### Files of {name}\n"))?;
+    let lines = list.lines().take_while(|line| !line.starts_with('#'));
+    let entry = |line: &str| Some(line.strip_prefix("- `")?.split_once("`: ")?.0.to_string());
+    Some(lines.filter_map(entry).collect())
+}
+
+#[test]
+fn the_index_names_every_file() {
+    let architecture = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (mut complaints, sources) = (Vec::new(), sources());
+    let lists = LAYERS.iter().filter_map(|(name, _)| Some((*name, index(&architecture, name)?)));
+    let lists: Vec<_> = lists.collect();
+    assert!(lists.iter().any(|(name, _)| *name == "proto"), "ARCHITECTURE.md has no index of proto");
+    for (name, listed) in lists {
+        let prefix = format!("crates/{name}/src/");
+        let files = sources.iter().filter(|s| s.has_extension(&["rs"]) && !s.is_test());
+        let files: Vec<&str> = files.filter_map(|s| s.name.strip_prefix(&prefix)).collect();
+        for file in &files {
+            match listed.iter().filter(|known| known == file).count() {
+                1 => {}
+                count => {
+                    complaints.push(format!("{prefix}{file}: {count} lines in ARCHITECTURE.md, not one"))
+                }
+            }
+        }
+        let gone = listed.iter().filter(|known| !files.contains(&known.as_str()));
+        complaints.extend(gone.map(|known| format!("ARCHITECTURE.md: {prefix}{known} does not exist")));
     }
     report(complaints);
 }
