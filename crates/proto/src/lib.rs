@@ -14,6 +14,7 @@ pub mod message;
 mod rendezvous;
 
 pub use choice::tuning::{Facts, Tuning};
+pub use choice::way::Protocol;
 pub use engine::frequent::{EagerBy, costs};
 pub use engine::send::Mode;
 pub use engine::{Engine, Limits};
@@ -22,4 +23,3 @@ pub use memory::rcache::CacheLimits;
 pub use message::matching::{Envelope, Want};
 pub use message::op::{Failure, OpId, Outcome, PendingOp, Side};
 pub use rendezvous::decide::Mind;
-pub use rendezvous::movers::Protocol;

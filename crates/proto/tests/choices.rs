@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use proto::choice::choose::{Choices, DWELL, EXPLORE, Key, LONG, MARGIN, Seen, choose};
 use proto::choice::facts::Facts;
 use proto::choice::journal;
-use proto::choice::terms::{Message, Way, cost};
+use proto::choice::terms::{Message, cost};
+use proto::choice::way::Way;
 
 /// Costs of a platform: λ, 1/Bnet, g, registration, deregistration, copy in cache and out of it.
 struct Platform(f64, f64, f64, (f64, f64), (f64, f64), f64, f64);

@@ -7,7 +7,8 @@ use fabric::{Caps, Distance};
 use proto::choice::choose::{Seen, choose};
 use proto::choice::facts::Facts;
 use proto::choice::journal::bytes;
-use proto::choice::terms::{Message, Way};
+use proto::choice::terms::Message;
+use proto::choice::way::Way;
 use sim::Cluster;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/choices.txt");

@@ -9,7 +9,8 @@ use proto::choice::choose::{Seen, choose};
 use proto::choice::explain::table;
 use proto::choice::facts::{Fact, Facts};
 use proto::choice::journal::{bytes, reason, time};
-use proto::choice::terms::{Message, Term, Way, cost};
+use proto::choice::terms::{Message, Term, cost};
+use proto::choice::way::Way;
 use sim::Cluster;
 
 const HELP: &str = "\

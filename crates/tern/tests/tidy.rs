@@ -37,19 +37,10 @@ const FOLDERS: &[(&str, &[&str])] = &[
 
 /// Files of `proto` and what they use against the arrows. This list only becomes shorter.
 const AGAINST_THE_ARROWS: &[(&str, &str)] = &[
-    ("choice/eager_limit.rs", "rendezvous"),
-    ("choice/explain.rs", "engine"),
-    ("choice/terms.rs", "rendezvous"),
-    ("choice/tuning.rs", "rendezvous"),
-    ("memory/staging.rs", "choice"),
-    ("message/op.rs", "memory"),
-    ("message/op.rs", "rendezvous"),
-    ("message/peers.rs", "rendezvous"),
     ("rendezvous/cancel.rs", "engine"),
     ("rendezvous/decide.rs", "engine"),
     ("rendezvous/draining.rs", "engine"),
     ("rendezvous/drive.rs", "engine"),
-    ("rendezvous/movers/tests/script.rs", "Protocol"),
     ("rendezvous/rtr_registered.rs", "engine"),
     ("rendezvous/rtr_shares.rs", "engine"),
 ];

@@ -17,7 +17,8 @@
 
 use crate::choice::facts::Facts;
 use crate::choice::journal::Journal;
-use crate::choice::terms::{self, Cost, Message, Term, Way};
+use crate::choice::terms::{self, Cost, Message, Term};
+use crate::choice::way::Way;
 use fabric::Distance;
 
 /// By which part a way must be cheaper than the one in force to replace it.

@@ -17,7 +17,7 @@
 //! measurements, so that runs can be explained. Now and then a few longer messages go by eager all
 //! the same, since a cost that is never paid again cannot be seen to have fallen.
 
-use crate::rendezvous::movers::both::PIECE_MIN;
+use crate::choice::tuning::PIECE_MIN;
 
 /// Below this length eager always wins: a system call costs more than two copies.
 const FLOOR: usize = 4096;

@@ -6,8 +6,8 @@
 //! observation counts for no more than four times what was known, so that an interrupted copy does
 //! not turn a choice over.
 
-use crate::choice::terms::Way;
 use crate::choice::tuning::{self, Tuning};
+use crate::choice::way::Way;
 use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
 
 /// As how many observations a prior counts.

@@ -11,7 +11,8 @@
 
 use crate::choice::choose::{Choice, Entry, Key, Why};
 use crate::choice::facts::Facts;
-use crate::choice::terms::{Message, Way};
+use crate::choice::terms::Message;
+use crate::choice::way::Way;
 use fabric::{Distance, Rank};
 
 /// First line of a journal: what it is, and the version of its format and of the kinds of messages.

@@ -10,3 +10,4 @@ pub mod journal;
 pub mod terms;
 pub(crate) mod trial;
 pub mod tuning;
+pub mod way;

@@ -22,84 +22,9 @@
 
 use crate::choice::eager_limit::HANDSHAKE_NS;
 use crate::choice::facts::{Facts, Link};
-use crate::choice::tuning::SUB_BLOCK_BYTES;
-use crate::rendezvous::movers::{Protocol, chunks};
+use crate::choice::tuning::{self, SUB_BLOCK_BYTES};
+use crate::choice::way::Way;
 use fabric::Distance;
-
-/// The ways a message can take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Way {
-    /// Copied into a slot and out of it.
-    Eager,
-    /// Gathered from the user's buffer, which comes again and again, and copied out of a slot.
-    Frequent,
-    /// Both sides copy.
-    Both,
-    /// Into the buffer of a receiver that has sent an RTR.
-    Write,
-    /// The receiver reads.
-    Rget,
-    /// The sender writes.
-    Rput,
-    /// Blocks are registered while others travel.
-    Pipeline,
-    /// The same, and registrations are kept.
-    CachingPipeline,
-    /// Growing chunks are copied while others travel.
-    Superpipeline,
-    /// Chunks of one length are.
-    CopyPipeline,
-    /// Copied through slots, many of them, where ranks cannot reach each other's memory.
-    Frames,
-}
-
-impl Way {
-    /// All of them with the names reports and journals use.
-    pub const ALL: [(Way, &'static str); 11] = [
-        (Way::Eager, "eager"),
-        (Way::Frequent, "frequent"),
-        (Way::Both, "both"),
-        (Way::Write, "write"),
-        (Way::Rget, "rget"),
-        (Way::Rput, "rput"),
-        (Way::Pipeline, "pipeline"),
-        (Way::CachingPipeline, "caching-pipeline"),
-        (Way::Superpipeline, "superpipeline"),
-        (Way::CopyPipeline, "copy-pipeline"),
-        (Way::Frames, "frames"),
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Way::ALL[self as usize].1
-    }
-
-    /// The way of a name.
-    pub fn named(name: &str) -> Option<Way> {
-        Way::ALL.iter().find(|(_, known)| *known == name).map(|(way, _)| *way)
-    }
-
-    /// Whether the beginning of the message comes with its RTS.
-    pub fn is_framed(self) -> bool {
-        matches!(self, Way::Pipeline | Way::CachingPipeline)
-    }
-
-    /// Whether it goes through staging memory.
-    pub fn is_staged(self) -> bool {
-        matches!(self, Way::Superpipeline | Way::CopyPipeline)
-    }
-
-    /// The protocol of its RTS; `None` for those that have none.
-    pub fn protocol(self) -> Option<Protocol> {
-        Protocol::named(self.name())
-    }
-
-    /// The way of a protocol whose RTS leaves.
-    pub fn of(protocol: Protocol) -> Way {
-        Way::named(protocol.name()).unwrap_or(Way::Rget)
-    }
-}
 
 /// What a cost is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -389,7 +314,7 @@ fn superpipeline(facts: &Facts, message: &Message) -> Cost {
 }
 
 /// Chunks that may travel without an acknowledgement.
-const WINDOW: f64 = chunks::WINDOW as f64;
+const WINDOW: f64 = tuning::WINDOW as f64;
 
 /// How long a chunk waits for the acknowledgement of the one by the window before it, where the wire is not busy
 /// meanwhile: what (7) and (1) leave out, since the papers' windows are without limit.

@@ -8,6 +8,13 @@ use wire::long::RAILS;
 /// Payload and flag of a sub-block: a page, and a multiple of every MTU (superpipeline paper,
 /// section 4).
 pub const SUB_BLOCK_BYTES: usize = 4096;
+/// Copied pipelines: chunk `i` leaves once chunk `i - 2` is acknowledged.
+pub const WINDOW: u32 = 2;
+/// Smallest piece of a message that both sides copy: below it the system call dominates. A message that is not longer is copied by
+/// the receiver alone, as soon as it is matched: sharing the work would cost more than the work.
+pub const PIECE_MIN: usize = 32 * 1024;
+/// Envelopes for which each side keeps account of RTRs; those not used for longest are forgotten.
+pub const ENVELOPES_MAX: usize = 4096;
 
 /// Sizes, depths and counts of the pipelines.
 #[derive(Clone, PartialEq, Debug)]
@@ -61,7 +68,7 @@ impl Default for Tuning {
             fixed_chunk_bytes: None,
             staging_bytes: 128 * 1024,
             staged_messages: 4,
-            envelopes: crate::rendezvous::rtr_account::ENVELOPES_MAX,
+            envelopes: ENVELOPES_MAX,
         }
     }
 }

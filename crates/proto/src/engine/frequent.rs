@@ -22,15 +22,17 @@
 
 use crate::choice::choose::Key;
 use crate::choice::facts::Facts;
-use crate::choice::terms::{Message, Way};
+use crate::choice::terms::Message;
 use crate::choice::trial::Trial;
+use crate::choice::way::Way;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::memory::rcache::Held;
 use crate::memory::reuse::{Costs, Rules, Thresholds, Usage};
-use crate::message::op::{OpId, Sending, State};
+use crate::message::op::{OpId, Sending};
 use crate::rendezvous::decide::SPECULATION;
 use crate::rendezvous::movers::port::Port;
+use crate::rendezvous::state::State;
 use fabric::{Charge, Device, Distance, Fault, Local, Rank, Span};
 use std::collections::HashMap;
 use wire::head::{Head, Kind};

@@ -1,5 +1,6 @@
 //! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
 
+mod explanation;
 pub mod frequent;
 mod progress;
 mod readings;
@@ -10,18 +11,19 @@ mod threads;
 use crate::choice::eager_limit::Limit;
 use crate::choice::facts::Facts;
 use crate::choice::tuning::Tuning;
+use crate::choice::way::Protocol;
 use crate::engine::frequent::{EagerBy, Frequent};
 use crate::engine::progress::Idle;
 use crate::event::{Counters, Event};
 use crate::memory::rcache::{CacheLimits, Rcache};
 use crate::memory::staging::Staging;
 use crate::message::matching::{Body, Direct, Envelope, Matching};
-use crate::message::op::{OpId, Ops, Outcome, PendingOp, Rts, Side, State};
+use crate::message::op::{OpId, Outcome, PendingOp, Side};
 use crate::message::peers::Peers;
 use crate::rendezvous::decide::Mind;
-use crate::rendezvous::movers::Protocol;
 use crate::rendezvous::movers::port::Backlog;
 use crate::rendezvous::rtr_account::Speculation;
+use crate::rendezvous::state::{Ops, Rts, State};
 use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer, eager_tag};
 
@@ -123,7 +125,7 @@ impl<D: Device> Engine<D> {
             spec,
             rcache,
             frequent: frequent.map(Box::new),
-            staging: Staging::default(),
+            staging: Staging::new(tuning.staged_messages, tuning.staging_bytes),
             waiting: Backlog::default(),
             tuning,
             counters: Counters::default(),
@@ -163,6 +165,7 @@ impl<D: Device> Engine<D> {
     pub fn tune(&mut self, tuning: Tuning) {
         self.mind.facts.tuning = tuning.clone();
         self.spec.keep(tuning.envelopes);
+        self.staging = Staging::new(tuning.staged_messages, tuning.staging_bytes);
         self.tuning = tuning;
     }
 

@@ -1,10 +1,12 @@
 //! The receiving side: in place when the message is there, posted otherwise.
 
+use crate::choice::tuning::PIECE_MIN;
 use crate::engine::{Engine, malformed};
 use crate::event::{Amount, Event};
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
-use crate::message::op::{Failure, Filling, OpId, Outcome, Receive, Side, State};
-use crate::rendezvous::movers::both::{self, Claims, PIECE_MIN, Transfer};
+use crate::message::op::{Failure, OpId, Outcome, Receive, Side};
+use crate::rendezvous::movers::both::{self, Claims, Transfer};
+use crate::rendezvous::state::{Filling, State};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer, eager_word};
 
@@ -179,7 +181,7 @@ impl<D: Device> Engine<D> {
         } else {
             self.dev.copy(receive.buf.addr, data.addr, len);
         }
-        let outcome = outcome(&envelope, data.len as u64, receive.buf);
+        let outcome = Outcome::of_receive(&envelope, data.len as u64, receive.buf);
         self.ops.set(id, State::Done(outcome));
     }
 
@@ -190,7 +192,7 @@ impl<D: Device> Engine<D> {
         self.withdraw_offer(id, receive.rtr);
         self.recall(id, &envelope);
         self.peers[envelope.source].rtr_misses = 0; // long messages come: offers may pay again
-        let outcome = outcome(&envelope, offer.len, receive.buf);
+        let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
         let len = outcome.len as usize;
         let from = envelope.source;
         let by_frames = offer.addr == Offer::BY_FRAMES && offer.len > 0;
@@ -304,7 +306,7 @@ impl<D: Device> Engine<D> {
         *filled += data.len as u64;
         let to = receive.buf.addr + head.context as usize;
         let envelope = Envelope { source: from, context: receive.want.context, tag: *tag };
-        let ended = (*filled >= limit).then(|| outcome(&envelope, *message_len, receive.buf));
+        let ended = (*filled >= limit).then(|| Outcome::of_receive(&envelope, *message_len, receive.buf));
         self.dev.copy(to, data.addr, data.len);
         if let Some(outcome) = ended {
             self.ops.set(id, State::Done(outcome));
@@ -316,16 +318,4 @@ impl<D: Device> Engine<D> {
 #[cold]
 fn too_many() -> Fault {
     Fault::Limit(format!("{} operations are pending, which is the limit", crate::message::op::OPS_MAX))
-}
-
-/// How a receive into `buf` ends for a message of `message_len` bytes.
-pub(crate) fn outcome(envelope: &Envelope, message_len: u64, buf: Span) -> Outcome {
-    let failure = (message_len > buf.len as u64).then(|| Box::new(Failure::Truncated { message_len }));
-    Outcome {
-        source: envelope.source,
-        tag: envelope.tag,
-        len: message_len.min(buf.len as u64),
-        cancelled: false,
-        failure,
-    }
 }

@@ -1,11 +1,11 @@
 //! The sending side: eager when it fits, rendezvous otherwise, in order per peer.
 
-use crate::choice::terms::Way;
+use crate::choice::way::Way;
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
-use crate::message::matching::Envelope;
-use crate::message::op::{OpId, Outcome, Rts, Sending, Side, State, Step, Stream};
+use crate::message::op::{OpId, Sending, Side};
 use crate::rendezvous::movers::both::Transfer;
+use crate::rendezvous::state::{Rts, State, Step, Stream};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer};
 
@@ -383,16 +383,6 @@ impl<D: Device> Engine<D> {
             self.mind.ended_at(id, &self.dev);
         }
         (stream.sent > before, done)
-    }
-}
-
-impl Sending {
-    pub(crate) fn envelope(&self) -> Envelope {
-        Envelope { source: self.to, context: self.context, tag: self.tag }
-    }
-
-    pub(crate) fn outcome(&self) -> Outcome {
-        Outcome { source: self.to, tag: self.tag, len: self.data.len as u64, cancelled: false, failure: None }
     }
 }
 

@@ -5,7 +5,6 @@
 //! only for slabs of the other kinds, and never in a circle: a sender that copies ahead waits for
 //! its receiver's slab, a receiver for one of the matched senders', and those wait for nobody.
 
-use crate::choice::tuning::Tuning;
 use fabric::{Device, Fault, Span};
 use wire::long::RAILS;
 
@@ -41,6 +40,9 @@ pub struct Slab {
 /// The staging memory of one rank.
 #[derive(Debug, Default)]
 pub struct Staging {
+    /// Messages staged at a time, for each of the uses, and bytes of a buffer.
+    messages: usize,
+    buffer_bytes: usize,
     memory: Option<Span>,
     is_registered: bool,
     free: [Vec<Slab>; 3],
@@ -48,15 +50,16 @@ pub struct Staging {
 }
 
 impl Staging {
+    /// Memory for so many messages at a time, for each of the uses, with buffers of this length. It is not
+    /// there before the first one takes some.
+    pub fn new(messages: usize, buffer_bytes: usize) -> Staging {
+        Staging { messages, buffer_bytes, ..Staging::default() }
+    }
+
     /// A slab, `None` if all are in use. Fails if staging memory cannot be had at all.
-    pub fn take(
-        &mut self,
-        dev: &mut impl Device,
-        tuning: &Tuning,
-        wanted: Use,
-    ) -> Result<Option<Slab>, Fault> {
+    pub fn take(&mut self, dev: &mut impl Device, wanted: Use) -> Result<Option<Slab>, Fault> {
         if !self.is_registered {
-            self.register(dev, tuning)?;
+            self.register(dev)?;
         }
         let Some(slab) = self.free[wanted as usize].pop() else { return Ok(None) };
         self.number = self.number.wrapping_add(1);
@@ -70,9 +73,9 @@ impl Staging {
 
     /// The first use: one piece of memory, registered with all adapters.
     #[cold]
-    fn register(&mut self, dev: &mut impl Device, tuning: &Tuning) -> Result<(), Fault> {
-        let count = tuning.staged_messages.max(1);
-        let each = BUFFERS * tuning.staging_bytes.next_multiple_of(ALIGN);
+    fn register(&mut self, dev: &mut impl Device) -> Result<(), Fault> {
+        let count = self.messages.max(1);
+        let each = BUFFERS * self.buffer_bytes.next_multiple_of(ALIGN);
         let memory = *self.memory.get_or_insert_with(|| dev.allocate(3 * count * each + ALIGN));
         let skip = memory.addr.next_multiple_of(ALIGN) - memory.addr;
         let span = memory.part(skip, 3 * count * each);

@@ -1,12 +1,9 @@
 //! Operations under way and how they ended.
+//!
+//! The table is one of states, whatever these are: it asks them no more than a [`Standing`] answers.
 
-use crate::memory::rcache::Held;
-use crate::message::matching::Want;
-use crate::rendezvous::movers::both::Transfer;
-use crate::rendezvous::movers::{Long, Protocol};
-use fabric::{Device, Fault, Rank, ShareWord, Span};
-use wire::head::Offer;
-use wire::long::LongRts;
+use crate::message::matching::{Envelope, Want};
+use fabric::{Fault, Rank, Span};
 
 /// Names an operation; carries a generation, so that a late message for one that has ended is
 /// recognised.
@@ -52,6 +49,20 @@ pub struct Outcome {
     pub cancelled: bool,
     /// Set if it failed.
     pub failure: Option<Box<Failure>>,
+}
+
+impl Outcome {
+    /// How a receive into `buf` ends for a message of `message_len` bytes.
+    pub(crate) fn of_receive(envelope: &Envelope, message_len: u64, buf: Span) -> Outcome {
+        let failure = (message_len > buf.len as u64).then(|| Box::new(Failure::Truncated { message_len }));
+        Outcome {
+            source: envelope.source,
+            tag: envelope.tag,
+            len: message_len.min(buf.len as u64),
+            cancelled: false,
+            failure,
+        }
+    }
 }
 
 /// Which side of a message an operation is.
@@ -106,96 +117,32 @@ pub(crate) struct Sending {
     pub met: bool,
 }
 
-/// Where an operation stands.
-#[derive(Debug)]
-pub(crate) enum State {
-    /// In the queue of its peer, waiting for room.
-    Queued(Sending, Step),
-    /// RTS is out.
-    Offered(Sending, Rts),
-    /// CTS has come: frames flow.
-    Streaming(Sending, Stream),
-    /// Posted, not matched.
-    Posted(Receive),
-    /// Frames are coming in.
-    Filling(Box<Filling>),
-    /// Registered memory moves, or is about to.
-    Long(Box<Long>),
-    /// An eager message has left; the adapter still reads the buffer.
-    Gathered(Sending, Held),
-    /// Both sides copy.
-    Moving(Box<Transfer>),
-    /// Ended; the outcome has not been fetched.
-    Done(Outcome),
-}
-
-/// A message that comes in frames.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Filling {
-    pub receive: Receive,
-    pub from: Rank,
-    pub tag: i32,
-    pub message_len: u64,
-    pub filled: u64,
-}
-
-/// What a queued send is about to do.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
-    /// Send an eager frame.
-    Eager,
-    /// The same from the buffer itself, which is registered.
-    ZeroCopy(Held),
-    /// Send RTS.
-    Rts,
-    /// Take an RTR: announce the match.
-    Matched(Offer),
-    /// Begin a long message with these flags of its RTS.
-    Long(Protocol, u16),
-    /// Take an RTR for registered memory.
-    Write(LongRts),
-}
-
-/// An RTS that is out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rts {
-    /// The share that says whether it may be matched; `None` when all were in use.
-    pub share: Option<u32>,
-    /// Whether its receiver can copy. If not it asks for frames.
-    pub direct: bool,
-}
-
-/// Progress of a stream of frames.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stream {
-    pub receiver_op: u32,
-    pub limit: usize,
-    pub sent: usize,
+/// Where an operation stands, as far as the table of operations asks.
+pub(crate) trait Standing: std::fmt::Debug {
+    /// Whether this rank must look for the message to get on.
+    fn needs_care(&self) -> bool;
+    /// Whether it is a receive that no message has met.
+    fn is_posted(&self) -> bool;
+    /// The state of an operation that has ended.
+    fn done(outcome: Outcome) -> Self;
+    /// Tag and length, if it has ended well.
+    fn plain(&self) -> Option<(i32, u64)>;
 }
 
 /// An operation and since when it waits.
 #[derive(Debug)]
-pub(crate) struct Op {
-    pub state: State,
+pub(crate) struct Op<S> {
+    pub state: S,
     pub since_ns: u64,
 }
 
-impl State {
-    /// Whether this rank must look for the message to get on. What is offered by remote access, or
-    /// moves by it and is the peer's, the peer brings to its end alone.
-    #[inline]
-    fn needs_care(&self) -> bool {
-        match self {
-            State::Queued(..)
-            | State::Streaming(..)
-            | State::Filling(_)
-            | State::Gathered(..)
-            | State::Long(_) => true,
-            State::Posted(receive) => receive.long,
-            State::Offered(_, rts) => !rts.direct,
-            State::Moving(transfer) => transfer.owned,
-            State::Done(_) => false,
-        }
+impl Sending {
+    pub(crate) fn envelope(&self) -> Envelope {
+        Envelope { source: self.to, context: self.context, tag: self.tag }
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome { source: self.to, tag: self.tag, len: self.data.len as u64, cancelled: false, failure: None }
     }
 }
 
@@ -205,18 +152,23 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 pub(crate) const OPS_MAX: usize = 1 << INDEX_BITS;
 
 /// All operations of one rank.
-#[derive(Default)]
-pub(crate) struct Ops {
-    slots: Vec<(u32, Option<Op>)>,
+pub(crate) struct Ops<S> {
+    slots: Vec<(u32, Option<Op<S>>)>,
     free: Vec<u32>,
     /// How many need this rank's care.
     care: u32,
 }
 
-impl Ops {
+impl<S> Default for Ops<S> {
+    fn default() -> Ops<S> {
+        Ops { slots: Vec::new(), free: Vec::new(), care: 0 }
+    }
+}
+
+impl<S: Standing> Ops<S> {
     /// A new operation; `None` if [`Ops::is_full`].
     #[inline(always)]
-    pub fn insert(&mut self, state: State) -> Option<OpId> {
+    pub fn insert(&mut self, state: S) -> Option<OpId> {
         let index = match self.free.pop() {
             Some(index) => index,
             None => self.grow()?,
@@ -244,19 +196,19 @@ impl Ops {
     }
 
     #[inline]
-    pub fn get(&self, id: OpId) -> Option<&Op> {
+    pub fn get(&self, id: OpId) -> Option<&Op<S>> {
         let (generation, op) = self.slots.get((id.0 & INDEX_MASK) as usize)?;
         if *generation == id.0 >> INDEX_BITS { op.as_ref() } else { None }
     }
 
     #[inline]
-    pub fn get_mut(&mut self, id: OpId) -> Option<&mut Op> {
+    pub fn get_mut(&mut self, id: OpId) -> Option<&mut Op<S>> {
         let (generation, op) = self.slots.get_mut((id.0 & INDEX_MASK) as usize)?;
         if *generation == id.0 >> INDEX_BITS { op.as_mut() } else { None }
     }
 
     #[inline]
-    pub fn set(&mut self, id: OpId, state: State) {
+    pub fn set(&mut self, id: OpId, state: S) {
         let op = self.get_mut(id).expect("the operation is pending");
         let (before, after) = (op.state.needs_care() as u32, state.needs_care() as u32);
         op.state = state;
@@ -273,9 +225,9 @@ impl Ops {
     pub fn received(&mut self, id: OpId, outcome: Outcome) {
         match self.get_mut(id).map(|op| &mut op.state) {
             // Neither the receive nor an outcome without a failure has anything to drop.
-            Some(state @ State::Posted(_)) => {
+            Some(state) if state.is_posted() => {
                 let cared = state.needs_care() as u32;
-                std::mem::forget(std::mem::replace(state, State::Done(outcome)));
+                std::mem::forget(std::mem::replace(state, S::done(outcome)));
                 self.care -= cared;
             }
             other => panic!("a matched receive is posted, not {other:?}"),
@@ -286,23 +238,18 @@ impl Ops {
     #[inline(always)]
     pub fn take_plain(&mut self, id: OpId) -> Option<(i32, u64)> {
         let slot = self.slots.get_mut((id.0 & INDEX_MASK) as usize)?;
-        match &slot.1 {
-            Some(Op {
-                state: State::Done(Outcome { tag, len, cancelled: false, failure: None, .. }),
-                ..
-            }) if slot.0 == id.0 >> INDEX_BITS => {
-                let plain = (*tag, *len);
-                std::mem::forget(slot.1.take()); // nothing in it is to be dropped
-                slot.0 = next_generation(slot.0);
-                self.free.push(id.0 & INDEX_MASK);
-                Some(plain)
-            }
-            _ => None,
+        let plain = slot.1.as_ref()?.state.plain()?;
+        if slot.0 != id.0 >> INDEX_BITS {
+            return None;
         }
+        std::mem::forget(slot.1.take()); // nothing in it is to be dropped
+        slot.0 = next_generation(slot.0);
+        self.free.push(id.0 & INDEX_MASK);
+        Some(plain)
     }
 
     #[inline]
-    pub fn remove(&mut self, id: OpId) -> Option<Op> {
+    pub fn remove(&mut self, id: OpId) -> Option<Op<S>> {
         self.care -= self.get(id)?.state.needs_care() as u32;
         let index = id.0 & INDEX_MASK;
         let slot = &mut self.slots[index as usize];
@@ -311,11 +258,11 @@ impl Ops {
         slot.1.take()
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Op> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Op<S>> {
         self.slots.iter_mut().filter_map(|(_, op)| op.as_mut())
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (OpId, &Op)> {
+    pub fn iter(&self) -> impl Iterator<Item = (OpId, &Op<S>)> {
         let id = |index: usize, generation: u32| OpId(generation << INDEX_BITS | index as u32);
         self.slots
             .iter()
@@ -327,54 +274,4 @@ impl Ops {
 #[inline(always)]
 fn next_generation(generation: u32) -> u32 {
     if generation + 1 == 1 << (32 - INDEX_BITS) { 1 } else { generation + 1 }
-}
-
-impl Op {
-    /// How far it has come, in steps of its own: what changes when it gets on.
-    pub fn moved(&self, dev: &impl Device) -> (u32, u64) {
-        match &self.state {
-            State::Queued(..) => (0, 0),
-            State::Posted(_) => (1, 0),
-            State::Offered(..) => (2, 0),
-            State::Streaming(_, stream) => (3, stream.sent as u64),
-            State::Filling(filling) => (4, filling.filled),
-            State::Moving(transfer) => (5, dev.share_load(transfer.share, ShareWord::Done)),
-            State::Long(_) => (6, 0),
-            State::Gathered(..) => (7, 0),
-            State::Done(_) => (8, 0),
-        }
-    }
-
-    /// What a report says of it; `None` once it has ended.
-    pub fn pending(&self, id: OpId) -> Option<PendingOp> {
-        let send = |s: &Sending, matched| PendingOp {
-            id,
-            side: Side::Send,
-            peer: Some(s.to),
-            tag: Some(s.tag),
-            context: s.context,
-            len: s.data.len,
-            matched,
-            since_ns: self.since_ns,
-        };
-        let receive = |r: &Receive, matched| PendingOp {
-            id,
-            side: Side::Receive,
-            peer: r.want.source,
-            tag: r.want.tag,
-            context: r.want.context,
-            len: r.buf.len,
-            matched,
-            since_ns: self.since_ns,
-        };
-        Some(match &self.state {
-            State::Queued(s, _) | State::Offered(s, _) => send(s, false),
-            State::Streaming(s, _) | State::Gathered(s, _) => send(s, true),
-            State::Posted(r) => receive(r, false),
-            State::Filling(f) => receive(&f.receive, true),
-            State::Moving(t) => t.pending(id, self.since_ns),
-            State::Long(long) => long.pending(id, self.since_ns),
-            State::Done(_) => return None,
-        })
-    }
 }

@@ -2,10 +2,10 @@
 
 use crate::message::op::OpId;
 use crate::message::sparse::Sparse;
-use crate::rendezvous::rtr_shares::Offered;
 use fabric::{Device, Rank, Span};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
+use wire::head::Offer;
 use wire::long::Report;
 
 /// A frame that must not be lost.
@@ -29,6 +29,14 @@ fn send(dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8], behind: Op
         Some(rail) => dev.try_send_behind(to, rail, head, data),
         None => dev.try_send(to, head, data),
     }
+}
+
+/// A buffer that a peer has offered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offered {
+    pub context: u64,
+    pub tag: i32,
+    pub offer: Offer,
 }
 
 /// What the engine keeps for one peer.

@@ -14,7 +14,8 @@
 
 use crate::engine::Engine;
 use crate::message::matching::{Body, Unexpected};
-use crate::message::op::{OpId, Outcome, Receive, Rts, State, Step};
+use crate::message::op::{OpId, Outcome, Receive};
+use crate::rendezvous::state::{Rts, State, Step};
 use fabric::{Device, Rank, Share, ShareWord};
 use wire::head::Offer;
 

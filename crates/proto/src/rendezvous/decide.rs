@@ -6,13 +6,15 @@
 use crate::choice::choose::{Choices, Key, LONG};
 use crate::choice::explain::{Account, Detail};
 use crate::choice::facts::Facts;
-use crate::choice::terms::{self, Message, Way};
+use crate::choice::terms::{self, Message};
+use crate::choice::way::Protocol;
+use crate::choice::way::Way;
 use crate::engine::Engine;
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Sending};
+use crate::rendezvous::movers::Long;
 use crate::rendezvous::movers::port::Waiting;
-use crate::rendezvous::movers::{Long, Protocol};
 use fabric::{Device, Distance, Rank, Span};
 use std::collections::{HashMap, HashSet, VecDeque};
 use wire::long::Report;

@@ -23,7 +23,8 @@
 use super::movers::port::Posted;
 use super::movers::{FAILED, HEARD};
 use crate::engine::{Engine, malformed};
-use crate::message::op::{OpId, Side, State};
+use crate::message::op::{OpId, Side};
+use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Rank};
 use wire::Malformed;
 use wire::head::{Head, Kind};

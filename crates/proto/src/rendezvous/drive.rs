@@ -2,13 +2,14 @@
 //! what their steps ask for.
 
 use super::movers::port::{EnginePort, Posted};
-use super::movers::{FAILED, Happening, Long, Machine, Message, Protocol, Step};
-use crate::engine::receive::outcome;
+use super::movers::{FAILED, Happening, Long, Machine, Message, Step};
+use crate::choice::way::Protocol;
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::message::matching::{Body, Envelope};
-use crate::message::op::{OpId, Receive, Sending, Side, State};
+use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::rtr_registered::is_rts_ack;
+use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
 use wire::head::{Head, Kind, Offer};
@@ -55,7 +56,7 @@ impl<D: Device> Engine<D> {
             Step::Frames => {
                 let Some(s) = self.long_sending(id) else { return true };
                 self.spec.other_left(&s.envelope(), Some(id));
-                self.ops.set(id, State::Queued(s, crate::message::op::Step::Rts));
+                self.ops.set(id, State::Queued(s, crate::rendezvous::state::Step::Rts));
                 self.leave_rts(id, s)
             }
             step => {
@@ -102,7 +103,7 @@ impl<D: Device> Engine<D> {
         let begun_ns = self.dev.now_ns();
         let (waited_ns, inside_ns, answers) = self.meet(id, &envelope, rts.len);
         let protocol = Protocol::of(rts.protocol).expect("checked when it arrived");
-        let ends = outcome(&envelope, rts.len, receive.buf);
+        let ends = Outcome::of_receive(&envelope, rts.len, receive.buf);
         let local = receive.buf.part(0, ends.len as usize);
         let along = along.part(0, local.len);
         self.dev.copy(local.addr, along.addr, along.len);

@@ -8,4 +8,5 @@ pub mod movers;
 mod recent;
 pub(crate) mod rtr_account;
 mod rtr_registered;
-pub(crate) mod rtr_shares;
+mod rtr_shares;
+pub(crate) mod state;

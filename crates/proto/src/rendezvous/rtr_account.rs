@@ -38,6 +38,7 @@
 //! ```
 
 use super::movers::stripes::Stripes;
+use crate::choice::tuning::ENVELOPES_MAX;
 use crate::message::matching::Envelope;
 use crate::message::op::OpId;
 use crate::rendezvous::recent::Recent;
@@ -59,9 +60,6 @@ const SAMPLES_MAX: u32 = 64;
 /// As many registrations a receive must have waited for one to be hidden: other receives and sends may have waited
 /// for it.
 const HIDDEN: f64 = 3.0;
-
-/// Envelopes for which each side keeps account of RTRs; those not used for longest are forgotten.
-pub(crate) const ENVELOPES_MAX: usize = 4096;
 
 /// How often something was of use.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,15 +2,16 @@
 
 use super::movers::port::Posted;
 use super::movers::stripes::Stripes;
-use super::movers::{Happening, Long, Machine, Message, Protocol};
-use crate::choice::terms::Way;
-use crate::engine::receive::outcome;
+use super::movers::{Happening, Long, Machine, Message};
+use crate::choice::way::Protocol;
+use crate::choice::way::Way;
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::message::matching::{Envelope, Want};
-use crate::message::op::{OpId, Outcome, Sending, Side, State, Step};
+use crate::message::op::{OpId, Outcome, Sending, Side};
 use crate::rendezvous::movers::write;
 use crate::rendezvous::rtr_account::{Plan, Waiting, Wants};
+use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank, Span};
 use wire::Malformed;
 use wire::head::{Head, Kind};
@@ -223,7 +224,7 @@ impl<D: Device> Engine<D> {
         };
         let begun_ns = self.dev.now_ns();
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
-        let ends = outcome(&envelope, ack.len, receive.buf);
+        let ends = Outcome::of_receive(&envelope, ack.len, receive.buf);
         let (waited_ns, inside_ns) = self.time_waited(&waiting);
         self.spec.waited(&envelope, waited_ns, self.mind.facts.register.at(receive.buf.len as f64));
         let long = Long {

@@ -18,13 +18,14 @@
 //! A peer whose offers come to nothing [`MISSES_MAX`] times in a row gets none until it sends a
 //! long message again.
 
-use crate::choice::terms::Way;
-use crate::engine::receive::outcome;
+use crate::choice::way::Way;
 use crate::engine::{Engine, malformed};
 use crate::event::Event;
 use crate::message::matching::{Envelope, Want};
-use crate::message::op::{OpId, Sending, Side, State};
+use crate::message::op::{OpId, Outcome, Sending, Side};
+use crate::message::peers::Offered;
 use crate::rendezvous::movers::both::Transfer;
+use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer};
 
@@ -32,14 +33,6 @@ use wire::head::{Head, Kind, Offer};
 const OFFERS_MAX: usize = 64;
 /// Useless offers in a row after which no more are made.
 const MISSES_MAX: u8 = 8;
-
-/// A buffer that a peer has offered.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Offered {
-    context: u64,
-    tag: i32,
-    offer: Offer,
-}
 
 impl<D: Device> Engine<D> {
     /// Offers the buffer of a receive that is about to be posted; returns the share if it did.
@@ -189,7 +182,7 @@ impl<D: Device> Engine<D> {
         };
         self.matching.withdraw(&receive.want, id);
         self.peers[from].rtr_misses = 0;
-        let outcome = outcome(&envelope, offer.len, receive.buf);
+        let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
         let mut transfer = Transfer {
             side: Side::Receive,
             peer: from,

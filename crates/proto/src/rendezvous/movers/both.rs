@@ -26,14 +26,12 @@
 //! Where both are refused, the receiver asks for the message in frames, as a whole.
 
 use crate::choice::eager_limit::Limit;
+use crate::choice::tuning::PIECE_MIN;
 use crate::event::{Amount, Counters, Event};
 use crate::message::matching::Want;
 use crate::message::op::{Failure, OpId, Outcome, PendingOp, Receive, Sending, Side};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 
-/// Smallest piece: below it the system call dominates. A message that is not longer is copied by
-/// the receiver alone, as soon as it is matched: sharing the work would cost more than the work.
-pub(crate) const PIECE_MIN: usize = 32 * 1024;
 /// Largest piece: bounds how long the faster side waits for the last one.
 const PIECE_MAX: usize = 1024 * 1024;
 /// What claims count in.

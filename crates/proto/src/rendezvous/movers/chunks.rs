@@ -7,14 +7,12 @@
 //! ```
 //! Both sides work out the same cuts from the plan, which travels with the RTS.
 
-use crate::choice::tuning::{SUB_BLOCK_BYTES, Tuning};
+use crate::choice::tuning::{SUB_BLOCK_BYTES, Tuning, WINDOW};
 use crate::memory::staging::BUFFERS;
 use wire::long::RAILS;
 
 /// A flag is a word: it lands whole.
 pub const FLAG: usize = 8;
-/// Chunk `i` leaves once chunk `i - 2` is acknowledged.
-pub const WINDOW: u32 = 2;
 /// Growth is told in parts of this.
 const UNIT: u64 = 256;
 

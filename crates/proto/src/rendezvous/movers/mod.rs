@@ -18,60 +18,13 @@ mod superpipeline;
 mod tests;
 pub(crate) mod write;
 
+use crate::choice::way::Protocol;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, PendingOp, Side};
 use crate::rendezvous::draining::Ending;
 use fabric::{Fault, Rank, Span};
 use port::{Port, Posted};
 use wire::long::{Fragment, LongRts, RAILS};
-
-/// The protocols by which a long message can travel over registered memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-#[repr(u16)]
-pub enum Protocol {
-    /// The receiver reads.
-    Rget = 1,
-    /// The sender writes when the receiver has told where.
-    Rput = 2,
-    /// As [`Protocol::Rget`], and early receivers send an RTR.
-    Speculative = 3,
-    /// The sender writes blocks that are registered while others travel.
-    Pipeline = 4,
-    /// As the pipeline, but what is registered stays so.
-    CachingPipeline = 5,
-    /// Growing chunks are copied through staging memory.
-    Superpipeline = 6,
-    /// Chunks of one length are.
-    CopyPipeline = 7,
-}
-
-impl Protocol {
-    /// All of them with the names settings and reports use.
-    pub const ALL: [(Protocol, &'static str); 7] = [
-        (Protocol::Rget, "rget"),
-        (Protocol::Rput, "rput"),
-        (Protocol::Speculative, "speculative"),
-        (Protocol::Pipeline, "pipeline"),
-        (Protocol::CachingPipeline, "caching-pipeline"),
-        (Protocol::Superpipeline, "superpipeline"),
-        (Protocol::CopyPipeline, "copy-pipeline"),
-    ];
-
-    /// The protocol of a number on the wire.
-    pub fn of(number: u16) -> Option<Protocol> {
-        Protocol::ALL.iter().map(|(protocol, _)| *protocol).find(|p| *p as u16 == number)
-    }
-
-    /// The protocol of a name; `None` for others, such as «auto».
-    pub fn named(name: &str) -> Option<Protocol> {
-        Protocol::ALL.iter().find(|(_, known)| *known == name).map(|(protocol, _)| *protocol)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Protocol::ALL.iter().find(|(p, _)| *p == self).map_or("", |(_, name)| name)
-    }
-}
 
 /// What both machines of a message know.
 #[derive(Clone, Copy, Debug)]

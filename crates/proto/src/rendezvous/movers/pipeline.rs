@@ -26,7 +26,8 @@
 //! it: the completion of a write does not say that it is placed. Frames go by whichever the device takes.
 
 use super::port::Port;
-use super::{BY_FRAMES, Happening, Message, Protocol, Step};
+use super::{BY_FRAMES, Happening, Message, Step};
+use crate::choice::way::Protocol;
 use crate::event::Event;
 use crate::memory::rcache::Held;
 use fabric::{Local, Remote, Span};

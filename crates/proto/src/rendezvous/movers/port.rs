@@ -208,7 +208,7 @@ impl<D: Device> Port for EnginePort<'_, D> {
     }
 
     fn stage(&mut self, wanted: Use) -> Result<Option<Slab>, Fault> {
-        self.staging.take(self.dev, self.tuning, wanted)
+        self.staging.take(self.dev, wanted)
     }
 
     fn unstage(&mut self, slab: Slab) {

@@ -27,10 +27,11 @@
 //! lies there is taken for one. Where a device does not promise that bytes become visible in order,
 //! the sender tells FIN for each chunk instead, behind it.
 
-use super::chunks::{Chunk, Chunks, Plan, WINDOW};
+use super::chunks::{Chunk, Chunks, Plan};
 use super::port::Port;
-use super::{Happening, Message, Protocol, Step, TELL, copy_pipeline};
-use crate::choice::tuning::Tuning;
+use super::{Happening, Message, Step, TELL, copy_pipeline};
+use crate::choice::tuning::{Tuning, WINDOW};
+use crate::choice::way::Protocol;
 use crate::event::Event;
 use crate::memory::staging::{BUFFERS, Slab, Use};
 use fabric::{Fault, Local, Remote};

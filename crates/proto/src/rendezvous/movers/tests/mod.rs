@@ -4,8 +4,9 @@
 mod script;
 
 use super::chunks::Plan;
-use super::{BY_FRAMES, Happening, Machine, Protocol, Step};
+use super::{BY_FRAMES, Happening, Machine, Step};
 use crate::choice::tuning::Tuning;
+use crate::choice::way::Protocol;
 use crate::message::op::Side;
 use fabric::Span;
 use script::{BUFFER, STAGING, Script, message};
