@@ -185,7 +185,7 @@ impl<D: Device> Engine<D> {
         let held = if self.rcache.has(RAIL, data) {
             self.rcache.hold(&mut self.dev, &mut self.counters, RAIL, data, true)
         } else {
-            self.with_port(to, |port| port.hold(RAIL, data, true))
+            self.rendezvous().with_port(to, |port| port.hold(RAIL, data, true))
         };
         let Ok(held) = held else { return self.gone(data) };
         let frequent = self.frequent.as_mut()?;
@@ -203,7 +203,7 @@ impl<D: Device> Engine<D> {
     /// Gives back what [`Engine::hold`] gave.
     fn let_go(&mut self, to: Rank, held: Held) {
         if !self.mind.facts.keeps {
-            return self.with_port(to, |port| port.release(held));
+            return self.rendezvous().with_port(to, |port| port.release(held));
         }
         // It stays registered, so there is nothing to time.
         self.rcache.release(&mut self.dev, held);

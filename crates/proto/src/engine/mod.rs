@@ -8,7 +8,9 @@ pub(crate) mod receive;
 pub(crate) mod send;
 mod threads;
 
+use crate::choice::choose::Choices;
 use crate::choice::eager_limit::Limit;
+use crate::choice::explain::{Account, Detail};
 use crate::choice::facts::Facts;
 use crate::choice::tuning::Tuning;
 use crate::choice::way::Protocol;
@@ -17,14 +19,17 @@ use crate::engine::progress::Idle;
 use crate::event::{Counters, Event};
 use crate::memory::rcache::{CacheLimits, Rcache};
 use crate::memory::staging::Staging;
+use crate::message::malformed;
 use crate::message::matching::{Body, Direct, Envelope, Matching};
-use crate::message::op::{OpId, Outcome, PendingOp, Side};
+use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
+use crate::rendezvous::cancel::claim;
 use crate::rendezvous::decide::Mind;
 use crate::rendezvous::movers::port::Backlog;
 use crate::rendezvous::rtr_account::Speculation;
-use crate::rendezvous::state::{Ops, Rts, State};
-use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord, Span};
+use crate::rendezvous::state::{Ops, State};
+use crate::rendezvous::{Rendezvous, Rules};
+use fabric::{Device, Distance, Fault, Frame, Rank, Span};
 use wire::head::{Head, Kind, Offer, eager_tag};
 
 /// Frames taken from one source before the others get their turn.
@@ -57,6 +62,7 @@ pub struct Limits {
 pub struct Engine<D: Device> {
     pub(crate) dev: D,
     pub(crate) limits: Limits,
+    pub(crate) rules: Rules,
     pub(crate) ops: Ops,
     pub(crate) matching: Matching,
     pub(crate) peers: Peers,
@@ -115,9 +121,12 @@ impl<D: Device> Engine<D> {
         let frequent = gathers.then(|| Frequent::new(&facts, limits.eager_by == EagerBy::ZeroCopy));
         let spec = Speculation::new(limits.adapt);
         let rcache = Rcache::new(limits.cache);
+        let Limits { adapt, rtr, remote_access, force, .. } = limits;
+        let rules = Rules { adapt, rtr, remote_access, force };
         let mut engine = Engine {
             dev,
             limits,
+            rules,
             ops: Ops::default(),
             matching: Matching::new(n),
             peers: Peers::new(n),
@@ -138,7 +147,7 @@ impl<D: Device> Engine<D> {
             idle: Idle::default(),
         };
         if chooses {
-            engine.refresh();
+            engine.rendezvous().refresh();
         }
         if let Some(frequent) = &engine.frequent {
             engine.choice.watch_from(frequent.least_bytes());
@@ -177,6 +186,50 @@ impl<D: Device> Engine<D> {
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// What this rank knows and has decided.
+    pub fn mind(&self) -> &Mind {
+        &self.mind
+    }
+
+    /// Keeps an account of messages from here on.
+    pub fn explain(&mut self, detail: Detail) {
+        self.mind.account = Account::new(detail);
+        self.choice.watch(self.mind.account.is_on());
+    }
+
+    /// The choices, to pin and to journal them.
+    pub fn choices_mut(&mut self) -> &mut Choices {
+        &mut self.mind.choices
+    }
+
+    /// Cancels an operation that has not been matched; true if it was. What is returned here is final:
+    /// an operation that cannot be cancelled ends as if nobody had asked.
+    pub fn cancel(&mut self, id: OpId) -> bool {
+        self.rendezvous().cancel(id)
+    }
+
+    /// This rank for its rendezvous.
+    #[inline(always)]
+    pub(crate) fn rendezvous(&mut self) -> Rendezvous<'_, D> {
+        Rendezvous {
+            dev: &mut self.dev,
+            rules: self.rules,
+            ops: &mut self.ops,
+            matching: &mut self.matching,
+            peers: &mut self.peers,
+            counters: &mut self.counters,
+            rcache: &mut self.rcache,
+            staging: &mut self.staging,
+            choice: &mut self.choice,
+            mind: &mut self.mind,
+            tuning: &self.tuning,
+            active: &mut self.active,
+            spec: &mut self.spec,
+            waiting: &mut self.waiting,
+            aside: &mut self.aside,
+        }
     }
 
     /// The outcome of an operation that has ended, which is forgotten with this call.
@@ -240,7 +293,7 @@ impl<D: Device> Engine<D> {
             moved |= self.flush();
         }
         if !self.active.is_empty() {
-            moved |= self.pump();
+            moved |= self.rendezvous().pump();
         }
         if self.is_watching() {
             self.mind.looked(self.dev.now_ns());
@@ -258,6 +311,22 @@ impl<D: Device> Engine<D> {
     /// Whether something is under way that gets on only if this rank looks.
     pub fn needs_care(&self) -> bool {
         self.ops.need_care() || !self.peers.backlog.is_empty()
+    }
+
+    /// Fetches what adapters have finished, and hands them what waited for room.
+    fn complete(&mut self) -> bool {
+        let mut moved = false;
+        while let Some((work, result)) = self.dev.completed() {
+            moved = true;
+            if self.gathered(work, &result) {
+                continue;
+            }
+            self.rendezvous().completed(work, result);
+        }
+        if !self.waiting.is_empty() {
+            moved |= self.rendezvous().post_what_waited();
+        }
+        moved
     }
 
     /// Takes frames from one source.
@@ -323,21 +392,23 @@ impl<D: Device> Engine<D> {
             }
             Kind::Rtr => {
                 let offer = self.offer(from, frame.data)?;
-                self.on_rtr(from, head, offer);
+                self.rendezvous().on_rtr(from, head, offer);
             }
             Kind::Matched => {
                 let offer = self.offer(from, frame.data)?;
                 self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
-                self.on_matched(envelope, offer)?;
+                self.rendezvous().on_matched(envelope, offer)?;
             }
-            Kind::Cts => self.on_cts(from, head, frame.data)?,
-            Kind::Data => self.on_data(from, head, frame.data)?,
+            Kind::Cts => self.rendezvous().on_cts(from, head, frame.data)?,
+            Kind::Data => self.rendezvous().on_data(from, head, frame.data)?,
             Kind::LongRts if !self.has_place(&envelope, frame.data.len) => return Ok(false),
-            Kind::LongRts => self.on_long_rts(from, envelope, frame.data)?,
-            Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame)?,
-            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, frame.data)?,
-            Kind::RtrAck => self.on_rtr_ack(envelope, frame.data)?,
-            Kind::RtrGone => self.on_rtr_gone(from, head),
+            Kind::LongRts => self.rendezvous().on_long_rts(from, envelope, frame.data)?,
+            Kind::Ack | Kind::Ready | Kind::Fin => self.rendezvous().on_long(from, head, frame)?,
+            Kind::LongRtr | Kind::RtrCancel => {
+                self.rendezvous().on_long_rtr(envelope, head.kind, frame.data)?
+            }
+            Kind::RtrAck => self.rendezvous().on_rtr_ack(envelope, frame.data)?,
+            Kind::RtrGone => self.rendezvous().on_rtr_gone(from, head),
         }
         Ok(true)
     }
@@ -352,10 +423,10 @@ impl<D: Device> Engine<D> {
         if !self.matching.expects(&envelope) {
             self.counters.count(Event::Unexpected);
             self.matching.keep(envelope, Body::Rts(offer));
-        } else if self.claim(envelope.source, &offer)
+        } else if claim(&self.dev, envelope.source, &offer)
             && let Some(op) = self.matching.take_posted(&envelope)
         {
-            self.begin_receive(op, envelope, offer);
+            self.rendezvous().begin_receive(op, envelope, offer);
         }
         true
     }
@@ -405,100 +476,10 @@ impl<D: Device> Engine<D> {
         }
         Ok(offer)
     }
-
-    /// Advances what progresses by looking, oldest first. Pieces of this rank's own receives come
-    /// before those of its sends: then each side writes its own memory while both have work, and
-    /// helps the other when it has none.
-    fn pump(&mut self) -> bool {
-        let mut moved = self.pump_all(Side::Receive);
-        if !moved {
-            moved = self.pump_all(Side::Send);
-        }
-        moved
-    }
-
-    /// Looks at all active operations, and copies pieces of those of one side.
-    fn pump_all(&mut self, copies: Side) -> bool {
-        let mut moved = false;
-        let alone = copies == Side::Receive && self.sends_long();
-        let mut kept = 0;
-        for at in 0..self.active.len() {
-            let id = self.active[at];
-            let (advanced, ended) = self.pump_one(id, copies, alone);
-            moved |= advanced | ended;
-            if !ended {
-                self.active[kept] = id;
-                kept += 1;
-            }
-        }
-        self.active.truncate(kept);
-        moved
-    }
-
-    /// Whether a long send of this rank is under way. Then its receiver, which takes its own
-    /// receives first too, is not expected to help with ours.
-    fn sends_long(&self) -> bool {
-        self.active.iter().any(|id| match self.ops.get(*id).map(|op| &op.state) {
-            Some(State::Moving(transfer)) => transfer.side == Side::Send,
-            Some(State::Offered(..)) => true,
-            _ => false,
-        })
-    }
-
-    /// (something changed, nothing is left to look at).
-    fn pump_one(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
-        let Some(op) = self.ops.get_mut(id) else { return (false, true) };
-        match &mut op.state {
-            State::Moving(transfer) => {
-                let aside = &mut self.aside;
-                let moved = transfer.side == copies
-                    && (aside.is_none() || transfer.is_left_to_owner(&self.dev))
-                    && transfer.copy(
-                        &mut self.dev,
-                        &mut self.counters,
-                        &mut self.choice,
-                        alone || aside.is_some(),
-                        aside,
-                    );
-                if transfer.side == Side::Receive && transfer.needs_frames(&self.dev) {
-                    self.fall_back(id);
-                    return (true, true);
-                }
-                if !transfer.ended(&self.dev) {
-                    return (moved, false);
-                }
-                let outcome = transfer.outcome.clone();
-                if transfer.side == Side::Receive {
-                    self.dev.was_written(transfer.local.part(0, transfer.len));
-                }
-                self.ops.set(id, State::Done(outcome));
-                self.mind.ended_at(id, &self.dev);
-                (true, true)
-            }
-            State::Offered(sending, Rts { share: Some(index), .. }) => {
-                let share = Share { owner: self.dev.me(), index: *index };
-                let partner = self.dev.share_load(share, ShareWord::Partner);
-                if partner == 0 {
-                    return (false, false);
-                }
-                let sending = *sending;
-                self.begin_send(id, sending, share, partner as usize);
-                (true, false)
-            }
-            State::Streaming(..) => self.stream(id),
-            State::Long(_) => self.look_at_long(id),
-            _ => (false, true),
-        }
-    }
 }
 
 /// How the receive of an eager message with this header ends when it fits.
 #[inline(always)]
 fn received(source: Rank, head: [u64; 2], len: usize) -> Outcome {
     Outcome { source, tag: eager_tag(head[0]), len: len as u64, cancelled: false, failure: None }
-}
-
-#[cold]
-pub(crate) fn malformed(from: Rank, what: wire::Malformed) -> Fault {
-    Fault::Device(format!("malformed message from rank {from}: {}", what.0))
 }

@@ -1,18 +1,17 @@
 //! The sending side: eager when it fits, rendezvous otherwise, in order per peer.
 
 use crate::choice::way::Way;
-use crate::engine::{Engine, malformed};
+use crate::engine::Engine;
 use crate::event::Event;
-use crate::message::op::{OpId, Sending, Side};
-use crate::rendezvous::movers::both::Transfer;
-use crate::rendezvous::state::{Rts, State, Step, Stream};
-use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
-use wire::head::{Head, Kind, Offer};
+use crate::message::op::{OpId, Sending};
+use crate::rendezvous::state::{State, Step};
+use fabric::{Device, Fault, Rank, Span};
+use wire::head::{Head, Kind};
 
 /// For how long an eager message waits for room before it goes by rendezvous.
 const PATIENCE_NS: u64 = 1_000_000;
-/// Bytes of a frame where there is no room for longer ones.
-const LITTLE: usize = 2048;
+/// Messages that take no longer than a frame without any, in bytes.
+const SHORT: usize = 64;
 
 /// Send modes as far as protocols differ (MPI 5.0 section 3.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,18 +107,21 @@ impl<D: Device> Engine<D> {
         }
         let eager = short || explores;
         let mut sending = Sending { to, context, tag, data, met: false };
-        if !eager && (self.limits.rtr || self.speculates()) && self.peers[to].queue.is_empty() {
+        if !eager && (self.limits.rtr || self.rendezvous().speculates()) && self.peers[to].queue.is_empty() {
             self.drain(to)?; // an RTR may be waiting: the «initial progress call» of chapter 4
         }
         self.has_room()?;
-        let step = match self.take_offer(&mut sending, !eager) {
+        let step = match self.rendezvous().take_offer(&mut sending, !eager) {
             Some(offer) => Step::Matched(offer),
             None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
-            None => self.long_protocol(&sending).map_or(Step::Rts, |protocol| Step::Long(protocol, 0)),
+            None => self
+                .rendezvous()
+                .long_protocol(&sending)
+                .map_or(Step::Rts, |protocol| Step::Long(protocol, 0)),
         };
         let id = self.ops.insert(State::Queued(sending, step)).expect("there is room for one more");
         let step = match step {
-            Step::Long(protocol, _) => self.begin_rendezvous(id, &sending, protocol),
+            Step::Long(protocol, _) => self.rendezvous().begin_rendezvous(id, &sending, protocol),
             step => {
                 self.spec.other_left(&sending.envelope(), None);
                 step
@@ -146,11 +148,6 @@ impl<D: Device> Engine<D> {
         Some(id)
     }
 
-    /// Queues a control frame that must not be lost.
-    pub(crate) fn control(&mut self, to: Rank, head: [u64; 2], body: &[u8]) {
-        self.peers.control(&mut self.dev, to, head, body);
-    }
-
     /// Sends what waited for room.
     pub(crate) fn flush(&mut self) -> bool {
         let mut moved = false;
@@ -158,7 +155,7 @@ impl<D: Device> Engine<D> {
         while at < self.peers.backlog.len() {
             let to = self.peers.backlog[at];
             moved |= self.flush_peer(to);
-            self.tell_gone(to);
+            self.rendezvous().tell_gone(to);
             let peer = &mut self.peers[to];
             if peer.queue.is_empty() && peer.control.is_empty() {
                 peer.update_plain();
@@ -195,17 +192,17 @@ impl<D: Device> Engine<D> {
             Some(State::Queued(sending, step)) => (*sending, *step),
             Some(State::Long(long)) => {
                 let to = long.message.peer;
-                return self.start_long(id) && self.has_left(to);
+                return self.rendezvous().start_long(id) && self.has_left(to);
             }
             _ => return true,
         };
         let left = match step {
             Step::Eager => self.leave_eager(id, sending),
             Step::ZeroCopy(held) => self.leave_zero_copy(id, sending, held),
-            Step::Rts => self.leave_rts(id, sending),
-            Step::Matched(offer) => self.leave_matched(id, sending, offer),
-            Step::Long(protocol, flags) => self.leave_long(id, sending, protocol, flags),
-            Step::Write(rtr) => self.leave_write(id, sending, rtr),
+            Step::Rts => self.rendezvous().leave_rts(id, sending),
+            Step::Matched(offer) => self.rendezvous().leave_matched(id, sending, offer),
+            Step::Long(protocol, flags) => self.rendezvous().leave_long(id, sending, protocol, flags),
+            Step::Write(rtr) => self.rendezvous().leave_write(id, sending, rtr),
         };
         left && self.has_left(sending.to)
     }
@@ -226,7 +223,7 @@ impl<D: Device> Engine<D> {
             _ => now_ns,
         };
         self.peers[to].stuck = Some((id, since_ns));
-        if now_ns - since_ns < PATIENCE_NS || !self.leave_rts(id, sending) {
+        if now_ns - since_ns < PATIENCE_NS || !self.rendezvous().leave_rts(id, sending) {
             return false;
         }
         self.has_left(to)
@@ -235,6 +232,28 @@ impl<D: Device> Engine<D> {
     fn has_left(&mut self, to: Rank) -> bool {
         self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
         true
+    }
+
+    /// An eager message has left: the sender sees its own part alone.
+    fn eager_left(&mut self, s: &Sending, took_ns: u64, learns: bool) {
+        let len = s.data.len;
+        if learns {
+            self.choice.copied_in(len, took_ns);
+        }
+        if !self.mind.account.is_on() {
+            return;
+        }
+        let distance = self.dev.distance(s.to);
+        let facts = &mut self.mind.facts;
+        let known = self.choice.facts().copy_in.ns.filter(|_| !facts.registration);
+        let per_byte = known.unwrap_or_else(|| facts.copy_ns_per_byte(len));
+        let post = &mut facts.links[distance as usize].post;
+        let predicted_ns = post.value + per_byte * len as f64;
+        if !facts.registration && len <= SHORT {
+            post.observe(took_ns as f64);
+        }
+        self.mind.account.left(distance, Way::Eager, len, predicted_ns, None);
+        self.mind.account.ended(distance, Way::Eager, len, took_ns as f64);
     }
 
     pub(crate) fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
@@ -250,139 +269,6 @@ impl<D: Device> Engine<D> {
         self.counters.count(Event::Eager);
         self.ops.set(id, State::Done(s.outcome()));
         true
-    }
-
-    pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
-        let share = self.dev.share_open();
-        // A message to oneself never takes frames: its receive completes as soon as it is matched.
-        let can_copy = self.limits.remote_access || s.data.len == 0 || s.to == self.dev.me();
-        let direct = can_copy && share.is_some();
-        if let Some(index) = share {
-            let share = Share { owner: self.dev.me(), index };
-            self.dev.share_store(share, ShareWord::Open, id.0 as u64);
-        }
-        let offer = Offer {
-            len: s.data.len as u64,
-            addr: if direct { s.data.addr as u64 } else { Offer::BY_FRAMES },
-            share: share.unwrap_or(Offer::NO_SHARE),
-            op: id.0,
-            seen: 0,
-            other: 0,
-        };
-        let body = offer.encode();
-        let data = Span { addr: body.as_ptr() as usize, len: body.len() };
-        if !self.dev.try_send(s.to, Head::new(Kind::Rts, s.tag, s.context).encode(), data) {
-            self.close_share(share);
-            return false;
-        }
-        self.counters.count(Event::RtsSent);
-        self.mind.forget(id);
-        self.tell_host(id, s.to, s.data.len, if direct { Way::Both } else { Way::Frames });
-        self.ops.set(id, State::Offered(s, Rts { share, direct }));
-        if direct {
-            self.active.push(id);
-        }
-        true
-    }
-
-    /// Makes a share of this rank that nobody uses available again.
-    pub(crate) fn close_share(&mut self, share: Option<u32>) {
-        if let Some(index) = share {
-            let share = Share { owner: self.dev.me(), index };
-            self.dev.share_store(share, ShareWord::Left, 2);
-        }
-    }
-
-    /// The receiver has taken the RTS: copy together with it.
-    pub(crate) fn begin_send(&mut self, id: OpId, s: Sending, share: Share, remote: usize) {
-        let len = self.dev.share_load(share, ShareWord::Length) as usize;
-        let mut transfer = Transfer {
-            side: Side::Send,
-            peer: s.to,
-            share,
-            local: s.data,
-            remote,
-            partner: 0,
-            len: len.min(s.data.len),
-            context: s.context,
-            outcome: s.outcome(),
-            can_copy: true,
-            owned: false,
-            theirs: 0,
-        };
-        if !self.dev.reach(s.to) {
-            transfer.refuse(&self.dev);
-        }
-        self.ops.set(id, State::Moving(Box::new(transfer)));
-    }
-
-    /// CTS: the receiver wants frames.
-    pub(crate) fn on_cts(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
-        let id = OpId(head.tag as u32);
-        let waiting = match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Offered(s, rts)) => Some((*s, *rts)),
-            Some(State::Moving(transfer))
-                if transfer.side == Side::Send && transfer.needs_frames(&self.dev) =>
-            {
-                transfer.leave(&self.dev);
-                Some((transfer.sending(), Rts { share: None, direct: true }))
-            }
-            Some(State::Long(long)) if long.message.peer == from => {
-                let envelope = long.envelope();
-                self.spec.on_met(&envelope, id, None);
-                self.long_sending(id).map(|s| (s, Rts { share: None, direct: false }))
-            }
-            _ => None,
-        };
-        let Some((s, rts)) = waiting else {
-            return Err(malformed(
-                from,
-                wire::Malformed("CTS for a send that is not waiting for one".into()),
-            ));
-        };
-        if s.to != from || data.len != 8 {
-            return Err(malformed(from, wire::Malformed("CTS that does not belong to this send".into())));
-        }
-        let mut limit = [0u8; 8];
-        self.dev.peek_bytes(data, &mut limit);
-        let limit = (u64::from_le_bytes(limit) as usize).min(s.data.len);
-        self.close_share(rts.share);
-        self.mind.takes_frames(id);
-        let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
-        self.ops.set(id, State::Streaming(s, stream));
-        if !rts.direct {
-            self.active.push(id);
-        }
-        Ok(())
-    }
-
-    /// Sends frames of a stream while there is room: (something was sent, all were sent).
-    pub(crate) fn stream(&mut self, id: OpId) -> (bool, bool) {
-        let Some(State::Streaming(s, stream)) = self.ops.get(id).map(|op| &op.state) else {
-            return (false, true);
-        };
-        let (s, mut stream) = (*s, *stream);
-        let before = stream.sent;
-        let frame = self.dev.caps().frame_bytes;
-        // In shared memory there may be room for little where there is none for much.
-        let lens = [frame, LITTLE.min(frame)];
-        let lens = if self.dev.caps().registration { &lens[..1] } else { &lens };
-        while stream.sent < stream.limit {
-            let head = Head::new(Kind::Data, stream.receiver_op as i32, stream.sent as u64).encode();
-            let part = |len: &usize| s.data.part(stream.sent, *len.min(&(stream.limit - stream.sent)));
-            let Some(part) = lens.iter().map(part).find(|part| self.dev.try_send(s.to, head, *part)) else {
-                break;
-            };
-            self.counters.count(Event::FrameSent);
-            stream.sent += part.len;
-        }
-        let done = stream.sent >= stream.limit;
-        let state = if done { State::Done(s.outcome()) } else { State::Streaming(s, stream) };
-        self.ops.set(id, state);
-        if done {
-            self.mind.ended_at(id, &self.dev);
-        }
-        (stream.sent > before, done)
     }
 }
 

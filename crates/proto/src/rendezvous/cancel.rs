@@ -12,14 +12,14 @@
 //! - An RTS that got no share, for all are in use, cannot be taken back: it ends when it is received. So
 //!   do messages over registered memory, whose receivers may be reading.
 
-use crate::engine::Engine;
 use crate::message::matching::{Body, Unexpected};
 use crate::message::op::{OpId, Outcome, Receive};
+use crate::rendezvous::Rendezvous;
 use crate::rendezvous::state::{Rts, State, Step};
 use fabric::{Device, Rank, Share, ShareWord};
 use wire::head::Offer;
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Rendezvous<'_, D> {
     /// Cancels an operation that has not been matched; true if it was. What is returned here is final:
     /// an operation that cannot be cancelled ends as if nobody had asked.
     pub fn cancel(&mut self, id: OpId) -> bool {
@@ -78,17 +78,17 @@ impl<D: Device> Engine<D> {
         self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..sending.outcome() }));
         true
     }
+}
 
-    /// Takes the message of an RTS for a receive; false if its sender has taken it back.
-    pub(crate) fn claim(&self, from: Rank, offer: &Offer) -> bool {
-        let share = Share { owner: from, index: offer.share };
-        offer.share == Offer::NO_SHARE || self.dev.share_take(share, ShareWord::Open, offer.op as u64)
-    }
+/// Takes the message of an RTS for a receive; false if its sender has taken it back.
+pub(crate) fn claim(dev: &impl Device, from: Rank, offer: &Offer) -> bool {
+    let share = Share { owner: from, index: offer.share };
+    offer.share == Offer::NO_SHARE || dev.share_take(share, ShareWord::Open, offer.op as u64)
+}
 
-    /// Whether a message that waits has not been taken back.
-    pub(crate) fn is_offered(&self, message: &Unexpected) -> bool {
-        let Body::Rts(offer) = &message.body else { return true };
-        let share = Share { owner: message.envelope.source, index: offer.share };
-        offer.share == Offer::NO_SHARE || self.dev.share_load(share, ShareWord::Open) == offer.op as u64
-    }
+/// Whether a message that waits has not been taken back.
+pub(crate) fn is_offered(dev: &impl Device, message: &Unexpected) -> bool {
+    let Body::Rts(offer) = &message.body else { return true };
+    let share = Share { owner: message.envelope.source, index: offer.share };
+    offer.share == Offer::NO_SHARE || dev.share_load(share, ShareWord::Open) == offer.op as u64
 }

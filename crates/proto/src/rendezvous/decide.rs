@@ -1,18 +1,18 @@
-//! The engine's side of the choice: what is known about a message, and what its end teaches.
+//! The choice of rendezvous: what is known about a message, and what its end teaches.
 //!
 //! Only messages that are too long for eager come here, and only over registered memory; shared
 //! memory has its limit (`crate::choice::eager_limit`), and an account if one is asked for.
 
 use crate::choice::choose::{Choices, Key, LONG};
-use crate::choice::explain::{Account, Detail};
+use crate::choice::explain::Account;
 use crate::choice::facts::Facts;
 use crate::choice::terms::{self, Message};
 use crate::choice::way::Protocol;
 use crate::choice::way::Way;
-use crate::engine::Engine;
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Sending};
+use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::Long;
 use crate::rendezvous::movers::port::Waiting;
 use fabric::{Device, Distance, Rank, Span};
@@ -37,8 +37,6 @@ const AWAY_NS: u64 = 5000;
 const REFRESH: u32 = 64;
 /// Times of which the shortest is taken for an observation.
 const TIMES: u32 = 8;
-/// Messages that take no longer than a frame without any, in bytes.
-const SHORT: usize = 64;
 /// Copies between two that are timed, and the shortest of them.
 const COPY_SAMPLE: (u32, usize) = (4, 4096);
 
@@ -425,23 +423,7 @@ impl Mind {
     }
 }
 
-impl<D: Device> Engine<D> {
-    /// What this rank knows and has decided.
-    pub fn mind(&self) -> &Mind {
-        &self.mind
-    }
-
-    /// Keeps an account of messages from here on.
-    pub fn explain(&mut self, detail: Detail) {
-        self.mind.account = Account::new(detail);
-        self.choice.watch(self.mind.account.is_on());
-    }
-
-    /// The choices, to pin and to journal them.
-    pub fn choices_mut(&mut self) -> &mut Choices {
-        &mut self.mind.choices
-    }
-
+impl<D: Device> Rendezvous<'_, D> {
     /// The way of a long message over registered memory, and whether an RTR would be welcome the next
     /// time.
     pub(crate) fn decide(&mut self, id: OpId, s: &Sending, wanted: Protocol, rtr: bool) -> (Way, bool) {
@@ -455,7 +437,7 @@ impl<D: Device> Engine<D> {
         let reuse = if self.rcache.has(0, s.data) { 1.0 } else { before / (before + SPECULATION) };
         let late_ns = self.mind.late_ns(&s.envelope(), distance);
         let message = Message { len: s.data.len, distance, reuse, rtr, late_ns, eager: false };
-        let forced = self.limits.force.is_some() || !self.limits.adapt;
+        let forced = self.rules.force.is_some() || !self.rules.adapt;
         let mind = &mut *self.mind;
         let chosen = if forced { None } else { mind.choices.take(&mind.facts, &message, &LONG) };
         let (way, predicted_ns) = chosen.unwrap_or_else(|| {
@@ -479,7 +461,7 @@ impl<D: Device> Engine<D> {
 
     /// Works out anew what follows from all facts together.
     pub(crate) fn refresh(&mut self) {
-        let limit = self.mind.eager_limit(self.limits.eager_bytes);
+        let limit = self.mind.eager_limit(self.mind.facts.eager_bytes);
         self.choice.set(limit);
     }
 
@@ -495,27 +477,5 @@ impl<D: Device> Engine<D> {
             let envelope = Envelope { source: to, context: 0, tag: 0 }; // nobody answers
             self.mind.tell(id, envelope, way, &message, predicted_ns, self.dev.now_ns());
         }
-    }
-
-    /// An eager message has left: the sender sees its own part alone.
-    pub(crate) fn eager_left(&mut self, s: &Sending, took_ns: u64, learns: bool) {
-        let len = s.data.len;
-        if learns {
-            self.choice.copied_in(len, took_ns);
-        }
-        if !self.mind.account.is_on() {
-            return;
-        }
-        let distance = self.dev.distance(s.to);
-        let facts = &mut self.mind.facts;
-        let known = self.choice.facts().copy_in.ns.filter(|_| !facts.registration);
-        let per_byte = known.unwrap_or_else(|| facts.copy_ns_per_byte(len));
-        let post = &mut facts.links[distance as usize].post;
-        let predicted_ns = post.value + per_byte * len as f64;
-        if !facts.registration && len <= SHORT {
-            post.observe(took_ns as f64);
-        }
-        self.mind.account.left(distance, Way::Eager, len, predicted_ns, None);
-        self.mind.account.ended(distance, Way::Eager, len, took_ns as f64);
     }
 }

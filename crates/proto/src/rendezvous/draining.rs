@@ -22,8 +22,9 @@
 
 use super::movers::port::Posted;
 use super::movers::{FAILED, HEARD};
-use crate::engine::{Engine, malformed};
+use crate::message::malformed;
 use crate::message::op::{OpId, Side};
+use crate::rendezvous::Rendezvous;
 use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Rank};
 use wire::Malformed;
@@ -61,7 +62,7 @@ fn behind(posted: &Posted) -> impl Iterator<Item = u16> + use<> {
     (0..RAILS as u16).filter(move |rail| rails >> rail & 1 != 0)
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Rendezvous<'_, D> {
     /// This side cannot go on.
     pub(crate) fn lose_long(&mut self, id: OpId, fault: Fault) {
         let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
@@ -91,7 +92,7 @@ impl<D: Device> Engine<D> {
             let len = behind(&posted).count() as u64;
             for rail in behind(&posted) {
                 let said = Fragment { len, rail, flags: FAILED, ..Fragment::default() }.encode();
-                self.peers.control_behind(&mut self.dev, message.peer, Some(rail as usize), head, &said);
+                self.peers.control_behind(self.dev, message.peer, Some(rail as usize), head, &said);
             }
         }
         if ending.is_answered() {

@@ -4,10 +4,11 @@
 use super::movers::port::{EnginePort, Posted};
 use super::movers::{FAILED, Happening, Long, Machine, Message, Step};
 use crate::choice::way::Protocol;
-use crate::engine::{Engine, malformed};
 use crate::event::Event;
+use crate::message::malformed;
 use crate::message::matching::{Body, Envelope};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
+use crate::rendezvous::Rendezvous;
 use crate::rendezvous::rtr_registered::is_rts_ack;
 use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Frame, Rank, Span};
@@ -15,19 +16,7 @@ use wire::Malformed;
 use wire::head::{Head, Kind, Offer};
 use wire::long::{Fragment, LongRts};
 
-impl<D: Device> Engine<D> {
-    /// The protocol for a message that is too long for eager; `None` if there is no choice but what
-    /// needs no registration.
-    pub(crate) fn long_protocol(&mut self, s: &Sending) -> Option<Protocol> {
-        let wanted = self.limits.force.or(self.dev.caps().registration.then_some(Protocol::Rget))?;
-        (s.to != self.dev.me() && s.data.len > 0 && self.can_transfer(s.to)).then_some(wanted)
-    }
-
-    /// Whether posted transfers can reach the memory of a peer.
-    pub(crate) fn can_transfer(&mut self, peer: Rank) -> bool {
-        self.dev.caps().registration || self.limits.remote_access && self.dev.reach(peer)
-    }
-
+impl<D: Device> Rendezvous<'_, D> {
     /// Makes a queued send a long message and lets its RTS leave; false if there is no room.
     pub(crate) fn leave_long(&mut self, id: OpId, s: Sending, protocol: Protocol, flags: u16) -> bool {
         let long = Long {
@@ -98,7 +87,7 @@ impl<D: Device> Engine<D> {
 
     /// A long message has met its receive.
     pub(crate) fn begin_long(&mut self, id: OpId, envelope: Envelope, rts: LongRts, along: Span) {
-        let receive = self.take_receive(id);
+        let receive = self.ops.posted(id);
         self.withdraw_offer(id, receive.rtr);
         let begun_ns = self.dev.now_ns();
         let (waited_ns, inside_ns, answers) = self.meet(id, &envelope, rts.len);
@@ -216,27 +205,11 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Fetches what adapters have finished, and hands them what waited for room.
-    pub(crate) fn complete(&mut self) -> bool {
-        let mut moved = false;
-        while let Some((work, result)) = self.dev.completed() {
-            moved = true;
-            if self.gathered(work, &result) {
-                continue;
-            }
-            self.mind.completed(work, self.dev.now_ns(), result.is_ok());
-            self.on_completed(work, result);
-        }
-        if !self.waiting.is_empty() {
-            moved |= self.post_what_waited();
-        }
-        moved
-    }
-
+    /// Hands the adapters what waited for room.
     #[cold]
-    fn post_what_waited(&mut self) -> bool {
-        let (mind, mut moved, mut lost) = (&mut self.mind, false, Vec::new());
-        self.waiting.go_on(&mut self.dev, |dev, waiting, result| {
+    pub(crate) fn post_what_waited(&mut self) -> bool {
+        let (mind, mut moved, mut lost) = (&mut *self.mind, false, Vec::new());
+        self.waiting.go_on(self.dev, |dev, waiting, result| {
             moved = true;
             match result {
                 Ok(()) => mind.is_posted(dev, &waiting),
@@ -245,6 +218,12 @@ impl<D: Device> Engine<D> {
         });
         lost.into_iter().for_each(|(work, fault)| self.on_completed(work, Err(fault)));
         moved
+    }
+
+    /// An adapter has ended a transfer.
+    pub(crate) fn completed(&mut self, work: u64, result: Result<(), Fault>) {
+        self.mind.completed(work, self.dev.now_ns(), result.is_ok());
+        self.on_completed(work, result);
     }
 
     fn on_completed(&mut self, work: u64, result: Result<(), Fault>) {
@@ -302,14 +281,14 @@ impl<D: Device> Engine<D> {
     pub(crate) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut EnginePort<D>) -> R) -> R {
         let mut posted = Posted::default();
         f(&mut EnginePort {
-            dev: &mut self.dev,
-            cache: &mut self.rcache,
-            staging: &mut self.staging,
-            peers: &mut self.peers,
-            counters: &mut self.counters,
-            tuning: &self.tuning,
-            mind: &mut self.mind,
-            waiting: &mut self.waiting,
+            dev: self.dev,
+            cache: self.rcache,
+            staging: self.staging,
+            peers: self.peers,
+            counters: self.counters,
+            tuning: self.tuning,
+            mind: self.mind,
+            waiting: self.waiting,
             posted: &mut posted,
             fault: None,
             peer,
@@ -329,15 +308,15 @@ impl<D: Device> Engine<D> {
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return None };
         let long = &mut **long;
         let mut port = EnginePort {
-            dev: &mut self.dev,
-            cache: &mut self.rcache,
-            staging: &mut self.staging,
-            peers: &mut self.peers,
-            counters: &mut self.counters,
-            waiting: &mut self.waiting,
+            dev: self.dev,
+            cache: self.rcache,
+            staging: self.staging,
+            peers: self.peers,
+            counters: self.counters,
+            waiting: self.waiting,
             posted: &mut long.posted,
-            tuning: &self.tuning,
-            mind: &mut self.mind,
+            tuning: self.tuning,
+            mind: self.mind,
             fault: None,
             peer: long.message.peer,
             op: id.0,
@@ -372,7 +351,7 @@ impl<D: Device> Engine<D> {
                     let report = self.mind.received(long, self.dev.now_ns());
                     self.peers[long.message.peer].report(report);
                 }
-                self.mind.ended_at(id, &self.dev);
+                self.mind.ended_at(id, &*self.dev);
                 self.ops.set(id, State::Done(ends));
             }
             Step::Failed(fault) => self.lose_long(id, fault),

@@ -5,10 +5,11 @@ use super::movers::stripes::Stripes;
 use super::movers::{Happening, Long, Machine, Message};
 use crate::choice::way::Protocol;
 use crate::choice::way::Way;
-use crate::engine::{Engine, malformed};
 use crate::event::Event;
+use crate::message::malformed;
 use crate::message::matching::{Envelope, Want};
 use crate::message::op::{OpId, Outcome, Sending, Side};
+use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::write;
 use crate::rendezvous::rtr_account::{Plan, Waiting, Wants};
 use crate::rendezvous::state::{State, Step};
@@ -21,21 +22,7 @@ use wire::long::{Fragment, LongRts, Report};
 /// ago they met.
 const RTS_ACK: u16 = 2;
 
-impl<D: Device> Engine<D> {
-    /// Whether early receivers send RTRs over registered memory.
-    pub(crate) fn speculates(&self) -> bool {
-        self.limits.force == Some(Protocol::Speculative)
-            || self.limits.force.is_none() && self.limits.rtr && self.dev.caps().registration
-    }
-
-    /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may
-    /// have come.
-    pub(crate) fn look_before_receive(&mut self, buf: Span) {
-        if self.speculates() && buf.len > self.choice.limit() {
-            self.fault = self.progress().err();
-        }
-    }
-
+impl<D: Device> Rendezvous<'_, D> {
     /// A receive has been posted that found no message: sends an RTR if the rules allow one. To be
     /// called before it is in the queue.
     pub(crate) fn speculate(&mut self, id: OpId, want: &Want, buf: Span) {
@@ -61,7 +48,7 @@ impl<D: Device> Engine<D> {
             && self.matching.posted_for(envelope).all(first_come)
             && self.peers[envelope.source].control.is_empty()
             && self.can_transfer(envelope.source)
-            && (self.limits.force.is_some() || self.rcache.has(0, buf) || self.spec.may_register(envelope))
+            && (self.rules.force.is_some() || self.rcache.has(0, buf) || self.spec.may_register(envelope))
     }
 
     fn send_rtr(&mut self, id: OpId, envelope: &Envelope, buf: Span) -> Option<Stripes> {

@@ -19,11 +19,12 @@
 //! long message again.
 
 use crate::choice::way::Way;
-use crate::engine::{Engine, malformed};
 use crate::event::Event;
+use crate::message::malformed;
 use crate::message::matching::{Envelope, Want};
 use crate::message::op::{OpId, Outcome, Sending, Side};
 use crate::message::peers::Offered;
+use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::both::Transfer;
 use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
@@ -34,13 +35,13 @@ const OFFERS_MAX: usize = 64;
 /// Useless offers in a row after which no more are made.
 const MISSES_MAX: u8 = 8;
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Rendezvous<'_, D> {
     /// Offers the buffer of a receive that is about to be posted; returns the share if it did.
     pub(crate) fn offer_buffer(&mut self, id: OpId, want: &Want, buf: Span) -> Option<u32> {
         let (Some(source), Some(tag)) = (want.source, want.tag) else { return None };
-        let wanted = self.limits.rtr
-            && self.limits.force.is_none()
-            && self.limits.remote_access
+        let wanted = self.rules.rtr
+            && self.rules.force.is_none()
+            && self.rules.remote_access
             && buf.len > self.choice.limit()
             && source != self.dev.me()
             && self.peers[source].rtr_misses < MISSES_MAX
@@ -93,11 +94,18 @@ impl<D: Device> Engine<D> {
         ours
     }
 
+    /// An eager message has met a receive: what was offered for it is void.
+    #[cold]
+    pub(crate) fn met_by_eager(&mut self, id: OpId, rtr: Option<u32>, envelope: &Envelope) {
+        self.withdraw_offer(id, rtr);
+        self.recall(id, envelope);
+    }
+
     /// RTR: keep the offer unless a message that its receiver had not seen is under way.
     pub(crate) fn on_rtr(&mut self, from: Rank, head: Head, offer: Offer) {
         let (context, tag) = (head.context, head.tag);
         let same = |o: &Offered| o.context == context && o.tag == tag;
-        let dev = &self.dev;
+        let dev = &*self.dev;
         let peer = &mut self.peers[from];
         let withdrawn = |o: &Offered| {
             let share = Share { owner: from, index: o.offer.share };
@@ -198,7 +206,7 @@ impl<D: Device> Engine<D> {
             theirs: 0,
         };
         if !self.dev.reach(from) {
-            transfer.refuse(&self.dev);
+            transfer.refuse(&*self.dev);
         }
         self.ops.set(id, State::Moving(Box::new(transfer)));
         self.active.push(id);

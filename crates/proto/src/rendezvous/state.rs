@@ -164,3 +164,13 @@ impl Op<State> {
         })
     }
 }
+
+impl Ops {
+    /// The receive that a message has met.
+    pub fn posted(&self, id: OpId) -> Receive {
+        match self.get(id).map(|op| &op.state) {
+            Some(State::Posted(receive)) => *receive,
+            other => panic!("a matched receive is posted, not {other:?}"),
+        }
+    }
+}
