@@ -298,35 +298,53 @@ fn data_runs_one_way_in_proto() {
     report(complaints);
 }
 
-/// The files of a crate that ARCHITECTURE.md lists under «Files of NAME»; `None` without such a list.
-fn index(architecture: &str, name: &str) -> Option<Vec<String>> {
-    let (_, list) = architecture.split_once(&format!("### Files of {name}\n"))?;
-    let lines = list.lines().take_while(|line| !line.starts_with('#'));
-    let entry = |line: &str| Some(line.strip_prefix("- `")?.split_once("`: ")?.0.to_string());
-    Some(lines.filter_map(entry).collect())
+/// The first sentence of the comment at the head of a file, in one line and without links.
+fn purpose(source: &Source) -> Option<String> {
+    let head = source.text.lines().skip_while(|line| !line.starts_with("//!"));
+    let paragraph = head.map_while(|line| line.strip_prefix("//! ")).collect::<Vec<_>>().join(" ");
+    let text = paragraph.replace("[`", "`").replace("`]", "`");
+    let end = text.match_indices(". ").find(|(at, _)| text[at + 2..].starts_with(char::is_uppercase));
+    let sentence = end.map_or(text.trim_end_matches('.'), |(at, _)| &text[..at]);
+    (!sentence.is_empty()).then(|| sentence.to_string())
 }
 
-#[test]
-fn the_index_names_every_file() {
-    let architecture = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
-    let (mut complaints, sources) = (Vec::new(), sources());
-    let lists = LAYERS.iter().filter_map(|(name, _)| Some((*name, index(&architecture, name)?)));
-    let lists: Vec<_> = lists.collect();
-    assert!(lists.iter().any(|(name, _)| *name == "proto"), "ARCHITECTURE.md has no index of proto");
-    for (name, listed) in lists {
+/// Every file of every crate with its purpose, as ARCHITECTURE.md lists them.
+fn index(sources: &[Source], complaints: &mut Vec<String>) -> String {
+    let mut text = String::new();
+    for (name, _) in LAYERS {
         let prefix = format!("crates/{name}/src/");
-        let files = sources.iter().filter(|s| s.has_extension(&["rs"]) && !s.is_test());
-        let files: Vec<&str> = files.filter_map(|s| s.name.strip_prefix(&prefix)).collect();
-        for file in &files {
-            match listed.iter().filter(|known| known == file).count() {
-                1 => {}
-                count => {
-                    complaints.push(format!("{prefix}{file}: {count} lines in ARCHITECTURE.md, not one"))
-                }
+        text += &format!("\n### {name}\n\n");
+        for source in sources.iter().filter(|s| s.has_extension(&["rs"]) && !s.is_test()) {
+            let Some(file) = source.name.strip_prefix(&prefix) else { continue };
+            match purpose(source) {
+                Some(purpose) => text += &format!("- `{file}`: {purpose}\n"),
+                None => complaints.push(format!("{}: the head does not say what it is for", source.name)),
             }
         }
-        let gone = listed.iter().filter(|known| !files.contains(&known.as_str()));
-        complaints.extend(gone.map(|known| format!("ARCHITECTURE.md: {prefix}{known} does not exist")));
+    }
+    text + "\n"
+}
+
+/// The index of files is written from their heads: `TERN_UPDATE_SNAPSHOTS=1` does that.
+#[test]
+fn the_index_names_every_file() {
+    const HEADING: &str = "## Files\n";
+    let (path, mut complaints) = (root().join("ARCHITECTURE.md"), Vec::new());
+    let text = std::fs::read_to_string(&path).expect("ARCHITECTURE.md");
+    let (before, rest) = text.split_once(HEADING).expect("ARCHITECTURE.md has an index of files");
+    let behind = rest.find("\n## ").map_or("", |at| &rest[at + 1..]);
+    let index = index(&sources(), &mut complaints);
+    if std::env::var_os("TERN_UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, format!("{before}{HEADING}{index}{behind}")).expect("ARCHITECTURE.md");
+        return report(complaints);
+    }
+    let listed = &rest[..rest.len() - behind.len()];
+    let lacks = index.lines().filter(|line| !listed.lines().any(|known| known == *line));
+    complaints.extend(lacks.map(|line| format!("ARCHITECTURE.md lacks «{line}»")));
+    let gone = listed.lines().filter(|line| !index.lines().any(|known| known == *line));
+    complaints.extend(gone.map(|line| format!("ARCHITECTURE.md: no file says «{line}»")));
+    if !complaints.is_empty() {
+        complaints.push("TERN_UPDATE_SNAPSHOTS=1 cargo test -p tern --test tidy writes the index".into());
     }
     report(complaints);
 }
