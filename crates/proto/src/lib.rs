@@ -22,4 +22,4 @@ pub use event::{Counters, Event};
 pub use memory::rcache::CacheLimits;
 pub use message::matching::{Envelope, Want};
 pub use message::op::{Failure, OpId, Outcome, PendingOp, Side};
-pub use rendezvous::decide::Mind;
+pub use rendezvous::learner::Learner;

@@ -12,10 +12,10 @@ use fabric::{Device, Distance};
 impl<D: Device> Engine<D> {
     /// The account as text, each line after `prefix`.
     pub fn explanation(&self, prefix: &str) -> String {
-        let account = &self.mind.account;
+        let account = &self.learner.account;
         let facts = self.facts_seen();
-        let text =
-            account.text(prefix, self.mind.choices.entries(), |to, way, len| self.why(&facts, to, way, len));
+        let text = account
+            .text(prefix, self.learner.choices.entries(), |to, way, len| self.why(&facts, to, way, len));
         if account.detail() != Detail::All || facts.registration || text.is_empty() {
             return text;
         }
@@ -32,7 +32,7 @@ impl<D: Device> Engine<D> {
 
     /// What is known; in shared memory with what its own measurements say, on which its limit rests.
     fn facts_seen(&self) -> Facts {
-        let mut facts = self.mind.facts.clone();
+        let mut facts = self.learner.facts.clone();
         if !facts.registration {
             let seen = self.choice.facts();
             facts.single.fixed = seen.setup.ns.unwrap_or(facts.single.fixed);

@@ -30,7 +30,7 @@ use crate::event::Event;
 use crate::memory::rcache::Held;
 use crate::memory::reuse::{Costs, Rules, Thresholds, Usage};
 use crate::message::op::{OpId, Sending};
-use crate::rendezvous::decide::SPECULATION;
+use crate::rendezvous::learner::SPECULATION;
 use crate::rendezvous::movers::port::Port;
 use crate::rendezvous::state::State;
 use fabric::{Charge, Device, Distance, Fault, Local, Rank, Span};
@@ -147,7 +147,7 @@ impl<D: Device> Engine<D> {
         }
         frequent.uses += 1;
         if frequent.uses.is_multiple_of(REFRESH) {
-            frequent.thresholds = thresholds(&frequent.rules, &self.mind.facts);
+            frequent.thresholds = thresholds(&frequent.rules, &self.learner.facts);
         }
         let is_registered = seen.registered_bytes as usize >= data.len;
         if !seen.frequent && !is_registered {
@@ -165,10 +165,10 @@ impl<D: Device> Engine<D> {
         let reuse = if is_registered { 1.0 } else { uses / (uses + SPECULATION) };
         let distance = self.dev.distance(to);
         let message = Message { len: data.len, distance, reuse, rtr: false, late_ns: 0.0, eager: true };
-        let mind = &mut *self.mind;
-        let chosen = mind.choices.take(&mind.facts, &message, &[Way::Eager, Way::Frequent]);
+        let learner = &mut *self.learner;
+        let chosen = learner.choices.take(&learner.facts, &message, &[Way::Eager, Way::Frequent]);
         // What is replayed is not tried.
-        let is_pinned = mind.choices.journal.pinned(Key::of(&message), u32::MAX).is_some();
+        let is_pinned = learner.choices.journal.pinned(Key::of(&message), u32::MAX).is_some();
         let is_chosen = chosen.is_some_and(|(way, _)| way == Way::Frequent);
         let frequent = self.frequent.as_mut()?;
         let trial = frequent.trials.get_mut(&data.addr).filter(|_| is_registered && !is_pinned);
@@ -202,12 +202,12 @@ impl<D: Device> Engine<D> {
 
     /// Gives back what [`Engine::hold`] gave.
     fn let_go(&mut self, to: Rank, held: Held) {
-        if !self.mind.facts.keeps {
+        if !self.learner.facts.keeps {
             return self.rendezvous().with_port(to, |port| port.release(held));
         }
         // It stays registered, so there is nothing to time.
         self.rcache.release(&mut self.dev, held);
-        self.mind.released(held, 0, false);
+        self.learner.released(held, 0, false);
     }
 
     /// A buffer cannot be taken for registered.
@@ -223,7 +223,7 @@ impl<D: Device> Engine<D> {
     /// room for either, and what is held stays so.
     pub(crate) fn leave_zero_copy(&mut self, id: OpId, s: Sending, held: Held) -> bool {
         let head = Head::new(Kind::Eager, s.tag, s.context).encode();
-        let counts = self.mind.account.is_on();
+        let counts = self.learner.account.is_on();
         let start = if counts { self.dev.now_ns() } else { 0 };
         self.dev.label(|| "eager-zero-copy");
         let left = self.dev.try_send_from(s.to, head, Local { span: s.data, key: held.key }, id.0 as u64);
@@ -247,9 +247,9 @@ impl<D: Device> Engine<D> {
 
     fn zero_copy_left(&mut self, s: &Sending, took_ns: u64) {
         let (distance, len) = (self.dev.distance(s.to), s.data.len);
-        let facts = &self.mind.facts;
+        let facts = &self.learner.facts;
         let predicted_ns = facts.link(distance).post.value;
-        let account = &mut self.mind.account;
+        let account = &mut self.learner.account;
         account.left(distance, Way::Frequent, len, predicted_ns, None);
         account.ended(distance, Way::Frequent, len, took_ns as f64);
     }

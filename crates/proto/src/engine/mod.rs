@@ -24,8 +24,8 @@ use crate::message::matching::{Body, Direct, Envelope, Matching};
 use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
 use crate::rendezvous::cancel::claim;
-use crate::rendezvous::decide::Mind;
-use crate::rendezvous::movers::port::Backlog;
+use crate::rendezvous::learner::Learner;
+use crate::rendezvous::posting::Backlog;
 use crate::rendezvous::rtr_account::Speculation;
 use crate::rendezvous::state::{Ops, State};
 use crate::rendezvous::{Rendezvous, Rules};
@@ -83,7 +83,7 @@ pub struct Engine<D: Device> {
     pub(crate) counters: Counters,
     pub(crate) choice: Limit,
     /// What is known and decided about longer messages.
-    pub(crate) mind: Box<Mind>,
+    pub(crate) learner: Box<Learner>,
     /// How often to look for a message in its ring before a receive is posted.
     pub(crate) looks: u32,
     /// What went wrong where it could not be told; the next look does.
@@ -139,7 +139,7 @@ impl<D: Device> Engine<D> {
             tuning,
             counters: Counters::default(),
             choice,
-            mind: Box::new(Mind::new(facts)),
+            learner: Box::new(Learner::new(facts)),
             looks,
             fault: None,
             aside: None,
@@ -172,7 +172,7 @@ impl<D: Device> Engine<D> {
 
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
-        self.mind.facts.tuning = tuning.clone();
+        self.learner.facts.tuning = tuning.clone();
         self.spec.keep(tuning.envelopes);
         self.staging = Staging::new(tuning.staged_messages, tuning.staging_bytes);
         self.tuning = tuning;
@@ -189,19 +189,19 @@ impl<D: Device> Engine<D> {
     }
 
     /// What this rank knows and has decided.
-    pub fn mind(&self) -> &Mind {
-        &self.mind
+    pub fn learner(&self) -> &Learner {
+        &self.learner
     }
 
     /// Keeps an account of messages from here on.
     pub fn explain(&mut self, detail: Detail) {
-        self.mind.account = Account::new(detail);
-        self.choice.watch(self.mind.account.is_on());
+        self.learner.account = Account::new(detail);
+        self.choice.watch(self.learner.account.is_on());
     }
 
     /// The choices, to pin and to journal them.
     pub fn choices_mut(&mut self) -> &mut Choices {
-        &mut self.mind.choices
+        &mut self.learner.choices
     }
 
     /// Cancels an operation that has not been matched; true if it was. What is returned here is final:
@@ -223,7 +223,7 @@ impl<D: Device> Engine<D> {
             rcache: &mut self.rcache,
             staging: &mut self.staging,
             choice: &mut self.choice,
-            mind: &mut self.mind,
+            learner: &mut self.learner,
             tuning: &self.tuning,
             active: &mut self.active,
             spec: &mut self.spec,
@@ -277,7 +277,7 @@ impl<D: Device> Engine<D> {
     /// Takes in what has come and advances what progresses by looking; true if anything moved.
     pub(crate) fn look(&mut self) -> Result<bool, Fault> {
         if self.is_watching() {
-            self.mind.look(self.dev.now_ns(), self.idle.is_waiting());
+            self.learner.look(self.dev.now_ns(), self.idle.is_waiting());
         }
         let mut moved = false;
         let mut position = 0;
@@ -296,7 +296,7 @@ impl<D: Device> Engine<D> {
             moved |= self.rendezvous().pump();
         }
         if self.is_watching() {
-            self.mind.looked(self.dev.now_ns());
+            self.learner.looked(self.dev.now_ns());
         }
         self.news |= moved;
         Ok(moved)
@@ -305,7 +305,7 @@ impl<D: Device> Engine<D> {
     /// Whether times are being taken.
     #[inline]
     fn is_watching(&self) -> bool {
-        self.mind.is_watching() || !self.spec.waiting.is_empty()
+        self.learner.is_watching() || !self.spec.waiting.is_empty()
     }
 
     /// Whether something is under way that gets on only if this rank looks.

@@ -54,7 +54,7 @@ impl<D: Device> Engine<D> {
     #[cold]
     #[inline(never)]
     fn send_watched(&mut self, to: Rank, context: u64, tag: i32, data: Span, learns: bool) -> bool {
-        let (learns, counts) = (self.choice.measures(data.len) || learns, self.mind.account.is_on());
+        let (learns, counts) = (self.choice.measures(data.len) || learns, self.learner.account.is_on());
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
         if !self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data) {
             return false;
@@ -73,7 +73,7 @@ impl<D: Device> Engine<D> {
     pub fn send_all(&mut self, to: &[Rank], context: u64, tag: i32, data: Span) -> usize {
         let eager = data.len <= self.choice.limit().min(self.limits.eager_bytes);
         let plain = to.iter().take_while(|peer| self.peers[**peer].plain).count();
-        if !eager || plain < 2 || self.mind.account.is_on() {
+        if !eager || plain < 2 || self.learner.account.is_on() {
             return 0;
         }
         let left = self.dev.try_send_all(&to[..plain], Head::new(Kind::Eager, tag, context).encode(), data);
@@ -240,11 +240,11 @@ impl<D: Device> Engine<D> {
         if learns {
             self.choice.copied_in(len, took_ns);
         }
-        if !self.mind.account.is_on() {
+        if !self.learner.account.is_on() {
             return;
         }
         let distance = self.dev.distance(s.to);
-        let facts = &mut self.mind.facts;
+        let facts = &mut self.learner.facts;
         let known = self.choice.facts().copy_in.ns.filter(|_| !facts.registration);
         let per_byte = known.unwrap_or_else(|| facts.copy_ns_per_byte(len));
         let post = &mut facts.links[distance as usize].post;
@@ -252,13 +252,13 @@ impl<D: Device> Engine<D> {
         if !facts.registration && len <= SHORT {
             post.observe(took_ns as f64);
         }
-        self.mind.account.left(distance, Way::Eager, len, predicted_ns, None);
-        self.mind.account.ended(distance, Way::Eager, len, took_ns as f64);
+        self.learner.account.left(distance, Way::Eager, len, predicted_ns, None);
+        self.learner.account.ended(distance, Way::Eager, len, took_ns as f64);
     }
 
     pub(crate) fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
         let head = Head::new(Kind::Eager, s.tag, s.context).encode();
-        let (learns, counts) = (self.choice.measures(s.data.len), self.mind.account.is_on());
+        let (learns, counts) = (self.choice.measures(s.data.len), self.learner.account.is_on());
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
         if !self.dev.try_send(s.to, head, s.data) {
             return false;

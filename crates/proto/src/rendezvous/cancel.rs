@@ -70,7 +70,7 @@ impl<D: Device> Rendezvous<'_, D> {
                     return false; // its receiver has taken it
                 }
                 self.close_share(Some(index));
-                self.mind.forget(id);
+                self.learner.forget(id);
                 s
             }
             _ => return false,

@@ -20,8 +20,8 @@
 //! HEARD, to which there is no answer. Who is gone for good is not waited for: its adapter has given
 //! up, too.
 
-use super::movers::port::Posted;
-use super::movers::{FAILED, HEARD};
+use super::movers::{FAILED, HEARD, Mover};
+use super::posting::Posted;
 use crate::message::malformed;
 use crate::message::op::{OpId, Side};
 use crate::rendezvous::Rendezvous;
@@ -78,7 +78,7 @@ impl<D: Device> Rendezvous<'_, D> {
             Some(known) => known.alone |= ending.alone,
             None => long.ending = Some(ending),
         }
-        self.mind.forget(id);
+        self.learner.forget(id);
         self.end_if_drained(id);
     }
 
@@ -106,7 +106,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let (mut ends, side) = (long.outcome.clone(), long.side);
         let ending = long.ending.take().expect("only a message that has failed ends so");
         if side == Side::Receive {
-            self.mind.gives_up();
+            self.learner.gives_up();
         }
         ends.failure = ends.failure.or(Some(ending.fault.into()));
         self.ops.set(id, State::Done(ends));

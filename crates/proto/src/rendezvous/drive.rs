@@ -1,8 +1,8 @@
-//! The engine's side of long messages: it starts their machines, tells them what happens and does
+//! Long messages over registered memory: starts their machines, tells them what happens and does
 //! what their steps ask for.
 
-use super::movers::port::{EnginePort, Posted};
-use super::movers::{FAILED, Happening, Long, Machine, Message, Step};
+use super::movers::{FAILED, Happening, Machine, Message, Mover, Step};
+use super::posting::{Posted, RankPort};
 use crate::choice::way::Protocol;
 use crate::event::Event;
 use crate::message::malformed;
@@ -10,6 +10,7 @@ use crate::message::matching::{Body, Envelope};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::rtr_registered::is_rts_ack;
+use crate::rendezvous::state::Long;
 use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
@@ -33,7 +34,7 @@ impl<D: Device> Rendezvous<'_, D> {
             posted: Posted::default(),
             ending: None,
         };
-        self.mind.begins(id, long.begun_ns);
+        self.learner.begins(id, long.begun_ns);
         self.ops.set(id, State::Long(Box::new(long)));
         self.start_long(id)
     }
@@ -49,7 +50,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 self.leave_rts(id, s)
             }
             step => {
-                self.mind.leaves(id, self.dev.now_ns());
+                self.learner.leaves(id, self.dev.now_ns());
                 self.counters.count(Event::RtsSent);
                 self.conclude(id, step);
                 true
@@ -71,7 +72,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return Err(malformed(from, Malformed(what)));
         }
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
-        self.mind.reported(rts.report);
+        self.learner.reported(rts.report);
         self.heed(&envelope, rts.flags);
         match self.matching.take_posted(&envelope) {
             Some(op) => self.begin_long(op, envelope, rts, along),
@@ -106,7 +107,7 @@ impl<D: Device> Rendezvous<'_, D> {
             flags: rts.flags,
             begun_ns,
             waited_ns: inside_ns,
-            away_ns: self.mind.receives(begun_ns),
+            away_ns: self.learner.receives(begun_ns),
             looking: false,
             posted: Posted::default(),
             ending: None,
@@ -128,7 +129,7 @@ impl<D: Device> Rendezvous<'_, D> {
     fn receive_by_frames(&mut self, id: OpId, receive: Receive, rts: LongRts) {
         let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
         let ends = long.outcome.clone();
-        self.mind.gives_up();
+        self.learner.gives_up();
         let offer = Offer { len: rts.len, addr: 0, share: Offer::NO_SHARE, op: rts.op, seen: 0, other: 0 };
         self.ask_for_frames(id, receive, ends, offer);
     }
@@ -208,11 +209,11 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Hands the adapters what waited for room.
     #[cold]
     pub(crate) fn post_what_waited(&mut self) -> bool {
-        let (mind, mut moved, mut lost) = (&mut *self.mind, false, Vec::new());
+        let (learner, mut moved, mut lost) = (&mut *self.learner, false, Vec::new());
         self.waiting.go_on(self.dev, |dev, waiting, result| {
             moved = true;
             match result {
-                Ok(()) => mind.is_posted(dev, &waiting),
+                Ok(()) => learner.is_posted(dev, &waiting),
                 Err(fault) => lost.push((waiting.work, fault)),
             }
         });
@@ -222,7 +223,7 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// An adapter has ended a transfer.
     pub(crate) fn completed(&mut self, work: u64, result: Result<(), Fault>) {
-        self.mind.completed(work, self.dev.now_ns(), result.is_ok());
+        self.learner.completed(work, self.dev.now_ns(), result.is_ok());
         self.on_completed(work, result);
     }
 
@@ -278,16 +279,16 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// The port to a peer outside any operation: for registrations.
-    pub(crate) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut EnginePort<D>) -> R) -> R {
+    pub(crate) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut RankPort<D>) -> R) -> R {
         let mut posted = Posted::default();
-        f(&mut EnginePort {
+        f(&mut RankPort {
             dev: self.dev,
             cache: self.rcache,
             staging: self.staging,
             peers: self.peers,
             counters: self.counters,
             tuning: self.tuning,
-            mind: self.mind,
+            learner: self.learner,
             waiting: self.waiting,
             posted: &mut posted,
             fault: None,
@@ -303,11 +304,11 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn with_machine<R>(
         &mut self,
         id: OpId,
-        f: impl FnOnce(&mut Machine, &Message, &mut EnginePort<D>) -> R,
+        f: impl FnOnce(&mut Machine, &Message, &mut RankPort<D>) -> R,
     ) -> Option<R> {
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return None };
         let long = &mut **long;
-        let mut port = EnginePort {
+        let mut port = RankPort {
             dev: self.dev,
             cache: self.rcache,
             staging: self.staging,
@@ -316,7 +317,7 @@ impl<D: Device> Rendezvous<'_, D> {
             waiting: self.waiting,
             posted: &mut long.posted,
             tuning: self.tuning,
-            mind: self.mind,
+            learner: self.learner,
             fault: None,
             peer: long.message.peer,
             op: id.0,
@@ -348,10 +349,10 @@ impl<D: Device> Rendezvous<'_, D> {
                 assert_eq!(long.posted.open, 0, "a message ends with its transfers");
                 let ends = long.outcome.clone();
                 if long.side == Side::Receive {
-                    let report = self.mind.received(long, self.dev.now_ns());
+                    let report = self.learner.received(long, self.dev.now_ns());
                     self.peers[long.message.peer].report(report);
                 }
-                self.mind.ended_at(id, &*self.dev);
+                self.learner.ended_at(id, &*self.dev);
                 self.ops.set(id, State::Done(ends));
             }
             Step::Failed(fault) => self.lose_long(id, fault),

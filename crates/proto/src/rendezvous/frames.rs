@@ -55,7 +55,7 @@ impl<D: Device> Rendezvous<'_, D> {
         self.dev.peek_bytes(data, &mut limit);
         let limit = (u64::from_le_bytes(limit) as usize).min(s.data.len);
         self.close_share(rts.share);
-        self.mind.takes_frames(id);
+        self.learner.takes_frames(id);
         let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
         self.ops.set(id, State::Streaming(s, stream));
         if !rts.direct {
@@ -88,7 +88,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let state = if done { State::Done(s.outcome()) } else { State::Streaming(s, stream) };
         self.ops.set(id, state);
         if done {
-            self.mind.ended_at(id, &*self.dev);
+            self.learner.ended_at(id, &*self.dev);
         }
         (stream.sent > before, done)
     }

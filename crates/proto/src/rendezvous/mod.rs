@@ -7,15 +7,17 @@
 //! A [`Rendezvous`] is what this part of the protocols needs of a rank, handed to it for the length of a call.
 
 pub(crate) mod cancel;
-pub(crate) mod decide;
 mod draining;
 mod drive;
 mod frames;
+pub(crate) mod learner;
 pub(crate) mod movers;
+pub(crate) mod posting;
 mod recent;
 pub(crate) mod rtr_account;
 mod rtr_registered;
 mod rtr_shares;
+mod selection;
 mod shares;
 pub(crate) mod state;
 
@@ -28,9 +30,9 @@ use crate::memory::staging::Staging;
 use crate::message::matching::Matching;
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
-use decide::Mind;
 use fabric::{Device, Rank, Share, ShareWord};
-use movers::port::Backlog;
+use learner::Learner;
+use posting::Backlog;
 use rtr_account::Speculation;
 use state::{Ops, Rts, State};
 
@@ -58,7 +60,7 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub rcache: &'a mut Rcache,
     pub staging: &'a mut Staging,
     pub choice: &'a mut Limit,
-    pub mind: &'a mut Mind,
+    pub learner: &'a mut Learner,
     pub tuning: &'a Tuning,
     /// Operations that progress by looking: offered, moving, streaming.
     pub active: &'a mut Vec<OpId>,
@@ -154,7 +156,7 @@ impl<D: Device> Rendezvous<'_, D> {
                     self.dev.was_written(transfer.local.part(0, transfer.len));
                 }
                 self.ops.set(id, State::Done(outcome));
-                self.mind.ended_at(id, &*self.dev);
+                self.learner.ended_at(id, &*self.dev);
                 (true, true)
             }
             State::Offered(sending, Rts { share: Some(index), .. }) => {

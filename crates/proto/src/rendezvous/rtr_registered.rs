@@ -1,8 +1,8 @@
-//! The engine's side of speculative rendezvous: the tables of [`crate::rendezvous::rtr_account`] meet messages.
+//! RTRs over registered memory: sent, taken, answered, asked back, by the rules of [`super::rtr_account`].
 
-use super::movers::port::Posted;
 use super::movers::stripes::Stripes;
-use super::movers::{Happening, Long, Machine, Message};
+use super::movers::{Happening, Machine, Message};
+use super::posting::Posted;
 use crate::choice::way::Protocol;
 use crate::choice::way::Way;
 use crate::event::Event;
@@ -12,6 +12,7 @@ use crate::message::op::{OpId, Outcome, Sending, Side};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::write;
 use crate::rendezvous::rtr_account::{Plan, Waiting, Wants};
+use crate::rendezvous::state::Long;
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank, Span};
 use wire::Malformed;
@@ -30,7 +31,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return;
         }
         let since_ns = self.dev.now_ns();
-        let outside_ns = self.mind.outside_ns(since_ns);
+        let outside_ns = self.learner.outside_ns(since_ns);
         let mut waiting = Waiting { since_ns, outside_ns, rtr: None, cancelling: false };
         if let (Some(source), Some(tag)) = (want.source, want.tag) {
             let envelope = Envelope { source, context: want.context, tag };
@@ -102,7 +103,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// room.
     pub(crate) fn leave_write(&mut self, id: OpId, s: Sending, rtr: LongRts) -> bool {
         let begun_ns = self.dev.now_ns();
-        self.mind.begins(id, begun_ns);
+        self.learner.begins(id, begun_ns);
         let held = self.with_port(s.to, |port| Stripes::hold_as(port, s.data, rtr.len));
         let Ok(stripes) = held else {
             self.spec.other_left(&s.envelope(), Some(id));
@@ -115,7 +116,7 @@ impl<D: Device> Rendezvous<'_, D> {
             self.with_port(s.to, |port| stripes.release(port));
             return false;
         }
-        self.mind.leaves(id, self.dev.now_ns());
+        self.learner.leaves(id, self.dev.now_ns());
         let long = Long {
             side: Side::Send,
             message: Message {
@@ -146,7 +147,7 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn on_long_rtr(&mut self, envelope: Envelope, kind: Kind, data: Span) -> Result<(), Fault> {
         let rtr = self.long_body(envelope.source, data)?;
         if kind == Kind::LongRtr {
-            self.mind.reported(rtr.report);
+            self.learner.reported(rtr.report);
             let sent_before = self.watch(envelope.source);
             self.spec.on_rtr(&envelope, rtr, sent_before);
             return Ok(());
@@ -213,7 +214,7 @@ impl<D: Device> Rendezvous<'_, D> {
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
         let ends = Outcome::of_receive(&envelope, ack.len, receive.buf);
         let (waited_ns, inside_ns) = self.time_waited(&waiting);
-        self.spec.waited(&envelope, waited_ns, self.mind.facts.register.at(receive.buf.len as f64));
+        self.spec.waited(&envelope, waited_ns, self.learner.facts.register.at(receive.buf.len as f64));
         let long = Long {
             side: Side::Receive,
             message: Message {
@@ -229,7 +230,7 @@ impl<D: Device> Rendezvous<'_, D> {
             flags: 0,
             begun_ns,
             waited_ns: inside_ns,
-            away_ns: self.mind.receives(begun_ns),
+            away_ns: self.learner.receives(begun_ns),
             looking: false,
             posted: Posted::default(),
             ending: None,
@@ -271,7 +272,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let waiting = if self.spec.waiting.is_empty() { None } else { self.spec.waiting.remove(&id) };
         let (waited_ns, inside_ns) = waiting.as_ref().map_or((0, 0), |w| self.time_waited(w));
         if self.speculates() {
-            self.spec.waited(envelope, waited_ns, self.mind.facts.register.at(len as f64));
+            self.spec.waited(envelope, waited_ns, self.learner.facts.register.at(len as f64));
         }
         let Some(stripes) = waiting.and_then(|w| w.rtr) else {
             return (waited_ns, inside_ns, self.speculates());
@@ -284,7 +285,8 @@ impl<D: Device> Rendezvous<'_, D> {
     /// For how long a receive has waited, and how much of that inside MPI, in ns.
     fn time_waited(&mut self, waiting: &Waiting) -> (u64, u64) {
         let now_ns = self.dev.now_ns();
-        let (waited_ns, outside_ns) = (now_ns.saturating_sub(waiting.since_ns), self.mind.outside_ns(now_ns));
+        let (waited_ns, outside_ns) =
+            (now_ns.saturating_sub(waiting.since_ns), self.learner.outside_ns(now_ns));
         (waited_ns, waited_ns.saturating_sub(outside_ns - waiting.outside_ns))
     }
 
@@ -312,8 +314,8 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// An RTS-ACK, which may come when the message has left as a whole.
     pub(crate) fn hear_ack(&mut self, id: OpId, f: &Fragment) {
-        self.mind.reported(Report::of(f));
-        self.mind.answered(id, self.dev.now_ns().saturating_sub(f.offset), f.len);
+        self.learner.reported(Report::of(f));
+        self.learner.answered(id, self.dev.now_ns().saturating_sub(f.offset), f.len);
     }
 
     /// Asks the sender to give an RTR up; false if there is none.

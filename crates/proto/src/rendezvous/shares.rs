@@ -38,7 +38,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return false;
         }
         self.counters.count(Event::RtsSent);
-        self.mind.forget(id);
+        self.learner.forget(id);
         self.tell_host(id, s.to, s.data.len, if direct { Way::Both } else { Way::Frames });
         self.ops.set(id, State::Offered(s, Rts { share, direct }));
         if direct {

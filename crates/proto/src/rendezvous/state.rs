@@ -2,9 +2,12 @@
 
 use crate::choice::way::Protocol;
 use crate::memory::rcache::Held;
+use crate::message::matching::Envelope;
 use crate::message::op::{self, Op, OpId, Outcome, PendingOp, Receive, Sending, Side, Standing};
-use crate::rendezvous::movers::Long;
+use crate::rendezvous::draining::Ending;
 use crate::rendezvous::movers::both::Transfer;
+use crate::rendezvous::movers::{Machine, Message};
+use crate::rendezvous::posting::Posted;
 use fabric::{Device, Rank, ShareWord};
 use wire::head::Offer;
 use wire::long::LongRts;
@@ -108,6 +111,50 @@ impl Standing for State {
         match self {
             State::Done(Outcome { tag, len, cancelled: false, failure: None, .. }) => Some((*tag, *len)),
             _ => None,
+        }
+    }
+}
+
+/// A long message under way, one side of it.
+#[derive(Debug)]
+pub(crate) struct Long {
+    pub side: Side,
+    pub message: Message,
+    pub context: u64,
+    /// How the operation ends if all goes well.
+    pub outcome: Outcome,
+    pub machine: Machine,
+    /// Flags of the RTS.
+    pub flags: u16,
+    /// When the RTS left, or met its receive, in device time.
+    pub begun_ns: u64,
+    /// For how long the receive had waited then.
+    pub waited_ns: u64,
+    /// How long this rank had been outside MPI before.
+    pub away_ns: u64,
+    /// Whether the operation is among those that are looked at.
+    pub looking: bool,
+    pub posted: Posted,
+    /// Once it has failed.
+    pub ending: Option<Ending>,
+}
+
+impl Long {
+    /// Where the message goes or comes from.
+    pub fn envelope(&self) -> Envelope {
+        Envelope { source: self.message.peer, context: self.context, tag: self.outcome.tag }
+    }
+
+    pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
+        PendingOp {
+            id,
+            side: self.side,
+            peer: Some(self.message.peer),
+            tag: Some(self.outcome.tag),
+            context: self.context,
+            len: self.message.local.len,
+            matched: self.side == Side::Receive || self.message.peer_op != 0,
+            since_ns,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Long messages over registered memory: what their protocols have in common.
+//! Who moves the bytes: what the protocols over registered memory have in common, and a file for each.
 //!
-//! A protocol is two machines, one on each side. Both are given what happens as a [`Happening`]
+//! In shared memory [`both`] sides copy. Over registered memory a protocol is two machines, one on each side. Both are given what happens as a [`Happening`]
 //! and act on the world through a [`Port`]; a [`Step`] says how they stand. The sender's machine
 //! begins when the message may leave (its RTS keeps the order of messages), the receiver's when
 //! the RTS has met its receive.
@@ -19,11 +19,9 @@ mod tests;
 pub(crate) mod write;
 
 use crate::choice::way::Protocol;
-use crate::message::matching::Envelope;
-use crate::message::op::{OpId, Outcome, PendingOp, Side};
-use crate::rendezvous::draining::Ending;
+use crate::message::op::Side;
 use fabric::{Fault, Rank, Span};
-use port::{Port, Posted};
+use port::Port;
 use wire::long::{Fragment, LongRts, RAILS};
 
 /// What both machines of a message know.
@@ -95,6 +93,21 @@ pub enum Step {
     Failed(Fault),
 }
 
+/// One side of one protocol.
+pub(crate) trait Mover {
+    /// Takes in what happens, and acts on it.
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step;
+
+    /// The other side wants frames, or the operation has failed: gives back what is held. No transfer of
+    /// either side is under way.
+    fn retreat(&mut self, port: &mut impl Port);
+
+    /// Whether this is a sender whose receiver may still ask for frames: it has said nothing else.
+    fn is_unanswered(&self) -> bool {
+        false
+    }
+}
+
 /// A machine of either side of any protocol.
 #[derive(Debug)]
 pub(crate) enum Machine {
@@ -135,50 +148,37 @@ impl Machine {
             }
         }
     }
+}
 
-    /// Whether this is a sender whose receiver may still ask for frames: it has said nothing else.
-    pub fn is_unanswered(&self) -> bool {
-        match self {
-            Machine::RgetSend(_) => true,
-            Machine::RputSend(machine) => !matches!(machine, rput::Sender::Moving(_)),
-            Machine::PipelineSend(machine) => !matches!(machine, pipeline::Sender::Moving(_)),
-            Machine::CopySend(machine) => {
-                matches!(machine, superpipeline::Sender::Idle | superpipeline::Sender::Asked(..))
-            }
-            _ => false,
+/// Does something with whichever machine it is.
+macro_rules! each {
+    ($self:expr, $machine:ident => $what:expr) => {
+        match $self {
+            Machine::RgetSend($machine) => $what,
+            Machine::RgetReceive($machine) => $what,
+            Machine::RputSend($machine) => $what,
+            Machine::RputReceive($machine) => $what,
+            Machine::RtrSend($machine) => $what,
+            Machine::RtrReceive($machine) => $what,
+            Machine::PipelineSend($machine) => $what,
+            Machine::PipelineReceive($machine) => $what,
+            Machine::CopySend($machine) => $what,
+            Machine::CopyReceive($machine) => $what,
         }
+    };
+}
+
+impl Mover for Machine {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+        each!(self, machine => machine.on(what, message, port))
     }
 
-    /// The other side wants frames, or the operation has failed: gives back what is held. No transfer of
-    /// either side is under way.
-    pub fn retreat(&mut self, port: &mut impl Port) {
-        match self {
-            Machine::RgetSend(machine) => machine.retreat(port),
-            Machine::RgetReceive(machine) => machine.retreat(port),
-            Machine::RputSend(machine) => machine.retreat(port),
-            Machine::RputReceive(machine) => machine.retreat(port),
-            Machine::RtrSend(machine) => machine.retreat(port),
-            Machine::RtrReceive(machine) => machine.retreat(port),
-            Machine::PipelineSend(machine) => machine.retreat(port),
-            Machine::PipelineReceive(machine) => machine.retreat(port),
-            Machine::CopySend(machine) => machine.retreat(port),
-            Machine::CopyReceive(machine) => machine.retreat(port),
-        }
+    fn retreat(&mut self, port: &mut impl Port) {
+        each!(self, machine => machine.retreat(port))
     }
 
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
-        match self {
-            Machine::RgetSend(machine) => machine.on(what, message, port),
-            Machine::RgetReceive(machine) => machine.on(what, message, port),
-            Machine::RputSend(machine) => machine.on(what, message, port),
-            Machine::RputReceive(machine) => machine.on(what, message, port),
-            Machine::RtrSend(machine) => machine.on(what, message, port),
-            Machine::RtrReceive(machine) => machine.on(what, message, port),
-            Machine::PipelineSend(machine) => machine.on(what, message, port),
-            Machine::PipelineReceive(machine) => machine.on(what, message, port),
-            Machine::CopySend(machine) => machine.on(what, message, port),
-            Machine::CopyReceive(machine) => machine.on(what, message, port),
-        }
+    fn is_unanswered(&self) -> bool {
+        each!(self, machine => machine.is_unanswered())
     }
 }
 
@@ -192,47 +192,3 @@ pub(crate) const TELL: u16 = 4;
 
 /// Flag of a Fin that says FAILED: it answers one, for an operation that had ended well.
 pub(crate) const HEARD: u16 = 8;
-
-/// A long message under way, one side of it.
-#[derive(Debug)]
-pub(crate) struct Long {
-    pub side: Side,
-    pub message: Message,
-    pub context: u64,
-    /// How the operation ends if all goes well.
-    pub outcome: Outcome,
-    pub machine: Machine,
-    /// Flags of the RTS.
-    pub flags: u16,
-    /// When the RTS left, or met its receive, in device time.
-    pub begun_ns: u64,
-    /// For how long the receive had waited then.
-    pub waited_ns: u64,
-    /// How long this rank had been outside MPI before.
-    pub away_ns: u64,
-    /// Whether the operation is among those that are looked at.
-    pub looking: bool,
-    pub posted: Posted,
-    /// Once it has failed.
-    pub ending: Option<Ending>,
-}
-
-impl Long {
-    /// Where the message goes or comes from.
-    pub fn envelope(&self) -> Envelope {
-        Envelope { source: self.message.peer, context: self.context, tag: self.outcome.tag }
-    }
-
-    pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
-        PendingOp {
-            id,
-            side: self.side,
-            peer: Some(self.message.peer),
-            tag: Some(self.outcome.tag),
-            context: self.context,
-            len: self.message.local.len,
-            matched: self.side == Side::Receive || self.message.peer_op != 0,
-            since_ns,
-        }
-    }
-}

@@ -26,7 +26,7 @@
 //! it: the completion of a write does not say that it is placed. Frames go by whichever the device takes.
 
 use super::port::Port;
-use super::{BY_FRAMES, Happening, Message, Step};
+use super::{BY_FRAMES, Happening, Message, Mover, Step};
 use crate::choice::way::Protocol;
 use crate::event::Event;
 use crate::memory::rcache::Held;
@@ -102,8 +102,8 @@ struct Piece {
     len: u64,
 }
 
-impl Sender {
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Sender {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         let step = match (&mut *self, what) {
             (Sender::Idle, Happening::Start) => {
                 let along = port.tuning().head_bytes.min(port.frame_bytes() - LongRts::LEN);
@@ -137,11 +137,14 @@ impl Sender {
         step
     }
 
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
+    fn retreat(&mut self, port: &mut impl Port) {
         if let Sender::Moving(moving) = std::mem::take(self) {
             moving.pieces.iter().for_each(|piece| port.release(piece.held));
         }
+    }
+
+    fn is_unanswered(&self) -> bool {
+        !matches!(self, Sender::Moving(_))
     }
 }
 
@@ -277,8 +280,8 @@ impl Block {
     }
 }
 
-impl Receiver {
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Receiver {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         let step = match (&mut *self, what) {
             (Receiver::Idle, Happening::Matched(_, along)) => {
                 let mut exposing = Box::new(Exposing::new(along, message, port));
@@ -297,8 +300,7 @@ impl Receiver {
         step
     }
 
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
+    fn retreat(&mut self, port: &mut impl Port) {
         if let Receiver::Exposing(exposing) = std::mem::take(self) {
             exposing.blocks.iter().filter_map(|block| block.held).for_each(|held| port.release(held));
         }

@@ -16,7 +16,7 @@
 
 use super::port::Port;
 use super::stripes::Stripes;
-use super::{Happening, Message, Step};
+use super::{Happening, Message, Mover, Step};
 use fabric::Remote;
 use wire::head::Kind;
 use wire::long::{Fragment, LongRts};
@@ -33,8 +33,8 @@ pub(crate) enum Sender {
     Offered(Stripes),
 }
 
-impl Sender {
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Sender {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::take(self), what) {
             (Sender::Idle, Happening::Start) => match Stripes::hold(port, message.local) {
                 Ok(stripes) => self.offer(stripes, message, port),
@@ -52,6 +52,18 @@ impl Sender {
         }
     }
 
+    fn retreat(&mut self, port: &mut impl Port) {
+        if let Sender::Held(stripes) | Sender::Offered(stripes) = std::mem::take(self) {
+            stripes.release(port);
+        }
+    }
+
+    fn is_unanswered(&self) -> bool {
+        true
+    }
+}
+
+impl Sender {
     fn offer(&mut self, stripes: Stripes, message: &Message, port: &mut impl Port) -> Step {
         let rts = LongRts {
             len: message.len,
@@ -68,13 +80,6 @@ impl Sender {
             Step::NoRoom
         }
     }
-
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
-        if let Sender::Held(stripes) | Sender::Offered(stripes) = std::mem::take(self) {
-            stripes.release(port);
-        }
-    }
 }
 
 /// The receiving side.
@@ -87,8 +92,8 @@ pub(crate) enum Receiver {
     Reading(Stripes, usize),
 }
 
-impl Receiver {
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Receiver {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::take(self), what) {
             (Receiver::Idle, Happening::Matched(rts, _)) => {
                 // The sender cut its stripes by its own length.
@@ -125,8 +130,7 @@ impl Receiver {
         }
     }
 
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
+    fn retreat(&mut self, port: &mut impl Port) {
         if let Receiver::Reading(stripes, _) = std::mem::take(self) {
             stripes.release(port);
         }

@@ -20,7 +20,7 @@
 
 use super::port::Port;
 use super::stripes::{Stripes, ends_stripe};
-use super::{BY_FRAMES, Happening, Message, Step};
+use super::{BY_FRAMES, Happening, Message, Mover, Step};
 use crate::memory::rcache::Held;
 use fabric::{Local, Remote};
 use std::collections::VecDeque;
@@ -60,8 +60,8 @@ pub(crate) struct Piece {
     fragment: Fragment,
 }
 
-impl Sender {
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Sender {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (&mut *self, what) {
             (Sender::Idle, Happening::Start) => {
                 let protocol = message.protocol as u16;
@@ -87,11 +87,14 @@ impl Sender {
         }
     }
 
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
+    fn retreat(&mut self, port: &mut impl Port) {
         if let Sender::Moving(moving) = std::mem::take(self) {
             moving.pieces.iter().for_each(|piece| port.release(piece.held));
         }
+    }
+
+    fn is_unanswered(&self) -> bool {
+        !matches!(self, Sender::Moving(_))
     }
 }
 
@@ -167,8 +170,8 @@ pub(crate) enum Receiver {
     Exposed(Stripes, u32),
 }
 
-impl Receiver {
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Receiver {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::take(self), what) {
             (Receiver::Idle, Happening::Matched(..)) => {
                 let Ok(stripes) = Stripes::hold(port, message.local) else { return Step::Frames };
@@ -204,8 +207,7 @@ impl Receiver {
         Step::Going
     }
 
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
+    fn retreat(&mut self, port: &mut impl Port) {
         if let Receiver::Exposed(stripes, _) = std::mem::take(self) {
             stripes.release(port);
         }

@@ -29,7 +29,7 @@
 
 use super::chunks::{Chunk, Chunks, Plan};
 use super::port::Port;
-use super::{Happening, Message, Step, TELL, copy_pipeline};
+use super::{Happening, Message, Mover, Step, TELL, copy_pipeline};
 use crate::choice::tuning::{Tuning, WINDOW};
 use crate::choice::way::Protocol;
 use crate::event::Event;
@@ -93,8 +93,8 @@ pub(crate) struct Moving {
     written: u32,
 }
 
-impl Sender {
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Sender {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         let step = match (&mut *self, what) {
             (Sender::Idle, Happening::Start) => self.start(message, port),
             (Sender::Asked(plan, slab), Happening::Ack(ack))
@@ -121,6 +121,20 @@ impl Sender {
         step
     }
 
+    fn retreat(&mut self, port: &mut impl Port) {
+        match std::mem::take(self) {
+            Sender::Asked(_, Some(slab)) => port.unstage(slab),
+            Sender::Moving(moving) => port.unstage(moving.slab),
+            _ => {}
+        }
+    }
+
+    fn is_unanswered(&self) -> bool {
+        matches!(self, Sender::Idle | Sender::Asked(..))
+    }
+}
+
+impl Sender {
     /// RTS, then the first chunk while it travels.
     fn start(&mut self, message: &Message, port: &mut impl Port) -> Step {
         let Ok(slab) = port.stage(Use::Early) else { return Step::Frames };
@@ -174,15 +188,6 @@ impl Sender {
         let step = moving.go_on(message, port);
         *self = Sender::Moving(moving);
         step
-    }
-
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
-        match std::mem::take(self) {
-            Sender::Asked(_, Some(slab)) => port.unstage(slab),
-            Sender::Moving(moving) => port.unstage(moving.slab),
-            _ => {}
-        }
     }
 }
 
@@ -288,8 +293,8 @@ pub(crate) struct Landing {
     copied: usize,
 }
 
-impl Receiver {
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Receiver {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         let told = !port.writes_in_order();
         let step = match (&mut *self, what) {
             (Receiver::Idle, Happening::Matched(rts, _)) => self.answer(rts, message, port),
@@ -310,6 +315,14 @@ impl Receiver {
         step
     }
 
+    fn retreat(&mut self, port: &mut impl Port) {
+        if let Receiver::Landing(landing) = std::mem::take(self) {
+            port.unstage(landing.slab);
+        }
+    }
+}
+
+impl Receiver {
     fn answer(&mut self, rts: LongRts, message: &Message, port: &mut impl Port) -> Step {
         let slab = match port.stage(Use::Receive) {
             Ok(Some(slab)) => slab,
@@ -349,13 +362,6 @@ impl Receiver {
         }
         *self = Receiver::Landing(Box::new(landing));
         if told { Step::Going } else { Step::Looking }
-    }
-
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
-        if let Receiver::Landing(landing) = std::mem::take(self) {
-            port.unstage(landing.slab);
-        }
     }
 }
 

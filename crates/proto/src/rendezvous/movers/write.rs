@@ -5,7 +5,7 @@
 
 use super::port::Port;
 use super::stripes::{Stripes, ends_stripe};
-use super::{Happening, Message, Step};
+use super::{Happening, Message, Mover, Step};
 use fabric::Remote;
 use wire::long::{Fragment, LongRts};
 
@@ -20,8 +20,8 @@ pub(crate) enum Sender {
     Over,
 }
 
-impl Sender {
-    pub fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Sender {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::replace(self, Sender::Over), what) {
             (Sender::Held(stripes, rtr), Happening::Start) => {
                 let mut under_way = 0;
@@ -54,8 +54,7 @@ impl Sender {
         }
     }
 
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
+    fn retreat(&mut self, port: &mut impl Port) {
         match std::mem::replace(self, Sender::Over) {
             Sender::Held(stripes, _) | Sender::Writing(stripes, _) => stripes.release(port),
             Sender::Over => {}
@@ -72,14 +71,8 @@ pub(crate) enum Receiver {
     Over,
 }
 
-impl Receiver {
-    /// A message of `len` bytes is on its way to a buffer of these stripes.
-    pub fn new(stripes: Stripes, len: u64) -> Receiver {
-        let open = stripes.rails(len);
-        Receiver::Exposed(stripes, open)
-    }
-
-    pub fn on(&mut self, what: Happening, _message: &Message, port: &mut impl Port) -> Step {
+impl Mover for Receiver {
+    fn on(&mut self, what: Happening, _message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::replace(self, Receiver::Over), what) {
             (Receiver::Exposed(stripes, open), Happening::Fin(fin)) if ends_stripe(&fin, open) => {
                 let open = open & !(1 << fin.rail);
@@ -97,10 +90,17 @@ impl Receiver {
         }
     }
 
-    /// Gives back what is held.
-    pub fn retreat(&mut self, port: &mut impl Port) {
+    fn retreat(&mut self, port: &mut impl Port) {
         if let Receiver::Exposed(stripes, _) = std::mem::replace(self, Receiver::Over) {
             stripes.release(port);
         }
+    }
+}
+
+impl Receiver {
+    /// A message of `len` bytes is on its way to a buffer of these stripes.
+    pub fn new(stripes: Stripes, len: u64) -> Receiver {
+        let open = stripes.rails(len);
+        Receiver::Exposed(stripes, open)
     }
 }

@@ -110,7 +110,7 @@ impl PingPong {
                 let gathered = rank.world().engine.counters().get(Event::EagerZeroCopy);
                 before = before.or((gathered > 0).then_some(round));
             }
-            let costs = costs(&rank.world().engine.mind().facts, len);
+            let costs = costs(&rank.world().engine.learner().facts, len);
             Ok(PingPong { times, before, spared: costs.copy_ns - costs.overhead_ns })
         })?;
         Ok(all.swap_remove(0))

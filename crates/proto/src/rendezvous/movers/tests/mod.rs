@@ -4,7 +4,7 @@
 mod script;
 
 use super::chunks::Plan;
-use super::{BY_FRAMES, Happening, Machine, Step};
+use super::{BY_FRAMES, Happening, Machine, Mover, Step};
 use crate::choice::tuning::Tuning;
 use crate::choice::way::Protocol;
 use crate::message::op::Side;

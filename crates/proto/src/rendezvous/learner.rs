@@ -1,4 +1,4 @@
-//! The choice of rendezvous: what is known about a message, and what its end teaches.
+//! What a rank knows and has decided about long messages, and what their ends teach.
 //!
 //! Only messages that are too long for eager come here, and only over registered memory; shared
 //! memory has its limit (`crate::choice::eager_limit`), and an account if one is asked for.
@@ -7,14 +7,12 @@ use crate::choice::choose::{Choices, Key, LONG};
 use crate::choice::explain::Account;
 use crate::choice::facts::Facts;
 use crate::choice::terms::{self, Message};
-use crate::choice::way::Protocol;
 use crate::choice::way::Way;
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
-use crate::message::op::{OpId, Sending};
-use crate::rendezvous::Rendezvous;
-use crate::rendezvous::movers::Long;
-use crate::rendezvous::movers::port::Waiting;
+use crate::message::op::OpId;
+use crate::rendezvous::posting::Waiting;
+use crate::rendezvous::state::Long;
 use fabric::{Device, Distance, Rank, Span};
 use std::collections::{HashMap, HashSet, VecDeque};
 use wire::long::Report;
@@ -33,8 +31,6 @@ const HABIT: f64 = 0.25;
 /// A rank that has not looked around for so long was outside MPI: what ended meanwhile says
 /// nothing about how long it took.
 const AWAY_NS: u64 = 5000;
-/// Long messages between two times that the limit of eager is worked out anew.
-const REFRESH: u32 = 64;
 /// Times of which the shortest is taken for an observation.
 const TIMES: u32 = 8;
 /// Copies between two that are timed, and the shortest of them.
@@ -95,7 +91,7 @@ impl Shortest {
 
 /// What one rank knows and has decided.
 #[derive(Debug)]
-pub struct Mind {
+pub struct Learner {
     /// What is known.
     pub facts: Facts,
     /// What is in force.
@@ -127,9 +123,9 @@ pub struct Mind {
     pub(crate) decided: u32,
 }
 
-impl Mind {
-    pub(crate) fn new(facts: Facts) -> Mind {
-        Mind {
+impl Learner {
+    pub(crate) fn new(facts: Facts) -> Learner {
+        Learner {
             facts,
             choices: Choices::default(),
             account: Account::default(),
@@ -154,7 +150,7 @@ impl Mind {
     }
 
     /// How often this buffer was used before, for as many bytes; counts the use.
-    fn uses(&mut self, span: Span) -> u32 {
+    pub(crate) fn uses(&mut self, span: Span) -> u32 {
         if self.buffers.len() >= BUFFERS_MAX && !self.buffers.contains_key(&span.addr) {
             self.buffers.clear();
         }
@@ -192,7 +188,7 @@ impl Mind {
         self.lone = (self.outstanding == 1).then_some(lone);
     }
 
-    /// As [`Mind::posted`].
+    /// As [`Learner::posted`].
     pub(crate) fn is_posted(&mut self, dev: &impl Device, w: &Waiting) {
         self.posted(w.work, dev.now_ns(), w.local.span.len, w.write, dev.distance(w.peer));
     }
@@ -282,7 +278,7 @@ impl Mind {
     }
 
     /// By how much the receiver is expected to come late; 0 if that is less than a round trip.
-    fn late_ns(&self, to: &Envelope, distance: Distance) -> f64 {
+    pub(crate) fn late_ns(&self, to: &Envelope, distance: Distance) -> f64 {
         let late_ns = self.late.get(to).copied().unwrap_or(0.0);
         if late_ns > 2.0 * self.facts.link(distance).latency.value { late_ns } else { 0.0 }
     }
@@ -366,7 +362,7 @@ impl Mind {
         self.choices.ended(key, told.way, told.predicted_ns, seen_ns);
     }
 
-    /// As [`Mind::ended`], and looks at the clock only if there is reason to.
+    /// As [`Learner::ended`], and looks at the clock only if there is reason to.
     #[inline]
     pub(crate) fn ended_at(&mut self, id: OpId, dev: &impl Device) {
         if !self.told.is_empty() {
@@ -420,62 +416,5 @@ impl Mind {
     fn plain(&self, len: usize) -> Message {
         let distance = Distance::Network;
         Message { len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true }
-    }
-}
-
-impl<D: Device> Rendezvous<'_, D> {
-    /// The way of a long message over registered memory, and whether an RTR would be welcome the next
-    /// time.
-    pub(crate) fn decide(&mut self, id: OpId, s: &Sending, wanted: Protocol, rtr: bool) -> (Way, bool) {
-        let asked = if rtr && wanted == Protocol::Speculative { Way::Write } else { Way::of(wanted) };
-        if !self.mind.facts.registration {
-            self.tell_host(id, s.to, s.data.len, asked);
-            return (asked, true);
-        }
-        let distance = self.dev.distance(s.to);
-        let before = self.mind.uses(s.data) as f64;
-        let reuse = if self.rcache.has(0, s.data) { 1.0 } else { before / (before + SPECULATION) };
-        let late_ns = self.mind.late_ns(&s.envelope(), distance);
-        let message = Message { len: s.data.len, distance, reuse, rtr, late_ns, eager: false };
-        let forced = self.rules.force.is_some() || !self.rules.adapt;
-        let mind = &mut *self.mind;
-        let chosen = if forced { None } else { mind.choices.take(&mind.facts, &message, &LONG) };
-        let (way, predicted_ns) = chosen.unwrap_or_else(|| {
-            (asked, terms::cost(asked, &mind.facts, &message).map_or(0.0, |cost| cost.total_ns()))
-        });
-        mind.tell(id, s.envelope(), way, &message, predicted_ns, self.dev.now_ns());
-        let in_force = mind.choices.entry(Key::of(&message)).map(|entry| entry.way);
-        let welcome = forced
-            || way == Way::Write
-            || if rtr {
-                in_force == Some(Way::Write)
-            } else {
-                mind.choices.would_write(&mind.facts, &message, way)
-            };
-        mind.decided += 1;
-        if !forced && mind.decided.is_multiple_of(REFRESH) {
-            self.refresh();
-        }
-        (way, welcome)
-    }
-
-    /// Works out anew what follows from all facts together.
-    pub(crate) fn refresh(&mut self) {
-        let limit = self.mind.eager_limit(self.mind.facts.eager_bytes);
-        self.choice.set(limit);
-    }
-
-    /// A message of shared memory leaves whose end will be seen, if an account is kept.
-    pub(crate) fn tell_host(&mut self, id: OpId, to: Rank, len: usize, way: Way) {
-        if self.mind.account.is_on() {
-            let distance = self.dev.distance(to);
-            let message = Message { len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: false };
-            let predicted_ns = match way {
-                Way::Both => self.choice.rendezvous_ns(len),
-                _ => terms::cost(way, &self.mind.facts, &message).map_or(0.0, |cost| cost.total_ns()),
-            };
-            let envelope = Envelope { source: to, context: 0, tag: 0 }; // nobody answers
-            self.mind.tell(id, envelope, way, &message, predicted_ns, self.dev.now_ns());
-        }
     }
 }
