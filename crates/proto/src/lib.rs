@@ -13,9 +13,9 @@ pub mod memory;
 pub mod message;
 mod rendezvous;
 
-pub use choice::tuning::{Facts, Tuning};
+pub use choice::tuning::{Figures, Tuning};
 pub use choice::way::Protocol;
-pub use engine::frequent::{EagerBy, costs};
+pub use engine::frequent::{EagerBy, payback};
 pub use engine::send::Mode;
 pub use engine::{Engine, Limits};
 pub use event::{Counters, Event};

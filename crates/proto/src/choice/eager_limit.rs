@@ -41,14 +41,14 @@ const WEIGHT: f64 = 0.25;
 
 /// A cost as measured: the fastest of each group, averaged.
 #[derive(Clone, Debug, Default)]
-pub struct Cost {
+pub struct Average {
     /// `None` until measured.
     pub ns: Option<f64>,
     fastest: f64,
     copies: u32,
 }
 
-impl Cost {
+impl Average {
     /// Takes in a measurement; whether a group is complete.
     fn learn(&mut self, seen: f64) -> bool {
         self.fastest = if self.copies == 0 { seen } else { self.fastest.min(seen) };
@@ -63,21 +63,21 @@ impl Cost {
 
 /// What is known about the costs of copying.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct CopyCosts {
     /// Into a block, per byte.
-    pub copy_in: Cost,
+    pub copy_in: Average,
     /// Out of a block, per byte.
-    pub copy_out: Cost,
+    pub copy_out: Average,
     /// Of a rendezvous beyond the bytes.
-    pub setup: Cost,
+    pub setup: Average,
     /// Of single copy, ns per byte.
     pub single: f64,
 }
 
 /// The choice in force.
 #[derive(Clone, Debug)]
-pub struct Limit {
-    facts: Facts,
+pub struct EagerLimit {
+    costs: CopyCosts,
     max: usize,
     limit: usize,
     adapt: bool,
@@ -92,16 +92,16 @@ pub struct Limit {
     dwell: u32,
 }
 
-impl Limit {
+impl EagerLimit {
     /// Eager up to `max` bytes until facts say otherwise; for ever if `adapt` is off.
-    pub fn new(max: usize, adapt: bool, setup: f64, single: f64) -> Limit {
-        let setup = Cost { ns: Some(setup), ..Cost::default() };
-        let facts = Facts { copy_in: Cost::default(), copy_out: Cost::default(), setup, single };
+    pub fn new(max: usize, adapt: bool, setup: f64, single: f64) -> EagerLimit {
+        let setup = Average { ns: Some(setup), ..Average::default() };
+        let costs = CopyCosts { copy_in: Average::default(), copy_out: Average::default(), setup, single };
         let adapt = adapt && max > FLOOR;
         let watched = if adapt { MEASURED } else { usize::MAX };
         let asked = usize::MAX;
-        let mut limit = Limit {
-            facts,
+        let mut limit = EagerLimit {
+            costs,
             max,
             limit: max,
             adapt,
@@ -164,13 +164,13 @@ impl Limit {
     }
 
     /// The facts it rests on.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
+    pub fn costs(&self) -> &CopyCosts {
+        &self.costs
     }
 
     /// What a rendezvous of `len` bytes is expected to take, in ns.
     pub fn rendezvous_ns(&self, len: usize) -> f64 {
-        self.facts.setup.ns.unwrap_or(0.0) + self.facts.single * len as f64
+        self.costs.setup.ns.unwrap_or(0.0) + self.costs.single * len as f64
     }
 
     /// Whether a message above the limit goes by eager this time, to learn.
@@ -201,14 +201,14 @@ impl Limit {
 
     /// A copy of `len` bytes into a block took this long.
     pub fn copied_in(&mut self, len: usize, ns: u64) {
-        if self.facts.copy_in.learn(ns as f64 / len as f64) {
+        if self.costs.copy_in.learn(ns as f64 / len as f64) {
             self.decide();
         }
     }
 
     /// A copy of `len` bytes out of a block took this long.
     pub fn copied_out(&mut self, len: usize, ns: u64) {
-        if self.facts.copy_out.learn(ns as f64 / len as f64) {
+        if self.costs.copy_out.learn(ns as f64 / len as f64) {
             self.decide();
         }
     }
@@ -218,17 +218,17 @@ impl Limit {
         self.adapt && len <= SHARED
     }
 
-    /// A piece of `len` bytes of a rendezvous, which [`Limit::prices`], took this long.
+    /// A piece of `len` bytes of a rendezvous, which [`EagerLimit::prices`], took this long.
     pub fn moved(&mut self, len: usize, ns: u64) {
-        let setup = (ns as f64 - self.facts.single * len as f64).max(0.0) + HANDSHAKE_NS;
-        if self.facts.setup.learn(setup) {
+        let setup = (ns as f64 - self.costs.single * len as f64).max(0.0) + HANDSHAKE_NS;
+        if self.costs.setup.learn(setup) {
             self.decide();
         }
     }
 
     fn decide(&mut self) {
         self.dwell = self.dwell.saturating_sub(1);
-        let wanted = crossing(&self.facts).clamp(FLOOR, self.max);
+        let wanted = crossing(&self.costs).clamp(FLOOR, self.max);
         if self.dwell == 0 && wanted.abs_diff(self.limit) > self.limit / 8 {
             self.set(wanted);
             self.dwell = DWELL;
@@ -240,24 +240,24 @@ impl Limit {
 pub(crate) const HANDSHAKE_NS: f64 = 300.0;
 
 /// The length at which both cost the same; the largest possible one if eager always wins.
-fn crossing(facts: &Facts) -> usize {
-    let (into, out) = (facts.copy_in.ns, facts.copy_out.ns);
-    let (Some(out), Some(into), Some(setup)) = (out.or(into), into.or(out), facts.setup.ns) else {
+fn crossing(costs: &CopyCosts) -> usize {
+    let (into, out) = (costs.copy_in.ns, costs.copy_out.ns);
+    let (Some(out), Some(into), Some(setup)) = (out.or(into), into.or(out), costs.setup.ns) else {
         return usize::MAX;
     };
     let eager = out.max(into);
     let against =
         |single: f64| if eager <= single { usize::MAX } else { (setup / (eager - single)) as usize };
-    let alone = against(facts.single);
-    if alone < SHARED { alone } else { against(facts.single / 2.0).max(SHARED) }
+    let alone = against(costs.single);
+    if alone < SHARED { alone } else { against(costs.single / 2.0).max(SHARED) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fed(copy: u64, piece: u64) -> Limit {
-        let mut choice = Limit::new(16384, true, 1500.0, 0.08);
+    fn fed(copy: u64, piece: u64) -> EagerLimit {
+        let mut choice = EagerLimit::new(16384, true, 1500.0, 0.08);
         for _ in 0..100 {
             choice.copied_in(4096, copy);
             choice.copied_out(4096, copy);
@@ -294,7 +294,7 @@ mod tests {
     /// Slots that are used for the first time cost a system call and page faults.
     #[test]
     fn slow_copies_between_fast_ones_do_not_count() {
-        let mut choice = Limit::new(16384, true, 1500.0, 0.08);
+        let mut choice = EagerLimit::new(16384, true, 1500.0, 0.08);
         for copy in 0..100 {
             choice.copied_in(4096, if copy % GROUP == 0 { 290 } else { 9000 });
         }
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_fixed_limit_stays() {
-        let mut choice = Limit::new(16384, false, 1500.0, 0.08);
+        let mut choice = EagerLimit::new(16384, false, 1500.0, 0.08);
         assert!(!choice.measures(8192) && !choice.explores(16384));
         assert!(!choice.prices(16384));
         assert_eq!(choice.limit(), 16384);

@@ -264,10 +264,10 @@ impl Facts {
     }
 
     /// The figures from which pipelines are tuned: out of cache, to peers behind an adapter.
-    fn for_tuning(&self) -> tuning::Facts {
+    fn for_tuning(&self) -> tuning::Figures {
         let per_us = |ns_per_byte: f64| 1000.0 / ns_per_byte.max(1e-6);
         let link = self.link(Distance::Network);
-        tuning::Facts {
+        tuning::Figures {
             copy_bytes_per_us: per_us(self.copy[COPY_LEVELS - 1].1.value),
             net_bytes_per_us: per_us(link.write.per_byte),
             latency_ns: link.latency.value,

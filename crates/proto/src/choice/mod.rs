@@ -3,11 +3,11 @@
 //! Pure: facts and a message go in, a way and its reason come out. Whoever asks says what became of it.
 
 pub mod choose;
+pub(crate) mod comparison;
 pub mod eager_limit;
 pub mod explain;
 pub mod facts;
 pub mod journal;
 pub mod terms;
-pub(crate) mod trial;
 pub mod tuning;
 pub mod way;

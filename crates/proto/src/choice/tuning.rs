@@ -75,7 +75,7 @@ impl Default for Tuning {
 
 /// What is known about a machine and its network.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Facts {
+pub struct Figures {
     /// Bcopy: bytes copied in a microsecond, out of cache.
     pub copy_bytes_per_us: f64,
     /// Bnet: bytes a microsecond of one adapter.
@@ -91,24 +91,24 @@ pub struct Facts {
 }
 
 impl Tuning {
-    /// The figures that follow from facts.
+    /// What follows from figures about machine and network.
     ///
     /// A block takes the wire as long as it takes to register it and to give it back, which is
     /// assumed to cost as much, so that `B/Bnet = 2·(λreg + B/Breg)`; up to the RDMA offset goes
     /// what frames move while the first block is registered on both sides. Where registration is too
     /// slow for that at any length blocks are as long as the limit.
-    pub fn of(facts: &Facts) -> Tuning {
-        let Facts { copy_bytes_per_us: copy, net_bytes_per_us: net, .. } = *facts;
-        let per_byte = 1.0 / net - 2.0 / facts.register_bytes_per_us;
-        let block = if per_byte > 0.0 { facts.register_ns / 500.0 / per_byte } else { f64::MAX };
+    pub fn of(figures: &Figures) -> Tuning {
+        let Figures { copy_bytes_per_us: copy, net_bytes_per_us: net, .. } = *figures;
+        let per_byte = 1.0 / net - 2.0 / figures.register_bytes_per_us;
+        let block = if per_byte > 0.0 { figures.register_ns / 500.0 / per_byte } else { f64::MAX };
         let block = pages(block).clamp(64 * 1024, 1024 * 1024);
-        let register_us = facts.register_ns / 1000.0 + block as f64 / facts.register_bytes_per_us;
+        let register_us = figures.register_ns / 1000.0 + block as f64 / figures.register_bytes_per_us;
         Tuning {
             rdma_offset_bytes: pages(2.0 * register_us * net.min(copy / 2.0)),
             block_bytes: block,
-            first_chunk_bytes: pages(copy * 2.0 * facts.latency_ns / 1000.0),
+            first_chunk_bytes: pages(copy * 2.0 * figures.latency_ns / 1000.0),
             growth: (copy / net).max(1.0),
-            gap_copy_bytes: facts.gap_ns / 1000.0 * copy,
+            gap_copy_bytes: figures.gap_ns / 1000.0 * copy,
             ..Tuning::default()
         }
     }
@@ -127,7 +127,7 @@ mod tests {
     /// The figures of the superpipeline paper's cluster: «from 8KB to 16KB for C0».
     #[test]
     fn graphene() {
-        let facts = Facts {
+        let figures = Figures {
             copy_bytes_per_us: 5250.0,
             net_bytes_per_us: 1980.0,
             latency_ns: 1500.0,
@@ -135,7 +135,7 @@ mod tests {
             register_ns: 68_000.0,
             register_bytes_per_us: 20_000.0,
         };
-        let tuning = Tuning::of(&facts);
+        let tuning = Tuning::of(&figures);
         assert_eq!(tuning.first_chunk_bytes, 16 * 1024);
         assert!((tuning.growth - 2.65).abs() < 0.01);
         assert_eq!(tuning.block_bytes / 4096, 82);
@@ -145,7 +145,7 @@ mod tests {
     /// Where registration is slower than the wire (`lioncub`) blocks stay bounded.
     #[test]
     fn slow_registration() {
-        let facts = Facts {
+        let figures = Figures {
             copy_bytes_per_us: 2000.0,
             net_bytes_per_us: 1500.0,
             latency_ns: 4000.0,
@@ -153,7 +153,7 @@ mod tests {
             register_ns: 1000.0,
             register_bytes_per_us: 2000.0,
         };
-        assert_eq!(Tuning::of(&facts).block_bytes, 1024 * 1024);
-        assert_eq!(Tuning::of(&Facts { register_ns: 0.0, ..facts }).block_bytes, 1024 * 1024);
+        assert_eq!(Tuning::of(&figures).block_bytes, 1024 * 1024);
+        assert_eq!(Tuning::of(&Figures { register_ns: 0.0, ..figures }).block_bytes, 1024 * 1024);
     }
 }

@@ -19,7 +19,7 @@ impl<D: Device> Engine<D> {
         if account.detail() != Detail::All || facts.registration || text.is_empty() {
             return text;
         }
-        let (limit, facts) = (bytes(self.choice.limit() as u64), self.choice.facts());
+        let (limit, facts) = (bytes(self.eager_limit.limit() as u64), self.eager_limit.costs());
         let cost = |ns: Option<f64>| ns.map_or("not measured".into(), |ns| format!("{ns:.4} ns per byte"));
         let single = format!("{} + {}", time(facts.setup.ns.unwrap_or(0.0)), cost(Some(facts.single)));
         let single = if self.limits.remote_access { &single } else { "not possible" };
@@ -34,7 +34,7 @@ impl<D: Device> Engine<D> {
     fn facts_seen(&self) -> Facts {
         let mut facts = self.learner.facts.clone();
         if !facts.registration {
-            let seen = self.choice.facts();
+            let seen = self.eager_limit.costs();
             facts.single.fixed = seen.setup.ns.unwrap_or(facts.single.fixed);
             if let Some(either) = seen.copy_in.ns.or(seen.copy_out.ns) {
                 let both = seen.copy_in.ns.unwrap_or(either) + seen.copy_out.ns.unwrap_or(either);
@@ -50,7 +50,7 @@ impl<D: Device> Engine<D> {
             return "asked for by TERN_PROTOCOL".into();
         }
         let is_eager = matches!(way, Way::Eager | Way::Frequent);
-        if !is_eager && len <= self.choice.limit() {
+        if !is_eager && len <= self.eager_limit.limit() {
             return "synchronous send".into();
         }
         let message = Message { len, distance: to, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true };

@@ -15,20 +15,20 @@
 //!
 //! The table (`crate::memory::reuse`) decides which buffers are candidates, the choice (`crate::choice::choose`) whether
 //! messages of this kind are to go so, and what the application takes from use to use whether this
-//! buffer's shall (`crate::choice::trial`). Copied are all the same:
+//! buffer's shall (`crate::choice::comparison`). Copied are all the same:
 //! - buffers whose registration has gone, until they have come often enough again;
 //! - whatever finds no room, no registration, or a device that cannot tell when memory goes away;
 //! - messages within a host, where the adapter would only carry them over its bus twice.
 
 use crate::choice::choose::Key;
+use crate::choice::comparison::Comparison;
 use crate::choice::facts::Facts;
 use crate::choice::terms::Message;
-use crate::choice::trial::Trial;
 use crate::choice::way::Way;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::memory::rcache::Held;
-use crate::memory::reuse::{Costs, Rules, Thresholds, Usage};
+use crate::memory::reuse::{Payback, Rules, Thresholds, Usage};
 use crate::message::op::{OpId, Sending};
 use crate::rendezvous::learner::SPECULATION;
 use crate::rendezvous::movers::port::Port;
@@ -39,8 +39,8 @@ use wire::head::{Head, Kind};
 
 /// Uses between two times that the thresholds are worked out anew.
 const REFRESH: u32 = 4096;
-/// Buffers whose trials are kept; when there are more, all begin anew.
-const TRIALS_MAX: usize = 1 << 15;
+/// Buffers whose comparisons are kept; when there are more, all begin anew.
+const COMPARISONS_MAX: usize = 1 << 15;
 /// The adapter that carries frames.
 const RAIL: usize = 0;
 
@@ -75,7 +75,7 @@ pub(crate) struct Frequent {
     thresholds: Thresholds,
     uses: u32,
     /// By address, of buffers that are registered: how the application gets on.
-    trials: HashMap<usize, Trial>,
+    comparisons: HashMap<usize, Comparison>,
 }
 
 impl Frequent {
@@ -92,7 +92,7 @@ impl Frequent {
             thresholds,
             rules,
             uses: 0,
-            trials: HashMap::new(),
+            comparisons: HashMap::new(),
         }
     }
 
@@ -104,12 +104,12 @@ impl Frequent {
 
 /// «000» (3), with the figures known by now.
 fn thresholds(rules: &Rules, facts: &Facts) -> Thresholds {
-    Thresholds::new(rules, |len| costs(facts, len))
+    Thresholds::new(rules, |len| payback(facts, len))
 }
 
 /// R, C and V for a message of `len` bytes.
-pub fn costs(facts: &Facts, len: usize) -> Costs {
-    Costs {
+pub fn payback(facts: &Facts, len: usize) -> Payback {
+    Payback {
         register_ns: facts.register.at(len as f64),
         copy_ns: len as f64 * facts.copy_ns_per_byte(len),
         overhead_ns: 2.0 * facts.search.value,
@@ -171,8 +171,8 @@ impl<D: Device> Engine<D> {
         let is_pinned = learner.choices.journal.pinned(Key::of(&message), u32::MAX).is_some();
         let is_chosen = chosen.is_some_and(|(way, _)| way == Way::Frequent);
         let frequent = self.frequent.as_mut()?;
-        let trial = frequent.trials.get_mut(&data.addr).filter(|_| is_registered && !is_pinned);
-        if !is_chosen || trial.is_some_and(|trial| !trial.next(|| self.dev.now_ns())) {
+        let comparison = frequent.comparisons.get_mut(&data.addr).filter(|_| is_registered && !is_pinned);
+        if !is_chosen || comparison.is_some_and(|comparison| !comparison.next(|| self.dev.now_ns())) {
             self.counters.count(Event::FrequentCopied);
             return None;
         }
@@ -191,10 +191,10 @@ impl<D: Device> Engine<D> {
         let frequent = self.frequent.as_mut()?;
         if registered_bytes < data.len && !frequent.forced {
             frequent.usage.registered(data.addr, data.len);
-            if frequent.trials.len() >= TRIALS_MAX {
-                frequent.trials.clear();
+            if frequent.comparisons.len() >= COMPARISONS_MAX {
+                frequent.comparisons.clear();
             }
-            frequent.trials.insert(data.addr, Trial::new(self.dev.now_ns()));
+            frequent.comparisons.insert(data.addr, Comparison::new(self.dev.now_ns()));
             self.counters.count(Event::FrequentBuffer);
         }
         Some(held)
@@ -215,7 +215,7 @@ impl<D: Device> Engine<D> {
         self.counters.count(Event::FrequentGone);
         let frequent = self.frequent.as_mut()?;
         frequent.usage.forget(data.addr);
-        frequent.trials.remove(&data.addr);
+        frequent.comparisons.remove(&data.addr);
         None
     }
 

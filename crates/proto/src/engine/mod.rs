@@ -9,7 +9,7 @@ pub(crate) mod send;
 mod threads;
 
 use crate::choice::choose::Choices;
-use crate::choice::eager_limit::Limit;
+use crate::choice::eager_limit::EagerLimit;
 use crate::choice::explain::{Account, Detail};
 use crate::choice::facts::Facts;
 use crate::choice::tuning::Tuning;
@@ -26,7 +26,7 @@ use crate::message::peers::Peers;
 use crate::rendezvous::cancel::claim;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::posting::Backlog;
-use crate::rendezvous::rtr_account::Speculation;
+use crate::rendezvous::rtr_account::RtrAccount;
 use crate::rendezvous::state::{Ops, State};
 use crate::rendezvous::{Rendezvous, Rules};
 use fabric::{Device, Distance, Fault, Frame, Rank, Span};
@@ -69,7 +69,7 @@ pub struct Engine<D: Device> {
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
     /// RTRs for registered memory.
-    pub(crate) spec: Speculation,
+    pub(crate) rtrs: RtrAccount,
     /// Registrations of application memory.
     pub(crate) rcache: Rcache,
     /// Which buffers come again, where eager messages may leave from them.
@@ -77,11 +77,11 @@ pub struct Engine<D: Device> {
     /// Memory through which long messages are copied.
     pub(crate) staging: Staging,
     /// Transfers that wait for room in the queue of their adapter.
-    pub(crate) waiting: Backlog,
+    pub(crate) backlog: Backlog,
     /// What the pipelines are tuned by.
     pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
-    pub(crate) choice: Limit,
+    pub(crate) eager_limit: EagerLimit,
     /// What is known and decided about longer messages.
     pub(crate) learner: Box<Learner>,
     /// How often to look for a message in its ring before a receive is posted.
@@ -106,7 +106,7 @@ impl<D: Device> Engine<D> {
         limits.remote_access &= dev.caps().remote_access;
         let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
         let adapt = limits.adapt && limits.remote_access;
-        let choice = Limit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let eager_limit = EagerLimit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
         let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
         let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
         facts.reach = limits.remote_access;
@@ -119,7 +119,7 @@ impl<D: Device> Engine<D> {
             EagerBy::ZeroCopy => facts.registration,
         };
         let frequent = gathers.then(|| Frequent::new(&facts, limits.eager_by == EagerBy::ZeroCopy));
-        let spec = Speculation::new(limits.adapt);
+        let rtrs = RtrAccount::new(limits.adapt);
         let rcache = Rcache::new(limits.cache);
         let Limits { adapt, rtr, remote_access, force, .. } = limits;
         let rules = Rules { adapt, rtr, remote_access, force };
@@ -131,14 +131,14 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n),
             peers: Peers::new(n),
             active: Vec::new(),
-            spec,
+            rtrs,
             rcache,
             frequent: frequent.map(Box::new),
             staging: Staging::new(tuning.staged_messages, tuning.staging_bytes),
-            waiting: Backlog::default(),
+            backlog: Backlog::default(),
             tuning,
             counters: Counters::default(),
-            choice,
+            eager_limit,
             learner: Box::new(Learner::new(facts)),
             looks,
             fault: None,
@@ -150,7 +150,7 @@ impl<D: Device> Engine<D> {
             engine.rendezvous().refresh();
         }
         if let Some(frequent) = &engine.frequent {
-            engine.choice.watch_from(frequent.least_bytes());
+            engine.eager_limit.watch_from(frequent.least_bytes());
         }
         engine
     }
@@ -166,14 +166,14 @@ impl<D: Device> Engine<D> {
     }
 
     /// The limit between eager and rendezvous, with its facts.
-    pub fn choice(&self) -> &Limit {
-        &self.choice
+    pub fn eager_limit(&self) -> &EagerLimit {
+        &self.eager_limit
     }
 
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
         self.learner.facts.tuning = tuning.clone();
-        self.spec.keep(tuning.envelopes);
+        self.rtrs.keep(tuning.envelopes);
         self.staging = Staging::new(tuning.staged_messages, tuning.staging_bytes);
         self.tuning = tuning;
     }
@@ -196,7 +196,7 @@ impl<D: Device> Engine<D> {
     /// Keeps an account of messages from here on.
     pub fn explain(&mut self, detail: Detail) {
         self.learner.account = Account::new(detail);
-        self.choice.watch(self.learner.account.is_on());
+        self.eager_limit.watch(self.learner.account.is_on());
     }
 
     /// The choices, to pin and to journal them.
@@ -222,12 +222,12 @@ impl<D: Device> Engine<D> {
             counters: &mut self.counters,
             rcache: &mut self.rcache,
             staging: &mut self.staging,
-            choice: &mut self.choice,
+            eager_limit: &mut self.eager_limit,
             learner: &mut self.learner,
             tuning: &self.tuning,
             active: &mut self.active,
-            spec: &mut self.spec,
-            waiting: &mut self.waiting,
+            rtrs: &mut self.rtrs,
+            backlog: &mut self.backlog,
             aside: &mut self.aside,
         }
     }
@@ -305,7 +305,7 @@ impl<D: Device> Engine<D> {
     /// Whether times are being taken.
     #[inline]
     fn is_watching(&self) -> bool {
-        self.learner.is_watching() || !self.spec.waiting.is_empty()
+        self.learner.is_watching() || !self.rtrs.waiting.is_empty()
     }
 
     /// Whether something is under way that gets on only if this rank looks.
@@ -323,7 +323,7 @@ impl<D: Device> Engine<D> {
             }
             self.rendezvous().completed(work, result);
         }
-        if !self.waiting.is_empty() {
+        if !self.backlog.is_empty() {
             moved |= self.rendezvous().post_what_waited();
         }
         moved

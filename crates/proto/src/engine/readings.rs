@@ -27,7 +27,7 @@ impl<D: Device> Engine<D> {
 
     fn gauge(&self, gauge: Gauge) -> usize {
         match gauge {
-            Gauge::EagerMaxBytes => self.choice.limit(),
+            Gauge::EagerMaxBytes => self.eager_limit.limit(),
             Gauge::PendingOperations => self.ops.iter().filter(|(id, _)| !self.is_done(*id)).count(),
             Gauge::UnexpectedWaiting => self.matching.waiting(),
             Gauge::UnexpectedBytes => self.matching.held_bytes(),

@@ -24,7 +24,7 @@ impl<D: Device> Engine<D> {
             self.active.is_empty() && self.peers.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
         let mut looks = if alone { self.looks } else { 1 };
         let head = [eager_word(tag), context];
-        if self.choice.measures(buf.len) {
+        if self.eager_limit.measures(buf.len) {
             return self.receive_measured(source, head, buf, looks);
         }
         let len = loop {
@@ -51,8 +51,8 @@ impl<D: Device> Engine<D> {
             let start = self.dev.now_ns();
             match self.dev.take(source, head, buf) {
                 Ok(len) => {
-                    if self.choice.is_long(len) {
-                        self.choice.copied_out(len, self.dev.now_ns() - start);
+                    if self.eager_limit.is_long(len) {
+                        self.eager_limit.copied_out(len, self.dev.now_ns() - start);
                     }
                     self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
                     return Some(len as u64);
@@ -67,7 +67,7 @@ impl<D: Device> Engine<D> {
     /// Starts a receive: matches a waiting message or posts it.
     #[inline(always)]
     pub fn receive(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
-        let short = buf.len <= self.choice.limit() && !self.choice.is_long(buf.len);
+        let short = buf.len <= self.eager_limit.limit() && !self.eager_limit.is_long(buf.len);
         if !short || self.matching.waiting() != 0 {
             return self.receive_otherwise(want, buf);
         }
@@ -92,14 +92,14 @@ impl<D: Device> Engine<D> {
         if let Some(message) = self.probe_matched(&want) {
             return self.receive_unexpected(want, message, buf);
         }
-        let long = buf.len > self.choice.limit();
+        let long = buf.len > self.eager_limit.limit();
         let id = self.insert_receive(Receive { want, buf, rtr: None, long })?;
         self.rendezvous().speculate(id, &want, buf);
         let rtr = self.rendezvous().offer_buffer(id, &want, buf);
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { want, buf, rtr, long }));
         }
-        let direct = rtr.is_none() && !long && !self.choice.measures(buf.len);
+        let direct = rtr.is_none() && !long && !self.eager_limit.measures(buf.len);
         self.matching.post(want, id, direct.then_some(buf));
         Ok(id)
     }
@@ -107,7 +107,7 @@ impl<D: Device> Engine<D> {
     /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may
     /// have come.
     fn look_before_receive(&mut self, buf: Span) {
-        if self.rendezvous().speculates() && buf.len > self.choice.limit() {
+        if self.rendezvous().speculates() && buf.len > self.eager_limit.limit() {
             self.fault = self.progress().err();
         }
     }
@@ -170,14 +170,14 @@ impl<D: Device> Engine<D> {
     #[inline]
     pub(crate) fn deliver(&mut self, id: OpId, envelope: Envelope, data: Span) {
         let receive = self.ops.posted(id);
-        if receive.rtr.is_some() || !self.spec.waiting.is_empty() {
+        if receive.rtr.is_some() || !self.rtrs.waiting.is_empty() {
             self.rendezvous().met_by_eager(id, receive.rtr, &envelope);
         }
         let len = data.len.min(receive.buf.len);
-        if self.choice.measures(len) {
+        if self.eager_limit.measures(len) {
             let start = self.dev.now_ns();
             self.dev.copy(receive.buf.addr, data.addr, len);
-            self.choice.copied_out(len, self.dev.now_ns() - start);
+            self.eager_limit.copied_out(len, self.dev.now_ns() - start);
         } else {
             self.dev.copy(receive.buf.addr, data.addr, len);
         }

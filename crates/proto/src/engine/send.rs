@@ -27,7 +27,7 @@ impl<D: Device> Engine<D> {
     #[inline(always)]
     pub fn send_now(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         let peer = &mut self.peers[to];
-        if !peer.plain || !self.choice.is_plain(data.len) {
+        if !peer.plain || !self.eager_limit.is_plain(data.len) {
             return self.send_now_otherwise(to, context, tag, data);
         }
         let left = self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data);
@@ -44,7 +44,7 @@ impl<D: Device> Engine<D> {
     fn send_now_otherwise(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         // Where buffers that come again are registered, the send may outlast this call.
         self.peers[to].plain
-            && data.len <= self.choice.limit()
+            && data.len <= self.eager_limit.limit()
             && !self.counts_use(to, data.len)
             && self.send_watched(to, context, tag, data, false)
     }
@@ -54,7 +54,7 @@ impl<D: Device> Engine<D> {
     #[cold]
     #[inline(never)]
     fn send_watched(&mut self, to: Rank, context: u64, tag: i32, data: Span, learns: bool) -> bool {
-        let (learns, counts) = (self.choice.measures(data.len) || learns, self.learner.account.is_on());
+        let (learns, counts) = (self.eager_limit.measures(data.len) || learns, self.learner.account.is_on());
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
         if !self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data) {
             return false;
@@ -71,7 +71,7 @@ impl<D: Device> Engine<D> {
     /// Sends an eager message to several ranks, written once if the device can do that: to how many
     /// of them, from the first on, it has left. The others are to be sent to one by one.
     pub fn send_all(&mut self, to: &[Rank], context: u64, tag: i32, data: Span) -> usize {
-        let eager = data.len <= self.choice.limit().min(self.limits.eager_bytes);
+        let eager = data.len <= self.eager_limit.limit().min(self.limits.eager_bytes);
         let plain = to.iter().take_while(|peer| self.peers[**peer].plain).count();
         if !eager || plain < 2 || self.learner.account.is_on() {
             return 0;
@@ -94,9 +94,9 @@ impl<D: Device> Engine<D> {
         mode: Mode,
     ) -> Result<Option<OpId>, Fault> {
         let fits = mode == Mode::Standard && data.len <= self.limits.eager_bytes;
-        let short = fits && data.len <= self.choice.limit();
-        let explores = fits && !short && self.choice.explores(data.len);
-        let counts = short && self.choice.watches(data.len) && self.counts_use(to, data.len);
+        let short = fits && data.len <= self.eager_limit.limit();
+        let explores = fits && !short && self.eager_limit.explores(data.len);
+        let counts = short && self.eager_limit.watches(data.len) && self.counts_use(to, data.len);
         let held = if counts { self.frequent(to, data) } else { None };
         let is_copied = counts && held.is_none() && self.peers[to].plain;
         if short && !counts && self.send_now(to, context, tag, data)
@@ -123,7 +123,7 @@ impl<D: Device> Engine<D> {
         let step = match step {
             Step::Long(protocol, _) => self.rendezvous().begin_rendezvous(id, &sending, protocol),
             step => {
-                self.spec.other_left(&sending.envelope(), None);
+                self.rtrs.other_left(&sending.envelope(), None);
                 step
             }
         };
@@ -238,14 +238,14 @@ impl<D: Device> Engine<D> {
     fn eager_left(&mut self, s: &Sending, took_ns: u64, learns: bool) {
         let len = s.data.len;
         if learns {
-            self.choice.copied_in(len, took_ns);
+            self.eager_limit.copied_in(len, took_ns);
         }
         if !self.learner.account.is_on() {
             return;
         }
         let distance = self.dev.distance(s.to);
         let facts = &mut self.learner.facts;
-        let known = self.choice.facts().copy_in.ns.filter(|_| !facts.registration);
+        let known = self.eager_limit.costs().copy_in.ns.filter(|_| !facts.registration);
         let per_byte = known.unwrap_or_else(|| facts.copy_ns_per_byte(len));
         let post = &mut facts.links[distance as usize].post;
         let predicted_ns = post.value + per_byte * len as f64;
@@ -258,7 +258,7 @@ impl<D: Device> Engine<D> {
 
     pub(crate) fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
         let head = Head::new(Kind::Eager, s.tag, s.context).encode();
-        let (learns, counts) = (self.choice.measures(s.data.len), self.learner.account.is_on());
+        let (learns, counts) = (self.eager_limit.measures(s.data.len), self.learner.account.is_on());
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
         if !self.dev.try_send(s.to, head, s.data) {
             return false;

@@ -17,7 +17,7 @@
 
 /// What a message of one length costs, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Costs {
+pub struct Payback {
     /// Registration of the buffer (R).
     pub register_ns: f64,
     /// Copy of the payload (C).
@@ -26,7 +26,7 @@ pub struct Costs {
     pub overhead_ns: f64,
 }
 
-impl Costs {
+impl Payback {
     /// The least number of uses after registration that pay; `None` if no number does, because a
     /// use saves nothing.
     pub fn least_reuse(&self) -> Option<u32> {
@@ -89,7 +89,7 @@ pub struct Thresholds {
 
 impl Thresholds {
     /// From the costs by length, as measured.
-    pub fn new(rules: &Rules, costs: impl Fn(usize) -> Costs) -> Thresholds {
+    pub fn new(rules: &Rules, costs: impl Fn(usize) -> Payback) -> Thresholds {
         let (least_bytes, most_bytes) = (rules.least_bytes, rules.most_bytes);
         let threshold = |step: usize| {
             let n = costs((step * STEP_BYTES).max(least_bytes)).least_reuse()?;
@@ -268,8 +268,8 @@ impl Usage {
 mod tests {
     use super::*;
 
-    fn costs(register_ns: f64, copy_ns: f64, overhead_ns: f64) -> Costs {
-        Costs { register_ns, copy_ns, overhead_ns }
+    fn costs(register_ns: f64, copy_ns: f64, overhead_ns: f64) -> Payback {
+        Payback { register_ns, copy_ns, overhead_ns }
     }
 
     fn rules(bucket_bits: u32) -> Rules {

@@ -40,7 +40,7 @@ impl<D: Device> Rendezvous<'_, D> {
         if self.ask_back(id) {
             return false; // the sender is asked whether it has taken the RTR
         }
-        self.spec.waiting.remove(&id);
+        self.rtrs.waiting.remove(&id);
         if !self.withdraw_offer(id, receive.rtr) {
             return false; // its sender has taken it: the message is on its way
         }

@@ -45,7 +45,7 @@ impl<D: Device> Rendezvous<'_, D> {
             Step::NoRoom => false,
             Step::Frames => {
                 let Some(s) = self.long_sending(id) else { return true };
-                self.spec.other_left(&s.envelope(), Some(id));
+                self.rtrs.other_left(&s.envelope(), Some(id));
                 self.ops.set(id, State::Queued(s, crate::rendezvous::state::Step::Rts));
                 self.leave_rts(id, s)
             }
@@ -210,11 +210,11 @@ impl<D: Device> Rendezvous<'_, D> {
     #[cold]
     pub(crate) fn post_what_waited(&mut self) -> bool {
         let (learner, mut moved, mut lost) = (&mut *self.learner, false, Vec::new());
-        self.waiting.go_on(self.dev, |dev, waiting, result| {
+        self.backlog.go_on(self.dev, |dev, post, result| {
             moved = true;
             match result {
-                Ok(()) => learner.is_posted(dev, &waiting),
-                Err(fault) => lost.push((waiting.work, fault)),
+                Ok(()) => learner.is_posted(dev, &post),
+                Err(fault) => lost.push((post.work, fault)),
             }
         });
         lost.into_iter().for_each(|(work, fault)| self.on_completed(work, Err(fault)));
@@ -289,7 +289,7 @@ impl<D: Device> Rendezvous<'_, D> {
             counters: self.counters,
             tuning: self.tuning,
             learner: self.learner,
-            waiting: self.waiting,
+            backlog: self.backlog,
             posted: &mut posted,
             fault: None,
             peer,
@@ -314,7 +314,7 @@ impl<D: Device> Rendezvous<'_, D> {
             staging: self.staging,
             peers: self.peers,
             counters: self.counters,
-            waiting: self.waiting,
+            backlog: self.backlog,
             posted: &mut long.posted,
             tuning: self.tuning,
             learner: self.learner,

@@ -37,7 +37,7 @@ impl<D: Device> Rendezvous<'_, D> {
             }
             Some(State::Long(long)) if long.message.peer == from => {
                 let envelope = long.envelope();
-                self.spec.on_met(&envelope, id, None);
+                self.rtrs.on_met(&envelope, id, None);
                 self.long_sending(id).map(|s| (s, Rts { share: None, direct: false }))
             }
             _ => None,

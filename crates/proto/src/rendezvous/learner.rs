@@ -11,7 +11,7 @@ use crate::choice::way::Way;
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
 use crate::message::op::OpId;
-use crate::rendezvous::posting::Waiting;
+use crate::rendezvous::posting::Post;
 use crate::rendezvous::state::Long;
 use fabric::{Device, Distance, Rank, Span};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -189,7 +189,7 @@ impl Learner {
     }
 
     /// As [`Learner::posted`].
-    pub(crate) fn is_posted(&mut self, dev: &impl Device, w: &Waiting) {
+    pub(crate) fn is_posted(&mut self, dev: &impl Device, w: &Post) {
         self.posted(w.work, dev.now_ns(), w.local.span.len, w.write, dev.distance(w.peer));
     }
 

@@ -21,7 +21,7 @@ mod selection;
 mod shares;
 pub(crate) mod state;
 
-use crate::choice::eager_limit::Limit;
+use crate::choice::eager_limit::EagerLimit;
 use crate::choice::tuning::Tuning;
 use crate::choice::way::Protocol;
 use crate::event::Counters;
@@ -33,7 +33,7 @@ use crate::message::peers::Peers;
 use fabric::{Device, Rank, Share, ShareWord};
 use learner::Learner;
 use posting::Backlog;
-use rtr_account::Speculation;
+use rtr_account::RtrAccount;
 use state::{Ops, Rts, State};
 
 /// What settings say about rendezvous.
@@ -59,15 +59,15 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub counters: &'a mut Counters,
     pub rcache: &'a mut Rcache,
     pub staging: &'a mut Staging,
-    pub choice: &'a mut Limit,
+    pub eager_limit: &'a mut EagerLimit,
     pub learner: &'a mut Learner,
     pub tuning: &'a Tuning,
     /// Operations that progress by looking: offered, moving, streaming.
     pub active: &'a mut Vec<OpId>,
     /// RTRs over registered memory.
-    pub spec: &'a mut Speculation,
+    pub rtrs: &'a mut RtrAccount,
     /// Transfers that wait for room in the queue of their adapter.
-    pub waiting: &'a mut Backlog,
+    pub backlog: &'a mut Backlog,
     /// Bytes that may still be copied in a look beside the application; `None` inside MPI.
     pub aside: &'a mut Option<usize>,
 }
@@ -143,7 +143,13 @@ impl<D: Device> Rendezvous<'_, D> {
                 let aside = &mut *self.aside;
                 let moved = transfer.side == copies
                     && (aside.is_none() || transfer.is_left_to_owner(&*self.dev))
-                    && transfer.copy(self.dev, self.counters, self.choice, alone || aside.is_some(), aside);
+                    && transfer.copy(
+                        self.dev,
+                        self.counters,
+                        self.eager_limit,
+                        alone || aside.is_some(),
+                        aside,
+                    );
                 if transfer.side == Side::Receive && transfer.needs_frames(&*self.dev) {
                     self.fall_back(id);
                     return (true, true);

@@ -23,7 +23,7 @@ pub(crate) struct Posted {
 
 /// A transfer that waits for room in the queue of its adapter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct Post {
     pub write: bool,
     pub peer: Rank,
     pub rail: usize,
@@ -35,37 +35,33 @@ pub(crate) struct Waiting {
 /// Transfers that wait for room, by peer and adapter: a queue that is full stops no other.
 #[derive(Default, Debug)]
 pub(crate) struct Backlog {
-    queues: Vec<((Rank, usize), VecDeque<Waiting>)>,
+    queues: Vec<((Rank, usize), VecDeque<Post>)>,
 }
 
 impl Backlog {
-    fn holds(&self, waiting: &Waiting) -> bool {
-        self.queues.iter().any(|(key, _)| *key == (waiting.peer, waiting.rail))
+    fn holds(&self, post: &Post) -> bool {
+        self.queues.iter().any(|(key, _)| *key == (post.peer, post.rail))
     }
 
-    fn push(&mut self, waiting: Waiting) {
-        let key = (waiting.peer, waiting.rail);
+    fn push(&mut self, post: Post) {
+        let key = (post.peer, post.rail);
         match self.queues.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, queue)) => queue.push_back(waiting),
-            None => self.queues.push((key, VecDeque::from([waiting]))),
+            Some((_, queue)) => queue.push_back(post),
+            None => self.queues.push((key, VecDeque::from([post]))),
         }
     }
 
     /// Hands over what there is room for; what became of it, with the work.
-    pub fn go_on<D: Device>(
-        &mut self,
-        dev: &mut D,
-        mut left: impl FnMut(&mut D, Waiting, Result<(), Fault>),
-    ) {
+    pub fn go_on<D: Device>(&mut self, dev: &mut D, mut left: impl FnMut(&mut D, Post, Result<(), Fault>)) {
         for (_, queue) in &mut self.queues {
-            while let Some(waiting) = queue.front().copied() {
-                let result = match post(dev, &waiting) {
+            while let Some(post) = queue.front().copied() {
+                let result = match hand_over(dev, &post) {
                     Ok(false) => break,
                     Ok(true) => Ok(()),
                     Err(fault) => Err(fault),
                 };
                 queue.pop_front();
-                left(dev, waiting, result);
+                left(dev, post, result);
             }
         }
         self.queues.retain(|(_, queue)| !queue.is_empty());
@@ -80,7 +76,7 @@ impl Backlog {
         let mut count = 0;
         for (_, queue) in &mut self.queues {
             let before = queue.len();
-            queue.retain(|waiting| waiting.work as u32 != op);
+            queue.retain(|post| post.work as u32 != op);
             count += (before - queue.len()) as u32;
         }
         self.queues.retain(|(_, queue)| !queue.is_empty());
@@ -95,7 +91,7 @@ pub(crate) struct RankPort<'a, D: Device> {
     pub staging: &'a mut Staging,
     pub peers: &'a mut Peers,
     pub counters: &'a mut Counters,
-    pub waiting: &'a mut Backlog,
+    pub backlog: &'a mut Backlog,
     pub tuning: &'a Tuning,
     pub learner: &'a mut Learner,
     pub posted: &'a mut Posted,
@@ -112,23 +108,23 @@ pub(crate) struct RankPort<'a, D: Device> {
 }
 
 impl<D: Device> RankPort<'_, D> {
-    fn post(&mut self, waiting: Waiting) {
-        let result = if self.waiting.holds(&waiting) { Ok(false) } else { post(self.dev, &waiting) };
+    fn post(&mut self, post: Post) {
+        let result = if self.backlog.holds(&post) { Ok(false) } else { hand_over(self.dev, &post) };
         match result {
-            Ok(true) => self.learner.is_posted(self.dev, &waiting),
-            Ok(false) => self.waiting.push(waiting),
+            Ok(true) => self.learner.is_posted(self.dev, &post),
+            Ok(false) => self.backlog.push(post),
             Err(fault) => {
                 self.fault = self.fault.take().or(Some(fault));
                 return;
             }
         }
         self.posted.open += 1;
-        self.posted.rails |= u32::from(waiting.write) << waiting.rail;
+        self.posted.rails |= u32::from(post.write) << post.rail;
     }
 }
 
 /// Hands a transfer to the device; false if it has no room.
-fn post(dev: &mut impl Device, w: &Waiting) -> Result<bool, Fault> {
+fn hand_over(dev: &mut impl Device, w: &Post) -> Result<bool, Fault> {
     if w.write {
         dev.post_write(w.peer, w.rail, w.local, w.remote, w.work)
     } else {
@@ -186,12 +182,12 @@ impl<D: Device> Port for RankPort<'_, D> {
 
     fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {
         let (peer, work) = (self.peer, work_id(self.op, work));
-        self.post(Waiting { write: true, peer, rail, local, remote, work });
+        self.post(Post { write: true, peer, rail, local, remote, work });
     }
 
     fn read(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {
         let (peer, work) = (self.peer, work_id(self.op, work));
-        self.post(Waiting { write: false, peer, rail, local, remote, work });
+        self.post(Post { write: false, peer, rail, local, remote, work });
     }
 
     fn copy(&mut self, to: usize, from: usize, len: usize) {

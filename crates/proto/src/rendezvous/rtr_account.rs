@@ -155,7 +155,7 @@ pub(crate) struct Waiting {
 
 /// The tables of one rank.
 #[derive(Debug)]
-pub(crate) struct Speculation {
+pub(crate) struct RtrAccount {
     out: Recent<Envelope, Outgoing>,
     incoming: Recent<Envelope, Incoming>,
     /// Senders of which an envelope that was to stop is forgotten.
@@ -168,10 +168,10 @@ pub(crate) struct Speculation {
     round_trip_ns: Option<u64>,
 }
 
-impl Speculation {
+impl RtrAccount {
     /// Empty tables; without `adapt` RTRs never stop for being of little use.
-    pub fn new(adapt: bool) -> Speculation {
-        Speculation {
+    pub fn new(adapt: bool) -> RtrAccount {
+        RtrAccount {
             out: Recent::new(ENVELOPES_MAX),
             incoming: Recent::new(ENVELOPES_MAX),
             stopped: HashSet::new(),

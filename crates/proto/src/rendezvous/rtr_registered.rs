@@ -27,7 +27,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// A receive has been posted that found no message: sends an RTR if the rules allow one. To be
     /// called before it is in the queue.
     pub(crate) fn speculate(&mut self, id: OpId, want: &Want, buf: Span) {
-        if !self.speculates() || buf.len <= self.choice.limit() || want.source == Some(self.dev.me()) {
+        if !self.speculates() || buf.len <= self.eager_limit.limit() || want.source == Some(self.dev.me()) {
             return;
         }
         let since_ns = self.dev.now_ns();
@@ -39,17 +39,17 @@ impl<D: Device> Rendezvous<'_, D> {
                 waiting.rtr = self.send_rtr(id, &envelope, buf);
             }
         }
-        self.spec.waiting.insert(id, waiting);
+        self.rtrs.waiting.insert(id, waiting);
     }
 
     /// Whether the rules allow an RTR for the next receive of an envelope, and it is worth its registration.
     fn may_offer(&mut self, envelope: &Envelope, buf: Span) -> bool {
-        let first_come = |op| self.spec.waiting.get(&op).is_some_and(|w: &Waiting| w.rtr.is_some());
-        self.spec.may_offer(envelope)
+        let first_come = |op| self.rtrs.waiting.get(&op).is_some_and(|w: &Waiting| w.rtr.is_some());
+        self.rtrs.may_offer(envelope)
             && self.matching.posted_for(envelope).all(first_come)
             && self.peers[envelope.source].control.is_empty()
             && self.can_transfer(envelope.source)
-            && (self.rules.force.is_some() || self.rcache.has(0, buf) || self.spec.may_register(envelope))
+            && (self.rules.force.is_some() || self.rcache.has(0, buf) || self.rtrs.may_register(envelope))
     }
 
     fn send_rtr(&mut self, id: OpId, envelope: &Envelope, buf: Span) -> Option<Stripes> {
@@ -78,11 +78,11 @@ impl<D: Device> Rendezvous<'_, D> {
         let (envelope, len) = (s.envelope(), s.data.len as u64);
         if !self.speculates() {
             let (way, _) = self.decide(id, s, protocol, false);
-            self.spec.other_left(&envelope, None);
+            self.rtrs.other_left(&envelope, None);
             return Step::Long(way.protocol().unwrap_or(protocol), 0);
         }
         let sent_before = self.watch(s.to);
-        let is_offered = self.spec.is_offered(&envelope, len, sent_before);
+        let is_offered = self.rtrs.is_offered(&envelope, len, sent_before);
         let (way, is_welcome) = self.decide(id, s, protocol, is_offered);
         let wants = match (is_offered, is_welcome) {
             (true, _) if way == Way::Write => Wants::Takes,
@@ -90,7 +90,7 @@ impl<D: Device> Rendezvous<'_, D> {
             (false, true) => Wants::Takes,
             (_, false) => Wants::Nothing,
         };
-        match self.spec.begin(&envelope, id, len, sent_before, wants) {
+        match self.rtrs.begin(&envelope, id, len, sent_before, wants) {
             Plan::Rts(flags) => Step::Long(way.protocol().unwrap_or(protocol), flags),
             Plan::Write(rtr) => {
                 self.counters.count(Event::RtrTaken);
@@ -106,7 +106,7 @@ impl<D: Device> Rendezvous<'_, D> {
         self.learner.begins(id, begun_ns);
         let held = self.with_port(s.to, |port| Stripes::hold_as(port, s.data, rtr.len));
         let Ok(stripes) = held else {
-            self.spec.other_left(&s.envelope(), Some(id));
+            self.rtrs.other_left(&s.envelope(), Some(id));
             self.ops.set(id, State::Queued(s, Step::Rts));
             return self.leave_rts(id, s);
         };
@@ -149,10 +149,10 @@ impl<D: Device> Rendezvous<'_, D> {
         if kind == Kind::LongRtr {
             self.learner.reported(rtr.report);
             let sent_before = self.watch(envelope.source);
-            self.spec.on_rtr(&envelope, rtr, sent_before);
+            self.rtrs.on_rtr(&envelope, rtr, sent_before);
             return Ok(());
         }
-        if self.spec.give_up(&envelope, rtr.op) {
+        if self.rtrs.give_up(&envelope, rtr.op) {
             // Before later sends take the RTRs behind it.
             self.control(envelope.source, gone(rtr.op), &[]);
             return Ok(());
@@ -204,7 +204,7 @@ impl<D: Device> Rendezvous<'_, D> {
         if ack.len > receive.buf.len as u64 || self.matching.take_posted(&envelope) != Some(id) {
             return refuse("for a receive that is not the next, or too short");
         }
-        let Some(mut waiting) = self.spec.waiting.remove(&id) else {
+        let Some(mut waiting) = self.rtrs.waiting.remove(&id) else {
             return refuse("for a receive without RTR");
         };
         let Some(stripes) = waiting.rtr.take() else {
@@ -214,7 +214,7 @@ impl<D: Device> Rendezvous<'_, D> {
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
         let ends = Outcome::of_receive(&envelope, ack.len, receive.buf);
         let (waited_ns, inside_ns) = self.time_waited(&waiting);
-        self.spec.waited(&envelope, waited_ns, self.learner.facts.register.at(receive.buf.len as f64));
+        self.rtrs.waited(&envelope, waited_ns, self.learner.facts.register.at(receive.buf.len as f64));
         let long = Long {
             side: Side::Receive,
             message: Message {
@@ -241,25 +241,25 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// A receive has been met by a message that does not use its RTR, which is void now.
     pub(crate) fn recall(&mut self, id: OpId, envelope: &Envelope) {
-        if self.spec.waiting.is_empty() {
+        if self.rtrs.waiting.is_empty() {
             return;
         }
-        let Some(waiting) = self.spec.waiting.remove(&id) else { return };
+        let Some(waiting) = self.rtrs.waiting.remove(&id) else { return };
         if let Some(stripes) = waiting.rtr {
             self.counters.count(Event::RtrDropped);
             self.with_port(envelope.source, |port| stripes.release(port));
-            self.spec.missed(envelope);
+            self.rtrs.missed(envelope);
         }
     }
 
     /// The flags of an RTS: with stop-RTR all RTRs for its envelope are void.
     pub(crate) fn heed(&mut self, envelope: &Envelope, flags: u16) {
-        if !self.spec.on_rts(envelope, flags) {
+        if !self.rtrs.on_rts(envelope, flags) {
             return;
         }
         let posted: Vec<OpId> = self.matching.posted_for(envelope).collect();
         for id in posted {
-            let Some(waiting) = self.spec.waiting.get_mut(&id) else { continue };
+            let Some(waiting) = self.rtrs.waiting.get_mut(&id) else { continue };
             let Some(stripes) = waiting.rtr.take() else { continue };
             self.counters.count(Event::RtrDropped);
             self.with_port(envelope.source, |port| stripes.release(port));
@@ -269,10 +269,10 @@ impl<D: Device> Rendezvous<'_, D> {
     /// An RTS has met a receive, whose RTR is void: for how long the receive has waited, in ns, how much of that
     /// inside MPI, and whether it is to be answered, for an RTR says the same.
     pub(crate) fn meet(&mut self, id: OpId, envelope: &Envelope, len: u64) -> (u64, u64, bool) {
-        let waiting = if self.spec.waiting.is_empty() { None } else { self.spec.waiting.remove(&id) };
+        let waiting = if self.rtrs.waiting.is_empty() { None } else { self.rtrs.waiting.remove(&id) };
         let (waited_ns, inside_ns) = waiting.as_ref().map_or((0, 0), |w| self.time_waited(w));
         if self.speculates() {
-            self.spec.waited(envelope, waited_ns, self.learner.facts.register.at(len as f64));
+            self.rtrs.waited(envelope, waited_ns, self.learner.facts.register.at(len as f64));
         }
         let Some(stripes) = waiting.and_then(|w| w.rtr) else {
             return (waited_ns, inside_ns, self.speculates());
@@ -306,9 +306,9 @@ impl<D: Device> Rendezvous<'_, D> {
         if is_ack {
             self.hear_ack(id, &f);
             let trip_ns = self.dev.now_ns().saturating_sub(begun_ns);
-            self.spec.on_round_trip(trip_ns.saturating_sub(f.offset));
+            self.rtrs.on_round_trip(trip_ns.saturating_sub(f.offset));
         }
-        self.spec.on_met(to, id, is_ack.then_some(f.len));
+        self.rtrs.on_met(to, id, is_ack.then_some(f.len));
         is_ack
     }
 
@@ -322,7 +322,7 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn ask_back(&mut self, id: OpId) -> bool {
         let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return false };
         let (want, buf) = (receive.want, receive.buf);
-        let Some(waiting) = self.spec.waiting.get_mut(&id).filter(|w| w.rtr.is_some()) else { return false };
+        let Some(waiting) = self.rtrs.waiting.get_mut(&id).filter(|w| w.rtr.is_some()) else { return false };
         if !waiting.cancelling {
             waiting.cancelling = true;
             let (Some(source), Some(tag)) = (want.source, want.tag) else { return false };
@@ -338,10 +338,10 @@ impl<D: Device> Rendezvous<'_, D> {
         let id = OpId(head.tag as u32);
         let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return };
         let want = receive.want;
-        if want.source != Some(from) || !self.spec.waiting.get(&id).is_some_and(|w| w.cancelling) {
+        if want.source != Some(from) || !self.rtrs.waiting.get(&id).is_some_and(|w| w.cancelling) {
             return;
         }
-        if let Some(stripes) = self.spec.waiting.remove(&id).and_then(|waiting| waiting.rtr) {
+        if let Some(stripes) = self.rtrs.waiting.remove(&id).and_then(|waiting| waiting.rtr) {
             self.with_port(from, |port| stripes.release(port));
         }
         self.matching.withdraw(&want, id);

@@ -42,7 +42,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let wanted = self.rules.rtr
             && self.rules.force.is_none()
             && self.rules.remote_access
-            && buf.len > self.choice.limit()
+            && buf.len > self.eager_limit.limit()
             && source != self.dev.me()
             && self.peers[source].rtr_misses < MISSES_MAX
             && self.peers[source].control.is_empty();

@@ -51,7 +51,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Works out anew what follows from all facts together.
     pub(crate) fn refresh(&mut self) {
         let limit = self.learner.eager_limit(self.learner.facts.eager_bytes);
-        self.choice.set(limit);
+        self.eager_limit.set(limit);
     }
 
     /// A message of shared memory leaves whose end will be seen, if an account is kept.
@@ -60,7 +60,7 @@ impl<D: Device> Rendezvous<'_, D> {
             let distance = self.dev.distance(to);
             let message = Message { len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: false };
             let predicted_ns = match way {
-                Way::Both => self.choice.rendezvous_ns(len),
+                Way::Both => self.eager_limit.rendezvous_ns(len),
                 _ => terms::cost(way, &self.learner.facts, &message).map_or(0.0, |cost| cost.total_ns()),
             };
             let envelope = Envelope { source: to, context: 0, tag: 0 }; // nobody answers

@@ -123,7 +123,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let len = outcome.len as usize;
         let peer = outcome.source;
         if len > 0 {
-            let start = self.choice.prices(len).then(|| self.dev.now_ns());
+            let start = self.eager_limit.prices(len).then(|| self.dev.now_ns());
             match self.dev.read(peer, receive.buf.part(0, len), offer.addr as usize) {
                 Ok(()) => {}
                 Err(Fault::NotPermitted) => return self.ask_for_frames(id, receive, outcome, offer),
@@ -134,7 +134,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 }
             }
             if let Some(start) = start {
-                self.choice.moved(len, self.dev.now_ns() - start);
+                self.eager_limit.moved(len, self.dev.now_ns() - start);
             }
             self.counters.count(Event::PiecePulled);
             self.counters.add(Amount::PulledBytes, len as u64);

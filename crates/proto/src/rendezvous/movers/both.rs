@@ -25,7 +25,7 @@
 //! all that is left when it is inside MPI.
 //! Where both are refused, the receiver asks for the message in frames, as a whole.
 
-use crate::choice::eager_limit::Limit;
+use crate::choice::eager_limit::EagerLimit;
 use crate::choice::tuning::PIECE_MIN;
 use crate::event::{Amount, Counters, Event};
 use crate::message::matching::Want;
@@ -155,7 +155,7 @@ impl Transfer {
         &mut self,
         dev: &mut impl Device,
         counters: &mut Counters,
-        choice: &mut Limit,
+        eager_limit: &mut EagerLimit,
         alone: bool,
         aside: &mut Option<usize>,
     ) -> bool {
@@ -164,10 +164,10 @@ impl Transfer {
             && *aside != Some(0)
             && let Some(piece) = self.claim(dev, alone)
         {
-            let start = choice.prices(piece.len).then(|| dev.now_ns());
+            let start = eager_limit.prices(piece.len).then(|| dev.now_ns());
             let copied = self.copy_piece(dev, counters, &piece);
             if copied && let Some(start) = start {
-                choice.moved(piece.len, dev.now_ns() - start);
+                eager_limit.moved(piece.len, dev.now_ns() - start);
             }
             if let Some(left) = aside {
                 *left = left.saturating_sub(piece.len);

@@ -18,7 +18,7 @@ const MARGIN: f32 = 0.01;
 
 /// The two ways of a buffer.
 #[derive(Clone, Debug)]
-pub(crate) struct Trial {
+pub(crate) struct Comparison {
     /// Uses of the present group, and when it began.
     uses: u8,
     began_ns: u64,
@@ -32,12 +32,12 @@ pub(crate) struct Trial {
     again: u16,
 }
 
-impl Trial {
+impl Comparison {
     /// Before the first use that may be gathered.
-    pub fn new(now_ns: u64) -> Trial {
+    pub fn new(now_ns: u64) -> Comparison {
         let (first, _) = AGAIN;
         // The first group is no measure: in it buffers are registered, here and at the other side.
-        Trial {
+        Comparison {
             uses: 0,
             began_ns: now_ns,
             is_gathered: true,
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
 
     /// Plays `uses` uses that take these times, copied and gathered: how many were gathered.
-    fn play(trial: &mut Trial, now_ns: &mut u64, uses: usize, copied: u64, gathered: u64) -> usize {
+    fn play(comparison: &mut Comparison, now_ns: &mut u64, uses: usize, copied: u64, gathered: u64) -> usize {
         let mut count = 0;
         for _ in 0..uses {
-            let is_gathered = trial.next(|| *now_ns);
+            let is_gathered = comparison.next(|| *now_ns);
             count += usize::from(is_gathered);
             *now_ns += if is_gathered { gathered } else { copied };
         }
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn the_faster_way_is_taken_and_the_other_tried_ever_more_rarely() {
         for (copied, gathered) in [(1000, 850), (1000, 1500)] {
-            let (mut trial, mut now_ns) = (Trial::new(0), 0);
+            let (mut comparison, mut now_ns) = (Comparison::new(0), 0);
             let uses = 16 * usize::from(GROUP) * usize::from(AGAIN.0);
-            let count = play(&mut trial, &mut now_ns, uses, copied, gathered);
+            let count = play(&mut comparison, &mut now_ns, uses, copied, gathered);
             let slower = if gathered < copied { uses - count } else { count };
             assert!((3..=56).contains(&slower), "{slower} of {uses}");
         }
@@ -118,29 +118,29 @@ mod tests {
 
     #[test]
     fn to_try_what_is_much_slower_costs_little() {
-        let (mut trial, mut now_ns) = (Trial::new(0), 0);
-        play(&mut trial, &mut now_ns, 40, 600, 4800);
+        let (mut comparison, mut now_ns) = (Comparison::new(0), 0);
+        play(&mut comparison, &mut now_ns, 40, 600, 4800);
         let (begun_ns, uses) = (now_ns, 10_000);
-        play(&mut trial, &mut now_ns, uses, 600, 4800);
+        play(&mut comparison, &mut now_ns, uses, 600, 4800);
         assert!(now_ns - begun_ns < uses as u64 * 600 * 101 / 100);
     }
 
     #[test]
     fn what_becomes_faster_is_found() {
-        let (mut trial, mut now_ns) = (Trial::new(0), 0);
-        play(&mut trial, &mut now_ns, 1000, 1000, 1500);
-        play(&mut trial, &mut now_ns, 20_000, 1000, 500);
-        assert_eq!(play(&mut trial, &mut now_ns, 80, 1000, 500), 80);
-        play(&mut trial, &mut now_ns, 400, 400, 500);
-        let late = play(&mut trial, &mut now_ns, 40_000, 400, 500);
+        let (mut comparison, mut now_ns) = (Comparison::new(0), 0);
+        play(&mut comparison, &mut now_ns, 1000, 1000, 1500);
+        play(&mut comparison, &mut now_ns, 20_000, 1000, 500);
+        assert_eq!(play(&mut comparison, &mut now_ns, 80, 1000, 500), 80);
+        play(&mut comparison, &mut now_ns, 400, 400, 500);
+        let late = play(&mut comparison, &mut now_ns, 40_000, 400, 500);
         assert!(late < 36_000, "{late}");
     }
 
     #[test]
     fn one_disturbed_group_says_little() {
-        let (mut trial, mut now_ns) = (Trial::new(0), 0);
-        play(&mut trial, &mut now_ns, 100, 1000, 850);
+        let (mut comparison, mut now_ns) = (Comparison::new(0), 0);
+        play(&mut comparison, &mut now_ns, 100, 1000, 850);
         now_ns += 3000;
-        assert_eq!(play(&mut trial, &mut now_ns, 80, 1000, 850), 80);
+        assert_eq!(play(&mut comparison, &mut now_ns, 80, 1000, 850), 80);
     }
 }
