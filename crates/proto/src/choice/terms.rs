@@ -102,24 +102,38 @@ pub struct Message {
     pub eager: bool,
 }
 
+/// Whether a message can go this way.
+fn is_open(way: Way, facts: &Facts, message: &Message) -> bool {
+    let fits = message.eager && message.len <= facts.eager_bytes;
+    match way {
+        Way::Eager => fits,
+        Way::Frequent => fits && facts.registration && facts.keeps && message.len > facts.inline_bytes,
+        Way::Both => !facts.registration && facts.reach,
+        Way::Frames => !facts.registration && !facts.reach,
+        Way::Write => facts.registration && message.rtr,
+        Way::CachingPipeline => facts.registration && facts.keeps,
+        _ => facts.registration,
+    }
+}
+
 /// What a message would cost by one way; `None` if it cannot go there.
 pub fn cost(way: Way, facts: &Facts, message: &Message) -> Option<Cost> {
-    let fits = message.eager && message.len <= facts.eager_bytes;
-    let remote = facts.registration;
-    match way {
-        Way::Eager => fits.then(|| eager(facts, message)),
-        Way::Frequent => (fits && remote && facts.keeps && message.len > facts.inline_bytes)
-            .then(|| frequent(facts, message)),
-        Way::Both => (!remote && facts.reach).then(|| both(facts, message)),
-        Way::Frames => (!remote && !facts.reach).then(|| frames(facts, message)),
-        Way::Write => (remote && message.rtr).then(|| write(facts, message)),
-        Way::Rget => remote.then(|| rget(facts, message)),
-        Way::Rput => remote.then(|| rput(facts, message)),
-        Way::Pipeline => remote.then(|| pipeline(facts, message, false)),
-        Way::CachingPipeline => (remote && facts.keeps).then(|| pipeline(facts, message, true)),
-        Way::Superpipeline => remote.then(|| superpipeline(facts, message)),
-        Way::CopyPipeline => remote.then(|| copy_pipeline(facts, message)),
+    if !is_open(way, facts, message) {
+        return None;
     }
+    Some(match way {
+        Way::Eager => eager(facts, message),
+        Way::Frequent => frequent(facts, message),
+        Way::Both => both(facts, message),
+        Way::Frames => frames(facts, message),
+        Way::Write => write(facts, message),
+        Way::Rget => rget(facts, message),
+        Way::Rput => rput(facts, message),
+        Way::Pipeline => pipeline(facts, message, false),
+        Way::CachingPipeline => pipeline(facts, message, true),
+        Way::Superpipeline => superpipeline(facts, message),
+        Way::CopyPipeline => copy_pipeline(facts, message),
+    })
 }
 
 fn eager(facts: &Facts, message: &Message) -> Cost {

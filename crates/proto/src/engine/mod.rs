@@ -1,5 +1,6 @@
-//! One rank's end of all protocols: what arrives, what waits for room, what is being copied.
+//! One rank's end of all protocols: what it has, and what can be asked of it.
 
+mod arrive;
 mod explanation;
 pub mod frequent;
 mod progress;
@@ -16,24 +17,19 @@ use crate::choice::tuning::Tuning;
 use crate::choice::way::Protocol;
 use crate::engine::frequent::{EagerBy, Frequent};
 use crate::engine::progress::Idle;
-use crate::event::{Counters, Event};
+use crate::event::Counters;
 use crate::memory::rcache::{CacheLimits, Rcache};
 use crate::memory::staging::Staging;
-use crate::message::malformed;
-use crate::message::matching::{Body, Direct, Envelope, Matching};
+use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
-use crate::rendezvous::cancel::claim;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::posting::Backlog;
 use crate::rendezvous::rtr_account::RtrAccount;
 use crate::rendezvous::state::{Ops, State};
 use crate::rendezvous::{Rendezvous, Rules};
-use fabric::{Device, Distance, Fault, Frame, Rank, Span};
-use wire::head::{Head, Kind, Offer, eager_tag};
+use fabric::{Device, Distance, Fault, Span};
 
-/// Frames taken from one source before the others get their turn.
-const BATCH: usize = 64;
 /// Limits and switches of the protocols.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -274,212 +270,8 @@ impl<D: Device> Engine<D> {
         self.matching.unexpected().map(|message| (&message.envelope, message.body.len()))
     }
 
-    /// Takes in what has come and advances what progresses by looking; true if anything moved.
-    pub(crate) fn look(&mut self) -> Result<bool, Fault> {
-        if self.is_watching() {
-            self.learner.look(self.dev.now_ns(), self.idle.is_waiting());
-        }
-        let mut moved = false;
-        let mut position = 0;
-        while let Some(source) = self.dev.source(position) {
-            moved |= self.drain(source)?;
-            position += 1;
-        }
-        moved |= self.complete();
-        if self.rcache.is_idle() {
-            self.rcache.heed(&mut self.dev, &mut self.counters);
-        }
-        if !self.peers.backlog.is_empty() {
-            moved |= self.flush();
-        }
-        if !self.active.is_empty() {
-            moved |= self.rendezvous().pump();
-        }
-        if self.is_watching() {
-            self.learner.looked(self.dev.now_ns());
-        }
-        self.news |= moved;
-        Ok(moved)
-    }
-
-    /// Whether times are being taken.
-    #[inline]
-    fn is_watching(&self) -> bool {
-        self.learner.is_watching() || !self.rtrs.waiting.is_empty()
-    }
-
     /// Whether something is under way that gets on only if this rank looks.
     pub fn needs_care(&self) -> bool {
         self.ops.need_care() || !self.peers.backlog.is_empty()
     }
-
-    /// Fetches what adapters have finished, and hands them what waited for room.
-    fn complete(&mut self) -> bool {
-        let mut moved = false;
-        while let Some((work, result)) = self.dev.completed() {
-            moved = true;
-            if self.gathered(work, &result) {
-                continue;
-            }
-            self.rendezvous().completed(work, result);
-        }
-        if !self.backlog.is_empty() {
-            moved |= self.rendezvous().post_what_waited();
-        }
-        moved
-    }
-
-    /// Takes frames from one source.
-    pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
-        let mut taken = 0;
-        while taken < BATCH {
-            let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
-            taken += direct;
-            if is_empty || taken == BATCH {
-                break;
-            }
-            let Some(frame) = self.dev.peek(source) else { break };
-            if !self.handle(source, frame)? {
-                break;
-            }
-            self.dev.pop(source);
-            taken += 1;
-        }
-        self.news |= taken > 0;
-        Ok(taken > 0)
-    }
-
-    /// Takes up to `most` eager messages straight into the buffers posted for them, as long as
-    /// they come in the order of the receives: (how many, whether none is left).
-    #[inline]
-    fn drain_direct(&mut self, source: Rank, most: usize) -> (usize, bool) {
-        let mut taken = 0;
-        let mut is_empty = false;
-        while taken < most
-            && let Some(Direct { head, buf, op }) = self.matching.next_direct(source)
-        {
-            match self.dev.take(source, head, buf) {
-                Ok(len) => {
-                    self.matching.pop_direct(source);
-                    self.ops.received(op, received(source, head, len));
-                    taken += 1;
-                }
-                Err(none_yet) => {
-                    is_empty = none_yet;
-                    break;
-                }
-            }
-        }
-        self.peers[source].seen = self.peers[source].seen.wrapping_add(taken as u32);
-        (taken, is_empty)
-    }
-
-    /// Handles one frame; false if it must stay where it is.
-    fn handle(&mut self, from: Rank, frame: Frame) -> Result<bool, Fault> {
-        let head = Head::decode(frame.head).map_err(|e| malformed(from, e))?;
-        let envelope = Envelope { source: from, context: head.context, tag: head.tag };
-        match head.kind {
-            Kind::Eager => {
-                let Some(op) = self.matching.take_posted(&envelope) else {
-                    return Ok(self.keep_eager(envelope, frame.data));
-                };
-                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
-                self.deliver(op, envelope, frame.data);
-            }
-            Kind::Rts => {
-                let offer = self.offer(from, frame.data)?;
-                return Ok(self.on_rts(envelope, offer));
-            }
-            Kind::Rtr => {
-                let offer = self.offer(from, frame.data)?;
-                self.rendezvous().on_rtr(from, head, offer);
-            }
-            Kind::Matched => {
-                let offer = self.offer(from, frame.data)?;
-                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
-                self.rendezvous().on_matched(envelope, offer)?;
-            }
-            Kind::Cts => self.rendezvous().on_cts(from, head, frame.data)?,
-            Kind::Data => self.rendezvous().on_data(from, head, frame.data)?,
-            Kind::LongRts if !self.has_place(&envelope, frame.data.len) => return Ok(false),
-            Kind::LongRts => self.rendezvous().on_long_rts(from, envelope, frame.data)?,
-            Kind::Ack | Kind::Ready | Kind::Fin => self.rendezvous().on_long(from, head, frame)?,
-            Kind::LongRtr | Kind::RtrCancel => {
-                self.rendezvous().on_long_rtr(envelope, head.kind, frame.data)?
-            }
-            Kind::RtrAck => self.rendezvous().on_rtr_ack(envelope, frame.data)?,
-            Kind::RtrGone => self.rendezvous().on_rtr_gone(from, head),
-        }
-        Ok(true)
-    }
-
-    /// RTS: its receive takes it, unless it is cancelled, or it is kept; false if it must stay where it is.
-    fn on_rts(&mut self, envelope: Envelope, offer: Offer) -> bool {
-        if !self.has_place(&envelope, 0) {
-            return false;
-        }
-        let peer = &mut self.peers[envelope.source];
-        peer.seen = peer.seen.wrapping_add(1);
-        if !self.matching.expects(&envelope) {
-            self.counters.count(Event::Unexpected);
-            self.matching.keep(envelope, Body::Rts(offer));
-        } else if claim(&self.dev, envelope.source, &offer)
-            && let Some(op) = self.matching.take_posted(&envelope)
-        {
-            self.rendezvous().begin_receive(op, envelope, offer);
-        }
-        true
-    }
-
-    /// Whether a message of which `len` bytes are here is wanted, or may be kept.
-    fn has_place(&mut self, envelope: &Envelope, len: usize) -> bool {
-        let fits = self.matching.fits(len, self.limits.unexpected_bytes);
-        if !fits && !self.matching.expects(envelope) {
-            self.idle.hold();
-            return false;
-        }
-        true
-    }
-
-    /// Keeps an eager message that nobody waits for, unless too many bytes are kept already.
-    fn keep_eager(&mut self, envelope: Envelope, data: Span) -> bool {
-        if !self.matching.fits(data.len, self.limits.unexpected_bytes) {
-            self.idle.hold();
-            return false;
-        }
-        let mut small = [0u8; 40];
-        let body = if data.len <= small.len() {
-            self.dev.copy(small.as_mut_ptr() as usize, data.addr, data.len);
-            Body::Small(small, data.len as u8)
-        } else {
-            let mut bytes = vec![0u8; data.len].into_boxed_slice();
-            self.dev.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
-            Body::Heap(bytes)
-        };
-        let peer = &mut self.peers[envelope.source];
-        peer.seen = peer.seen.wrapping_add(1);
-        self.counters.count(Event::Unexpected);
-        self.matching.keep(envelope, body);
-        true
-    }
-
-    /// Reads an offer and checks what it refers to.
-    fn offer(&self, from: Rank, data: Span) -> Result<Offer, Fault> {
-        if data.len != Offer::LEN {
-            return Err(malformed(from, wire::Malformed(format!("an offer of {} bytes", data.len))));
-        }
-        let mut bytes = [0u8; Offer::LEN];
-        self.dev.peek_bytes(data, &mut bytes);
-        let offer = Offer::decode(&bytes).map_err(|e| malformed(from, e))?;
-        if offer.share != Offer::NO_SHARE && offer.share >= self.dev.shares() {
-            return Err(malformed(from, wire::Malformed(format!("share {} does not exist", offer.share))));
-        }
-        Ok(offer)
-    }
-}
-
-/// How the receive of an eager message with this header ends when it fits.
-#[inline(always)]
-fn received(source: Rank, head: [u64; 2], len: usize) -> Outcome {
-    Outcome { source, tag: eager_tag(head[0]), len: len as u64, cancelled: false, failure: None }
 }

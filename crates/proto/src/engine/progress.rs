@@ -112,6 +112,56 @@ impl<D: Device> Engine<D> {
         Ok(moved)
     }
 
+    /// Takes in what has come and advances what progresses by looking; true if anything moved.
+    fn look(&mut self) -> Result<bool, Fault> {
+        if self.is_watching() {
+            self.learner.look(self.dev.now_ns(), self.idle.is_waiting());
+        }
+        let mut moved = false;
+        let mut position = 0;
+        while let Some(source) = self.dev.source(position) {
+            moved |= self.drain(source)?;
+            position += 1;
+        }
+        moved |= self.complete();
+        if self.rcache.is_idle() {
+            self.rcache.heed(&mut self.dev, &mut self.counters);
+        }
+        if !self.peers.backlog.is_empty() {
+            moved |= self.flush();
+        }
+        if !self.active.is_empty() {
+            moved |= self.rendezvous().pump();
+        }
+        if self.is_watching() {
+            self.learner.looked(self.dev.now_ns());
+        }
+        self.news |= moved;
+        Ok(moved)
+    }
+
+    /// Whether times are being taken.
+    #[inline]
+    fn is_watching(&self) -> bool {
+        self.learner.is_watching() || !self.rtrs.waiting.is_empty()
+    }
+
+    /// Fetches what adapters have finished, and hands them what waited for room.
+    fn complete(&mut self) -> bool {
+        let mut moved = false;
+        while let Some((work, result)) = self.dev.completed() {
+            moved = true;
+            if self.gathered(work, &result) {
+                continue;
+            }
+            self.rendezvous().completed(work, result);
+        }
+        if !self.backlog.is_empty() {
+            moved |= self.rendezvous().post_what_waited();
+        }
+        moved
+    }
+
     /// As [`Engine::progress`] while the application computes: the cores are its, what a peer can
     /// copy is left to the peer, and little is copied at a time. A fault is kept for the
     /// application's next look.

@@ -3,6 +3,7 @@
 use crate::choice::way::Way;
 use crate::engine::Engine;
 use crate::event::Event;
+use crate::memory::rcache::Held;
 use crate::message::op::{OpId, Sending};
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank, Span};
@@ -98,27 +99,33 @@ impl<D: Device> Engine<D> {
         let explores = fits && !short && self.eager_limit.explores(data.len);
         let counts = short && self.eager_limit.watches(data.len) && self.counts_use(to, data.len);
         let held = if counts { self.frequent(to, data) } else { None };
-        let is_copied = counts && held.is_none() && self.peers[to].plain;
-        if short && !counts && self.send_now(to, context, tag, data)
-            || is_copied && self.send_watched(to, context, tag, data, false)
-            || explores && self.peers[to].plain && self.send_watched(to, context, tag, data, true)
-        {
+        let plain = self.peers[to].plain;
+        let has_left = match held {
+            Some(_) => false,
+            None if counts => plain && self.send_watched(to, context, tag, data, false),
+            None if short => self.send_now(to, context, tag, data),
+            None => explores && plain && self.send_watched(to, context, tag, data, true),
+        };
+        if has_left {
             return Ok(None);
         }
-        let eager = short || explores;
-        let mut sending = Sending { to, context, tag, data, met: false };
-        if !eager && (self.limits.rtr || self.rendezvous().speculates()) && self.peers[to].queue.is_empty() {
-            self.drain(to)?; // an RTR may be waiting: the «initial progress call» of chapter 4
+        let sending = Sending { to, context, tag, data, met: false };
+        self.send_otherwise(sending, short || explores, held)
+    }
+
+    /// Sends a message that could not leave at once, or is long; `held` if it goes from a buffer that is registered.
+    fn send_otherwise(
+        &mut self,
+        sending: Sending,
+        eager: bool,
+        held: Option<Held>,
+    ) -> Result<Option<OpId>, Fault> {
+        let (to, mut sending) = (sending.to, sending);
+        if !eager {
+            self.look_before_send(to)?;
         }
         self.has_room()?;
-        let step = match self.rendezvous().take_offer(&mut sending, !eager) {
-            Some(offer) => Step::Matched(offer),
-            None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
-            None => self
-                .rendezvous()
-                .long_protocol(&sending)
-                .map_or(Step::Rts, |protocol| Step::Long(protocol, 0)),
-        };
+        let step = self.first_step(&mut sending, eager, held);
         let id = self.ops.insert(State::Queued(sending, step)).expect("there is room for one more");
         let step = match step {
             Step::Long(protocol, _) => self.rendezvous().begin_rendezvous(id, &sending, protocol),
@@ -138,6 +145,26 @@ impl<D: Device> Engine<D> {
         }
         self.peers.enqueue(to, id);
         Ok(Some(id))
+    }
+
+    /// The «initial progress call» of chapter 4: an RTR may be waiting.
+    fn look_before_send(&mut self, to: Rank) -> Result<(), Fault> {
+        if (self.limits.rtr || self.rendezvous().speculates()) && self.peers[to].queue.is_empty() {
+            self.drain(to)?;
+        }
+        Ok(())
+    }
+
+    /// What a send is to do first.
+    fn first_step(&mut self, sending: &mut Sending, eager: bool, held: Option<Held>) -> Step {
+        match self.rendezvous().take_offer(sending, !eager) {
+            Some(offer) => Step::Matched(offer),
+            None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
+            None => match self.rendezvous().long_protocol(sending) {
+                Some(protocol) => Step::Long(protocol, 0),
+                None => Step::Rts,
+            },
+        }
     }
 
     fn not_done(&mut self, id: OpId) -> Option<OpId> {

@@ -146,27 +146,8 @@ impl<D: Device> Rendezvous<'_, D> {
         if head.kind == Kind::Fin && fragment.flags & FAILED != 0 {
             return self.on_failed(from, head, &fragment);
         }
-        match self.ops.get_mut(id).map(|op| &mut op.state) {
-            // What the other side said before it knew, or will say until it does.
-            Some(State::Long(long)) if long.message.peer == from && long.ending.is_some() => return Ok(()),
-            Some(State::Long(long)) if long.message.peer == from => {
-                long.message.peer_op = head.context as u32;
-                if long.side == Side::Send {
-                    let (to, begun_ns) = (long.envelope(), long.begun_ns);
-                    if self.met(id, &to, begun_ns, head.kind, fragment) {
-                        return Ok(());
-                    }
-                }
-            }
-            // The message had left as a whole when its receiver was done with what comes first.
-            _ if is_rts_ack(head.kind, &fragment) => {
-                self.hear_ack(id, &fragment);
-                return Ok(());
-            }
-            _ => {
-                let what = format!("{:?} for an operation that does not expect any", head.kind);
-                return Err(malformed(from, Malformed(what)));
-            }
+        if !self.is_for_machine(from, id, head, &fragment)? {
+            return Ok(());
         }
         let what = match head.kind {
             Kind::Ack => Happening::Ack(fragment),
@@ -174,6 +155,38 @@ impl<D: Device> Rendezvous<'_, D> {
             _ => Happening::Fin(fragment),
         };
         self.hear(from, id, what)
+    }
+
+    /// Whether what the other side says is for the machine of an operation, and not for this rank alone or for nobody
+    /// any more.
+    fn is_for_machine(
+        &mut self,
+        from: Rank,
+        id: OpId,
+        head: Head,
+        fragment: &Fragment,
+    ) -> Result<bool, Fault> {
+        match self.ops.get_mut(id).map(|op| &mut op.state) {
+            // What the other side said before it knew, or will say until it does.
+            Some(State::Long(long)) if long.message.peer == from && long.ending.is_some() => Ok(false),
+            Some(State::Long(long)) if long.message.peer == from => {
+                long.message.peer_op = head.context as u32;
+                if long.side == Side::Receive {
+                    return Ok(true);
+                }
+                let (to, begun_ns) = (long.envelope(), long.begun_ns);
+                Ok(!self.met(id, &to, begun_ns, head.kind, *fragment))
+            }
+            // The message had left as a whole when its receiver was done with what comes first.
+            _ if is_rts_ack(head.kind, fragment) => {
+                self.hear_ack(id, fragment);
+                Ok(false)
+            }
+            _ => {
+                let what = format!("{:?} for an operation that does not expect any", head.kind);
+                Err(malformed(from, Malformed(what)))
+            }
+        }
     }
 
     /// A piece of a long message has come in a frame.

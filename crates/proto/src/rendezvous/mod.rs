@@ -18,7 +18,7 @@ pub(crate) mod rtr_account;
 mod rtr_registered;
 mod rtr_shares;
 mod selection;
-mod shares;
+pub(crate) mod shares;
 pub(crate) mod state;
 
 use crate::choice::eager_limit::EagerLimit;
@@ -27,14 +27,18 @@ use crate::choice::way::Protocol;
 use crate::event::Counters;
 use crate::memory::rcache::Rcache;
 use crate::memory::staging::Staging;
-use crate::message::matching::Matching;
+use crate::message::malformed;
+use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
-use fabric::{Device, Rank, Share, ShareWord};
+use fabric::{Device, Fault, Frame, Rank, Share, ShareWord};
 use learner::Learner;
 use posting::Backlog;
 use rtr_account::RtrAccount;
+use shares::read_offer;
 use state::{Ops, Rts, State};
+use wire::Malformed;
+use wire::head::{Head, Kind};
 
 /// What settings say about rendezvous.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +77,34 @@ pub(crate) struct Rendezvous<'a, D: Device> {
 }
 
 impl<D: Device> Rendezvous<'_, D> {
+    /// Handles a frame that is neither an eager message nor an RTS with a share, which are matched first.
+    pub(crate) fn handle(&mut self, from: Rank, head: Head, frame: Frame) -> Result<(), Fault> {
+        let (data, envelope) = (frame.data, Envelope { source: from, context: head.context, tag: head.tag });
+        match head.kind {
+            Kind::Eager | Kind::Rts => Err(malformed(from, Malformed("matched already".into()))),
+            Kind::Rtr => {
+                let offer = read_offer(self.dev, from, data)?;
+                self.on_rtr(from, head, offer);
+                Ok(())
+            }
+            Kind::Matched => {
+                let offer = read_offer(self.dev, from, data)?;
+                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+                self.on_matched(envelope, offer)
+            }
+            Kind::Cts => self.on_cts(from, head, data),
+            Kind::Data => self.on_data(from, head, data),
+            Kind::LongRts => self.on_long_rts(from, envelope, data),
+            Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame),
+            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, data),
+            Kind::RtrAck => self.on_rtr_ack(envelope, data),
+            Kind::RtrGone => {
+                self.on_rtr_gone(from, head);
+                Ok(())
+            }
+        }
+    }
+
     /// The protocol for a message that is too long for eager; `None` if there is no choice but what
     /// needs no registration.
     pub(crate) fn long_protocol(&mut self, s: &Sending) -> Option<Protocol> {

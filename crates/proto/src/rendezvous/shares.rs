@@ -6,11 +6,12 @@ use super::Rendezvous;
 use crate::choice::tuning::PIECE_MIN;
 use crate::choice::way::Way;
 use crate::event::{Amount, Event};
+use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::movers::both::{self, Claims, Transfer};
 use crate::rendezvous::state::{Rts, State};
-use fabric::{Device, Fault, Share, ShareWord, Span};
+use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer};
 
 impl<D: Device> Rendezvous<'_, D> {
@@ -151,4 +152,18 @@ impl<D: Device> Rendezvous<'_, D> {
         self.dev.wake(peer);
         self.ops.set(id, State::Done(outcome));
     }
+}
+
+/// Reads an offer and checks what it refers to.
+pub(crate) fn read_offer(dev: &impl Device, from: Rank, data: Span) -> Result<Offer, Fault> {
+    if data.len != Offer::LEN {
+        return Err(malformed(from, wire::Malformed(format!("an offer of {} bytes", data.len))));
+    }
+    let mut bytes = [0u8; Offer::LEN];
+    dev.peek_bytes(data, &mut bytes);
+    let offer = Offer::decode(&bytes).map_err(|e| malformed(from, e))?;
+    if offer.share != Offer::NO_SHARE && offer.share >= dev.shares() {
+        return Err(malformed(from, wire::Malformed(format!("share {} does not exist", offer.share))));
+    }
+    Ok(offer)
 }
