@@ -94,23 +94,30 @@ impl<D: Device> Engine<D> {
         data: Span,
         mode: Mode,
     ) -> Result<Option<OpId>, Fault> {
-        let fits = mode == Mode::Standard && data.len <= self.limits.eager_bytes;
-        let short = fits && data.len <= self.eager_limit.limit();
-        let explores = fits && !short && self.eager_limit.explores(data.len);
+        let (short, explores) = self.goes_eagerly(data.len, mode);
         let counts = short && self.eager_limit.watches(data.len) && self.counts_use(to, data.len);
         let held = if counts { self.frequent(to, data) } else { None };
-        let plain = self.peers[to].plain;
-        let has_left = match held {
-            Some(_) => false,
-            None if counts => plain && self.send_watched(to, context, tag, data, false),
-            None if short => self.send_now(to, context, tag, data),
-            None => explores && plain && self.send_watched(to, context, tag, data, true),
-        };
+        let has_left = held.is_none()
+            && if short && !counts {
+                self.send_now(to, context, tag, data)
+            } else {
+                (short || explores)
+                    && self.peers[to].plain
+                    && self.send_watched(to, context, tag, data, explores)
+            };
         if has_left {
             return Ok(None);
         }
         let sending = Sending { to, context, tag, data, met: false };
         self.send_otherwise(sending, short || explores, held)
+    }
+
+    /// Whether a message goes eagerly, or this time only, to learn what that costs.
+    #[inline]
+    fn goes_eagerly(&mut self, len: usize, mode: Mode) -> (bool, bool) {
+        let fits = mode == Mode::Standard && len <= self.limits.eager_bytes;
+        let short = fits && len <= self.eager_limit.limit();
+        (short, fits && !short && self.eager_limit.explores(len))
     }
 
     /// Sends a message that could not leave at once, or is long; `held` if it goes from a buffer that is registered.

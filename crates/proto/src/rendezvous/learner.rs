@@ -399,6 +399,18 @@ impl Learner {
         self.account.left(message.distance, way, message.len, predicted_ns, entry);
     }
 
+    /// Whether an RTR would be of use for the next message like this one, which goes this way.
+    pub(crate) fn welcomes_rtr(&self, message: &Message, way: Way) -> bool {
+        if way == Way::Write {
+            return true;
+        }
+        if message.rtr {
+            let in_force = self.choices.entry(Key::of(message)).map(|entry| entry.way);
+            return in_force == Some(Way::Write);
+        }
+        self.choices.would_write(&self.facts, message, way)
+    }
+
     /// Longest message that had better be copied eagerly than go by any other way, if its buffer
     /// has not been seen before.
     pub(crate) fn eager_limit(&self, most_bytes: usize) -> usize {

@@ -171,32 +171,7 @@ impl<D: Device> Rendezvous<'_, D> {
     fn pump_one(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
         let Some(op) = self.ops.get_mut(id) else { return (false, true) };
         match &mut op.state {
-            State::Moving(transfer) => {
-                let aside = &mut *self.aside;
-                let moved = transfer.side == copies
-                    && (aside.is_none() || transfer.is_left_to_owner(&*self.dev))
-                    && transfer.copy(
-                        self.dev,
-                        self.counters,
-                        self.eager_limit,
-                        alone || aside.is_some(),
-                        aside,
-                    );
-                if transfer.side == Side::Receive && transfer.needs_frames(&*self.dev) {
-                    self.fall_back(id);
-                    return (true, true);
-                }
-                if !transfer.ended(&*self.dev) {
-                    return (moved, false);
-                }
-                let outcome = transfer.outcome.clone();
-                if transfer.side == Side::Receive {
-                    self.dev.was_written(transfer.local.part(0, transfer.len));
-                }
-                self.ops.set(id, State::Done(outcome));
-                self.learner.ended_at(id, &*self.dev);
-                (true, true)
-            }
+            State::Moving(_) => self.pump_moving(id, copies, alone),
             State::Offered(sending, Rts { share: Some(index), .. }) => {
                 let share = Share { owner: self.dev.me(), index: *index };
                 let partner = self.dev.share_load(share, ShareWord::Partner);
@@ -211,5 +186,30 @@ impl<D: Device> Rendezvous<'_, D> {
             State::Long(_) => self.look_at_long(id),
             _ => (false, true),
         }
+    }
+
+    /// A message that both sides copy: as [`Rendezvous::pump_one`].
+    fn pump_moving(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
+        let Some(State::Moving(transfer)) = self.ops.get_mut(id).map(|op| &mut op.state) else {
+            return (false, true);
+        };
+        let aside = &mut *self.aside;
+        let moved = transfer.side == copies
+            && (aside.is_none() || transfer.is_left_to_owner(&*self.dev))
+            && transfer.copy(self.dev, self.counters, self.eager_limit, alone || aside.is_some(), aside);
+        if transfer.side == Side::Receive && transfer.needs_frames(&*self.dev) {
+            self.fall_back(id);
+            return (true, true);
+        }
+        if !transfer.ended(&*self.dev) {
+            return (moved, false);
+        }
+        let outcome = transfer.outcome.clone();
+        if transfer.side == Side::Receive {
+            self.dev.was_written(transfer.local.part(0, transfer.len));
+        }
+        self.ops.set(id, State::Done(outcome));
+        self.learner.ended_at(id, &*self.dev);
+        (true, true)
     }
 }

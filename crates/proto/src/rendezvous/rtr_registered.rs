@@ -77,13 +77,13 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn begin_rendezvous(&mut self, id: OpId, s: &Sending, protocol: Protocol) -> Step {
         let (envelope, len) = (s.envelope(), s.data.len as u64);
         if !self.speculates() {
-            let (way, _) = self.decide(id, s, protocol, false);
+            let (way, _) = self.select(id, s, protocol, false);
             self.rtrs.other_left(&envelope, None);
             return Step::Long(way.protocol().unwrap_or(protocol), 0);
         }
         let sent_before = self.watch(s.to);
         let is_offered = self.rtrs.is_offered(&envelope, len, sent_before);
-        let (way, is_welcome) = self.decide(id, s, protocol, is_offered);
+        let (way, is_welcome) = self.select(id, s, protocol, is_offered);
         let wants = match (is_offered, is_welcome) {
             (true, _) if way == Way::Write => Wants::Takes,
             (true, true) => Wants::Declines,

@@ -39,24 +39,11 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Offers the buffer of a receive that is about to be posted; returns the share if it did.
     pub(crate) fn offer_buffer(&mut self, id: OpId, want: &Want, buf: Span) -> Option<u32> {
         let (Some(source), Some(tag)) = (want.source, want.tag) else { return None };
-        let wanted = self.rules.rtr
-            && self.rules.force.is_none()
-            && self.rules.remote_access
-            && buf.len > self.eager_limit.limit()
-            && source != self.dev.me()
-            && self.peers[source].rtr_misses < MISSES_MAX
-            && self.peers[source].control.is_empty();
-        if !wanted || !self.dev.reach(source) {
+        if !self.may_offer_to(source, buf) {
             return None;
         }
         let envelope = Envelope { source, context: want.context, tag };
-        let mut earlier = 0;
-        for op in self.matching.posted_for(&envelope) {
-            match self.ops.get(op).map(|op| &op.state) {
-                Some(State::Posted(receive)) if receive.rtr.is_some() => earlier += 1,
-                _ => return None,
-            }
-        }
+        let earlier = self.offered_before(&envelope)?;
         let index = self.dev.share_open()?;
         self.dev.share_store(Share { owner: self.dev.me(), index }, ShareWord::Open, id.0 as u64);
         let offer = Offer {
@@ -75,6 +62,30 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         self.counters.count(Event::RtrSent);
         Some(index)
+    }
+
+    /// Whether a buffer is worth an offer to this peer, and it can use one.
+    fn may_offer_to(&mut self, source: Rank, buf: Span) -> bool {
+        let wanted = self.rules.rtr
+            && self.rules.force.is_none()
+            && self.rules.remote_access
+            && buf.len > self.eager_limit.limit()
+            && source != self.dev.me()
+            && self.peers[source].rtr_misses < MISSES_MAX
+            && self.peers[source].control.is_empty();
+        wanted && self.dev.reach(source)
+    }
+
+    /// How many earlier receives for the same message have their offers out; `None` if one has none.
+    fn offered_before(&self, envelope: &Envelope) -> Option<u32> {
+        let mut earlier = 0;
+        for op in self.matching.posted_for(envelope) {
+            match self.ops.get(op).map(|op| &op.state) {
+                Some(State::Posted(receive)) if receive.rtr.is_some() => earlier += 1,
+                _ => return None,
+            }
+        }
+        Some(earlier)
     }
 
     /// Takes an offer back, because its receive has been matched otherwise or is cancelled.

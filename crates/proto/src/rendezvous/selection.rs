@@ -2,7 +2,7 @@
 
 use super::Rendezvous;
 use super::learner::SPECULATION;
-use crate::choice::choose::{Key, LONG};
+use crate::choice::choose::LONG;
 use crate::choice::terms::{self, Message};
 use crate::choice::way::{Protocol, Way};
 use crate::message::matching::Envelope;
@@ -13,9 +13,9 @@ use fabric::{Device, Rank};
 const REFRESH: u32 = 64;
 
 impl<D: Device> Rendezvous<'_, D> {
-    /// The way of a long message over registered memory, and whether an RTR would be welcome the next
+    /// Selects the way of a long message over registered memory, and says whether an RTR would be welcome the next
     /// time.
-    pub(crate) fn decide(&mut self, id: OpId, s: &Sending, wanted: Protocol, rtr: bool) -> (Way, bool) {
+    pub(crate) fn select(&mut self, id: OpId, s: &Sending, wanted: Protocol, rtr: bool) -> (Way, bool) {
         let asked = if rtr && wanted == Protocol::Speculative { Way::Write } else { Way::of(wanted) };
         if !self.learner.facts.registration {
             self.tell_host(id, s.to, s.data.len, asked);
@@ -33,14 +33,7 @@ impl<D: Device> Rendezvous<'_, D> {
             (asked, terms::cost(asked, &learner.facts, &message).map_or(0.0, |cost| cost.total_ns()))
         });
         learner.tell(id, s.envelope(), way, &message, predicted_ns, self.dev.now_ns());
-        let in_force = learner.choices.entry(Key::of(&message)).map(|entry| entry.way);
-        let welcome = forced
-            || way == Way::Write
-            || if rtr {
-                in_force == Some(Way::Write)
-            } else {
-                learner.choices.would_write(&learner.facts, &message, way)
-            };
+        let welcome = forced || learner.welcomes_rtr(&message, way);
         learner.decided += 1;
         if !forced && learner.decided.is_multiple_of(REFRESH) {
             self.refresh();
