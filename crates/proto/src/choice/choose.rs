@@ -437,14 +437,17 @@ impl Entry {
         if choice.winner != self.way && self.since > DWELL && in_force_ns > choice.cost_ns * (1.0 + MARGIN) {
             self.way = choice.winner;
         } else if self.messages.is_multiple_of(EXPLORE) {
-            let others = ways.iter().filter(|way| **way != self.way);
-            let costs = others.filter_map(|way| Some((*way, cost_ns(*way)?)));
-            let nearest = costs.min_by(|a, b| a.1.total_cmp(&b.1));
-            if let Some((way, _)) = nearest.filter(|(_, ns)| *ns <= WORTH * choice.cost_ns) {
-                return way;
-            }
+            return self.nearest(ways, choice.cost_ns, cost_ns).unwrap_or(self.way);
         }
         self.way
+    }
+
+    /// The cheapest of the ways that are not in force, if it is not far dearer than the best one.
+    fn nearest(&self, ways: &[Way], best_ns: f64, cost_ns: impl Fn(Way) -> Option<f64>) -> Option<Way> {
+        let others = ways.iter().filter(|way| **way != self.way);
+        let costs = others.filter_map(|way| Some((*way, cost_ns(*way)?)));
+        let nearest = costs.min_by(|a, b| a.1.total_cmp(&b.1));
+        nearest.filter(|(_, ns)| *ns <= WORTH * best_ns).map(|(way, _)| way)
     }
 
     /// A way that has not been judged and may be worth it, the cheapest one first.

@@ -28,7 +28,7 @@ use crate::choice::way::Way;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::memory::rcache::Held;
-use crate::memory::reuse::{Payback, Rules, Thresholds, Usage};
+use crate::memory::reuse::{Payback, Rules, Seen, Thresholds, Usage};
 use crate::message::op::{OpId, Sending};
 use crate::rendezvous::learner::SPECULATION;
 use crate::rendezvous::movers::port::Port;
@@ -137,6 +137,27 @@ impl<D: Device> Engine<D> {
         if frequent.forced {
             return self.hold(to, data, 0);
         }
+        let seen = self.count_use(data)?;
+        let is_registered = seen.registered_bytes as usize >= data.len;
+        if !seen.frequent && !is_registered {
+            return None;
+        }
+        if is_registered {
+            self.rcache.heed(&mut self.dev, &mut self.counters);
+            if !self.rcache.has(RAIL, data) {
+                return self.gone(data);
+            }
+        }
+        if !self.leaves_from_buffer(to, data, &seen, is_registered) {
+            self.counters.count(Event::FrequentCopied);
+            return None;
+        }
+        self.hold(to, data, seen.registered_bytes as usize)
+    }
+
+    /// Counts a use of a buffer: what the table knows of it, if messages of this length may leave from theirs.
+    fn count_use(&mut self, data: Span) -> Option<Seen> {
+        let frequent = self.frequent.as_mut()?;
         let threshold = frequent.thresholds.of(data.len)?;
         let refused = frequent.usage.refused();
         let seen = frequent.usage.used(data.addr, threshold);
@@ -149,16 +170,11 @@ impl<D: Device> Engine<D> {
         if frequent.uses.is_multiple_of(REFRESH) {
             frequent.thresholds = thresholds(&frequent.rules, &self.learner.facts);
         }
-        let is_registered = seen.registered_bytes as usize >= data.len;
-        if !seen.frequent && !is_registered {
-            return None;
-        }
-        if is_registered {
-            self.rcache.heed(&mut self.dev, &mut self.counters);
-            if !self.rcache.has(RAIL, data) {
-                return self.gone(data);
-            }
-        }
+        Some(seen)
+    }
+
+    /// Whether a message had better leave from its buffer, by the choice and by how the application gets on.
+    fn leaves_from_buffer(&mut self, to: Rank, data: Span, seen: &Seen, is_registered: bool) -> bool {
         // What has come so often is expected to come four times as often again: then it pays from the
         // threshold on, by the formulas of `crate::choice::terms` as by that of the table.
         let uses = seen.again as f64;
@@ -170,13 +186,9 @@ impl<D: Device> Engine<D> {
         // What is replayed is not tried.
         let is_pinned = learner.choices.journal.pinned(Key::of(&message), u32::MAX).is_some();
         let is_chosen = chosen.is_some_and(|(way, _)| way == Way::Frequent);
-        let frequent = self.frequent.as_mut()?;
+        let Some(frequent) = self.frequent.as_mut().filter(|_| is_chosen) else { return false };
         let comparison = frequent.comparisons.get_mut(&data.addr).filter(|_| is_registered && !is_pinned);
-        if !is_chosen || comparison.is_some_and(|comparison| !comparison.next(|| self.dev.now_ns())) {
-            self.counters.count(Event::FrequentCopied);
-            return None;
-        }
-        self.hold(to, data, seen.registered_bytes as usize)
+        comparison.is_none_or(|comparison| comparison.next(|| self.dev.now_ns()))
     }
 
     /// Registers a buffer, or finds that it is.
