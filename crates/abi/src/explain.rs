@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use fabric::Device;
 use fabric::settings::Settings;
 use mpi::error::{Class, Error, Result};
-use proto::explain::Detail;
-use proto::{Engine, journal};
+use proto::Engine;
+use proto::choice::explain::Detail;
+use proto::choice::journal;
 
 use crate::cx::Cx;
 

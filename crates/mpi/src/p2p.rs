@@ -13,7 +13,7 @@ use crate::request::{
 use crate::status::{ANY_SOURCE, ANY_TAG, Status};
 use crate::world::{World, fault};
 use fabric::{Device, Span};
-use proto::matching::{Body as MessageBody, Envelope, Unexpected};
+use proto::message::matching::{Body as MessageBody, Envelope, Unexpected};
 use proto::{Mode, Want};
 use std::sync::Arc;
 

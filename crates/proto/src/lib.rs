@@ -5,43 +5,21 @@
 //! charge for it, and nothing calls back.
 #![forbid(unsafe_code)]
 
-mod cancel;
 pub mod channel;
-pub mod choose;
-pub mod cost;
-mod decide;
+pub mod choice;
 mod engine;
 pub mod event;
-pub mod explain;
-pub mod facts;
-pub mod frequent;
-mod idle;
-pub mod journal;
-pub mod limit;
-pub mod long;
-pub mod matching;
-pub mod op;
-mod peers;
-pub mod rcache;
-mod reading;
-mod receive;
-mod recent;
-pub mod reuse;
-mod send;
-mod sparse;
-mod speculate;
-pub mod staging;
-mod threads;
-mod transfer;
-mod trial;
+pub mod memory;
+pub mod message;
+mod rendezvous;
 
-pub use decide::Mind;
+pub use choice::tuning::{Figures, Tuning};
+pub use choice::way::Protocol;
+pub use engine::frequent::{EagerBy, payback};
+pub use engine::send::Mode;
 pub use engine::{Engine, Limits};
 pub use event::{Counters, Event};
-pub use frequent::EagerBy;
-pub use long::Protocol;
-pub use long::tuning::{Facts, Tuning};
-pub use matching::{Envelope, Want};
-pub use op::{Failure, OpId, Outcome, PendingOp, Side};
-pub use rcache::CacheLimits;
-pub use send::Mode;
+pub use memory::rcache::CacheLimits;
+pub use message::matching::{Envelope, Want};
+pub use message::op::{Failure, OpId, Outcome, PendingOp, Side};
+pub use rendezvous::learner::Learner;

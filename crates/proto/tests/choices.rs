@@ -3,10 +3,11 @@
 
 use fabric::{Caps, Costs, Distance, Source};
 use proptest::prelude::*;
-use proto::choose::{Choices, DWELL, EXPLORE, Key, LONG, MARGIN, Seen, choose};
-use proto::cost::{Message, Way, cost};
-use proto::facts::Facts;
-use proto::journal;
+use proto::choice::choose::{Choices, DWELL, EXPLORE, Key, LONG, MARGIN, Seen, choose};
+use proto::choice::facts::Facts;
+use proto::choice::journal;
+use proto::choice::terms::{Message, cost};
+use proto::choice::way::Way;
 
 /// Costs of a platform: λ, 1/Bnet, g, registration, deregistration, copy in cache and out of it.
 struct Platform(f64, f64, f64, (f64, f64), (f64, f64), f64, f64);

@@ -6,7 +6,7 @@ use adapter::{Adapter, Net, Shared};
 use fabric::Span;
 use proptest::prelude::*;
 use proto::channel::{Channel, Settings};
-use proto::rcache::{CacheLimits, Held, Rcache};
+use proto::memory::rcache::{CacheLimits, Held, Rcache};
 use proto::{Counters, Event};
 
 const PAGE: usize = 4096;

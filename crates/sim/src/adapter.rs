@@ -10,7 +10,7 @@ use crate::queue::{Ps, ps, rounded};
 
 /// What an adapter costs, in picoseconds.
 #[derive(Clone, Debug)]
-pub struct Costs {
+pub struct AdapterCosts {
     /// First byte out to first byte in.
     pub latency: Ps,
     gap: Ps,
@@ -22,10 +22,10 @@ pub struct Costs {
     pub fetch: Ps,
 }
 
-impl Costs {
+impl AdapterCosts {
     /// Those of a rail.
-    pub fn new(rail: &Rail) -> Costs {
-        Costs {
+    pub fn new(rail: &Rail) -> AdapterCosts {
+        AdapterCosts {
             latency: ps(rail.path.latency_ns),
             gap: ps(rail.gap_ns),
             rest: ps(rail.rest_ns),
@@ -37,9 +37,9 @@ impl Costs {
     }
 
     /// Those of the path inside a host, which has neither gap nor bus.
-    pub fn local(path: &Path) -> Costs {
+    pub fn local(path: &Path) -> AdapterCosts {
         let (latency, per_byte) = (ps(path.latency_ns), 1000.0 / path.bandwidth);
-        Costs { latency, gap: 0, rest: 0, per_byte, bus_per_byte: 0.0, gather: 0, fetch: 0 }
+        AdapterCosts { latency, gap: 0, rest: 0, per_byte, bus_per_byte: 0.0, gather: 0, fetch: 0 }
     }
 
     /// Whether both directions together are slower than each alone.
@@ -105,7 +105,7 @@ impl Adapter {
 
     /// Sends a message of `len` bytes in `parts` that is ready at `ready`: when it leaves. With a
     /// limited bus that must be now, because what the other direction does until then counts.
-    pub fn send(&mut self, costs: &Costs, ready: Ps, len: usize, parts: usize) -> Passage {
+    pub fn send(&mut self, costs: &AdapterCosts, ready: Ps, len: usize, parts: usize) -> Passage {
         let start = self.starts(ready);
         let first = start + costs.gather * (parts.max(1) as Ps - 1);
         let last = self.bus(costs, OUT, start, len).max(first + costs.bytes(len));
@@ -114,7 +114,7 @@ impl Adapter {
     }
 
     /// Takes a message in whose bytes reach the adapter as `coming` says: when it is in memory.
-    pub fn receive(&mut self, costs: &Costs, coming: Passage, len: usize) -> Passage {
+    pub fn receive(&mut self, costs: &AdapterCosts, coming: Passage, len: usize) -> Passage {
         let first = coming.first.max(self.rx_free);
         let served = self.bus(costs, IN, coming.first, len);
         let last = served.max(first + costs.bytes(len)).max(coming.last);
@@ -122,7 +122,7 @@ impl Adapter {
         Passage { first, last }
     }
 
-    fn bus(&mut self, costs: &Costs, way: usize, from: Ps, len: usize) -> Ps {
+    fn bus(&mut self, costs: &AdapterCosts, way: usize, from: Ps, len: usize) -> Ps {
         if !costs.is_bus_limited() {
             return 0;
         }
@@ -135,8 +135,8 @@ mod tests {
     use super::*;
 
     /// 1 byte per nanosecond, latency 2 µs, gap 300 ns.
-    fn costs(bus_bandwidth: f64) -> Costs {
-        Costs::new(&Rail {
+    fn costs(bus_bandwidth: f64) -> AdapterCosts {
+        AdapterCosts::new(&Rail {
             path: Path { latency_ns: 2000.0, bandwidth: 1.0 },
             gap_ns: 300.0,
             rest_ns: 0.0,

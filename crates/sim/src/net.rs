@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use fabric::Fault;
 
-use crate::adapter::{Adapter, Costs};
+use crate::adapter::{Adapter, AdapterCosts};
 use crate::cluster::{Cluster, Datagram, Registration};
 use crate::fault::Faults;
 use crate::memory::Arena;
@@ -41,9 +41,9 @@ pub struct Net {
     /// Messages that wait to leave an adapter with a limited bus: slot, rank, and since when it is ready.
     pub waiting: Vec<VecDeque<(u32, u32, Ps)>>,
     /// What they cost, by rail.
-    pub costs: Vec<Costs>,
+    pub costs: Vec<AdapterCosts>,
     /// What the path inside a host costs.
-    pub local: Costs,
+    pub local: AdapterCosts,
     /// By rail: work outstanding to one peer, and how long a peer is tried.
     pub limits: Vec<(u32, Ps)>,
     /// Limits of registration.
@@ -96,8 +96,8 @@ impl Net {
             seats: (0..ranks).map(|_| Seat::new(rails)).collect(),
             adapters: vec![Adapter::default(); cluster.hosts * rails],
             waiting: vec![VecDeque::new(); cluster.hosts * rails],
-            costs: cluster.rails.iter().map(Costs::new).collect(),
-            local: Costs::local(&cluster.local),
+            costs: cluster.rails.iter().map(AdapterCosts::new).collect(),
+            local: AdapterCosts::local(&cluster.local),
             limits: cluster.rails.iter().map(|rail| (rail.depth as u32, ps(rail.retry_ns))).collect(),
             registration: cluster.registration,
             messages: Messages::default(),

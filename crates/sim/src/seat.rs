@@ -205,7 +205,7 @@ impl Seat {
     }
 
     /// The adapter of the path inside its host: when a message leaves.
-    pub fn leave(&mut self, costs: &crate::adapter::Costs, ready: Ps, len: usize) -> Passage {
+    pub fn leave(&mut self, costs: &crate::adapter::AdapterCosts, ready: Ps, len: usize) -> Passage {
         self.local.send(costs, ready, len, 1)
     }
 }

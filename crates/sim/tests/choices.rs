@@ -4,10 +4,11 @@
 //! `TERN_UPDATE_SNAPSHOTS=1 cargo test -p sim --test choices` writes the tables anew.
 
 use fabric::{Caps, Distance};
-use proto::choose::{Seen, choose};
-use proto::cost::{Message, Way};
-use proto::facts::Facts;
-use proto::journal::bytes;
+use proto::choice::choose::{Seen, choose};
+use proto::choice::facts::Facts;
+use proto::choice::journal::bytes;
+use proto::choice::terms::Message;
+use proto::choice::way::Way;
 use sim::Cluster;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/choices.txt");

@@ -1,11 +1,11 @@
 //! The protocols for long messages in virtual time, on the cluster of the superpipeline paper.
 
-use proto::{Facts, Protocol, Tuning};
+use proto::{Figures, Protocol, Tuning};
 use sim::rank::{Rank, Setup};
 use sim::{Cluster, Job};
 
 /// «graphene», as its file describes it.
-const FACTS: Facts = Facts {
+const FACTS: Figures = Figures {
     copy_bytes_per_us: 5250.0,
     net_bytes_per_us: 1980.0,
     latency_ns: 1500.0,

@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use fabric::settings::Settings;
 use fabric::{Caps, Device, Distance, Source, Span};
 use proto::Protocol;
-use proto::choose::{Seen, choose};
-use proto::cost::{Message, Term, Way, cost};
-use proto::explain::table;
-use proto::facts::{Fact, Facts};
-use proto::journal::{bytes, reason, time};
+use proto::choice::choose::{Seen, choose};
+use proto::choice::explain::table;
+use proto::choice::facts::{Fact, Facts};
+use proto::choice::journal::{bytes, reason, time};
+use proto::choice::terms::{Message, Term, cost};
+use proto::choice::way::Way;
 use sim::Cluster;
 
 const HELP: &str = "\

@@ -25,6 +25,17 @@ const LAYERS: &[(&str, &[&str])] = &[
 const UNSAFE_IN: &[(&str, &[&str])] =
     &[("wire", &[]), ("fabric", &[]), ("proto", &[]), ("sim", &[]), ("tern", &[]), ("mpi", &["mem.rs"])];
 
+/// Which folders of `proto` a folder may use besides itself and `event.rs`: data runs one way.
+const FOLDERS: &[(&str, &[&str])] = &[
+    ("engine", &["rendezvous", "rendezvous/movers", "message", "choice", "memory"]),
+    ("rendezvous", &["rendezvous/movers", "message", "choice", "memory"]),
+    ("rendezvous/movers", &["message", "choice", "memory"]),
+    ("message", &[]),
+    ("choice", &[]),
+    ("memory", &[]),
+    ("channel", &["choice", "memory"]),
+];
+
 struct Source {
     /// Relative to the root, with slashes.
     name: String,
@@ -224,6 +235,125 @@ fn layers_have_one_direction_and_dependencies_a_reason() {
                 complaints.push(format!("{}: ARCHITECTURE.md says nothing of `{dependency}`", source.name));
             }
         }
+    }
+    report(complaints);
+}
+
+/// The folder of `proto` that a module lies in, the innermost one of [`FOLDERS`].
+fn folder_of(module: &[String]) -> String {
+    let inner = module.iter().take(2).map(String::as_str).collect::<Vec<_>>().join("/");
+    let known = FOLDERS.iter().any(|(folder, _)| *folder == inner);
+    if known { inner } else { module.first().cloned().unwrap_or_default() }
+}
+
+/// The modules of `proto` that a line of this file names, from the root of the crate.
+fn paths_in(line: &str, here: &[&str]) -> Vec<String> {
+    let code = without_comment(line);
+    let mut found = Vec::new();
+    for start in ["crate::", "super::"] {
+        let mut rest = code;
+        while let Some(at) = rest.find(start) {
+            let before = rest[..at].chars().next_back();
+            let is_start = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':' && c != '$');
+            let mut path: Vec<&str> = rest[at..].split("::").collect();
+            rest = &rest[at + start.len()..];
+            let mut base = if start == "crate::" { Vec::new() } else { here.to_vec() };
+            while path.first() == Some(&"super") && !base.is_empty() {
+                base.pop();
+                path.remove(0);
+            }
+            if path.first() == Some(&"crate") {
+                path.remove(0);
+            }
+            let word = |text: &&str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let module: Vec<String> = base.iter().chain(&path).map(word).collect();
+            if is_start {
+                found.push(folder_of(&module));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn data_runs_one_way_in_proto() {
+    let (mut complaints, sources) = (Vec::new(), sources());
+    for source in &sources {
+        let Some(name) = source.name.strip_prefix("crates/proto/src/") else { continue };
+        let Some((outer, _)) = name.split_once('/') else { continue };
+        let folder = if name.starts_with("rendezvous/movers/") { "rendezvous/movers" } else { outer };
+        let Some((_, below)) = FOLDERS.iter().find(|(known, _)| *known == folder) else {
+            complaints.push(format!("{}: `{folder}` has no place in FOLDERS of tidy.rs", source.name));
+            continue;
+        };
+        let module = name.trim_end_matches(".rs").trim_end_matches("/mod");
+        let here: Vec<&str> = module.split('/').collect();
+        let mut inner = here.clone();
+        for (at, line) in source.text.lines().enumerate() {
+            if line.starts_with("mod tests {") {
+                inner.push("tests");
+            }
+            if without_comment(line).contains(" Engine<") && line.starts_with("impl") && folder != "engine" {
+                complaints.push(format!("{}:{}: methods of Engine are in engine/", source.name, at + 1));
+            }
+            for used in paths_in(line, &inner) {
+                let is_fine = used == folder || used == "event" || below.contains(&used.as_str());
+                if !is_fine {
+                    complaints.push(format!("{}:{}: must not use `{used}`", source.name, at + 1));
+                }
+            }
+        }
+    }
+    report(complaints);
+}
+
+/// The first sentence of the comment at the head of a file, in one line and without links.
+fn purpose(source: &Source) -> Option<String> {
+    let head = source.text.lines().skip_while(|line| !line.starts_with("//!"));
+    let paragraph = head.map_while(|line| line.strip_prefix("//! ")).collect::<Vec<_>>().join(" ");
+    let text = paragraph.replace("[`", "`").replace("`]", "`");
+    let end = text.match_indices(". ").find(|(at, _)| text[at + 2..].starts_with(char::is_uppercase));
+    let sentence = end.map_or(text.trim_end_matches('.'), |(at, _)| &text[..at]);
+    (!sentence.is_empty()).then(|| sentence.to_string())
+}
+
+/// Every file of every crate with its purpose, as ARCHITECTURE.md lists them.
+fn index(sources: &[Source], complaints: &mut Vec<String>) -> String {
+    let mut text = String::new();
+    for (name, _) in LAYERS {
+        let prefix = format!("crates/{name}/src/");
+        text += &format!("\n### {name}\n\n");
+        for source in sources.iter().filter(|s| s.has_extension(&["rs"]) && !s.is_test()) {
+            let Some(file) = source.name.strip_prefix(&prefix) else { continue };
+            match purpose(source) {
+                Some(purpose) => text += &format!("- `{file}`: {purpose}\n"),
+                None => complaints.push(format!("{}: the head does not say what it is for", source.name)),
+            }
+        }
+    }
+    text + "\n"
+}
+
+/// The index of files is written from their heads: `TERN_UPDATE_SNAPSHOTS=1` does that.
+#[test]
+fn the_index_names_every_file() {
+    const HEADING: &str = "## Files\n";
+    let (path, mut complaints) = (root().join("ARCHITECTURE.md"), Vec::new());
+    let text = std::fs::read_to_string(&path).expect("ARCHITECTURE.md");
+    let (before, rest) = text.split_once(HEADING).expect("ARCHITECTURE.md has an index of files");
+    let behind = rest.find("\n## ").map_or("", |at| &rest[at + 1..]);
+    let index = index(&sources(), &mut complaints);
+    if std::env::var_os("TERN_UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, format!("{before}{HEADING}{index}{behind}")).expect("ARCHITECTURE.md");
+        return report(complaints);
+    }
+    let listed = &rest[..rest.len() - behind.len()];
+    let lacks = index.lines().filter(|line| !listed.lines().any(|known| known == *line));
+    complaints.extend(lacks.map(|line| format!("ARCHITECTURE.md lacks «{line}»")));
+    let gone = listed.lines().filter(|line| !index.lines().any(|known| known == *line));
+    complaints.extend(gone.map(|line| format!("ARCHITECTURE.md: no file says «{line}»")));
+    if !complaints.is_empty() {
+        complaints.push("TERN_UPDATE_SNAPSHOTS=1 cargo test -p tern --test tidy writes the index".into());
     }
     report(complaints);
 }

@@ -20,12 +20,12 @@ pub const VERSION: u16 = 2;
 /// How the header of a frame travels, and what the frame is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// Both header words stand before the tail.
     Full = 1,
     /// The header is that of the frame before on this path.
     Same = 2,
-    /// As [`Kind::Same`], but the second word has grown by the length of the payload before: the
+    /// As [`FrameKind::Same`], but the second word has grown by the length of the payload before: the
     /// next piece of a stream.
     Next = 3,
     /// No header: the payload is a [`Meet`], for the channel itself.
@@ -34,10 +34,10 @@ pub enum Kind {
     Credit = 5,
 }
 
-impl Kind {
+impl FrameKind {
     /// Bytes behind the payload.
     pub fn trailer_len(self) -> usize {
-        if self == Kind::Full { 24 } else { 8 }
+        if self == FrameKind::Full { 24 } else { 8 }
     }
 }
 
@@ -45,7 +45,7 @@ impl Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tail {
     /// What the frame is.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Its number among the frames of its direction (wraps).
     pub seq: u16,
     /// Frames of the other direction that its sender had taken (wraps).
@@ -71,11 +71,11 @@ impl Tail {
     /// Reads a word of any content.
     pub fn decode(word: u64) -> Result<Tail, Malformed> {
         let kind = match word >> 56 {
-            1 => Kind::Full,
-            2 => Kind::Same,
-            3 => Kind::Next,
-            4 => Kind::Meet,
-            5 => Kind::Credit,
+            1 => FrameKind::Full,
+            2 => FrameKind::Same,
+            3 => FrameKind::Next,
+            4 => FrameKind::Meet,
+            5 => FrameKind::Credit,
             other => return Err(Malformed(format!("unknown kind of frame {other}"))),
         };
         let len = (word >> 32) as u32 & Tail::LEN_MAX;
@@ -154,7 +154,7 @@ impl Meet {
         let odd = !word(1).is_multiple_of(8)
             || !ring.addr.is_multiple_of(8)
             || !ring.slot_bytes.is_multiple_of(8)
-            || (ring.slots != 0 && (ring.slot_bytes as usize) < Kind::Full.trailer_len());
+            || (ring.slots != 0 && (ring.slot_bytes as usize) < FrameKind::Full.trailer_len());
         if odd {
             return Err(Malformed("mailbox or slots of an introduction are no whole words".into()));
         }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        for kind in [Kind::Full, Kind::Same, Kind::Next, Kind::Meet, Kind::Credit] {
+        for kind in [FrameKind::Full, FrameKind::Same, FrameKind::Next, FrameKind::Meet, FrameKind::Credit] {
             let tail = Tail { kind, seq: 0xfffe, ack: 7, len: Tail::LEN_MAX, next: 63 };
             assert_eq!(Tail::decode(tail.encode()), Ok(tail));
         }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_last_byte_says_that_the_frame_is_there() {
-        let tail = Tail { kind: Kind::Full, seq: 0, ack: 0, len: 0, next: 0 };
+        let tail = Tail { kind: FrameKind::Full, seq: 0, ack: 0, len: 0, next: 0 };
         assert_ne!(tail.encode().to_le_bytes()[7], 0);
         assert!(Tail::decode(tail.encode() & !(0xff << 56)).is_err());
     }

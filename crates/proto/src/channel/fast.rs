@@ -21,7 +21,7 @@ use super::{Channel, Work, trailer};
 use crate::event::Event;
 use fabric::{Charge, Fault, Local, Span, Verbs};
 use wire::Malformed;
-use wire::slot::{Kind, Tail};
+use wire::slot::{FrameKind, Tail};
 
 impl<V: Verbs> Channel<V> {
     /// Shows the frame in the oldest slot if it is the next one; whether it is.
@@ -46,7 +46,7 @@ impl<V: Verbs> Channel<V> {
             return Err(Malformed(format!("{len} bytes in a slot of {}", ring.slot_bytes())));
         }
         let head = match tail.kind {
-            Kind::Full => header(&self.verbs, end),
+            FrameKind::Full => header(&self.verbs, end),
             known => peer.headers_in.header(known)?,
         };
         self.verbs.charge(Charge::Header);
@@ -160,7 +160,7 @@ impl<V: Verbs> Channel<V> {
     /// Sends the number of frames taken. No frame waits for this one, so it needs no credit.
     fn send_credits(&mut self, p: usize) -> Result<bool, Fault> {
         let Some((index, note)) = self.take_note(RAIL)? else { return Ok(false) };
-        let trailer = trailer(&self.peers[p], Kind::Credit, [0; 2], 0, 0);
+        let trailer = trailer(&self.peers[p], FrameKind::Credit, [0; 2], 0, 0);
         self.verbs.poke_bytes(note.span.addr, &trailer[16..]);
         let word = Local { span: note.span.part(0, 8), key: note.key };
         let work = Work::Note(RAIL, index).encode();
@@ -187,7 +187,7 @@ fn landed(verbs: &impl Verbs, end: usize, slots: usize) -> Result<Option<Tail>, 
     match verbs.load(end - 8) {
         word if word >> 56 == 0 => Ok(None),
         word => match Tail::decode(word)? {
-            Tail { kind: kind @ (Kind::Meet | Kind::Credit), .. } => {
+            Tail { kind: kind @ (FrameKind::Meet | FrameKind::Credit), .. } => {
                 Err(Malformed(format!("{kind:?} in a slot")))
             }
             Tail { next, .. } if next as usize >= slots => {

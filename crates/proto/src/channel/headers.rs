@@ -7,7 +7,7 @@
 //! section 3.1 and its reference 9).
 
 use wire::Malformed;
-use wire::slot::Kind;
+use wire::slot::FrameKind;
 
 /// The last header on the fast path in one direction.
 #[derive(Clone, Copy, Default, Debug)]
@@ -17,11 +17,13 @@ pub(super) struct HeaderCache {
 
 impl HeaderCache {
     /// The least that the receiver must be told.
-    pub fn kind_of(&self, head: [u64; 2]) -> Kind {
+    pub fn kind_of(&self, head: [u64; 2]) -> FrameKind {
         match self.last {
-            Some((last, _)) if last == head => Kind::Same,
-            Some((last, len)) if last[0] == head[0] && last[1].wrapping_add(len) == head[1] => Kind::Next,
-            _ => Kind::Full,
+            Some((last, _)) if last == head => FrameKind::Same,
+            Some((last, len)) if last[0] == head[0] && last[1].wrapping_add(len) == head[1] => {
+                FrameKind::Next
+            }
+            _ => FrameKind::Full,
         }
     }
 
@@ -31,10 +33,10 @@ impl HeaderCache {
     }
 
     /// The header of a frame that came without one.
-    pub fn header(&self, kind: Kind) -> Result<[u64; 2], Malformed> {
+    pub fn header(&self, kind: FrameKind) -> Result<[u64; 2], Malformed> {
         match (kind, self.last) {
-            (Kind::Same, Some((last, _))) => Ok(last),
-            (Kind::Next, Some((last, len))) => Ok([last[0], last[1].wrapping_add(len)]),
+            (FrameKind::Same, Some((last, _))) => Ok(last),
+            (FrameKind::Next, Some((last, len))) => Ok([last[0], last[1].wrapping_add(len)]),
             _ => Err(Malformed(format!("{kind:?} refers to a header that was never sent"))),
         }
     }
@@ -48,20 +50,20 @@ mod tests {
     fn the_receiver_finds_every_header_again() {
         let (mut out, mut back) = (HeaderCache::default(), HeaderCache::default());
         let frames = [
-            ([1, 0], 100, Kind::Full),
-            ([1, 0], 100, Kind::Same),
-            ([1, 100], 50, Kind::Next),
-            ([1, 150], 0, Kind::Next),
-            ([1, 150], 7, Kind::Same),
-            ([1, 150], 7, Kind::Same),
-            ([2, 157], 7, Kind::Full),
-            ([2, u64::MAX], 7, Kind::Full),
-            ([2, 6], 7, Kind::Next),
-            ([2, 14], 7, Kind::Full),
+            ([1, 0], 100, FrameKind::Full),
+            ([1, 0], 100, FrameKind::Same),
+            ([1, 100], 50, FrameKind::Next),
+            ([1, 150], 0, FrameKind::Next),
+            ([1, 150], 7, FrameKind::Same),
+            ([1, 150], 7, FrameKind::Same),
+            ([2, 157], 7, FrameKind::Full),
+            ([2, u64::MAX], 7, FrameKind::Full),
+            ([2, 6], 7, FrameKind::Next),
+            ([2, 14], 7, FrameKind::Full),
         ];
         for (head, len, kind) in frames {
             assert_eq!(out.kind_of(head), kind, "{head:?}");
-            if kind != Kind::Full {
+            if kind != FrameKind::Full {
                 assert_eq!(back.header(kind), Ok(head));
             }
             out.keep(head, len);
@@ -71,7 +73,7 @@ mod tests {
 
     #[test]
     fn there_is_nothing_to_refer_to_before_the_first_header() {
-        for kind in [Kind::Full, Kind::Same, Kind::Next, Kind::Meet] {
+        for kind in [FrameKind::Full, FrameKind::Same, FrameKind::Next, FrameKind::Meet] {
             assert!(HeaderCache::default().header(kind).is_err());
         }
     }

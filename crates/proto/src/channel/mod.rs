@@ -26,7 +26,7 @@
 //!
 //! A payload of registered memory is gathered with its header by the adapter instead of being
 //! copied ([`fabric::Device::try_send_from`]): the zero-copy eager protocol for buffers that come again
-//! (`crate::reuse` finds those).
+//! (`crate::memory::reuse` finds those).
 
 mod device;
 mod fast;
@@ -41,7 +41,7 @@ use peer::{Index, Path, Peer};
 use slots::{Budget, Mailboxes, Pool, RAIL, Receives};
 use std::collections::{HashMap, VecDeque};
 use wire::Malformed;
-use wire::slot::{Kind, Meet, Tail};
+use wire::slot::{FrameKind, Meet, Tail};
 
 /// The bit of work that is the channel's own.
 const OWN: u64 = 1 << 63;
@@ -109,13 +109,13 @@ impl Settings {
         while 4 * self.frame_bytes > part && self.frame_bytes > FRAME_MIN {
             self.frame_bytes /= 2;
         }
-        let fit = part / (self.frame_bytes + Kind::Full.trailer_len());
+        let fit = part / (self.frame_bytes + FrameKind::Full.trailer_len());
         self.buffers = self.buffers.min(fit).max(2);
         self.staged = self.staged.min(fit).max(1);
         self.window = self.window.clamp(2, BUFFERS_MAX).min(self.buffers);
         // A slot is polled: its last word must not be seen before the others.
         self.slots = if caps.writes_in_order { self.slots.min(SLOTS_MAX as usize) } else { 0 };
-        self.slot_bytes = self.slot_bytes.next_multiple_of(8).max(Kind::Full.trailer_len());
+        self.slot_bytes = self.slot_bytes.next_multiple_of(8).max(FrameKind::Full.trailer_len());
         self.fast_bytes = self.fast_bytes.min(2 * part);
         self.fast_peers = self.fast_peers.min(caps.regions / 2);
         self
@@ -193,7 +193,7 @@ impl<V: Verbs> Channel<V> {
     /// A channel in touch with nobody. Fails if not even the receive buffers can be registered.
     pub fn new(mut verbs: V, settings: Settings) -> Result<Channel<V>, Fault> {
         let settings = settings.clamp(verbs.caps());
-        let trailer = Kind::Full.trailer_len();
+        let trailer = FrameKind::Full.trailer_len();
         let mut lens = vec![NOTE_BYTES; verbs.rails()];
         lens[RAIL] = settings.frame_bytes + trailer;
         let receives = Receives::new(&mut verbs, &lens, settings.buffers)?;
@@ -261,7 +261,7 @@ impl<V: Verbs> Channel<V> {
         let peer = &self.peers[p];
         let kind = match path {
             Path::Fast if self.settings.cache_headers => peer.headers_out.kind_of(head),
-            _ => Kind::Full,
+            _ => FrameKind::Full,
         };
         let next = match (path, &peer.ring_out) {
             (Path::Fast, Some(ring)) => ring.next(),
@@ -292,12 +292,12 @@ impl<V: Verbs> Channel<V> {
         Ok((!is_new).then_some(p))
     }
 
-    fn count_sent(&mut self, path: Path, kind: Kind) {
+    fn count_sent(&mut self, path: Path, kind: FrameKind) {
         self.counters.count(match path {
             Path::Fast => Event::FastPath,
             Path::SendRecv => Event::SendRecvPath,
         });
-        if matches!(kind, Kind::Same | Kind::Next) {
+        if matches!(kind, FrameKind::Same | FrameKind::Next) {
             self.counters.count(Event::HeaderCached);
         }
     }
@@ -315,7 +315,7 @@ impl<V: Verbs> Channel<V> {
 
     /// The path a frame can take now.
     fn path(&mut self, p: usize, len: usize) -> Option<Path> {
-        let len = len + Kind::Full.trailer_len();
+        let len = len + FrameKind::Full.trailer_len();
         let fits = self.peers[p].ring_out.as_ref().is_some_and(|ring| len <= ring.slot_bytes());
         let has_credit = |peer: &Peer| fits && peer.ring_out.as_ref().is_some_and(|ring| ring.has_credit());
         if !has_credit(&self.peers[p]) {
@@ -580,7 +580,7 @@ impl<V: Verbs> Channel<V> {
 }
 
 /// The end of a frame: header, unless it is known, and tail.
-fn trailer(peer: &Peer, kind: Kind, head: [u64; 2], len: usize, next: u8) -> [u8; 24] {
+fn trailer(peer: &Peer, kind: FrameKind, head: [u64; 2], len: usize, next: u8) -> [u8; 24] {
     let (seq, ack) = peer.numbers();
     let tail = Tail { kind, seq, ack, len: len as u32, next };
     let mut bytes = [0; 24];

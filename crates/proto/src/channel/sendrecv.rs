@@ -17,7 +17,7 @@ use super::{NOTE_BYTES, SLOTS_MAX, Work, trailer};
 use crate::event::Event;
 use fabric::{Charge, Fault, Local, Rank, Span, Verbs};
 use wire::Malformed;
-use wire::slot::{Kind, Meet, Tail};
+use wire::slot::{FrameKind, Meet, Tail};
 
 impl<V: Verbs> Channel<V> {
     /// A message has come into a receive buffer.
@@ -33,7 +33,7 @@ impl<V: Verbs> Channel<V> {
             return self.receives.post(&mut self.verbs, buffer);
         }
         match self.inspect(p, buffer, len) {
-            Ok(Tail { kind: Kind::Credit, .. }) => self.receives.post(&mut self.verbs, buffer),
+            Ok(Tail { kind: FrameKind::Credit, .. }) => self.receives.post(&mut self.verbs, buffer),
             Ok(tail) => {
                 let message = self.in_turn_or_copied(p, buffer, tail, len);
                 self.peers[p].arrived(message);
@@ -60,20 +60,20 @@ impl<V: Verbs> Channel<V> {
     /// Checks a message and takes the credits it brings, whenever its turn comes.
     fn inspect(&mut self, p: usize, buffer: u32, len: usize) -> Result<Tail, Malformed> {
         let span = self.receives.span(buffer);
-        if len < Kind::Meet.trailer_len() || len > span.len {
+        if len < FrameKind::Meet.trailer_len() || len > span.len {
             return Err(Malformed(format!("a message of {len} bytes")));
         }
         let mut word = [0; 8];
         self.verbs.peek_bytes(Span { addr: span.addr + len - 8, len: 8 }, &mut word);
         let tail = Tail::decode(u64::from_le_bytes(word))?;
-        if !matches!(tail.kind, Kind::Full | Kind::Meet | Kind::Credit) {
+        if !matches!(tail.kind, FrameKind::Full | FrameKind::Meet | FrameKind::Credit) {
             return Err(Malformed(format!("{:?} header outside of the slots", tail.kind)));
         }
         if tail.len as usize + tail.kind.trailer_len() != len {
             return Err(Malformed(format!("{} bytes announced in a message of {len}", tail.len)));
         }
         let peer = &mut self.peers[p];
-        if tail.kind != Kind::Credit {
+        if tail.kind != FrameKind::Credit {
             peer.before(tail.seq)?;
         }
         peer.acknowledged(tail.ack)?;
@@ -94,7 +94,7 @@ impl<V: Verbs> Channel<V> {
             };
             let data = span.part(0, tail.len as usize);
             self.peers[p].front_copy = copy;
-            if tail.kind == Kind::Full {
+            if tail.kind == FrameKind::Full {
                 if self.peers[p].their_mailbox.is_none() {
                     self.post_again(buffer);
                     return Err(Malformed("a frame before the introduction".into()));
@@ -155,13 +155,13 @@ impl<V: Verbs> Channel<V> {
         head: [u64; 2],
         data: Span,
     ) -> Result<bool, Fault> {
-        assert!(data.len + Kind::Full.trailer_len() <= NOTE_BYTES, "such a frame is short");
+        assert!(data.len + FrameKind::Full.trailer_len() <= NOTE_BYTES, "such a frame is short");
         let Some(p) = self.open(to)? else { return Ok(false) };
         if !self.has_buffer(p) {
             return Ok(false);
         }
         let Some((index, note)) = self.take_note(rail)? else { return Ok(false) };
-        let trailer = trailer(&self.peers[p], Kind::Full, head, data.len, 0);
+        let trailer = trailer(&self.peers[p], FrameKind::Full, head, data.len, 0);
         self.verbs.charge(Charge::Header);
         self.verbs.copy(note.span.addr, data.addr, data.len);
         self.verbs.poke_bytes(note.span.addr + data.len, &trailer);
@@ -199,7 +199,7 @@ impl<V: Verbs> Channel<V> {
             mailbox_key: peer.mailbox.key,
             ring: peer.ring_in.as_ref().map(|ring| ring.offer()),
         };
-        let trailer = trailer(peer, Kind::Meet, [0; 2], Meet::LEN, 0);
+        let trailer = trailer(peer, FrameKind::Meet, [0; 2], Meet::LEN, 0);
         self.verbs.poke_bytes(note.span.addr, &meet.encode());
         self.verbs.poke_bytes(note.span.addr + Meet::LEN, &trailer[16..]);
         let frame = Local { span: note.span.part(0, Meet::LEN + 8), key: note.key };

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use fabric::{Local, Nap, Remote, Span, Verbs};
-use proto::{EagerBy, Event, Facts, Protocol, Tuning};
+use proto::{EagerBy, Event, Figures, Protocol, Tuning};
 use sim::{Cluster, Counters, Job, Nic, Rank, Setup};
 
 /// Result of a program of a rank.
@@ -40,9 +40,9 @@ impl Way {
 }
 
 /// What a library would measure on this cluster.
-pub fn facts(cluster: &Cluster) -> Facts {
+pub fn facts(cluster: &Cluster) -> Figures {
     let (rail, (register_ns, page_ns)) = (&cluster.rails[0], cluster.registration.register_ns);
-    Facts {
+    Figures {
         copy_bytes_per_us: 1e9 / cluster.copy_time_ns(1_000_000, usize::MAX),
         net_bytes_per_us: rail.path.bandwidth * 1000.0,
         latency_ns: rail.path.latency_ns + rail.post_ns + rail.fetch_ns,

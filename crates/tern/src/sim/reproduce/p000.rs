@@ -4,7 +4,7 @@ mod collectives;
 pub mod search;
 mod spectrum;
 
-use proto::frequent::costs;
+use proto::payback;
 use proto::{EagerBy, Event, Protocol};
 use sim::Cluster;
 
@@ -110,8 +110,8 @@ impl PingPong {
                 let gathered = rank.world().engine.counters().get(Event::EagerZeroCopy);
                 before = before.or((gathered > 0).then_some(round));
             }
-            let costs = costs(&rank.world().engine.mind().facts, len);
-            Ok(PingPong { times, before, spared: costs.copy_ns - costs.overhead_ns })
+            let payback = payback(&rank.world().engine.learner().facts, len);
+            Ok(PingPong { times, before, spared: payback.copy_ns - payback.overhead_ns })
         })?;
         Ok(all.swap_remove(0))
     }

@@ -1,7 +1,7 @@
 //! Figure 3: what a search in the table of buffer usage costs on this machine, by the number of buffers,
 //! beside one in a balanced binary tree. Real time: no two machines give the same.
 
-use proto::reuse::{Rules, Usage};
+use proto::memory::reuse::{Rules, Usage};
 use std::hint::black_box;
 use std::time::Instant;
 

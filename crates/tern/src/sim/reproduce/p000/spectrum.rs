@@ -15,7 +15,7 @@ const BUFFERS: usize = 1000;
 const SIZES: [usize; 5] = [512, KB, 2 * KB, 4 * KB, 8 * KB];
 const PAGE: usize = 4 * KB;
 /// After so many uses from the first that leaves from where it lies, the further ones of a buffer are taken to be like
-/// the last: two groups of eight and one of eight copies have been compared by then (`proto/trial.rs`).
+/// the last: two groups of eight and one of eight copies have been compared by then (`proto/choice/trial.rs`).
 const SETTLED: usize = 28;
 
 /// Where the buffers lie.

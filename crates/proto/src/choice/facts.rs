@@ -1,0 +1,327 @@
+//! What is known: machine, peers and messages, as measured on the device in use.
+//!
+//! Each fact begins with a prior, which the device gives (from a cluster file, from a measurement at
+//! start-up, or assumed), and is corrected by what is observed. A prior counts as [`PRIOR`]
+//! observations, older observations fade: the last [`MEMORY`] make up a fact. A single
+//! observation counts for no more than four times what was known, so that an interrupted copy does
+//! not turn a choice over.
+
+use crate::choice::tuning::{self, Tuning};
+use crate::choice::way::Way;
+use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
+
+/// As how many observations a prior counts.
+const PRIOR: u32 = 4;
+/// Observations after which older ones fade.
+const MEMORY: u32 = 32;
+/// What is left of the weight of an observation when the next one comes.
+const FADES: f64 = 1.0 - 1.0 / MEMORY as f64;
+/// How far above what is known one observation may be taken for.
+const OUTLIER: f64 = 4.0;
+/// Lengths by which the prior of a line is represented.
+const PRIOR_LENGTHS: [f64; 2] = [4096.0, 1048576.0];
+
+/// One number: what it was before, and what it is now.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Fact {
+    /// The value in force.
+    pub value: f64,
+    /// The value before anything was observed.
+    pub prior: f64,
+    /// Observations.
+    pub count: u32,
+    /// Where the prior comes from.
+    pub source: Source,
+}
+
+impl Fact {
+    /// A fact that nothing has been observed of.
+    pub fn new(prior: f64, source: Source) -> Fact {
+        Fact { value: prior, prior, count: 0, source }
+    }
+
+    /// Takes an observation in.
+    pub fn observe(&mut self, seen: f64) {
+        self.count = self.count.saturating_add(1);
+        let bounded = if self.value > 0.0 { seen.min(OUTLIER * self.value) } else { seen };
+        self.value += (bounded - self.value) / (self.count + PRIOR).min(MEMORY) as f64;
+    }
+
+    /// Where the value in force comes from.
+    pub fn origin(&self) -> Source {
+        if self.count > 0 { Source::Observed } else { self.source }
+    }
+}
+
+/// A time that grows with the length: `fixed + per_byte · L`, fitted to what was observed by least
+/// squares of the relative errors.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Line {
+    /// Of any length, ns.
+    pub fixed: f64,
+    /// For each byte, ns.
+    pub per_byte: f64,
+    /// The same before anything was observed.
+    pub prior: (f64, f64),
+    /// Observations.
+    pub count: u32,
+    /// Where the prior comes from.
+    pub source: Source,
+    /// Weighted sums over observations: 1, x, y, xx, xy.
+    sums: [f64; 5],
+}
+
+impl Line {
+    /// A line that nothing has been observed of.
+    pub fn new(prior: (f64, f64), source: Source) -> Line {
+        Line { fixed: prior.0, per_byte: prior.1, prior, count: 0, source, sums: [0.0; 5] }
+    }
+
+    /// The time for this length.
+    pub fn at(&self, len: f64) -> f64 {
+        self.fixed + self.per_byte * len
+    }
+
+    /// `len` bytes took `ns`.
+    pub fn observe(&mut self, len: usize, ns: f64) {
+        let (len, known) = (len as f64, self.at(len as f64).max(1.0));
+        self.count = self.count.saturating_add(1);
+        self.sums = self.sums.map(|sum| sum * FADES);
+        add(&mut self.sums, len, ns.min(OUTLIER * known), 1.0 / (known * known));
+        // The prior fades as observations do, but for what they leave open.
+        let mut sums = self.sums;
+        let weight = (PRIOR as f64 / 2.0 * FADES.powi(self.count as i32)).max(0.01);
+        for len in PRIOR_LENGTHS {
+            let known = self.at(len).max(1.0);
+            add(&mut sums, len, self.prior.0 + self.prior.1 * len, weight / (known * known));
+        }
+        (self.fixed, self.per_byte) = fit(&sums);
+    }
+
+    /// Where the values in force come from.
+    pub fn origin(&self) -> Source {
+        if self.count > 0 { Source::Observed } else { self.source }
+    }
+}
+
+fn add(sums: &mut [f64; 5], x: f64, y: f64, weight: f64) {
+    let terms = [1.0, x, y, x * x, x * y];
+    sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += weight * term);
+}
+
+/// The line of least squares; neither number is negative.
+fn fit(&[n, x, y, xx, xy]: &[f64; 5]) -> (f64, f64) {
+    let determinant = n * xx - x * x;
+    let per_byte = (n * xy - x * y) / determinant;
+    if per_byte.is_nan() || per_byte <= 0.0 {
+        return (y / n, 0.0);
+    }
+    let fixed = (y - per_byte * x) / n;
+    if fixed < 0.0 { (0.0, xy / xx) } else { (fixed, per_byte) }
+}
+
+/// What messages to peers of one distance cost on their way.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Link {
+    /// λ + L/Bnet of a write to registered memory.
+    pub write: Line,
+    /// What a read takes longer.
+    pub read: Fact,
+    /// λ of a message that carries nothing, from round trips.
+    pub latency: Fact,
+    /// g: least time between two messages.
+    pub gap: Fact,
+    /// o: time of the processor for a message.
+    pub post: Fact,
+}
+
+impl Link {
+    fn new(costs: &Costs) -> Link {
+        let fact = |prior| Fact::new(prior, costs.source);
+        Link {
+            write: Line::new((costs.latency_ns, costs.wire_ns_per_byte), costs.source),
+            read: fact(costs.read_ns),
+            latency: fact(costs.latency_ns),
+            gap: fact(costs.gap_ns),
+            post: fact(costs.post_ns),
+        }
+    }
+}
+
+/// All facts of one rank.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Facts {
+    /// Registering memory: `λreg + L/Breg`.
+    pub register: Line,
+    /// Giving it back.
+    pub deregister: Line,
+    /// Longest data of each level of the memory, and 1/Bcopy there in ns per byte.
+    pub copy: [(usize, Fact); COPY_LEVELS],
+    /// V: a search in a table.
+    pub search: Fact,
+    /// Single copy between processes of a host.
+    pub single: Line,
+    /// Whether processes of a host can copy from and to each other's memory.
+    pub reach: bool,
+    /// Whether registrations outlive the transfer they were made for.
+    pub keeps: bool,
+    /// Whether memory must be registered.
+    pub registration: bool,
+    /// Adapters a long message is spread over.
+    pub rails: usize,
+    /// Longest eager message, in bytes.
+    pub eager_bytes: usize,
+    /// Payload that the processor writes into the work request itself, in bytes.
+    pub inline_bytes: usize,
+    /// What the pipelines are tuned by.
+    pub tuning: Tuning,
+    /// By distance.
+    pub links: [Link; Distance::ALL.len()],
+}
+
+impl Facts {
+    /// What is known before the first message.
+    pub fn new(costs: [Costs; Distance::ALL.len()], caps: &Caps, rails: usize, eager_bytes: usize) -> Facts {
+        let far = &costs[Distance::Network as usize];
+        let fact = |prior| Fact::new(prior, far.source);
+        let mut facts = Facts {
+            register: Line::new(far.register, far.source),
+            deregister: Line::new(far.deregister, far.source),
+            copy: far.copy.map(|(up_to, per_byte)| (up_to, fact(per_byte))),
+            search: fact(far.search_ns),
+            single: Line::new(costs[0].single, Source::StartUp),
+            reach: caps.remote_access,
+            keeps: false,
+            registration: caps.registration,
+            rails,
+            eager_bytes,
+            inline_bytes: caps.inline_bytes,
+            tuning: Tuning::default(),
+            links: costs.each_ref().map(Link::new),
+        };
+        facts.tuning = Tuning::of(&facts.for_tuning());
+        facts
+    }
+
+    /// What is known about peers of this distance.
+    pub fn link(&self, distance: Distance) -> &Link {
+        &self.links[distance as usize]
+    }
+
+    /// How much longer than others an RTS travels that brings the beginning of the message.
+    pub fn along_ns(&self, distance: Distance, way: Way, len: usize) -> f64 {
+        let bytes = if way.is_framed() { self.tuning.head_bytes.min(len) } else { 0 };
+        self.link(distance).write.per_byte * bytes as f64
+    }
+
+    /// 1/Bcopy in ns per byte for data of this length («the length to take into account is the
+    /// whole data set», superpipeline paper, section 3).
+    pub fn copy_ns_per_byte(&self, data_len: usize) -> f64 {
+        self.copy[self.copy_level(data_len)].1.value
+    }
+
+    /// The level of the memory that data of this length lies in.
+    pub fn copy_level(&self, data_len: usize) -> usize {
+        self.copy.iter().position(|(up_to, _)| data_len <= *up_to).unwrap_or(COPY_LEVELS - 1)
+    }
+
+    /// A copy of `len` bytes took `ns`, as a part of so much data.
+    pub fn copied(&mut self, data_len: usize, len: usize, ns: u64) {
+        let level = self.copy_level(data_len);
+        self.copy[level].1.observe(ns as f64 / len as f64);
+    }
+
+    /// The facts that bear on a message, a line each, with where they come from.
+    pub fn text(&self, distance: Distance, len: usize) -> String {
+        let line = |name: &str, line: &Line| {
+            let (us, origin) = (line.fixed / 1000.0, line.origin().name());
+            format!(
+                "  {name} {us:.1} us + {:.4} ns per byte ({origin}, {} seen)\n",
+                line.per_byte, line.count
+            )
+        };
+        let copy = &self.copy[self.copy_level(len)].1;
+        let per_byte = |fact: &Fact| {
+            format!("{:.4} ns per byte ({}, {} seen)\n", fact.value, fact.origin().name(), fact.count)
+        };
+        let mut text = format!("facts\n  copy {}", per_byte(copy));
+        if !self.registration {
+            let single =
+                if self.reach { line("single copy", &self.single) } else { "  no single copy\n".into() };
+            return text + &single;
+        }
+        let link = self.link(distance);
+        text += &line("register", &self.register);
+        text += &line("deregister", &self.deregister);
+        text += &line("write", &link.write);
+        for (name, fact) in
+            [("latency", &link.latency), ("read", &link.read), ("gap", &link.gap), ("post", &link.post)]
+        {
+            let (us, origin) = (fact.value / 1000.0, fact.origin().name());
+            text += &format!("  {name} {us:.2} us ({origin}, {} seen)\n", fact.count);
+        }
+        text + if self.keeps { "  registrations are kept\n" } else { "  registrations are not kept\n" }
+    }
+
+    /// The figures from which pipelines are tuned: out of cache, to peers behind an adapter.
+    fn for_tuning(&self) -> tuning::Figures {
+        let per_us = |ns_per_byte: f64| 1000.0 / ns_per_byte.max(1e-6);
+        let link = self.link(Distance::Network);
+        tuning::Figures {
+            copy_bytes_per_us: per_us(self.copy[COPY_LEVELS - 1].1.value),
+            net_bytes_per_us: per_us(link.write.per_byte),
+            latency_ns: link.latency.value,
+            gap_ns: link.gap.value,
+            register_ns: self.register.fixed,
+            register_bytes_per_us: per_us(self.register.per_byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_fact_follows_what_is_seen_and_one_outlier_says_little() {
+        let mut fact = Fact::new(100.0, Source::Cluster);
+        assert_eq!(fact.origin(), Source::Cluster);
+        fact.observe(1e9);
+        assert!((fact.value - 160.0).abs() < 0.1, "{fact:?}");
+        (0..200).for_each(|_| fact.observe(50.0));
+        assert!((fact.value - 50.0).abs() < 1.0, "{fact:?}");
+        assert_eq!((fact.origin(), fact.count, fact.prior), (Source::Observed, 201, 100.0));
+    }
+
+    #[test]
+    fn a_line_finds_both_its_numbers_from_two_lengths() {
+        let mut line = Line::new((1000.0, 0.01), Source::Assumed);
+        for _ in 0..400 {
+            line.observe(8192, 68_000.0 + 0.05 * 8192.0);
+            line.observe(1 << 20, 68_000.0 + 0.05 * 1048576.0);
+        }
+        assert!((line.at(65536.0) / (68_000.0 + 3277.0) - 1.0).abs() < 0.05, "{line:?}");
+    }
+
+    /// One length says nothing about the others: what is known of those fades only as far as needed.
+    #[test]
+    fn one_length_alone_moves_the_line_there() {
+        let mut line = Line::new((10_000.0, 0.05), Source::Assumed);
+        (0..400).for_each(|_| line.observe(65536, 30_000.0));
+        assert!((line.at(65536.0) / 30_000.0 - 1.0).abs() < 0.1, "{line:?}");
+        assert!(line.fixed > 0.0 && line.per_byte > 0.0, "{line:?}");
+    }
+
+    proptest! {
+        /// Whatever is seen, times grow with the length and are no less than nothing.
+        #[test]
+        fn lines_stay_lines(seen in proptest::collection::vec((0usize..1 << 24, 0u64..1 << 40), 1..60)) {
+            let mut line = Line::new((500.0, 0.1), Source::Assumed);
+            for (len, ns) in seen {
+                line.observe(len, ns as f64);
+                prop_assert!(line.fixed >= 0.0 && line.per_byte >= 0.0 && line.at(1e9).is_finite());
+            }
+        }
+    }
+}

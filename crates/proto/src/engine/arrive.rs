@@ -1,0 +1,141 @@
+//! What arrives: frames are taken in, matched, and handed to whom they belong.
+
+use super::Engine;
+use crate::event::Event;
+use crate::message::malformed;
+use crate::message::matching::{Body, Direct, Envelope};
+use crate::message::op::Outcome;
+use crate::rendezvous::cancel::claim;
+use crate::rendezvous::shares::read_offer;
+use fabric::{Device, Fault, Frame, Rank, Span};
+use wire::head::{Head, Kind, Offer, eager_tag};
+
+/// Frames taken from one source before the others get their turn.
+const BATCH: usize = 64;
+
+impl<D: Device> Engine<D> {
+    /// Takes frames from one source.
+    pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
+        let mut taken = 0;
+        while taken < BATCH {
+            let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
+            taken += direct;
+            if is_empty || taken == BATCH {
+                break;
+            }
+            let Some(frame) = self.dev.peek(source) else { break };
+            if !self.handle(source, frame)? {
+                break;
+            }
+            self.dev.pop(source);
+            taken += 1;
+        }
+        self.news |= taken > 0;
+        Ok(taken > 0)
+    }
+
+    /// Takes up to `most` eager messages straight into the buffers posted for them, as long as
+    /// they come in the order of the receives: (how many, whether none is left).
+    #[inline]
+    fn drain_direct(&mut self, source: Rank, most: usize) -> (usize, bool) {
+        let mut taken = 0;
+        let mut is_empty = false;
+        while taken < most
+            && let Some(Direct { head, buf, op }) = self.matching.next_direct(source)
+        {
+            match self.dev.take(source, head, buf) {
+                Ok(len) => {
+                    self.matching.pop_direct(source);
+                    self.ops.received(op, received(source, head, len));
+                    taken += 1;
+                }
+                Err(none_yet) => {
+                    is_empty = none_yet;
+                    break;
+                }
+            }
+        }
+        self.peers[source].seen = self.peers[source].seen.wrapping_add(taken as u32);
+        (taken, is_empty)
+    }
+
+    /// Handles one frame; false if it must stay where it is.
+    fn handle(&mut self, from: Rank, frame: Frame) -> Result<bool, Fault> {
+        let head = Head::decode(frame.head).map_err(|e| malformed(from, e))?;
+        let envelope = Envelope { source: from, context: head.context, tag: head.tag };
+        match head.kind {
+            Kind::Eager => Ok(self.on_eager(envelope, frame.data)),
+            Kind::Rts => {
+                let offer = read_offer(&self.dev, from, frame.data)?;
+                Ok(self.on_rts(envelope, offer))
+            }
+            Kind::LongRts if !self.has_place(&envelope, frame.data.len) => Ok(false),
+            _ => self.rendezvous().handle(from, head, frame).map(|()| true),
+        }
+    }
+
+    /// An eager message: its receive takes it, or it is kept; false if it must stay where it is.
+    fn on_eager(&mut self, envelope: Envelope, data: Span) -> bool {
+        let Some(op) = self.matching.take_posted(&envelope) else { return self.keep_eager(envelope, data) };
+        let peer = &mut self.peers[envelope.source];
+        peer.seen = peer.seen.wrapping_add(1);
+        self.deliver(op, envelope, data);
+        true
+    }
+
+    /// RTS: its receive takes it, unless it is cancelled, or it is kept; false if it must stay where it is.
+    fn on_rts(&mut self, envelope: Envelope, offer: Offer) -> bool {
+        if !self.has_place(&envelope, 0) {
+            return false;
+        }
+        let peer = &mut self.peers[envelope.source];
+        peer.seen = peer.seen.wrapping_add(1);
+        if !self.matching.expects(&envelope) {
+            self.counters.count(Event::Unexpected);
+            self.matching.keep(envelope, Body::Rts(offer));
+        } else if claim(&self.dev, envelope.source, &offer)
+            && let Some(op) = self.matching.take_posted(&envelope)
+        {
+            self.rendezvous().begin_receive(op, envelope, offer);
+        }
+        true
+    }
+
+    /// Whether a message of which `len` bytes are here is wanted, or may be kept.
+    fn has_place(&mut self, envelope: &Envelope, len: usize) -> bool {
+        let fits = self.matching.fits(len, self.limits.unexpected_bytes);
+        if !fits && !self.matching.expects(envelope) {
+            self.idle.hold();
+            return false;
+        }
+        true
+    }
+
+    /// Keeps an eager message that nobody waits for, unless too many bytes are kept already.
+    fn keep_eager(&mut self, envelope: Envelope, data: Span) -> bool {
+        if !self.matching.fits(data.len, self.limits.unexpected_bytes) {
+            self.idle.hold();
+            return false;
+        }
+        let mut small = [0u8; 40];
+        let body = if data.len <= small.len() {
+            self.dev.copy(small.as_mut_ptr() as usize, data.addr, data.len);
+            Body::Small(small, data.len as u8)
+        } else {
+            let mut bytes = vec![0u8; data.len].into_boxed_slice();
+            self.dev.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
+            Body::Heap(bytes)
+        };
+        let peer = &mut self.peers[envelope.source];
+        peer.seen = peer.seen.wrapping_add(1);
+        self.counters.count(Event::Unexpected);
+        self.matching.keep(envelope, body);
+        true
+    }
+}
+
+/// How the receive of an eager message with this header ends when it fits.
+#[inline(always)]
+fn received(source: Rank, head: [u64; 2], len: usize) -> Outcome {
+    Outcome { source, tag: eager_tag(head[0]), len: len as u64, cancelled: false, failure: None }
+}

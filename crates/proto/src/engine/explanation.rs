@@ -1,0 +1,70 @@
+//! What was chosen and how it went, for people, with what this rank knows.
+
+use super::Engine;
+use crate::choice::choose::{Choice, LONG, Seen, Why, choose};
+use crate::choice::explain::{Detail, because};
+use crate::choice::facts::Facts;
+use crate::choice::journal::{bytes, time};
+use crate::choice::terms::Message;
+use crate::choice::way::Way;
+use fabric::{Device, Distance};
+
+impl<D: Device> Engine<D> {
+    /// The account as text, each line after `prefix`.
+    pub fn explanation(&self, prefix: &str) -> String {
+        let account = &self.learner.account;
+        let facts = self.facts_seen();
+        let text = account
+            .text(prefix, self.learner.choices.entries(), |to, way, len| self.why(&facts, to, way, len));
+        if account.detail() != Detail::All || facts.registration || text.is_empty() {
+            return text;
+        }
+        let (limit, facts) = (bytes(self.eager_limit.limit() as u64), self.eager_limit.costs());
+        let cost = |ns: Option<f64>| ns.map_or("not measured".into(), |ns| format!("{ns:.4} ns per byte"));
+        let single = format!("{} + {}", time(facts.setup.ns.unwrap_or(0.0)), cost(Some(facts.single)));
+        let single = if self.limits.remote_access { &single } else { "not possible" };
+        text + &format!(
+            "{prefix}eager up to {limit} at the end; copy into shared memory {}, out of it {}; single copy {single}\n",
+            cost(facts.copy_in.ns),
+            cost(facts.copy_out.ns),
+        )
+    }
+
+    /// What is known; in shared memory with what its own measurements say, on which its limit rests.
+    fn facts_seen(&self) -> Facts {
+        let mut facts = self.learner.facts.clone();
+        if !facts.registration {
+            let seen = self.eager_limit.costs();
+            facts.single.fixed = seen.setup.ns.unwrap_or(facts.single.fixed);
+            if let Some(either) = seen.copy_in.ns.or(seen.copy_out.ns) {
+                let both = seen.copy_in.ns.unwrap_or(either) + seen.copy_out.ns.unwrap_or(either);
+                facts.copy.iter_mut().for_each(|(_, fact)| fact.value = both / 2.0);
+            }
+        }
+        facts
+    }
+
+    /// Why messages of this length go this way where a limit decides, or a setting.
+    fn why(&self, facts: &Facts, to: Distance, way: Way, len: usize) -> String {
+        if self.limits.force.is_some() && way.protocol().is_some() {
+            return "asked for by TERN_PROTOCOL".into();
+        }
+        let is_eager = matches!(way, Way::Eager | Way::Frequent);
+        if !is_eager && len <= self.eager_limit.limit() {
+            return "synchronous send".into();
+        }
+        let message = Message { len, distance: to, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true };
+        let mut ways = vec![Way::Eager, Way::Both, Way::Frames];
+        ways.extend(LONG);
+        match choose(facts, &message, &Seen::default(), &ways) {
+            Some(Choice { why: Why::Only, .. }) if way == Way::Frames => {
+                self.dev.caps().remote_access_note.clone()
+            }
+            Some(Choice { why: Why::Only, .. }) => {
+                format!("longer than {}, the most for eager", bytes(facts.eager_bytes as u64))
+            }
+            Some(choice) => because(way, &choice),
+            None => String::new(),
+        }
+    }
+}

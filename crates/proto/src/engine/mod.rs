@@ -1,0 +1,277 @@
+//! One rank's end of all protocols: what it has, and what can be asked of it.
+
+mod arrive;
+mod explanation;
+pub mod frequent;
+mod progress;
+mod readings;
+pub(crate) mod receive;
+pub(crate) mod send;
+mod threads;
+
+use crate::choice::choose::Choices;
+use crate::choice::eager_limit::EagerLimit;
+use crate::choice::explain::{Account, Detail};
+use crate::choice::facts::Facts;
+use crate::choice::tuning::Tuning;
+use crate::choice::way::Protocol;
+use crate::engine::frequent::{EagerBy, Frequent};
+use crate::engine::progress::Idle;
+use crate::event::Counters;
+use crate::memory::rcache::{CacheLimits, Rcache};
+use crate::memory::staging::Staging;
+use crate::message::matching::{Envelope, Matching};
+use crate::message::op::{OpId, Outcome, PendingOp};
+use crate::message::peers::Peers;
+use crate::rendezvous::learner::Learner;
+use crate::rendezvous::posting::Backlog;
+use crate::rendezvous::rtr_account::RtrAccount;
+use crate::rendezvous::state::{Ops, State};
+use crate::rendezvous::{Rendezvous, Rules};
+use fabric::{Device, Distance, Fault, Span};
+
+/// Limits and switches of the protocols.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Longest message that goes by copy eager, in bytes.
+    pub eager_bytes: usize,
+    /// Bytes of unexpected messages kept before the senders are slowed down.
+    pub unexpected_bytes: usize,
+    /// Bytes of unexpected messages at which the job is given up.
+    pub unexpected_max_bytes: usize,
+    /// Whether what is measured changes what is done: the limit between eager and rendezvous, and RTRs
+    /// that stop where they are of no use.
+    pub adapt: bool,
+    /// Whether an early receiver offers its buffer.
+    pub rtr: bool,
+    /// Whether rendezvous may use remote access.
+    pub remote_access: bool,
+    /// The protocol all long messages are to take.
+    pub force: Option<Protocol>,
+    /// That of short ones.
+    pub eager_by: EagerBy,
+    /// What may stay registered between messages.
+    pub cache: CacheLimits,
+}
+
+/// All protocols of one rank over one device.
+pub struct Engine<D: Device> {
+    pub(crate) dev: D,
+    pub(crate) limits: Limits,
+    pub(crate) rules: Rules,
+    pub(crate) ops: Ops,
+    pub(crate) matching: Matching,
+    pub(crate) peers: Peers,
+    /// Operations that progress by looking: offered, moving, streaming.
+    pub(crate) active: Vec<OpId>,
+    /// RTRs for registered memory.
+    pub(crate) rtrs: RtrAccount,
+    /// Registrations of application memory.
+    pub(crate) rcache: Rcache,
+    /// Which buffers come again, where eager messages may leave from them.
+    pub(crate) frequent: Option<Box<Frequent>>,
+    /// Memory through which long messages are copied.
+    pub(crate) staging: Staging,
+    /// Transfers that wait for room in the queue of their adapter.
+    pub(crate) backlog: Backlog,
+    /// What the pipelines are tuned by.
+    pub(crate) tuning: Tuning,
+    pub(crate) counters: Counters,
+    pub(crate) eager_limit: EagerLimit,
+    /// What is known and decided about longer messages.
+    pub(crate) learner: Box<Learner>,
+    /// How often to look for a message in its ring before a receive is posted.
+    pub(crate) looks: u32,
+    /// What went wrong where it could not be told; the next look does.
+    pub(crate) fault: Option<Fault>,
+    /// Bytes that may still be copied in a look beside the application; `None` inside MPI, where
+    /// everything is copied that can be.
+    pub(crate) aside: Option<usize>,
+    /// Something has happened that a thread of this rank may wait for.
+    pub(crate) news: bool,
+    pub(crate) idle: Idle,
+}
+
+impl<D: Device> Engine<D> {
+    /// An engine with nothing under way.
+    pub fn new(mut dev: D, limits: Limits) -> Engine<D> {
+        let n = dev.size();
+        let looks = dev.caps().looks;
+        let mut limits = limits;
+        limits.eager_bytes = limits.eager_bytes.min(dev.caps().frame_bytes);
+        limits.remote_access &= dev.caps().remote_access;
+        let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
+        let adapt = limits.adapt && limits.remote_access;
+        let eager_limit = EagerLimit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
+        let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
+        facts.reach = limits.remote_access;
+        facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
+        let tuning = facts.tuning.clone();
+        let chooses = facts.registration && limits.adapt && limits.force.is_none();
+        let gathers = match limits.eager_by {
+            EagerBy::Choice => limits.adapt && facts.keeps,
+            EagerBy::Copy => false,
+            EagerBy::ZeroCopy => facts.registration,
+        };
+        let frequent = gathers.then(|| Frequent::new(&facts, limits.eager_by == EagerBy::ZeroCopy));
+        let rtrs = RtrAccount::new(limits.adapt);
+        let rcache = Rcache::new(limits.cache);
+        let Limits { adapt, rtr, remote_access, force, .. } = limits;
+        let rules = Rules { adapt, rtr, remote_access, force };
+        let mut engine = Engine {
+            dev,
+            limits,
+            rules,
+            ops: Ops::default(),
+            matching: Matching::new(n),
+            peers: Peers::new(n),
+            active: Vec::new(),
+            rtrs,
+            rcache,
+            frequent: frequent.map(Box::new),
+            staging: Staging::new(tuning.staged_messages, tuning.staging_bytes),
+            backlog: Backlog::default(),
+            tuning,
+            counters: Counters::default(),
+            eager_limit,
+            learner: Box::new(Learner::new(facts)),
+            looks,
+            fault: None,
+            aside: None,
+            news: false,
+            idle: Idle::default(),
+        };
+        if chooses {
+            engine.rendezvous().refresh();
+        }
+        if let Some(frequent) = &engine.frequent {
+            engine.eager_limit.watch_from(frequent.least_bytes());
+        }
+        engine
+    }
+
+    /// The device.
+    pub fn device(&self) -> &D {
+        &self.dev
+    }
+
+    /// How often each event happened.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The limit between eager and rendezvous, with its facts.
+    pub fn eager_limit(&self) -> &EagerLimit {
+        &self.eager_limit
+    }
+
+    /// Tunes the pipelines; to be done before the first message.
+    pub fn tune(&mut self, tuning: Tuning) {
+        self.learner.facts.tuning = tuning.clone();
+        self.rtrs.keep(tuning.envelopes);
+        self.staging = Staging::new(tuning.staged_messages, tuning.staging_bytes);
+        self.tuning = tuning;
+    }
+
+    /// The registrations of application memory.
+    pub fn registrations(&self) -> &Rcache {
+        &self.rcache
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What this rank knows and has decided.
+    pub fn learner(&self) -> &Learner {
+        &self.learner
+    }
+
+    /// Keeps an account of messages from here on.
+    pub fn explain(&mut self, detail: Detail) {
+        self.learner.account = Account::new(detail);
+        self.eager_limit.watch(self.learner.account.is_on());
+    }
+
+    /// The choices, to pin and to journal them.
+    pub fn choices_mut(&mut self) -> &mut Choices {
+        &mut self.learner.choices
+    }
+
+    /// Cancels an operation that has not been matched; true if it was. What is returned here is final:
+    /// an operation that cannot be cancelled ends as if nobody had asked.
+    pub fn cancel(&mut self, id: OpId) -> bool {
+        self.rendezvous().cancel(id)
+    }
+
+    /// This rank for its rendezvous.
+    #[inline(always)]
+    pub(crate) fn rendezvous(&mut self) -> Rendezvous<'_, D> {
+        Rendezvous {
+            dev: &mut self.dev,
+            rules: self.rules,
+            ops: &mut self.ops,
+            matching: &mut self.matching,
+            peers: &mut self.peers,
+            counters: &mut self.counters,
+            rcache: &mut self.rcache,
+            staging: &mut self.staging,
+            eager_limit: &mut self.eager_limit,
+            learner: &mut self.learner,
+            tuning: &self.tuning,
+            active: &mut self.active,
+            rtrs: &mut self.rtrs,
+            backlog: &mut self.backlog,
+            aside: &mut self.aside,
+        }
+    }
+
+    /// The outcome of an operation that has ended, which is forgotten with this call.
+    #[inline]
+    pub fn take(&mut self, id: OpId) -> Option<Outcome> {
+        match self.ops.get(id)?.state {
+            State::Done(_) => match self.ops.remove(id)?.state {
+                State::Done(outcome) => Some(outcome),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Tag and length of a message whose operation has ended well; then it is forgotten.
+    #[inline(always)]
+    pub fn take_plain(&mut self, id: OpId) -> Option<(i32, u64)> {
+        self.ops.take_plain(id)
+    }
+
+    /// The outcome of an operation that has ended, without forgetting it.
+    pub fn outcome(&self, id: OpId) -> Option<&Outcome> {
+        match &self.ops.get(id)?.state {
+            State::Done(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Whether the operation has ended.
+    #[inline]
+    pub fn is_done(&self, id: OpId) -> bool {
+        matches!(self.ops.get(id), Some(op) if matches!(op.state, State::Done(_)))
+    }
+
+    /// All operations that have not ended.
+    pub fn pending(&self) -> Vec<PendingOp> {
+        self.ops.iter().filter_map(|(id, op)| op.pending(id)).collect()
+    }
+
+    /// Messages that have arrived and that no receive has asked for, with their lengths.
+    pub fn arrived(&self) -> impl Iterator<Item = (&Envelope, u64)> {
+        self.matching.unexpected().map(|message| (&message.envelope, message.body.len()))
+    }
+
+    /// Whether something is under way that gets on only if this rank looks.
+    pub fn needs_care(&self) -> bool {
+        self.ops.need_care() || !self.peers.backlog.is_empty()
+    }
+}

@@ -1,0 +1,39 @@
+//! What others may read of a rank: the values of the variables that tools watch, and whether it gets on.
+
+use crate::engine::Engine;
+use crate::event::{Event, Gauge, Source};
+use fabric::Device;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+impl<D: Device> Engine<D> {
+    /// The value of a variable, what happened in the device included.
+    pub fn reading(&self, source: Source) -> u64 {
+        match source {
+            Source::Event(event) => self.counters.get(event) + self.dev.happened(event as usize),
+            Source::Amount(amount) => self.counters.sum(amount),
+            Source::Gauge(gauge) => self.gauge(gauge) as u64,
+        }
+    }
+
+    /// A number that changes when a message is sent or received, when an operation begins or ends, and
+    /// when one gets on: equal at two times, nothing has moved between them.
+    pub fn moves(&self) -> u64 {
+        let mut hash = DefaultHasher::new();
+        self.peers.messages().hash(&mut hash);
+        [Event::ChunkWritten, Event::BlockWritten].map(|event| self.counters.get(event)).hash(&mut hash);
+        self.ops.iter().for_each(|(id, op)| (id, op.moved(&self.dev)).hash(&mut hash));
+        hash.finish()
+    }
+
+    fn gauge(&self, gauge: Gauge) -> usize {
+        match gauge {
+            Gauge::EagerMaxBytes => self.eager_limit.limit(),
+            Gauge::PendingOperations => self.ops.iter().filter(|(id, _)| !self.is_done(*id)).count(),
+            Gauge::UnexpectedWaiting => self.matching.waiting(),
+            Gauge::UnexpectedBytes => self.matching.held_bytes(),
+            Gauge::UnexpectedBytesMost => self.matching.most_held_bytes(),
+            Gauge::RegisteredRegions => self.rcache.len(),
+            Gauge::RegisteredBytes => self.rcache.bytes(),
+        }
+    }
+}

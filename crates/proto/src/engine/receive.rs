@@ -1,0 +1,192 @@
+//! The receiving side: in place when the message is there, posted otherwise.
+
+use crate::engine::Engine;
+use crate::message::matching::{Body, Envelope, Unexpected, Want};
+use crate::message::op::{OpId, Outcome, Receive};
+use crate::rendezvous::cancel::{claim, is_offered};
+use crate::rendezvous::state::State;
+use fabric::{Device, Fault, Rank, Span};
+use wire::head::eager_word;
+
+impl<D: Device> Engine<D> {
+    /// Receives a message that lies at the front of its ring, or soon will, without posting
+    /// anything: in an exchange the answer is on its way.
+    ///
+    /// `None` if there is none, or if it is not this simple; then [`Engine::receive`] does it.
+    #[inline(always)]
+    pub fn receive_now(&mut self, source: Rank, context: u64, tag: i32, buf: Span) -> Option<u64> {
+        if !self.matching.is_quiet(source) {
+            return None;
+        }
+        // Nothing but this message can need attention while no operation is under way: look for
+        // it for a while.
+        let alone =
+            self.active.is_empty() && self.peers.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
+        let mut looks = if alone { self.looks } else { 1 };
+        let head = [eager_word(tag), context];
+        if self.eager_limit.measures(buf.len) {
+            return self.receive_measured(source, head, buf, looks);
+        }
+        let len = loop {
+            match self.dev.take(source, head, buf) {
+                Ok(len) => break len,
+                Err(none_yet) => {
+                    looks -= 1;
+                    if !none_yet || looks == 0 {
+                        return None;
+                    }
+                }
+            }
+        };
+        self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
+        Some(len as u64)
+    }
+
+    /// As [`Engine::receive_now`], and learns what copying out of a block costs: while the sender
+    /// copies in, as a rule, which is what an eager message costs as a whole.
+    #[cold]
+    #[inline(never)]
+    fn receive_measured(&mut self, source: Rank, head: [u64; 2], buf: Span, looks: u32) -> Option<u64> {
+        for _ in 0..looks {
+            let start = self.dev.now_ns();
+            match self.dev.take(source, head, buf) {
+                Ok(len) => {
+                    if self.eager_limit.is_long(len) {
+                        self.eager_limit.copied_out(len, self.dev.now_ns() - start);
+                    }
+                    self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
+                    return Some(len as u64);
+                }
+                Err(true) => {}
+                Err(false) => return None,
+            }
+        }
+        None
+    }
+
+    /// Starts a receive: matches a waiting message or posts it.
+    #[inline(always)]
+    pub fn receive(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
+        let short = buf.len <= self.eager_limit.limit() && !self.eager_limit.is_long(buf.len);
+        if !short || self.matching.waiting() != 0 {
+            return self.receive_otherwise(want, buf);
+        }
+        let Some(id) = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false })) else {
+            return Err(too_many());
+        };
+        self.matching.post(want, id, Some(buf));
+        Ok(id)
+    }
+
+    /// Whether one more operation can be pending.
+    #[inline]
+    pub fn has_room(&self) -> Result<(), Fault> {
+        if self.ops.is_full() { Err(too_many()) } else { Ok(()) }
+    }
+
+    /// As [`Engine::receive`], in all cases.
+    #[inline(never)]
+    fn receive_otherwise(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
+        self.has_room()?;
+        self.look_before_receive(buf);
+        if let Some(message) = self.probe_matched(&want) {
+            return self.receive_unexpected(want, message, buf);
+        }
+        let long = buf.len > self.eager_limit.limit();
+        let id = self.insert_receive(Receive { want, buf, rtr: None, long })?;
+        self.rendezvous().speculate(id, &want, buf);
+        let rtr = self.rendezvous().offer_buffer(id, &want, buf);
+        if rtr.is_some() {
+            self.ops.set(id, State::Posted(Receive { want, buf, rtr, long }));
+        }
+        let direct = rtr.is_none() && !long && !self.eager_limit.measures(buf.len);
+        self.matching.post(want, id, direct.then_some(buf));
+        Ok(id)
+    }
+
+    /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may
+    /// have come.
+    fn look_before_receive(&mut self, buf: Span) {
+        if self.rendezvous().speculates() && buf.len > self.eager_limit.limit() {
+            self.fault = self.progress().err();
+        }
+    }
+
+    fn insert_receive(&mut self, receive: Receive) -> Result<OpId, Fault> {
+        self.ops.insert(State::Posted(receive)).ok_or_else(too_many)
+    }
+
+    /// The oldest message that has arrived, is not matched and that `want` accepts: its envelope
+    /// and its length in bytes.
+    pub fn probe(&mut self, want: &Want) -> Option<(Envelope, u64)> {
+        loop {
+            let found = self.matching.find(want)?;
+            if is_offered(&self.dev, found) {
+                return Some((found.envelope, found.body.len()));
+            }
+            self.matching.take_unexpected(want);
+        }
+    }
+
+    /// As [`Engine::probe`], and takes the message out of matching: from here on it belongs to its
+    /// receive.
+    pub fn probe_matched(&mut self, want: &Want) -> Option<Unexpected> {
+        loop {
+            let message = self.matching.take_unexpected(want)?;
+            match &message.body {
+                Body::Rts(offer) if !claim(&self.dev, message.envelope.source, offer) => {}
+                _ => return Some(message),
+            }
+        }
+    }
+
+    /// Receives a message that [`Engine::probe_matched`] has taken out. [`Engine::has_room`] says
+    /// whether it can, for with an error the message is lost.
+    pub fn receive_matched(&mut self, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
+        let e = message.envelope;
+        let want = Want { source: Some(e.source), context: e.context, tag: Some(e.tag) };
+        self.receive_unexpected(want, message, buf)
+    }
+
+    fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
+        let id = self.insert_receive(Receive { want, buf, rtr: None, long: false })?;
+        match &message.body {
+            Body::Small(bytes, len) => {
+                self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: *len as usize })
+            }
+            Body::Heap(bytes) => {
+                self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: bytes.len() })
+            }
+            Body::Rts(offer) => self.rendezvous().begin_receive(id, message.envelope, *offer),
+            Body::Long(rts, bytes) => {
+                let along = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
+                self.rendezvous().begin_long(id, message.envelope, *rts, along);
+            }
+        }
+        Ok(id)
+    }
+
+    /// The whole payload is there.
+    #[inline]
+    pub(crate) fn deliver(&mut self, id: OpId, envelope: Envelope, data: Span) {
+        let receive = self.ops.posted(id);
+        if receive.rtr.is_some() || !self.rtrs.waiting.is_empty() {
+            self.rendezvous().met_by_eager(id, receive.rtr, &envelope);
+        }
+        let len = data.len.min(receive.buf.len);
+        if self.eager_limit.measures(len) {
+            let start = self.dev.now_ns();
+            self.dev.copy(receive.buf.addr, data.addr, len);
+            self.eager_limit.copied_out(len, self.dev.now_ns() - start);
+        } else {
+            self.dev.copy(receive.buf.addr, data.addr, len);
+        }
+        let outcome = Outcome::of_receive(&envelope, data.len as u64, receive.buf);
+        self.ops.set(id, State::Done(outcome));
+    }
+}
+
+#[cold]
+fn too_many() -> Fault {
+    Fault::Limit(format!("{} operations are pending, which is the limit", crate::message::op::OPS_MAX))
+}

@@ -1,0 +1,311 @@
+//! The sending side: eager when it fits, rendezvous otherwise, in order per peer.
+
+use crate::choice::way::Way;
+use crate::engine::Engine;
+use crate::event::Event;
+use crate::memory::rcache::Held;
+use crate::message::op::{OpId, Sending};
+use crate::rendezvous::state::{State, Step};
+use fabric::{Device, Fault, Rank, Span};
+use wire::head::{Head, Kind};
+
+/// For how long an eager message waits for room before it goes by rendezvous.
+const PATIENCE_NS: u64 = 1_000_000;
+/// Messages that take no longer than a frame without any, in bytes.
+const SHORT: usize = 64;
+
+/// Send modes as far as protocols differ (MPI 5.0 section 3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Standard, ready and buffered.
+    Standard,
+    /// Completes only once the receive is matched.
+    Synchronous,
+}
+
+impl<D: Device> Engine<D> {
+    /// Sends a short message if it can leave at once; no operation, no queue.
+    #[inline(always)]
+    pub fn send_now(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        let peer = &mut self.peers[to];
+        if !peer.plain || !self.eager_limit.is_plain(data.len) {
+            return self.send_now_otherwise(to, context, tag, data);
+        }
+        let left = self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data);
+        if left {
+            peer.sent = peer.sent.wrapping_add(1);
+            self.counters.count(Event::Eager);
+        }
+        left
+    }
+
+    /// As [`Engine::send_now`] where the message may be long, or is watched.
+    #[cold]
+    #[inline(never)]
+    fn send_now_otherwise(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        // Where buffers that come again are registered, the send may outlast this call.
+        self.peers[to].plain
+            && data.len <= self.eager_limit.limit()
+            && !self.counts_use(to, data.len)
+            && self.send_watched(to, context, tag, data, false)
+    }
+
+    /// Sends an eager message and, now and then or if asked to, learns what copying it into the block
+    /// costs; counts it if an account is kept.
+    #[cold]
+    #[inline(never)]
+    fn send_watched(&mut self, to: Rank, context: u64, tag: i32, data: Span, learns: bool) -> bool {
+        let (learns, counts) = (self.eager_limit.measures(data.len) || learns, self.learner.account.is_on());
+        let start = if learns || counts { self.dev.now_ns() } else { 0 };
+        if !self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data) {
+            return false;
+        }
+        if learns || counts {
+            let sending = Sending { to, context, tag, data, met: false };
+            self.eager_left(&sending, self.dev.now_ns() - start, learns);
+        }
+        self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
+        self.counters.count(Event::Eager);
+        true
+    }
+
+    /// Sends an eager message to several ranks, written once if the device can do that: to how many
+    /// of them, from the first on, it has left. The others are to be sent to one by one.
+    pub fn send_all(&mut self, to: &[Rank], context: u64, tag: i32, data: Span) -> usize {
+        let eager = data.len <= self.eager_limit.limit().min(self.limits.eager_bytes);
+        let plain = to.iter().take_while(|peer| self.peers[**peer].plain).count();
+        if !eager || plain < 2 || self.learner.account.is_on() {
+            return 0;
+        }
+        let left = self.dev.try_send_all(&to[..plain], Head::new(Kind::Eager, tag, context).encode(), data);
+        for &peer in &to[..left] {
+            self.peers[peer].sent = self.peers[peer].sent.wrapping_add(1);
+            self.counters.count(Event::Eager);
+        }
+        left
+    }
+
+    /// Starts a send. `None` if the message has left and the buffer is free again.
+    pub fn send(
+        &mut self,
+        to: Rank,
+        context: u64,
+        tag: i32,
+        data: Span,
+        mode: Mode,
+    ) -> Result<Option<OpId>, Fault> {
+        let (short, explores) = self.goes_eagerly(data.len, mode);
+        let counts = short && self.eager_limit.watches(data.len) && self.counts_use(to, data.len);
+        let held = if counts { self.frequent(to, data) } else { None };
+        let has_left = held.is_none()
+            && if short && !counts {
+                self.send_now(to, context, tag, data)
+            } else {
+                (short || explores)
+                    && self.peers[to].plain
+                    && self.send_watched(to, context, tag, data, explores)
+            };
+        if has_left {
+            return Ok(None);
+        }
+        let sending = Sending { to, context, tag, data, met: false };
+        self.send_otherwise(sending, short || explores, held)
+    }
+
+    /// Whether a message goes eagerly, or this time only, to learn what that costs.
+    #[inline]
+    fn goes_eagerly(&mut self, len: usize, mode: Mode) -> (bool, bool) {
+        let fits = mode == Mode::Standard && len <= self.limits.eager_bytes;
+        let short = fits && len <= self.eager_limit.limit();
+        (short, fits && !short && self.eager_limit.explores(len))
+    }
+
+    /// Sends a message that could not leave at once, or is long; `held` if it goes from a buffer that is registered.
+    fn send_otherwise(
+        &mut self,
+        sending: Sending,
+        eager: bool,
+        held: Option<Held>,
+    ) -> Result<Option<OpId>, Fault> {
+        let (to, mut sending) = (sending.to, sending);
+        if !eager {
+            self.look_before_send(to)?;
+        }
+        self.has_room()?;
+        let step = self.first_step(&mut sending, eager, held);
+        let id = self.ops.insert(State::Queued(sending, step)).expect("there is room for one more");
+        let step = match step {
+            Step::Long(protocol, _) => self.rendezvous().begin_rendezvous(id, &sending, protocol),
+            step => {
+                self.rtrs.other_left(&sending.envelope(), None);
+                step
+            }
+        };
+        self.ops.set(id, State::Queued(sending, step));
+        if self.peers[to].queue.is_empty() && self.peers[to].control.is_empty() {
+            if self.leave(id) {
+                return Ok(self.not_done(id));
+            }
+            if step_is_eager(step) {
+                self.counters.count(Event::EagerQueued);
+            }
+        }
+        self.peers.enqueue(to, id);
+        Ok(Some(id))
+    }
+
+    /// The «initial progress call» of chapter 4: an RTR may be waiting.
+    fn look_before_send(&mut self, to: Rank) -> Result<(), Fault> {
+        if (self.limits.rtr || self.rendezvous().speculates()) && self.peers[to].queue.is_empty() {
+            self.drain(to)?;
+        }
+        Ok(())
+    }
+
+    /// What a send is to do first.
+    fn first_step(&mut self, sending: &mut Sending, eager: bool, held: Option<Held>) -> Step {
+        match self.rendezvous().take_offer(sending, !eager) {
+            Some(offer) => Step::Matched(offer),
+            None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
+            None => match self.rendezvous().long_protocol(sending) {
+                Some(protocol) => Step::Long(protocol, 0),
+                None => Step::Rts,
+            },
+        }
+    }
+
+    fn not_done(&mut self, id: OpId) -> Option<OpId> {
+        if self.is_done(id) {
+            self.ops.remove(id);
+            return None;
+        }
+        Some(id)
+    }
+
+    /// Sends what waited for room.
+    pub(crate) fn flush(&mut self) -> bool {
+        let mut moved = false;
+        let mut at = 0;
+        while at < self.peers.backlog.len() {
+            let to = self.peers.backlog[at];
+            moved |= self.flush_peer(to);
+            self.rendezvous().tell_gone(to);
+            let peer = &mut self.peers[to];
+            if peer.queue.is_empty() && peer.control.is_empty() {
+                peer.update_plain();
+                self.peers.backlog.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        moved
+    }
+
+    fn flush_peer(&mut self, to: Rank) -> bool {
+        let mut moved = false;
+        while let Some(control) = self.peers[to].control.front() {
+            if !control.leave(&mut self.dev, to) {
+                return moved;
+            }
+            self.peers[to].control.pop_front();
+            moved = true;
+        }
+        while let Some(id) = self.peers[to].queue.front().copied() {
+            if !self.leave(id) && !self.leave_without_room(to, id) {
+                return moved;
+            }
+            self.peers[to].queue.pop_front();
+            moved = true;
+        }
+        moved
+    }
+
+    /// Does the first step of a queued send; false if there is no room.
+    fn leave(&mut self, id: OpId) -> bool {
+        let (sending, step) = match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Queued(sending, step)) => (*sending, *step),
+            Some(State::Long(long)) => {
+                let to = long.message.peer;
+                return self.rendezvous().start_long(id) && self.has_left(to);
+            }
+            _ => return true,
+        };
+        let left = match step {
+            Step::Eager => self.leave_eager(id, sending),
+            Step::ZeroCopy(held) => self.leave_zero_copy(id, sending, held),
+            Step::Rts => self.rendezvous().leave_rts(id, sending),
+            Step::Matched(offer) => self.rendezvous().leave_matched(id, sending, offer),
+            Step::Long(protocol, flags) => self.rendezvous().leave_long(id, sending, protocol, flags),
+            Step::Write(rtr) => self.rendezvous().leave_write(id, sending, rtr),
+        };
+        left && self.has_left(sending.to)
+    }
+
+    /// An eager message that has waited for long goes by rendezvous: what fills the room for payloads may be for a
+    /// peer that computes, and the receiver of this one waits.
+    #[cold]
+    fn leave_without_room(&mut self, to: Rank, id: OpId) -> bool {
+        let Some(State::Queued(sending, Step::Eager)) = self.ops.get(id).map(|op| &op.state) else {
+            return false;
+        };
+        if self.dev.caps().registration {
+            return false;
+        }
+        let (sending, now_ns) = (*sending, self.dev.now_ns());
+        let since_ns = match self.peers[to].stuck {
+            Some((stuck, since_ns)) if stuck == id => since_ns,
+            _ => now_ns,
+        };
+        self.peers[to].stuck = Some((id, since_ns));
+        if now_ns - since_ns < PATIENCE_NS || !self.rendezvous().leave_rts(id, sending) {
+            return false;
+        }
+        self.has_left(to)
+    }
+
+    fn has_left(&mut self, to: Rank) -> bool {
+        self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
+        true
+    }
+
+    /// An eager message has left: the sender sees its own part alone.
+    fn eager_left(&mut self, s: &Sending, took_ns: u64, learns: bool) {
+        let len = s.data.len;
+        if learns {
+            self.eager_limit.copied_in(len, took_ns);
+        }
+        if !self.learner.account.is_on() {
+            return;
+        }
+        let distance = self.dev.distance(s.to);
+        let facts = &mut self.learner.facts;
+        let known = self.eager_limit.costs().copy_in.ns.filter(|_| !facts.registration);
+        let per_byte = known.unwrap_or_else(|| facts.copy_ns_per_byte(len));
+        let post = &mut facts.links[distance as usize].post;
+        let predicted_ns = post.value + per_byte * len as f64;
+        if !facts.registration && len <= SHORT {
+            post.observe(took_ns as f64);
+        }
+        self.learner.account.left(distance, Way::Eager, len, predicted_ns, None);
+        self.learner.account.ended(distance, Way::Eager, len, took_ns as f64);
+    }
+
+    pub(crate) fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
+        let head = Head::new(Kind::Eager, s.tag, s.context).encode();
+        let (learns, counts) = (self.eager_limit.measures(s.data.len), self.learner.account.is_on());
+        let start = if learns || counts { self.dev.now_ns() } else { 0 };
+        if !self.dev.try_send(s.to, head, s.data) {
+            return false;
+        }
+        if learns || counts {
+            self.eager_left(&s, self.dev.now_ns() - start, learns);
+        }
+        self.counters.count(Event::Eager);
+        self.ops.set(id, State::Done(s.outcome()));
+        true
+    }
+}
+
+fn step_is_eager(step: Step) -> bool {
+    matches!(step, Step::Eager | Step::ZeroCopy(_))
+}

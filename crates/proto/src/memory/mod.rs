@@ -1,0 +1,5 @@
+//! Memory that adapters know: registrations, staging memory, and which buffers come again.
+
+pub mod rcache;
+pub mod reuse;
+pub mod staging;

@@ -1,0 +1,173 @@
+//! What is kept for each peer, and the frames that wait for room.
+
+use crate::message::op::OpId;
+use crate::message::sparse::Sparse;
+use fabric::{Device, Rank, Span};
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+use wire::head::Offer;
+use wire::long::Report;
+
+/// A frame that must not be lost.
+pub(crate) struct Control {
+    head: [u64; 2],
+    body: Vec<u8>,
+    /// The adapter behind whose transfers it comes.
+    behind: Option<usize>,
+}
+
+impl Control {
+    /// Sends it; false if there is no room.
+    pub fn leave(&self, dev: &mut impl Device, to: Rank) -> bool {
+        send(dev, to, self.head, &self.body, self.behind)
+    }
+}
+
+fn send(dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8], behind: Option<usize>) -> bool {
+    let data = Span { addr: body.as_ptr() as usize, len: body.len() };
+    match behind {
+        Some(rail) => dev.try_send_behind(to, rail, head, data),
+        None => dev.try_send(to, head, data),
+    }
+}
+
+/// A buffer that a peer has offered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offered {
+    pub context: u64,
+    pub tag: i32,
+    pub offer: Offer,
+}
+
+/// What the engine keeps for one peer.
+pub(crate) struct Peer {
+    /// Nothing stands in the way of an eager frame.
+    pub plain: bool,
+    /// Eager messages to it have to be told to the tables of speculative rendezvous.
+    pub watched: bool,
+    /// RTRs that came to nothing in a row.
+    pub rtr_misses: u8,
+    /// Messages sent to it (wraps).
+    pub sent: u32,
+    /// Messages from it that have been taken in (wraps).
+    pub seen: u32,
+    /// Sends that wait for room, in order.
+    pub queue: VecDeque<OpId>,
+    /// Control frames that wait for room.
+    pub control: VecDeque<Control>,
+    /// Receive operations whose RTR is given up though a send may have it, to be told behind the queue:
+    /// messages in it may belong to them.
+    pub gone: Vec<u32>,
+    /// Buffers it has offered.
+    pub offers: Vec<Offered>,
+    /// How long messages from it took, to be told with what goes there anyway.
+    pub reports: VecDeque<Report>,
+    /// The message at the front of the queue that had no room, and since when.
+    pub stuck: Option<(OpId, u64)>,
+}
+
+impl Default for Peer {
+    fn default() -> Peer {
+        Peer {
+            plain: true,
+            watched: false,
+            rtr_misses: 0,
+            sent: 0,
+            seen: 0,
+            queue: VecDeque::new(),
+            control: VecDeque::new(),
+            gone: Vec::new(),
+            offers: Vec::new(),
+            reports: VecDeque::new(),
+            stuck: None,
+        }
+    }
+}
+
+/// Reports kept for a peer; of more the oldest are dropped.
+const REPORTS_MAX: usize = 8;
+
+impl Peer {
+    /// Keeps a report for the next message that has room for it.
+    pub fn report(&mut self, report: Report) {
+        if self.reports.len() >= REPORTS_MAX {
+            self.reports.pop_front();
+        }
+        self.reports.push_back(report);
+    }
+
+    /// Works out anew whether eager frames may leave at once.
+    pub fn update_plain(&mut self) {
+        self.plain =
+            self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty() && !self.watched;
+    }
+}
+
+/// All peers of a rank.
+pub(crate) struct Peers {
+    table: Sparse<Peer>,
+    /// Peers with a queue or control frames.
+    pub backlog: Vec<Rank>,
+}
+
+impl Peers {
+    pub fn new(n: usize) -> Peers {
+        Peers { table: Sparse::new(n), backlog: Vec::new() }
+    }
+
+    /// Messages sent and taken in, in all (wraps).
+    pub fn messages(&self) -> u64 {
+        let of = |peer: &Peer| u64::from(peer.sent) + u64::from(peer.seen);
+        self.table.iter().fold(0, |sum, (_, peer)| sum.wrapping_add(of(peer)))
+    }
+
+    /// Puts a send behind those that wait for room.
+    pub fn enqueue(&mut self, to: Rank, id: OpId) {
+        self[to].queue.push_back(id);
+        self.hold_back(to);
+    }
+
+    /// Sends a control frame that must not be lost, as soon as there is room.
+    pub fn control(&mut self, dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8]) {
+        self.control_behind(dev, to, None, head, body);
+    }
+
+    /// As [`Peers::control`], and behind what was posted over an adapter.
+    pub fn control_behind(
+        &mut self,
+        dev: &mut impl Device,
+        to: Rank,
+        behind: Option<usize>,
+        head: [u64; 2],
+        body: &[u8],
+    ) {
+        if self[to].control.is_empty() && send(dev, to, head, body, behind) {
+            return;
+        }
+        self[to].control.push_back(Control { head, body: body.to_vec(), behind });
+        self.hold_back(to);
+    }
+
+    fn hold_back(&mut self, to: Rank) {
+        self[to].plain = false;
+        if !self.backlog.contains(&to) {
+            self.backlog.push(to);
+        }
+    }
+}
+
+impl Index<Rank> for Peers {
+    type Output = Peer;
+
+    #[inline(always)]
+    fn index(&self, rank: Rank) -> &Peer {
+        &self.table[rank]
+    }
+}
+
+impl IndexMut<Rank> for Peers {
+    #[inline(always)]
+    fn index_mut(&mut self, rank: Rank) -> &mut Peer {
+        &mut self.table[rank]
+    }
+}

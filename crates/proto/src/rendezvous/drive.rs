@@ -1,0 +1,402 @@
+//! Long messages over registered memory: starts their machines, tells them what happens and does
+//! what their steps ask for.
+
+use super::movers::{FAILED, Happening, Machine, Message, Mover, Step};
+use super::posting::{Posted, RankPort};
+use crate::choice::way::Protocol;
+use crate::event::Event;
+use crate::message::malformed;
+use crate::message::matching::{Body, Envelope};
+use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
+use crate::rendezvous::Rendezvous;
+use crate::rendezvous::rtr_registered::is_rts_ack;
+use crate::rendezvous::state::Long;
+use crate::rendezvous::state::State;
+use fabric::{Device, Fault, Frame, Rank, Span};
+use wire::Malformed;
+use wire::head::{Head, Kind, Offer};
+use wire::long::{Fragment, LongRts};
+
+impl<D: Device> Rendezvous<'_, D> {
+    /// Makes a queued send a long message and lets its RTS leave; false if there is no room.
+    pub(crate) fn leave_long(&mut self, id: OpId, s: Sending, protocol: Protocol, flags: u16) -> bool {
+        let long = Long {
+            side: Side::Send,
+            message: Message { protocol, peer: s.to, local: s.data, peer_op: 0, len: s.data.len as u64 },
+            context: s.context,
+            outcome: s.outcome(),
+            machine: Machine::new(protocol, Side::Send),
+            flags,
+            begun_ns: self.dev.now_ns(),
+            waited_ns: 0,
+            away_ns: 0,
+            looking: false,
+            posted: Posted::default(),
+            ending: None,
+        };
+        self.learner.begins(id, long.begun_ns);
+        self.ops.set(id, State::Long(Box::new(long)));
+        self.start_long(id)
+    }
+
+    /// Lets the RTS of a long message leave; false if there is no room.
+    pub(crate) fn start_long(&mut self, id: OpId) -> bool {
+        match self.happen(id, Happening::Start) {
+            Step::NoRoom => false,
+            Step::Frames => {
+                let Some(s) = self.long_sending(id) else { return true };
+                self.rtrs.other_left(&s.envelope(), Some(id));
+                self.ops.set(id, State::Queued(s, crate::rendezvous::state::Step::Rts));
+                self.leave_rts(id, s)
+            }
+            step => {
+                self.learner.leaves(id, self.dev.now_ns());
+                self.counters.count(Event::RtsSent);
+                self.conclude(id, step);
+                true
+            }
+        }
+    }
+
+    /// LongRts: match it, or keep it for its receive.
+    pub(crate) fn on_long_rts(&mut self, from: Rank, envelope: Envelope, data: Span) -> Result<(), Fault> {
+        let mut body = [0u8; LongRts::LEN];
+        if data.len < body.len() {
+            return Err(malformed(from, Malformed(format!("a long RTS of {} bytes", data.len))));
+        }
+        self.dev.peek_bytes(data.part(0, LongRts::LEN), &mut body);
+        let rts = LongRts::decode(&body).map_err(|e| malformed(from, e))?;
+        let along = data.part(LongRts::LEN, data.len);
+        if Protocol::of(rts.protocol).is_none() || along.len as u64 > rts.len {
+            let what = format!("a long RTS of protocol {} with {} bytes along", rts.protocol, along.len);
+            return Err(malformed(from, Malformed(what)));
+        }
+        self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+        self.learner.reported(rts.report);
+        self.heed(&envelope, rts.flags);
+        match self.matching.take_posted(&envelope) {
+            Some(op) => self.begin_long(op, envelope, rts, along),
+            None => {
+                self.counters.count(Event::Unexpected);
+                let mut bytes = vec![0u8; along.len].into_boxed_slice();
+                self.dev.copy(bytes.as_mut_ptr() as usize, along.addr, along.len);
+                self.matching.keep(envelope, Body::Long(rts, bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// A long message has met its receive.
+    pub(crate) fn begin_long(&mut self, id: OpId, envelope: Envelope, rts: LongRts, along: Span) {
+        let receive = self.ops.posted(id);
+        self.withdraw_offer(id, receive.rtr);
+        let begun_ns = self.dev.now_ns();
+        let (waited_ns, inside_ns, answers) = self.meet(id, &envelope, rts.len);
+        let protocol = Protocol::of(rts.protocol).expect("checked when it arrived");
+        let ends = Outcome::of_receive(&envelope, rts.len, receive.buf);
+        let local = receive.buf.part(0, ends.len as usize);
+        let along = along.part(0, local.len);
+        self.dev.copy(local.addr, along.addr, along.len);
+        let message = Message { protocol, peer: envelope.source, local, peer_op: rts.op, len: rts.len };
+        let long = Long {
+            side: Side::Receive,
+            message,
+            context: envelope.context,
+            outcome: ends,
+            machine: Machine::new(protocol, Side::Receive),
+            flags: rts.flags,
+            begun_ns,
+            waited_ns: inside_ns,
+            away_ns: self.learner.receives(begun_ns),
+            looking: false,
+            posted: Posted::default(),
+            ending: None,
+        };
+        self.ops.set(id, State::Long(Box::new(long)));
+        if !self.can_transfer(envelope.source) {
+            return self.receive_by_frames(id, receive, rts);
+        }
+        let step = self.happen(id, Happening::Matched(rts, along.len as u64));
+        if answers {
+            self.answer_rts(id, envelope.source, rts, waited_ns, begun_ns);
+        }
+        match step {
+            Step::Frames => self.receive_by_frames(id, receive, rts),
+            step => self.conclude(id, step),
+        }
+    }
+
+    fn receive_by_frames(&mut self, id: OpId, receive: Receive, rts: LongRts) {
+        let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
+        let ends = long.outcome.clone();
+        self.learner.gives_up();
+        let offer = Offer { len: rts.len, addr: 0, share: Offer::NO_SHARE, op: rts.op, seen: 0, other: 0 };
+        self.ask_for_frames(id, receive, ends, offer);
+    }
+
+    /// Ack, Ready or Fin.
+    pub(crate) fn on_long(&mut self, from: Rank, head: Head, frame: Frame) -> Result<(), Fault> {
+        let id = OpId(head.tag as u32);
+        let mut body = [0u8; Fragment::LEN];
+        if frame.data.len != body.len() {
+            return Err(malformed(from, Malformed(format!("a fragment of {} bytes", frame.data.len))));
+        }
+        self.dev.peek_bytes(frame.data, &mut body);
+        let fragment = Fragment::decode(&body).map_err(|e| malformed(from, e))?;
+        if head.kind == Kind::Fin && fragment.flags & FAILED != 0 {
+            return self.on_failed(from, head, &fragment);
+        }
+        if !self.is_for_machine(from, id, head, &fragment)? {
+            return Ok(());
+        }
+        let what = match head.kind {
+            Kind::Ack => Happening::Ack(fragment),
+            Kind::Ready => Happening::Ready(fragment),
+            _ => Happening::Fin(fragment),
+        };
+        self.hear(from, id, what)
+    }
+
+    /// Whether what the other side says is for the machine of an operation, and not for this rank alone or for nobody
+    /// any more.
+    fn is_for_machine(
+        &mut self,
+        from: Rank,
+        id: OpId,
+        head: Head,
+        fragment: &Fragment,
+    ) -> Result<bool, Fault> {
+        match self.ops.get_mut(id).map(|op| &mut op.state) {
+            // What the other side said before it knew, or will say until it does.
+            Some(State::Long(long)) if long.message.peer == from && long.ending.is_some() => Ok(false),
+            Some(State::Long(long)) if long.message.peer == from => {
+                long.message.peer_op = head.context as u32;
+                if long.side == Side::Receive {
+                    return Ok(true);
+                }
+                let (to, begun_ns) = (long.envelope(), long.begun_ns);
+                Ok(!self.met(id, &to, begun_ns, head.kind, *fragment))
+            }
+            // The message had left as a whole when its receiver was done with what comes first.
+            _ if is_rts_ack(head.kind, fragment) => {
+                self.hear_ack(id, fragment);
+                Ok(false)
+            }
+            _ => {
+                let what = format!("{:?} for an operation that does not expect any", head.kind);
+                Err(malformed(from, Malformed(what)))
+            }
+        }
+    }
+
+    /// A piece of a long message has come in a frame.
+    pub(crate) fn on_long_data(
+        &mut self,
+        from: Rank,
+        id: OpId,
+        offset: u64,
+        data: Span,
+    ) -> Result<(), Fault> {
+        match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Long(long)) if long.message.peer == from && long.side == Side::Receive => {
+                if long.ending.is_some() {
+                    return Ok(());
+                }
+                self.hear(from, id, Happening::Data(offset, data))
+            }
+            _ => Err(malformed(from, Malformed("data for a receive that does not expect any".into()))),
+        }
+    }
+
+    /// The other side has said something.
+    fn hear(&mut self, from: Rank, id: OpId, what: Happening) -> Result<(), Fault> {
+        let step = self.happen(id, what.clone());
+        if step == Step::Illegal {
+            let what = format!("at the wrong time, or outside the message: {what:?}");
+            return Err(malformed(from, Malformed(what)));
+        }
+        self.conclude(id, step);
+        Ok(())
+    }
+
+    /// Hands the adapters what waited for room.
+    #[cold]
+    pub(crate) fn post_what_waited(&mut self) -> bool {
+        let (learner, mut moved, mut lost) = (&mut *self.learner, false, Vec::new());
+        self.backlog.go_on(self.dev, |dev, post, result| {
+            moved = true;
+            match result {
+                Ok(()) => learner.is_posted(dev, &post),
+                Err(fault) => lost.push((post.work, fault)),
+            }
+        });
+        lost.into_iter().for_each(|(work, fault)| self.on_completed(work, Err(fault)));
+        moved
+    }
+
+    /// An adapter has ended a transfer.
+    pub(crate) fn completed(&mut self, work: u64, result: Result<(), Fault>) {
+        self.learner.completed(work, self.dev.now_ns(), result.is_ok());
+        self.on_completed(work, result);
+    }
+
+    fn on_completed(&mut self, work: u64, result: Result<(), Fault>) {
+        let id = OpId(work as u32);
+        let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else {
+            panic!("a completion for an operation that has ended");
+        };
+        long.posted.open -= 1;
+        if long.ending.is_some() {
+            return self.end_if_drained(id);
+        }
+        match result {
+            Ok(()) => {
+                let step = self.happen(id, Happening::Completed((work >> 32) as u32));
+                assert_ne!(step, Step::Illegal, "a completion that its machine did not ask for");
+                self.conclude(id, step);
+            }
+            Err(fault) => self.lose_long(id, fault),
+        }
+    }
+
+    /// A look at a long message that asked for it: (it moved, it needs no more looks).
+    pub(crate) fn look_at_long(&mut self, id: OpId) -> (bool, bool) {
+        if let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state)
+            && long.ending.is_some()
+        {
+            return (false, true);
+        }
+        let step = self.happen(id, Happening::Look);
+        let (moved, ended) = match step {
+            Step::Looking => (false, false),
+            Step::Moved => (true, false),
+            _ => (true, true),
+        };
+        if ended && let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) {
+            long.looking = false;
+        }
+        self.conclude(id, step);
+        (moved, ended)
+    }
+
+    /// Tells a machine what happens.
+    pub(crate) fn happen(&mut self, id: OpId, what: Happening) -> Step {
+        self.with_machine(id, |machine, message, port| {
+            let step = machine.on(what, message, port);
+            match port.fault.take() {
+                Some(fault) => Step::Failed(fault),
+                None => step,
+            }
+        })
+        .unwrap_or(Step::Illegal)
+    }
+
+    /// The port to a peer outside any operation: for registrations.
+    pub(crate) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut RankPort<D>) -> R) -> R {
+        let mut posted = Posted::default();
+        f(&mut RankPort {
+            dev: self.dev,
+            cache: self.rcache,
+            staging: self.staging,
+            peers: self.peers,
+            counters: self.counters,
+            tuning: self.tuning,
+            learner: self.learner,
+            backlog: self.backlog,
+            posted: &mut posted,
+            fault: None,
+            peer,
+            op: 0,
+            peer_op: 0,
+            envelope: (0, 0),
+            flags: 0,
+            local: Span::EMPTY,
+        })
+    }
+
+    pub(crate) fn with_machine<R>(
+        &mut self,
+        id: OpId,
+        f: impl FnOnce(&mut Machine, &Message, &mut RankPort<D>) -> R,
+    ) -> Option<R> {
+        let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return None };
+        let long = &mut **long;
+        let mut port = RankPort {
+            dev: self.dev,
+            cache: self.rcache,
+            staging: self.staging,
+            peers: self.peers,
+            counters: self.counters,
+            backlog: self.backlog,
+            posted: &mut long.posted,
+            tuning: self.tuning,
+            learner: self.learner,
+            fault: None,
+            peer: long.message.peer,
+            op: id.0,
+            peer_op: long.message.peer_op,
+            envelope: (long.outcome.tag, long.context),
+            flags: long.flags,
+            local: long.message.local,
+        };
+        port.dev.label(|| long.message.protocol.name());
+        let result = f(&mut long.machine, &long.message, &mut port);
+        port.dev.label(|| "eager");
+        Some(result)
+    }
+
+    /// Does what a step asks for.
+    pub(crate) fn conclude(&mut self, id: OpId, step: Step) {
+        match step {
+            Step::Going => {}
+            Step::Looking | Step::Moved => {
+                if let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state)
+                    && !long.looking
+                {
+                    long.looking = true;
+                    self.active.push(id);
+                }
+            }
+            Step::Done => {
+                let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
+                assert_eq!(long.posted.open, 0, "a message ends with its transfers");
+                let ends = long.outcome.clone();
+                if long.side == Side::Receive {
+                    let report = self.learner.received(long, self.dev.now_ns());
+                    self.peers[long.message.peer].report(report);
+                }
+                self.learner.ended_at(id, &*self.dev);
+                self.ops.set(id, State::Done(ends));
+            }
+            Step::Failed(fault) => self.lose_long(id, fault),
+            Step::NoRoom | Step::Frames | Step::Illegal => {
+                unreachable!("{step:?} is handled where it is allowed")
+            }
+        }
+    }
+
+    /// The send behind a long message, which is to go by frames; `None` if the receiver has answered it
+    /// in another way, and may be at work.
+    pub(crate) fn long_sending(&mut self, id: OpId) -> Option<Sending> {
+        let is_open = self.with_machine(id, |machine, _, port| {
+            let is_open = machine.is_unanswered();
+            if is_open {
+                machine.retreat(port);
+            }
+            is_open
+        });
+        if is_open != Some(true) {
+            return None;
+        }
+        match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Long(long)) if long.side == Side::Send => Some(Sending {
+                to: long.message.peer,
+                context: long.context,
+                tag: long.outcome.tag,
+                data: long.message.local,
+                met: true,
+            }),
+            _ => None,
+        }
+    }
+}

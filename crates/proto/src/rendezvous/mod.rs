@@ -1,0 +1,215 @@
+//! Rendezvous: messages whose sender and receiver agree before the payload moves.
+//!
+//! Two kinds: through a share, a few words that both sides can change ([`shares`]), and over registered memory
+//! ([`drive`]). In either an early receiver may offer its buffer (RTR), and where neither works the
+//! message goes by [`frames`].
+//!
+//! A [`Rendezvous`] is what this part of the protocols needs of a rank, handed to it for the length of a call.
+
+pub(crate) mod cancel;
+mod draining;
+mod drive;
+mod frames;
+pub(crate) mod learner;
+pub(crate) mod movers;
+pub(crate) mod posting;
+mod recent;
+pub(crate) mod rtr_account;
+mod rtr_registered;
+mod rtr_shares;
+mod selection;
+pub(crate) mod shares;
+pub(crate) mod state;
+
+use crate::choice::eager_limit::EagerLimit;
+use crate::choice::tuning::Tuning;
+use crate::choice::way::Protocol;
+use crate::event::Counters;
+use crate::memory::rcache::Rcache;
+use crate::memory::staging::Staging;
+use crate::message::malformed;
+use crate::message::matching::{Envelope, Matching};
+use crate::message::op::{OpId, Sending, Side};
+use crate::message::peers::Peers;
+use fabric::{Device, Fault, Frame, Rank, Share, ShareWord};
+use learner::Learner;
+use posting::Backlog;
+use rtr_account::RtrAccount;
+use shares::read_offer;
+use state::{Ops, Rts, State};
+use wire::Malformed;
+use wire::head::{Head, Kind};
+
+/// What settings say about rendezvous.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// Whether what is measured changes what is done.
+    pub adapt: bool,
+    /// Whether an early receiver offers its buffer.
+    pub rtr: bool,
+    /// Whether remote access may be used.
+    pub remote_access: bool,
+    /// The protocol that all long messages are to take.
+    pub force: Option<Protocol>,
+}
+
+/// A rank, as far as its rendezvous need it.
+pub(crate) struct Rendezvous<'a, D: Device> {
+    pub dev: &'a mut D,
+    pub rules: Rules,
+    pub ops: &'a mut Ops,
+    pub matching: &'a mut Matching,
+    pub peers: &'a mut Peers,
+    pub counters: &'a mut Counters,
+    pub rcache: &'a mut Rcache,
+    pub staging: &'a mut Staging,
+    pub eager_limit: &'a mut EagerLimit,
+    pub learner: &'a mut Learner,
+    pub tuning: &'a Tuning,
+    /// Operations that progress by looking: offered, moving, streaming.
+    pub active: &'a mut Vec<OpId>,
+    /// RTRs over registered memory.
+    pub rtrs: &'a mut RtrAccount,
+    /// Transfers that wait for room in the queue of their adapter.
+    pub backlog: &'a mut Backlog,
+    /// Bytes that may still be copied in a look beside the application; `None` inside MPI.
+    pub aside: &'a mut Option<usize>,
+}
+
+impl<D: Device> Rendezvous<'_, D> {
+    /// Handles a frame that is neither an eager message nor an RTS with a share, which are matched first.
+    pub(crate) fn handle(&mut self, from: Rank, head: Head, frame: Frame) -> Result<(), Fault> {
+        let (data, envelope) = (frame.data, Envelope { source: from, context: head.context, tag: head.tag });
+        match head.kind {
+            Kind::Eager | Kind::Rts => Err(malformed(from, Malformed("matched already".into()))),
+            Kind::Rtr => {
+                let offer = read_offer(self.dev, from, data)?;
+                self.on_rtr(from, head, offer);
+                Ok(())
+            }
+            Kind::Matched => {
+                let offer = read_offer(self.dev, from, data)?;
+                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+                self.on_matched(envelope, offer)
+            }
+            Kind::Cts => self.on_cts(from, head, data),
+            Kind::Data => self.on_data(from, head, data),
+            Kind::LongRts => self.on_long_rts(from, envelope, data),
+            Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame),
+            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, data),
+            Kind::RtrAck => self.on_rtr_ack(envelope, data),
+            Kind::RtrGone => {
+                self.on_rtr_gone(from, head);
+                Ok(())
+            }
+        }
+    }
+
+    /// The protocol for a message that is too long for eager; `None` if there is no choice but what
+    /// needs no registration.
+    pub(crate) fn long_protocol(&mut self, s: &Sending) -> Option<Protocol> {
+        let wanted = self.rules.force.or(self.dev.caps().registration.then_some(Protocol::Rget))?;
+        (s.to != self.dev.me() && s.data.len > 0 && self.can_transfer(s.to)).then_some(wanted)
+    }
+
+    /// Whether posted transfers can reach the memory of a peer.
+    pub(crate) fn can_transfer(&mut self, peer: Rank) -> bool {
+        self.dev.caps().registration || self.rules.remote_access && self.dev.reach(peer)
+    }
+
+    /// Whether early receivers send RTRs over registered memory.
+    pub(crate) fn speculates(&self) -> bool {
+        self.rules.force == Some(Protocol::Speculative)
+            || self.rules.force.is_none() && self.rules.rtr && self.dev.caps().registration
+    }
+
+    /// Queues a control frame that must not be lost.
+    pub(crate) fn control(&mut self, to: Rank, head: [u64; 2], body: &[u8]) {
+        self.peers.control(self.dev, to, head, body);
+    }
+
+    /// Advances what progresses by looking, oldest first. Pieces of this rank's own receives come
+    /// before those of its sends: then each side writes its own memory while both have work, and
+    /// helps the other when it has none.
+    pub(crate) fn pump(&mut self) -> bool {
+        let mut moved = self.pump_all(Side::Receive);
+        if !moved {
+            moved = self.pump_all(Side::Send);
+        }
+        moved
+    }
+
+    /// Looks at all active operations, and copies pieces of those of one side.
+    fn pump_all(&mut self, copies: Side) -> bool {
+        let mut moved = false;
+        let alone = copies == Side::Receive && self.sends_long();
+        let mut kept = 0;
+        for at in 0..self.active.len() {
+            let id = self.active[at];
+            let (advanced, ended) = self.pump_one(id, copies, alone);
+            moved |= advanced | ended;
+            if !ended {
+                self.active[kept] = id;
+                kept += 1;
+            }
+        }
+        self.active.truncate(kept);
+        moved
+    }
+
+    /// Whether a long send of this rank is under way. Then its receiver, which takes its own
+    /// receives first too, is not expected to help with ours.
+    fn sends_long(&self) -> bool {
+        self.active.iter().any(|id| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Moving(transfer)) => transfer.side == Side::Send,
+            Some(State::Offered(..)) => true,
+            _ => false,
+        })
+    }
+
+    /// (something changed, nothing is left to look at).
+    fn pump_one(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
+        let Some(op) = self.ops.get_mut(id) else { return (false, true) };
+        match &mut op.state {
+            State::Moving(_) => self.pump_moving(id, copies, alone),
+            State::Offered(sending, Rts { share: Some(index), .. }) => {
+                let share = Share { owner: self.dev.me(), index: *index };
+                let partner = self.dev.share_load(share, ShareWord::Partner);
+                if partner == 0 {
+                    return (false, false);
+                }
+                let sending = *sending;
+                self.begin_send(id, sending, share, partner as usize);
+                (true, false)
+            }
+            State::Streaming(..) => self.stream(id),
+            State::Long(_) => self.look_at_long(id),
+            _ => (false, true),
+        }
+    }
+
+    /// A message that both sides copy: as [`Rendezvous::pump_one`].
+    fn pump_moving(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
+        let Some(State::Moving(transfer)) = self.ops.get_mut(id).map(|op| &mut op.state) else {
+            return (false, true);
+        };
+        let aside = &mut *self.aside;
+        let moved = transfer.side == copies
+            && (aside.is_none() || transfer.is_left_to_owner(&*self.dev))
+            && transfer.copy(self.dev, self.counters, self.eager_limit, alone || aside.is_some(), aside);
+        if transfer.side == Side::Receive && transfer.needs_frames(&*self.dev) {
+            self.fall_back(id);
+            return (true, true);
+        }
+        if !transfer.ended(&*self.dev) {
+            return (moved, false);
+        }
+        let outcome = transfer.outcome.clone();
+        if transfer.side == Side::Receive {
+            self.dev.was_written(transfer.local.part(0, transfer.len));
+        }
+        self.ops.set(id, State::Done(outcome));
+        self.learner.ended_at(id, &*self.dev);
+        (true, true)
+    }
+}

@@ -1,0 +1,194 @@
+//! Who moves the bytes: what the protocols over registered memory have in common, and a file for each.
+//!
+//! In shared memory [`both`] sides copy. Over registered memory a protocol is two machines, one on each side. Both are given what happens as a [`Happening`]
+//! and act on the world through a [`Port`]; a [`Step`] says how they stand. The sender's machine
+//! begins when the message may leave (its RTS keeps the order of messages), the receiver's when
+//! the RTS has met its receive.
+
+pub(crate) mod both;
+pub(crate) mod chunks;
+mod copy_pipeline;
+mod pipeline;
+pub(crate) mod port;
+mod rget;
+mod rput;
+pub(crate) mod stripes;
+mod superpipeline;
+#[cfg(test)]
+mod tests;
+pub(crate) mod write;
+
+use crate::choice::way::Protocol;
+use crate::message::op::Side;
+use fabric::{Fault, Rank, Span};
+use port::Port;
+use wire::long::{Fragment, LongRts, RAILS};
+
+/// What both machines of a message know.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// How it travels.
+    pub protocol: Protocol,
+    /// The other rank.
+    pub peer: Rank,
+    /// This rank's buffer, cut to the bytes that travel.
+    pub local: Span,
+    /// Operation at the other rank; 0 while the sender does not know it.
+    pub peer_op: u32,
+    /// Length as the sender gave it.
+    pub len: u64,
+}
+
+impl Message {
+    /// Whether a fragment told by the peer lies inside the message and in memory, and names an adapter
+    /// there is.
+    pub fn covers(&self, fragment: &Fragment, rails: usize) -> bool {
+        let end = fragment.offset.checked_add(fragment.len);
+        end.is_some_and(|end| end <= self.local.len as u64)
+            && fragment.addr.checked_add(fragment.len).is_some()
+            && (fragment.rail as usize) < rails.min(RAILS)
+    }
+}
+
+/// What happens to a machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// The message may leave: send the RTS.
+    Start,
+    /// Its RTS has met a receive; so many bytes came along and are in place.
+    Matched(LongRts, u64),
+    /// The receiver has answered.
+    Ack(Fragment),
+    /// A piece of the target may be written.
+    Ready(Fragment),
+    /// The other side has moved something.
+    Fin(Fragment),
+    /// A piece of the message lies in a frame; where in the message it belongs.
+    Data(u64, Span),
+    /// A posted transfer has ended, and its memory here may be reused; the number is the one it was
+    /// posted under.
+    Completed(u32),
+    /// A look around: memory that peers write may have changed, time has passed.
+    Look,
+}
+
+/// How a machine stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Not at its end.
+    Going,
+    /// As [`Step::Going`], and it wants [`Happening::Look`] whenever the rank looks around.
+    Looking,
+    /// As [`Step::Looking`], and this look found something to do.
+    Moved,
+    /// All bytes are where they belong and nothing is held.
+    Done,
+    /// The RTS could not leave: to be started again when there is room.
+    NoRoom,
+    /// This side cannot register its memory: the message goes by frames. Nothing is held.
+    Frames,
+    /// What happened is not allowed in this state.
+    Illegal,
+    /// It came to nothing; nothing is held.
+    Failed(Fault),
+}
+
+/// One side of one protocol.
+pub(crate) trait Mover {
+    /// Takes in what happens, and acts on it.
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step;
+
+    /// The other side wants frames, or the operation has failed: gives back what is held. No transfer of
+    /// either side is under way.
+    fn retreat(&mut self, port: &mut impl Port);
+
+    /// Whether this is a sender whose receiver may still ask for frames: it has said nothing else.
+    fn is_unanswered(&self) -> bool {
+        false
+    }
+}
+
+/// A machine of either side of any protocol.
+#[derive(Debug)]
+pub(crate) enum Machine {
+    RgetSend(rget::Sender),
+    RgetReceive(rget::Receiver),
+    RputSend(rput::Sender),
+    RputReceive(rput::Receiver),
+    RtrSend(write::Sender),
+    RtrReceive(write::Receiver),
+    PipelineSend(pipeline::Sender),
+    PipelineReceive(pipeline::Receiver),
+    CopySend(superpipeline::Sender),
+    CopyReceive(superpipeline::Receiver),
+}
+
+impl Machine {
+    pub fn new(protocol: Protocol, side: Side) -> Machine {
+        match (protocol, side) {
+            (Protocol::Rget | Protocol::Speculative, Side::Send) => {
+                Machine::RgetSend(rget::Sender::default())
+            }
+            (Protocol::Rget | Protocol::Speculative, Side::Receive) => {
+                Machine::RgetReceive(rget::Receiver::default())
+            }
+            (Protocol::Rput, Side::Send) => Machine::RputSend(rput::Sender::default()),
+            (Protocol::Rput, Side::Receive) => Machine::RputReceive(rput::Receiver::default()),
+            (Protocol::Pipeline | Protocol::CachingPipeline, Side::Send) => {
+                Machine::PipelineSend(pipeline::Sender::default())
+            }
+            (Protocol::Pipeline | Protocol::CachingPipeline, Side::Receive) => {
+                Machine::PipelineReceive(pipeline::Receiver::default())
+            }
+            (Protocol::Superpipeline | Protocol::CopyPipeline, Side::Send) => {
+                Machine::CopySend(superpipeline::Sender::default())
+            }
+            (Protocol::Superpipeline | Protocol::CopyPipeline, Side::Receive) => {
+                Machine::CopyReceive(superpipeline::Receiver::default())
+            }
+        }
+    }
+}
+
+/// Does something with whichever machine it is.
+macro_rules! each {
+    ($self:expr, $machine:ident => $what:expr) => {
+        match $self {
+            Machine::RgetSend($machine) => $what,
+            Machine::RgetReceive($machine) => $what,
+            Machine::RputSend($machine) => $what,
+            Machine::RputReceive($machine) => $what,
+            Machine::RtrSend($machine) => $what,
+            Machine::RtrReceive($machine) => $what,
+            Machine::PipelineSend($machine) => $what,
+            Machine::PipelineReceive($machine) => $what,
+            Machine::CopySend($machine) => $what,
+            Machine::CopyReceive($machine) => $what,
+        }
+    };
+}
+
+impl Mover for Machine {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+        each!(self, machine => machine.on(what, message, port))
+    }
+
+    fn retreat(&mut self, port: &mut impl Port) {
+        each!(self, machine => machine.retreat(port))
+    }
+
+    fn is_unanswered(&self) -> bool {
+        each!(self, machine => machine.is_unanswered())
+    }
+}
+
+/// Flag of a Fin: the message has failed at the other side, which touches no memory of this one any
+/// more. The length says over how many adapters that is told, and the rail which one this is.
+pub(crate) const FAILED: u16 = 1;
+/// Flag of a Ready or a Fin: the block goes, or went, by frames.
+pub(crate) const BY_FRAMES: u16 = 2;
+/// Flag of an Ack: the receiver cannot see writes land, and wants a Fin for each.
+pub(crate) const TELL: u16 = 4;
+
+/// Flag of a Fin that says FAILED: it answers one, for an operation that had ended well.
+pub(crate) const HEARD: u16 = 8;

@@ -1,0 +1,256 @@
+//! What messages over registered memory have posted: the port of an operation, and transfers that wait for room.
+
+use crate::choice::tuning::Tuning;
+use crate::event::{Amount, Counters, Event};
+use crate::memory::rcache::{Held, Rcache};
+use crate::memory::staging::{Slab, Staging, Use};
+use crate::message::peers::Peers;
+use crate::rendezvous::learner::Learner;
+use crate::rendezvous::movers::port::Port;
+use fabric::{Device, Fault, Local, Rank, Remote, Span};
+use std::collections::VecDeque;
+use wire::head::{Head, Kind};
+use wire::long::{Fragment, LongRts};
+
+/// What one side of a message has posted.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Posted {
+    /// Transfers that have not completed, those that wait for room included.
+    pub open: u32,
+    /// The adapters that were written over, a bit each.
+    pub rails: u32,
+}
+
+/// A transfer that waits for room in the queue of its adapter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Post {
+    pub write: bool,
+    pub peer: Rank,
+    pub rail: usize,
+    pub local: Local,
+    pub remote: Remote,
+    pub work: u64,
+}
+
+/// Transfers that wait for room, by peer and adapter: a queue that is full stops no other.
+#[derive(Default, Debug)]
+pub(crate) struct Backlog {
+    queues: Vec<((Rank, usize), VecDeque<Post>)>,
+}
+
+impl Backlog {
+    fn holds(&self, post: &Post) -> bool {
+        self.queues.iter().any(|(key, _)| *key == (post.peer, post.rail))
+    }
+
+    fn push(&mut self, post: Post) {
+        let key = (post.peer, post.rail);
+        match self.queues.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, queue)) => queue.push_back(post),
+            None => self.queues.push((key, VecDeque::from([post]))),
+        }
+    }
+
+    /// Hands over what there is room for; what became of it, with the work.
+    pub fn go_on<D: Device>(&mut self, dev: &mut D, mut left: impl FnMut(&mut D, Post, Result<(), Fault>)) {
+        for (_, queue) in &mut self.queues {
+            while let Some(post) = queue.front().copied() {
+                let result = match hand_over(dev, &post) {
+                    Ok(false) => break,
+                    Ok(true) => Ok(()),
+                    Err(fault) => Err(fault),
+                };
+                queue.pop_front();
+                left(dev, post, result);
+            }
+        }
+        self.queues.retain(|(_, queue)| !queue.is_empty());
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Forgets what an operation waits with; how much that was.
+    pub fn forget(&mut self, op: u32) -> u32 {
+        let mut count = 0;
+        for (_, queue) in &mut self.queues {
+            let before = queue.len();
+            queue.retain(|post| post.work as u32 != op);
+            count += (before - queue.len()) as u32;
+        }
+        self.queues.retain(|(_, queue)| !queue.is_empty());
+        count
+    }
+}
+
+/// The port of one operation of a rank.
+pub(crate) struct RankPort<'a, D: Device> {
+    pub dev: &'a mut D,
+    pub cache: &'a mut Rcache,
+    pub staging: &'a mut Staging,
+    pub peers: &'a mut Peers,
+    pub counters: &'a mut Counters,
+    pub backlog: &'a mut Backlog,
+    pub tuning: &'a Tuning,
+    pub learner: &'a mut Learner,
+    pub posted: &'a mut Posted,
+    /// The first transfer that could not be posted for another reason than room.
+    pub fault: Option<Fault>,
+    pub peer: Rank,
+    pub op: u32,
+    pub peer_op: u32,
+    /// Envelope of the message: tag and context.
+    pub envelope: (i32, u64),
+    /// Flags of the RTS.
+    pub flags: u16,
+    pub local: Span,
+}
+
+impl<D: Device> RankPort<'_, D> {
+    fn post(&mut self, post: Post) {
+        let result = if self.backlog.holds(&post) { Ok(false) } else { hand_over(self.dev, &post) };
+        match result {
+            Ok(true) => self.learner.is_posted(self.dev, &post),
+            Ok(false) => self.backlog.push(post),
+            Err(fault) => {
+                self.fault = self.fault.take().or(Some(fault));
+                return;
+            }
+        }
+        self.posted.open += 1;
+        self.posted.rails |= u32::from(post.write) << post.rail;
+    }
+}
+
+/// Hands a transfer to the device; false if it has no room.
+fn hand_over(dev: &mut impl Device, w: &Post) -> Result<bool, Fault> {
+    if w.write {
+        dev.post_write(w.peer, w.rail, w.local, w.remote, w.work)
+    } else {
+        dev.post_read(w.peer, w.rail, w.local, w.remote, w.work)
+    }
+}
+
+impl<D: Device> Port for RankPort<'_, D> {
+    fn tuning(&self) -> &Tuning {
+        self.tuning
+    }
+
+    fn rails(&self) -> usize {
+        self.dev.rails()
+    }
+
+    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault> {
+        let misses = self.counters.get(Event::CacheMiss);
+        let start = self.dev.now_ns();
+        let held = self.cache.hold(self.dev, self.counters, rail, span, keep)?;
+        if self.counters.get(Event::CacheMiss) > misses {
+            let now_ns = self.dev.now_ns();
+            self.counters.add(Amount::RegisterNs, now_ns - start);
+            self.learner.registered(held, span.len, now_ns - start, now_ns);
+        }
+        Ok(held)
+    }
+
+    fn release(&mut self, held: Held) {
+        let known = self.cache.len();
+        let start = self.dev.now_ns();
+        self.cache.release(self.dev, held);
+        self.learner.released(held, self.dev.now_ns() - start, self.cache.len() < known);
+    }
+
+    fn stage(&mut self, wanted: Use) -> Result<Option<Slab>, Fault> {
+        self.staging.take(self.dev, wanted)
+    }
+
+    fn unstage(&mut self, slab: Slab) {
+        self.staging.give(slab);
+    }
+
+    fn writes_in_order(&self) -> bool {
+        self.dev.writes_in_order()
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        self.dev.load(addr)
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        self.dev.store(addr, value);
+    }
+
+    fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {
+        let (peer, work) = (self.peer, work_id(self.op, work));
+        self.post(Post { write: true, peer, rail, local, remote, work });
+    }
+
+    fn read(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {
+        let (peer, work) = (self.peer, work_id(self.op, work));
+        self.post(Post { write: false, peer, rail, local, remote, work });
+    }
+
+    fn copy(&mut self, to: usize, from: usize, len: usize) {
+        if !self.learner.times_copy(len) {
+            return self.dev.copy(to, from, len);
+        }
+        let start = self.dev.now_ns();
+        self.dev.copy(to, from, len);
+        self.learner.facts.copied(self.local.len.max(len), len, self.dev.now_ns() - start);
+    }
+
+    fn request(&mut self, rts: LongRts, along: usize) -> bool {
+        let report = self.peers[self.peer].reports.front().copied().unwrap_or_default();
+        let body = LongRts { op: self.op, flags: self.flags, report, ..rts }.encode();
+        let head = Head::new(Kind::LongRts, self.envelope.0, self.envelope.1).encode();
+        let has_left = if along == 0 {
+            self.dev.try_send(self.peer, head, span_of(&body))
+        } else {
+            let mut bytes = body.to_vec();
+            bytes.resize(body.len() + along, 0);
+            self.dev.copy(bytes.as_mut_ptr() as usize + body.len(), self.local.addr, along);
+            self.dev.try_send(self.peer, head, span_of(&bytes))
+        };
+        if has_left {
+            self.peers[self.peer].reports.pop_front();
+        }
+        has_left
+    }
+
+    fn frame_bytes(&self) -> usize {
+        self.dev.caps().frame_bytes
+    }
+
+    fn frame(&mut self, data: Span, offset: u64) -> bool {
+        let head = Head::new(Kind::Data, self.peer_op as i32, offset).encode();
+        let sent = self.dev.try_send(self.peer, head, data);
+        if sent {
+            self.counters.count(Event::FrameSent);
+        }
+        sent
+    }
+
+    fn tell(&mut self, kind: Kind, fragment: Fragment) {
+        let head = Head::new(kind, self.peer_op as i32, self.op as u64).encode();
+        self.peers.control(self.dev, self.peer, head, &fragment.encode());
+    }
+
+    fn fin(&mut self, fragment: Fragment) {
+        let head = Head::new(Kind::Fin, self.peer_op as i32, self.op as u64).encode();
+        let rail = Some(fragment.rail as usize);
+        self.peers.control_behind(self.dev, self.peer, rail, head, &fragment.encode());
+    }
+
+    fn emit(&mut self, event: Event) {
+        self.counters.count(event);
+    }
+}
+
+/// Names a transfer to the device: the operation and the number its machine gave.
+fn work_id(op: u32, work: u32) -> u64 {
+    (work as u64) << 32 | op as u64
+}
+
+fn span_of(bytes: &[u8]) -> Span {
+    Span { addr: bytes.as_ptr() as usize, len: bytes.len() }
+}

@@ -1,0 +1,223 @@
+//! Where an operation stands, from the call to its end.
+
+use crate::choice::way::Protocol;
+use crate::memory::rcache::Held;
+use crate::message::matching::Envelope;
+use crate::message::op::{self, Op, OpId, Outcome, PendingOp, Receive, Sending, Side, Standing};
+use crate::rendezvous::draining::Ending;
+use crate::rendezvous::movers::both::Transfer;
+use crate::rendezvous::movers::{Machine, Message};
+use crate::rendezvous::posting::Posted;
+use fabric::{Device, Rank, ShareWord};
+use wire::head::Offer;
+use wire::long::LongRts;
+
+/// Where an operation stands.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// In the queue of its peer, waiting for room.
+    Queued(Sending, Step),
+    /// RTS is out.
+    Offered(Sending, Rts),
+    /// CTS has come: frames flow.
+    Streaming(Sending, Stream),
+    /// Posted, not matched.
+    Posted(Receive),
+    /// Frames are coming in.
+    Filling(Box<Filling>),
+    /// Registered memory moves, or is about to.
+    Long(Box<Long>),
+    /// An eager message has left; the adapter still reads the buffer.
+    Gathered(Sending, Held),
+    /// Both sides copy.
+    Moving(Box<Transfer>),
+    /// Ended; the outcome has not been fetched.
+    Done(Outcome),
+}
+
+/// A message that comes in frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filling {
+    pub receive: Receive,
+    pub from: Rank,
+    pub tag: i32,
+    pub message_len: u64,
+    pub filled: u64,
+}
+
+/// What a queued send is about to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Send an eager frame.
+    Eager,
+    /// The same from the buffer itself, which is registered.
+    ZeroCopy(Held),
+    /// Send RTS.
+    Rts,
+    /// Take an RTR: announce the match.
+    Matched(Offer),
+    /// Begin a long message with these flags of its RTS.
+    Long(Protocol, u16),
+    /// Take an RTR for registered memory.
+    Write(LongRts),
+}
+
+/// An RTS that is out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rts {
+    /// The share that says whether it may be matched; `None` when all were in use.
+    pub share: Option<u32>,
+    /// Whether its receiver can copy. If not it asks for frames.
+    pub direct: bool,
+}
+
+/// Progress of a stream of frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    pub receiver_op: u32,
+    pub limit: usize,
+    pub sent: usize,
+}
+
+impl Standing for State {
+    // What is offered by remote access, or moves by it and is the peer's, the peer brings to its end alone.
+    #[inline(always)]
+    fn needs_care(&self) -> bool {
+        match self {
+            State::Queued(..)
+            | State::Streaming(..)
+            | State::Filling(_)
+            | State::Gathered(..)
+            | State::Long(_) => true,
+            State::Posted(receive) => receive.long,
+            State::Offered(_, rts) => !rts.direct,
+            State::Moving(transfer) => transfer.owned,
+            State::Done(_) => false,
+        }
+    }
+
+    #[inline(always)]
+    fn is_posted(&self) -> bool {
+        matches!(self, State::Posted(_))
+    }
+
+    #[inline(always)]
+    fn done(outcome: Outcome) -> State {
+        State::Done(outcome)
+    }
+
+    #[inline(always)]
+    fn plain(&self) -> Option<(i32, u64)> {
+        match self {
+            State::Done(Outcome { tag, len, cancelled: false, failure: None, .. }) => Some((*tag, *len)),
+            _ => None,
+        }
+    }
+}
+
+/// A long message under way, one side of it.
+#[derive(Debug)]
+pub(crate) struct Long {
+    pub side: Side,
+    pub message: Message,
+    pub context: u64,
+    /// How the operation ends if all goes well.
+    pub outcome: Outcome,
+    pub machine: Machine,
+    /// Flags of the RTS.
+    pub flags: u16,
+    /// When the RTS left, or met its receive, in device time.
+    pub begun_ns: u64,
+    /// For how long the receive had waited then.
+    pub waited_ns: u64,
+    /// How long this rank had been outside MPI before.
+    pub away_ns: u64,
+    /// Whether the operation is among those that are looked at.
+    pub looking: bool,
+    pub posted: Posted,
+    /// Once it has failed.
+    pub ending: Option<Ending>,
+}
+
+impl Long {
+    /// Where the message goes or comes from.
+    pub fn envelope(&self) -> Envelope {
+        Envelope { source: self.message.peer, context: self.context, tag: self.outcome.tag }
+    }
+
+    pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
+        PendingOp {
+            id,
+            side: self.side,
+            peer: Some(self.message.peer),
+            tag: Some(self.outcome.tag),
+            context: self.context,
+            len: self.message.local.len,
+            matched: self.side == Side::Receive || self.message.peer_op != 0,
+            since_ns,
+        }
+    }
+}
+
+/// The operations of a rank.
+pub(crate) type Ops = op::Ops<State>;
+
+impl Op<State> {
+    /// How far it has come, in steps of its own: what changes when it gets on.
+    pub fn moved(&self, dev: &impl Device) -> (u32, u64) {
+        match &self.state {
+            State::Queued(..) => (0, 0),
+            State::Posted(_) => (1, 0),
+            State::Offered(..) => (2, 0),
+            State::Streaming(_, stream) => (3, stream.sent as u64),
+            State::Filling(filling) => (4, filling.filled),
+            State::Moving(transfer) => (5, dev.share_load(transfer.share, ShareWord::Done)),
+            State::Long(_) => (6, 0),
+            State::Gathered(..) => (7, 0),
+            State::Done(_) => (8, 0),
+        }
+    }
+
+    /// What a report says of it; `None` once it has ended.
+    pub fn pending(&self, id: OpId) -> Option<PendingOp> {
+        let send = |s: &Sending, matched| PendingOp {
+            id,
+            side: Side::Send,
+            peer: Some(s.to),
+            tag: Some(s.tag),
+            context: s.context,
+            len: s.data.len,
+            matched,
+            since_ns: self.since_ns,
+        };
+        let receive = |r: &Receive, matched| PendingOp {
+            id,
+            side: Side::Receive,
+            peer: r.want.source,
+            tag: r.want.tag,
+            context: r.want.context,
+            len: r.buf.len,
+            matched,
+            since_ns: self.since_ns,
+        };
+        Some(match &self.state {
+            State::Queued(s, _) | State::Offered(s, _) => send(s, false),
+            State::Streaming(s, _) | State::Gathered(s, _) => send(s, true),
+            State::Posted(r) => receive(r, false),
+            State::Filling(f) => receive(&f.receive, true),
+            State::Moving(t) => t.pending(id, self.since_ns),
+            State::Long(long) => long.pending(id, self.since_ns),
+            State::Done(_) => return None,
+        })
+    }
+}
+
+impl Ops {
+    /// The receive that a message has met.
+    pub fn posted(&self, id: OpId) -> Receive {
+        match self.get(id).map(|op| &op.state) {
+            Some(State::Posted(receive)) => *receive,
+            other => panic!("a matched receive is posted, not {other:?}"),
+        }
+    }
+}
