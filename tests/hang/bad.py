@@ -139,6 +139,10 @@ def cases():
     yield Case("no space for messages", lambda tools: no_space(tools, "512k", 20))
     yield Case("space enough", lambda tools: no_space(tools, "64m", 4))
     yield Case("settings that differ between ranks", differing)
+    for name in ("TERN_DECISIONS", "TERN_JOURNAL"):
+        for kind in ("pipe", "directory"):
+            yield Case(f"{name} names a {kind}", lambda tools, n=name, k=kind: no_file(tools, n, k))
+    yield Case("TERN_DECISIONS names a device", lambda tools: setting(tools, {"TERN_DECISIONS": "/dev/zero"}, r"TERN_DECISIONS=/dev/zero: not a regular file"))
     yield Case("limit of open files of mpiexec", few_files)
     yield Case("limit of open files of a rank", few_files_of_a_rank)
     yield Case("no shared memory stays behind", nothing_stays)
@@ -174,6 +178,12 @@ def alone(tools, environment, says):
 
 def setting(tools, environment, says):
     once(run(tools, "-n", RANKS, tools.program("bad"), "good", env=environment), says)
+
+
+def no_file(tools, name, kind):
+    place = tools.scratch / f"{name}-{kind}"
+    (os.mkfifo if kind == "pipe" else os.mkdir)(place)
+    setting(tools, {name: str(place)}, rf"{name}={re.escape(str(place))}: ")
 
 
 def differing(tools):
