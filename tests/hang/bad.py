@@ -25,7 +25,7 @@ CALLS = [
     ("comm", "COMM", [r"MPI_Send\(", r"`comm` is not a communicator .*0x7654321"]),
     ("comm_null", "COMM", [r"MPI_Barrier\(", r"`comm` is MPI_COMM_NULL"]),
     ("type", "TYPE", [r"`datatype` is not a datatype .*0x7654321"]),
-    ("type_null", "TYPE", [r"`datatype` is MPI_DATATYPE_NULL"]),
+    ("type_null", "TYPE", [r"the datatype of `buf` is MPI_DATATYPE_NULL"]),
     ("null_buffer", "BUFFER", [r"MPI_Send\(", r"`buf` is NULL, but count is 3"]),
     ("null_receive", "BUFFER", [r"MPI_Recv\(", r"`buf` is NULL, but count is 3"]),
     ("root", "ROOT", [r"MPI_Bcast\(", r"`root` is 8"]),
@@ -135,10 +135,14 @@ def cases():
     for name, answer, says in PLACES:
         lines = [OPENING, NAME, "cmd=barrier_out rc=0\n", MAXES, answer]
         yield Case(f"bad PMI {name}", lambda tools, a=lines, s=says: pmi(tools, 1, a, s))
-    yield Case("no space for the segment", lambda tools: no_space(tools, "16k"))
-    yield Case("no space for messages", lambda tools: no_space(tools, "512k"))
-    yield Case("space enough", lambda tools: no_space(tools, "64m"))
+    yield Case("no space for the segment", lambda tools: no_space(tools, "16k", 4))
+    yield Case("no space for messages", lambda tools: no_space(tools, "512k", 20))
+    yield Case("space enough", lambda tools: no_space(tools, "64m", 4))
     yield Case("settings that differ between ranks", differing)
+    for name in ("TERN_DECISIONS", "TERN_JOURNAL"):
+        for kind in ("pipe", "directory"):
+            yield Case(f"{name} names a {kind}", lambda tools, n=name, k=kind: no_file(tools, n, k))
+    yield Case("TERN_DECISIONS names a device", lambda tools: setting(tools, {"TERN_DECISIONS": "/dev/zero"}, r"TERN_DECISIONS=/dev/zero: not a regular file"))
     yield Case("limit of open files of mpiexec", few_files)
     yield Case("limit of open files of a rank", few_files_of_a_rank)
     yield Case("no shared memory stays behind", nothing_stays)
@@ -174,6 +178,12 @@ def alone(tools, environment, says):
 
 def setting(tools, environment, says):
     once(run(tools, "-n", RANKS, tools.program("bad"), "good", env=environment), says)
+
+
+def no_file(tools, name, kind):
+    place = tools.scratch / f"{name}-{kind}"
+    (os.mkfifo if kind == "pipe" else os.mkdir)(place)
+    setting(tools, {name: str(place)}, rf"{name}={re.escape(str(place))}: ")
 
 
 def differing(tools):
@@ -219,7 +229,7 @@ def pmi(tools, rank, answers, says):
     once(outcome, r"MPI_Init", says)
 
 
-def no_space(tools, size):
+def no_space(tools, size, ranks):
     """A small file system of its own, in a private mount namespace: nothing of it is left."""
     place = tools.scratch / f"small-{size}"
     place.mkdir(exist_ok=True)
@@ -231,7 +241,7 @@ def no_space(tools, size):
     tried = subprocess.run([*private, "sh", "-c", mount], capture_output=True, text=True)
     if tried.returncode != 0:
         raise Skip(f"no private mount: {tried.stderr.strip()}")
-    command = f"{mount} && '{tools.mpiexec}' -n 4 '{tools.program('bad')}' good"
+    command = f"{mount} && '{tools.mpiexec}' -n {ranks} '{tools.program('bad')}' good"
     environment = {"TERN_SHM_DIR": str(place)}
     outcome = run(tools, "sh", "-c", f"{command}; code=$?; ls '{place}'; exit $code", launcher=private, env=environment)
     if size == "64m":

@@ -61,6 +61,15 @@ static void bcast_reduce(void) {
         MPI_Reduce(&value, values, 1, MPI_INT, MPI_SUM, 1, world);
 }
 
+static void bcast_allreduce(void) {
+    /* Rank 0 waits for a message from rank 1; the broadcast reaches it from rank 3. */
+    if (rank == 0)
+        MPI_Allreduce(&value, values, 1, MPI_INT, MPI_SUM, world);
+    else
+        MPI_Bcast(&value, 1, MPI_INT, 1, world);
+    MPI_Barrier(world);
+}
+
 static void not_in_barrier(void) {
     if (rank == 2)
         compute();
@@ -187,6 +196,7 @@ static const struct {
     {"peer-computes", peer_computes},
     {"peer-finalizes", peer_finalizes},
     {"bcast-reduce", bcast_reduce},
+    {"bcast-allreduce", bcast_allreduce},
     {"not-in-barrier", not_in_barrier},
     {"one-receives", one_receives},
     {"ahead", ahead},
@@ -206,8 +216,9 @@ static const struct {
 };
 
 int main(int argc, char **argv) {
-    /* Case «ahead» is about inner ranks of a tree that have not come. */
+    /* Cases «ahead» and «bcast-allreduce» are about who sends to whom. */
     setenv("TERN_COLL_BCAST", "binomial", 1);
+    setenv("TERN_COLL_ALLREDUCE", "recursive-doubling", 1);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &size);

@@ -35,6 +35,11 @@ HANGS = [
     ("bcast-reduce", 2, [
         rf"mismatched collectives on MPI_COMM_WORLD: rank 0 waits in MPI_Bcast\(root=1\){AT}, rank 1 waits in MPI_Reduce\(root=1\){AT}{LONG}",
     ], ["MPI_Recv", "MPI_Isend", "tag="]),
+    ("bcast-allreduce", 4, [
+        rf"rank 0 waits in MPI_Allreduce on MPI_COMM_WORLD{LONG}",
+        r"all other members are past collective number 1 on MPI_COMM_WORLD: theirs was another one than MPI_Allreduce,",
+        r"MPI_Barrier on MPI_COMM_WORLD waits for rank 0: it waits in MPI_Allreduce",
+    ], ["cycle", "has left", "waits for ranks? 1"]),
     ("not-in-barrier", 4, [
         rf"ranks 0-1,3 wait in MPI_Barrier on MPI_COMM_WORLD{LONG}",
         rf"MPI_Barrier on MPI_COMM_WORLD waits for rank 2: {COMPUTES}",

@@ -1,7 +1,8 @@
 //! `TERN_EXPLAIN`, `TERN_JOURNAL` and `TERN_DECISIONS`: what was chosen, kept and done again.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
 use std::sync::Mutex;
 
 use fabric::Device;
@@ -31,7 +32,7 @@ pub fn begin<D: Device>(
     let replayed = settings.text("TERN_DECISIONS");
     if !replayed.is_empty() {
         let (name, is_last) = replayed.strip_prefix("last:").map_or((replayed, false), |name| (name, true));
-        let file = std::fs::File::open(name).map_err(|e| format!("TERN_DECISIONS={replayed}: {e}"))?;
+        let file = open(name).map_err(|e| format!("TERN_DECISIONS={replayed}: {e}"))?;
         let decisions = journal::read(name, file)?;
         let decisions = if is_last { journal::last(decisions) } else { decisions };
         engine.choices_mut().journal.replay(me, &decisions);
@@ -39,13 +40,28 @@ pub fn begin<D: Device>(
     let journal = settings.text("TERN_JOURNAL");
     if !journal.is_empty() {
         if me == 0 {
-            std::fs::write(journal, format!("{}\n", journal::HEADER))
+            let is_fifo = |name| fs::symlink_metadata(name).is_ok_and(|found| found.file_type().is_fifo());
+            if is_fifo(journal) {
+                return Err(format!(
+                    "TERN_JOURNAL={journal}: a named pipe, which only one rank could write to"
+                ));
+            }
+            fs::write(journal, format!("{}\n", journal::HEADER))
                 .map_err(|e| format!("TERN_JOURNAL={journal}: {e}"))?;
         }
         engine.choices_mut().journal.keep();
         *JOURNAL.lock().unwrap_or_else(|e| e.into_inner()) = Some(journal.to_string());
     }
     Ok(())
+}
+
+/// Opens what all ranks can read: a pipe would block each of them, or give each a part.
+fn open(name: &str) -> std::result::Result<fs::File, String> {
+    let is_file = fs::metadata(name).map_err(|e| e.to_string())?.is_file();
+    if !is_file {
+        return Err("not a regular file".into());
+    }
+    fs::File::open(name).map_err(|e| e.to_string())
 }
 
 /// Says what was chosen and writes the journal; all ranks are in `MPI_Finalize`, so rank 0 has made

@@ -24,6 +24,8 @@ pub const SHARES: usize = 256;
 const LINE: usize = 64;
 const CONTROL_BYTES: usize = 4 * LINE;
 const RING_BYTES: usize = CELLS * size_of::<Cell>();
+/// Rings of all ranks that are small: a sixty-fourth of what containers have by default, enough for 16 ranks.
+const RINGS_AT_ONCE: usize = 1 << 20;
 
 /// Offsets for a job of `n` ranks.
 #[derive(Clone, Copy, Debug)]
@@ -55,9 +57,9 @@ impl Layout {
         self.arenas + self.n * GRANULES * GRANULE
     }
 
-    /// Bytes of what is small, from the beginning on: all but rings and arenas.
+    /// Bytes of what is small, from the beginning on: all but arenas, and without rings where there are many.
     pub fn small(&self) -> usize {
-        self.rings
+        if self.arenas - self.rings <= RINGS_AT_ONCE { self.arenas } else { self.rings }
     }
 
     /// Row `rank` of a part that has `each` bytes per rank.
@@ -147,7 +149,12 @@ mod tests {
             assert!(parts[0].0 >= PAGE && parts.windows(2).all(|two| two[0].1 <= two[1].0), "{n}: {parts:?}");
             assert_eq!(parts[6].1, l.total());
             assert!(parts.iter().all(|part| part.0 % PAGE == 0));
-            assert!(l.small() <= l.ring(0, 0) && l.small() >= parts[4].1);
+            let rings_end = if n <= 16 { parts[5].1 } else { parts[4].1 };
+            assert!(
+                l.small() >= rings_end
+                    && l.small() <= l.granule(0, 0)
+                    && (n <= 16) == (l.small() > l.ring(0, 0))
+            );
             for rank in 1..n.min(100) {
                 assert!(l.opened(rank - 1, last) + 4 <= l.opened(rank, 0));
                 assert!(l.sleep(rank) - l.openings(rank - 1) >= LINE);

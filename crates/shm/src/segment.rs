@@ -219,7 +219,8 @@ fn create(n: usize, layout: &Layout, options: &Options) -> Result<(Segment, Path
 }
 
 /// Backs what ranks write into each other's part from the first message on: before that nobody
-/// knows whether the other has come as far. And a granule for each, with which it can get on.
+/// knows whether the other has come as far. Then rings, unless they are many: payloads may have taken all
+/// there is when a rank first sends to another. And a granule for each, with which it can get on.
 fn back_control(segment: &Segment, layout: &Layout, n: usize) -> Result<(), String> {
     segment.back(0, layout.small())?;
     (0..n).try_for_each(|rank| segment.back(layout.granule(rank, 0), GRANULE))
