@@ -44,8 +44,10 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
+/// From a parent that ignores SIGCHLD, as some shells and daemons do, which hands that down.
 fn tern(dir: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tern"));
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' CHLD; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_tern")]);
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
     command.arg("bench").args(arguments).arg("--source").arg(sources).current_dir(dir);
     command.output().unwrap()

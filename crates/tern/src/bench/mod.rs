@@ -48,6 +48,8 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
             .for_each(|case| println!("{:<16}{:>4} ranks  {}", case.name, case.ranks, case.about));
         return Ok(());
     }
+    // With SIGCHLD ignored, as some daemons hand it down, nobody learns how a program ended.
+    launch::sys::signal::reset_ignored();
     if options.install_peers {
         peers::install(&options.peers_dir())?;
     }
