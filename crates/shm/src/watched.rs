@@ -22,9 +22,12 @@ const START_SUPPRESSION: usize = ((b'D' as usize) << 24 | (b'R' as usize) << 16)
 
 const UNKNOWN: u8 = 0;
 const NONE: u8 = 1;
+/// One of valgrind's, which looks at memory or counts.
 const VALGRIND: u8 = 2;
-/// A tool that knows threads only.
-const OTHER: u8 = 3;
+/// ThreadSanitizer, which looks at threads.
+const THREADS: u8 = 3;
+/// One of valgrind's that looks at threads.
+const VALGRIND_THREADS: u8 = 4;
 
 static TOOL: AtomicU8 = AtomicU8::new(UNKNOWN);
 
@@ -39,14 +42,20 @@ fn tool() -> u8 {
 #[cold]
 fn find() -> u8 {
     let found = if request(0, [RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) != 0 {
-        VALGRIND
+        if checks_threads() { VALGRIND_THREADS } else { VALGRIND }
     } else if has_thread_sanitizer() {
-        OTHER
+        THREADS
     } else {
         NONE
     };
     TOOL.store(found, Ordering::Relaxed);
     found
+}
+
+/// Whether valgrind's tool is one for threads: it loads a library of its own into the program.
+fn checks_threads() -> bool {
+    let loaded = std::env::var("LD_PRELOAD").unwrap_or_default();
+    ["vgpreload_helgrind", "vgpreload_drd"].iter().any(|library| loaded.contains(library))
 }
 
 /// Whether the program was built with ThreadSanitizer, whose functions it then exports.
@@ -61,13 +70,18 @@ fn has_thread_sanitizer() -> bool {
 /// Whether a tool looks on that has to be shown who holds a lock.
 #[inline(always)]
 pub fn is_on() -> bool {
-    tool() > NONE
+    tool() >= THREADS
+}
+
+#[inline]
+fn is_valgrind() -> bool {
+    matches!(tool(), VALGRIND | VALGRIND_THREADS)
 }
 
 /// Says that a peer has written this memory.
 #[inline]
 pub fn written(addr: usize, len: usize) {
-    if tool() == VALGRIND {
+    if is_valgrind() {
         request(0, [MAKE_MEM_DEFINED, addr, len, 0, 0, 0]);
     }
 }
@@ -75,7 +89,7 @@ pub fn written(addr: usize, len: usize) {
 /// Says that threads use this word without a lock, because it is atomic.
 #[inline]
 pub fn atomic<T>(word: &T) {
-    if tool() == VALGRIND {
+    if is_valgrind() {
         let (addr, len) = (word as *const T as usize, size_of::<T>());
         // Each tool passes over the requests of the others.
         request(0, [MAKE_UNTRACKED, addr, len, 0, 0, 0]);

@@ -122,7 +122,51 @@ pub(crate) struct Direct {
 #[derive(Default)]
 struct PerSource {
     posted: VecDeque<Posted>,
-    unexpected: VecDeque<Unexpected>,
+    /// Messages that wait; `None` stands where one was taken out of the middle. The first is none of these.
+    unexpected: VecDeque<Option<Unexpected>>,
+    /// How many of those there are.
+    gone: usize,
+    passed: Passed,
+}
+
+/// How far the last search of a queue has come: none of that many messages at the front is one for this context
+/// and tag. Who takes many messages of one tag from behind as many of another does not pass all of these
+/// each time.
+#[derive(Default)]
+struct Passed {
+    context: u64,
+    tag: Option<i32>,
+    count: usize,
+}
+
+impl PerSource {
+    /// Where the oldest message lies that `want` accepts, whose source this is.
+    #[inline]
+    fn locate(&self, want: &Want) -> Option<usize> {
+        let Passed { context, tag, count } = self.passed;
+        let from = if (context, tag) == (want.context, want.tag) { count } else { 0 };
+        let accepts = |u: &Option<Unexpected>| u.as_ref().is_some_and(|u| want.accepts(&u.envelope));
+        let at = self.unexpected.range(from..).position(accepts)?;
+        Some(from + at)
+    }
+
+    /// Takes the message out that a search for `want` has found there.
+    fn take(&mut self, want: &Want, at: usize) -> Option<Unexpected> {
+        self.passed = Passed { context: want.context, tag: want.tag, count: at };
+        let taken = self.unexpected.get_mut(at)?.take();
+        self.gone += 1;
+        while let Some(None) = self.unexpected.front() {
+            self.unexpected.pop_front();
+            self.gone -= 1;
+            self.passed.count = self.passed.count.saturating_sub(1);
+        }
+        // To close every gap at once would move all that is behind it each time.
+        if self.gone > self.unexpected.len() / 2 {
+            self.unexpected.retain(Option::is_some);
+            (self.gone, self.passed) = (0, Passed::default());
+        }
+        taken
+    }
 }
 
 /// Both queues of one rank.
@@ -278,18 +322,18 @@ impl Matching {
         self.held_bytes += body.held();
         self.most_held_bytes = self.most_held_bytes.max(self.held_bytes);
         let entry = Unexpected { envelope, body, order: self.order };
-        self.sources[envelope.source].unexpected.push_back(entry);
+        self.sources[envelope.source].unexpected.push_back(Some(entry));
     }
 
     /// The oldest waiting message that `want` accepts.
     pub fn find(&self, want: &Want) -> Option<&Unexpected> {
         let (source, at) = self.locate(want)?;
-        self.sources[source].unexpected.get(at)
+        self.sources[source].unexpected.get(at)?.as_ref()
     }
 
     /// All messages that wait, source by source.
     pub fn unexpected(&self) -> impl Iterator<Item = &Unexpected> {
-        self.sources.iter().flat_map(|(_, source)| &source.unexpected)
+        self.sources.iter().flat_map(|(_, source)| source.unexpected.iter().flatten())
     }
 
     /// Takes the oldest waiting message that `want` accepts.
@@ -299,22 +343,19 @@ impl Matching {
             return None;
         }
         let (source, at) = self.locate(want)?;
-        let taken = self.sources[source].unexpected.remove(at)?;
+        let taken = self.sources[source].take(want, at)?;
         self.waiting -= 1;
         self.held_bytes -= taken.body.held();
         Some(taken)
     }
 
     fn locate(&self, want: &Want) -> Option<(Rank, usize)> {
-        let in_source = |source: Rank| {
-            let at = self.sources[source].unexpected.iter().position(|u| want.accepts(&u.envelope))?;
-            Some((source, at))
-        };
+        let in_source = |source: Rank| Some((source, self.sources[source].locate(want)?));
         match want.source {
             Some(source) => in_source(source),
             None => (self.sources.iter())
                 .filter_map(|(source, _)| in_source(source))
-                .min_by_key(|(source, at)| self.sources[*source].unexpected[*at].order),
+                .min_by_key(|(source, at)| self.sources[*source].unexpected[*at].as_ref().map(|u| u.order)),
         }
     }
 }
