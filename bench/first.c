@@ -87,8 +87,11 @@ int main(int argc, char **argv)
 	bench_start(&argc, &argv, "first", 1, 8, 8);
 	end[0] = moment();
 	size_t all = bench.max * (size_t)bench.ranks, operation = 0;
-	while (operation < 2 && !(bench.only && strcmp(operations[operation].name, bench.only) == 0))
+	size_t count = sizeof operations / sizeof *operations;
+	while (bench.only && operation < count && strcmp(operations[operation].name, bench.only) != 0)
 		operation++;
+	if (operation == count)
+		bench_fail("--only alltoall, allreduce or barrier");
 	out = bench_buffer(all);
 	in = bench_buffer(all);
 	for (size_t i = 0; i < all; i++)

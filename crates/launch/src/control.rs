@@ -43,7 +43,8 @@ impl Control {
     }
 
     /// Answers a question of `mpiexec` with what is pending; nothing pending is an answer, too.
-    /// `begun` is the last collective of each communicator, by context. `moves` is another number when anything has moved since the last answer.
+    /// `begun` is the last collective of each communicator, by context. `moves` is another number when anything
+    /// has moved since the last answer.
     pub fn report(&self, question: u32, pending: &[Pending], begun: &[(u64, u64)], moves: u64) -> bool {
         let listed = &pending[..pending.len().min(PENDING_MAX)];
         let left_out = (pending.len() - listed.len()) as u64;

@@ -18,8 +18,8 @@
 //! its store of `inside`, which the borrower sees; or it is still to come and finds the pointer
 //! gone. Both may see each other and give way; never do both go on.
 //!
-//! With MPI_THREAD_MULTIPLE all take the lock, and so they do where a tool looks on: it would see none of
-//! what the barrier orders. The value itself lies in a box of its own, and every
+//! With MPI_THREAD_MULTIPLE all take the lock, and so they do where a tool for threads looks on: it would see none
+//! of what the barrier orders. The value itself lies in a box of its own, and every
 //! way to it begins at the address the box had when it was put here: no reference to anything around
 //! it exists that could end that.
 
@@ -91,7 +91,7 @@ impl<T> Owner<T> {
         self.value.store(if locked { null_mut() } else { value }, Ordering::Release);
     }
 
-    /// Whether a tool looks on, which is told what is atomic here.
+    /// Whether a tool for threads looks on; it is told what is atomic here.
     #[cfg(not(loom))]
     fn is_watched(&self) -> bool {
         watched::atomic(&self.state);

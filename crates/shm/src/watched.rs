@@ -67,7 +67,7 @@ fn has_thread_sanitizer() -> bool {
     !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_acquire".as_ptr()) }.is_null()
 }
 
-/// Whether a tool looks on that has to be shown who holds a lock.
+/// Whether a tool for threads looks on, which has to be shown who holds a lock.
 #[inline(always)]
 pub fn is_on() -> bool {
     tool() >= THREADS

@@ -20,20 +20,10 @@ use wire::long::{Fragment, LongRts};
 impl<D: Device> Rendezvous<'_, D> {
     /// Makes a queued send a long message and lets its RTS leave; false if there is no room.
     pub(crate) fn leave_long(&mut self, id: OpId, s: Sending, protocol: Protocol, flags: u16) -> bool {
-        let long = Long {
-            side: Side::Send,
-            message: Message { protocol, peer: s.to, local: s.data, peer_op: 0, len: s.data.len as u64 },
-            context: s.context,
-            outcome: s.outcome(),
-            machine: Machine::new(protocol, Side::Send),
-            flags,
-            begun_ns: self.dev.now_ns(),
-            waited_ns: 0,
-            away_ns: 0,
-            looking: false,
-            posted: Posted::default(),
-            ending: None,
-        };
+        let message = Message { protocol, peer: s.to, local: s.data, peer_op: 0, len: s.data.len as u64 };
+        let (machine, begun_ns) = (Machine::new(protocol, Side::Send), self.dev.now_ns());
+        let long =
+            Long { flags, ..Long::new(Side::Send, message, s.context, s.outcome(), machine, begun_ns) };
         self.learner.begins(id, long.begun_ns);
         self.ops.set(id, State::Long(Box::new(long)));
         self.start_long(id)
@@ -98,19 +88,12 @@ impl<D: Device> Rendezvous<'_, D> {
         let along = along.part(0, local.len);
         self.dev.copy(local.addr, along.addr, along.len);
         let message = Message { protocol, peer: envelope.source, local, peer_op: rts.op, len: rts.len };
+        let machine = Machine::new(protocol, Side::Receive);
         let long = Long {
-            side: Side::Receive,
-            message,
-            context: envelope.context,
-            outcome: ends,
-            machine: Machine::new(protocol, Side::Receive),
             flags: rts.flags,
-            begun_ns,
             waited_ns: inside_ns,
             away_ns: self.learner.receives(begun_ns),
-            looking: false,
-            posted: Posted::default(),
-            ending: None,
+            ..Long::new(Side::Receive, message, envelope.context, ends, machine, begun_ns)
         };
         self.ops.set(id, State::Long(Box::new(long)));
         if !self.can_transfer(envelope.source) {

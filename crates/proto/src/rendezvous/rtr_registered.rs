@@ -2,7 +2,6 @@
 
 use super::movers::stripes::Stripes;
 use super::movers::{Happening, Machine, Message};
-use super::posting::Posted;
 use crate::choice::way::Protocol;
 use crate::choice::way::Way;
 use crate::event::Event;
@@ -117,26 +116,15 @@ impl<D: Device> Rendezvous<'_, D> {
             return false;
         }
         self.learner.leaves(id, self.dev.now_ns());
-        let long = Long {
-            side: Side::Send,
-            message: Message {
-                peer: s.to,
-                local: s.data,
-                peer_op: rtr.op,
-                len: s.data.len as u64,
-                protocol: Protocol::Speculative,
-            },
-            context: s.context,
-            outcome: s.outcome(),
-            machine: Machine::RtrSend(write::Sender::Held(stripes, rtr)),
-            flags: 0,
-            begun_ns,
-            waited_ns: 0,
-            away_ns: 0,
-            looking: false,
-            posted: Posted::default(),
-            ending: None,
+        let message = Message {
+            peer: s.to,
+            local: s.data,
+            peer_op: rtr.op,
+            len: s.data.len as u64,
+            protocol: Protocol::Speculative,
         };
+        let machine = Machine::RtrSend(write::Sender::Held(stripes, rtr));
+        let long = Long::new(Side::Send, message, s.context, s.outcome(), machine, begun_ns);
         self.ops.set(id, State::Long(Box::new(long)));
         let step = self.happen(id, Happening::Start);
         self.conclude(id, step);
@@ -215,25 +203,18 @@ impl<D: Device> Rendezvous<'_, D> {
         let ends = Outcome::of_receive(&envelope, ack.len, receive.buf);
         let (waited_ns, inside_ns) = self.time_waited(&waiting);
         self.rtrs.waited(&envelope, waited_ns, self.learner.facts.register.at(receive.buf.len as f64));
+        let message = Message {
+            peer: from,
+            local: receive.buf,
+            peer_op: ack.op,
+            len: ack.len,
+            protocol: Protocol::Speculative,
+        };
+        let machine = Machine::RtrReceive(write::Receiver::new(stripes, ack.len));
         let long = Long {
-            side: Side::Receive,
-            message: Message {
-                peer: from,
-                local: receive.buf,
-                peer_op: ack.op,
-                len: ack.len,
-                protocol: Protocol::Speculative,
-            },
-            context: envelope.context,
-            outcome: ends,
-            machine: Machine::RtrReceive(write::Receiver::new(stripes, ack.len)),
-            flags: 0,
-            begun_ns,
             waited_ns: inside_ns,
             away_ns: self.learner.receives(begun_ns),
-            looking: false,
-            posted: Posted::default(),
-            ending: None,
+            ..Long::new(Side::Receive, message, envelope.context, ends, machine, begun_ns)
         };
         self.ops.set(id, State::Long(Box::new(long)));
         Ok(())

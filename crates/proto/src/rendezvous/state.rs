@@ -140,6 +140,33 @@ pub(crate) struct Long {
 }
 
 impl Long {
+    /// A message whose RTS leaves, or has met its receive.
+    pub fn new(
+        side: Side,
+        message: Message,
+        context: u64,
+        outcome: Outcome,
+        machine: Machine,
+        begun_ns: u64,
+    ) -> Long {
+        let (waited_ns, away_ns, looking) = (0, 0, false);
+        let (flags, posted, ending) = (0, Posted::default(), None);
+        Long {
+            side,
+            message,
+            context,
+            outcome,
+            machine,
+            flags,
+            begun_ns,
+            waited_ns,
+            away_ns,
+            looking,
+            posted,
+            ending,
+        }
+    }
+
     /// Where the message goes or comes from.
     pub fn envelope(&self) -> Envelope {
         Envelope { source: self.message.peer, context: self.context, tag: self.outcome.tag }

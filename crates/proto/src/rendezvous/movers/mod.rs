@@ -93,6 +93,19 @@ pub enum Step {
     Failed(Fault),
 }
 
+impl Step {
+    /// Of a sender with `left` bytes to go that the receiver does not have: whether none of them are to leave in
+    /// frames now, and whether one just has.
+    pub fn of_frames(none_to_leave: bool, left: u64, moved: bool) -> Step {
+        match (none_to_leave, left) {
+            (true, 0) => Step::Done,
+            (true, _) => Step::Going,
+            (false, _) if moved => Step::Moved,
+            (false, _) => Step::Looking,
+        }
+    }
+}
+
 /// One side of one protocol.
 pub(crate) trait Mover {
     /// Takes in what happens, and acts on it.

@@ -230,12 +230,7 @@ impl Moving {
     }
 
     fn step(&self, moved: bool) -> Step {
-        match (self.runs.is_empty(), self.left) {
-            (true, 0) => Step::Done,
-            (true, _) => Step::Going,
-            (false, _) if moved => Step::Moved,
-            (false, _) => Step::Looking,
-        }
+        Step::of_frames(self.runs.is_empty(), self.left, moved)
     }
 }
 
