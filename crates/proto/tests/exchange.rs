@@ -9,6 +9,7 @@ use proto::channel::{Channel, Settings};
 use proto::{EagerBy, Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use shm::{Options, Shm};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 fn limits() -> Limits {
     Limits {
@@ -250,6 +251,63 @@ fn who_does_not_read_stops_nobody_else() {
                 }
             }
         });
+    }
+}
+
+/// A message of a length that goes eagerly needs no receive to leave, even if its payload has found no room for
+/// long: who is sent it keeps it, and the receive finds it whole.
+#[test]
+fn without_room_a_message_needs_no_receive_either() {
+    const FILLS: usize = 15;
+    for (remote_access, len) in [(true, 3000), (true, 200_000), (false, 3000), (false, 200_000)] {
+        let limits = Limits { eager_bytes: 256 * 1024, remote_access, adapt: false, ..limits() };
+        let [sent, received, early] = [0; 3].map(AtomicUsize::new);
+        job(3, &limits, |me, engine| {
+            let data = vec![2u8; 200_000];
+            let mut buffer = vec![0u8; data.len()];
+            let want = |tag| Want { source: Some(0), context: 0, tag: Some(tag) };
+            match me {
+                0 => {
+                    for _ in 0..FILLS {
+                        let left = engine.send(1, 0, 1, span(&data), Mode::Standard).unwrap();
+                        assert_eq!(left, None, "nothing waits for rank 1");
+                    }
+                    // The first may still find room.
+                    for tag in 0..3 {
+                        let left = engine.send(2, 0, tag, span(&data[..len]), Mode::Standard).unwrap();
+                        left.map(|op| wait(engine, op));
+                        sent.fetch_add(1, Ordering::Relaxed);
+                    }
+                    assert!(len < 200_000 || engine.counters().get(Event::RtsSent) > 0);
+                }
+                1 => {
+                    while received.load(Ordering::Relaxed) == 0 {
+                        std::thread::yield_now();
+                    }
+                    for _ in 0..FILLS {
+                        let op = engine.receive(want(1), span_mut(&mut buffer)).unwrap();
+                        wait(engine, op);
+                    }
+                }
+                _ => {
+                    let since = Instant::now();
+                    while sent.load(Ordering::Relaxed) < 3 && since.elapsed().as_secs() < 10 {
+                        engine.poll().unwrap();
+                    }
+                    let left = sent.load(Ordering::Relaxed);
+                    for tag in 0..3 {
+                        buffer.fill(0);
+                        let op = engine.receive(want(tag), span_mut(&mut buffer)).unwrap();
+                        assert_eq!(wait(engine, op).len, len as u64);
+                        assert!(buffer[..len] == data[..len]);
+                    }
+                    received.store(1, Ordering::Relaxed);
+                    early.store(left, Ordering::Relaxed);
+                }
+            }
+        });
+        let early = early.into_inner();
+        assert_eq!(early, 3, "messages of {len} bytes that left before there was a receive");
     }
 }
 

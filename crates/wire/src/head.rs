@@ -137,7 +137,7 @@ pub struct Offer {
     /// RTR: number of messages from the other side that its sender had taken in.
     pub seen: u32,
     /// Matched: the operation of the RTR that is taken. RTR: how many receives that accept the
-    /// same envelope were posted before and are not matched.
+    /// same envelope were posted before and are not matched. RTS: 0 or [`Offer::EAGER`].
     pub other: u32,
 }
 
@@ -147,6 +147,9 @@ impl Offer {
     /// The address of a buffer that its receiver cannot copy from: it asks for frames. Its share says no
     /// more than whether the message may still be taken.
     pub const BY_FRAMES: u64 = 0;
+    /// Of an RTS: the message is one that goes eagerly, but its payload has found no room. It is kept as an eager
+    /// one is if no receive expects it, for its sender waits for none.
+    pub const EAGER: u32 = 1;
     /// Length of the encoded form in bytes.
     pub const LEN: usize = 32;
 

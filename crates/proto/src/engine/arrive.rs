@@ -85,14 +85,19 @@ impl<D: Device> Engine<D> {
 
     /// RTS: its receive takes it, unless it is cancelled, or it is kept; false if it must stay where it is.
     fn on_rts(&mut self, envelope: Envelope, offer: Offer) -> bool {
-        if !self.has_place(&envelope, 0) {
+        let comes = offer.other == Offer::EAGER && !self.ops.is_full();
+        if !self.has_place(&envelope, if comes { offer.len as usize } else { 0 }) {
             return false;
         }
         let peer = &mut self.peers[envelope.source];
         peer.seen = peer.seen.wrapping_add(1);
         if !self.matching.expects(&envelope) {
             self.counters.count(Event::Unexpected);
-            self.matching.keep(envelope, Body::Rts(offer));
+            if comes {
+                self.rendezvous().keep_coming(envelope, offer);
+            } else {
+                self.matching.keep(envelope, Body::Rts(offer));
+            }
         } else if claim(&self.dev, envelope.source, &offer)
             && let Some(op) = self.matching.take_posted(&envelope)
         {

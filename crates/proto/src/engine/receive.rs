@@ -150,17 +150,16 @@ impl<D: Device> Engine<D> {
 
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
         let id = self.insert_receive(Receive { want, buf, rtr: None, long: false })?;
-        match &message.body {
-            Body::Small(bytes, len) => {
-                self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: *len as usize })
-            }
-            Body::Heap(bytes) => {
-                self.deliver(id, message.envelope, Span { addr: bytes.as_ptr() as usize, len: bytes.len() })
-            }
-            Body::Rts(offer) => self.rendezvous().begin_receive(id, message.envelope, *offer),
+        let span = |bytes: &[u8]| Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
+        match message.body {
+            Body::Small(bytes, len) => self.deliver(id, message.envelope, span(&bytes[..len as usize])),
+            Body::Heap(bytes) => self.deliver(id, message.envelope, span(&bytes)),
+            Body::Rts(offer) => self.rendezvous().begin_receive(id, message.envelope, offer),
             Body::Long(rts, bytes) => {
-                let along = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
-                self.rendezvous().begin_long(id, message.envelope, *rts, along);
+                self.rendezvous().begin_long(id, message.envelope, rts, span(&bytes));
+            }
+            Body::Coming(keeping, bytes) => {
+                self.rendezvous().begin_following(id, message.envelope, keeping, bytes)
             }
         }
         Ok(id)

@@ -7,7 +7,7 @@ use crate::memory::rcache::Held;
 use crate::message::op::{OpId, Sending};
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank, Span};
-use wire::head::{Head, Kind};
+use wire::head::{Head, Kind, Offer};
 
 /// For how long an eager message waits for room before it goes by rendezvous.
 const PATIENCE_NS: u64 = 1_000_000;
@@ -233,7 +233,7 @@ impl<D: Device> Engine<D> {
         let left = match step {
             Step::Eager => self.leave_eager(id, sending),
             Step::ZeroCopy(held) => self.leave_zero_copy(id, sending, held),
-            Step::Rts => self.rendezvous().leave_rts(id, sending),
+            Step::Rts => self.rendezvous().leave_rts(id, sending, 0),
             Step::Matched(offer) => self.rendezvous().leave_matched(id, sending, offer),
             Step::Long(protocol, flags) => self.rendezvous().leave_long(id, sending, protocol, flags),
             Step::Write(rtr) => self.rendezvous().leave_write(id, sending, rtr),
@@ -241,14 +241,15 @@ impl<D: Device> Engine<D> {
         left && self.has_left(sending.to)
     }
 
-    /// An eager message that has waited for long goes by rendezvous: what fills the room for payloads may be for a
-    /// peer that computes, and the receiver of this one waits.
+    /// An eager message whose payload has waited for room for long goes by rendezvous: what fills that room may be
+    /// for a peer that computes, and the receiver of this one waits. One that fits a frame of its own takes
+    /// no more room than its RTS.
     #[cold]
     fn leave_without_room(&mut self, to: Rank, id: OpId) -> bool {
         let Some(State::Queued(sending, Step::Eager)) = self.ops.get(id).map(|op| &op.state) else {
             return false;
         };
-        if self.dev.caps().registration {
+        if self.dev.caps().registration || sending.data.len <= self.dev.caps().inline_bytes {
             return false;
         }
         let (sending, now_ns) = (*sending, self.dev.now_ns());
@@ -257,7 +258,7 @@ impl<D: Device> Engine<D> {
             _ => now_ns,
         };
         self.peers[to].stuck = Some((id, since_ns));
-        if now_ns - since_ns < PATIENCE_NS || !self.rendezvous().leave_rts(id, sending) {
+        if now_ns - since_ns < PATIENCE_NS || !self.rendezvous().leave_rts(id, sending, Offer::EAGER) {
             return false;
         }
         self.has_left(to)

@@ -54,6 +54,9 @@ pub enum Body {
     Rts(Offer),
     /// Still at the sender but for its beginning.
     Long(LongRts, Box<[u8]>),
+    /// On its way into this memory, as that operation says. No box: the one who moves a box is the only
+    /// one to write what is in it.
+    Coming(OpId, Vec<u8>),
 }
 
 impl Body {
@@ -62,6 +65,7 @@ impl Body {
         match self {
             Body::Small(_, len) => *len as u64,
             Body::Heap(bytes) => bytes.len() as u64,
+            Body::Coming(_, bytes) => bytes.len() as u64,
             Body::Rts(offer) => offer.len,
             Body::Long(rts, _) => rts.len,
         }
@@ -74,8 +78,12 @@ impl Body {
 
     /// Bytes of memory its entry holds.
     fn held(&self) -> usize {
-        let heap = if let Body::Heap(bytes) | Body::Long(_, bytes) = self { bytes.len() } else { 0 };
-        size_of::<Unexpected>() + heap
+        size_of::<Unexpected>()
+            + match self {
+                Body::Heap(bytes) | Body::Long(_, bytes) => bytes.len(),
+                Body::Coming(_, bytes) => bytes.len(),
+                Body::Small(..) | Body::Rts(_) => 0,
+            }
     }
 }
 

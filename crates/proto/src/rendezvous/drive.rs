@@ -37,7 +37,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 let Some(s) = self.long_sending(id) else { return true };
                 self.rtrs.other_left(&s.envelope(), Some(id));
                 self.ops.set(id, State::Queued(s, crate::rendezvous::state::Step::Rts));
-                self.leave_rts(id, s)
+                self.leave_rts(id, s, 0)
             }
             step => {
                 self.learner.leaves(id, self.dev.now_ns());

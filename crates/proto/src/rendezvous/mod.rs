@@ -7,6 +7,7 @@
 //! A [`Rendezvous`] is what this part of the protocols needs of a rank, handed to it for the length of a call.
 
 pub(crate) mod cancel;
+mod coming;
 mod draining;
 mod drive;
 mod frames;
@@ -183,6 +184,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 (true, false)
             }
             State::Streaming(..) => self.stream(id),
+            State::Following(_) => self.follow(id),
             State::Long(_) => self.look_at_long(id),
             _ => (false, true),
         }

@@ -15,7 +15,8 @@ use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer};
 
 impl<D: Device> Rendezvous<'_, D> {
-    pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
+    /// Lets the RTS of a message leave, with 0 or [`Offer::EAGER`]; false if there is no room.
+    pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending, eager: u32) -> bool {
         let share = self.dev.share_open();
         // A message to oneself never takes frames: its receive completes as soon as it is matched.
         let can_copy = self.rules.remote_access || s.data.len == 0 || s.to == self.dev.me();
@@ -30,7 +31,7 @@ impl<D: Device> Rendezvous<'_, D> {
             share: share.unwrap_or(Offer::NO_SHARE),
             op: id.0,
             seen: 0,
-            other: 0,
+            other: eager,
         };
         let body = offer.encode();
         let data = Span { addr: body.as_ptr() as usize, len: body.len() };

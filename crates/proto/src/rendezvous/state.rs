@@ -31,6 +31,8 @@ pub(crate) enum State {
     Gathered(Sending, Held),
     /// Both sides copy.
     Moving(Box<Transfer>),
+    /// A receive of a message that is still being kept.
+    Following(Box<Following>),
     /// Ended; the outcome has not been fetched.
     Done(Outcome),
 }
@@ -43,6 +45,16 @@ pub(crate) struct Filling {
     pub tag: i32,
     pub message_len: u64,
     pub filled: u64,
+}
+
+/// A receive that waits until its message has been kept as a whole.
+#[derive(Debug)]
+pub(crate) struct Following {
+    pub receive: Receive,
+    pub envelope: Envelope,
+    /// The receive into the memory it is kept in.
+    pub keeping: OpId,
+    pub bytes: Vec<u8>,
 }
 
 /// What a queued send is about to do.
@@ -88,6 +100,7 @@ impl Standing for State {
             | State::Streaming(..)
             | State::Filling(_)
             | State::Gathered(..)
+            | State::Following(_)
             | State::Long(_) => true,
             State::Posted(receive) => receive.long,
             State::Offered(_, rts) => !rts.direct,
@@ -201,7 +214,8 @@ impl Op<State> {
             State::Moving(transfer) => (5, dev.share_load(transfer.share, ShareWord::Done)),
             State::Long(_) => (6, 0),
             State::Gathered(..) => (7, 0),
-            State::Done(_) => (8, 0),
+            State::Following(_) => (8, 0),
+            State::Done(_) => (9, 0),
         }
     }
 
@@ -232,6 +246,7 @@ impl Op<State> {
             State::Streaming(s, _) | State::Gathered(s, _) => send(s, true),
             State::Posted(r) => receive(r, false),
             State::Filling(f) => receive(&f.receive, true),
+            State::Following(f) => receive(&f.receive, true),
             State::Moving(t) => t.pending(id, self.since_ns),
             State::Long(long) => long.pending(id, self.since_ns),
             State::Done(_) => return None,
