@@ -11,7 +11,7 @@ use mpi::coll::{self, Forced, LinkCosts};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
-use proto::{CacheLimits, EagerBy, Engine, Limits, Protocol};
+use proto::{CacheLimits, EagerBy, Engine, Limits, Manner, Protocol};
 use shm::{Shm, StoreWay};
 
 use crate::coll::run;
@@ -100,6 +100,7 @@ fn connect() -> std::result::Result<Connected, String> {
     let universe = client.as_mut().and_then(|client| client.get_universe_size().ok().flatten()).unwrap_or(n);
     *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
     let mut engine = Engine::new(device, limits);
+    engine.fix_manner(Manner::named(settings.text("TERN_MANNER")));
     explain::begin(&mut engine, &settings, me)?;
     Ok((engine, link, settings, appnum, universe))
 }

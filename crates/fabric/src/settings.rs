@@ -35,7 +35,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_ADAPT",
         kind: Type::Flag,
         default: "1",
-        doc: "Whether the length from which messages are copied once (rendezvous) instead of twice (eager) follows what copies are measured to cost, between 4K and TERN_EAGER_MAX.",
+        doc: "Whether messages longer than 4K go as the application gets on fastest with in shared memory: copied twice (eager, up to TERN_EAGER_MAX) or once (rendezvous), by the receiver or by both sides; 0: eagerly up to TERN_EAGER_MAX.",
     },
     Setting {
         name: "TERN_COLL_ALLGATHER",
@@ -128,6 +128,12 @@ pub const ALL: &[Setting] = &[
         kind: Type::Text,
         default: "",
         doc: "File to which every change of a choice among protocols is written with its evidence when the job ends; rank 0 makes it, the others add their lines. Only devices with registered memory have such choices.",
+    },
+    Setting {
+        name: "TERN_MANNER",
+        kind: Type::Word(&["auto", "blocks", "shared", "pulled"]),
+        default: "auto",
+        doc: "How messages longer than 4K are copied in shared memory: through blocks of it (eager, up to TERN_EAGER_MAX), by whichever side is there, or pulled by the receiver; auto takes for each habit what the application gets on fastest with.",
     },
     Setting {
         name: "TERN_PROGRESS",

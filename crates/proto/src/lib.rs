@@ -13,6 +13,7 @@ pub mod memory;
 pub mod message;
 mod rendezvous;
 
+pub use choice::habits::Manner;
 pub use choice::tuning::{Figures, Tuning};
 pub use choice::way::Protocol;
 pub use engine::frequent::{EagerBy, payback};

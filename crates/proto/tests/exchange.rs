@@ -6,7 +6,7 @@ mod adapter;
 use adapter::{Adapter, Net};
 use fabric::{Device, Nap, Span};
 use proto::channel::{Channel, Settings};
-use proto::{EagerBy, Engine, Event, Failure, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
+use proto::{EagerBy, Engine, Event, Failure, Limits, Manner, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use shm::{Options, Shm};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -97,6 +97,21 @@ fn wait<D: Device>(engine: &mut Engine<D>, op: OpId) -> Outcome {
             nap.take();
         }
     }
+}
+
+/// As [`wait`], and gives up before a test would seem to hang.
+fn wait_for(engine: &mut Engine<Shm>, op: OpId) {
+    let since = Instant::now();
+    while engine.take(op).is_none() {
+        if let Some(nap) = engine.poll().unwrap() {
+            nap.take();
+        }
+        if since.elapsed().as_secs() > 10 {
+            eprintln!("an operation does not end: {:#?}", engine.pending());
+            std::process::abort();
+        }
+    }
+    engine.awake();
 }
 
 fn span(bytes: &[u8]) -> Span {
@@ -209,6 +224,41 @@ fn all_to_all_by_both_eager_protocols() {
     for (eager_by, _) in EagerBy::ALL {
         all_to_all(Limits { eager_by, ..limits() });
         all_to_all(Limits { eager_by, unexpected_bytes: 1000, ..limits() });
+    }
+}
+
+#[test]
+fn all_to_all_in_every_manner() {
+    for manner in ["pulled", "shared", "blocks"].map(Manner::named) {
+        for limits in [limits(), Limits { eager_bytes: 256 * 1024, unexpected_bytes: 1000, ..limits() }] {
+            run(shared_memory(3), &limits, |me, engine| {
+                engine.fix_manner(manner);
+                exchange(me, engine);
+            });
+        }
+    }
+}
+
+/// Two ranks that send to each other before they receive count on messages that go eagerly. In whatever manner these
+/// go, nobody waits for a receive.
+#[test]
+fn who_sends_first_and_receives_then_gets_through_in_every_manner() {
+    for (manner, len) in [("pulled", 5000), ("pulled", 200_000), ("shared", 100_000), ("blocks", 100_000)] {
+        let limits = Limits { eager_bytes: 256 * 1024, ..limits() };
+        job(2, &limits, |me, engine| {
+            engine.fix_manner(Manner::named(manner));
+            let (data, mut buffer) = (vec![me as u8; len], vec![0u8; len]);
+            for tag in 0..3 {
+                let sent = engine.send(1 - me, 0, tag, span(&data), Mode::Standard).unwrap();
+                if let Some(op) = sent {
+                    wait_for(engine, op);
+                }
+                let want = Want { source: Some(1 - me), context: 0, tag: Some(tag) };
+                let op = engine.receive(want, span_mut(&mut buffer)).unwrap();
+                wait(engine, op);
+                assert!(buffer == vec![1 - me as u8; len]);
+            }
+        });
     }
 }
 

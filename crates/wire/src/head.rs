@@ -137,7 +137,7 @@ pub struct Offer {
     /// RTR: number of messages from the other side that its sender had taken in.
     pub seen: u32,
     /// Matched: the operation of the RTR that is taken. RTR: how many receives that accept the
-    /// same envelope were posted before and are not matched. RTS: 0 or [`Offer::EAGER`].
+    /// same envelope were posted before and are not matched. RTS: [`Offer::EAGER`], [`Offer::ALONE`].
     pub other: u32,
 }
 
@@ -147,9 +147,11 @@ impl Offer {
     /// The address of a buffer that its receiver cannot copy from: it asks for frames. Its share says no
     /// more than whether the message may still be taken.
     pub const BY_FRAMES: u64 = 0;
-    /// Of an RTS: the message is one that goes eagerly, but its payload has found no room. It is kept as an eager
-    /// one is if no receive expects it, for its sender waits for none.
+    /// Of an RTS: the message might have gone eagerly, so its sender counts on needing no receive. If none comes while
+    /// its receiver waits for something else, it is kept as an eager one is.
     pub const EAGER: u32 = 1;
+    /// Of an RTS: the sender leaves the copy to the receiver alone, and does not take offers.
+    pub const ALONE: u32 = 2;
     /// Length of the encoded form in bytes.
     pub const LEN: usize = 32;
 

@@ -7,6 +7,7 @@ pub(crate) mod comparison;
 pub mod eager_limit;
 pub mod explain;
 pub mod facts;
+pub(crate) mod habits;
 pub mod journal;
 pub mod terms;
 pub mod tuning;

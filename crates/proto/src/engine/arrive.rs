@@ -76,6 +76,9 @@ impl<D: Device> Engine<D> {
 
     /// An eager message: its receive takes it, or it is kept; false if it must stay where it is.
     fn on_eager(&mut self, envelope: Envelope, data: Span) -> bool {
+        if self.eager_limit.is_tried(data.len) {
+            self.peers[envelope.source].came(data.len as u64, false);
+        }
         let Some(op) = self.matching.take_posted(&envelope) else { return self.keep_eager(envelope, data) };
         let peer = &mut self.peers[envelope.source];
         peer.seen = peer.seen.wrapping_add(1);
@@ -85,18 +88,17 @@ impl<D: Device> Engine<D> {
 
     /// RTS: its receive takes it, unless it is cancelled, or it is kept; false if it must stay where it is.
     fn on_rts(&mut self, envelope: Envelope, offer: Offer) -> bool {
-        let comes = offer.other == Offer::EAGER && !self.ops.is_full();
-        if !self.has_place(&envelope, if comes { offer.len as usize } else { 0 }) {
+        if !self.has_place(&envelope, 0) {
             return false;
         }
         let peer = &mut self.peers[envelope.source];
         peer.seen = peer.seen.wrapping_add(1);
+        peer.came(offer.len, true);
         if !self.matching.expects(&envelope) {
             self.counters.count(Event::Unexpected);
-            if comes {
-                self.rendezvous().keep_coming(envelope, offer);
-            } else {
-                self.matching.keep(envelope, Body::Rts(offer));
+            self.matching.keep(envelope, Body::Rts(offer));
+            if offer.other & Offer::EAGER != 0 {
+                self.idle.offered(self.dev.now_ns());
             }
         } else if claim(&self.dev, envelope.source, &offer)
             && let Some(op) = self.matching.take_posted(&envelope)
@@ -104,6 +106,24 @@ impl<D: Device> Engine<D> {
             self.rendezvous().begin_receive(op, envelope, offer);
         }
         true
+    }
+
+    /// Begins to keep the messages that their senders might have sent eagerly, and which no receive has taken for
+    /// so long that one of these senders may be who is waited for.
+    #[cold]
+    pub(crate) fn fetch_offered(&mut self) {
+        let is_eager = |offer: &Offer| offer.other & Offer::EAGER != 0;
+        for message in self.matching.offered(is_eager) {
+            let (envelope, offer) = (message.envelope, message.offer);
+            let fits = self.matching.fits(offer.len as usize, self.limits.unexpected_bytes);
+            if !fits || self.ops.is_full() {
+                return self.idle.hold(); // until back-pressure gives way
+            }
+            if let Some(body) = self.rendezvous().begin_keeping(envelope, offer) {
+                self.matching.now_kept(&message, body);
+            }
+        }
+        self.idle.none_offered();
     }
 
     /// Whether a message of which `len` bytes are here is wanted, or may be kept.

@@ -23,14 +23,17 @@ impl<D: Device> Engine<D> {
         let cost = |ns: Option<f64>| ns.map_or("not measured".into(), |ns| format!("{ns:.4} ns per byte"));
         let single = format!("{} + {}", time(facts.setup.ns.unwrap_or(0.0)), cost(Some(facts.single)));
         let single = if self.limits.remote_access { &single } else { "not possible" };
-        text + &format!(
-            "{prefix}eager up to {limit} at the end; copy into shared memory {}, out of it {}; single copy {single}\n",
-            cost(facts.copy_in.ns),
-            cost(facts.copy_out.ns),
-        )
+        let habits = self.habits.iter().flat_map(|habits| habits.lines());
+        let habits: String = habits.map(|line| format!("{prefix}{line}\n")).collect();
+        text + &habits
+            + &format!(
+                "{prefix}eager up to {limit} at most; copy into shared memory {}, out of it {}; single copy {single}\n",
+                cost(facts.copy_in.ns),
+                cost(facts.copy_out.ns),
+            )
     }
 
-    /// What is known; in shared memory with what its own measurements say, on which its limit rests.
+    /// What is known; in shared memory with what its own measurements say.
     fn facts_seen(&self) -> Facts {
         let mut facts = self.learner.facts.clone();
         if !facts.registration {
@@ -50,6 +53,10 @@ impl<D: Device> Engine<D> {
             return "asked for by TERN_PROTOCOL".into();
         }
         let is_eager = matches!(way, Way::Eager | Way::Frequent);
+        if self.habits.is_some() && self.eager_limit.is_tried(len) && len <= self.eager_limit.limit() {
+            let why = if is_eager { "habit: begun so" } else { "synchronous, or habit: tried" };
+            return format!("{why}, or the application gets on fastest so");
+        }
         if !is_eager && len <= self.eager_limit.limit() {
             return "synchronous send".into();
         }

@@ -21,7 +21,7 @@
 //! - messages within a host, where the adapter would only carry them over its bus twice.
 
 use crate::choice::choose::Key;
-use crate::choice::comparison::Comparison;
+use crate::choice::comparison::{Again, At, Comparison};
 use crate::choice::facts::Facts;
 use crate::choice::terms::Message;
 use crate::choice::way::Way;
@@ -39,6 +39,12 @@ use wire::head::{Head, Kind};
 
 /// Uses between two times that the thresholds are worked out anew.
 const REFRESH: u32 = 4096;
+/// The second of the two ways: copied, or gathered from the buffer itself.
+const GATHERED: usize = 1;
+/// How often the slower one of a buffer is tried again.
+const AGAIN: Again = Again { first: 32, last: 1024, settle: 0 };
+/// Every use ends what came before.
+const EACH: At = At { is_round: true, may_try: true };
 /// Buffers whose comparisons are kept; when there are more, all begin anew.
 const COMPARISONS_MAX: usize = 1 << 15;
 /// The adapter that carries frames.
@@ -75,7 +81,7 @@ pub(crate) struct Frequent {
     thresholds: Thresholds,
     uses: u32,
     /// By address, of buffers that are registered: how the application gets on.
-    comparisons: HashMap<usize, Comparison>,
+    comparisons: HashMap<usize, Comparison<2>>,
 }
 
 impl Frequent {
@@ -188,7 +194,7 @@ impl<D: Device> Engine<D> {
         let is_chosen = chosen.is_some_and(|(way, _)| way == Way::Frequent);
         let Some(frequent) = self.frequent.as_mut().filter(|_| is_chosen) else { return false };
         let comparison = frequent.comparisons.get_mut(&data.addr).filter(|_| is_registered && !is_pinned);
-        comparison.is_none_or(|comparison| comparison.next(|| self.dev.now_ns()))
+        comparison.is_none_or(|comparison| comparison.next(EACH, || self.dev.now_ns()) == GATHERED)
     }
 
     /// Registers a buffer, or finds that it is.
@@ -206,7 +212,7 @@ impl<D: Device> Engine<D> {
             if frequent.comparisons.len() >= COMPARISONS_MAX {
                 frequent.comparisons.clear();
             }
-            frequent.comparisons.insert(data.addr, Comparison::new(self.dev.now_ns()));
+            frequent.comparisons.insert(data.addr, Comparison::new(GATHERED, 2, AGAIN, self.dev.now_ns()));
             self.counters.count(Event::FrequentBuffer);
         }
         Some(held)

@@ -13,6 +13,7 @@ use crate::choice::choose::Choices;
 use crate::choice::eager_limit::EagerLimit;
 use crate::choice::explain::{Account, Detail};
 use crate::choice::facts::Facts;
+use crate::choice::habits::{Habits, Manner};
 use crate::choice::tuning::Tuning;
 use crate::choice::way::Protocol;
 use crate::engine::frequent::{EagerBy, Frequent};
@@ -78,6 +79,8 @@ pub struct Engine<D: Device> {
     pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
     pub(crate) eager_limit: EagerLimit,
+    /// How messages go that share their length, peer and context, in shared memory.
+    pub(crate) habits: Option<Box<Habits>>,
     /// What is known and decided about longer messages.
     pub(crate) learner: Box<Learner>,
     /// How often to look for a message in its ring before a receive is posted.
@@ -103,6 +106,7 @@ impl<D: Device> Engine<D> {
         let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
         let adapt = limits.adapt && limits.remote_access;
         let eager_limit = EagerLimit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
+        let tries = adapt && limits.force.is_none() && !dev.caps().registration;
         let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
         let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
         facts.reach = limits.remote_access;
@@ -135,6 +139,7 @@ impl<D: Device> Engine<D> {
             tuning,
             counters: Counters::default(),
             eager_limit,
+            habits: tries.then(Box::default),
             learner: Box::new(Learner::new(facts)),
             looks,
             fault: None,
@@ -164,6 +169,13 @@ impl<D: Device> Engine<D> {
     /// The limit between eager and rendezvous, with its facts.
     pub fn eager_limit(&self) -> &EagerLimit {
         &self.eager_limit
+    }
+
+    /// How messages go that more than one manner is possible for, in shared memory; by habit if none is given.
+    pub fn fix_manner(&mut self, manner: Option<Manner>) {
+        if let Some(habits) = &mut self.habits {
+            habits.fix(manner);
+        }
     }
 
     /// Tunes the pipelines; to be done before the first message.

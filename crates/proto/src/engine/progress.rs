@@ -11,6 +11,8 @@
 //!   which nothing moved, and after [`GIVE_WAY_BUSY_NS`] whatever moved, for traffic with others says
 //!   nothing about this message. Who looks rarely gets on without it: what counts are times
 //!   between looks of a wait, or [`LOOKS`] looks of others.
+//! - A message that might have gone eagerly, but stands before this rank as an offer, is fetched when no
+//!   receive has taken it for [`FETCH_NS`], or when a wait is about to sleep: its sender may be who is waited for.
 //! - A wait that has slept for [`STAMP_NS`] gives what is pending its time stamp.
 //! - A test in vain gives the core away where ranks outnumber cores ([`Engine::in_vain`]).
 
@@ -24,6 +26,8 @@ const LOOKS: u32 = 64;
 const GIVE_WAY_NS: u64 = 10_000_000;
 /// How long a message may be left with its sender while others move.
 const GIVE_WAY_BUSY_NS: u64 = 200_000_000;
+/// How long a message that might have gone eagerly is left with its sender.
+const FETCH_NS: u64 = 1_000_000;
 /// How long a wait sleeps before what is pending is said to have waited since then.
 const STAMP_NS: u64 = 10_000_000;
 /// The number that the first round in which the device sleeps gets; those after it count on from
@@ -48,6 +52,8 @@ pub(crate) struct Idle {
     /// Whether a message was left with its sender, in this look or the one before.
     holds: bool,
     held: Held,
+    /// Since when messages that might have gone eagerly stand here as offers; 0: none do.
+    offered_since_ns: u64,
 }
 
 /// A message that is left with its sender.
@@ -68,6 +74,18 @@ impl Idle {
     #[inline]
     pub fn is_waiting(&self) -> bool {
         self.round != 0
+    }
+
+    /// A message that might have gone eagerly stands here as an offer.
+    pub fn offered(&mut self, now_ns: u64) {
+        if self.offered_since_ns == 0 {
+            self.offered_since_ns = now_ns.max(1);
+        }
+    }
+
+    /// None does any more.
+    pub fn none_offered(&mut self) {
+        self.offered_since_ns = 0;
     }
 
     /// A message stays with its sender.
@@ -251,6 +269,10 @@ impl<D: Device> Engine<D> {
             if self.idle.stamped {
                 self.stamp();
             }
+        }
+        let offered_ns = self.idle.offered_since_ns;
+        if offered_ns != 0 && (self.is_asleep() || self.dev.now_ns() > offered_ns + FETCH_NS) {
+            self.fetch_offered();
         }
         if self.idle.holds {
             self.mind_held(moved)?;

@@ -92,16 +92,23 @@ impl<D: Device> Engine<D> {
         if let Some(message) = self.probe_matched(&want) {
             return self.receive_unexpected(want, message, buf);
         }
-        let long = buf.len > self.eager_limit.limit();
+        let long = self.expects_rendezvous(&want, buf.len);
         let id = self.insert_receive(Receive { want, buf, rtr: None, long })?;
         self.rendezvous().speculate(id, &want, buf);
-        let rtr = self.rendezvous().offer_buffer(id, &want, buf);
+        let rtr = if long { self.rendezvous().offer_buffer(id, &want, buf) } else { None };
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { want, buf, rtr, long }));
         }
         let direct = rtr.is_none() && !long && !self.eager_limit.measures(buf.len);
         self.matching.post(want, id, direct.then_some(buf));
         Ok(id)
+    }
+
+    /// Whether a message for a receive of this length is to be expected by rendezvous: if it fits no block,
+    /// or the last one like it came so.
+    fn expects_rendezvous(&self, want: &Want, len: usize) -> bool {
+        let longest = if self.habits.is_some() { self.limits.eager_bytes } else { self.eager_limit.limit() };
+        len > longest || want.source.is_some_and(|source| self.peers[source].comes_by_rendezvous(len))
     }
 
     /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may

@@ -1,5 +1,6 @@
 //! The sending side: eager when it fits, rendezvous otherwise, in order per peer.
 
+use crate::choice::habits::{Leaving, Manner};
 use crate::choice::way::Way;
 use crate::engine::Engine;
 use crate::event::Event;
@@ -46,22 +47,23 @@ impl<D: Device> Engine<D> {
         // Where buffers that come again are registered, the send may outlast this call.
         self.peers[to].plain
             && data.len <= self.eager_limit.limit()
+            && self.goes_on_by_blocks(to, context, data.len)
             && !self.counts_use(to, data.len)
-            && self.send_watched(to, context, tag, data, false)
+            && self.send_watched(to, context, tag, data)
     }
 
-    /// Sends an eager message and, now and then or if asked to, learns what copying it into the block
-    /// costs; counts it if an account is kept.
+    /// Sends an eager message and, now and then, learns what copying it into the block costs; counts it if an
+    /// account is kept.
     #[cold]
     #[inline(never)]
-    fn send_watched(&mut self, to: Rank, context: u64, tag: i32, data: Span, learns: bool) -> bool {
-        let (learns, counts) = (self.eager_limit.measures(data.len) || learns, self.learner.account.is_on());
+    fn send_watched(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        let (learns, counts) = (self.eager_limit.measures(data.len), self.learner.account.is_on());
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
         if !self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data) {
             return false;
         }
         if learns || counts {
-            let sending = Sending { to, context, tag, data, met: false };
+            let sending = Sending { to, context, tag, data, met: false, flags: 0 };
             self.eager_left(&sending, self.dev.now_ns() - start, learns);
         }
         self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
@@ -94,30 +96,32 @@ impl<D: Device> Engine<D> {
         data: Span,
         mode: Mode,
     ) -> Result<Option<OpId>, Fault> {
-        let (short, explores) = self.goes_eagerly(data.len, mode);
+        let manner = self.manner(to, context, data.len, mode);
+        let short = match manner {
+            Some(manner) => manner == Manner::Blocks,
+            None => self.fits(data.len, mode) && data.len <= self.eager_limit.limit(),
+        };
         let counts = short && self.eager_limit.watches(data.len) && self.counts_use(to, data.len);
         let held = if counts { self.frequent(to, data) } else { None };
         let has_left = held.is_none()
-            && if short && !counts {
+            && if short && !counts && manner.is_none() {
                 self.send_now(to, context, tag, data)
             } else {
-                (short || explores)
-                    && self.peers[to].plain
-                    && self.send_watched(to, context, tag, data, explores)
+                short && self.peers[to].plain && self.send_watched(to, context, tag, data)
             };
         if has_left {
             return Ok(None);
         }
-        let sending = Sending { to, context, tag, data, met: false };
-        self.send_otherwise(sending, short || explores, held)
+        let eager = if self.fits(data.len, mode) { Offer::EAGER } else { 0 };
+        let alone = if manner == Some(Manner::Pulled) { Offer::ALONE } else { 0 };
+        let sending = Sending { to, context, tag, data, met: false, flags: eager | alone };
+        self.send_otherwise(sending, short, held)
     }
 
-    /// Whether a message goes eagerly, or this time only, to learn what that costs.
+    /// Whether a message may go through a block.
     #[inline]
-    fn goes_eagerly(&mut self, len: usize, mode: Mode) -> (bool, bool) {
-        let fits = mode == Mode::Standard && len <= self.limits.eager_bytes;
-        let short = fits && len <= self.eager_limit.limit();
-        (short, fits && !short && self.eager_limit.explores(len))
+    fn fits(&self, len: usize, mode: Mode) -> bool {
+        mode == Mode::Standard && len <= self.limits.eager_bytes
     }
 
     /// Sends a message that could not leave at once, or is long; `held` if it goes from a buffer that is registered.
@@ -164,7 +168,7 @@ impl<D: Device> Engine<D> {
 
     /// What a send is to do first.
     fn first_step(&mut self, sending: &mut Sending, eager: bool, held: Option<Held>) -> Step {
-        match self.rendezvous().take_offer(sending, !eager) {
+        match self.rendezvous().take_offer(sending, !eager && sending.helps()) {
             Some(offer) => Step::Matched(offer),
             None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
             None => match self.rendezvous().long_protocol(sending) {
@@ -172,6 +176,34 @@ impl<D: Device> Engine<D> {
                 None => Step::Rts,
             },
         }
+    }
+
+    /// Whether a standard message that fits into a block goes by one with no other question asked; if not, or if
+    /// it finds no room, [`Engine::send`] decides.
+    #[inline]
+    fn goes_on_by_blocks(&mut self, to: Rank, context: u64, len: usize) -> bool {
+        if !self.eager_limit.is_tried(len) || to == self.dev.me() {
+            return true;
+        }
+        let message = self.leaving(to, context, len, true);
+        self.habits.as_mut().is_none_or(|habits| habits.goes_on_by_blocks(message))
+    }
+
+    #[inline]
+    fn leaving(&self, to: Rank, context: u64, len: usize, fits: bool) -> Leaving {
+        Leaving { to, context, len, heard: self.peers[to].seen, is_quiet: self.active.is_empty(), fits }
+    }
+
+    /// How a message goes whose habit decides; `None` where a limit or a setting does.
+    fn manner(&mut self, to: Rank, context: u64, len: usize, mode: Mode) -> Option<Manner> {
+        if mode != Mode::Standard || !self.eager_limit.is_tried(len) || to == self.dev.me() {
+            return None;
+        }
+        let fits = self.fits(len, mode);
+        let message = self.leaving(to, context, len, fits);
+        let first = if fits { Manner::Blocks } else { Manner::Shared };
+        let dev = &self.dev;
+        Some(self.habits.as_mut()?.next(message, first, || dev.now_ns()))
     }
 
     fn not_done(&mut self, id: OpId) -> Option<OpId> {
@@ -233,7 +265,7 @@ impl<D: Device> Engine<D> {
         let left = match step {
             Step::Eager => self.leave_eager(id, sending),
             Step::ZeroCopy(held) => self.leave_zero_copy(id, sending, held),
-            Step::Rts => self.rendezvous().leave_rts(id, sending, 0),
+            Step::Rts => self.rendezvous().leave_rts(id, sending),
             Step::Matched(offer) => self.rendezvous().leave_matched(id, sending, offer),
             Step::Long(protocol, flags) => self.rendezvous().leave_long(id, sending, protocol, flags),
             Step::Write(rtr) => self.rendezvous().leave_write(id, sending, rtr),
@@ -258,7 +290,7 @@ impl<D: Device> Engine<D> {
             _ => now_ns,
         };
         self.peers[to].stuck = Some((id, since_ns));
-        if now_ns - since_ns < PATIENCE_NS || !self.rendezvous().leave_rts(id, sending, Offer::EAGER) {
+        if now_ns - since_ns < PATIENCE_NS || !self.rendezvous().leave_rts(id, sending) {
             return false;
         }
         self.has_left(to)

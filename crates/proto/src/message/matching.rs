@@ -97,6 +97,13 @@ pub struct Unexpected {
     order: u64,
 }
 
+/// A message that waits and is still at its sender.
+pub(crate) struct Offered {
+    pub envelope: Envelope,
+    pub offer: Offer,
+    order: u64,
+}
+
 /// A receive in its queue, with what is compared for every message.
 #[derive(Clone, Copy, Debug)]
 struct Posted {
@@ -342,6 +349,27 @@ impl Matching {
     /// All messages that wait, source by source.
     pub fn unexpected(&self) -> impl Iterator<Item = &Unexpected> {
         self.sources.iter().flat_map(|(_, source)| source.unexpected.iter().flatten())
+    }
+
+    /// The waiting messages that are still at their senders, of those whose offers are asked for.
+    pub(crate) fn offered(&self, asked: impl Fn(&Offer) -> bool) -> Vec<Offered> {
+        let offered = |message: &Unexpected| match &message.body {
+            Body::Rts(offer) if asked(offer) => {
+                Some(Offered { envelope: message.envelope, offer: *offer, order: message.order })
+            }
+            _ => None,
+        };
+        self.unexpected().filter_map(offered).collect()
+    }
+
+    /// The payload of such a message is here, or on its way.
+    pub(crate) fn now_kept(&mut self, message: &Offered, body: Body) {
+        let waiting = &mut self.sources[message.envelope.source].unexpected;
+        if let Some(entry) = waiting.iter_mut().flatten().find(|entry| entry.order == message.order) {
+            self.held_bytes = self.held_bytes - entry.body.held() + body.held();
+            self.most_held_bytes = self.most_held_bytes.max(self.held_bytes);
+            entry.body = body;
+        }
     }
 
     /// Takes the oldest waiting message that `want` accepts.

@@ -4,6 +4,7 @@
 
 use crate::message::matching::{Envelope, Want};
 use fabric::{Fault, Rank, Span};
+use wire::head::Offer;
 
 /// Names an operation; carries a generation, so that a late message for one that has ended is
 /// recognised.
@@ -115,6 +116,8 @@ pub(crate) struct Sending {
     pub data: Span,
     /// It has consumed the offer of a receive, which waits for it: neither can be cancelled.
     pub met: bool,
+    /// Flags of its RTS, should it get one: [`Offer::EAGER`], [`Offer::ALONE`].
+    pub flags: u32,
 }
 
 /// Where an operation stands, as far as the table of operations asks.
@@ -137,6 +140,11 @@ pub(crate) struct Op<S> {
 }
 
 impl Sending {
+    /// Whether this side copies, too, where both can.
+    pub(crate) fn helps(&self) -> bool {
+        self.flags & Offer::ALONE == 0
+    }
+
     pub(crate) fn envelope(&self) -> Envelope {
         Envelope { source: self.to, context: self.context, tag: self.tag }
     }

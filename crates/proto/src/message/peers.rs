@@ -58,6 +58,8 @@ pub(crate) struct Peer {
     /// Receive operations whose RTR is given up though a send may have it, to be told behind the queue:
     /// messages in it may belong to them.
     pub gone: Vec<u32>,
+    /// Lengths of which the last message from it came by rendezvous: a bit for each number of bits.
+    by_rendezvous: u64,
     /// Buffers it has offered.
     pub offers: Vec<Offered>,
     /// How long messages from it took, to be told with what goes there anyway.
@@ -77,6 +79,7 @@ impl Default for Peer {
             queue: VecDeque::new(),
             control: VecDeque::new(),
             gone: Vec::new(),
+            by_rendezvous: 0,
             offers: Vec::new(),
             reports: VecDeque::new(),
             stuck: None,
@@ -88,6 +91,17 @@ impl Default for Peer {
 const REPORTS_MAX: usize = 8;
 
 impl Peer {
+    /// A message of this length has come, by rendezvous or through a block.
+    pub fn came(&mut self, len: u64, by_rendezvous: bool) {
+        let bit = 1 << len.checked_ilog2().unwrap_or(0);
+        self.by_rendezvous = if by_rendezvous { self.by_rendezvous | bit } else { self.by_rendezvous & !bit };
+    }
+
+    /// Whether messages of this length come by rendezvous as a rule.
+    pub fn comes_by_rendezvous(&self, len: usize) -> bool {
+        self.by_rendezvous >> len.checked_ilog2().unwrap_or(0) & 1 != 0
+    }
+
     /// Keeps a report for the next message that has room for it.
     pub fn report(&mut self, report: Report) {
         if self.reports.len() >= REPORTS_MAX {

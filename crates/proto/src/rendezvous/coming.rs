@@ -1,5 +1,6 @@
-//! A message that goes eagerly and whose payload has found no room: its RTS says so, and where no receive
-//! expects it, it is kept as an eager one is. Its sender waits for no receive, then, whatever the way.
+//! A message that might have gone eagerly but went by rendezvous, by habit or since its payload found no room. Its
+//! sender counts on needing no receive, which is chance to no program: so where no receive has taken it while its
+//! receiver waits for something else, it is kept as an eager one is.
 //!
 //! What keeps it is a receive of its own, into memory that waits among the unexpected messages. A
 //! receive of the application that comes before all has arrived follows that one.
@@ -14,10 +15,10 @@ use wire::head::Offer;
 
 impl<D: Device> Rendezvous<'_, D> {
     /// Begins to keep a message that no receive expects, for which there is room; one operation more can be
-    /// pending. One that its sender has taken back is forgotten.
-    pub(crate) fn keep_coming(&mut self, envelope: Envelope, offer: Offer) {
+    /// pending. `None` if its sender has taken it back.
+    pub(crate) fn begin_keeping(&mut self, envelope: Envelope, offer: Offer) -> Option<Body> {
         if !claim(self.dev, envelope.source, &offer) {
-            return;
+            return None;
         }
         let mut bytes = vec![0u8; offer.len as usize];
         let buf = Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() };
@@ -26,7 +27,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let receive = Receive { want, buf, rtr: None, long: false };
         let keeping = self.ops.insert(State::Posted(receive)).expect("there is room for one more");
         self.begin_receive(keeping, envelope, offer);
-        self.matching.keep(envelope, Body::Coming(keeping, bytes));
+        Some(Body::Coming(keeping, bytes))
     }
 
     /// A receive has met a message that is being kept.

@@ -37,7 +37,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 let Some(s) = self.long_sending(id) else { return true };
                 self.rtrs.other_left(&s.envelope(), Some(id));
                 self.ops.set(id, State::Queued(s, crate::rendezvous::state::Step::Rts));
-                self.leave_rts(id, s, 0)
+                self.leave_rts(id, s)
             }
             step => {
                 self.learner.leaves(id, self.dev.now_ns());
@@ -378,6 +378,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 tag: long.outcome.tag,
                 data: long.message.local,
                 met: true,
+                flags: 0,
             }),
             _ => None,
         }

@@ -107,7 +107,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let Ok(stripes) = held else {
             self.rtrs.other_left(&s.envelope(), Some(id));
             self.ops.set(id, State::Queued(s, Step::Rts));
-            return self.leave_rts(id, s, 0);
+            return self.leave_rts(id, s);
         };
         let ack = LongRts { len: s.data.len as u64, addr: rtr.op as u64, op: id.0, ..LongRts::default() };
         let head = Head::new(Kind::RtrAck, s.tag, s.context).encode();

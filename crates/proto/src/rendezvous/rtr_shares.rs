@@ -39,7 +39,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Offers the buffer of a receive that is about to be posted; returns the share if it did.
     pub(crate) fn offer_buffer(&mut self, id: OpId, want: &Want, buf: Span) -> Option<u32> {
         let (Some(source), Some(tag)) = (want.source, want.tag) else { return None };
-        if !self.may_offer_to(source, buf) {
+        if !self.may_offer_to(source) {
             return None;
         }
         let envelope = Envelope { source, context: want.context, tag };
@@ -64,12 +64,11 @@ impl<D: Device> Rendezvous<'_, D> {
         Some(index)
     }
 
-    /// Whether a buffer is worth an offer to this peer, and it can use one.
-    fn may_offer_to(&mut self, source: Rank, buf: Span) -> bool {
+    /// Whether offers to this peer are of use.
+    fn may_offer_to(&mut self, source: Rank) -> bool {
         let wanted = self.rules.rtr
             && self.rules.force.is_none()
             && self.rules.remote_access
-            && buf.len > self.eager_limit.limit()
             && source != self.dev.me()
             && self.peers[source].rtr_misses < MISSES_MAX
             && self.peers[source].control.is_empty();
@@ -184,6 +183,7 @@ impl<D: Device> Rendezvous<'_, D> {
             outcome: s.outcome(),
             can_copy: true,
             owned: true,
+            helps: true,
             theirs: 0,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
@@ -214,6 +214,7 @@ impl<D: Device> Rendezvous<'_, D> {
             outcome,
             can_copy: true,
             owned: false,
+            helps: true,
             theirs: 0,
         };
         if !self.dev.reach(from) {

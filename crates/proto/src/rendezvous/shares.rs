@@ -15,8 +15,8 @@ use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer};
 
 impl<D: Device> Rendezvous<'_, D> {
-    /// Lets the RTS of a message leave, with 0 or [`Offer::EAGER`]; false if there is no room.
-    pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending, eager: u32) -> bool {
+    /// Lets the RTS of a message leave; false if there is no room.
+    pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
         let share = self.dev.share_open();
         // A message to oneself never takes frames: its receive completes as soon as it is matched.
         let can_copy = self.rules.remote_access || s.data.len == 0 || s.to == self.dev.me();
@@ -31,7 +31,7 @@ impl<D: Device> Rendezvous<'_, D> {
             share: share.unwrap_or(Offer::NO_SHARE),
             op: id.0,
             seen: 0,
-            other: eager,
+            other: s.flags,
         };
         let body = offer.encode();
         let data = Span { addr: body.as_ptr() as usize, len: body.len() };
@@ -72,6 +72,7 @@ impl<D: Device> Rendezvous<'_, D> {
             outcome: s.outcome(),
             can_copy: true,
             owned: false,
+            helps: s.helps(),
             theirs: 0,
         };
         if !self.dev.reach(s.to) {
@@ -86,7 +87,10 @@ impl<D: Device> Rendezvous<'_, D> {
         let receive = self.ops.posted(id);
         self.withdraw_offer(id, receive.rtr);
         self.recall(id, &envelope);
-        self.peers[envelope.source].rtr_misses = 0; // long messages come: offers may pay again
+        let is_alone = offer.other & Offer::ALONE != 0;
+        if !is_alone {
+            self.peers[envelope.source].rtr_misses = 0; // long messages come: offers may pay again
+        }
         let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
         let len = outcome.len as usize;
         let from = envelope.source;
@@ -113,6 +117,7 @@ impl<D: Device> Rendezvous<'_, D> {
             outcome,
             can_copy: true,
             owned: true,
+            helps: true,
             theirs: 0,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));

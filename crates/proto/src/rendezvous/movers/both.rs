@@ -143,6 +143,8 @@ pub(crate) struct Transfer {
     /// Whether this side found the other one's buffer. Of the two sides exactly one did, and it owns the
     /// copy: it sees to it that every piece is claimed, whether the other one helps or not.
     pub owned: bool,
+    /// Whether this side copies while the other one can.
+    pub helps: bool,
     /// What the other side had claimed, in pages, when the owner last looked beside its application.
     pub theirs: usize,
 }
@@ -160,7 +162,9 @@ impl Transfer {
         aside: &mut Option<usize>,
     ) -> bool {
         let mut any = false;
-        while self.can_copy
+        let copies = self.can_copy && (self.helps || self.is_refused(dev));
+        while copies
+            && self.can_copy
             && *aside != Some(0)
             && let Some(piece) = self.claim(dev, alone)
         {
@@ -184,6 +188,12 @@ impl Transfer {
         dev.wake(self.peer);
     }
 
+    /// Whether the other side cannot copy.
+    fn is_refused(&self, dev: &impl Device) -> bool {
+        let other = if self.side == Side::Send { Side::Receive } else { Side::Send };
+        dev.share_load(self.share, ShareWord::Failed) & refusal(other) != 0
+    }
+
     /// Whether neither side can copy: then the receiver is to ask for frames.
     pub fn needs_frames(&self, dev: &impl Device) -> bool {
         let both = refusal(Side::Send) | refusal(Side::Receive);
@@ -203,7 +213,14 @@ impl Transfer {
 
     /// As [`Transfer::receive`].
     pub fn sending(&self) -> Sending {
-        Sending { to: self.peer, context: self.context, tag: self.outcome.tag, data: self.local, met: true }
+        Sending {
+            to: self.peer,
+            context: self.context,
+            tag: self.outcome.tag,
+            data: self.local,
+            met: true,
+            flags: 0,
+        }
     }
 
     /// Whether it is for this side to copy beside its application: it owns the copy, and the other one

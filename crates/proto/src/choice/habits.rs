@@ -1,0 +1,215 @@
+//! By which way the messages of one habit go in shared memory: of one length, to one peer, in one context.
+//!
+//! The ways differ in who copies, and so in whose cache the data are afterwards, who waits for whom, and whose
+//! time it takes. The limit of [`super::eager_limit`] says where to begin; then the application shows by the
+//! time from one message to the next what it gets on fastest with ([`super::comparison`]).
+
+use crate::choice::comparison::{Again, At, Comparison};
+use fabric::Rank;
+use std::collections::HashMap;
+
+/// Who copies a message in shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Manner {
+    /// The receiver alone, straight from the sender's buffer.
+    Pulled = 0,
+    /// Whoever is there, straight from buffer to buffer; early receivers offer theirs.
+    Shared = 1,
+    /// Each side once: the sender into a block, the receiver out of it. Not for messages longer than a block.
+    Blocks = 2,
+}
+
+impl Manner {
+    const ALL: [(Manner, &'static str); 3] =
+        [(Manner::Pulled, "pulled"), (Manner::Shared, "shared"), (Manner::Blocks, "blocks")];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Manner> {
+        Manner::ALL.into_iter().find(|(_, its)| *its == name).map(|(manner, _)| manner)
+    }
+}
+
+/// Messages that go alike.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+struct Habit {
+    to: Rank,
+    context: u64,
+    /// Lengths of so many bits.
+    bits: u32,
+}
+
+impl Habit {
+    fn of(message: &Leaving) -> Habit {
+        let Leaving { to, context, len, .. } = *message;
+        Habit { to, context, bits: usize::BITS - len.leading_zeros() }
+    }
+}
+
+/// A message that is about to leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    pub to: Rank,
+    pub context: u64,
+    pub len: usize,
+    /// Messages that have come from that peer.
+    pub heard: u32,
+    /// Whether nothing that this rank began before is still being copied.
+    pub is_quiet: bool,
+    /// Whether it fits into a block.
+    pub fits: bool,
+}
+
+/// How one habit gets on.
+#[derive(Clone, Debug)]
+struct Course {
+    comparison: Comparison<3>,
+    /// Messages that had come from the peer when the last one left.
+    heard: u32,
+}
+
+/// Habits that are kept; when there are more, all begin anew.
+const HABITS_MAX: usize = 4096;
+/// Messages of others after which a habit is not said to be trying any more: its messages may have ended.
+const PATIENCE: u32 = 1024;
+/// How often slower ways are tried again.
+const AGAIN: Again = Again { first: 32, last: 1024, settle: 4 };
+
+/// What is known of the habits of a rank.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Habits {
+    courses: HashMap<Habit, Course>,
+    /// The manner of all messages that it is possible for, whatever their habits.
+    fixed: Option<Manner>,
+    /// The one that tries another way, and how many messages of others have left since its last.
+    trying: Option<(Habit, u32)>,
+}
+
+impl Habits {
+    /// All messages are to go in this manner, if one is given.
+    pub fn fix(&mut self, manner: Option<Manner>) {
+        self.fixed = manner;
+    }
+
+    /// Whether a message that fits into a block goes by one for sure; only then it is counted.
+    #[inline]
+    pub fn goes_on_by_blocks(&mut self, message: Leaving) -> bool {
+        if self.fixed.is_some() {
+            return self.fixed == Some(Manner::Blocks);
+        }
+        let Some(course) = self.courses.get_mut(&Habit::of(&message)) else { return false };
+        let is_round = message.is_quiet && course.heard != message.heard;
+        let goes_on = course.comparison.goes_on(Manner::Blocks as usize, is_round);
+        if goes_on {
+            course.heard = message.heard;
+        }
+        goes_on
+    }
+
+    /// How a message goes; `first`: how it would go if nothing were known of others like it.
+    pub fn next(&mut self, message: Leaving, first: Manner, now_ns: impl FnOnce() -> u64) -> Manner {
+        if let Some(manner) = self.fixed {
+            return possible(manner, &message);
+        }
+        let habit = Habit::of(&message);
+        if let Some(course) = self.courses.get_mut(&habit) {
+            // Where the peer has been heard of since, and all has left, this message may begin a round.
+            let is_round = message.is_quiet && course.heard != message.heard;
+            course.heard = message.heard;
+            // Of two that try at the same time neither would know whose doing it is.
+            let may_try = match &mut self.trying {
+                Some((other, others)) if *other != habit => {
+                    *others += 1;
+                    *others > PATIENCE
+                }
+                _ => true,
+            };
+            let (manner, _) = Manner::ALL[course.comparison.next(At { is_round, may_try }, now_ns)];
+            if course.comparison.is_trying() {
+                if may_try {
+                    self.trying = Some((habit, 0));
+                }
+            } else if self.trying.is_some_and(|(trying, _)| trying == habit) {
+                self.trying = None;
+            }
+            return possible(manner, &message);
+        }
+        if self.courses.len() >= HABITS_MAX {
+            self.courses.clear();
+        }
+        let ways = if message.fits { 3 } else { 2 };
+        let mut comparison = Comparison::new(first as usize, ways, AGAIN, now_ns());
+        let (manner, _) = Manner::ALL[comparison.next(At { is_round: false, may_try: false }, || 0)];
+        self.courses.insert(habit, Course { comparison, heard: message.heard });
+        manner
+    }
+
+    /// A line for each habit that more than one way is known of, for people: what a message takes by each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut habits: Vec<_> = self.courses.iter().collect();
+        habits.sort_by_key(|(habit, _)| **habit);
+        let line = |(habit, course): (&Habit, &Course)| {
+            let known = course.comparison.known_ns();
+            let known: Vec<String> =
+                known.map(|(way, ns)| format!("{} {:.2} us", Manner::ALL[way].1, ns / 1000.0)).collect();
+            let best = Manner::ALL[course.comparison.best()].1;
+            let Habit { to, context, bits } = habit;
+            let (from, below) = (1u64 << (bits - 1), 1u64 << bits);
+            (known.len() > 1).then(|| {
+                format!(
+                    "{from} to {below} bytes to rank {to} (context {:#x}): {best}; from one message to the next {}",
+                    context >> 2,
+                    known.join(", ")
+                )
+            })
+        };
+        habits.into_iter().filter_map(line).collect()
+    }
+}
+
+fn possible(manner: Manner, message: &Leaving) -> Manner {
+    if manner == Manner::Blocks && !message.fits { Manner::Shared } else { manner }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaving(len: usize, heard: u32) -> Leaving {
+        Leaving { to: 1, context: 8, len, heard, is_quiet: true, fits: len <= 1 << 18 }
+    }
+
+    #[test]
+    fn each_habit_finds_its_own_way() {
+        let mut habits = Habits::default();
+        let (mut now_ns, mut counts) = (0u64, [[0; 3]; 2]);
+        for round in 0..4000 {
+            for (at, (len, takes)) in
+                [(16384, [9000u64, 9000, 3000]), (65536, [11_000, 20_000, 14_000])].into_iter().enumerate()
+            {
+                let manner = habits.next(leaving(len, round), Manner::Blocks, || now_ns);
+                counts[at][manner as usize] += 1;
+                now_ns += takes[manner as usize];
+            }
+        }
+        assert!(counts[0][Manner::Blocks as usize] > 3500, "{counts:?}");
+        assert!(counts[1][Manner::Pulled as usize] > 3500, "{counts:?}");
+        let lines = habits.lines();
+        assert!(
+            lines.len() == 2 && lines[1].starts_with("65536 to 131072 bytes to rank 1 (context 0x2): pulled")
+        );
+    }
+
+    #[test]
+    fn what_is_longer_than_a_block_never_takes_one() {
+        let mut habits = Habits::default();
+        for round in 0..3000 {
+            assert_ne!(habits.next(leaving(1 << 19, round), Manner::Shared, || round as u64), Manner::Blocks);
+        }
+        // Some of a habit may fit, and others not.
+        let mut message = leaving(200_000, 0);
+        habits.next(message, Manner::Blocks, || 0);
+        message.fits = false;
+        assert_eq!(habits.next(message, Manner::Blocks, || 0), Manner::Shared);
+    }
+}
