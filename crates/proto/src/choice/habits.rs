@@ -1,7 +1,7 @@
-//! By which way the messages of one habit go in shared memory: of one length, to one peer, in one context.
+//! In which manner the messages of one habit go in shared memory: of one length, to one peer, in one context.
 //!
-//! The ways differ in who copies, and so in whose cache the data are afterwards, who waits for whom, and whose
-//! time it takes. The limit of [`super::eager_limit`] says where to begin; then the application shows by the
+//! The manners differ in who copies, and so in whose cache the data are afterwards, who waits for whom, and whose
+//! time it takes. A message begins with the one in which nobody waits; then the application shows by the
 //! time from one message to the next what it gets on fastest with ([`super::comparison`]).
 
 use crate::choice::comparison::{Again, At, Comparison};

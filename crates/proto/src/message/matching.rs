@@ -365,11 +365,12 @@ impl Matching {
     /// The payload of such a message is here, or on its way.
     pub(crate) fn now_kept(&mut self, message: &Offered, body: Body) {
         let waiting = &mut self.sources[message.envelope.source].unexpected;
-        if let Some(entry) = waiting.iter_mut().flatten().find(|entry| entry.order == message.order) {
-            self.held_bytes = self.held_bytes - entry.body.held() + body.held();
-            self.most_held_bytes = self.most_held_bytes.max(self.held_bytes);
-            entry.body = body;
-        }
+        let entry = waiting.iter_mut().flatten().find(|entry| entry.order == message.order);
+        // What is written into `body` would be freed with it.
+        let entry = entry.expect("no receive has come between");
+        self.held_bytes = self.held_bytes - entry.body.held() + body.held();
+        self.most_held_bytes = self.most_held_bytes.max(self.held_bytes);
+        entry.body = body;
     }
 
     /// Takes the oldest waiting message that `want` accepts.
