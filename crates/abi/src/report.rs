@@ -341,6 +341,6 @@ fn started_collective(running: &Running) -> String {
     match &running.then {
         Then::NameComm(_) => "MPI_Comm_idup".into(),
         Then::Nothing if running.schedule.tag().is_persistent() => format!("MPI_{name}_init"),
-        Then::Nothing => format!("MPI_I{}", name.to_lowercase()),
+        Then::Nothing | Then::Keep(..) => format!("MPI_I{}", name.to_lowercase()),
     }
 }

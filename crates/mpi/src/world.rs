@@ -227,10 +227,19 @@ impl<D: Device> World<D> {
         if failed {
             return self.abandon(running.schedule, running.flight);
         }
-        if let Then::NameComm(comm) = running.then
-            && let Some(comm) = self.objects.comms.get_mut(comm)
-        {
-            comm.place.context = running.schedule.words()[0];
+        match running.then {
+            Then::Nothing => {}
+            Then::NameComm(comm) => {
+                if let Some(comm) = self.objects.comms.get_mut(comm) {
+                    comm.place.context = running.schedule.words()[0];
+                }
+            }
+            Then::Keep(comm, key) => {
+                if let Some(comm) = self.objects.comms.get_mut(comm) {
+                    comm.coll.keep(key, running.schedule);
+                }
+                return;
+            }
         }
         if let Some(recipe) = &mut request.recipe
             && let crate::request::Recipe::Collective(place, _) = &mut recipe.0

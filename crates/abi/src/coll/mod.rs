@@ -7,7 +7,7 @@ pub mod even;
 pub mod run;
 pub mod varied;
 
-use mpi::coll::{Amount, Call, Key, Side, Type, args};
+use mpi::coll::{Amount, Call, Key, Schedule, Side, Type, args};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
@@ -45,12 +45,11 @@ fn committed(cx: &Cx, handle: Handle) -> Result<Type> {
 /// A collective that is described by its key: looks for a schedule kept from an equal call.
 #[inline]
 fn keyed(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usize, recv: usize) -> Result {
-    if let Form::Blocking = form
+    if !matches!(form, Form::Persistent(_))
         && plausible(&key, send, recv)
         && let Some(schedule) = run::with_state(cx, comm, |state| state.take(&key, send, recv))?
     {
-        let done = run::blocking(cx, comm, schedule)?;
-        return run::keep(cx, comm, key, done);
+        return go(cx, form, comm, schedule, Some(key));
     }
     first_time(cx, form, comm, site, key, send, recv)
 }
@@ -80,34 +79,32 @@ fn first_time(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usi
         op: op.as_ref(),
         root: key.root,
     };
-    if let Some(done) = go(cx, form, comm, &call, send, recv)? {
-        run::keep(cx, comm, key, done)?;
-    }
-    Ok(())
+    go(cx, form, comm, compiled(cx, comm, &call, send, recv)?, Some(key))
 }
 
 fn even_side(side: &Option<(u64, Type)>) -> Side<'_> {
     side.as_ref().map_or(Side::Absent, |(count, ty)| Side::Even { count: *count, ty })
 }
 
-/// Checks a call and does with its schedule what the form asks for; a blocking one gives the
-/// schedule back.
-fn go(
-    cx: &Cx,
-    form: Form,
-    comm: Handle,
-    call: &Call,
-    send: usize,
-    recv: usize,
-) -> Result<Option<Box<mpi::coll::Schedule>>> {
+/// Checks a call and makes its schedule.
+fn compiled(cx: &Cx, comm: Handle, call: &Call, send: usize, recv: usize) -> Result<Box<Schedule>> {
     args::check(call, send, recv)?;
-    let schedule = run::with_state(cx, comm, |state| state.compile(call, send, recv))??;
+    run::with_state(cx, comm, |state| state.compile(call, send, recv))?
+}
+
+/// Does with a schedule what the form asks for; with a key it is kept when it is done, unless it stays with
+/// its request.
+#[inline]
+fn go(cx: &Cx, form: Form, comm: Handle, schedule: Box<Schedule>, key: Option<Key>) -> Result {
     match form {
-        Form::Blocking => return run::blocking(cx, comm, schedule).map(Some),
-        Form::Nonblocking(request) => request.set(run::nonblocking(cx, comm, schedule)?),
+        Form::Blocking => {
+            let done = run::blocking(cx, comm, schedule)?;
+            return key.map_or(Ok(()), |key| run::keep(cx, comm, key, done));
+        }
+        Form::Nonblocking(request) => request.set(run::nonblocking(cx, comm, schedule, key)?),
         Form::Persistent(request) => request.set(run::persistent(cx, comm, schedule)?),
     }
-    Ok(None)
+    Ok(())
 }
 
 /// The three handlers of a collective around the one that reads its arguments.

@@ -68,9 +68,9 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>) -> Result<Bo
     }
 }
 
-/// Starts a schedule; the request completes when it is done.
-pub fn nonblocking(cx: &Cx, comm: Handle, schedule: Box<Schedule>) -> Result<Handle> {
-    launch(cx, comm, schedule, Then::Nothing)
+/// Starts a schedule; the request completes when it is done. With a key the schedule is kept then.
+pub fn nonblocking(cx: &Cx, comm: Handle, schedule: Box<Schedule>, key: Option<Key>) -> Result<Handle> {
+    launch(cx, comm, schedule, key.map_or(Then::Nothing, |key| Then::Keep(comm, key)))
 }
 
 /// As [`nonblocking`], with something to do at the end.

@@ -6,7 +6,7 @@ use mpi::error::Result;
 use mpi::handle::Handle;
 
 use super::run::{self, Site};
-use super::{Form, committed, forms, go};
+use super::{Form, committed, compiled, forms, go};
 use crate::cx::Cx;
 use crate::kind::array::{Array, CountArray, Counts64};
 use crate::kind::handle::live;
@@ -123,7 +123,8 @@ fn read_gatherv(
         }
         false => None,
     };
-    go(cx, form, comm, &common.call(even(&send), varied(&recv)), sendbuf, recvbuf).map(drop)
+    let schedule = compiled(cx, comm, &common.call(even(&send), varied(&recv)), sendbuf, recvbuf)?;
+    go(cx, form, comm, schedule, None)
 }
 
 fn read_scatterv(
@@ -151,7 +152,8 @@ fn read_scatterv(
         true => None,
         false => Some(single(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))?),
     };
-    go(cx, form, comm, &common.call(varied(&send), even(&recv)), sendbuf, recvbuf).map(drop)
+    let schedule = compiled(cx, comm, &common.call(varied(&send), even(&recv)), sendbuf, recvbuf)?;
+    go(cx, form, comm, schedule, None)
 }
 
 fn read_allgatherv(
@@ -172,7 +174,8 @@ fn read_allgatherv(
         false => Some(single(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))?),
     };
     let recv = Some((arrays(recvcounts, displs, common.site.size)?, committed(cx, recvtype)?));
-    go(cx, form, comm, &common.call(even(&send), varied(&recv)), sendbuf, recvbuf).map(drop)
+    let schedule = compiled(cx, comm, &common.call(even(&send), varied(&recv)), sendbuf, recvbuf)?;
+    go(cx, form, comm, schedule, None)
 }
 
 fn read_alltoallv(
@@ -197,7 +200,8 @@ fn read_alltoallv(
         }
     };
     let recv = Some((arrays(recvcounts, rdispls, common.site.size)?, committed(cx, recvtype)?));
-    go(cx, form, comm, &common.call(varied(&send), varied(&recv)), sendbuf, recvbuf).map(drop)
+    let schedule = compiled(cx, comm, &common.call(varied(&send), varied(&recv)), sendbuf, recvbuf)?;
+    go(cx, form, comm, schedule, None)
 }
 
 /// The datatypes of a mixed side.
@@ -237,7 +241,8 @@ fn read_alltoallw(
         displs: *displs,
         types,
     });
-    go(cx, form, comm, &common.call(send, recv), sendbuf, recvbuf).map(drop)
+    let schedule = compiled(cx, comm, &common.call(send, recv), sendbuf, recvbuf)?;
+    go(cx, form, comm, schedule, None)
 }
 
 fn read_reduce_scatter(
@@ -259,5 +264,6 @@ fn read_reduce_scatter(
     let send = if common.in_place { Side::Absent } else { Side::Even { count: total, ty: &ty } };
     let recv = Side::Varied { counts, displs: Ints::Small(&[]), ty: &ty };
     let call = Call { op: Some(&op), ..common.call(send, recv) };
-    go(cx, form, comm, &call, sendbuf, recvbuf).map(drop)
+    let schedule = compiled(cx, comm, &call, sendbuf, recvbuf)?;
+    go(cx, form, comm, schedule, None)
 }
