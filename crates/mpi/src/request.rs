@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bsend::AUTOMATIC;
-use crate::coll::{Key, Schedule};
+use crate::coll::{Known, Schedule};
 use crate::comm::Place;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result, fail};
@@ -95,7 +95,7 @@ pub enum Then {
     /// The communicator gets the context that the schedule has spread (`MPI_Comm_idup`).
     NameComm(Handle),
     /// The communicator keeps the schedule for the next equal call.
-    Keep(Handle, Key),
+    Keep(Handle, Known),
 }
 
 /// What the status of a receive says of its source.

@@ -234,9 +234,9 @@ impl<D: Device> World<D> {
                     comm.place.context = running.schedule.words()[0];
                 }
             }
-            Then::Keep(comm, key) => {
+            Then::Keep(comm, call) => {
                 if let Some(comm) = self.objects.comms.get_mut(comm) {
-                    comm.coll.keep(key, running.schedule);
+                    comm.coll.keep(call, running.schedule);
                 }
                 return;
             }

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use fabric::{Span, Verbs};
-use mpi::coll::{Amount, Call, Forced, Key, Kind, LinkCosts, Progress, Schedule, Side, Type};
+use mpi::coll::{Amount, Call, Forced, Key, Kind, Known, LinkCosts, Progress, Schedule, Side, Type};
 use mpi::collio::InFlight;
 use mpi::comm::{COMM_WORLD, Place};
 use mpi::error::{Class, Error, Result};
@@ -389,7 +389,7 @@ impl<'y> Rank<'y> {
         let tag = comm.coll.next_tag(schedule.program().kind);
         schedule.start(tag);
         self.complete(&mut schedule)?;
-        self.world.comm_mut(COMM_WORLD)?.coll.keep(key, schedule);
+        self.world.comm_mut(COMM_WORLD)?.coll.keep(Known::Key(key), schedule);
         Ok(())
     }
 

@@ -22,6 +22,38 @@ static void check(int which, int round) {
         CHECK_AT(i, out[which][i], ranks + t_size * (i + 100 * which + 1000 * round));
 }
 
+/* Calls with lists that differ in one number only, in turn, blocking or not. */
+static void lists(int round) {
+    enum { MOST = 7, GAP = 3 };
+    int counts[MOST], displs[MOST], mine[2] = {t_rank, t_rank + 50}, got[MOST * GAP + 2];
+    int n = 1 + round % 2, shift = round / 2 % 2;
+    for (int i = 0; i < t_size; i++) {
+        counts[i] = n;
+        displs[i] = GAP * i + shift;
+    }
+    for (int i = 0; i < MOST * GAP + 2; i++)
+        got[i] = -1;
+    if (round % 3 == 0) {
+        MPI_Request request;
+        OK(MPI_Iallgatherv(mine, n, MPI_INT, got, counts, displs, MPI_INT, MPI_COMM_WORLD, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    } else {
+        OK(MPI_Allgatherv(mine, n, MPI_INT, got, counts, displs, MPI_INT, MPI_COMM_WORLD));
+    }
+    for (int i = 0; i < t_size * GAP; i++) {
+        int from = (i - shift) / GAP, at = (i - shift) % GAP;
+        CHECK_AT(i, got[i], i < shift || at >= n ? -1 : from + 50 * at);
+    }
+    int root = round % t_size, parts[MOST * GAP], part[2] = {-1, -1};
+    for (int i = 0; i < t_size * GAP; i++)
+        parts[i] = 1000 * round + i;
+    for (int i = 0; i < t_size; i++)
+        displs[i] = GAP * (t_size - 1 - i) + shift;
+    OK(MPI_Scatterv(parts, counts, displs, MPI_INT, part, n, MPI_INT, root, MPI_COMM_WORLD));
+    for (int i = 0; i < 2; i++)
+        CHECK_AT(i, part[i], i < n ? 1000 * round + GAP * (t_size - 1 - t_rank) + shift + i : -1);
+}
+
 int main(int argc, char **argv) {
     t_begin(&argc, &argv);
     MPI_Request request[AT_ONCE];
@@ -52,6 +84,7 @@ int main(int argc, char **argv) {
         OK(MPI_Waitall(2, request, MPI_STATUSES_IGNORE));
         for (int i = 0; i < 2 * t_size; i++)
             CHECK_AT(i, all[i / t_size][i % t_size], 1);
+        lists(round);
     }
     for (int round = 0; round < 5; round++) {
         MPI_Comm copy;

@@ -7,7 +7,7 @@ pub mod even;
 pub mod run;
 pub mod varied;
 
-use mpi::coll::{Amount, Call, Key, Schedule, Side, Type, args};
+use mpi::coll::{Amount, Call, Key, Known, Lists, Schedule, Side, Type, args};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
@@ -46,10 +46,10 @@ fn committed(cx: &Cx, handle: Handle) -> Result<Type> {
 #[inline]
 fn keyed(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usize, recv: usize) -> Result {
     if !matches!(form, Form::Persistent(_))
-        && plausible(&key, send, recv)
+        && plausible(key.send.is_none(), key.recv.is_none(), send, recv)
         && let Some(schedule) = run::with_state(cx, comm, |state| state.take(&key, send, recv))?
     {
-        return go(cx, form, comm, schedule, Some(key));
+        return go(cx, form, comm, schedule, Some(Known::Key(key)));
     }
     first_time(cx, form, comm, site, key, send, recv)
 }
@@ -57,8 +57,33 @@ fn keyed(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usize, r
 /// Whether the addresses need no further check but for overlapping: those of buffers that matter
 /// are neither NULL nor `MPI_IN_PLACE`.
 #[inline]
-fn plausible(key: &Key, send: usize, recv: usize) -> bool {
-    (key.send.is_none() || send > args::IN_PLACE) && (key.recv.is_none() || recv > args::IN_PLACE)
+fn plausible(no_send: bool, no_recv: bool, send: usize, recv: usize) -> bool {
+    (no_send || send > args::IN_PLACE) && (no_recv || recv > args::IN_PLACE)
+}
+
+/// A collective with an array of counts, the handle of whose operation is `op`: as [`keyed`].
+fn listed(
+    cx: &Cx,
+    form: Form,
+    comm: Handle,
+    call: &Call,
+    op: Option<Handle>,
+    send: usize,
+    recv: usize,
+) -> Result {
+    let is_absent = |side: &Side| matches!(side, Side::Absent);
+    let lists = match form {
+        Form::Persistent(_) => None,
+        _ => Lists::of(call, op),
+    };
+    let kept = match &lists {
+        Some(lists) if plausible(is_absent(&call.send), is_absent(&call.recv), send, recv) => {
+            run::with_state(cx, comm, |state| state.take_listed(lists, send, recv))?
+        }
+        _ => None,
+    };
+    let schedule = kept.map_or_else(|| compiled(cx, comm, call, send, recv), Ok)?;
+    go(cx, form, comm, schedule, lists.map(Known::Lists))
 }
 
 #[inline(never)]
@@ -79,7 +104,7 @@ fn first_time(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usi
         op: op.as_ref(),
         root: key.root,
     };
-    go(cx, form, comm, compiled(cx, comm, &call, send, recv)?, Some(key))
+    go(cx, form, comm, compiled(cx, comm, &call, send, recv)?, Some(Known::Key(key)))
 }
 
 fn even_side(side: &Option<(u64, Type)>) -> Side<'_> {
@@ -92,16 +117,16 @@ fn compiled(cx: &Cx, comm: Handle, call: &Call, send: usize, recv: usize) -> Res
     run::with_state(cx, comm, |state| state.compile(call, send, recv))?
 }
 
-/// Does with a schedule what the form asks for; with a key it is kept when it is done, unless it stays with
-/// its request.
+/// Does with a schedule what the form asks for; if the call is known by something it is kept when it is done,
+/// unless it stays with its request.
 #[inline]
-fn go(cx: &Cx, form: Form, comm: Handle, schedule: Box<Schedule>, key: Option<Key>) -> Result {
+fn go(cx: &Cx, form: Form, comm: Handle, schedule: Box<Schedule>, call: Option<Known>) -> Result {
     match form {
         Form::Blocking => {
             let done = run::blocking(cx, comm, schedule)?;
-            return key.map_or(Ok(()), |key| run::keep(cx, comm, key, done));
+            return call.map_or(Ok(()), |call| run::keep(cx, comm, call, done));
         }
-        Form::Nonblocking(request) => request.set(run::nonblocking(cx, comm, schedule, key)?),
+        Form::Nonblocking(request) => request.set(run::nonblocking(cx, comm, schedule, call)?),
         Form::Persistent(request) => request.set(run::persistent(cx, comm, schedule)?),
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Where a schedule meets the rank's communicators and requests: run to its end, as a request,
 //! again and again.
 
-use mpi::coll::{Call, Key, Progress, Schedule, Side, State, Type};
+use mpi::coll::{Call, Known, Progress, Schedule, Side, State, Type};
 use mpi::collio::InFlight;
 use mpi::comm::Place;
 use mpi::error::Result;
@@ -68,9 +68,10 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>) -> Result<Bo
     }
 }
 
-/// Starts a schedule; the request completes when it is done. With a key the schedule is kept then.
-pub fn nonblocking(cx: &Cx, comm: Handle, schedule: Box<Schedule>, key: Option<Key>) -> Result<Handle> {
-    launch(cx, comm, schedule, key.map_or(Then::Nothing, |key| Then::Keep(comm, key)))
+/// Starts a schedule; the request completes when it is done. If the call is known by something the schedule is
+/// kept then.
+pub fn nonblocking(cx: &Cx, comm: Handle, schedule: Box<Schedule>, call: Option<Known>) -> Result<Handle> {
+    launch(cx, comm, schedule, call.map_or(Then::Nothing, |call| Then::Keep(comm, call)))
 }
 
 /// As [`nonblocking`], with something to do at the end.
@@ -100,8 +101,8 @@ pub fn persistent(cx: &Cx, comm: Handle, schedule: Box<Schedule>) -> Result<Hand
 
 /// Keeps a schedule for the next equal call, where that pays.
 #[inline]
-pub fn keep(cx: &Cx, comm: Handle, key: Key, schedule: Box<Schedule>) -> Result {
-    with_state(cx, comm, |state| state.keep(key, schedule))
+pub fn keep(cx: &Cx, comm: Handle, call: Known, schedule: Box<Schedule>) -> Result {
+    with_state(cx, comm, |state| state.keep(call, schedule))
 }
 
 /// Waits for all members.

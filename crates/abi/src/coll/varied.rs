@@ -6,7 +6,7 @@ use mpi::error::Result;
 use mpi::handle::Handle;
 
 use super::run::{self, Site};
-use super::{Form, committed, compiled, forms, go};
+use super::{Form, committed, forms, listed};
 use crate::cx::Cx;
 use crate::kind::array::{Array, CountArray, Counts64};
 use crate::kind::handle::live;
@@ -123,8 +123,7 @@ fn read_gatherv(
         }
         false => None,
     };
-    let schedule = compiled(cx, comm, &common.call(even(&send), varied(&recv)), sendbuf, recvbuf)?;
-    go(cx, form, comm, schedule, None)
+    listed(cx, form, comm, &common.call(even(&send), varied(&recv)), None, sendbuf, recvbuf)
 }
 
 fn read_scatterv(
@@ -152,8 +151,7 @@ fn read_scatterv(
         true => None,
         false => Some(single(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))?),
     };
-    let schedule = compiled(cx, comm, &common.call(varied(&send), even(&recv)), sendbuf, recvbuf)?;
-    go(cx, form, comm, schedule, None)
+    listed(cx, form, comm, &common.call(varied(&send), even(&recv)), None, sendbuf, recvbuf)
 }
 
 fn read_allgatherv(
@@ -174,8 +172,7 @@ fn read_allgatherv(
         false => Some(single(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))?),
     };
     let recv = Some((arrays(recvcounts, displs, common.site.size)?, committed(cx, recvtype)?));
-    let schedule = compiled(cx, comm, &common.call(even(&send), varied(&recv)), sendbuf, recvbuf)?;
-    go(cx, form, comm, schedule, None)
+    listed(cx, form, comm, &common.call(even(&send), varied(&recv)), None, sendbuf, recvbuf)
 }
 
 fn read_alltoallv(
@@ -200,8 +197,7 @@ fn read_alltoallv(
         }
     };
     let recv = Some((arrays(recvcounts, rdispls, common.site.size)?, committed(cx, recvtype)?));
-    let schedule = compiled(cx, comm, &common.call(varied(&send), varied(&recv)), sendbuf, recvbuf)?;
-    go(cx, form, comm, schedule, None)
+    listed(cx, form, comm, &common.call(varied(&send), varied(&recv)), None, sendbuf, recvbuf)
 }
 
 /// The datatypes of a mixed side.
@@ -241,8 +237,7 @@ fn read_alltoallw(
         displs: *displs,
         types,
     });
-    let schedule = compiled(cx, comm, &common.call(send, recv), sendbuf, recvbuf)?;
-    go(cx, form, comm, schedule, None)
+    listed(cx, form, comm, &common.call(send, recv), None, sendbuf, recvbuf)
 }
 
 fn read_reduce_scatter(
@@ -259,11 +254,11 @@ fn read_reduce_scatter(
     // SAFETY: MPI says there is a count per rank of the communicator; not used beyond the call.
     let counts = ints(unsafe { recvcounts.counts(common.site.size)? });
     let ty = committed(cx, datatype)?;
+    let op_handle = op;
     let op = cx.objects().ops.get(op)?;
     let total = counts.iter().try_fold(0i64, |sum, n| sum.checked_add(n)).unwrap_or(i64::MAX) as u64;
     let send = if common.in_place { Side::Absent } else { Side::Even { count: total, ty: &ty } };
     let recv = Side::Varied { counts, displs: Ints::Small(&[]), ty: &ty };
     let call = Call { op: Some(&op), ..common.call(send, recv) };
-    let schedule = compiled(cx, comm, &call, sendbuf, recvbuf)?;
-    go(cx, form, comm, schedule, None)
+    listed(cx, form, comm, &call, Some(op_handle), sendbuf, recvbuf)
 }
