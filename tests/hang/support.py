@@ -84,16 +84,27 @@ class Outcome:
             self.expect(re.search(pattern, self.err), f"/{pattern}/ on standard error")
 
 
+def heed():
+    """Heeds what ends a program again: what a script starts in the background ignores it, and so would the command."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Job:
     """A running command; its output goes to files, so that nobody has to read it."""
 
     def __init__(self, command, env, cwd=None, before=None, keep=()):
+        def begin():
+            heed()
+            if before:
+                before()
+
         self.command = command
         self.out, self.err = (open_scratch() for _ in range(2))
         environment = {name: value for name, value in dict(os.environ, **env).items() if value is not None}
         self.process = subprocess.Popen(
             command, env=environment, cwd=cwd, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
-            start_new_session=True, preexec_fn=before, pass_fds=keep,
+            start_new_session=True, preexec_fn=begin, pass_fds=keep,
         )
 
     def __enter__(self):
