@@ -18,10 +18,8 @@ use crate::choice::tuning::PIECE_MIN;
 const FLOOR: usize = 4096;
 /// Lengths from which copies are measured: shorter ones cost less than reading the clock twice.
 const MEASURED: usize = 2048;
-/// Copies that are all measured, at the beginning.
-const FIRST: u32 = 16;
-/// Copies between two measured ones, later.
-const SAMPLE: u32 = 64;
+/// Copies between two measured ones.
+const SAMPLE: u32 = 32;
 /// Measurements of which the fastest counts. The others may have met a page that was never
 /// touched, a block that left the cache, another process on the core.
 const GROUP: u32 = 4;
@@ -164,7 +162,7 @@ impl EagerLimit {
             return false;
         }
         self.samples = self.samples.wrapping_add(1);
-        self.samples.is_multiple_of(SAMPLE) || self.samples <= FIRST
+        self.samples.is_multiple_of(SAMPLE)
     }
 
     /// Whether a copy of this length says anything about longer ones.

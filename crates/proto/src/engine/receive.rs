@@ -18,36 +18,46 @@ impl<D: Device> Engine<D> {
         if !self.matching.is_quiet(source) {
             return None;
         }
-        // Nothing but this message can need attention while no operation is under way: look for
-        // it for a while.
-        let alone =
-            self.active.is_empty() && self.peers.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
-        let mut looks = if alone { self.looks } else { 1 };
         let head = [eager_word(tag), context];
         if self.eager_limit.measures(buf.len) {
-            return self.receive_measured(source, head, buf, looks);
+            return self.receive_measured(source, head, buf);
         }
-        let len = loop {
-            match self.dev.take(source, head, buf) {
-                Ok(len) => break len,
-                Err(none_yet) => {
-                    looks -= 1;
-                    if !none_yet || looks == 0 {
-                        return None;
-                    }
-                }
-            }
+        let len = match self.dev.take(source, head, buf) {
+            Ok(len) => len,
+            Err(true) => self.look_on(source, head, buf)?,
+            Err(false) => return None,
         };
         self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
         Some(len as u64)
+    }
+
+    /// Looks again for a message that has not come. Nothing but this message can need attention while no
+    /// operation is under way: then for a while.
+    #[inline(never)]
+    fn look_on(&mut self, source: Rank, head: [u64; 2], buf: Span) -> Option<usize> {
+        for _ in 1..self.looks_for(buf) {
+            match self.dev.take(source, head, buf) {
+                Ok(len) => return Some(len),
+                Err(true) => {}
+                Err(false) => return None,
+            }
+        }
+        None
+    }
+
+    /// How often to look for a message before its receive is posted.
+    fn looks_for(&self, buf: Span) -> u32 {
+        let alone =
+            self.active.is_empty() && self.peers.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
+        if alone { self.looks } else { 1 }
     }
 
     /// As [`Engine::receive_now`], and learns what copying out of a block costs: while the sender
     /// copies in, as a rule, which is what an eager message costs as a whole.
     #[cold]
     #[inline(never)]
-    fn receive_measured(&mut self, source: Rank, head: [u64; 2], buf: Span, looks: u32) -> Option<u64> {
-        for _ in 0..looks {
+    fn receive_measured(&mut self, source: Rank, head: [u64; 2], buf: Span) -> Option<u64> {
+        for _ in 0..self.looks_for(buf) {
             let start = self.dev.now_ns();
             match self.dev.take(source, head, buf) {
                 Ok(len) => {

@@ -58,8 +58,9 @@ pub(crate) struct Peer {
     /// Receive operations whose RTR is given up though a send may have it, to be told behind the queue:
     /// messages in it may belong to them.
     pub gone: Vec<u32>,
-    /// Lengths of which the last message from it came by rendezvous: a bit for each number of bits.
-    by_rendezvous: u64,
+    /// Lengths of which the last message from it came by rendezvous: a bit for each class. No more bits than find
+    /// room beside the flags: the distance of two peers is multiplied for every message.
+    by_rendezvous: u16,
     /// Buffers it has offered.
     pub offers: Vec<Offered>,
     /// How long messages from it took, to be told with what goes there anyway.
@@ -93,13 +94,13 @@ const REPORTS_MAX: usize = 8;
 impl Peer {
     /// A message of this length has come, by rendezvous or through a block.
     pub fn came(&mut self, len: u64, by_rendezvous: bool) {
-        let bit = 1 << len.checked_ilog2().unwrap_or(0);
+        let bit = 1 << length_class(len);
         self.by_rendezvous = if by_rendezvous { self.by_rendezvous | bit } else { self.by_rendezvous & !bit };
     }
 
     /// Whether messages of this length come by rendezvous as a rule.
     pub fn comes_by_rendezvous(&self, len: usize) -> bool {
-        self.by_rendezvous >> len.checked_ilog2().unwrap_or(0) & 1 != 0
+        self.by_rendezvous >> length_class(len as u64) & 1 != 0
     }
 
     /// Keeps a report for the next message that has room for it.
@@ -115,6 +116,11 @@ impl Peer {
         self.plain =
             self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty() && !self.watched;
     }
+}
+
+/// Lengths by powers of two from 4 KiB to 128 MiB; those beyond are with the nearest.
+fn length_class(len: u64) -> u32 {
+    len.max(1).ilog2().clamp(12, 27) - 12
 }
 
 /// All peers of a rank.
