@@ -17,8 +17,8 @@ const GROUP_MAX: u16 = 128;
 const WEIGHT: f32 = 0.125;
 /// A group that takes longer or shorter than known by this factor is of another time of the application: what was
 /// known of the other ways says nothing of it. So many in a row there must be, for a group may be disturbed.
-const CHANGE: f32 = 1.5;
-const CHANGES: u8 = 4;
+const CHANGE: f32 = 1.25;
+const CHANGES: u8 = 3;
 /// By which part another way must be faster than the preferred one.
 const MARGIN: f32 = 0.01;
 
@@ -127,6 +127,19 @@ impl<const WAYS: usize> Comparison<WAYS> {
         }
         self.uses += 1;
         usize::from(self.way)
+    }
+
+    /// Goes one way from here on, and forgets what is known of the others.
+    pub fn keep_to(&mut self, way: usize) {
+        (self.way, self.preferred, self.most_ns) = (way as u8, way as u8, f32::INFINITY);
+        for (_, known) in self.known_ns.iter_mut().enumerate().filter(|(other, _)| *other != way) {
+            *known = None;
+        }
+    }
+
+    /// What a use takes by the best way, in ns.
+    pub fn use_ns(&self) -> f32 {
+        self.known_ns[self.best()].unwrap_or(0.0) / f32::from(GROUP)
     }
 
     /// Whether the present group goes by a way that is not the fastest as far as is known.

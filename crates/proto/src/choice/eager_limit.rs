@@ -149,6 +149,13 @@ impl EagerLimit {
         self.costs.setup.ns.unwrap_or(0.0) + self.costs.single * len as f64
     }
 
+    /// What both copies of a message of `len` bytes take together, in ns; before that is known, one straight copy.
+    pub fn copies_ns(&self, len: usize) -> f32 {
+        let CopyCosts { copy_in, copy_out, single, .. } = &self.costs;
+        let known = copy_in.ns.unwrap_or(*single) + copy_out.ns.unwrap_or(*single);
+        (known * len as f64) as f32
+    }
+
     /// Whether messages of this length may go in several manners.
     #[inline]
     pub fn is_tried(&self, len: usize) -> bool {

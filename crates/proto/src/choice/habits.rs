@@ -58,6 +58,8 @@ pub(crate) struct Leaving {
     pub is_quiet: bool,
     /// Whether it fits into a block.
     pub fits: bool,
+    /// What copying it takes, in ns.
+    pub copy_ns: f32,
 }
 
 /// How one habit gets on.
@@ -68,6 +70,9 @@ struct Course {
     heard: u32,
 }
 
+/// Beside a computation that takes so many times as long as copying the message there is less to gain than that
+/// varies by, and much to lose: who does not copy when it sends waits, or has a thread copy.
+const BUSY: f32 = 20.0;
 /// Habits that are kept; when there are more, all begin anew.
 const HABITS_MAX: usize = 4096;
 /// Messages of others after which a habit is not said to be trying any more: its messages may have ended.
@@ -124,7 +129,14 @@ impl Habits {
                 }
                 _ => true,
             };
-            let (manner, _) = Manner::ALL[course.comparison.next(At { is_round, may_try }, now_ns)];
+            let is_busy = course.comparison.use_ns() > BUSY * message.copy_ns;
+            let may_try = may_try && !is_busy;
+            let way = course.comparison.next(At { is_round, may_try }, now_ns);
+            let (mut manner, _) = Manner::ALL[way];
+            if is_busy && manner != first {
+                course.comparison.keep_to(first as usize);
+                manner = first;
+            }
             if course.comparison.is_trying() {
                 if may_try {
                     self.trying = Some((habit, 0));
@@ -176,7 +188,7 @@ mod tests {
     use super::*;
 
     fn leaving(len: usize, heard: u32) -> Leaving {
-        Leaving { to: 1, context: 8, len, heard, is_quiet: true, fits: len <= 1 << 18 }
+        Leaving { to: 1, context: 8, len, heard, is_quiet: true, fits: len <= 1 << 18, copy_ns: 5000.0 }
     }
 
     #[test]
@@ -198,6 +210,22 @@ mod tests {
         assert!(
             lines.len() == 2 && lines[1].starts_with("65536 to 131072 bytes to rank 1 (context 0x2): pulled")
         );
+    }
+
+    /// Beside a long computation nothing is tried, whatever seems to be faster.
+    #[test]
+    fn beside_a_long_computation_the_first_manner_stays() {
+        let mut habits = Habits::default();
+        let (mut now_ns, mut counts) = (0u64, [[0; 3]; 2]);
+        for round in 0..4000 {
+            let manner = habits.next(leaving(16384, round), Manner::Blocks, || now_ns);
+            let is_busy = round >= 1000;
+            counts[usize::from(is_busy)][manner as usize] += 1;
+            let took = [9000, 5000, 8000][manner as usize];
+            now_ns += if is_busy { 1_000_000 + 10 * took } else { took };
+        }
+        assert!(counts[0][Manner::Shared as usize] > 800, "{counts:?}");
+        assert!(counts[1][Manner::Blocks as usize] > 2900, "{counts:?}");
     }
 
     #[test]

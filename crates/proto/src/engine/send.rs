@@ -191,7 +191,9 @@ impl<D: Device> Engine<D> {
 
     #[inline]
     fn leaving(&self, to: Rank, context: u64, len: usize, fits: bool) -> Leaving {
-        Leaving { to, context, len, heard: self.peers[to].seen, is_quiet: self.active.is_empty(), fits }
+        let copy_ns = self.eager_limit.copies_ns(len);
+        let (heard, is_quiet) = (self.peers[to].seen, self.active.is_empty());
+        Leaving { to, context, len, heard, is_quiet, fits, copy_ns }
     }
 
     /// How a message goes whose habit decides; `None` where a limit or a setting does.
