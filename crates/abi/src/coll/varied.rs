@@ -254,11 +254,10 @@ fn read_reduce_scatter(
     // SAFETY: MPI says there is a count per rank of the communicator; not used beyond the call.
     let counts = ints(unsafe { recvcounts.counts(common.site.size)? });
     let ty = committed(cx, datatype)?;
-    let op_handle = op;
-    let op = cx.objects().ops.get(op)?;
+    let operation = cx.objects().ops.get(op)?;
     let total = counts.iter().try_fold(0i64, |sum, n| sum.checked_add(n)).unwrap_or(i64::MAX) as u64;
     let send = if common.in_place { Side::Absent } else { Side::Even { count: total, ty: &ty } };
     let recv = Side::Varied { counts, displs: Ints::Small(&[]), ty: &ty };
-    let call = Call { op: Some(&op), ..common.call(send, recv) };
-    listed(cx, form, comm, &call, Some(op_handle), sendbuf, recvbuf)
+    let call = Call { op: Some(&operation), ..common.call(send, recv) };
+    listed(cx, form, comm, &call, Some(op), sendbuf, recvbuf)
 }

@@ -21,7 +21,6 @@ const CHANGE: f32 = 1.25;
 const CHANGES: u8 = 3;
 /// By which part another way must be faster than the preferred one.
 const MARGIN: f32 = 0.01;
-
 /// Weight of a group in what is known of the noise.
 const NOISE: f32 = 0.25;
 

@@ -70,6 +70,13 @@ struct Course {
     heard: u32,
 }
 
+impl Course {
+    /// Where the peer has been heard of since, and all has left, a message may begin a round.
+    fn may_begin_round(&self, message: &Leaving) -> bool {
+        message.is_quiet && self.heard != message.heard
+    }
+}
+
 /// Beside a computation that takes so many times as long as copying the message there is less to gain than that
 /// varies by, and much to lose: who does not copy when it sends waits, or has a thread copy.
 const BUSY: f32 = 20.0;
@@ -103,7 +110,7 @@ impl Habits {
             return self.fixed == Some(Manner::Blocks);
         }
         let Some(course) = self.courses.get_mut(&Habit::of(&message)) else { return false };
-        let is_round = message.is_quiet && course.heard != message.heard;
+        let is_round = course.may_begin_round(&message);
         let goes_on = course.comparison.goes_on(Manner::Blocks as usize, is_round);
         if goes_on {
             course.heard = message.heard;
@@ -111,15 +118,16 @@ impl Habits {
         goes_on
     }
 
-    /// How a message goes; `first`: how it would go if nothing were known of others like it.
-    pub fn next(&mut self, message: Leaving, first: Manner, now_ns: impl FnOnce() -> u64) -> Manner {
+    /// How a message goes.
+    pub fn next(&mut self, message: Leaving, now_ns: impl FnOnce() -> u64) -> Manner {
+        // If nothing is known of others like it: in this manner nobody waits.
+        let first = possible(Manner::Blocks, &message);
         if let Some(manner) = self.fixed {
             return possible(manner, &message);
         }
         let habit = Habit::of(&message);
         if let Some(course) = self.courses.get_mut(&habit) {
-            // Where the peer has been heard of since, and all has left, this message may begin a round.
-            let is_round = message.is_quiet && course.heard != message.heard;
+            let is_round = course.may_begin_round(&message);
             course.heard = message.heard;
             // Of two that try at the same time neither would know whose doing it is.
             let may_try = match &mut self.trying {
@@ -199,7 +207,7 @@ mod tests {
             for (at, (len, takes)) in
                 [(16384, [9000u64, 9000, 3000]), (65536, [11_000, 20_000, 14_000])].into_iter().enumerate()
             {
-                let manner = habits.next(leaving(len, round), Manner::Blocks, || now_ns);
+                let manner = habits.next(leaving(len, round), || now_ns);
                 counts[at][manner as usize] += 1;
                 now_ns += takes[manner as usize];
             }
@@ -218,7 +226,7 @@ mod tests {
         let mut habits = Habits::default();
         let (mut now_ns, mut counts) = (0u64, [[0; 3]; 2]);
         for round in 0..4000 {
-            let manner = habits.next(leaving(16384, round), Manner::Blocks, || now_ns);
+            let manner = habits.next(leaving(16384, round), || now_ns);
             let is_busy = round >= 1000;
             counts[usize::from(is_busy)][manner as usize] += 1;
             let took = [9000, 5000, 8000][manner as usize];
@@ -232,12 +240,12 @@ mod tests {
     fn what_is_longer_than_a_block_never_takes_one() {
         let mut habits = Habits::default();
         for round in 0..3000 {
-            assert_ne!(habits.next(leaving(1 << 19, round), Manner::Shared, || round as u64), Manner::Blocks);
+            assert_ne!(habits.next(leaving(1 << 19, round), || round as u64), Manner::Blocks);
         }
         // Some of a habit may fit, and others not.
         let mut message = leaving(200_000, 0);
-        habits.next(message, Manner::Blocks, || 0);
+        habits.next(message, || 0);
         message.fits = false;
-        assert_eq!(habits.next(message, Manner::Blocks, || 0), Manner::Shared);
+        assert_eq!(habits.next(message, || 0), Manner::Shared);
     }
 }

@@ -40,8 +40,8 @@ pub struct Limits {
     pub unexpected_bytes: usize,
     /// Bytes of unexpected messages at which the job is given up.
     pub unexpected_max_bytes: usize,
-    /// Whether what is measured changes what is done: the limit between eager and rendezvous, and RTRs
-    /// that stop where they are of no use.
+    /// Whether what is measured changes what is done: how messages go in shared memory, and RTRs that stop
+    /// where they are of no use.
     pub adapt: bool,
     /// Whether an early receiver offers its buffer.
     pub rtr: bool,

@@ -117,8 +117,8 @@ impl<D: Device> Engine<D> {
     /// Whether a message for a receive of this length is to be expected by rendezvous: if it fits no block,
     /// or the last one like it came so.
     fn expects_rendezvous(&self, want: &Want, len: usize) -> bool {
-        let longest = if self.habits.is_some() { self.limits.eager_bytes } else { self.eager_limit.limit() };
-        len > longest || want.source.is_some_and(|source| self.peers[source].comes_by_rendezvous(len))
+        len > self.eager_limit.limit()
+            || want.source.is_some_and(|source| self.peers[source].comes_by_rendezvous(len))
     }
 
     /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may

@@ -203,9 +203,8 @@ impl<D: Device> Engine<D> {
         }
         let fits = self.fits(len, mode);
         let message = self.leaving(to, context, len, fits);
-        let first = if fits { Manner::Blocks } else { Manner::Shared };
         let dev = &self.dev;
-        Some(self.habits.as_mut()?.next(message, first, || dev.now_ns()))
+        Some(self.habits.as_mut()?.next(message, || dev.now_ns()))
     }
 
     fn not_done(&mut self, id: OpId) -> Option<OpId> {

@@ -162,7 +162,7 @@ impl Transfer {
         aside: &mut Option<usize>,
     ) -> bool {
         let mut any = false;
-        let copies = self.can_copy && (self.helps || self.is_refused(dev));
+        let copies = self.helps || self.is_refused(dev);
         while copies
             && self.can_copy
             && *aside != Some(0)
