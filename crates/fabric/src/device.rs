@@ -46,7 +46,7 @@ pub struct Frame {
     pub data: Span,
 }
 
-/// What a device can do on this machine and what is free.
+/// What a device can do with the peers of one distance, and what of that is free.
 #[derive(Clone, Debug)]
 pub struct Caps {
     /// Name of the device, as `tern info` shows it.
@@ -61,9 +61,8 @@ pub struct Caps {
     pub remote_access_note: String,
     /// How often to look for a message before giving up the core pays.
     pub looks: u32,
-    /// Cost of remote access as measured at start: of a call and of a byte, in nanoseconds.
-    pub remote_cost: (f64, f64),
-    /// Whether memory must be registered before remote access.
+    /// Whether long messages go through memory that is registered with adapters; if not, both sides agree on them
+    /// by a share and copy by [`Device::read`] and [`Device::write`].
     pub registration: bool,
 }
 
@@ -205,8 +204,8 @@ pub trait Device {
     fn me(&self) -> Rank;
     /// Number of ranks of the job.
     fn size(&self) -> usize;
-    /// What the device can do.
-    fn caps(&self) -> &Caps;
+    /// What the device can do with peers of this distance.
+    fn caps(&self, distance: Distance) -> &Caps;
     /// Time since an arbitrary start, in nanoseconds.
     fn now_ns(&self) -> u64;
     /// How far away a peer is.
@@ -277,8 +276,7 @@ pub trait Device {
     fn rails(&self) -> usize {
         1
     }
-    /// Registers memory with one adapter; its key. Free of charge where [`Caps::registration`] is
-    /// not set.
+    /// Registers memory with one adapter; its key. Asked for where [`Caps::registration`] is set.
     fn register(&mut self, _rail: usize, _span: Span) -> Result<u32, Fault> {
         Ok(0)
     }

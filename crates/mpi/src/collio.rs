@@ -134,8 +134,9 @@ impl<D: Device> Io for CollIo<'_, D> {
         match data {
             Data::Bytes { addr, len } => {
                 let span = Span { addr, len: len as usize };
+                let fits = source.is_some_and(|source| span.len <= self.engine.eager_limit(source).max());
                 let flight = &mut *self.flight;
-                if flight.waits && flight.later.is_none() && span.len <= self.engine.limits().eager_bytes {
+                if flight.waits && flight.later.is_none() && fits {
                     flight.later = Some(Later { want, span, posted: None });
                     return Ok(LATER);
                 }

@@ -4,7 +4,7 @@
 mod adapter;
 
 use adapter::{Adapter, Net, Shared};
-use fabric::{Device, Fault, Local, Rank, Span};
+use fabric::{Device, Distance, Fault, Local, Rank, Span};
 use proto::channel::{Channel, Settings};
 use proto::{Engine, Event, Limits, Mode, Want};
 use std::collections::VecDeque;
@@ -426,7 +426,7 @@ fn little_memory_that_can_be_registered_is_shared_with_the_application() {
     net.get().caps.lockable_bytes = 64 * 1024;
     let channel = |me| Channel::new(Adapter::new(me, &net), Settings::default()).unwrap();
     let mut channels = [channel(0), channel(1)];
-    let longest = vec![8u8; channels[0].caps().frame_bytes];
+    let longest = vec![8u8; channels[0].caps(Distance::Network).frame_bytes];
     for number in 0..200u64 {
         assert!(channels[0].try_send(1, [7, number], span(&longest)));
         settle(&net, &mut channels);

@@ -43,11 +43,10 @@ fn facts(platform: &Platform, keeps: bool) -> Facts {
         remote_access: false,
         remote_access_note: String::new(),
         looks: 1,
-        remote_cost: (0.0, 0.0),
         registration: true,
     };
-    let mut facts = Facts::new([costs; 2], &caps, 1, 16 << 10);
-    facts.keeps = keeps;
+    let mut facts = Facts::new([costs; 2], [&caps; 2], 1, 16 << 10);
+    facts.keep(keeps);
     facts
 }
 
@@ -148,7 +147,7 @@ fn what_nobody_tells_the_time_of_is_predicted() {
     let mut ways =
         |facts: &Facts| (0..60).map(|_| choices.take(facts, &m, &LONG).unwrap().0).collect::<Vec<_>>();
     assert!(ways(&facts).iter().all(|way| *way == Way::Rget));
-    facts.links[Distance::Network as usize].read.value = 1e9;
+    facts.paths[Distance::Network as usize].read.value = 1e9;
     assert!(!ways(&facts)[30..].contains(&Way::Rget));
 }
 

@@ -81,6 +81,8 @@ pub struct Shm {
     next_check: Instant,
     immediate: Immediate,
     caps: Caps,
+    /// What single copy costs, as measured at the start: see [`Costs::single`].
+    single: (f64, f64),
     start: Instant,
     _probe: Box<AtomicU64>,
     layout: Layout,
@@ -147,9 +149,9 @@ impl Shm {
                 remote_access,
                 remote_access_note,
                 looks: if n <= options.cores { 400 } else { 1 },
-                remote_cost: if remote_access { reach::measure_single_copy() } else { (0.0, 0.0) },
                 registration: false,
             },
+            single: if remote_access { reach::measure_single_copy() } else { (0.0, 0.0) },
             start: Instant::now(),
             _probe: probe,
             layout,
@@ -237,7 +239,8 @@ impl Device for Shm {
         self.links.len()
     }
 
-    fn caps(&self) -> &Caps {
+    #[inline(always)]
+    fn caps(&self, _distance: Distance) -> &Caps {
         &self.caps
     }
 
@@ -245,12 +248,13 @@ impl Device for Shm {
         self.start.elapsed().as_nanos() as u64
     }
 
+    #[inline(always)]
     fn distance(&self, _peer: Rank) -> Distance {
         Distance::Host
     }
 
     fn costs(&self, _distance: Distance) -> Costs {
-        Costs { single: self.caps.remote_cost, ..Costs::default() }
+        Costs { single: self.single, ..Costs::default() }
     }
 
     #[inline(always)]

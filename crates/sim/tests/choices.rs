@@ -24,12 +24,11 @@ fn facts(cluster: &Cluster, keeps: bool) -> Facts {
         remote_access: false,
         remote_access_note: String::new(),
         looks: 1,
-        remote_cost: (0.0, 0.0),
         registration: true,
     };
     let costs = Distance::ALL.map(|(distance, _)| cluster.costs(distance));
-    let mut facts = Facts::new(costs, &caps, cluster.rails.len(), 16 << 10);
-    facts.keeps = keeps;
+    let mut facts = Facts::new(costs, [&caps; 2], cluster.rails.len(), 16 << 10);
+    facts.keep(keeps);
     facts
 }
 

@@ -120,13 +120,12 @@ fn known(question: &Question, settings: &Settings) -> Result<(Facts, Distance, S
         remote_access: false,
         remote_access_note: String::new(),
         looks: 1,
-        remote_cost: (0.0, 0.0),
         registration: true,
     };
     let costs = Distance::ALL.map(|(distance, _)| cluster.costs(distance));
     let eager_bytes = EAGER_BYTES.min(settings.number("TERN_EAGER_MAX") as usize);
-    let mut facts = Facts::new(costs, &caps, cluster.rails.len(), eager_bytes);
-    facts.keeps = settings.number("TERN_REGISTERED_MAX") > 0;
+    let mut facts = Facts::new(costs, [&caps; 2], cluster.rails.len(), eager_bytes);
+    facts.keep(settings.number("TERN_REGISTERED_MAX") > 0);
     let distance = cluster.distance(0, peer);
     Ok((facts, distance, format!("cluster {}, rank 0 to {peer} ({})", cluster.name, distance.name())))
 }
@@ -142,10 +141,10 @@ fn this_host(settings: &Settings) -> Result<(Facts, &'static str), String> {
         stores: None,
     };
     let ranks = shm::Shm::local_job(2, &options)?;
-    let (device, caps) = (&ranks[0], ranks[0].caps().clone());
+    let (device, caps) = (&ranks[0], ranks[0].caps(Distance::Host).clone());
     let eager_bytes = caps.frame_bytes.min(settings.number("TERN_EAGER_MAX") as usize);
     let costs = Distance::ALL.map(|(distance, _)| device.costs(distance));
-    let mut facts = Facts::new(costs, &caps, 1, eager_bytes);
+    let mut facts = Facts::new(costs, [&caps; 2], 1, eager_bytes);
     let per_byte = copy_ns_per_byte(ranks);
     facts.copy.iter_mut().for_each(|(_, fact)| *fact = Fact::new(per_byte, Source::StartUp));
     Ok((facts, caps.name))
@@ -158,7 +157,8 @@ fn copy_ns_per_byte(ranks: Vec<shm::Shm>) -> f64 {
     const ROUNDS: usize = 400;
     const LAST: usize = 200;
     let rank = |mut device: shm::Shm| {
-        let (bytes, mut into) = (vec![1u8; device.caps().frame_bytes], vec![0u8; device.caps().frame_bytes]);
+        let frame_bytes = device.caps(Distance::Host).frame_bytes;
+        let (bytes, mut into) = (vec![1u8; frame_bytes], vec![0u8; frame_bytes]);
         let data = |bytes: &[u8]| Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
         let (me, peer) = (device.me(), 1 - device.me());
         let mut times = Vec::new();
@@ -192,9 +192,8 @@ fn copy_ns_per_byte(ranks: Vec<shm::Shm>) -> f64 {
 }
 
 /// The way that TERN_PROTOCOL asks for, if this message is too long for eager.
-fn forced(question: &Question, settings: &Settings, facts: &Facts) -> Option<Way> {
-    let protocol =
-        Protocol::named(settings.text("TERN_PROTOCOL")).filter(|_| question.size > facts.eager_bytes)?;
+fn forced(question: &Question, settings: &Settings, eager_bytes: usize) -> Option<Way> {
+    let protocol = Protocol::named(settings.text("TERN_PROTOCOL")).filter(|_| question.size > eager_bytes)?;
     let is_write = protocol == Protocol::Speculative && question.rtr;
     Some(if is_write { Way::Write } else { Way::of(protocol) })
 }
@@ -202,6 +201,7 @@ fn forced(question: &Question, settings: &Settings, facts: &Facts) -> Option<Way
 fn answer(question: &Question) -> Result<String, String> {
     let settings = Settings::from_env()?;
     let (facts, distance, place) = known(question, &settings)?;
+    let eager_bytes = facts.path(distance).eager_bytes;
     let message = Message {
         len: question.size,
         distance,
@@ -212,7 +212,7 @@ fn answer(question: &Question) -> Result<String, String> {
     };
     let ways = Way::ALL.map(|(way, _)| way);
     let choice = choose(&facts, &message, &Seen::default(), &ways).ok_or("no protocol can take it")?;
-    let taken = forced(question, &settings, &facts).unwrap_or(choice.winner);
+    let taken = forced(question, &settings, eager_bytes).unwrap_or(choice.winner);
     let mut costs: Vec<_> =
         ways.iter().filter_map(|way| Some((*way, cost(*way, &facts, &message)?))).collect();
     costs.sort_by(|a, b| a.1.total_ns().total_cmp(&b.1.total_ns()));
@@ -237,7 +237,7 @@ fn answer(question: &Question) -> Result<String, String> {
                 format!("\n{}: {} takes {times:.0} times as long\n", reason(&choice), other.name())
             }
             Some(_) => format!("\n{}: {:.0} % ahead\n", reason(&choice), 100.0 * choice.margin),
-            None => format!("\n{} for more than {}\n", reason(&choice), bytes(facts.eager_bytes as u64)),
+            None => format!("\n{} for more than {}\n", reason(&choice), bytes(eager_bytes as u64)),
         }
     };
     Ok(text + &facts.text(distance, question.size))

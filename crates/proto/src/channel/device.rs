@@ -56,7 +56,7 @@ impl<V: Verbs> Device for Channel<V> {
         self.verbs.size()
     }
 
-    fn caps(&self) -> &Caps {
+    fn caps(&self, _distance: Distance) -> &Caps {
         &self.caps
     }
 

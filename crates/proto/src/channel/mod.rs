@@ -204,7 +204,6 @@ impl<V: Verbs> Channel<V> {
             remote_access: false,
             remote_access_note: "memory must be registered".into(),
             looks: 1,
-            remote_cost: (0.0, 0.0),
             registration: true,
         };
         Ok(Channel {

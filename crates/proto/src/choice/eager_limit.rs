@@ -13,6 +13,7 @@
 //! `single` and the first `setup` are measured when the device starts.
 
 use crate::choice::tuning::PIECE_MIN;
+use fabric::Distance;
 
 /// Up to this length eager always wins in shared memory: a system call costs more than two copies.
 const FLOOR: usize = 4096;
@@ -62,7 +63,7 @@ pub struct CopyCosts {
     pub single: f64,
 }
 
-/// The limit in force, and the costs.
+/// The limit in force towards the peers of one distance, and the costs.
 #[derive(Clone, Debug)]
 pub struct EagerLimit {
     costs: CopyCosts,
@@ -107,6 +108,18 @@ impl EagerLimit {
     #[inline(always)]
     pub fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Longest message that may ever do so.
+    #[inline(always)]
+    pub fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Longest receive that is posted with no question asked, whatever it gets: one that expects no rendezvous and
+    /// is not measured.
+    pub fn short(&self) -> usize {
+        self.limit.min(MEASURED - 1)
     }
 
     /// Sets it to what was worked out elsewhere.
@@ -198,6 +211,12 @@ impl EagerLimit {
         let setup = (ns as f64 - self.costs.single * len as f64).max(0.0) + HANDSHAKE_NS;
         self.costs.setup.learn(setup);
     }
+}
+
+/// Longest eager message from peers of this distance: from whomever if none is given.
+pub fn limit_from(limits: &[EagerLimit], distance: Option<Distance>) -> usize {
+    let least = || limits.iter().map(EagerLimit::limit).min().unwrap_or(0);
+    distance.map_or_else(least, |distance| limits[distance as usize].limit())
 }
 
 /// Announcing, matching and telling the end: a few lines that move between the caches.

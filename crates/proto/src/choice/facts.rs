@@ -120,9 +120,9 @@ fn fit(&[n, x, y, xx, xy]: &[f64; 5]) -> (f64, f64) {
     if fixed < 0.0 { (0.0, xy / xx) } else { (fixed, per_byte) }
 }
 
-/// What messages to peers of one distance cost on their way.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Link {
+/// The path to the peers of one distance: what their device can do, and what messages cost on their way.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Path {
     /// λ + L/Bnet of a write to registered memory.
     pub write: Line,
     /// What a read takes longer.
@@ -133,18 +133,55 @@ pub struct Link {
     pub gap: Fact,
     /// o: time of the processor for a message.
     pub post: Fact,
+    /// Whether long messages go through memory that is registered with adapters.
+    pub registration: bool,
+    /// Whether registrations outlive the transfer they were made for.
+    pub keeps: bool,
+    /// Whether the processes can copy from and to each other's memory.
+    pub reach: bool,
+    /// Adapters a long message is spread over.
+    pub rails: usize,
+    /// Longest eager message, in bytes.
+    pub eager_bytes: usize,
+    /// The largest payload of one frame, in bytes.
+    pub frame_bytes: usize,
+    /// Payload that the processor writes into the work request itself, in bytes.
+    pub inline_bytes: usize,
+    /// What the pipelines are tuned by.
+    pub tuning: Tuning,
 }
 
-impl Link {
-    fn new(costs: &Costs) -> Link {
+impl Path {
+    fn new(costs: &Costs, caps: &Caps, rails: usize, eager_bytes: usize) -> Path {
         let fact = |prior| Fact::new(prior, costs.source);
-        Link {
+        Path {
             write: Line::new((costs.latency_ns, costs.wire_ns_per_byte), costs.source),
             read: fact(costs.read_ns),
             latency: fact(costs.latency_ns),
             gap: fact(costs.gap_ns),
             post: fact(costs.post_ns),
+            registration: caps.registration,
+            keeps: false,
+            reach: caps.remote_access,
+            rails: if caps.registration { rails } else { 1 },
+            eager_bytes: eager_bytes.min(caps.frame_bytes),
+            frame_bytes: caps.frame_bytes,
+            inline_bytes: caps.inline_bytes,
+            tuning: Tuning::of(&figures(costs)),
         }
+    }
+}
+
+/// The figures from which pipelines are tuned: out of cache.
+fn figures(costs: &Costs) -> tuning::Figures {
+    let per_us = |ns_per_byte: f64| 1000.0 / ns_per_byte.max(1e-6);
+    tuning::Figures {
+        copy_bytes_per_us: per_us(costs.copy[COPY_LEVELS - 1].1),
+        net_bytes_per_us: per_us(costs.wire_ns_per_byte),
+        latency_ns: costs.latency_ns,
+        gap_ns: costs.gap_ns,
+        register_ns: costs.register.0,
+        register_bytes_per_us: per_us(costs.register.1),
     }
 }
 
@@ -161,57 +198,46 @@ pub struct Facts {
     pub search: Fact,
     /// Single copy between processes of a host.
     pub single: Line,
-    /// Whether processes of a host can copy from and to each other's memory.
-    pub reach: bool,
-    /// Whether registrations outlive the transfer they were made for.
-    pub keeps: bool,
-    /// Whether memory must be registered.
-    pub registration: bool,
-    /// Adapters a long message is spread over.
-    pub rails: usize,
-    /// Longest eager message, in bytes.
-    pub eager_bytes: usize,
-    /// Payload that the processor writes into the work request itself, in bytes.
-    pub inline_bytes: usize,
-    /// What the pipelines are tuned by.
-    pub tuning: Tuning,
     /// By distance.
-    pub links: [Link; Distance::ALL.len()],
+    pub paths: [Path; Distance::ALL.len()],
 }
 
 impl Facts {
-    /// What is known before the first message.
-    pub fn new(costs: [Costs; Distance::ALL.len()], caps: &Caps, rails: usize, eager_bytes: usize) -> Facts {
+    /// What is known before the first message: of the costs and the devices by distance, and of the most that
+    /// goes eagerly.
+    pub fn new(
+        costs: [Costs; Distance::ALL.len()],
+        caps: [&Caps; Distance::ALL.len()],
+        rails: usize,
+        eager_bytes: usize,
+    ) -> Facts {
         let far = &costs[Distance::Network as usize];
         let fact = |prior| Fact::new(prior, far.source);
-        let mut facts = Facts {
+        Facts {
             register: Line::new(far.register, far.source),
             deregister: Line::new(far.deregister, far.source),
             copy: far.copy.map(|(up_to, per_byte)| (up_to, fact(per_byte))),
             search: fact(far.search_ns),
-            single: Line::new(costs[0].single, Source::StartUp),
-            reach: caps.remote_access,
-            keeps: false,
-            registration: caps.registration,
-            rails,
-            eager_bytes,
-            inline_bytes: caps.inline_bytes,
-            tuning: Tuning::default(),
-            links: costs.each_ref().map(Link::new),
-        };
-        facts.tuning = Tuning::of(&facts.for_tuning());
-        facts
+            single: Line::new(costs[Distance::Host as usize].single, Source::StartUp),
+            paths: [0, 1].map(|at| Path::new(&costs[at], caps[at], rails, eager_bytes)),
+        }
+    }
+
+    /// Whether registrations are kept, wherever there are any.
+    pub fn keep(&mut self, keeps: bool) {
+        self.paths.iter_mut().for_each(|path| path.keeps = keeps && path.registration);
     }
 
     /// What is known about peers of this distance.
-    pub fn link(&self, distance: Distance) -> &Link {
-        &self.links[distance as usize]
+    #[inline(always)]
+    pub fn path(&self, distance: Distance) -> &Path {
+        &self.paths[distance as usize]
     }
 
     /// How much longer than others an RTS travels that brings the beginning of the message.
     pub fn along_ns(&self, distance: Distance, way: Way, len: usize) -> f64 {
-        let bytes = if way.is_framed() { self.tuning.head_bytes.min(len) } else { 0 };
-        self.link(distance).write.per_byte * bytes as f64
+        let bytes = if way.is_framed() { self.path(distance).tuning.head_bytes.min(len) } else { 0 };
+        self.path(distance).write.per_byte * bytes as f64
     }
 
     /// 1/Bcopy in ns per byte for data of this length («the length to take into account is the
@@ -245,36 +271,22 @@ impl Facts {
             format!("{:.4} ns per byte ({}, {} seen)\n", fact.value, fact.origin().name(), fact.count)
         };
         let mut text = format!("facts\n  copy {}", per_byte(copy));
-        if !self.registration {
+        let path = self.path(distance);
+        if !path.registration {
             let single =
-                if self.reach { line("single copy", &self.single) } else { "  no single copy\n".into() };
+                if path.reach { line("single copy", &self.single) } else { "  no single copy\n".into() };
             return text + &single;
         }
-        let link = self.link(distance);
         text += &line("register", &self.register);
         text += &line("deregister", &self.deregister);
-        text += &line("write", &link.write);
+        text += &line("write", &path.write);
         for (name, fact) in
-            [("latency", &link.latency), ("read", &link.read), ("gap", &link.gap), ("post", &link.post)]
+            [("latency", &path.latency), ("read", &path.read), ("gap", &path.gap), ("post", &path.post)]
         {
             let (us, origin) = (fact.value / 1000.0, fact.origin().name());
             text += &format!("  {name} {us:.2} us ({origin}, {} seen)\n", fact.count);
         }
-        text + if self.keeps { "  registrations are kept\n" } else { "  registrations are not kept\n" }
-    }
-
-    /// The figures from which pipelines are tuned: out of cache, to peers behind an adapter.
-    fn for_tuning(&self) -> tuning::Figures {
-        let per_us = |ns_per_byte: f64| 1000.0 / ns_per_byte.max(1e-6);
-        let link = self.link(Distance::Network);
-        tuning::Figures {
-            copy_bytes_per_us: per_us(self.copy[COPY_LEVELS - 1].1.value),
-            net_bytes_per_us: per_us(link.write.per_byte),
-            latency_ns: link.latency.value,
-            gap_ns: link.gap.value,
-            register_ns: self.register.fixed,
-            register_bytes_per_us: per_us(self.register.per_byte),
-        }
+        text + if path.keeps { "  registrations are kept\n" } else { "  registrations are not kept\n" }
     }
 }
 

@@ -249,7 +249,7 @@ pub fn reason(choice: &Choice) -> String {
 }
 
 fn evidence(choice: &Choice, before: Option<Way>, facts: &Facts, message: &Message) -> String {
-    let link = facts.link(message.distance);
+    let path = facts.path(message.distance);
     let mut text = format!("{} bytes: {} {}", message.len, choice.winner.name(), time(choice.cost_ns));
     if let Some((other, ns)) = choice.runner_up {
         text += &format!(", {} {}", other.name(), time(ns));
@@ -258,7 +258,7 @@ fn evidence(choice: &Choice, before: Option<Way>, facts: &Facts, message: &Messa
     if let Some(before) = before {
         text += &format!("; before {}", before.name());
     }
-    if !facts.registration {
+    if !path.registration {
         return text;
     }
     text + &format!(
@@ -267,10 +267,10 @@ fn evidence(choice: &Choice, before: Option<Way>, facts: &Facts, message: &Messa
         facts.register.per_byte,
         facts.register.origin().name(),
         facts.register.count,
-        time(link.write.fixed),
-        link.write.per_byte,
-        link.write.origin().name(),
-        link.write.count,
+        time(path.write.fixed),
+        path.write.per_byte,
+        path.write.origin().name(),
+        path.write.count,
         facts.copy_ns_per_byte(message.len),
     )
 }

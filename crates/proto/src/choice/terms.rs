@@ -21,7 +21,7 @@
 //! needed («002», section 4.2.1: who is late waits for nobody): registration, the way of the RTS, the head of a pipeline.
 
 use crate::choice::eager_limit::HANDSHAKE_NS;
-use crate::choice::facts::{Facts, Link};
+use crate::choice::facts::{Facts, Path};
 use crate::choice::tuning::{self, SUB_BLOCK_BYTES};
 use crate::choice::way::Way;
 use fabric::Distance;
@@ -104,15 +104,16 @@ pub struct Message {
 
 /// Whether a message can go this way.
 fn is_open(way: Way, facts: &Facts, message: &Message) -> bool {
-    let fits = message.eager && message.len <= facts.eager_bytes;
+    let path = facts.path(message.distance);
+    let fits = message.eager && message.len <= path.eager_bytes;
     match way {
         Way::Eager => fits,
-        Way::Frequent => fits && facts.registration && facts.keeps && message.len > facts.inline_bytes,
-        Way::Both => !facts.registration && facts.reach,
-        Way::Frames => !facts.registration && !facts.reach,
-        Way::Write => facts.registration && message.rtr,
-        Way::CachingPipeline => facts.registration && facts.keeps,
-        _ => facts.registration,
+        Way::Frequent => fits && path.keeps && message.len > path.inline_bytes,
+        Way::Both => !path.registration && path.reach,
+        Way::Frames => !path.registration && !path.reach,
+        Way::Write => path.registration && message.rtr,
+        Way::CachingPipeline => path.keeps,
+        _ => path.registration,
     }
 }
 
@@ -138,22 +139,22 @@ pub fn cost(way: Way, facts: &Facts, message: &Message) -> Option<Cost> {
 
 fn eager(facts: &Facts, message: &Message) -> Cost {
     let copies = 2.0 * message.len as f64 * facts.copy_ns_per_byte(message.len);
-    if !facts.registration {
-        let post_ns = facts.link(message.distance).post.value;
-        return Cost::default().with(Term::Copy, copies).with(Term::Gaps, post_ns);
+    let path = facts.path(message.distance);
+    if !path.registration {
+        return Cost::default().with(Term::Copy, copies).with(Term::Gaps, path.post.value);
     }
     framed(facts, message, copies / 2.0).with(Term::Copy, copies / 2.0)
 }
 
 /// What brings an eager frame, whose sender does something before: NT of «000». A late receiver finds it there.
 fn framed(facts: &Facts, message: &Message, before_ns: f64) -> Cost {
-    let link = facts.link(message.distance);
-    let wire = link.latency.value + message.len as f64 * link.write.per_byte;
+    let path = facts.path(message.distance);
+    let wire = path.latency.value + message.len as f64 * path.write.per_byte;
     let late_ns = (message.late_ns - before_ns).max(0.0);
     Cost::default()
         .with(Term::Copy, ahead(message.late_ns, before_ns))
         .with(Term::Wire, ahead(late_ns, wire))
-        .with(Term::Gaps, link.post.value)
+        .with(Term::Gaps, path.post.value)
 }
 
 fn frequent(facts: &Facts, message: &Message) -> Cost {
@@ -196,18 +197,18 @@ impl Pinned {
         // A receiver that has sent an RTR has registered; what is not kept goes with the RTR.
         let there = if message.rtr { 1.0 } else { message.reuse };
         let len = message.len as f64 / stripes(facts, message);
-        [message.reuse, there].map(|reuse| Pinned::new(facts, len, reuse, facts.keeps))
+        [message.reuse, there].map(|reuse| Pinned::new(facts, len, reuse, facts.path(message.distance).keeps))
     }
 }
 
 /// Adapters that carry a part of the message each.
 fn stripes(facts: &Facts, message: &Message) -> f64 {
-    facts.rails.clamp(1, message.len.div_ceil(64 << 10).max(1)) as f64
+    facts.path(message.distance).rails.clamp(1, message.len.div_ceil(64 << 10).max(1)) as f64
 }
 
 /// `λ + L/Bnet` over all adapters.
-fn wire(facts: &Facts, message: &Message, link: &Link) -> f64 {
-    link.write.fixed + link.write.per_byte * message.len as f64 / stripes(facts, message)
+fn wire(facts: &Facts, message: &Message, path: &Path) -> f64 {
+    path.write.fixed + path.write.per_byte * message.len as f64 / stripes(facts, message)
 }
 
 /// What is left of a time before the receive if the receiver comes so late.
@@ -216,68 +217,69 @@ fn ahead(late_ns: f64, ns: f64) -> f64 {
 }
 
 fn rget(facts: &Facts, message: &Message) -> Cost {
-    let link = facts.link(message.distance);
+    let path = facts.path(message.distance);
     let [own, there] = Pinned::sides(facts, message);
     let hidden = message.late_ns.min(own.register);
-    let requested = ahead(message.late_ns - hidden, link.latency.value);
+    let requested = ahead(message.late_ns - hidden, path.latency.value);
     Cost::default()
         .with(Term::Registration, own.register - hidden + there.register)
         .with(Term::Deregistration, there.deregister)
-        .with(Term::Handshake, requested + link.read.value)
-        .with(Term::Wire, wire(facts, message, link))
-        .with(Term::Gaps, 2.0 * link.post.value)
+        .with(Term::Handshake, requested + path.read.value)
+        .with(Term::Wire, wire(facts, message, path))
+        .with(Term::Gaps, 2.0 * path.post.value)
         .with(Term::Search, 2.0 * facts.search.value)
 }
 
 fn rput(facts: &Facts, message: &Message) -> Cost {
-    let link = facts.link(message.distance);
+    let path = facts.path(message.distance);
     let [own, there] = Pinned::sides(facts, message);
     Cost::default()
         .with(Term::Registration, own.register + there.register)
         .with(Term::Deregistration, there.deregister)
-        .with(Term::Handshake, ahead(message.late_ns, link.latency.value) + 3.0 * link.latency.value)
-        .with(Term::Wire, wire(facts, message, link))
-        .with(Term::Gaps, 4.0 * link.post.value)
+        .with(Term::Handshake, ahead(message.late_ns, path.latency.value) + 3.0 * path.latency.value)
+        .with(Term::Wire, wire(facts, message, path))
+        .with(Term::Gaps, 4.0 * path.post.value)
         .with(Term::Search, 2.0 * facts.search.value)
 }
 
 fn write(facts: &Facts, message: &Message) -> Cost {
-    let link = facts.link(message.distance);
+    let path = facts.path(message.distance);
     let [own, there] = Pinned::sides(facts, message);
     Cost::default()
         .with(Term::Registration, own.register)
         .with(Term::Deregistration, there.deregister)
-        .with(Term::Wire, wire(facts, message, link))
-        .with(Term::Gaps, 2.0 * link.post.value)
+        .with(Term::Wire, wire(facts, message, path))
+        .with(Term::Gaps, 2.0 * path.post.value)
         .with(Term::Search, facts.search.value)
 }
 
 fn pipeline(facts: &Facts, message: &Message, caching: bool) -> Cost {
-    let (link, tuning) = (facts.link(message.distance), &facts.tuning);
+    let path = facts.path(message.distance);
+    let tuning = &path.tuning;
     let len = message.len as f64;
     let offset = tuning.rdma_offset_bytes.max(tuning.head_bytes).min(message.len) as f64;
     let head = tuning.head_bytes.min(message.len) as f64;
     // Frames are a copy pipeline («003» (1)) whose chunk is a frame: nothing hides the copy of the first one into its
     // slot and that of the last one out of it, which is what is left.
     let copy = facts.copy_ns_per_byte(message.len);
-    let frame = (facts.eager_bytes.max(1) as f64).min(offset - head);
+    let frame = (path.eager_bytes.max(1) as f64).min(offset - head);
     let count = if frame > 0.0 { ((offset - head) / frame).ceil() } else { 0.0 };
     let last = offset - head - (count - 1.0).max(0.0) * frame;
-    let frames_copy = (frame + last) * copy + (offset - head) * (copy - link.write.per_byte).max(0.0);
-    let frames_gaps = count * (link.gap.value + link.post.value);
-    let frames = (offset - head) * link.write.per_byte + frames_copy + frames_gaps;
+    let frames_copy = (frame + last) * copy + (offset - head) * (copy - path.write.per_byte).max(0.0);
+    let frames_gaps = count * (path.gap.value + path.post.value);
+    let frames = (offset - head) * path.write.per_byte + frames_copy + frames_gaps;
     // A late receiver finds the head there.
-    let (first, latency) = (head * copy, link.latency.value);
-    let first_ns = first + latency + head * link.write.per_byte;
+    let (first, latency) = (head * copy, path.latency.value);
+    let first_ns = first + latency + head * path.write.per_byte;
     let hidden = first_ns - ahead(message.late_ns, first_ns);
     let cost = Cost::default()
         .with(Term::Handshake, 2.0 * latency - hidden.min(latency))
         .with(Term::Copy, 2.0 * first + frames_copy - (hidden - latency).clamp(0.0, first))
-        .with(Term::Gaps, 3.0 * link.post.value + frames_gaps);
+        .with(Term::Gaps, 3.0 * path.post.value + frames_gaps);
     let sent = (hidden - latency - first).max(0.0);
     let rest = len - offset;
     if rest <= 0.0 {
-        let wire = link.write.fixed + link.write.per_byte * offset - sent;
+        let wire = path.write.fixed + path.write.per_byte * offset - sent;
         return cost.with(Term::Wire, wire);
     }
     let block = (tuning.block_bytes as f64).min(rest);
@@ -285,25 +287,26 @@ fn pipeline(facts: &Facts, message: &Message, caching: bool) -> Cost {
     let pinned = Pinned::new(facts, block, message.reuse, caching);
     // The first block waits for both registrations; what frames move meanwhile covers them.
     let uncovered = (2.0 * pinned.register + latency - frames).max(0.0);
-    let per_byte = link.write.per_byte / facts.rails as f64;
-    let wire_of_blocks = rest * per_byte + blocks * link.gap.value;
+    let per_byte = path.write.per_byte / path.rails as f64;
+    let wire_of_blocks = rest * per_byte + blocks * path.gap.value;
     let registering = (blocks - 1.0) * (pinned.register + pinned.deregister);
     cost.with(Term::Registration, uncovered + (registering - wire_of_blocks).max(0.0))
         .with(Term::Deregistration, pinned.deregister)
-        .with(Term::Wire, link.write.fixed + link.write.per_byte * offset + rest * per_byte - sent)
-        .with(Term::Gaps, blocks * link.gap.value)
+        .with(Term::Wire, path.write.fixed + path.write.per_byte * offset + rest * per_byte - sent)
+        .with(Term::Gaps, blocks * path.gap.value)
         .with(Term::Search, 2.0 * blocks * facts.search.value)
 }
 
 fn superpipeline(facts: &Facts, message: &Message) -> Cost {
-    let (link, tuning) = (facts.link(message.distance), &facts.tuning);
+    let path = facts.path(message.distance);
+    let tuning = &path.tuning;
     let (len, copy) = (message.len as f64, facts.copy_ns_per_byte(message.len));
     let limit = tuning.staging_bytes.max(SUB_BLOCK_BYTES) as f64;
     let (mut chunk, mut left, mut chunks, mut waits) =
         ((tuning.first_chunk_bytes as f64).clamp(1.0, limit), len, 0.0, 0.0);
     let first = chunk.min(len);
     while left > 0.0 && chunk < limit {
-        waits += if chunks >= WINDOW { acknowledgement(link, chunk, copy) } else { 0.0 };
+        waits += if chunks >= WINDOW { acknowledgement(path, chunk, copy) } else { 0.0 };
         left -= chunk;
         chunk = if tuning.growth > 1.0 { (chunk * tuning.growth).min(limit) } else { limit.min(chunk) };
         chunks += 1.0;
@@ -312,19 +315,19 @@ fn superpipeline(facts: &Facts, message: &Message) -> Cost {
         }
     }
     let even = (left.max(0.0) / chunk).ceil();
-    waits += (chunks + even - WINDOW).clamp(0.0, even) * acknowledgement(link, chunk, copy);
+    waits += (chunks + even - WINDOW).clamp(0.0, even) * acknowledgement(path, chunk, copy);
     chunks += even;
-    let handshake = ahead(message.late_ns, link.latency.value) + link.latency.value;
+    let handshake = ahead(message.late_ns, path.latency.value) + path.latency.value;
     // Flags add two tenths of a per cent; where copies are slower than the wire they set the pace.
-    let per_byte = link.write.per_byte * (1.0 + 8.0 / SUB_BLOCK_BYTES as f64);
-    let exposed = (first * copy - 2.0 * link.latency.value - message.late_ns).max(0.0)
+    let per_byte = path.write.per_byte * (1.0 + 8.0 / SUB_BLOCK_BYTES as f64);
+    let exposed = (first * copy - 2.0 * path.latency.value - message.late_ns).max(0.0)
         + (SUB_BLOCK_BYTES as f64).min(len) * copy
         + len * (copy - per_byte).max(0.0);
     Cost::default()
         .with(Term::Copy, exposed)
         .with(Term::Handshake, handshake)
-        .with(Term::Wire, link.write.fixed + len * per_byte)
-        .with(Term::Gaps, chunks * (link.gap.value + link.post.value) + waits)
+        .with(Term::Wire, path.write.fixed + len * per_byte)
+        .with(Term::Gaps, chunks * (path.gap.value + path.post.value) + waits)
 }
 
 /// Chunks that may travel without an acknowledgement.
@@ -332,27 +335,27 @@ const WINDOW: f64 = tuning::WINDOW as f64;
 
 /// How long a chunk waits for the acknowledgement of the one by the window before it, where the wire is not busy
 /// meanwhile: what (7) and (1) leave out, since the papers' windows are without limit.
-fn acknowledgement(link: &Link, chunk: f64, copy: f64) -> f64 {
-    let wire = chunk * link.write.per_byte;
+fn acknowledgement(path: &Path, chunk: f64, copy: f64) -> f64 {
+    let wire = chunk * path.write.per_byte;
     let behind = (SUB_BLOCK_BYTES as f64).min(chunk) * copy;
-    let round = wire + behind + 2.0 * (link.latency.value + link.post.value);
+    let round = wire + behind + 2.0 * (path.latency.value + path.post.value);
     (round / WINDOW - wire.max(chunk * copy)).max(0.0)
 }
 
 fn copy_pipeline(facts: &Facts, message: &Message) -> Cost {
-    let link = facts.link(message.distance);
+    let path = facts.path(message.distance);
     let (len, copy) = (message.len as f64, facts.copy_ns_per_byte(message.len));
-    let gap = link.gap.value + link.post.value;
-    let optimal = (len * facts.tuning.gap_copy_bytes / 2.0).sqrt();
-    let chunk = facts.tuning.fixed_chunk_bytes.map_or(optimal, |bytes| bytes as f64);
-    let chunk = chunk.clamp(1.0, (facts.tuning.staging_bytes as f64).min(len.max(1.0)));
-    let wire = link.write.per_byte;
+    let gap = path.gap.value + path.post.value;
+    let optimal = (len * path.tuning.gap_copy_bytes / 2.0).sqrt();
+    let chunk = path.tuning.fixed_chunk_bytes.map_or(optimal, |bytes| bytes as f64);
+    let chunk = chunk.clamp(1.0, (path.tuning.staging_bytes as f64).min(len.max(1.0)));
+    let wire = path.write.per_byte;
     // A chunk is a single block: it is copied out as a whole before it is acknowledged.
-    let round = chunk * (wire + copy) + 2.0 * (link.latency.value + link.post.value);
+    let round = chunk * (wire + copy) + 2.0 * (path.latency.value + path.post.value);
     let wait = (round / WINDOW - chunk * wire.max(copy)).max(0.0);
     Cost::default()
         .with(Term::Copy, 2.0 * chunk * copy + len * (copy - wire).max(0.0))
-        .with(Term::Handshake, ahead(message.late_ns, link.latency.value) + link.latency.value)
-        .with(Term::Wire, link.write.fixed + len * wire)
+        .with(Term::Handshake, ahead(message.late_ns, path.latency.value) + path.latency.value)
+        .with(Term::Wire, path.write.fixed + len * wire)
         .with(Term::Gaps, len / chunk * gap + (len / chunk - WINDOW).max(0.0) * wait)
 }

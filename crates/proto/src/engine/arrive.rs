@@ -76,7 +76,7 @@ impl<D: Device> Engine<D> {
 
     /// An eager message: its receive takes it, or it is kept; false if it must stay where it is.
     fn on_eager(&mut self, envelope: Envelope, data: Span) -> bool {
-        if self.eager_limit.is_tried(data.len) {
+        if self.eager_limit(envelope.source).is_tried(data.len) {
             self.peers[envelope.source].came(data.len as u64, false);
         }
         let Some(op) = self.matching.take_posted(&envelope) else { return self.keep_eager(envelope, data) };

@@ -14,20 +14,22 @@ impl<D: Device> Engine<D> {
     pub fn explanation(&self, prefix: &str) -> String {
         let account = &self.learner.account;
         let facts = self.facts_seen();
+        let host = facts.path(Distance::Host);
         let text = account
             .text(prefix, self.learner.choices.entries(), |to, way, len| self.why(&facts, to, way, len));
-        if account.detail() != Detail::All || facts.registration || text.is_empty() {
+        if account.detail() != Detail::All || host.registration || text.is_empty() {
             return text;
         }
-        let (limit, facts) = (bytes(self.eager_limit.limit() as u64), self.eager_limit.costs());
+        let limit = &self.eager_limits[Distance::Host as usize];
+        let (longest, facts) = (bytes(limit.limit() as u64), limit.costs());
         let cost = |ns: Option<f64>| ns.map_or("not measured".into(), |ns| format!("{ns:.4} ns per byte"));
         let single = format!("{} + {}", time(facts.setup.ns.unwrap_or(0.0)), cost(Some(facts.single)));
-        let single = if self.limits.remote_access { &single } else { "not possible" };
+        let single = if host.reach { &single } else { "not possible" };
         let habits = self.habits.iter().flat_map(|habits| habits.lines());
         let habits: String = habits.map(|line| format!("{prefix}{line}\n")).collect();
         text + &habits
             + &format!(
-                "{prefix}eager up to {limit} at most; copy into shared memory {}, out of it {}; single copy {single}\n",
+                "{prefix}eager up to {longest} at most; copy into shared memory {}, out of it {}; single copy {single}\n",
                 cost(facts.copy_in.ns),
                 cost(facts.copy_out.ns),
             )
@@ -36,8 +38,8 @@ impl<D: Device> Engine<D> {
     /// What is known; in shared memory with what its own measurements say.
     fn facts_seen(&self) -> Facts {
         let mut facts = self.learner.facts.clone();
-        if !facts.registration {
-            let seen = self.eager_limit.costs();
+        if !facts.path(Distance::Host).registration {
+            let seen = self.eager_limits[Distance::Host as usize].costs();
             facts.single.fixed = seen.setup.ns.unwrap_or(facts.single.fixed);
             if let Some(either) = seen.copy_in.ns.or(seen.copy_out.ns) {
                 let both = seen.copy_in.ns.unwrap_or(either) + seen.copy_out.ns.unwrap_or(either);
@@ -53,11 +55,12 @@ impl<D: Device> Engine<D> {
             return "asked for by TERN_PROTOCOL".into();
         }
         let is_eager = matches!(way, Way::Eager | Way::Frequent);
-        if self.habits.is_some() && self.eager_limit.is_tried(len) && len <= self.eager_limit.limit() {
+        let limit = &self.eager_limits[to as usize];
+        if self.habits.is_some() && limit.is_tried(len) && len <= limit.limit() {
             let why = if is_eager { "habit: begun so" } else { "synchronous, or habit: tried" };
             return format!("{why}, or the application gets on fastest so");
         }
-        if !is_eager && len <= self.eager_limit.limit() {
+        if !is_eager && len <= limit.limit() {
             return "synchronous send".into();
         }
         let message = Message { len, distance: to, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true };
@@ -65,10 +68,10 @@ impl<D: Device> Engine<D> {
         ways.extend(LONG);
         match choose(facts, &message, &Seen::default(), &ways) {
             Some(Choice { why: Why::Only, .. }) if way == Way::Frames => {
-                self.dev.caps().remote_access_note.clone()
+                self.dev.caps(to).remote_access_note.clone()
             }
             Some(Choice { why: Why::Only, .. }) => {
-                format!("longer than {}, the most for eager", bytes(facts.eager_bytes as u64))
+                format!("longer than {}, the most for eager", bytes(limit.max() as u64))
             }
             Some(choice) => because(way, &choice),
             None => String::new(),

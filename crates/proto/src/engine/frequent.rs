@@ -88,9 +88,10 @@ impl Frequent {
     /// For messages that do not travel in the work request; `forced` asks for all of them.
     pub fn new(facts: &Facts, forced: bool) -> Frequent {
         let rules = Rules::default();
-        let behind_inline = facts.inline_bytes + 1;
+        let path = facts.path(Distance::Network);
+        let behind_inline = path.inline_bytes + 1;
         let least_bytes = if forced { behind_inline } else { rules.least_bytes.max(behind_inline) };
-        let rules = Rules { least_bytes, most_bytes: facts.eager_bytes, ..rules };
+        let rules = Rules { least_bytes, most_bytes: path.eager_bytes, ..rules };
         let thresholds = thresholds(&rules, facts);
         Frequent {
             forced,
@@ -132,8 +133,12 @@ impl<D: Device> Engine<D> {
     #[inline]
     pub(crate) fn counts_use(&self, to: Rank, len: usize) -> bool {
         self.frequent.as_ref().is_some_and(|frequent| {
-            let near = to == self.dev.me() || !frequent.forced && self.dev.distance(to) == Distance::Host;
-            len >= frequent.rules.least_bytes && len <= frequent.rules.most_bytes && !near
+            let is_near =
+                !self.path(to).registration || !frequent.forced && self.dev.distance(to) == Distance::Host;
+            len >= frequent.rules.least_bytes
+                && len <= frequent.rules.most_bytes
+                && to != self.dev.me()
+                && !is_near
         })
     }
 
@@ -220,7 +225,7 @@ impl<D: Device> Engine<D> {
 
     /// Gives back what [`Engine::hold`] gave.
     fn let_go(&mut self, to: Rank, held: Held) {
-        if !self.learner.facts.keeps {
+        if !self.path(to).keeps {
             return self.rendezvous().with_port(to, |port| port.release(held));
         }
         // It stays registered, so there is nothing to time.
@@ -266,7 +271,7 @@ impl<D: Device> Engine<D> {
     fn zero_copy_left(&mut self, s: &Sending, took_ns: u64) {
         let (distance, len) = (self.dev.distance(s.to), s.data.len);
         let facts = &self.learner.facts;
-        let predicted_ns = facts.link(distance).post.value;
+        let predicted_ns = facts.path(distance).post.value;
         let account = &mut self.learner.account;
         account.left(distance, Way::Frequent, len, predicted_ns, None);
         account.ended(distance, Way::Frequent, len, took_ns as f64);

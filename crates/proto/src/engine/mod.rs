@@ -10,9 +10,9 @@ pub(crate) mod send;
 mod threads;
 
 use crate::choice::choose::Choices;
-use crate::choice::eager_limit::EagerLimit;
+use crate::choice::eager_limit::{EagerLimit, limit_from};
 use crate::choice::explain::{Account, Detail};
-use crate::choice::facts::Facts;
+use crate::choice::facts::{Facts, Path};
 use crate::choice::habits::{Habits, Manner};
 use crate::choice::tuning::Tuning;
 use crate::choice::way::Protocol;
@@ -29,7 +29,7 @@ use crate::rendezvous::posting::Backlog;
 use crate::rendezvous::rtr_account::RtrAccount;
 use crate::rendezvous::state::{Ops, State};
 use crate::rendezvous::{Rendezvous, Rules};
-use fabric::{Device, Distance, Fault, Span};
+use fabric::{Device, Distance, Fault, Rank, Span};
 
 /// Limits and switches of the protocols.
 #[derive(Clone, Debug)]
@@ -75,16 +75,17 @@ pub struct Engine<D: Device> {
     pub(crate) staging: Staging,
     /// Transfers that wait for room in the queue of their adapter.
     pub(crate) backlog: Backlog,
-    /// What the pipelines are tuned by.
-    pub(crate) tuning: Tuning,
     pub(crate) counters: Counters,
-    pub(crate) eager_limit: EagerLimit,
+    /// By distance.
+    pub(crate) eager_limits: [EagerLimit; Distance::ALL.len()],
+    /// Longest receive that is posted with no question asked, whoever sends.
+    pub(crate) short_bytes: usize,
     /// How messages go that share their length, peer and context, in shared memory.
     pub(crate) habits: Option<Box<Habits>>,
     /// What is known and decided about longer messages.
     pub(crate) learner: Box<Learner>,
-    /// How often to look for a message in its ring before a receive is posted.
-    pub(crate) looks: u32,
+    /// How often to look for a message before a receive is posted, by distance.
+    pub(crate) looks: [u32; Distance::ALL.len()],
     /// What went wrong where it could not be told; the next look does.
     pub(crate) fault: Option<Fault>,
     /// Bytes that may still be copied in a look beside the application; `None` inside MPI, where
@@ -99,30 +100,34 @@ impl<D: Device> Engine<D> {
     /// An engine with nothing under way.
     pub fn new(mut dev: D, limits: Limits) -> Engine<D> {
         let n = dev.size();
-        let looks = dev.caps().looks;
-        let mut limits = limits;
-        limits.eager_bytes = limits.eager_bytes.min(dev.caps().frame_bytes);
-        limits.remote_access &= dev.caps().remote_access;
-        let (setup_ns, ns_per_byte) = dev.caps().remote_cost;
-        let adapt = limits.adapt && limits.remote_access;
-        let eager_limit = EagerLimit::new(limits.eager_bytes, adapt, setup_ns, ns_per_byte);
-        let tries = adapt && limits.force.is_none() && !dev.caps().registration;
-        let costs = Distance::ALL.map(|(distance, _)| dev.costs(distance));
-        let mut facts = Facts::new(costs, dev.caps(), dev.rails(), limits.eager_bytes);
-        facts.reach = limits.remote_access;
-        facts.keeps = facts.registration && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
-        let tuning = facts.tuning.clone();
-        let chooses = facts.registration && limits.adapt && limits.force.is_none();
+        let by_distance = Distance::ALL.map(|(distance, _)| distance);
+        let looks = by_distance.map(|distance| dev.caps(distance).looks);
+        let caps = by_distance.map(|distance| dev.caps(distance));
+        let costs = by_distance.map(|distance| dev.costs(distance));
+        let mut facts = Facts::new(costs, caps, dev.rails(), limits.eager_bytes);
+        facts.paths.iter_mut().for_each(|path| path.reach &= limits.remote_access);
+        let registers = facts.paths.iter().any(|path| path.registration);
+        let keeps = registers && limits.cache.bytes > 0 && dev.watch(Span::EMPTY);
+        facts.keep(keeps);
+        let eager_limits = by_distance.map(|distance| {
+            let (path, (setup_ns, per_byte)) = (facts.path(distance), costs[distance as usize].single);
+            EagerLimit::new(path.eager_bytes, limits.adapt && path.reach, setup_ns, per_byte)
+        });
+        let copies = |path: &Path| path.reach && !path.registration;
+        let tries = limits.adapt && limits.force.is_none() && facts.paths.iter().any(copies);
         let gathers = match limits.eager_by {
-            EagerBy::Choice => limits.adapt && facts.keeps,
+            EagerBy::Choice => limits.adapt && keeps,
             EagerBy::Copy => false,
-            EagerBy::ZeroCopy => facts.registration,
+            EagerBy::ZeroCopy => registers,
         };
         let frequent = gathers.then(|| Frequent::new(&facts, limits.eager_by == EagerBy::ZeroCopy));
         let rtrs = RtrAccount::new(limits.adapt);
         let rcache = Rcache::new(limits.cache);
-        let Limits { adapt, rtr, remote_access, force, .. } = limits;
-        let rules = Rules { adapt, rtr, remote_access, force };
+        let Limits { adapt, rtr, force, .. } = limits;
+        let rules = Rules { adapt, rtr, force };
+        let tunings = || facts.paths.iter().map(|path| &path.tuning);
+        let staged = tunings().map(|tuning| tuning.staged_messages).max().unwrap_or(0);
+        let staging = Staging::new(staged, tunings().map(|tuning| tuning.staging_bytes).max().unwrap_or(0));
         let mut engine = Engine {
             dev,
             limits,
@@ -134,11 +139,11 @@ impl<D: Device> Engine<D> {
             rtrs,
             rcache,
             frequent: frequent.map(Box::new),
-            staging: Staging::new(tuning.staged_messages, tuning.staging_bytes),
+            staging,
             backlog: Backlog::default(),
-            tuning,
             counters: Counters::default(),
-            eager_limit,
+            eager_limits,
+            short_bytes: 0,
             habits: tries.then(Box::default),
             learner: Box::new(Learner::new(facts)),
             looks,
@@ -147,12 +152,13 @@ impl<D: Device> Engine<D> {
             news: false,
             idle: Idle::default(),
         };
-        if chooses {
+        if registers && adapt && force.is_none() {
             engine.rendezvous().refresh();
         }
         if let Some(frequent) = &engine.frequent {
-            engine.eager_limit.watch_from(frequent.least_bytes());
+            engine.eager_limits[Distance::Network as usize].watch_from(frequent.least_bytes());
         }
+        engine.short_bytes = engine.eager_limits.iter().map(EagerLimit::short).min().unwrap_or(0);
         engine
     }
 
@@ -166,9 +172,26 @@ impl<D: Device> Engine<D> {
         &self.counters
     }
 
-    /// The limit between eager and rendezvous, with its facts.
-    pub fn eager_limit(&self) -> &EagerLimit {
-        &self.eager_limit
+    /// What goes eagerly to a peer, and what copies cost there.
+    #[inline(always)]
+    pub fn eager_limit(&self, peer: Rank) -> &EagerLimit {
+        &self.eager_limits[self.dev.distance(peer) as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn eager_limit_mut(&mut self, peer: Rank) -> &mut EagerLimit {
+        &mut self.eager_limits[self.dev.distance(peer) as usize]
+    }
+
+    /// Longest eager message from there: from whomever if no source is given.
+    pub(crate) fn limit_from(&self, source: Option<Rank>) -> usize {
+        limit_from(&self.eager_limits, source.map(|source| self.dev.distance(source)))
+    }
+
+    /// What is known of the way to a peer.
+    #[inline]
+    pub(crate) fn path(&self, peer: Rank) -> &Path {
+        self.learner.facts.path(self.dev.distance(peer))
     }
 
     /// How messages go that more than one manner is possible for, in shared memory; by habit if none is given.
@@ -180,10 +203,9 @@ impl<D: Device> Engine<D> {
 
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
-        self.learner.facts.tuning = tuning.clone();
         self.rtrs.keep(tuning.envelopes);
         self.staging = Staging::new(tuning.staged_messages, tuning.staging_bytes);
-        self.tuning = tuning;
+        self.learner.facts.paths.iter_mut().for_each(|path| path.tuning = tuning.clone());
     }
 
     /// The registrations of application memory.
@@ -204,7 +226,7 @@ impl<D: Device> Engine<D> {
     /// Keeps an account of messages from here on.
     pub fn explain(&mut self, detail: Detail) {
         self.learner.account = Account::new(detail);
-        self.eager_limit.watch(self.learner.account.is_on());
+        self.eager_limits.iter_mut().for_each(|limit| limit.watch(self.learner.account.is_on()));
     }
 
     /// The choices, to pin and to journal them.
@@ -230,9 +252,8 @@ impl<D: Device> Engine<D> {
             counters: &mut self.counters,
             rcache: &mut self.rcache,
             staging: &mut self.staging,
-            eager_limit: &mut self.eager_limit,
+            eager_limits: &mut self.eager_limits,
             learner: &mut self.learner,
-            tuning: &self.tuning,
             active: &mut self.active,
             rtrs: &mut self.rtrs,
             backlog: &mut self.backlog,

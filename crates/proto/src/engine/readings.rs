@@ -1,5 +1,6 @@
 //! What others may read of a rank: the values of the variables that tools watch, and whether it gets on.
 
+use crate::choice::eager_limit::EagerLimit;
 use crate::engine::Engine;
 use crate::event::{Event, Gauge, Source};
 use fabric::Device;
@@ -27,7 +28,7 @@ impl<D: Device> Engine<D> {
 
     fn gauge(&self, gauge: Gauge) -> usize {
         match gauge {
-            Gauge::EagerMaxBytes => self.eager_limit.limit(),
+            Gauge::EagerMaxBytes => self.eager_limits.iter().map(EagerLimit::limit).max().unwrap_or(0),
             Gauge::PendingOperations => self.ops.iter().filter(|(id, _)| !self.is_done(*id)).count(),
             Gauge::UnexpectedWaiting => self.matching.waiting(),
             Gauge::UnexpectedBytes => self.matching.held_bytes(),

@@ -5,7 +5,7 @@ use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive};
 use crate::rendezvous::cancel::{claim, is_offered};
 use crate::rendezvous::state::State;
-use fabric::{Device, Fault, Rank, Span};
+use fabric::{Device, Distance, Fault, Rank, Span};
 use wire::head::eager_word;
 
 impl<D: Device> Engine<D> {
@@ -19,7 +19,7 @@ impl<D: Device> Engine<D> {
             return None;
         }
         let head = [eager_word(tag), context];
-        if self.eager_limit.measures(buf.len) {
+        if self.eager_limit_mut(source).measures(buf.len) {
             return self.receive_measured(source, head, buf);
         }
         let len = match self.dev.take(source, head, buf) {
@@ -35,7 +35,7 @@ impl<D: Device> Engine<D> {
     /// operation is under way: then for a while.
     #[inline(never)]
     fn look_on(&mut self, source: Rank, head: [u64; 2], buf: Span) -> Option<usize> {
-        for _ in 1..self.looks_for(buf) {
+        for _ in 1..self.looks_for(source, buf) {
             match self.dev.take(source, head, buf) {
                 Ok(len) => return Some(len),
                 Err(true) => {}
@@ -46,10 +46,10 @@ impl<D: Device> Engine<D> {
     }
 
     /// How often to look for a message before its receive is posted.
-    fn looks_for(&self, buf: Span) -> u32 {
-        let alone =
-            self.active.is_empty() && self.peers.backlog.is_empty() && buf.len <= self.limits.eager_bytes;
-        if alone { self.looks } else { 1 }
+    fn looks_for(&self, source: Rank, buf: Span) -> u32 {
+        let is_alone = self.active.is_empty() && self.peers.backlog.is_empty();
+        let looks = is_alone && buf.len <= self.eager_limit(source).max();
+        if looks { self.looks[self.dev.distance(source) as usize] } else { 1 }
     }
 
     /// As [`Engine::receive_now`], and learns what copying out of a block costs: while the sender
@@ -57,12 +57,13 @@ impl<D: Device> Engine<D> {
     #[cold]
     #[inline(never)]
     fn receive_measured(&mut self, source: Rank, head: [u64; 2], buf: Span) -> Option<u64> {
-        for _ in 0..self.looks_for(buf) {
+        for _ in 0..self.looks_for(source, buf) {
             let start = self.dev.now_ns();
             match self.dev.take(source, head, buf) {
                 Ok(len) => {
-                    if self.eager_limit.is_long(len) {
-                        self.eager_limit.copied_out(len, self.dev.now_ns() - start);
+                    let limit = &mut self.eager_limits[self.dev.distance(source) as usize];
+                    if limit.is_long(len) {
+                        limit.copied_out(len, self.dev.now_ns() - start);
                     }
                     self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
                     return Some(len as u64);
@@ -77,8 +78,7 @@ impl<D: Device> Engine<D> {
     /// Starts a receive: matches a waiting message or posts it.
     #[inline(always)]
     pub fn receive(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
-        let short = buf.len <= self.eager_limit.limit() && !self.eager_limit.is_long(buf.len);
-        if !short || self.matching.waiting() != 0 {
+        if buf.len > self.short_bytes || self.matching.waiting() != 0 {
             return self.receive_otherwise(want, buf);
         }
         let Some(id) = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false })) else {
@@ -98,7 +98,7 @@ impl<D: Device> Engine<D> {
     #[inline(never)]
     fn receive_otherwise(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
         self.has_room()?;
-        self.look_before_receive(buf);
+        self.look_before_receive(&want, buf);
         if let Some(message) = self.probe_matched(&want) {
             return self.receive_unexpected(want, message, buf);
         }
@@ -109,7 +109,8 @@ impl<D: Device> Engine<D> {
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { want, buf, rtr, long }));
         }
-        let direct = rtr.is_none() && !long && !self.eager_limit.measures(buf.len);
+        let at = want.source.map_or(Distance::Host, |source| self.dev.distance(source));
+        let direct = rtr.is_none() && !long && !self.eager_limits[at as usize].measures(buf.len);
         self.matching.post(want, id, direct.then_some(buf));
         Ok(id)
     }
@@ -117,14 +118,14 @@ impl<D: Device> Engine<D> {
     /// Whether a message for a receive of this length is to be expected by rendezvous: if it fits no block,
     /// or the last one like it came so.
     fn expects_rendezvous(&self, want: &Want, len: usize) -> bool {
-        len > self.eager_limit.limit()
+        len > self.limit_from(want.source)
             || want.source.is_some_and(|source| self.peers[source].comes_by_rendezvous(len))
     }
 
     /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may
     /// have come.
-    fn look_before_receive(&mut self, buf: Span) {
-        if self.rendezvous().speculates() && buf.len > self.eager_limit.limit() {
+    fn look_before_receive(&mut self, want: &Want, buf: Span) {
+        if self.rendezvous().speculates(want.source) && buf.len > self.limit_from(want.source) {
             self.fault = self.progress().err();
         }
     }
@@ -190,10 +191,11 @@ impl<D: Device> Engine<D> {
             self.rendezvous().met_by_eager(id, receive.rtr, &envelope);
         }
         let len = data.len.min(receive.buf.len);
-        if self.eager_limit.measures(len) {
+        let limit = &mut self.eager_limits[self.dev.distance(envelope.source) as usize];
+        if limit.measures(len) {
             let start = self.dev.now_ns();
             self.dev.copy(receive.buf.addr, data.addr, len);
-            self.eager_limit.copied_out(len, self.dev.now_ns() - start);
+            limit.copied_out(len, self.dev.now_ns() - start);
         } else {
             self.dev.copy(receive.buf.addr, data.addr, len);
         }

@@ -29,7 +29,8 @@ impl<D: Device> Engine<D> {
     #[inline(always)]
     pub fn send_now(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         let peer = &mut self.peers[to];
-        if !peer.plain || !self.eager_limit.is_plain(data.len) {
+        let limit = &self.eager_limits[self.dev.distance(to) as usize];
+        if !peer.plain || !limit.is_plain(data.len) {
             return self.send_now_otherwise(to, context, tag, data);
         }
         let left = self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data);
@@ -46,7 +47,7 @@ impl<D: Device> Engine<D> {
     fn send_now_otherwise(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         // Where buffers that come again are registered, the send may outlast this call.
         self.peers[to].plain
-            && data.len <= self.eager_limit.limit()
+            && data.len <= self.eager_limit(to).limit()
             && self.goes_on_by_blocks(to, context, data.len)
             && !self.counts_use(to, data.len)
             && self.send_watched(to, context, tag, data)
@@ -57,7 +58,8 @@ impl<D: Device> Engine<D> {
     #[cold]
     #[inline(never)]
     fn send_watched(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
-        let (learns, counts) = (self.eager_limit.measures(data.len), self.learner.account.is_on());
+        let learns = self.eager_limit_mut(to).measures(data.len);
+        let counts = self.learner.account.is_on();
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
         if !self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data) {
             return false;
@@ -74,9 +76,10 @@ impl<D: Device> Engine<D> {
     /// Sends an eager message to several ranks, written once if the device can do that: to how many
     /// of them, from the first on, it has left. The others are to be sent to one by one.
     pub fn send_all(&mut self, to: &[Rank], context: u64, tag: i32, data: Span) -> usize {
-        let eager = data.len <= self.eager_limit.limit().min(self.limits.eager_bytes);
-        let plain = to.iter().take_while(|peer| self.peers[**peer].plain).count();
-        if !eager || plain < 2 || self.learner.account.is_on() {
+        let is_plain =
+            |peer: &&Rank| self.peers[**peer].plain && data.len <= self.eager_limit(**peer).limit();
+        let plain = to.iter().take_while(is_plain).count();
+        if plain < 2 || self.learner.account.is_on() {
             return 0;
         }
         let left = self.dev.try_send_all(&to[..plain], Head::new(Kind::Eager, tag, context).encode(), data);
@@ -99,9 +102,9 @@ impl<D: Device> Engine<D> {
         let manner = self.manner(to, context, data.len, mode);
         let short = match manner {
             Some(manner) => manner == Manner::Blocks,
-            None => self.fits(data.len, mode) && data.len <= self.eager_limit.limit(),
+            None => mode == Mode::Standard && data.len <= self.eager_limit(to).limit(),
         };
-        let counts = short && self.eager_limit.watches(data.len) && self.counts_use(to, data.len);
+        let counts = short && self.eager_limit(to).watches(data.len) && self.counts_use(to, data.len);
         let held = if counts { self.frequent(to, data) } else { None };
         let has_left = held.is_none()
             && if short && !counts && manner.is_none() {
@@ -112,7 +115,7 @@ impl<D: Device> Engine<D> {
         if has_left {
             return Ok(None);
         }
-        let eager = if self.fits(data.len, mode) { Offer::EAGER } else { 0 };
+        let eager = if self.fits(to, data.len, mode) { Offer::EAGER } else { 0 };
         let alone = if manner == Some(Manner::Pulled) { Offer::ALONE } else { 0 };
         let sending = Sending { to, context, tag, data, met: false, flags: eager | alone };
         self.send_otherwise(sending, short, held)
@@ -120,8 +123,8 @@ impl<D: Device> Engine<D> {
 
     /// Whether a message may go through a block.
     #[inline]
-    fn fits(&self, len: usize, mode: Mode) -> bool {
-        mode == Mode::Standard && len <= self.limits.eager_bytes
+    fn fits(&self, to: Rank, len: usize, mode: Mode) -> bool {
+        mode == Mode::Standard && len <= self.eager_limit(to).max()
     }
 
     /// Sends a message that could not leave at once, or is long; `held` if it goes from a buffer that is registered.
@@ -160,7 +163,7 @@ impl<D: Device> Engine<D> {
 
     /// The «initial progress call» of chapter 4: an RTR may be waiting.
     fn look_before_send(&mut self, to: Rank) -> Result<(), Fault> {
-        if (self.limits.rtr || self.rendezvous().speculates()) && self.peers[to].queue.is_empty() {
+        if (self.limits.rtr || self.rendezvous().speculates(Some(to))) && self.peers[to].queue.is_empty() {
             self.drain(to)?;
         }
         Ok(())
@@ -182,7 +185,7 @@ impl<D: Device> Engine<D> {
     /// it finds no room, [`Engine::send`] decides.
     #[inline]
     fn goes_on_by_blocks(&mut self, to: Rank, context: u64, len: usize) -> bool {
-        if !self.eager_limit.is_tried(len) || to == self.dev.me() {
+        if !self.eager_limit(to).is_tried(len) || to == self.dev.me() {
             return true;
         }
         let message = self.leaving(to, context, len, true);
@@ -191,17 +194,17 @@ impl<D: Device> Engine<D> {
 
     #[inline]
     fn leaving(&self, to: Rank, context: u64, len: usize, fits: bool) -> Leaving {
-        let copy_ns = self.eager_limit.copies_ns(len);
+        let copy_ns = self.eager_limit(to).copies_ns(len);
         let (heard, is_quiet) = (self.peers[to].seen, self.active.is_empty());
         Leaving { to, context, len, heard, is_quiet, fits, copy_ns }
     }
 
     /// How a message goes whose habit decides; `None` where a limit or a setting does.
     fn manner(&mut self, to: Rank, context: u64, len: usize, mode: Mode) -> Option<Manner> {
-        if mode != Mode::Standard || !self.eager_limit.is_tried(len) || to == self.dev.me() {
+        if mode != Mode::Standard || !self.eager_limit(to).is_tried(len) || to == self.dev.me() {
             return None;
         }
-        let fits = self.fits(len, mode);
+        let fits = self.fits(to, len, mode);
         let message = self.leaving(to, context, len, fits);
         let dev = &self.dev;
         Some(self.habits.as_mut()?.next(message, || dev.now_ns()))
@@ -282,7 +285,8 @@ impl<D: Device> Engine<D> {
         let Some(State::Queued(sending, Step::Eager)) = self.ops.get(id).map(|op| &op.state) else {
             return false;
         };
-        if self.dev.caps().registration || sending.data.len <= self.dev.caps().inline_bytes {
+        let path = self.path(to);
+        if path.registration || sending.data.len <= path.inline_bytes {
             return false;
         }
         let (sending, now_ns) = (*sending, self.dev.now_ns());
@@ -306,19 +310,20 @@ impl<D: Device> Engine<D> {
     fn eager_left(&mut self, s: &Sending, took_ns: u64, learns: bool) {
         let len = s.data.len;
         if learns {
-            self.eager_limit.copied_in(len, took_ns);
+            self.eager_limit_mut(s.to).copied_in(len, took_ns);
         }
         if !self.learner.account.is_on() {
             return;
         }
         let distance = self.dev.distance(s.to);
+        let known = self.eager_limit(s.to).costs().copy_in.ns;
         let facts = &mut self.learner.facts;
-        let known = self.eager_limit.costs().copy_in.ns.filter(|_| !facts.registration);
-        let per_byte = known.unwrap_or_else(|| facts.copy_ns_per_byte(len));
-        let post = &mut facts.links[distance as usize].post;
-        let predicted_ns = post.value + per_byte * len as f64;
-        if !facts.registration && len <= SHORT {
-            post.observe(took_ns as f64);
+        let copy_ns = facts.copy_ns_per_byte(len);
+        let path = &mut facts.paths[distance as usize];
+        let per_byte = known.filter(|_| !path.registration).unwrap_or(copy_ns);
+        let predicted_ns = path.post.value + per_byte * len as f64;
+        if !path.registration && len <= SHORT {
+            path.post.observe(took_ns as f64);
         }
         self.learner.account.left(distance, Way::Eager, len, predicted_ns, None);
         self.learner.account.ended(distance, Way::Eager, len, took_ns as f64);
@@ -326,7 +331,8 @@ impl<D: Device> Engine<D> {
 
     pub(crate) fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
         let head = Head::new(Kind::Eager, s.tag, s.context).encode();
-        let (learns, counts) = (self.eager_limit.measures(s.data.len), self.learner.account.is_on());
+        let learns = self.eager_limit_mut(s.to).measures(s.data.len);
+        let counts = self.learner.account.is_on();
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
         if !self.dev.try_send(s.to, head, s.data) {
             return false;

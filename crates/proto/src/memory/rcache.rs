@@ -90,9 +90,6 @@ impl Rcache {
         span: Span,
         keep: bool,
     ) -> Result<Held, Fault> {
-        if !dev.caps().registration {
-            return Ok(Held { rail, key: dev.register(rail, span)? });
-        }
         self.heed(dev, counters);
         if let Some(key) = self.find(dev, rail, span) {
             if !self.entries[&(rail, key)].kept || dev.is_unchanged(span) {
@@ -112,9 +109,6 @@ impl Rcache {
 
     /// The transfer is over.
     pub fn release(&mut self, dev: &mut impl Device, held: Held) {
-        if !dev.caps().registration {
-            return dev.deregister(held.rail, held.key);
-        }
         let name = (held.rail, held.key);
         let entry = self.entries.get_mut(&name).expect("what is released is held");
         entry.holders -= 1;

@@ -1,6 +1,7 @@
 //! Rendezvous by frames: the payload is copied through the device, where nobody can copy from the other.
 
 use super::Rendezvous;
+use crate::choice::facts::Path;
 use crate::event::Event;
 use crate::message::malformed;
 use crate::message::matching::Envelope;
@@ -71,10 +72,10 @@ impl<D: Device> Rendezvous<'_, D> {
         };
         let (s, mut stream) = (*s, *stream);
         let before = stream.sent;
-        let frame = self.dev.caps().frame_bytes;
+        let Path { frame_bytes: frame, registration, .. } = *self.path(s.to);
         // In shared memory there may be room for little where there is none for much.
         let lens = [frame, LITTLE.min(frame)];
-        let lens = if self.dev.caps().registration { &lens[..1] } else { &lens };
+        let lens = if registration { &lens[..1] } else { &lens };
         while stream.sent < stream.limit {
             let head = Head::new(Kind::Data, stream.receiver_op as i32, stream.sent as u64).encode();
             let part = |len: &usize| s.data.part(stream.sent, *len.min(&(stream.limit - stream.sent)));

@@ -200,7 +200,7 @@ impl Learner {
         if !is_well || lone.posted_ns < self.away_ns {
             return;
         }
-        let link = &mut self.facts.links[lone.to as usize];
+        let link = &mut self.facts.paths[lone.to as usize];
         let expected_ns = link.write.at(lone.len as f64);
         let shortest = if lone.is_write { &mut self.writes } else { &mut self.reads };
         let took_ns = (now_ns - lone.posted_ns) as f64;
@@ -260,7 +260,7 @@ impl Learner {
         let Some(told) = self.told.get_mut(&id).or(gone) else { return };
         let (to, was_here) = (told.envelope, told.left_ns >= self.away_ns);
         let along_ns = self.facts.along_ns(told.to, told.way, told.len);
-        let link = &mut self.facts.links[told.to as usize];
+        let link = &mut self.facts.paths[told.to as usize];
         let trip_ns = (now_ns.saturating_sub(told.left_ns) as f64 - along_ns).max(0.0);
         let late_ns = if waited_ns > 0 { 0.0 } else { (trip_ns - 2.0 * link.latency.value).max(0.0) };
         if waited_ns > 0
@@ -280,7 +280,7 @@ impl Learner {
     /// By how much the receiver is expected to come late; 0 if that is less than a round trip.
     pub(crate) fn late_ns(&self, to: &Envelope, distance: Distance) -> f64 {
         let late_ns = self.late.get(to).copied().unwrap_or(0.0);
-        if late_ns > 2.0 * self.facts.link(distance).latency.value { late_ns } else { 0.0 }
+        if late_ns > 2.0 * self.facts.path(distance).latency.value { late_ns } else { 0.0 }
     }
 
     /// Nothing is to be learnt of this message any more.
@@ -302,7 +302,8 @@ impl Learner {
         let Some(told) = self.told.remove(&id) else { return };
         let took_ns = now_ns.saturating_sub(told.begun_ns) as f64;
         // The sender learns of the end one latency after the last byte has arrived.
-        let notice_ns = if self.facts.registration { self.facts.link(told.to).latency.value } else { 0.0 };
+        let path = self.facts.path(told.to);
+        let notice_ns = if path.registration { path.latency.value } else { 0.0 };
         let seen_ns = (took_ns - told.late_ns.unwrap_or(0.0) - notice_ns).max(1.0);
         self.account.ended(told.to, told.way, told.len, seen_ns);
         if told.key.is_some() {
@@ -351,7 +352,7 @@ impl Learner {
         let Some((told, key)) = told.and_then(|told| Some((told, told.key?))) else { return };
         // Before they meet the receiver waits; if it comes later it does not.
         let way_ns =
-            self.facts.link(told.to).latency.value + self.facts.along_ns(told.to, told.way, told.len);
+            self.facts.path(told.to).latency.value + self.facts.along_ns(told.to, told.way, told.len);
         let met_ns = told.met_ns.unwrap_or(0.0).max(told.left_ns as f64 + way_ns);
         let before_ns = met_ns - told.begun_ns as f64;
         let seen_ns = report.took_ns as f64 + before_ns.min(report.waited_ns as f64);
@@ -381,7 +382,7 @@ impl Learner {
         now_ns: u64,
     ) {
         self.looked(now_ns);
-        let key = self.facts.registration.then(|| Key::of(message));
+        let key = self.facts.path(message.distance).registration.then(|| Key::of(message));
         let told = Told {
             key,
             way,
@@ -411,22 +412,18 @@ impl Learner {
         self.choices.would_write(&self.facts, message, way)
     }
 
-    /// Longest message that had better be copied eagerly than go by any other way, if its buffer
-    /// has not been seen before.
-    pub(crate) fn eager_limit(&self, most_bytes: usize) -> usize {
+    /// Longest message to peers of this distance that had better be copied eagerly than go by any other way, if
+    /// its buffer has not been seen before.
+    pub(crate) fn eager_limit(&self, distance: Distance) -> usize {
         const STEP: usize = 1024;
+        let most_bytes = self.facts.path(distance).eager_bytes;
         let dearer = |len: &usize| {
-            let message = self.plain(*len);
+            let message = Message { len: *len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true };
             let eager = terms::cost(Way::Eager, &self.facts, &message).map_or(f64::MAX, |c| c.total_ns());
             let other = LONG.iter().filter_map(|way| terms::cost(*way, &self.facts, &message));
             other.map(|cost| cost.total_ns()).fold(f64::INFINITY, f64::min) < eager
         };
         let first = (STEP..=most_bytes).step_by(STEP).find(dearer);
         first.map_or(most_bytes, |len| len - STEP)
-    }
-
-    fn plain(&self, len: usize) -> Message {
-        let distance = Distance::Network;
-        Message { len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) mod shares;
 pub(crate) mod state;
 
 use crate::choice::eager_limit::EagerLimit;
-use crate::choice::tuning::Tuning;
+use crate::choice::facts::Path;
 use crate::choice::way::Protocol;
 use crate::event::Counters;
 use crate::memory::rcache::Rcache;
@@ -32,7 +32,7 @@ use crate::message::malformed;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
-use fabric::{Device, Fault, Frame, Rank, Share, ShareWord};
+use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord};
 use learner::Learner;
 use posting::Backlog;
 use rtr_account::RtrAccount;
@@ -48,8 +48,6 @@ pub(crate) struct Rules {
     pub adapt: bool,
     /// Whether an early receiver offers its buffer.
     pub rtr: bool,
-    /// Whether remote access may be used.
-    pub remote_access: bool,
     /// The protocol that all long messages are to take.
     pub force: Option<Protocol>,
 }
@@ -64,9 +62,9 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub counters: &'a mut Counters,
     pub rcache: &'a mut Rcache,
     pub staging: &'a mut Staging,
-    pub eager_limit: &'a mut EagerLimit,
+    /// By distance.
+    pub eager_limits: &'a mut [EagerLimit; Distance::ALL.len()],
     pub learner: &'a mut Learner,
-    pub tuning: &'a Tuning,
     /// Operations that progress by looking: offered, moving, streaming.
     pub active: &'a mut Vec<OpId>,
     /// RTRs over registered memory.
@@ -109,19 +107,38 @@ impl<D: Device> Rendezvous<'_, D> {
     /// The protocol for a message that is too long for eager; `None` if there is no choice but what
     /// needs no registration.
     pub(crate) fn long_protocol(&mut self, s: &Sending) -> Option<Protocol> {
-        let wanted = self.rules.force.or(self.dev.caps().registration.then_some(Protocol::Rget))?;
+        let wanted = self.rules.force.or(self.path(s.to).registration.then_some(Protocol::Rget))?;
         (s.to != self.dev.me() && s.data.len > 0 && self.can_transfer(s.to)).then_some(wanted)
     }
 
     /// Whether posted transfers can reach the memory of a peer.
     pub(crate) fn can_transfer(&mut self, peer: Rank) -> bool {
-        self.dev.caps().registration || self.rules.remote_access && self.dev.reach(peer)
+        self.path(peer).registration || self.copies(peer)
     }
 
-    /// Whether early receivers send RTRs over registered memory.
-    pub(crate) fn speculates(&self) -> bool {
+    /// Whether this rank can copy from and to the memory of a peer.
+    pub(crate) fn copies(&mut self, peer: Rank) -> bool {
+        self.path(peer).reach && self.dev.reach(peer)
+    }
+
+    /// What is known of the way to a peer.
+    pub(crate) fn path(&self, peer: Rank) -> &Path {
+        self.learner.facts.path(self.dev.distance(peer))
+    }
+
+    /// What goes eagerly to a peer.
+    pub(crate) fn eager_limit(&mut self, peer: Rank) -> &mut EagerLimit {
+        &mut self.eager_limits[self.dev.distance(peer) as usize]
+    }
+
+    /// Whether early receivers from there send RTRs over registered memory: from anywhere if no source is given.
+    pub(crate) fn speculates(&self, source: Option<Rank>) -> bool {
+        let registers = || match source {
+            Some(source) => self.path(source).registration,
+            None => self.learner.facts.paths.iter().any(|path| path.registration),
+        };
         self.rules.force == Some(Protocol::Speculative)
-            || self.rules.force.is_none() && self.rules.rtr && self.dev.caps().registration
+            || self.rules.force.is_none() && self.rules.rtr && registers()
     }
 
     /// Queues a control frame that must not be lost.
@@ -196,9 +213,10 @@ impl<D: Device> Rendezvous<'_, D> {
             return (false, true);
         };
         let aside = &mut *self.aside;
+        let limit = &mut self.eager_limits[self.dev.distance(transfer.peer) as usize];
         let moved = transfer.side == copies
             && (aside.is_none() || transfer.is_left_to_owner(&*self.dev))
-            && transfer.copy(self.dev, self.counters, self.eager_limit, alone || aside.is_some(), aside);
+            && transfer.copy(self.dev, self.counters, limit, alone || aside.is_some(), aside);
         if transfer.side == Side::Receive && transfer.needs_frames(&*self.dev) {
             self.fall_back(id);
             return (true, true);

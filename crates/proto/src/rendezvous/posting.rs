@@ -1,5 +1,6 @@
 //! What messages over registered memory have posted: the port of an operation, and transfers that wait for room.
 
+use crate::choice::facts::Path;
 use crate::choice::tuning::Tuning;
 use crate::event::{Amount, Counters, Event};
 use crate::memory::rcache::{Held, Rcache};
@@ -92,7 +93,6 @@ pub(crate) struct RankPort<'a, D: Device> {
     pub peers: &'a mut Peers,
     pub counters: &'a mut Counters,
     pub backlog: &'a mut Backlog,
-    pub tuning: &'a Tuning,
     pub learner: &'a mut Learner,
     pub posted: &'a mut Posted,
     /// The first transfer that could not be posted for another reason than room.
@@ -108,6 +108,10 @@ pub(crate) struct RankPort<'a, D: Device> {
 }
 
 impl<D: Device> RankPort<'_, D> {
+    fn path(&self) -> &Path {
+        self.learner.facts.path(self.dev.distance(self.peer))
+    }
+
     fn post(&mut self, post: Post) {
         let result = if self.backlog.holds(&post) { Ok(false) } else { hand_over(self.dev, &post) };
         match result {
@@ -134,7 +138,7 @@ fn hand_over(dev: &mut impl Device, w: &Post) -> Result<bool, Fault> {
 
 impl<D: Device> Port for RankPort<'_, D> {
     fn tuning(&self) -> &Tuning {
-        self.tuning
+        &self.path().tuning
     }
 
     fn rails(&self) -> usize {
@@ -142,6 +146,9 @@ impl<D: Device> Port for RankPort<'_, D> {
     }
 
     fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault> {
+        if !self.path().registration {
+            return Ok(Held { rail, key: self.dev.register(rail, span)? });
+        }
         let misses = self.counters.get(Event::CacheMiss);
         let start = self.dev.now_ns();
         let held = self.cache.hold(self.dev, self.counters, rail, span, keep)?;
@@ -154,6 +161,9 @@ impl<D: Device> Port for RankPort<'_, D> {
     }
 
     fn release(&mut self, held: Held) {
+        if !self.path().registration {
+            return self.dev.deregister(held.rail, held.key);
+        }
         let known = self.cache.len();
         let start = self.dev.now_ns();
         self.cache.release(self.dev, held);
@@ -218,7 +228,7 @@ impl<D: Device> Port for RankPort<'_, D> {
     }
 
     fn frame_bytes(&self) -> usize {
-        self.dev.caps().frame_bytes
+        self.path().frame_bytes
     }
 
     fn frame(&mut self, data: Span, offset: u64) -> bool {

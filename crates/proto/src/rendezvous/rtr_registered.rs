@@ -2,6 +2,7 @@
 
 use super::movers::stripes::Stripes;
 use super::movers::{Happening, Machine, Message};
+use crate::choice::eager_limit::limit_from;
 use crate::choice::way::Protocol;
 use crate::choice::way::Way;
 use crate::event::Event;
@@ -26,7 +27,8 @@ impl<D: Device> Rendezvous<'_, D> {
     /// A receive has been posted that found no message: sends an RTR if the rules allow one. To be
     /// called before it is in the queue.
     pub(crate) fn speculate(&mut self, id: OpId, want: &Want, buf: Span) {
-        if !self.speculates() || buf.len <= self.eager_limit.limit() || want.source == Some(self.dev.me()) {
+        let limit = limit_from(self.eager_limits, want.source.map(|source| self.dev.distance(source)));
+        if !self.speculates(want.source) || buf.len <= limit || want.source == Some(self.dev.me()) {
             return;
         }
         let since_ns = self.dev.now_ns();
@@ -75,7 +77,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// How a rendezvous over registered memory begins: by the cheapest way that is open to it.
     pub(crate) fn begin_rendezvous(&mut self, id: OpId, s: &Sending, protocol: Protocol) -> Step {
         let (envelope, len) = (s.envelope(), s.data.len as u64);
-        if !self.speculates() {
+        if !self.speculates(Some(s.to)) {
             let (way, _) = self.select(id, s, protocol, false);
             self.rtrs.other_left(&envelope, None);
             return Step::Long(way.protocol().unwrap_or(protocol), 0);
@@ -252,11 +254,11 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn meet(&mut self, id: OpId, envelope: &Envelope, len: u64) -> (u64, u64, bool) {
         let waiting = if self.rtrs.waiting.is_empty() { None } else { self.rtrs.waiting.remove(&id) };
         let (waited_ns, inside_ns) = waiting.as_ref().map_or((0, 0), |w| self.time_waited(w));
-        if self.speculates() {
+        if self.speculates(Some(envelope.source)) {
             self.rtrs.waited(envelope, waited_ns, self.learner.facts.register.at(len as f64));
         }
         let Some(stripes) = waiting.and_then(|w| w.rtr) else {
-            return (waited_ns, inside_ns, self.speculates());
+            return (waited_ns, inside_ns, self.speculates(Some(envelope.source)));
         };
         self.counters.count(Event::RtrDropped);
         self.with_port(envelope.source, |port| stripes.release(port));

@@ -68,11 +68,10 @@ impl<D: Device> Rendezvous<'_, D> {
     fn may_offer_to(&mut self, source: Rank) -> bool {
         let wanted = self.rules.rtr
             && self.rules.force.is_none()
-            && self.rules.remote_access
             && source != self.dev.me()
             && self.peers[source].rtr_misses < MISSES_MAX
             && self.peers[source].control.is_empty();
-        wanted && self.dev.reach(source)
+        wanted && self.copies(source)
     }
 
     /// How many earlier receives for the same message have their offers out; `None` if one has none.

@@ -7,7 +7,7 @@ use crate::choice::terms::{self, Message};
 use crate::choice::way::{Protocol, Way};
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Sending};
-use fabric::{Device, Rank};
+use fabric::{Device, Distance, Rank};
 
 /// Long messages between two times that the limit of eager is worked out anew.
 const REFRESH: u32 = 64;
@@ -17,7 +17,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// time.
     pub(crate) fn select(&mut self, id: OpId, s: &Sending, wanted: Protocol, rtr: bool) -> (Way, bool) {
         let asked = if rtr && wanted == Protocol::Speculative { Way::Write } else { Way::of(wanted) };
-        if !self.learner.facts.registration {
+        if !self.path(s.to).registration {
             self.tell_host(id, s.to, s.data.len, asked);
             return (asked, true);
         }
@@ -43,8 +43,11 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// Works out anew what follows from all facts together.
     pub(crate) fn refresh(&mut self) {
-        let limit = self.learner.eager_limit(self.learner.facts.eager_bytes);
-        self.eager_limit.set(limit);
+        for (distance, _) in Distance::ALL {
+            if self.learner.facts.path(distance).registration {
+                self.eager_limits[distance as usize].set(self.learner.eager_limit(distance));
+            }
+        }
     }
 
     /// A message of shared memory leaves whose end will be seen, if an account is kept.
@@ -53,7 +56,7 @@ impl<D: Device> Rendezvous<'_, D> {
             let distance = self.dev.distance(to);
             let message = Message { len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: false };
             let predicted_ns = match way {
-                Way::Both => self.eager_limit.rendezvous_ns(len),
+                Way::Both => self.eager_limit(to).rendezvous_ns(len),
                 _ => terms::cost(way, &self.learner.facts, &message).map_or(0.0, |cost| cost.total_ns()),
             };
             let envelope = Envelope { source: to, context: 0, tag: 0 }; // nobody answers

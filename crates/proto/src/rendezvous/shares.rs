@@ -19,7 +19,7 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
         let share = self.dev.share_open();
         // A message to oneself never takes frames: its receive completes as soon as it is matched.
-        let can_copy = self.rules.remote_access || s.data.len == 0 || s.to == self.dev.me();
+        let can_copy = self.path(s.to).reach || s.data.len == 0 || s.to == self.dev.me();
         let direct = can_copy && share.is_some();
         if let Some(index) = share {
             let share = Share { owner: self.dev.me(), index };
@@ -130,7 +130,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let len = outcome.len as usize;
         let peer = outcome.source;
         if len > 0 {
-            let start = self.eager_limit.prices(len).then(|| self.dev.now_ns());
+            let start = self.eager_limit(peer).prices(len).then(|| self.dev.now_ns());
             match self.dev.read(peer, receive.buf.part(0, len), offer.addr as usize) {
                 Ok(()) => {}
                 Err(Fault::NotPermitted) => return self.ask_for_frames(id, receive, outcome, offer),
@@ -141,7 +141,8 @@ impl<D: Device> Rendezvous<'_, D> {
                 }
             }
             if let Some(start) = start {
-                self.eager_limit.moved(len, self.dev.now_ns() - start);
+                let took_ns = self.dev.now_ns() - start;
+                self.eager_limit(peer).moved(len, took_ns);
             }
             self.counters.count(Event::PiecePulled);
             self.counters.add(Amount::PulledBytes, len as u64);

@@ -1,7 +1,9 @@
 //! A device for tests in one thread: a frame arrives when the test says so, and not before.
 #![allow(dead_code)] // no test uses all of it
 
-use fabric::{Caps, Device, Fault, Frame, Immediate, Local, Nap, Rank, Remote, Share, ShareWord, Span};
+use fabric::{
+    Caps, Device, Distance, Fault, Frame, Immediate, Local, Nap, Rank, Remote, Share, ShareWord, Span,
+};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -108,7 +110,6 @@ impl Fake {
             remote_access: true,
             remote_access_note: String::new(),
             looks: 1,
-            remote_cost: (1000.0, 0.1),
             registration: false,
         };
         Fake { me, caps, immediate: Immediate::default(), net: net.clone() }
@@ -152,7 +153,7 @@ impl Device for Fake {
         self.net.borrow().size
     }
 
-    fn caps(&self) -> &Caps {
+    fn caps(&self, _distance: Distance) -> &Caps {
         &self.caps
     }
 
