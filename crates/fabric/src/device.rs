@@ -1,15 +1,15 @@
 //! What a protocol may ask of the hardware, real or modelled.
 //!
 //! A device connects this rank with all others of the job. It moves *frames* (two header words
-//! and a payload, in order per pair of ranks), gives *remote access* to memory of the peer, and
-//! holds *shares*: a few words that both ends of one transfer may change atomically, as verbs'
-//! fetch-and-add does. Calls never block and never call back.
+//! and a payload, in order per pair of ranks), gives *remote access* to memory of the peer, may
+//! hold [`Shares`], and posts [`Transfers`] of registered memory. Calls never block and never call back.
 
 use crate::costs::{Costs, Distance};
-use crate::verbs::{Charge, Local, Remote};
-use std::collections::VecDeque;
+use crate::shares::Shares;
+use crate::transfers::Transfers;
+use crate::verbs::Charge;
+use crate::waiting::{Bell, Nap};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Index of a process in its job.
 pub type Rank = usize;
@@ -98,107 +98,12 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// A share: a few atomic words that belong to one transfer, in the memory of `owner`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Share {
-    /// The rank that opened it.
-    pub owner: Rank,
-    /// Its index there.
-    pub index: u32,
-}
-
-/// The words of a share.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(usize)]
-pub enum ShareWord {
-    /// Address of the partner's buffer; 0 until it is known.
-    Partner = 0,
-    /// What both sides have claimed; how it is counted is the protocol's business.
-    Claim = 1,
-    /// Bytes that have been moved.
-    Done = 2,
-    /// How many of the two sides have left for good.
-    Left = 3,
-    /// Length the partner agreed to, in bytes.
-    Length = 4,
-    /// What one side has failed in, or may not do; how it is counted is the protocol's business.
-    Failed = 5,
-    /// The receive operation whose RTR may be taken; 0 once it is taken or withdrawn.
-    Open = 6,
-}
-
-impl ShareWord {
-    /// All words.
-    pub const ALL: [ShareWord; 7] = [
-        ShareWord::Partner,
-        ShareWord::Claim,
-        ShareWord::Done,
-        ShareWord::Left,
-        ShareWord::Length,
-        ShareWord::Failed,
-        ShareWord::Open,
-    ];
-}
-
-/// What to do while there is nothing to do, outside every lock.
-pub trait Nap {
-    /// Passes a little time: spins, yields, sleeps, or lets virtual time advance.
-    fn take(self);
-
-    /// Whether that is to sleep: then the wait is a long one.
-    fn sleeps(&self) -> bool {
-        false
-    }
-}
-
-/// What a device keeps whose transfers are over when their call returns: their completions, and
-/// the memory it has given to the protocols.
-#[derive(Default)]
-pub struct Immediate {
-    done: VecDeque<(u64, Result<(), Fault>)>,
-    memory: Vec<Box<[u64]>>,
-}
-
-impl Immediate {
-    /// A transfer has ended, one way or another.
-    pub fn end(&mut self, work: u64, result: Result<(), Fault>) {
-        self.done.push_back((work, result));
-    }
-
-    /// See [`Device::completed`].
-    #[inline(always)]
-    pub fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
-        self.done.pop_front()
-    }
-
-    /// See [`Device::allocate`].
-    pub fn allocate(&mut self, len: usize) -> Span {
-        let mut words = vec![0u64; len.div_ceil(8)].into_boxed_slice();
-        let addr = words.as_mut_ptr() as usize;
-        self.memory.push(words);
-        Span { addr, len }
-    }
-}
-
-/// What wakes the thread that makes progress while the application is outside MPI.
-///
-/// A bell belongs to one rank. Peers ring it when they change something that this rank sees only
-/// by looking, and only while it is armed: nobody pays for a bell that is not.
-pub trait Bell: Send + Sync {
-    /// From here on the next change rings; what changed before can be seen by looking.
-    fn arm(&self);
-    /// Sleeps until the bell has rung since it was armed, at most for the given time.
-    fn sleep(&self, longest: Duration);
-    /// Rings from inside the process.
-    fn ring(&self);
-    /// Makes every running thread of this process pass a full memory barrier.
-    fn barrier(&self);
-}
-
 /// One rank's connection to all others.
-pub trait Device {
+pub trait Device: Transfers {
     /// See [`Nap`].
     type Nap: Nap;
+    /// See [`Shares`]; [`crate::NoShares`] where there are none.
+    type Shares: Shares;
 
     /// This rank.
     fn me(&self) -> Rank;
@@ -220,6 +125,11 @@ pub trait Device {
     /// Sends a frame of at most [`Caps::frame_bytes`]. False if there is no room now; then
     /// nothing has happened. The payload has been copied when it returns true.
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool;
+    /// As [`Device::try_send`] to several ranks, for whom the payload is written once: for how many of
+    /// them, from the first on, the frame has left. The others are to be sent to one by one.
+    fn try_send_all(&mut self, _to: &[Rank], _head: [u64; 2], _data: Span) -> usize {
+        0
+    }
     /// The oldest frame from `from` that has not been popped.
     fn peek(&mut self, from: Rank) -> Option<Frame>;
     /// Gives up the frame that [`Device::peek`] showed.
@@ -259,102 +169,6 @@ pub trait Device {
     /// Writes `local` to the peer's memory at `remote`.
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;
 
-    /// Opens a share; `None` when all are in use.
-    fn share_open(&mut self) -> Option<u32>;
-    /// Adds to a word of a share, modulo 2^64, and returns what it held before.
-    fn share_add(&self, share: Share, word: ShareWord, value: u64) -> u64;
-    /// Sets a word of a share to 0 if it is still `held`; whether it was.
-    fn share_take(&self, share: Share, word: ShareWord, held: u64) -> bool;
-    /// Number of shares per rank: an index at or above it is malformed.
-    fn shares(&self) -> u32;
-    /// Reads a word of a share.
-    fn share_load(&self, share: Share, word: ShareWord) -> u64;
-    /// Sets a word of a share.
-    fn share_store(&self, share: Share, word: ShareWord, value: u64);
-
-    /// Number of adapters a long message can be spread over.
-    fn rails(&self) -> usize {
-        1
-    }
-    /// Registers memory with one adapter; its key. Asked for where [`Caps::registration`] is set.
-    fn register(&mut self, _rail: usize, _span: Span) -> Result<u32, Fault> {
-        Ok(0)
-    }
-    /// How often what its user calls `event` happened in the device itself, if it counts that.
-    fn happened(&self, _event: usize) -> u64 {
-        0
-    }
-    /// Gives a registration back.
-    fn deregister(&mut self, _rail: usize, _key: u32) {}
-    /// The unit of registration, in bytes: a power of two.
-    fn page_bytes(&self) -> usize {
-        4096
-    }
-    /// Asks to be told when this memory goes away. False if nobody can tell: then a registration
-    /// must not outlive the transfer that needs it.
-    fn watch(&mut self, _span: Span) -> bool {
-        false
-    }
-    /// Whether watched memory has gone away since the last [`Device::take_changes`].
-    #[inline(always)]
-    fn memory_changed(&self) -> bool {
-        false
-    }
-    /// Adds to `gone` where watched memory has gone away.
-    fn take_changes(&mut self, _gone: &mut Vec<Span>) {}
-    /// A second look at watched memory that is about to be used again: false if it is known to have
-    /// been mapped anew. A device that trusts what it was told says true.
-    #[inline(always)]
-    fn is_unchanged(&mut self, _span: Span) -> bool {
-        true
-    }
-    /// Starts to write registered memory to memory of `to`; it ends as a completion with this
-    /// `work`. False if the queue to this peer over this rail is full; then nothing has happened, and
-    /// queues to others may have room.
-    ///
-    /// The completion, also one that reports an error, says that `local` *may be reused*. That the
-    /// bytes are *placed* the peer learns from a frame sent by [`Device::try_send_behind`].
-    fn post_write(
-        &mut self,
-        to: Rank,
-        rail: usize,
-        local: Local,
-        remote: Remote,
-        work: u64,
-    ) -> Result<bool, Fault>;
-    /// Starts to read memory of `from` into registered memory, as [`Device::post_write`].
-    fn post_read(
-        &mut self,
-        from: Rank,
-        rail: usize,
-        local: Local,
-        remote: Remote,
-        work: u64,
-    ) -> Result<bool, Fault>;
-    /// As [`Device::try_send`] to several ranks, for whom the payload is written once: for how many of
-    /// them, from the first on, the frame has left. The others are to be sent to one by one.
-    fn try_send_all(&mut self, _to: &[Rank], _head: [u64; 2], _data: Span) -> usize {
-        0
-    }
-    /// As [`Device::try_send`], but the frame is not shown before everything is placed that this rank
-    /// has posted to `to` over `rail` before. At most 40 bytes.
-    fn try_send_behind(&mut self, to: Rank, rail: usize, head: [u64; 2], data: Span) -> bool;
-    /// Whether the bytes of a posted write become visible at the peer in the order of their
-    /// addresses, and the peer looks around while it lands. Many adapters behave so; a processor that
-    /// copies for its peer may store in any order.
-    fn writes_in_order(&self) -> bool;
-    /// The oldest completion that has not been fetched: its work and how it ended. Work ends in any
-    /// order, and all of it ends, whatever has become of the peer.
-    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)>;
-    /// As [`Device::try_send`], but the payload is taken from memory registered with the first adapter
-    /// while it travels: the memory is busy until the completion with this `work`.
-    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault>;
-    /// Memory of the library, `len` bytes of zeros, valid as long as the device.
-    fn allocate(&mut self, len: usize) -> Span;
-    /// Reads a word that a peer may write: what was written before it is visible.
-    fn load(&self, addr: usize) -> u64;
-    /// Writes a word that a peer may read.
-    fn store(&mut self, addr: usize, value: u64);
     /// Lets time pass for what software does; nothing to do where time is real.
     #[inline(always)]
     fn charge(&mut self, _what: Charge) {}
@@ -364,6 +178,17 @@ pub trait Device {
     /// Ends a nap no later than at this time.
     fn alarm(&mut self, _at_ns: u64) {}
 
+    /// The shares of this device, where long messages are agreed upon by them.
+    fn shares(&self) -> Option<&Self::Shares>;
+    /// The same where one has been opened, so that there are some.
+    #[inline]
+    fn opened_shares(&self) -> &Self::Shares {
+        self.shares().expect("who holds a share has a device with shares")
+    }
+    /// How often what its user calls `event` happened in the device itself, if it counts that.
+    fn happened(&self, _event: usize) -> u64 {
+        0
+    }
     /// Wakes the peer if it sleeps, after a change it can only see by looking (a share).
     fn wake(&self, peer: Rank);
     /// Wakes the threads of this rank that sleep, after a change that one of them may wait for.

@@ -4,8 +4,14 @@
 pub mod costs;
 pub mod device;
 pub mod settings;
+pub mod shares;
+pub mod transfers;
 pub mod verbs;
+pub mod waiting;
 
 pub use costs::{COPY_LEVELS, Costs, Distance, Source};
-pub use device::{Bell, Caps, Device, Exchange, Fault, Frame, Immediate, Nap, Rank, Share, ShareWord, Span};
+pub use device::{Caps, Device, Exchange, Fault, Frame, Rank, Span};
+pub use shares::{NoShares, Share, ShareWord, Shares};
+pub use transfers::{Immediate, Transfers};
 pub use verbs::{Charge, Completion, Done, Local, Remote, Verbs, VerbsCaps};
+pub use waiting::{Bell, Nap};

@@ -22,7 +22,8 @@
 //! - *Room.* A queue that is full is that of one peer over one rail; the others take work.
 
 use crate::costs::{Costs, Distance};
-use crate::device::{Fault, Nap, Rank, Span};
+use crate::device::{Fault, Rank, Span};
+use crate::waiting::Nap;
 
 /// Memory of this process and the key under which the adapter knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -145,18 +146,18 @@ pub trait Verbs {
     /// Gives a registration back.
     fn deregister(&mut self, rail: usize, key: u32);
 
-    /// As [`crate::Device::watch`].
+    /// As [`crate::Transfers::watch`].
     fn watch(&mut self, _span: Span) -> bool {
         false
     }
-    /// As [`crate::Device::memory_changed`].
+    /// As [`crate::Transfers::memory_changed`].
     #[inline(always)]
     fn memory_changed(&self) -> bool {
         false
     }
-    /// As [`crate::Device::take_changes`].
+    /// As [`crate::Transfers::take_changes`].
     fn take_changes(&mut self, _gone: &mut Vec<Span>) {}
-    /// As [`crate::Device::is_unchanged`].
+    /// As [`crate::Transfers::is_unchanged`].
     #[inline(always)]
     fn is_unchanged(&mut self, _span: Span) -> bool {
         true

@@ -4,7 +4,7 @@
 mod adapter;
 
 use adapter::{Adapter, Net, Shared};
-use fabric::{Device, Distance, Fault, Local, Rank, Span};
+use fabric::{Device, Distance, Fault, Local, Rank, Span, Transfers};
 use proto::channel::{Channel, Settings};
 use proto::{Engine, Event, Limits, Mode, Want};
 use std::collections::VecDeque;

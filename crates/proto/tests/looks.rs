@@ -3,7 +3,7 @@
 
 mod fake;
 
-use fabric::{Device, Fault, Span};
+use fabric::{Fault, Shares, Span};
 use fake::{Fake, Net};
 use proto::{Engine, Event, Limits, Mode, OpId, Want};
 use std::cell::RefCell;
@@ -181,7 +181,7 @@ fn the_core_is_the_applications_while_the_peer_copies() {
     job.arrive();
     job.ranks[0].progress_aside(); // learns of the match
     let share = fabric::Share { owner: 0, index: 0 };
-    let claim = |job: &Job| job.ranks[0].device().share_add(share, fabric::ShareWord::Claim, 1);
+    let claim = |job: &Job| job.ranks[0].device().add(share, fabric::ShareWord::Claim, 1);
     for _ in 0..10 {
         claim(&job); // the receiver is at work
         assert!(!job.ranks[1].progress_aside());

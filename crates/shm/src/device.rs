@@ -7,19 +7,20 @@ mod room;
 use crate::bell::ShmBell;
 use crate::bytes;
 use crate::cma::{self, Way};
-use crate::layout::{Layout, SHARES};
+use crate::layout::Layout;
 use crate::link::{self, Link, Reach, word32, word64};
 use crate::nap::{self, Patience, ShmNap, Stage};
 use crate::openings::{Mark, Openings};
 use crate::pool::{BLOCK_BYTES, Block, Pool};
 use crate::ring::{IN_BLOCK, INLINE};
 use crate::segment::Segment;
+use crate::shares::ShmShares;
 pub use crate::stores::Way as StoreWay;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::watched;
 use fabric::{
-    Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Share,
-    ShareWord, Span,
+    Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Span,
+    Transfers,
 };
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -67,8 +68,7 @@ pub struct Shm {
     pool: Pool,
     /// Whether there was no memory for the last block that had none.
     is_scarce: bool,
-    shares_used: [bool; SHARES],
-    next_share: usize,
+    shares: ShmShares,
     my_sleep: &'static AtomicU32,
     armed: bool,
     /// How many threads of this rank wait; 0: one at a time is inside MPI.
@@ -131,8 +131,7 @@ impl Shm {
             taken: 0,
             pool: Pool::new(cycle(n)),
             is_scarce: false,
-            shares_used: [false; SHARES],
-            next_share: 0,
+            shares: ShmShares::new(me, &layout, &segment),
             my_sleep,
             armed: false,
             threads: 0,
@@ -183,12 +182,6 @@ impl Shm {
         true
     }
 
-    fn share_word(&self, share: Share, word: ShareWord) -> &AtomicU64 {
-        let offset = self.layout.share(share.owner, share.index as usize);
-        // SAFETY: an aligned word of a share line inside the segment.
-        unsafe { word64(self.segment.at(offset) + word as usize * 8) }
-    }
-
     #[cold]
     #[inline(never)]
     fn read_openings(&mut self) {
@@ -228,6 +221,7 @@ fn cycle(n: usize) -> usize {
 
 impl Device for Shm {
     type Nap = ShmNap;
+    type Shares = ShmShares;
 
     #[inline(always)]
     fn me(&self) -> Rank {
@@ -376,106 +370,8 @@ impl Device for Shm {
         Ok(())
     }
 
-    /// A posted transfer is over when its call returns.
-    fn try_send_behind(&mut self, to: Rank, _rail: usize, head: [u64; 2], data: Span) -> bool {
-        self.try_send(to, head, data)
-    }
-
-    /// The kernel copies with string instructions, whose stores have no order, and wakes nobody.
-    fn writes_in_order(&self) -> bool {
-        false
-    }
-
-    fn post_write(
-        &mut self,
-        to: Rank,
-        _rail: usize,
-        local: Local,
-        remote: Remote,
-        work: u64,
-    ) -> Result<bool, Fault> {
-        let result = self.write(to, local.span, remote.addr as usize);
-        self.immediate.end(work, result);
-        self.wake(to);
-        Ok(true)
-    }
-
-    fn post_read(
-        &mut self,
-        from: Rank,
-        _rail: usize,
-        local: Local,
-        remote: Remote,
-        work: u64,
-    ) -> Result<bool, Fault> {
-        let result = self.read(from, local.span, remote.addr as usize);
-        self.immediate.end(work, result);
-        Ok(true)
-    }
-
-    #[inline(always)]
-    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
-        self.immediate.completed()
-    }
-
-    /// Copies: shared memory is written by the processor in any case.
-    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
-        let sent = self.try_send(to, head, data.span);
-        if sent {
-            self.immediate.end(work, Ok(()));
-        }
-        Ok(sent)
-    }
-
-    fn allocate(&mut self, len: usize) -> Span {
-        self.immediate.allocate(len)
-    }
-
-    fn load(&self, addr: usize) -> u64 {
-        // SAFETY: an aligned word of memory that `allocate` gave and that lives as long as `self`;
-        // the kernel may write it for a peer meanwhile.
-        unsafe { word64(addr) }.load(Ordering::Acquire)
-    }
-
-    fn store(&mut self, addr: usize, value: u64) {
-        // SAFETY: as in `load`.
-        unsafe { word64(addr) }.store(value, Ordering::Release);
-    }
-
-    fn share_open(&mut self) -> Option<u32> {
-        // Those opened longest ago are free first: a look at one in use costs a cache miss.
-        for index in (0..SHARES).map(|i| (self.next_share + i) % SHARES) {
-            let share = Share { owner: self.me, index: index as u32 };
-            if self.shares_used[index] && self.share_load(share, ShareWord::Left) < 2 {
-                continue;
-            }
-            self.shares_used[index] = true;
-            self.next_share = (index + 1) % SHARES;
-            ShareWord::ALL.into_iter().for_each(|word| self.share_store(share, word, 0));
-            return Some(index as u32);
-        }
-        None
-    }
-
-    fn shares(&self) -> u32 {
-        SHARES as u32
-    }
-
-    fn share_add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
-        self.share_word(share, word).fetch_add(value, Ordering::AcqRel)
-    }
-
-    fn share_take(&self, share: Share, word: ShareWord, held: u64) -> bool {
-        let order = (Ordering::AcqRel, Ordering::Acquire);
-        self.share_word(share, word).compare_exchange(held, 0, order.0, order.1).is_ok()
-    }
-
-    fn share_load(&self, share: Share, word: ShareWord) -> u64 {
-        self.share_word(share, word).load(Ordering::Acquire)
-    }
-
-    fn share_store(&self, share: Share, word: ShareWord, value: u64) {
-        self.share_word(share, word).store(value, Ordering::Release);
+    fn shares(&self) -> Option<&ShmShares> {
+        Some(&self.shares)
     }
 
     fn wake(&self, peer: Rank) {
@@ -548,6 +444,74 @@ impl Device for Shm {
             }
         }
         Ok(())
+    }
+}
+
+impl Transfers for Shm {
+    fn post_write(
+        &mut self,
+        to: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let result = self.write(to, local.span, remote.addr as usize);
+        self.immediate.end(work, result);
+        self.wake(to);
+        Ok(true)
+    }
+
+    fn post_read(
+        &mut self,
+        from: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let result = self.read(from, local.span, remote.addr as usize);
+        self.immediate.end(work, result);
+        Ok(true)
+    }
+
+    /// A posted transfer is over when its call returns.
+    fn try_send_behind(&mut self, to: Rank, _rail: usize, head: [u64; 2], data: Span) -> bool {
+        self.try_send(to, head, data)
+    }
+
+    /// The kernel copies with string instructions, whose stores have no order, and wakes nobody.
+    fn writes_in_order(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
+        self.immediate.completed()
+    }
+
+    /// Copies: shared memory is written by the processor in any case.
+    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
+        let sent = self.try_send(to, head, data.span);
+        if sent {
+            self.immediate.end(work, Ok(()));
+        }
+        Ok(sent)
+    }
+
+    fn allocate(&mut self, len: usize) -> Span {
+        self.immediate.allocate(len)
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        // SAFETY: an aligned word of memory that `allocate` gave and that lives as long as `self`;
+        // the kernel may write it for a peer meanwhile.
+        unsafe { word64(addr) }.load(Ordering::Acquire)
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        // SAFETY: as in `load`.
+        unsafe { word64(addr) }.store(value, Ordering::Release);
     }
 }
 

@@ -34,6 +34,7 @@ mod ring;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]
+mod shares;
 mod stores;
 mod sync;
 #[cfg_attr(loom, allow(dead_code))]

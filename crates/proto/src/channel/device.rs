@@ -4,7 +4,8 @@ use super::slots::RAIL;
 use super::{Channel, OWN};
 use crate::event::Event;
 use fabric::{
-    Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, Rank, Remote, Share, ShareWord, Span, Verbs,
+    Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, NoShares, Rank, Remote, Span, Transfers,
+    Verbs,
 };
 
 impl<V: Verbs> Channel<V> {
@@ -43,10 +44,9 @@ impl<V: Verbs> Channel<V> {
     }
 }
 
-const NO_SHARES: &str = "a channel has no shares";
-
 impl<V: Verbs> Device for Channel<V> {
     type Nap = V::Nap;
+    type Shares = NoShares;
 
     fn me(&self) -> Rank {
         self.verbs.me()
@@ -77,27 +77,6 @@ impl<V: Verbs> Device for Channel<V> {
             self.fault.get_or_insert(fault);
             false
         })
-    }
-
-    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
-        assert!(work & OWN == 0, "the highest bit of work is the channel's");
-        self.send(to, head, data, Some(work))
-    }
-
-    /// What is usual for frames does where it is the adapter: a message comes behind what was
-    /// written, and so does a write where writes have an order. Elsewhere there are only messages.
-    fn try_send_behind(&mut self, to: Rank, rail: usize, head: [u64; 2], data: Span) -> bool {
-        if rail == RAIL || to == self.verbs.me() {
-            return self.try_send(to, head, data);
-        }
-        self.send_behind(to, rail, head, data).unwrap_or_else(|fault| {
-            self.fault.get_or_insert(fault);
-            false
-        })
-    }
-
-    fn writes_in_order(&self) -> bool {
-        self.verbs.caps().writes_in_order
     }
 
     fn peek(&mut self, from: Rank) -> Option<Frame> {
@@ -151,30 +130,53 @@ impl<V: Verbs> Device for Channel<V> {
         Err(Fault::NotPermitted)
     }
 
-    fn share_open(&mut self) -> Option<u32> {
+    fn shares(&self) -> Option<&NoShares> {
         None
     }
 
-    fn share_add(&self, _share: Share, _word: ShareWord, _value: u64) -> u64 {
-        unreachable!("{NO_SHARES}")
+    fn happened(&self, event: usize) -> u64 {
+        self.counters.get(Event::ALL[event].0)
     }
 
-    fn share_take(&self, _share: Share, _word: ShareWord, _held: u64) -> bool {
-        unreachable!("{NO_SHARES}")
+    fn charge(&mut self, what: Charge) {
+        self.verbs.charge(what);
     }
 
-    fn shares(&self) -> u32 {
-        0
+    #[inline(always)]
+    fn label(&mut self, name: impl FnOnce() -> &'static str) {
+        self.verbs.label(name);
     }
 
-    fn share_load(&self, _share: Share, _word: ShareWord) -> u64 {
-        unreachable!("{NO_SHARES}")
+    fn alarm(&mut self, at_ns: u64) {
+        self.verbs.alarm(at_ns);
     }
 
-    fn share_store(&self, _share: Share, _word: ShareWord, _value: u64) {
-        unreachable!("{NO_SHARES}")
+    /// Nothing is changed without the adapter, which wakes by itself.
+    fn wake(&self, _peer: Rank) {}
+
+    fn awake(&mut self) {
+        self.verbs.awake();
     }
 
+    fn idle(&mut self, round: u32) -> V::Nap {
+        // A fault to be checked, a message or an end that came while others were looked at: then there is nothing
+        // to wait for, and the adapter, which has told of it already, would not end the nap.
+        if self.fault.is_some() || self.is_late || !self.done.is_empty() {
+            let now = self.verbs.now_ns();
+            self.verbs.alarm(now);
+        }
+        self.verbs.idle(round)
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        match &self.fault {
+            Some(fault) => Err(fault.clone()),
+            None => self.verbs.check(),
+        }
+    }
+}
+
+impl<V: Verbs> Transfers for Channel<V> {
     fn rails(&self) -> usize {
         self.verbs.rails()
     }
@@ -199,10 +201,6 @@ impl<V: Verbs> Device for Channel<V> {
     fn deregister(&mut self, rail: usize, key: u32) {
         self.lent_bytes -= self.lent.remove(&(rail, key)).expect("what is given back was registered");
         self.verbs.deregister(rail, key);
-    }
-
-    fn happened(&self, event: usize) -> u64 {
-        self.counters.get(Event::ALL[event].0)
     }
 
     fn page_bytes(&self) -> usize {
@@ -251,11 +249,32 @@ impl<V: Verbs> Device for Channel<V> {
         self.verbs.post_read(from, rail, local, remote, work)
     }
 
+    /// What is usual for frames does where it is the adapter: a message comes behind what was
+    /// written, and so does a write where writes have an order. Elsewhere there are only messages.
+    fn try_send_behind(&mut self, to: Rank, rail: usize, head: [u64; 2], data: Span) -> bool {
+        if rail == RAIL || to == self.verbs.me() {
+            return self.try_send(to, head, data);
+        }
+        self.send_behind(to, rail, head, data).unwrap_or_else(|fault| {
+            self.fault.get_or_insert(fault);
+            false
+        })
+    }
+
+    fn writes_in_order(&self) -> bool {
+        self.verbs.caps().writes_in_order
+    }
+
     fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
         if self.done.is_empty() {
             self.pump();
         }
         self.done.pop_front()
+    }
+
+    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
+        assert!(work & OWN == 0, "the highest bit of work is the channel's");
+        self.send(to, head, data, Some(work))
     }
 
     fn allocate(&mut self, len: usize) -> Span {
@@ -268,42 +287,5 @@ impl<V: Verbs> Device for Channel<V> {
 
     fn store(&mut self, addr: usize, value: u64) {
         self.verbs.store(addr, value);
-    }
-
-    fn charge(&mut self, what: Charge) {
-        self.verbs.charge(what);
-    }
-
-    #[inline(always)]
-    fn label(&mut self, name: impl FnOnce() -> &'static str) {
-        self.verbs.label(name);
-    }
-
-    fn alarm(&mut self, at_ns: u64) {
-        self.verbs.alarm(at_ns);
-    }
-
-    /// Nothing is changed without the adapter, which wakes by itself.
-    fn wake(&self, _peer: Rank) {}
-
-    fn awake(&mut self) {
-        self.verbs.awake();
-    }
-
-    fn idle(&mut self, round: u32) -> V::Nap {
-        // A fault to be checked, a message or an end that came while others were looked at: then there is nothing
-        // to wait for, and the adapter, which has told of it already, would not end the nap.
-        if self.fault.is_some() || self.is_late || !self.done.is_empty() {
-            let now = self.verbs.now_ns();
-            self.verbs.alarm(now);
-        }
-        self.verbs.idle(round)
-    }
-
-    fn check(&mut self) -> Result<(), Fault> {
-        match &self.fault {
-            Some(fault) => Err(fault.clone()),
-            None => self.verbs.check(),
-        }
     }
 }

@@ -16,7 +16,7 @@ use crate::message::matching::{Body, Unexpected};
 use crate::message::op::{OpId, Outcome, Receive};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::state::{Rts, State, Step};
-use fabric::{Device, Rank, Share, ShareWord};
+use fabric::{Device, Rank, Share, ShareWord, Shares};
 use wire::head::Offer;
 
 impl<D: Device> Rendezvous<'_, D> {
@@ -66,7 +66,7 @@ impl<D: Device> Rendezvous<'_, D> {
             Some(State::Offered(s, Rts { share: Some(index), .. })) if !s.met => {
                 let (s, index) = (*s, *index);
                 let share = Share { owner: self.dev.me(), index };
-                if !self.dev.share_take(share, ShareWord::Open, id.0 as u64) {
+                if !self.dev.opened_shares().take(share, ShareWord::Open, id.0 as u64) {
                     return false; // its receiver has taken it
                 }
                 self.close_share(Some(index));
@@ -83,12 +83,12 @@ impl<D: Device> Rendezvous<'_, D> {
 /// Takes the message of an RTS for a receive; false if its sender has taken it back.
 pub(crate) fn claim(dev: &impl Device, from: Rank, offer: &Offer) -> bool {
     let share = Share { owner: from, index: offer.share };
-    offer.share == Offer::NO_SHARE || dev.share_take(share, ShareWord::Open, offer.op as u64)
+    offer.share == Offer::NO_SHARE || dev.opened_shares().take(share, ShareWord::Open, offer.op as u64)
 }
 
 /// Whether a message that waits has not been taken back.
 pub(crate) fn is_offered(dev: &impl Device, message: &Unexpected) -> bool {
     let Body::Rts(offer) = &message.body else { return true };
     let share = Share { owner: message.envelope.source, index: offer.share };
-    offer.share == Offer::NO_SHARE || dev.share_load(share, ShareWord::Open) == offer.op as u64
+    offer.share == Offer::NO_SHARE || dev.opened_shares().load(share, ShareWord::Open) == offer.op as u64
 }

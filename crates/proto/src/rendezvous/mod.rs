@@ -32,7 +32,7 @@ use crate::message::malformed;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
-use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord};
+use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord, Shares};
 use learner::Learner;
 use posting::Backlog;
 use rtr_account::RtrAccount;
@@ -192,7 +192,7 @@ impl<D: Device> Rendezvous<'_, D> {
             State::Moving(_) => self.pump_moving(id, copies, alone),
             State::Offered(sending, Rts { share: Some(index), .. }) => {
                 let share = Share { owner: self.dev.me(), index: *index };
-                let partner = self.dev.share_load(share, ShareWord::Partner);
+                let partner = self.dev.opened_shares().load(share, ShareWord::Partner);
                 if partner == 0 {
                     return (false, false);
                 }

@@ -27,7 +27,7 @@ use crate::message::peers::Offered;
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::both::Transfer;
 use crate::rendezvous::state::State;
-use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
+use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
 use wire::head::{Head, Kind, Offer};
 
 /// Offers kept per peer; more are dropped, which costs a handshake, not correctness.
@@ -44,8 +44,8 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let envelope = Envelope { source, context: want.context, tag };
         let earlier = self.offered_before(&envelope)?;
-        let index = self.dev.share_open()?;
-        self.dev.share_store(Share { owner: self.dev.me(), index }, ShareWord::Open, id.0 as u64);
+        let index = self.dev.shares().and_then(Shares::open)?;
+        self.dev.opened_shares().store(Share { owner: self.dev.me(), index }, ShareWord::Open, id.0 as u64);
         let offer = Offer {
             len: buf.len as u64,
             addr: buf.addr as u64,
@@ -91,7 +91,7 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn withdraw_offer(&mut self, id: OpId, rtr: Option<u32>) -> bool {
         let Some(index) = rtr else { return true };
         let share = Share { owner: self.dev.me(), index };
-        let ours = self.dev.share_take(share, ShareWord::Open, id.0 as u64);
+        let ours = self.dev.opened_shares().take(share, ShareWord::Open, id.0 as u64);
         if let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state)
             && let Some(source) = receive.want.source
         {
@@ -118,7 +118,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let peer = &mut self.peers[from];
         let withdrawn = |o: &Offered| {
             let share = Share { owner: from, index: o.offer.share };
-            dev.share_load(share, ShareWord::Open) != o.offer.op as u64
+            dev.opened_shares().load(share, ShareWord::Open) != o.offer.op as u64
         };
         peer.offers.retain(|o| !same(o) || !withdrawn(o));
         let held = peer.offers.iter().filter(|o| same(o)).count();
@@ -139,13 +139,13 @@ impl<D: Device> Rendezvous<'_, D> {
             let offer = peer.offers.remove(at).offer;
             peer.update_plain();
             let share = Share { owner: s.to, index: offer.share };
-            if !self.dev.share_take(share, ShareWord::Open, offer.op as u64) {
+            if !self.dev.opened_shares().take(share, ShareWord::Open, offer.op as u64) {
                 continue; // withdrawn
             }
             s.met = true;
             let fits = rendezvous && s.data.len as u64 <= offer.len && s.data.len > 0 && self.dev.reach(s.to);
             if !fits {
-                self.dev.share_store(share, ShareWord::Left, 2);
+                self.dev.opened_shares().store(share, ShareWord::Left, 2);
                 self.counters.count(Event::RtrDropped);
                 return None;
             }

@@ -11,19 +11,19 @@ use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::movers::both::{self, Claims, Transfer};
 use crate::rendezvous::state::{Rts, State};
-use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
+use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
 use wire::head::{Head, Kind, Offer};
 
 impl<D: Device> Rendezvous<'_, D> {
     /// Lets the RTS of a message leave; false if there is no room.
     pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
-        let share = self.dev.share_open();
+        let share = self.dev.shares().and_then(Shares::open);
         // A message to oneself never takes frames: its receive completes as soon as it is matched.
         let can_copy = self.path(s.to).reach || s.data.len == 0 || s.to == self.dev.me();
         let direct = can_copy && share.is_some();
         if let Some(index) = share {
             let share = Share { owner: self.dev.me(), index };
-            self.dev.share_store(share, ShareWord::Open, id.0 as u64);
+            self.dev.opened_shares().store(share, ShareWord::Open, id.0 as u64);
         }
         let offer = Offer {
             len: s.data.len as u64,
@@ -53,13 +53,13 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn close_share(&mut self, share: Option<u32>) {
         if let Some(index) = share {
             let share = Share { owner: self.dev.me(), index };
-            self.dev.share_store(share, ShareWord::Left, 2);
+            self.dev.opened_shares().store(share, ShareWord::Left, 2);
         }
     }
 
     /// The receiver has taken the RTS: copy together with it.
     pub(crate) fn begin_send(&mut self, id: OpId, s: Sending, share: Share, remote: usize) {
-        let len = self.dev.share_load(share, ShareWord::Length) as usize;
+        let len = self.dev.opened_shares().load(share, ShareWord::Length) as usize;
         let mut transfer = Transfer {
             side: Side::Send,
             peer: s.to,
@@ -102,8 +102,8 @@ impl<D: Device> Rendezvous<'_, D> {
         if len <= PIECE_MIN {
             return self.pull_whole(id, receive, share, outcome, offer);
         }
-        self.dev.share_store(share, ShareWord::Length, len as u64);
-        self.dev.share_store(share, ShareWord::Partner, receive.buf.addr.max(1) as u64);
+        self.dev.opened_shares().store(share, ShareWord::Length, len as u64);
+        self.dev.opened_shares().store(share, ShareWord::Partner, receive.buf.addr.max(1) as u64);
         self.dev.wake(from);
         let transfer = Transfer {
             side: Side::Receive,
@@ -136,7 +136,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 Err(Fault::NotPermitted) => return self.ask_for_frames(id, receive, outcome, offer),
                 Err(fault) => {
                     let (word, failure) = both::failed(fault, Side::Receive);
-                    self.dev.share_store(share, ShareWord::Failed, word);
+                    self.dev.opened_shares().store(share, ShareWord::Failed, word);
                     outcome.failure = Some(Box::new(failure));
                 }
             }
@@ -154,7 +154,7 @@ impl<D: Device> Rendezvous<'_, D> {
             (ShareWord::Left, 1),
             (ShareWord::Partner, receive.buf.addr.max(1) as u64),
         ] {
-            self.dev.share_store(share, word, value);
+            self.dev.opened_shares().store(share, word, value);
         }
         self.dev.wake(peer);
         self.ops.set(id, State::Done(outcome));
@@ -169,7 +169,9 @@ pub(crate) fn read_offer(dev: &impl Device, from: Rank, data: Span) -> Result<Of
     let mut bytes = [0u8; Offer::LEN];
     dev.peek_bytes(data, &mut bytes);
     let offer = Offer::decode(&bytes).map_err(|e| malformed(from, e))?;
-    if offer.share != Offer::NO_SHARE && offer.share >= dev.shares() {
+    let registers = dev.caps(dev.distance(from)).registration;
+    let shares = dev.shares().filter(|_| !registers).map_or(0, Shares::count);
+    if offer.share != Offer::NO_SHARE && offer.share >= shares {
         return Err(malformed(from, wire::Malformed(format!("share {} does not exist", offer.share))));
     }
     Ok(offer)

@@ -8,7 +8,7 @@ use crate::rendezvous::draining::Ending;
 use crate::rendezvous::movers::both::Transfer;
 use crate::rendezvous::movers::{Machine, Message};
 use crate::rendezvous::posting::Posted;
-use fabric::{Device, Rank, ShareWord};
+use fabric::{Device, Rank, ShareWord, Shares};
 use wire::head::Offer;
 use wire::long::LongRts;
 
@@ -211,7 +211,7 @@ impl Op<State> {
             State::Offered(..) => (2, 0),
             State::Streaming(_, stream) => (3, stream.sent as u64),
             State::Filling(filling) => (4, filling.filled),
-            State::Moving(transfer) => (5, dev.share_load(transfer.share, ShareWord::Done)),
+            State::Moving(transfer) => (5, dev.opened_shares().load(transfer.share, ShareWord::Done)),
             State::Long(_) => (6, 0),
             State::Gathered(..) => (7, 0),
             State::Following(_) => (8, 0),

@@ -2,7 +2,8 @@
 #![allow(dead_code)] // no test uses all of it
 
 use fabric::{
-    Caps, Device, Distance, Fault, Frame, Immediate, Local, Nap, Rank, Remote, Share, ShareWord, Span,
+    Caps, Device, Distance, Fault, Frame, Immediate, Local, Nap, Rank, Remote, Share, ShareWord, Shares,
+    Span, Transfers,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -144,6 +145,7 @@ impl Fake {
 
 impl Device for Fake {
     type Nap = NoNap;
+    type Shares = Fake;
 
     fn me(&self) -> Rank {
         self.me
@@ -251,6 +253,24 @@ impl Device for Fake {
         Ok(())
     }
 
+    fn shares(&self) -> Option<&Fake> {
+        Some(self)
+    }
+
+    fn wake(&self, _peer: Rank) {}
+
+    fn awake(&mut self) {}
+
+    fn idle(&mut self, _round: u32) -> NoNap {
+        NoNap
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        self.net.borrow_mut().faults[self.me].take().map_or(Ok(()), Err)
+    }
+}
+
+impl Transfers for Fake {
     fn register(&mut self, _rail: usize, _span: Span) -> Result<u32, Fault> {
         let (limit, held) = &mut self.net.borrow_mut().regions;
         if held[self.me] >= *limit {
@@ -324,8 +344,10 @@ impl Device for Fake {
         // SAFETY: as in `load`.
         unsafe { *(addr as *mut u64) = value }
     }
+}
 
-    fn share_open(&mut self) -> Option<u32> {
+impl Shares for Fake {
+    fn open(&self) -> Option<u32> {
         let mut net = self.net.borrow_mut();
         let slots = &mut net.shares[self.me];
         let index = slots.iter().position(|s| !s.used || s.words[ShareWord::Left as usize] >= 2)?;
@@ -333,41 +355,29 @@ impl Device for Fake {
         Some(index as u32)
     }
 
-    fn share_add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
-        let held = self.share_load(share, word);
-        self.share_store(share, word, held.wrapping_add(value));
+    fn add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
+        let held = Shares::load(self, share, word);
+        Shares::store(self, share, word, held.wrapping_add(value));
         held
     }
 
-    fn share_take(&self, share: Share, word: ShareWord, held: u64) -> bool {
-        let same = self.share_load(share, word) == held;
+    fn take(&self, share: Share, word: ShareWord, held: u64) -> bool {
+        let same = Shares::load(self, share, word) == held;
         if same {
-            self.share_store(share, word, 0);
+            Shares::store(self, share, word, 0);
         }
         same
     }
 
-    fn shares(&self) -> u32 {
+    fn count(&self) -> u32 {
         SHARES as u32
     }
 
-    fn share_load(&self, share: Share, word: ShareWord) -> u64 {
+    fn load(&self, share: Share, word: ShareWord) -> u64 {
         self.net.borrow().shares[share.owner][share.index as usize].words[word as usize]
     }
 
-    fn share_store(&self, share: Share, word: ShareWord, value: u64) {
+    fn store(&self, share: Share, word: ShareWord, value: u64) {
         self.net.borrow_mut().shares[share.owner][share.index as usize].words[word as usize] = value;
-    }
-
-    fn wake(&self, _peer: Rank) {}
-
-    fn awake(&mut self) {}
-
-    fn idle(&mut self, _round: u32) -> NoNap {
-        NoNap
-    }
-
-    fn check(&mut self) -> Result<(), Fault> {
-        self.net.borrow_mut().faults[self.me].take().map_or(Ok(()), Err)
     }
 }

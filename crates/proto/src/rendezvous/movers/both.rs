@@ -30,7 +30,7 @@ use crate::choice::tuning::PIECE_MIN;
 use crate::event::{Amount, Counters, Event};
 use crate::message::matching::Want;
 use crate::message::op::{Failure, OpId, Outcome, PendingOp, Receive, Sending, Side};
-use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
+use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
 
 /// Largest piece: bounds how long the faster side waits for the last one.
 const PIECE_MAX: usize = 1024 * 1024;
@@ -184,25 +184,25 @@ impl Transfer {
     /// This side cannot copy: what it has claimed and not copied is the other's.
     pub fn refuse(&mut self, dev: &impl Device) {
         self.can_copy = false;
-        dev.share_add(self.share, ShareWord::Failed, refusal(self.side));
+        dev.opened_shares().add(self.share, ShareWord::Failed, refusal(self.side));
         dev.wake(self.peer);
     }
 
     /// Whether the other side cannot copy.
     fn is_refused(&self, dev: &impl Device) -> bool {
         let other = if self.side == Side::Send { Side::Receive } else { Side::Send };
-        dev.share_load(self.share, ShareWord::Failed) & refusal(other) != 0
+        dev.opened_shares().load(self.share, ShareWord::Failed) & refusal(other) != 0
     }
 
     /// Whether neither side can copy: then the receiver is to ask for frames.
     pub fn needs_frames(&self, dev: &impl Device) -> bool {
         let both = refusal(Side::Send) | refusal(Side::Receive);
-        !self.can_copy && dev.share_load(self.share, ShareWord::Failed) & both == both
+        !self.can_copy && dev.opened_shares().load(self.share, ShareWord::Failed) & both == both
     }
 
     /// Leaves the share: the message goes another way.
     pub fn leave(&self, dev: &impl Device) {
-        dev.share_add(self.share, ShareWord::Left, 1);
+        dev.opened_shares().add(self.share, ShareWord::Left, 1);
     }
 
     /// The receive or the send that this was begun for.
@@ -227,7 +227,7 @@ impl Transfer {
     /// has claimed nothing since this was last asked. Who is inside MPI copies to the end, and the
     /// cores are the application's.
     pub fn is_left_to_owner(&mut self, dev: &impl Device) -> bool {
-        let (front, back) = Claims(dev.share_load(self.share, ShareWord::Claim)).both();
+        let (front, back) = Claims(dev.opened_shares().load(self.share, ShareWord::Claim)).both();
         let theirs = if self.side == Side::Receive { back } else { front };
         self.owned && std::mem::replace(&mut self.theirs, theirs) == theirs
     }
@@ -235,10 +235,11 @@ impl Transfer {
     /// Whether the whole message has been moved. To be called until it says so, and not again:
     /// then this side has left the share.
     pub fn ended(&mut self, dev: &impl Device) -> bool {
-        let done = dev.share_load(self.share, ShareWord::Done) >= self.len as u64;
+        let done = dev.opened_shares().load(self.share, ShareWord::Done) >= self.len as u64;
         if done {
             if self.outcome.failure.is_none() {
-                self.outcome.failure = self.told(dev.share_load(self.share, ShareWord::Failed)).map(Box::new);
+                self.outcome.failure =
+                    self.told(dev.opened_shares().load(self.share, ShareWord::Failed)).map(Box::new);
             }
             self.leave(dev);
         }
@@ -268,12 +269,13 @@ impl Transfer {
     /// A look before the claim says how much is left, and spares an atomic operation when nothing is.
     /// What the claim did not get is taken back: else it would be missing when a piece is given back.
     fn claim(&self, dev: &impl Device, alone: bool) -> Option<Piece> {
-        let left = Claims(dev.share_load(self.share, ShareWord::Claim)).left(self.len)?;
+        let left = Claims(dev.opened_shares().load(self.share, ShareWord::Claim)).left(self.len)?;
         let wanted = piece(left * PAGE, alone).div_ceil(PAGE).min(left);
-        let before = Claims(dev.share_add(self.share, ShareWord::Claim, Claims::of(self.side, wanted).0));
+        let before =
+            Claims(dev.opened_shares().add(self.share, ShareWord::Claim, Claims::of(self.side, wanted).0));
         let pages = wanted.min(before.left(self.len).unwrap_or(0));
         if pages < wanted {
-            dev.share_add(self.share, ShareWord::Claim, Claims::back(self.side, wanted - pages));
+            dev.opened_shares().add(self.share, ShareWord::Claim, Claims::back(self.side, wanted - pages));
         }
         let (offset, len) = (pages > 0).then(|| before.piece(self.side, pages, self.len))?;
         Some(Piece { offset, len, pages })
@@ -289,18 +291,18 @@ impl Transfer {
         let is_copied = result.is_ok();
         match result {
             Err(Fault::NotPermitted) => {
-                dev.share_add(self.share, ShareWord::Claim, Claims::back(self.side, piece.pages));
+                dev.opened_shares().add(self.share, ShareWord::Claim, Claims::back(self.side, piece.pages));
                 self.refuse(dev);
                 return false;
             }
             Err(fault) => {
                 let (word, failure) = failed(fault, self.side);
-                dev.share_add(self.share, ShareWord::Failed, word);
+                dev.opened_shares().add(self.share, ShareWord::Failed, word);
                 self.outcome.failure = Some(Box::new(failure));
             }
             Ok(()) => self.count(counters, piece.len as u64),
         }
-        let before = dev.share_add(self.share, ShareWord::Done, local.len as u64);
+        let before = dev.opened_shares().add(self.share, ShareWord::Done, local.len as u64);
         if before + local.len as u64 >= self.len as u64 {
             dev.wake(self.peer);
         }

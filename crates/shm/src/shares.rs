@@ -1,0 +1,73 @@
+//! The shares of a rank in the segment.
+
+use crate::layout::{Layout, SHARES};
+use crate::link::word64;
+use crate::segment::Segment;
+use crate::sync::{AtomicU64, Ordering};
+use fabric::{Rank, Share, ShareWord, Shares};
+use std::cell::Cell;
+
+/// All shares of the job, as one rank sees them.
+///
+/// The segment is the device's that owns this value, and is dropped after it.
+pub struct ShmShares {
+    me: Rank,
+    /// Address of the segment.
+    base: usize,
+    layout: Layout,
+    /// Which of this rank's have ever been opened, and which one to look at first.
+    used: [Cell<bool>; SHARES],
+    next: Cell<usize>,
+}
+
+impl ShmShares {
+    /// Those of rank `me`, none of which is open.
+    pub fn new(me: Rank, layout: &Layout, segment: &Segment) -> ShmShares {
+        let used = [const { Cell::new(false) }; SHARES];
+        ShmShares { me, base: segment.at(0), layout: *layout, used, next: Cell::new(0) }
+    }
+
+    fn word(&self, share: Share, word: ShareWord) -> &AtomicU64 {
+        let offset = self.layout.share(share.owner, share.index as usize);
+        // SAFETY: an aligned word of a share line inside the segment, which outlives `self`.
+        unsafe { word64(self.base + offset + word as usize * 8) }
+    }
+}
+
+impl Shares for ShmShares {
+    fn open(&self) -> Option<u32> {
+        // Those opened longest ago are free first: a look at one in use costs a cache miss.
+        for index in (0..SHARES).map(|i| (self.next.get() + i) % SHARES) {
+            let share = Share { owner: self.me, index: index as u32 };
+            if self.used[index].get() && self.load(share, ShareWord::Left) < 2 {
+                continue;
+            }
+            self.used[index].set(true);
+            self.next.set((index + 1) % SHARES);
+            ShareWord::ALL.into_iter().for_each(|word| self.store(share, word, 0));
+            return Some(index as u32);
+        }
+        None
+    }
+
+    fn count(&self) -> u32 {
+        SHARES as u32
+    }
+
+    fn add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
+        self.word(share, word).fetch_add(value, Ordering::AcqRel)
+    }
+
+    fn take(&self, share: Share, word: ShareWord, held: u64) -> bool {
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        self.word(share, word).compare_exchange(held, 0, order.0, order.1).is_ok()
+    }
+
+    fn load(&self, share: Share, word: ShareWord) -> u64 {
+        self.word(share, word).load(Ordering::Acquire)
+    }
+
+    fn store(&self, share: Share, word: ShareWord, value: u64) {
+        self.word(share, word).store(value, Ordering::Release);
+    }
+}
