@@ -52,7 +52,7 @@ pub fn compare(cx: &Cx, comm1: Handle, comm2: Handle, result: Out<i32>) -> Resul
 /// `MPI_Comm_group`.
 pub fn group(cx: &Cx, comm: Handle, group: Out<Handle>) -> Result {
     let mut world = cx.world();
-    let members = world.comm(comm)?.place.group.clone();
+    let members = world.comm(comm)?.place.mine.clone();
     group.set(world.objects.groups.insert(members)?);
     Ok(())
 }
@@ -208,18 +208,18 @@ fn among(cx: &Cx, comm: Handle, members: Group, contexts: &[u64]) -> Result<Hand
         (world.rank(), world.comm(comm)?.place.clone())
     };
     let Some(rank) = members.rank_of(me) else { return Ok(COMM_NULL) };
-    let leader = parent.group.rank_of(members.world_rank(0));
+    let leader = parent.mine.rank_of(members.world_rank(0));
     let Some(leader) = leader else {
         return fail(Class::GROUP, "argument `group` is not a subset of the communicator's group");
     };
     let context = contexts[leader as usize];
-    add(cx, comm, Place::new(context, Arc::new(members), rank))
+    add(cx, comm, Place::within(context, Arc::new(members), rank))
 }
 
 fn check_subset(cx: &Cx, comm: Handle, group: Handle) -> Result<Group> {
     let world = cx.world();
     let group = world.objects.group(group)?;
-    let parent = &world.comm(comm)?.place.group;
+    let parent = &world.comm(comm)?.place.mine;
     match group.iter().find(|rank| parent.rank_of(*rank).is_none()) {
         None => Ok(Group::clone(group)),
         Some(rank) => fail(
@@ -262,7 +262,7 @@ pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out
         };
         hear(cx, want)?
     };
-    newcomm.set(add(cx, comm, Place::new(context, Arc::new(members), rank))?);
+    newcomm.set(add(cx, comm, Place::within(context, Arc::new(members), rank))?);
     Ok(())
 }
 
@@ -311,7 +311,7 @@ fn split_by(cx: &Cx, comm: Handle, color: i32, key: i32) -> Result<Handle> {
     if color == UNDEFINED {
         return Ok(COMM_NULL);
     }
-    let parent = cx.world().comm(comm)?.place.group.clone();
+    let parent = cx.world().comm(comm)?.place.mine.clone();
     let mut same: Vec<(i32, u32)> = (0u32..)
         .zip(&all)
         .filter(|(_, [c, ..])| *c as u32 as i32 == color)

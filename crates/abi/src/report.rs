@@ -216,7 +216,7 @@ impl<'a> Listing<'a> {
         let root = schedule.program().root.filter(|_| own);
         let tag = schedule.tag();
         let call = self.blank(name, Kind::Collective, context, since_ns);
-        let group = self.comm(context).map(|comm| &comm.place.group);
+        let group = self.comm(context).map(|comm| &comm.place.peers);
         self.blocking.push(Pending {
             blocking,
             peer: root.map(|root| root as usize),
@@ -233,7 +233,7 @@ impl<'a> Listing<'a> {
         let peer = (source != ANY_SOURCE).then_some(source as usize);
         self.blocking.push(Pending {
             peer,
-            world_peer: peer.map(|rank| found.place.group.world_rank(rank as u32) as usize),
+            world_peer: peer.map(|rank| found.place.peers.world_rank(rank as u32) as usize),
             tag: (tag != ANY_TAG).then_some(tag),
             ..call
         });
@@ -296,7 +296,7 @@ impl<'a> Listing<'a> {
             communicator: comm.map_or_else(|| "a freed communicator".to_string(), comm_name),
             context,
             run: None,
-            members: comm.map(|comm| members(&comm.place.group)),
+            members: comm.map(|comm| members(&comm.place.mine)),
             bytes: 0,
             since_ms: self.now_ns.saturating_sub(since_ns) / 1_000_000,
             address: None,
@@ -308,7 +308,7 @@ impl<'a> Listing<'a> {
     }
 
     fn rank_in(&self, context: u64, peer: usize) -> Option<usize> {
-        self.comm(context)?.place.group.rank_of(peer as u32).map(|rank| rank as usize)
+        self.comm(context)?.place.peers.rank_of(peer as u32).map(|rank| rank as usize)
     }
 }
 
@@ -321,7 +321,7 @@ fn comm_name(comm: &Comm) -> String {
     match comm.name() {
         [] => format!(
             "an unnamed communicator of ranks {} (context {:#x})",
-            launch::report::ranges(&members(&comm.place.group)),
+            launch::report::ranges(&members(&comm.place.mine)),
             comm.place.context
         ),
         name => String::from_utf8_lossy(name).into_owned(),

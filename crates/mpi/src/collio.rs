@@ -216,7 +216,7 @@ impl<D: Device> World<D> {
         let comm = self.objects.comms.by_context(envelope.context).map(|(_, comm)| comm);
         let (from, on) = match comm {
             Some(comm) => {
-                (comm.place.group.rank_of(envelope.source as u32)?, String::from_utf8_lossy(comm.name()))
+                (comm.place.peers.rank_of(envelope.source as u32)?, String::from_utf8_lossy(comm.name()))
             }
             None => (envelope.source as u32, "a freed communicator".into()),
         };

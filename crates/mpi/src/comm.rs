@@ -32,42 +32,57 @@ pub enum Purpose {
     Creation = 2,
 }
 
-/// What travels with every message: context and members. Cheap to clone; requests keep it, so a
-/// communicator may be freed while they are pending.
+/// What travels with every message: the context, and two groups, which are the same for an intracommunicator. Cheap
+/// to clone; requests keep it, so a communicator may be freed while they are pending.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Context id; unique in the job for ever.
     pub context: u64,
-    /// Members in order.
-    pub group: Arc<Group>,
-    /// This process.
+    /// The group of this process, in order.
+    pub mine: Arc<Group>,
+    /// Those that ranks in calls name, in order.
+    pub peers: Arc<Group>,
+    /// This process in its group.
     pub rank: u32,
     size: u32,
-    /// World rank of member 0, if the others follow one by one.
+    peers_size: u32,
+    /// World rank of peer 0, if the others follow one by one.
     first: Option<u32>,
 }
 
 impl Place {
     /// Member `rank` of `group` in this context.
-    pub fn new(context: u64, group: Arc<Group>, rank: u32) -> Place {
-        let size = group.size();
-        let first = (size > 0).then(|| group.world_rank(0));
-        let first = first.filter(|first| group.compare(&Group::range(*first, size)) == Comparison::Ident);
-        Place { context, group, rank, size, first }
+    pub fn within(context: u64, group: Arc<Group>, rank: u32) -> Place {
+        Place::between(context, group.clone(), group, rank)
     }
 
-    /// Number of members.
+    /// Member `rank` of `mine`, which speaks to `peers` in this context.
+    pub fn between(context: u64, mine: Arc<Group>, peers: Arc<Group>, rank: u32) -> Place {
+        let (size, peers_size) = (mine.size(), peers.size());
+        let first = (peers_size > 0).then(|| peers.world_rank(0));
+        let follow = |first: &u32| peers.compare(&Group::range(*first, peers_size)) == Comparison::Ident;
+        let first = first.filter(follow);
+        Place { context, mine, peers, rank, size, peers_size, first }
+    }
+
+    /// Number of processes in its own group.
     #[inline(always)]
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// The world rank of a member.
+    /// Number of those it can speak to.
     #[inline(always)]
-    pub fn world_rank(&self, rank: u32) -> u32 {
+    pub fn peers_size(&self) -> u32 {
+        self.peers_size
+    }
+
+    /// The world rank of a peer.
+    #[inline(always)]
+    pub fn world_rank(&self, peer: u32) -> u32 {
         match self.first {
-            Some(first) => first + rank,
-            None => self.group.world_rank(rank),
+            Some(first) => first + peer,
+            None => self.peers.world_rank(peer),
         }
     }
 
@@ -119,9 +134,11 @@ impl Comm {
 
     /// `MPI_Comm_compare` of two different handles.
     pub fn compare(&self, other: &Comm) -> Comparison {
-        match self.place.group.compare(&other.place.group) {
-            Comparison::Ident => Comparison::Congruent,
-            relation => relation,
+        let [mine, peers] = [&self.place.mine, &self.place.peers].map(Arc::as_ref);
+        match (mine.compare(&other.place.mine), peers.compare(&other.place.peers)) {
+            (Comparison::Ident, Comparison::Ident) => Comparison::Congruent,
+            (Comparison::Unequal, _) | (_, Comparison::Unequal) => Comparison::Unequal,
+            _ => Comparison::Similar,
         }
     }
 }
@@ -195,5 +212,22 @@ impl Comms {
     #[cold]
     pub fn refuse<T>(handle: Handle) -> Result<T> {
         fail(Class::COMM, unusable(handle, COMM_NULL, "MPI_COMM_NULL", "a communicator"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranks in calls name the other group's processes, wherever these are in the job.
+    #[test]
+    fn a_place_between_two_groups_names_the_peers_of_the_other() {
+        let group = |ranks: &[u32]| Arc::new(Group::from_ranks(ranks.to_vec()));
+        let place = Place::between(9, group(&[0, 1]), group(&[5, 2, 7]), 1);
+        assert_eq!((place.size(), place.peers_size(), place.rank), (2, 3, 1));
+        assert_eq!([0, 1, 2].map(|peer| place.world_rank(peer)), [5, 2, 7]);
+        let within = Place::within(9, group(&[3, 4, 5]), 2);
+        assert_eq!([0, 1, 2].map(|peer| within.world_rank(peer)), [3, 4, 5]);
+        assert!(Arc::ptr_eq(&within.mine, &within.peers));
     }
 }

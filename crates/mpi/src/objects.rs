@@ -167,7 +167,7 @@ mod tests {
 
     fn with_comms() -> Objects {
         let mut objects = Objects::default();
-        let place = Place::new(0, Arc::new(Group::range(0, 1)), 0);
+        let place = Place::within(0, Arc::new(Group::range(0, 1)), 0);
         let link = LinkCosts::HOST;
         let comm = || Comm::new(place.clone(), State::new(link, Forced::default()));
         objects.comms.start(comm(), comm());

@@ -31,7 +31,7 @@ pub struct Message {
 /// A rank of the communicator as a rank of the job; `None` for `MPI_PROC_NULL`.
 #[inline(always)]
 pub fn peer(place: &Place, rank: i32, arg: &str) -> Result<Option<usize>> {
-    if (rank as u32) < place.size() {
+    if (rank as u32) < place.peers_size() {
         Ok(Some(place.world_rank(rank as u32) as usize))
     } else if rank == PROC_NULL {
         Ok(None)
@@ -42,7 +42,7 @@ pub fn peer(place: &Place, rank: i32, arg: &str) -> Result<Option<usize>> {
 
 #[cold]
 fn no_such_rank<T>(place: &Place, rank: i32, arg: &str) -> Result<T> {
-    let ranks = place.size();
+    let ranks = place.peers_size();
     fail(
         Class::RANK,
         format!("argument `{arg}` is {rank}, the communicator has {ranks} ranks (0 to {})", ranks - 1),
@@ -73,7 +73,7 @@ impl<D: Device> World<D> {
         let Some(len) = plain_len(count, datatype, addr) else { return false };
         let Some(comm) = self.objects.comms.get(comm) else { return false };
         let place = &comm.place;
-        if dest as u32 >= place.size() {
+        if dest as u32 >= place.peers_size() {
             return false;
         }
         let to = place.world_rank(dest as u32) as usize;
@@ -94,7 +94,7 @@ impl<D: Device> World<D> {
     ) -> Option<Status> {
         let len = plain_len(count, datatype, addr)?;
         let place = &self.objects.comms.get(comm)?.place;
-        if source as u32 >= place.size() || tag < 0 {
+        if source as u32 >= place.peers_size() || tag < 0 {
             return None;
         }
         let from = place.world_rank(source as u32) as usize;
@@ -117,7 +117,7 @@ impl<D: Device> World<D> {
     ) -> Option<Body> {
         let len = plain_len(count, datatype, addr)?;
         let place = &self.objects.comms.get(comm)?.place;
-        if source as u32 >= place.size() {
+        if source as u32 >= place.peers_size() {
             return None;
         }
         let from = place.world_rank(source as u32) as usize;
@@ -250,7 +250,7 @@ impl<D: Device> World<D> {
         let (span, unpack) = landing(buffer)?;
         let message = self.objects.messages.remove(message).expect("looked at above");
         let op = self.engine.receive_matched(message.message, span).map_err(fault)?;
-        Ok((message.comm, Body::Receive(op, Origin::Any(message.place.group), unpack)))
+        Ok((message.comm, Body::Receive(op, Origin::Any(message.place.peers), unpack)))
     }
 
     /// Puts an operation into the table of requests; if that is full the operation is given up.
@@ -335,11 +335,11 @@ fn want(place: &Place, source: i32, tag: i32) -> Result<Option<Want>> {
 }
 
 fn origin(place: &Place, source: i32) -> Origin {
-    if source == ANY_SOURCE { Origin::Any(place.group.clone()) } else { Origin::Rank(source) }
+    if source == ANY_SOURCE { Origin::Any(place.peers.clone()) } else { Origin::Rank(source) }
 }
 
 fn status_of(place: &Place, envelope: &Envelope, len: u64) -> Status {
-    let source = place.group.rank_of(envelope.source as u32).map_or(ANY_SOURCE, |rank| rank as i32);
+    let source = place.peers.rank_of(envelope.source as u32).map_or(ANY_SOURCE, |rank| rank as i32);
     Status::new(source, envelope.tag, len)
 }
 

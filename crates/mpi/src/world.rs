@@ -60,8 +60,8 @@ impl<D: Device> World<D> {
     /// A rank over `engine`.
     pub fn new(engine: Engine<D>, link: LinkCosts, forced: Forced) -> World<D> {
         let (me, n) = (engine.device().me() as u32, engine.device().size() as u32);
-        let world = Place::new(0, Arc::new(Group::range(0, n)), me);
-        let own = Place::new(1, Arc::new(Group::range(me, 1)), 0);
+        let world = Place::within(0, Arc::new(Group::range(0, n)), me);
+        let own = Place::within(1, Arc::new(Group::range(me, 1)), 0);
         let comm = |place| Comm::new(place, State::new(link, forced));
         let mut objects = Objects::default();
         objects.comms.start(comm(world), comm(own));
