@@ -64,10 +64,10 @@ pub trait Transfers {
     /// As [`crate::Device::try_send`], but the frame is not shown before everything is placed that this rank
     /// has posted to `to` over `rail` before. At most 40 bytes.
     fn try_send_behind(&mut self, to: Rank, rail: usize, head: [u64; 2], data: Span) -> bool;
-    /// Whether the bytes of a posted write become visible at the peer in the order of their
+    /// Whether the bytes of a posted write become visible at this peer in the order of their
     /// addresses, and the peer looks around while it lands. Many adapters behave so; a processor that
     /// copies for its peer may store in any order.
-    fn writes_in_order(&self) -> bool;
+    fn writes_in_order(&self, to: Rank) -> bool;
     /// The oldest completion that has not been fetched: its work and how it ended. Work ends in any
     /// order, and all of it ends, whatever has become of the peer.
     fn completed(&mut self) -> Option<(u64, Result<(), Fault>)>;

@@ -3,20 +3,22 @@
 mod blocks;
 mod reach;
 mod room;
+mod waits;
 
 use crate::bell::ShmBell;
+use crate::berth::{Berth, Descriptors, Ring};
 use crate::bytes;
 use crate::cma::{self, Way};
 use crate::layout::Layout;
-use crate::link::{self, Link, Reach, word32, word64};
-use crate::nap::{self, Patience, ShmNap, Stage};
+use crate::link::{self, Link, Reach, word64};
+use crate::nap::{self, Patience, Stage};
 use crate::openings::{Mark, Openings};
 use crate::pool::{BLOCK_BYTES, Block, Pool};
 use crate::ring::{IN_BLOCK, INLINE};
 use crate::segment::Segment;
 use crate::shares::ShmShares;
 pub use crate::stores::Way as StoreWay;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 use crate::watched;
 use fabric::{
     Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Span,
@@ -27,6 +29,7 @@ use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+pub use waits::ShmNap;
 
 /// A frame is announced when this much of it is written, and again after each such piece: its
 /// receiver copies it out of the block while the rest is copied in.
@@ -69,7 +72,10 @@ pub struct Shm {
     /// Whether there was no memory for the last block that had none.
     is_scarce: bool,
     shares: ShmShares,
-    my_sleep: &'static AtomicU32,
+    berth: &'static Berth,
+    /// What it sleeps on beside its word.
+    ring: Option<Ring>,
+    beside: Option<Descriptors>,
     armed: bool,
     /// How many threads of this rank wait; 0: one at a time is inside MPI.
     threads: usize,
@@ -112,9 +118,8 @@ impl Shm {
         segment: Segment,
         has_barrier: bool,
     ) -> Result<Shm, String> {
-        // SAFETY: an aligned word of this rank's control page.
-        let my_sleep = unsafe { word32(segment.at(layout.sleep(me))) };
-        watched::atomic(my_sleep);
+        let berth = link::berth(&segment, &layout, me);
+        watched::atomic(berth.word());
         cma::permit_siblings();
         let probe = Box::new(AtomicU64::new(RandomState::new().hash_one(me)));
         Link::introduce(&segment, &layout, me, &probe);
@@ -132,7 +137,9 @@ impl Shm {
             pool: Pool::new(cycle(n)),
             is_scarce: false,
             shares: ShmShares::new(me, &layout, &segment),
-            my_sleep,
+            berth,
+            ring: None,
+            beside: None,
             armed: false,
             threads: 0,
             patience: Patience::new(n, options.cores, has_barrier),
@@ -379,8 +386,8 @@ impl Device for Shm {
     }
 
     fn wake_threads(&self) {
-        if self.my_sleep.load(Ordering::Relaxed) & nap::WAITER != 0 {
-            nap::wake(self.my_sleep, nap::WAITER);
+        if self.berth.load() & nap::WAITER != 0 {
+            self.berth.wake(nap::WAITER);
         }
     }
 
@@ -389,7 +396,7 @@ impl Device for Shm {
         if self.armed {
             self.armed = false;
             if self.threads == 0 {
-                self.my_sleep.fetch_and(!nap::WAITER, Ordering::Relaxed);
+                self.berth.renounce(nap::WAITER);
             } // or others may sleep
         }
     }
@@ -407,13 +414,13 @@ impl Device for Shm {
         }
         // Whoever announced this sleep did so before the look that found nothing just now, or has
         // to look once more.
-        if nap::announce(self.my_sleep, nap::WAITER) {
+        if self.berth.announce(nap::WAITER) {
             if self.has_barrier {
                 nap::barrier();
             }
             return ShmNap::Spin;
         }
-        ShmNap::Sleep(self.my_sleep, self.my_sleep.load(Ordering::Relaxed), self.patience.longest)
+        ShmNap::Sleep(self.berth, self.berth.load(), self.patience.longest, self.beside)
     }
 
     fn was_written(&self, span: Span) {
@@ -425,7 +432,7 @@ impl Device for Shm {
     }
 
     fn bell(&self) -> Option<Arc<dyn Bell>> {
-        self.has_barrier.then(|| Arc::new(ShmBell(self.my_sleep)) as Arc<dyn Bell>)
+        self.has_barrier.then(|| Arc::new(ShmBell(self.berth, self.beside)) as Arc<dyn Bell>)
     }
 
     fn check(&mut self) -> Result<(), Fault> {
@@ -481,7 +488,7 @@ impl Transfers for Shm {
     }
 
     /// The kernel copies with string instructions, whose stores have no order, and wakes nobody.
-    fn writes_in_order(&self) -> bool {
+    fn writes_in_order(&self, _to: Rank) -> bool {
         false
     }
 

@@ -12,6 +12,8 @@ mod ability;
 #[cfg(not(loom))]
 mod bell;
 #[cfg(not(loom))]
+mod berth;
+#[cfg(not(loom))]
 mod bytes;
 #[cfg(not(loom))]
 mod cma;
@@ -45,8 +47,9 @@ pub mod watched;
 #[cfg(not(loom))]
 pub use ability::describe;
 #[cfg(not(loom))]
+pub use device::ShmNap;
+#[cfg(not(loom))]
 pub use device::{Options, Shm, StoreWay};
-pub use nap::ShmNap;
 #[cfg(not(loom))]
 pub use nap::barrier;
 

@@ -1,5 +1,6 @@
 //! What this rank keeps for one peer.
 
+use crate::berth::Berth;
 use crate::bytes;
 use crate::layout::Layout;
 use crate::nap;
@@ -33,8 +34,8 @@ pub struct Link {
     pub turn: Option<Turn<'static>>,
     /// Whether the peer has announced itself here.
     pub heard: bool,
-    /// The peer's sleep word.
-    pub sleep: &'static AtomicU32,
+    /// Where the peer sleeps.
+    pub berth: &'static Berth,
     /// Whether our ring is backed and announced.
     pub open: bool,
     pub reach: Reach,
@@ -69,7 +70,7 @@ impl Link {
                 turn: (me != peer)
                     .then(|| Turn::new(&*(segment.at(layout.turn(me, peer)) as *const Cell), me < peer)),
                 heard: false,
-                sleep: word32(segment.at(layout.sleep(peer))),
+                berth: berth(segment, layout, peer),
                 open: false,
                 reach: Reach::Unknown,
                 block_of: [Block::NONE; CELLS],
@@ -147,8 +148,8 @@ impl Link {
     pub fn rouse(&self) {
         // The sleeper's membarrier orders the processor; the compiler must not look first either.
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        if self.sleep.load(Ordering::Relaxed) & nap::ALL != 0 {
-            nap::wake(self.sleep, nap::ALL);
+        if self.berth.load() & nap::ALL != 0 {
+            self.berth.wake(nap::ALL);
         }
     }
 
@@ -203,6 +204,13 @@ fn identity(segment: &Segment, layout: &Layout, rank: usize) -> [&'static Atomic
     let at = segment.at(layout.identity(rank));
     // SAFETY: four aligned words inside the segment.
     unsafe { [0, 8, 16, 24].map(|offset| word64(at + offset)) }
+}
+
+/// Where a rank sleeps; `'static` as in [`Link`].
+pub fn berth(segment: &Segment, layout: &Layout, rank: usize) -> &'static Berth {
+    // SAFETY: the beginning of a line of the segment that is used for nothing else; all zero is a berth in which
+    // nobody sleeps.
+    unsafe { &*(segment.at(layout.sleep(rank)) as *const Berth) }
 }
 
 /// The list of those who have begun to send to `rank`; `'static` as in [`Link`].

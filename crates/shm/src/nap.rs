@@ -6,7 +6,6 @@
 //! publishes after it sees the flag. Where the kernel lacks membarrier sleeps are kept short.
 
 use crate::sync::{AtomicU32, Ordering};
-use fabric::Nap;
 use std::time::Duration;
 
 /// Bit of the sleep word: threads that wait inside MPI sleep, or are about to. With
@@ -73,32 +72,6 @@ impl Patience {
     }
 }
 
-/// What to do until the next look around.
-pub enum ShmNap {
-    /// Look again at once.
-    Spin,
-    /// Let another rank of this core run.
-    Yield,
-    /// Sleep until woken, unless the word has changed since it was seen, or for the given time.
-    Sleep(&'static AtomicU32, u32, Duration),
-}
-
-impl Nap for ShmNap {
-    #[inline]
-    fn take(self) {
-        match self {
-            ShmNap::Spin => std::hint::spin_loop(),
-            ShmNap::Yield => std::thread::yield_now(),
-            ShmNap::Sleep(word, seen, longest) => sleep(word, seen, WAITER, longest),
-        }
-    }
-
-    #[inline]
-    fn sleeps(&self) -> bool {
-        matches!(self, ShmNap::Sleep(..))
-    }
-}
-
 /// Registers for [`barrier`]; false if the kernel lacks it, as miri does.
 pub fn register_barrier() -> bool {
     if cfg!(miri) {
@@ -141,13 +114,16 @@ pub fn sleep(word: &AtomicU32, seen: u32, who: u32, longest: Duration) {
     }
 }
 
-/// Wakes those of `whom` that sleep on `word`: the bits say who does, so that nobody else is disturbed.
+/// Wakes those of `whom` that sleep on `word`: the bits say who does, so that nobody else is disturbed. Whether
+/// there were any.
 #[cold]
-pub fn wake(word: &AtomicU32, whom: u32) {
-    if let Some(who) = call(word, whom) {
+pub fn wake(word: &AtomicU32, whom: u32) -> bool {
+    let called = call(word, whom);
+    if let Some(who) = called {
         // SAFETY: the word lives in the segment, which stays mapped.
         unsafe { futex(word, libc::FUTEX_WAKE_BITSET, i32::MAX as u32, std::ptr::null(), who) };
     }
+    called.is_some()
 }
 
 /// Takes the announcements of those of `whom` that made one off the word, and counts it.

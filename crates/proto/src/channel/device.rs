@@ -261,7 +261,7 @@ impl<V: Verbs> Transfers for Channel<V> {
         })
     }
 
-    fn writes_in_order(&self) -> bool {
+    fn writes_in_order(&self, _to: Rank) -> bool {
         self.verbs.caps().writes_in_order
     }
 

@@ -179,7 +179,7 @@ impl<D: Device> Port for RankPort<'_, D> {
     }
 
     fn writes_in_order(&self) -> bool {
-        self.dev.writes_in_order()
+        self.dev.writes_in_order(self.peer)
     }
 
     fn load(&self, addr: usize) -> u64 {

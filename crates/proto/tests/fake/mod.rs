@@ -315,7 +315,7 @@ impl Transfers for Fake {
         self.try_send(to, head, data)
     }
 
-    fn writes_in_order(&self) -> bool {
+    fn writes_in_order(&self, _to: Rank) -> bool {
         true
     }
 

@@ -1,0 +1,438 @@
+//! A device of devices: one for the ranks of this host, another for those of other hosts, chosen per peer.
+//!
+//! Ranks are those of the job. The near device knows the ranks of this host alone, by their place among them,
+//! and hears of no others; the far one knows them all. There may be no far one: then the job is on one host.
+//!
+//! Both are looked at whenever this rank looks around. It sleeps in the near one, which is handed the
+//! descriptor of the far one, and only when both agree.
+
+use crate::costs::{Costs, Distance};
+use crate::device::{Caps, Device, Fault, Frame, Rank, Span};
+use crate::shares::{Share, ShareWord, Shares};
+use crate::transfers::Transfers;
+use crate::verbs::{Charge, Local, Remote};
+use crate::waiting::{Bell, Nap};
+use std::sync::Arc;
+
+/// Place of a rank that is not on this host.
+const FAR: u32 = u32::MAX;
+
+/// See the [module](self).
+pub struct Pair<N: Device, F: Device> {
+    near: N,
+    far: Option<F>,
+    me: Rank,
+    /// By rank of the job: its place on this host, or [`FAR`].
+    places: Box<[u32]>,
+    /// By place: its rank in the job.
+    ranks: Box<[Rank]>,
+    /// How many sources the near device has shown in this look around; the most there can be until it ends.
+    near_sources: usize,
+}
+
+impl<N: Device, F: Device> Pair<N, F> {
+    /// The rank that is `near.me()` among those of this host, which are `ranks` of the job of `size`, in order.
+    pub fn new(near: N, far: Option<F>, ranks: Box<[Rank]>, size: usize) -> Pair<N, F> {
+        assert_eq!(ranks.len(), near.size(), "the near device connects the ranks of this host");
+        assert!(far.is_some() || ranks.len() == size, "ranks of other hosts need a device");
+        let mut places = vec![FAR; size].into_boxed_slice();
+        ranks.iter().enumerate().for_each(|(place, rank)| places[*rank] = place as u32);
+        let me = ranks[near.me()];
+        Pair { near, far, me, places, ranks, near_sources: 0 }
+    }
+
+    /// The device for ranks of this host.
+    pub fn near(&self) -> &N {
+        &self.near
+    }
+
+    /// The device for the others.
+    pub fn far(&self) -> Option<&F> {
+        self.far.as_ref()
+    }
+
+    /// The place of a rank on this host.
+    #[inline(always)]
+    fn place(&self, rank: Rank) -> Option<Rank> {
+        let place = self.places[rank];
+        (place != FAR).then_some(place as Rank)
+    }
+
+    /// The far device, by which a rank of another host is reached.
+    #[inline]
+    fn far_mut(&mut self) -> &mut F {
+        self.far.as_mut().expect("a rank of another host has a device")
+    }
+
+    /// What the near device says of a peer, in ranks of the job.
+    fn named(&self, fault: Fault) -> Fault {
+        match fault {
+            Fault::PeerGone(place) => Fault::PeerGone(self.ranks[place]),
+            other => other,
+        }
+    }
+}
+
+impl<N: Device, F: Device> Transfers for Pair<N, F> {
+    fn rails(&self) -> usize {
+        self.far.as_ref().map_or_else(|| self.near.rails(), Transfers::rails)
+    }
+
+    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
+        match &mut self.far {
+            Some(far) => far.register(rail, span),
+            None => self.near.register(rail, span),
+        }
+    }
+
+    fn deregister(&mut self, rail: usize, key: u32) {
+        match &mut self.far {
+            Some(far) => far.deregister(rail, key),
+            None => self.near.deregister(rail, key),
+        }
+    }
+
+    fn page_bytes(&self) -> usize {
+        self.far.as_ref().map_or_else(|| self.near.page_bytes(), Transfers::page_bytes)
+    }
+
+    fn watch(&mut self, span: Span) -> bool {
+        match &mut self.far {
+            Some(far) => far.watch(span),
+            None => self.near.watch(span),
+        }
+    }
+
+    #[inline(always)]
+    fn memory_changed(&self) -> bool {
+        self.far.as_ref().is_some_and(Transfers::memory_changed)
+    }
+
+    fn take_changes(&mut self, gone: &mut Vec<Span>) {
+        if let Some(far) = &mut self.far {
+            far.take_changes(gone);
+        }
+    }
+
+    #[inline(always)]
+    fn is_unchanged(&mut self, span: Span) -> bool {
+        self.far.as_mut().is_none_or(|far| far.is_unchanged(span))
+    }
+
+    fn post_write(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        match self.place(to) {
+            Some(place) => {
+                self.near.post_write(place, rail, local, remote, work).map_err(|fault| self.named(fault))
+            }
+            None => self.far_mut().post_write(to, rail, local, remote, work),
+        }
+    }
+
+    fn post_read(
+        &mut self,
+        from: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        match self.place(from) {
+            Some(place) => {
+                self.near.post_read(place, rail, local, remote, work).map_err(|fault| self.named(fault))
+            }
+            None => self.far_mut().post_read(from, rail, local, remote, work),
+        }
+    }
+
+    fn try_send_behind(&mut self, to: Rank, rail: usize, head: [u64; 2], data: Span) -> bool {
+        match self.place(to) {
+            Some(place) => self.near.try_send_behind(place, rail, head, data),
+            None => self.far_mut().try_send_behind(to, rail, head, data),
+        }
+    }
+
+    fn writes_in_order(&self, to: Rank) -> bool {
+        match (self.place(to), &self.far) {
+            (None, Some(far)) => far.writes_in_order(to),
+            (place, _) => self.near.writes_in_order(place.unwrap_or(0)),
+        }
+    }
+
+    #[inline(always)]
+    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
+        match self.near.completed() {
+            Some((work, result)) => Some((work, result.map_err(|fault| self.named(fault)))),
+            None => self.far.as_mut()?.completed(),
+        }
+    }
+
+    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
+        match self.place(to) {
+            Some(place) => self.near.try_send_from(place, head, data, work),
+            None => self.far_mut().try_send_from(to, head, data, work),
+        }
+    }
+
+    fn allocate(&mut self, len: usize) -> Span {
+        match &mut self.far {
+            Some(far) => far.allocate(len),
+            None => self.near.allocate(len),
+        }
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        self.near.load(addr)
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        self.near.store(addr, value);
+    }
+}
+
+impl<N: Device, F: Device> Device for Pair<N, F> {
+    type Nap = N::Nap;
+    type Shares = Self;
+
+    #[inline(always)]
+    fn me(&self) -> Rank {
+        self.me
+    }
+
+    #[inline(always)]
+    fn size(&self) -> usize {
+        self.places.len()
+    }
+
+    fn caps(&self, distance: Distance) -> &Caps {
+        match (distance, &self.far) {
+            (Distance::Network, Some(far)) => far.caps(distance),
+            _ => self.near.caps(Distance::Host),
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.near.now_ns()
+    }
+
+    #[inline(always)]
+    fn distance(&self, peer: Rank) -> Distance {
+        if self.places[peer] == FAR { Distance::Network } else { Distance::Host }
+    }
+
+    fn costs(&self, distance: Distance) -> Costs {
+        match (distance, &self.far) {
+            (Distance::Network, Some(far)) => far.costs(distance),
+            _ => self.near.costs(distance),
+        }
+    }
+
+    #[inline(always)]
+    fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        match self.place(to) {
+            Some(place) => self.near.try_send(place, head, data),
+            None => self.far_mut().try_send(to, head, data),
+        }
+    }
+
+    fn try_send_all(&mut self, to: &[Rank], head: [u64; 2], data: Span) -> usize {
+        let near: Vec<Rank> = to.iter().map_while(|rank| self.place(*rank)).collect();
+        if near.len() < 2 { 0 } else { self.near.try_send_all(&near, head, data) }
+    }
+
+    #[inline(always)]
+    fn peek(&mut self, from: Rank) -> Option<Frame> {
+        match self.place(from) {
+            Some(place) => self.near.peek(place),
+            None => self.far_mut().peek(from),
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, from: Rank) {
+        match self.place(from) {
+            Some(place) => self.near.pop(place),
+            None => self.far_mut().pop(from),
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        match self.place(from) {
+            Some(place) => self.near.take(place, head, room),
+            None => self.far_mut().take(from, head, room),
+        }
+    }
+
+    #[inline]
+    fn begun(&self, from: Rank) -> Option<usize> {
+        match (self.place(from), &self.far) {
+            (None, Some(far)) => far.begun(from),
+            (place, _) => self.near.begun(place?),
+        }
+    }
+
+    #[inline]
+    fn source(&mut self, position: usize) -> Option<Rank> {
+        if position == 0 {
+            self.near_sources = usize::MAX;
+        }
+        if position < self.near_sources {
+            if let Some(place) = self.near.source(position) {
+                return Some(self.ranks[place]);
+            }
+            self.near_sources = position;
+        }
+        self.far.as_mut()?.source(position - self.near_sources)
+    }
+
+    #[inline(always)]
+    fn copy(&mut self, to: usize, from: usize, len: usize) {
+        self.near.copy(to, from, len);
+    }
+
+    fn peek_bytes(&self, data: Span, out: &mut [u8]) {
+        self.near.peek_bytes(data, out);
+    }
+
+    fn reach(&mut self, peer: Rank) -> bool {
+        match self.place(peer) {
+            Some(place) => self.near.reach(place),
+            None => self.far_mut().reach(peer),
+        }
+    }
+
+    fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+        match self.place(peer) {
+            Some(place) => self.near.read(place, local, remote).map_err(|fault| self.named(fault)),
+            None => self.far_mut().read(peer, local, remote),
+        }
+    }
+
+    fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+        match self.place(peer) {
+            Some(place) => self.near.write(place, local, remote).map_err(|fault| self.named(fault)),
+            None => self.far_mut().write(peer, local, remote),
+        }
+    }
+
+    #[inline(always)]
+    fn charge(&mut self, what: Charge) {
+        match &mut self.far {
+            Some(far) => far.charge(what),
+            None => self.near.charge(what),
+        }
+    }
+
+    #[inline(always)]
+    fn label(&mut self, name: impl FnOnce() -> &'static str) {
+        match &mut self.far {
+            Some(far) => far.label(name),
+            None => self.near.label(name),
+        }
+    }
+
+    fn alarm(&mut self, at_ns: u64) {
+        self.near.alarm(at_ns);
+        if let Some(far) = &mut self.far {
+            far.alarm(at_ns);
+        }
+    }
+
+    fn shares(&self) -> Option<&Self> {
+        self.near.shares().map(|_| self)
+    }
+
+    fn happened(&self, event: usize) -> u64 {
+        self.near.happened(event) + self.far.as_ref().map_or(0, |far| far.happened(event))
+    }
+
+    fn wake(&self, peer: Rank) {
+        match (self.place(peer), &self.far) {
+            (Some(place), _) => self.near.wake(place),
+            (None, Some(far)) => far.wake(peer),
+            _ => {}
+        }
+    }
+
+    fn wake_threads(&self) {
+        self.near.wake_threads();
+    }
+
+    fn waiters(&mut self, threads: usize) {
+        self.near.waiters(threads);
+    }
+
+    #[inline(always)]
+    fn was_written(&self, span: Span) {
+        self.near.was_written(span);
+    }
+
+    #[inline(always)]
+    fn awake(&mut self) {
+        self.near.awake();
+        if let Some(far) = &mut self.far {
+            far.awake();
+        }
+    }
+
+    #[inline]
+    fn idle(&mut self, round: u32) -> N::Nap {
+        let agrees = self.far.as_mut().is_none_or(|far| round == 0 || far.idle(round).sleeps());
+        self.near.idle(if agrees { round } else { 0 })
+    }
+
+    fn spare(&self) -> Option<N::Nap> {
+        self.near.spare()
+    }
+
+    fn bell(&self) -> Option<Arc<dyn Bell>> {
+        self.near.bell()
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        self.near.check().map_err(|fault| self.named(fault))?;
+        self.far.as_mut().map_or(Ok(()), Device::check)
+    }
+}
+
+/// Those of the near device, by ranks of the job: who names one is on this host.
+impl<N: Device, F: Device> Shares for Pair<N, F> {
+    fn open(&self) -> Option<u32> {
+        self.near.shares()?.open()
+    }
+
+    fn count(&self) -> u32 {
+        self.near.shares().map_or(0, Shares::count)
+    }
+
+    fn add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
+        self.near.opened_shares().add(self.here(share), word, value)
+    }
+
+    fn take(&self, share: Share, word: ShareWord, held: u64) -> bool {
+        self.near.opened_shares().take(self.here(share), word, held)
+    }
+
+    fn load(&self, share: Share, word: ShareWord) -> u64 {
+        self.near.opened_shares().load(self.here(share), word)
+    }
+
+    fn store(&self, share: Share, word: ShareWord, value: u64) {
+        self.near.opened_shares().store(self.here(share), word, value);
+    }
+}
+
+impl<N: Device, F: Device> Pair<N, F> {
+    #[inline]
+    fn here(&self, share: Share) -> Share {
+        let owner = self.place(share.owner).expect("shares are of ranks of this host");
+        Share { owner, ..share }
+    }
+}
