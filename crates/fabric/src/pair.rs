@@ -73,6 +73,28 @@ impl<N: Device, F: Device> Pair<N, F> {
     }
 }
 
+/// What to do until both devices are looked at again.
+pub struct PairNap<N, F> {
+    near: N,
+    /// Of the far one, unless it sleeps as well: then its descriptor ends the sleep of the near one.
+    far: Option<F>,
+}
+
+impl<N: Nap, F: Nap> Nap for PairNap<N, F> {
+    #[inline]
+    fn take(self) {
+        if let Some(far) = self.far {
+            far.take();
+        }
+        self.near.take();
+    }
+
+    #[inline]
+    fn sleeps(&self) -> bool {
+        self.near.sleeps()
+    }
+}
+
 impl<N: Device, F: Device> Transfers for Pair<N, F> {
     fn rails(&self) -> usize {
         self.far.as_ref().map_or_else(|| self.near.rails(), Transfers::rails)
@@ -187,17 +209,23 @@ impl<N: Device, F: Device> Transfers for Pair<N, F> {
         }
     }
 
-    fn load(&self, addr: usize) -> u64 {
-        self.near.load(addr)
+    fn load(&self, peer: Rank, addr: usize) -> u64 {
+        match (self.place(peer), &self.far) {
+            (None, Some(far)) => far.load(peer, addr),
+            (place, _) => self.near.load(place.unwrap_or(0), addr),
+        }
     }
 
-    fn store(&mut self, addr: usize, value: u64) {
-        self.near.store(addr, value);
+    fn store(&mut self, peer: Rank, addr: usize, value: u64) {
+        match self.place(peer) {
+            Some(place) => self.near.store(place, addr, value),
+            None => self.far_mut().store(peer, addr, value),
+        }
     }
 }
 
 impl<N: Device, F: Device> Device for Pair<N, F> {
-    type Nap = N::Nap;
+    type Nap = PairNap<N::Nap, F::Nap>;
     type Shares = Self;
 
     #[inline(always)]
@@ -383,13 +411,14 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     }
 
     #[inline]
-    fn idle(&mut self, round: u32) -> N::Nap {
-        let agrees = self.far.as_mut().is_none_or(|far| round == 0 || far.idle(round).sleeps());
-        self.near.idle(if agrees { round } else { 0 })
+    fn idle(&mut self, round: u32) -> Self::Nap {
+        let far = self.far.as_mut().map(|far| far.idle(round)).filter(|nap| !nap.sleeps());
+        let near = self.near.idle(if far.is_none() { round } else { 0 });
+        PairNap { near, far }
     }
 
-    fn spare(&self) -> Option<N::Nap> {
-        self.near.spare()
+    fn spare(&self) -> Option<Self::Nap> {
+        self.near.spare().map(|near| PairNap { near, far: None })
     }
 
     fn bell(&self) -> Option<Arc<dyn Bell>> {

@@ -76,10 +76,10 @@ pub trait Transfers {
     fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault>;
     /// Memory of the library, `len` bytes of zeros, valid as long as the device.
     fn allocate(&mut self, len: usize) -> Span;
-    /// Reads a word that a peer may write: what was written before it is visible.
-    fn load(&self, addr: usize) -> u64;
-    /// Writes a word that a peer may read.
-    fn store(&mut self, addr: usize, value: u64);
+    /// Reads a word that this peer may write: what it wrote before is visible.
+    fn load(&self, peer: Rank, addr: usize) -> u64;
+    /// Writes a word that this peer may read or write.
+    fn store(&mut self, peer: Rank, addr: usize, value: u64);
 }
 
 /// What a device keeps whose transfers are over when their call returns: their completions, and

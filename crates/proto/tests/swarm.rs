@@ -7,7 +7,7 @@ mod adapter;
 mod rules;
 
 use adapter::{Adapter, Net};
-use fabric::{Device, Nap, Span};
+use fabric::{Device, Nap, Pair, Span};
 use proto::channel::{Channel, Settings};
 use proto::{CacheLimits, EagerBy, Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use rules::{Got, History};
@@ -344,6 +344,26 @@ fn channels(random: &mut Random, size: usize) -> (Vec<Channel<Adapter>>, Unmap) 
     (channels, Arc::new(move |me, span| net.get().unmap(me, span)))
 }
 
+/// Ranks of several hosts: over shared memory inside one, over adapters between them.
+fn hosts(random: &mut Random, size: usize) -> (Vec<Pair<Shm, Channel<Adapter>>>, Unmap) {
+    let (far, unmap) = channels(random, size);
+    let hosts = 1 + random.below(size);
+    let host_of: Vec<usize> = (0..size).map(|_| random.below(hosts)).collect();
+    let mut near: Vec<Option<Shm>> = (0..size).map(|_| None).collect();
+    let ranks_of = |host| (0..size).filter(|rank| host_of[*rank] == host).collect::<Box<[_]>>();
+    for host in 0..hosts {
+        let ranks = ranks_of(host);
+        if !ranks.is_empty() {
+            let devices = shared_memory(random, ranks.len()).0;
+            ranks.iter().zip(devices).for_each(|(rank, device)| near[*rank] = Some(device));
+        }
+    }
+    let pair = |(rank, (near, far)): (usize, (Option<Shm>, _))| {
+        Pair::new(near.expect("each rank is on a host"), Some(far), ranks_of(host_of[rank]), size)
+    };
+    (near.into_iter().zip(far).enumerate().map(pair).collect(), unmap)
+}
+
 fn run<D: Device + Send>(seed: u64, devices: fn(&mut Random, usize) -> (Vec<D>, Unmap)) {
     let mut random = Random::new(seed);
     let (size, limits, tuning) = (2 + random.below(4), limits(&mut random), tuning(&mut random));
@@ -426,4 +446,9 @@ fn every_seed_ends_well() {
 #[test]
 fn every_seed_ends_well_over_adapters() {
     all_seeds(channels);
+}
+
+#[test]
+fn every_seed_ends_well_on_several_hosts() {
+    all_seeds(hosts);
 }

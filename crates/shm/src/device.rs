@@ -510,13 +510,13 @@ impl Transfers for Shm {
         self.immediate.allocate(len)
     }
 
-    fn load(&self, addr: usize) -> u64 {
+    fn load(&self, _peer: Rank, addr: usize) -> u64 {
         // SAFETY: an aligned word of memory that `allocate` gave and that lives as long as `self`;
         // the kernel may write it for a peer meanwhile.
         unsafe { word64(addr) }.load(Ordering::Acquire)
     }
 
-    fn store(&mut self, addr: usize, value: u64) {
+    fn store(&mut self, _peer: Rank, addr: usize, value: u64) {
         // SAFETY: as in `load`.
         unsafe { word64(addr) }.store(value, Ordering::Release);
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! page 0     job: number of ranks that have mapped the segment, and of those without barriers
-//! control    per rank: line 0 sleep word, line 1 process id and probe, line 2 who began to send here last
+//! control    per rank: line 0 where it sleeps, line 1 process id and probe, line 2 who began to send here last
 //! opened     per rank: one word per rank that has begun to send here: who did before it
 //! turns      per rank: one line per higher rank: the cell both write in turn
 //! credits    per rank: one line per rank: how far that rank has read our ring to it, what reading costs
@@ -74,7 +74,7 @@ impl Layout {
         self.row(part, rank, self.n * each) + other * each
     }
 
-    /// The word a rank sleeps on.
+    /// Where a rank sleeps.
     pub fn sleep(&self, rank: usize) -> usize {
         self.row(PAGE, rank, CONTROL_BYTES)
     }

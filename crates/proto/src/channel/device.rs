@@ -281,11 +281,11 @@ impl<V: Verbs> Transfers for Channel<V> {
         self.verbs.allocate(len)
     }
 
-    fn load(&self, addr: usize) -> u64 {
+    fn load(&self, _peer: Rank, addr: usize) -> u64 {
         self.verbs.load(addr)
     }
 
-    fn store(&mut self, addr: usize, value: u64) {
+    fn store(&mut self, _peer: Rank, addr: usize, value: u64) {
         self.verbs.store(addr, value);
     }
 }

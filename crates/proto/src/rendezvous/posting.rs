@@ -183,11 +183,11 @@ impl<D: Device> Port for RankPort<'_, D> {
     }
 
     fn load(&self, addr: usize) -> u64 {
-        self.dev.load(addr)
+        self.dev.load(self.peer, addr)
     }
 
     fn store(&mut self, addr: usize, value: u64) {
-        self.dev.store(addr, value);
+        self.dev.store(self.peer, addr, value);
     }
 
     fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {

@@ -44,7 +44,7 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let envelope = Envelope { source, context: want.context, tag };
         let earlier = self.offered_before(&envelope)?;
-        let index = self.dev.shares().and_then(Shares::open)?;
+        let index = self.open_share(source)?;
         self.dev.opened_shares().store(Share { owner: self.dev.me(), index }, ShareWord::Open, id.0 as u64);
         let offer = Offer {
             len: buf.len as u64,

@@ -17,7 +17,7 @@ use wire::head::{Head, Kind, Offer};
 impl<D: Device> Rendezvous<'_, D> {
     /// Lets the RTS of a message leave; false if there is no room.
     pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
-        let share = self.dev.shares().and_then(Shares::open);
+        let share = self.open_share(s.to);
         // A message to oneself never takes frames: its receive completes as soon as it is matched.
         let can_copy = self.path(s.to).reach || s.data.len == 0 || s.to == self.dev.me();
         let direct = can_copy && share.is_some();
@@ -47,6 +47,11 @@ impl<D: Device> Rendezvous<'_, D> {
             self.active.push(id);
         }
         true
+    }
+
+    /// Opens a share for a message to or from a peer; `None` if there is none for that, or all are in use.
+    pub(crate) fn open_share(&mut self, peer: Rank) -> Option<u32> {
+        self.dev.shares().filter(|_| !self.path(peer).registration).and_then(Shares::open)
     }
 
     /// Makes a share of this rank that nobody uses available again.

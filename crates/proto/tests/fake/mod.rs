@@ -335,12 +335,12 @@ impl Transfers for Fake {
         self.immediate.allocate(len)
     }
 
-    fn load(&self, addr: usize) -> u64 {
+    fn load(&self, _peer: Rank, addr: usize) -> u64 {
         // SAFETY: an aligned word of memory that `allocate` gave; there is one thread.
         unsafe { *(addr as *const u64) }
     }
 
-    fn store(&mut self, addr: usize, value: u64) {
+    fn store(&mut self, _peer: Rank, addr: usize, value: u64) {
         // SAFETY: as in `load`.
         unsafe { *(addr as *mut u64) = value }
     }
