@@ -18,7 +18,7 @@ TESTS = [
     ("wire", []),
     ("fabric", []),
     ("proto", []),
-    ("shm", ["bytes::tests::streamed", "device::room::tests::all_send", "layout::", "nap::", "owner::", "turns::", "watched::"]),
+    ("shm", ["bytes::tests::lengths", "device::room::tests::all_send", "layout::", "nap::", "owner::", "turns::", "watched::"]),
     ("launch", ["graph::"]),
     ("mpi", ["attr::", "codes::", "datatype::", "errhandler::", "group::", "handle::", "info::", "op::"]),
 ]

@@ -79,6 +79,7 @@ fn connect() -> std::result::Result<Connected, String> {
         cores: launch::control::job_cpus(),
         stores: match settings.text("TERN_STORES") {
             "ordinary" => Some(StoreWay::Ordinary),
+            "prefetched" => Some(StoreWay::Prefetched),
             "streaming" => Some(StoreWay::Streaming),
             _ => None,
         },

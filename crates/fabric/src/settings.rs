@@ -184,9 +184,9 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_STORES",
-        kind: Type::Word(&["auto", "ordinary", "streaming"]),
+        kind: Type::Word(&["auto", "ordinary", "prefetched", "streaming"]),
         default: "auto",
-        doc: "How payloads from 1 KiB on are written into shared memory: by ordinary stores, or by such that go past the caches (x86-64); auto takes for each peer what is measured to take less time.",
+        doc: "How payloads from 1 KiB on are written into shared memory: by ordinary stores, by such whose lines are asked for before (where the processor can be asked), or by such that go past the caches (x86-64); auto takes for each peer what is measured to take the least time.",
     },
     Setting {
         name: "TERN_UNEXPECTED",

@@ -123,10 +123,11 @@ impl Shm {
         cma::permit_siblings();
         let probe = Box::new(AtomicU64::new(RandomState::new().hash_one(me)));
         Link::introduce(&segment, &layout, me, &probe);
+        let ways = options.stores.map_or_else(StoreWay::all, StoreWay::only);
         let (remote_access, remote_access_note) = reach::try_single_copy(options, &probe);
         Ok(Shm {
             me,
-            links: (0..n).map(|peer| Link::new(&segment, &layout, me, peer, options.stores)).collect(),
+            links: (0..n).map(|peer| Link::new(&segment, &layout, me, peer, ways)).collect(),
             openings: link::openings(&segment, &layout, me),
             read: Mark::default(),
             sources: Vec::new(),
@@ -217,13 +218,17 @@ impl Shm {
     }
 }
 
+/// The longest round of a rank's blocks: longer ones were slower on all processors tried (docs/results.md), since
+/// what is written, what is read and the application's data share the second-level cache.
+const CYCLE_MAX: usize = 2 << 20;
+
 /// After how many bytes a rank's blocks come round, of `n` ranks: those of all together fill a quarter of
-/// the last-level cache, so that a block has left the caches of single cores when it is used again.
+/// the last-level cache at most, so that a block is still there when it is used again.
 fn cycle(n: usize) -> usize {
     // SAFETY: the call takes a number alone.
     let bytes = if cfg!(miri) { 0 } else { unsafe { libc::sysconf(libc::_SC_LEVEL3_CACHE_SIZE) } };
     let cache = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(16 << 20);
-    cache / 4 / n
+    (cache / 4 / n).min(CYCLE_MAX)
 }
 
 impl Device for Shm {

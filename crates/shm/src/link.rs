@@ -47,17 +47,17 @@ pub struct Link {
     told: &'static AtomicU64,
     tell: &'static AtomicU64,
     costs_heard: u32,
-    /// Whether the peer was asked for what it measures: only then its answer is looked for, because that
-    /// line may have gone back to the peer since the credit was read.
-    pub awaits_cost: bool,
+    /// The position behind the last frame whose reader was asked for what it measures: only until its credit has come
+    /// answers are looked for, because that line may have gone back to the peer since the credit was read.
+    asked: Option<u32>,
     costs_told: u32,
     /// Ring position up to which blocks have been taken back.
     pub reclaimed: u32,
 }
 
 impl Link {
-    /// The link between `me` and `peer`; `fixed` is the way of its stores if that is not to be chosen.
-    pub fn new(segment: &Segment, layout: &Layout, me: usize, peer: usize, fixed: Option<Way>) -> Link {
+    /// The link between `me` and `peer`, whose payloads are written in one of these ways.
+    pub fn new(segment: &Segment, layout: &Layout, me: usize, peer: usize, ways: &'static [Way]) -> Link {
         // SAFETY: offsets come from the layout of this very segment: aligned, inside, and of
         // the type that every rank uses there.
         unsafe {
@@ -74,11 +74,11 @@ impl Link {
                 open: false,
                 reach: Reach::Unknown,
                 block_of: [Block::NONE; CELLS],
-                stores: Stores::new(fixed),
+                stores: Stores::new(ways),
                 told: word64(segment.at(layout.credit(me, peer)) + 8),
                 tell: word64(segment.at(layout.credit(peer, me)) + 8),
                 costs_heard: 0,
-                awaits_cost: false,
+                asked: None,
                 costs_told: 0,
                 reclaimed: 0,
             }
@@ -121,19 +121,39 @@ impl Link {
 
     /// Tells the peer what it takes to read what it writes in one way; it sees that with the next credit.
     pub fn tell_cost(&mut self, way: Way, ns_per_byte: f32) {
-        self.costs_told = self.costs_told.wrapping_add(2);
+        self.costs_told = self.costs_told.wrapping_add(1 << Way::BITS);
         let word = (ns_per_byte.to_bits() as u64) << 32 | (self.costs_told | way as u32) as u64;
         self.tell.store(word, Ordering::Relaxed);
     }
 
-    /// Takes in what the peer has told of that.
-    #[cold]
+    /// A frame has been pushed whose reader is asked what it takes to read.
+    pub fn ask_cost(&mut self) {
+        self.asked = Some(self.tx.tail());
+    }
+
+    /// Whether an answer may still come.
+    #[cfg(test)]
+    pub fn awaits_cost(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Takes in what the peer has told of that, after the credits have been looked at.
+    #[inline]
     pub fn hear_cost(&mut self) {
+        if let Some(asked) = self.asked {
+            self.hear_cost_of(asked);
+        }
+    }
+
+    #[cold]
+    fn hear_cost_of(&mut self, asked: u32) {
+        if self.tx.head().wrapping_sub(asked) as i32 >= 0 {
+            self.asked = None; // what it has told came before the credit
+        }
         let word = self.told.load(Ordering::Relaxed);
         if word as u32 != self.costs_heard {
-            (self.costs_heard, self.awaits_cost) = (word as u32, false);
-            let way = if word & 1 == 0 { Way::Ordinary } else { Way::Streaming };
-            self.stores.read_took(way, f32::from_bits((word >> 32) as u32));
+            self.costs_heard = word as u32;
+            self.stores.read_took(Way::from_bits(word), f32::from_bits((word >> 32) as u32));
         }
     }
 

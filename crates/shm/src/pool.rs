@@ -3,7 +3,7 @@
 //! Short frames get the lowest free granule, so that one that comes back is used again while it is in
 //! the first-level cache. Longer ones get blocks in turn. A block that was used a moment ago lies in the
 //! caches of the core that read it, and to write it costs the transfer of each of its lines; one that
-//! comes round after a few MiB has left them for the third level, which is nearer. Between near cores
+//! comes round after 1 or 2 MiB has left them for the third level, which is nearer. Between near cores
 //! that is a third of the time at 64 KiB (docs/results.md).
 
 /// Unit of the arena, and alignment of every block.

@@ -1,37 +1,43 @@
-//! Which stores write a long payload into a block: ordinary ones, or such that go past the caches.
+//! Which stores write a long payload into a block: ordinary ones, with their lines asked for before or not, or
+//! such that go past the caches.
 //!
-//! Ordinary stores must first fetch every line from the cache of the core that read it. Between near
-//! cores that is quick; between far ones it takes longer than to write to memory and read it from
-//! there. Which of the two holds for a pair of ranks is found out on its messages, and again and again,
-//! since virtual machines are moved:
+//! The lines of a block lie in the caches of the core that read it, and each must be fetched before it can be
+//! written. Ordinary stores become visible in their order, so they wait for one such line after the other; asked for
+//! at once they come side by side. Between far cores it may even be quicker to write to memory, and read from there. Which
+//! of these holds for a pair of ranks is found out on its messages, and again and again, since virtual
+//! machines are moved:
 //!
 //! ```text
 //! cost(way) = copy_in(way) + copy_out(way)      ns per byte, at the writer and at the reader
 //! ```
 //!
-//! The writer measures some of its copies and marks those frames; the reader measures what it takes to copy
-//! them out, and tells with the credit for the frame. The way of less cost is taken, and now and then
-//! a few payloads go by the other.
+//! Now and then the writer measures a few copies by the way in force and then a few by one of the others, and marks
+//! those frames; the reader measures what it takes to copy them out, and tells with the credit for the frame. What
+//! is much cheaper is in force from then on. Both were measured at the same time, whatever else went on, and
+//! with payloads of about the same length: long ones cost less for each byte.
 
-use crate::bytes::STREAMS;
+use crate::bytes;
+use crate::ring::CELLS;
 
 /// Payloads whose copies are measured, and change the choice.
 const MEASURED: usize = 2048;
-/// Payloads that streaming stores may carry: they pay off from where the last chunk is not all there is.
-const STREAMED: usize = 1024;
-/// Copies between two measured ones.
+/// Payloads that the way in force carries: shorter ones are over before it has paid off.
+const LEAST: usize = 1024;
+/// A comparison begins with so many copies by the way in force of which one is measured, so many times.
 const SAMPLE: u32 = 8;
-/// Copies of which the last [`BURST`] go by the way not taken.
-const EXPLORE: u32 = 1024;
+const SAMPLES: u32 = 4;
+/// Then so many go by the other way, all of them measured. Of each way the fastest copy counts: the others may have
+/// met what another way has left in the caches, or another process on the core.
 const BURST: u32 = 3;
-/// Copies before the first of them.
-const FIRST: u32 = (GROUP + 1) * SAMPLE;
-/// Measurements of which the fastest counts: the others may have met another process on the core.
-const GROUP: u32 = 4;
-/// Weight of a new group.
-const WEIGHT: f32 = 0.25;
-/// How much cheaper the other way must be.
+/// Then so many go by the way in force; while there are ways that have not been compared, no more than can be in
+/// flight, so that all answers have come.
+const REST: u32 = 1024;
+const REST_MIN: u32 = CELLS as u32;
+/// How much cheaper another way must be.
 const MARGIN: f32 = 0.8;
+/// For how many copies of other lengths one of the length that is measured makes up: where it is rarer another
+/// length is.
+const RARE: u32 = 8;
 
 /// How payloads are written into shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,11 +47,37 @@ pub enum Way {
     Ordinary = 0,
     /// Past them.
     Streaming = 1,
+    /// Through the caches, which are asked for the lines before.
+    Prefetched = 2,
 }
 
 impl Way {
-    fn other(self) -> Way {
-        if self == Way::Ordinary { Way::Streaming } else { Way::Ordinary }
+    /// Bits of a number that [`Way::from_bits`] knows.
+    pub const BITS: u32 = 2;
+
+    /// The one of this number, as another rank says it.
+    pub fn from_bits(bits: u64) -> Way {
+        [Way::Ordinary, Way::Streaming, Way::Prefetched, Way::Ordinary][(bits & 3) as usize]
+    }
+
+    /// Those that this processor has, the one first that is likely to be the best. To ask for lines that are there
+    /// costs little: a few ns for 1 KiB. That they are elsewhere costs several hundred.
+    pub fn all() -> &'static [Way] {
+        match (bytes::prefetches(), bytes::STREAMS) {
+            (true, true) => &[Way::Prefetched, Way::Ordinary, Way::Streaming],
+            (true, false) => &[Way::Prefetched, Way::Ordinary],
+            (false, true) => &[Way::Ordinary, Way::Streaming],
+            (false, false) => &[Way::Ordinary],
+        }
+    }
+
+    /// That one alone, or, where this processor does not have it, the ordinary one.
+    pub fn only(self) -> &'static [Way] {
+        match self {
+            Way::Prefetched if bytes::prefetches() => &[Way::Prefetched],
+            Way::Streaming if bytes::STREAMS => &[Way::Streaming],
+            _ => &[Way::Ordinary],
+        }
     }
 }
 
@@ -70,120 +102,159 @@ pub struct Place {
 }
 
 impl Place {
-    /// In one word: granule (16) | streaming, measured (16) | length (32).
+    /// In one word: granule (16) | way, measured (16) | length (32).
     #[inline]
     pub fn pack(self) -> u64 {
-        let flags = self.plan.way as u64 | (self.plan.measured as u64) << 1;
+        let flags = self.plan.way as u64 | (self.plan.measured as u64) << Way::BITS;
         self.granule as u64 | flags << 16 | (self.len as u64) << 32
     }
 
     /// From that.
     #[inline]
     pub fn unpack(word: u64) -> Place {
-        let way = if word >> 16 & 1 == 0 { Way::Ordinary } else { Way::Streaming };
-        let plan = Plan { way, measured: word >> 17 & 1 != 0 };
+        let flags = word >> 16;
+        let plan = Plan { way: Way::from_bits(flags), measured: flags >> Way::BITS & 1 != 0 };
         Place { granule: word as u16 as usize, len: (word >> 32) as usize, plan }
     }
 }
 
-/// Nanoseconds per byte of one way.
+/// Nanoseconds per byte of one way, as far as they are known.
 #[derive(Clone, Copy, Default, Debug)]
 struct Cost {
-    into: Mean,
-    out: Mean,
+    into: Option<f32>,
+    out: Option<f32>,
 }
 
 impl Cost {
     fn sum(&self) -> Option<f32> {
-        Some(self.into.value? + self.out.value?)
+        Some(self.into? + self.out?)
     }
 }
 
-/// An average over the fastest of each group.
-#[derive(Clone, Copy, Default, Debug)]
-struct Mean {
-    value: Option<f32>,
-    fastest: f32,
-    count: u32,
+/// The faster one.
+fn fastest(known: Option<f32>, seen: f32) -> Option<f32> {
+    Some(known.map_or(seen, |known| known.min(seen)))
 }
 
-impl Mean {
-    /// Takes in a measurement of the way in use.
-    fn learn(&mut self, seen: f32) {
-        self.fastest = if self.count == 0 { seen } else { self.fastest.min(seen) };
-        self.count = (self.count + 1) % GROUP;
-        if self.count == 0 {
-            let known = self.value.unwrap_or(self.fastest);
-            self.value = Some(known + WEIGHT * (self.fastest - known));
-        }
-    }
-
-    /// Takes in one of a few tries, of which the fastest counts: the first meets what the other way has left in
-    /// the caches.
-    fn tried(&mut self, seen: f32) {
-        self.value = Some(self.value.map_or(seen, |known| known.min(seen)));
-    }
-}
-
-/// What is known of the copies to one peer.
+/// How payloads to one peer are written.
 #[derive(Clone, Debug)]
 pub struct Stores {
+    /// The ways there are; one alone is taken for ever.
+    ways: &'static [Way],
     way: Way,
-    fixed: bool,
+    /// The one it is compared with, its place among them, and comparisons so far with this length.
+    other: Way,
+    at: usize,
+    comparisons: usize,
+    /// What each of both costs by this comparison.
     costs: [Cost; 2],
+    /// Copies of it, of how many.
     copies: u32,
+    all: u32,
+    /// The length that is measured, as a number of bits, and copies of others, as far as they were not made up for.
+    bits: u32,
+    others: u32,
 }
 
 impl Stores {
-    /// Ordinary stores until others are seen to be cheaper; a `fixed` way is kept for ever.
-    pub fn new(fixed: Option<Way>) -> Stores {
+    /// One of these `ways`, the first one until another is seen to be cheaper.
+    pub fn new(ways: &'static [Way]) -> Stores {
         Stores {
-            way: fixed.unwrap_or(Way::Ordinary),
-            fixed: fixed.is_some() || !STREAMS,
+            ways,
+            way: ways[0],
+            other: ways[0],
+            at: 0,
+            comparisons: 0,
             costs: [Cost::default(); 2],
-            copies: EXPLORE - BURST - FIRST,
+            copies: 0,
+            all: 0,
+            bits: 0,
+            others: REST,
         }
+    }
+
+    /// How to copy `len` bytes to several peers at once, whose readers are not asked what it takes.
+    #[inline]
+    pub fn unmeasured(&self, len: usize) -> Plan {
+        Plan { way: if len < LEAST { Way::Ordinary } else { self.way }, measured: false }
     }
 
     /// How to copy `len` bytes.
     #[inline]
     pub fn plan(&mut self, len: usize) -> Plan {
-        if len < MEASURED || self.fixed {
-            let way = if len < STREAMED { Way::Ordinary } else { self.way };
-            return Plan { way, measured: false };
+        let is_measured = len >= MEASURED && self.ways.len() > 1;
+        if !is_measured || len.ilog2() != self.bits && !self.turns_to(len) {
+            return self.unmeasured(len);
         }
-        self.copies = (self.copies + 1) % EXPLORE;
-        if self.copies < EXPLORE - BURST {
+        self.others = self.others.saturating_sub(RARE);
+        if self.copies == self.all {
+            self.begins();
+        }
+        self.copies += 1;
+        if self.copies <= SAMPLES * SAMPLE {
             return Plan { way: self.way, measured: self.copies.is_multiple_of(SAMPLE) };
         }
-        let way = self.way.other();
-        if self.copies == EXPLORE - BURST {
-            self.costs[way as usize] = Cost::default();
+        let measured = self.copies <= SAMPLES * SAMPLE + BURST;
+        Plan { way: if measured { self.other } else { self.way }, measured }
+    }
+
+    /// Whether a length that was not measured is to be from now on.
+    #[inline]
+    fn turns_to(&mut self, len: usize) -> bool {
+        self.others += 1;
+        if self.others <= REST {
+            return false;
         }
-        Plan { way, measured: true }
+        (self.bits, self.others, self.comparisons) = (len.ilog2(), 0, 0);
+        (self.copies, self.all) = (0, 0);
+        true
+    }
+
+    /// A comparison is over: the next one is with the next of the other ways, soon for the first time.
+    #[cold]
+    fn begins(&mut self) {
+        let count = self.ways.len();
+        let mut places = (1..=count).map(|step| (self.at + step) % count);
+        self.at = places.find(|at| self.ways[*at] != self.way).unwrap_or(self.at);
+        (self.other, self.costs) = (self.ways[self.at], [Cost::default(); 2]);
+        self.comparisons += 1;
+        let rest = if self.comparisons < count - 1 { REST_MIN } else { REST };
+        (self.copies, self.all) = (0, SAMPLES * SAMPLE + BURST + rest);
+    }
+
+    /// What is known of a way, if it is one of those that are compared.
+    fn cost(&mut self, way: Way) -> Option<&mut Cost> {
+        let at = [self.way, self.other].iter().position(|its| *its == way)?;
+        Some(&mut self.costs[at])
     }
 
     /// A payload of `len` bytes that was to be measured took this long to write.
     pub fn write_took(&mut self, plan: Plan, len: usize, ns: u64) {
-        let seen = ns as f32 / len as f32;
-        let into = &mut self.costs[plan.way as usize].into;
-        if plan.way == self.way { into.learn(seen) } else { into.tried(seen) }
+        if let Some(cost) = self.cost(plan.way) {
+            cost.into = fastest(cost.into, ns as f32 / len as f32);
+        }
     }
 
     /// The reader says what it took to read.
     pub fn read_took(&mut self, way: Way, ns_per_byte: f32) {
-        let out = &mut self.costs[way as usize].out;
-        if way == self.way {
-            out.learn(ns_per_byte)
-        } else {
-            out.tried(ns_per_byte)
+        if let Some(cost) = self.cost(way) {
+            cost.out = fastest(cost.out, ns_per_byte);
         }
-        let [mine, other] = [self.way, self.way.other()].map(|way| self.costs[way as usize].sum());
+        let [mine, other] = self.costs.each_ref().map(Cost::sum);
         if let (Some(mine), Some(other)) = (mine, other)
             && other < MARGIN * mine
         {
-            self.way = self.way.other();
+            (self.way, self.other) = (self.other, self.way);
+            self.costs.swap(0, 1);
         }
+    }
+}
+
+#[cfg(test)]
+impl Stores {
+    /// Which of the two that are compared it is known of what they cost.
+    pub fn known(&self) -> [bool; 2] {
+        self.costs.each_ref().map(|cost| cost.sum().is_some())
     }
 }
 
@@ -191,72 +262,132 @@ impl Stores {
 mod tests {
     use super::*;
 
-    /// Copies `count` times where the two ways cost this; how many went by which.
-    fn copy(stores: &mut Stores, count: u32, ns: [u64; 2]) -> [u32; 2] {
-        let mut taken = [0; 2];
-        for _ in 0..count {
-            let plan = stores.plan(8192);
-            taken[plan.way as usize] += 1;
-            if plan.measured {
-                let ns = ns[plan.way as usize];
-                stores.write_took(plan, 8192, ns);
-                stores.read_took(plan.way, ns as f32 / 8192.0);
-            }
+    const ALL: [Way; 3] = [Way::Prefetched, Way::Ordinary, Way::Streaming];
+
+    /// Copies `len` bytes by this plan, where each byte costs this much for each way; `disturbed` ones take longer.
+    fn copy_once(stores: &mut Stores, len: usize, ps: [u64; 3], disturbed: bool) -> Way {
+        let plan = stores.plan(len);
+        if plan.measured {
+            let ns = if disturbed { 1_000_000 } else { ps[plan.way as usize] * len as u64 / 1000 };
+            stores.write_took(plan, len, ns);
+            stores.read_took(plan.way, ns as f32 / len as f32);
         }
+        plan.way
+    }
+
+    /// Copies `count` times 8 KiB: how many went by each way.
+    fn copy(stores: &mut Stores, count: u32, ps: [u64; 3]) -> [u32; 3] {
+        let mut taken = [0; 3];
+        (0..count).for_each(|_| taken[copy_once(stores, 8192, ps, false) as usize] += 1);
         taken
     }
 
-    /// In ns for 8 KiB: near cores, far ones (docs/results.md).
-    const NEAR: [u64; 2] = [300, 700];
-    const FAR: [u64; 2] = [2500, 700];
+    /// In ps for each byte, ordinary, streaming, prefetched: near cores, far ones whose caches are quick, and far ones
+    /// that share none (docs/results.md).
+    const NEAR: [u64; 3] = [40, 90, 38];
+    const FAR: [u64; 3] = [300, 280, 160];
+    const APART: [u64; 3] = [300, 90, 160];
+
+    /// Bursts of `count` copies.
+    fn bursts(count: u32) -> u32 {
+        (count / REST + 3) * BURST
+    }
 
     #[test]
-    fn near_cores_store_as_usual_and_far_ones_past_the_caches() {
-        if STREAMS {
-            let mut stores = Stores::new(None);
-            assert!(copy(&mut stores, 10 * EXPLORE, NEAR)[1] <= 11 * BURST);
-            let dear = copy(&mut stores, 10 * EXPLORE, FAR)[0];
-            assert!(dear < 12 * BURST + 10 * GROUP * SAMPLE, "{dear}");
-            let slow = copy(&mut stores, 10 * EXPLORE, NEAR)[1];
-            assert!(slow < EXPLORE + 12 * BURST, "{slow}");
+    fn of_three_ways_the_cheapest_is_found_wherever_it_is_in_the_order() {
+        for (ps, best) in [
+            (NEAR, Way::Prefetched),
+            (FAR, Way::Prefetched),
+            (APART, Way::Streaming),
+            ([100, 300, 200], Way::Ordinary),
+        ] {
+            let mut stores = Stores::new(&ALL);
+            copy(&mut stores, 2 * (SAMPLES * SAMPLE + BURST + REST_MIN), ps);
+            let count = 10 * REST;
+            let taken = copy(&mut stores, count, ps);
+            assert!(taken[best as usize] >= count - bursts(count), "{ps:?} {taken:?}");
+            assert!(taken.iter().all(|copies| *copies >= 2 * BURST), "each is tried: {taken:?}");
         }
+    }
+
+    /// A virtual machine is moved, or another process comes between: each way is tried once in two times
+    /// [`REST`].
+    #[test]
+    fn what_becomes_cheaper_is_found() {
+        let mut stores = Stores::new(&ALL);
+        for (ps, best) in [(FAR, 2), (APART, 1), ([30, 200, 90], 0), (FAR, 2)] {
+            copy(&mut stores, 3 * REST, ps);
+            let taken = copy(&mut stores, REST, ps);
+            assert!(taken[best] >= REST - bursts(REST), "{ps:?} {taken:?}");
+        }
+    }
+
+    /// What cannot be had is not tried.
+    #[test]
+    fn where_there_are_two_ways_or_one_no_other_is_taken() {
+        let mut two = Stores::new(&[Way::Ordinary, Way::Streaming]);
+        assert_eq!(copy(&mut two, 10 * REST, NEAR)[2], 0);
+        for way in ALL {
+            let mut one = Stores::new(way.only());
+            let taken = copy(&mut one, 5000, FAR);
+            assert_eq!(taken[way.only()[0] as usize], 5000);
+            assert!(!one.plan(8192).measured && one.plan(100).way == Way::Ordinary);
+        }
+        assert!(Way::all().iter().all(|way| way.only() == [*way]));
     }
 
     #[test]
     fn places_are_packed() {
-        for (way, measured) in [(Way::Ordinary, true), (Way::Streaming, false), (Way::Streaming, true)] {
+        for (way, measured) in ALL.into_iter().flat_map(|way| [(way, true), (way, false)]) {
             let place = Place { granule: 1023, len: 65536, plan: Plan { way, measured } };
             assert_eq!(Place::unpack(place.pack()), place);
+            assert_eq!(Way::from_bits(way as u64), way);
         }
     }
 
     #[test]
-    fn short_payloads_and_forced_ways_are_not_measured() {
-        let mut stores = Stores::new(Some(Way::Streaming));
-        assert_eq!(copy(&mut stores, 5000, FAR), [0, 5000]);
-        assert!(!stores.plan(8192).measured && stores.plan(100).way == Way::Ordinary);
-        let mut stores = Stores::new(None);
-        assert!((0..5000).all(|_| !stores.plan(1500).measured));
+    fn short_payloads_are_not_measured() {
+        let mut stores = Stores::new(&ALL);
+        assert!((0..5000).all(|_| !stores.plan(1500).measured && stores.plan(1000).way == Way::Ordinary));
     }
 
     /// Other processes on the core, a machine that stands still.
     #[test]
     fn slow_copies_between_fast_ones_change_nothing() {
-        let mut stores = Stores::new(None);
-        for round in 0..10 * EXPLORE {
-            let plan = stores.plan(8192);
-            if plan.measured {
-                let ns = if (round / SAMPLE).is_multiple_of(3) { 1_000_000 } else { NEAR[plan.way as usize] };
-                stores.write_took(plan, 8192, ns);
-                stores.read_took(plan.way, ns as f32 / 8192.0);
-            }
-            assert_eq!(stores.way, Way::Ordinary);
+        let mut stores = Stores::new(&ALL);
+        for round in 0..10 * REST {
+            copy_once(&mut stores, 8192, FAR, (round / SAMPLE).is_multiple_of(3));
+            assert_eq!(stores.way, Way::Prefetched);
         }
     }
 
     #[test]
     fn costs_that_are_nearly_the_same_change_nothing() {
-        let mut stores = Stores::new(None);
-        assert!(copy(&mut stores, 10 * EXPLORE, [750, 700])[1] <= 11 * BURST);
+        let mut stores = Stores::new(&ALL);
+        assert!(copy(&mut stores, 10 * REST, [260, 270, 300])[2] >= 10 * REST - bursts(10 * REST));
+    }
+
+    /// A long payload costs less for each byte than a short one. That says nothing of the ways, in whatever
+    /// order they come.
+    #[test]
+    fn lengths_are_not_mixed_up() {
+        for period in 2..9 {
+            let mut stores = Stores::new(&ALL);
+            for round in 0..20 * REST {
+                let (len, ps) =
+                    if round % period == 0 { (4096, [900, 800, 850]) } else { (65536, [110, 100, 105]) };
+                copy_once(&mut stores, len, ps, false);
+                assert_eq!(stores.way, Way::Prefetched, "{period} {round}");
+            }
+        }
+    }
+
+    /// Where an application goes over to another length, that one is measured.
+    #[test]
+    fn the_length_that_is_there_is_measured() {
+        let mut stores = Stores::new(&ALL);
+        (0..3 * REST).for_each(|_| _ = copy_once(&mut stores, 4096, FAR, false));
+        (0..3 * REST).for_each(|_| _ = copy_once(&mut stores, 65536, APART, false));
+        assert_eq!(stores.way, Way::Streaming);
     }
 }

@@ -6,12 +6,13 @@ use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES};
 use crate::ring::Seen;
 use crate::stores::{Place, Plan, Way};
 use fabric::{Device, Rank, Span};
+use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
 /// How much may be in flight before returned credits are looked for: a look costs the transfer of
 /// a cache line.
 const GRANULES_AHEAD: usize = 8;
-/// From this length on a look costs less than it spares: a block that was just read is written again.
+/// From this length on a look costs less than it spares: blocks that were read are free for the next round.
 const LOOKS: usize = 2048;
 /// Longest payload that goes through the granules used over and over; from the next chunk on blocks in
 /// turn are faster.
@@ -26,9 +27,6 @@ const WRITER_LOOKS: u32 = 2000;
 impl Shm {
     pub(super) fn send_in_block(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= BLOCK_BYTES, "frame of {} bytes", data.len);
-        if data.len >= LOOKS || self.pool.in_flight() >= GRANULES_AHEAD {
-            self.reclaim(to);
-        }
         let hot = if data.len <= HOT { self.pool.take_hot() } else { None };
         let Some(block) = hot.or_else(|| self.block(data.len)) else { return false };
         let into = self.segment.at(self.layout.granule(self.me, block.first()));
@@ -48,8 +46,15 @@ impl Shm {
             link.tx.written(at);
         }
         if let Some(begun) = begun {
-            link.awaits_cost = true;
+            // A copy is over when others can see it: one that waits in the processor's buffer of stores has cost
+            // nobody anything yet, but its reader waits for it.
+            fence(Ordering::SeqCst);
+            link.ask_cost();
             link.stores.write_took(plan, data.len, begun.elapsed().as_nanos() as u64);
+        }
+        // Behind the frame, whose reader does not wait for this.
+        if data.len >= LOOKS || self.pool.in_flight() >= GRANULES_AHEAD {
+            self.reclaim(to);
         }
         true
     }
@@ -67,7 +72,7 @@ impl Shm {
         let Some(block) = self.block(data.len) else { return 0 };
         self.pool.share(block, ready.len());
         let into = self.segment.at(self.layout.granule(self.me, block.first()));
-        let plan = Plan { measured: false, ..self.links[ready[0]].stores.plan(data.len) };
+        let plan = self.links[ready[0]].stores.unmeasured(data.len);
         let piece = piece(self.chunk, data.len);
         let mut at = piece.min(data.len);
         write(plan, into, data, 0, at);
@@ -200,7 +205,53 @@ fn write(plan: Plan, into: usize, data: Span, at: usize, len: usize) {
     unsafe {
         match plan.way {
             Way::Ordinary => bytes::copy(into + at, data.addr + at, len),
+            Way::Prefetched => bytes::copy_prefetched(into + at, data.addr + at, len),
             Way::Streaming => bytes::stream(into + at, data.addr + at, len),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::tests::{options, pair, receive, send};
+    use super::super::{Options, StoreWay};
+    use super::*;
+    use crate::stores::Stores;
+
+    /// What readers measure is heard of, whether they are close behind or some frames, and looked for no longer
+    /// than it may come.
+    #[test]
+    fn what_it_takes_to_read_is_heard_of() {
+        for behind in [1, 2, 5, 12] {
+            let (mut a, mut b) = pair();
+            a.links[1].stores = Stores::new(&[Way::Ordinary, Way::Streaming]);
+            let payload = [7u8; 3000];
+            let mut room = [0u8; 3000];
+            let span = |at: *const u8| Span { addr: at as usize, len: payload.len() };
+            let mut heard = false;
+            for _ in 0..60 / behind {
+                (0..behind).for_each(|_| assert!(a.try_send(1, [1, 2], span(payload.as_ptr()))));
+                (0..behind).for_each(|_| assert_eq!(b.take(0, [1, 2], span(room.as_mut_ptr())), Ok(3000)));
+                a.reclaim(1);
+                assert!(!a.links[1].awaits_cost());
+                heard |= a.links[1].stores.known() == [true; 2];
+            }
+            assert!(heard && room == payload, "{behind} behind");
+        }
+    }
+
+    #[test]
+    fn payloads_arrive_whole_by_all_stores() {
+        let forced = [StoreWay::Ordinary, StoreWay::Prefetched, StoreWay::Streaming].map(Some);
+        for stores in forced.into_iter().chain([None]) {
+            let mut ranks = Shm::local_job(2, &Options { stores, ..options() }).unwrap();
+            let (mut b, mut a) = (ranks.pop().unwrap(), ranks.pop().unwrap());
+            for round in 0..if cfg!(miri) { 3 } else { 400 } {
+                let len = [41, 1023, 1024, 2048, 2049, 4096, 8191, 65_537, BLOCK_BYTES][round % 9];
+                let payload: Vec<u8> = (0..len).map(|at| (at * 31 + round) as u8).collect();
+                assert!(send(&mut a, &payload));
+                assert!(receive(&mut b) == Some(payload), "{stores:?} {len}");
+            }
         }
     }
 }

@@ -55,9 +55,7 @@ impl Shm {
         }
         let link = &mut self.links[to];
         let head = link.tx.head();
-        if link.awaits_cost {
-            link.hear_cost();
-        }
+        link.hear_cost();
         // Positions a whole round ago share their entry with ones in flight; whatever hung on
         // them was taken back before the entry was used again.
         let oldest = link.tx.tail().wrapping_sub(CELLS as u32);
