@@ -81,12 +81,15 @@ pub struct Net {
     pub fails_one_in: usize,
     /// Queues that take nothing: from, to.
     pub full: Vec<(Rank, Rank)>,
+    /// Those that are so for a while in a hostile net, by number.
+    closed: Vec<usize>,
     /// Whether ranks are told when memory goes away.
     pub is_watched: bool,
     /// Whether what is read of small regions comes from the pages that were registered, and not
     /// from what is mapped at their address.
     pub has_pages: bool,
-    random: u64,
+    /// From what chance follows.
+    pub random: u64,
 }
 
 /// A net in the hands of all its ranks. Whoever touches memory that others may touch holds it.
@@ -126,6 +129,7 @@ impl Net {
             hostile: false,
             fails_one_in: 0,
             full: Vec::new(),
+            closed: Vec::new(),
             is_watched: false,
             has_pages: false,
             random: 1,
@@ -334,7 +338,7 @@ impl Adapter {
         assert!(parts.len() <= self.caps.gather);
         let mut net = self.net.get();
         let queue = net.queue(self.me, to, rail);
-        let refuses = net.hostile && net.dice().is_multiple_of(8);
+        let refuses = net.hostile && (net.dice().is_multiple_of(8) || net.closed.contains(&queue));
         if refuses || net.queues[queue].len() >= self.caps.depth || net.full.contains(&(self.me, to)) {
             return Ok(false);
         }
