@@ -67,6 +67,8 @@ struct Host {
 pub struct Net {
     size: usize,
     clock_ns: u64,
+    /// How long a look at the clock takes.
+    pub look_ns: u64,
     hosts: Vec<Host>,
     queues: Vec<VecDeque<Posted>>,
     /// Completions at the poster that have not come yet.
@@ -121,6 +123,7 @@ impl Net {
         Shared(Arc::new(Mutex::new(Net {
             size,
             clock_ns: 0,
+            look_ns: 1000,
             hosts: (0..size).map(|_| Host::default()).collect(),
             queues: (0..size * size * RAILS_MAX).map(|_| VecDeque::new()).collect(),
             late: (0..size).map(|_| VecDeque::new()).collect(),
@@ -390,10 +393,9 @@ impl Verbs for Adapter {
         self.net.get().rails
     }
 
-    /// Every look at the clock takes a microsecond.
     fn now_ns(&self) -> u64 {
         let mut net = self.net.get();
-        net.clock_ns += 1000;
+        net.clock_ns += net.look_ns;
         net.clock_ns
     }
 
