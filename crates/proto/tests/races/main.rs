@@ -27,8 +27,6 @@ use stage::{Hostile, Scripted};
 const EAGER: usize = 8;
 const LONG: usize = 2 * EAGER;
 const CONTEXT: u64 = 3;
-/// Orders over hostile adapters of each scenario of which every order is played on the scripted device.
-const HOSTILE: usize = 3;
 
 fn wide() -> bool {
     std::env::var("TERN_RACES").is_ok_and(|v| v == "all")
@@ -36,7 +34,7 @@ fn wide() -> bool {
 
 /// Orders by chance on the scripted device, and some over hostile adapters.
 fn both(scenario: &Scenario, count: usize) -> usize {
-    wander::<Scripted>(scenario, count) + wander::<Hostile>(scenario, count.div_ceil(20))
+    wander::<Scripted>(scenario, 0..count) + wander::<Hostile>(scenario, 0..count.div_ceil(20))
 }
 
 /// All orders of every pair of a sender's and a receiver's calls.
@@ -50,14 +48,14 @@ fn explore_forced(
     forced: &[Option<Protocol>],
     change: impl Fn(&mut Scenario),
 ) {
-    let mut played = 0;
+    let (mut played, mut hostile) = (0, 0);
     for s in sends {
         for r in receives {
             for &force in forced {
                 let mut scenario = Scenario { force, ..Scenario::new(vec![s.clone(), r.clone()]) };
                 change(&mut scenario);
                 played += explore(&scenario);
-                wander::<Hostile>(&scenario, if wide() { 20 * HOSTILE } else { HOSTILE });
+                hostile += wander::<Hostile>(&scenario, hostile..hostile + if wide() { 50 } else { 1 });
             }
         }
     }

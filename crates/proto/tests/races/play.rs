@@ -7,6 +7,7 @@ use super::{CONTEXT, EAGER};
 use fabric::{Device, Rank, Span};
 use proto::{CacheLimits, Engine, Limits, OpId, Outcome, Tuning, Want};
 use std::cell::RefCell;
+use std::ops::Range;
 
 struct Receiving {
     want: Want,
@@ -284,11 +285,10 @@ pub fn explore(scenario: &Scenario) -> usize {
     unreachable!()
 }
 
-/// Plays `count` orders chosen at random, the same ones each time.
-pub fn wander<S: Stage>(scenario: &Scenario, count: usize) -> usize {
-    let mut path = Path::Random(Random::new(1));
-    (0..count).for_each(|seed| play::<S>(scenario, &mut path, seed as u64));
-    count
+/// Plays an order by chance for each of these seeds; how many there are.
+pub fn wander<S: Stage>(scenario: &Scenario, seeds: Range<usize>) -> usize {
+    let mut path = Path::Random(Random::new(seeds.start as u64 + 1));
+    seeds.map(|seed| play::<S>(scenario, &mut path, seed as u64)).count()
 }
 
 /// Plays one order.
