@@ -55,11 +55,11 @@ fn channels(n: usize) -> Vec<Channel<Adapter>> {
     (0..n).map(|me| Channel::new(Adapter::new(me, &net), settings.clone()).unwrap()).collect()
 }
 
-/// The same with several adapters that promise nothing that verbs do not.
-fn hostile_channels(n: usize) -> Vec<Channel<Adapter>> {
+/// The same with adapters that promise nothing that verbs do not.
+fn hostile_channels(n: usize, rails: usize, writes_in_order: bool) -> Vec<Channel<Adapter>> {
     let net = Net::shared(n);
-    (net.get().hostile, net.get().rails) = (true, 3);
-    net.get().caps.writes_in_order = false;
+    (net.get().hostile, net.get().rails) = (true, rails);
+    net.get().caps.writes_in_order = writes_in_order;
     (0..n).map(|me| Channel::new(Adapter::new(me, &net), Settings::default()).unwrap()).collect()
 }
 
@@ -145,7 +145,8 @@ fn payload(from: usize, i: usize) -> Vec<u8> {
 fn all_to_all(limits: Limits) {
     run(shared_memory(3), &limits, exchange);
     run(channels(3), &limits, exchange);
-    run(hostile_channels(3), &limits, exchange);
+    run(hostile_channels(3, 3, false), &limits, exchange);
+    run(hostile_channels(3, 1, true), &limits, exchange);
 }
 
 /// Every rank a mix of receives posted before and after, from a source and from any.

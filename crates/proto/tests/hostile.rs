@@ -73,7 +73,7 @@ impl Job {
         let net = Net::shared(RANKS);
         {
             let net = &mut *net.get();
-            (net.hostile, net.rails) = (true, conditions.rails);
+            (net.hostile, net.rails, net.random) = (true, conditions.rails, conditions.seed);
             net.fails_one_in = conditions.fails_one_in;
             net.caps.writes_in_order = conditions.in_order;
             net.caps.inline_bytes = random.of(&[0, 64]);

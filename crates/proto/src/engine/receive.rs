@@ -98,11 +98,13 @@ impl<D: Device> Engine<D> {
     #[inline(never)]
     fn receive_otherwise(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
         self.has_room()?;
-        self.look_before_receive(&want, buf);
+        let long = self.expects_rendezvous(&want, buf.len);
+        if long && let Err(fault) = self.look_before_receive(want.source) {
+            self.fault = Some(fault);
+        }
         if let Some(message) = self.probe_matched(&want) {
             return self.receive_unexpected(want, message, buf);
         }
-        let long = self.expects_rendezvous(&want, buf.len);
         let id = self.insert_receive(Receive { want, buf, rtr: None, long })?;
         self.rendezvous().speculate(id, &want, buf);
         let rtr = if long { self.rendezvous().offer_buffer(id, &want, buf) } else { None };
@@ -123,11 +125,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may
-    /// have come.
-    fn look_before_receive(&mut self, want: &Want, buf: Span) {
-        if self.rendezvous().speculates(want.source) && buf.len > self.limit_from(want.source) {
-            self.fault = self.progress().err();
+    /// have come. Then no RTR crosses it, and a sender that waits can copy while this rank computes.
+    fn look_before_receive(&mut self, source: Option<Rank>) -> Result<(), Fault> {
+        if self.rendezvous().speculates(source) {
+            return self.progress().map(drop);
         }
+        let source = source.filter(|source| self.path(*source).reach);
+        source.map_or(Ok(()), |source| self.drain(source).map(drop))
     }
 
     fn insert_receive(&mut self, receive: Receive) -> Result<OpId, Fault> {

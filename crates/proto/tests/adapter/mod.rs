@@ -67,6 +67,8 @@ struct Host {
 pub struct Net {
     size: usize,
     clock_ns: u64,
+    /// How long a look at the clock takes.
+    pub look_ns: u64,
     hosts: Vec<Host>,
     queues: Vec<VecDeque<Posted>>,
     /// Completions at the poster that have not come yet.
@@ -81,12 +83,15 @@ pub struct Net {
     pub fails_one_in: usize,
     /// Queues that take nothing: from, to.
     pub full: Vec<(Rank, Rank)>,
+    /// Those that are so for a while in a hostile net, by number.
+    closed: Vec<usize>,
     /// Whether ranks are told when memory goes away.
     pub is_watched: bool,
     /// Whether what is read of small regions comes from the pages that were registered, and not
     /// from what is mapped at their address.
     pub has_pages: bool,
-    random: u64,
+    /// From what chance follows.
+    pub random: u64,
 }
 
 /// A net in the hands of all its ranks. Whoever touches memory that others may touch holds it.
@@ -118,6 +123,7 @@ impl Net {
         Shared(Arc::new(Mutex::new(Net {
             size,
             clock_ns: 0,
+            look_ns: 1000,
             hosts: (0..size).map(|_| Host::default()).collect(),
             queues: (0..size * size * RAILS_MAX).map(|_| VecDeque::new()).collect(),
             late: (0..size).map(|_| VecDeque::new()).collect(),
@@ -126,6 +132,7 @@ impl Net {
             hostile: false,
             fails_one_in: 0,
             full: Vec::new(),
+            closed: Vec::new(),
             is_watched: false,
             has_pages: false,
             random: 1,
@@ -334,7 +341,7 @@ impl Adapter {
         assert!(parts.len() <= self.caps.gather);
         let mut net = self.net.get();
         let queue = net.queue(self.me, to, rail);
-        let refuses = net.hostile && net.dice().is_multiple_of(8);
+        let refuses = net.hostile && (net.dice().is_multiple_of(8) || net.closed.contains(&queue));
         if refuses || net.queues[queue].len() >= self.caps.depth || net.full.contains(&(self.me, to)) {
             return Ok(false);
         }
@@ -386,10 +393,9 @@ impl Verbs for Adapter {
         self.net.get().rails
     }
 
-    /// Every look at the clock takes a microsecond.
     fn now_ns(&self) -> u64 {
         let mut net = self.net.get();
-        net.clock_ns += 1000;
+        net.clock_ns += net.look_ns;
         net.clock_ns
     }
 

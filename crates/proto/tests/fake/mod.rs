@@ -2,8 +2,8 @@
 #![allow(dead_code)] // no test uses all of it
 
 use fabric::{
-    Caps, Device, Distance, Fault, Frame, Immediate, Local, Nap, Rank, Remote, Share, ShareWord, Shares,
-    Span, Transfers,
+    Caps, Costs, Device, Distance, Fault, Frame, Immediate, Local, Nap, Rank, Remote, Share, ShareWord,
+    Shares, Span, Transfers,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,10 +15,37 @@ pub const SHARES: usize = 8;
 struct Packet {
     head: [u64; 2],
     data: Box<[u8]>,
+    /// When it has come, where time counts.
+    at_ns: u64,
     /// Where its first byte has been copied to, before it was complete.
     begun: Option<usize>,
     /// Looks until it is complete, once it is begun.
     hidden: u8,
+}
+
+/// What a rank does that costs time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effort {
+    /// Copies into a frame.
+    In(usize),
+    /// Copies between memory of its own: out of a frame.
+    Out(usize),
+    /// Reads or writes memory of a peer.
+    Single(usize),
+}
+
+/// Virtual time, if a test has some: without it a frame arrives when the test says so.
+pub trait Time {
+    /// The time of whoever runs.
+    fn now_ns(&self) -> u64;
+    /// Lets time pass for whoever runs, in which others may act.
+    fn spend(&self, effort: Effort);
+    /// Something has changed that others see by looking.
+    fn changed(&self);
+    /// When a frame that leaves now will have come.
+    fn arrives_ns(&self) -> u64;
+    /// Returns when something may have changed.
+    fn nap(&self);
 }
 
 /// One direction between two ranks.
@@ -52,6 +79,12 @@ pub struct Net {
     pub faults: Vec<Option<Fault>>,
     /// Whether messages that can be taken are found incomplete the first time.
     pub slow: bool,
+    /// What time it is, if a clock is to count.
+    pub time: Option<Rc<dyn Time>>,
+    /// Longest payload of a frame.
+    pub frame_bytes: usize,
+    /// What remote access is said to cost, of a call and of a byte.
+    pub remote_cost: (f64, f64),
 }
 
 impl Net {
@@ -68,6 +101,9 @@ impl Net {
             regions: (usize::MAX, vec![0; size]),
             faults: vec![None; size],
             slow: false,
+            time: None,
+            frame_bytes: 64,
+            remote_cost: (1000.0, 0.1),
         }))
     }
 
@@ -107,7 +143,7 @@ impl Fake {
         let caps = Caps {
             name: "fake",
             inline_bytes: 40,
-            frame_bytes: 64,
+            frame_bytes: net.borrow().frame_bytes,
             remote_access: true,
             remote_access_note: String::new(),
             looks: 1,
@@ -117,11 +153,15 @@ impl Fake {
     }
 }
 
-/// Waiting is the test's business.
-pub struct NoNap;
+/// Waiting is the test's business, or that of time.
+pub struct FakeNap(Option<Rc<dyn Time>>);
 
-impl Nap for NoNap {
-    fn take(self) {}
+impl Nap for FakeNap {
+    fn take(self) {
+        if let Some(time) = self.0 {
+            time.nap();
+        }
+    }
 }
 
 fn copy(to: usize, from: usize, len: usize) {
@@ -131,6 +171,32 @@ fn copy(to: usize, from: usize, len: usize) {
 }
 
 impl Fake {
+    fn time(&self) -> Option<Rc<dyn Time>> {
+        self.net.borrow().time.clone()
+    }
+
+    fn spend(&self, effort: Effort) {
+        if let Some(time) = self.time() {
+            time.spend(effort);
+        }
+    }
+
+    /// Others may see something new.
+    fn changed(&self) {
+        if let Some(time) = self.time() {
+            time.changed();
+        }
+    }
+
+    /// Where time counts, frames arrive by it.
+    fn let_arrive(&self, from: Rank) {
+        let Some(time) = self.time() else { return };
+        let now_ns = time.now_ns();
+        let mut net = self.net.borrow_mut();
+        let wire = net.wire(from, self.me);
+        wire.arrived = wire.packets.iter().take_while(|packet| packet.at_ns <= now_ns).count();
+    }
+
     /// Once it is refused it stays so.
     fn access(&mut self, peer: Rank) -> Result<(), Fault> {
         let mut net = self.net.borrow_mut();
@@ -144,7 +210,7 @@ impl Fake {
 }
 
 impl Device for Fake {
-    type Nap = NoNap;
+    type Nap = FakeNap;
     type Shares = Fake;
 
     fn me(&self) -> Rank {
@@ -159,8 +225,15 @@ impl Device for Fake {
         &self.caps
     }
 
-    /// Every look at the clock takes a millisecond.
+    fn costs(&self, _distance: Distance) -> Costs {
+        Costs { single: self.net.borrow().remote_cost, ..Costs::default() }
+    }
+
+    /// Without time every look at the clock takes a millisecond.
     fn now_ns(&self) -> u64 {
+        if let Some(time) = self.time() {
+            return time.now_ns();
+        }
         let mut net = self.net.borrow_mut();
         net.clock_ns += 1_000_000;
         net.clock_ns
@@ -168,19 +241,25 @@ impl Device for Fake {
 
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= self.caps.frame_bytes);
-        let mut net = self.net.borrow_mut();
-        let room = net.room;
-        let wire = net.wire(self.me, to);
-        if wire.packets.len() >= room {
+        let has_room = {
+            let mut net = self.net.borrow_mut();
+            net.wire(self.me, to).packets.len() < net.room
+        };
+        if !has_room {
             return false;
         }
+        self.spend(Effort::In(data.len));
+        let at_ns = self.time().map_or(0, |time| time.arrives_ns());
+        let mut net = self.net.borrow_mut();
+        let wire = net.wire(self.me, to);
         let mut bytes = vec![0; data.len].into_boxed_slice();
         copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
-        wire.packets.push_back(Packet { head, data: bytes, begun: None, hidden: 0 });
+        wire.packets.push_back(Packet { head, data: bytes, at_ns, begun: None, hidden: 0 });
         true
     }
 
     fn peek(&mut self, from: Rank) -> Option<Frame> {
+        self.let_arrive(from);
         let mut net = self.net.borrow_mut();
         let wire = net.wire(from, self.me);
         let packet = wire.packets.front_mut().filter(|_| wire.arrived > 0)?;
@@ -193,6 +272,7 @@ impl Device for Fake {
     }
 
     fn pop(&mut self, from: Rank) {
+        self.changed();
         let mut net = self.net.borrow_mut();
         let wire = net.wire(from, self.me);
         wire.arrived -= 1;
@@ -200,6 +280,15 @@ impl Device for Fake {
     }
 
     fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        if self.time().is_some() {
+            let Some(frame) = self.peek(from) else { return Err(true) };
+            if frame.head != head || frame.data.len > room.len {
+                return Err(false);
+            }
+            self.copy(room.addr, frame.data.addr, frame.data.len);
+            self.pop(from);
+            return Ok(frame.data.len);
+        }
         let mut net = self.net.borrow_mut();
         let slow = net.slow;
         let wire = net.wire(from, self.me);
@@ -229,6 +318,7 @@ impl Device for Fake {
     }
 
     fn copy(&mut self, to: usize, from: usize, len: usize) {
+        self.spend(Effort::Out(len));
         copy(to, from, len);
     }
 
@@ -243,12 +333,14 @@ impl Device for Fake {
 
     fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
         self.access(peer)?;
+        self.spend(Effort::Single(local.len));
         copy(local.addr, remote, local.len);
         Ok(())
     }
 
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
         self.access(peer)?;
+        self.spend(Effort::Single(local.len));
         copy(remote, local.addr, local.len);
         Ok(())
     }
@@ -261,8 +353,8 @@ impl Device for Fake {
 
     fn awake(&mut self) {}
 
-    fn idle(&mut self, _round: u32) -> NoNap {
-        NoNap
+    fn idle(&mut self, _round: u32) -> FakeNap {
+        FakeNap(self.time())
     }
 
     fn check(&mut self) -> Result<(), Fault> {
@@ -378,6 +470,7 @@ impl Shares for Fake {
     }
 
     fn store(&self, share: Share, word: ShareWord, value: u64) {
+        self.changed();
         self.net.borrow_mut().shares[share.owner][share.index as usize].words[word as usize] = value;
     }
 }
