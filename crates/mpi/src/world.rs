@@ -235,7 +235,10 @@ impl<D: Device> World<D> {
                 }
             }
             Then::Keep(comm, call) => {
-                if let Some(comm) = self.objects.comms.get_mut(comm) {
+                // The handle may have gone to another communicator meanwhile.
+                if let Some(comm) = self.objects.comms.get_mut(comm)
+                    && comm.place.context == running.place.context
+                {
                     comm.coll.keep(call, running.schedule);
                 }
                 return;

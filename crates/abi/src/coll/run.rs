@@ -1,8 +1,8 @@
 //! Where a schedule meets the rank's communicators and requests: run to its end, as a request,
 //! again and again.
 
-use mpi::coll::{Call, Known, Progress, Schedule, Side, State, Type};
-use mpi::collio::InFlight;
+use mpi::coll::{Asked, Call, Known, Progress, Schedule, Side, State, Type};
+use mpi::collio::{Begun, InFlight};
 use mpi::comm::Place;
 use mpi::error::Result;
 use mpi::handle::Handle;
@@ -11,7 +11,7 @@ use mpi::request::{Body, Recipe, Running, Then};
 use crate::cx::Cx;
 use crate::global::World;
 use crate::report::Waits;
-use crate::{op, wait};
+use crate::{engine, op, wait};
 
 /// This rank in a communicator.
 #[derive(Clone, Copy, Debug)]
@@ -40,11 +40,51 @@ fn running(place: Place, schedule: Box<Schedule>, then: Then) -> Running {
     Running { schedule, flight: InFlight::default(), place, then }
 }
 
+/// Runs a collective of which `call` tells that a schedule is kept; whether there was one.
+#[inline]
+pub fn again(cx: &Cx, comm: Handle, call: Asked, send: usize, recv: usize) -> Result<bool> {
+    let begun = {
+        let mut world = cx.world();
+        let begun = world.begin(comm, call, send, recv)?;
+        if let Some(Begun::Done) = begun {
+            world.engine.awake();
+            engine::leave(&world);
+        }
+        begun
+    };
+    match begun {
+        None => Ok(false),
+        Some(Begun::Done) => Ok(true),
+        Some(Begun::Goes { schedule, flight, progress, known }) => {
+            let done = finish(cx, comm, schedule, flight, progress)?;
+            keep(cx, comm, known, done).map(|()| true)
+        }
+    }
+}
+
 /// Runs a schedule to its end, and gives it back.
 pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>) -> Result<Box<Schedule>> {
     with_state(cx, comm, |state| schedule.start(state.next_tag(schedule.program().kind)))?;
-    let mut flight = InFlight::waiting();
+    finish(cx, comm, schedule, InFlight::waiting(), Progress::Pending)
+}
+
+/// Runs a schedule that has come as far as `progress` to its end, and gives it back.
+fn finish(
+    cx: &Cx,
+    comm: Handle,
+    mut schedule: Box<Schedule>,
+    mut flight: InFlight,
+    mut progress: Progress,
+) -> Result<Box<Schedule>> {
     loop {
+        match progress {
+            Progress::Done => return Ok(schedule),
+            Progress::Call(reduce) => {
+                op::call(&reduce);
+                schedule.called();
+            }
+            Progress::Pending => {}
+        }
         let mut run = (&mut *schedule, &mut flight);
         let ready = |(schedule, flight): &mut (&mut Schedule, &mut InFlight), world: &mut World| {
             Ok(match world.advance_on(comm, schedule, flight)? {
@@ -52,14 +92,10 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>) -> Result<Bo
                 other => Some(other),
             })
         };
-        let progress =
+        let waited =
             wait::on(cx, &mut run, ready, |(schedule, flight)| Waits::Collective(comm, schedule, flight));
-        match progress {
-            Ok(Progress::Call(reduce)) => {
-                op::call(&reduce);
-                schedule.called();
-            }
-            Ok(_) => return Ok(schedule),
+        match waited {
+            Ok(further) => progress = further,
             Err(error) => {
                 cx.world().abandon(schedule, flight);
                 return Err(error);
