@@ -197,42 +197,39 @@ fn length(outcome: Outcome) -> Result<u64> {
 pub enum Begun {
     /// It is done.
     Done,
-    /// It goes on.
-    Goes {
-        /// What it runs.
-        schedule: Box<Schedule>,
-        /// What its messages need.
-        flight: InFlight,
-        /// How far it has come.
-        progress: Progress,
-        /// Where its schedule belongs when it is done.
-        known: Known,
-    },
+    /// It has come so far; when it is done its schedule belongs there.
+    Goes(Box<Schedule>, Progress, Known),
 }
 
 impl<D: Device> World<D> {
     /// Begins a collective that this rank waits for, if a schedule is kept of an equal one. One that needs no
     /// waiting, or in which this rank has nothing to do, is done in one go.
     #[inline]
-    pub fn begin(&mut self, comm: Handle, call: Asked, send: usize, recv: usize) -> Result<Option<Begun>> {
+    pub fn begin(
+        &mut self,
+        comm: Handle,
+        call: Asked,
+        (send, recv): (usize, usize),
+        flight: &mut InFlight,
+    ) -> Result<Option<Begun>> {
         let Some(held) = self.objects.comms.get_mut(comm) else { return Comms::refuse(comm) };
         let Some((known, mut schedule)) = held.coll.take(call, send, recv) else { return Ok(None) };
         let tag = held.coll.next_tag(schedule.program().kind);
-        if schedule.program().steps.is_empty() {
-            held.coll.keep(known, schedule);
-            return Ok(Some(Begun::Done));
-        }
-        schedule.start(tag);
-        let mut flight = InFlight::waiting();
-        let mut io = CollIo { engine: &mut self.engine, place: &held.place, flight: &mut flight };
-        match schedule.advance(&mut io) {
+        let progress = match schedule.program().steps.is_empty() {
+            true => Ok(Progress::Done),
+            false => {
+                schedule.start(tag);
+                schedule.advance(&mut CollIo { engine: &mut self.engine, place: &held.place, flight })
+            }
+        };
+        match progress {
             Ok(Progress::Done) => {
                 held.coll.keep(known, schedule);
                 Ok(Some(Begun::Done))
             }
-            Ok(progress) => Ok(Some(Begun::Goes { schedule, flight, progress, known })),
+            Ok(progress) => Ok(Some(Begun::Goes(schedule, progress, known))),
             Err(error) => {
-                self.abandon(schedule, flight);
+                self.abandon(schedule, std::mem::take(flight));
                 Err(error)
             }
         }

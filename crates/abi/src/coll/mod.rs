@@ -35,7 +35,7 @@ fn amount(cx: &Cx, n: (i64, &'static str), datatype: (usize, &'static str)) -> R
 }
 
 /// A datatype for communication.
-fn committed(cx: &Cx, handle: Handle) -> Result<Type> {
+pub fn committed(cx: &Cx, handle: Handle) -> Result<Type> {
     match Type::predefined(handle) {
         Some(ty) => Ok(ty),
         None => Ok(Type::of(handle, cx.objects().datatype(handle)?.committed()?)),

@@ -43,9 +43,10 @@ fn running(place: Place, schedule: Box<Schedule>, then: Then) -> Running {
 /// Runs a collective of which `call` tells that a schedule is kept; whether there was one.
 #[inline]
 pub fn again(cx: &Cx, comm: Handle, call: Asked, send: usize, recv: usize) -> Result<bool> {
+    let mut flight = InFlight::waiting();
     let begun = {
         let mut world = cx.world();
-        let begun = world.begin(comm, call, send, recv)?;
+        let begun = world.begin(comm, call, (send, recv), &mut flight)?;
         if let Some(Begun::Done) = begun {
             world.engine.awake();
             engine::leave(&world);
@@ -55,7 +56,7 @@ pub fn again(cx: &Cx, comm: Handle, call: Asked, send: usize, recv: usize) -> Re
     match begun {
         None => Ok(false),
         Some(Begun::Done) => Ok(true),
-        Some(Begun::Goes { schedule, flight, progress, known }) => {
+        Some(Begun::Goes(schedule, progress, known)) => {
             let done = finish(cx, comm, schedule, flight, progress)?;
             keep(cx, comm, known, done).map(|()| true)
         }
