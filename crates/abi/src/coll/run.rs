@@ -3,10 +3,9 @@
 
 use mpi::coll::{Asked, Call, Known, Progress, Schedule, Side, State, Type};
 use mpi::collio::{Begun, InFlight};
-use mpi::comm::Place;
 use mpi::error::Result;
 use mpi::handle::Handle;
-use mpi::request::{Body, Recipe, Running, Then};
+use mpi::request::{Recipe, Running, Then};
 
 use crate::cx::Cx;
 use crate::global::World;
@@ -34,10 +33,6 @@ pub fn site(cx: &Cx, comm: Handle) -> Result<Site> {
 #[inline]
 pub fn with_state<R>(cx: &Cx, comm: Handle, f: impl FnOnce(&mut State) -> R) -> Result<R> {
     Ok(f(&mut cx.world().comm_mut(comm)?.coll))
-}
-
-fn running(place: Place, schedule: Box<Schedule>, then: Then) -> Running {
-    Running { schedule, flight: InFlight::default(), place, then }
 }
 
 /// Runs a collective of which `call` tells that a schedule is kept; whether there was one.
@@ -112,17 +107,16 @@ pub fn nonblocking(cx: &Cx, comm: Handle, schedule: Box<Schedule>, call: Option<
 }
 
 /// As [`nonblocking`], with something to do at the end.
-pub fn launch(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>, then: Then) -> Result<Handle> {
-    let handle = {
+pub fn launch(cx: &Cx, comm: Handle, schedule: Box<Schedule>, then: Then) -> Result<Handle> {
+    let (handle, is_done) = {
         let mut world = cx.world();
-        let held = world.comm_mut(comm)?;
-        schedule.start(held.coll.next_tag(schedule.program().kind));
-        let running = running(held.place.clone(), schedule, then);
-        let handle = world.objects.requests.add(comm, Body::Collective(Box::new(running)))?;
-        world.start_schedule(handle);
-        handle
+        let launched = world.launch(comm, schedule, then)?;
+        engine::leave(&world);
+        launched
     };
-    wait::progress(cx)?;
+    if !is_done {
+        wait::progress(cx)?;
+    }
     Ok(handle)
 }
 
@@ -132,7 +126,9 @@ pub fn persistent(cx: &Cx, comm: Handle, schedule: Box<Schedule>) -> Result<Hand
     let held = world.comm_mut(comm)?;
     let tag = held.coll.next_persistent_tag(schedule.program().kind);
     let place = held.place.clone();
-    let recipe = Recipe::Collective(Some(Box::new(running(place.clone(), schedule, Then::Nothing))), tag);
+    let running =
+        Running { schedule, flight: InFlight::default(), place: place.clone(), then: Then::Nothing };
+    let recipe = Recipe::Collective(Some(Box::new(running)), tag);
     world.objects.requests.add_persistent(comm, recipe, place)
 }
 
