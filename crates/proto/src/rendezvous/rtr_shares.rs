@@ -184,6 +184,7 @@ impl<D: Device> Rendezvous<'_, D> {
             can_copy: true,
             owned: true,
             helps: true,
+            alone: false,
             theirs: 0,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
@@ -215,6 +216,7 @@ impl<D: Device> Rendezvous<'_, D> {
             can_copy: true,
             owned: false,
             helps: true,
+            alone: false,
             theirs: 0,
         };
         if !self.dev.reach(from) {

@@ -9,7 +9,7 @@ use crate::event::{Amount, Event};
 use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
-use crate::rendezvous::movers::both::{self, Claims, Transfer};
+use crate::rendezvous::movers::both::{self, Claims, PIECE_MAX, Transfer};
 use crate::rendezvous::state::{Rts, State};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Span};
 use wire::head::{Head, Kind, Offer};
@@ -73,6 +73,7 @@ impl<D: Device> Rendezvous<'_, D> {
             can_copy: true,
             owned: false,
             helps: s.helps(),
+            alone: false,
             theirs: 0,
         };
         if !self.dev.reach(s.to) {
@@ -99,7 +100,9 @@ impl<D: Device> Rendezvous<'_, D> {
             return self.ask_for_frames(id, receive, outcome, offer);
         }
         let share = Share { owner: from, index: offer.share };
-        if len <= PIECE_MIN {
+        // A sender that does not help only has to be told of the end.
+        let is_one_piece = is_alone && len <= PIECE_MAX && *self.aside != Some(0);
+        if len <= PIECE_MIN || is_one_piece {
             return self.pull_whole(id, receive, share, outcome, offer);
         }
         self.dev.share_store(share, ShareWord::Length, len as u64);
@@ -118,6 +121,7 @@ impl<D: Device> Rendezvous<'_, D> {
             can_copy: true,
             owned: true,
             helps: true,
+            alone: is_alone,
             theirs: 0,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
@@ -142,6 +146,9 @@ impl<D: Device> Rendezvous<'_, D> {
             }
             if let Some(start) = start {
                 self.eager_limit.moved(len, self.dev.now_ns() - start);
+            }
+            if let Some(left) = self.aside {
+                *left = left.saturating_sub(len);
             }
             self.counters.count(Event::PiecePulled);
             self.counters.add(Amount::PulledBytes, len as u64);
