@@ -1,12 +1,14 @@
 //! MPI 5.0 section 6.9: reduction operations, and the only calls of the application's functions
 //! for them.
 
-use mpi::coll::{Type, UserReduce, args};
+use mpi::coll::{UserReduce, args};
+use mpi::datatype::basic::{self, Basic};
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 use mpi::mem;
-use mpi::op::{self, OP_NULL, Op, User};
+use mpi::op::{self, OP_NULL, Op, Predefined, User};
 
+use crate::coll;
 use crate::cx::Cx;
 use crate::kind::function::SizedFunction;
 use crate::kind::handle::HandleRef;
@@ -46,11 +48,16 @@ pub fn reduce_local(
     datatype: Handle,
     op: Handle,
 ) -> Result {
-    let (ty, op) = {
-        let objects = cx.objects();
-        let slot = objects.datatype(datatype)?;
-        (Type::of(datatype, slot.committed()?), objects.ops.get(op)?)
-    };
+    if let (Some(op), Some(row)) = (Predefined::from_handle(op), basic::predefined(datatype))
+        && op.reduces(row.basic)
+        && inbuf > args::IN_PLACE
+        && inoutbuf > args::IN_PLACE
+        && inbuf != inoutbuf
+    {
+        return combine(op, row.basic, inbuf, inoutbuf, count);
+    }
+    let ty = coll::committed(cx, datatype)?;
+    let op = cx.objects().ops.get(op)?;
     op.check(ty.basic, datatype)?;
     for (arg, addr) in [("inbuf", inbuf), ("inoutbuf", inoutbuf)] {
         if addr == args::IN_PLACE {
@@ -70,25 +77,29 @@ pub fn reduce_local(
         return fail(Class::BUFFER, "arguments `inbuf` and `inoutbuf` are the same buffer");
     }
     match op {
-        Op::Predefined(op) => {
-            let element = op::element(op, ty.basic, datatype)?;
-            let Some(len) = count.checked_mul(ty.extent as u64).and_then(|len| isize::try_from(len).ok())
-            else {
-                return fail(Class::COUNT, format!("argument `count` is {count}, too many for any memory"));
-            };
-            let len = len as usize;
-            mem::with(inbuf, len, |a| mem::with_mut(inoutbuf, len, |b| op::apply(op, element, a, b)));
+        Op::Predefined(op) => combine(op, op::element(op, ty.basic, datatype)?, inbuf, inoutbuf, count),
+        Op::User(user) => {
+            call(&UserReduce {
+                function: user.function,
+                large: user.large,
+                in_addr: inbuf,
+                inout_addr: inoutbuf,
+                count,
+                datatype,
+                extent: ty.extent,
+            });
+            Ok(())
         }
-        Op::User(user) => call(&UserReduce {
-            function: user.function,
-            large: user.large,
-            in_addr: inbuf,
-            inout_addr: inoutbuf,
-            count,
-            datatype,
-            extent: ty.extent,
-        }),
     }
+}
+
+fn combine(op: Predefined, basic: Basic, inbuf: usize, inoutbuf: usize, count: u64) -> Result {
+    let len = count.checked_mul(u64::from(basic.extent())).and_then(|len| isize::try_from(len).ok());
+    let Some(len) = len else {
+        return fail(Class::COUNT, format!("argument `count` is {count}, too many for any memory"));
+    };
+    let len = len as usize;
+    mem::with(inbuf, len, |a| mem::with_mut(inoutbuf, len, |b| op::apply(op, basic, a, b)));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The transport of schedules: messages of the engine in the collective context.
 
-use crate::coll::{Data, Io, OpId, Progress, Schedule, Tag};
+use crate::coll::{Asked, Data, Io, Known, OpId, Progress, Schedule, Tag};
 use crate::comm::{Comms, Place, Purpose};
 use crate::error::{Result, fail};
 use crate::handle::Handle;
@@ -193,7 +193,49 @@ fn length(outcome: Outcome) -> Result<u64> {
     }
 }
 
+/// What has become of a collective that was begun by [`World::begin`].
+#[derive(Debug)]
+pub enum Begun {
+    /// It is done.
+    Done,
+    /// It has come so far; when it is done its schedule belongs there.
+    Goes(Box<Schedule>, Progress, Known),
+}
+
 impl<D: Device> World<D> {
+    /// Begins a collective that this rank waits for, if a schedule is kept of an equal one. One that needs no
+    /// waiting, or in which this rank has nothing to do, is done in one go.
+    #[inline]
+    pub fn begin(
+        &mut self,
+        comm: Handle,
+        call: Asked,
+        (send, recv): (usize, usize),
+        flight: &mut InFlight,
+    ) -> Result<Option<Begun>> {
+        let Some(held) = self.objects.comms.get_mut(comm) else { return Comms::refuse(comm) };
+        let Some((known, mut schedule)) = held.coll.take(call, send, recv) else { return Ok(None) };
+        let tag = held.coll.next_tag(schedule.program().kind);
+        let progress = match schedule.program().steps.is_empty() {
+            true => Ok(Progress::Done),
+            false => {
+                schedule.start(tag);
+                schedule.advance(&mut CollIo { engine: &mut self.engine, place: &held.place, flight })
+            }
+        };
+        match progress {
+            Ok(Progress::Done) => {
+                held.coll.keep(known, schedule);
+                Ok(Some(Begun::Done))
+            }
+            Ok(progress) => Ok(Some(Begun::Goes(schedule, progress, known))),
+            Err(error) => {
+                self.abandon(schedule, std::mem::take(flight));
+                Err(error)
+            }
+        }
+    }
+
     /// Advances a collective that has no request: it runs on a communicator that stays, so that
     /// nothing of it has to be kept.
     #[inline]

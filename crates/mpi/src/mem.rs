@@ -73,6 +73,35 @@ pub fn with_mut<R>(addr: usize, len: usize, f: impl FnOnce(&mut [u8]) -> R) -> R
     f(unsafe { std::slice::from_raw_parts_mut(addr as *mut u8, len) })
 }
 
+/// Runs a loop as it is compiled for the widest vectors that this processor has: for loops that are inlined
+/// into `f`. A library is built for processors without them.
+#[inline(always)]
+pub fn in_vectors(f: impl FnOnce()) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+        fn widest(f: impl FnOnce()) {
+            f();
+        }
+        #[target_feature(enable = "avx2")]
+        fn wide(f: impl FnOnce()) {
+            f();
+        }
+        if is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            // SAFETY: the processor has what `widest` is compiled for: these three need the fourth.
+            return unsafe { widest(f) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has what `wide` is compiled for.
+            return unsafe { wide(f) };
+        }
+    }
+    f();
+}
+
 /// Block sizes for which the loop is compiled with the size known, so that a block is a few
 /// register moves instead of a call.
 macro_rules! by_block {

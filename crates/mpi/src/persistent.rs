@@ -1,5 +1,6 @@
 //! Persistent requests (MPI 5.0 sections 3.9 and 6.13): starting them.
 
+use crate::coll::{Progress, UserReduce};
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
 use crate::request::{Body, Ended, Recipe, Requests};
@@ -19,30 +20,42 @@ impl<D: Device> World<D> {
         let comm = request.comm;
         let mut recipe = request.recipe.take().expect("looked at above");
         let started = self.start_recipe(comm, &mut recipe);
-        let scheduled = matches!(started, Ok(Body::Collective(_)));
         let request = self.objects.requests.get_mut(handle).expect("looked at above");
         request.recipe = Some(recipe);
-        request.body = Some(started?);
-        if scheduled {
-            self.start_schedule(handle);
+        let (body, call) = started?;
+        let goes_on = matches!(body, Body::Collective(_));
+        request.body = Some(body);
+        if goes_on {
+            self.start_schedule(handle, call);
         }
         Ok(())
     }
 
-    fn start_recipe(&mut self, comm: Handle, recipe: &mut (Recipe, crate::comm::Place)) -> Result<Body> {
+    /// The body of the active request, and the function of the application that has to be called.
+    fn start_recipe(
+        &mut self,
+        comm: Handle,
+        recipe: &mut (Recipe, crate::comm::Place),
+    ) -> Result<(Body, Option<UserReduce>)> {
         let (recipe, place) = recipe;
         match recipe {
             Recipe::Send(send) => {
                 let body = self.start_send(place, comm, send)?;
-                Ok(body.unwrap_or(Body::Ended(Ended::WELL)))
+                Ok((body.unwrap_or(Body::Ended(Ended::WELL)), None))
             }
-            Recipe::Receive(receive) => self.start_receive(place, receive),
-            Recipe::Collective(running, tag) => {
-                let Some(mut running) = running.take() else {
+            Recipe::Receive(receive) => Ok((self.start_receive(place, receive)?, None)),
+            Recipe::Collective(idle, tag) => {
+                let Some(mut running) = idle.take() else {
                     return fail(Class::REQUEST, "is a persistent collective that has failed, which ends it");
                 };
                 running.schedule.start(*tag);
-                Ok(Body::Collective(running))
+                match self.advance(&mut running) {
+                    Ok(Progress::Done) => {
+                        *idle = Some(running);
+                        Ok((Body::Ended(Ended::WELL), None))
+                    }
+                    progress => Ok(self.begun(running, progress)),
+                }
             }
         }
     }

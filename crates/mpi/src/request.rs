@@ -245,7 +245,7 @@ impl Requests {
         self.sent.is_some()
     }
 
-    /// The request of a send that has left already: nothing has to be remembered about it, so
+    /// The request of a send that has left already, or of a collective that is done: nothing has to be remembered about it, so
     /// all of them share one.
     #[inline]
     pub fn sent(&mut self) -> Result<Handle> {

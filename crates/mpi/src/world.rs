@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::bsend::Bsend;
-use crate::coll::{Forced, LinkCosts, Progress, State, UserReduce};
-use crate::collio::CollIo;
+use crate::coll::{Forced, LinkCosts, Progress, Schedule, State, UserReduce};
+use crate::collio::{CollIo, InFlight};
 use crate::comm::{Comm, Comms, Place};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
@@ -180,9 +180,60 @@ impl<D: Device> World<D> {
         self.detached.iter().map(|(op, _)| *op)
     }
 
-    /// Puts a collective request among those that are advanced.
-    pub fn start_schedule(&mut self, handle: Handle) {
+    /// Starts a collective that completes a request, as far as it comes at once; whether it is done.
+    pub fn launch(
+        &mut self,
+        comm: Handle,
+        mut schedule: Box<Schedule>,
+        then: Then,
+    ) -> Result<(Handle, bool)> {
+        self.objects.requests.room()?;
+        let Some(held) = self.objects.comms.get_mut(comm) else { return Comms::refuse(comm) };
+        schedule.start(held.coll.next_tag(schedule.program().kind));
+        let mut flight = InFlight::default();
+        let mut io = CollIo { engine: &mut self.engine, place: &held.place, flight: &mut flight };
+        let progress = schedule.advance(&mut io);
+        match (progress, then) {
+            (Ok(Progress::Done), Then::Nothing) => Ok((self.objects.requests.sent()?, true)),
+            (Ok(Progress::Done), Then::Keep(_, call)) => {
+                held.coll.keep(call, schedule);
+                Ok((self.objects.requests.sent()?, true))
+            }
+            (progress, then) => {
+                let running = Box::new(Running { schedule, flight, place: held.place.clone(), then });
+                let (body, call) = self.begun(running, progress);
+                let goes_on = matches!(body, Body::Collective(_));
+                let handle = self.objects.requests.add(comm, body)?;
+                if goes_on {
+                    self.start_schedule(handle, call);
+                }
+                Ok((handle, false))
+            }
+        }
+    }
+
+    /// The body of the request of a collective that has come so far, and the function of the application that
+    /// has to be called.
+    pub(crate) fn begun(
+        &mut self,
+        running: Box<Running>,
+        progress: Result<Progress>,
+    ) -> (Body, Option<UserReduce>) {
+        match progress {
+            Ok(Progress::Call(call)) => (Body::Collective(running), Some(call)),
+            Ok(_) => (Body::Collective(running), None),
+            Err(error) => {
+                self.abandon(running.schedule, running.flight);
+                (Body::Ended(Ended { error: Some(error), ..Ended::WELL }), None)
+            }
+        }
+    }
+
+    /// Puts a collective request among those that are advanced, with the function of the application that it
+    /// waits for.
+    pub(crate) fn start_schedule(&mut self, handle: Handle, call: Option<UserReduce>) {
         self.schedules.push(handle);
+        self.calls.extend(call.map(|call| (handle, call)));
     }
 
     fn next_call(&mut self) -> Option<(Handle, UserReduce)> {
@@ -235,7 +286,10 @@ impl<D: Device> World<D> {
                 }
             }
             Then::Keep(comm, call) => {
-                if let Some(comm) = self.objects.comms.get_mut(comm) {
+                // The handle may have gone to another communicator meanwhile.
+                if let Some(comm) = self.objects.comms.get_mut(comm)
+                    && comm.place.context == running.place.context
+                {
                     comm.coll.keep(call, running.schedule);
                 }
                 return;

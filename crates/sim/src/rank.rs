@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use fabric::{Span, Verbs};
-use mpi::coll::{Amount, Call, Forced, Key, Kind, Known, LinkCosts, Progress, Schedule, Side, Type};
+use mpi::coll::{Amount, Asked, Call, Forced, Key, Kind, Known, LinkCosts, Progress, Schedule, Side, Type};
 use mpi::collio::InFlight;
 use mpi::comm::{COMM_WORLD, Place};
 use mpi::error::{Class, Error, Result};
@@ -367,9 +367,8 @@ impl<'y> Rank<'y> {
         let (rank, size) = (self.rank(), self.size());
         let op = key.op.map(|op| self.world.objects.ops.get(op)).transpose()?;
         let comm = self.world.comm_mut(COMM_WORLD)?;
-        let schedule = comm.coll.take(&key, send.addr, recv.addr);
-        let mut schedule = match schedule {
-            Some(schedule) => schedule,
+        let (known, mut schedule) = match comm.coll.take(Asked::Key(&key), send.addr, recv.addr) {
+            Some(kept) => kept,
             None => {
                 let (send_ty, recv_ty) = (ty(key.send)?, ty(key.recv)?);
                 let call = Call {
@@ -383,13 +382,13 @@ impl<'y> Rank<'y> {
                     root: key.root,
                 };
                 mpi::coll::args::check(&call, send.addr, recv.addr)?;
-                comm.coll.compile(&call, send.addr, recv.addr)?
+                (Known::Key(key), comm.coll.compile(&call, send.addr, recv.addr)?)
             }
         };
         let tag = comm.coll.next_tag(schedule.program().kind);
         schedule.start(tag);
         self.complete(&mut schedule)?;
-        self.world.comm_mut(COMM_WORLD)?.coll.keep(Known::Key(key), schedule);
+        self.world.comm_mut(COMM_WORLD)?.coll.keep(known, schedule);
         Ok(())
     }
 

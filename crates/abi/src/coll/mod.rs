@@ -7,7 +7,7 @@ pub mod even;
 pub mod run;
 pub mod varied;
 
-use mpi::coll::{Amount, Call, Key, Known, Lists, Schedule, Side, Type, args};
+use mpi::coll::{Amount, Asked, Call, Key, Known, Schedule, Side, Type, args};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
@@ -35,7 +35,7 @@ fn amount(cx: &Cx, n: (i64, &'static str), datatype: (usize, &'static str)) -> R
 }
 
 /// A datatype for communication.
-fn committed(cx: &Cx, handle: Handle) -> Result<Type> {
+pub fn committed(cx: &Cx, handle: Handle) -> Result<Type> {
     match Type::predefined(handle) {
         Some(ty) => Ok(ty),
         None => Ok(Type::of(handle, cx.objects().datatype(handle)?.committed()?)),
@@ -45,13 +45,36 @@ fn committed(cx: &Cx, handle: Handle) -> Result<Type> {
 /// A collective that is described by its key: looks for a schedule kept from an equal call.
 #[inline]
 fn keyed(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usize, recv: usize) -> Result {
-    if !matches!(form, Form::Persistent(_))
-        && plausible(key.send.is_none(), key.recv.is_none(), send, recv)
-        && let Some(schedule) = run::with_state(cx, comm, |state| state.take(&key, send, recv))?
-    {
-        return go(cx, form, comm, schedule, Some(Known::Key(key)));
+    let plausible = plausible(key.send.is_none(), key.recv.is_none(), send, recv);
+    match again(cx, form, comm, plausible.then_some(Asked::Key(&key)), send, recv)? {
+        Some(form) => first_time(cx, form, comm, site, key, send, recv),
+        None => Ok(()),
     }
-    first_time(cx, form, comm, site, key, send, recv)
+}
+
+/// Does what the form asks for with a schedule that is kept of an equal call. Gives the form back if there is
+/// none, or nothing that could be asked for.
+#[inline]
+fn again(
+    cx: &Cx,
+    form: Form,
+    comm: Handle,
+    call: Option<Asked>,
+    send: usize,
+    recv: usize,
+) -> Result<Option<Form>> {
+    let Some(call) = call else { return Ok(Some(form)) };
+    match form {
+        Form::Blocking => Ok((!run::again(cx, comm, call, send, recv)?).then_some(form)),
+        Form::Nonblocking(request) => {
+            match run::with_state(cx, comm, |state| state.take(call, send, recv))? {
+                Some((known, schedule)) => request.set(run::nonblocking(cx, comm, schedule, Some(known))?),
+                None => return Ok(Some(Form::Nonblocking(request))),
+            }
+            Ok(None)
+        }
+        Form::Persistent(_) => Ok(Some(form)),
+    }
 }
 
 /// Whether the addresses need no further check but for overlapping: those of buffers that matter
@@ -59,31 +82,6 @@ fn keyed(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usize, r
 #[inline]
 fn plausible(no_send: bool, no_recv: bool, send: usize, recv: usize) -> bool {
     (no_send || send > args::IN_PLACE) && (no_recv || recv > args::IN_PLACE)
-}
-
-/// A collective with an array of counts, the handle of whose operation is `op`: as [`keyed`].
-fn listed(
-    cx: &Cx,
-    form: Form,
-    comm: Handle,
-    call: &Call,
-    op: Option<Handle>,
-    send: usize,
-    recv: usize,
-) -> Result {
-    let is_absent = |side: &Side| matches!(side, Side::Absent);
-    let lists = match form {
-        Form::Persistent(_) => None,
-        _ => Lists::of(call, op),
-    };
-    let kept = match &lists {
-        Some(lists) if plausible(is_absent(&call.send), is_absent(&call.recv), send, recv) => {
-            run::with_state(cx, comm, |state| state.take_listed(lists, send, recv))?
-        }
-        _ => None,
-    };
-    let schedule = kept.map_or_else(|| compiled(cx, comm, call, send, recv), Ok)?;
-    go(cx, form, comm, schedule, lists.map(Known::Lists))
 }
 
 #[inline(never)]

@@ -1,17 +1,16 @@
 //! Where a schedule meets the rank's communicators and requests: run to its end, as a request,
 //! again and again.
 
-use mpi::coll::{Call, Known, Progress, Schedule, Side, State, Type};
-use mpi::collio::InFlight;
-use mpi::comm::Place;
+use mpi::coll::{Asked, Call, Known, Progress, Schedule, Side, State, Type};
+use mpi::collio::{Begun, InFlight};
 use mpi::error::Result;
 use mpi::handle::Handle;
-use mpi::request::{Body, Recipe, Running, Then};
+use mpi::request::{Recipe, Running, Then};
 
 use crate::cx::Cx;
 use crate::global::World;
 use crate::report::Waits;
-use crate::{op, wait};
+use crate::{engine, op, wait};
 
 /// This rank in a communicator.
 #[derive(Clone, Copy, Debug)]
@@ -36,15 +35,52 @@ pub fn with_state<R>(cx: &Cx, comm: Handle, f: impl FnOnce(&mut State) -> R) -> 
     Ok(f(&mut cx.world().comm_mut(comm)?.coll))
 }
 
-fn running(place: Place, schedule: Box<Schedule>, then: Then) -> Running {
-    Running { schedule, flight: InFlight::default(), place, then }
+/// Runs a collective of which `call` tells that a schedule is kept; whether there was one.
+#[inline]
+pub fn again(cx: &Cx, comm: Handle, call: Asked, send: usize, recv: usize) -> Result<bool> {
+    let mut flight = InFlight::waiting();
+    let begun = {
+        let mut world = cx.world();
+        let begun = world.begin(comm, call, (send, recv), &mut flight)?;
+        if let Some(Begun::Done) = begun {
+            world.engine.awake();
+            engine::leave(&world);
+        }
+        begun
+    };
+    match begun {
+        None => Ok(false),
+        Some(Begun::Done) => Ok(true),
+        Some(Begun::Goes(schedule, progress, known)) => {
+            let done = finish(cx, comm, schedule, flight, progress)?;
+            keep(cx, comm, known, done).map(|()| true)
+        }
+    }
 }
 
 /// Runs a schedule to its end, and gives it back.
 pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>) -> Result<Box<Schedule>> {
     with_state(cx, comm, |state| schedule.start(state.next_tag(schedule.program().kind)))?;
-    let mut flight = InFlight::waiting();
+    finish(cx, comm, schedule, InFlight::waiting(), Progress::Pending)
+}
+
+/// Runs a schedule that has come as far as `progress` to its end, and gives it back.
+fn finish(
+    cx: &Cx,
+    comm: Handle,
+    mut schedule: Box<Schedule>,
+    mut flight: InFlight,
+    mut progress: Progress,
+) -> Result<Box<Schedule>> {
     loop {
+        match progress {
+            Progress::Done => return Ok(schedule),
+            Progress::Call(reduce) => {
+                op::call(&reduce);
+                schedule.called();
+            }
+            Progress::Pending => {}
+        }
         let mut run = (&mut *schedule, &mut flight);
         let ready = |(schedule, flight): &mut (&mut Schedule, &mut InFlight), world: &mut World| {
             Ok(match world.advance_on(comm, schedule, flight)? {
@@ -52,14 +88,10 @@ pub fn blocking(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>) -> Result<Bo
                 other => Some(other),
             })
         };
-        let progress =
+        let waited =
             wait::on(cx, &mut run, ready, |(schedule, flight)| Waits::Collective(comm, schedule, flight));
-        match progress {
-            Ok(Progress::Call(reduce)) => {
-                op::call(&reduce);
-                schedule.called();
-            }
-            Ok(_) => return Ok(schedule),
+        match waited {
+            Ok(further) => progress = further,
             Err(error) => {
                 cx.world().abandon(schedule, flight);
                 return Err(error);
@@ -75,17 +107,16 @@ pub fn nonblocking(cx: &Cx, comm: Handle, schedule: Box<Schedule>, call: Option<
 }
 
 /// As [`nonblocking`], with something to do at the end.
-pub fn launch(cx: &Cx, comm: Handle, mut schedule: Box<Schedule>, then: Then) -> Result<Handle> {
-    let handle = {
+pub fn launch(cx: &Cx, comm: Handle, schedule: Box<Schedule>, then: Then) -> Result<Handle> {
+    let (handle, is_done) = {
         let mut world = cx.world();
-        let held = world.comm_mut(comm)?;
-        schedule.start(held.coll.next_tag(schedule.program().kind));
-        let running = running(held.place.clone(), schedule, then);
-        let handle = world.objects.requests.add(comm, Body::Collective(Box::new(running)))?;
-        world.start_schedule(handle);
-        handle
+        let launched = world.launch(comm, schedule, then)?;
+        engine::leave(&world);
+        launched
     };
-    wait::progress(cx)?;
+    if !is_done {
+        wait::progress(cx)?;
+    }
     Ok(handle)
 }
 
@@ -95,7 +126,9 @@ pub fn persistent(cx: &Cx, comm: Handle, schedule: Box<Schedule>) -> Result<Hand
     let held = world.comm_mut(comm)?;
     let tag = held.coll.next_persistent_tag(schedule.program().kind);
     let place = held.place.clone();
-    let recipe = Recipe::Collective(Some(Box::new(running(place.clone(), schedule, Then::Nothing))), tag);
+    let running =
+        Running { schedule, flight: InFlight::default(), place: place.clone(), then: Then::Nothing };
+    let recipe = Recipe::Collective(Some(Box::new(running)), tag);
     world.objects.requests.add_persistent(comm, recipe, place)
 }
 

@@ -1,12 +1,12 @@
 //! Collectives with a count, and mostly a displacement, per rank.
 #![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
 
-use mpi::coll::{Call, Ints, Kind, Side, Type, args};
+use mpi::coll::{Asked, Call, Given, Ints, Kind, Known, Listed, Lists, Side, Type, args};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
 use super::run::{self, Site};
-use super::{Form, committed, forms, listed};
+use super::{Form, again, committed, compiled, forms, go, plausible};
 use crate::cx::Cx;
 use crate::kind::array::{Array, CountArray, Counts64};
 use crate::kind::handle::live;
@@ -34,36 +34,97 @@ forms! {
         (sendbuf: usize, recvbuf: usize, recvcounts: CountArray, datatype: Handle, op: Handle, comm: Handle);
 }
 
-/// What all calls here have in common.
-struct Common {
+/// A call of which nothing is known yet but who takes part.
+fn rooted<'a>(
+    cx: &Cx,
+    comm: Handle,
     kind: Kind,
-    site: Site,
-    root: usize,
-    in_place: bool,
-}
-
-impl Common {
-    fn call<'a>(&self, send: Side<'a>, recv: Side<'a>) -> Call<'a> {
-        let Common { kind, site, root, in_place } = *self;
-        Call { kind, rank: site.rank, size: site.size, send, recv, in_place, op: None, root }
-    }
-
-    fn is_root(&self) -> bool {
-        self.root == self.site.rank
-    }
-}
-
-fn rooted(cx: &Cx, comm: Handle, kind: Kind, send: usize, recv: usize, root: i32) -> Result<Common> {
+    send: usize,
+    recv: usize,
+    root: i32,
+) -> Result<(Listed<'a>, Site)> {
     let site = run::site(cx, comm)?;
     let root = args::root(root, site.size)?;
     let in_place = args::in_place(kind, send, recv, root == site.rank)?;
-    Ok(Common { kind, site, root, in_place })
+    Ok((listed(kind, site, root, in_place), site))
 }
 
-fn rootless(cx: &Cx, comm: Handle, kind: Kind, send: usize, recv: usize) -> Result<Common> {
+fn rootless<'a>(cx: &Cx, comm: Handle, kind: Kind, send: usize, recv: usize) -> Result<(Listed<'a>, Site)> {
     let site = run::site(cx, comm)?;
     let in_place = args::in_place(kind, send, recv, false)?;
-    Ok(Common { kind, site, root: 0, in_place })
+    Ok((listed(kind, site, 0, in_place), site))
+}
+
+fn listed<'a>(kind: Kind, site: Site, root: usize, in_place: bool) -> Listed<'a> {
+    Listed { kind, in_place, size: site.size, root, send: Given::Absent, recv: Given::Absent, op: None }
+}
+
+/// Runs a call, from a schedule that is kept of an equal one if there is one: then nothing of it needs a check
+/// but its buffers.
+fn call(cx: &Cx, form: Form, comm: Handle, call: &Listed, names: Names, send: usize, recv: usize) -> Result {
+    let plausible = plausible(call.send.is_absent(), call.recv.is_absent(), send, recv);
+    match again(cx, form, comm, plausible.then_some(Asked::Listed(call)), send, recv)? {
+        Some(form) => first_time(cx, form, comm, call, names, send, recv),
+        None => Ok(()),
+    }
+}
+
+/// What the datatype arguments are called.
+struct Names {
+    send: &'static str,
+    recv: &'static str,
+}
+
+const NAMES: Names = Names { send: "sendtype", recv: "recvtype" };
+
+#[inline(never)]
+fn first_time(
+    cx: &Cx,
+    form: Form,
+    comm: Handle,
+    listed: &Listed,
+    names: Names,
+    send: usize,
+    recv: usize,
+) -> Result {
+    let (send_types, recv_types) =
+        (types(cx, &listed.send, names.send)?, types(cx, &listed.recv, names.recv)?);
+    let op = listed.op.map(|op| cx.objects().ops.get(op)).transpose()?;
+    let site = run::site(cx, comm)?;
+    let call = Call {
+        kind: listed.kind,
+        rank: site.rank,
+        size: site.size,
+        send: side(&listed.send, &send_types),
+        recv: side(&listed.recv, &recv_types),
+        in_place: listed.in_place,
+        op: op.as_ref(),
+        root: listed.root,
+    };
+    let known = match form {
+        Form::Persistent(_) => None,
+        _ => Lists::of(listed).map(Known::Lists),
+    };
+    go(cx, form, comm, compiled(cx, comm, &call, send, recv)?, known)
+}
+
+/// The datatypes of a side.
+fn types(cx: &Cx, side: &Given, name: &'static str) -> Result<Vec<Type>> {
+    let handles = match side {
+        Given::Absent => &[],
+        Given::Even { ty, .. } | Given::Varied { ty, .. } => std::slice::from_ref(ty),
+        Given::Mixed { types, .. } => *types,
+    };
+    handles.iter().map(|&raw| committed(cx, live(Object::Datatype, raw, name, cx)?)).collect()
+}
+
+fn side<'a>(given: &Given<'a>, types: &'a [Type]) -> Side<'a> {
+    match *given {
+        Given::Absent => Side::Absent,
+        Given::Even { count, .. } => Side::Even { count, ty: &types[0] },
+        Given::Varied { counts, displs, .. } => Side::Varied { counts, displs, ty: &types[0] },
+        Given::Mixed { counts, displs, .. } => Side::Mixed { counts, displs, types },
+    }
 }
 
 fn ints(values: Counts64<'_>) -> Ints<'_> {
@@ -73,29 +134,31 @@ fn ints(values: Counts64<'_>) -> Ints<'_> {
     }
 }
 
-/// Counts and displacements for all ranks of the communicator.
-fn arrays<'a>(counts: CountArray, displs: CountArray, size: usize) -> Result<(Ints<'a>, Ints<'a>)> {
+/// A side with counts and displacements for all ranks of the communicator.
+fn varied<'a>(counts: CountArray, displs: CountArray, ty: usize, size: usize) -> Result<Given<'a>> {
     // SAFETY: MPI says both arrays have an element per rank of the communicator, and the slices
     // are not used beyond the call.
-    unsafe { Ok((ints(counts.counts(size)?), ints(displs.get(size)?))) }
+    unsafe { Ok(Given::Varied { counts: ints(counts.counts(size)?), displs: ints(displs.get(size)?), ty }) }
 }
 
-/// One count and datatype where they are significant.
-fn single(cx: &Cx, n: (i64, &'static str), datatype: (usize, &'static str)) -> Result<(u64, Type)> {
-    let handle = live(Object::Datatype, datatype.0, datatype.1, cx)?;
-    Ok((count(n.0, n.1)?, committed(cx, handle)?))
+/// As [`varied`] with a datatype for each.
+fn mixed<'a>(counts: CountArray, displs: CountArray, types: Array<usize>, size: usize) -> Result<Given<'a>> {
+    // SAFETY: as in `varied`; there is a datatype for each count.
+    unsafe {
+        Ok(Given::Mixed {
+            counts: ints(counts.counts(size)?),
+            displs: ints(displs.get(size)?),
+            types: types.slice(size)?,
+        })
+    }
 }
 
-fn even(side: &Option<(u64, Type)>) -> Side<'_> {
-    side.as_ref().map_or(Side::Absent, |(count, ty)| Side::Even { count: *count, ty })
+fn even<'a>(n: (i64, &'static str), ty: usize) -> Result<Given<'a>> {
+    Ok(Given::Even { count: count(n.0, n.1)?, ty })
 }
 
-fn varied<'a>(side: &'a Option<((Ints<'a>, Ints<'a>), Type)>) -> Side<'a> {
-    side.as_ref().map_or(Side::Absent, |((counts, displs), ty)| Side::Varied {
-        counts: *counts,
-        displs: *displs,
-        ty,
-    })
+fn raw(handle: Handle) -> usize {
+    handle.0 as usize
 }
 
 fn read_gatherv(
@@ -111,19 +174,14 @@ fn read_gatherv(
     root: i32,
     comm: Handle,
 ) -> Result {
-    let common = rooted(cx, comm, Kind::Gatherv, sendbuf, recvbuf, root)?;
-    let send = match common.in_place {
-        true => None,
-        false => Some(single(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))?),
-    };
-    let recv = match common.is_root() {
-        true => {
-            let handle = live(Object::Datatype, recvtype, "recvtype", cx)?;
-            Some((arrays(recvcounts, displs, common.site.size)?, committed(cx, handle)?))
-        }
-        false => None,
-    };
-    listed(cx, form, comm, &common.call(even(&send), varied(&recv)), None, sendbuf, recvbuf)
+    let (mut listed, site) = rooted(cx, comm, Kind::Gatherv, sendbuf, recvbuf, root)?;
+    if !listed.in_place {
+        listed.send = even((sendcount, "sendcount"), sendtype)?;
+    }
+    if listed.root == site.rank {
+        listed.recv = varied(recvcounts, displs, recvtype, site.size)?;
+    }
+    call(cx, form, comm, &listed, NAMES, sendbuf, recvbuf)
 }
 
 fn read_scatterv(
@@ -139,19 +197,14 @@ fn read_scatterv(
     root: i32,
     comm: Handle,
 ) -> Result {
-    let common = rooted(cx, comm, Kind::Scatterv, sendbuf, recvbuf, root)?;
-    let send = match common.is_root() {
-        true => {
-            let handle = live(Object::Datatype, sendtype, "sendtype", cx)?;
-            Some((arrays(sendcounts, displs, common.site.size)?, committed(cx, handle)?))
-        }
-        false => None,
-    };
-    let recv = match common.in_place {
-        true => None,
-        false => Some(single(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))?),
-    };
-    listed(cx, form, comm, &common.call(varied(&send), even(&recv)), None, sendbuf, recvbuf)
+    let (mut listed, site) = rooted(cx, comm, Kind::Scatterv, sendbuf, recvbuf, root)?;
+    if listed.root == site.rank {
+        listed.send = varied(sendcounts, displs, sendtype, site.size)?;
+    }
+    if !listed.in_place {
+        listed.recv = even((recvcount, "recvcount"), recvtype)?;
+    }
+    call(cx, form, comm, &listed, NAMES, sendbuf, recvbuf)
 }
 
 fn read_allgatherv(
@@ -166,13 +219,12 @@ fn read_allgatherv(
     recvtype: Handle,
     comm: Handle,
 ) -> Result {
-    let common = rootless(cx, comm, Kind::Allgatherv, sendbuf, recvbuf)?;
-    let send = match common.in_place {
-        true => None,
-        false => Some(single(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))?),
-    };
-    let recv = Some((arrays(recvcounts, displs, common.site.size)?, committed(cx, recvtype)?));
-    listed(cx, form, comm, &common.call(even(&send), varied(&recv)), None, sendbuf, recvbuf)
+    let (mut listed, site) = rootless(cx, comm, Kind::Allgatherv, sendbuf, recvbuf)?;
+    if !listed.in_place {
+        listed.send = even((sendcount, "sendcount"), sendtype)?;
+    }
+    listed.recv = varied(recvcounts, displs, raw(recvtype), site.size)?;
+    call(cx, form, comm, &listed, NAMES, sendbuf, recvbuf)
 }
 
 fn read_alltoallv(
@@ -188,23 +240,12 @@ fn read_alltoallv(
     recvtype: Handle,
     comm: Handle,
 ) -> Result {
-    let common = rootless(cx, comm, Kind::Alltoallv, sendbuf, recvbuf)?;
-    let send = match common.in_place {
-        true => None,
-        false => {
-            let handle = live(Object::Datatype, sendtype, "sendtype", cx)?;
-            Some((arrays(sendcounts, sdispls, common.site.size)?, committed(cx, handle)?))
-        }
-    };
-    let recv = Some((arrays(recvcounts, rdispls, common.site.size)?, committed(cx, recvtype)?));
-    listed(cx, form, comm, &common.call(varied(&send), varied(&recv)), None, sendbuf, recvbuf)
-}
-
-/// The datatypes of a mixed side.
-fn types(cx: &Cx, handles: Array<usize>, counts: Ints) -> Result<Vec<Type>> {
-    // SAFETY: MPI says there is a datatype per rank of the communicator, as there is a count.
-    let handles = unsafe { handles.handles(counts.len(), Object::Datatype, cx)? };
-    handles.into_iter().map(|handle| committed(cx, handle)).collect()
+    let (mut listed, site) = rootless(cx, comm, Kind::Alltoallv, sendbuf, recvbuf)?;
+    if !listed.in_place {
+        listed.send = varied(sendcounts, sdispls, sendtype, site.size)?;
+    }
+    listed.recv = varied(recvcounts, rdispls, raw(recvtype), site.size)?;
+    call(cx, form, comm, &listed, NAMES, sendbuf, recvbuf)
 }
 
 fn read_alltoallw(
@@ -220,24 +261,13 @@ fn read_alltoallw(
     recvtypes: Array<usize>,
     comm: Handle,
 ) -> Result {
-    let common = rootless(cx, comm, Kind::Alltoallw, sendbuf, recvbuf)?;
-    let size = common.site.size;
-    let send = match common.in_place {
-        true => None,
-        false => {
-            let (counts, displs) = arrays(sendcounts, sdispls, size)?;
-            Some((counts, displs, types(cx, sendtypes, counts)?))
-        }
-    };
-    let (counts, displs) = arrays(recvcounts, rdispls, size)?;
-    let recv_types = types(cx, recvtypes, counts)?;
-    let recv = Side::Mixed { counts, displs, types: &recv_types };
-    let send = send.as_ref().map_or(Side::Absent, |(counts, displs, types)| Side::Mixed {
-        counts: *counts,
-        displs: *displs,
-        types,
-    });
-    listed(cx, form, comm, &common.call(send, recv), None, sendbuf, recvbuf)
+    let (mut listed, site) = rootless(cx, comm, Kind::Alltoallw, sendbuf, recvbuf)?;
+    if !listed.in_place {
+        listed.send = mixed(sendcounts, sdispls, sendtypes, site.size)?;
+    }
+    listed.recv = mixed(recvcounts, rdispls, recvtypes, site.size)?;
+    let names = Names { send: "sendtypes", recv: "recvtypes" };
+    call(cx, form, comm, &listed, names, sendbuf, recvbuf)
 }
 
 fn read_reduce_scatter(
@@ -250,14 +280,16 @@ fn read_reduce_scatter(
     op: Handle,
     comm: Handle,
 ) -> Result {
-    let common = rootless(cx, comm, Kind::ReduceScatter, sendbuf, recvbuf)?;
+    let (mut listed, site) = rootless(cx, comm, Kind::ReduceScatter, sendbuf, recvbuf)?;
     // SAFETY: MPI says there is a count per rank of the communicator; not used beyond the call.
-    let counts = ints(unsafe { recvcounts.counts(common.site.size)? });
-    let ty = committed(cx, datatype)?;
-    let operation = cx.objects().ops.get(op)?;
-    let total = counts.iter().try_fold(0i64, |sum, n| sum.checked_add(n)).unwrap_or(i64::MAX) as u64;
-    let send = if common.in_place { Side::Absent } else { Side::Even { count: total, ty: &ty } };
-    let recv = Side::Varied { counts, displs: Ints::Small(&[]), ty: &ty };
-    let call = Call { op: Some(&operation), ..common.call(send, recv) };
-    listed(cx, form, comm, &call, Some(op), sendbuf, recvbuf)
+    let counts = ints(unsafe { recvcounts.counts(site.size)? });
+    let ty = raw(datatype);
+    if !listed.in_place {
+        let total = counts.iter().try_fold(0i64, |sum, n| sum.checked_add(n)).unwrap_or(i64::MAX) as u64;
+        listed.send = Given::Even { count: total, ty };
+    }
+    listed.recv = Given::Varied { counts, displs: Ints::Small(&[]), ty };
+    listed.op = Some(op);
+    let names = Names { send: "datatype", recv: "datatype" };
+    call(cx, form, comm, &listed, names, sendbuf, recvbuf)
 }

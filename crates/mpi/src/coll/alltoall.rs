@@ -27,13 +27,21 @@ pub fn linear(b: &mut Builder, v: &View, send: &Blocks, recv: &Blocks) {
     own(b, v, send, recv);
 }
 
-/// Round k: send to the rank k further, receive from the one k before.
+/// Round k: send to the rank k further, receive from the one k before. The own block is copied while the
+/// first ones are on their way.
 pub fn pairwise(b: &mut Builder, v: &View, send: &Blocks, recv: &Blocks) {
-    own(b, v, send, recv);
     for distance in 1..v.size {
         let (to, from) = (v.after(distance), v.before(distance));
         let (out, into) = (send.get(b, to), recv.get(b, from));
-        b.exchange(v, to, out, from, into);
+        b.recv(v, from, into);
+        b.send(v, to, out);
+        if distance == 1 {
+            own(b, v, send, recv);
+        }
+        b.wait_all();
+    }
+    if v.size == 1 {
+        own(b, v, send, recv);
     }
 }
 

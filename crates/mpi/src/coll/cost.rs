@@ -375,12 +375,10 @@ impl<'a> Model<'a> {
             }
             (_, InOrder) => self.tree(up + 1.0, (up + share) * n, up * n),
             (_, Linear) => with(self.mesh(2.0, share * n), self.crowd * share * n),
-            (_, _) => self.all(
-                p - 1.0,
-                share * n,
-                share * n,
-                if algorithm == Pairwise { 2.0 * n / p } else { n / p },
-            ),
+            (_, _) => {
+                let copied = if algorithm == Pairwise { 0.0 } else { n / p };
+                self.all(p - 1.0, share * n, share * n, copied)
+            }
         }
     }
 }

@@ -35,16 +35,17 @@ pub fn gather_linear(b: &mut Builder, v: &View, mine: Option<Buf>, all: Option<&
         b.send(v, root, mine);
         return;
     };
-    if let Some(mine) = mine {
-        let own = all.get(b, root);
-        b.copy(mine, own);
-    }
     let mut window = Window::default();
     for distance in 1..v.size {
         let from = v.after(distance);
         let into = all.get(b, from);
         let posted = b.recv(v, from, into);
         window.push(b, posted);
+    }
+    // Others are on their way meanwhile.
+    if let Some(mine) = mine {
+        let own = all.get(b, root);
+        b.copy(mine, own);
     }
 }
 
@@ -93,10 +94,6 @@ pub fn gather_binomial(
     let relative = (v.me + v.size - root) % v.size;
     let absolute = |r: usize| (r + root) % v.size;
     if let Some(all) = all {
-        if let Some(mine) = mine {
-            let own = all.get(b, root);
-            b.copy(mine, own);
-        }
         let mut folded = Vec::new();
         for (child, count) in children(0, v.size) {
             let first = absolute(child);
@@ -109,6 +106,10 @@ pub fn gather_binomial(
         }
         for (child, into, _) in &folded {
             b.recv(v, absolute(*child), *into);
+        }
+        if let Some(mine) = mine {
+            let own = all.get(b, root);
+            b.copy(mine, own);
         }
         b.wait_all();
         for (_, temp, around) in folded {

@@ -53,21 +53,31 @@ pub fn scatter(b: &mut Builder, v: &View, input: Buf, output: Buf, cuts: &dyn Fn
 
 /// Receives everybody's contribution, this rank's being `own`, and combines them in order; one is
 /// on its way while the one before is combined.
+///
+/// The sum lies where the last contribution was, so the last one lands where the result belongs. The first is only
+/// read: this rank's own stays where it is. In place that is where the result belongs, and it may still be on its
+/// way to others.
 fn fold(b: &mut Builder, v: &View, own: Buf, output: Buf) {
     if own.count == 0 {
         b.wait_all();
         return;
     }
-    let landings = [b.temp_like(own), b.temp_like(own), b.temp_like(own)];
-    let get = |b: &mut Builder, rank: usize| -> (Buf, Option<Posted>) {
-        let into = landings[rank % 3];
+    let last = v.size - 1;
+    let in_place = own.base == output.base;
+    let mut landings = [None; 3];
+    let mut get = |b: &mut Builder, rank: usize| -> (Buf, Option<Posted>) {
+        let into = match rank {
+            0 if v.me == 0 => own,
+            _ if rank == last && !in_place => output,
+            _ => *landings[rank % 3].get_or_insert_with(|| b.temp_like(own)),
+        };
         if rank == v.me { (into, None) } else { (into, Some(b.recv(v, rank, into))) }
     };
     let mut next = get(b, 0);
     let mut sum: Option<Buf> = None;
     for rank in 0..v.size {
         let (here, posted) = next;
-        if rank + 1 < v.size {
+        if rank < last {
             next = get(b, rank + 1);
         }
         match posted {
@@ -79,7 +89,6 @@ fn fold(b: &mut Builder, v: &View, own: Buf, output: Buf) {
         }
         sum = Some(here);
     }
-    // In place the own contribution lies where the result goes, and may still be on its way.
     b.wait_all();
     b.copy(sum.expect("there is a rank"), output);
 }

@@ -25,7 +25,7 @@ pub use blocks::Ints;
 pub use compile::{Call, Side, compile};
 pub use cost::{Algorithm, Facts, Forced, LinkCosts, agreed, agreement};
 pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
-pub use state::{Amount, Key, Known, Lists, State};
+pub use state::{Amount, Asked, Given, Key, Known, Listed, Lists, State};
 pub use tag::{Kind, Tag};
 pub use ty::Type;
 

@@ -12,28 +12,37 @@ use crate::error::{Class, Result, fail};
 /// A run of bytes: where it begins and where it ends.
 type Run = (usize, usize);
 
-/// How many bytes the two buffers of a call take from their addresses on, for calls that are kept for
-/// other buffers; 0 for a side that is not looked at.
+/// Between which distances from their addresses the two buffers of a call lie, for calls that are kept for
+/// other buffers.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Reach {
-    send: usize,
-    recv: usize,
+    send: (isize, isize),
+    recv: (isize, isize),
 }
 
 impl Reach {
-    /// Of a call with equal blocks; others are not kept.
+    /// Of a checked call: what it counts with fits 64 bits.
     pub fn of(call: &Call) -> Reach {
-        let end = |side: &Side, blocks| match *side {
-            Side::Even { count, ty } => run(0, count.saturating_mul(blocks), ty).map_or(0, |run| run.1),
-            _ => 0,
+        let hull = |side: &Side, blocks| {
+            // From the middle of the numbers on, for displacements may be negative.
+            let middle = usize::MAX / 2;
+            let mut hull = Hull::default();
+            each(call, side, middle, blocks, |run| hull.add(run));
+            let from = |at: usize| at.wrapping_sub(middle) as isize;
+            hull.0.map_or((0, 0), |run| (from(run.0), from(run.1)))
         };
-        Reach { send: end(&call.send, sent_blocks(call)), recv: end(&call.recv, received_blocks(call)) }
+        Reach { send: hull(&call.send, sent_blocks(call)), recv: hull(&call.recv, received_blocks(call)) }
     }
 
-    /// Whether the buffers share nothing when they lie here.
+    /// Whether the buffers share nothing when they lie here. Where blocks have gaps between them this may be
+    /// false though they do not; it is never true though they do.
     #[inline]
     pub fn is_apart(&self, send: usize, recv: usize) -> bool {
-        self.send == 0 || self.recv == 0 || send >= recv + self.recv || recv >= send + self.send
+        let at = |addr: usize, run: (isize, isize)| {
+            (addr.wrapping_add_signed(run.0), addr.wrapping_add_signed(run.1))
+        };
+        let (send, recv) = (at(send, self.send), at(recv, self.recv));
+        send.0 == send.1 || recv.0 == recv.1 || send.0 >= recv.1 || recv.0 >= send.1
     }
 }
 
@@ -213,6 +222,33 @@ mod tests {
         let all = Side::Even { count: 4, ty: &int };
         assert!(refused(ReduceScatter, (all, 1007), (own, 1000)).unwrap().ends_with("in 1 bytes"));
         assert_eq!(refused(ReduceScatter, (all, 1008), (own, 1000)), None);
+    }
+
+    #[test]
+    fn what_is_kept_of_a_call_refuses_all_buffers_that_overlap() {
+        let int = int();
+        let (counts, displs) = ([1, 0, 2], [4, 90, -2]);
+        let varied = Side::Varied { counts: Ints::Small(&counts), displs: Ints::Small(&displs), ty: &int };
+        let one = Side::Even { count: 1, ty: &int };
+        let none = Side::Even { count: 0, ty: &int };
+        let call = |send| Call {
+            kind: Kind::Allgatherv,
+            rank: 0,
+            size: 3,
+            send,
+            recv: varied,
+            in_place: false,
+            op: None,
+            root: 0,
+        };
+        // Blocks of 8 bytes before the address, and of 4 bytes 16 behind it.
+        let reach = Reach::of(&call(one));
+        for at in 960..1040 {
+            let overlaps = check(&call(one), at, 1000).is_err();
+            assert!(!(overlaps && reach.is_apart(at, 1000)), "{at}");
+            assert_eq!(reach.is_apart(at, 1000), at + 4 <= 992 || at >= 1020, "{at}");
+            assert!(Reach::of(&call(none)).is_apart(at, 1000));
+        }
     }
 
     #[test]

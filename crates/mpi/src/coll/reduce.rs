@@ -338,18 +338,19 @@ pub fn scatter_halving(b: &mut Builder, v: &View, input: Buf, output: Buf, cuts:
 }
 
 /// Reduce_scatter in which every rank sends every other its share and combines what it gets.
+///
+/// The first share that comes lands where the result belongs, unless the input lies there.
 pub fn scatter_pairwise(b: &mut Builder, v: &View, input: Buf, output: Buf, cuts: &dyn Fn(usize) -> u64) {
     let share = |b: &Builder, rank: usize| b.part(input, cuts(rank), cuts(rank + 1) - cuts(rank));
     let mine = share(b, v.me);
-    let sum = b.temp_like(mine);
-    let landing = b.temp_like(mine);
-    b.copy(mine, sum);
+    let sum = if input.base == output.base { b.temp_like(mine) } else { output };
+    let landing = if v.size > 2 { b.temp_like(mine) } else { sum };
     for distance in 1..v.size {
-        let out = share(b, v.after(distance));
-        b.exchange(v, v.after(distance), out, v.before(distance), landing);
-        b.reduce(landing, sum);
+        let (out, into) = (share(b, v.after(distance)), if distance == 1 { sum } else { landing });
+        b.exchange(v, v.after(distance), out, v.before(distance), into);
+        b.reduce(if distance == 1 { mine } else { landing }, sum);
     }
-    b.copy(sum, output);
+    b.copy(if v.size == 1 { mine } else { sum }, output);
 }
 
 /// Reduce_scatter round the ring: each share collects contributions on its way to its owner.

@@ -1,5 +1,6 @@
 //! What a communicator remembers for its collectives.
-use super::compile::{Call, Side};
+use super::blocks::Ints;
+use super::compile::Call;
 use super::cost::{Forced, LinkCosts};
 use super::schedule::Schedule;
 use super::tag::{Kind, Tag};
@@ -36,59 +37,150 @@ impl Key {
     }
 }
 
-/// As [`Key`] for a call with an array of counts: everything but addresses, one behind the other.
+/// One side of a call with arrays of counts, its datatypes by the handles that the application gave.
+#[derive(Clone, Copy, Debug)]
+pub enum Given<'a> {
+    /// Not significant on this rank, or `MPI_IN_PLACE`.
+    Absent,
+    /// `count` elements.
+    Even {
+        /// Elements.
+        count: u64,
+        /// Their type.
+        ty: usize,
+    },
+    /// A count and a displacement per rank. Reduce_scatter has no displacements.
+    Varied {
+        /// Elements per rank.
+        counts: Ints<'a>,
+        /// In extents of the type.
+        displs: Ints<'a>,
+        /// The type of all.
+        ty: usize,
+    },
+    /// A count, a displacement and a type per rank (Alltoallw).
+    Mixed {
+        /// Elements per rank.
+        counts: Ints<'a>,
+        /// In bytes.
+        displs: Ints<'a>,
+        /// One per rank.
+        types: &'a [usize],
+    },
+}
+
+impl Given<'_> {
+    /// Whether the buffer counts for nothing on this rank.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Given::Absent)
+    }
+
+    /// Calls `f` with all that describes it until that says no. The first number tells which kind of side it
+    /// is, and so with the size of the communicator how many follow.
+    fn numbers(&self, f: &mut impl FnMut(u64) -> bool) -> bool {
+        let (counts, displs) = match self {
+            Given::Absent => return f(0),
+            Given::Even { count, ty } => return f(1) && f(*ty as u64) && f(*count),
+            Given::Varied { counts, displs, ty } => {
+                if !(f(2 + u64::from(displs.is_empty())) && f(*ty as u64)) {
+                    return false;
+                }
+                (counts, displs)
+            }
+            Given::Mixed { counts, displs, types } => {
+                if !(f(4) && types.iter().all(|ty| f(*ty as u64))) {
+                    return false;
+                }
+                (counts, displs)
+            }
+        };
+        [counts, displs].into_iter().all(|ints| match ints {
+            Ints::Small(ints) => ints.iter().all(|n| f(i64::from(*n) as u64)),
+            Ints::Large(ints) => ints.iter().all(|n| f(*n as u64)),
+        })
+    }
+
+    fn lasts(&self) -> bool {
+        let predefined = |ty: &usize| u32::try_from(*ty).is_ok_and(|ty| Handle(ty).is_predefined());
+        match self {
+            Given::Absent => true,
+            Given::Even { ty, .. } | Given::Varied { ty, .. } => predefined(ty),
+            Given::Mixed { types, .. } => types.iter().all(predefined),
+        }
+    }
+}
+
+/// A call with an array of counts: as [`Key`], everything but addresses.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'a> {
+    /// Which collective.
+    pub kind: Kind,
+    /// Whether this rank gave `MPI_IN_PLACE`.
+    pub in_place: bool,
+    /// Ranks of the communicator.
+    pub size: usize,
+    /// The root, 0 where there is none.
+    pub root: usize,
+    /// What is sent.
+    pub send: Given<'a>,
+    /// What is received.
+    pub recv: Given<'a>,
+    /// The operation.
+    pub op: Option<Handle>,
+}
+
+impl Listed<'_> {
+    fn numbers(&self, mut f: impl FnMut(u64) -> bool) -> bool {
+        let op = self.op.map_or(0, |op| u64::from(op.0) + 1);
+        let head = [self.kind as u64, u64::from(self.in_place), self.root as u64, op];
+        head.into_iter().all(&mut f) && self.send.numbers(&mut f) && self.recv.numbers(&mut f)
+    }
+}
+
+/// What is kept of a [`Listed`] call: its numbers, one behind the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lists(Box<[u64]>);
 
 impl Lists {
-    /// What describes a call whose operation has this handle; `None` where that would not last, or is so long
-    /// that its program is not kept.
-    pub fn of(call: &Call, op: Option<Handle>) -> Option<Lists> {
-        if call.size > KEPT_STEPS || !op.is_none_or(Handle::is_predefined) {
+    /// What describes a call; `None` where that would not last, or is so long that its program is not kept.
+    pub fn of(call: &Listed) -> Option<Lists> {
+        let lasts = call.op.is_none_or(Handle::is_predefined) && call.send.lasts() && call.recv.lasts();
+        if call.size > KEPT_STEPS || !lasts {
             return None;
         }
-        let op = op.map_or(0, |op| u64::from(op.0) + 1);
         let mut all = Vec::with_capacity(8 + 6 * call.size);
-        all.extend([call.kind as u64, u64::from(call.in_place), call.root as u64, op]);
-        for side in [&call.send, &call.recv] {
-            // The kind of side, then as many numbers as that and the size of the communicator say.
-            let (counts, displs) = match side {
-                Side::Absent => {
-                    all.push(0);
-                    continue;
-                }
-                Side::Even { count, ty } => {
-                    all.extend([1, u64::from(ty.handle.0), *count]);
-                    continue;
-                }
-                Side::Varied { counts, displs, ty } => {
-                    all.extend([2 + u64::from(displs.is_empty()), u64::from(ty.handle.0)]);
-                    (counts, displs)
-                }
-                Side::Mixed { counts, displs, types } => {
-                    all.push(4);
-                    all.extend(types.iter().map(|ty| u64::from(ty.handle.0)));
-                    (counts, displs)
-                }
-            };
-            all.extend(counts.iter().chain(displs.iter()).map(|number| number as u64));
-        }
-        let lasts = [&call.send, &call.recv].into_iter().all(|side| match side {
-            Side::Absent => true,
-            Side::Even { ty, .. } | Side::Varied { ty, .. } => ty.handle.is_predefined(),
-            Side::Mixed { types, .. } => types.iter().all(|ty| ty.handle.is_predefined()),
+        call.numbers(|number| {
+            all.push(number);
+            true
         });
-        lasts.then(|| Lists(all.into()))
+        Some(Lists(all.into()))
+    }
+
+    /// Whether they describe this call.
+    fn tell(&self, call: &Listed) -> bool {
+        let mut rest = self.0.iter();
+        call.numbers(|number| rest.next() == Some(&number)) && rest.as_slice().is_empty()
     }
 }
 
-/// What tells a call from others.
+/// A call by which a schedule that is kept is asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Asked<'a> {
+    /// One with a count for all ranks.
+    Key(&'a Key),
+    /// One with a count for each.
+    Listed(&'a Listed<'a>),
+}
+
+/// Where a schedule belongs when it is done.
 #[derive(Clone, Debug)]
 pub enum Known {
-    /// One with a count for all ranks.
+    /// To a call with a count for all ranks.
     Key(Key),
-    /// One with a count for each.
+    /// To a call with a count for each.
     Lists(Lists),
+    /// To where [`State::take`] took it from.
+    Kept(u64),
 }
 
 /// Programs kept: programs of applications repeat a few collectives in turn.
@@ -98,33 +190,52 @@ const KEPT: usize = 4;
 const KEPT_BYTES: usize = 32 << 10;
 const KEPT_STEPS: usize = 256;
 
-/// Schedules by what tells their calls from others; none while it runs.
+/// A schedule by what tells its call from others; none while it runs.
 #[derive(Debug)]
-struct Kept<K>(Vec<(K, Option<Box<Schedule>>)>);
+struct Entry<K> {
+    call: K,
+    /// No other entry of the communicator has had it.
+    name: u64,
+    schedule: Option<Box<Schedule>>,
+}
+
+#[derive(Debug)]
+struct Kept<K>(Vec<Entry<K>>);
 
 impl<K: PartialEq> Kept<K> {
     #[inline]
-    fn take(&mut self, key: &K, send: usize, recv: usize) -> Option<Box<Schedule>> {
-        let kept = self.0.iter_mut().find(|kept| kept.0 == *key)?;
-        let mut schedule = kept.1.take_if(|schedule| schedule.program().reach.is_apart(send, recv))?;
+    fn take(&mut self, is: impl Fn(&K) -> bool, send: usize, recv: usize) -> Option<(Known, Box<Schedule>)> {
+        let kept = self.0.iter_mut().find(|kept| is(&kept.call))?;
+        let mut schedule = kept.schedule.take_if(|schedule| schedule.program().reach.is_apart(send, recv))?;
         schedule.rebase(send, recv);
-        Some(schedule)
+        Some((Known::Kept(kept.name), schedule))
     }
 
+    /// Gives a schedule back, unless its place has gone to another: then it is returned.
     #[inline]
-    fn keep(&mut self, key: K, schedule: Box<Schedule>, lasts: impl FnOnce(&K) -> bool) {
-        if let Some(kept) = self.0.iter_mut().find(|kept| kept.0 == key) {
-            kept.1 = Some(schedule);
+    fn put_back(&mut self, name: u64, schedule: Box<Schedule>) -> Option<Box<Schedule>> {
+        match self.0.iter_mut().find(|kept| kept.name == name) {
+            Some(kept) => {
+                kept.schedule = Some(schedule);
+                None
+            }
+            None => Some(schedule),
+        }
+    }
+
+    fn keep(&mut self, call: K, name: u64, schedule: Box<Schedule>) {
+        if let Some(kept) = self.0.iter_mut().find(|kept| kept.call == call) {
+            kept.schedule = Some(schedule);
             return;
         }
         let program = schedule.program();
-        if !lasts(&key) || program.temp_bytes > KEPT_BYTES || program.steps.len() > KEPT_STEPS {
+        if program.temp_bytes > KEPT_BYTES || program.steps.len() > KEPT_STEPS {
             return;
         }
         if self.0.len() == KEPT {
             self.0.remove(0);
         }
-        self.0.push((key, Some(schedule)));
+        self.0.push(Entry { call, name, schedule: Some(schedule) });
     }
 }
 
@@ -139,13 +250,23 @@ pub struct State {
     pub forced: Forced,
     kept: Kept<Key>,
     listed: Kept<Lists>,
+    /// Names given to what is kept.
+    names: u64,
 }
 
 impl State {
     /// For a new communicator. All its ranks must give equal arguments, since each chooses its
     /// algorithms alone.
     pub fn new(link: LinkCosts, forced: Forced) -> State {
-        State { runs: 0, persistent_runs: 0, link, forced, kept: Kept(Vec::new()), listed: Kept(Vec::new()) }
+        State {
+            runs: 0,
+            persistent_runs: 0,
+            link,
+            forced,
+            kept: Kept(Vec::new()),
+            listed: Kept(Vec::new()),
+            names: 0,
+        }
     }
 
     /// The tag of the next collective called on the communicator.
@@ -170,21 +291,33 @@ impl State {
     /// A schedule kept from an equal call, moved to these buffers, unless they overlap: that is
     /// for who checks the call to say.
     #[inline]
-    pub fn take(&mut self, key: &Key, send: usize, recv: usize) -> Option<Box<Schedule>> {
-        self.kept.take(key, send, recv)
-    }
-
-    /// As [`State::take`].
-    pub fn take_listed(&mut self, lists: &Lists, send: usize, recv: usize) -> Option<Box<Schedule>> {
-        self.listed.take(lists, send, recv)
+    pub fn take(&mut self, call: Asked, send: usize, recv: usize) -> Option<(Known, Box<Schedule>)> {
+        match call {
+            Asked::Key(key) => self.kept.take(|kept| kept == key, send, recv),
+            Asked::Listed(call) => self.listed.take(|kept| kept.tell(call), send, recv),
+        }
     }
 
     /// Keeps a schedule that is done for the next equal call.
     #[inline]
     pub fn keep(&mut self, call: Known, schedule: Box<Schedule>) {
         match call {
-            Known::Key(key) => self.kept.keep(key, schedule, Key::lasts),
-            Known::Lists(lists) => self.listed.keep(lists, schedule, |_| true),
+            Known::Kept(name) => {
+                if let Some(schedule) = self.kept.put_back(name, schedule) {
+                    self.listed.put_back(name, schedule);
+                }
+            }
+            first => self.keep_first(first, schedule),
+        }
+    }
+
+    #[inline(never)]
+    fn keep_first(&mut self, call: Known, schedule: Box<Schedule>) {
+        self.names += 1;
+        match call {
+            Known::Key(key) if key.lasts() => self.kept.keep(key, self.names, schedule),
+            Known::Lists(lists) => self.listed.keep(lists, self.names, schedule),
+            _ => {}
         }
     }
 
@@ -228,18 +361,41 @@ mod tests {
         state.compile(&call, 0, 64).unwrap()
     }
 
+    /// Whether a schedule is kept for this key; it stays so.
+    fn is_kept(state: &mut State, key: &Key) -> bool {
+        let taken = state.take(Asked::Key(key), 0, 64);
+        taken.map(|(name, schedule)| state.keep(name, schedule)).is_some()
+    }
+
     #[test]
     fn few_schedules_are_kept_and_only_those_whose_handles_last() {
         let mut state = state();
         for count in 1..=5 {
             state.keep(Known::Key(key(count, INT)), schedule(&state, count));
         }
-        assert!(state.take(&key(1, INT), 0, 64).is_none());
-        let again = state.take(&key(5, INT), 0, 128).unwrap();
-        assert!(state.take(&key(5, INT), 0, 128).is_none());
+        assert!(!is_kept(&mut state, &key(1, INT)));
+        let (name, again) = state.take(Asked::Key(&key(5, INT)), 0, 128).unwrap();
+        assert!(!is_kept(&mut state, &key(5, INT)), "it runs");
+        state.keep(name, again);
+        assert!(is_kept(&mut state, &key(5, INT)));
         let derived = Handle(Handle::FIRST_DYNAMIC);
-        state.keep(Known::Key(key(9, derived)), again);
-        assert!(state.take(&key(9, derived), 0, 64).is_none());
+        state.keep(Known::Key(key(9, derived)), schedule(&state, 9));
+        assert!(!is_kept(&mut state, &key(9, derived)));
+    }
+
+    #[test]
+    fn a_schedule_whose_place_has_gone_to_another_call_is_dropped() {
+        let mut state = state();
+        state.keep(Known::Key(key(1, INT)), schedule(&state, 1));
+        let (name, running) = state.take(Asked::Key(&key(1, INT)), 0, 64).unwrap();
+        for count in 2..=5 {
+            state.keep(Known::Key(key(count, INT)), schedule(&state, count));
+        }
+        state.keep(name, running);
+        assert!(!is_kept(&mut state, &key(1, INT)));
+        for count in 2..=5 {
+            assert!(is_kept(&mut state, &key(count, INT)), "{count}");
+        }
     }
 
     #[test]
@@ -255,9 +411,53 @@ mod tests {
         let key = Key { kind, in_place: false, root: 0, send: vector, recv: vector, op: Some(Handle(0x21)) };
         state.keep(Known::Key(key), state.compile(&call, 64, 128).unwrap());
         for (send, recv) in [(64, 64), (64, 79), (79, 64)] {
-            assert!(state.take(&key, send, recv).is_none());
+            assert!(state.take(Asked::Key(&key), send, recv).is_none());
         }
-        assert!(state.take(&key, 80, 64).is_some());
+        assert!(state.take(Asked::Key(&key), 80, 64).is_some());
+    }
+
+    #[test]
+    fn calls_with_lists_are_equal_only_if_every_number_is() {
+        let int = INT.0 as usize;
+        let float = 0x219;
+        let (counts, displs, wide, other) = ([1, 2, 0], [0, 1, 3], [1i64, 2, 0], [1, 2, 1]);
+        let (small, offsets) = (Ints::Small(&counts), Ints::Small(&displs));
+        let recv = Given::Varied { counts: small, displs: offsets, ty: int };
+        let call = Listed {
+            kind: Kind::Allgatherv,
+            in_place: false,
+            size: 3,
+            root: 0,
+            send: Given::Even { count: 2, ty: int },
+            recv,
+            op: None,
+        };
+        let lists = Lists::of(&call).unwrap();
+        assert!(lists.tell(&call));
+        let large = Given::Varied { counts: Ints::Large(&wide), displs: offsets, ty: int };
+        assert!(lists.tell(&Listed { recv: large, ..call }), "the width of the numbers says nothing");
+        let differ = [
+            Listed { kind: Kind::Gatherv, ..call },
+            Listed { in_place: true, ..call },
+            Listed { root: 1, ..call },
+            Listed { send: Given::Absent, ..call },
+            Listed { send: Given::Even { count: 3, ty: int }, ..call },
+            Listed { send: Given::Even { count: 2, ty: float }, ..call },
+            Listed { recv: Given::Absent, ..call },
+            Listed { recv: Given::Varied { counts: Ints::Small(&other), displs: offsets, ty: int }, ..call },
+            Listed { recv: Given::Varied { counts: offsets, displs: small, ty: int }, ..call },
+            Listed { recv: Given::Varied { counts: small, displs: Ints::Small(&[]), ty: int }, ..call },
+            Listed { recv: Given::Varied { counts: small, displs: offsets, ty: float }, ..call },
+            Listed { op: Some(Handle(0x21)), ..call },
+        ];
+        for call in differ {
+            assert!(!lists.tell(&call), "{call:?}");
+        }
+        let derived = Handle::FIRST_DYNAMIC as usize;
+        assert!(Lists::of(&Listed { send: Given::Even { count: 2, ty: derived }, ..call }).is_none());
+        let types = [int, int, derived];
+        let mixed = Given::Mixed { counts: small, displs: offsets, types: &types };
+        assert!(Lists::of(&Listed { recv: mixed, ..call }).is_none());
     }
 
     #[test]

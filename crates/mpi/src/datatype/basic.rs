@@ -138,7 +138,9 @@ impl Basic {
 
     /// Distance between consecutive elements of an array: size and padding.
     pub const fn extent(self) -> u32 {
-        self.size().next_multiple_of(self.align())
+        // A boundary is a power of two: no division, for this is asked in every reduction.
+        let align = self.align();
+        (self.size() + align - 1) & !(align - 1)
     }
 
     /// Whether an array of these has no gaps.

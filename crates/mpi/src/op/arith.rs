@@ -5,6 +5,7 @@
 use super::Predefined;
 use super::soft::{Binary128, Extended};
 use crate::datatype::basic::Basic;
+use crate::mem;
 
 #[cfg(target_arch = "x86_64")]
 type LongDouble = Extended;
@@ -24,11 +25,34 @@ pub(super) trait Stored<const N: usize>: Copy {
     fn store(self) -> [u8; N];
 }
 
+/// Bytes from which on the widest vectors pay for asking which there are.
+const WIDE_BYTES: usize = 256;
+
 #[inline(always)]
 fn each<const N: usize>(input: &[u8], inout: &mut [u8], f: impl Fn([u8; N], [u8; N]) -> [u8; N]) {
+    let is_long = input.len() >= WIDE_BYTES;
     let (input, inout) = (input.as_chunks::<N>().0, inout.as_chunks_mut::<N>().0);
-    for (a, b) in input.iter().zip(inout) {
-        *b = f(*a, *b);
+    if is_long {
+        mem::in_vectors(
+            #[inline(always)]
+            || combine(input, inout, f),
+        );
+    } else {
+        combine(input, inout, f);
+    }
+}
+
+#[inline(always)]
+fn combine<const N: usize>(
+    input: &[[u8; N]],
+    inout: &mut [[u8; N]],
+    f: impl Fn([u8; N], [u8; N]) -> [u8; N],
+) {
+    // By index: what iterators do before the first step shows in short vectors.
+    let len = input.len().min(inout.len());
+    let (input, inout) = (&input[..len], &mut inout[..len]);
+    for i in 0..len {
+        inout[i] = f(input[i], inout[i]);
     }
 }
 
@@ -276,9 +300,7 @@ impl Negate for Binary128 {
 
 /// BAND, BOR, BXOR: the width of the type does not matter.
 pub(super) fn bits(input: &[u8], inout: &mut [u8], f: impl Fn(u8, u8) -> u8) {
-    for (a, b) in input.iter().zip(inout) {
-        *b = f(*a, *b);
-    }
+    each::<1>(input, inout, |[a], [b]| [f(a, b)]);
 }
 
 /// LAND, LOR, LXOR: anything but zero is true, the result is 0 or 1.

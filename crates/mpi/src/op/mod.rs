@@ -80,8 +80,19 @@ impl Predefined {
 
     /// The operation with this handle.
     pub fn from_handle(handle: Handle) -> Option<Predefined> {
-        if handle.is_predefined() { Self::ALL.into_iter().find(|op| *op as u32 == handle.0) } else { None }
+        *Self::BY_HANDLE.get(handle.0 as usize)?
     }
+
+    /// All of them where their handles say.
+    const BY_HANDLE: [Option<Predefined>; 64] = {
+        let mut by_handle = [None; 64];
+        let mut i = 0;
+        while i < Self::ALL.len() {
+            by_handle[Self::ALL[i] as usize] = Some(Self::ALL[i]);
+            i += 1;
+        }
+        by_handle
+    };
 
     /// Its name in C.
     pub fn name(self) -> &'static str {
@@ -116,6 +127,12 @@ impl Predefined {
             Predefined::Minloc | Predefined::Maxloc => group == Pair,
             Predefined::Replace | Predefined::NoOp => true,
         }
+    }
+
+    /// Whether a collective reduction may use it on this type.
+    #[inline]
+    pub fn reduces(self, basic: Basic) -> bool {
+        !matches!(self, Predefined::Replace | Predefined::NoOp) && self.takes(basic)
     }
 }
 

@@ -183,6 +183,7 @@ impl<D: Device> Rendezvous<'_, D> {
             can_copy: true,
             owned: true,
             helps: true,
+            alone: false,
             theirs: 0,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
@@ -214,6 +215,7 @@ impl<D: Device> Rendezvous<'_, D> {
             can_copy: true,
             owned: false,
             helps: true,
+            alone: false,
             theirs: 0,
         };
         if !self.dev.reach(from) {

@@ -9,7 +9,7 @@ use crate::event::{Amount, Event};
 use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
-use crate::rendezvous::movers::both::{self, Claims, Transfer};
+use crate::rendezvous::movers::both::{self, Claims, PIECE_MAX, Transfer};
 use crate::rendezvous::state::{Rts, State};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
 use wire::head::{Head, Kind, Offer};
@@ -78,6 +78,7 @@ impl<D: Device> Rendezvous<'_, D> {
             can_copy: true,
             owned: false,
             helps: s.helps(),
+            alone: false,
             theirs: 0,
         };
         if !self.dev.reach(s.to) {
@@ -104,7 +105,9 @@ impl<D: Device> Rendezvous<'_, D> {
             return self.ask_for_frames(id, receive, outcome, offer);
         }
         let share = Share { owner: from, index: offer.share };
-        if len <= PIECE_MIN {
+        // A sender that does not help only has to be told of the end.
+        let is_one_piece = is_alone && len <= PIECE_MAX && *self.aside != Some(0);
+        if len <= PIECE_MIN || is_one_piece {
             return self.pull_whole(id, receive, share, outcome, offer);
         }
         self.dev.opened_shares().store(share, ShareWord::Length, len as u64);
@@ -123,6 +126,7 @@ impl<D: Device> Rendezvous<'_, D> {
             can_copy: true,
             owned: true,
             helps: true,
+            alone: is_alone,
             theirs: 0,
         };
         self.ops.set(id, State::Moving(Box::new(transfer)));
@@ -148,6 +152,9 @@ impl<D: Device> Rendezvous<'_, D> {
             if let Some(start) = start {
                 let took_ns = self.dev.now_ns() - start;
                 self.eager_limit(peer).moved(len, took_ns);
+            }
+            if let Some(left) = self.aside {
+                *left = left.saturating_sub(len);
             }
             self.counters.count(Event::PiecePulled);
             self.counters.add(Amount::PulledBytes, len as u64);

@@ -92,6 +92,8 @@ pub const ALL: &[Case] = &[
         "what a round of writing, exchanging, computing and reading takes beyond its computation; `alone`: without the exchange",
     ),
     printed("lost4", "lost", 4, &["--max", "1M"], "the same on four ranks, each with two neighbours"),
+    suite("definitions", "the point-to-point benchmarks of two suites as their descriptions define them"),
+    suite("definitions_coll", "the same of collectives: blocking, non-blocking and persistent"),
     timed("startup", 2, 5, "hello world from start to end; `init`: the part inside MPI_Init"),
     timed("startup64", 64, 1, "the same with 64 ranks"),
     printed(
@@ -103,6 +105,11 @@ pub const ALL: &[Case] = &[
     ),
     Case { only_full: true, ..printed("memory", "memory", 128, &[], "the same with 128 ranks") },
 ];
+
+/// Hundreds of points, asked for by name with `--quick`.
+const fn suite(name: &'static str, about: &'static str) -> Case {
+    Case { only_full: true, limit_s: 900, ..printed(name, name, 2, &[], about) }
+}
 
 const fn timed(name: &'static str, ranks: u32, runs: u32, about: &'static str) -> Case {
     let reading = Reading::Timed(runs);

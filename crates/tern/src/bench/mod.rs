@@ -13,6 +13,7 @@ mod peers;
 mod plot;
 mod process;
 mod results;
+mod standing;
 mod table;
 
 use std::ffi::OsString;
@@ -203,6 +204,7 @@ impl Session {
         let out = &self.options.out;
         let about = self.about();
         print!("{}", table::terminal(&self.results, !self.options.only.is_empty()));
+        print!("{}", standing::text(&self.results));
         save(&out.join("results.md"), &table::markdown(&self.results, &about))?;
         let json = self.results.to_json(json!(about));
         save(&out.join("results.json"), &format!("{json:#}\n"))?;

@@ -1,7 +1,7 @@
 //! Results as text: an aligned table for the terminal, Markdown for the file.
 
-use super::case;
 use super::results::{Results, Row};
+use super::{case, standing};
 
 /// A figure of the table of goals.
 struct Headline {
@@ -95,6 +95,7 @@ pub fn markdown(results: &Results, about: &[String]) -> String {
     if !with_goal.is_empty() {
         text += &format!("\n## Points with a goal\n\n{}", markdown_table(results, &with_goal, &rows));
     }
+    text += &standing::markdown(results);
     for case in case::ALL {
         let of_case: Vec<&Row> = rows.iter().filter(|row| row.point.case == case.name).collect();
         if !of_case.is_empty() {

@@ -33,7 +33,7 @@ use crate::message::op::{Failure, OpId, Outcome, PendingOp, Receive, Sending, Si
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
 
 /// Largest piece: bounds how long the faster side waits for the last one.
-const PIECE_MAX: usize = 1024 * 1024;
+pub(crate) const PIECE_MAX: usize = 1024 * 1024;
 /// What claims count in.
 const PAGE: usize = 4096;
 
@@ -145,6 +145,8 @@ pub(crate) struct Transfer {
     pub owned: bool,
     /// Whether this side copies while the other one can.
     pub helps: bool,
+    /// Whether the other side has said that it does not.
+    pub alone: bool,
     /// What the other side had claimed, in pages, when the owner last looked beside its application.
     pub theirs: usize,
 }
@@ -166,7 +168,7 @@ impl Transfer {
         while copies
             && self.can_copy
             && *aside != Some(0)
-            && let Some(piece) = self.claim(dev, alone)
+            && let Some(piece) = self.claim(dev, alone || self.alone)
         {
             let start = eager_limit.prices(piece.len).then(|| dev.now_ns());
             let copied = self.copy_piece(dev, counters, &piece);
