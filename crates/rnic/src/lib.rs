@@ -1,0 +1,2 @@
+//! The software RDMA adapter for plain Ethernet: iWARP over TCP.
+#![forbid(unsafe_code)]
