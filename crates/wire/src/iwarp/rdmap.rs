@@ -414,8 +414,7 @@ impl Terminate {
             header[1..1 + behind.len()].copy_from_slice(behind);
             terminate.ddp = Some(header);
         }
-        terminate.request =
-            take(flags & 0x20 != 0, ReadRequest::LEN).map(|bytes| super::field(bytes, 0));
+        terminate.request = take(flags & 0x20 != 0, ReadRequest::LEN).map(|bytes| super::field(bytes, 0));
         Some(terminate)
     }
 }
@@ -489,8 +488,12 @@ mod tests {
         assert_eq!(add(0x0000_0001_0000_0001, halves, 0x0000_0001_ffff_ffff), 0x0000_0002_0000_0000);
         assert_eq!(add(0x8000_0000_8000_0000, halves, 0x8000_0000_8000_0000), 0);
         assert_eq!(Atomic::Swap { swap: 0xff, mask: 0x0f }.apply(0xa0), 0xaf);
-        let cas =
-            |compare, compare_mask| Atomic::CompareSwap { swap: 9, swap_mask: u64::MAX, compare, compare_mask };
+        let cas = |compare, compare_mask| Atomic::CompareSwap {
+            swap: 9,
+            swap_mask: u64::MAX,
+            compare,
+            compare_mask,
+        };
         assert_eq!(cas(3, u64::MAX).apply(3), 9);
         assert_eq!(cas(3, u64::MAX).apply(4), 4);
         assert_eq!(cas(3, 1).apply(5), 9);
