@@ -67,13 +67,22 @@
 //! assert_eq!((host.arrived[0].len, &host.memory[512..517]), (5, &b"hello"[..]));
 //! ```
 //!
-//! *Straight into place.* When [`Connection::expects`] names a place and a length, the driver may
-//! `recv` that many bytes, or fewer, right there, and then say so by [`Connection::placed`] instead of feeding them.
+//! # Rules for the driver
 //!
-//! *Failure.* After [`Connection::failure`] is there, the driver writes what [`Connection::next_fpdu`]
-//! still gives (the Terminate, at most once), forgets FPDUs it holds, whose memory is no longer
-//! theirs, polls the completions of all that was posted, asks [`Connection::unfinished`] for the receive buffer that
-//! was being filled, and closes the socket. When the socket fails it says [`Connection::closed`].
+//! - *Everything that is cut is written*, whole and in order, and [`Connection::written`] counts those bytes, not
+//!   those of the set-up. A batch is cut when the socket can take it, not before.
+//! - *Memory* of posted work stays as it is until its completion has been polled; of a region that a
+//!   peer reads, until the FPDUs that are cut from it are written. So a region ends only between batches.
+//! - *Straight into place.* When [`Connection::expects`] names a place and a length, the driver may receive that
+//!   many bytes, or fewer, right there (the first part of a `readv`, with a common buffer behind it), and say so by
+//!   [`Connection::placed`] instead of feeding them.
+//! - *Failure.* When [`Connection::failure`] is there, the driver writes the rest of what is cut and what
+//!   [`Connection::next_fpdu`] still gives (the Terminate, at most once), as far as the socket takes it
+//!   without waiting, and closes it. Then it forgets the FPDUs it holds, polls the completions of all that was
+//!   posted, and asks [`Connection::unfinished`] for the receive buffer that was being filled. When the
+//!   socket fails, it says [`Connection::closed`].
+//! - *Receive buffers.* [`Receive::Later`] stops the stream, answers to own requests with it: what gives
+//!   buffers back must not wait for one of these.
 
 mod fpdu;
 mod framing;
@@ -354,7 +363,7 @@ impl Connection {
 
     /// The stream has ended, or the socket has failed.
     pub fn closed(&mut self) {
-        let in_order = self.framing.is_between() && self.send.len() == 0 && self.outbound.owed.is_empty();
+        let in_order = self.framing.is_between() && self.send.is_idle() && self.outbound.owed.is_empty();
         self.fail(if in_order { Failure::Closed } else { Failure::Lost });
     }
 

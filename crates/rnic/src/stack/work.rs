@@ -262,6 +262,11 @@ impl SendQueue {
         self.posted.len()
     }
 
+    /// Whether nothing is under way or waits.
+    pub(super) fn is_idle(&self) -> bool {
+        self.posted.iter().all(|posted| matches!(posted.state, State::Ended(_)))
+    }
+
     fn state(&mut self, seq: u64, state: State) {
         self.posted[(seq - self.first) as usize].state = state;
     }

@@ -1,6 +1,8 @@
 //! Two hosts with a connection between them, without sockets: a pipe of bytes in each direction.
 #![allow(dead_code)]
 
+pub mod raw;
+
 use std::collections::VecDeque;
 
 use rnic::stack::*;
