@@ -189,7 +189,7 @@ fn check(expected: &Expected, host: &mut Host, peer: &mut Host) -> Result<(), Te
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn everything_arrives_and_completes_once(plan in plan()) {
         let [mut one, mut other] = hosts(&plan);
@@ -266,6 +266,29 @@ fn answers_and_own_work_take_turns() {
         assert_eq!(changes, if interleave { opcodes.len() - 1 } else { 1 }, "{opcodes:?}");
         assert_eq!((one.done.len(), other.done.len()), (1, 1));
     }
+}
+
+#[test]
+fn a_request_that_has_waited_does_not_step_into_a_message() {
+    let proposal = Proposal { ird: 1, ord: 1, ..Proposal::default() };
+    let (here, there) = settings(&proposal, &proposal);
+    let (mut one, mut other) = (Host::new(here), Host::new(there));
+    let stag = other.stag;
+    let read = Work::Read { len: 4, sink_stag: one.stag, sink_to: READ, stag, to: OWN };
+    let write = Work::Write { len: 400, stag, to: WRITTEN, immediate: None };
+    assert!(one.post(0, OWN, read) && one.post(1, OWN, read) && one.post(2, OWN, write));
+    // What opens the stream, the first request, the first segment of the Write.
+    assert!(one.cut() && one.cut() && one.cut());
+    carry(&mut one, &mut other, usize::MAX);
+    while other.cut() {}
+    carry(&mut other, &mut one, usize::MAX);
+    assert_eq!(one.done.len(), 1, "the second request may go");
+    let mut opcodes = Vec::new();
+    while one.cut() {
+        opcodes.push(one.out[3] & 0xf);
+        carry(&mut one, &mut other, usize::MAX);
+    }
+    assert_eq!(opcodes, [0, 0, 0, 1]);
 }
 
 #[test]

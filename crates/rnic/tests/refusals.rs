@@ -252,7 +252,7 @@ fn answers_that_nobody_asked_for() {
 #[test]
 fn answers_that_are_not_what_was_asked_for() {
     type Answer = fn(&Victim) -> Vec<u8>;
-    let cases: [(Cause, Answer); 8] = [
+    let cases: [(Cause, Answer); 9] = [
         (Cause::TAGGED_STAG, |v| tagged(Opcode::ReadResponse, true, v.read_only, OPEN, &[1; 8])),
         (Cause::TAGGED_BOUNDS, |v| tagged(Opcode::ReadResponse, true, v.open, OPEN + 1, &[1; 8])),
         (Cause::TAGGED_BOUNDS, |v| tagged(Opcode::ReadResponse, true, v.open, OPEN, &[1; 9])),
@@ -264,10 +264,13 @@ fn answers_that_are_not_what_was_asked_for() {
             untagged(Opcode::AtomicResponse, true, queue::ATOMIC_RESPONSE, 1, 0, &response)
         }),
         (Cause::TAGGED_STAG, |v| tagged(Opcode::ReadResponse, true, v.open, OPEN, &[1; 8])),
+        (Cause::RDMAP_RIGHTS, |v| tagged(Opcode::ReadResponse, true, v.read_only, OPEN, &[1; 8])),
     ];
     for (at, (cause, answer)) in cases.into_iter().enumerate() {
         let mut victim = victim(true);
-        let request = Work::Read { len: 8, sink_stag: victim.open, sink_to: OPEN, stag: 1, to: 2 };
+        // The last reads into what it may not write to.
+        let sink_stag = if at == 8 { victim.read_only } else { victim.open };
+        let request = Work::Read { len: 8, sink_stag, sink_to: OPEN, stag: 1, to: 2 };
         assert!(victim.host.post(1, BASE, request));
         // The peer begins with an empty Write; then the request goes.
         victim.host.feed(&write(0, 0, &[]));

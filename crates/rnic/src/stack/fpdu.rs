@@ -52,6 +52,7 @@ pub struct Fpdu {
 }
 
 impl Fpdu {
+    #[inline]
     /// A segment with `body` behind its header and `payload_len` bytes of `source` behind that.
     pub(super) fn new(header: &Header, body: &[u8], source: Source, payload_len: usize, crc: bool) -> Fpdu {
         let mut head = [0; HEAD_MAX];
@@ -129,6 +130,7 @@ impl Fpdu {
 
     /// Hands out what is to be written, in order, without the first `skip` bytes, which have been
     /// written before; `payload` as for [`Fpdu::seal`].
+    #[inline]
     pub fn slices<'a>(&'a self, payload: &[&'a [u8]], skip: usize, mut out: impl FnMut(&'a [u8])) {
         let mut skip = skip;
         let mut put = |piece: &'a [u8]| {

@@ -157,6 +157,9 @@ impl Framing {
     fn take_head(&mut self, need: usize, bytes: &[u8]) -> (usize, Step) {
         if self.head_len == 0 {
             self.begin = self.position;
+            if let Some(first) = bytes.first_chunk::<{ LENGTH_LEN + UNTAGGED_LEN }>() {
+                return self.take_whole_head(first);
+            }
         }
         let taken = bytes.len().min(need - self.head_len);
         self.head[self.head_len..self.head_len + taken].copy_from_slice(&bytes[..taken]);
@@ -181,8 +184,24 @@ impl Framing {
         (taken, Step::Header)
     }
 
+    /// The longest header is there in one piece: the same without looking at each part.
+    #[inline]
+    fn take_whole_head(&mut self, first: &[u8; LENGTH_LEN + UNTAGGED_LEN]) -> (usize, Step) {
+        self.head[..first.len()].copy_from_slice(first);
+        self.head_len = LENGTH_LEN + header_len(first[LENGTH_LEN]).min(self.segment_len());
+        self.check(&first[..self.head_len]);
+        self.phase = Phase::Decide;
+        (self.head_len, Step::Header)
+    }
+
     fn take_tail(&mut self, bytes: &[u8]) -> (usize, Step) {
         let pad = pad_len(self.segment_len());
+        if self.tail_len == 0
+            && let Some(whole) = bytes.get(..pad + CRC_LEN)
+        {
+            self.check(&whole[..pad]);
+            return (whole.len(), self.ended(&whole[pad..]));
+        }
         let taken = bytes.len().min(pad + CRC_LEN - self.tail_len);
         self.tail[self.tail_len..self.tail_len + taken].copy_from_slice(&bytes[..taken]);
         let of_pad = pad.saturating_sub(self.tail_len).min(taken);
@@ -191,10 +210,16 @@ impl Framing {
         if self.tail_len < pad + CRC_LEN {
             return (taken, Step::More);
         }
-        let is_right = !self.crc_wanted || self.tail[pad..pad + CRC_LEN] == self.crc.field();
+        let tail = self.tail;
+        (taken, self.ended(&tail[pad..pad + CRC_LEN]))
+    }
+
+    #[inline]
+    fn ended(&mut self, field: &[u8]) -> Step {
+        let is_right = !self.crc_wanted || field == self.crc.field();
         self.ended_len = self.head_len;
         (self.phase, self.head_len, self.tail_len, self.crc) = (START, 0, 0, Crc::EMPTY);
-        (taken, Step::End { is_right })
+        Step::End { is_right }
     }
 
     #[inline]

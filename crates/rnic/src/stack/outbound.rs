@@ -68,6 +68,7 @@ impl Outbound {
     }
 
     /// The next FPDU. An answer whose region has ended in the meantime is an error.
+    #[inline]
     pub(super) fn next(&mut self, queue: &mut SendQueue, regions: &Regions) -> Result<Option<Fpdu>, Cause> {
         let own = queue.next(self.own_open).filter(|_| self.interleave || !self.answer_open);
         let answer = self.owed.front().copied().filter(|_| self.interleave || !self.own_open);
@@ -91,6 +92,7 @@ impl Outbound {
         self.control(Opcode::Terminate, queue::TERMINATE, &body[..len])
     }
 
+    #[inline]
     fn own(&mut self, queue: &mut SendQueue, seq: u64, id: u64, work: Work) -> Fpdu {
         match work {
             Work::Send { len, solicited, invalidate } => {
@@ -189,6 +191,7 @@ impl Outbound {
         self.put(&Header { last: true, opcode, target }, body, Source::None, 0)
     }
 
+    #[inline]
     fn put(&mut self, header: &Header, body: &[u8], source: Source, len: u32) -> Fpdu {
         let source = if len == 0 { Source::None } else { source };
         let mut fpdu = Fpdu::new(header, body, source, len as usize, self.crc);
