@@ -32,7 +32,6 @@ impl Sink for Checked {
             Place::Buffer { id, offset } => {
                 assert!(id == self.buffers && offset as usize + bytes.len() <= BUFFER_LEN, "{place:?}");
             }
-            Place::Nowhere => {}
         }
     }
     fn arrived(&mut self, arrived: Arrived) {
@@ -40,7 +39,7 @@ impl Sink for Checked {
         assert!(arrived.id == self.filled && arrived.len as usize <= BUFFER_LEN);
     }
     fn atomic(&mut self, _stag: u32, to: u64, _atomic: &Atomic) -> u64 {
-        assert!(to % 8 == 0 && to >= BASE && to + 8 <= BASE + LEN);
+        assert!(to.is_multiple_of(8) && to >= BASE && to + 8 <= BASE + LEN);
         7
     }
 }

@@ -340,6 +340,25 @@ fn markers_that_do_not_point_to_the_length() {
 }
 
 #[test]
+fn a_terminate_with_an_atomic_request_in_it_is_read() {
+    let mut victim = victim(true);
+    let mut body = vec![0x01, 0x00, 0xe0, 0, 0, 70];
+    body.extend(segment(
+        Header {
+            last: true,
+            opcode: Opcode::AtomicRequest,
+            target: Target::Untagged { qn: 1, msn: 1, mo: 0, invalidate: 0 },
+        },
+        &[5; 52],
+    ));
+    victim.host.feed(&untagged(Opcode::Terminate, true, queue::TERMINATE, 1, 0, &body));
+    let Some(Failure::Terminated(terminate)) = victim.host.connection.failure() else {
+        panic!("no Terminate")
+    };
+    assert_eq!((terminate.cause, terminate.segment_len), (Cause::RDMAP_STAG, Some(70)));
+}
+
+#[test]
 fn the_driver_may_end_it_and_later_bytes_are_dropped() {
     let mut victim = victim(false);
     victim.host.connection.terminate(Cause::RDMAP_CATASTROPHIC);

@@ -36,7 +36,7 @@ pub enum Source {
     },
 }
 
-/// One FPDU: see the [head of this file](self).
+/// One FPDU, in the pieces that a gathering write takes: a head, payload where it lies, a tail, and markers.
 #[derive(Clone, Debug)]
 pub struct Fpdu {
     head: [u8; HEAD_MAX],
@@ -52,8 +52,8 @@ pub struct Fpdu {
 }
 
 impl Fpdu {
-    #[inline]
     /// A segment with `body` behind its header and `payload_len` bytes of `source` behind that.
+    #[inline]
     pub(super) fn new(header: &Header, body: &[u8], source: Source, payload_len: usize, crc: bool) -> Fpdu {
         let mut head = [0; HEAD_MAX];
         let header_len = header.encode(&mut head[LENGTH_LEN..]);

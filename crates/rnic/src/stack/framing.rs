@@ -15,8 +15,8 @@ use wire::iwarp::ddp::{UNTAGGED_LEN, header_len};
 use wire::iwarp::mpa::{CRC_LEN, LENGTH_LEN, MARKER_INTERVAL, MARKER_LEN, marker_says, pad_len};
 use wire::iwarp::rdmap::Terminate;
 
-/// Longest header with its body: that of Terminate and of an Atomic Request.
-const HEAD_MAX: usize = LENGTH_LEN + UNTAGGED_LEN + Terminate::MAX_LEN;
+/// Longest header with its body.
+const HEAD_MAX: usize = LENGTH_LEN + UNTAGGED_LEN + Terminate::LONGEST_LEN;
 
 /// Where in an FPDU the next byte of the stream lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

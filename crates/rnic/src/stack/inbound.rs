@@ -21,8 +21,8 @@ use super::{Arrived, Place, Receive, Settings, Sink};
 /// What to do with the segment whose header has been judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// Its payload goes here; there may be none.
-    Place(Place),
+    /// Its payload goes here, if it has any.
+    Place(Option<Place>),
     /// As many bytes of the segment have to be collected first: a control message with its body.
     Collect(usize),
     /// No buffer is there, but one will be: ask again.
@@ -129,7 +129,7 @@ impl Inbound {
                 .check(stag, to, u64::from(self.payload), needed, self.domain)
                 .map_err(|denied| denied.of_segment())?;
         }
-        Ok(Verdict::Place(Place::Region { stag, to }))
+        Ok(Verdict::Place(Some(Place::Region { stag, to })))
     }
 
     /// `body` bytes of the body have been collected.
@@ -148,7 +148,7 @@ impl Inbound {
             Opcode::ReadRequest => (queue::REQUEST, ReadRequest::LEN, ReadRequest::LEN),
             Opcode::AtomicRequest => (queue::REQUEST, AtomicRequest::LEN, AtomicRequest::LEN),
             Opcode::AtomicResponse => (queue::ATOMIC_RESPONSE, AtomicResponse::LEN, AtomicResponse::LEN),
-            Opcode::Terminate => (queue::TERMINATE, 4, Terminate::MAX_LEN),
+            Opcode::Terminate => (queue::TERMINATE, 4, Terminate::LONGEST_LEN),
             Opcode::Immediate | Opcode::ImmediateSolicited => (queue::SEND, IMMEDIATE_LEN, IMMEDIATE_LEN),
             _ => (queue::SEND, 0, usize::MAX),
         };
@@ -183,7 +183,7 @@ impl Inbound {
                 return Ok(verdict);
             }
         }
-        Ok(Verdict::Place(Place::Nowhere))
+        Ok(Verdict::Place(None))
     }
 
     fn judge_send(
@@ -208,7 +208,7 @@ impl Inbound {
         if mo as usize + self.payload as usize > message.room {
             return Err(Cause::UNTAGGED_TOO_LONG);
         }
-        Ok(Verdict::Place(Place::Buffer { id: message.id, offset: mo }))
+        Ok(Verdict::Place(Some(Place::Buffer { id: message.id, offset: mo })))
     }
 
     fn take_buffer(
@@ -219,7 +219,7 @@ impl Inbound {
     ) -> Result<Option<Verdict>, Cause> {
         match sink.receive(msn) {
             Receive::Buffer { id, len } => {
-                self.message = Some(Message { opcode, id, room: len, len: 0 });
+                self.message = Some(Message { opcode, id, room: len.min(u32::MAX as usize), len: 0 });
                 Ok(None)
             }
             Receive::Later => Ok(Some(Verdict::Later)),
@@ -230,7 +230,7 @@ impl Inbound {
     /// The segment in hand has ended, and its CRC was right.
     pub(super) fn end(
         &mut self,
-        framing_header: &[u8],
+        bytes: &[u8],
         regions: &mut Regions,
         send: &mut SendQueue,
         owed: &mut VecDeque<Owed>,
@@ -248,7 +248,7 @@ impl Inbound {
                 if header.last {
                     self.msn[qn as usize] = msn.wrapping_add(1);
                 }
-                let body = &framing_header[ddp::UNTAGGED_LEN..];
+                let body = &bytes[ddp::UNTAGGED_LEN..];
                 match header.opcode {
                     Opcode::Terminate => {
                         let none = Terminate::new(Cause::RDMAP_UNSPECIFIED);

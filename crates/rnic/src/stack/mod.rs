@@ -19,7 +19,6 @@
 //!         let at = match place {
 //!             Place::Region { to, .. } => to as usize, // checked: it is inside a registered region
 //!             Place::Buffer { id, offset } => (id + u64::from(offset)) as usize,
-//!             Place::Nowhere => return,
 //!         };
 //!         self.memory[at..at + bytes.len()].copy_from_slice(bytes);
 //!     }
@@ -156,8 +155,6 @@ pub enum Place {
         /// Of the first byte in the message, and in the buffer.
         offset: u32,
     },
-    /// They are dropped.
-    Nowhere,
 }
 
 impl Place {
@@ -165,7 +162,6 @@ impl Place {
         match self {
             Place::Region { stag, to } => Place::Region { stag, to: to.wrapping_add(len as u64) },
             Place::Buffer { id, offset } => Place::Buffer { id, offset: offset + len as u32 },
-            Place::Nowhere => Place::Nowhere,
         }
     }
 }
@@ -248,8 +244,8 @@ pub struct Connection {
     written: u64,
     framing: Framing,
     inbound: Inbound,
-    /// Where the payload of the segment in hand goes.
-    place: Place,
+    /// Where the next byte of payload goes; `None`: it is dropped, or there is none.
+    place: Option<Place>,
     /// The segment in hand is refused, if its CRC is right.
     refused: Option<Terminate>,
     failure: Option<Failure>,
@@ -276,7 +272,7 @@ impl Connection {
             written: 0,
             framing: Framing::new(settings.crc, settings.expect_markers),
             inbound: Inbound::new(&settings),
-            place: Place::Nowhere,
+            place: None,
             refused: None,
             failure: None,
             last_word: None,
@@ -312,6 +308,13 @@ impl Connection {
         self.last_word.take().map(|terminate| self.outbound.terminate(&terminate))
     }
 
+    /// Whether [`Connection::next_fpdu`] may have something to write: false is certain.
+    #[inline]
+    pub fn wants_to_write(&self) -> bool {
+        let has_work = self.may_send && (self.send.has_work() || !self.outbound.owed.is_empty());
+        self.last_word.is_some() || self.failure.is_none() && has_work
+    }
+
     /// The socket has taken so many bytes more.
     #[inline]
     pub fn written(&mut self, bytes: usize) {
@@ -337,8 +340,10 @@ impl Connection {
             match step {
                 Step::More | Step::Header => {}
                 Step::Payload => {
-                    sink.place(self.place, &rest[..taken]);
-                    self.place = self.place.behind(taken);
+                    if let Some(place) = &mut self.place {
+                        sink.place(*place, &rest[..taken]);
+                        *place = place.behind(taken);
+                    }
                 }
                 Step::End { is_right } => self.end(is_right, regions, sink),
                 Step::BadMarker => self.refuse(Terminate::new(Cause::MPA_MARKER)),
@@ -351,14 +356,13 @@ impl Connection {
     /// Where the next bytes of the stream go, and how many at most, if they are payload.
     pub fn expects(&self) -> Option<(Place, usize)> {
         let len = self.framing.expected();
-        let is_some = len > 0 && self.place != Place::Nowhere && self.failure.is_none();
-        is_some.then_some((self.place, len))
+        self.place.filter(|_| len > 0 && self.failure.is_none()).map(|place| (place, len))
     }
 
     /// Bytes of the stream have been put where [`Connection::expects`] said; there they lie.
     pub fn placed(&mut self, bytes: &[u8]) {
         self.framing.passed(bytes);
-        self.place = self.place.behind(bytes.len());
+        self.place = self.place.map(|place| place.behind(bytes.len()));
     }
 
     /// The stream has ended, or the socket has failed.
@@ -398,7 +402,7 @@ impl Connection {
                     self.refuse(terminate);
                     return true;
                 }
-                (self.place, self.refused) = (Place::Nowhere, Some(terminate));
+                (self.place, self.refused) = (None, Some(terminate));
                 self.framing.pay();
             }
         }

@@ -13,7 +13,7 @@
 use wire::iwarp::mpa::{Enhanced, Side, Start, UNLIMITED};
 use wire::iwarp::rdmap::Cause;
 
-use super::{SEGMENT_MIN, Settings};
+use super::{SEGMENT_MAX, Settings};
 
 /// The empty message that opens a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,10 +79,10 @@ pub struct Agreed {
 }
 
 impl From<Agreed> for Settings {
-    /// With the shortest segments, in domain 0, of a depth of 128 and with turns taken.
+    /// With the longest segments, in domain 0, of a depth of 128 and with turns taken.
     fn from(agreed: Agreed) -> Settings {
         Settings {
-            segment_max: SEGMENT_MIN,
+            segment_max: SEGMENT_MAX,
             crc: agreed.crc,
             send_markers: agreed.send_markers,
             expect_markers: agreed.expect_markers,
@@ -102,7 +102,7 @@ impl From<Agreed> for Settings {
 pub enum Refusal {
     /// The peer has refused, with these bytes for whoever asked.
     Rejected(Vec<u8>),
-    /// The reply does not answer the request; the error that a Terminate would name.
+    /// The reply does not answer the request: what [`super::Connection::terminate`] can tell the peer.
     Unfit(Cause),
 }
 

@@ -262,6 +262,13 @@ impl SendQueue {
         self.posted.len()
     }
 
+    /// Whether [`SendQueue::next`] may find something.
+    #[inline]
+    pub(super) fn has_work(&self) -> bool {
+        let is_behind = self.next < self.first + self.posted.len() as u64;
+        is_behind || !self.parked.is_empty() && self.asked.len() < self.ord
+    }
+
     /// Whether nothing is under way or waits.
     pub(super) fn is_idle(&self) -> bool {
         self.posted.iter().all(|posted| matches!(posted.state, State::Ended(_)))

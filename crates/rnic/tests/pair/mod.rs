@@ -47,7 +47,6 @@ impl Memory {
         match place {
             Place::Region { to, .. } => to,
             Place::Buffer { id, offset } => id + u64::from(offset),
-            Place::Nowhere => panic!("bytes that go nowhere have no address"),
         }
     }
 }
@@ -58,11 +57,9 @@ impl Sink for Memory {
     }
 
     fn place(&mut self, place: Place, bytes: &[u8]) {
-        if place != Place::Nowhere {
-            let addr = Memory::address(place);
-            self.placed.push((addr, bytes.len()));
-            self.at(addr, bytes.len()).copy_from_slice(bytes);
-        }
+        let addr = Memory::address(place);
+        self.placed.push((addr, bytes.len()));
+        self.at(addr, bytes.len()).copy_from_slice(bytes);
     }
 
     fn arrived(&mut self, arrived: Arrived) {
@@ -117,7 +114,9 @@ impl Host {
 
     /// Cuts one FPDU; false if there is none.
     pub fn cut(&mut self) -> bool {
+        let wanted = self.connection.wants_to_write();
         let Some(mut fpdu) = self.connection.next_fpdu(&self.regions) else { return false };
+        assert!(wanted);
         let len = fpdu.payload_len();
         let addr = match fpdu.source() {
             Source::None => BASE,
@@ -180,12 +179,12 @@ impl Host {
     }
 }
 
-/// Settings of both sides of a connection.
+/// Settings of both sides of a connection, with the shortest segments.
 pub fn settings(here: &Proposal, there: &Proposal) -> (Settings, Settings) {
     let (request, _) = Start::decode(Side::Request, &here.request()).unwrap().unwrap();
     let (reply, agreed) = there.reply(&request, &[]);
     let (reply, _) = Start::decode(Side::Reply, &reply).unwrap().unwrap();
-    let with = |agreed| Settings { domain: DOMAIN, ..Settings::from(agreed) };
+    let with = |agreed| Settings { domain: DOMAIN, segment_max: SEGMENT_MIN, ..Settings::from(agreed) };
     (with(here.agree(&reply).unwrap()), with(agreed))
 }
 
@@ -206,6 +205,7 @@ pub fn settle(one: &mut Host, other: &mut Host) {
         while other.cut() {}
         let moved = carry(one, other, usize::MAX) + carry(other, one, usize::MAX);
         if moved == 0 {
+            assert!(!one.connection.wants_to_write() && !other.connection.wants_to_write());
             break;
         }
     }

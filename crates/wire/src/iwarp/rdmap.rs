@@ -360,8 +360,10 @@ pub struct Terminate {
 }
 
 impl Terminate {
-    /// Length of the longest body.
+    /// Length of the longest body that is written here.
     pub const MAX_LEN: usize = 4 + 2 + super::ddp::UNTAGGED_LEN + ReadRequest::LEN;
+    /// Length of the longest that others may write: with an Atomic Request in place of the Read Request.
+    pub const LONGEST_LEN: usize = Self::MAX_LEN - ReadRequest::LEN + AtomicRequest::LEN;
 
     /// An error that was not found in any segment.
     pub fn new(cause: Cause) -> Terminate {
