@@ -260,8 +260,9 @@ impl Connection {
         assert!((SEGMENT_MIN..=SEGMENT_MAX).contains(&max), "segments of at most {max} bytes");
         let mut send = SendQueue::new(settings.depth, settings.ord);
         match settings.rtr {
-            Some(Rtr::Write) => send.open(Work::Write { len: 0, stag: 0, to: 0, immediate: None }),
-            Some(Rtr::Read) => send.open(Work::Read { len: 0, sink_stag: 0, sink_to: 0, stag: 0, to: 0 }),
+            // Nobody looks at the tag of an empty message, but for adapters that refuse zero.
+            Some(Rtr::Write) => send.open(Work::Write { len: 0, stag: 1, to: 0, immediate: None }),
+            Some(Rtr::Read) => send.open(Work::Read { len: 0, sink_stag: 1, sink_to: 0, stag: 1, to: 0 }),
             None => {}
         }
         Connection {
