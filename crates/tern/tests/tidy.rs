@@ -14,6 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("proto", &["wire", "fabric"]),
     ("mpi", &["wire", "fabric", "proto"]),
     ("shm", &["fabric"]),
+    ("rnic", &["wire", "fabric"]),
     ("sim", &["fabric", "proto", "mpi"]),
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch"]),
@@ -22,8 +23,15 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates in which only these files may say `unsafe`; crates not listed may say it anywhere.
-const UNSAFE_IN: &[(&str, &[&str])] =
-    &[("wire", &[]), ("fabric", &[]), ("proto", &[]), ("sim", &[]), ("tern", &[]), ("mpi", &["mem.rs"])];
+const UNSAFE_IN: &[(&str, &[&str])] = &[
+    ("wire", &[]),
+    ("fabric", &[]),
+    ("proto", &[]),
+    ("rnic", &[]),
+    ("sim", &[]),
+    ("tern", &[]),
+    ("mpi", &["mem.rs"]),
+];
 
 /// Which folders of `proto` a folder may use besides itself and `event.rs`: data runs one way.
 const FOLDERS: &[(&str, &[&str])] = &[

@@ -1,10 +1,11 @@
 //! Every byte that leaves a process: message headers and the start-up blob.
 //!
-//! Fields are fixed-width and little-endian. Ids travel, never pointers that would be followed:
+//! Fields are fixed-width and little-endian, those of [`iwarp`] big-endian as its RFCs say. Ids travel, never pointers that would be followed:
 //! an address is only ever handed to a device's remote access, which checks it.
 #![forbid(unsafe_code)]
 
 pub mod head;
+pub mod iwarp;
 pub mod long;
 pub mod slot;
 

@@ -2,6 +2,8 @@
 
 #[path = "../../../fuzz/decoders/inputs.rs"]
 mod inputs;
+#[path = "../../../fuzz/decoders/iwarp.rs"]
+mod iwarp_decoders;
 #[path = "../../../fuzz/decoders/wire.rs"]
 mod wire_decoders;
 
@@ -12,4 +14,19 @@ fn any_input_is_read_or_refused() {
     let good: &[&[u8]] =
         &[&[1, 1, 0, 0, 9, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0], &[2; 32], &[1; 48], &[3; 52], &introduction];
     inputs::try_many(good, 100_000, wire_decoders::decode);
+}
+
+#[test]
+fn any_input_of_iwarp_is_read_or_refused() {
+    let good: &[&[u8]] = &[
+        b"MPA ID Req Frame\x10\x02\x00\x04\x00\x01\x00\x01",
+        b"MPA ID Rep Frame\x50\x02\x00\x08\x80\x01\x80\x01name",
+        b"\x41\x43\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00",
+        b"\xc1\x40\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x10\x00",
+        &[0; 28],
+        &[0; 52],
+        &[2; 12],
+        &[0x12, 4, 0xe0, 0, 0, 46, 0x41, 0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0],
+    ];
+    inputs::try_many(good, 100_000, iwarp_decoders::decode);
 }

@@ -1,0 +1,43 @@
+//! A connection survives any stream: what the fuzz target does, briefly and without a fuzzer.
+
+#[path = "../../../fuzz/decoders/inputs.rs"]
+mod inputs;
+mod pair;
+#[path = "../../../fuzz/decoders/rnic.rs"]
+mod stack_decoders;
+
+use pair::raw::{tagged, untagged};
+use wire::iwarp::ddp::queue;
+use wire::iwarp::rdmap::{Atomic, AtomicRequest, AtomicResponse, Opcode, ReadRequest};
+
+/// The tag that the connection of the target gives its region.
+const STAG: u32 = 0x101;
+
+#[test]
+fn any_input_is_taken_or_refused() {
+    let read = ReadRequest { sink_stag: 5, sink_to: 6, len: 300, source_stag: STAG, source_to: 0x1000 };
+    let add = Some(Atomic::FetchAdd { add: 1, mask: 0 });
+    let atomic = AtomicRequest { id: 9, stag: STAG, to: 0x1008, atomic: add };
+    let answer = AtomicResponse { id: 1, original: 4 };
+    let pieces = [
+        untagged(Opcode::Send, false, 0, 1, 0, &[1; 33]),
+        tagged(Opcode::Write, true, STAG, 0x1010, &[2; 66]),
+        untagged(Opcode::Send, true, 0, 1, 33, &[3; 40]),
+        untagged(Opcode::ReadRequest, true, queue::REQUEST, 1, 0, &read.encode()),
+        untagged(Opcode::AtomicRequest, true, queue::REQUEST, 2, 0, &atomic.encode()),
+        tagged(Opcode::ReadResponse, false, STAG, 0x1000, &[4; 120]),
+        tagged(Opcode::ReadResponse, true, STAG, 0x1078, &[5; 80]),
+        untagged(Opcode::AtomicResponse, true, queue::ATOMIC_RESPONSE, 1, 0, &answer.encode()),
+        untagged(Opcode::ImmediateSolicited, true, 0, 2, 0, &[6; 8]),
+        untagged(Opcode::Terminate, true, queue::TERMINATE, 1, 0, &[0x01, 0x02, 0, 0]),
+    ];
+    let stream = pieces.concat();
+    let mut good = Vec::new();
+    for (flags, chunk) in [(0x08, 255), (0x09, 1), (0x00, 40), (0x29, 100)] {
+        good.push([&[flags, chunk][..], &stream].concat());
+        good.extend(pieces.iter().map(|piece| [&[flags, chunk][..], piece].concat()));
+    }
+    let good: Vec<&[u8]> = good.iter().map(|input| &input[..]).collect();
+    good.iter().for_each(|input| stack_decoders::decode(input));
+    inputs::try_many(&good, 100_000, stack_decoders::decode);
+}
