@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 pub const CONTROL_FD: &str = "TERN_CONTROL_FD";
 /// The environment variable with the descriptor of the board.
 pub const BOARD_FD: &str = "TERN_BOARD_FD";
-/// The environment variable with the name of the job's key-value space, which marks the processes of a job.
+/// The environment variable that marks the processes of a job on one host.
 pub const JOB: &str = "TERN_JOB";
 /// The environment variable with the address at which ranks of other hosts reach those of this one. It is there
 /// when Tern's `mpiexec` has started a job on several hosts.

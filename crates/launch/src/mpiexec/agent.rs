@@ -32,7 +32,8 @@ const HANDOVER_MAX: u64 = 256;
 pub(super) fn run() -> u8 {
     match begin() {
         Ok((stream, task)) => match Agent::start(stream, task) {
-            Ok(agent) => agent.run(),
+            Ok(Some(agent)) => agent.run(),
+            Ok(None) => 1,
             Err(why) => fail(&why),
         },
         Err(why) => fail(&why),
@@ -138,17 +139,17 @@ struct Agent {
 }
 
 impl Agent {
-    /// Starts the ranks; a refusal is the root's to tell.
-    fn start(stream: TcpStream, task: Result<Task, Refusal>) -> Result<Agent, String> {
+    /// Starts the ranks; a refusal is the root's to tell, and then there is no agent.
+    fn start(stream: TcpStream, task: Result<Task, Refusal>) -> Result<Option<Agent>, String> {
         let set = |error: io::Error| error.to_string();
         stream.set_read_timeout(None).and(stream.set_write_timeout(None)).map_err(set)?;
         let prepared = task.and_then(|task| Hands::prepare(&task).map(|hands| (task, hands)));
         let epoll = Epoll::new().map_err(set)?;
         let mut link = Link::new(stream, Token::Link(0).pack(), &epoll).map_err(set)?;
         let refuse = |mut link: Link, epoll: &Epoll, refusal: Refusal| {
-            link.push(&Event::Refused { code: refusal.code, text: refusal.text.clone() }.encode());
+            link.push(&Event::Refused { code: refusal.code, text: refusal.text }.encode());
             link.close(PATIENCE, epoll);
-            Err(refusal.text)
+            Ok(None)
         };
         let (task, mut hands) = match prepared {
             Ok(prepared) => prepared,
@@ -161,7 +162,8 @@ impl Agent {
                 events.iter().for_each(|event| link.push(&event.encode()));
                 let link = Some(link);
                 let answers = Answers::default();
-                Ok(Agent { epoll, signals, link, hands, paused: [false; 2], answers, finishing: false })
+                let paused = [false; 2];
+                Ok(Some(Agent { epoll, signals, link, hands, paused, answers, finishing: false }))
             }
             Err(refusal) => {
                 hands.signal(libc::SIGKILL);
@@ -194,6 +196,10 @@ impl Agent {
     }
 
     fn step(&mut self, timeout: Option<Duration>) {
+        if let Some(Err(_)) = self.link.as_mut().map(|link| link.flush(&self.epoll)) {
+            self.link = None;
+        }
+        self.balance();
         let ready = self.epoll.wait(timeout).expect("the epoll set is valid");
         for event in ready {
             match Token::unpack(event.token) {
@@ -205,10 +211,6 @@ impl Agent {
                 }
             }
         }
-        if let Some(Err(_)) = self.link.as_mut().map(|link| link.flush(&self.epoll)) {
-            self.link = None;
-        }
-        self.balance();
     }
 
     /// Reads no more of what ranks write than the connection takes.

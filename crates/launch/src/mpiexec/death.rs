@@ -53,7 +53,7 @@ impl Job {
         }
     }
 
-    fn on_children(&mut self) {
+    pub(super) fn on_children(&mut self) {
         while let Some(child) = process::reap() {
             self.on_child(child);
         }

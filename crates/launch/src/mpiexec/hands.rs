@@ -62,7 +62,7 @@ impl Hands {
             directories: start::segment_directories(&task.plan),
             prefix: segment_prefix(&task.kvsname),
         };
-        let guard = Guard::start(&task.kvsname, &remains).map_err(|e| system("fork", e))?;
+        let guard = Guard::start(&task.mark(), &remains).map_err(|e| system("fork", e))?;
         process::become_subreaper().map_err(|e| system("prctl", e))?;
         let board = Board::new(task.secret).map_err(|e| system("memfd_create", e))?;
         Ok(Hands {

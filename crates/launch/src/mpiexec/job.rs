@@ -124,7 +124,11 @@ impl Job {
                 let epoll = Epoll::new().map_err(|error| failed("epoll", error))?;
                 let shape = Shape { hosts, ..shape };
                 let agents = Agents::start(&network, &plan, &shape, &epoll)?;
-                Job::new(Rc::new(plan), &shape, Strangers::none(), epoll, Reach::Hosts(agents))
+                let reach = Reach::Hosts(agents);
+                let mut job = Job::new(Rc::new(plan), &shape, Strangers::none(), epoll, reach)?;
+                // Those that had ended before signals were taken.
+                job.on_children();
+                Ok(job)
             }
         }
     }
@@ -241,6 +245,7 @@ impl Job {
 
     /// Waits for what happens next and handles it.
     pub(super) fn step(&mut self, until: Option<Instant>) {
+        self.flush_orders();
         let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         let ready = self.epoll.wait(timeout).expect("the epoll set is valid");
         if ready.is_empty() {
@@ -258,7 +263,6 @@ impl Job {
         self.on_time(Instant::now());
         self.look_for_strangers(Instant::now());
         self.say_what_is_lost();
-        self.flush_orders();
     }
 
     fn next_time(&self) -> Option<Instant> {
@@ -287,6 +291,7 @@ impl Job {
     pub(super) fn say(&mut self, text: &str) {
         let sink = if self.one_sink { 0 } else { 1 };
         super::output::say(text, &mut self.sinks[sink], &self.epoll);
+        self.balance(sink);
     }
 
     /// A rank and its program, as people know it.
@@ -360,7 +365,6 @@ impl Job {
         // Agents do the same, each on its host, and then leave.
         let until = until + GRACE;
         self.order_all(&Order::Finish);
-        self.flush_orders();
         while matches!(&self.reach, Reach::Hosts(agents) if agents.any_left()) && Instant::now() < until {
             self.step(Some(until));
         }

@@ -40,8 +40,8 @@ impl Job {
                 Ok(event) if event.rank().is_none_or(|rank| self.is_on(rank, host)) => {
                     self.on_event(host, event)
                 }
-                Ok(_) => self.lose(host, "it spoke of ranks that are not on its host"),
-                Err(why) => self.lose(host, &why),
+                Ok(_) => self.lose(host, 1, "it spoke of ranks that are not on its host"),
+                Err(why) => self.lose(host, 1, &why),
             }
         }
     }
@@ -78,10 +78,7 @@ impl Job {
                 self.ranks[rank].ended = Some(how);
                 self.judge(rank, how);
             }
-            Event::Refused { code, text } => {
-                self.forget(host);
-                self.end(code, Some(text));
-            }
+            Event::Refused { code, text } => self.lose(host, code, &text),
         }
     }
 
@@ -107,7 +104,7 @@ impl Job {
         }
     }
 
-    /// Sends the orders of this turn.
+    /// Sends the orders of the last turn.
     pub(super) fn flush_orders(&mut self) {
         if let Reach::Hosts(agents) = &mut self.reach {
             let heard = agents.flush(&self.epoll);
@@ -138,11 +135,11 @@ impl Job {
     }
 
     /// Ends the job because nothing more will be heard of a host.
-    fn lose(&mut self, host: usize, why: &str) {
-        let Reach::Hosts(agents) = &self.reach else { unreachable!("there are no agents") };
+    fn lose(&mut self, host: usize, code: u8, why: &str) {
+        let Reach::Hosts(agents) = &self.reach else { unreachable!("only agents are lost") };
         let name = agents.name(host).to_string();
         self.forget(host);
-        self.end(1, Some(format!("host {name}: {why}")));
+        self.end(code, Some(format!("host {name}: {why}")));
     }
 
     /// Takes all ranks of a host for ended: its agent is gone, and with it they are.

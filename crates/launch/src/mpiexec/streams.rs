@@ -36,14 +36,20 @@ impl Job {
             self.ranks[rank].streams[which] = None;
             self.order(rank, Order::Close { rank, which });
         }
-        if self.sinks[target].full() {
-            self.pause(target, true);
-        }
+        self.balance(target);
     }
 
     pub(super) fn on_room(&mut self, target: usize) {
         self.sinks[target].flush(&self.epoll);
-        if self.paused[target] && self.sinks[target].roomy() {
+        self.balance(target);
+    }
+
+    /// Lets ranks write as much as is taken. Whatever is pushed may also have emptied the sink: what was under way
+    /// when agents were told to pause still comes.
+    pub(super) fn balance(&mut self, target: usize) {
+        if self.sinks[target].full() {
+            self.pause(target, true);
+        } else if self.sinks[target].roomy() {
             self.pause(target, false);
         }
     }

@@ -27,6 +27,16 @@ pub(super) struct Task {
     pub(super) input: Input,
 }
 
+impl Task {
+    /// What marks the processes of this host: agents that share one, as in tests, have marks of their own.
+    pub(super) fn mark(&self) -> String {
+        match (self.address, self.ranks.first()) {
+            (Some(_), Some((first, _))) => format!("{}.{first}", self.kvsname),
+            _ => self.kvsname.clone(),
+        }
+    }
+}
+
 const BINDS: [Bind; 7] =
     [Bind::Auto, Bind::None, Bind::Core, Bind::Thread, Bind::Cpu, Bind::Package, Bind::Numa];
 const MAPS: [Map; 3] = [Map::InOrder, Map::Package, Map::Numa];
