@@ -79,6 +79,39 @@ fn a_reader_that_leaves_or_is_slow() {
     let mut out = Vec::new();
     child.child().stdout.take().unwrap().read_to_end(&mut out).unwrap();
     assert_eq!((out.len(), finish(child).code), (40_000_000, 0));
+    // Nor when the ranks have ended long before somebody reads.
+    let mut child = start(&mut two_hosts("-n 8", "head -c 400000 /dev/zero | tr '\\0' '\\n'"));
+    std::thread::sleep(Duration::from_secs(6));
+    child.child().stdout.take().unwrap().read_to_end(&mut out).unwrap();
+    assert_eq!((out.len(), finish(child).code), (43_200_000, 0));
+}
+
+#[test]
+fn other_hosts_are_reached_by_ssh_and_srun() {
+    let scratch = Scratch::new("programs");
+    // Documentation's own addresses belong to nobody; what is started there connects to this host.
+    let script = "#!/bin/sh\necho \"${0##*/} $*\" >>\"$LOG\"\nexec \"$MPIEXEC\" --agent\n";
+    for (launcher, called) in [
+        ("ssh", "ssh -x -o BatchMode=yes 192.0.2.1 /opt/mpiexec --agent\n"),
+        (
+            "srun",
+            "srun --nodes=1 --ntasks=1 --nodelist=192.0.2.1 --overlap --cpu-bind=none --mpi=none --quiet /opt/mpiexec --agent\n",
+        ),
+    ] {
+        let program = scratch.file(launcher);
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let log = scratch.file("log");
+        std::fs::remove_file(&log).ok();
+        let options = "--host-address 127.0.0.1 --launcher-path /opt/mpiexec";
+        let arguments = format!("--launcher {launcher} {options} --hosts localhost,192.0.2.1 echo here");
+        let mut command = mpiexec(&arguments);
+        let path = format!("{}:/usr/bin:/bin", scratch.0.display());
+        command.env("PATH", path).env("LOG", &log).env("MPIEXEC", env!("CARGO_BIN_EXE_mpiexec"));
+        let outcome = run(&mut command);
+        assert_eq!((outcome.code, outcome.out.as_str()), (0, "here\nhere\n"), "{outcome:?}");
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), called);
+    }
 }
 
 #[test]

@@ -185,14 +185,29 @@ impl Agent {
             self.step(Some(Duration::from_millis(5)));
         }
         self.hands.remove_remains();
-        while self.link.is_some() && self.hands.open_outputs() && Instant::now() < until {
-            self.step(Some(until.saturating_duration_since(Instant::now())));
-        }
+        self.drain();
         if let Some(link) = self.link.take() {
             link.close(LAST_WORDS, &self.epoll);
         }
         self.hands.release();
         u8::from(!self.finishing)
+    }
+
+    /// Passes on what is still in pipes; a descriptor that was handed out of the job is waited for only while the
+    /// output moves, or cannot.
+    fn drain(&mut self) {
+        let mut until = Instant::now() + DRAIN;
+        while self.link.is_some() && self.hands.open_outputs() && Instant::now() < until {
+            if self.held() {
+                until = Instant::now() + DRAIN;
+            }
+            self.step(Some(until.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    /// Whether somebody on the way to the user has no room.
+    fn held(&self) -> bool {
+        self.paused.contains(&true) || self.link.as_ref().is_some_and(|link| !link.is_empty())
     }
 
     fn step(&mut self, timeout: Option<Duration>) {

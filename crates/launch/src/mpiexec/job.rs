@@ -362,12 +362,19 @@ impl Job {
             }
             self.step(Some(Instant::now() + Duration::from_millis(5)));
         }
-        // Agents do the same, each on its host, and then leave.
-        let until = until + GRACE;
+        // Agents do the same, each on its host, pass on the last output, and then leave.
         self.order_all(&Order::Finish);
-        while matches!(&self.reach, Reach::Hosts(agents) if agents.any_left()) && Instant::now() < until {
+        let mut until = Instant::now() + GRACE + DRAIN;
+        while self.agents_left() && self.forwarded.is_none() && Instant::now() < until {
+            if self.sinks.iter().any(|sink| !sink.is_empty()) {
+                until = Instant::now() + GRACE + DRAIN;
+            }
             self.step(Some(until));
         }
+    }
+
+    fn agents_left(&self) -> bool {
+        matches!(&self.reach, Reach::Hosts(agents) if agents.any_left())
     }
 
     /// Passes on what is still in pipes and queues. Whoever wrote has ended, so every pipe comes to

@@ -46,6 +46,11 @@ impl Link {
         self.queue.len() > QUEUE_HIGH
     }
 
+    /// Whether everything has been sent.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Writes what can be written without waiting.
     pub(super) fn flush(&mut self, epoll: &Epoll) -> Result<(), String> {
         while !self.queue.is_empty() {
