@@ -43,6 +43,7 @@ fn any_job_is_read_or_refused() {
         b"\x00-n\n2\n--bind\nnone\n-env\nA\n1\nprog\n:\n-n\n1\n--label\nother\nargument",
         b"\x00--timeout\n3\n-wdir\n/tmp\nprog",
         b"\x00--map-by\nppr:2:node\n-genvlist\nA,B\n--stdin\n1\n-usize\n9\n--mca\na\nb\n--output\ntag,dir=%\nprog",
+        b"\x00--hosts\na:2,[fe::1]:3,b\n--launcher\nmy ssh\n--map-by\nnode\n-n\n5\nprog\n:\n-host\nc\n-ppn\n2\nother",
         b"\x01PMI_FD=7\nPMI_RANK=0\nPMI_SIZE=2",
         b"\x01PMI_PORT=host:99\nPMI_ID=3",
         b"\x02m2\nabc\ndef",

@@ -197,9 +197,11 @@ impl Agent {
     /// output moves, or cannot.
     fn drain(&mut self) {
         let mut until = Instant::now() + DRAIN;
-        while self.link.is_some() && self.hands.open_outputs() && Instant::now() < until {
+        while self.link.is_some() && self.hands.open_outputs() {
             if self.held() {
                 until = Instant::now() + DRAIN;
+            } else if Instant::now() >= until {
+                return;
             }
             self.step(Some(until.saturating_duration_since(Instant::now())));
         }

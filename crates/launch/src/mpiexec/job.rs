@@ -365,9 +365,11 @@ impl Job {
         // Agents do the same, each on its host, pass on the last output, and then leave.
         self.order_all(&Order::Finish);
         let mut until = Instant::now() + GRACE + DRAIN;
-        while self.agents_left() && self.forwarded.is_none() && Instant::now() < until {
+        while self.agents_left() && self.forwarded.is_none() {
             if self.sinks.iter().any(|sink| !sink.is_empty()) {
                 until = Instant::now() + GRACE + DRAIN;
+            } else if Instant::now() >= until {
+                return;
             }
             self.step(Some(until));
         }

@@ -91,7 +91,7 @@ impl Network {
     }
 
     /// The host of each rank.
-    pub(super) fn place(&self, plan: &Plan) -> Vec<usize> {
+    pub fn place(&self, plan: &Plan) -> Vec<usize> {
         let mut used = vec![0; self.names.len()];
         let mut hosts = Vec::with_capacity(plan.ranks());
         for (segment, list) in plan.segments.iter().zip(&self.lists) {
