@@ -255,6 +255,8 @@ fn late(scratch: &Scratch, arguments: &str) -> (Running, [u8; 16], SocketAddr) {
     wait_for("both handovers", || scratch.file("127.0.0.1").exists() && scratch.file("127.0.0.2").exists());
     let line = std::fs::read_to_string(scratch.file("127.0.0.1")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
+    // No command line shows it.
+    assert_eq!(processes(words[2]), Vec::<String>::new());
     let digit = |i: usize| u8::from_str_radix(&words[2][2 * i..2 * i + 2], 16).unwrap();
     (child, std::array::from_fn(digit), words[3].parse().unwrap())
 }
