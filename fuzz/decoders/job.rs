@@ -29,6 +29,9 @@ fn read_arguments(input: &[u8]) {
         // One of several programs may have no rank, the job may not.
         assert!(plan.segments.iter().any(|segment| segment.count > 0));
         assert!(plan.segments.iter().all(|segment| !segment.program.is_empty()));
+        if let Some(network) = &plan.network {
+            assert_eq!(network.place(&plan).len(), plan.ranks());
+        }
     }
 }
 

@@ -1,10 +1,11 @@
-//! Lines of PMI and of the control channel: what is accepted survives encoding.
+//! Lines of PMI and of the control channel, and messages of agents: what is accepted survives encoding.
 
+use launch::mpiexec::message::{Event, Order};
 use launch::pmi::line::parse_line;
 use launch::pmi::server::Server;
 use launch::report::Line;
 
-/// Decodes a line as each of the two, and gives it to a server of one rank.
+/// Decodes the input as each of them, and gives it to a server of one rank.
 pub fn decode(input: &[u8]) {
     if let Ok(command) = parse_line(input) {
         assert!(!command.name.is_empty());
@@ -13,6 +14,12 @@ pub fn decode(input: &[u8]) {
         let text = line.encode();
         let again = Line::decode(text.as_bytes());
         assert_eq!(again.as_ref(), Ok(&line), "{text:?}");
+    }
+    if let Ok(event) = Event::decode(input) {
+        assert_eq!(Event::decode(&event.encode()), Ok(event));
+    }
+    if let Ok(order) = Order::decode(input) {
+        assert_eq!(Order::decode(&order.encode()), Ok(order));
     }
     let mut server = Server::new("job".into(), &[0], 1);
     let _ = server.on_line(0, b"cmd=init pmi_version=1 pmi_subversion=1");

@@ -16,6 +16,7 @@ import bad
 import containers
 import deaths
 import hangs
+import hosts
 import reports
 from support import Failure, Skip, Tools
 
@@ -33,7 +34,7 @@ def options():
 
 def main():
     arguments = options()
-    cases = [case for module in (hangs, reports, bad, deaths, containers) for case in module.cases()]
+    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts) for case in module.cases()]
     cases = [case for case in cases if not arguments.filter or any(f in case.name for f in arguments.filter)]
     if arguments.list:
         print("\n".join(case.name for case in cases))

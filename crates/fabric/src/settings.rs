@@ -203,7 +203,8 @@ pub const ALL: &[Setting] = &[
 ];
 
 /// Variables that `mpiexec` hands to the ranks it starts: no settings, and not for users.
-pub const INTERNAL: &[&str] = &["TERN_BOARD_FD", "TERN_CONTROL_FD", "TERN_JOB_CPUS", "TERN_JOB_SECRET"];
+pub const INTERNAL: &[&str] =
+    &["TERN_BOARD_FD", "TERN_CONTROL_FD", "TERN_HOST_ADDRESS", "TERN_JOB", "TERN_JOB_CPUS"];
 
 /// How variables begin that are for the tests of the project, which start programs of their own.
 const OF_TESTS: &str = "TERN_TEST_";

@@ -1,28 +1,39 @@
-//! The launcher of one host.
+//! The launcher.
 //!
-//! `mpiexec` starts the ranks itself, each in a process group of its own, with two socket pairs
-//! (PMI-1 and the control channel) and two pipes (its output). Everything after that is one epoll
-//! loop in [`job`]. Three things see to it that nothing is left behind: the launcher is the
+//! On one host `mpiexec` starts the ranks itself ([`hands`]), each in a process group of its own, with two socket pairs
+//! (PMI-1 and the control channel) and two pipes (its output). On several, an [`agent`] on each does that, and is
+//! told so over a connection. Everything after that is one epoll loop in [`job`]. Three things see to it that nothing is left behind: the launcher is the
 //! subreaper of all descendants, every rank dies with it ([`crate::sys::process::prepare`]), and
 //! the [`guard`] ends what remains if the launcher itself is killed.
+mod agent;
+mod agents;
 pub mod arguments;
 pub mod bind;
+mod callers;
 mod channels;
 mod death;
 mod files;
 mod foreign;
 pub mod guard;
+mod hands;
 mod hang;
+pub mod hello;
 pub mod help;
 mod hosts;
 pub mod job;
+mod link;
 pub mod look;
+pub mod message;
 pub mod options;
 pub mod output;
+pub mod placement;
 mod places;
+mod reach;
 pub mod start;
 mod strangers;
 mod streams;
+mod task;
+mod token;
 pub mod values;
 
 use crate::sys::signal;
@@ -33,6 +44,10 @@ use std::io::Write;
 /// Runs `mpiexec` with these arguments (without the program's own name); returns its exit code.
 pub fn run(arguments: Vec<OsString>) -> u8 {
     signal::reset_ignored();
+    // What one mpiexec says to another on the far end of a launcher: no option of a user.
+    if arguments == ["--agent"] {
+        return agent::run();
+    }
     match arguments::parse(arguments) {
         Ok(Request::Run(plan)) => {
             plan.warnings.iter().for_each(|warning| complain(&format!("warning: {warning}")));

@@ -5,5 +5,6 @@
 pub mod client;
 pub mod environment;
 pub mod line;
+pub mod secret;
 pub mod server;
 pub mod value;

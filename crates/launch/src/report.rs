@@ -11,9 +11,11 @@ use std::fmt::{self, Write};
 pub const CONTROL_FD: &str = "TERN_CONTROL_FD";
 /// The environment variable with the descriptor of the board.
 pub const BOARD_FD: &str = "TERN_BOARD_FD";
-/// The environment variable with the secret of the job: 128 random bits as 32 hexadecimal digits.
-/// Devices authenticate connections with it; it also marks the processes of a job.
-pub const JOB_SECRET: &str = "TERN_JOB_SECRET";
+/// The environment variable that marks the processes of a job on one host.
+pub const JOB: &str = "TERN_JOB";
+/// The environment variable with the address at which ranks of other hosts reach those of this one. It is there
+/// when Tern's `mpiexec` has started a job on several hosts.
+pub const HOST_ADDRESS: &str = "TERN_HOST_ADDRESS";
 /// The environment variable with the number of CPUs that the ranks of the job share. A rank that is
 /// bound sees only its own.
 pub const JOB_CPUS: &str = "TERN_JOB_CPUS";

@@ -3,6 +3,7 @@
 //! All `unsafe` of this crate is in this module and its children.
 pub mod board;
 pub mod event;
+pub mod net;
 pub mod packet;
 pub mod process;
 pub mod signal;

@@ -7,8 +7,10 @@ mod job_decoders;
 #[path = "../../../fuzz/decoders/launch.rs"]
 mod launch_decoders;
 
+use launch::mpiexec::message::{Event, Order};
 use launch::pmi::line::parse_line;
 use launch::report::Line;
+use launch::sys::process::Ended;
 
 const PMI: &[&[u8]] =
     &[b"cmd=put kvsname=job key=a value=b", b"cmd=get kvsname=job key=a", b"cmd=barrier_in"];
@@ -25,7 +27,11 @@ fn any_line_is_read_or_refused() {
     // Mutations of what is wrong already would try little.
     assert!(PMI.iter().all(|line| parse_line(line).is_ok()));
     assert!(REPORTS.iter().all(|line| Line::decode(line).is_ok()));
-    let good: Vec<&[u8]> = PMI.iter().chain(REPORTS).copied().collect();
+    let output = Event::Output { rank: 3, which: 1, bytes: b"hello".to_vec() }.encode();
+    let ended = Event::Ended { rank: 3, how: Ended::Signal(9, false) }.encode();
+    let answer = Order::Pmi { rank: 3, line: "cmd=get_result rc=0 value=v\n".into() }.encode();
+    let messages = [&output[..], &ended, &answer];
+    let good: Vec<&[u8]> = PMI.iter().chain(REPORTS).copied().chain(messages).collect();
     inputs::try_many(&good, 100_000, launch_decoders::decode);
 }
 
@@ -37,6 +43,7 @@ fn any_job_is_read_or_refused() {
         b"\x00-n\n2\n--bind\nnone\n-env\nA\n1\nprog\n:\n-n\n1\n--label\nother\nargument",
         b"\x00--timeout\n3\n-wdir\n/tmp\nprog",
         b"\x00--map-by\nppr:2:node\n-genvlist\nA,B\n--stdin\n1\n-usize\n9\n--mca\na\nb\n--output\ntag,dir=%\nprog",
+        b"\x00--hosts\na:2,[fe::1]:3,b\n--launcher\nmy ssh\n--map-by\nnode\n-n\n5\nprog\n:\n-host\nc\n-ppn\n2\nother",
         b"\x01PMI_FD=7\nPMI_RANK=0\nPMI_SIZE=2",
         b"\x01PMI_PORT=host:99\nPMI_ID=3",
         b"\x02m2\nabc\ndef",

@@ -6,11 +6,10 @@ use std::process::Stdio;
 
 #[test]
 fn ranks_know_who_they_are() {
-    let outcome =
-        run(&mut mpiexec_sh("-n 3", "echo $PMI_RANK/$PMI_SIZE $MPI_LOCALRANKID ${#TERN_JOB_SECRET}"));
+    let outcome = run(&mut mpiexec_sh("-n 3", "echo $PMI_RANK/$PMI_SIZE $MPI_LOCALRANKID ${#TERN_JOB}"));
     let mut lines: Vec<&str> = outcome.out.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["0/3 0 32", "1/3 1 32", "2/3 2 32"]);
+    assert_eq!(lines, ["0/3 0 36", "1/3 1 36", "2/3 2 36"]);
     assert_eq!(outcome.code, 0);
 }
 

@@ -149,10 +149,48 @@ fn role_deadlock() {
 
 #[test]
 fn ranks_exchange_cards() {
-    let outcome = run(with_role(&mut mpiexec("-n 5"), "role_ring"));
-    assert_eq!(outcome.code, 0, "{outcome:?}");
-    for rank in 0..5 {
-        assert!(outcome.err.contains(&format!("rank {rank} of 5, program 0: good")), "{outcome:?}");
+    for place in PLACES {
+        let outcome = run(with_role(&mut mpiexec_at(place, "-n 5"), "role_ring"));
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        for rank in 0..5 {
+            assert!(outcome.err.contains(&format!("rank {rank} of 5, program 0: good")), "{outcome:?}");
+        }
+    }
+}
+
+/// Every rank of a job knows the same secret, which is in no environment.
+#[test]
+#[ignore = "a rank, started by other tests"]
+fn role_secret() {
+    let mut client = client();
+    let control = Control::from_env().unwrap();
+    assert_eq!(control.is_some(), std::env::var_os("TERN_JOB").is_some());
+    client.offer_secret().unwrap();
+    client.barrier().unwrap();
+    let secret = client.secret().unwrap();
+    let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(std::env::vars().all(|(_, value)| !value.contains(&digits)));
+    client.put(&format!("secret {}", client.rank()), &secret).unwrap();
+    client.barrier().unwrap();
+    for rank in 0..client.size() {
+        assert_eq!(client.get(&format!("secret {rank}")).unwrap(), secret);
+    }
+    client.finalize().unwrap();
+    eprintln!("the secret is {digits}, good");
+}
+
+#[test]
+fn ranks_share_a_secret() {
+    let secret = |command: &mut Command| {
+        let outcome = run(with_role(command, "role_secret"));
+        assert_eq!((outcome.code, outcome.err.matches(", good").count()), (0, 4), "{outcome:?}");
+        outcome.err.split_once("the secret is ").unwrap().1[..32].to_string()
+    };
+    let secrets = PLACES.map(|place| secret(&mut mpiexec_at(place, "-n 4")));
+    assert!(secrets[0] != secrets[1] && secrets.iter().all(|s| s != &"0".repeat(32)), "{secrets:?}");
+    // A launcher of others has none: rank 0 makes one.
+    if let Ok(hydra) = std::env::var("LAUNCH_TEST_HYDRA") {
+        secret(Command::new(&hydra).args(["-n", "4"]));
     }
 }
 
@@ -214,19 +252,23 @@ fn without_a_launcher_a_process_is_alone_and_with_half_of_one_it_is_an_error() {
 
 #[test]
 fn abort_ends_the_job_with_its_code() {
-    let outcome = run(with_role(&mut mpiexec("-n 3"), "role_abort"));
-    assert_eq!(outcome.code, 42, "{outcome:?}");
-    assert!(
-        outcome.err.contains("rank 1") && outcome.err.contains("called MPI_Abort with code 42"),
-        "{outcome:?}"
-    );
+    for place in PLACES {
+        let outcome = run(with_role(&mut mpiexec_at(place, "-n 3"), "role_abort"));
+        assert_eq!(outcome.code, 42, "{outcome:?}");
+        assert!(
+            outcome.err.contains("rank 1") && outcome.err.contains("called MPI_Abort with code 42"),
+            "{outcome:?}"
+        );
+    }
 }
 
 #[test]
 fn a_rank_that_leaves_without_finalize_is_missed() {
-    let outcome = run(with_role(&mut mpiexec("-n 2"), "role_leaves"));
-    assert_eq!(outcome.code, 1, "{outcome:?}");
-    assert!(outcome.err.contains("exited with code 0 without MPI_Finalize"), "{outcome:?}");
+    for place in PLACES {
+        let outcome = run(with_role(&mut mpiexec_at(place, "-n 2"), "role_leaves"));
+        assert_eq!(outcome.code, 1, "{outcome:?}");
+        assert!(outcome.err.contains("exited with code 0 without MPI_Finalize"), "{outcome:?}");
+    }
     let outcome = run(with_role(mpiexec("-n 1 true : -n 1").arg("env"), "role_leaves"));
     assert_eq!(outcome.code, 0, "rank 1 left by itself, nobody misses it: {outcome:?}");
     let outcome = run(with_role(mpiexec("-n 1 true : -n 2").arg("env"), "role_ring"));
@@ -235,9 +277,11 @@ fn a_rank_that_leaves_without_finalize_is_missed() {
 
 #[test]
 fn a_failure_after_finalize_leaves_the_others_alone() {
-    let outcome = run(with_role(&mut mpiexec("-n 2"), "role_late_failure"));
-    assert_eq!(outcome.code, 5, "{outcome:?}");
-    assert!(outcome.err.contains("rank 0 went on"), "{outcome:?}");
+    for place in PLACES {
+        let outcome = run(with_role(&mut mpiexec_at(place, "-n 2"), "role_late_failure"));
+        assert_eq!(outcome.code, 5, "{outcome:?}");
+        assert!(outcome.err.contains("rank 0 went on"), "{outcome:?}");
+    }
 }
 
 #[test]
@@ -251,27 +295,37 @@ fn corrupt_lines_name_the_rank_and_end_the_job() {
         ("TERN_CONTROL_FD", "pending rank=x", "rank"),
         ("TERN_CONTROL_FD", &long, "longer than"),
     ] {
-        let mut command = mpiexec("-n 3");
-        command.env("CORRUPT_FD", fd).env("CORRUPT_LINE", line);
-        let outcome = run(with_role(&mut command, "role_corrupt"));
-        assert_eq!(outcome.code, 1, "{outcome:?}");
-        assert!(outcome.err.contains("rank 2") && outcome.err.contains("malformed line"), "{outcome:?}");
-        assert!(outcome.err.contains(named), "{named}: {outcome:?}");
+        for place in PLACES {
+            let mut command = mpiexec_at(place, "-n 3");
+            command.env("CORRUPT_FD", fd).env("CORRUPT_LINE", line);
+            let outcome = run(with_role(&mut command, "role_corrupt"));
+            assert_eq!(outcome.code, 1, "{outcome:?}");
+            assert!(outcome.err.contains("rank 2") && outcome.err.contains("malformed line"), "{outcome:?}");
+            assert!(outcome.err.contains(named), "{named}: {outcome:?}");
+        }
     }
 }
 
 #[test]
 fn a_fatal_error_is_printed_once() {
-    let outcome = run(with_role(&mut mpiexec("-n 4"), "role_fatal"));
-    assert_eq!(outcome.code, 15, "{outcome:?}");
-    assert_eq!(outcome.err.matches("the message is longer\nthan the buffer").count(), 1, "{outcome:?}");
+    for place in PLACES {
+        let outcome = run(with_role(&mut mpiexec_at(place, "-n 4"), "role_fatal"));
+        assert_eq!(outcome.code, 15, "{outcome:?}");
+        assert_eq!(outcome.err.matches("the message is longer\nthan the buffer").count(), 1, "{outcome:?}");
+    }
 }
 
 const CYCLE: &str = "cycle: rank 0 → rank 1 → rank 0: both wait in MPI_Recv";
 
 #[test]
 fn a_deadlock_is_named_when_the_time_is_over() {
-    let outcome = run(with_role(&mut mpiexec("-n 5 --timeout 2"), "role_deadlock"));
+    // Ranks 0 and 1, which wait for each other, are on one host and on two.
+    for arguments in ["-n 5", &format!("{} -rr -n 5", PLACES[1])] {
+        deadlock(&run(with_role(&mut mpiexec(&format!("{arguments} --timeout 2")), "role_deadlock")));
+    }
+}
+
+fn deadlock(outcome: &Outcome) {
     assert_eq!(outcome.code, 124, "{outcome:?}");
     for line in [
         "rank 0 waits in MPI_Recv(source=1, tag=7, comm=MPI_COMM_WORLD, 8 bytes) since 1.5 s; rank 1 has no matching",

@@ -1,6 +1,9 @@
 //! The command line: what a job is.
 use super::files::{self, check_pattern};
+use super::hosts::Host;
 use super::options::{Effect, OPTIONS, dashed};
+use super::output::Stream;
+use super::placement::{self, Network, Reaching};
 use super::values::Values;
 use fabric::settings::distance;
 use std::collections::VecDeque;
@@ -92,7 +95,9 @@ pub enum Universe {
 pub struct Plan {
     /// Its programs, in the order of ranks.
     pub segments: Vec<Segment>,
-    /// Which variables of the launcher all ranks get.
+    /// The variables that ranks may get from the launcher; known when the job starts.
+    pub inherited: Vec<(OsString, OsString)>,
+    /// Which of them all ranks get.
     pub inherit: Inherit,
     /// Variables for all ranks.
     pub environment: Vec<(OsString, OsString)>,
@@ -118,6 +123,12 @@ pub struct Plan {
     pub timeout: Option<Duration>,
     /// What ranks are told of how many there could be.
     pub universe: Universe,
+    /// Whether the next rank goes to the next host rather than to the same one until it is full.
+    pub cyclic: bool,
+    /// How other hosts are reached.
+    pub reaching: Reaching,
+    /// The hosts, if there are several.
+    pub network: Option<Network>,
     /// What the user should know before the job runs.
     pub warnings: Vec<String>,
 }
@@ -127,6 +138,10 @@ pub struct Plan {
 pub struct Segment {
     /// How many ranks run it.
     pub count: usize,
+    /// Its hosts, if that is said, and how many ranks each of them gets at first.
+    pub hosts: Vec<Host>,
+    /// See [`Segment::hosts`].
+    pub per_host: Option<usize>,
     /// The program, as the user wrote it.
     pub program: OsString,
     /// Its arguments.
@@ -151,6 +166,8 @@ pub struct Draft {
     /// Ranks of the program, and what holds where that is not said.
     pub(super) count: Option<usize>,
     pub(super) per_host: Option<usize>,
+    /// The hosts of this program and of those that follow, until others are given.
+    pub(super) hosts: Vec<Host>,
     /// The option that names a file of programs, and that file.
     pub(super) config: Option<(String, OsString)>,
 }
@@ -165,13 +182,21 @@ impl Plan {
         });
     }
 
+    /// The streams of a rank that come to the launcher.
+    pub(super) fn streams(&self, rank: usize) -> [Option<Stream>; 2] {
+        let label = if self.label { format!("[{rank}] ") } else { String::new() };
+        let out = self.files[0].is_none();
+        let err = !self.merge && self.files[1].is_none();
+        [out, err].map(|comes| comes.then(|| Stream::new(label.clone())))
+    }
+
     /// How many ranks the job has.
     pub fn ranks(&self) -> usize {
         self.segments.iter().map(|segment| segment.count).fold(0, usize::saturating_add)
     }
 }
 
-/// Most ranks of a job on one host; a larger number is a slip of the keyboard.
+/// Most ranks of a job; a larger number is a slip of the keyboard.
 const RANKS_MAX: usize = 16384;
 
 /// Reads the command line. An error names the option and says what it takes.
@@ -189,8 +214,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, String> {
             }
         }
     }
-    let plan = draft.plan;
+    let mut plan = draft.plan;
     check(&plan)?;
+    plan.network = Network::of(&plan);
     Ok(Request::Run(plan))
 }
 
@@ -201,7 +227,7 @@ fn check(plan: &Plan) -> Result<(), String> {
     match (plan.reader, plan.universe) {
         _ if ranks == 0 => Err("0 ranks: there must be at least one".into()),
         _ if ranks > RANKS_MAX => {
-            Err(format!("{ranks} ranks are more than the {RANKS_MAX} that one host may run"))
+            Err(format!("{ranks} ranks are more than the {RANKS_MAX} that a job may have"))
         }
         (Reader::Rank(reader), _) if reader >= ranks => {
             Err(format!("rank {reader} cannot read the input: the job has {ranks} ranks"))
@@ -244,7 +270,12 @@ impl Draft {
             }
             (Some(_), true) => {}
             (None, false) => {
-                self.segment.count = self.count.or(self.per_host).unwrap_or(1);
+                let counted = match self.hosts.is_empty() {
+                    true => self.per_host.unwrap_or(1),
+                    false => placement::ranks(&self.hosts, self.per_host),
+                };
+                self.segment.count = self.count.unwrap_or(counted);
+                (self.segment.hosts, self.segment.per_host) = (self.hosts.clone(), self.per_host);
                 self.plan.segments.push(std::mem::take(&mut self.segment));
             }
         }
@@ -401,7 +432,14 @@ mod tests {
             ("-timeout 0 a", "option -timeout needs a number of seconds above 0; '0'"),
             ("--timeout nan a", "'nan'"),
             ("--label=3 a", "option --label takes no value, but '3'"),
-            ("-host far a", "option -host: 'far' is another host"),
+            ("-host a:b c", "option -host: 'b' in 'a:b'"),
+            ("-host a,,b c", "option -host: 'a,,b' has an empty entry"),
+            ("-ppn 0 -host a b", "option -ppn: 0 ranks"),
+            ("-launcher pbs a", "option -launcher: 'pbs' is not among the launchers"),
+            ("--launcher= a", "option --launcher needs"),
+            ("--host-address x a", "option --host-address: 'x' is no address"),
+            ("--launch-timeout 0 a", "option --launch-timeout needs"),
+            ("--map-by :sideways a", "':sideways'"),
             ("-f /no/such/file a", "option -f: '/no/such/file': No such file"),
             ("-f /dev/null a", "there is no host in"),
             ("-configfile /dev/null", "there is no program in"),

@@ -1,9 +1,10 @@
-//! The two channels of each rank: PMI-1 and reports.
+//! The channels of each rank: PMI-1 and reports.
 use super::job::{Job, exit_code};
-use crate::pmi::line::{self, Malformed};
+use super::message::Order;
+use crate::pmi::line;
 use crate::pmi::server::Action;
-use crate::report::{self, Line};
-use crate::sys::{self, event::Epoll, packet};
+use crate::report::Line;
+use crate::sys::{self, event::Epoll};
 use crate::text::Lines;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd};
@@ -19,100 +20,90 @@ impl Channel {
     pub(super) fn new(stream: UnixStream) -> Channel {
         Channel { stream: Some(stream), lines: Lines::default() }
     }
+
+    /// Reads all there is; at the end, or at an error, the channel is closed. A line that is longer than any may
+    /// be is handed out as far as it came.
+    pub(super) fn read(&mut self, epoll: &Epoll) -> Vec<Vec<u8>> {
+        let mut buffer = [0u8; 4096];
+        let too_long = |lines: &Lines| lines.partial().len() > line::LINE_MAX;
+        let mut open = self.stream.is_some();
+        while let (true, Some(stream)) = (open && !too_long(&self.lines), &mut self.stream) {
+            match stream.read(&mut buffer) {
+                Ok(count) if count > 0 => self.lines.push(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => open = false,
+            }
+        }
+        if !open {
+            self.close(epoll);
+        }
+        let mut lines: Vec<Vec<u8>> = std::iter::from_fn(|| self.lines.next_line()).collect();
+        if too_long(&self.lines) {
+            lines.push(self.lines.partial().to_vec());
+            self.lines = Lines::default();
+        }
+        lines
+    }
+
+    /// Sends a line; false if the rank does not read its answers, as only one that asks and does not read does.
+    pub(super) fn send(&self, line: &str) -> bool {
+        let Some(stream) = &self.stream else { return true };
+        match sys::send(stream.as_fd(), line.as_bytes()) {
+            Ok(count) => count == line.len(),
+            // Anything else says that it has ended: that is seen, and said, elsewhere.
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        }
+    }
+
+    pub(super) fn close(&mut self, epoll: &Epoll) {
+        if let Some(stream) = self.stream.take() {
+            epoll.remove(stream.as_raw_fd());
+        }
+    }
 }
 
 impl Job {
-    /// Reads what has arrived on the PMI channel and answers it.
-    pub(super) fn on_pmi(&mut self, rank: usize) {
-        read_lines(&self.epoll, &mut self.ranks[rank].pmi);
-        while let Some(line) = self.ranks[rank].pmi.lines.next_line() {
-            match self.server.on_line(rank, &line) {
-                Ok(actions) => actions.into_iter().for_each(|action| self.act(rank, action)),
-                Err(why) => return self.distrust(rank, "PMI", &why),
-            }
+    /// Answers a line of PMI.
+    pub(super) fn on_pmi(&mut self, rank: usize, line: &[u8]) {
+        if self.ranks[rank].distrusted {
+            return;
         }
-        if self.ranks[rank].pmi.lines.partial().len() > line::LINE_MAX {
-            self.distrust(rank, "PMI", &Malformed::TooLong.to_string());
+        match self.server.on_line(rank, line) {
+            Ok(actions) => actions.into_iter().for_each(|action| self.act(rank, action)),
+            Err(why) => self.distrust(rank, "PMI", &why),
         }
     }
 
     fn act(&mut self, from: usize, action: Action) {
         match action {
             Action::Abort(code) => {
-                let program = &self.ranks[from].program;
-                let text = format!("rank {from} ({program}) called MPI_Abort with code {code}");
+                let text = format!("{} called MPI_Abort with code {code}", self.known_as(from));
                 self.end(exit_code(code), Some(text));
             }
-            Action::Send(to, line) => {
-                let Some(stream) = &self.ranks[to].pmi.stream else { return };
-                match sys::send(stream.as_fd(), line.as_bytes()) {
-                    Ok(count) if count == line.len() => {}
-                    // Only a rank that asks and does not read fills its channel.
-                    Ok(_) => self.distrust(to, "PMI", "it does not read its answers"),
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        self.distrust(to, "PMI", "it does not read its answers");
-                    }
-                    // It has ended: that is seen, and said, elsewhere.
-                    Err(_) => {}
-                }
-            }
+            Action::Send(rank, line) => self.order(rank, Order::Pmi { rank, line }),
         }
     }
 
-    /// Reads what has arrived on the control channel.
-    pub(super) fn on_control(&mut self, rank: usize) {
-        // One byte more than a line, so that one that is too long is seen to be.
-        let mut buffer = vec![0u8; report::LINE_MAX + 1];
-        while let Some(socket) = &self.ranks[rank].control {
-            let packet = match packet::receive(socket.as_fd(), &mut buffer) {
-                Ok(packet) if packet.len > 0 => packet,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                _ => return self.close_control(rank),
-            };
-            match Line::decode(&buffer[..packet.len]) {
-                Ok(Line::Ready) => self.ranks[rank].ready = Some(packet.sender),
-                Ok(Line::Fatal { code, text }) => self.end_fatal(code, &text),
-                Ok(answer) => self.on_answer(rank, answer),
-                Err(malformed) => return self.distrust(rank, "control", &malformed.to_string()),
-            }
+    /// Takes a packet of the control channel.
+    pub(super) fn on_control(&mut self, rank: usize, packet: &[u8]) {
+        if self.ranks[rank].distrusted {
+            return;
         }
-    }
-
-    fn close_control(&mut self, rank: usize) {
-        if let Some(socket) = self.ranks[rank].control.take() {
-            self.epoll.remove(socket.as_raw_fd());
+        match Line::decode(packet) {
+            Ok(Line::Ready) => self.ranks[rank].ready = true,
+            Ok(Line::Fatal { code, text }) => self.end_fatal(code, &text),
+            Ok(answer) => self.on_answer(rank, answer),
+            Err(malformed) => self.distrust(rank, "control", &malformed.to_string()),
         }
-        self.on_silence(rank);
     }
 
     /// Ends the job because of a line that no rank should have sent.
-    fn distrust(&mut self, rank: usize, channel: &str, why: &str) {
-        if let Some(stream) = self.ranks[rank].pmi.stream.take() {
-            self.epoll.remove(stream.as_raw_fd());
-        }
-        self.close_control(rank);
-        let program = &self.ranks[rank].program;
-        let text = format!("rank {rank} ({program}) sent a malformed line on the {channel} channel: {why}");
+    pub(super) fn distrust(&mut self, rank: usize, channel: &str, why: &str) {
+        self.ranks[rank].distrusted = true;
+        self.order(rank, Order::Drop { rank });
+        self.on_silence(rank);
+        let text = format!("{} sent a malformed line on the {channel} channel: {why}", self.known_as(rank));
         self.end(1, Some(text));
     }
-}
-
-/// Reads all there is; at the end, or at an error, the channel is closed.
-fn read_lines(epoll: &Epoll, channel: &mut Channel) {
-    let mut buffer = [0u8; 4096];
-    let Some(stream) = &mut channel.stream else { return };
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(count) if count > 0 => channel.lines.push(&buffer[..count]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            _ => break,
-        }
-        if channel.lines.partial().len() > line::LINE_MAX {
-            return;
-        }
-    }
-    epoll.remove(stream.as_raw_fd());
-    channel.stream = None;
 }

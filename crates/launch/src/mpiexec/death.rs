@@ -1,5 +1,6 @@
 //! Signals and deaths: who ends, why, and what becomes of the others.
 use super::job::{GRACE, Job, exit_code};
+use super::message::Order;
 use crate::pmi::server::Stage;
 use crate::sys::process::{self, Ended};
 use crate::sys::signal;
@@ -22,7 +23,7 @@ impl Job {
                 }
                 libc::SIGCONT => {
                     self.signal_all(signal);
-                    self.watch_terminal();
+                    self.watch_input();
                 }
                 libc::SIGUSR2 => self.signal_all(signal),
                 libc::SIGINT => {
@@ -42,29 +43,25 @@ impl Job {
             self.end(128 + signal as u8, Some("interrupted twice".into()));
             self.kill_all();
         } else {
+            if self.starting() {
+                // There is nobody yet who could do so in his own time.
+                self.end(128 + signal as u8, None);
+            }
             self.signal_all(signal);
             // A stopped process sees the signal only when it runs again.
             self.signal_all(libc::SIGCONT);
         }
     }
 
-    fn on_children(&mut self) {
-        while let Some(reaped) = process::reap() {
-            let Some(rank) = self.ranks.iter().position(|r| r.pid == reaped.pid && r.ended.is_none()) else {
-                // The guard, or an orphan that became our child.
-                continue;
-            };
-            // Its last words first: they say why it ended.
-            self.on_pmi(rank);
-            self.on_control(rank);
-            self.ranks[rank].ended = Some(reaped.how);
-            self.judge(rank, reaped.how);
+    pub(super) fn on_children(&mut self) {
+        while let Some(child) = process::reap() {
+            self.on_child(child);
         }
         self.look_for_stragglers();
     }
 
-    fn judge(&mut self, rank: usize, how: Ended) {
-        let name = format!("rank {rank} ({}, process {})", self.ranks[rank].program, self.ranks[rank].pid);
+    pub(super) fn judge(&mut self, rank: usize, how: Ended) {
+        let name = self.process_of(rank);
         match how {
             Ended::Signal(number, _) if self.forwarded == Some(number) => {
                 self.end(128 + number as u8, None);
@@ -128,12 +125,12 @@ impl Job {
                 Stage::Outside => " without MPI_Init",
                 Stage::Finalized => "",
             };
-            let program = &self.ranks[gone].program;
-            let text =
-                format!("rank {gone} ({program}) exited with code 0{what} while others wait for it in MPI");
+            let gone = self.known_as(gone);
+            let text = format!("{gone} exited with code 0{what} while others wait for it in MPI");
             self.end(1, Some(text));
         }
-        self.watch_terminal();
+        self.watch_input();
+        self.look_after_agents(now);
     }
 
     /// Ends the job with `code` for the reason `text`, unless it is ending already: the first
@@ -149,6 +146,7 @@ impl Job {
             let rest = if self.running().next().is_some() { "; ending the job" } else { "" };
             self.say(&format!("mpiexec: {text}{rest}"));
         }
+        self.give_up_starting();
         self.signal_all(libc::SIGTERM);
         self.signal_all(libc::SIGCONT);
     }
@@ -161,14 +159,8 @@ impl Job {
         self.end(exit_code(code), None);
     }
 
-    /// Sends a signal to all processes of all ranks. A rank that has not been reaped keeps its number
-    /// and that of its group, so that nobody else is reached by it.
     fn signal_all(&mut self, signal: i32) {
-        for rank in self.ranks.iter().filter(|rank| rank.ended.is_none()) {
-            // One that has joined another group is reached alone. Ended, but not reaped yet: nothing to
-            // signal.
-            let _ = process::kill_group(rank.pid, signal).or_else(|_| process::kill(rank.pid, signal));
-        }
+        self.order_all(&Order::Signal { signal });
     }
 
     pub(super) fn kill_all(&mut self) {

@@ -45,7 +45,7 @@ pub(super) fn programs(option: &str, path: &OsStr) -> Result<Vec<Vec<OsString>>,
 }
 
 /// The words of a line: separated by blanks, kept together by quotes or backslashes, up to a `#`.
-fn words(line: &str) -> Option<Vec<OsString>> {
+pub(super) fn words(line: &str) -> Option<Vec<OsString>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;

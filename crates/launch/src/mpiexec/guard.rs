@@ -2,11 +2,11 @@
 //!
 //! When the launcher is killed with SIGKILL the kernel ends the ranks, its children, but not what
 //! they have started. The guard holds the reading end of a pipe whose only writing end is the
-//! launcher's. Its end means that the launcher is gone; the guard then kills every process that has the secret of the job in its environment. It has another name and
+//! launcher's. Its end means that the launcher is gone; the guard then kills every process that has the mark of the job in its environment. It has another name and
 //! another session than the launcher, so that `killall -9 mpiexec` does not hit both.
 //! It then removes the shared memory that they had not unlinked yet.
 use super::look;
-use crate::report::JOB_SECRET;
+use crate::report::JOB;
 use crate::sys::process;
 use std::collections::BTreeSet;
 use std::io::{self, PipeWriter, Read};
@@ -21,11 +21,11 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts the guard of the job with this secret, whose shared memory is in `remains`. Call it before any thread exists and before
+    /// Starts the guard of the job with this mark, whose shared memory is in `remains`. Call it before any thread exists and before
     /// signals are blocked.
-    pub fn start(secret: &str, remains: &Remains) -> io::Result<Guard> {
+    pub fn start(mark: &str, remains: &Remains) -> io::Result<Guard> {
         let (mut end, life) = io::pipe()?;
-        let mark = format!("{JOB_SECRET}={secret}");
+        let mark = format!("{JOB}={mark}");
         let pid = process::fork(|| {
             // The guard's own copy of the writing end would keep the pipe open for ever.
             let closed = crate::sys::close_inherited(&life);

@@ -7,7 +7,8 @@
 //! other times they would make deadlocks out of programs that are well.
 use super::death::TIMED_OUT;
 use super::job::Job;
-use super::{look, places};
+use super::message::Order;
+use super::places;
 use crate::graph::{self, Report, State};
 use crate::report::{Line, Pending};
 use std::collections::BTreeMap;
@@ -39,6 +40,9 @@ struct Answer {
     begun: BTreeMap<u64, u64>,
     /// Operations left out, and the number that changes when something moves, once all is there.
     end: Option<(u64, u64)>,
+    /// Whether it is looked up what its process does, and what that is.
+    looking: bool,
+    seen: String,
 }
 
 impl Answer {
@@ -61,19 +65,37 @@ impl Job {
         let answers = self.ranks.iter().enumerate().map(|(rank, process)| Answer {
             // Whoever cannot answer, or has not done so before, is not waited for.
             awaited: process.ended.is_none()
-                && process.ready.is_some()
-                && process.control.is_some()
+                && process.ready
+                && !process.silent
                 && first.as_ref().is_none_or(|first| first[rank].end.is_some()),
             ended: process.ended.is_some(),
             pending: Vec::new(),
             begun: BTreeMap::new(),
             end: None,
+            // Of one that has not answered before, the system is asked what it does.
+            looking: process.ended.is_none()
+                && process.pid != 0
+                && first.as_ref().is_some_and(|first| first[rank].end.is_none()),
+            seen: String::new(),
         });
-        let answers = answers.collect();
+        let answers: Vec<Answer> = answers.collect();
+        let looking: Vec<usize> = (0..answers.len()).filter(|rank| answers[*rank].looking).collect();
         let until = Instant::now() + ANSWER;
-        let question = self.board.count();
+        self.question = self.question.wrapping_add(1).max(1);
+        let question = self.question;
         self.gathering = Some(Gathering { until, ends_job, question, first, answers });
+        self.order_all(&Order::Ask { question });
+        looking.into_iter().for_each(|rank| self.order(rank, Order::Look { rank }));
         self.conclude_if_complete();
+    }
+
+    /// Takes what was seen of the process of a rank.
+    pub(super) fn on_looked(&mut self, rank: usize, text: String) {
+        if let Some(gathering) = &mut self.gathering {
+            let answer = &mut gathering.answers[rank];
+            (answer.looking, answer.seen) = (false, text);
+            self.conclude_if_complete();
+        }
     }
 
     /// Takes one line of a rank's answer.
@@ -96,13 +118,16 @@ impl Job {
     /// The rank has closed its channel: it will not answer any more.
     pub(super) fn on_silence(&mut self, rank: usize) {
         if let Some(gathering) = &mut self.gathering {
-            gathering.answers[rank].awaited = false;
+            let answer = &mut gathering.answers[rank];
+            answer.awaited = false;
+            answer.looking &= self.ranks[rank].ended.is_none();
             self.conclude_if_complete();
         }
     }
 
     fn conclude_if_complete(&mut self) {
-        let complete = |g: &Gathering| g.answers.iter().all(|a| a.end.is_some() || !a.awaited);
+        let complete =
+            |g: &Gathering| g.answers.iter().all(|a| (a.end.is_some() || !a.awaited) && !a.looking);
         if self.gathering.as_ref().is_some_and(complete) {
             self.conclude();
         }
@@ -150,24 +175,22 @@ impl Job {
             // It has come to MPI, left it, or ended since it was first asked.
             (Some(_), _) | (_, Some(_)) => State::Moving,
             (None, None) if process.ended.is_some() => State::Moving,
-            (None, None) => State::Silent(self.silence(rank)),
+            (None, None) => State::Silent(self.silence(rank, &second.seen)),
         }
     }
 
-    /// What is known about a rank that did not answer.
-    fn silence(&self, rank: usize) -> String {
+    /// What is known about a rank that did not answer; the system has `seen` its process.
+    fn silence(&self, rank: usize, seen: &str) -> String {
         let process = &self.ranks[rank];
         let what = match process.ready {
-            Some(_) if process.control.is_none() => {
+            true if process.silent => {
                 "cut off from mpiexec (it executed another program, or closed its descriptors)"
             }
-            Some(_) if self.inside(rank) => "not waiting in MPI (it computes, or is stopped)",
-            None if self.inside(rank) => "inside MPI, but cannot be asked",
+            true if self.inside(rank) => "not waiting in MPI (it computes, or is stopped)",
+            false if self.inside(rank) => "inside MPI, but cannot be asked",
+            _ if process.pid == 0 => "not started yet",
             _ => "before MPI_Init or after MPI_Finalize",
         };
-        match process.ready.unwrap_or(Some(process.pid)) {
-            Some(pid) => format!("{what}: process {pid} is {}", look::activity(pid)),
-            None => what.into(),
-        }
+        if seen.is_empty() { what.into() } else { format!("{what}: {seen}") }
     }
 }

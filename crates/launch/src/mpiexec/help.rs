@@ -5,7 +5,7 @@ use super::options::{Effect, OPTIONS, Opt, dashed};
 pub fn text() -> String {
     let mut out = String::from(
         "Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...\n\
-         Starts an MPI program on this host.\n\nOptions (one dash or two):\n",
+         Starts an MPI program on this host, or on those of --hosts.\n\nOptions (one dash or two):\n",
     );
     let own = |option: &&Opt| matches!(option.effect, Effect::Does(_) | Effect::Help | Effect::Version);
     OPTIONS.iter().filter(own).for_each(|option| describe(option, &mut out));

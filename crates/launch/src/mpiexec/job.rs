@@ -1,24 +1,25 @@
 //! One job: from the start of its ranks to its exit code.
-use super::arguments::{Plan, Segment, Universe};
-use super::channels::Channel;
-use super::files::Files;
-use super::guard::{Guard, Remains};
+use super::agents::Agents;
+use super::arguments::{Plan, Universe};
+use super::bind;
+use super::hands::Hands;
 use super::hang::Gathering;
+use super::message::Order;
 use super::output::{Sink, Stream};
-use super::start::{self, Common, DESCRIPTORS_PER_RANK, Input, Refusal, Started};
+use super::start::{self, Input, Refusal};
 use super::strangers::Strangers;
-use super::{bind, look};
+use super::streams::Source;
+use super::task::Task;
+use super::token::Token;
 use crate::pmi::server::{Server, Stage};
-use crate::report::segment_prefix;
-use crate::sys::board::Board;
 use crate::sys::event::{self, Epoll};
-use crate::sys::process::{self, Ended, OpenFiles};
+use crate::sys::process::Ended;
 use crate::sys::signal::Signals;
 use crate::sys::{self};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How long ranks may take to end after SIGTERM before SIGKILL.
@@ -26,12 +27,9 @@ pub const GRACE: Duration = Duration::from_secs(2);
 /// How long an unfinished line is held before a user at a terminal sees it.
 const UNFINISHED: Duration = Duration::from_millis(100);
 /// How long the last output may take to arrive, or to be taken.
-const DRAIN: Duration = Duration::from_secs(1);
-/// Descriptors beside those of ranks: standard ones, epoll, signals, guard, and what starting one
-/// rank takes for a moment.
-const DESCRIPTORS_BESIDE: u64 = 32;
+pub(super) const DRAIN: Duration = Duration::from_secs(1);
 
-const SIGNALS: &[i32] = &[
+pub(super) const SIGNALS: &[i32] = &[
     libc::SIGCHLD,
     libc::SIGINT,
     libc::SIGTERM,
@@ -43,152 +41,122 @@ const SIGNALS: &[i32] = &[
     libc::SIGUSR2,
 ];
 
-/// What a descriptor in the epoll set belongs to; the rank is in the lower half of the token.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Token {
-    Signals,
-    Terminal,
-    Stdin,
-    Out,
-    Err,
-    Stdout(usize),
-    Stderr(usize),
-    Pmi(usize),
-    Control(usize),
-}
-
-impl Token {
-    pub(super) fn pack(self) -> u64 {
-        let (kind, rank) = match self {
-            Token::Signals => (0, 0),
-            Token::Terminal => (1, 0),
-            Token::Stdin => (2, 0),
-            Token::Out => (3, 0),
-            Token::Err => (4, 0),
-            Token::Stdout(rank) => (5, rank),
-            Token::Stderr(rank) => (6, rank),
-            Token::Pmi(rank) => (7, rank),
-            Token::Control(rank) => (8, rank),
-        };
-        kind << 32 | rank as u64
-    }
-
-    fn unpack(token: u64) -> Token {
-        let rank = token as u32 as usize;
-        match token >> 32 {
-            0 => Token::Signals,
-            1 => Token::Terminal,
-            2 => Token::Stdin,
-            3 => Token::Out,
-            4 => Token::Err,
-            5 => Token::Stdout(rank),
-            6 => Token::Stderr(rank),
-            7 => Token::Pmi(rank),
-            8 => Token::Control(rank),
-            kind => unreachable!("token of kind {kind}"),
-        }
-    }
-}
-
 /// A rank as the launcher sees it.
 pub(super) struct Rank {
+    /// Its process on its host; 0 before it runs.
     pub(super) pid: i32,
     pub(super) program: String,
+    /// Which of the hosts it is on, in a job of several.
+    pub(super) host: usize,
     pub(super) ended: Option<Ended>,
-    /// The process that answers questions, if there is one; its id, if it has one here.
-    pub(super) ready: Option<Option<i32>>,
-    pub(super) pmi: Channel,
-    /// Until the rank has closed its end.
-    pub(super) control: Option<OwnedFd>,
+    /// Whether there is a process that answers questions.
+    pub(super) ready: bool,
+    /// Whether it has closed its control channel.
+    pub(super) silent: bool,
+    /// Whether it has sent what no rank should, so that nothing more is taken from it.
+    pub(super) distrusted: bool,
     pub(super) streams: [Option<Stream>; 2],
+}
+
+/// Where the ranks are.
+pub(super) enum Reach {
+    /// All on this host: its processes are children of this one.
+    Here(Hands),
+    /// On several hosts, each with an agent.
+    Hosts(Agents),
 }
 
 /// A running job.
 pub struct Job {
-    pub(super) plan: Plan,
+    pub(super) plan: Rc<Plan>,
     pub(super) epoll: Epoll,
     pub(super) signals: Signals,
-    guard: Option<Guard>,
-    remains: Remains,
     pub(super) server: Server,
     pub(super) ranks: Vec<Rank>,
+    pub(super) reach: Reach,
     /// Standard output and error; if both are the same place, both streams go to the first.
     pub(super) sinks: [Sink; 2],
     pub(super) one_sink: bool,
     /// Streams are not read while their sink is full.
     pub(super) paused: [bool; 2],
-    /// Standard input of rank 0, if the launcher passes it on, and whether the terminal is watched.
-    pub(super) stdin: Option<Sink>,
-    pub(super) terminal_watched: bool,
+    /// The standard input, if the launcher passes it on.
+    pub(super) input: Option<Source>,
     pub(super) verdict: Option<u8>,
     pub(super) kill_at: Option<Instant>,
     pub(super) forwarded: Option<i32>,
     pub(super) interrupts: u32,
     pub(super) deadline: Option<Instant>,
-    /// Where questions are written that all ranks read.
-    pub(super) board: Board,
+    /// The last question that all ranks were asked; never 0 after the first.
+    pub(super) question: u32,
     pub(super) gathering: Option<Gathering>,
     pub(super) straggler: Option<Instant>,
     pub(super) strangers: Strangers,
 }
 
-impl Job {
-    /// Starts all ranks, or none.
-    pub fn start(mut plan: Plan) -> Result<Job, Refusal> {
-        let paths: Vec<PathBuf> =
-            plan.segments.iter().map(|segment| start::find(&plan, segment)).collect::<Result<_, _>>()?;
-        for (segment, path) in plan.segments.iter_mut().zip(&paths) {
-            segment.found = (!start::has_slash(segment.program.as_ref())).then(|| path.clone());
-        }
-        let numbered: Vec<usize> =
-            plan.segments.iter().enumerate().flat_map(|(i, s)| vec![i; s.count]).collect();
-        let size = numbered.len();
-        let open_files = OpenFiles::current().map_err(|e| format!("limit of open files: {e}"))?;
-        open_files.reserve(size as u64 * DESCRIPTORS_PER_RANK + DESCRIPTORS_BESIDE)?;
-        let secret = random_digits().map_err(|e| format!("random numbers: {e}"))?;
+/// What the ranks of a job run, and where.
+pub(super) struct Shape {
+    /// The number of the program of each rank.
+    pub(super) programs: Vec<usize>,
+    /// The number of the host of each rank.
+    pub(super) hosts: Vec<usize>,
+    /// The name of the job's key-value space.
+    pub(super) kvsname: String,
+    /// The secret of the job.
+    pub(super) secret: [u8; 16],
+}
 
-        let system = |what: &str, error: io::Error| format!("{what}: {error}");
+impl Job {
+    /// Starts all ranks, or none; on other hosts that is done while the job [runs](Job::run).
+    pub fn start(mut plan: Plan) -> Result<Job, Refusal> {
+        let programs: Vec<usize> =
+            plan.segments.iter().enumerate().flat_map(|(i, s)| vec![i; s.count]).collect();
+        let random = |error| format!("random numbers: {error}");
+        let mut secret = [0; 16];
+        sys::random(&mut secret).map_err(random)?;
         // Another random number than the secret: this one is in the names of files.
-        let kvsname = format!("tern{}", random_digits().map_err(|e| format!("random numbers: {e}"))?);
-        let remains =
-            Remains { directories: start::segment_directories(&plan), prefix: segment_prefix(&kvsname) };
-        let guard = Guard::start(&secret, &remains).map_err(|e| system("fork", e))?;
-        process::become_subreaper().map_err(|e| system("prctl", e))?;
-        let epoll = Epoll::new().map_err(|e| system("epoll", e))?;
-        let signals = Signals::take(SIGNALS).map_err(|e| system("signalfd", e))?;
-        epoll.add(signals.as_raw_fd(), Token::Signals.pack(), event::READ).map_err(|e| system("epoll", e))?;
-        let sinks = standard_sinks(&epoll).map_err(|e| system("standard output", e))?;
-        let board = Board::new().map_err(|e| system("memfd_create", e))?;
-        let universe = match plan.universe {
-            Universe::Job => size,
-            Universe::Ranks(most) => most,
+        let kvsname = format!("tern{}", random_digits().map_err(random)?);
+        let shape = Shape { hosts: vec![0; programs.len()], programs, kvsname, secret };
+        plan.inherited = std::env::vars_os().collect();
+        match plan.network.take() {
+            None => Job::start_here(plan, shape),
+            Some(network) => {
+                let hosts = network.place(&plan);
+                let epoll = Epoll::new().map_err(|error| failed("epoll", error))?;
+                let shape = Shape { hosts, ..shape };
+                let agents = Agents::start(&network, &plan, &shape, &epoll)?;
+                let reach = Reach::Hosts(agents);
+                let mut job = Job::new(Rc::new(plan), &shape, Strangers::none(), epoll, reach)?;
+                // Those that had ended before signals were taken.
+                job.on_children();
+                Ok(job)
+            }
+        }
+    }
+
+    fn start_here(mut plan: Plan, shape: Shape) -> Result<Job, Refusal> {
+        let paths = start::locate(&mut plan)?;
+        let strangers = Strangers::new(&paths, &shape.programs);
+        let task = Task {
+            plan: Rc::new(plan),
+            size: shape.programs.len(),
+            ranks: shape.programs.iter().copied().enumerate().collect(),
+            kvsname: shape.kvsname.clone(),
+            secret: shape.secret,
+            address: None,
+            input: if io::stdin().is_terminal() { Input::Pipe } else { Input::Inherited },
         };
-        let mut job = Job {
-            deadline: plan.timeout.map(|timeout| Instant::now() + timeout),
-            server: Server::new(kvsname, &numbered, universe),
-            strangers: Strangers::new(&paths, &numbered),
-            one_sink: sys::identity(1).is_some_and(|place| sys::identity(2) == Some(place)),
-            plan,
-            epoll,
-            signals,
-            guard: Some(guard),
-            remains,
-            ranks: Vec::with_capacity(size),
-            sinks,
-            paused: [false; 2],
-            stdin: None,
-            terminal_watched: false,
-            verdict: None,
-            kill_at: None,
-            forwarded: None,
-            interrupts: 0,
-            board,
-            gathering: None,
-            straggler: None,
-        };
-        match job.start_ranks(&numbered, &secret, open_files) {
-            Ok(()) => Ok(job),
+        let hands = Hands::prepare(&task)?;
+        let epoll = Epoll::new().map_err(|error| failed("epoll", error))?;
+        let mut job = Job::new(task.plan.clone(), &shape, strangers, epoll, Reach::Here(hands))?;
+        let Reach::Here(hands) = &mut job.reach else { unreachable!("all ranks are here") };
+        match hands.start(&task, &job.epoll) {
+            Ok(events) => {
+                job.on_events(events);
+                Ok(job)
+            }
             Err(refusal) => {
+                // What follows from this needs no words.
+                job.kill_at = Some(Instant::now() + GRACE);
                 job.kill_all();
                 job.clean_up();
                 Err(refusal)
@@ -196,72 +164,54 @@ impl Job {
         }
     }
 
-    fn start_ranks(
-        &mut self,
-        numbered: &[usize],
-        secret: &str,
-        open_files: OpenFiles,
-    ) -> Result<(), Refusal> {
-        let plan = std::mem::take(&mut self.plan);
-        let allowed = process::allowed_cpus().unwrap_or_default();
-        if plan.undersubscribed && numbered.len() > allowed.len() {
-            let text = format!(
-                "{} ranks are more than the {} CPUs (--nooversubscribe)",
-                numbered.len(),
-                allowed.len()
-            );
-            return Err(text.into());
-        }
-        let shares = bind::shares(plan.bind, plan.map, numbered.len(), &bind::machine(&allowed));
-        let input = if io::stdin().is_terminal() { Input::Pipe } else { Input::Inherited };
-        let common = Common {
-            cpus: allowed.len().max(1),
-            plan: &plan,
-            size: numbered.len(),
-            secret,
-            open_files,
-            input,
-            board: self.board.as_raw_fd(),
+    fn new(
+        plan: Rc<Plan>,
+        shape: &Shape,
+        strangers: Strangers,
+        epoll: Epoll,
+        reach: Reach,
+    ) -> Result<Job, Refusal> {
+        let signals = Signals::take(SIGNALS).map_err(|error| failed("signalfd", error))?;
+        epoll
+            .add(signals.as_raw_fd(), Token::Signals.pack(), event::READ)
+            .map_err(|error| failed("epoll", error))?;
+        let sinks = standard_sinks(&epoll).map_err(|error| failed("standard output", error))?;
+        let size = shape.programs.len();
+        let universe = match plan.universe {
+            Universe::Job => size,
+            Universe::Ranks(most) => most,
         };
-        let mut files = Files::default();
-        for (rank, (number, cpus)) in numbered.iter().zip(shares).enumerate() {
-            let segment = &plan.segments[*number];
-            if plan.show_places {
-                let cpus = bind::listed(if cpus.is_empty() { &allowed } else { &cpus });
-                self.say(&format!("mpiexec: rank {rank}: {} on CPUs {cpus}", segment.program.display()));
-            }
-            let started = start::start(&common, rank, segment, cpus, &mut files)?;
-            self.admit(rank, segment, started, plan.label).map_err(|e| format!("rank {rank}: {e}"))?;
-        }
-        self.plan = plan;
-        Ok(())
-    }
-
-    fn admit(&mut self, rank: usize, segment: &Segment, started: Started, label: bool) -> io::Result<()> {
-        let label = if label { format!("[{rank}] ") } else { String::new() };
-        let streams = started.outputs.map(|output| Some(Stream::new(output?, label.clone())));
-        let tokens = [Token::Stdout(rank), Token::Stderr(rank)];
-        for (stream, token) in streams.iter().zip(tokens) {
-            if let Some(stream) = stream {
-                self.epoll.add(stream.fd(), token.pack(), event::READ)?;
-            }
-        }
-        self.epoll.add(started.pmi.as_raw_fd(), Token::Pmi(rank).pack(), event::READ)?;
-        self.epoll.add(started.control.as_raw_fd(), Token::Control(rank).pack(), event::READ)?;
-        if let Some(stdin) = started.stdin {
-            self.stdin = Some(Sink::new(stdin.into(), Token::Stdin.pack(), &self.epoll));
-            self.watch_terminal();
-        }
-        self.ranks.push(Rank {
-            pid: started.pid,
-            program: segment.program.to_string_lossy().into_owned(),
+        let rank = |rank: usize| Rank {
+            pid: 0,
+            program: plan.segments[shape.programs[rank]].program.to_string_lossy().into_owned(),
+            host: shape.hosts[rank],
             ended: None,
-            ready: None,
-            pmi: Channel::new(started.pmi),
-            control: Some(started.control),
-            streams,
-        });
-        Ok(())
+            ready: false,
+            silent: false,
+            distrusted: false,
+            streams: plan.streams(rank),
+        };
+        Ok(Job {
+            deadline: plan.timeout.map(|timeout| Instant::now() + timeout),
+            server: Server::new(shape.kvsname.clone(), &shape.programs, universe).on_hosts(&shape.hosts),
+            strangers,
+            one_sink: sys::identity(1).is_some_and(|place| sys::identity(2) == Some(place)),
+            ranks: (0..size).map(rank).collect(),
+            plan,
+            epoll,
+            signals,
+            reach,
+            sinks,
+            paused: [false; 2],
+            input: None,
+            verdict: None,
+            kill_at: None,
+            forwarded: None,
+            interrupts: 0,
+            question: 0,
+            gathering: None,
+            straggler: None,
+        })
     }
 
     /// Runs the job to its end and returns its exit code.
@@ -273,10 +223,9 @@ impl Job {
         if self.plan.show_codes {
             self.say_codes();
         }
-        self.clean_up();
+        let [out, err] = self.clean_up();
         // A job whose output is lost has not done all it was started for.
-        let lost = self.sinks.iter().any(Sink::lost);
-        self.verdict.unwrap_or(u8::from(lost))
+        self.verdict.unwrap_or(u8::from(out || err))
     }
 
     fn say_codes(&mut self) {
@@ -295,7 +244,8 @@ impl Job {
     }
 
     /// Waits for what happens next and handles it.
-    fn step(&mut self, until: Option<Instant>) {
+    pub(super) fn step(&mut self, until: Option<Instant>) {
+        self.flush_orders();
         let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         let ready = self.epoll.wait(timeout).expect("the epoll set is valid");
         if ready.is_empty() {
@@ -304,14 +254,10 @@ impl Job {
         for event in ready {
             match Token::unpack(event.token) {
                 Token::Signals => self.on_signals(),
-                Token::Terminal => self.on_terminal(),
-                Token::Stdin => self.on_stdin_room(),
+                Token::Input => self.on_input(),
                 Token::Out => self.on_room(0),
                 Token::Err => self.on_room(1),
-                Token::Stdout(rank) => self.on_output(rank, 0),
-                Token::Stderr(rank) => self.on_output(rank, 1),
-                Token::Pmi(rank) => self.on_pmi(rank),
-                Token::Control(rank) => self.on_control(rank),
+                token => self.on_ready(token),
             }
         }
         self.on_time(Instant::now());
@@ -323,10 +269,14 @@ impl Job {
         let now = Instant::now();
         let unfinished = self.unfinished().then_some(now + UNFINISHED);
         // Whether this process is in the foreground of its terminal changes without an event.
-        let terminal = (self.stdin.is_some() && !self.terminal_watched).then_some(now + DRAIN);
+        let terminal = self.input.as_ref().is_some_and(Source::waits_for_terminal).then_some(now + DRAIN);
         let gathering = self.gathering.as_ref().map(|g| g.until);
         let strangers = self.strangers.look_at;
-        [self.deadline, self.kill_at, gathering, self.straggler, strangers, unfinished, terminal]
+        let agents = match &self.reach {
+            Reach::Here(_) => None,
+            Reach::Hosts(agents) => agents.next_time(),
+        };
+        [self.deadline, self.kill_at, gathering, self.straggler, strangers, unfinished, terminal, agents]
             .into_iter()
             .flatten()
             .min()
@@ -341,6 +291,36 @@ impl Job {
     pub(super) fn say(&mut self, text: &str) {
         let sink = if self.one_sink { 0 } else { 1 };
         super::output::say(text, &mut self.sinks[sink], &self.epoll);
+        self.balance(sink);
+    }
+
+    /// A rank and its program, as people know it.
+    pub(super) fn known_as(&self, rank: usize) -> String {
+        self.described(rank, None)
+    }
+
+    /// The same with its process.
+    pub(super) fn process_of(&self, rank: usize) -> String {
+        self.described(rank, Some(format!(", process {}", self.ranks[rank].pid)))
+    }
+
+    /// The same as `--report-bindings` shows it.
+    pub(super) fn placed_as(&self, rank: usize) -> String {
+        let host = self.host_of(rank).map(|host| format!(" on {host}")).unwrap_or_default();
+        format!("rank {rank}: {}{host}", self.ranks[rank].program)
+    }
+
+    fn host_of(&self, rank: usize) -> Option<&str> {
+        match &self.reach {
+            Reach::Here(_) => None,
+            Reach::Hosts(agents) => Some(agents.name(self.ranks[rank].host)),
+        }
+    }
+
+    fn described(&self, rank: usize, process: Option<String>) -> String {
+        let state = &self.ranks[rank];
+        let host = self.host_of(rank).map(|host| format!(" on {host}")).unwrap_or_default();
+        format!("rank {rank} ({}{}{host})", state.program, process.unwrap_or_default())
     }
 }
 
@@ -357,28 +337,46 @@ fn random_digits() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+fn failed(what: &str, error: io::Error) -> String {
+    format!("{what}: {error}")
+}
+
 impl Job {
-    /// Ends what ranks have left behind, passes the last output on and lets the guard go.
-    fn clean_up(&mut self) {
-        let guard = self.guard.take().expect("clean_up is called once");
+    /// Ends what ranks have left behind and passes the last output on; whether some of it could not be written.
+    fn clean_up(&mut self) -> [bool; 2] {
         // From here on a signal to us can only mean: do not wait for whoever reads the output.
         (self.deadline, self.gathering, self.forwarded) = (None, None, None);
+        self.finish();
+        self.drain();
+        if let Reach::Here(hands) = &mut self.reach {
+            hands.release();
+        }
+        self.sinks.each_ref().map(Sink::lost)
+    }
+
+    fn finish(&mut self) {
         let until = Instant::now() + DRAIN;
-        loop {
-            while process::reap().is_some() {}
-            let left: Vec<i32> = look::children().into_iter().filter(|pid| *pid != guard.pid).collect();
-            if left.is_empty() || Instant::now() > until {
-                break;
-            }
-            for pid in left {
-                // It may have ended by itself since.
-                let _ = process::kill(pid, libc::SIGKILL);
+        while let Reach::Here(hands) = &self.reach {
+            if !hands.kill_leftovers() || Instant::now() > until {
+                return hands.remove_remains();
             }
             self.step(Some(Instant::now() + Duration::from_millis(5)));
         }
-        self.remains.remove();
-        self.drain();
-        guard.release();
+        // Agents do the same, each on its host, pass on the last output, and then leave.
+        self.order_all(&Order::Finish);
+        let mut until = Instant::now() + GRACE + DRAIN;
+        while self.agents_left() && self.forwarded.is_none() {
+            if self.sinks.iter().any(|sink| !sink.is_empty()) {
+                until = Instant::now() + GRACE + DRAIN;
+            } else if Instant::now() >= until {
+                return;
+            }
+            self.step(Some(until));
+        }
+    }
+
+    fn agents_left(&self) -> bool {
+        matches!(&self.reach, Reach::Hosts(agents) if agents.any_left())
     }
 
     /// Passes on what is still in pipes and queues. Whoever wrote has ended, so every pipe comes to

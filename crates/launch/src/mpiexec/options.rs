@@ -2,7 +2,7 @@
 //! instead. The parser, `--help` and the manual page are made from this table.
 //!
 //! Beside its own options it holds those of Hydra and Open MPI that fingers and scripts type. What they ask for
-//! on one host is done; what is so anyway is accepted; what would change nothing here is left out with a
+//! is done; what is so anyway is accepted; what would change nothing here is left out with a
 //! warning; all else is refused with what to do instead.
 use super::arguments::{Bind, Draft, Inherit, Map, Reader, Universe};
 use super::hosts;
@@ -25,7 +25,7 @@ pub struct Opt {
 pub enum Effect {
     /// It changes the job that is being described.
     Does(fn(&mut Draft, &mut Values) -> Result<(), String>),
-    /// What it asks for is so anyway, or cannot be otherwise on one host.
+    /// What it asks for is so anyway, or cannot be otherwise.
     SoAnyway,
     /// It means nothing here and is left out, and the user is told so.
     LeftOut,
@@ -61,12 +61,20 @@ pub const OPTIONS: &[Opt] = &[
     does(
         &["ppn", "perhost", "N", "npernode", "grr"],
         "RANKS",
-        "ranks per host: the number of ranks that run the program if -n does not give it",
+        "ranks per host; on one host the number of ranks that run the program if -n does not give it",
         |draft, values| {
-            draft.per_host = Some(values.count()?);
+            let ranks = values.count()?;
+            if ranks == 0 {
+                return Err(format!("option {}: 0 ranks per host are no job", values.option));
+            }
+            draft.per_host = Some(ranks);
             Ok(())
         },
     ),
+    does(&["pernode"], "", "one rank per host, as -ppn 1", |draft, _| {
+        draft.per_host = Some(1);
+        Ok(())
+    }),
     does(&["env"], "NAME VALUE", "set a variable for the ranks of this program", |draft, values| {
         draft.segment.environment.push(values.name_and_value()?);
         Ok(())
@@ -143,19 +151,20 @@ pub const OPTIONS: &[Opt] = &[
     ),
     does(
         &["map-by"],
-        "core|slot|hwthread|node|socket|numa|ppr:RANKS:node",
-        "which place the next rank gets: the next one (default), or one of the next socket or NUMA\nnode; ppr: as -ppn",
+        "core|slot|hwthread|node|socket|numa|ppr:RANKS:node[:cyclic]",
+        "which place the next rank gets: the next one of its host (default), or one of the next socket or\nNUMA \
+         node; node, or :cyclic behind any: one of the next host; ppr: as -ppn",
         |draft, values| {
-            draft.plan.map = match values.placement()? {
-                (map, None) => map,
-                (map, ranks) => {
-                    draft.per_host = ranks;
-                    map
-                }
-            };
+            let (map, ranks, cyclic) = values.placement()?;
+            (draft.plan.map, draft.plan.cyclic) = (map, cyclic);
+            draft.per_host = ranks.or(draft.per_host);
             Ok(())
         },
     ),
+    does(&["rr", "bynode"], "", "the next rank goes to the next host, as --map-by node", |draft, _| {
+        draft.plan.cyclic = true;
+        Ok(())
+    }),
     does(
         &["report-bindings", "display-map", "display-devel-map", "print-rank-map", "verbose", "v"],
         "",
@@ -262,9 +271,10 @@ pub const OPTIONS: &[Opt] = &[
     does(
         &["host", "hosts", "H"],
         "HOST[:RANKS],...",
-        "this host only; the number of ranks that run the program if -n does not give it",
+        "the hosts that this program and those behind it run on, and how many ranks each takes; without\n-n as many as \
+         that, one where no number stands",
         |draft, values| {
-            draft.per_host = hosts::from_list(values.option, &values.text("a host")?)?.or(draft.per_host);
+            draft.hosts = hosts::from_list(values.option, &values.text("a host")?)?;
             Ok(())
         },
     ),
@@ -273,7 +283,56 @@ pub const OPTIONS: &[Opt] = &[
         "FILE",
         "the same from a file, a line for each: HOST, HOST:RANKS or HOST slots=RANKS",
         |draft, values| {
-            draft.per_host = hosts::from_file(values.option, &values.next("a file")?)?.or(draft.per_host);
+            draft.hosts = hosts::from_file(values.option, &values.next("a file")?)?;
+            Ok(())
+        },
+    ),
+    does(
+        &["launcher", "bootstrap", "launcher-exec", "bootstrap-exec"],
+        "ssh|srun|COMMAND",
+        "how other hosts are reached: ssh (default), a step of Slurm's job, or a command that takes a host\nand a command \
+         line as ssh does, and then starts what runs on this host as well",
+        |draft, values| {
+            draft.plan.reaching.launcher = values.launcher()?;
+            Ok(())
+        },
+    ),
+    does(
+        &["launcher-path"],
+        "FILE",
+        "where mpiexec is on the other hosts (default: where it is on this one)",
+        |draft, values| {
+            draft.plan.reaching.path = Some(values.text("a file")?);
+            Ok(())
+        },
+    ),
+    does(
+        &["iface"],
+        "INTERFACE",
+        "the interface of this host that the others connect to (default: the one by which each is reached)",
+        |draft, values| {
+            draft.plan.reaching.interface = Some(values.text("an interface")?);
+            Ok(())
+        },
+    ),
+    does(
+        &["host-address"],
+        "ADDRESS",
+        "the address of this host that the others connect to, instead of one that is found",
+        |draft, values| {
+            let text = values.text("an address")?;
+            let address =
+                text.parse().map_err(|_| format!("option {}: '{text}' is no address", values.option));
+            draft.plan.reaching.address = Some(address?);
+            Ok(())
+        },
+    ),
+    does(
+        &["launch-timeout"],
+        "SECONDS",
+        "how long other hosts may take to answer (default 30)",
+        |draft, values| {
+            draft.plan.reaching.patience = values.seconds()?;
             Ok(())
         },
     ),
@@ -294,18 +353,8 @@ pub const OPTIONS: &[Opt] = &[
         Effect::SoAnyway,
         "accepted: it is always so",
     ),
-    row(
-        &["rr", "pernode", "bynode", "byslot", "bycore"],
-        "",
-        Effect::SoAnyway,
-        "accepted: all ranks are on this host",
-    ),
-    row(
-        &["launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rmk", "iface", "prefix", "rank-by"],
-        "WORD",
-        Effect::SoAnyway,
-        "accepted: all ranks are on this host",
-    ),
+    row(&["byslot", "bycore"], "", Effect::SoAnyway, "accepted: it is so unless --map-by says otherwise"),
+    row(&["rmk", "prefix", "rank-by"], "WORD", Effect::SoAnyway, "accepted: it changes nothing here"),
     row(
         &["mca", "gmca", "prtemca", "pmixmca"],
         "NAME VALUE",

@@ -3,8 +3,8 @@
 use crate::sys::event::{self, Epoll};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// Above this many bytes in a queue nothing more is read for it, below the other it is again.
@@ -12,7 +12,7 @@ const QUEUE_HIGH: usize = 1 << 20;
 const QUEUE_LOW: usize = 1 << 18;
 /// A line that grows beyond this is passed on in parts.
 const LINE_MAX: usize = 1 << 20;
-/// What is read, and written to a file, at once.
+/// What is written to a file at once.
 const CHUNK: usize = 1 << 16;
 /// What a pipe or terminal that polls as writable takes without waiting.
 const ATOMIC: usize = 4096;
@@ -173,49 +173,29 @@ impl Sink {
 
 /// The output or error of one rank.
 pub struct Stream {
-    source: Box<dyn Source>,
     /// Which rank, and whether it is its standard error.
     label: String,
     held: Vec<u8>,
 }
 
-/// Something that can be read and waited for.
-pub trait Source: Read + AsRawFd {}
-impl<T: Read + AsRawFd> Source for T {}
-
 impl Stream {
     /// A stream whose lines begin with `label`.
-    pub fn new(source: impl Source + 'static, label: String) -> Stream {
-        Stream { source: Box::new(source), label, held: Vec::new() }
+    pub fn new(label: String) -> Stream {
+        Stream { label, held: Vec::new() }
     }
 
-    /// The descriptor to wait for.
-    pub fn fd(&self) -> RawFd {
-        self.source.as_raw_fd()
-    }
-
-    /// Reads once, which does not wait if the descriptor is ready; false at the end.
+    /// Passes on what the rank has written; no bytes are the end.
     /// `whole` holds back what is not a whole line yet.
-    pub fn pump(&mut self, id: usize, whole: bool, sink: &mut Sink, epoll: &Epoll) -> bool {
+    pub fn take(&mut self, id: usize, bytes: &[u8], whole: bool, sink: &mut Sink, epoll: &Epoll) {
         let begin = self.held.len();
-        self.held.resize(begin + CHUNK, 0);
-        let count = match self.source.read(&mut self.held[begin..]) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                self.held.truncate(begin);
-                return true;
-            }
-            Err(_) => 0,
-        };
-        self.held.truncate(begin + count);
-        let last = self.held[begin..].iter().rposition(|b| *b == b'\n').map(|at| begin + at + 1);
+        self.held.extend_from_slice(bytes);
+        let last = bytes.iter().rposition(|b| *b == b'\n').map(|at| begin + at + 1);
         let ready = match last {
-            _ if count == 0 || !whole || self.held.len() > LINE_MAX => self.held.len(),
+            _ if bytes.is_empty() || !whole || self.held.len() > LINE_MAX => self.held.len(),
             Some(end) => end,
             None => 0,
         };
         self.pass(id, ready, sink, epoll);
-        count > 0
     }
 
     /// Shows an unfinished line to a user who may be waiting for just that.

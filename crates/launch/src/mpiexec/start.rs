@@ -1,7 +1,8 @@
 //! Starting one rank.
 use super::arguments::{Inherit, Plan, Reader, Segment};
 use super::files::Files;
-use crate::report::{BOARD_FD, CONTROL_FD, JOB_CPUS, JOB_SECRET};
+use super::task::Task;
+use crate::report::{BOARD_FD, CONTROL_FD, HOST_ADDRESS, JOB, JOB_CPUS};
 use crate::sys::packet;
 use crate::sys::process::{self, Birth, OpenFiles};
 use std::collections::BTreeSet;
@@ -44,22 +45,16 @@ pub enum Input {
     Pipe,
 }
 
-/// What all ranks of a job have in common.
-pub struct Common<'a> {
-    /// The job.
-    pub plan: &'a Plan,
-    /// The number of ranks.
-    pub size: usize,
-    /// The secret of the job.
-    pub secret: &'a str,
+/// What all ranks of a host have in common.
+pub(super) struct Common<'a> {
+    /// What is started.
+    pub(super) task: &'a Task,
     /// How many CPUs the ranks share.
-    pub cpus: usize,
+    pub(super) cpus: usize,
     /// The limit of open files that ranks get.
-    pub open_files: OpenFiles,
-    /// The standard input of the rank that reads it.
-    pub input: Input,
+    pub(super) open_files: OpenFiles,
     /// The descriptor of the board, which the launcher keeps open.
-    pub board: RawFd,
+    pub(super) board: RawFd,
 }
 
 /// A rank that runs, and the launcher's ends of its channels.
@@ -79,14 +74,15 @@ pub struct Started {
 /// Descriptors that the launcher has open for each rank.
 pub const DESCRIPTORS_PER_RANK: u64 = 4;
 
-/// Starts rank `rank`, which runs `segment`, on `cpus`.
+/// Starts the `local`th rank of this host, which runs `segment`, on `cpus`.
 pub(super) fn start(
     common: &Common,
-    rank: usize,
+    local: usize,
     segment: &Segment,
     cpus: Vec<usize>,
     files: &mut Files,
 ) -> Result<Started, Refusal> {
+    let rank = common.task.ranks[local].0;
     let failed =
         |what: &str, error: io::Error| Refusal::from(format!("cannot start rank {rank}: {what}: {error}"));
     let (pmi, their_pmi) = UnixStream::pair().map_err(|e| failed("socketpair", e))?;
@@ -99,9 +95,9 @@ pub(super) fn start(
         None => Command::new(&segment.program),
     };
     command.arg0(&segment.program).args(&segment.arguments);
-    let outputs = connect_outputs(&mut command, common.plan, rank, files)?;
-    match common.input {
-        _ if common.plan.reader != Reader::Rank(rank) => command.stdin(Stdio::null()),
+    let outputs = connect_outputs(&mut command, &common.task.plan, rank, files)?;
+    match common.task.input {
+        _ if common.task.plan.reader != Reader::Rank(rank) => command.stdin(Stdio::null()),
         Input::Inherited => command.stdin(Stdio::inherit()),
         Input::Pipe => {
             let (theirs, ours) = io::pipe().map_err(|e| failed("pipe", e))?;
@@ -112,7 +108,7 @@ pub(super) fn start(
     if let Some(directory) = &segment.directory {
         command.current_dir(directory);
     }
-    set_environment(&mut command, common, rank, segment);
+    set_environment(&mut command, common, local, segment);
     let inherited = vec![their_pmi.as_raw_fd(), their_control.as_raw_fd(), common.board];
     for (variable, fd) in ["PMI_FD", CONTROL_FD, BOARD_FD].iter().zip(&inherited) {
         command.env(variable, fd.to_string());
@@ -150,26 +146,33 @@ fn connect_outputs(
     Ok([out, err])
 }
 
-fn set_environment(command: &mut Command, common: &Common, rank: usize, segment: &Segment) {
-    if let Inherit::Only(_) = inherit(common.plan, segment) {
-        command.env_clear();
-    }
-    for (name, value) in std::env::vars_os() {
+fn set_environment(command: &mut Command, common: &Common, local: usize, segment: &Segment) {
+    let task = common.task;
+    command.env_clear();
+    for (name, value) in &task.plan.inherited {
         let bytes = name.as_encoded_bytes();
-        if bytes.starts_with(b"PMI_") || bytes.starts_with(b"PMIX_") {
-            // What an outer launcher said is not true for this job.
-            command.env_remove(&name);
-        } else if matches!(inherit(common.plan, segment), Inherit::Only(names) if names.contains(&name)) {
-            command.env(&name, value);
+        // What an outer launcher said is not true for this job.
+        let outer = bytes.starts_with(b"PMI_") || bytes.starts_with(b"PMIX_");
+        let wanted = match inherit(&task.plan, segment) {
+            Inherit::All => true,
+            Inherit::Only(names) => names.contains(name),
+        };
+        if wanted && !outer {
+            command.env(name, value);
         }
     }
-    command.envs(common.plan.environment.iter().map(|(name, value)| (name, value)));
+    command.envs(task.plan.environment.iter().map(|(name, value)| (name, value)));
     command.envs(segment.environment.iter().map(|(name, value)| (name, value)));
-    command.env("PMI_RANK", rank.to_string()).env("PMI_SIZE", common.size.to_string());
-    command.env("PMI_SPAWNED", "0").env(JOB_SECRET, common.secret);
+    command.env("PMI_RANK", task.ranks[local].0.to_string()).env("PMI_SIZE", task.size.to_string());
+    command.env("PMI_SPAWNED", "0").env(JOB, task.mark());
     command.env(JOB_CPUS, common.cpus.to_string());
+    match task.address {
+        Some(address) => command.env(HOST_ADDRESS, address.to_string()),
+        None => command.env_remove(HOST_ADDRESS),
+    };
     // Programs and scripts read these to choose a device or a directory.
-    command.env("MPI_LOCALRANKID", rank.to_string()).env("MPI_LOCALNRANKS", common.size.to_string());
+    command.env("MPI_LOCALRANKID", local.to_string());
+    command.env("MPI_LOCALNRANKS", task.ranks.len().to_string());
 }
 
 fn explain(rank: usize, segment: &Segment, error: &io::Error) -> Refusal {
@@ -186,9 +189,18 @@ fn explain(rank: usize, segment: &Segment, error: &io::Error) -> Refusal {
     Refusal { code, text: format!("cannot start rank {rank}: {program}: {error}{hint}") }
 }
 
-/// Looks before the first rank is started whether there is something to start; where it is, as it is seen
-/// from here.
-pub fn find(plan: &Plan, segment: &Segment) -> Result<PathBuf, Refusal> {
+/// Looks before the first rank is started whether there is something to start; where the programs are, as they are
+/// seen from here.
+pub(super) fn locate(plan: &mut Plan) -> Result<Vec<PathBuf>, Refusal> {
+    let paths: Vec<PathBuf> =
+        plan.segments.iter().map(|segment| find(plan, segment)).collect::<Result<_, _>>()?;
+    for (segment, path) in plan.segments.iter_mut().zip(&paths) {
+        segment.found = (!has_slash(segment.program.as_ref())).then(|| path.clone());
+    }
+    Ok(paths)
+}
+
+fn find(plan: &Plan, segment: &Segment) -> Result<PathBuf, Refusal> {
     let directory = segment.directory.clone().unwrap_or_default();
     if segment.directory.is_some() && !directory.is_dir() {
         let text = format!("the working directory '{}' does not exist", directory.display());
@@ -201,7 +213,7 @@ pub fn find(plan: &Plan, segment: &Segment) -> Result<PathBuf, Refusal> {
         let path = directory.join(program);
         return executable(&path).map(|()| path).map_err(|(code, why)| refusal(code, why));
     }
-    let given = given("PATH", plan, segment).or_else(|| std::env::var_os("PATH"));
+    let given = given("PATH", plan, segment).or_else(|| inherited("PATH", plan));
     let path = segment.path.clone().or(given).unwrap_or_else(|| "/bin:/usr/bin".into());
     let mut refused = None;
     for candidate in std::env::split_paths(&path).map(|place| directory.join(place).join(program)) {
@@ -224,7 +236,7 @@ pub fn find(plan: &Plan, segment: &Segment) -> Result<PathBuf, Refusal> {
 }
 
 /// Whether a program is named by its place, and so not looked for.
-pub fn has_slash(program: &Path) -> bool {
+fn has_slash(program: &Path) -> bool {
     program.as_os_str().as_encoded_bytes().contains(&b'/')
 }
 
@@ -245,7 +257,12 @@ fn variable(name: &str, plan: &Plan, segment: &Segment) -> Option<OsString> {
         Inherit::All => true,
         Inherit::Only(names) => names.iter().any(|known| known == name),
     };
-    given(name, plan, segment).or_else(|| std::env::var_os(name).filter(|_| passed))
+    given(name, plan, segment).or_else(|| inherited(name, plan).filter(|_| passed))
+}
+
+/// A variable that ranks inherit.
+fn inherited(name: &str, plan: &Plan) -> Option<OsString> {
+    plan.inherited.iter().find(|(known, _)| known == OsStr::new(name)).map(|(_, value)| value.clone())
 }
 
 /// A variable that an option sets for the ranks of `segment`.

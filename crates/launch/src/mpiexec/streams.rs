@@ -1,28 +1,55 @@
 //! Standard input, output and error of the ranks in the event loop.
-use super::job::{Job, Token};
+use super::arguments::Reader;
+use super::job::Job;
+use super::message::Order;
+use super::token::Token;
 use crate::sys::{self, event};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, IsTerminal, Read};
+
+/// The launcher's standard input, on its way to the rank that reads it. One piece is under way at a time, so that no
+/// more is read than the rank takes.
+pub(super) struct Source {
+    terminal: bool,
+    /// Whether the next piece may be sent.
+    wanted: bool,
+    watched: bool,
+}
+
+impl Source {
+    /// Whether it will be read as soon as this process is in the foreground, which happens without an event.
+    pub(super) fn waits_for_terminal(&self) -> bool {
+        self.terminal && self.wanted && !self.watched
+    }
+}
 
 impl Job {
-    pub(super) fn on_output(&mut self, rank: usize, which: usize) {
+    pub(super) fn on_output(&mut self, rank: usize, which: usize, bytes: &[u8]) {
         let whole = self.ranks.len() > 1 || self.plan.label;
         let target = if self.one_sink { 0 } else { which };
         let Some(stream) = &mut self.ranks[rank].streams[which] else { return };
         let sink = &mut self.sinks[target];
-        let more = stream.pump(rank * 2 + which, whole, sink, &self.epoll);
-        // When nobody reads the output, the rank is told so in the usual way: by SIGPIPE.
-        if !more || sink.broken() {
-            self.epoll.remove(stream.fd());
+        stream.take(rank * 2 + which, bytes, whole, sink, &self.epoll);
+        if bytes.is_empty() {
             self.ranks[rank].streams[which] = None;
+        } else if sink.broken() {
+            // When nobody reads the output, the rank is told so in the usual way: by SIGPIPE.
+            self.ranks[rank].streams[which] = None;
+            self.order(rank, Order::Close { rank, which });
         }
-        if self.sinks[target].full() {
-            self.pause(target, true);
-        }
+        self.balance(target);
     }
 
     pub(super) fn on_room(&mut self, target: usize) {
         self.sinks[target].flush(&self.epoll);
-        if self.paused[target] && self.sinks[target].roomy() {
+        self.balance(target);
+    }
+
+    /// Lets ranks write as much as is taken. Whatever is pushed may also have emptied the sink: what was under way
+    /// when agents were told to pause still comes.
+    pub(super) fn balance(&mut self, target: usize) {
+        if self.sinks[target].full() {
+            self.pause(target, true);
+        } else if self.sinks[target].roomy() {
             self.pause(target, false);
         }
     }
@@ -32,17 +59,9 @@ impl Job {
             return;
         }
         self.paused[target] = paused;
-        for (rank, state) in self.ranks.iter().enumerate() {
-            for (which, stream) in state.streams.iter().enumerate() {
-                let (Some(stream), true) = (stream, self.one_sink || which == target) else { continue };
-                let token = if which == 0 { Token::Stdout(rank) } else { Token::Stderr(rank) };
-                if paused {
-                    self.epoll.remove(stream.fd());
-                } else {
-                    // It was in the set before: only lack of kernel memory can refuse it.
-                    self.epoll.add(stream.fd(), token.pack(), event::READ).expect("epoll takes it back");
-                }
-            }
+        let all = self.one_sink;
+        for which in (0..2).filter(|which| all || *which == target) {
+            self.order_all(&Order::Pause { which, paused });
         }
     }
 
@@ -73,47 +92,55 @@ impl Job {
         }
     }
 
-    /// Reads from the terminal only in the foreground: in the background that would stop us.
-    pub(super) fn watch_terminal(&mut self) {
-        let room = self.stdin.as_ref().is_some_and(|sink| sink.wants_more());
-        let wanted = room && sys::in_foreground(0);
-        if wanted && !self.terminal_watched {
-            self.terminal_watched = self.epoll.add(0, Token::Terminal.pack(), event::READ).is_ok();
-        } else if !wanted && self.terminal_watched {
+    /// The rank that reads has taken all it was sent.
+    pub(super) fn on_input_wanted(&mut self) {
+        let terminal = io::stdin().is_terminal();
+        let source = self.input.get_or_insert(Source { terminal, wanted: false, watched: false });
+        source.wanted = true;
+        self.watch_input();
+    }
+
+    /// Reads from a terminal only in the foreground: in the background that would stop us.
+    pub(super) fn watch_input(&mut self) {
+        let Some(source) = &mut self.input else { return };
+        let wanted = source.wanted && (!source.terminal || sys::in_foreground(0));
+        if wanted && !source.watched {
+            source.watched = self.epoll.add(0, Token::Input.pack(), event::READ).is_ok();
+            if !source.watched && !source.terminal {
+                // A file cannot be waited for, and need not be.
+                self.on_input();
+            }
+        } else if !wanted && source.watched {
             self.epoll.remove(0);
-            self.terminal_watched = false;
+            source.watched = false;
         }
     }
 
-    pub(super) fn on_terminal(&mut self) {
-        self.watch_terminal();
-        let (Some(sink), true) = (&mut self.stdin, self.terminal_watched) else { return };
-        let mut buffer = [0u8; 4096];
-        match io::stdin().read(&mut buffer) {
-            Ok(count) if count > 0 => sink.push(buffer[..count].to_vec(), &self.epoll),
+    pub(super) fn on_input(&mut self) {
+        let Some(source) = self.input.as_mut().filter(|source| source.wanted) else { return };
+        let mut bytes = vec![0u8; 1 << 16];
+        match io::stdin().read(&mut bytes) {
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
-            // End of input: the rank sees it when our end of the pipe closes.
-            _ => {
-                self.epoll.remove(0);
-                self.terminal_watched = false;
-                sink.finish();
+            // An error is the end of input as well.
+            read => {
+                source.wanted = false;
+                bytes.truncate(read.unwrap_or(0));
+                let ended = bytes.is_empty();
+                self.watch_input();
+                if ended {
+                    self.forget_input();
+                }
+                if let Reader::Rank(rank) = self.plan.reader {
+                    self.order(rank, Order::Input { bytes });
+                }
             }
         }
-        self.close_finished_stdin();
-        self.watch_terminal();
     }
 
-    pub(super) fn on_stdin_room(&mut self) {
-        if let Some(sink) = &mut self.stdin {
-            sink.flush(&self.epoll);
-        }
-        self.close_finished_stdin();
-        self.watch_terminal();
-    }
-
-    fn close_finished_stdin(&mut self) {
-        if self.stdin.as_ref().is_some_and(|sink| sink.finished() || sink.broken()) {
-            self.stdin = None;
+    /// Reads no more of the input.
+    pub(super) fn forget_input(&mut self) {
+        if self.input.take().is_some_and(|source| source.watched) {
+            self.epoll.remove(0);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The words that follow an option, and how they are read. An error names the option as the user wrote it.
 use super::arguments::{Map, Plan};
+use super::files::words;
 use super::options::MAPS;
+use super::placement::Launcher;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -104,12 +106,12 @@ impl Values<'_> {
         }
     }
 
-    /// What `--map-by` says: the order of places, and ranks per host if `ppr` says so.
-    pub(super) fn placement(&mut self) -> Result<(Map, Option<usize>), String> {
+    /// What `--map-by` says: the order of places, ranks per host if `ppr` says so, and whether hosts take turns.
+    pub(super) fn placement(&mut self) -> Result<(Map, Option<usize>, bool), String> {
         let text = self.text("a kind of place")?;
         let lower = text.to_ascii_lowercase();
         let mut parts = lower.split(':');
-        let kind = parts.next().unwrap_or_default();
+        let kind = Some(parts.next().unwrap_or_default()).filter(|kind| !kind.is_empty()).unwrap_or("slot");
         let placement = if kind == "ppr" {
             match (parts.next().and_then(|number| number.parse().ok()), parts.next()) {
                 (Some(ranks), Some("node" | "host")) => Some((Map::InOrder, Some(ranks))),
@@ -118,16 +120,51 @@ impl Values<'_> {
         } else {
             MAPS.iter().find(|(name, _)| *name == kind).map(|(_, map)| (*map, None))
         };
-        // Of the modifiers of Open MPI these say what is so anyway.
-        let known = parts.all(|modifier| ["oversubscribe", "hwtcpus"].contains(&modifier));
+        let mut cyclic = ["node", "host"].contains(&kind);
+        // Of the modifiers of Open MPI the first two say what is so anyway.
+        let known = parts.all(|modifier| match modifier {
+            "oversubscribe" | "hwtcpus" | "block" => true,
+            "cyclic" | "span" => {
+                cyclic = true;
+                true
+            }
+            _ => false,
+        });
+        let placement = placement.map(|(map, ranks)| (map, ranks, cyclic));
         placement.filter(|_| known).ok_or_else(|| {
             let names: Vec<&str> = MAPS.iter().map(|(name, _)| *name).collect();
             format!(
-                "option {} takes {} or ppr:RANKS:node; '{text}' is none of them",
+                "option {} takes {} or ppr:RANKS:node, with :cyclic behind it or not; '{text}' is none of them",
                 self.option,
                 names.join(", ")
             )
         })
+    }
+
+    /// How agents are started: a launcher by its name, or a command.
+    pub(super) fn launcher(&mut self) -> Result<Launcher, String> {
+        /// Names that other launchers know, and Tern does not.
+        const OTHERS: &[&str] = &["ll", "lsf", "sge", "pbs", "pbsdsh", "blaunch", "manual", "persist"];
+        let text = self.text("ssh, srun or a command")?;
+        match text.to_ascii_lowercase().as_str() {
+            // Hosts that are this one need none anyway.
+            "ssh" | "fork" => return Ok(Launcher::Ssh),
+            "srun" | "slurm" => return Ok(Launcher::Srun),
+            other if OTHERS.contains(&other) => {
+                return Err(format!(
+                    "option {}: '{text}' is not among the launchers of Tern; use ssh, srun, or a command that takes \
+                     a host and a command line as ssh does",
+                    self.option
+                ));
+            }
+            _ => {}
+        }
+        let words = words(&text).unwrap_or_default();
+        let words: Vec<String> = words.into_iter().filter_map(|word| word.into_string().ok()).collect();
+        match words.is_empty() {
+            true => Err(format!("option {} needs ssh, srun or a command; '{text}' is none", self.option)),
+            false => Ok(Launcher::Command(words)),
+        }
     }
 
     /// What `--output` of Open MPI 5 says.

@@ -65,14 +65,20 @@ impl Server {
             in_multi_line: false,
             appnum: *appnum,
         };
-        // Where ranks run, in Hydra's notation: one host with all of them.
-        let mapping = format!("(vector,(0,1,{}))", appnums.len());
-        Server {
-            members: appnums.iter().map(member).collect(),
-            kvsname,
-            universe,
-            pairs: HashMap::from([("PMI_process_mapping".into(), mapping)]),
+        Server { members: appnums.iter().map(member).collect(), kvsname, universe, pairs: HashMap::new() }
+            .on_hosts(&vec![0; appnums.len()])
+    }
+
+    /// The same for ranks on the hosts with these numbers.
+    pub fn on_hosts(mut self, hosts: &[usize]) -> Server {
+        let mapping = mapping(hosts);
+        // A client would not read a longer one. It only loses a hint.
+        if mapping.len() < VALUE_MAX {
+            self.pairs.insert(MAPPING.into(), mapping);
+        } else {
+            self.pairs.remove(MAPPING);
         }
+        self
     }
 
     /// How far `rank` has come.
@@ -186,6 +192,23 @@ impl Server {
     }
 }
 
+/// The key under which MPICH's library looks up where ranks run.
+const MAPPING: &str = "PMI_process_mapping";
+
+/// Where ranks run, in Hydra's notation: blocks of a first host, a number of hosts, and ranks on each of them.
+fn mapping(hosts: &[usize]) -> String {
+    let mut blocks: Vec<(usize, usize, usize)> = Vec::new();
+    for run in hosts.chunk_by(|a, b| a == b) {
+        match blocks.last_mut() {
+            Some((first, count, each)) if *first + *count == run[0] && *each == run.len() => *count += 1,
+            _ => blocks.push((run[0], 1, run.len())),
+        }
+    }
+    let blocks: String =
+        blocks.iter().map(|(first, count, each)| format!(",({first},{count},{each})")).collect();
+    format!("(vector{blocks})")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,6 +241,15 @@ mod tests {
         assert!(answer(&mut server, "cmd=finalize").contains("finalize_ack"));
         assert_eq!(server.stage(0), Stage::Finalized);
         assert!(answer(&mut server, "cmd=init pmi_version=1 pmi_subversion=1").contains("rc=0"));
+    }
+
+    #[test]
+    fn where_ranks_run() {
+        assert_eq!(mapping(&[0, 0, 0]), "(vector,(0,1,3))");
+        assert_eq!(mapping(&[0, 0, 1, 1, 2]), "(vector,(0,2,2),(2,1,1))");
+        assert_eq!(mapping(&[0, 1, 2, 0, 1, 2]), "(vector,(0,3,1),(0,3,1))");
+        let scattered: Vec<usize> = (0..400).map(|rank| rank * 7 % 31).collect();
+        assert!(!Server::new("kvs".into(), &[0; 400], 400).on_hosts(&scattered).pairs.contains_key(MAPPING));
     }
 
     #[test]

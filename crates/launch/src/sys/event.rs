@@ -33,6 +33,11 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, token, interest)
     }
 
+    /// Waits for other things of a descriptor that is in the set.
+    pub fn change(&self, fd: RawFd, token: u64, interest: u32) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, token, interest)
+    }
+
     /// Takes `fd` out of the set.
     pub fn remove(&self, fd: RawFd) {
         // A descriptor that is not in the set needs no removal: the error says nothing.

@@ -12,6 +12,26 @@ pub fn mpiexec(arguments: &str) -> Command {
     command
 }
 
+/// Where a job runs: on this host, or on two that are this one as well, with an agent each.
+pub const PLACES: [&str; 2] = [
+    "",
+    concat!(
+        "--launcher ",
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/fake-launcher.sh --hosts 127.0.0.1,127.0.0.2 "
+    ),
+];
+
+/// `mpiexec` at a place.
+pub fn mpiexec_at(place: &str, arguments: &str) -> Command {
+    mpiexec(&format!("{place} {arguments}"))
+}
+
+/// The same on two hosts with a shell script as the program.
+pub fn two_hosts(arguments: &str, script: &str) -> Command {
+    mpiexec_sh(&format!("{} {arguments}", PLACES[1]), script)
+}
+
 /// A program that reads nothing and begins with default signals, whatever those of the tests are: a script that
 /// runs them in its background has told them to ignore SIGINT.
 pub fn plain(program: &str) -> Command {

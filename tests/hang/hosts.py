@@ -1,0 +1,98 @@
+"""Jobs on several hosts: this one under two addresses, and two network namespaces joined by a cable."""
+
+import contextlib
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+from hangs import ask_until, has_started
+from support import Case, Skip, run
+
+LAUNCHER = pathlib.Path(__file__).resolve().parents[2] / "crates" / "launch" / "tests" / "fake-launcher.sh"
+TWICE = ["--launcher", LAUNCHER, "--hosts", "127.0.0.1:2,127.0.0.2:2"]
+
+
+def cases():
+    yield Case("two addresses of this host: all bytes arrive", bytes_arrive)
+    yield Case("two addresses of this host: a deadlock is named", deadlock)
+    yield Case("two namespaces: ranks start, and a cut of 100 ms is survived", short_cut)
+    yield Case("two namespaces: a cable that is cut for good ends the job", long_cut)
+
+
+def bytes_arrive(tools):
+    outcome = run(tools, *TWICE, tools.program("bytes"))
+    outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
+    outcome.expect(outcome.err == "", "silence")
+
+
+def deadlock(tools):
+    # Rank 1 is on the other host.
+    with tools.job(*TWICE, "-rr", "-n", "2", tools.program("hang"), "cycle") as job:
+        job.wait_for("a start", lambda: has_started(job, 2))
+        ask_until(job, "the cycle", lambda report: "cycle: rank 0 → rank 1 → rank 0" in report)
+
+
+@contextlib.contextmanager
+def namespaces(tools):
+    """Two hosts that a veth pair joins: the words that start something on the first, and a launcher."""
+    names = [f"tern{os.getpid()}{side}" for side in "ab"]
+    ends = [f"tv{os.getpid()}{side}" for side in "ab"]
+
+    def ip(*words, check=True):
+        done = subprocess.run(["ip", *words], capture_output=True, text=True)
+        if check and done.returncode != 0:
+            raise Skip(f"no network namespaces here: {done.stderr.strip()}")
+
+    try:
+        subprocess.run(["ip", "-V"], capture_output=True)
+    except FileNotFoundError:
+        raise Skip("no iproute2 here") from None
+    try:
+        for name in names:
+            ip("netns", "add", name)
+        ip("link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1], "netns", names[1])
+        for number, (name, end) in enumerate(zip(names, ends), 1):
+            ip("-n", name, "addr", "add", f"10.77.31.{number}/24", "dev", end)
+            ip("-n", name, "link", "set", end, "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        launcher = tools.scratch / "namespace-launcher"
+        launcher.write_text(
+            f"#!/bin/sh\ncase $1 in *.1) n={names[0]} ;; *) n={names[1]} ;; esac\nshift\n"
+            "exec ip netns exec $n unshare -u sh -c 'hostname '$n'; exec sh -c \"$*\"' x \"$@\"\n"
+        )
+        launcher.chmod(0o755)
+        hosts = ["--launcher", launcher, "--hosts", "10.77.31.1:2,10.77.31.2:2"]
+        inside = ["ip", "netns", "exec", names[0], tools.mpiexec]
+        yield hosts, inside, lambda state: ip("-n", names[1], "link", "set", ends[1], state)
+    finally:
+        for name in names:
+            ip("netns", "del", name, check=False)
+
+
+def short_cut(tools):
+    with namespaces(tools) as (hosts, inside, cable):
+        script = f"echo $PMI_RANK $(hostname) $TERN_HOST_ADDRESS; until [ -e {tools.scratch}/go ]; do sleep 0.05; done; echo on"
+        with tools.job(*hosts, "sh", "-c", script, launcher=inside) as job:
+            job.wait_for("all ranks", lambda: len(job.printed().splitlines()) == 4)
+            cable("down")
+            time.sleep(0.1)
+            cable("up")
+            (tools.scratch / "go").touch()
+            outcome = job.end()
+        places = sorted(line for line in outcome.out.splitlines() if line != "on")
+        expected = [rf"{rank} tern\d+{'ab'[rank // 2]} 10\.77\.31\.{rank // 2 + 1}" for rank in range(4)]
+        fits = len(places) == 4 and all(re.fullmatch(p, line) for p, line in zip(expected, places))
+        outcome.expect(outcome.code == 0 and fits, "four ranks on two hosts")
+        outcome.expect(outcome.out.count("on\n") == 4 and outcome.err == "", "all of them to go on in silence")
+
+
+def long_cut(tools):
+    with namespaces(tools) as (hosts, inside, cable):
+        with tools.job(*hosts, "sh", "-c", "echo here; sleep 1000", launcher=inside) as job:
+            job.wait_for("all ranks", lambda: job.printed().count("here") == 4)
+            cable("down")
+            outcome = job.end()
+        outcome.expect(outcome.code == 1, "exit code 1")
+        outcome.expect_message(r"host 10\.77\.31\.2: its agent is gone: .*timed out")
