@@ -184,6 +184,7 @@ def tail(output, lines=12):
 def options():
     parser = argparse.ArgumentParser(description="run the C conformance programs")
     parser.add_argument("filter", nargs="*", help="run programs whose name contains one of these")
+    parser.add_argument("--without", action="append", default=[], help="but none whose name contains this")
     parser.add_argument("--mpi", default=str(ROOT / "build"), help="prefix of the library (default: build)")
     parser.add_argument("--name", help="name of the library in directives (default: found out)")
     parser.add_argument("--np", default="1,2,3,4,7", help="numbers of ranks")
@@ -233,6 +234,7 @@ def select(arguments, library):
     programs = [Program(source, library, out) for source in sources]
     if arguments.filter:
         programs = [p for p in programs if any(f in p.name for f in arguments.filter)]
+    programs = [p for p in programs if not any(w in p.name for w in arguments.without)]
     if not programs:
         sys.exit("run.py: no program matches")
     return programs

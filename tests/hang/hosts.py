@@ -17,6 +17,8 @@ TWICE = ["--launcher", LAUNCHER, "--hosts", "127.0.0.1:2,127.0.0.2:2"]
 def cases():
     yield Case("two addresses of this host: all bytes arrive", bytes_arrive)
     yield Case("two addresses of this host: a deadlock is named", deadlock)
+    for devices in ["auto", "rnic"]:
+        yield Case(f"two namespaces, devices {devices}: all bytes arrive", lambda tools, d=devices: between(tools, d))
     yield Case("two namespaces: ranks start, and a cut of 100 ms is survived", short_cut)
     yield Case("two namespaces: a cable that is cut for good ends the job", long_cut)
 
@@ -25,6 +27,16 @@ def bytes_arrive(tools):
     outcome = run(tools, *TWICE, tools.program("bytes"))
     outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
     outcome.expect(outcome.err == "", "silence")
+
+
+def between(tools, devices):
+    """Shared memory inside a host, iWARP over TCP between them; or that alone."""
+    with namespaces(tools) as (hosts, inside, _):
+        program = tools.program("bytes")
+        with tools.job(*hosts, "--genv", "TERN_DEVICES", devices, program, launcher=inside) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
+        outcome.expect(outcome.err == "", "silence")
 
 
 def deadlock(tools):
@@ -60,7 +72,8 @@ def namespaces(tools):
         launcher = tools.scratch / "namespace-launcher"
         launcher.write_text(
             f"#!/bin/sh\ncase $1 in *.1) n={names[0]} ;; *) n={names[1]} ;; esac\nshift\n"
-            "exec ip netns exec $n unshare -u sh -c 'hostname '$n'; exec sh -c \"$*\"' x \"$@\"\n"
+            "exec ip netns exec $n unshare -u -m sh -c 'mount -t tmpfs tmpfs /dev/shm; hostname '$n'; "
+            "exec sh -c \"$*\"' x \"$@\"\n"
         )
         launcher.chmod(0o755)
         hosts = ["--launcher", launcher, "--hosts", "10.77.31.1:2,10.77.31.2:2"]

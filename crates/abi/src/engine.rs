@@ -27,8 +27,9 @@ use std::time::Duration;
 use fabric::{Bell, Device, Nap};
 use mpi::error::Result;
 use mpi::world::Polled;
-use shm::{Shm, watched};
+use shm::watched;
 
+use crate::device;
 use crate::global::{self, World};
 
 /// How long the application must have been away before its rank is borrowed: many times what a
@@ -117,12 +118,12 @@ pub struct Wait {
 impl Wait {
     /// Looks around once.
     #[inline]
-    pub fn poll(&mut self, world: &mut World) -> Result<Polled<<Shm as Device>::Nap>> {
+    pub fn poll(&mut self, world: &mut World) -> Result<Polled<<device::Device as Device>::Nap>> {
         if global::has_threads() { self.poll_beside(world) } else { world.poll() }
     }
 
     #[inline(never)]
-    fn poll_beside(&mut self, world: &mut World) -> Result<Polled<<Shm as Device>::Nap>> {
+    fn poll_beside(&mut self, world: &mut World) -> Result<Polled<<device::Device as Device>::Nap>> {
         if !self.counted {
             self.counted = true;
             WAITING.fetch_add(1, Ordering::Relaxed);

@@ -48,7 +48,7 @@ pub mod thread {
 }
 
 /// The rank of this process between MPI_Init and MPI_Finalize.
-pub type World = mpi::World<shm::Shm>;
+pub type World = mpi::World<crate::device::Device>;
 
 /// Where the process is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

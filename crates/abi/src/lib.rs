@@ -12,6 +12,7 @@ pub mod coll;
 pub mod comm;
 pub mod cx;
 pub mod datatype;
+pub mod device;
 pub mod engine;
 pub mod env;
 pub mod errhandler;

@@ -12,10 +12,11 @@ use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
 use proto::{CacheLimits, EagerBy, Engine, Limits, Manner, Protocol};
-use shm::{Shm, StoreWay};
+use shm::StoreWay;
 
 use crate::coll::run;
 use crate::cx::Cx;
+use crate::device::{Device, Hosts};
 use crate::global::{self, Phase, World, thread};
 use crate::kind::output::Out;
 use crate::{attr as attributes, engine, explain, places, raise, report};
@@ -60,7 +61,7 @@ fn start(cx: &Cx, level: i32) -> Result<i32> {
     Ok(level)
 }
 
-type Connected = (Engine<Shm>, LinkCosts, Settings, Option<i32>, usize);
+type Connected = (Engine<Device>, LinkCosts, Settings, Option<i32>, usize);
 
 /// Finds the other ranks.
 fn connect() -> std::result::Result<Connected, String> {
@@ -84,13 +85,17 @@ fn connect() -> std::result::Result<Connected, String> {
             _ => None,
         },
     };
-    let link = link_costs(&settings, options.cores);
+    let hosts = match &mut client {
+        Some(client) => Hosts::find(me, n, &settings, client)?,
+        None => Hosts::one(0, 1),
+    };
+    let link = link_costs(&settings, options.cores, hosts.are_several());
     if let (Some(client), 0) = (&mut client, me) {
         client.put(COLLECTIVES, coll::agreement(&settings, &link).as_bytes())?;
     }
     let device = match &mut client {
-        Some(client) => Shm::join(me, n, &options, &mut Launcher(client))?,
-        None => Shm::join(0, 1, &options, &mut Alone)?,
+        Some(client) => hosts.connect(&options, &mut Launcher(client))?,
+        None => hosts.connect(&options, &mut Alone)?,
     };
     let link = match &mut client {
         Some(client) if me != 0 => coll::agreed(&Launcher(client).get(COLLECTIVES)?, &settings, me, link)?,
@@ -126,20 +131,22 @@ fn limits(settings: &Settings) -> Limits {
 
 /// What messages between ranks of this host cost: constants, and what this rank sees of the
 /// machine.
-fn link_costs(settings: &Settings, cores: usize) -> LinkCosts {
+fn link_costs(settings: &Settings, cores: usize, are_several: bool) -> LinkCosts {
+    let link = if are_several { LinkCosts::NETWORK } else { LinkCosts::HOST };
     LinkCosts {
         cores: u32::try_from(cores).unwrap_or(u32::MAX).max(1),
-        single_copy: settings.flag("TERN_SINGLE_COPY"),
-        ..LinkCosts::HOST
+        single_copy: link.single_copy && settings.flag("TERN_SINGLE_COPY"),
+        ..link
     }
 }
 
 /// The predefined attributes and MPI_INFO_ENV.
 fn describe(world: &mut World, anytime: &mut Anytime, appnum: Option<i32>, universe: usize) {
+    let is_one_host = world.engine.device().far().is_none();
     world.objects.last_used_code = anytime.codes.last_used_address();
     let predefined = &mut world.objects.predefined;
     predefined.set(attr::TAG_UB, i32::MAX);
-    predefined.set(attr::WTIME_IS_GLOBAL, 1);
+    predefined.set(attr::WTIME_IS_GLOBAL, i32::from(is_one_host));
     predefined.set(attr::HOST, mpi::group::PROC_NULL);
     predefined.set(attr::IO, mpi::status::ANY_SOURCE);
     predefined.set(attr::UNIVERSE_SIZE, universe as i32);
@@ -244,6 +251,6 @@ pub fn alone() -> std::result::Result<World, String> {
         stores: None,
     };
     let limits = limits(&settings);
-    let engine = Engine::new(Shm::join(0, 1, &options, &mut Alone)?, limits);
-    Ok(World::new(engine, link_costs(&settings, 1), Forced::read(&settings)))
+    let engine = Engine::new(Hosts::one(0, 1).connect(&options, &mut Alone)?, limits);
+    Ok(World::new(engine, link_costs(&settings, 1, false), Forced::read(&settings)))
 }

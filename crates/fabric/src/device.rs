@@ -150,6 +150,16 @@ pub trait Device: Transfers {
         self.pop(from);
         Ok(frame.data.len)
     }
+    /// Whether [`Device::take_at_once`] may be called: what it spares is for devices that have nothing to ask first.
+    #[inline(always)]
+    fn takes_at_once(&self) -> bool {
+        true
+    }
+    /// As [`Device::take`], for the shortest way of a message.
+    #[inline(always)]
+    fn take_at_once(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        self.take(from, head, room)
+    }
     /// The address of the room into which the oldest frame from `from` was taken in part.
     fn begun(&self, _from: Rank) -> Option<usize> {
         None

@@ -21,6 +21,8 @@ const FAR: u32 = u32::MAX;
 pub struct Pair<N: Device, F: Device> {
     near: N,
     far: Option<F>,
+    /// All ranks are on this host: then their places are their ranks.
+    is_one_host: bool,
     me: Rank,
     /// By rank of the job: its place on this host, or [`FAR`].
     places: Box<[u32]>,
@@ -38,7 +40,8 @@ impl<N: Device, F: Device> Pair<N, F> {
         let mut places = vec![FAR; size].into_boxed_slice();
         ranks.iter().enumerate().for_each(|(place, rank)| places[*rank] = place as u32);
         let me = ranks[near.me()];
-        Pair { near, far, me, places, ranks, near_sources: 0 }
+        let is_one_host = ranks.iter().copied().eq(0..size);
+        Pair { near, far, is_one_host, me, places, ranks, near_sources: 0 }
     }
 
     /// The device for ranks of this host.
@@ -54,6 +57,11 @@ impl<N: Device, F: Device> Pair<N, F> {
     /// The place of a rank on this host.
     #[inline(always)]
     fn place(&self, rank: Rank) -> Option<Rank> {
+        if self.is_one_host { Some(rank) } else { self.place_among(rank) }
+    }
+
+    #[inline(never)]
+    fn place_among(&self, rank: Rank) -> Option<Rank> {
         let place = self.places[rank];
         (place != FAR).then_some(place as Rank)
     }
@@ -70,6 +78,39 @@ impl<N: Device, F: Device> Pair<N, F> {
             Fault::PeerGone(place) => Fault::PeerGone(self.ranks[place]),
             other => other,
         }
+    }
+}
+
+// What is called for each message, of ranks of other hosts: out of line, so that it costs the others nothing.
+impl<N: Device, F: Device> Pair<N, F> {
+    #[inline(never)]
+    fn try_send_far(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        self.far_mut().try_send(to, head, data)
+    }
+
+    #[inline(never)]
+    fn peek_far(&mut self, from: Rank) -> Option<Frame> {
+        self.far_mut().peek(from)
+    }
+
+    #[inline(never)]
+    fn pop_far(&mut self, from: Rank) {
+        self.far_mut().pop(from);
+    }
+
+    #[inline(never)]
+    fn take_far(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        self.far_mut().take(from, head, room)
+    }
+
+    #[inline(never)]
+    fn completed_far(&mut self) -> Option<(u64, Result<(), Fault>)> {
+        self.far_mut().completed()
+    }
+
+    #[inline(never)]
+    fn source_far(&mut self, position: usize) -> Option<Rank> {
+        self.far_mut().source(position)
     }
 }
 
@@ -191,7 +232,8 @@ impl<N: Device, F: Device> Transfers for Pair<N, F> {
     fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
         match self.near.completed() {
             Some((work, result)) => Some((work, result.map_err(|fault| self.named(fault)))),
-            None => self.far.as_mut()?.completed(),
+            None if self.far.is_none() => None,
+            None => self.completed_far(),
         }
     }
 
@@ -251,7 +293,7 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
 
     #[inline(always)]
     fn distance(&self, peer: Rank) -> Distance {
-        if self.places[peer] == FAR { Distance::Network } else { Distance::Host }
+        if self.place(peer).is_none() { Distance::Network } else { Distance::Host }
     }
 
     fn costs(&self, distance: Distance) -> Costs {
@@ -265,7 +307,7 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         match self.place(to) {
             Some(place) => self.near.try_send(place, head, data),
-            None => self.far_mut().try_send(to, head, data),
+            None => self.try_send_far(to, head, data),
         }
     }
 
@@ -278,7 +320,7 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     fn peek(&mut self, from: Rank) -> Option<Frame> {
         match self.place(from) {
             Some(place) => self.near.peek(place),
-            None => self.far_mut().peek(from),
+            None => self.peek_far(from),
         }
     }
 
@@ -286,7 +328,7 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     fn pop(&mut self, from: Rank) {
         match self.place(from) {
             Some(place) => self.near.pop(place),
-            None => self.far_mut().pop(from),
+            None => self.pop_far(from),
         }
     }
 
@@ -294,8 +336,19 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
         match self.place(from) {
             Some(place) => self.near.take(place, head, room),
-            None => self.far_mut().take(from, head, room),
+            None => self.take_far(from, head, room),
         }
+    }
+
+    #[inline(always)]
+    fn takes_at_once(&self) -> bool {
+        self.is_one_host
+    }
+
+    /// Of a rank of this host, as they all are, whose place is its rank.
+    #[inline(always)]
+    fn take_at_once(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        self.near.take(from, head, room)
     }
 
     #[inline]
@@ -317,7 +370,7 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
             }
             self.near_sources = position;
         }
-        self.far.as_mut()?.source(position - self.near_sources)
+        if self.far.is_none() { None } else { self.source_far(position - self.near_sources) }
     }
 
     #[inline(always)]
@@ -405,8 +458,8 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     #[inline(always)]
     fn awake(&mut self) {
         self.near.awake();
-        if let Some(far) = &mut self.far {
-            far.awake();
+        if self.far.is_some() {
+            self.far_mut().awake();
         }
     }
 

@@ -183,6 +183,18 @@ pub const ALL: &[Setting] = &[
         doc: "Whether ranks may copy from and to each other's memory (process_vm_readv) where the kernel permits it.",
     },
     Setting {
+        name: "TERN_DEVICES",
+        kind: Type::Word(&["auto", "shm", "rnic"]),
+        default: "auto",
+        doc: "What carries messages: auto takes shared memory inside a host and the software RDMA adapter (iWARP over TCP) between hosts; the others are taken between all ranks.",
+    },
+    Setting {
+        name: "TERN_INTERFACE",
+        kind: Type::Text,
+        default: "",
+        doc: "The interface that the software adapter listens at, by name or IPv4 address; without it the address that the launcher gives, or the first that is not the loopback's.",
+    },
+    Setting {
         name: "TERN_STORES",
         kind: Type::Word(&["auto", "ordinary", "prefetched", "streaming"]),
         default: "auto",

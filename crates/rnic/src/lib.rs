@@ -1,6 +1,10 @@
 //! The software RDMA adapter for plain Ethernet.
 //!
-//! [`stack`] is its protocol: state machines over byte slices, without sockets and without a clock.
-#![forbid(unsafe_code)]
+//! [`stack`] is its protocol: state machines over byte slices, without sockets and without a clock. [`driver`] is the
+//! sockets and the memory around it, which make [`fabric::Verbs`] of it.
+#![deny(unsafe_code)]
 
+pub mod driver;
 pub mod stack;
+
+pub use driver::{Listening, Rnic, Secret};

@@ -96,14 +96,20 @@ pub struct Shm {
 }
 
 impl Shm {
-    /// Joins rank `me` of `n` with the others. Collective.
-    pub fn join(me: Rank, n: usize, options: &Options, exchange: &mut dyn Exchange) -> Result<Shm, String> {
+    /// Joins rank `me` of the `n` of this host with the others. `group` tells the hosts of a job apart. Collective.
+    pub fn join(
+        me: Rank,
+        n: usize,
+        group: &str,
+        options: &Options,
+        exchange: &mut dyn Exchange,
+    ) -> Result<Shm, String> {
         let layout = Layout::new(n);
         let mut has_barrier = nap::register_barrier();
         let segment = if n == 1 {
             Segment::private(&layout)?
         } else {
-            let (segment, all_have) = Segment::join(me, n, &layout, options, has_barrier, exchange)?;
+            let (segment, all_have) = Segment::join((me, n, group), &layout, options, has_barrier, exchange)?;
             has_barrier = all_have;
             segment
         };

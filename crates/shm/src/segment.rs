@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Key under which rank 0 publishes the path of the segment.
+/// Key under which the first rank of a host publishes the path of its segment, and which host.
 pub const KEY: &str = "tern.shm";
 /// How long rank 0 waits for the others to map the segment.
 const MAP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -54,20 +54,20 @@ impl Segment {
     /// Creates the segment (rank 0) or maps the one that rank 0 published. Collective: with it comes whether
     /// all ranks said that they have barriers.
     pub fn join(
-        me: usize,
-        n: usize,
+        (me, n, group): (usize, usize, &str),
         layout: &Layout,
         options: &Options,
         has_barrier: bool,
         exchange: &mut dyn Exchange,
     ) -> Result<(Segment, bool), String> {
+        let key = format!("{KEY}{group}");
         if me == 0 {
             let created = create(n, layout, options);
             let text = match &created {
                 Ok((_, path)) => path.display().to_string(),
                 Err(why) => format!("!{why}"),
             };
-            let outcome = publish(created, &text, n, has_barrier, exchange);
+            let outcome = publish(created, (&key, &text), n, has_barrier, exchange);
             if outcome.is_err()
                 && let Some(path) = text.strip_prefix('/')
             {
@@ -76,7 +76,7 @@ impl Segment {
             return outcome;
         }
         exchange.fence()?;
-        let text = exchange.get(KEY)?;
+        let text = exchange.get(&key)?;
         match text.strip_prefix('!') {
             Some(why) => Err(format!("rank 0 could not create the shared memory: {why}")),
             None => {
@@ -192,12 +192,12 @@ impl Drop for Segment {
 
 fn publish(
     created: Result<(Segment, PathBuf), String>,
-    text: &str,
+    (key, text): (&str, &str),
     n: usize,
     has_barrier: bool,
     exchange: &mut dyn Exchange,
 ) -> Result<(Segment, bool), String> {
-    exchange.put(KEY, text)?;
+    exchange.put(key, text)?;
     exchange.fence()?;
     let (segment, path) = created?;
     let all_have = segment.meet(n, has_barrier)?;

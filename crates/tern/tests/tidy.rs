@@ -17,7 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rnic", &["wire", "fabric"]),
     ("sim", &["fabric", "proto", "mpi"]),
     ("launch", &["fabric"]),
-    ("abi", &["fabric", "proto", "mpi", "shm", "launch"]),
+    ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic"]),
     ("memhook", &["fabric"]),
     ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
 ];
@@ -27,7 +27,7 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("fabric", &[]),
     ("proto", &[]),
-    ("rnic", &[]),
+    ("rnic", &["driver/memory.rs"]),
     ("sim", &[]),
     ("tern", &[]),
     ("mpi", &["mem.rs"]),

@@ -148,6 +148,15 @@ impl LinkCosts {
         cores: u32::MAX,
         single_copy: true,
     };
+
+    /// Between hosts by TCP over Ethernet of 10 Gbit/s: assumed.
+    pub const NETWORK: LinkCosts = LinkCosts {
+        latency_ns: 15_000.0,
+        overhead_ns: 3000.0,
+        ns_per_byte: 0.8,
+        single_copy: false,
+        ..LinkCosts::HOST
+    };
 }
 
 /// What the choice may depend on: equal on all ranks.

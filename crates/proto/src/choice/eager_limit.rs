@@ -175,6 +175,12 @@ impl EagerLimit {
         self.adapt && len > FLOOR
     }
 
+    /// Whether copies of this length are ever measured.
+    #[inline(always)]
+    pub fn may_measure(len: usize) -> bool {
+        len >= MEASURED
+    }
+
     /// Whether to measure this copy.
     #[inline]
     pub fn measures(&mut self, len: usize) -> bool {

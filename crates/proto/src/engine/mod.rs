@@ -99,7 +99,7 @@ pub struct Engine<D: Device> {
 impl<D: Device> Engine<D> {
     /// An engine with nothing under way.
     pub fn new(mut dev: D, limits: Limits) -> Engine<D> {
-        let n = dev.size();
+        let (n, takes_at_once) = (dev.size(), dev.takes_at_once());
         let by_distance = Distance::ALL.map(|(distance, _)| distance);
         let looks = by_distance.map(|distance| dev.caps(distance).looks);
         let caps = by_distance.map(|distance| dev.caps(distance));
@@ -133,7 +133,7 @@ impl<D: Device> Engine<D> {
             limits,
             rules,
             ops: Ops::default(),
-            matching: Matching::new(n),
+            matching: Matching::new(n, takes_at_once),
             peers: Peers::new(n),
             active: Vec::new(),
             rtrs,

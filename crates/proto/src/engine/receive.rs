@@ -1,5 +1,6 @@
 //! The receiving side: in place when the message is there, posted otherwise.
 
+use crate::choice::eager_limit::EagerLimit;
 use crate::engine::Engine;
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive};
@@ -19,10 +20,10 @@ impl<D: Device> Engine<D> {
             return None;
         }
         let head = [eager_word(tag), context];
-        if self.eager_limit_mut(source).measures(buf.len) {
+        if EagerLimit::may_measure(buf.len) && self.eager_limit_mut(source).measures(buf.len) {
             return self.receive_measured(source, head, buf);
         }
-        let len = match self.dev.take(source, head, buf) {
+        let len = match self.dev.take_at_once(source, head, buf) {
             Ok(len) => len,
             Err(true) => self.look_on(source, head, buf)?,
             Err(false) => return None,
@@ -36,7 +37,7 @@ impl<D: Device> Engine<D> {
     #[inline(never)]
     fn look_on(&mut self, source: Rank, head: [u64; 2], buf: Span) -> Option<usize> {
         for _ in 1..self.looks_for(source, buf) {
-            match self.dev.take(source, head, buf) {
+            match self.dev.take_at_once(source, head, buf) {
                 Ok(len) => return Some(len),
                 Err(true) => {}
                 Err(false) => return None,
@@ -59,7 +60,7 @@ impl<D: Device> Engine<D> {
     fn receive_measured(&mut self, source: Rank, head: [u64; 2], buf: Span) -> Option<u64> {
         for _ in 0..self.looks_for(source, buf) {
             let start = self.dev.now_ns();
-            match self.dev.take(source, head, buf) {
+            match self.dev.take_at_once(source, head, buf) {
                 Ok(len) => {
                     let limit = &mut self.eager_limits[self.dev.distance(source) as usize];
                     if limit.is_long(len) {

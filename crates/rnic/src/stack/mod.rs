@@ -83,6 +83,8 @@
 //! - *Receive buffers.* [`Receive::Later`] stops the stream, answers to own requests with it: what gives
 //!   buffers back must not wait for one of these.
 
+#![forbid(unsafe_code)]
+
 mod fpdu;
 mod framing;
 mod inbound;

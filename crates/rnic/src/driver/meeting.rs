@@ -1,0 +1,148 @@
+//! How two ranks come to a connection: the set-up of MPA over a socket that does not block.
+//!
+//! Either may begin, on first use. Where both do at once the one of the lower rank stays: the higher one takes that,
+//! and gives its own up; the lower one refuses the other's.
+
+use super::greeting::{self, Secret};
+use crate::stack::{Agreed, Proposal, Side, Start};
+use fabric::Rank;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// How long a stranger may take to say who it is.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest frame of a set-up: 20 bytes and 512 of private data (RFC 5044 section 7.1.1).
+const FRAME_MAX: usize = 20 + 512;
+/// What is said to a peer whose own connection stays.
+pub const CROSSING: &[u8] = b"crossing";
+
+/// Set-up of one connection under way.
+#[derive(Debug)]
+pub struct Meeting {
+    /// The socket.
+    pub socket: TcpStream,
+    /// To whom, if this side began.
+    pub to: Option<Rank>,
+    request: Vec<u8>,
+    unsent: Vec<u8>,
+    came: Vec<u8>,
+    since: Instant,
+    /// Whether nothing more will come.
+    is_ended: bool,
+}
+
+/// What has become of it.
+#[derive(Debug)]
+pub enum Met {
+    /// It goes on.
+    Waits,
+    /// This side asked, and the peer has agreed.
+    Agreed(Agreed, Vec<u8>),
+    /// A rank of the job asks.
+    Asked(Rank, Start, Vec<u8>),
+    /// The peer's own connection stays.
+    Crossing,
+    /// It came to nothing, for this reason.
+    Failed(String),
+}
+
+/// What is proposed to peers.
+pub fn proposal(private: Vec<u8>) -> Proposal {
+    Proposal { crc: false, ird: 64, ord: 64, private, ..Proposal::default() }
+}
+
+impl Meeting {
+    /// Somebody has connected.
+    pub fn with_stranger(socket: TcpStream) -> Meeting {
+        Meeting::new(socket, None, Vec::new(), Vec::new())
+    }
+
+    /// This rank connects to `peer`.
+    pub fn with(socket: TcpStream, peer: Rank, me: Rank, secret: &Secret, nonce: [u8; 16]) -> Meeting {
+        let private = greeting::request(secret, me, peer, nonce);
+        let unsent = proposal(private.clone()).request();
+        Meeting::new(socket, Some(peer), private, unsent)
+    }
+
+    fn new(socket: TcpStream, to: Option<Rank>, request: Vec<u8>, unsent: Vec<u8>) -> Meeting {
+        Meeting { socket, to, request, unsent, came: Vec::new(), since: Instant::now(), is_ended: false }
+    }
+
+    /// Whether there is something to write.
+    pub fn wants_room(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Looks what has come.
+    pub fn look(&mut self, me: Rank, size: usize, secret: &Secret) -> Met {
+        if let Err(why) = self.write().and_then(|()| self.read()) {
+            return Met::Failed(why);
+        }
+        let side = if self.to.is_some() { Side::Reply } else { Side::Request };
+        match Start::decode(side, &self.came) {
+            Err(why) => Met::Failed(why.0),
+            Ok(None) if self.is_ended => Met::Failed("the peer closed the connection".into()),
+            Ok(None) if self.since.elapsed() > PATIENCE => {
+                Met::Failed(format!("no answer in {} s", PATIENCE.as_secs()))
+            }
+            Ok(None) => Met::Waits,
+            Ok(Some((start, len))) if self.to.is_some() => self.answered(&start, len, secret),
+            Ok(Some((start, len))) => match greeting::who_asks(secret, me, size, &start.private) {
+                Some(peer) => Met::Asked(peer, start, self.came.split_off(len)),
+                None => Met::Failed("a stranger".into()),
+            },
+        }
+    }
+
+    fn answered(&mut self, reply: &Start, len: usize, secret: &Secret) -> Met {
+        if reply.rejected && reply.private == CROSSING {
+            return Met::Crossing;
+        }
+        if !reply.rejected && !greeting::is_reply(secret, &self.request, &reply.private) {
+            return Met::Failed("the answer is not that of a rank of this job".into());
+        }
+        match proposal(self.request.clone()).agree(reply) {
+            Ok(agreed) => Met::Agreed(agreed, self.came.split_off(len)),
+            Err(why) => Met::Failed(format!("the peer refuses: {why:?}")),
+        }
+    }
+
+    /// Answers who has asked; whether the socket has taken it, as one that was never written to does.
+    pub fn answer(&mut self, reply: &[u8]) -> bool {
+        self.unsent = reply.to_vec();
+        self.write().is_ok() && self.unsent.is_empty()
+    }
+
+    fn write(&mut self) -> Result<(), String> {
+        while !self.unsent.is_empty() {
+            match self.socket.write(&self.unsent) {
+                Ok(taken) => drop(self.unsent.drain(..taken)),
+                Err(error) if is_soon(error.kind()) => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        let mut room = [0; 2048];
+        while self.came.len() < FRAME_MAX {
+            match self.socket.read(&mut room) {
+                Ok(0) => {
+                    self.is_ended = true;
+                    break;
+                }
+                Ok(got) => self.came.extend_from_slice(&room[..got]),
+                Err(error) if is_soon(error.kind()) => break,
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a call that failed so is to be made again later.
+fn is_soon(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected)
+}

@@ -1,0 +1,172 @@
+//! The verbs of the adapter, and its end.
+
+use super::{Contact, LINGER, Rnic, RnicNap, len_of, memory};
+use crate::stack::{MAX_REGIONS, Rights, Work};
+use fabric::{
+    Charge, Completion, Costs, Distance, Fault, Local, Rank, Remote, Source, Span, Verbs, VerbsCaps,
+};
+use std::time::Instant;
+
+impl Verbs for Rnic {
+    type Nap = RnicNap;
+
+    fn me(&self) -> Rank {
+        self.me
+    }
+
+    fn size(&self) -> usize {
+        self.addresses.len()
+    }
+
+    fn caps(&self) -> &VerbsCaps {
+        &self.caps
+    }
+
+    fn rails(&self) -> usize {
+        1
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// Assumed: what a network of 10 Gbit/s and a system call cost. Memory is registered by an entry in a table.
+    fn costs(&self, _distance: Distance) -> Costs {
+        Costs {
+            source: Source::Assumed,
+            latency_ns: 20_000.0,
+            wire_ns_per_byte: 0.8,
+            gap_ns: 2000.0,
+            post_ns: 2000.0,
+            read_ns: 20_000.0,
+            register: (300.0, 0.0),
+            deregister: (200.0, 0.0),
+            ..Costs::default()
+        }
+    }
+
+    fn allocate(&mut self, len: usize) -> Span {
+        let mut words = vec![0u64; len.div_ceil(8)].into_boxed_slice();
+        let addr = words.as_mut_ptr() as usize;
+        self.memory.push(words);
+        Span { addr, len }
+    }
+
+    fn register(&mut self, _rail: usize, span: Span) -> Result<u32, Fault> {
+        let key = self.regions.register(span.addr as u64, span.len as u64, Rights::ALL, 0);
+        key.ok_or_else(|| Fault::Device(format!("{MAX_REGIONS} regions of memory are registered")))
+    }
+
+    fn deregister(&mut self, _rail: usize, key: u32) {
+        assert!(self.regions.deregister(key), "what is given back is registered");
+    }
+
+    fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
+        let what = Work::Send { len: len_of(parts), solicited: false, invalidate: None };
+        self.post(to, parts, work, what)
+    }
+
+    fn post_datagram(&mut self, _: Rank, _: usize, _: &[Local], _: u64) -> Result<bool, Fault> {
+        Err(Fault::Device("this adapter has no datagrams".into()))
+    }
+
+    fn post_receive(&mut self, _rail: usize, buffer: Local, work: u64) {
+        self.host.free.push_back((buffer, work));
+    }
+
+    fn post_write(
+        &mut self,
+        to: Rank,
+        _rail: usize,
+        parts: &[Local],
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let Remote { addr, key } = remote;
+        let what = Work::Write { len: len_of(parts), stag: key, to: addr, immediate: None };
+        self.post(to, parts, work, what)
+    }
+
+    fn post_read(
+        &mut self,
+        from: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let what = Work::Read {
+            len: local.span.len as u32,
+            sink_stag: local.key,
+            sink_to: local.span.addr as u64,
+            stag: remote.key,
+            to: remote.addr,
+        };
+        self.post(from, &[], work, what)
+    }
+
+    fn poll(&mut self) -> Option<Completion> {
+        if self.ended.is_empty() {
+            self.look();
+        }
+        self.ended.pop_front()
+    }
+
+    fn touched(&mut self, position: usize) -> Option<Rank> {
+        match self.host.touched.get(position) {
+            Some(peer) => Some(*peer),
+            None => {
+                self.host.touched.clear();
+                None
+            }
+        }
+    }
+
+    fn copy(&mut self, to: usize, from: usize, len: usize) {
+        memory::copy(to, from, len);
+    }
+
+    fn peek_bytes(&self, data: Span, out: &mut [u8]) {
+        out.copy_from_slice(memory::bytes(data));
+    }
+
+    fn poke_bytes(&mut self, to: usize, bytes: &[u8]) {
+        memory::copy(to, bytes.as_ptr() as usize, bytes.len());
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        memory::load(addr)
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        memory::store(addr, value);
+    }
+
+    fn charge(&mut self, _what: Charge) {}
+
+    fn alarm(&mut self, _at_ns: u64) {
+        self.has_alarm = true;
+    }
+
+    fn awake(&mut self) {}
+
+    fn idle(&mut self, _round: u32) -> RnicNap {
+        RnicNap(!std::mem::take(&mut self.has_alarm) && self.ended.is_empty())
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        self.fault.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Rnic {
+    /// What peers have not taken yet is theirs all the same.
+    fn drop(&mut self) {
+        let start = Instant::now();
+        let has_unsent = |contact: &Contact| matches!(contact, Contact::Connected(link) if link.has_unsent());
+        while self.contacts.iter().any(has_unsent) && start.elapsed() < LINGER {
+            (0..self.contacts.len()).for_each(|peer| self.send(peer));
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+    }
+}
