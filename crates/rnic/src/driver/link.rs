@@ -8,7 +8,7 @@ use crate::stack::{Connection, Done, Fpdu, NotDone, Regions, Sink, Source, Work}
 use fabric::{Local, Span};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 
 /// FPDUs that one write takes, and bytes after which it takes no more.
 const BATCH: usize = 16;
@@ -239,6 +239,24 @@ impl Link {
         }
         let kept = std::mem::take(&mut self.kept);
         self.feed(&kept, regions, sink)
+    }
+
+    /// Sends what is left, says that nothing follows and reads away what still comes; whether the peer has said so, too.
+    pub fn takes_leave(&mut self, regions: &Regions, room: &mut [u8]) -> bool {
+        if !self.is_ended {
+            self.send(regions);
+        }
+        if self.has_unsent() && !self.is_ended {
+            return false;
+        }
+        if self.socket.shutdown(Shutdown::Write).is_err() {
+            return true;
+        }
+        match self.socket.read(room) {
+            Ok(0) => true,
+            Ok(_) => false,
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
     }
 
     /// Whether what has come waits for a receive buffer.

@@ -74,6 +74,11 @@ impl Meeting {
         !self.unsent.is_empty()
     }
 
+    /// Whether it has taken too long.
+    pub fn is_late(&self) -> bool {
+        self.since.elapsed() > PATIENCE
+    }
+
     /// Looks what has come.
     pub fn look(&mut self, me: Rank, size: usize, secret: &Secret) -> Met {
         if let Err(why) = self.write().and_then(|()| self.read()) {
@@ -83,9 +88,7 @@ impl Meeting {
         match Start::decode(side, &self.came) {
             Err(why) => Met::Failed(why.0),
             Ok(None) if self.is_ended => Met::Failed("the peer closed the connection".into()),
-            Ok(None) if self.since.elapsed() > PATIENCE => {
-                Met::Failed(format!("no answer in {} s", PATIENCE.as_secs()))
-            }
+            Ok(None) if self.is_late() => Met::Failed(format!("no answer in {} s", PATIENCE.as_secs())),
             Ok(None) => Met::Waits,
             Ok(Some((start, len))) if self.to.is_some() => self.answered(&start, len, secret),
             Ok(Some((start, len))) => match greeting::who_asks(secret, me, size, &start.private) {

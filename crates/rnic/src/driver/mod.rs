@@ -25,6 +25,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+/// Longest transfer: lengths have 32 bits (RFC 5040 section 4.3).
+const LONGEST: usize = u32::MAX as usize;
 /// Work requests that may be outstanding to one peer.
 const DEPTH: usize = 256;
 /// Strangers that may be connected at a time and have not said who they are.
@@ -251,6 +253,7 @@ impl Rnic {
 
     /// Lets in who has connected.
     fn accept(&mut self) {
+        self.meetings.retain(|_, meeting| meeting.to.is_some() || !meeting.is_late());
         while let Ok((socket, _)) = self.listener.accept() {
             let strangers = self.meetings.values().filter(|meeting| meeting.to.is_none()).count();
             // More than that wait for their turn no longer: closed.
@@ -376,6 +379,9 @@ impl Rnic {
             };
             self.ended.push_back(Completion { work, done, result });
         }
+        if link.connection.failure().is_some() {
+            link.send(&self.regions); // the Terminate, if there is one
+        }
         if let Some(failure) = link.connection.failure() {
             let is_clean = matches!(failure, crate::stack::Failure::Closed);
             let text = format!("rank {peer}: {failure}");
@@ -435,6 +441,10 @@ impl Rnic {
     }
 
     fn post(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> Result<bool, Fault> {
+        let len: usize = parts.iter().map(|part| part.span.len).sum();
+        if len > LONGEST {
+            return Err(Fault::Device(format!("a transfer of {len} bytes; {LONGEST} are the most")));
+        }
         if matches!(self.contacts[to], Contact::None) {
             self.begin(to)?;
         }

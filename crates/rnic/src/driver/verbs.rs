@@ -1,11 +1,11 @@
 //! The verbs of the adapter, and its end.
 
-use super::{Contact, LINGER, Rnic, RnicNap, len_of, memory};
+use super::{Contact, LINGER, LONGEST, Rnic, RnicNap, len_of, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
 use fabric::{
     Charge, Completion, Costs, Distance, Fault, Local, Rank, Remote, Source, Span, Verbs, VerbsCaps,
 };
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Verbs for Rnic {
     type Nap = RnicNap;
@@ -95,6 +95,10 @@ impl Verbs for Rnic {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault> {
+        if local.span.len > LONGEST {
+            let len = local.span.len;
+            return Err(Fault::Device(format!("a transfer of {len} bytes; {LONGEST} are the most")));
+        }
         let what = Work::Read {
             len: local.span.len as u32,
             sink_stag: local.key,
@@ -160,13 +164,17 @@ impl Verbs for Rnic {
 }
 
 impl Drop for Rnic {
-    /// What peers have not taken yet is theirs all the same.
+    /// What peers have not taken yet is theirs all the same. A socket that is closed with something unread in it
+    /// resets the connection, and what is under way to the peer is lost: so each side says that it has ended, and reads
+    /// on until the other has.
     fn drop(&mut self) {
         let start = Instant::now();
-        let has_unsent = |contact: &Contact| matches!(contact, Contact::Connected(link) if link.has_unsent());
-        while self.contacts.iter().any(has_unsent) && start.elapsed() < LINGER {
-            (0..self.contacts.len()).for_each(|peer| self.send(peer));
-            std::thread::sleep(std::time::Duration::from_micros(100));
+        let taken = self.contacts.iter_mut().map(std::mem::take);
+        let link = |contact| if let Contact::Connected(link) = contact { Some(link) } else { None };
+        let mut links: Vec<_> = taken.filter_map(link).collect();
+        while !links.is_empty() && start.elapsed() < LINGER {
+            links.retain_mut(|link| !link.takes_leave(&self.regions, &mut self.room));
+            std::thread::sleep(Duration::from_micros(50));
         }
     }
 }
