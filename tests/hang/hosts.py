@@ -86,13 +86,13 @@ def namespaces(tools):
 
 def short_cut(tools):
     with namespaces(tools) as (hosts, inside, cable):
-        script = f"echo $PMI_RANK $(hostname) $TERN_HOST_ADDRESS; until [ -e {tools.scratch}/go ]; do sleep 0.05; done; echo on"
+        script = f"echo $PMI_RANK $(hostname) $TERN_HOST_ADDRESS; until [ -e {tools.scratch}/cable-is-back ]; do sleep 0.05; done; echo on"
         with tools.job(*hosts, "sh", "-c", script, launcher=inside) as job:
             job.wait_for("all ranks", lambda: len(job.printed().splitlines()) == 4)
             cable("down")
             time.sleep(0.1)
             cable("up")
-            (tools.scratch / "go").touch()
+            (tools.scratch / "cable-is-back").touch()
             outcome = job.end()
         places = sorted(line for line in outcome.out.splitlines() if line != "on")
         expected = [rf"{rank} tern\d+{'ab'[rank // 2]} 10\.77\.31\.{rank // 2 + 1}" for rank in range(4)]

@@ -33,7 +33,9 @@ impl Hosts {
     /// Finds out which ranks share this host: those of one boot and one directory for shared memory. Collective.
     pub fn find(me: usize, n: usize, settings: &Settings, client: &mut Client) -> Result<Hosts, String> {
         let wanted = settings.text("TERN_DEVICES");
-        if n == 1 || wanted == "shm" || wanted == "auto" && is_one_host(client) {
+        // Tern's launcher names the address of each of several hosts.
+        let is_one_host = std::env::var_os(HOST_ADDRESS).is_none();
+        if n == 1 || wanted == "shm" || wanted == "auto" && is_one_host {
             return Ok(Hosts::one(me, n));
         }
         let listening = Listening::at(address(settings)?)?;
@@ -86,31 +88,6 @@ impl Hosts {
     }
 }
 
-/// Whether the launcher says that all ranks are on one host. Tern's own names the address of each of several hosts;
-/// Hydra says which nodes have which ranks: (vector,(first node,nodes,ranks of each),…).
-fn is_one_host(client: &mut Client) -> bool {
-    if std::env::var_os(HOST_ADDRESS).is_some() {
-        return false;
-    }
-    match client.get("PMI_process_mapping") {
-        Ok(mapping) => nodes(&String::from_utf8_lossy(&mapping)) == Some(1),
-        // Where nobody says anything, nobody has started ranks elsewhere.
-        Err(_) => true,
-    }
-}
-
-/// Number of nodes that a mapping names; `None` if it cannot be read.
-fn nodes(mapping: &str) -> Option<usize> {
-    let blocks = mapping.trim().strip_prefix("(vector,")?.strip_suffix(')')?;
-    let numbers: Vec<usize> = blocks
-        .split(['(', ')', ','])
-        .filter(|part| !part.is_empty())
-        .map(|part| part.parse().ok())
-        .collect::<Option<_>>()?;
-    let ends = numbers.chunks(3).map(|block| block.first().zip(block.get(1)).map(|(first, n)| first + n));
-    ends.collect::<Option<Vec<usize>>>()?.into_iter().max()
-}
-
 /// A name that ranks have in common that can share memory.
 fn host(settings: &Settings) -> Result<String, String> {
     let boot = "/proc/sys/kernel/random/boot_id";
@@ -146,19 +123,4 @@ fn address(settings: &Settings) -> Result<Ipv4Addr, String> {
     }
     let outward = all.iter().filter(|interface| !interface.is_loopback()).find_map(v4);
     Ok(outward.filter(|_| settings.text("TERN_DEVICES") != "rnic").unwrap_or(Ipv4Addr::LOCALHOST))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mappings_are_read() {
-        assert_eq!(nodes("(vector,(0,1,4))"), Some(1));
-        assert_eq!(nodes("(vector,(0,2,4))"), Some(2));
-        assert_eq!(nodes("(vector,(0,1,2),(1,1,2))"), Some(2));
-        for bad in ["", "(vector)", "(vector,(0))", "vector", "(vector,(a,1,2))"] {
-            assert_ne!(nodes(bad), Some(1), "{bad}");
-        }
-    }
 }

@@ -112,6 +112,12 @@ pub const ALL: &[Setting] = &[
         doc: "Journal whose choices are made again, at the same messages; `last:FILE` takes for every kind of message the last choice from the first message on. Must be readable on all hosts.",
     },
     Setting {
+        name: "TERN_DEVICES",
+        kind: Type::Word(&["auto", "shm", "rnic"]),
+        default: "auto",
+        doc: "What carries messages: auto takes shared memory inside a host and the software RDMA adapter (iWARP over TCP) between hosts; the others are taken between all ranks.",
+    },
+    Setting {
         name: "TERN_EAGER_MAX",
         kind: Type::Bytes,
         default: "256K",
@@ -122,6 +128,12 @@ pub const ALL: &[Setting] = &[
         kind: Type::Word(&["off", "used", "all"]),
         default: "off",
         doc: "Whether every rank says at the end, on the standard error output, which protocols its messages took, how many, what was predicted and observed, and why: `used` by peer class and size range, `all` also what is in force for each kind of message. Counting costs every message two looks at the clock.",
+    },
+    Setting {
+        name: "TERN_INTERFACE",
+        kind: Type::Text,
+        default: "",
+        doc: "The interface that the software adapter listens at, by name or IPv4 address; without it the address that the launcher gives, or the first that is not the loopback's.",
     },
     Setting {
         name: "TERN_JOURNAL",
@@ -181,18 +193,6 @@ pub const ALL: &[Setting] = &[
         kind: Type::Flag,
         default: "1",
         doc: "Whether ranks may copy from and to each other's memory (process_vm_readv) where the kernel permits it.",
-    },
-    Setting {
-        name: "TERN_DEVICES",
-        kind: Type::Word(&["auto", "shm", "rnic"]),
-        default: "auto",
-        doc: "What carries messages: auto takes shared memory inside a host and the software RDMA adapter (iWARP over TCP) between hosts; the others are taken between all ranks.",
-    },
-    Setting {
-        name: "TERN_INTERFACE",
-        kind: Type::Text,
-        default: "",
-        doc: "The interface that the software adapter listens at, by name or IPv4 address; without it the address that the launcher gives, or the first that is not the loopback's.",
     },
     Setting {
         name: "TERN_STORES",

@@ -78,7 +78,7 @@ fn places_and_codes_are_told() {
         assert!(outcome.err.contains(&format!("mpiexec: rank {rank}: sh on CPUs {cpus}\n")), "{outcome:?}");
     }
     assert!(outcome.err.ends_with("mpiexec: exit codes: 0 of rank 0-1\n"), "{outcome:?}");
-    let outcome = run(&mut mpiexec_sh("-n 2 -print-all-exitcodes", "exit $PMI_RANK"));
+    let outcome = run(&mut mpiexec_sh("-n 2 -print-all-exitcodes", "sleep $PMI_RANK; exit $PMI_RANK"));
     assert_eq!(outcome.code, 1);
     assert!(outcome.err.contains("exit codes: 0 of rank 0; 1 of rank 1\n"), "{outcome:?}");
 }
