@@ -37,6 +37,7 @@ mod ring;
 mod segment;
 #[cfg(not(loom))]
 mod shares;
+#[cfg(not(loom))]
 mod stores;
 mod sync;
 #[cfg_attr(loom, allow(dead_code))]
