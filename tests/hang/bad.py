@@ -69,7 +69,7 @@ LAUNCHERS = [
     ({"PMI_PORT": "here", "PMI_ID": "0"}, r"PMI_PORT=here is not host:port"),
     ({"PMI_PORT": "127.0.0.1:1"}, r"PMI_ID is not"),
     ({"PMI_PORT": "127.0.0.1:1", "PMI_ID": "0"}, r"PMI_PORT=127.0.0.1:1: .*refused"),
-    ({"PMIX_RANK": "0", "PMIX_NAMESPACE": "x"}, r"PMIX_RANK is set: a PMIx launcher"),
+    ({"PMIX_RANK": "0", "PMIX_NAMESPACE": "x"}, r"PMIx launcher started this process \(PMIX_RANK is set\), but there is no way"),
     ({"OMPI_COMM_WORLD_SIZE": "4", "PMIX_RANK": "0"}, r"Open MPI's mpirun started this process"),
     ({"SLURM_STEP_NUM_TASKS": "8"}, r"srun started this process"),
     ({"TERN_CONTROL_FD": "91"}, r"TERN_CONTROL_FD=91 is not an open descriptor"),
@@ -97,8 +97,8 @@ ANSWERS = [
     ("not text", [b"cmd=\xff\xfe\n"], r"PMI init"),
     ("no command", ["rc=0\n"], r"PMI init"),
     ("another command", ["cmd=maxes rc=0\n"], r"PMI init.*maxes"),
-    ("refuses", ["cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n"], r"PMI init.*-1"),
-    ("another version", ["cmd=response_to_init rc=0 pmi_version=9 pmi_subversion=1\n"], r"PMI version 9"),
+    ("refuses", ["cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n"], r"neither PMI-1 nor PMI-2: .*rc=-1"),
+    ("another version", ["cmd=response_to_init rc=0 pmi_version=9 pmi_subversion=1\n"], r"neither PMI-1 nor PMI-2: .*pmi_version=9"),
     ("a number that is none", ["cmd=response_to_init rc=0 pmi_version=one pmi_subversion=1\n"], r"PMI init"),
     ("a line without an end", ["x" * 200000], r"PMI init"),
     ("no name", [OPENING, "cmd=my_kvsname rc=0\n"], r"PMI get_my_kvsname.*kvsname="),
@@ -120,6 +120,14 @@ PLACES = [
 ]
 
 
+# The same where ranks ask each other who shares a host.
+SHARED = [
+    ("host not told", "cmd=get_result rc=-1 msg=no_such_key\n", r"PMI get.*-1"),
+    ("hosts of nobody", "cmd=get_result rc=0 value=sx\n", r"what all ranks say of tern\.host was not written by this library"),
+    ("hosts of three ranks", "cmd=get_result rc=0 value=s3%20x%0a\n", r"what all ranks say of tern\.host was not written"),
+]
+
+
 def cases():
     for name, kind, says in CALLS:
         yield Case(f"bad call {name}", lambda tools, n=name, k=kind, s=says: call(tools, n, k, s))
@@ -135,6 +143,10 @@ def cases():
     for name, answer, says in PLACES:
         lines = [OPENING, NAME, "cmd=barrier_out rc=0\n", MAXES, answer]
         yield Case(f"bad PMI {name}", lambda tools, a=lines, s=says: pmi(tools, 1, a, s))
+    for name, answer, says in SHARED:
+        put = ["cmd=put_result rc=0\n", "cmd=barrier_out rc=0\n", "cmd=barrier_out rc=0\n"]
+        lines = [OPENING, NAME, MAXES, *put, answer]
+        yield Case(f"bad PMI {name}", lambda tools, a=lines, s=says: pmi(tools, 1, a, s, devices="auto"))
     yield Case("no space for the segment", lambda tools: no_space(tools, "16k", 4))
     yield Case("no space for messages", lambda tools: no_space(tools, "512k", 20))
     yield Case("space enough", lambda tools: no_space(tools, "64m", 4))
@@ -217,11 +229,12 @@ class Launcher(threading.Thread):
         self.ours.close()
 
 
-def pmi(tools, rank, answers, says):
+def pmi(tools, rank, answers, says, devices="shm"):
     launcher = Launcher(answers)
     fd = launcher.theirs.fileno()
     os.set_inheritable(fd, True)
     environment = {"PMI_FD": str(fd), "PMI_RANK": str(rank), "PMI_SIZE": "2", "TERN_CONTROL_FD": None}
+    environment["TERN_DEVICES"] = devices
     with tools.job(tools.program("bad"), "good", launcher=(), env=environment, keep=[fd]) as job:
         launcher.theirs.close()
         launcher.start()

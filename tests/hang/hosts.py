@@ -17,8 +17,15 @@ TWICE = ["--launcher", LAUNCHER, "--hosts", "127.0.0.1:2,127.0.0.2:2"]
 def cases():
     yield Case("two addresses of this host: all bytes arrive", bytes_arrive)
     yield Case("two addresses of this host: a deadlock is named", deadlock)
-    for devices in ["auto", "rnic"]:
-        yield Case(f"two namespaces, devices {devices}: all bytes arrive", lambda tools, d=devices: between(tools, d))
+    for devices, transport in [("auto", "rc"), ("rnic", "rc"), ("auto", "rd"), ("rnic", "rd")]:
+        name = f"two namespaces, devices {devices}, transport {transport}: all bytes arrive"
+        yield Case(name, lambda tools, d=devices, t=transport: between(tools, d, t))
+    for program in ["allgather", "alltoall", "barrier", "bcast", "gather_scatter", "reduce", "persistent", "random_sequence"]:
+        for algorithm in ["auto", "two-level"]:
+            yield Case(
+                f"two namespaces: coll/{program}, {algorithm}",
+                lambda tools, p=program, a=algorithm: collectives(tools, p, a),
+            )
     yield Case("two namespaces: ranks start, and a cut of 100 ms is survived", short_cut)
     yield Case("two namespaces: a cable that is cut for good ends the job", long_cut)
 
@@ -29,14 +36,30 @@ def bytes_arrive(tools):
     outcome.expect(outcome.err == "", "silence")
 
 
-def between(tools, devices):
-    """Shared memory inside a host, iWARP over TCP between them; or that alone."""
+def between(tools, devices, transport):
+    """Shared memory inside a host, iWARP over TCP or by datagrams between them; or that alone."""
     with namespaces(tools) as (hosts, inside, _):
         program = tools.program("bytes")
-        with tools.job(*hosts, "--genv", "TERN_DEVICES", devices, program, launcher=inside) as job:
+        chosen = ["--genv", "TERN_DEVICES", devices, "--genv", "TERN_TRANSPORT", transport]
+        with tools.job(*hosts, *chosen, program, launcher=inside) as job:
             outcome = job.end()
         outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
         outcome.expect(outcome.err == "", "silence")
+
+
+# The collectives that can have two levels.
+FORCED = ["ALLGATHER", "ALLREDUCE", "ALLTOALL", "BARRIER", "BCAST", "GATHER", "REDUCE", "REDUCE_SCATTER", "SCATTER"]
+
+
+def collectives(tools, program, algorithm):
+    """A program of tests/c/coll with two ranks on each of two hosts, placed by blocks and in turn."""
+    with namespaces(tools) as (hosts, inside, _):
+        forced = [word for name in FORCED for word in ("--genv", f"TERN_COLL_{name}", algorithm)]
+        for placement in ["block", "cyclic"]:
+            words = [*hosts, *forced, "--map-by", "slot" if placement == "block" else "node"]
+            with tools.job(*words, tools.program(program, "../c/coll"), launcher=inside) as job:
+                outcome = job.end()
+            outcome.expect(outcome.code == 0 and "test passed" in outcome.out, f"right results, placed by {placement}")
 
 
 def deadlock(tools):

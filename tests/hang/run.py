@@ -15,9 +15,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bad
 import containers
 import deaths
+import doctor
 import hangs
 import hosts
 import reports
+import sites
+import slurm
 from support import Failure, Skip, Tools
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -28,20 +31,21 @@ def options():
     parser.add_argument("filter", nargs="*", help="run cases whose name contains one of these")
     parser.add_argument("--mpi", default=str(HERE.parent.parent / "build"), help="prefix of the library")
     parser.add_argument("--hydra", default=None, help="Hydra's mpiexec (default: that of build/peers/mpich, or PATH)")
+    parser.add_argument("--openmpi", default=None, help="Open MPI's mpirun (default: that of build/peers/openmpi)")
     parser.add_argument("--list", action="store_true", help="only name the cases")
     return parser.parse_args()
 
 
 def main():
     arguments = options()
-    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts) for case in module.cases()]
+    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts, sites, slurm, doctor) for case in module.cases()]
     cases = [case for case in cases if not arguments.filter or any(f in case.name for f in arguments.filter)]
     if arguments.list:
         print("\n".join(case.name for case in cases))
         return 0
     passed, failed, skipped = 0, 0, 0
     with tempfile.TemporaryDirectory(prefix="tern-hang-") as scratch:
-        tools = Tools(arguments.mpi, arguments.hydra, scratch)
+        tools = Tools(arguments.mpi, arguments.hydra, arguments.openmpi, scratch)
         for case in cases:
             try:
                 case.run(tools)

@@ -33,12 +33,13 @@ class Case:
 class Tools:
     """The library under test and the programs built with it."""
 
-    def __init__(self, prefix, hydra, scratch):
+    def __init__(self, prefix, hydra, openmpi, scratch):
         self.prefix = pathlib.Path(prefix).resolve()
         self.scratch = pathlib.Path(scratch)
         self.mpiexec = self.prefix / "bin" / "mpiexec"
         self.tern = self.prefix / "bin" / "tern"
         self.hydra = self.find_hydra(hydra)
+        self.mpirun = self.find_openmpi(openmpi)
         self.built = {}
 
     def find_hydra(self, given):
@@ -46,12 +47,18 @@ class Tools:
         places += [shutil.which("mpiexec.hydra")]
         return next((str(place) for place in places if place and pathlib.Path(place).exists()), None)
 
-    def program(self, name):
-        """The path of tests/hang/NAME.c, compiled."""
+    def find_openmpi(self, given):
+        places = [given, HERE.parent.parent / "build" / "peers" / "openmpi" / "bin" / "mpirun"]
+        return next((str(place) for place in places if place and pathlib.Path(place).exists()), None)
+
+    def program(self, name, folder="."):
+        """The path of NAME.c of a folder, named from tests/hang, compiled."""
         if name not in self.built:
             binary = self.scratch / name
             command = [self.prefix / "bin" / "mpicc", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
-            command += [HERE / f"{name}.c", "-o", binary]
+            # The header of tests/c has functions that not every program needs.
+            command += ["-Wno-unused-function", "-I", HERE.parent / "c"]
+            command += [HERE / folder / f"{name}.c", "-o", binary]
             done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
             if done.returncode != 0:
                 raise Failure(f"{name}.c does not compile\n{done.stdout}{done.stderr}")

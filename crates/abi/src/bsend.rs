@@ -1,4 +1,4 @@
-//! MPI 5.0 section 3.6: buffers for buffered sends, of the process and of communicators.
+//! MPI 5.0 section 3.6: buffers for buffered sends, of the process, of communicators and of sessions.
 
 use mpi::comm::COMM_NULL;
 use mpi::error::Result;
@@ -9,16 +9,18 @@ use crate::cx::Cx;
 use crate::kind::output::{CountVar, Out};
 use crate::wait;
 
-fn attach_to(cx: &Cx, owner: BufferOwner, buffer: usize, size: u64) -> Result {
+/// Attaches a buffer.
+pub fn attach_to(cx: &Cx, owner: BufferOwner, buffer: usize, size: u64) -> Result {
     cx.world().attached(owner).map_or(Ok(()), |bsend| bsend.attach(buffer, size as usize))
 }
 
 /// Waits until all messages in the buffer have left.
-fn drain(cx: &Cx, owner: BufferOwner) -> Result {
+pub fn drain(cx: &Cx, owner: BufferOwner) -> Result {
     wait::until(cx, |world| Ok(world.attached(owner).is_none_or(|bsend| bsend.is_drained()).then_some(())))
 }
 
-fn detach_from(cx: &Cx, owner: BufferOwner, address: Out<usize>, size: CountVar) -> Result {
+/// Detaches a buffer once all messages in it have left.
+pub fn detach_from(cx: &Cx, owner: BufferOwner, address: Out<usize>, size: CountVar) -> Result {
     drain(cx, owner)?;
     let detached = cx.world().attached(owner).map(|bsend| bsend.detach());
     if let Some(detached) = detached {
@@ -28,7 +30,8 @@ fn detach_from(cx: &Cx, owner: BufferOwner, address: Out<usize>, size: CountVar)
     Ok(())
 }
 
-fn start_flush(cx: &Cx, owner: BufferOwner, comm: Handle, request: Out<Handle>) -> Result {
+/// A request that ends when all messages in the buffer have left.
+pub fn start_flush(cx: &Cx, owner: BufferOwner, comm: Handle, request: Out<Handle>) -> Result {
     request.set(cx.world().objects.requests.add(comm, Body::Flush(owner))?);
     Ok(())
 }

@@ -10,15 +10,14 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::{Comparison, Group, UNDEFINED};
 use mpi::handle::Handle;
 use mpi::info::Info;
-use mpi::request::{Body, Keep, Origin, Then, Unpack};
-use proto::{Mode, Want};
+use mpi::request::Then;
 
 use crate::coll::run;
 use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
-use crate::kind::text::{StatusPlace, Text, TextOut};
-use crate::{attr, places, request, wait};
+use crate::kind::text::{Text, TextOut};
+use crate::{attr, inter, letter, places, wait};
 
 const MAX_OBJECT_NAME: usize = 128;
 
@@ -52,15 +51,9 @@ pub fn compare(cx: &Cx, comm1: Handle, comm2: Handle, result: Out<i32>) -> Resul
 /// `MPI_Comm_group`.
 pub fn group(cx: &Cx, comm: Handle, group: Out<Handle>) -> Result {
     let mut world = cx.world();
-    let members = world.comm(comm)?.place.mine.clone();
-    group.set(world.objects.groups.insert(members)?);
-    Ok(())
-}
-
-/// `MPI_Comm_test_inter`: there are no intercommunicators yet.
-pub fn test_inter(cx: &Cx, comm: Handle, flag: Out<bool>) -> Result {
-    cx.world().comm(comm)?;
-    flag.set(false);
+    let comm = world.comm(comm)?;
+    let (members, session) = (Group::clone(&comm.place.mine), comm.session);
+    group.set(world.objects.add_group_of(members, session)?);
     Ok(())
 }
 
@@ -68,20 +61,6 @@ pub fn test_inter(cx: &Cx, comm: Handle, flag: Out<bool>) -> Result {
 pub fn get_parent(_: &Cx, parent: Out<Handle>) -> Result {
     parent.set(COMM_NULL);
     Ok(())
-}
-
-fn not_inter<T>() -> Result<T> {
-    fail(Class::COMM, "argument `comm` is an intracommunicator, it has no remote group")
-}
-
-/// `MPI_Comm_remote_size`.
-pub fn remote_size(_: &Cx, _comm: Handle, _size: Out<i32>) -> Result {
-    not_inter()
-}
-
-/// `MPI_Comm_remote_group`.
-pub fn remote_group(_: &Cx, _comm: Handle, _group: Out<Handle>) -> Result {
-    not_inter()
 }
 
 /// `MPI_Comm_set_name`.
@@ -122,11 +101,19 @@ fn hints(info: Option<&Info>) -> Info {
 }
 
 /// Puts a communicator with this place into the table; the error handler is the parent's.
-fn add(cx: &Cx, parent: Handle, place: Place) -> Result<Handle> {
+pub fn add(cx: &Cx, parent: Handle, place: Place) -> Result<Handle> {
+    let new = put(cx, place)?;
+    let mut world = cx.world();
+    world.comm_mut(new)?.session = world.comm(parent)?.session;
+    cx.anytime().errhandlers.inherit(errhandler::Kind::Comm, parent, new);
+    Ok(new)
+}
+
+/// Puts a communicator of no parent into the table.
+pub fn put(cx: &Cx, place: Place) -> Result<Handle> {
     let mut world = cx.world();
     let (rank, size) = (place.rank, place.size());
     let new = world.add_comm(place)?;
-    cx.anytime().errhandlers.inherit(errhandler::Kind::Comm, parent, new);
     places::add(new, rank, size);
     Ok(new)
 }
@@ -134,7 +121,11 @@ fn add(cx: &Cx, parent: Handle, place: Place) -> Result<Handle> {
 /// A duplicate without context: attributes are copied first, since their functions may refuse.
 fn duplicate(cx: &Cx, comm: Handle, info: Option<Handle>) -> Result<Handle> {
     let attrs = attr::copy_all(cx, Kind::Comm, comm)?;
-    let place = cx.world().comm(comm)?.place.clone();
+    let (place, topology) = {
+        let world = cx.world();
+        let held = world.comm(comm)?;
+        (held.place.clone(), held.topology.clone())
+    };
     let new = add(cx, comm, place)?;
     let mut world = cx.world();
     let hints = match info {
@@ -144,6 +135,7 @@ fn duplicate(cx: &Cx, comm: Handle, info: Option<Handle>) -> Result<Handle> {
     let made = world.comm_mut(new)?;
     made.attrs = attrs;
     made.info = hints;
+    made.topology = topology;
     Ok(new)
 }
 
@@ -153,7 +145,7 @@ fn dup_any(cx: &Cx, comm: Handle, info: Option<Handle>, newcomm: Out<Handle>) ->
     let context = cx.world().new_context();
     let schedule = run::spread_word(cx, comm, context)?;
     let done = run::blocking(cx, comm, schedule)?;
-    cx.world().comm_mut(new)?.place.context = done.words()[0];
+    cx.world().comm_mut(new)?.set_context(done.words()[0]);
     newcomm.set(new);
     Ok(())
 }
@@ -202,7 +194,7 @@ pub fn idup_with_info(
 
 /// Makes a communicator of some members of `comm`, all of whose members call this; `members` are
 /// ranks of the job, `contexts` what each member of `comm` would allocate.
-fn among(cx: &Cx, comm: Handle, members: Group, contexts: &[u64]) -> Result<Handle> {
+pub(crate) fn among(cx: &Cx, comm: Handle, members: Group, contexts: &[u64]) -> Result<Handle> {
     let (me, parent) = {
         let world = cx.world();
         (world.rank(), world.comm(comm)?.place.clone())
@@ -233,6 +225,10 @@ fn check_subset(cx: &Cx, comm: Handle, group: Handle) -> Result<Group> {
 pub fn create(cx: &Cx, comm: Handle, group: Handle, newcomm: Out<Handle>) -> Result {
     newcomm.set(COMM_NULL);
     let members = check_subset(cx, comm, group)?;
+    if inter::is_inter(cx, comm)? {
+        newcomm.set(inter::create_some(cx, comm, &members)?);
+        return Ok(());
+    }
     let context = cx.world().new_context();
     let all = run::exchange_words(cx, comm, [context])?;
     let contexts: Vec<u64> = all.into_iter().map(|[context]| context).collect();
@@ -244,6 +240,9 @@ pub fn create(cx: &Cx, comm: Handle, group: Handle, newcomm: Out<Handle>) -> Res
 /// context to each of the others.
 pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out<Handle>) -> Result {
     newcomm.set(COMM_NULL);
+    if inter::is_inter(cx, comm)? {
+        return fail(Class::COMM, "argument `comm` is an intercommunicator, must be an intracommunicator");
+    }
     let members = check_subset(cx, comm, group)?;
     let (me, parent, own) = {
         let mut world = cx.world();
@@ -252,44 +251,14 @@ pub fn create_group(cx: &Cx, comm: Handle, group: Handle, tag: i32, newcomm: Out
     };
     let Some(rank) = members.rank_of(me) else { return Ok(()) };
     let context = if rank == 0 {
-        tell_others(cx, &members, parent.context_for(Purpose::Creation), tag, own)?;
+        let letters = members.iter().skip(1).map(|to| (to, vec![own]));
+        letter::post(cx, parent.context_for(Purpose::Creation), tag, letters)?;
         own
     } else {
-        let want = Want {
-            source: Some(members.world_rank(0) as usize),
-            context: parent.context_for(Purpose::Creation),
-            tag: Some(tag),
-        };
-        hear(cx, want)?
+        letter::hear(cx, members.world_rank(0), parent.context_for(Purpose::Creation), tag, 1)?[0]
     };
     newcomm.set(add(cx, comm, Place::within(context, Arc::new(members), rank))?);
     Ok(())
-}
-
-/// Sends a word to all members but the first. Each message has a copy of its own, which lives as
-/// long as the engine needs it, whatever fails meanwhile.
-fn tell_others(cx: &Cx, members: &Group, context: u64, tag: i32, word: u64) -> Result {
-    let mut bodies = Vec::new();
-    let sent = members.iter().skip(1).try_for_each(|to| {
-        let copy: Box<[u8]> = word.to_ne_bytes().into();
-        let span = fabric::Span { addr: copy.as_ptr() as usize, len: copy.len() };
-        let mut world = cx.world();
-        let sent = world.engine.send(to as usize, context, tag, span, Mode::Standard);
-        bodies.extend(sent.map_err(mpi::world::fault)?.map(|op| Body::Send(op, Keep::Packed(copy))));
-        Ok(())
-    });
-    request::finish_all(cx, bodies, sent)
-}
-
-/// Receives a word.
-fn hear(cx: &Cx, want: Want) -> Result<u64> {
-    let mut word = 0u64;
-    let ty = mpi::datatype::Datatype::of(mpi::Handle(0x259)).expect("MPI_UINT64_T is predefined");
-    let mut unpack = Box::new(Unpack::new(&raw mut word as usize, 1, ty.clone())?);
-    let op = cx.world().engine.receive(want, unpack.span()).map_err(mpi::world::fault)?;
-    request::finish(cx, Body::Receive(op, Origin::Rank(0), Some(unpack)), StatusPlace::IGNORE)?;
-    // It was written through its address.
-    Ok(std::hint::black_box(word))
 }
 
 /// `MPI_Comm_split`.
@@ -306,6 +275,9 @@ pub fn split(cx: &Cx, comm: Handle, color: i32, key: i32, newcomm: Out<Handle>) 
 }
 
 fn split_by(cx: &Cx, comm: Handle, color: i32, key: i32) -> Result<Handle> {
+    if inter::is_inter(cx, comm)? {
+        return inter::split(cx, comm, color, key);
+    }
     let context = cx.world().new_context();
     let all = run::exchange_words(cx, comm, [color as u32 as u64, key as u32 as u64, context])?;
     if color == UNDEFINED {
@@ -355,12 +327,6 @@ pub fn split_type(
     Ok(())
 }
 
-/// `MPI_Intercomm_merge`: every communicator there is has one group.
-pub fn merge(_: &Cx, _intercomm: Handle, _high: bool, newintracomm: Out<Handle>) -> Result {
-    newintracomm.set(COMM_NULL);
-    fail(Class::COMM, "argument `intercomm` is an intracommunicator")
-}
-
 /// `MPI_Comm_disconnect`. The program has completed its requests; what is left of them, copies
 /// on their way out, does not need the communicator, so freeing it is all there is to do.
 pub fn disconnect(cx: &Cx, comm: HandleRef) -> Result {
@@ -373,14 +339,20 @@ pub fn free(cx: &Cx, comm: HandleRef) -> Result {
         return fail(Class::COMM, "argument `comm` is a predefined communicator, which cannot be freed");
     }
     attr::delete_all(cx, Kind::Comm, comm.handle)?;
+    remove(cx, comm.handle)?;
+    comm.set(COMM_NULL);
+    Ok(())
+}
+
+/// Takes a communicator away whose attributes have gone.
+pub fn remove(cx: &Cx, comm: Handle) -> Result {
     wait::until(cx, |world| {
-        let drained = world.comm(comm.handle)?.bsend.is_drained();
+        let drained = world.comm(comm)?.bsend.is_drained();
         Ok(drained.then_some(()))
     })?;
     let mut world = cx.world();
-    world.objects.comms.remove(comm.handle);
-    places::remove(comm.handle);
-    cx.anytime().errhandlers.release(errhandler::Kind::Comm, comm.handle);
-    comm.set(COMM_NULL);
+    world.objects.comms.remove(comm);
+    places::remove(comm);
+    cx.anytime().errhandlers.release(errhandler::Kind::Comm, comm);
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! What connects this rank with the others: shared memory on this host, the software adapter between hosts.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::MetadataExt;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use fabric::settings::Settings;
 use fabric::{Exchange, Pair};
+use launch::address;
 use launch::pmi::client::Client;
 use launch::report::HOST_ADDRESS;
 use proto::channel::{self, Channel};
@@ -14,47 +16,83 @@ use shm::Shm;
 /// The device of this process's rank.
 pub type Device = Pair<Shm, Channel<Rnic>>;
 
+/// What ranks of other hosts are reached by.
+struct Far {
+    listening: Listening,
+    addresses: Box<[SocketAddr]>,
+    secret: Secret,
+    /// By rank: its host.
+    hosts: Arc<[u32]>,
+}
+
 /// What is known of the ranks of a job before they are connected.
 pub struct Hosts {
     me: usize,
     /// Ranks of this host, in order.
     here: Box<[usize]>,
     size: usize,
+    /// The names of the ranks' hosts, or the one name that all have.
+    names: Vec<String>,
     /// What others are reached by, if there are any on other hosts.
-    far: Option<(Listening, Box<[SocketAddr]>, Secret)>,
+    far: Option<Far>,
 }
 
 impl Hosts {
     /// All `n` ranks are on this host.
     pub fn one(me: usize, n: usize) -> Hosts {
-        Hosts { me, here: (0..n).collect(), size: n, far: None }
+        let names = vec![crate::env::host_name().unwrap_or_else(|_| "localhost".into())];
+        Hosts { me, here: (0..n).collect(), size: n, names, far: None }
     }
 
-    /// Finds out which ranks share this host: those of one boot and one directory for shared memory. Collective.
+    /// Finds out which ranks share this host. Collective.
+    ///
+    /// Names say nothing of that: hosts have several, and containers of one host share no memory. Those ranks are on
+    /// one host that look into one directory of one running kernel.
     pub fn find(me: usize, n: usize, settings: &Settings, client: &mut Client) -> Result<Hosts, String> {
         let wanted = settings.text("TERN_DEVICES");
-        // Tern's launcher names the address of each of several hosts.
-        let is_one_host = std::env::var_os(HOST_ADDRESS).is_none();
-        if n == 1 || wanted == "shm" || wanted == "auto" && is_one_host {
+        // Tern's own launcher, which names the address of each of several hosts, knows.
+        let knows_one = client.is_tern() && std::env::var_os(HOST_ADDRESS).is_none();
+        if n == 1 || wanted == "shm" || wanted == "auto" && knows_one {
             return Ok(Hosts::one(me, n));
         }
-        let listening = Listening::at(address(settings)?)?;
-        let host = if wanted == "rnic" { format!("rank-{me}") } else { host(settings)? };
-        client.put(&format!("tern.rank.{me}"), format!("{host} {}", listening.address()?).as_bytes())?;
-        client.offer_secret()?;
-        client.barrier()?;
-        let (mut here, mut addresses) = (Vec::new(), Vec::new());
-        for rank in 0..n {
-            let text = String::from_utf8_lossy(&client.get(&format!("tern.rank.{rank}"))?).into_owned();
-            let parts = text.split_once(' ').and_then(|(host, at)| Some((host.to_owned(), at.parse().ok()?)));
-            let (its, at) = parts.ok_or_else(|| format!("rank {rank} says it listens at `{text}`"))?;
-            addresses.push(at);
-            if its == host {
-                here.push(rank);
-            }
+        // Where nobody is to share memory each rank is a host of its own.
+        let hosts: Arc<[u32]> = if wanted == "rnic" {
+            (0..n as u32).collect()
+        } else {
+            let memories = client.share("tern.host", address::memory(settings)?.as_bytes())?;
+            let mut known = HashMap::new();
+            let mut number = |memory| {
+                let next = known.len() as u32;
+                *known.entry(memory).or_insert(next)
+            };
+            memories.iter().map(&mut number).collect()
+        };
+        let here: Box<[usize]> = (0..n).filter(|rank| hosts[*rank] == hosts[me]).collect();
+        if here.len() == n {
+            return Ok(Hosts::one(me, n));
         }
-        let far = Some((listening, addresses.into(), client.secret()?));
-        Ok(Hosts { me, here: here.into(), size: n, far })
+        let listening = match settings.text("TERN_TRANSPORT") {
+            "rd" => Listening::for_datagrams(address::outer(settings)?)?,
+            _ => Listening::at(address::outer(settings)?)?,
+        };
+        let name = crate::env::host_name().map_err(|error| error.to_string())?;
+        client.offer_secret()?;
+        let told = client.share("tern.at", format!("{} {name}", listening.address()?).as_bytes())?;
+        let (mut addresses, mut names) = (Vec::new(), Vec::new());
+        for (rank, text) in told.iter().enumerate() {
+            let text = String::from_utf8_lossy(text);
+            let known = text.split_once(' ').and_then(|(at, name)| Some((at.parse().ok()?, name)));
+            let (at, name) = known.ok_or_else(|| format!("rank {rank} says it listens at `{text}`"))?;
+            addresses.push(at);
+            names.push(name.to_owned());
+        }
+        let far = Far { listening, addresses: addresses.into(), secret: client.secret()?, hosts };
+        Ok(Hosts { me, here, size: n, names, far: Some(far) })
+    }
+
+    /// The names of the ranks' hosts, or the one name that all have.
+    pub fn names(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.names)
     }
 
     /// Whether there are other hosts.
@@ -75,52 +113,13 @@ impl Hosts {
             exchange.fence()?; // as those that share memory do
         }
         let mut near = Shm::join(place, self.here.len(), &group, options, exchange)?;
-        let far = match self.far {
-            None => None,
-            Some((listening, addresses, secret)) => {
-                let adapter = listening.open(self.me, addresses, secret)?;
-                near.sleep_beside(adapter.descriptor())?;
-                let settings = channel::Settings::default();
-                Some(Channel::new(adapter, settings).map_err(|fault| fault.to_string())?)
-            }
+        let Some(Far { listening, addresses, secret, hosts }) = self.far else {
+            return Ok(Pair::new(near, None, self.here, self.size));
         };
-        Ok(Pair::new(near, far, self.here, self.size))
+        let adapter = listening.open(self.me, addresses, secret)?;
+        near.sleep_beside(adapter.descriptor())?;
+        let settings = channel::Settings::default();
+        let far = Channel::new(adapter, settings).map_err(|fault| fault.to_string())?;
+        Ok(Pair::new(near, Some(far), self.here, self.size).on_hosts(hosts))
     }
-}
-
-/// A name that ranks have in common that can share memory.
-fn host(settings: &Settings) -> Result<String, String> {
-    let boot = "/proc/sys/kernel/random/boot_id";
-    let boot = std::fs::read_to_string(boot).map_err(|e| format!("cannot read {boot}: {e}"))?;
-    let dir = settings.text("TERN_SHM_DIR");
-    let at = std::fs::metadata(dir).map_err(|e| format!("TERN_SHM_DIR: {dir}: {e}"))?;
-    Ok(format!("{}-{:x}-{:x}", boot.trim(), at.dev(), at.ino()))
-}
-
-/// The address of this host that others connect to: as the setting says, or the launcher; else the first that is
-/// not the loopback's; else that one.
-fn address(settings: &Settings) -> Result<Ipv4Addr, String> {
-    let wanted = settings.text("TERN_INTERFACE");
-    let all =
-        if_addrs::get_if_addrs().map_err(|e| format!("cannot list the interfaces of this host: {e}"))?;
-    let v4 = |interface: &if_addrs::Interface| match interface.ip() {
-        IpAddr::V4(at) => Some(at),
-        IpAddr::V6(_) => None,
-    };
-    if !wanted.is_empty() {
-        let fits =
-            |i: &&if_addrs::Interface| i.name == wanted || v4(i).is_some_and(|at| at.to_string() == wanted);
-        let found = all.iter().filter(fits).find_map(v4);
-        let names = || all.iter().map(|i| format!("{} {}", i.name, i.ip())).collect::<Vec<_>>().join(", ");
-        return found.ok_or_else(|| {
-            format!("TERN_INTERFACE: no IPv4 address of `{wanted}` here; there are: {}", names())
-        });
-    }
-    if let Ok(hint) = std::env::var(HOST_ADDRESS)
-        && let Ok(at) = hint.parse()
-    {
-        return Ok(at);
-    }
-    let outward = all.iter().filter(|interface| !interface.is_loopback()).find_map(v4);
-    Ok(outward.filter(|_| settings.text("TERN_DEVICES") != "rnic").unwrap_or(Ipv4Addr::LOCALHOST))
 }

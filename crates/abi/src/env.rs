@@ -5,7 +5,7 @@ use mpi::handle::Handle;
 use mpi::info::Info;
 
 use crate::cx::Cx;
-use crate::global::{self, Phase};
+use crate::global::{self, Model};
 use crate::kind::output::Out;
 use crate::kind::text::TextOut;
 
@@ -61,19 +61,20 @@ pub fn get_hw_resource_info(cx: &Cx, info: Out<Handle>) -> Result {
 
 /// `MPI_Initialized`: still true after MPI_Finalize.
 pub fn initialized(_: &Cx, flag: Out<bool>) -> Result {
-    flag.set(global::phase() != Phase::Before);
+    flag.set(global::model() != Model::Before);
     Ok(())
 }
 
 /// `MPI_Finalized`.
 pub fn finalized(_: &Cx, flag: Out<bool>) -> Result {
-    flag.set(global::phase() == Phase::After);
+    flag.set(global::model() == Model::After);
     Ok(())
 }
 
 /// `MPI_Query_thread`.
 pub fn query_thread(_: &Cx, provided: Out<i32>) -> Result {
-    provided.set(global::thread_level());
+    let has_model = global::model() != Model::Before;
+    provided.set(if has_model { global::model_level() } else { global::thread_level() });
     Ok(())
 }
 

@@ -47,6 +47,17 @@ pub fn comm_get(cx: &Cx, comm: Handle, errhandler: Out<Handle>) -> Result {
     Ok(())
 }
 
+/// `MPI_Session_set_errhandler`.
+pub fn session_set(cx: &Cx, session: Handle, errhandler: Handle) -> Result {
+    named("errhandler", cx.anytime().errhandlers.set(Kind::Session, session, errhandler))
+}
+
+/// `MPI_Session_get_errhandler`.
+pub fn session_get(cx: &Cx, session: Handle, errhandler: Out<Handle>) -> Result {
+    errhandler.set(cx.anytime().errhandlers.get(Kind::Session, session));
+    Ok(())
+}
+
 /// `MPI_Errhandler_free`.
 pub fn free(cx: &Cx, errhandler: HandleRef) -> Result {
     cx.anytime().errhandlers.free(errhandler.handle)?;

@@ -14,7 +14,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Once;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use mpi::anytime::Anytime;
 use mpi::comm::{COMM_SELF, COMM_WORLD};
@@ -47,7 +47,7 @@ pub mod thread {
     }
 }
 
-/// The rank of this process between MPI_Init and MPI_Finalize.
+/// The rank of this process, from where it is connected to its job to where it is disconnected.
 pub type World = mpi::World<crate::device::Device>;
 
 /// Where the process is in its life.
@@ -55,14 +55,30 @@ pub type World = mpi::World<crate::device::Device>;
 pub enum Phase {
     /// Before MPI_Init.
     Before,
-    /// Between MPI_Init and MPI_Finalize.
+    /// Between MPI_Init and MPI_Finalize, or in a session.
     Active,
-    /// After MPI_Finalize.
+    /// In neither, but connected to the job still: another session may come.
+    Idle,
+    /// Disconnected from the job for good.
     After,
     /// The child of a fork between the two: no rank of the job.
     Child,
 }
 
+/// How far the World Model of the process has come (MPI 5.0 section 11.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Model {
+    /// Before MPI_Init.
+    Before,
+    /// Between MPI_Init and MPI_Finalize.
+    There,
+    /// After MPI_Finalize.
+    After,
+}
+
+static MODEL: AtomicU8 = AtomicU8::new(Model::Before as u8);
+static MODEL_LEVEL: AtomicI32 = AtomicI32::new(thread::SINGLE);
+static NUMBER: AtomicU32 = AtomicU32::new(u32::MAX);
 static PHASE: AtomicU8 = AtomicU8::new(Phase::Before as u8);
 static LEVEL: AtomicI32 = AtomicI32::new(thread::SINGLE);
 static MAIN_THREAD: AtomicUsize = AtomicUsize::new(0);
@@ -72,11 +88,27 @@ static ANYTIME: Owner<Anytime> = Owner::new();
 /// Where the process is in its life.
 #[inline]
 pub fn phase() -> Phase {
-    const ALL: [Phase; 4] = [Phase::Before, Phase::Active, Phase::After, Phase::Child];
+    const ALL: [Phase; 5] = [Phase::Before, Phase::Active, Phase::Idle, Phase::After, Phase::Child];
     ALL[PHASE.load(Ordering::Acquire) as usize]
 }
 
-/// Whether the process is between MPI_Init and MPI_Finalize.
+/// How far the World Model has come.
+pub fn model() -> Model {
+    const ALL: [Model; 3] = [Model::Before, Model::There, Model::After];
+    ALL[MODEL.load(Ordering::Acquire) as usize]
+}
+
+/// The level of thread support that MPI_Init was granted.
+pub fn model_level() -> i32 {
+    MODEL_LEVEL.load(Ordering::Relaxed)
+}
+
+/// This process's rank in the job, if it is or was connected to one.
+pub fn number() -> Option<u32> {
+    Some(NUMBER.load(Ordering::Relaxed)).filter(|number| *number != u32::MAX)
+}
+
+/// Whether the process is between MPI_Init and MPI_Finalize or in a session.
 #[inline(always)]
 pub fn is_active() -> bool {
     PHASE.load(Ordering::Relaxed) == Phase::Active as u8
@@ -104,15 +136,46 @@ pub fn this_thread() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Starts the active phase with this rank.
-pub fn start(level: i32, world: World) {
-    watched::atomic(&PHASE);
-    watched::atomic(&LEVEL);
+/// Begins the World Model, for which the process is connected.
+pub fn open_model(level: i32) {
+    let mut world = world();
+    world.open();
     for handle in [COMM_WORLD, COMM_SELF] {
         if let Some(comm) = world.objects.comms.get(handle) {
             places::add(handle, comm.place.rank, comm.place.size());
         }
     }
+    MAIN_THREAD.store(this_thread(), Ordering::Relaxed);
+    MODEL_LEVEL.store(level, Ordering::Relaxed);
+    MODEL.store(Model::There as u8, Ordering::Release);
+}
+
+/// Ends the World Model.
+pub fn close_model() {
+    MODEL.store(Model::After as u8, Ordering::Release);
+    let mut world = world();
+    world.close();
+    for handle in [COMM_WORLD, COMM_SELF] {
+        places::remove(handle);
+        anytime().errhandlers.release(errhandler::Kind::Comm, handle);
+    }
+}
+
+/// Nothing of MPI is in use, but the process stays connected.
+pub fn rest() {
+    PHASE.store(Phase::Idle as u8, Ordering::Release);
+}
+
+/// Ends [`rest`].
+pub fn resume() {
+    PHASE.store(Phase::Active as u8, Ordering::Release);
+}
+
+/// Starts the active phase with this rank.
+pub fn start(level: i32, world: World) {
+    watched::atomic(&PHASE);
+    watched::atomic(&LEVEL);
+    NUMBER.store(world.rank(), Ordering::Relaxed);
     RANK.put(Box::new(world), level == thread::MULTIPLE);
     LEVEL.store(level, Ordering::Relaxed);
     MAIN_THREAD.store(this_thread(), Ordering::Relaxed);
@@ -136,7 +199,7 @@ pub fn finish() {
 pub fn abandon() {
     RANK.reset();
     ANYTIME.reset();
-    if is_active() {
+    if is_active() || phase() == Phase::Idle {
         RANK.abandon();
         PHASE.store(Phase::Child as u8, Ordering::Release);
     }
@@ -146,18 +209,24 @@ pub fn abandon() {
 /// there is none; the handle it is called with, and the rank in MPI_COMM_WORLD if there is one. The rank
 /// is not touched: errors of what is allowed at any time come here too.
 pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Handle, Option<u32>) {
+    let errhandlers = &anytime().errhandlers;
+    // An error handler that the call itself has given: what it would belong to is not there.
+    if let Some((Object::Errhandler, handler)) = subject {
+        let (action, null) = errhandlers.action_by(handler);
+        return (action, null, number());
+    }
     if !is_active() {
         return (Action::Fatal, COMM_SELF, None);
     }
-    let errhandlers = &anytime().errhandlers;
     let comm = |handle| (errhandlers.action(errhandler::Kind::Comm, handle), handle);
     let (action, handle) = match subject {
         Some((Object::Comm, handle)) if places::of(handle).is_some() => comm(handle),
+        Some((Object::Session, handle)) => (errhandlers.action(errhandler::Kind::Session, handle), handle),
         // The initial one: there are no objects of these kinds yet.
-        Some((Object::Win | Object::File | Object::Session, handle)) => (Action::Fatal, handle),
+        Some((Object::Win | Object::File, handle)) => (Action::Fatal, handle),
         _ => comm(errhandlers.of_no_object()),
     };
-    (action, handle, places::of(COMM_WORLD).map(|place| place.rank))
+    (action, handle, number())
 }
 
 /// The rank; only in the active phase.
@@ -305,5 +374,6 @@ pub fn start_for_tests() {
     STARTED.call_once(|| {
         let world = crate::start::alone().expect("a rank that is alone needs nothing");
         start(thread::MULTIPLE, world);
+        open_model(thread::MULTIPLE);
     });
 }

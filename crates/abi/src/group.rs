@@ -127,6 +127,7 @@ fn combine(
 fn make(cx: &Cx, newgroup: Out<Handle>, group: Handle, f: impl FnOnce(&Group) -> Result<Group>) -> Result {
     let mut objects = cx.objects();
     let made = f(objects.group(group)?)?;
-    newgroup.set(objects.add_group(made)?);
+    let session = objects.origins.get(&group).copied();
+    newgroup.set(objects.add_group_of(made, session)?);
     Ok(())
 }

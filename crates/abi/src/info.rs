@@ -144,7 +144,7 @@ fn ranks_started() -> Option<usize> {
     match Launcher::detect(|name| std::env::var(name).ok()) {
         Ok(Launcher::Descriptor { size, .. }) => Some(size),
         Ok(Launcher::None) => Some(1),
-        Ok(Launcher::Port { .. }) | Err(_) => None,
+        Ok(Launcher::Port { .. } | Launcher::Pmix { .. }) | Err(_) => None,
     }
 }
 

@@ -16,7 +16,9 @@ pub fn is_live(object: Object, handle: Handle) -> bool {
         Object::Errhandler => global::anytime().errhandlers.check(handle).is_ok(),
         Object::Comm => places::of(handle).is_some(),
         // No table of these kinds exists yet, so no handle of them was ever given out.
-        Object::Win | Object::File | Object::Session => false,
+        Object::Win | Object::File => false,
+        // Asked for at any time, also when there is no rank.
+        Object::Session => global::is_active() && global::objects().sessions.get(handle).is_some(),
         _ => is_in(&global::objects(), object, handle),
     }
 }

@@ -14,7 +14,7 @@ use crate::{engine, request, wait};
 /// `MPI_Send`; `MPI_Rsend` too.
 #[inline(always)]
 pub fn send(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle) -> Result {
-    if cx.world().send_now(buf, count, datatype, dest, tag, comm) {
+    if cx.world().send_now::<false>(buf, count, datatype, dest, tag, comm) {
         return Ok(());
     }
     blocking_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Standard)
@@ -151,8 +151,9 @@ pub fn isend(
 ) -> Result {
     {
         let mut world = cx.world();
-        if world.send_now(buf, count, datatype, dest, tag, comm) {
+        if world.send_now::<true>(buf, count, datatype, dest, tag, comm) {
             request.set(world.objects.requests.sent()?);
+            engine::leave(&world);
             return Ok(());
         }
     }

@@ -35,7 +35,7 @@ pub fn MPI_Send(
 ) -> Option<i32> {
     let n = count(n)?;
     let mut world = global::at_once()?;
-    let left = tag >= 0 && world.send_now(buf, n, handle(datatype), dest, tag, handle(comm));
+    let left = tag >= 0 && world.send_now::<false>(buf, n, handle(datatype), dest, tag, handle(comm));
     left.then_some(0)
 }
 
@@ -75,10 +75,11 @@ pub fn MPI_Isend(
     if request == 0 || tag < 0 || !world.objects.requests.has_sent() {
         return None;
     }
-    if !world.send_now(buf, n, handle(datatype), dest, tag, handle(comm)) {
+    if !world.send_now::<true>(buf, n, handle(datatype), dest, tag, handle(comm)) {
         return None;
     }
     store(request, world.objects.requests.sent().ok()?);
+    engine::leave(&world);
     Some(0)
 }
 

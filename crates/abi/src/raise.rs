@@ -101,6 +101,7 @@ pub fn outside(cx: &Cx) -> i32 {
     }
     let text = match global::phase() {
         Phase::After => "called after MPI_Finalize",
+        Phase::Idle => "called when no session is open, and not between MPI_Init and MPI_Finalize",
         Phase::Child => {
             "called in a child process made by fork, which is no rank of the job and may only call what MPI \
              allows at any time"

@@ -184,7 +184,7 @@ impl<'a> Listing<'a> {
                 self.body(receive, call);
             }
             Body::Flush(_) => self.detached(),
-            Body::Ended(_) | Body::General(_) | Body::Collective(_) => {}
+            Body::Ended(_) | Body::General(_) | Body::Collective(_) | Body::Partitioned => {}
         }
     }
 

@@ -1,25 +1,28 @@
 //! MPI 5.0 section 11.2: MPI_Init, MPI_Init_thread, MPI_Finalize, MPI_Abort.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, Once};
 
-use fabric::Exchange;
 use fabric::settings::Settings;
+use fabric::{Device as _, Exchange};
 use launch::pmi::client::Client;
 use mpi::anytime::Anytime;
 use mpi::attr;
-use mpi::coll::{self, Forced, LinkCosts};
+use mpi::coll::{self, Forced, Rates, Tariff};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
+use mpi::session::process_sets;
 use proto::{CacheLimits, EagerBy, Engine, Limits, Manner, Protocol};
 use shm::StoreWay;
 
 use crate::coll::run;
 use crate::cx::Cx;
 use crate::device::{Device, Hosts};
-use crate::global::{self, Phase, World, thread};
+use crate::global::{self, Model, Phase, World, thread};
 use crate::kind::output::Out;
-use crate::{attr as attributes, engine, explain, places, raise, report};
+use crate::table;
+use crate::{attr as attributes, engine, explain, raise, report};
 
 /// Key under which rank 0 publishes what all must know to choose the same algorithms.
 const COLLECTIVES: &str = "tern.coll";
@@ -46,22 +49,106 @@ pub fn init_thread(cx: &Cx, _argc: usize, _argv: usize, required: i32, provided:
     Ok(())
 }
 
-/// Starts with this level of thread support.
+/// Starts the World Model with this level of thread support.
 fn start(cx: &Cx, level: i32) -> Result<i32> {
-    if global::phase() != Phase::Before {
+    let _life = life();
+    if global::model() != Model::Before {
         return fail(Class::OTHER, "MPI has been initialised already; it can be only once");
     }
-    let connected = connect().map_err(|text| Error::new(Class::OTHER, text))?;
-    let (engine, link, settings, appnum, universe) = connected;
-    let mut world = World::new(engine, link, Forced::read(&settings));
-    describe(&mut world, &mut cx.anytime(), appnum, universe);
-    cx.anytime().tools.started(settings);
-    engine::watch_forks();
-    global::start(level, world);
+    let level = rise(cx, level, level)?;
+    global::open_model(level);
     Ok(level)
 }
 
-type Connected = (Engine<Device>, LinkCosts, Settings, Option<i32>, usize);
+/// Opens a session with the level of thread support that is granted of the one asked for: that of MPI_Init
+/// is an upper bound, for the rank has no lock if that asked for none. Where a session comes first it has.
+pub fn open_session(cx: &Cx, level: i32, open: impl FnOnce(i32) -> Result<Handle>) -> Result<Handle> {
+    static AT_EXIT: Once = Once::new();
+    let _life = life();
+    let level = rise(cx, level, thread::MULTIPLE)?;
+    SESSIONS.store(true, Ordering::Relaxed);
+    // SAFETY: the function takes nothing, returns, and is part of this library, which is not unloaded.
+    AT_EXIT.call_once(|| unsafe {
+        libc::atexit(at_exit);
+    });
+    open(level).inspect_err(|_| rest_if_unused(cx))
+}
+
+/// Closes a session.
+pub fn close_session(cx: &Cx, close: impl FnOnce()) -> Result {
+    let _life = life();
+    close();
+    rest_if_unused(cx);
+    Ok(())
+}
+
+/// Whether the process has had a session: then it stays connected to its end.
+static SESSIONS: AtomicBool = AtomicBool::new(false);
+
+/// What begins and ends MPI in this process does so alone.
+fn life() -> MutexGuard<'static, ()> {
+    static LIFE: Mutex<()> = Mutex::new(());
+    LIFE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn rest_if_unused(cx: &Cx) {
+    if global::model() != Model::There && cx.objects().sessions.is_empty() {
+        global::rest();
+    }
+}
+
+/// The process ends: its ranks part as they do in MPI_Finalize, if it has closed what it had opened.
+extern "C" fn at_exit() {
+    if global::phase() == Phase::Idle {
+        let row = table::all().find(|row| row.name == "MPI_Session_finalize").expect("it is in the table");
+        let cx = Cx::new(row, false);
+        global::resume();
+        if let Err(error) = part(&cx) {
+            raise::print(&format!("tern: at the end of the process: {error}"));
+        }
+    }
+}
+
+/// Connects the process to its job, unless it is connected, and says which level of thread support there is
+/// for one who asks for `wanted`; `least` is what the rank is made for.
+fn rise(cx: &Cx, wanted: i32, least: i32) -> Result<i32> {
+    match global::phase() {
+        Phase::Before => {}
+        Phase::Active => return Ok(wanted.min(global::thread_level())),
+        Phase::Idle => {
+            global::resume();
+            return Ok(wanted.min(global::thread_level()));
+        }
+        Phase::After => {
+            let text = "MPI_Finalize has disconnected this process from its job for good; it stays connected if a \
+                        session has been opened before";
+            return fail(Class::OTHER, text);
+        }
+        Phase::Child => return fail(Class::OTHER, "this process was made by fork and is no rank of the job"),
+    }
+    let connected = connect().map_err(|text| Error::new(Class::OTHER, text))?;
+    let Connected { engine, tariff, settings, appnum, universe, hosts } = connected;
+    let mut world = World::new(engine, tariff, Forced::read(&settings));
+    world.close();
+    let size = world.engine.device().size() as u32;
+    world.objects.sets = process_sets(world.rank(), size, &hosts);
+    describe(&mut world, &mut cx.anytime(), appnum, universe);
+    cx.anytime().tools.started(settings);
+    engine::watch_forks();
+    global::start(least, world);
+    Ok(wanted)
+}
+
+/// What connecting brings.
+struct Connected {
+    engine: Engine<Device>,
+    tariff: Tariff,
+    settings: Settings,
+    appnum: Option<i32>,
+    universe: usize,
+    /// The names of the ranks' hosts, or the one name that all have.
+    hosts: Vec<String>,
+}
 
 /// Finds the other ranks.
 fn connect() -> std::result::Result<Connected, String> {
@@ -72,7 +159,7 @@ fn connect() -> std::result::Result<Connected, String> {
     engine::permit(settings.text("TERN_PROGRESS") == "engine");
     let mut client = Client::from_env()?;
     let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
-    let job = client.as_mut().map_or(Ok("alone".into()), Client::get_my_kvsname)?;
+    let job = client.as_mut().map_or(Ok("alone".into()), Client::name)?;
     let options = shm::Options {
         dir: settings.text("TERN_SHM_DIR").into(),
         prefix: launch::report::segment_prefix(&job),
@@ -85,30 +172,33 @@ fn connect() -> std::result::Result<Connected, String> {
             _ => None,
         },
     };
-    let hosts = match &mut client {
+    let mut hosts = match &mut client {
         Some(client) => Hosts::find(me, n, &settings, client)?,
         None => Hosts::one(0, 1),
     };
-    let link = link_costs(&settings, options.cores, hosts.are_several());
+    let names = hosts.names();
+    let tariff = tariff(&settings, options.cores);
     if let (Some(client), 0) = (&mut client, me) {
-        client.put(COLLECTIVES, coll::agreement(&settings, &link).as_bytes())?;
+        client.put(COLLECTIVES, coll::agreement(&settings, &tariff).as_bytes())?;
     }
     let device = match &mut client {
         Some(client) => hosts.connect(&options, &mut Launcher(client))?,
         None => hosts.connect(&options, &mut Alone)?,
     };
-    let link = match &mut client {
-        Some(client) if me != 0 => coll::agreed(&Launcher(client).get(COLLECTIVES)?, &settings, me, link)?,
-        _ => link,
+    let tariff = match &mut client {
+        Some(client) if me != 0 => coll::agreed(&Launcher(client).get(COLLECTIVES)?, &settings, me)?,
+        _ => tariff,
     };
     let limits = limits(&settings);
-    let appnum = client.as_mut().and_then(|client| client.get_appnum().ok()).map(|n| n as i32);
-    let universe = client.as_mut().and_then(|client| client.get_universe_size().ok().flatten()).unwrap_or(n);
+    // Slurm says -1 where there is but one program.
+    let appnum =
+        client.as_mut().and_then(|client| client.appnum().ok()).filter(|n| *n >= 0).map(|n| n as i32);
+    let universe = client.as_mut().and_then(|client| client.universe().ok().flatten()).unwrap_or(n);
     *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
     let mut engine = Engine::new(device, limits);
     engine.fix_manner(Manner::named(settings.text("TERN_MANNER")));
     explain::begin(&mut engine, &settings, me)?;
-    Ok((engine, link, settings, appnum, universe))
+    Ok(Connected { engine, tariff, settings, appnum, universe, hosts: names })
 }
 
 /// What settings say to the protocols.
@@ -129,15 +219,11 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// What messages between ranks of this host cost: constants, and what this rank sees of the
-/// machine.
-fn link_costs(settings: &Settings, cores: usize, are_several: bool) -> LinkCosts {
-    let link = if are_several { LinkCosts::NETWORK } else { LinkCosts::HOST };
-    LinkCosts {
-        cores: u32::try_from(cores).unwrap_or(u32::MAX).max(1),
-        single_copy: link.single_copy && settings.flag("TERN_SINGLE_COPY"),
-        ..link
-    }
+/// What messages of collectives cost: constants, and what this rank sees of the machine.
+fn tariff(settings: &Settings, cores: usize) -> Tariff {
+    let cores = u32::try_from(cores).unwrap_or(u32::MAX).max(1);
+    let host = Rates { cores, single_copy: settings.flag("TERN_SINGLE_COPY"), ..Rates::HOST };
+    Tariff { host, network: Rates::NETWORK }
 }
 
 /// The predefined attributes and MPI_INFO_ENV.
@@ -153,8 +239,7 @@ fn describe(world: &mut World, anytime: &mut Anytime, appnum: Option<i32>, unive
     if let Some(appnum) = appnum {
         predefined.set(attr::APPNUM, appnum);
     }
-    let size = world.objects.comms.get(COMM_WORLD).map_or(1, |comm| comm.place.size());
-    crate::info::describe_environment(anytime, size as usize);
+    crate::info::describe_environment(anytime, world.engine.device().size());
 }
 
 /// Ranks find each other through the key-value space of the launcher.
@@ -194,29 +279,54 @@ impl Exchange for Alone {
 /// `MPI_Finalize`: runs the delete functions of MPI_COMM_SELF's attributes first (MPI 5.0
 /// section 11.2.4), then waits for all ranks, so that nobody's messages are lost.
 pub fn finalize(cx: &Cx) -> Result {
+    if global::model() != Model::There {
+        return fail(
+            Class::OTHER,
+            "MPI_Init has not been called, or MPI_Finalize has; sessions are ended by MPI_Session_finalize",
+        );
+    }
     attributes::delete_all(cx, attr::Kind::Comm, COMM_SELF)?;
     attributes::delete_all(cx, attr::Kind::Comm, COMM_WORLD)?;
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
     run::barrier(cx, COMM_WORLD)?;
     let stray = stray(cx)?;
+    let _life = life();
+    global::close_model();
+    if !SESSIONS.load(Ordering::Relaxed) {
+        part(cx)?;
+    } else {
+        rest_if_unused(cx);
+    }
+    stray.map_or(Ok(()), |text| fail(Class::NOT_SAME, text))
+}
+
+/// Disconnects the process from its job, as all ranks do: a rank that has had sessions at its end, others in
+/// MPI_Finalize.
+fn part(cx: &Cx) -> Result {
+    let last = cx.world().add_last()?;
+    run::barrier(cx, last)?;
     explain::end(cx)?;
     engine::stop();
     global::finish();
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
-    client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))?;
-    stray.map_or(Ok(()), |text| fail(Class::NOT_SAME, text))
+    client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))
 }
 
 /// Once all ranks are here every message of a collective has been received, or somebody else was
-/// in another collective or named another root.
+/// in another collective or named another root. Where there are sessions some may go on already in collectives that
+/// this rank comes to later.
 fn stray(cx: &Cx) -> Result<Option<String>> {
     crate::wait::progress(cx)?;
-    Ok(if raise::has_returned() { None } else { cx.world().stray_collective() })
+    Ok(if raise::has_returned() || SESSIONS.load(Ordering::Relaxed) {
+        None
+    } else {
+        cx.world().stray_collective()
+    })
 }
 
 /// `MPI_Abort`: ends all processes of the job.
 pub fn abort(_: &Cx, _comm: Handle, code: i32) -> Result {
-    let rank = places::of(COMM_WORLD).map_or(0, |place| place.rank);
+    let rank = global::number().unwrap_or(0);
     raise::end(code, &format!("tern: rank {rank}: MPI_Abort was called with code {code}"))
 }
 
@@ -252,5 +362,5 @@ pub fn alone() -> std::result::Result<World, String> {
     };
     let limits = limits(&settings);
     let engine = Engine::new(Hosts::one(0, 1).connect(&options, &mut Alone)?, limits);
-    Ok(World::new(engine, link_costs(&settings, 1, false), Forced::read(&settings)))
+    Ok(World::new(engine, tariff(&settings, 1), Forced::read(&settings)))
 }

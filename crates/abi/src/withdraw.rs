@@ -1,7 +1,7 @@
 //! MPI 5.0 sections 3.7.3 and 3.8.4: what nobody will ask for any more, or wants back.
 
 use mpi::error::{Class, Result, fail};
-use mpi::request::{Body, REQUEST_NULL};
+use mpi::request::{Body, REQUEST_NULL, Recipe};
 
 use crate::cx::Cx;
 use crate::grequest;
@@ -19,10 +19,21 @@ pub fn free(cx: &Cx, request: HandleRef) -> Result {
                     "argument `request` is a collective operation under way, which cannot be freed",
                 );
             }
+            Some(Body::Partitioned) => {
+                return fail(
+                    Class::REQUEST,
+                    "argument `request` is a partitioned operation under way, which cannot be freed",
+                );
+            }
             Some(Body::General(_)) => true,
             _ => {
-                if let Some(body) = world.objects.requests.remove(handle).and_then(|request| request.body) {
-                    world.detach(body);
+                if let Some(request) = world.objects.requests.remove(handle) {
+                    if let Some(body) = request.body {
+                        world.detach(body);
+                    }
+                    if let Some((Recipe::Partitioned(part), _)) = request.recipe.map(|recipe| *recipe) {
+                        world.close_partitioned(part);
+                    }
                 }
                 false
             }
@@ -47,7 +58,7 @@ pub fn cancel(cx: &Cx, request: HandleRef) -> Result {
                 world.engine.note();
                 return Ok(());
             }
-            Some(Body::Collective(_) | Body::Flush(_)) => {
+            Some(Body::Collective(_) | Body::Flush(_) | Body::Partitioned) => {
                 return fail(Class::REQUEST, "argument `request` is an operation that cannot be cancelled");
             }
             None => return fail(Class::REQUEST, "argument `request` is an inactive persistent request"),

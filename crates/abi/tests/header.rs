@@ -177,17 +177,6 @@ fn declarations_are_read_as_c_reads_them() {
 /// The macro that stands for what is missing of the table, by the name of the function.
 fn missing_macro(name: &str) -> &'static str {
     const BY_START: &[(&str, &str)] = &[
-        ("MPI_P", "PARTITIONED"),
-        ("MPI_Cart", "TOPOLOGIES"),
-        ("MPI_Graph", "TOPOLOGIES"),
-        ("MPI_Dist_graph", "TOPOLOGIES"),
-        ("MPI_Neighbor", "TOPOLOGIES"),
-        ("MPI_Ineighbor", "TOPOLOGIES"),
-        ("MPI_Intercomm_create_from_groups", "SESSIONS"),
-        ("MPI_Intercomm", "INTERCOMMUNICATORS"),
-        ("MPI_Session", "SESSIONS"),
-        ("MPI_Comm_create_from_group", "SESSIONS"),
-        ("MPI_Group_from_session", "SESSIONS"),
         ("MPI_Comm_", "DYNAMIC_PROCESSES"),
         ("MPI_Win", "ONE_SIDED"),
         ("MPI_File", "FILES"),
@@ -198,9 +187,6 @@ fn missing_macro(name: &str) -> &'static str {
     const TRANSFERS: &[&str] = &["Put", "Get", "ccumulate", "get", "put", "Compare_and_swap", "Fetch_and_op"];
     if PORTS.contains(&name) {
         return "DYNAMIC_PROCESSES";
-    }
-    if name == "MPI_Put" {
-        return "ONE_SIDED";
     }
     match BY_START.iter().find(|(start, _)| name.starts_with(start)) {
         Some((_, chapter)) => chapter,

@@ -117,6 +117,11 @@ pub trait Device: Transfers {
     fn distance(&self, _peer: Rank) -> Distance {
         Distance::Network
     }
+    /// By rank, a number of its host: equal for ranks that share one, and the same on all ranks. `None` where all
+    /// do.
+    fn hosts(&self) -> Option<&[u32]> {
+        None
+    }
     /// What work with peers of this distance is known to cost before the first message.
     fn costs(&self, _distance: Distance) -> Costs {
         Costs::default()
@@ -125,7 +130,18 @@ pub trait Device: Transfers {
     /// Sends a frame of at most [`Caps::frame_bytes`]. False if there is no room now; then
     /// nothing has happened. The payload has been copied when it returns true.
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool;
-    /// As [`Device::try_send`] to several ranks, for whom the payload is written once: for how many of
+    /// As [`Device::try_send`], for a frame that others may follow at once: it may leave together with them, at
+    /// the next look around at the latest.
+    #[inline(always)]
+    fn try_send_more(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        self.try_send(to, head, data)
+    }
+    /// Whether a frame waits for others to leave with.
+    #[inline(always)]
+    fn owes(&self) -> bool {
+        false
+    }
+    /// As [`Device::try_send`] to several different ranks, for whom the payload is written once: for how many of
     /// them, from the first on, the frame has left. The others are to be sent to one by one.
     fn try_send_all(&mut self, _to: &[Rank], _head: [u64; 2], _data: Span) -> usize {
         0

@@ -12,7 +12,7 @@ pub mod waiting;
 
 pub use costs::{COPY_LEVELS, Costs, Distance, Source};
 pub use device::{Caps, Device, Exchange, Fault, Frame, Rank, Span};
-pub use pair::Pair;
+pub use pair::{Pair, PairNap};
 pub use shares::{NoShares, Share, ShareWord, Shares};
 pub use transfers::{Immediate, Transfers};
 pub use verbs::{Charge, Completion, Done, Local, Remote, Verbs, VerbsCaps};

@@ -28,6 +28,8 @@ pub struct Pair<N: Device, F: Device> {
     places: Box<[u32]>,
     /// By place: its rank in the job.
     ranks: Box<[Rank]>,
+    /// By rank of the job: its host.
+    hosts: Option<Arc<[u32]>>,
     /// How many sources the near device has shown in this look around; the most there can be until it ends.
     near_sources: usize,
 }
@@ -41,7 +43,14 @@ impl<N: Device, F: Device> Pair<N, F> {
         ranks.iter().enumerate().for_each(|(place, rank)| places[*rank] = place as u32);
         let me = ranks[near.me()];
         let is_one_host = ranks.iter().copied().eq(0..size);
-        Pair { near, far, is_one_host, me, places, ranks, near_sources: 0 }
+        Pair { near, far, is_one_host, me, places, ranks, hosts: None, near_sources: 0 }
+    }
+
+    /// Which ranks share a host, see [`Device::hosts`].
+    pub fn on_hosts(mut self, hosts: Arc<[u32]>) -> Pair<N, F> {
+        assert_eq!(hosts.len(), self.places.len(), "each rank is on a host");
+        self.hosts = Some(hosts);
+        self
     }
 
     /// The device for ranks of this host.
@@ -86,6 +95,11 @@ impl<N: Device, F: Device> Pair<N, F> {
     #[inline(never)]
     fn try_send_far(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         self.far_mut().try_send(to, head, data)
+    }
+
+    #[inline(never)]
+    fn try_send_more_far(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        self.far_mut().try_send_more(to, head, data)
     }
 
     #[inline(never)]
@@ -296,6 +310,10 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         if self.place(peer).is_none() { Distance::Network } else { Distance::Host }
     }
 
+    fn hosts(&self) -> Option<&[u32]> {
+        if self.is_one_host { None } else { self.hosts.as_deref() }
+    }
+
     fn costs(&self, distance: Distance) -> Costs {
         match (distance, &self.far) {
             (Distance::Network, Some(far)) => far.costs(distance),
@@ -309,6 +327,19 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
             Some(place) => self.near.try_send(place, head, data),
             None => self.try_send_far(to, head, data),
         }
+    }
+
+    #[inline(always)]
+    fn try_send_more(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        match self.place(to) {
+            Some(place) => self.near.try_send(place, head, data),
+            None => self.try_send_more_far(to, head, data),
+        }
+    }
+
+    #[inline(always)]
+    fn owes(&self) -> bool {
+        self.far.as_ref().is_some_and(Device::owes)
     }
 
     fn try_send_all(&mut self, to: &[Rank], head: [u64; 2], data: Span) -> usize {

@@ -189,6 +189,17 @@ pub trait Verbs {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault>;
+    /// What was posted to a peer leaves now, as far as the peer has room. Without this what is short may wait
+    /// for the next look, so that several leave together.
+    fn flush(&mut self, _to: Rank) {}
+    /// As [`Verbs::flush`], for a message that others may follow at once: it leaves unless it is one of many.
+    fn flush_unless_many(&mut self, to: Rank) {
+        self.flush(to);
+    }
+    /// Whether something waits to leave.
+    fn owes(&self) -> bool {
+        false
+    }
     /// The oldest completion that has not been fetched.
     fn poll(&mut self) -> Option<Completion>;
     /// Peers whose writes may have landed since the last look, by position; `None` behind the last. Asked
@@ -215,7 +226,8 @@ pub trait Verbs {
     fn alarm(&mut self, at_ns: u64);
     /// Called when a wait is over.
     fn awake(&mut self);
-    /// Called when a look around found nothing: what to do next. `round` counts such looks in a row.
+    /// Called when a look around found nothing: what to do next. `round` counts such looks in a row. There is no
+    /// sleep while a completion or a touched peer waits to be asked for: nothing would end it.
     fn idle(&mut self, round: u32) -> Self::Nap;
     /// Whether peers are gone.
     fn check(&mut self) -> Result<(), Fault>;

@@ -103,6 +103,6 @@ pub fn job_cpus() -> usize {
         return told;
     }
     let own = std::thread::available_parallelism().map_or(1, usize::from);
-    let launched = ["PMI_FD", "PMI_PORT"].iter().any(|name| std::env::var_os(name).is_some());
+    let launched = ["PMI_FD", "PMI_PORT", "PMIX_RANK"].iter().any(|name| std::env::var_os(name).is_some());
     if launched { own.max(sys::process::online_cpus()) } else { own }
 }

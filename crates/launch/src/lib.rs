@@ -1,9 +1,10 @@
-//! Starting a job: the embedded `mpiexec`, the PMI-1 server and client, and hang reports.
+//! Starting a job: the embedded `mpiexec`, the PMI server and clients, and hang reports.
 //!
 //! Two sides meet here. The *library side*, used by every rank, is [`pmi::client`] (how ranks find
-//! each other under this or any other PMI-1 launcher) and [`control`] (how a rank tells `mpiexec`
+//! each other under this or any other launcher) and [`control`] (how a rank tells `mpiexec`
 //! what it waits for). The *launcher side* is [`mpiexec`]: one process, one epoll loop, no threads.
 //! What both must agree on is in modules without I/O: [`pmi::line`] and [`report`].
+pub mod address;
 pub mod control;
 pub mod graph;
 pub mod mpiexec;

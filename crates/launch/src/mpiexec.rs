@@ -13,7 +13,7 @@ mod callers;
 mod channels;
 mod death;
 mod files;
-mod foreign;
+pub mod foreign;
 pub mod guard;
 mod hands;
 mod hang;

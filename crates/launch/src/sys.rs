@@ -5,6 +5,7 @@ pub mod board;
 pub mod event;
 pub mod net;
 pub mod packet;
+pub mod pmix;
 pub mod process;
 pub mod signal;
 

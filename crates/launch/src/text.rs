@@ -77,6 +77,13 @@ impl Lines {
         Some(line)
     }
 
+    /// The next bytes, if so many have come.
+    pub fn take(&mut self, count: usize) -> Option<Vec<u8>> {
+        let bytes = self.partial().get(..count)?.to_vec();
+        self.taken += count;
+        Some(bytes)
+    }
+
     /// What has come of a line that is not whole yet.
     pub fn partial(&self) -> &[u8] {
         &self.held[self.taken..]

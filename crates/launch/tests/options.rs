@@ -133,3 +133,26 @@ fn parameters_of_open_mpi_are_left_out_and_that_is_said_once() {
     assert_eq!((outcome.code, outcome.out.as_str()), (0, "done\n"));
     assert_eq!(outcome.err.matches("option --mca: left out").count(), 1, "{outcome:?}");
 }
+
+/// What other launchers have and Tern has not is answered in a line, by what to do.
+#[test]
+fn what_is_not_there_has_an_answer() {
+    let cases = [
+        ("--bind-to-core", "--bind-to core"),
+        ("-npersocket 1", "--map-by socket"),
+        ("--map-by socket:PE=2", "share the CPUs evenly"),
+        ("-nolocal", "leave this host out"),
+        ("--launch-agent x", "--launcher-path"),
+        ("-ordered-output", "sort"),
+        ("-membind x", "numactl"),
+        ("-profile", "TERN_EXPLAIN"),
+    ];
+    for (option, says) in cases {
+        let outcome = run(&mut mpiexec(&format!("{option} -n 1 true")));
+        assert!(outcome.code == 1 && outcome.err.contains(says), "{option}: {outcome:?}");
+        assert_eq!(outcome.err.lines().count(), 1, "{option}: {outcome:?}");
+    }
+    for option in ["-topolib hwloc", "--silent", "--display-allocation", "--personality ompi"] {
+        assert_eq!(run(&mut mpiexec(&format!("{option} -n 1 true"))).code, 0, "{option}");
+    }
+}

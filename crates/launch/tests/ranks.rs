@@ -29,8 +29,8 @@ fn role_ring() {
     assert_eq!(client.get(&format!("card of {next}")).unwrap(), card(next));
     let error = client.get("nobody's").unwrap_err();
     assert!(error.contains("PMI get") && error.contains("rc="), "{error}");
-    assert!(client.get_universe_size().unwrap().is_none_or(|n| n >= size));
-    let appnum = client.get_appnum().unwrap();
+    assert!(client.universe().unwrap().is_none_or(|n| n >= size));
+    let appnum = client.appnum().unwrap();
     client.barrier().unwrap();
     client.finalize().unwrap();
     eprintln!("rank {rank} of {size}, program {appnum}: good");
@@ -360,7 +360,7 @@ fn a_report_on_request_lets_the_job_go_on() {
 #[ignore = "a rank, started by other tests"]
 fn role_segment() {
     let mut client = client();
-    let prefix = launch::report::segment_prefix(&client.get_my_kvsname().unwrap());
+    let prefix = launch::report::segment_prefix(&client.name().unwrap());
     let directory = std::path::PathBuf::from(std::env::var("TERN_SHM_DIR").unwrap());
     let file = directory.join(format!("{prefix}1"));
     std::fs::write(&file, "segment").unwrap();

@@ -6,7 +6,7 @@ use crate::error::{Result, fail};
 use crate::handle::Handle;
 use crate::mem;
 use crate::request::{PackedMessage, Unpack, bad_buffer};
-use crate::world::{World, fault};
+use crate::world::{LAST_CONTEXT, World, fault};
 use fabric::{Device, Span};
 use proto::{Engine, Failure, Mode, Outcome, Want};
 
@@ -159,6 +159,10 @@ impl<D: Device> Io for CollIo<'_, D> {
         self.engine.probe(&want).and_then(|(envelope, _)| Tag::from_value(envelope.tag))
     }
 
+    fn name(&self, peer: usize) -> String {
+        self.place.name_in_crowd(peer as u32)
+    }
+
     #[inline]
     fn is_asleep(&self) -> bool {
         self.engine.is_asleep()
@@ -220,7 +224,7 @@ impl<D: Device> World<D> {
             true => Ok(Progress::Done),
             false => {
                 schedule.start(tag);
-                schedule.advance(&mut CollIo { engine: &mut self.engine, place: &held.place, flight })
+                schedule.advance(&mut CollIo { engine: &mut self.engine, place: &held.crowd, flight })
             }
         };
         match progress {
@@ -246,24 +250,27 @@ impl<D: Device> World<D> {
         flight: &mut InFlight,
     ) -> Result<Progress> {
         let Some(comm) = self.objects.comms.get(comm) else { return Comms::refuse(comm) };
-        schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.place, flight })
+        schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.crowd, flight })
     }
 
     /// What to say of a message of a collective that has arrived and that this rank has never
     /// asked for.
     pub fn stray_collective(&self) -> Option<String> {
-        let collective = |context: u64| context & 3 == Purpose::Collective as u64;
+        // At the end of the job others may be ahead of this rank already.
+        let collective =
+            |context: u64| context & 3 == Purpose::Collective as u64 && context >> 2 != LAST_CONTEXT;
         let (envelope, _) = self.engine.arrived().find(|(envelope, _)| collective(envelope.context))?;
         let name = Tag::from_value(envelope.tag)?.kind()?.name();
         let comm = self.objects.comms.by_context(envelope.context).map(|(_, comm)| comm);
         let (from, on) = match comm {
             Some(comm) => {
-                (comm.place.peers.rank_of(envelope.source as u32)?, String::from_utf8_lossy(comm.name()))
+                let from = comm.crowd.peers.rank_of(envelope.source as u32)?;
+                (comm.crowd.name_in_crowd(from), String::from_utf8_lossy(comm.name()))
             }
-            None => (envelope.source as u32, "a freed communicator".into()),
+            None => (format!("rank {}", envelope.source), "a freed communicator".into()),
         };
         Some(format!(
-            "a message of rank {from} in {name} on {on} was never received by rank {} of the job: it was in another collective there, or named another root",
+            "a message of {from} in {name} on {on} was never received by rank {} of the job: it was in another collective there, or named another root",
             self.rank()
         ))
     }

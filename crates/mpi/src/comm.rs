@@ -11,6 +11,7 @@ use crate::group::{Comparison, Group};
 use crate::handle::{Handle, Slab};
 use crate::info::Info;
 use crate::objects::unusable;
+use crate::topo::{Neighbors, Topology};
 
 /// `MPI_COMM_NULL`.
 pub const COMM_NULL: Handle = Handle(0x100);
@@ -30,6 +31,8 @@ pub enum Purpose {
     Collective = 1,
     /// Making communicators among some of the members (`MPI_Comm_create_group`).
     Creation = 2,
+    /// Partitioned communication.
+    Partitioned = 3,
 }
 
 /// What travels with every message: the context, and two groups, which are the same for an intracommunicator. Cheap
@@ -86,6 +89,42 @@ impl Place {
         }
     }
 
+    /// Whether it is that of an intercommunicator: ranks in calls name another group than its own.
+    #[inline(always)]
+    pub fn is_inter(&self) -> bool {
+        !Arc::ptr_eq(&self.mine, &self.peers)
+    }
+
+    /// Whether the members of its own group come first where both groups of an intercommunicator stand in
+    /// one row. Both sides say the same of a group: it is the one whose first member comes first in the job.
+    pub fn is_first(&self) -> bool {
+        !self.is_inter() || self.mine.world_rank(0) < self.peers.world_rank(0)
+    }
+
+    /// All whom a collective joins, in one row that is the same for all of them: where to find them, and this
+    /// process's number in it.
+    fn crowd(&self) -> Place {
+        if !self.is_inter() {
+            return self.clone();
+        }
+        let (one, other) =
+            if self.is_first() { (&self.mine, &self.peers) } else { (&self.peers, &self.mine) };
+        let row: Vec<u32> = one.iter().chain(other.iter()).collect();
+        let before = if self.is_first() { 0 } else { self.peers_size };
+        Place::between(self.context, self.mine.clone(), Arc::new(Group::from_ranks(row)), before + self.rank)
+    }
+
+    /// What to call number `number` in the row of all whom a collective joins.
+    pub fn name_in_crowd(&self, number: u32) -> String {
+        let process = self.world_rank(number);
+        let is_mine_first = || self.mine.rank_of(self.world_rank(0)).is_some();
+        match self.mine.rank_of(process) {
+            Some(rank) => format!("rank {rank}"),
+            None if is_mine_first() => format!("rank {} of the remote group", number - self.size),
+            None => format!("rank {number} of the remote group"),
+        }
+    }
+
     /// The context of messages for this purpose.
     #[inline(always)]
     pub fn context_for(&self, purpose: Purpose) -> u64 {
@@ -93,19 +132,26 @@ impl Place {
     }
 }
 
-/// An intracommunicator.
+/// A communicator.
 #[derive(Debug)]
 pub struct Comm {
     /// Context, members, own rank.
     pub place: Place,
+    /// The same for collectives, whose messages go to both groups of an intercommunicator: its peers are all
+    /// whom they join, in a row that is the same on all of them.
+    pub crowd: Place,
     /// Cached attributes.
     pub attrs: AttrMap,
     /// Hints in force.
     pub info: Info,
     /// Buffer attached to it for buffered sends.
     pub bsend: Bsend,
+    /// The session that it comes from.
+    pub session: Option<Handle>,
     /// What it remembers for its collectives.
     pub coll: coll::State,
+    /// Its topology, if it has one, and who is next to this rank in it.
+    pub topology: Option<Arc<(Topology, Neighbors)>>,
     name: Box<[u8]>,
 }
 
@@ -113,13 +159,22 @@ impl Comm {
     /// A communicator without name, hints and attributes.
     pub fn new(place: Place, coll: coll::State) -> Comm {
         Comm {
+            crowd: place.crowd(),
             place,
             attrs: AttrMap::default(),
             info: Info::default(),
             bsend: Bsend::default(),
+            session: None,
             coll,
+            topology: None,
             name: Box::default(),
         }
+    }
+
+    /// Gives it the context that was agreed on.
+    pub fn set_context(&mut self, context: u64) {
+        self.place.context = context;
+        self.crowd.context = context;
     }
 
     /// Its name.
@@ -130,6 +185,25 @@ impl Comm {
     /// `MPI_Comm_set_name`.
     pub fn set_name(&mut self, name: &[u8]) {
         self.name = name.into();
+    }
+
+    /// Its topology.
+    pub fn topology(&self) -> Option<&Topology> {
+        self.topology.as_deref().map(|both| &both.0)
+    }
+
+    /// Gives it a topology.
+    pub fn arrange(&mut self, topology: Topology) {
+        let around = topology.neighbors(self.place.rank);
+        self.topology = Some(Arc::new((topology, around)));
+    }
+
+    /// Who is next to this rank.
+    pub fn neighbors(&self) -> Result<&Neighbors> {
+        match &self.topology {
+            Some(both) => Ok(&both.1),
+            None => fail(Class::TOPOLOGY, "argument `comm` has no topology, so that no rank has neighbours"),
+        }
     }
 
     /// `MPI_Comm_compare` of two different handles.
@@ -211,6 +285,13 @@ impl Comms {
     /// The error of a handle that is no communicator.
     #[cold]
     pub fn refuse<T>(handle: Handle) -> Result<T> {
+        if matches!(handle, COMM_WORLD | COMM_SELF) {
+            let name = if handle == COMM_WORLD { "MPI_COMM_WORLD" } else { "MPI_COMM_SELF" };
+            return fail(
+                Class::COMM,
+                format!("is {name}, which is there from MPI_Init to MPI_Finalize only"),
+            );
+        }
         fail(Class::COMM, unusable(handle, COMM_NULL, "MPI_COMM_NULL", "a communicator"))
     }
 }
@@ -229,5 +310,29 @@ mod tests {
         let within = Place::within(9, group(&[3, 4, 5]), 2);
         assert_eq!([0, 1, 2].map(|peer| within.world_rank(peer)), [3, 4, 5]);
         assert!(Arc::ptr_eq(&within.mine, &within.peers));
+    }
+
+    #[test]
+    fn both_groups_stand_in_one_row_that_is_the_same_on_both_sides() {
+        let group = |ranks: &[u32]| Arc::new(Group::from_ranks(ranks.to_vec()));
+        let (small, large) = ([4, 1], [5, 2, 7]);
+        for (one, other) in [(&small[..], &large[..]), (&[0, 9, 8], &[3])] {
+            let row: Vec<u32> = one.iter().chain(other).copied().collect();
+            for (mine, peers, before) in [(one, other, 0), (other, one, one.len() as u32)] {
+                let place = Place::between(9, group(mine), group(peers), 0);
+                let crowd = place.crowd();
+                assert!(place.is_inter() && place.is_first() == (before == 0));
+                assert_eq!((crowd.rank, crowd.peers_size() as usize), (before, row.len()));
+                for (number, process) in (0..).zip(&row) {
+                    assert_eq!(crowd.world_rank(number), *process);
+                    let at = |ranks: &[u32]| ranks.iter().position(|rank| rank == process);
+                    let name = match at(mine) {
+                        Some(rank) => format!("rank {rank}"),
+                        None => format!("rank {} of the remote group", at(peers).unwrap()),
+                    };
+                    assert_eq!(crowd.name_in_crowd(number), name);
+                }
+            }
+        }
     }
 }

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::comm::{COMM_SELF, COMM_WORLD};
+use crate::comm::{COMM_NULL, COMM_SELF, COMM_WORLD};
 use crate::error::{Class, Result, fail};
 use crate::handle::{Handle, Slab};
+use crate::session::SESSION_NULL;
 
 /// `MPI_ERRHANDLER_NULL`.
 pub const NULL: Handle = Handle(0x140);
@@ -160,6 +161,17 @@ impl Errhandlers {
                 Some(user) => Action::Call { kind: user.kind, function: user.function },
                 None => panic!("an object uses error handler {:#x}, which is not alive", handle.0),
             },
+        }
+    }
+
+    /// What to do with an error by a handler that no object has yet, and the null handle that its function gets.
+    pub fn action_by(&self, handler: Handle) -> (Action, Handle) {
+        let null = |kind| if kind == Kind::Session { SESSION_NULL } else { COMM_NULL };
+        match (handler, self.handlers.get(handler)) {
+            (ABORT, _) => (Action::Abort, COMM_NULL),
+            (RETURN, _) => (Action::Return, COMM_NULL),
+            (_, Some(user)) => (Action::Call { kind: user.kind, function: user.function }, null(user.kind)),
+            _ => (Action::Fatal, COMM_NULL),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Lookups turn a handle of the application into the object, or into an error of the right class
 //! whose text says what is wrong with the handle; the caller puts the argument's name in front.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::attr::{self, AttrMap, Keyvals, Predefined};
@@ -15,6 +16,7 @@ use crate::handle::{Handle, Slab};
 use crate::op::Ops;
 use crate::p2p::Message;
 use crate::request::Requests;
+use crate::session::{ProcessSet, SESSION_NULL, Session};
 
 /// `MPI_GROUP_NULL`.
 pub const GROUP_NULL: Handle = Handle(0x108);
@@ -44,6 +46,12 @@ pub struct Objects {
     pub types: Types,
     /// Reduction operations.
     pub ops: Ops,
+    /// Sessions.
+    pub sessions: Slab<Session>,
+    /// The process sets of the job.
+    pub sets: Vec<ProcessSet>,
+    /// From which session groups come.
+    pub origins: BTreeMap<Handle, Handle>,
     empty_group: Arc<Group>,
 }
 
@@ -62,11 +70,29 @@ impl Objects {
         if group.is_empty() { Ok(GROUP_EMPTY) } else { self.groups.insert(Arc::new(group)) }
     }
 
+    /// As [`Objects::add_group`], for a group that comes from where another object comes from.
+    pub fn add_group_of(&mut self, group: Group, session: Option<Handle>) -> Result<Handle> {
+        let handle = self.add_group(group)?;
+        if handle != GROUP_EMPTY {
+            self.origins.extend(session.map(|session| (handle, session)));
+        }
+        Ok(handle)
+    }
+
+    /// The session of a handle.
+    pub fn session(&self, handle: Handle) -> Result<&Session> {
+        match self.sessions.get(handle) {
+            Some(session) => Ok(session),
+            None => fail(Class::SESSION, unusable(handle, SESSION_NULL, "MPI_SESSION_NULL", "a session")),
+        }
+    }
+
     /// `MPI_Group_free`. The empty group may be freed, which leaves it alone (operations that
     /// find no members return it, and programs free what operations return).
     pub fn free_group(&mut self, handle: Handle) -> Result {
         self.group(handle)?;
         self.groups.remove(handle);
+        self.origins.remove(&handle);
         Ok(())
     }
 
@@ -141,7 +167,7 @@ pub(crate) fn unusable(handle: Handle, null: Handle, null_name: &str, what: &str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coll::{Forced, LinkCosts, State};
+    use crate::coll::{Forced, Spread, State, Tariff};
     use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Place};
 
     #[test]
@@ -168,8 +194,8 @@ mod tests {
     fn with_comms() -> Objects {
         let mut objects = Objects::default();
         let place = Place::within(0, Arc::new(Group::range(0, 1)), 0);
-        let link = LinkCosts::HOST;
-        let comm = || Comm::new(place.clone(), State::new(link, Forced::default()));
+        let comm =
+            || Comm::new(place.clone(), State::new(Tariff::default(), Forced::default(), Spread::OneHost));
         objects.comms.start(comm(), comm());
         objects
     }

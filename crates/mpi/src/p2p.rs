@@ -59,9 +59,9 @@ fn plain_len(count: u64, datatype: Handle, addr: usize) -> Option<usize> {
 
 impl<D: Device> World<D> {
     /// Sends a short message of a predefined type at once if nothing stands in the way; all its
-    /// arguments have been checked except what makes it return false.
+    /// arguments have been checked except what makes it return false. `MORE` as [`proto::Engine::send_now`] has it.
     #[inline(always)]
-    pub fn send_now(
+    pub fn send_now<const MORE: bool>(
         &mut self,
         addr: usize,
         count: u64,
@@ -77,7 +77,7 @@ impl<D: Device> World<D> {
             return false;
         }
         let to = place.world_rank(dest as u32) as usize;
-        self.engine.send_now(to, place.context_for(Purpose::Message), tag, Span { addr, len })
+        self.engine.send_now::<MORE>(to, place.context_for(Purpose::Message), tag, Span { addr, len })
     }
 
     /// Receives a short message of a predefined type that is there already; see
@@ -211,11 +211,22 @@ impl<D: Device> World<D> {
         Ok(started.map(|op| Body::Send(op, Keep::Packed(out))))
     }
 
-    /// Copies a message into the attached buffer: the communicator's if it has one, else the
+    /// Whose buffer a buffered send uses: the communicator's if it has one, else its session's, else the
     /// process's (MPI 5.0 section 3.6).
+    fn buffer_owner(&self, comm: Handle) -> BufferOwner {
+        let Some(held) = self.objects.comms.get(comm) else { return BufferOwner::Process };
+        if held.bsend.is_attached() {
+            return BufferOwner::Comm(comm);
+        }
+        let attached = |session: &Handle| {
+            self.objects.sessions.get(*session).is_some_and(|session| session.bsend.is_attached())
+        };
+        held.session.filter(attached).map_or(BufferOwner::Process, BufferOwner::Session)
+    }
+
+    /// Copies a message into the attached buffer.
     fn segment(&mut self, comm: Handle, buffer: &Buffer) -> Result<(Span, Keep)> {
-        let of_comm = self.objects.comms.get(comm).is_some_and(|comm| comm.bsend.is_attached());
-        let owner = if of_comm { BufferOwner::Comm(comm) } else { BufferOwner::Process };
+        let owner = self.buffer_owner(comm);
         let len = (buffer.ty.size() * buffer.count) as usize;
         let mut address = self.attached(owner).and_then(|bsend| bsend.reserve(len));
         if address.is_none() {

@@ -24,9 +24,13 @@ impl<D: Device> World<D> {
         request.recipe = Some(recipe);
         let (body, call) = started?;
         let goes_on = matches!(body, Body::Collective(_));
+        let is_partitioned = matches!(body, Body::Partitioned);
         request.body = Some(body);
         if goes_on {
             self.start_schedule(handle, call);
+        }
+        if is_partitioned {
+            self.note_untold(handle);
         }
         Ok(())
     }
@@ -44,6 +48,7 @@ impl<D: Device> World<D> {
                 Ok((body.unwrap_or(Body::Ended(Ended::WELL)), None))
             }
             Recipe::Receive(receive) => Ok((self.start_receive(place, receive)?, None)),
+            Recipe::Partitioned(part) => Ok((self.start_partitioned(part)?, None)),
             Recipe::Collective(idle, tag) => {
                 let Some(mut running) = idle.take() else {
                     return fail(Class::REQUEST, "is a persistent collective that has failed, which ends it");

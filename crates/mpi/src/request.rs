@@ -11,6 +11,7 @@ use crate::grequest::Grequest;
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::objects::unusable;
+use crate::partitioned::Partitioned;
 use crate::status::Status;
 use crate::world::fault;
 use proto::{Failure, OpId, Outcome, Side};
@@ -52,6 +53,8 @@ pub enum BufferOwner {
     Process,
     /// A communicator.
     Comm(Handle),
+    /// A session.
+    Session(Handle),
 }
 
 /// What a send keeps until its data has left.
@@ -120,6 +123,8 @@ pub enum Body {
     Exchange(Option<Box<Body>>, Box<Body>),
     /// A collective.
     Collective(Box<Running>),
+    /// A round of a partitioned operation; what is under way is in its recipe.
+    Partitioned,
     /// An operation of the application.
     General(Box<Grequest>),
     /// Waits until an attached buffer has been sent (`MPI_Buffer_iflush`).
@@ -135,6 +140,8 @@ pub enum Recipe {
     Receive(Incoming),
     /// A collective with its tag; the schedule is here while it does not run.
     Collective(Option<Box<Running>>, crate::coll::Tag),
+    /// One side of a partitioned operation.
+    Partitioned(Partitioned),
 }
 
 /// Arguments of a persistent send.
@@ -344,6 +351,7 @@ pub fn no_space(owner: BufferOwner, text: &str) -> Error {
     let whose = match owner {
         BufferOwner::Process => "the process",
         BufferOwner::Comm(_) => "the communicator",
+        BufferOwner::Session(_) => "the session",
     };
     Error::new(
         Class::BUFFER,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::bsend::Bsend;
-use crate::coll::{Forced, LinkCosts, Progress, Schedule, State, UserReduce};
+use crate::coll::{Forced, Progress, Schedule, Spread, State, Tariff, UserReduce};
 use crate::collio::{CollIo, InFlight};
-use crate::comm::{Comm, Comms, Place};
+use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Comms, Place};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
@@ -20,14 +20,20 @@ use crate::tools;
 use fabric::{Device, Fault};
 use proto::{Engine, OpId};
 
+/// Contexts that all ranks know from the start; those made later begin with the rank that made them.
+const WORLD_CONTEXT: u64 = 0;
+const SELF_CONTEXT: u64 = 1;
+/// That of the communicator for the end of the job.
+pub(crate) const LAST_CONTEXT: u64 = 2;
+
 /// A rank of a job.
 pub struct World<D: Device> {
     /// Objects the program holds.
     pub objects: Objects,
     /// The protocols below.
     pub engine: Engine<D>,
-    /// Costs the choice of collective algorithms goes by.
-    pub link: LinkCosts,
+    /// Rates the choice of collective algorithms goes by.
+    pub tariff: Tariff,
     /// Collective algorithms that settings force.
     pub forced: Forced,
     /// Collectives under way that progress by themselves.
@@ -36,6 +42,8 @@ pub struct World<D: Device> {
     calls: Vec<(Handle, UserReduce)>,
     /// Operations that nobody will ask for: requests freed early, buffered sends.
     detached: Vec<(OpId, Detached)>,
+    /// Partitioned receives that wait to be told how their messages are cut.
+    pub(crate) untold: Vec<Handle>,
     next_context: u64,
 }
 
@@ -58,28 +66,62 @@ pub enum Polled<N> {
 
 impl<D: Device> World<D> {
     /// A rank over `engine`.
-    pub fn new(engine: Engine<D>, link: LinkCosts, forced: Forced) -> World<D> {
-        let (me, n) = (engine.device().me() as u32, engine.device().size() as u32);
-        let world = Place::within(0, Arc::new(Group::range(0, n)), me);
-        let own = Place::within(1, Arc::new(Group::range(me, 1)), 0);
-        let comm = |place| Comm::new(place, State::new(link, forced));
-        let mut objects = Objects::default();
-        objects.comms.start(comm(world), comm(own));
-        World {
-            objects,
+    pub fn new(engine: Engine<D>, tariff: Tariff, forced: Forced) -> World<D> {
+        let me = engine.device().me();
+        let mut world = World {
+            objects: Objects::default(),
             engine,
-            link,
+            tariff,
             forced,
             schedules: Vec::new(),
             calls: Vec::new(),
             detached: Vec::new(),
+            untold: Vec::new(),
             next_context: (me as u64 + 1) << 32,
+        };
+        world.open();
+        world
+    }
+
+    /// Makes `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
+    pub fn open(&mut self) {
+        let (me, whole) = (self.rank(), self.whole(WORLD_CONTEXT));
+        let own = Place::within(SELF_CONTEXT, Arc::new(Group::range(me, 1)), 0);
+        let [whole, own] = [whole, own].map(|place| self.new_comm(place));
+        self.objects.comms.start(whole, own);
+    }
+
+    /// Takes both away.
+    pub fn close(&mut self) {
+        for comm in [COMM_WORLD, COMM_SELF] {
+            self.objects.comms.remove(comm);
         }
+    }
+
+    /// A communicator of all ranks of the job that no program knows, for the end of the job.
+    pub fn add_last(&mut self) -> Result<Handle> {
+        let place = self.whole(LAST_CONTEXT);
+        self.add_comm(place)
+    }
+
+    fn whole(&self, context: u64) -> Place {
+        Place::within(context, Arc::new(Group::range(0, self.engine.device().size() as u32)), self.rank())
     }
 
     /// A communicator with nothing hung on it yet, in the table.
     pub fn add_comm(&mut self, place: Place) -> Result<Handle> {
-        self.objects.comms.add(Comm::new(place, State::new(self.link, self.forced)))
+        let comm = self.new_comm(place);
+        self.objects.comms.add(comm)
+    }
+
+    fn new_comm(&self, place: Place) -> Comm {
+        let mut comm = Comm::new(place, State::new(self.tariff, self.forced, Spread::OneHost));
+        if let Some(hosts) = self.engine.device().hosts() {
+            let crowd = &comm.crowd;
+            let host = |number| hosts[crowd.world_rank(number as u32) as usize];
+            comm.coll.spread = Spread::of(crowd.peers_size() as usize, host);
+        }
+        comm
     }
 
     /// Rank in `MPI_COMM_WORLD`.
@@ -119,18 +161,25 @@ impl<D: Device> World<D> {
         {
             return Ok(Polled::Call(handle, call));
         }
+        self.tidy();
+        Ok(nap.map_or(Polled::Moved, Polled::Nap))
+    }
+
+    /// What else has come of a look around.
+    #[inline(always)]
+    fn tidy(&mut self) {
         if !self.detached.is_empty() {
             self.reap();
         }
-        Ok(nap.map_or(Polled::Moved, Polled::Nap))
+        if !self.untold.is_empty() {
+            self.advance_partitioned();
+        }
     }
 
     /// Advances without waiting, as every test does.
     pub fn progress(&mut self) -> Result<Option<(Handle, UserReduce)>> {
         self.engine.progress().map_err(fault)?;
-        if !self.detached.is_empty() {
-            self.reap();
-        }
+        self.tidy();
         Ok(if self.schedules.is_empty() { None } else { self.next_call() })
     }
 
@@ -138,9 +187,7 @@ impl<D: Device> World<D> {
     /// for the next look of [`World::poll`] or [`World::progress`]. True if anything moved.
     pub fn progress_aside(&mut self) -> bool {
         let moved = self.engine.progress_aside();
-        if !self.detached.is_empty() {
-            self.reap();
-        }
+        self.tidy();
         while let Some(call) = self.advance_schedules() {
             self.calls.push(call);
         }
@@ -151,7 +198,7 @@ impl<D: Device> World<D> {
     /// for a function of the application are not.
     #[inline]
     pub fn needs_care(&self) -> bool {
-        self.schedules.len() > self.calls.len() || self.engine.needs_care()
+        self.schedules.len() > self.calls.len() || !self.untold.is_empty() || self.engine.needs_care()
     }
 
     /// The function asked for by [`Polled::Call`] has returned.
@@ -191,7 +238,7 @@ impl<D: Device> World<D> {
         let Some(held) = self.objects.comms.get_mut(comm) else { return Comms::refuse(comm) };
         schedule.start(held.coll.next_tag(schedule.program().kind));
         let mut flight = InFlight::default();
-        let mut io = CollIo { engine: &mut self.engine, place: &held.place, flight: &mut flight };
+        let mut io = CollIo { engine: &mut self.engine, place: &held.crowd, flight: &mut flight };
         let progress = schedule.advance(&mut io);
         match (progress, then) {
             (Ok(Progress::Done), Then::Nothing) => Ok((self.objects.requests.sent()?, true)),
@@ -200,7 +247,7 @@ impl<D: Device> World<D> {
                 Ok((self.objects.requests.sent()?, true))
             }
             (progress, then) => {
-                let running = Box::new(Running { schedule, flight, place: held.place.clone(), then });
+                let running = Box::new(Running { schedule, flight, place: held.crowd.clone(), then });
                 let (body, call) = self.begun(running, progress);
                 let goes_on = matches!(body, Body::Collective(_));
                 let handle = self.objects.requests.add(comm, body)?;
@@ -282,7 +329,7 @@ impl<D: Device> World<D> {
             Then::Nothing => {}
             Then::NameComm(comm) => {
                 if let Some(comm) = self.objects.comms.get_mut(comm) {
-                    comm.place.context = running.schedule.words()[0];
+                    comm.set_context(running.schedule.words()[0]);
                 }
             }
             Then::Keep(comm, call) => {
@@ -313,7 +360,7 @@ impl<D: Device> World<D> {
                 }
                 self.detach(*receive);
             }
-            Body::Ended(_) | Body::Flush(_) | Body::General(_) | Body::Collective(_) => {}
+            Body::Ended(_) | Body::Flush(_) | Body::General(_) | Body::Collective(_) | Body::Partitioned => {}
         }
     }
 
@@ -346,6 +393,9 @@ impl<D: Device> World<D> {
         match owner {
             BufferOwner::Process => Some(&mut self.objects.bsend),
             BufferOwner::Comm(comm) => self.objects.comms.get_mut(comm).map(|comm| &mut comm.bsend),
+            BufferOwner::Session(session) => {
+                self.objects.sessions.get_mut(session).map(|session| &mut session.bsend)
+            }
         }
     }
 
@@ -358,6 +408,7 @@ impl<D: Device> World<D> {
             Body::Ended(_) => return Ok(true),
             Body::Send(op, _) | Body::Receive(op, ..) if !self.engine.is_done(*op) => return Ok(false),
             Body::Collective(_) => return Ok(false),
+            Body::Partitioned => return self.settle_partitioned(handle),
             Body::General(general) => return Ok(general.is_complete()),
             _ => {}
         }

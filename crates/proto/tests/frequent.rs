@@ -66,7 +66,7 @@ impl Pair {
     fn send(&mut self, from: usize, data: &[u8]) -> Option<OpId> {
         let span = Span { addr: data.as_ptr() as usize, len: data.len() };
         // What MPI_Send does first: it must neither lose nor double the message.
-        if self.engines[from].send_now(1 - from, CONTEXT, 1, span) {
+        if self.engines[from].send_now::<false>(1 - from, CONTEXT, 1, span) {
             return None;
         }
         self.engines[from].send(1 - from, CONTEXT, 1, span, Mode::Standard).unwrap()

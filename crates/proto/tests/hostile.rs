@@ -3,31 +3,18 @@
 //! transfers fail. Seeds: `TERN_HOSTILE_SEEDS=1000` for a night; a failure prints the conditions.
 
 mod adapter;
+mod random;
 
 use adapter::{Adapter, Net, Shared};
 use fabric::{Nap, Span};
 use proto::channel::{Channel, Settings};
 use proto::{CacheLimits, EagerBy, Engine, Failure, Limits, Mode, OpId, Protocol, Tuning, Want};
+use random::Random;
 
 const RANKS: usize = 3;
 const CONTEXT: u64 = 4;
 /// What memory holds that has been given back.
 const FREE: u8 = 0xEE;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % end
-    }
-
-    fn of<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())]
-    }
-}
 
 /// Under which conditions a job runs.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +56,7 @@ struct Job {
 
 impl Job {
     fn new(conditions: Conditions) -> Job {
-        let mut random = Random(conditions.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random::new(conditions.seed);
         let net = Net::shared(RANKS);
         {
             let net = &mut *net.get();

@@ -4,12 +4,14 @@
 //! `TERN_SWARM_SEEDS=10000` for a night; a failure prints the seed and the command.
 
 mod adapter;
+mod random;
 mod rules;
 
 use adapter::{Adapter, Net};
 use fabric::{Device, Nap, Pair, Span};
 use proto::channel::{Channel, Settings};
 use proto::{CacheLimits, EagerBy, Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
+use random::Random;
 use rules::{Got, History};
 use shm::{Options, Shm};
 use std::sync::Arc;
@@ -24,29 +26,6 @@ const HEAD: usize = 8;
 
 /// After this time a job of milliseconds has come to a stop: no hang is without a bound.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % end
-    }
-
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    fn of<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())]
-    }
-}
 
 fn limits(random: &mut Random) -> Limits {
     Limits {

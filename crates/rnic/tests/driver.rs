@@ -1,16 +1,20 @@
 //! Adapters of two ranks over the loopback: what the verbs promise, who is let in, and who is not.
 
-use fabric::{Completion, Done, Fault, Local, Remote, Verbs};
+use fabric::{Completion, Done, Fault, Local, Nap, Remote, Verbs};
 use rnic::{Listening, Rnic, Secret};
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 const SECRET: Secret = [7; 16];
 const LONG: Duration = Duration::from_secs(60);
 
-fn ranks(secrets: [Secret; 2]) -> [Rnic; 2] {
-    let listening = [0, 1].map(|_| Listening::at(Ipv4Addr::LOCALHOST).unwrap());
+type Listen = fn(Ipv4Addr) -> Result<Listening, String>;
+/// By a connection with each, and by datagrams.
+const TRANSPORTS: [Listen; 2] = [Listening::at, Listening::for_datagrams];
+
+fn ranks(secrets: [Secret; 2], listen: Listen) -> [Rnic; 2] {
+    let listening = [0, 1].map(|_| listen(Ipv4Addr::LOCALHOST).unwrap());
     let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
     let mut secrets = secrets.into_iter();
     let mut me = 0..;
@@ -51,8 +55,8 @@ fn end(job: [Rnic; 2]) {
 /// Both begin to connect before either has heard of the other.
 #[test]
 fn who_connects_at_once_has_one_connection_and_loses_nothing() {
-    for _ in 0..20 {
-        let mut job = ranks([SECRET; 2]);
+    for at in 0..40 {
+        let mut job = ranks([SECRET; 2], TRANSPORTS[at % 2]);
         let out = [0, 1].map(|me| memory(&mut job[me], 3000, 10 + me as u8));
         let into = [0, 1].map(|me| memory(&mut job[me], 4000, 0));
         for me in 0..2 {
@@ -76,8 +80,9 @@ fn who_connects_at_once_has_one_connection_and_loses_nothing() {
 /// A message behind a write says that its bytes are placed; what is read is what is there.
 #[test]
 fn writes_are_placed_before_the_message_behind_them_and_reads_bring_them_back() {
-    for len in [1, 255, 256, 257, 5000, 64_512, 3 << 20] {
-        let mut job = ranks([SECRET; 2]);
+    let lens = [1, 255, 256, 257, 5000, 64_512, 3 << 20];
+    for (len, listen) in lens.into_iter().flat_map(|len| TRANSPORTS.map(|listen| (len, listen))) {
+        let mut job = ranks([SECRET; 2], listen);
         let (out, back) = (memory(&mut job[0], len, 77), memory(&mut job[0], len, 0));
         let (target, buffer) = (memory(&mut job[1], len, 0), memory(&mut job[1], 64, 0));
         job[1].post_receive(0, buffer, 9);
@@ -95,26 +100,52 @@ fn writes_are_placed_before_the_message_behind_them_and_reads_bring_them_back() 
     }
 }
 
+/// What was found and not yet asked for would not end a sleep, for the sockets have told of it.
+#[test]
+fn no_sleep_while_a_write_that_landed_was_not_told_of() {
+    for listen in TRANSPORTS {
+        let mut job = ranks([SECRET; 2], listen);
+        let (out, target) = (memory(&mut job[0], 64, 77), memory(&mut job[1], 64, 0));
+        let remote = Remote { addr: target.span.addr as u64, key: target.key };
+        assert_eq!(job[0].post_write(1, 0, &[out], remote, 1), Ok(true));
+        let start = Instant::now();
+        while bytes(&job[1], target) != [77; 64] {
+            job.iter_mut().for_each(|rank| assert!(rank.poll().is_none_or(|c| c.done == Done::Written)));
+            assert!(start.elapsed() < LONG);
+        }
+        assert!(!job[1].idle(1000).sleeps());
+        assert_eq!([job[1].touched(0), job[1].touched(1)], [Some(0), None]);
+        assert!(job[1].idle(1000).sleeps());
+        end(job);
+    }
+}
+
 /// More than a peer has buffers for waits in the stream, and nothing is lost.
 #[test]
 fn messages_wait_for_buffers() {
-    let mut job = ranks([SECRET; 2]);
-    let out = memory(&mut job[0], 1000, 5);
-    (0..50).for_each(|work| assert_eq!(job[0].post_send(1, 0, &[out], work), Ok(true)));
-    until(&mut job, [50, 0]);
-    for _ in 0..50 {
-        let into = memory(&mut job[1], 1000, 0);
-        job[1].post_receive(0, into, 1);
-        until(&mut job, [0, 1]);
-        assert_eq!(bytes(&job[1], into), vec![5; 1000]);
+    for listen in TRANSPORTS {
+        let mut job = ranks([SECRET; 2], listen);
+        let out = memory(&mut job[0], 1000, 5);
+        (0..50).for_each(|work| assert_eq!(job[0].post_send(1, 0, &[out], work), Ok(true)));
+        until(&mut job, [50, 0]);
+        for _ in 0..50 {
+            let into = memory(&mut job[1], 1000, 0);
+            job[1].post_receive(0, into, 1);
+            until(&mut job, [0, 1]);
+            assert_eq!(bytes(&job[1], into), vec![5; 1000]);
+        }
+        end(job);
     }
-    end(job);
 }
 
 /// Memory that is not registered, or not so long, is not touched, and both sides are told.
 #[test]
 fn access_outside_of_registered_memory_ends_the_connection() {
-    let mut job = ranks([SECRET; 2]);
+    TRANSPORTS.into_iter().for_each(access_outside);
+}
+
+fn access_outside(listen: Listen) {
+    let mut job = ranks([SECRET; 2], listen);
     let (out, target) = (memory(&mut job[0], 100, 77), memory(&mut job[1], 64, 1));
     let remote = Remote { addr: target.span.addr as u64, key: target.key };
     job[0].post_write(1, 0, &[out], remote, 1).unwrap();
@@ -131,9 +162,28 @@ fn access_outside_of_registered_memory_ends_the_connection() {
     assert_eq!(job[0].post_send(1, 0, &[], 2), Err(Fault::PeerGone(1)));
 }
 
+/// The peer ends the connection while much is on its way out: all that was posted ends, once.
+#[test]
+fn what_is_posted_ends_when_the_connection_does() {
+    TRANSPORTS.into_iter().for_each(posted_ends);
+}
+
+fn posted_ends(listen: Listen) {
+    let mut job = ranks([SECRET; 2], listen);
+    let (out, target) = (memory(&mut job[0], 8 << 20, 77), memory(&mut job[1], 8 << 20, 1));
+    let remote = Remote { addr: target.span.addr as u64, key: target.key };
+    let wrong = Remote { key: target.key + 1, ..remote };
+    for (work, remote) in [(1, remote), (2, wrong), (3, remote), (4, remote)] {
+        assert_eq!(job[0].post_write(1, 0, &[out], remote, work), Ok(true));
+    }
+    let [ended, _] = until(&mut job, [4, 0]);
+    assert_eq!(ended.iter().map(|c| c.work).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert!(ended[3].result.is_err());
+}
+
 #[test]
 fn without_the_secret_nobody_is_let_in() {
-    let mut job = ranks([SECRET, [8; 16]]);
+    let mut job = ranks([SECRET, [8; 16]], Listening::at);
     assert_eq!(job[0].post_send(1, 0, &[], 5), Ok(true));
     let ended = until(&mut job, [1, 0]);
     assert!(ended[0][0].result.is_err());
@@ -162,4 +212,34 @@ fn strangers_are_in_nobodys_way() {
     until(&mut job, [1, 1]);
     assert_eq!(job.each_mut().map(|rank| rank.check()), [Ok(()), Ok(())]);
     end(job);
+}
+
+/// Datagrams of strangers, and of a rank with another secret: nobody answers, nothing is placed, ranks go on.
+#[test]
+fn datagrams_of_strangers_are_dropped() {
+    let listening = [0, 1].map(|_| Listening::for_datagrams(Ipv4Addr::LOCALHOST).unwrap());
+    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
+    let mut me = 0..;
+    let mut job = listening.map(|l| l.open(me.next().unwrap(), addresses.clone().into(), SECRET).unwrap());
+    let wrong = Listening::for_datagrams(Ipv4Addr::LOCALHOST).unwrap();
+    let mut wrong = wrong.open(0, addresses.clone().into(), [9; 16]).unwrap();
+    wrong.post_send(1, 0, &[], 1).unwrap();
+    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    stranger.set_nonblocking(true).unwrap();
+    for at in 0..300usize {
+        let bytes: Vec<u8> = (0..at).map(|byte| (byte * at) as u8).collect();
+        stranger.send_to(&bytes, addresses[at % 2]).unwrap();
+    }
+    let into = memory(&mut job[1], 10, 0);
+    job[1].post_receive(0, into, 1);
+    job[0].post_send(1, 0, &[], 2).unwrap();
+    until(&mut job, [1, 1]);
+    for _ in 0..1000 {
+        assert_eq!(job.each_mut().map(|rank| rank.poll()), [None, None]);
+        assert_eq!(wrong.poll(), None);
+    }
+    assert_eq!(stranger.recv(&mut [0; 64]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(job.each_mut().map(|rank| rank.check()), [Ok(()), Ok(())]);
+    end(job);
+    std::mem::forget(wrong); // it would wait for somebody to let it leave
 }

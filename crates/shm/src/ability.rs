@@ -9,37 +9,57 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// What the device needs of a machine, tried just now.
+pub struct Ability {
+    /// Whether the kernel copies between ranks, or who forbids it.
+    pub single_copy: Result<(), String>,
+    /// Whether sleepers can be woken without a fence on the sender's path, or why not.
+    pub membarrier: Result<(), String>,
+    /// Bytes that the directory has, and how many of them are free, or why it cannot be used.
+    pub space: Result<(u64, u64), String>,
+}
+
+/// Tries everything; the directory is where shared memory is to be.
+pub fn ability(dir: &Path) -> Ability {
+    let membarrier = match nap::register_barrier() {
+        true => Ok(()),
+        false => Err(io::Error::last_os_error().to_string()),
+    };
+    Ability { single_copy: copy_by_child(), membarrier, space: space(dir) }
+}
+
 /// A few lines on single copy, waiting, memory and cores; `single_copy` is the setting.
 pub fn describe(dir: &Path, single_copy: bool) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let membarrier = match nap::register_barrier() {
-        true => {
+    let found = ability(dir);
+    let membarrier = match found.membarrier {
+        Ok(()) => {
             "membarrier: there; waiting ranks sleep until woken, and progress beside the program is possible"
                 .to_string()
         }
-        false => format!(
-            "membarrier: missing ({}); waiting ranks wake by themselves many times a second",
-            io::Error::last_os_error()
-        ),
+        Err(why) => {
+            format!("membarrier: missing ({why}); waiting ranks wake by themselves many times a second")
+        }
+    };
+    let copying = match found.single_copy {
+        _ if !single_copy => "switched off by TERN_SINGLE_COPY".into(),
+        Ok(()) => "permitted (process_vm_readv); long messages are copied once, by both sides".into(),
+        Err(why) => format!("not permitted, long messages go through shared memory: {why}"),
+    };
+    let space = match found.space {
+        Ok((total, free)) => {
+            format!("{} has {} MiB, {} MiB of them free", dir.display(), total >> 20, free >> 20)
+        }
+        Err(why) => why,
     };
     [
         "ranks of one host, through shared memory".to_string(),
-        format!("single copy: {}", copying(single_copy)),
+        format!("single copy: {copying}"),
         membarrier,
-        format!("memory: {}", space(dir)),
+        format!("memory: {space}"),
         format!("cores: {cores} for this process; with more ranks than cores waiting ranks yield at once"),
     ]
     .join("\n")
-}
-
-fn copying(single_copy: bool) -> String {
-    if !single_copy {
-        return "switched off by TERN_SINGLE_COPY".into();
-    }
-    match copy_by_child() {
-        Ok(()) => "permitted (process_vm_readv); long messages are copied once, by both sides".into(),
-        Err(why) => format!("not permitted, long messages go through shared memory: {why}"),
-    }
 }
 
 /// A child reads and writes memory of this process, as a rank does of another: security modules and filters
@@ -88,10 +108,10 @@ fn refusal() -> String {
     }
 }
 
-fn space(dir: &Path) -> String {
-    let shown = dir.display();
-    let failed =
-        |error: io::Error| format!("{shown} cannot be used ({error}); TERN_SHM_DIR names another directory");
+fn space(dir: &Path) -> Result<(u64, u64), String> {
+    let failed = |error: io::Error| {
+        Err(format!("{} cannot be used ({error}); TERN_SHM_DIR names another directory", dir.display()))
+    };
     let Ok(path) = CString::new(dir.as_os_str().as_bytes()) else {
         return failed(io::ErrorKind::InvalidInput.into());
     };
@@ -105,8 +125,7 @@ fn space(dir: &Path) -> String {
     if unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) } != 0 {
         return failed(io::Error::last_os_error());
     }
-    let mib = |blocks: u64| (blocks * found.f_frsize) >> 20;
-    format!("{shown} has {} MiB, {} MiB of them free", mib(found.f_blocks), mib(found.f_bavail))
+    Ok((found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize))
 }
 
 #[cfg(test)]

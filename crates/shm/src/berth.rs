@@ -6,8 +6,8 @@
 //! lies in no directory and goes with its process. A ring says nothing but «look», so one from a stranger costs a look.
 
 use crate::nap;
+use crate::segment;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -89,8 +89,7 @@ pub struct Ring {
 impl Ring {
     /// Opens one and writes its name beside the word.
     pub fn open(berth: &Berth) -> std::io::Result<Ring> {
-        let mut bytes = [0; 16];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        let bytes = segment::random()?;
         let half = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes")) | 1;
         let name = [half(0), half(8)];
         let socket = UnixDatagram::bind_addr(&address(name)?)?;

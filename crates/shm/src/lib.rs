@@ -46,7 +46,7 @@ mod turns;
 pub mod watched;
 
 #[cfg(not(loom))]
-pub use ability::describe;
+pub use ability::{Ability, ability, describe};
 #[cfg(not(loom))]
 pub use device::ShmNap;
 #[cfg(not(loom))]

@@ -263,11 +263,15 @@ fn map(file: Option<File>, len: usize, dir: &Path) -> Result<Segment, String> {
     Ok(Segment { base: base as usize, len, file, dir: dir.into(), owner: None })
 }
 
+/// Random bytes, for names that nobody can guess.
+pub fn random() -> std::io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn random_name() -> Result<String, String> {
-    let mut bytes = [0u8; 16];
-    File::open("/dev/urandom")
-        .and_then(|mut f| f.read_exact(&mut bytes))
-        .map_err(|e| format!("cannot read /dev/urandom: {e}"))?;
+    let bytes = random().map_err(|e| format!("cannot read /dev/urandom: {e}"))?;
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 

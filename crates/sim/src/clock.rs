@@ -123,7 +123,9 @@ impl<'y> Clock<'y> {
         // Completions that were there at an earlier nap do not interest this program now.
         let told = seat.told;
         let ended = seat.ended.iter().map(|ended| ended.at).find(|at| *at > told);
-        let wake = alarm.min(ended.unwrap_or(Ps::MAX)).min(lands.unwrap_or(Ps::MAX));
+        let letter = seat.next_alert();
+        let soonest = [ended, lands, letter].into_iter().flatten().min();
+        let wake = alarm.min(soonest.unwrap_or(Ps::MAX));
         // Who waits in a job that has lost a rank looks again and again whether to give up.
         if net.gone.is_some() { wake.min(self.local.get() + GIVE_UP) } else { wake }
     }
@@ -175,6 +177,6 @@ impl fabric::Nap for Nap<'_> {
     }
 
     fn sleeps(&self) -> bool {
-        true
+        self.alarm > self.clock.now()
     }
 }

@@ -33,8 +33,10 @@ pub struct Cluster {
     pub cores: usize,
     /// Adapters of every host.
     pub rails: Vec<Rail>,
-    /// The path between ranks of one host.
+    /// The path between ranks of one host inside its adapters.
     pub local: Path,
+    /// Shared memory inside a host, if its ranks use it.
+    pub shared: Option<Shared>,
     /// Bandwidth of memory copies by the length of the block, ascending.
     pub copy: Vec<CopyLevel>,
     /// What a copy costs before the first byte.
@@ -54,6 +56,19 @@ pub struct Path {
     pub latency_ns: f64,
     /// Bytes per nanosecond.
     pub bandwidth: f64,
+}
+
+/// Memory that the ranks of a host share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shared {
+    /// From a store to its being seen by another core, and how fast a core copies what another has written.
+    pub path: Path,
+    /// Copies of all cores together that no cache holds; infinite if their number is no limit.
+    pub memory_bandwidth: f64,
+    /// Frames that one rank may have under way to another.
+    pub slots: usize,
+    /// The longest frame.
+    pub frame_bytes: usize,
 }
 
 /// An adapter and its link.
@@ -170,6 +185,7 @@ impl Cluster {
             hosts: keys.count("hosts", 1)?,
             cores: keys.count("cores", 1)?,
             local: local(keys.section("local")?)?,
+            shared: keys.optional_section("shared")?.map(shared).transpose()?,
             rails: keys.list("rails")?.into_iter().map(rail).collect::<Result<_, _>>()?,
             copy,
             copy_ns,
@@ -224,6 +240,19 @@ impl Cluster {
         }
     }
 
+    /// The same of shared memory: a message is two copies, and what the second one waits for.
+    pub fn shared_costs(&self, shared: &Shared) -> Costs {
+        Costs {
+            source: Source::Cluster,
+            latency_ns: shared.path.latency_ns + 2.0 * self.software.header_ns,
+            wire_ns_per_byte: 0.0,
+            gap_ns: 0.0,
+            post_ns: self.software.header_ns,
+            read_ns: 0.0,
+            ..self.costs(Distance::Host)
+        }
+    }
+
     /// The fastest levels and the one out of cache, if there are more than a table of costs has.
     fn copy_costs(&self) -> [(usize, f64); COPY_LEVELS] {
         let last = self.copy.len() - 1;
@@ -231,6 +260,15 @@ impl Cluster {
             let at = if at == COPY_LEVELS - 1 { last } else { at.min(last) };
             (self.copy[at].up_to_bytes, 1.0 / self.copy[at].bandwidth)
         })
+    }
+
+    /// For how long a block that is part of a run of `run_bytes` occupies the memory that all cores share, if it
+    /// does.
+    pub fn shared_memory_time_ns(&self, len: usize, run_bytes: usize) -> Option<f64> {
+        let bandwidth = self.shared?.memory_bandwidth;
+        let in_cache =
+            self.copy.iter().any(|level| level.up_to_bytes < usize::MAX && run_bytes <= level.up_to_bytes);
+        (bandwidth.is_finite() && !in_cache).then(|| len as f64 / bandwidth)
     }
 
     /// Time to copy a block that is part of a run of `run_bytes`, without what a copy costs before
@@ -255,6 +293,23 @@ fn local(mut keys: Keys) -> Result<Path, String> {
     let path = path(&mut keys)?;
     keys.end()?;
     Ok(path)
+}
+
+fn shared(mut keys: Keys) -> Result<Shared, String> {
+    let shared = Shared {
+        path: path(&mut keys)?,
+        memory_bandwidth: match keys.has("memory_mb_s") {
+            true => bandwidth(&mut keys, "memory_mb_s")?,
+            false => f64::INFINITY,
+        },
+        slots: keys.count("slots", 1)?,
+        frame_bytes: keys.count("frame_bytes", 64)?,
+    };
+    if shared.path.latency_ns <= 0.0 {
+        return Err(keys.wrong("latency_ns", "is 0: nothing could be seen before it"));
+    }
+    keys.end()?;
+    Ok(shared)
 }
 
 fn rail(mut keys: Keys) -> Result<Rail, String> {

@@ -1,6 +1,7 @@
 //! The cluster while it runs: virtual time, who continues when, and the state of every part.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use fabric::Fault;
 
@@ -68,6 +69,10 @@ pub struct Net {
     pub is_stuck: bool,
     /// Memory of all ranks.
     pub arena: Arena,
+    /// By rank: its host, where there is shared memory.
+    pub hosts: Arc<[u32]>,
+    /// By host: since when its memory is free for what no cache holds.
+    pub memories: Vec<Ps>,
     /// Numbers of messages.
     pub number: u64,
     /// Ranks that live and have not come to the end of their program.
@@ -110,6 +115,8 @@ impl Net {
             gone: None,
             is_stuck: false,
             arena: Arena::default(),
+            hosts: (0..ranks).map(|rank| cluster.host(rank) as u32).collect(),
+            memories: vec![0; cluster.hosts],
             number: 0,
             on_their_way: ranks,
             cores: cluster.cores,
@@ -310,7 +317,8 @@ impl Net {
 
 /// The least latency between two ranks.
 fn lookahead(cluster: &Cluster, has_neighbours: bool) -> Ps {
-    let local = if has_neighbours { cluster.local.latency_ns } else { f64::INFINITY };
+    let shared = cluster.shared.map_or(f64::INFINITY, |shared| shared.path.latency_ns);
+    let local = if has_neighbours { cluster.local.latency_ns.min(shared) } else { f64::INFINITY };
     let least = cluster.rails.iter().map(|rail| rail.path.latency_ns).fold(local, f64::min);
     ps(least)
 }

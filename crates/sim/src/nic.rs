@@ -8,20 +8,10 @@ use mpi::mem;
 use crate::carry::Post;
 use crate::clock::{Clock, Nap, Shared};
 use crate::cluster::Cluster;
+use crate::copier::Copier;
 use crate::message::{GATHER, Kind};
 use crate::queue::{Ps, ps};
 use crate::regions::pages;
-
-/// Copies that go on where an earlier one ended, as many as a pipeline has buffers.
-const STREAMS: usize = 4;
-
-/// A run of copies of neighbouring blocks, which meets the caches as one long copy.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stream {
-    from_end: usize,
-    to_end: usize,
-    len: usize,
-}
 
 /// The adapters of one rank.
 pub struct Nic<'y> {
@@ -31,8 +21,7 @@ pub struct Nic<'y> {
     size: usize,
     alarm: Ps,
     touched: Vec<Rank>,
-    streams: [Stream; STREAMS],
-    next_stream: usize,
+    copier: Rc<Copier<'y>>,
 }
 
 impl<'y> Nic<'y> {
@@ -52,21 +41,23 @@ impl<'y> Nic<'y> {
             offload: true,
             writes_in_order: true,
         };
-        Nic {
-            clock,
-            cluster,
-            caps,
-            size,
-            alarm: Ps::MAX,
-            touched: Vec::new(),
-            streams: [Stream::default(); STREAMS],
-            next_stream: 0,
-        }
+        let copier = Rc::new(Copier::new(clock.clone(), cluster.clone()));
+        Nic { copier, clock, cluster, caps, size, alarm: Ps::MAX, touched: Vec::new() }
     }
 
     /// The cluster this rank is in.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// The same, to keep.
+    pub fn shared_cluster(&self) -> Rc<Cluster> {
+        self.cluster.clone()
+    }
+
+    /// What copies for this rank.
+    pub fn copier(&self) -> Rc<Copier<'y>> {
+        self.copier.clone()
     }
 
     /// Whether nothing will happen any more, though this rank waits.
@@ -125,24 +116,6 @@ impl<'y> Nic<'y> {
         let post = Post { kind, from: me, to: peer, rail: rail as u16, parts, remote, is_inline, work };
         self.net().borrow_mut().post(&post, self.clock.now());
         Ok(true)
-    }
-
-    /// Length of the run of neighbouring copies that this one belongs to.
-    fn run(&mut self, to: usize, from: usize, len: usize) -> usize {
-        let [goes_on_from, goes_on_to] = {
-            let arena = &self.net().borrow().arena;
-            [from, to].map(|addr| arena.holds(addr))
-        };
-        let goes_on = |stream: &&mut Stream| {
-            goes_on_from && stream.from_end == from || goes_on_to && stream.to_end == to
-        };
-        if let Some(stream) = self.streams.iter_mut().find(goes_on) {
-            *stream = Stream { from_end: from + len, to_end: to + len, len: stream.len + len };
-            return stream.len;
-        }
-        self.streams[self.next_stream] = Stream { from_end: from + len, to_end: to + len, len };
-        self.next_stream = (self.next_stream + 1) % STREAMS;
-        len
     }
 }
 
@@ -299,11 +272,7 @@ impl<'y> Verbs for Nic<'y> {
     }
 
     fn copy(&mut self, to: usize, from: usize, len: usize) {
-        let run = self.run(to, from, len);
-        let time = self.cluster.copy_ns + self.cluster.copy_time_ns(len, run);
-        self.clock.spend("copy", ps(time), len);
-        self.net().borrow_mut().counters.copied_bytes += len as u64;
-        mem::copy(to, from, len);
+        self.copier.copy(to, from, len);
     }
 
     fn peek_bytes(&self, data: Span, out: &mut [u8]) {

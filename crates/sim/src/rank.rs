@@ -6,7 +6,10 @@
 use std::rc::Rc;
 
 use fabric::{Span, Verbs};
-use mpi::coll::{Amount, Asked, Call, Forced, Key, Kind, Known, LinkCosts, Progress, Schedule, Side, Type};
+use mpi::coll::rates::{LEVELS, Level};
+use mpi::coll::{
+    Amount, Asked, Call, Forced, Key, Kind, Known, Progress, Rates, Schedule, Side, Tariff, Type,
+};
 use mpi::collio::InFlight;
 use mpi::comm::{COMM_WORLD, Place};
 use mpi::error::{Class, Error, Result};
@@ -15,7 +18,7 @@ use mpi::request::{Body, Ended, Incoming, Outgoing, SendMode};
 use mpi::status::Status;
 use mpi::world::Polled;
 use mpi::{World, mem};
-use proto::channel::{Channel, Settings};
+use proto::channel::Settings;
 use proto::{Engine, Limits, Tuning};
 
 use crate::clock::Clock;
@@ -23,6 +26,7 @@ use crate::cluster::Cluster;
 use crate::job::Job;
 use crate::nic::Nic;
 use crate::report::Report;
+use crate::wires::Wires;
 
 /// `MPI_BYTE`.
 pub const BYTE: Handle = Handle(0x247);
@@ -71,7 +75,7 @@ pub struct Request(Option<Body>);
 
 /// A rank of a simulated job.
 pub struct Rank<'y> {
-    world: World<Channel<Nic<'y>>>,
+    world: World<Wires<'y>>,
     clock: Rc<Clock<'y>>,
     /// Large buffers it has asked for.
     large: usize,
@@ -97,12 +101,12 @@ impl Job {
 
 impl<'y> Rank<'y> {
     fn init(nic: Nic<'y>, setup: &Setup) -> Result<Rank<'y>> {
-        let (clock, link) = (nic.clock().clone(), link(nic.cluster()));
+        let (clock, tariff) = (nic.clock().clone(), tariff(nic.cluster(), setup.limits.eager_bytes));
         let page_bytes = nic.caps().page_bytes;
-        let channel = Channel::new(nic, setup.channel.clone()).map_err(mpi::world::fault)?;
-        let mut engine = Engine::new(channel, setup.limits.clone());
+        let wires = Wires::new(nic, setup.channel.clone()).map_err(mpi::world::fault)?;
+        let mut engine = Engine::new(wires, setup.limits.clone());
         engine.tune(setup.tuning.clone());
-        let world = World::new(engine, link, setup.forced);
+        let world = World::new(engine, tariff, setup.forced);
         Ok(Rank { world, clock, large: 0, page_bytes })
     }
 
@@ -144,11 +148,11 @@ impl<'y> Rank<'y> {
 
     /// The adapters.
     pub fn nic(&self) -> &Nic<'y> {
-        self.world.engine.device().verbs()
+        self.world.engine.device().nic()
     }
 
     /// Everything else MPI offers.
-    pub fn world(&mut self) -> &mut World<Channel<Nic<'y>>> {
+    pub fn world(&mut self) -> &mut World<Wires<'y>> {
         &mut self.world
     }
 
@@ -173,7 +177,7 @@ impl<'y> Rank<'y> {
     /// `MPI_Send`.
     pub fn send(&mut self, buffer: Span, dest: usize, tag: i32) -> Result<()> {
         let (dest, len) = (dest as i32, buffer.len as u64);
-        if self.world.send_now(buffer.addr, len, BYTE, dest, tag, COMM_WORLD) {
+        if self.world.send_now::<false>(buffer.addr, len, BYTE, dest, tag, COMM_WORLD) {
             return Ok(());
         }
         let request = self.isend(buffer, dest as usize, tag)?;
@@ -203,7 +207,7 @@ impl<'y> Rank<'y> {
     fn start_send(&mut self, buffer: Span, dest: usize, tag: i32, mode: SendMode) -> Result<Request> {
         let (dest, len) = (dest as i32, buffer.len as u64);
         let is_standard = mode == SendMode::Standard;
-        if is_standard && self.world.send_now(buffer.addr, len, BYTE, dest, tag, COMM_WORLD) {
+        if is_standard && self.world.send_now::<true>(buffer.addr, len, BYTE, dest, tag, COMM_WORLD) {
             return Ok(Request(None));
         }
         let place = self.place()?;
@@ -323,7 +327,7 @@ impl<'y> Rank<'y> {
     /// Calls `ready` until it gives a value, looking around in between.
     pub fn until<T>(
         &mut self,
-        mut ready: impl FnMut(&mut World<Channel<Nic<'y>>>) -> Result<Option<T>>,
+        mut ready: impl FnMut(&mut World<Wires<'y>>) -> Result<Option<T>>,
     ) -> Result<T> {
         loop {
             if let Some(value) = ready(&mut self.world)? {
@@ -380,6 +384,7 @@ impl<'y> Rank<'y> {
                     in_place: false,
                     op: op.as_ref(),
                     root: key.root,
+                    across: None,
                 };
                 mpi::coll::args::check(&call, send.addr, recv.addr)?;
                 (Known::Key(key), comm.coll.compile(&call, send.addr, recv.addr)?)
@@ -422,20 +427,52 @@ fn elements(buffer: Span, datatype: Handle) -> Result<Amount> {
     Ok(Some((buffer.len as u64 / size, datatype)))
 }
 
-/// What collective algorithms are chosen by.
-fn link(cluster: &Cluster) -> LinkCosts {
+/// What collective algorithms are chosen by: where ranks of a host reach each other inside its adapters, the rates
+/// of these.
+fn tariff(cluster: &Cluster, eager_bytes: usize) -> Tariff {
     let rail = &cluster.rails[0];
-    let copy_ns_per_byte = cluster.copy_time_ns(1, usize::MAX);
-    LinkCosts {
+    let wire = 1.0 / rail.path.bandwidth;
+    let is_shared = cluster.shared.is_some();
+    let network = Rates {
         latency_ns: rail.path.latency_ns,
         overhead_ns: rail.post_ns + rail.poll_ns,
-        ns_per_byte: 1.0 / rail.path.bandwidth,
-        reduce_ns_per_byte: copy_ns_per_byte,
-        copy_ns_per_byte,
+        receive_ns: if is_shared { cluster.software.header_ns } else { rail.post_ns + rail.poll_ns },
+        gap_ns: rail.gap_ns,
+        eager_bytes: if is_shared { eager_bytes as f64 } else { f64::MAX },
+        // RTS and CTS.
+        handshake_ns: 2.0 * (rail.post_ns + rail.path.latency_ns),
         // Every simulated rank has a core of its own.
         switch_ns: 0.0,
         crowding: 0.0,
         cores: u32::MAX,
         single_copy: false,
-    }
+        levels: levels(cluster, |_| (wire, wire)),
+    };
+    let Some(shared) = cluster.shared else { return Tariff { host: network, network } };
+    let software_ns = cluster.software.header_ns + cluster.copy_ns;
+    let host = Rates {
+        latency_ns: shared.path.latency_ns,
+        overhead_ns: software_ns,
+        receive_ns: software_ns,
+        gap_ns: 0.0,
+        handshake_ns: 2.0 * (shared.path.latency_ns + software_ns),
+        levels: levels(cluster, |copy| {
+            let fetch = copy.max(1.0 / shared.path.bandwidth);
+            (copy + fetch, fetch)
+        }),
+        ..network
+    };
+    Tariff { host, network }
+}
+
+/// What a byte costs by level of the memory, given what a link makes of the costs of a copy.
+fn levels(cluster: &Cluster, link: impl Fn(f64) -> (f64, f64)) -> [Level; LEVELS] {
+    let last = cluster.copy.len() - 1;
+    std::array::from_fn(|at| {
+        // Where there is no shared memory all is taken to be out of cache.
+        let at = if cluster.shared.is_none() || at == LEVELS - 1 { last } else { at.min(last) };
+        let copy = 1.0 / cluster.copy[at].bandwidth;
+        let (link, busy) = link(copy);
+        Level { up_to_bytes: cluster.copy[at].up_to_bytes as f64, link, busy, reduce: copy, copy }
+    })
 }

@@ -53,6 +53,8 @@ pub struct Counters {
     pub registered: u64,
     /// Regions given back.
     pub deregistered: u64,
+    /// Frames through shared memory.
+    pub letters: u64,
     /// Bytes copied by ranks.
     pub copied_bytes: u64,
     /// Events handled.

@@ -7,6 +7,7 @@ use fabric::{Completion, Done, Fault, Local, Rank};
 use crate::adapter::{Adapter, Passage};
 use crate::queue::Ps;
 use crate::regions::Regions;
+use crate::shared::Mail;
 
 /// Peers per page of the table of queue pairs.
 const PAGE: usize = 16;
@@ -88,12 +89,25 @@ pub struct Seat {
     /// Words it has looked at since it last napped.
     watched: [usize; WATCHED],
     watches: usize,
+    /// What others of its host have for it in shared memory, by their places there.
+    pub mail: Vec<Mail>,
+    /// When it sees something there, ascending.
+    alerts: VecDeque<Ps>,
     /// The path to the other ranks of its host.
     pub local: Adapter,
     /// The name of what it sends, see [`fabric::Verbs::label`].
     pub label: u16,
     pairs: Vec<Option<Box<[Pair; PAGE]>>>,
     rails: usize,
+}
+
+/// Puts a time where it belongs.
+fn insert(times: &mut VecDeque<Ps>, at: Ps) {
+    let mut place = times.len();
+    while place > 0 && times[place - 1] > at {
+        place -= 1;
+    }
+    if place == times.len() { times.push_back(at) } else { times.insert(place, at) }
 }
 
 impl Seat {
@@ -116,6 +130,8 @@ impl Seat {
             landing: Vec::new(),
             watched: [0; WATCHED],
             watches: 0,
+            mail: Vec::new(),
+            alerts: VecDeque::new(),
             local: Adapter::default(),
             label: 0,
             pairs: Vec::new(),
@@ -152,11 +168,20 @@ impl Seat {
 
     /// Something under way may change what it sees at `at`, not before.
     pub fn expect(&mut self, at: Ps) {
-        let mut place = self.bounds.len();
-        while place > 0 && self.bounds[place - 1] > at {
-            place -= 1;
+        insert(&mut self.bounds, at);
+    }
+
+    /// There is something in shared memory from `at` on.
+    pub fn alert(&mut self, at: Ps) {
+        insert(&mut self.alerts, at);
+    }
+
+    /// When the next such thing is there that it was not told of.
+    pub fn next_alert(&mut self) -> Option<Ps> {
+        while self.alerts.front().is_some_and(|at| *at <= self.told) {
+            self.alerts.pop_front();
         }
-        if place == self.bounds.len() { self.bounds.push_back(at) } else { self.bounds.insert(place, at) }
+        self.alerts.front().copied()
     }
 
     /// Whether something under way may have changed by `at` what it sees.

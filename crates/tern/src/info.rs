@@ -3,12 +3,16 @@
 use std::ffi::OsString;
 
 use fabric::settings::{self, Settings};
+use launch::pmi::client::Client;
+
+use crate::chosen;
 
 const HELP: &str = "\
 usage: tern info [--settings | --devices]
 
-Prints the version, the devices with what each can do on this machine, and every setting with
-the value in force, its default and where the value comes from.";
+Prints the version, the devices with what each can do on this machine, which of them carries messages between
+whom, and every setting with the value in force, its default and where the value comes from. As the program of a
+job (mpiexec --hosts a,b tern info) it says for whom what is chosen there, once.";
 
 /// One device as `tern info` shows it.
 pub struct DeviceReport {
@@ -19,7 +23,10 @@ pub struct DeviceReport {
 }
 
 /// The devices built into this Tern.
-const DEVICES: &[DeviceReport] = &[DeviceReport { name: "shm", describe: describe_shm }];
+const DEVICES: &[DeviceReport] = &[
+    DeviceReport { name: "shm", describe: describe_shm },
+    DeviceReport { name: "rnic", describe: chosen::adapter },
+];
 
 /// Runs `tern info`.
 pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
@@ -37,9 +44,19 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
         }
     }
     let in_force = Settings::from_env()?;
+    let mut chosen = chosen::alone(&in_force);
+    if let Some(mut client) = Client::from_env()? {
+        let is_first = client.rank() == 0;
+        chosen = chosen::in_job(&in_force, &mut client)?;
+        client.finalize()?;
+        if !is_first {
+            return Ok(());
+        }
+    }
     println!("Tern {}, MPI 5.0 standard ABI (libmpi_abi.so.1)", env!("CARGO_PKG_VERSION"));
     if show_devices {
         print!("\n{}", devices_text(DEVICES, &in_force));
+        print!("\nChosen (TERN_DEVICES={})\n{chosen}", in_force.text("TERN_DEVICES"));
         print!("\nRegistered memory\n  {}\n", memhook::describe().replace('\n', "\n  "));
     }
     if show_settings {

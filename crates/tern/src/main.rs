@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod chosen;
+mod doctor;
 mod explain;
 mod info;
 mod sim;
@@ -12,6 +14,7 @@ const HELP: &str = "\
 usage: tern COMMAND [OPTIONS]
 
   info     version, devices and every setting with its value, default and origin
+  doctor   what this host, others and a program lack, and the command that mends it
   bench    measure this MPI and others side by side
   explain  which protocol a message would take, what each would cost, and why
   sim      run programs on modelled clusters; reproduce the papers
@@ -20,7 +23,7 @@ usage: tern COMMAND [OPTIONS]
 
 fn main() -> ExitCode {
     match run(std::env::args_os().skip(1).collect()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(text) => {
             eprintln!("tern: {text}");
             ExitCode::FAILURE
@@ -28,12 +31,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(mut arguments: Vec<std::ffi::OsString>) -> Result<(), String> {
+fn run(mut arguments: Vec<std::ffi::OsString>) -> Result<ExitCode, String> {
     if arguments.is_empty() {
         return Err(format!("no command given\n{HELP}"));
     }
     let command = arguments.remove(0);
-    match command.to_str() {
+    let done = match command.to_str() {
+        Some("doctor") => return doctor::run(arguments),
         Some("info") => info::run(arguments),
         Some("bench") => bench::run(arguments),
         Some("explain") => explain::run(arguments),
@@ -47,5 +51,6 @@ fn run(mut arguments: Vec<std::ffi::OsString>) -> Result<(), String> {
             Ok(())
         }
         _ => Err(format!("unknown command {}\n{HELP}", command.display())),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

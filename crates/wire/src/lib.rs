@@ -1,9 +1,10 @@
 //! Every byte that leaves a process: message headers and the start-up blob.
 //!
-//! Fields are fixed-width and little-endian, those of [`iwarp`] big-endian as its RFCs say. Ids travel, never pointers that would be followed:
+//! Fields are fixed-width and little-endian, those of [`iwarp`] and [`datagram`] big-endian as RFCs want them. Ids travel, never pointers that would be followed:
 //! an address is only ever handed to a device's remote access, which checks it.
 #![forbid(unsafe_code)]
 
+pub mod datagram;
 pub mod head;
 pub mod iwarp;
 pub mod long;

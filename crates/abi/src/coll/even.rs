@@ -1,11 +1,11 @@
 //! Collectives in which every rank has the same amount of data.
 #![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
 
-use mpi::coll::{Key, Kind, args};
+use mpi::coll::{Key, Kind};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
-use super::run::{self, Site};
+use super::run::{self, Part, Site};
 use super::{Form, amount, forms, keyed};
 use crate::cx::Cx;
 use crate::kind::output::Out;
@@ -56,9 +56,10 @@ fn read_bcast(
     comm: Handle,
 ) -> Result {
     let site = run::site(cx, comm)?;
-    let root = args::root(root, site.size)?;
-    args::in_place(Kind::Bcast, 0, buffer, root == site.rank)?;
-    let key = Key { kind: Kind::Bcast, root, recv: Some((count, datatype)), ..PLAIN };
+    let part = site.part(root)?;
+    site.in_place(Kind::Bcast, 0, buffer, part.is_root)?;
+    let recv = (part.is_root || part.takes_part).then_some((count, datatype));
+    let key = Key { kind: Kind::Bcast, root: part.root, recv, ..PLAIN };
     keyed(cx, form, comm, site, key, 0, buffer)
 }
 
@@ -75,11 +76,11 @@ fn read_gather(
     comm: Handle,
 ) -> Result {
     let site = run::site(cx, comm)?;
-    let root = args::root(root, site.size)?;
-    let rooted = root == site.rank;
-    let in_place = args::in_place(Kind::Gather, sendbuf, recvbuf, rooted)?;
-    let send = if in_place { None } else { amount(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))? };
-    let recv = if rooted { amount(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))? } else { None };
+    let Part { root, is_root, takes_part } = site.part(root)?;
+    let in_place = site.in_place(Kind::Gather, sendbuf, recvbuf, is_root)?;
+    let sends = takes_part && !in_place;
+    let send = if sends { amount(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))? } else { None };
+    let recv = if is_root { amount(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))? } else { None };
     keyed(
         cx,
         form,
@@ -104,11 +105,11 @@ fn read_scatter(
     comm: Handle,
 ) -> Result {
     let site = run::site(cx, comm)?;
-    let root = args::root(root, site.size)?;
-    let rooted = root == site.rank;
-    let in_place = args::in_place(Kind::Scatter, sendbuf, recvbuf, rooted)?;
-    let send = if rooted { amount(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))? } else { None };
-    let recv = if in_place { None } else { amount(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))? };
+    let Part { root, is_root, takes_part } = site.part(root)?;
+    let in_place = site.in_place(Kind::Scatter, sendbuf, recvbuf, is_root)?;
+    let send = if is_root { amount(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))? } else { None };
+    let receives = takes_part && !in_place;
+    let recv = if receives { amount(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))? } else { None };
     keyed(
         cx,
         form,
@@ -159,7 +160,7 @@ fn all(
     comm: Handle,
 ) -> Result {
     let site = run::site(cx, comm)?;
-    let in_place = args::in_place(kind, send.0, recv.0, false)?;
+    let in_place = site.in_place(kind, send.0, recv.0, false)?;
     let sent = if in_place { None } else { amount(cx, (send.1, "sendcount"), (send.2, "sendtype"))? };
     let key = Key { kind, root: 0, in_place, send: sent, recv: Some((recv.1, recv.2)), op: None };
     keyed(cx, form, comm, site, key, send.0, recv.0)
@@ -177,12 +178,11 @@ fn read_reduce(
     comm: Handle,
 ) -> Result {
     let site = run::site(cx, comm)?;
-    let root = args::root(root, site.size)?;
-    let rooted = root == site.rank;
-    let in_place = args::in_place(Kind::Reduce, sendbuf, recvbuf, rooted)?;
+    let Part { root, is_root, takes_part } = site.part(root)?;
+    let in_place = site.in_place(Kind::Reduce, sendbuf, recvbuf, is_root)?;
     let vector = Some((count, datatype));
-    let send = if in_place { None } else { vector };
-    let recv = if rooted { vector } else { None };
+    let send = if takes_part && !in_place { vector } else { None };
+    let recv = if is_root { vector } else { None };
     let key = Key { kind: Kind::Reduce, root, in_place, send, recv, op: Some(op) };
     keyed(cx, form, comm, site, key, sendbuf, recvbuf)
 }
@@ -251,7 +251,7 @@ fn combine(
     comm: Handle,
 ) -> Result {
     let site: Site = run::site(cx, comm)?;
-    let in_place = args::in_place(kind, sendbuf, recvbuf, false)?;
+    let in_place = site.in_place(kind, sendbuf, recvbuf, false)?;
     let send = if in_place { None } else { Some(vector) };
     let key = Key { kind, root: 0, in_place, send, recv: Some(vector), op: Some(op) };
     keyed(cx, form, comm, site, key, sendbuf, recvbuf)

@@ -1,4 +1,4 @@
-//! MPI 5.0 chapter 6: collective operations on intracommunicators.
+//! MPI 5.0 chapter 6: collective operations.
 //!
 //! Each collective is read once, in [`even`] or [`varied`], whatever its form; the form decides
 //! only what happens to the schedule: run, turned into a request, or into a persistent one.
@@ -55,7 +55,7 @@ fn keyed(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usize, r
 /// Does what the form asks for with a schedule that is kept of an equal call. Gives the form back if there is
 /// none, or nothing that could be asked for.
 #[inline]
-fn again(
+pub(crate) fn again(
     cx: &Cx,
     form: Form,
     comm: Handle,
@@ -80,7 +80,7 @@ fn again(
 /// Whether the addresses need no further check but for overlapping: those of buffers that matter
 /// are neither NULL nor `MPI_IN_PLACE`.
 #[inline]
-fn plausible(no_send: bool, no_recv: bool, send: usize, recv: usize) -> bool {
+pub(crate) fn plausible(no_send: bool, no_recv: bool, send: usize, recv: usize) -> bool {
     (no_send || send > args::IN_PLACE) && (no_recv || recv > args::IN_PLACE)
 }
 
@@ -101,6 +101,7 @@ fn first_time(cx: &Cx, form: Form, comm: Handle, site: Site, key: Key, send: usi
         in_place: key.in_place,
         op: op.as_ref(),
         root: key.root,
+        across: site.across,
     };
     go(cx, form, comm, compiled(cx, comm, &call, send, recv)?, Some(Known::Key(key)))
 }
@@ -118,7 +119,7 @@ fn compiled(cx: &Cx, comm: Handle, call: &Call, send: usize, recv: usize) -> Res
 /// Does with a schedule what the form asks for; if the call is known by something it is kept when it is done,
 /// unless it stays with its request.
 #[inline]
-fn go(cx: &Cx, form: Form, comm: Handle, schedule: Box<Schedule>, call: Option<Known>) -> Result {
+pub(crate) fn go(cx: &Cx, form: Form, comm: Handle, schedule: Box<Schedule>, call: Option<Known>) -> Result {
     match form {
         Form::Blocking => {
             let done = run::blocking(cx, comm, schedule)?;
@@ -150,4 +151,4 @@ macro_rules! forms {
         }
     )*};
 }
-use forms;
+pub(crate) use forms;

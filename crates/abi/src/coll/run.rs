@@ -1,7 +1,7 @@
 //! Where a schedule meets the rank's communicators and requests: run to its end, as a request,
 //! again and again.
 
-use mpi::coll::{Asked, Call, Known, Progress, Schedule, Side, State, Type};
+use mpi::coll::{Across, Asked, Call, Ints, Kind, Known, Progress, Schedule, Side, State, Type, args, inter};
 use mpi::collio::{Begun, InFlight};
 use mpi::error::Result;
 use mpi::handle::Handle;
@@ -17,16 +17,77 @@ use crate::{engine, op, wait};
 pub struct Site {
     /// Its rank.
     pub rank: usize,
-    /// Ranks of the communicator.
+    /// Ranks of the communicator, on an intercommunicator those of this rank's group.
     pub size: usize,
+    /// The other group of an intercommunicator.
+    pub across: Option<Across>,
 }
 
-/// Who this rank is in an intracommunicator.
+/// What this rank does in a collective with a root.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The root, as the call's key has it.
+    pub root: usize,
+    /// Whether this rank is it.
+    pub is_root: bool,
+    /// Whether it has a part of the data beside the root: on an intercommunicator those of the other group.
+    pub takes_part: bool,
+}
+
+impl Site {
+    /// This rank's part in a collective with this root.
+    #[inline]
+    pub fn part(&self, root: i32) -> Result<Part> {
+        let Some(across) = self.across else {
+            let root = args::root(root, self.size)?;
+            return Ok(Part { root, is_root: root == self.rank, takes_part: true });
+        };
+        let root = across.root(root)?;
+        let is_root = root == inter::ROOT;
+        Ok(Part { root, is_root, takes_part: !is_root && root != inter::NOBODY })
+    }
+
+    /// Whether this rank works in place: see [`args::in_place`].
+    #[inline]
+    pub fn in_place(&self, kind: Kind, send: usize, recv: usize, rooted: bool) -> Result<bool> {
+        if self.across.is_some() {
+            return across_in_place(kind, send, recv);
+        }
+        args::in_place(kind, send, recv, rooted)
+    }
+
+    /// How many blocks arrays of a call have: one for each whom data goes to or comes from.
+    #[inline]
+    pub fn blocks(&self) -> usize {
+        self.across.map_or(self.size, |across| across.remote)
+    }
+}
+
+#[cold]
+fn across_in_place(kind: Kind, send: usize, recv: usize) -> Result<bool> {
+    let in_place = match kind {
+        Kind::Bcast | Kind::Barrier => false,
+        Kind::Scatter | Kind::Scatterv => recv == args::IN_PLACE,
+        _ => send == args::IN_PLACE,
+    };
+    inter::check(kind, in_place).map(|()| false)
+}
+
+/// Who this rank is in a communicator.
 #[inline]
 pub fn site(cx: &Cx, comm: Handle) -> Result<Site> {
     let world = cx.world();
     let place = &world.comm(comm)?.place;
-    Ok(Site { rank: place.rank as usize, size: place.size() as usize })
+    let across = || Across { remote: place.peers_size() as usize, is_first: place.is_first() };
+    let across = place.is_inter().then(across);
+    Ok(Site { rank: place.rank as usize, size: place.size() as usize, across })
+}
+
+/// Who this rank is among all whom a collective joins, for what the library itself exchanges with them.
+fn crowd(cx: &Cx, comm: Handle) -> Result<Site> {
+    let world = cx.world();
+    let crowd = &world.comm(comm)?.crowd;
+    Ok(Site { rank: crowd.rank as usize, size: crowd.peers_size() as usize, across: None })
 }
 
 /// Lets `f` use what the communicator remembers for its collectives.
@@ -125,7 +186,7 @@ pub fn persistent(cx: &Cx, comm: Handle, schedule: Box<Schedule>) -> Result<Hand
     let mut world = cx.world();
     let held = world.comm_mut(comm)?;
     let tag = held.coll.next_persistent_tag(schedule.program().kind);
-    let place = held.place.clone();
+    let place = held.crowd.clone();
     let running =
         Running { schedule, flight: InFlight::default(), place: place.clone(), then: Then::Nothing };
     let recipe = Recipe::Collective(Some(Box::new(running)), tag);
@@ -140,25 +201,25 @@ pub fn keep(cx: &Cx, comm: Handle, call: Known, schedule: Box<Schedule>) -> Resu
 
 /// Waits for all members.
 pub fn barrier(cx: &Cx, comm: Handle) -> Result {
-    let site = site(cx, comm)?;
-    let call = internal(mpi::coll::Kind::Barrier, site, Side::Absent, Side::Absent);
+    let site = crowd(cx, comm)?;
+    let call = internal(Kind::Barrier, site, Side::Absent, Side::Absent);
     let schedule = with_state(cx, comm, |state| state.compile(&call, 0, 0))??;
     blocking(cx, comm, schedule).map(drop)
 }
 
 /// `MPI_UINT64_T`, the type of what the library itself exchanges.
-fn word() -> Type {
+pub fn word() -> Type {
     Type::predefined(Handle(0x259)).expect("MPI_UINT64_T is predefined")
 }
 
 /// Gathers `N` words of every member on all of them.
 pub fn exchange_words<const N: usize>(cx: &Cx, comm: Handle, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
-    let site = site(cx, comm)?;
+    let site = crowd(cx, comm)?;
     let mut words = vec![0; N * (1 + site.size)].into_boxed_slice();
     words[..N].copy_from_slice(&mine);
     let ty = word();
     let side = Side::Even { count: N as u64, ty: &ty };
-    let call = internal(mpi::coll::Kind::Allgather, site, side, side);
+    let call = internal(Kind::Allgather, site, side, side);
     let send = words.as_mut_ptr() as usize;
     let recv = send + size_of_val(&mine);
     let mut schedule = with_state(cx, comm, |state| state.compile(&call, send, recv))??;
@@ -167,17 +228,79 @@ pub fn exchange_words<const N: usize>(cx: &Cx, comm: Handle, mine: [u64; N]) -> 
     Ok(done.words()[N..].as_chunks().0.to_vec())
 }
 
-/// The schedule that spreads one word of member 0, which is among its own words when it is done.
-pub fn spread_word(cx: &Cx, comm: Handle, mine: u64) -> Result<Box<Schedule>> {
+/// Gives every member its list of words, and returns what the members have given this one.
+pub fn exchange_lists(cx: &Cx, comm: Handle, lists: &[Vec<u64>]) -> Result<Vec<Vec<u64>>> {
     let site = site(cx, comm)?;
     let ty = word();
-    let call = internal(mpi::coll::Kind::Bcast, site, Side::Absent, Side::Even { count: 1, ty: &ty });
-    let mut words = vec![mine].into_boxed_slice();
+    let one = Side::Even { count: 1, ty: &ty };
+    let lens = lists.iter().map(|list| list.len() as u64).collect();
+    let lens = swap_words(cx, comm, &internal(mpi::coll::Kind::Alltoall, site, one, one), lens, site.size)?;
+    let (out, out_at) = laid_out(lists.iter().map(|list| list.len() as u64));
+    let (into, into_at) = laid_out(lens.into_iter());
+    let side =
+        |counts, displs| Side::Varied { counts: Ints::Large(counts), displs: Ints::Large(displs), ty: &ty };
+    let call = internal(mpi::coll::Kind::Alltoallv, site, side(&out, &out_at), side(&into, &into_at));
+    let room = into.iter().sum::<i64>() as usize;
+    let came = swap_words(cx, comm, &call, lists.concat(), room)?;
+    let list = |(at, len): (&i64, &i64)| came[*at as usize..][..*len as usize].to_vec();
+    Ok(into_at.iter().zip(&into).map(list).collect())
+}
+
+/// Lengths of lists that lie one behind the other, and where each begins.
+fn laid_out(lens: impl Iterator<Item = u64>) -> (Vec<i64>, Vec<i64>) {
+    let mut end = 0;
+    let place = |len: u64| {
+        let at = end;
+        end += len as i64;
+        (len as i64, at)
+    };
+    lens.map(place).unzip()
+}
+
+/// Runs a call with these words in its send buffer; what came into its receive buffer of `room` words.
+fn swap_words(cx: &Cx, comm: Handle, call: &Call, mut words: Vec<u64>, room: usize) -> Result<Vec<u64>> {
+    let sent = words.len();
+    words.resize(sent + room, 0);
+    let mut words = words.into_boxed_slice();
+    let send = words.as_mut_ptr() as usize;
+    let recv = send + sent * size_of::<u64>();
+    let mut schedule = with_state(cx, comm, |state| state.compile(call, send, recv))??;
+    schedule.own(words);
+    Ok(blocking(cx, comm, schedule)?.words()[sent..].to_vec())
+}
+
+/// The schedule that spreads one word of member 0, which is among its own words when it is done.
+pub fn spread_word(cx: &Cx, comm: Handle, mine: u64) -> Result<Box<Schedule>> {
+    spread(cx, comm, 0, vec![mine])
+}
+
+/// Tells all members these words of member `root`, of which all give the same number.
+pub fn spread_words(cx: &Cx, comm: Handle, root: usize, words: Vec<u64>) -> Result<Vec<u64>> {
+    let schedule = spread(cx, comm, root, words)?;
+    Ok(blocking(cx, comm, schedule)?.words().to_vec())
+}
+
+fn spread(cx: &Cx, comm: Handle, root: usize, words: Vec<u64>) -> Result<Box<Schedule>> {
+    let site = crowd(cx, comm)?;
+    let ty = word();
+    let recv = Side::Even { count: words.len() as u64, ty: &ty };
+    let call = Call { root, ..internal(Kind::Bcast, site, Side::Absent, recv) };
+    let mut words = words.into_boxed_slice();
     let mut schedule = with_state(cx, comm, |state| state.compile(&call, 0, words.as_mut_ptr() as usize))??;
     schedule.own(words);
     Ok(schedule)
 }
 
-fn internal<'a>(kind: mpi::coll::Kind, site: Site, send: Side<'a>, recv: Side<'a>) -> Call<'a> {
-    Call { kind, rank: site.rank, size: site.size, send, recv, in_place: false, op: None, root: 0 }
+fn internal<'a>(kind: Kind, site: Site, send: Side<'a>, recv: Side<'a>) -> Call<'a> {
+    Call {
+        kind,
+        rank: site.rank,
+        size: site.size,
+        send,
+        recv,
+        in_place: false,
+        op: None,
+        root: 0,
+        across: None,
+    }
 }

@@ -1,11 +1,11 @@
 //! Collectives with a count, and mostly a displacement, per rank.
 #![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
 
-use mpi::coll::{Asked, Call, Given, Ints, Kind, Known, Listed, Lists, Side, Type, args};
+use mpi::coll::{Asked, Call, Given, Ints, Kind, Known, Listed, Lists, Side, Type};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
-use super::run::{self, Site};
+use super::run::{self, Part, Site};
 use super::{Form, again, committed, compiled, forms, go, plausible};
 use crate::cx::Cx;
 use crate::kind::array::{Array, CountArray, Counts64};
@@ -42,21 +42,29 @@ fn rooted<'a>(
     send: usize,
     recv: usize,
     root: i32,
-) -> Result<(Listed<'a>, Site)> {
+) -> Result<(Listed<'a>, Site, Part)> {
     let site = run::site(cx, comm)?;
-    let root = args::root(root, site.size)?;
-    let in_place = args::in_place(kind, send, recv, root == site.rank)?;
-    Ok((listed(kind, site, root, in_place), site))
+    let part = site.part(root)?;
+    let in_place = site.in_place(kind, send, recv, part.is_root)?;
+    Ok((listed(kind, site, part.root, in_place), site, part))
 }
 
 fn rootless<'a>(cx: &Cx, comm: Handle, kind: Kind, send: usize, recv: usize) -> Result<(Listed<'a>, Site)> {
     let site = run::site(cx, comm)?;
-    let in_place = args::in_place(kind, send, recv, false)?;
+    let in_place = site.in_place(kind, send, recv, false)?;
     Ok((listed(kind, site, 0, in_place), site))
 }
 
 fn listed<'a>(kind: Kind, site: Site, root: usize, in_place: bool) -> Listed<'a> {
-    Listed { kind, in_place, size: site.size, root, send: Given::Absent, recv: Given::Absent, op: None }
+    Listed {
+        kind,
+        in_place,
+        size: site.size.max(site.blocks()),
+        root,
+        send: Given::Absent,
+        recv: Given::Absent,
+        op: None,
+    }
 }
 
 /// Runs a call, from a schedule that is kept of an equal one if there is one: then nothing of it needs a check
@@ -70,12 +78,12 @@ fn call(cx: &Cx, form: Form, comm: Handle, call: &Listed, names: Names, send: us
 }
 
 /// What the datatype arguments are called.
-struct Names {
-    send: &'static str,
-    recv: &'static str,
+pub(crate) struct Names {
+    pub send: &'static str,
+    pub recv: &'static str,
 }
 
-const NAMES: Names = Names { send: "sendtype", recv: "recvtype" };
+pub(crate) const NAMES: Names = Names { send: "sendtype", recv: "recvtype" };
 
 #[inline(never)]
 fn first_time(
@@ -100,6 +108,7 @@ fn first_time(
         in_place: listed.in_place,
         op: op.as_ref(),
         root: listed.root,
+        across: site.across,
     };
     let known = match form {
         Form::Persistent(_) => None,
@@ -109,7 +118,7 @@ fn first_time(
 }
 
 /// The datatypes of a side.
-fn types(cx: &Cx, side: &Given, name: &'static str) -> Result<Vec<Type>> {
+pub(crate) fn types(cx: &Cx, side: &Given, name: &'static str) -> Result<Vec<Type>> {
     let handles = match side {
         Given::Absent => &[],
         Given::Even { ty, .. } | Given::Varied { ty, .. } => std::slice::from_ref(ty),
@@ -118,7 +127,7 @@ fn types(cx: &Cx, side: &Given, name: &'static str) -> Result<Vec<Type>> {
     handles.iter().map(|&raw| committed(cx, live(Object::Datatype, raw, name, cx)?)).collect()
 }
 
-fn side<'a>(given: &Given<'a>, types: &'a [Type]) -> Side<'a> {
+pub(crate) fn side<'a>(given: &Given<'a>, types: &'a [Type]) -> Side<'a> {
     match *given {
         Given::Absent => Side::Absent,
         Given::Even { count, .. } => Side::Even { count, ty: &types[0] },
@@ -134,15 +143,25 @@ fn ints(values: Counts64<'_>) -> Ints<'_> {
     }
 }
 
-/// A side with counts and displacements for all ranks of the communicator.
-fn varied<'a>(counts: CountArray, displs: CountArray, ty: usize, size: usize) -> Result<Given<'a>> {
+/// A side with counts and displacements for all whom data goes to or comes from.
+pub(crate) fn varied<'a>(
+    counts: CountArray,
+    displs: CountArray,
+    ty: usize,
+    size: usize,
+) -> Result<Given<'a>> {
     // SAFETY: MPI says both arrays have an element per rank of the communicator, and the slices
     // are not used beyond the call.
     unsafe { Ok(Given::Varied { counts: ints(counts.counts(size)?), displs: ints(displs.get(size)?), ty }) }
 }
 
 /// As [`varied`] with a datatype for each.
-fn mixed<'a>(counts: CountArray, displs: CountArray, types: Array<usize>, size: usize) -> Result<Given<'a>> {
+pub(crate) fn mixed<'a>(
+    counts: CountArray,
+    displs: CountArray,
+    types: Array<usize>,
+    size: usize,
+) -> Result<Given<'a>> {
     // SAFETY: as in `varied`; there is a datatype for each count.
     unsafe {
         Ok(Given::Mixed {
@@ -174,12 +193,12 @@ fn read_gatherv(
     root: i32,
     comm: Handle,
 ) -> Result {
-    let (mut listed, site) = rooted(cx, comm, Kind::Gatherv, sendbuf, recvbuf, root)?;
-    if !listed.in_place {
+    let (mut listed, site, part) = rooted(cx, comm, Kind::Gatherv, sendbuf, recvbuf, root)?;
+    if part.takes_part && !listed.in_place {
         listed.send = even((sendcount, "sendcount"), sendtype)?;
     }
-    if listed.root == site.rank {
-        listed.recv = varied(recvcounts, displs, recvtype, site.size)?;
+    if part.is_root {
+        listed.recv = varied(recvcounts, displs, recvtype, site.blocks())?;
     }
     call(cx, form, comm, &listed, NAMES, sendbuf, recvbuf)
 }
@@ -197,11 +216,11 @@ fn read_scatterv(
     root: i32,
     comm: Handle,
 ) -> Result {
-    let (mut listed, site) = rooted(cx, comm, Kind::Scatterv, sendbuf, recvbuf, root)?;
-    if listed.root == site.rank {
-        listed.send = varied(sendcounts, displs, sendtype, site.size)?;
+    let (mut listed, site, part) = rooted(cx, comm, Kind::Scatterv, sendbuf, recvbuf, root)?;
+    if part.is_root {
+        listed.send = varied(sendcounts, displs, sendtype, site.blocks())?;
     }
-    if !listed.in_place {
+    if part.takes_part && !listed.in_place {
         listed.recv = even((recvcount, "recvcount"), recvtype)?;
     }
     call(cx, form, comm, &listed, NAMES, sendbuf, recvbuf)
@@ -223,7 +242,7 @@ fn read_allgatherv(
     if !listed.in_place {
         listed.send = even((sendcount, "sendcount"), sendtype)?;
     }
-    listed.recv = varied(recvcounts, displs, raw(recvtype), site.size)?;
+    listed.recv = varied(recvcounts, displs, raw(recvtype), site.blocks())?;
     call(cx, form, comm, &listed, NAMES, sendbuf, recvbuf)
 }
 
@@ -242,9 +261,9 @@ fn read_alltoallv(
 ) -> Result {
     let (mut listed, site) = rootless(cx, comm, Kind::Alltoallv, sendbuf, recvbuf)?;
     if !listed.in_place {
-        listed.send = varied(sendcounts, sdispls, sendtype, site.size)?;
+        listed.send = varied(sendcounts, sdispls, sendtype, site.blocks())?;
     }
-    listed.recv = varied(recvcounts, rdispls, raw(recvtype), site.size)?;
+    listed.recv = varied(recvcounts, rdispls, raw(recvtype), site.blocks())?;
     call(cx, form, comm, &listed, NAMES, sendbuf, recvbuf)
 }
 
@@ -263,9 +282,9 @@ fn read_alltoallw(
 ) -> Result {
     let (mut listed, site) = rootless(cx, comm, Kind::Alltoallw, sendbuf, recvbuf)?;
     if !listed.in_place {
-        listed.send = mixed(sendcounts, sdispls, sendtypes, site.size)?;
+        listed.send = mixed(sendcounts, sdispls, sendtypes, site.blocks())?;
     }
-    listed.recv = mixed(recvcounts, rdispls, recvtypes, site.size)?;
+    listed.recv = mixed(recvcounts, rdispls, recvtypes, site.blocks())?;
     let names = Names { send: "sendtypes", recv: "recvtypes" };
     call(cx, form, comm, &listed, names, sendbuf, recvbuf)
 }

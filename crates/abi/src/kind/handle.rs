@@ -98,6 +98,8 @@ kinds! {
     /// A datatype that counts only on some ranks or with some buffers: the handler checks it
     /// with [`live`] where it is significant.
     MaybeDatatype: usize, "MPI_Datatype", Role::Handle(Object::Datatype), usize, |raw, arg, cx| Ok(raw);
+    /// A group that counts only on some ranks, as [`MaybeDatatype`].
+    MaybeGroup: usize, "MPI_Group", Role::Handle(Object::Group), usize, |raw, arg, cx| Ok(raw);
     /// A communicator that counts only on some ranks, as [`MaybeDatatype`].
     MaybeComm: usize, "MPI_Comm", Role::Handle(Object::Comm), usize, |raw, arg, cx| Ok(raw);
 }

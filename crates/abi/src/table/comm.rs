@@ -19,15 +19,15 @@ rows! { "7 Communicators";
     MPI_Comm_idup(comm: Comm, newcomm: CommOut, request: RequestOut) => crate::comm::idup;
     MPI_Comm_idup_with_info(comm: Comm, info: InfoOrNull, newcomm: CommOut, request: RequestOut) => crate::comm::idup_with_info;
     MPI_Comm_rank(comm: Comm, rank: IntOut) => crate::comm::rank;
-    MPI_Comm_remote_group(comm: Comm, group: GroupOut) => crate::comm::remote_group;
-    MPI_Comm_remote_size(comm: Comm, size: IntOut) => crate::comm::remote_size;
+    MPI_Comm_remote_group(comm: Comm, group: GroupOut) => crate::inter::remote_group;
+    MPI_Comm_remote_size(comm: Comm, size: IntOut) => crate::inter::remote_size;
     MPI_Comm_set_info(comm: Comm, info: InfoOrNull) => crate::comm::set_info;
     MPI_Comm_set_name(comm: Comm, comm_name: StrIn) => crate::comm::set_name;
     MPI_Comm_size(comm: Comm, size: IntOut) => crate::comm::size;
     MPI_Comm_split(comm: Comm, color: Int, key: Int, newcomm: CommOut) => crate::comm::split;
     MPI_Comm_split_type(comm: Comm, split_type: Int, key: Int, info: InfoOrNull, newcomm: CommOut) => crate::comm::split_type;
-    MPI_Comm_test_inter(comm: Comm, flag: FlagOut) => crate::comm::test_inter;
+    MPI_Comm_test_inter(comm: Comm, flag: FlagOut) => crate::inter::test;
     MPI_Intercomm_create(local_comm: Comm, local_leader: Int, peer_comm: MaybeComm, remote_leader: Int,
-        tag: Tag, newintercomm: CommOut) => missing;
-    MPI_Intercomm_merge(intercomm: Comm, high: Flag, newintracomm: CommOut) => crate::comm::merge;
+        tag: Tag, newintercomm: CommOut) => crate::inter::create;
+    MPI_Intercomm_merge(intercomm: Comm, high: Flag, newintracomm: CommOut) => crate::inter::merge;
 }

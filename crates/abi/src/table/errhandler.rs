@@ -30,8 +30,8 @@ rows! { "9 Error handling";
     MPI_Session_call_errhandler(session: Session, errorcode: Int) anytime => crate::errhandler::session_call;
     MPI_Session_create_errhandler(session_errhandler_fn: SessionErrhandlerFn, errhandler: ErrhandlerOut) anytime
         => crate::errhandler::session_create;
-    MPI_Session_get_errhandler(session: Session, errhandler: ErrhandlerOut) => missing;
-    MPI_Session_set_errhandler(session: Session, errhandler: Errhandler) => missing;
+    MPI_Session_get_errhandler(session: Session, errhandler: ErrhandlerOut) => crate::errhandler::session_get;
+    MPI_Session_set_errhandler(session: Session, errhandler: Errhandler) => crate::errhandler::session_set;
     MPI_Win_call_errhandler(win: Win, errorcode: Int) => crate::errhandler::win_call;
     MPI_Win_create_errhandler(win_errhandler_fn: WinErrhandlerFn, errhandler: ErrhandlerOut)
         => crate::errhandler::win_create;

@@ -3,16 +3,16 @@
 use crate::kind::array::Ints;
 use crate::kind::handle::{Comm, Datatype, InfoOrNull, Request};
 use crate::kind::output::{FlagOut, RequestOut};
-use crate::kind::scalar::{BufIn, BufOut, Dest, Int, Length, LongCount, Source, Tag, TagOrAny};
+use crate::kind::scalar::{BufIn, BufOut, Dest, Int, Length, LongCount, Tag};
 use crate::table::rows;
 
 rows! { "4 Partitioned communication";
-    MPI_Parrived(request: Request, partition: Int, flag: FlagOut) => missing;
-    MPI_Pready(partition: Int, request: Request) => missing;
-    MPI_Pready_list(length: Length, array_of_partitions: Ints, request: Request) => missing;
-    MPI_Pready_range(partition_low: Int, partition_high: Int, request: Request) => missing;
-    MPI_Precv_init(buf: BufOut, partitions: Length, count: LongCount, datatype: Datatype, source: Source,
-        tag: TagOrAny, comm: Comm, info: InfoOrNull, request: RequestOut) large => missing;
+    MPI_Parrived(request: Request, partition: Int, flag: FlagOut) => crate::partitioned::arrived;
+    MPI_Pready(partition: Int, request: Request) => crate::partitioned::ready;
+    MPI_Pready_list(length: Length, array_of_partitions: Ints, request: Request) => crate::partitioned::ready_list;
+    MPI_Pready_range(partition_low: Int, partition_high: Int, request: Request) => crate::partitioned::ready_range;
+    MPI_Precv_init(buf: BufOut, partitions: Length, count: LongCount, datatype: Datatype, source: Dest,
+        tag: Tag, comm: Comm, info: InfoOrNull, request: RequestOut) large => crate::partitioned::receive_init;
     MPI_Psend_init(buf: BufIn, partitions: Length, count: LongCount, datatype: Datatype, dest: Dest,
-        tag: Tag, comm: Comm, info: InfoOrNull, request: RequestOut) large => missing;
+        tag: Tag, comm: Comm, info: InfoOrNull, request: RequestOut) large => crate::partitioned::send_init;
 }

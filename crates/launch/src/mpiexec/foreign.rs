@@ -16,15 +16,18 @@ const OPEN_MPI: &[&str] = &["libmpi.so.40", "libmpi.so.20", "libopen-pal.so.", "
 
 /// The library of Open MPI that the program is linked with.
 pub(super) fn linked(program: &Path) -> Option<String> {
+    libraries(program)?.into_iter().find(|name| foreign(name))
+}
+
+/// The libraries that a program names; `None` for what is no program of this host's kind.
+pub fn libraries(program: &Path) -> Option<Vec<String>> {
     let file = File::open(program).ok()?;
     needed(&|at, most| {
         let mut bytes = vec![0; most];
         let count = file.read_at(&mut bytes, at).ok()?;
         bytes.truncate(count);
         Some(bytes)
-    })?
-    .into_iter()
-    .find(|name| foreign(name))
+    })
 }
 
 /// The library of Open MPI that a process of `group` has loaded.

@@ -166,7 +166,15 @@ pub const OPTIONS: &[Opt] = &[
         Ok(())
     }),
     does(
-        &["report-bindings", "display-map", "display-devel-map", "print-rank-map", "verbose", "v"],
+        &[
+            "report-bindings",
+            "display-map",
+            "display-allocation",
+            "display-devel-map",
+            "print-rank-map",
+            "verbose",
+            "v",
+        ],
         "",
         "say which program and which CPUs each rank gets",
         |draft, _| {
@@ -348,13 +356,27 @@ pub const OPTIONS: &[Opt] = &[
     row(&["h", "help"], "", Effect::Help, "show this text"),
     row(&["V", "version", "info"], "", Effect::Version, "show the version"),
     row(
-        &["oversubscribe", "allow-run-as-root", "use-hwthread-cpus", "quiet", "q"],
+        &[
+            "oversubscribe",
+            "allow-run-as-root",
+            "use-hwthread-cpus",
+            "quiet",
+            "q",
+            "silent",
+            "abort-on-non-zero-status",
+            "do-not-resolve",
+        ],
         "",
         Effect::SoAnyway,
         "accepted: it is always so",
     ),
     row(&["byslot", "bycore"], "", Effect::SoAnyway, "accepted: it is so unless --map-by says otherwise"),
-    row(&["rmk", "prefix", "rank-by"], "WORD", Effect::SoAnyway, "accepted: it changes nothing here"),
+    row(
+        &["rmk", "prefix", "rank-by", "topolib", "demux", "personality", "stream-buffering"],
+        "WORD",
+        Effect::SoAnyway,
+        "accepted: it changes nothing here",
+    ),
     row(
         &["mca", "gmca", "prtemca", "pmixmca"],
         "NAME VALUE",
@@ -386,13 +408,57 @@ pub const OPTIONS: &[Opt] = &[
         "run a debugger in each rank, 'mpiexec -n RANKS xterm -e gdb PROGRAM', or attach one to a process",
     ),
     row(
+        &["bind-to-core", "bind-to-socket", "bind-to-none", "bysocket", "npersocket"],
+        "",
+        Effect::Refused,
+        "written in two words: --bind-to core|socket|none, --map-by socket, --npernode RANKS",
+    ),
+    row(
+        &["nolocal", "skip-launch-node"],
+        "",
+        Effect::Refused,
+        "leave this host out of the list of hosts, --hosts or --hostfile",
+    ),
+    row(
+        &["launch-agent"],
+        "COMMAND",
+        Effect::Refused,
+        "--launcher-path FILE says where mpiexec is on the other hosts, --launcher how they are reached",
+    ),
+    row(
+        &["localhost"],
+        "NAME",
+        Effect::Refused,
+        "--host-address ADDRESS or --iface INTERFACE say where the other hosts find this one",
+    ),
+    row(
+        &["membind"],
+        "POLICY",
+        Effect::Refused,
+        "have the ranks started by numactl, 'mpiexec -n RANKS numactl --membind=NODES PROGRAM'",
+    ),
+    row(
+        &["ordered-output"],
+        "",
+        Effect::Refused,
+        "sort the labelled output, 'mpiexec --label ... | sort -sV -k1,1', or write a file for each rank with \
+         -outfile-pattern",
+    ),
+    row(
+        &["profile"],
+        "",
+        Effect::Refused,
+        "TERN_EXPLAIN=used says at the end which way messages took and how long that was; see man 7 tern",
+    ),
+    row(&["report-pid"], "WHERE", Effect::Refused, "the shell knows the process, 'mpiexec ... & echo $!'"),
+    row(
         &["timestamp-output"],
         "",
         Effect::Refused,
         "pass the output through a program that writes the time, 'mpiexec ... | ts'",
     ),
     row(
-        &["disable-auto-cleanup", "enable-recovery", "continuous"],
+        &["disable-auto-cleanup", "enable-recovery", "continuous", "with-ft"],
         "",
         Effect::Refused,
         "leave it out: a rank that fails ends the job, Tern has no other way",

@@ -132,6 +132,12 @@ impl Values<'_> {
         });
         let placement = placement.map(|(map, ranks)| (map, ranks, cyclic));
         placement.filter(|_| known).ok_or_else(|| {
+            if text.to_lowercase().contains("pe=") {
+                return format!(
+                    "option {}: leave PE= out of '{text}': the ranks share the CPUs evenly (--bind-to auto)",
+                    self.option
+                );
+            }
             let names: Vec<&str> = MAPS.iter().map(|(name, _)| *name).collect();
             format!(
                 "option {} takes {} or ppr:RANKS:node, with :cyclic behind it or not; '{text}' is none of them",

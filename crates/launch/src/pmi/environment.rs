@@ -1,6 +1,6 @@
 //! What the environment says about the launcher.
 
-/// How a rank reaches its PMI-1 server.
+/// How a rank reaches its launcher.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Launcher {
     /// Through an inherited descriptor: `PMI_FD`, `PMI_RANK`, `PMI_SIZE`.
@@ -21,6 +21,15 @@ pub enum Launcher {
         /// What to present as `pmiid`.
         id: String,
     },
+    /// Through libpmix: `PMIX_NAMESPACE` and `PMIX_RANK`.
+    Pmix {
+        /// The name of the job.
+        name: String,
+        /// This rank.
+        rank: usize,
+        /// The launcher says that there are no other ranks.
+        is_alone: bool,
+    },
     /// There is no launcher: the process is a job of one rank.
     None,
 }
@@ -29,7 +38,7 @@ pub enum Launcher {
 const SIZE_MAX: usize = 1 << 24;
 
 impl Launcher {
-    /// Reads the environment through `lookup`. A launcher that is there but does not speak PMI-1
+    /// Reads the environment through `lookup`. A launcher that is there but speaks nothing that is known
     /// is an error: to go on would start as many jobs of one rank as there are ranks.
     pub fn detect(lookup: impl Fn(&str) -> Option<String>) -> Result<Launcher, String> {
         let get = |name: &str| lookup(name).filter(|value| !value.is_empty());
@@ -54,13 +63,22 @@ impl Launcher {
             number("PMI_ID", &id, SIZE_MAX)?;
             return Ok(Launcher::Port { host: host.trim_matches(['[', ']']).into(), port, id });
         }
+        if let Some(name) = get("PMIX_NAMESPACE") {
+            let rank = required(&get, "PMIX_RANK", "PMIX_NAMESPACE", SIZE_MAX)?;
+            let is_alone = COUNTS.iter().any(|(count, _)| get(count).is_some_and(|text| text == "1"));
+            return Ok(Launcher::Pmix { name, rank, is_alone });
+        }
         refuse_other_launchers(&get)?;
         Ok(Launcher::None)
     }
 }
 
-const REMEDY: &str = "start the program with Tern's own mpiexec, with Hydra, or with 'srun --mpi=pmi2'; \
-                      or clear these variables to run it alone";
+/// Where launchers that need not speak with a rank say how many there are.
+const COUNTS: [(&str, &str); 2] =
+    [("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"), ("SLURM_STEP_NUM_TASKS", "srun")];
+
+const REMEDY: &str = "start the program with Tern's own mpiexec, with Hydra, or with 'srun --mpi=pmi2' or \
+                      '--mpi=pmix'; or clear these variables to run it alone";
 
 /// Other launchers say how many ranks they started; one rank may go on alone.
 fn refuse_other_launchers(get: &impl Fn(&str) -> Option<String>) -> Result<(), String> {
@@ -70,22 +88,21 @@ fn refuse_other_launchers(get: &impl Fn(&str) -> Option<String>) -> Result<(), S
              to speak PMI-1 with it (a program between them may have dropped the variable); {REMEDY}"
         ));
     }
-    let counts = [("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"), ("SLURM_STEP_NUM_TASKS", "srun")];
-    for (name, launcher) in counts {
+    for (name, launcher) in COUNTS {
         match get(name) {
             Some(text) if text == "1" => return Ok(()),
             Some(text) => {
                 return Err(format!(
-                    "{launcher} started this process ({name}={text}), but not through PMI-1; {REMEDY}"
+                    "{launcher} started this process ({name}={text}) and left no way to speak with it, neither PMI nor PMIx; {REMEDY}"
                 ));
             }
             None => {}
         }
     }
-    match ["PMIX_RANK", "PMIX_NAMESPACE"].into_iter().find(|name| get(name).is_some()) {
-        Some(name) => {
-            Err(format!("{name} is set: a PMIx launcher started this process, not PMI-1; {REMEDY}"))
-        }
+    match get("PMIX_RANK") {
+        Some(_) => Err(format!(
+            "PMIX_RANK is set but PMIX_NAMESPACE is not: the launcher's environment is incomplete; {REMEDY}"
+        )),
         None => Ok(()),
     }
 }
@@ -126,6 +143,19 @@ mod tests {
     }
 
     #[test]
+    fn launchers_that_speak_pmix() {
+        let job = [("PMIX_NAMESPACE", "prterun-a-1@1"), ("PMIX_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4")];
+        let pmix = |is_alone| Ok(Launcher::Pmix { name: "prterun-a-1@1".into(), rank: 3, is_alone });
+        assert_eq!(detect(&job), pmix(false));
+        assert_eq!(detect(&job[..2]), pmix(false));
+        let one = [job[0], job[1], ("SLURM_STEP_NUM_TASKS", "1")];
+        assert_eq!(detect(&one), pmix(true));
+        // Tern's mpiexec inside such a job.
+        let inner = [&job[..], &[("PMI_FD", "9"), ("PMI_RANK", "1"), ("PMI_SIZE", "2")]].concat();
+        assert_eq!(detect(&inner), Ok(Launcher::Descriptor { fd: 9, rank: 1, size: 2 }));
+    }
+
+    #[test]
     fn half_set_or_foreign_environments_are_errors_that_name_the_variable() {
         let cases: &[(&[(&str, &str)], &str)] = &[
             (&[("PMI_RANK", "1")], "PMI_RANK"),
@@ -137,7 +167,9 @@ mod tests {
             (&[("PMI_FD", "9"), ("PMI_RANK", "-1"), ("PMI_SIZE", "2")], "PMI_RANK=-1"),
             (&[("PMI_PORT", "host"), ("PMI_ID", "1")], "PMI_PORT=host"),
             (&[("PMI_PORT", "host:1")], "PMI_ID"),
-            (&[("PMIX_RANK", "0"), ("PMIX_NAMESPACE", "x")], "PMIX_RANK"),
+            (&[("PMIX_RANK", "0")], "PMIX_NAMESPACE"),
+            (&[("PMIX_NAMESPACE", "x")], "PMIX_RANK"),
+            (&[("PMIX_NAMESPACE", "x"), ("PMIX_RANK", "one")], "PMIX_RANK=one"),
             (&[("OMPI_COMM_WORLD_SIZE", "4")], "OMPI_COMM_WORLD_SIZE=4"),
             (&[("SLURM_STEP_NUM_TASKS", "8")], "srun"),
         ];

@@ -40,8 +40,19 @@ pub fn towards(other: IpAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// The addresses of an interface, those of IPv4 first; without those that hold on one link only.
-pub fn addresses(interface: &str) -> io::Result<Vec<IpAddr>> {
+/// One address of one interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// The address.
+    pub at: IpAddr,
+    /// Whether it leads to this host alone.
+    pub is_loopback: bool,
+}
+
+/// All addresses of all interfaces that are up.
+pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut list = std::ptr::null_mut();
     // SAFETY: `list` is writable.
     check(unsafe { libc::getifaddrs(&mut list) })?;
@@ -49,16 +60,26 @@ pub fn addresses(interface: &str) -> io::Result<Vec<IpAddr>> {
     let mut next = list;
     // SAFETY: each entry of the list is valid until it is freed below.
     while let Some(entry) = unsafe { next.as_ref() } {
-        // SAFETY: the name is a C string.
-        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-        if name.to_bytes() == interface.as_bytes() {
-            // SAFETY: null, or the address of the entry.
-            found.extend(unsafe { address(entry.ifa_addr) });
-        }
         next = entry.ifa_next;
+        let flags = entry.ifa_flags as libc::c_int;
+        // SAFETY: null, or the address of the entry.
+        if let Some(at) = unsafe { address(entry.ifa_addr) }
+            && flags & libc::IFF_UP != 0
+        {
+            // SAFETY: the name is a C string.
+            let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
+            found.push(Interface { name, at, is_loopback: flags & libc::IFF_LOOPBACK != 0 });
+        }
     }
     // SAFETY: made by getifaddrs, and freed once.
     unsafe { libc::freeifaddrs(list) };
+    Ok(found)
+}
+
+/// The addresses of an interface, those of IPv4 first; without those that hold on one link only.
+pub fn addresses(interface: &str) -> io::Result<Vec<IpAddr>> {
+    let all = interfaces()?.into_iter().filter(|found| found.name == interface);
+    let mut found: Vec<IpAddr> = all.map(|found| found.at).collect();
     found.retain(|address| !matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()));
     found.sort_by_key(IpAddr::is_ipv6);
     Ok(found)

@@ -64,10 +64,10 @@ fn names(kind: Kind) -> (&'static str, &'static str) {
 /// Checks a call with its buffers.
 pub fn check(call: &Call, send: usize, recv: usize) -> Result {
     let (send_name, recv_name) = names(call.kind);
-    measure(call, &call.send, send_name)?;
-    measure(call, &call.recv, recv_name)?;
-    present(&call.send, send, send_name, call.size, sends_blocks(call.kind))?;
-    present(&call.recv, recv, recv_name, call.size, receives_blocks(call.kind))?;
+    measure(&call.send, call.blocks(), send_name)?;
+    measure(&call.recv, call.blocks(), recv_name)?;
+    present(&call.send, send, send_name, call.blocks(), sends_blocks(call.kind))?;
+    present(&call.recv, recv, recv_name, call.blocks(), receives_blocks(call.kind))?;
     if let Some(op) = call.op
         && let Some(ty) = element_type(call)
     {
@@ -95,10 +95,10 @@ fn element_type<'a>(call: &Call<'a>) -> Option<&'a Type> {
 }
 
 /// The buffers must be addressable: sums and products of counts and extents fit 64 bits.
-fn measure(call: &Call, side: &Side, name: &str) -> Result {
+pub(super) fn measure(side: &Side, size: usize, name: &str) -> Result {
     let fits = match *side {
         Side::Absent => true,
-        Side::Even { count, ty } => span(count, call.size as u64, ty),
+        Side::Even { count, ty } => span(count, size as u64, ty),
         Side::Varied { counts, displs, ty } => {
             let end = |i: usize| {
                 let at = if displs.is_empty() { 0 } else { displs.at(i) };
@@ -128,7 +128,7 @@ fn span(count: u64, blocks: u64, ty: &Type) -> bool {
 }
 
 /// `MPI_BOTTOM` (NULL) can only be meant with types that hold absolute addresses.
-fn present(side: &Side, addr: usize, name: &str, size: usize, blocks: bool) -> Result {
+pub(super) fn present(side: &Side, addr: usize, name: &str, size: usize, blocks: bool) -> Result {
     if addr != 0 {
         return Ok(());
     }
@@ -161,10 +161,13 @@ fn to_itself(call: &Call) -> Result {
         Side::Varied { counts, ty, .. } => Some(counts.at(index) as u64 * ty.size),
         Side::Mixed { counts, types, .. } => Some(counts.at(index) as u64 * types[index].size),
     };
-    if !matches!(
-        call.kind,
-        Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv | Alltoall | Alltoallv | Alltoallw
-    ) {
+    // In an intercommunicator nobody sends to itself.
+    if call.across.is_some()
+        || !matches!(
+            call.kind,
+            Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv | Alltoall | Alltoallv | Alltoallw
+        )
+    {
         return Ok(());
     }
     match (own(&call.send, call.rank), own(&call.recv, call.rank)) {
@@ -199,7 +202,7 @@ mod tests {
     }
 
     fn call<'a>(kind: Kind, send: Side<'a>, recv: Side<'a>, op: Option<&'a Op>) -> Call<'a> {
-        Call { kind, rank: 0, size: 4, send, recv, in_place: false, op, root: 0 }
+        Call { kind, rank: 0, size: 4, send, recv, in_place: false, op, root: 0, across: None }
     }
 
     #[test]

@@ -5,6 +5,17 @@
 //! power of two. Linear takes one round of p - 1 signals: where a round costs a turn of all ranks of a
 //! core, its many messages do not matter. The star has two of them, but no rank waits twice.
 use super::build::{Builder, View, floor_power};
+use super::cost::Algorithm;
+
+/// By this algorithm.
+pub fn by(b: &mut Builder, v: &View, algorithm: Algorithm) {
+    match algorithm {
+        Algorithm::RecursiveDoubling => recursive_doubling(b, v),
+        Algorithm::Linear => linear(b, v),
+        Algorithm::Star => star(b, v),
+        _ => dissemination(b, v),
+    }
+}
 
 /// Round k: signal the rank 2^k further, hear from the one 2^k before.
 pub fn dissemination(b: &mut Builder, v: &View) {
@@ -56,16 +67,46 @@ pub fn linear(b: &mut Builder, v: &View) {
 
 /// Everybody tells rank 0, which then tells everybody.
 pub fn star(b: &mut Builder, v: &View) {
-    if v.me != 0 {
-        b.signal(v, 0);
-        b.await_signal(v, 0);
-        return;
+    enter(b, v, 0, Algorithm::Linear);
+    release(b, v, 0, Algorithm::Linear);
+}
+
+/// The ranks that tell one rank, and the one it tells, on the way to `root`: in a binomial tree, or directly.
+fn family(v: &View, root: usize, shape: Algorithm) -> (Vec<usize>, Option<usize>) {
+    let relative = (v.me + v.size - root) % v.size;
+    let absolute = |r: usize| (r + root) % v.size;
+    if shape != Algorithm::Binomial {
+        let children = if relative == 0 { (1..v.size).map(absolute).collect() } else { Vec::new() };
+        return (children, (relative != 0).then_some(root));
     }
-    for rank in 1..v.size {
-        let come = b.await_signal(v, rank);
+    let masks = (0..usize::BITS).map(|k| 1 << k);
+    let masks = masks.take_while(|mask| *mask < v.size && relative & mask == 0);
+    let children = masks.map(|mask| relative + mask).filter(|child| *child < v.size).map(absolute).collect();
+    (children, (relative != 0).then(|| absolute(relative & (relative - 1))))
+}
+
+/// Once all have entered `root` knows; `shape` is that of a broadcast without data.
+pub fn enter(b: &mut Builder, v: &View, root: usize, shape: Algorithm) {
+    let (children, parent) = family(v, root, shape);
+    for child in children {
+        let come = b.await_signal(v, child);
         b.wait(come);
     }
-    for rank in 1..v.size {
-        b.signal(v, rank);
+    if let Some(parent) = parent {
+        b.signal(v, parent);
+    }
+}
+
+/// `root` lets all go on.
+pub fn release(b: &mut Builder, v: &View, root: usize, shape: Algorithm) {
+    let (children, parent) = family(v, root, shape);
+    if let Some(parent) = parent {
+        let come = b.await_signal(v, parent);
+        if !children.is_empty() {
+            b.wait(come);
+        }
+    }
+    for child in children {
+        b.signal(v, child);
     }
 }

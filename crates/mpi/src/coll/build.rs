@@ -188,6 +188,25 @@ impl Builder {
         }
     }
 
+    /// Waits for all data that has been asked for, not for what is sent.
+    pub fn wait_received(&mut self) {
+        let mut open = Vec::new();
+        let mut message = 0;
+        for step in &self.steps {
+            match *step {
+                Step::Send { .. } => message += 1,
+                Step::Recv { .. } => {
+                    open.push(message);
+                    message += 1;
+                }
+                Step::Wait(one) => open.retain(|other| *other != one),
+                Step::WaitAll => open.clear(),
+                Step::Copy { .. } | Step::Reduce { .. } => {}
+            }
+        }
+        self.steps.extend(open.into_iter().map(Step::Wait));
+    }
+
     /// Sends one buffer and receives another, and waits for both.
     pub fn exchange(&mut self, view: &View, to: usize, out: Buf, from: usize, into: Buf) {
         self.recv(view, from, into);

@@ -1,10 +1,14 @@
 //! From a checked call to the program of this rank.
 use super::blocks::{Blocks, Ints};
 use super::build::{Builder, View};
-use super::cost::{Algorithm, Facts, Forced, LinkCosts, choose, segment};
+use super::cost::{Algorithm, Forced, Problem, choose, segment};
+use super::inter::{self, Across};
+use super::levels::Spread;
 use super::overlap::Reach;
+use super::rates::Tariff;
 use super::schedule::{Base, Buf, Program};
 use super::tag::Kind;
+use super::two_level::{self, Places};
 use super::ty::Type;
 use super::{allgather, alltoall, barrier, bcast, gather, linear, reduce, scan};
 use crate::op::Op;
@@ -61,27 +65,42 @@ pub struct Call<'a> {
     pub in_place: bool,
     /// The reduction operation.
     pub op: Option<&'a Op>,
-    /// The root, 0 where there is none.
+    /// The root, 0 where there is none; on intercommunicators also [`inter::ROOT`] and [`inter::NOBODY`].
     pub root: usize,
+    /// The other group, on an intercommunicator: `rank` and `size` are those of this one.
+    pub across: Option<Across>,
 }
 
 impl Call<'_> {
     /// What the choice of the algorithm depends on.
-    pub fn facts(&self) -> Facts {
+    pub fn problem<'s>(&self, spread: &'s Spread) -> Problem<'s> {
+        let commutes = self.op.is_none_or(Op::commutes);
+        Problem { size: self.size, bytes: self.bytes(), commutes, root: self.root, spread }
+    }
+
+    fn bytes(&self) -> u64 {
         let of = |side: &Side| match *side {
             Side::Absent => 0,
             Side::Even { count, ty } => count * ty.size,
             Side::Varied { counts, ty, .. } => counts.iter().sum::<i64>() as u64 * ty.size,
             Side::Mixed { .. } => 0,
         };
-        let bytes = match self.kind {
+        match self.kind {
             Kind::Barrier | Kind::Gatherv | Kind::Scatterv | Kind::Alltoallv | Kind::Alltoallw => 0,
             Kind::ReduceScatterBlock => of(&self.recv) * self.size as u64,
             Kind::Gather | Kind::Reduce => of(if self.in_place { &self.recv } else { &self.send }),
             Kind::Scatter => of(if self.in_place { &self.send } else { &self.recv }),
             _ => of(&self.recv),
-        };
-        Facts { size: self.size, bytes, commutes: self.op.is_none_or(Op::commutes) }
+        }
+    }
+
+    /// How many blocks a buffer has in collectives with a block per rank: on intercommunicators those are for the
+    /// other group, but for the parts of a reduction, which stay in this one.
+    pub fn blocks(&self) -> usize {
+        match self.across {
+            Some(across) if self.kind != Kind::ReduceScatterBlock => across.remote,
+            _ => self.size,
+        }
     }
 
     fn is_root(&self) -> bool {
@@ -89,25 +108,43 @@ impl Call<'_> {
     }
 }
 
+/// How a call is run.
+struct Plan<'a> {
+    algorithm: Algorithm,
+    /// Of a chain.
+    segment: u64,
+    /// Where the algorithm has two levels.
+    places: Option<Places<'a>>,
+}
+
 /// The program of this rank, by the algorithm of least cost or the forced one.
-pub fn compile(call: &Call, link: &LinkCosts, forced: &Forced) -> Program {
-    let facts = call.facts();
-    let algorithm = choose(call.kind, &facts, link, forced.get(call.kind)).winner;
+pub fn compile(call: &Call, spread: &Spread, tariff: &Tariff, forced: &Forced) -> Program {
+    if let Some(across) = call.across {
+        return inter::compile(call, across, spread, tariff, forced);
+    }
+    let problem = call.problem(spread);
+    let algorithm = choose(call.kind, &problem, tariff, forced.get(call.kind)).winner;
+    let levels = spread.levels().filter(|_| algorithm == Algorithm::TwoLevel);
+    let places = levels.map(|levels| Places::new(levels, tariff, call.rank, call.root));
+    let plan = Plan { algorithm, segment: segment(&problem, tariff), places };
     let mut b = Builder::default();
     let v = View::all(call.rank, call.size);
     match call.kind {
-        Kind::Barrier => match algorithm {
-            Algorithm::RecursiveDoubling => barrier::recursive_doubling(&mut b, &v),
-            Algorithm::Linear => barrier::linear(&mut b, &v),
-            Algorithm::Star => barrier::star(&mut b, &v),
-            _ => barrier::dissemination(&mut b, &v),
+        Kind::Barrier => match &plan.places {
+            Some(places) => two_level::barrier(&mut b, places),
+            None => barrier::by(&mut b, &v, algorithm),
         },
-        Kind::Bcast => broadcast(&mut b, &v, call, algorithm, segment(&facts, link)),
-        Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(&mut b, &v, call, algorithm),
-        Kind::Allgather | Kind::Allgatherv => gather_to_all(&mut b, &v, call, algorithm),
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => all_to_all(&mut b, &v, call, algorithm),
-        Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan => reduction(&mut b, &v, call, algorithm),
-        Kind::ReduceScatterBlock | Kind::ReduceScatter => reduce_scatter(&mut b, &v, call, algorithm),
+        Kind::Bcast => broadcast(&mut b, &v, call, &plan),
+        Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(&mut b, &v, call, &plan),
+        Kind::Allgather | Kind::Allgatherv => gather_to_all(&mut b, &v, call, &plan),
+        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => all_to_all(&mut b, &v, call, &plan),
+        Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan => reduction(&mut b, &v, call, &plan),
+        Kind::ReduceScatterBlock | Kind::ReduceScatter => reduce_scatter(&mut b, &v, call, &plan),
+        Kind::NeighborAllgather
+        | Kind::NeighborAllgatherv
+        | Kind::NeighborAlltoall
+        | Kind::NeighborAlltoallv
+        | Kind::NeighborAlltoallw => unreachable!("written along edges"),
     }
     // What every rank does with every other is the same by any of these algorithms.
     let free = matches!(call.kind, Kind::Alltoallv | Kind::Alltoallw);
@@ -117,7 +154,7 @@ pub fn compile(call: &Call, link: &LinkCosts, forced: &Forced) -> Program {
 }
 
 /// A side as one buffer of elements.
-fn plain(b: &mut Builder, base: Base, side: &Side) -> Option<Buf> {
+pub fn plain(b: &mut Builder, base: Base, side: &Side) -> Option<Buf> {
     match *side {
         Side::Even { count, ty } => Some(b.buf(base, count, ty)),
         _ => None,
@@ -125,7 +162,7 @@ fn plain(b: &mut Builder, base: Base, side: &Side) -> Option<Buf> {
 }
 
 /// A side as a block per rank; `types` holds the program's indices of a mixed side's types.
-fn blocks<'a>(
+pub fn blocks<'a>(
     b: &mut Builder,
     base: Base,
     side: &Side<'a>,
@@ -143,20 +180,28 @@ fn blocks<'a>(
     })
 }
 
-fn broadcast(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm, segment: u64) {
+fn broadcast(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let buf = plain(b, Base::Recv, &call.recv).expect("Bcast has a buffer");
     if b.bytes(buf) == 0 || v.size == 1 {
         return;
     }
-    match algorithm {
-        Algorithm::ScatterAllgather => bcast::scatter_allgather(b, v, buf, call.root),
-        Algorithm::Chain => bcast::chain(b, v, buf, call.root, segment),
-        Algorithm::Linear => bcast::linear(b, v, buf, call.root),
-        _ => bcast::binomial(b, v, buf, call.root),
+    match &plan.places {
+        Some(places) => two_level::bcast(b, places, buf),
+        None => bcast_by(plan.algorithm, b, v, buf, call.root, plan.segment),
     }
 }
 
-fn rooted(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
+/// A broadcast by one level.
+pub(super) fn bcast_by(algorithm: Algorithm, b: &mut Builder, v: &View, buf: Buf, root: usize, segment: u64) {
+    match algorithm {
+        Algorithm::ScatterAllgather => bcast::scatter_allgather(b, v, buf, root),
+        Algorithm::Chain => bcast::chain(b, v, buf, root, segment),
+        Algorithm::Linear => bcast::linear(b, v, buf, root),
+        _ => bcast::binomial(b, v, buf, root),
+    }
+}
+
+fn rooted(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let gathers = matches!(call.kind, Kind::Gather | Kind::Gatherv);
     let (one, one_base, many, many_base) = if gathers {
         (&call.send, Base::Send, &call.recv, Base::Recv)
@@ -166,43 +211,87 @@ fn rooted(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
     let mine = plain(b, one_base, one);
     let mut types = Vec::new();
     let all = if call.is_root() { blocks(b, many_base, many, v.size, &mut types) } else { None };
-    let each = call.facts().bytes;
-    match (gathers, algorithm) {
-        (true, Algorithm::Binomial) => gather::gather_binomial(b, v, mine, all.as_ref(), each, call.root),
-        (true, _) => gather::gather_linear(b, v, mine, all.as_ref(), call.root),
-        (false, Algorithm::Binomial) => gather::scatter_binomial(b, v, mine, all.as_ref(), each, call.root),
-        (false, _) => gather::scatter_linear(b, v, mine, all.as_ref(), call.root),
+    let (all, each) = (all.as_ref(), call.bytes());
+    match (gathers, &plan.places) {
+        (true, Some(places)) => two_level::gather(b, places, mine, all, each),
+        (true, None) => gather_by(plan.algorithm, b, v, mine, all, each, call.root),
+        (false, Some(places)) => two_level::scatter(b, places, mine, all, each),
+        (false, None) => scatter_by(plan.algorithm, b, v, mine, all, each, call.root),
     }
 }
 
-fn gather_to_all(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
+/// A gather by one level, of blocks of `each` bytes.
+pub(super) fn gather_by(
+    algorithm: Algorithm,
+    b: &mut Builder,
+    v: &View,
+    mine: Option<Buf>,
+    all: Option<&Blocks>,
+    each: u64,
+    root: usize,
+) {
+    match algorithm {
+        Algorithm::Binomial => gather::gather_binomial(b, v, mine, all, each, root),
+        _ => gather::gather_linear(b, v, mine, all, root),
+    }
+}
+
+/// A scatter by one level, of blocks of `each` bytes.
+pub(super) fn scatter_by(
+    algorithm: Algorithm,
+    b: &mut Builder,
+    v: &View,
+    mine: Option<Buf>,
+    all: Option<&Blocks>,
+    each: u64,
+    root: usize,
+) {
+    match algorithm {
+        Algorithm::Binomial => gather::scatter_binomial(b, v, mine, all, each, root),
+        _ => gather::scatter_linear(b, v, mine, all, root),
+    }
+}
+
+fn gather_to_all(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let mut types = Vec::new();
     let all = blocks(b, Base::Recv, &call.recv, v.size, &mut types).expect("Allgather has a receive buffer");
     let mine = plain(b, Base::Send, &call.send);
-    match algorithm {
-        Algorithm::RecursiveDoubling => allgather::recursive_doubling(b, v, mine, &all),
-        Algorithm::Bruck => allgather::bruck(b, v, mine, &all),
-        Algorithm::Neighbour => allgather::neighbour(b, v, mine, &all),
-        Algorithm::Linear => allgather::linear(b, v, mine, &all),
-        _ => allgather::ring(b, v, mine, &all),
+    match &plan.places {
+        Some(places) => two_level::allgather(b, places, mine, &all),
+        None => allgather_by(plan.algorithm, b, v, mine, &all),
     }
 }
 
-fn all_to_all(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
+/// An allgather by one level.
+pub(super) fn allgather_by(algorithm: Algorithm, b: &mut Builder, v: &View, mine: Option<Buf>, all: &Blocks) {
+    match algorithm {
+        Algorithm::RecursiveDoubling => allgather::recursive_doubling(b, v, mine, all),
+        Algorithm::Bruck => allgather::bruck(b, v, mine, all),
+        Algorithm::Neighbour => allgather::neighbour(b, v, mine, all),
+        Algorithm::Linear => allgather::linear(b, v, mine, all),
+        _ => allgather::ring(b, v, mine, all),
+    }
+}
+
+fn all_to_all(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let (mut send_types, mut recv_types) = (Vec::new(), Vec::new());
     let recv =
         blocks(b, Base::Recv, &call.recv, v.size, &mut recv_types).expect("Alltoall has a receive buffer");
     let send = blocks(b, Base::Send, &call.send, v.size, &mut send_types);
-    match (send, algorithm) {
-        // In Bruck's algorithm the blocks leave the buffer before any is received into it.
-        (_, Algorithm::Bruck) => alltoall::bruck(b, v, &send.unwrap_or(recv), &recv, call.facts().bytes),
+    // By two levels and in Bruck's algorithm the blocks leave the buffer before any is received into it.
+    let from = send.unwrap_or(recv);
+    if let Some(places) = &plan.places {
+        return two_level::alltoall(b, places, &from, &recv, call.bytes());
+    }
+    match (send, plan.algorithm) {
+        (_, Algorithm::Bruck) => alltoall::bruck(b, v, &from, &recv, call.bytes()),
         (None, _) => alltoall::in_place(b, v, &recv),
         (Some(send), Algorithm::Pairwise) => alltoall::pairwise(b, v, &send, &recv),
         (Some(send), _) => alltoall::linear(b, v, &send, &recv),
     }
 }
 
-fn reduction(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
+fn reduction(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let output = plain(b, Base::Recv, &call.recv);
     let input = if call.in_place { output } else { plain(b, Base::Send, &call.send) };
     let input = input.expect("a reduction has an input");
@@ -212,28 +301,58 @@ fn reduction(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
     }
     if call.kind == Kind::Reduce {
         let output = output.filter(|_| call.is_root());
-        return match algorithm {
-            Algorithm::Rabenseifner => reduce::rabenseifner(b, v, input, output, call.root),
-            Algorithm::InOrder => reduce::in_order(b, v, input, output, call.root),
-            Algorithm::Linear => linear::reduce(b, v, input, output, call.root),
-            _ => reduce::binomial(b, v, input, output, call.root),
+        return match &plan.places {
+            Some(places) => two_level::reduce(b, places, input, output, commutes),
+            None => reduce_by(plan.algorithm, b, v, input, output, call.root),
         };
     }
     let output = output.expect("only Reduce has ranks without result");
     let exclusive = call.kind == Kind::Exscan;
-    match (call.kind, algorithm) {
-        (Kind::Allreduce, Algorithm::Rabenseifner) => reduce::rabenseifner_all(b, v, input, output),
-        (Kind::Allreduce, Algorithm::Ring) => reduce::ring(b, v, input, output),
-        (Kind::Allreduce, Algorithm::ReduceBcast) => reduce::reduce_bcast(b, v, input, output, commutes),
-        (Kind::Allreduce, Algorithm::Linear) => linear::allreduce(b, v, input, output),
-        (Kind::Allreduce, Algorithm::Star) => linear::allreduce_by_star(b, v, input, output),
-        (Kind::Allreduce, _) => reduce::recursive_doubling(b, v, input, output, commutes),
-        (_, Algorithm::RecursiveDoubling) => scan::recursive_doubling(b, v, input, output, exclusive),
-        (_, _) => scan::linear(b, v, input, output, exclusive),
+    match (call.kind, plan.algorithm, &plan.places) {
+        (Kind::Allreduce, _, Some(places)) => two_level::allreduce(b, places, input, output, commutes),
+        (Kind::Allreduce, algorithm, None) => allreduce_by(algorithm, b, v, input, output, commutes),
+        (_, Algorithm::RecursiveDoubling, _) => scan::recursive_doubling(b, v, input, output, exclusive),
+        _ => scan::linear(b, v, input, output, exclusive),
     }
 }
 
-fn reduce_scatter(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) {
+/// A reduction to one rank by one level.
+pub(super) fn reduce_by(
+    algorithm: Algorithm,
+    b: &mut Builder,
+    v: &View,
+    input: Buf,
+    output: Option<Buf>,
+    root: usize,
+) {
+    match algorithm {
+        Algorithm::Rabenseifner => reduce::rabenseifner(b, v, input, output, root),
+        Algorithm::InOrder => reduce::in_order(b, v, input, output, root),
+        Algorithm::Linear => linear::reduce(b, v, input, output, root),
+        _ => reduce::binomial(b, v, input, output, root),
+    }
+}
+
+/// A reduction to all ranks by one level.
+pub(super) fn allreduce_by(
+    algorithm: Algorithm,
+    b: &mut Builder,
+    v: &View,
+    input: Buf,
+    output: Buf,
+    commutes: bool,
+) {
+    match algorithm {
+        Algorithm::Rabenseifner => reduce::rabenseifner_all(b, v, input, output),
+        Algorithm::Ring => reduce::ring(b, v, input, output),
+        Algorithm::ReduceBcast => reduce::reduce_bcast(b, v, input, output, commutes),
+        Algorithm::Linear => linear::allreduce(b, v, input, output),
+        Algorithm::Star => linear::allreduce_by_star(b, v, input, output),
+        _ => reduce::recursive_doubling(b, v, input, output, commutes),
+    }
+}
+
+fn reduce_scatter(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let mut starts = Vec::with_capacity(v.size + 1);
     let mut total = 0;
     for rank in 0..v.size {
@@ -255,11 +374,29 @@ fn reduce_scatter(b: &mut Builder, v: &View, call: &Call, algorithm: Algorithm) 
     let cuts = |rank: usize| starts[rank];
     let output = b.buf(Base::Recv, cuts(v.me + 1) - cuts(v.me), ty);
     let input = b.buf(if call.in_place { Base::Recv } else { Base::Send }, total, ty);
+    match &plan.places {
+        Some(places) => {
+            let commutes = call.op.is_none_or(Op::commutes);
+            two_level::reduce_scatter(b, places, input, output, &cuts, commutes);
+        }
+        None => reduce_scatter_by(plan.algorithm, b, v, input, output, &cuts),
+    }
+}
+
+/// A reduction of which each rank gets a part, by one level; `cuts(i)` is where rank `i`'s part begins.
+pub(super) fn reduce_scatter_by(
+    algorithm: Algorithm,
+    b: &mut Builder,
+    v: &View,
+    input: Buf,
+    output: Buf,
+    cuts: &dyn Fn(usize) -> u64,
+) {
     match algorithm {
-        Algorithm::RecursiveHalving => reduce::scatter_halving(b, v, input, output, &cuts),
-        Algorithm::Pairwise => reduce::scatter_pairwise(b, v, input, output, &cuts),
-        Algorithm::Ring => reduce::scatter_ring(b, v, input, output, &cuts),
-        Algorithm::Linear => linear::scatter(b, v, input, output, &cuts),
-        _ => reduce::scatter_in_order(b, v, input, output, &cuts),
+        Algorithm::RecursiveHalving => reduce::scatter_halving(b, v, input, output, cuts),
+        Algorithm::Pairwise => reduce::scatter_pairwise(b, v, input, output, cuts),
+        Algorithm::Ring => reduce::scatter_ring(b, v, input, output, cuts),
+        Algorithm::Linear => linear::scatter(b, v, input, output, cuts),
+        _ => reduce::scatter_in_order(b, v, input, output, cuts),
     }
 }

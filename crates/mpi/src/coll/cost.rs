@@ -4,15 +4,18 @@
 //! message of n bytes takes `α + nβ`, where α is latency and the overhead of both sides. The
 //! counts of rounds and bytes are those of Thakur, Rabenseifner, Gropp (2005) and, for the chain,
 //! of a pipeline of k segments over p-1 links. Nothing here is tuned by hand: what differs between
-//! machines is in [`LinkCosts`], which is measured.
+//! machines is in [`Rates`], by [distance](Tariff).
 //!
 //! With more ranks than cores a message is not there when it has arrived but when its receiver has
 //! got the core: every round costs a turn of all ranks of a core, and their work adds up. So
 //! algorithms of few rounds win there, though their messages are many, until the ranks are so many that their
 //! messages find nothing in the caches.
 //!
-//! All ranks must come to the same choice, so they must call with the same [`Facts`] and the same
+//! All ranks must come to the same choice, so they must call with the same [`Problem`] and the same
 //! costs: rank 0's are those of the job.
+use super::across;
+use super::levels::Spread;
+use super::rates::{Level, Rates, Tariff};
 use super::tag::Kind;
 use fabric::settings::Settings;
 
@@ -43,6 +46,8 @@ pub enum Algorithm {
     Linear,
     /// Directly to one rank, and directly back.
     Star,
+    /// Inside each host, and between one rank of each.
+    TwoLevel,
     /// Blocks that travel 2^k ranks at a time.
     Bruck,
     /// Pairs of neighbours in turn.
@@ -69,6 +74,7 @@ impl Algorithm {
             ReduceBcast => "reduce-bcast",
             Linear => "linear",
             Star => "star",
+            TwoLevel => "two-level",
             Bruck => "bruck",
             Neighbour => "neighbour",
             Pairwise => "pairwise",
@@ -79,19 +85,24 @@ impl Algorithm {
 /// The algorithms for a collective; of equal costs the first one wins.
 pub const fn algorithms(kind: Kind) -> &'static [Algorithm] {
     match kind {
-        Kind::Barrier => &[Dissemination, RecursiveDoubling, Linear, Star],
-        Kind::Bcast => &[Binomial, ScatterAllgather, Chain, Linear],
-        Kind::Gather | Kind::Scatter => &[Binomial, Linear],
+        Kind::Barrier => &[Dissemination, RecursiveDoubling, Linear, Star, TwoLevel],
+        Kind::Bcast => &[Binomial, ScatterAllgather, Chain, Linear, TwoLevel],
+        Kind::Gather | Kind::Scatter => &[Binomial, Linear, TwoLevel],
         Kind::Gatherv | Kind::Scatterv => &[Linear],
-        Kind::Allgather | Kind::Allgatherv => &[RecursiveDoubling, Bruck, Neighbour, Ring, Linear],
-        Kind::Alltoall => &[Bruck, Linear, Pairwise],
+        Kind::Allgather | Kind::Allgatherv => &[RecursiveDoubling, Bruck, Neighbour, Ring, Linear, TwoLevel],
+        Kind::Alltoall => &[Bruck, Linear, Pairwise, TwoLevel],
         Kind::Alltoallv | Kind::Alltoallw => &[Linear, Pairwise],
-        Kind::Reduce => &[Binomial, Rabenseifner, InOrder, Linear],
-        Kind::Allreduce => &[RecursiveDoubling, Rabenseifner, Ring, ReduceBcast, Linear, Star],
+        Kind::Reduce => &[Binomial, Rabenseifner, InOrder, Linear, TwoLevel],
+        Kind::Allreduce => &[RecursiveDoubling, Rabenseifner, Ring, ReduceBcast, Linear, Star, TwoLevel],
         Kind::ReduceScatterBlock | Kind::ReduceScatter => {
-            &[RecursiveHalving, Pairwise, Ring, InOrder, Linear]
+            &[RecursiveHalving, Pairwise, Ring, InOrder, Linear, TwoLevel]
         }
         Kind::Scan | Kind::Exscan => &[RecursiveDoubling, Linear],
+        Kind::NeighborAllgather
+        | Kind::NeighborAllgatherv
+        | Kind::NeighborAlltoall
+        | Kind::NeighborAlltoallv
+        | Kind::NeighborAlltoallw => &[Linear],
     }
 }
 
@@ -108,60 +119,17 @@ pub const fn setting(kind: Kind) -> &'static str {
         Kind::Allreduce => "TERN_COLL_ALLREDUCE",
         Kind::ReduceScatterBlock | Kind::ReduceScatter => "TERN_COLL_REDUCE_SCATTER",
         Kind::Scan | Kind::Exscan => "TERN_COLL_SCAN",
+        Kind::NeighborAllgather
+        | Kind::NeighborAllgatherv
+        | Kind::NeighborAlltoall
+        | Kind::NeighborAlltoallv
+        | Kind::NeighborAlltoallw => panic!("there is no choice"),
     }
 }
 
-/// What a link and a core cost, measured.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LinkCosts {
-    /// From one rank to another, without overheads (L).
-    pub latency_ns: f64,
-    /// Of one side for one message (o).
-    pub overhead_ns: f64,
-    /// Of a long message (G).
-    pub ns_per_byte: f64,
-    /// Combining two vectors.
-    pub reduce_ns_per_byte: f64,
-    /// Copying in memory.
-    pub copy_ns_per_byte: f64,
-    /// From one rank of a core to the next.
-    pub switch_ns: f64,
-    /// Where all ranks have messages with all others, by what part of it the overhead of a message grows with each
-    /// further rank of its core: they push what they keep for each other's peers out of the caches.
-    pub crowding: f64,
-    /// Cores that the ranks share.
-    pub cores: u32,
-    /// Whether receivers fetch long messages themselves, so that a sender can serve many at once.
-    pub single_copy: bool,
-}
-
-impl LinkCosts {
-    /// Between ranks of one host, as measured with `tern bench` (docs/results.md).
-    pub const HOST: LinkCosts = LinkCosts {
-        latency_ns: 120.0,
-        overhead_ns: 30.0,
-        ns_per_byte: 0.1,
-        reduce_ns_per_byte: 0.1,
-        copy_ns_per_byte: 0.05,
-        switch_ns: 1300.0,
-        crowding: 0.25,
-        cores: u32::MAX,
-        single_copy: true,
-    };
-
-    /// Between hosts by TCP over Ethernet of 10 Gbit/s: assumed.
-    pub const NETWORK: LinkCosts = LinkCosts {
-        latency_ns: 15_000.0,
-        overhead_ns: 3000.0,
-        ns_per_byte: 0.8,
-        single_copy: false,
-        ..LinkCosts::HOST
-    };
-}
-
 /// What the choice may depend on: equal on all ranks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Facts {
+#[derive(Clone, Copy, Debug)]
+pub struct Problem<'a> {
     /// Ranks.
     pub size: usize,
     /// Bytes of the vector (Bcast, reductions, Scan), of one rank's block (Gather, Scatter,
@@ -169,11 +137,29 @@ pub struct Facts {
     pub bytes: u64,
     /// Whether the operation commutes; true where there is none.
     pub commutes: bool,
+    /// The root, 0 where there is none.
+    pub root: usize,
+    /// The hosts of the ranks.
+    pub spread: &'a Spread,
+}
+
+impl Problem<'_> {
+    /// Bytes that a rank deals with in a call: whether they fit a cache decides what each costs.
+    pub fn data(&self, kind: Kind) -> f64 {
+        let has_blocks = matches!(kind, Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall);
+        let blocks = if has_blocks { self.size } else { 1 };
+        self.bytes as f64 * blocks as f64
+    }
+}
+
+/// What a message costs the rank that has one with each other, and what each of those.
+pub(super) fn sides(link: &Rates, inward: bool) -> (f64, f64) {
+    if inward { (link.receive_ns, link.overhead_ns) } else { (link.overhead_ns, link.receive_ns) }
 }
 
 /// A predicted cost in named terms.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Cost {
+pub struct Price {
     /// Latencies and overheads one after the other.
     pub latency_ns: f64,
     /// Bytes on the way.
@@ -184,15 +170,15 @@ pub struct Cost {
     pub copy_ns: f64,
 }
 
-impl Cost {
+impl Price {
     /// The sum of the terms.
     pub fn total(&self) -> f64 {
         self.latency_ns + self.transfer_ns + self.reduce_ns + self.copy_ns
     }
 
     /// One after the other.
-    fn and(self, next: Cost) -> Cost {
-        Cost {
+    pub(super) fn and(self, next: Price) -> Price {
+        Price {
             latency_ns: self.latency_ns + next.latency_ns,
             transfer_ns: self.transfer_ns + next.transfer_ns,
             reduce_ns: self.reduce_ns + next.reduce_ns,
@@ -207,9 +193,9 @@ pub struct Choice {
     /// What is run.
     pub winner: Algorithm,
     /// What it is predicted to cost.
-    pub cost: Cost,
+    pub price: Price,
     /// The next best, if there is another.
-    pub runner_up: Option<(Algorithm, Cost)>,
+    pub runner_up: Option<(Algorithm, Price)>,
     /// How much more the runner-up would cost, in ns; negative if the winner was forced.
     pub margin_ns: f64,
     /// Whether a setting decided.
@@ -217,45 +203,58 @@ pub struct Choice {
 }
 
 /// Whether an algorithm gives the right result in this case.
-pub fn applies(kind: Kind, algorithm: Algorithm, facts: &Facts) -> bool {
+pub fn applies(kind: Kind, algorithm: Algorithm, problem: &Problem) -> bool {
     match (kind, algorithm) {
-        (Kind::Allgather | Kind::Allgatherv, RecursiveDoubling) => facts.size.is_power_of_two(),
-        (Kind::Allgather | Kind::Allgatherv, Neighbour) => facts.size.is_multiple_of(2),
-        (Kind::Reduce, Binomial | Rabenseifner) => facts.commutes,
-        (Kind::Allreduce, Rabenseifner | Ring) => facts.commutes,
+        (_, TwoLevel) => problem.spread.levels().is_some_and(|levels| across::applies(kind, problem, levels)),
+        (Kind::Allgather | Kind::Allgatherv, RecursiveDoubling) => problem.size.is_power_of_two(),
+        (Kind::Allgather | Kind::Allgatherv, Neighbour) => problem.size.is_multiple_of(2),
+        (Kind::Reduce, Binomial | Rabenseifner) => problem.commutes,
+        (Kind::Allreduce, Rabenseifner | Ring) => problem.commutes,
         (Kind::ReduceScatter | Kind::ReduceScatterBlock, RecursiveHalving | Pairwise | Ring) => {
-            facts.commutes
+            problem.commutes
         }
         _ => true,
     }
 }
 
 /// The predicted cost of an algorithm that applies.
-pub fn cost(kind: Kind, algorithm: Algorithm, facts: &Facts, link: &LinkCosts) -> Cost {
-    let m = Model::new(facts, link);
+pub fn price(kind: Kind, algorithm: Algorithm, problem: &Problem, tariff: &Tariff) -> Price {
+    match problem.spread {
+        Spread::OneHost => flat(kind, algorithm, problem, &tariff.host),
+        Spread::Apart => flat(kind, algorithm, problem, &tariff.network),
+        Spread::Levels(levels) => across::price(kind, algorithm, problem, levels, tariff),
+    }
+}
+
+/// The same where all edges are alike.
+fn flat(kind: Kind, algorithm: Algorithm, problem: &Problem, link: &Rates) -> Price {
+    let m = Model::new(kind, problem, link);
     let (n, p, up, down, odd) = (m.n, m.p, m.up, m.down, m.odd);
     let share = (p - 1.0) / p;
     match (kind, algorithm) {
-        (Kind::Barrier, Linear) => m.mesh(2.0, 0.0),
+        (Kind::Barrier, Linear) => m.mesh(0.0),
         (Kind::Barrier, Star) => m.round_trip(),
         (Kind::Barrier, RecursiveDoubling) => m.all(down + 2.0 * odd, 0.0, 0.0, 0.0),
         (Kind::Barrier, _) => m.all(up, 0.0, 0.0, 0.0),
         (Kind::Bcast, ScatterAllgather) => m.all(up + p - 1.0, 2.0 * share * n, 0.0, 0.0),
         (Kind::Bcast, Chain) => {
-            let segment = segment(facts, link) as f64;
+            let segment = segment_of(problem, link) as f64;
             let rounds = (n / segment).ceil() + (p - 2.0).max(0.0);
-            m.tree(rounds, rounds * segment.min(n), 0.0)
+            // Who copies takes in all that has come before it passes anything on.
+            let sent = if link.is_copied() { (p - 1.0) * n } else { rounds * segment.min(n) };
+            m.tree(rounds, sent, 0.0)
         }
-        (Kind::Bcast, Linear) => m.star(),
+        (Kind::Bcast, Linear) => m.star(false),
         (Kind::Bcast, _) => m.tree(up, up * n, 0.0),
         (Kind::Gather | Kind::Scatter | Kind::Gatherv | Kind::Scatterv, Binomial) => {
             m.all(up, 0.0, 0.0, (p / 2.0).floor() * n / m.crowd).and(m.tree(0.0, (p - 1.0) * n, 0.0))
         }
-        (Kind::Gather | Kind::Scatter | Kind::Gatherv | Kind::Scatterv, _) => m.star(),
+        (Kind::Gather | Kind::Gatherv, _) => m.star(true),
+        (Kind::Scatter | Kind::Scatterv, _) => m.star(false),
         (Kind::Allgather | Kind::Allgatherv, _) => {
             let total = if kind == Kind::Allgather { p * n } else { n };
             let rounds = match algorithm {
-                Linear => return m.mesh(2.0, share * total),
+                Linear => return m.mesh(share * total),
                 RecursiveDoubling => down,
                 Bruck => up,
                 Neighbour => p / 2.0,
@@ -267,7 +266,7 @@ pub fn cost(kind: Kind, algorithm: Algorithm, facts: &Facts, link: &LinkCosts) -
         (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, Pairwise) => {
             m.all(p - 1.0, (p - 1.0) * n, 0.0, 0.0)
         }
-        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, _) => m.mesh(2.0, (p - 1.0) * n),
+        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, _) => m.mesh((p - 1.0) * n),
         (Kind::Scan | Kind::Exscan, RecursiveDoubling) => m.all(up, up * n, 2.0 * up * n, 2.0 * n),
         (Kind::Scan | Kind::Exscan, _) => m.tree(p - 1.0, (p - 1.0) * n, (p - 1.0) * n),
         _ => m.reduction(kind, algorithm),
@@ -276,7 +275,9 @@ pub fn cost(kind: Kind, algorithm: Algorithm, facts: &Facts, link: &LinkCosts) -
 
 /// A case with the machine it runs on.
 struct Model<'a> {
-    link: &'a LinkCosts,
+    link: &'a Rates,
+    /// What a byte costs.
+    byte: &'a Level,
     n: f64,
     p: f64,
     /// Levels of a tree, exchanges among the largest power of two, and whether ranks are left over.
@@ -290,92 +291,97 @@ struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    fn new(facts: &Facts, link: &'a LinkCosts) -> Model<'a> {
-        let crowd = facts.size.div_ceil(link.cores.max(1) as usize) as f64;
+    fn new(kind: Kind, problem: &Problem, link: &'a Rates) -> Model<'a> {
+        let crowd = problem.size.div_ceil(link.cores.max(1) as usize) as f64;
         Model {
             link,
-            n: facts.bytes as f64,
-            p: facts.size as f64,
-            up: f64::from(facts.size.next_power_of_two().ilog2()),
-            down: f64::from(facts.size.ilog2()),
-            odd: if facts.size.is_power_of_two() { 0.0 } else { 1.0 },
+            byte: link.level(problem.data(kind)),
+            n: problem.bytes as f64,
+            p: problem.size as f64,
+            up: f64::from(problem.size.next_power_of_two().ilog2()),
+            down: f64::from(problem.size.ilog2()),
+            odd: if problem.size.is_power_of_two() { 0.0 } else { 1.0 },
             crowd,
             turn_ns: (crowd - 1.0) * link.switch_ns,
         }
     }
 
+    /// Until a message of that many bytes begins to arrive, and its receiver has its turn.
+    fn step(&self, bytes: f64) -> f64 {
+        self.link.latency_ns + self.link.agreed_ns(bytes) + self.turn_ns
+    }
+
     /// What every rank does at the same time: the work of a core's ranks adds up.
-    fn all(&self, rounds: f64, sent: f64, combined: f64, copied: f64) -> Cost {
+    fn all(&self, rounds: f64, sent: f64, combined: f64, copied: f64) -> Price {
         let (link, crowd) = (self.link, self.crowd);
-        Cost {
-            latency_ns: rounds * (link.latency_ns + 2.0 * link.overhead_ns * crowd + self.turn_ns),
-            transfer_ns: crowd * sent * link.ns_per_byte,
-            reduce_ns: crowd * combined * link.reduce_ns_per_byte,
-            copy_ns: crowd * copied * link.copy_ns_per_byte,
+        Price {
+            latency_ns: rounds
+                * (link.latency_ns + (link.overhead_ns + link.receive_ns) * crowd + self.turn_ns),
+            transfer_ns: crowd * sent * self.byte.link,
+            reduce_ns: crowd * combined * self.byte.reduce,
+            copy_ns: crowd * copied * self.byte.copy,
         }
     }
 
     /// A tree that moves the vector to or from every rank once, `sent` bytes on its longest path:
     /// few ranks are busy at a time, but the cores have to do the work of all.
-    fn tree(&self, rounds: f64, sent: f64, combined: f64) -> Cost {
+    fn tree(&self, rounds: f64, sent: f64, combined: f64) -> Price {
         let link = self.link;
         let least = (self.p - 1.0) * self.n / f64::from(link.cores.max(1));
-        Cost {
-            latency_ns: rounds * (link.latency_ns + 2.0 * link.overhead_ns + self.turn_ns),
-            transfer_ns: sent.max(least) * link.ns_per_byte,
-            reduce_ns: if combined > 0.0 { combined.max(least) * link.reduce_ns_per_byte } else { 0.0 },
+        Price {
+            latency_ns: rounds * (self.step(sent / rounds.max(1.0)) + link.overhead_ns + link.receive_ns),
+            transfer_ns: sent.max(least) * self.byte.link,
+            reduce_ns: if combined > 0.0 { combined.max(least) * self.byte.reduce } else { 0.0 },
             copy_ns: 0.0,
         }
     }
 
-    /// One rank has a message with each other: one latency, and the overhead of each.
-    fn star(&self) -> Cost {
+    /// One rank has a message for each other, or gets one from each: one latency, and the overhead of each.
+    fn star(&self, inward: bool) -> Price {
         let (link, messages) = (self.link, self.p - 1.0);
+        let (each, once) = sides(link, inward);
         let serial = if link.single_copy { 1.0_f64.min(messages) } else { messages };
-        Cost {
-            latency_ns: link.latency_ns + (messages + 1.0) * link.overhead_ns + self.turn_ns,
-            ..self.tree(0.0, serial * self.n, 0.0)
+        let after = (serial - 1.0).max(0.0) * self.byte.busy / self.byte.link;
+        Price {
+            latency_ns: self.step(self.n) + messages * each + once,
+            ..self.tree(0.0, (serial.min(1.0) + after) * self.n, 0.0)
         }
     }
 
     /// One rank hears from each other and answers: twice the messages of a star, but nobody waits
     /// more than once, so each rank of a core has one turn.
-    fn round_trip(&self) -> Cost {
-        let back = self.star();
-        self.star().and(Cost { latency_ns: back.latency_ns - self.turn_ns, ..back })
+    fn round_trip(&self) -> Price {
+        let back = self.star(false);
+        self.star(true).and(Price { latency_ns: back.latency_ns - self.turn_ns, ..back })
     }
 
-    /// Every rank has `each` messages with every other, all at once.
-    fn mesh(&self, each: f64, sent: f64) -> Cost {
-        let (link, messages) = (self.link, each * (self.p - 1.0));
-        let overhead_ns = link.overhead_ns * (1.0 + link.crowding * (self.crowd - 1.0));
-        Cost {
-            latency_ns: link.latency_ns
-                + link.overhead_ns
-                + self.crowd * messages * overhead_ns
-                + self.turn_ns,
+    /// Every rank has a message for every other and gets one from it, all at once.
+    fn mesh(&self, sent: f64) -> Price {
+        let (link, peers) = (self.link, self.p - 1.0);
+        let overhead_ns = (link.overhead_ns + link.receive_ns) * (1.0 + link.crowding * (self.crowd - 1.0));
+        Price {
+            latency_ns: link.latency_ns + link.overhead_ns + self.crowd * peers * overhead_ns + self.turn_ns,
             ..self.all(0.0, sent, 0.0, 0.0)
         }
     }
 
-    fn reduction(&self, kind: Kind, algorithm: Algorithm) -> Cost {
+    fn reduction(&self, kind: Kind, algorithm: Algorithm) -> Price {
         let (n, p, up, down, odd) = (self.n, self.p, self.up, self.down, self.odd);
         let share = (p - 1.0) / p;
-        let with =
-            |cost: Cost, combined: f64| Cost { reduce_ns: combined * self.link.reduce_ns_per_byte, ..cost };
+        let with = |cost: Price, combined: f64| Price { reduce_ns: combined * self.byte.reduce, ..cost };
         match (kind, algorithm) {
             (Kind::Reduce, Rabenseifner) => {
                 self.all(2.0 * down + odd, (2.0 * share + odd) * n, (share + odd) * n, n)
             }
             (Kind::Reduce, InOrder) => self.tree(up + 1.0, (up + 1.0) * n, up * n),
-            (Kind::Reduce, Linear) => with(self.star(), (p - 1.0) * n),
+            (Kind::Reduce, Linear) => with(self.star(true), (p - 1.0) * n),
             (Kind::Reduce, _) => self.tree(up, up * n, up * n),
             (Kind::Allreduce, Rabenseifner) => {
                 self.all(2.0 * (down + odd), 2.0 * (share + odd) * n, (share + odd) * n, n)
             }
             (Kind::Allreduce, Ring) => self.all(2.0 * (p - 1.0), 2.0 * share * n, share * n, n),
             (Kind::Allreduce, ReduceBcast) => self.tree(up, up * n, up * n).and(self.tree(up, up * n, 0.0)),
-            (Kind::Allreduce, Linear) => with(self.mesh(2.0, (p - 1.0) * n), self.crowd * (p - 1.0) * n),
+            (Kind::Allreduce, Linear) => with(self.mesh((p - 1.0) * n), self.crowd * (p - 1.0) * n),
             (Kind::Allreduce, Star) => with(self.round_trip(), (p - 1.0) * n),
             (Kind::Allreduce, _) => self.all(down + 2.0 * odd, (down + 2.0 * odd) * n, (down + odd) * n, 0.0),
             (_, RecursiveHalving) => {
@@ -383,7 +389,7 @@ impl<'a> Model<'a> {
                 self.all(down + 2.0 * odd, share * n + fold, (share + odd) * n, n)
             }
             (_, InOrder) => self.tree(up + 1.0, (up + share) * n, up * n),
-            (_, Linear) => with(self.mesh(2.0, share * n), self.crowd * share * n),
+            (_, Linear) => with(self.mesh(share * n), self.crowd * share * n),
             (_, _) => {
                 let copied = if algorithm == Pairwise { 0.0 } else { n / p };
                 self.all(p - 1.0, share * n, share * n, copied)
@@ -394,29 +400,34 @@ impl<'a> Model<'a> {
 
 /// The segment of a chain: of k segments over p - 1 links the time is `(k + p - 2)(α + βn/k)`,
 /// least at `k = sqrt((p - 2) n β / α)`. At most 1024, which bounds the length of the program.
-pub fn segment(facts: &Facts, link: &LinkCosts) -> u64 {
-    let alpha = link.latency_ns + 2.0 * link.overhead_ns;
-    let hops = (facts.size as f64 - 2.0).max(0.0);
-    let best = (hops * facts.bytes as f64 * link.ns_per_byte / alpha.max(1.0)).sqrt();
+pub fn segment(problem: &Problem, tariff: &Tariff) -> u64 {
+    let slowest = if matches!(problem.spread, Spread::OneHost) { &tariff.host } else { &tariff.network };
+    segment_of(problem, slowest)
+}
+
+pub(super) fn segment_of(problem: &Problem, link: &Rates) -> u64 {
+    let alpha = link.latency_ns + link.overhead_ns + link.receive_ns;
+    let hops = (problem.size as f64 - 2.0).max(0.0);
+    let best = (hops * problem.bytes as f64 * link.level(problem.bytes as f64).link / alpha.max(1.0)).sqrt();
     let segments = (best as u64).clamp(1, 1024);
-    facts.bytes.div_ceil(segments).max(1).next_multiple_of(64)
+    problem.bytes.div_ceil(segments).max(1).next_multiple_of(64)
 }
 
 /// The algorithm of least predicted cost among those that apply, or the forced one if it applies.
-pub fn choose(kind: Kind, facts: &Facts, link: &LinkCosts, forced: Option<Algorithm>) -> Choice {
+pub fn choose(kind: Kind, problem: &Problem, tariff: &Tariff, forced: Option<Algorithm>) -> Choice {
     let priced = || {
-        let applicable = algorithms(kind).iter().copied().filter(|a| applies(kind, *a, facts));
-        applicable.map(|algorithm| (algorithm, cost(kind, algorithm, facts, link)))
+        let applicable = algorithms(kind).iter().copied().filter(|a| applies(kind, *a, problem));
+        applicable.map(|algorithm| (algorithm, price(kind, algorithm, problem, tariff)))
     };
     let least = |not: Option<Algorithm>| {
         let others = priced().filter(|entry| Some(entry.0) != not);
         others.min_by(|a, b| a.1.total().total_cmp(&b.1.total()))
     };
     let wanted = priced().find(|entry| Some(entry.0) == forced);
-    let (winner, cost) = wanted.or_else(|| least(None)).expect("some algorithm applies to every case");
+    let (winner, price) = wanted.or_else(|| least(None)).expect("some algorithm applies to every case");
     let runner_up = least(Some(winner));
-    let margin_ns = runner_up.map_or(0.0, |r| r.1.total() - cost.total());
-    Choice { winner, cost, runner_up, margin_ns, forced: wanted.is_some() }
+    let margin_ns = runner_up.map_or(0.0, |r| r.1.total() - price.total());
+    Choice { winner, price, runner_up, margin_ns, forced: wanted.is_some() }
 }
 
 /// Algorithms forced by settings.
@@ -444,55 +455,19 @@ impl Forced {
     }
 }
 
-/// What rank 0 tells the others at the start, so that all choose alike: facts of the machine as
-/// it sees them, which the others adopt, and the algorithms its settings force, which must be
-/// theirs too.
-pub fn agreement(settings: &Settings, link: &LinkCosts) -> String {
-    let mut text = format!("cores={} single_copy={}", link.cores, u8::from(link.single_copy));
-    for name in agreed_settings().filter(|name| settings.text(name) != "auto") {
-        text += &format!(" {name}={}", settings.text(name));
-    }
-    text
-}
-
-/// The costs to go by on rank `me`, which is told rank 0's [`agreement`].
-pub fn agreed(text: &str, settings: &Settings, me: usize, link: LinkCosts) -> Result<LinkCosts, String> {
-    let malformed = || format!("rank 0 published `{text}`, which says nothing of its collectives");
-    let words: Option<Vec<(&str, &str)>> = text.split(' ').map(|word| word.split_once('=')).collect();
-    let words = words.ok_or_else(malformed)?;
-    let given = |name: &str| words.iter().find(|word| word.0 == name).map(|word| word.1);
-    for name in agreed_settings() {
-        let (here, there) = (settings.text(name), given(name).unwrap_or("auto"));
-        if here != there {
-            return Err(format!(
-                "setting {name} is `{here}` on rank {me} and `{there}` on rank 0: it must be the same on all ranks"
-            ));
-        }
-    }
-    let known = |word: &(&str, &str)| {
-        ["cores", "single_copy"].contains(&word.0) || agreed_settings().any(|name| name == word.0)
-    };
-    let cores = given("cores").and_then(|n| n.parse().ok()).filter(|cores| *cores > 0);
-    match (cores, given("single_copy")) {
-        (Some(cores), Some(flag @ ("0" | "1"))) if words.iter().all(known) => {
-            Ok(LinkCosts { cores, single_copy: flag == "1", ..link })
-        }
-        _ => Err(malformed()),
-    }
-}
-
-fn agreed_settings() -> impl Iterator<Item = &'static str> {
-    fabric::settings::ALL.iter().map(|setting| setting.name).filter(|name| name.starts_with("TERN_COLL_"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LINK: LinkCosts = LinkCosts { latency_ns: 100.0, overhead_ns: 20.0, ..LinkCosts::HOST };
+    const LINK: Rates = Rates { latency_ns: 100.0, overhead_ns: 20.0, ..Rates::HOST };
+    const TARIFF: Tariff = Tariff { host: LINK, network: Rates::NETWORK };
+
+    fn problem(size: usize, bytes: u64, commutes: bool) -> Problem<'static> {
+        Problem { size, bytes, commutes, root: 0, spread: &Spread::OneHost }
+    }
 
     fn winner(kind: Kind, size: usize, bytes: u64, commutes: bool) -> Algorithm {
-        choose(kind, &Facts { size, bytes, commutes }, &LINK, None).winner
+        choose(kind, &problem(size, bytes, commutes), &TARIFF, None).winner
     }
 
     #[test]
@@ -512,11 +487,8 @@ mod tests {
 
     #[test]
     fn with_more_ranks_than_cores_few_rounds_win() {
-        let crowded = LinkCosts { cores: 2, ..LINK };
-        let winner = |kind, bytes| {
-            let facts = Facts { size: 8, bytes, commutes: true };
-            choose(kind, &facts, &crowded, None).winner
-        };
+        let crowded = Tariff { host: Rates { cores: 2, ..LINK }, ..TARIFF };
+        let winner = |kind, bytes| choose(kind, &problem(8, bytes, true), &crowded, None).winner;
         for kind in [Kind::Bcast, Kind::Allgather, Kind::Reduce] {
             assert_eq!(winner(kind, 8), Linear, "{kind:?}");
         }
@@ -524,10 +496,7 @@ mod tests {
             assert_eq!(winner(kind, 8), Star, "{kind:?}");
         }
         assert_ne!(winner(Kind::Allreduce, 1 << 22), Linear);
-        assert_eq!(
-            choose(Kind::Barrier, &Facts { size: 64, bytes: 0, commutes: true }, &LINK, None).winner,
-            Dissemination
-        );
+        assert_eq!(choose(Kind::Barrier, &problem(64, 0, true), &TARIFF, None).winner, Dissemination);
     }
 
     /// What was measured on two cores (docs/results.md): with dozens of ranks per core a message to everybody costs more
@@ -535,8 +504,8 @@ mod tests {
     #[test]
     fn with_dozens_of_ranks_per_core_few_messages_win() {
         let winner = |size, bytes| {
-            let crowded = LinkCosts { cores: 2, ..LinkCosts::HOST };
-            choose(Kind::Alltoall, &Facts { size, bytes, commutes: true }, &crowded, None).winner
+            let crowded = Tariff { host: Rates { cores: 2, ..Rates::HOST }, ..TARIFF };
+            choose(Kind::Alltoall, &problem(size, bytes, true), &crowded, None).winner
         };
         for (size, bytes) in [(64, 8), (128, 8), (256, 8), (64, 256), (128, 1024), (256, 1024)] {
             assert_eq!(winner(size, bytes), Bruck, "{size} ranks, {bytes} bytes");
@@ -547,50 +516,27 @@ mod tests {
     }
 
     #[test]
-    fn what_ranks_must_agree_on_is_compared_by_name() {
-        let settings = |word: &str| {
-            let lookup = |name: &str| (name == "TERN_COLL_BCAST").then(|| word.to_string());
-            Settings::read(lookup, std::iter::empty()).unwrap()
-        };
-        let mut rank0 = LinkCosts { cores: 2, single_copy: true, ..LINK };
-        let text = agreement(&settings("chain"), &rank0);
-        let other = agreed(&text, &settings("chain"), 3, LINK).unwrap();
-        assert_eq!((other.cores, other.single_copy), (2, true));
-        let error = agreed(&text, &settings("auto"), 3, LINK).unwrap_err();
-        assert!(error.contains("TERN_COLL_BCAST is `auto` on rank 3 and `chain` on rank 0"), "{error}");
-        rank0.single_copy = false;
-        let text = agreement(&settings("auto"), &rank0);
-        assert!(agreed(&text, &settings("linear"), 1, LINK).unwrap_err().contains("`linear` on rank 1"));
-        assert!(!agreed(&text, &settings("auto"), 1, LINK).unwrap().single_copy);
-        for bad in
-            ["", "cores", "cores=two", "cores=2 single_copy=1 TERN_COLL_X=ring", "cores=0 single_copy=1"]
-        {
-            assert!(agreed(bad, &settings("auto"), 1, LINK).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn the_choice_is_the_cheapest_and_a_forced_one_wins_where_it_applies() {
         for kind in Kind::ALL {
             for size in 1..20 {
                 for bytes in [0, 8, 4096, 1 << 22] {
                     for commutes in [false, true] {
-                        let facts = Facts { size, bytes, commutes };
-                        let choice = choose(kind, &facts, &LINK, None);
+                        let problem = problem(size, bytes, commutes);
+                        let choice = choose(kind, &problem, &TARIFF, None);
                         assert!(choice.margin_ns >= 0.0 && !choice.forced);
-                        let applicable = || algorithms(kind).iter().filter(|a| applies(kind, **a, &facts));
+                        let applicable = || algorithms(kind).iter().filter(|a| applies(kind, **a, &problem));
                         let least = applicable()
-                            .map(|a| cost(kind, *a, &facts, &LINK).total())
+                            .map(|a| price(kind, *a, &problem, &TARIFF).total())
                             .fold(f64::MAX, f64::min);
-                        assert_eq!(choice.cost.total(), least);
+                        assert_eq!(choice.price.total(), least);
                         assert_eq!(choice.runner_up.is_some(), applicable().count() > 1);
                         for &forced in algorithms(kind) {
-                            let choice = choose(kind, &facts, &LINK, Some(forced));
-                            assert_eq!(choice.forced, applies(kind, forced, &facts));
+                            let choice = choose(kind, &problem, &TARIFF, Some(forced));
+                            assert_eq!(choice.forced, applies(kind, forced, &problem));
                             assert!(!choice.forced || choice.winner == forced);
                             let others = applicable().filter(|a| **a != choice.winner);
                             let next = others
-                                .map(|a| cost(kind, *a, &facts, &LINK).total())
+                                .map(|a| price(kind, *a, &problem, &TARIFF).total())
                                 .fold(f64::MAX, f64::min);
                             assert_eq!(choice.runner_up.map_or(f64::MAX, |r| r.1.total()), next);
                         }

@@ -1,7 +1,8 @@
-//! Collectives on intracommunicators (MPI 5.0 chapter 6) as programs for one rank.
+//! Collectives (MPI 5.0 chapter 6) as programs for one rank.
 //!
 //! [`Call`] describes a call, [`cost`] chooses among the algorithms, [`compile()`] writes the
 //! [`schedule`] that the transport then drives. The algorithms are written in [`build`].
+mod across;
 mod allgather;
 mod alltoall;
 pub mod args;
@@ -12,18 +13,26 @@ pub mod build;
 pub mod compile;
 pub mod cost;
 mod gather;
+pub mod inter;
+pub mod levels;
 mod linear;
+pub mod neighbor;
 pub mod overlap;
+pub mod rates;
 mod reduce;
 mod scan;
 pub mod schedule;
 pub mod state;
 pub mod tag;
+mod two_level;
 pub mod ty;
 
 pub use blocks::Ints;
 pub use compile::{Call, Side, compile};
-pub use cost::{Algorithm, Facts, Forced, LinkCosts, agreed, agreement};
+pub use cost::{Algorithm, Forced, Problem};
+pub use inter::Across;
+pub use levels::{Levels, Spread};
+pub use rates::{Rates, Tariff, agreed, agreement};
 pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
 pub use state::{Amount, Asked, Given, Key, Known, Listed, Lists, State};
 pub use tag::{Kind, Tag};

@@ -23,15 +23,7 @@ pub struct Reach {
 impl Reach {
     /// Of a checked call: what it counts with fits 64 bits.
     pub fn of(call: &Call) -> Reach {
-        let hull = |side: &Side, blocks| {
-            // From the middle of the numbers on, for displacements may be negative.
-            let middle = usize::MAX / 2;
-            let mut hull = Hull::default();
-            each(call, side, middle, blocks, |run| hull.add(run));
-            let from = |at: usize| at.wrapping_sub(middle) as isize;
-            hull.0.map_or((0, 0), |run| (from(run.0), from(run.1)))
-        };
-        Reach { send: hull(&call.send, sent_blocks(call)), recv: hull(&call.recv, received_blocks(call)) }
+        Sides::of(call).reach()
     }
 
     /// Whether the buffers share nothing when they lie here. Where blocks have gaps between them this may be
@@ -48,24 +40,57 @@ impl Reach {
 
 /// Refuses a call whose buffers overlap.
 pub fn check(call: &Call, send: usize, recv: usize) -> Result {
-    let mut received = Hull::default();
-    each(call, &call.recv, recv, received_blocks(call), |run| received.add(run));
-    let mut sent = Hull::default();
-    each(call, &call.send, send, sent_blocks(call), |run| sent.add(run));
-    if !meet(sent.0, received.0) {
-        return Ok(());
+    Sides::of(call).check(send, recv)
+}
+
+/// Both buffers of a call, with the number of blocks in each where all are equal.
+pub(super) struct Sides<'a> {
+    /// This rank.
+    pub rank: usize,
+    pub send: (Side<'a>, u64),
+    pub recv: (Side<'a>, u64),
+}
+
+impl<'a> Sides<'a> {
+    fn of(call: &Call<'a>) -> Sides<'a> {
+        let (send, recv) = ((call.send, sent_blocks(call)), (call.recv, received_blocks(call)));
+        Sides { rank: call.rank, send, recv }
     }
-    let (mut from, mut to) = (Vec::new(), Vec::new());
-    each(call, &call.send, send, sent_blocks(call), |run| from.push(run));
-    each(call, &call.recv, recv, received_blocks(call), |run| to.push(run));
-    match first_shared(from, to) {
-        None => Ok(()),
-        Some(_) if send == recv => fail(
-            Class::BUFFER,
-            "arguments `sendbuf` and `recvbuf` are the same buffer; MPI_IN_PLACE says that on purpose",
-        ),
-        Some(shared) => {
-            fail(Class::BUFFER, format!("arguments `sendbuf` and `recvbuf` overlap in {shared} bytes"))
+
+    /// See [`Reach::of`].
+    pub fn reach(&self) -> Reach {
+        let hull = |side: &(Side, u64)| {
+            // From the middle of the numbers on, for displacements may be negative.
+            let middle = usize::MAX / 2;
+            let mut hull = Hull::default();
+            each(self.rank, side, middle, |run| hull.add(run));
+            let from = |at: usize| at.wrapping_sub(middle) as isize;
+            hull.0.map_or((0, 0), |run| (from(run.0), from(run.1)))
+        };
+        Reach { send: hull(&self.send), recv: hull(&self.recv) }
+    }
+
+    /// See [`check`].
+    pub fn check(&self, send: usize, recv: usize) -> Result {
+        let mut received = Hull::default();
+        each(self.rank, &self.recv, recv, |run| received.add(run));
+        let mut sent = Hull::default();
+        each(self.rank, &self.send, send, |run| sent.add(run));
+        if !meet(sent.0, received.0) {
+            return Ok(());
+        }
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        each(self.rank, &self.send, send, |run| from.push(run));
+        each(self.rank, &self.recv, recv, |run| to.push(run));
+        match first_shared(from, to) {
+            None => Ok(()),
+            Some(_) if send == recv => fail(
+                Class::BUFFER,
+                "arguments `sendbuf` and `recvbuf` are the same buffer; MPI_IN_PLACE says that on purpose",
+            ),
+            Some(shared) => {
+                fail(Class::BUFFER, format!("arguments `sendbuf` and `recvbuf` overlap in {shared} bytes"))
+            }
         }
     }
 }
@@ -102,13 +127,14 @@ fn first_shared(mut a: Vec<Run>, mut b: Vec<Run>) -> Option<usize> {
 }
 
 /// Calls `f` with the runs of one side that fill their memory.
-fn each(call: &Call, side: &Side, addr: usize, blocks: u64, mut f: impl FnMut(Run)) {
-    match *side {
+fn each(rank: usize, side: &(Side, u64), addr: usize, mut f: impl FnMut(Run)) {
+    let (side, blocks) = *side;
+    match side {
         Side::Absent => {}
         Side::Even { count, ty } => run(addr, count * blocks, ty).into_iter().for_each(f),
         // The receive buffer of Reduce_scatter holds the part of this rank.
         Side::Varied { counts, displs, ty } if displs.is_empty() => {
-            run(addr, counts.at(call.rank) as u64, ty).into_iter().for_each(f);
+            run(addr, counts.at(rank) as u64, ty).into_iter().for_each(f);
         }
         Side::Varied { counts, displs, ty } => {
             for i in 0..counts.len() {
@@ -137,12 +163,12 @@ fn run(addr: usize, count: u64, ty: &Type) -> Option<Run> {
 
 fn sent_blocks(call: &Call) -> u64 {
     use Kind::*;
-    if matches!(call.kind, Alltoall | Scatter | ReduceScatterBlock) { call.size as u64 } else { 1 }
+    if matches!(call.kind, Alltoall | Scatter | ReduceScatterBlock) { call.blocks() as u64 } else { 1 }
 }
 
 fn received_blocks(call: &Call) -> u64 {
     use Kind::*;
-    if matches!(call.kind, Alltoall | Gather | Allgather) { call.size as u64 } else { 1 }
+    if matches!(call.kind, Alltoall | Gather | Allgather) { call.blocks() as u64 } else { 1 }
 }
 
 #[cfg(test)]
@@ -156,8 +182,17 @@ mod tests {
     }
 
     fn refused(kind: Kind, send: (Side, usize), recv: (Side, usize)) -> Option<String> {
-        let call =
-            Call { kind, rank: 1, size: 3, send: send.0, recv: recv.0, in_place: false, op: None, root: 1 };
+        let call = Call {
+            kind,
+            rank: 1,
+            size: 3,
+            send: send.0,
+            recv: recv.0,
+            in_place: false,
+            op: None,
+            root: 1,
+            across: None,
+        };
         let error = check(&call, send.1, recv.1).err()?;
         assert_eq!(error.class, Class::BUFFER);
         Some(error.text.clone())
@@ -240,6 +275,7 @@ mod tests {
             in_place: false,
             op: None,
             root: 0,
+            across: None,
         };
         // Blocks of 8 bytes before the address, and of 4 bytes 16 behind it.
         let reach = Reach::of(&call(one));

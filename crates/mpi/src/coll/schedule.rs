@@ -158,6 +158,10 @@ pub trait Io {
     /// The tag of a message from `peer` that has arrived and that no receive has asked for: when
     /// the one that is waited for does not come, it may tell why. `None` if there is none.
     fn unclaimed(&mut self, peer: usize) -> Option<Tag>;
+    /// What to call rank `peer` in an error.
+    fn name(&self, peer: usize) -> String {
+        format!("rank {peer}")
+    }
     /// Whether polls have become rare, because this rank sleeps between them.
     fn is_asleep(&self) -> bool {
         false
@@ -346,7 +350,12 @@ impl Schedule {
             Step::Send { peer, buf: next } if next == buf => Some(*peer as usize),
             _ => None,
         };
-        let peers: Vec<usize> = self.program.steps[self.pc..].iter().map_while(same).collect();
+        let mut peers: Vec<usize> = self.program.steps[self.pc..].iter().map_while(same).collect();
+        if Kind::NEIGHBOR.contains(&self.program.kind) {
+            // Several edges may lead to one rank; what is written once goes to different ones.
+            let again = (1..peers.len()).find(|at| peers[..*at].contains(&peers[*at]));
+            peers.truncate(again.unwrap_or(peers.len()));
+        }
         let left = io.send_all(&peers, self.tag, self.data(buf));
         let done = |peer: &usize| Message { id: OpId::DONE, peer: *peer as u32, expect: None };
         self.messages.extend(peers[..left].iter().map(done));
@@ -381,9 +390,11 @@ impl Schedule {
         };
         self.idle = 0;
         self.messages[index].id = OpId::DONE;
-        let bytes = result.map_err(|error| self.blame(error, message.peer))?;
+        let bytes = result.map_err(|error| self.blame(error, &io.name(message.peer as usize)))?;
         match message.expect {
-            Some(expected) if bytes != expected => self.mismatch(message.peer, bytes, expected),
+            Some(expected) if bytes != expected => {
+                self.mismatch(&io.name(message.peer as usize), bytes, expected)
+            }
             _ => Ok(true),
         }
     }
@@ -407,28 +418,28 @@ impl Schedule {
             return Ok(());
         }
         let found = io.unclaimed(message.peer as usize);
-        match found.and_then(|found| self.tag.conflict(found, message.peer as usize)) {
+        match found.and_then(|found| self.tag.conflict(found, &io.name(message.peer as usize))) {
             Some(error) => Err(error),
             None => Ok(()),
         }
     }
 
     #[cold]
-    fn mismatch(&self, peer: u32, bytes: u64, expected: u64) -> Result<bool> {
+    fn mismatch(&self, peer: &str, bytes: u64, expected: u64) -> Result<bool> {
         let kind = self.program.kind.name();
         fail(
             Class::TRUNCATE,
             format!(
-                "rank {peer} sent {bytes} bytes in this {kind}, but count and datatype here ask for {expected}"
+                "{peer} sent {bytes} bytes in this {kind}, but count and datatype here ask for {expected}"
             ),
         )
     }
 
     #[cold]
-    fn blame(&self, error: Error, peer: u32) -> Error {
+    fn blame(&self, error: Error, peer: &str) -> Error {
         Error::new(
             error.class,
-            format!("{} (message with rank {peer} in this {})", error.text, self.program.kind.name()),
+            format!("{} (message with {peer} in this {})", error.text, self.program.kind.name()),
         )
     }
 

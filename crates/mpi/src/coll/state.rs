@@ -1,7 +1,9 @@
 //! What a communicator remembers for its collectives.
 use super::blocks::Ints;
 use super::compile::Call;
-use super::cost::{Forced, LinkCosts};
+use super::cost::Forced;
+use super::levels::Spread;
+use super::rates::Tariff;
 use super::schedule::Schedule;
 use super::tag::{Kind, Tag};
 use crate::error::Result;
@@ -244,8 +246,10 @@ impl<K: PartialEq> Kept<K> {
 pub struct State {
     runs: u32,
     persistent_runs: u32,
-    /// Costs of its links: the same on all its ranks.
-    pub link: LinkCosts,
+    /// Rates of its links: the same on all its ranks.
+    pub tariff: Tariff,
+    /// The hosts of its ranks.
+    pub spread: Spread,
     /// What settings force.
     pub forced: Forced,
     kept: Kept<Key>,
@@ -257,11 +261,12 @@ pub struct State {
 impl State {
     /// For a new communicator. All its ranks must give equal arguments, since each chooses its
     /// algorithms alone.
-    pub fn new(link: LinkCosts, forced: Forced) -> State {
+    pub fn new(tariff: Tariff, forced: Forced, spread: Spread) -> State {
         State {
             runs: 0,
             persistent_runs: 0,
-            link,
+            tariff,
+            spread,
             forced,
             kept: Kept(Vec::new()),
             listed: Kept(Vec::new()),
@@ -323,7 +328,7 @@ impl State {
 
     /// A new schedule for a checked call.
     pub fn compile(&self, call: &Call, send: usize, recv: usize) -> Result<Box<Schedule>> {
-        let program = super::compile(call, &self.link, &self.forced);
+        let program = super::compile(call, &self.spread, &self.tariff, &self.forced);
         Ok(Box::new(Schedule::new(program.into(), send, recv)?))
     }
 }
@@ -341,8 +346,7 @@ mod tests {
     }
 
     fn state() -> State {
-        let link = LinkCosts { latency_ns: 100.0, overhead_ns: 20.0, ..LinkCosts::HOST };
-        State::new(link, Forced::default())
+        State::new(Tariff::default(), Forced::default(), Spread::OneHost)
     }
 
     fn schedule(state: &State, count: u64) -> Box<Schedule> {
@@ -357,6 +361,7 @@ mod tests {
             in_place: false,
             op: None,
             root: 0,
+            across: None,
         };
         state.compile(&call, 0, 64).unwrap()
     }
@@ -405,8 +410,17 @@ mod tests {
         let side = Side::Even { count: 4, ty: &ty };
         let kind = Kind::Allreduce;
         let sum = crate::op::Op::Predefined(crate::op::Predefined::Sum);
-        let call =
-            Call { kind, rank: 0, size: 2, send: side, recv: side, in_place: false, op: Some(&sum), root: 0 };
+        let call = Call {
+            kind,
+            rank: 0,
+            size: 2,
+            send: side,
+            recv: side,
+            in_place: false,
+            op: Some(&sum),
+            root: 0,
+            across: None,
+        };
         let vector = Some((4, INT));
         let key = Key { kind, in_place: false, root: 0, send: vector, recv: vector, op: Some(Handle(0x21)) };
         state.keep(Known::Key(key), state.compile(&call, 64, 128).unwrap());

@@ -7,7 +7,7 @@
 use super::cost::Algorithm;
 use crate::error::{Class, Error};
 
-/// The collectives (MPI 5.0 chapter 6, intracommunicators) and internal uses of schedules.
+/// The collectives (MPI 5.0 chapter 6, and section 8.6 along the edges of a topology) and internal uses of schedules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -45,10 +45,20 @@ pub enum Kind {
     Scan,
     /// `MPI_Exscan`
     Exscan,
+    /// `MPI_Neighbor_allgather`
+    NeighborAllgather,
+    /// `MPI_Neighbor_allgatherv`
+    NeighborAllgatherv,
+    /// `MPI_Neighbor_alltoall`
+    NeighborAlltoall,
+    /// `MPI_Neighbor_alltoallv`
+    NeighborAlltoallv,
+    /// `MPI_Neighbor_alltoallw`
+    NeighborAlltoallw,
 }
 
 impl Kind {
-    /// All collectives in the order of their numbers.
+    /// The collectives among all ranks, in the order of their numbers: those that have a choice of algorithms.
     pub const ALL: [Kind; 17] = [
         Kind::Barrier,
         Kind::Bcast,
@@ -67,6 +77,15 @@ impl Kind {
         Kind::ReduceScatter,
         Kind::Scan,
         Kind::Exscan,
+    ];
+
+    /// The collectives along the edges of a topology, whose numbers follow.
+    pub const NEIGHBOR: [Kind; 5] = [
+        Kind::NeighborAllgather,
+        Kind::NeighborAllgatherv,
+        Kind::NeighborAlltoall,
+        Kind::NeighborAlltoallv,
+        Kind::NeighborAlltoallw,
     ];
 
     /// Whether its calls name a root.
@@ -95,6 +114,11 @@ impl Kind {
             Kind::ReduceScatter => "Reduce_scatter",
             Kind::Scan => "Scan",
             Kind::Exscan => "Exscan",
+            Kind::NeighborAllgather => "Neighbor_allgather",
+            Kind::NeighborAllgatherv => "Neighbor_allgatherv",
+            Kind::NeighborAlltoall => "Neighbor_alltoall",
+            Kind::NeighborAlltoallv => "Neighbor_alltoallv",
+            Kind::NeighborAlltoallw => "Neighbor_alltoallw",
         }
     }
 }
@@ -149,7 +173,8 @@ impl Tag {
 
     /// Which collective.
     pub fn kind(self) -> Option<Kind> {
-        Kind::ALL.get((self.0 & ((1 << KIND_BITS) - 1)) as usize).copied()
+        let number = (self.0 & ((1 << KIND_BITS) - 1)) as usize;
+        Kind::ALL.get(number).or_else(|| Kind::NEIGHBOR.get(number - Kind::ALL.len())).copied()
     }
 
     /// Whether it is that of a persistent collective.
@@ -165,7 +190,7 @@ impl Tag {
     /// Why a message tagged `found` from `peer` and a receive for `self` can never belong
     /// together, though both are the same run of the same communicator: for the transport to
     /// report when it sees the two side by side.
-    pub fn conflict(self, found: Tag, peer: usize) -> Option<Error> {
+    pub fn conflict(self, found: Tag, peer: &str) -> Option<Error> {
         if self == found || self.0 >> RUN != found.0 >> RUN {
             return None;
         }
@@ -174,16 +199,16 @@ impl Tag {
             Error::new(
                 Class::NOT_SAME,
                 format!(
-                    "this rank is in {mine} where rank {peer} is in {theirs}: collectives must be called in the same order"
+                    "this rank is in {mine} where {peer} is in {theirs}: collectives must be called in the same order"
                 ),
             )
         } else if self.0 >> ROOT != found.0 >> ROOT {
-            Error::new(Class::NOT_SAME, format!("rank {peer} named another root in this {mine}"))
+            Error::new(Class::NOT_SAME, format!("{peer} named another root in this {mine}"))
         } else {
             Error::new(
                 Class::TRUNCATE,
                 format!(
-                    "rank {peer} runs this {mine} by another algorithm: its count, datatype or operation differs from this rank's"
+                    "{peer} runs this {mine} by another algorithm: its count, datatype or operation differs from this rank's"
                 ),
             )
         })
@@ -196,7 +221,7 @@ mod tests {
 
     #[test]
     fn tags_come_back_and_conflict_only_within_a_run() {
-        for (i, kind) in Kind::ALL.into_iter().enumerate() {
+        for (i, kind) in Kind::ALL.into_iter().chain(Kind::NEIGHBOR).enumerate() {
             assert_eq!(kind as usize, i);
             for run in [0, 1, (1 << RUN_BITS) - 1] {
                 for persistent in [false, true] {
@@ -213,23 +238,23 @@ mod tests {
         assert_eq!(signed.signed(None, None), last);
         assert_eq!(Tag::new(Kind::Scan, 1 << RUN_BITS, false), Tag::new(Kind::Scan, 0, false));
         let bcast = Tag::new(Kind::Bcast, 7, false);
-        let other = bcast.conflict(Tag::new(Kind::Reduce, 7, false), 3).unwrap();
+        let other = bcast.conflict(Tag::new(Kind::Reduce, 7, false), "rank 3").unwrap();
         assert!(other.text.contains("rank 3 is in Reduce"));
         let chain = bcast.signed(Some(Algorithm::Chain), Some(2));
         assert_eq!(
-            bcast.signed(Some(Algorithm::Ring), Some(2)).conflict(chain, 1).unwrap().class,
+            bcast.signed(Some(Algorithm::Ring), Some(2)).conflict(chain, "rank 1").unwrap().class,
             Class::TRUNCATE
         );
         assert!(
             bcast
                 .signed(Some(Algorithm::Chain), Some(3))
-                .conflict(chain, 1)
+                .conflict(chain, "rank 1")
                 .unwrap()
                 .text
                 .contains("another root")
         );
-        assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 8, false), 3), None);
-        assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 7, true), 3), None);
+        assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 8, false), "rank 3"), None);
+        assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 7, true), "rank 3"), None);
         assert_eq!(Tag::from_value(31), None);
     }
 }

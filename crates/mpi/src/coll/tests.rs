@@ -1,19 +1,21 @@
 //! Every algorithm against a sequential oracle, on a simulated transport that delays and reorders
 //! what may be delayed and reordered. All randomness comes from one seed per case, which a failure
 //! prints.
+mod inter;
 mod net;
 mod oracle;
 
 use std::sync::Arc;
 
-use super::cost::{Algorithm, Facts, Forced, algorithms, applies};
+use super::cost::{Algorithm, Forced, Problem, algorithms, applies};
 use super::*;
 use crate::handle::Handle;
 use crate::op::{Op, Predefined, User};
 use net::Random;
 use oracle::Case;
 
-const LINK: LinkCosts = LinkCosts { latency_ns: 100.0, overhead_ns: 20.0, ..LinkCosts::HOST };
+const LINK: Rates = Rates { latency_ns: 100.0, overhead_ns: 20.0, ..Rates::HOST };
+const TARIFF: Tariff = Tariff { host: LINK, network: Rates::NETWORK };
 
 /// Address that stands for the harness's own operation: a product of 2 x 2 matrices.
 const MATRIX_PRODUCT: usize = 0x4d50;
@@ -50,19 +52,45 @@ fn sizes() -> impl Iterator<Item = usize> {
     1..=17
 }
 
-/// Runs `case` with every algorithm that applies, by several seeds.
+/// Runs `case` with every algorithm that applies, by several seeds; those of two levels on ranks placed by chance.
 fn every_algorithm(case: &Case) {
     for &algorithm in algorithms(case.kind) {
-        let facts = Facts { size: case.size, bytes: 1, commutes: case.op.as_ref().is_none_or(Op::commutes) };
-        if !applies(case.kind, algorithm, &facts) {
-            continue;
-        }
         let mut forced = Forced::default();
         forced.set(case.kind, Some(algorithm));
         let seed =
             Random::mix(case.size as u64, (case.root * 64 + case.count) as u64 ^ (algorithm as u64) << 32);
-        oracle::check(case, &forced, seed, &format!("{algorithm:?}"));
+        if algorithm == Algorithm::TwoLevel {
+            for spread in placements(case.size, seed) {
+                by(&Case { spread, ..case.clone() }, algorithm, &forced, seed);
+            }
+        } else {
+            by(case, algorithm, &forced, seed);
+        }
     }
+}
+
+fn by(case: &Case, algorithm: Algorithm, forced: &Forced, seed: u64) {
+    let commutes = case.op.as_ref().is_none_or(Op::commutes);
+    let problem = Problem { size: case.size, bytes: 1, commutes, root: case.root, spread: &case.spread };
+    if applies(case.kind, algorithm, &problem) {
+        oracle::check(case, forced, seed, &format!("{algorithm:?}"));
+    }
+}
+
+/// Ranks on hosts: unequal blocks, in turn, and anyhow, by chance.
+fn placements(size: usize, seed: u64) -> Vec<Spread> {
+    let mut random = Random(seed);
+    if size < 3 {
+        return Vec::new();
+    }
+    let hosts = 2 + random.below(size - 2);
+    let mut ends: Vec<usize> = (1..hosts).map(|_| 1 + random.below(size - 1)).collect();
+    ends.sort_unstable();
+    let blocks: Vec<u32> = (0..size).map(|rank| ends.partition_point(|end| *end <= rank) as u32).collect();
+    let in_turn: Vec<u32> = (0..size).map(|rank| (rank % hosts) as u32).collect();
+    let anyhow: Vec<u32> = (0..size).map(|_| random.below(hosts) as u32).collect();
+    let one_of = [in_turn, anyhow][random.below(2)].clone();
+    [blocks, one_of].into_iter().map(|hosts| Spread::of(size, |rank| hosts[rank])).collect()
 }
 
 fn all_cases(kind: Kind, ops: &[Option<Op>], types: &[Type], counts: &[usize]) {
@@ -81,6 +109,7 @@ fn all_cases(kind: Kind, ops: &[Option<Op>], types: &[Type], counts: &[usize]) {
                                 op: op.clone(),
                                 ty: ty.clone(),
                                 in_place,
+                                spread: Spread::OneHost,
                             });
                         }
                     }
@@ -101,6 +130,7 @@ fn barrier() {
             op: None,
             ty: quad(),
             in_place: false,
+            spread: Spread::OneHost,
         });
     }
 }
@@ -163,8 +193,13 @@ fn the_cheapest_algorithm_is_right_too() {
     for kind in Kind::ALL {
         for size in sizes() {
             let op = oracle::reduces(kind).then(user_sum);
-            let case = Case { kind, size, root: size - 1, count: 11, op, ty: quad(), in_place: false };
+            let spread = Spread::OneHost;
+            let case =
+                Case { kind, size, root: size - 1, count: 11, op, ty: quad(), in_place: false, spread };
             oracle::check(&case, &Forced::default(), 7, "auto");
+            for spread in placements(size, size as u64) {
+                oracle::check(&Case { spread, ..case.clone() }, &Forced::default(), 7, "auto");
+            }
         }
     }
 }
@@ -172,9 +207,18 @@ fn the_cheapest_algorithm_is_right_too() {
 fn program(kind: Kind, rank: usize, count: u64) -> Arc<schedule::Program> {
     let ty = quad();
     let side = Side::Even { count, ty: &ty };
-    let call =
-        Call { kind, rank, size: 2, send: Side::Absent, recv: side, in_place: false, op: None, root: 0 };
-    Arc::new(compile(&call, &LINK, &Forced::default()))
+    let call = Call {
+        kind,
+        rank,
+        size: 2,
+        send: Side::Absent,
+        recv: side,
+        in_place: false,
+        op: None,
+        root: 0,
+        across: None,
+    };
+    Arc::new(compile(&call, &Spread::OneHost, &TARIFF, &Forced::default()))
 }
 
 #[test]
@@ -220,8 +264,9 @@ fn counts_that_lead_to_other_algorithms_are_told() {
             in_place: true,
             op: Some(&op),
             root: 0,
+            across: None,
         };
-        let program = Arc::new(compile(&call, &LINK, &Forced::default()));
+        let program = Arc::new(compile(&call, &Spread::OneHost, &TARIFF, &Forced::default()));
         Schedule::new(program, 0, memory[rank].as_mut_ptr() as usize).unwrap()
     });
     let errors = net::run_to_error(schedules.collect(), 1);
@@ -232,8 +277,10 @@ fn counts_that_lead_to_other_algorithms_are_told() {
 
 #[test]
 fn a_long_chain_stays_bounded() {
-    let facts = Facts { size: 1000, bytes: 1 << 36, commutes: true };
-    let segment = cost::segment(&facts, &LINK);
-    assert!(facts.bytes.div_ceil(segment) <= 1024);
-    assert_eq!(cost::choose(Kind::Bcast, &facts, &LINK, Some(Algorithm::Chain)).winner, Algorithm::Chain);
+    let spread = &Spread::OneHost;
+    let problem = Problem { size: 1000, bytes: 1 << 36, commutes: true, root: 0, spread };
+    let segment = cost::segment(&problem, &TARIFF);
+    assert!(problem.bytes.div_ceil(segment) <= 1024);
+    let forced = Some(Algorithm::Chain);
+    assert_eq!(cost::choose(Kind::Bcast, &problem, &TARIFF, forced).winner, Algorithm::Chain);
 }

@@ -36,6 +36,14 @@ impl<V: Verbs> Channel<V> {
         peer.ready.then_some(p)
     }
 
+    /// Posts a frame: whether there was room.
+    fn try_post(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        self.send(to, head, Local { span: data, key: 0 }, None).unwrap_or_else(|fault| {
+            self.fault.get_or_insert(fault);
+            false
+        })
+    }
+
     fn check_peer(&self, rank: Rank) -> Result<(), Fault> {
         match self.known(rank) {
             Some(p) if self.peers[p].failed => Err(self.fault.clone().unwrap_or(Fault::PeerGone(rank))),
@@ -73,10 +81,19 @@ impl<V: Verbs> Device for Channel<V> {
     }
 
     fn try_send(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
-        self.send(to, head, Local { span: data, key: 0 }, None).unwrap_or_else(|fault| {
-            self.fault.get_or_insert(fault);
-            false
-        })
+        let left = self.try_post(to, head, data);
+        self.verbs.flush(to);
+        left
+    }
+
+    fn try_send_more(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        let left = self.try_post(to, head, data);
+        self.verbs.flush_unless_many(to);
+        left
+    }
+
+    fn owes(&self) -> bool {
+        self.verbs.owes()
     }
 
     fn peek(&mut self, from: Rank) -> Option<Frame> {

@@ -202,20 +202,21 @@ impl<const WAYS: usize> Comparison<WAYS> {
             self.known_ns[way] = Some(took_ns);
             return;
         };
-        if self.again.settle > 0 && way == self.best() {
-            let (is_longer, is_shorter) = (took_ns > CHANGE * ns, CHANGE * took_ns < ns);
-            self.longer = if is_longer { self.longer + 1 } else { 0 };
-            self.shorter = if is_shorter { self.shorter + 1 } else { 0 };
-            match (self.longer, self.shorter) {
-                (CHANGES, _) | (_, CHANGES) => return self.begins_anew(way),
-                (_, 0) => {}
-                _ => return,
-            }
-        }
+        let mut took_ns = took_ns;
         if self.again.settle > 0 {
+            let (is_longer, is_shorter) = (took_ns > CHANGE * ns, CHANGE * took_ns < ns);
+            if way == self.best() && self.settles == 0 {
+                self.longer = if is_longer { self.longer + 1 } else { 0 };
+                self.shorter = if is_shorter { self.shorter + 1 } else { 0 };
+                match (self.longer, self.shorter) {
+                    (CHANGES, _) | (_, CHANGES) => return self.begins_anew(way),
+                    (_, 0) => {}
+                    _ => return,
+                }
+            }
             // More is no noise but a disturbance, or the beginning of another time.
-            let off_ns = (took_ns - ns).abs().min(ns / 4.0);
-            self.noise_ns += NOISE * (off_ns - self.noise_ns);
+            took_ns = took_ns.min(CHANGE * ns);
+            self.noise_ns += NOISE * ((took_ns - ns).abs().min(ns / 4.0) - self.noise_ns);
         }
         self.known_ns[way] = Some(ns + (took_ns - ns).min(WEIGHT * (took_ns - ns)));
     }
@@ -333,6 +334,22 @@ mod tests {
             now_ns += 1000 + use_ / 8 * 7919 % 200 - 5 * way as u64;
         }
         assert!(count[0] > 19_000, "{count:?}");
+    }
+
+    /// A pause that falls into the first groups, which are cold besides, makes no way seem slow.
+    #[test]
+    fn a_disturbed_beginning_says_little() {
+        for pause in 0..8 {
+            let (mut comparison, mut now_ns) = (Comparison::new(0, 2, Again { settle: 4, ..AGAIN }, 0), 0);
+            for group in 0..8u64 {
+                play(&mut comparison, &mut now_ns, 8, [1000 + 900 / (group + 1), 1300]);
+                now_ns += if group == pause { 1_000_000 } else { 0 };
+            }
+            assert!(
+                play(&mut comparison, &mut now_ns, 80, [1000, 1300])[0] > 60,
+                "pause behind group {pause}"
+            );
+        }
     }
 
     /// A window of sends that are only begun costs little until it is waited for: a group ends where a

@@ -116,12 +116,6 @@ impl EagerLimit {
         self.max
     }
 
-    /// Longest receive that is posted with no question asked, whatever it gets: one that expects no rendezvous and
-    /// is not measured.
-    pub fn short(&self) -> usize {
-        self.limit.min(MEASURED - 1)
-    }
-
     /// Sets it to what was worked out elsewhere.
     pub fn set(&mut self, limit: usize) {
         self.limit = limit.min(self.max);

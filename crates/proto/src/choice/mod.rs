@@ -9,6 +9,7 @@ pub mod explain;
 pub mod facts;
 pub(crate) mod habits;
 pub mod journal;
+pub mod partitions;
 pub mod terms;
 pub mod tuning;
 pub mod way;

@@ -14,8 +14,10 @@ use crate::choice::eager_limit::{EagerLimit, limit_from};
 use crate::choice::explain::{Account, Detail};
 use crate::choice::facts::{Facts, Path};
 use crate::choice::habits::{Habits, Manner};
+use crate::choice::terms::{self, Message};
 use crate::choice::tuning::Tuning;
 use crate::choice::way::Protocol;
+use crate::choice::way::Way;
 use crate::engine::frequent::{EagerBy, Frequent};
 use crate::engine::progress::Idle;
 use crate::event::Counters;
@@ -78,8 +80,6 @@ pub struct Engine<D: Device> {
     pub(crate) counters: Counters,
     /// By distance.
     pub(crate) eager_limits: [EagerLimit; Distance::ALL.len()],
-    /// Longest receive that is posted with no question asked, whoever sends.
-    pub(crate) short_bytes: usize,
     /// How messages go that share their length, peer and context, in shared memory.
     pub(crate) habits: Option<Box<Habits>>,
     /// What is known and decided about longer messages.
@@ -143,7 +143,6 @@ impl<D: Device> Engine<D> {
             backlog: Backlog::default(),
             counters: Counters::default(),
             eager_limits,
-            short_bytes: 0,
             habits: tries.then(Box::default),
             learner: Box::new(Learner::new(facts)),
             looks,
@@ -158,7 +157,6 @@ impl<D: Device> Engine<D> {
         if let Some(frequent) = &engine.frequent {
             engine.eager_limits[Distance::Network as usize].watch_from(frequent.least_bytes());
         }
-        engine.short_bytes = engine.eager_limits.iter().map(EagerLimit::short).min().unwrap_or(0);
         engine
     }
 
@@ -221,6 +219,14 @@ impl<D: Device> Engine<D> {
     /// What this rank knows and has decided.
     pub fn learner(&self) -> &Learner {
         &self.learner
+    }
+
+    /// What a message of a buffer that comes again is expected to cost by the best of its ways, in nanoseconds.
+    pub fn message_ns(&self, to: Rank, len: usize) -> f64 {
+        let distance = self.dev.distance(to);
+        let message = Message { len, distance, reuse: 1.0, rtr: false, late_ns: 0.0, eager: true };
+        let costs = Way::ALL.iter().filter_map(|(way, _)| terms::cost(*way, &self.learner.facts, &message));
+        costs.map(|cost| cost.total_ns()).fold(f64::INFINITY, f64::min)
     }
 
     /// Keeps an account of messages from here on.
@@ -305,6 +311,6 @@ impl<D: Device> Engine<D> {
 
     /// Whether something is under way that gets on only if this rank looks.
     pub fn needs_care(&self) -> bool {
-        self.ops.need_care() || !self.peers.backlog.is_empty()
+        self.ops.need_care() || !self.peers.backlog.is_empty() || self.dev.owes()
     }
 }

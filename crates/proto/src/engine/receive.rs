@@ -79,7 +79,8 @@ impl<D: Device> Engine<D> {
     /// Starts a receive: matches a waiting message or posts it.
     #[inline(always)]
     pub fn receive(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
-        if buf.len > self.short_bytes || self.matching.waiting() != 0 {
+        let is_short = !EagerLimit::may_measure(buf.len) && buf.len <= self.limit_from(want.source);
+        if !is_short || self.matching.waiting() != 0 {
             return self.receive_otherwise(want, buf);
         }
         let Some(id) = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false })) else {

@@ -25,15 +25,18 @@ pub enum Mode {
 }
 
 impl<D: Device> Engine<D> {
-    /// Sends a short message if it can leave at once; no operation, no queue.
+    /// Sends a short message if it can leave at once; no operation, no queue. Where `MORE` may follow at once they
+    /// may leave together, while this rank looks around or is looked after.
     #[inline(always)]
-    pub fn send_now(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+    pub fn send_now<const MORE: bool>(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         let peer = &mut self.peers[to];
         let limit = &self.eager_limits[self.dev.distance(to) as usize];
         if !peer.plain || !limit.is_plain(data.len) {
             return self.send_now_otherwise(to, context, tag, data);
         }
-        let left = self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data);
+        let head = Head::new(Kind::Eager, tag, context).encode();
+        let left =
+            if MORE { self.dev.try_send_more(to, head, data) } else { self.dev.try_send(to, head, data) };
         if left {
             peer.sent = peer.sent.wrapping_add(1);
             self.counters.count(Event::Eager);
@@ -108,7 +111,7 @@ impl<D: Device> Engine<D> {
         let held = if counts { self.frequent(to, data) } else { None };
         let has_left = held.is_none()
             && if short && !counts && manner.is_none() {
-                self.send_now(to, context, tag, data)
+                self.send_now::<false>(to, context, tag, data)
             } else {
                 short && self.peers[to].plain && self.send_watched(to, context, tag, data)
             };
@@ -334,7 +337,7 @@ impl<D: Device> Engine<D> {
         let learns = self.eager_limit_mut(s.to).measures(s.data.len);
         let counts = self.learner.account.is_on();
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
-        if !self.dev.try_send(s.to, head, s.data) {
+        if !self.dev.try_send_more(s.to, head, s.data) {
             return false;
         }
         if learns || counts {

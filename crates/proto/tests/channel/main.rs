@@ -6,6 +6,8 @@ mod adapter;
 mod frames;
 mod malformed;
 mod paths;
+#[path = "../random/mod.rs"]
+mod random;
 mod swarm;
 
 use adapter::{Adapter, Net, Shared};

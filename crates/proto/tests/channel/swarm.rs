@@ -3,6 +3,7 @@
 
 use super::adapter::{self, Adapter, Net, Shared};
 use super::{bytes, settings, span};
+use crate::random::Random;
 use fabric::{Device, Local, Rank, Remote, Span, Transfers};
 use proto::channel::{Channel, Settings};
 use proto::{Engine, Event, Limits, Mode, Want};
@@ -12,25 +13,6 @@ use std::collections::VecDeque;
 const TOLD: usize = 256;
 /// The work of those writes; less is that of the parts of a rank's memory.
 const WRITES: u64 = 1000;
-
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % end
-    }
-
-    fn of<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())]
-    }
-}
 
 struct Expected {
     head: [u64; 2],

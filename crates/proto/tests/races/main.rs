@@ -12,6 +12,8 @@ mod cancels;
 mod fake;
 mod pairs;
 mod play;
+#[path = "../random/mod.rs"]
+mod random;
 mod room;
 #[path = "../rules/mod.rs"]
 mod rules;
@@ -20,7 +22,8 @@ mod stage;
 
 use play::{OnPanic, Path, explore, play, wander};
 use proto::Protocol;
-use scenario::{Act, RACING, Random, Scenario};
+use random::Random;
+use scenario::{Act, RACING, Scenario};
 use stage::{Hostile, Scripted};
 
 /// Longest eager message; one byte more is a rendezvous.

@@ -1,8 +1,9 @@
 //! Little room, short tables and peers out of reach.
 
 use super::play::{OnPanic, explore};
-use super::scenario::{Random, Scenario, receive, send, sequences, wants};
+use super::scenario::{Scenario, receive, send, sequences, wants};
 use super::{LONG, both, explore_all, explore_forced, wide};
+use crate::random::Random;
 use proto::Protocol;
 
 /// Tables for one or two envelopes: what is forgotten must not let an RTR meet the wrong send.

@@ -1,6 +1,7 @@
 //! What ranks call, and under which conditions.
 
 use super::LONG;
+use crate::random::Random;
 use fabric::Rank;
 use proto::{Mode, Protocol};
 
@@ -69,25 +70,8 @@ pub enum Step {
     Look(Rank),
 }
 
-/// A generator (xorshift) and what the tests draw from it.
-pub struct Random(u64);
-
+/// What the tests draw from it.
 impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % end
-    }
-
-    pub fn of<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())]
-    }
-
     pub fn scenario(&mut self) -> Scenario {
         let size = 2 + self.below(2);
         let mut scenario = Scenario::new((0..size).map(|_| self.calls(size)).collect());

@@ -3,9 +3,10 @@
 //! Payload is not copied on its way out: FPDUs that the socket has not taken lend it until it has. On its way in
 //! long payload is read straight into place, together with the header behind it.
 
+use super::postings::{Posted, Postings};
 use super::{Host, memory};
-use crate::stack::{Connection, Done, Fpdu, NotDone, Regions, Sink, Source, Work};
-use fabric::{Local, Span};
+use crate::stack::{Connection, Done, Fpdu, NotDone, Regions, Sink, Work};
+use fabric::Span;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,6 +14,8 @@ use std::net::{Shutdown, TcpStream};
 /// FPDUs that one write takes, and bytes after which it takes no more.
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 512 << 10;
+/// Messages of one look that leave at once, each alone: further ones wait for each other.
+const FEW: u32 = 2;
 /// Bytes read at a time where what comes is not known to be payload.
 pub const READ_BYTES: usize = 64 << 10;
 /// From this length on payload is read straight into place.
@@ -21,52 +24,6 @@ const DIRECT: usize = 4096;
 const BETWEEN: usize = 64;
 /// Bytes taken in for one look: others wait for theirs.
 const LOOK_BYTES: usize = 1 << 20;
-/// Payload that is copied when it is posted.
-pub const INLINE: usize = 256;
-
-/// Where the payload of posted work is.
-#[derive(Clone, Debug)]
-pub enum Payload {
-    /// Copied when it was posted.
-    Inline(Box<[u8]>),
-    /// In memory of who posted it, in at most two pieces.
-    Lent([Span; 2]),
-}
-
-impl Payload {
-    /// The payload that these parts make.
-    pub fn of(parts: &[Local]) -> Payload {
-        let len: usize = parts.iter().map(|part| part.span.len).sum();
-        if len <= INLINE {
-            let mut bytes = Vec::with_capacity(len);
-            parts.iter().for_each(|part| bytes.extend_from_slice(memory::bytes(part.span)));
-            return Payload::Inline(bytes.into());
-        }
-        let span = |at: usize| parts.get(at).map_or(Span::EMPTY, |part| part.span);
-        Payload::Lent([span(0), span(1)])
-    }
-
-    /// The part from `offset`, `len` bytes long.
-    fn part(&self, offset: usize, len: usize) -> [&[u8]; 2] {
-        match self {
-            Payload::Inline(bytes) => [&bytes[offset..offset + len], &[]],
-            Payload::Lent([first, second]) => {
-                let head = first.part(offset, len);
-                let tail = second.part(offset.saturating_sub(first.len), len - head.len);
-                [memory::bytes(head), memory::bytes(tail)]
-            }
-        }
-    }
-}
-
-/// Work that is posted and has not been told to have ended.
-#[derive(Debug)]
-pub struct Posted {
-    /// As it was posted.
-    pub work: u64,
-    /// See [`Payload`].
-    pub payload: Payload,
-}
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -74,14 +31,16 @@ pub struct Link {
     socket: TcpStream,
     /// The state machine.
     pub connection: Connection,
-    /// In the order of posting; the first has this number.
-    posted: VecDeque<Posted>,
-    first: u64,
+    postings: Postings,
     /// What the socket has not taken, and how much of the first of these it has.
     unsent: VecDeque<Fpdu>,
     written: usize,
     /// Bytes that came and could not be taken in yet.
     kept: Vec<u8>,
+    /// The look in which something was posted last, how much of that has left alone, and how much waits.
+    look: u32,
+    few: u32,
+    waiting: usize,
     /// Whether the kernel tells when there is room again.
     pub asks_for_room: bool,
     /// Whether nothing more will come.
@@ -94,11 +53,13 @@ impl Link {
         Link {
             socket,
             connection,
-            posted: VecDeque::new(),
-            first: 0,
+            postings: Postings::default(),
             unsent: VecDeque::new(),
             written: 0,
             kept: early.to_vec(),
+            look: 0,
+            few: 0,
+            waiting: 0,
             asks_for_room: false,
             is_ended: false,
         }
@@ -109,23 +70,34 @@ impl Link {
         &self.socket
     }
 
-    /// Posts work; `None` gives it back, for there is no room.
+    /// Counts what has just been posted, in this look: whether it may wait for more to leave with.
+    pub fn may_wait(&mut self, look: u32) -> bool {
+        if self.look != look {
+            (self.look, self.few) = (look, 0);
+        }
+        self.few = self.few.saturating_add(1);
+        self.few > FEW && self.waiting < BATCH
+    }
+
+    /// Whether something posted has not been offered to the socket.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Posts work; gives it back if there is no room.
     pub fn post(&mut self, posted: Posted, work: Work) -> Option<Posted> {
-        let number = self.first + self.posted.len() as u64;
-        if !self.connection.post(number, work) {
+        if !self.connection.post(self.postings.next(), work) {
             return Some(posted);
         }
-        self.posted.push_back(posted);
+        self.postings.push(posted);
+        self.waiting += 1;
         None
     }
 
     /// The oldest work that has ended: what its poster called it, and how it ended.
     pub fn poll(&mut self) -> Option<(u64, Result<Done, NotDone>)> {
         let ended = self.connection.poll()?;
-        let posted = self.posted.pop_front().expect("what has ended was posted");
-        assert_eq!(ended.id, self.first, "work is told in the order of posting");
-        self.first += 1;
-        Some((posted.work, ended.result))
+        Some(self.postings.ended(ended.id, ended.result))
     }
 
     /// Whether the socket has not taken all there is to send.
@@ -136,6 +108,7 @@ impl Link {
     /// Writes what there is to write; whether anything was.
     pub fn send(&mut self, regions: &Regions) -> bool {
         let mut moved = false;
+        self.waiting = 0;
         loop {
             self.cut(regions);
             if self.unsent.is_empty() {
@@ -144,7 +117,7 @@ impl Link {
             let mut slices: Vec<IoSlice> = Vec::with_capacity(4 * BATCH);
             let mut skip = self.written;
             for fpdu in &self.unsent {
-                let payload = payload_of(&self.posted, self.first, fpdu);
+                let payload = self.postings.payload(fpdu);
                 fpdu.slices(&payload, skip, |slice| slices.push(IoSlice::new(slice)));
                 skip = 0;
             }
@@ -163,12 +136,20 @@ impl Link {
         }
     }
 
+    /// Sends what a connection that has failed still has to say, as far as the socket takes it: its Terminate. What is
+    /// cut then points into nothing any more, and what is posted may be polled.
+    pub fn send_last(&mut self, regions: &Regions) {
+        self.send(regions);
+        self.unsent.clear();
+        self.written = 0;
+    }
+
     /// Takes from the connection what the next write shall take.
     fn cut(&mut self, regions: &Regions) {
         let mut bytes: usize = self.unsent.iter().map(Fpdu::len).sum();
         while self.unsent.len() < BATCH && bytes < BATCH_BYTES {
             let Some(mut fpdu) = self.connection.next_fpdu(regions) else { return };
-            let payload = payload_of(&self.posted, self.first, &fpdu);
+            let payload = self.postings.payload(&fpdu);
             fpdu.seal(&payload);
             bytes += fpdu.len();
             self.unsent.push_back(fpdu);
@@ -270,18 +251,5 @@ impl Link {
         self.connection.closed();
         self.unsent.clear();
         self.written = 0;
-    }
-}
-
-/// The payload of an FPDU, where it lies.
-fn payload_of<'a>(posted: &'a VecDeque<Posted>, first: u64, fpdu: &Fpdu) -> [&'a [u8]; 2] {
-    match fpdu.source() {
-        Source::None => [&[], &[]],
-        Source::Work { id, offset } => {
-            posted[(id - first) as usize].payload.part(offset as usize, fpdu.payload_len())
-        }
-        Source::Region { to, .. } => {
-            [memory::bytes(Span { addr: to as usize, len: fpdu.payload_len() }), &[]]
-        }
     }
 }

@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest frame of a set-up: 20 bytes and 512 of private data (RFC 5044 section 7.1.1).
 const FRAME_MAX: usize = 20 + 512;
-/// What is said to a peer whose own connection stays.
+/// What is said to a peer that is to take the connection which this rank has begun.
 pub const CROSSING: &[u8] = b"crossing";
+/// What is said to one that has had a connection.
+pub const KNOWN: &[u8] = b"this rank has been connected before";
 
 /// Set-up of one connection under way.
 #[derive(Debug)]
@@ -74,9 +76,10 @@ impl Meeting {
         !self.unsent.is_empty()
     }
 
-    /// Whether it has taken too long.
+    /// Whether a stranger has taken too long. A rank of the job answers when it looks around next, which may be
+    /// after a long computation.
     pub fn is_late(&self) -> bool {
-        self.since.elapsed() > PATIENCE
+        self.to.is_none() && self.since.elapsed() > PATIENCE
     }
 
     /// Looks what has come.

@@ -4,29 +4,33 @@
 //! Everything happens in calls of its owner, mostly in [`Verbs::poll`]: there is no thread. Its owner sleeps on
 //! [`Rnic::descriptor`] until a socket has something.
 
+mod datagrams;
 mod greeting;
+mod host;
 mod link;
 mod meeting;
 mod memory;
+mod postings;
 mod verbs;
 
 use crate::stack::{
-    Agreed, Arrived, Atomic, Connection, Done as Ended, MAX_REGIONS, NotDone, Place, Proposal, Receive,
-    Regions, SEGMENT_MAX, Settings, Sink, Start, Work,
+    Agreed, Connection, Done as Ended, MAX_REGIONS, NotDone, Proposal, Regions, SEGMENT_MAX, Settings, Start,
+    Work,
 };
+use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Local, Nap, Rank, VerbsCaps};
 pub use greeting::Secret;
-use link::{INLINE, Link, Payload, Posted, READ_BYTES};
+use host::Host;
+use link::{Link, READ_BYTES};
 use meeting::{Meeting, Met};
+use postings::{INLINE, Payload, Posted};
 use rustix::event::epoll;
 use std::collections::{HashMap, VecDeque};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Longest transfer: lengths have 32 bits (RFC 5040 section 4.3).
-const LONGEST: usize = u32::MAX as usize;
 /// Work requests that may be outstanding to one peer.
 const DEPTH: usize = 256;
 /// Strangers that may be connected at a time and have not said who they are.
@@ -35,7 +39,9 @@ const STRANGERS: usize = 64;
 const LISTENER: u64 = u64::MAX;
 /// Set-ups are called by this and a number.
 const MEETING: u64 = 1 << 32;
-/// Looks in vain after which only some of them ask the kernel.
+/// What the kernel tells in one look, at most.
+const EVENTS: usize = 32;
+/// Looks in vain after which only some of them ask the kernel, and nobody is expected to speak soon.
 const QUIET: u32 = 64;
 const SOME: u32 = 8;
 /// How long the end of this rank waits for what its peers have not taken.
@@ -52,15 +58,25 @@ enum Contact {
     /// The peer's own connection stays, and has not come yet.
     Expected(VecDeque<(Posted, Work)>),
     Connected(Box<Link>),
+    /// By reliable datagrams, which need no beginning.
+    Paired(Box<Peer>),
     /// It is gone.
     Gone,
+}
+
+/// Where peers come in.
+enum Door {
+    /// A connection over TCP with each (RC).
+    Connections(TcpListener),
+    /// One socket for datagrams of all (RD).
+    Datagrams(Box<Datagrams>),
 }
 
 /// One rank's adapter, in software.
 pub struct Rnic {
     me: Rank,
     secret: Secret,
-    listener: TcpListener,
+    door: Door,
     epoll: OwnedFd,
     /// Where each rank listens.
     addresses: Box<[SocketAddr]>,
@@ -76,68 +92,16 @@ pub struct Rnic {
     /// Peers of whom messages wait for a receive buffer.
     stalled: Vec<Rank>,
     quiet: u32,
+    /// Counts looks.
+    look: u32,
+    /// Peers to whom something was posted that waits for more.
+    waiting: Vec<Rank>,
+    /// Who was heard last, while nobody else speaks: its socket is read without asking which ones have something.
+    hot: Option<Rank>,
     /// Something is due by the clock.
     has_alarm: bool,
     start: Instant,
     fault: Option<Fault>,
-}
-
-/// What the stack asks of this process.
-#[derive(Default)]
-struct Host {
-    /// Receive buffers, and those that connections fill, by number.
-    free: VecDeque<(Local, u64)>,
-    filling: HashMap<u64, (Local, u64)>,
-    next: u64,
-    /// Messages that have come: the work of their buffer, and their length.
-    arrived: VecDeque<(u64, usize)>,
-    /// Peers whose writes have landed since that was asked for, and whether the one in hand has.
-    touched: Vec<Rank>,
-    is_touched: bool,
-}
-
-impl Host {
-    fn address(&self, place: Place) -> usize {
-        match place {
-            Place::Region { to, .. } => to as usize,
-            Place::Buffer { id, offset } => {
-                self.filling.get(&id).map_or(0, |(local, _)| local.span.addr + offset as usize)
-            }
-        }
-    }
-}
-
-impl Sink for Host {
-    fn receive(&mut self, _msn: u32) -> Receive {
-        let Some((local, work)) = self.free.pop_front() else { return Receive::Later };
-        let id = self.next;
-        self.next += 1;
-        self.filling.insert(id, (local, work));
-        Receive::Buffer { id, len: local.span.len }
-    }
-
-    fn place(&mut self, place: Place, bytes: &[u8]) {
-        self.is_touched |= matches!(place, Place::Region { .. });
-        let addr = self.address(place);
-        if addr != 0 {
-            memory::copy(addr, bytes.as_ptr() as usize, bytes.len());
-        }
-    }
-
-    fn arrived(&mut self, arrived: Arrived) {
-        if let Some((_, work)) = self.filling.remove(&arrived.id) {
-            self.arrived.push_back((work, arrived.len as usize));
-        }
-    }
-
-    fn atomic(&mut self, _stag: u32, to: u64, atomic: &Atomic) -> u64 {
-        let word = memory::word(to as usize);
-        let change = |held: u64| Some(atomic.apply(held));
-        self.is_touched = true;
-        match word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
-            Ok(held) | Err(held) => held,
-        }
-    }
 }
 
 /// Whether this rank may sleep until the descriptor has something; if not, something is due by the clock.
@@ -154,30 +118,52 @@ impl Nap for RnicNap {
 }
 
 /// A rank's adapter before it knows where the others are.
-pub struct Listening {
-    listener: TcpListener,
+pub struct Listening(Socket);
+
+enum Socket {
+    Tcp(TcpListener),
+    Udp(UdpSocket),
 }
 
 impl Listening {
-    /// Listens at this address of this host, at a port that the system chooses.
+    /// Listens for connections (RC) at this address of this host, at a port that the system chooses.
     pub fn at(address: Ipv4Addr) -> Result<Listening, String> {
         let fail = |e: std::io::Error| format!("cannot listen at {address}: {e}");
         let listener = TcpListener::bind((address, 0)).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
-        Ok(Listening { listener })
+        Ok(Listening(Socket::Tcp(listener)))
+    }
+
+    /// The same for reliable datagrams (RD).
+    pub fn for_datagrams(address: Ipv4Addr) -> Result<Listening, String> {
+        let socket = datagrams::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
+        Ok(Listening(Socket::Udp(socket)))
     }
 
     /// Where the others find it.
     pub fn address(&self) -> Result<SocketAddr, String> {
-        self.listener.local_addr().map_err(|e| format!("cannot tell where this rank listens: {e}"))
+        let address = match &self.0 {
+            Socket::Tcp(listener) => listener.local_addr(),
+            Socket::Udp(socket) => socket.local_addr(),
+        };
+        address.map_err(|e| format!("cannot tell where this rank listens: {e}"))
     }
 
-    /// Rank `me` of the job, all of whose ranks listen at `addresses` and know its secret.
+    /// Rank `me` of the job, all of whose ranks listen at `addresses`, in the same way, and know its secret.
     pub fn open(self, me: Rank, addresses: Box<[SocketAddr]>, secret: Secret) -> Result<Rnic, String> {
         let fail = |e: rustix::io::Errno| format!("cannot watch sockets: {e}");
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
-        let data = epoll::EventData::new_u64(LISTENER);
-        epoll::add(&epoll, &self.listener, data, epoll::EventFlags::IN).map_err(fail)?;
+        let door = match self.0 {
+            Socket::Tcp(listener) => {
+                let data = epoll::EventData::new_u64(LISTENER);
+                epoll::add(&epoll, &listener, data, epoll::EventFlags::IN).map_err(fail)?;
+                Door::Connections(listener)
+            }
+            Socket::Udp(socket) => {
+                let datagrams = Datagrams::new(socket, me, addresses.len(), &secret, &epoll).map_err(fail)?;
+                Door::Datagrams(Box::new(datagrams))
+            }
+        };
         let caps = VerbsCaps {
             name: "rnic",
             inline_bytes: INLINE,
@@ -193,7 +179,7 @@ impl Listening {
         Ok(Rnic {
             me,
             secret,
-            listener: self.listener,
+            door,
             epoll,
             contacts: addresses.iter().map(|_| Contact::None).collect(),
             addresses,
@@ -207,6 +193,9 @@ impl Listening {
             room: vec![0; READ_BYTES].into(),
             stalled: Vec::new(),
             quiet: 0,
+            look: 0,
+            waiting: Vec::new(),
+            hot: None,
             has_alarm: false,
             start: Instant::now(),
             fault: None,
@@ -253,8 +242,10 @@ impl Rnic {
 
     /// Lets in who has connected.
     fn accept(&mut self) {
-        self.meetings.retain(|_, meeting| meeting.to.is_some() || !meeting.is_late());
-        while let Ok((socket, _)) = self.listener.accept() {
+        self.meetings.retain(|_, meeting| !meeting.is_late());
+        while let Door::Connections(listener) = &self.door
+            && let Ok((socket, _)) = listener.accept()
+        {
             let strangers = self.meetings.values().filter(|meeting| meeting.to.is_none()).count();
             // More than that wait for their turn no longer: closed.
             if strangers < STRANGERS && prepare(&socket).is_ok() {
@@ -300,13 +291,13 @@ impl Rnic {
 
     /// A rank of the job asks for a connection.
     fn asked(&mut self, peer: Rank, mut meeting: Meeting, start: &Start, early: &[u8]) {
-        let stays = match &self.contacts[peer] {
-            Contact::None | Contact::Expected(_) => true,
-            Contact::Begun(_) => peer < self.me,
-            Contact::Connected(_) | Contact::Gone => false,
+        let refusal = match &self.contacts[peer] {
+            Contact::None | Contact::Expected(_) => None,
+            Contact::Begun(_) => (peer > self.me).then_some(meeting::CROSSING),
+            Contact::Connected(_) | Contact::Paired(_) | Contact::Gone => Some(meeting::KNOWN),
         };
-        if !stays {
-            meeting.answer(&Proposal::reject(start, meeting::CROSSING));
+        if let Some(why) = refusal {
+            meeting.answer(&Proposal::reject(start, why));
             return;
         }
         let private = greeting::reply(&self.secret, &start.private);
@@ -318,13 +309,13 @@ impl Rnic {
 
     fn connected(&mut self, peer: Rank, socket: TcpStream, agreed: Agreed, early: &[u8]) {
         let settings = Settings { segment_max: SEGMENT_MAX, depth: DEPTH, ..Settings::from(agreed) };
+        if let Err(why) = self.hear(&socket, peer as u64, false, true) {
+            return self.lose(peer, &Fault::Device(why));
+        }
         let waiting = match std::mem::take(&mut self.contacts[peer]) {
             Contact::Begun(waiting) | Contact::Expected(waiting) => waiting,
             _ => VecDeque::new(),
         };
-        if let Err(why) = self.hear(&socket, peer as u64, false, true) {
-            return self.lose(peer, &Fault::Device(why));
-        }
         let mut link = Box::new(Link::new(socket, Connection::new(settings), early));
         for (posted, work) in waiting {
             assert!(link.post(posted, work).is_none(), "no more waits than fits");
@@ -349,49 +340,76 @@ impl Rnic {
         self.settle(peer);
     }
 
-    /// Takes in what has come from a peer.
-    fn serve(&mut self, peer: Rank) {
-        let Contact::Connected(link) = &mut self.contacts[peer] else { return };
-        self.host.is_touched = false;
-        link.receive(&mut self.regions, &mut self.host, &mut self.room);
+    /// Writes what waits for more.
+    fn send_waiting(&mut self) {
+        while let Some(peer) = self.waiting.pop() {
+            if matches!(&self.contacts[peer], Contact::Connected(link) if link.is_waiting()) {
+                self.send(peer);
+            }
+        }
+    }
+
+    /// Takes in what has come from a peer; whether anything had.
+    fn serve(&mut self, peer: Rank) -> bool {
+        let Contact::Connected(link) = &mut self.contacts[peer] else { return false };
+        let moved = link.receive(&mut self.regions, &mut self.host, &mut self.room);
+        let is_stalled = link.is_stalled();
+        self.taken_in(peer, is_stalled);
+        self.settle(peer);
+        moved
+    }
+
+    /// Tells what has come from a peer, some of which may wait for a receive buffer.
+    fn taken_in(&mut self, peer: Rank, is_stalled: bool) {
         if std::mem::take(&mut self.host.is_touched) {
             self.host.touched.push(peer);
         }
-        if link.is_stalled() && !self.stalled.contains(&peer) {
+        if is_stalled && !self.stalled.contains(&peer) {
             self.stalled.push(peer);
         }
         for (work, len) in self.host.arrived.drain(..) {
             let done = Done::Received { from: peer, len, datagram: false };
             self.ended.push_back(Completion { work, done, result: Ok(()) });
         }
-        self.settle(peer);
+    }
+
+    /// Tells how work ended that was posted to a peer.
+    fn tell(&mut self, peer: Rank, work: u64, result: Result<Ended, NotDone>) {
+        let (done, result) = match result {
+            Ok(Ended::Sent) => (Done::Sent, Ok(())),
+            Ok(Ended::Written) => (Done::Written, Ok(())),
+            Ok(Ended::Read | Ended::Atomic(_)) => (Done::Read, Ok(())),
+            Err(NotDone::Flushed | NotDone::NoRequests) => (Done::Sent, Err(Fault::PeerGone(peer))),
+        };
+        self.ended.push_back(Completion { work, done, result });
+    }
+
+    /// A receive buffer that will not be filled is free again.
+    fn give_back(&mut self, unfinished: Option<u64>) {
+        if let Some(buffer) = unfinished.and_then(|id| self.host.filling.remove(&id)) {
+            self.host.free.push_front(buffer);
+        }
     }
 
     /// Tells what has ended of what was posted to a peer, and that it is gone if it is.
     fn settle(&mut self, peer: Rank) {
         let Contact::Connected(link) = &mut self.contacts[peer] else { return };
-        while let Some((work, result)) = link.poll() {
-            let (done, result) = match result {
-                Ok(Ended::Sent) => (Done::Sent, Ok(())),
-                Ok(Ended::Written) => (Done::Written, Ok(())),
-                Ok(Ended::Read | Ended::Atomic(_)) => (Done::Read, Ok(())),
-                Err(NotDone::Flushed | NotDone::NoRequests) => (Done::Sent, Err(Fault::PeerGone(peer))),
-            };
-            self.ended.push_back(Completion { work, done, result });
-        }
         if link.connection.failure().is_some() {
-            link.send(&self.regions); // the Terminate, if there is one
+            link.send_last(&self.regions);
         }
+        while let Contact::Connected(link) = &mut self.contacts[peer]
+            && let Some((work, result)) = link.poll()
+        {
+            self.tell(peer, work, result);
+        }
+        let Contact::Connected(link) = &mut self.contacts[peer] else { return };
         if let Some(failure) = link.connection.failure() {
             let is_clean = matches!(failure, crate::stack::Failure::Closed);
             let text = format!("rank {peer}: {failure}");
-            if let Some(id) = link.connection.unfinished()
-                && let Some(buffer) = self.host.filling.remove(&id)
-            {
-                self.host.free.push_front(buffer);
-            }
+            let unfinished = link.connection.unfinished();
             let _ = epoll::delete(&self.epoll, link.socket());
             self.contacts[peer] = Contact::Gone;
+            self.give_back(unfinished);
             if !is_clean {
                 self.fault.get_or_insert(Fault::Device(text));
             }
@@ -416,37 +434,63 @@ impl Rnic {
         if !self.stalled.is_empty() && !self.host.free.is_empty() {
             for peer in std::mem::take(&mut self.stalled) {
                 self.serve(peer);
+                self.resume(peer);
             }
         }
+        self.send_waiting();
+        self.look = self.look.wrapping_add(1);
         self.quiet = self.quiet.saturating_add(1);
-        if self.quiet > QUIET && !self.quiet.is_multiple_of(SOME) {
+        let asks = self.look.is_multiple_of(SOME);
+        if matches!(self.door, Door::Datagrams(_)) {
+            if self.quiet <= QUIET || asks {
+                self.look_at_datagrams();
+            }
             return;
         }
-        let mut events: Vec<epoll::Event> = Vec::with_capacity(32);
+        if self.quiet > QUIET {
+            self.hot = None;
+        }
+        match self.hot {
+            Some(peer) => {
+                if self.serve(peer) {
+                    self.quiet = 0;
+                    self.send(peer);
+                }
+                if !asks {
+                    return;
+                }
+            }
+            None if self.quiet > QUIET && !asks => return,
+            None => {}
+        }
+        let mut room = [const { MaybeUninit::uninit() }; EVENTS];
         let soon = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&soon)).is_err() {
-            return;
+        // What goes wrong here, a signal, is gone at the next look.
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&soon)) else { return };
+        if !events.is_empty() {
+            (self.quiet, self.hot) = (0, None);
         }
+        let is_one = events.len() == 1;
         for event in events {
-            self.quiet = 0;
             match event.data.u64() {
                 LISTENER => self.accept(),
                 name if name >= MEETING => self.look_at(name),
                 peer => {
-                    self.serve(peer as Rank);
-                    self.send(peer as Rank);
+                    let peer = peer as Rank;
+                    self.serve(peer);
+                    self.send(peer);
+                    self.hot = is_one.then_some(peer);
                 }
             }
         }
     }
 
     fn post(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> Result<bool, Fault> {
-        let len: usize = parts.iter().map(|part| part.span.len).sum();
-        if len > LONGEST {
-            return Err(Fault::Device(format!("a transfer of {len} bytes; {LONGEST} are the most")));
-        }
         if matches!(self.contacts[to], Contact::None) {
-            self.begin(to)?;
+            match self.door {
+                Door::Connections(_) => self.begin(to)?,
+                Door::Datagrams(_) => self.pair(to),
+            }
         }
         let posted = Posted { work, payload: Payload::of(parts) };
         match &mut self.contacts[to] {
@@ -458,10 +502,25 @@ impl Rnic {
                 Ok(true)
             }
             Contact::Connected(link) => {
+                let is_short = matches!(posted.payload, Payload::Inline(_));
+                let may_wait = is_short && !matches!(what, Work::Read { .. });
+                let waits = link.is_waiting();
                 if link.post(posted, what).is_some() {
                     return Ok(false);
                 }
-                self.send(to);
+                match may_wait {
+                    true if waits => {}
+                    true => self.waiting.push(to),
+                    false => self.send(to),
+                }
+                Ok(true)
+            }
+            Contact::Paired(peer) if peer.is_gone() => Err(Fault::PeerGone(to)),
+            Contact::Paired(peer) => {
+                if !peer.post(posted, what) {
+                    return Ok(false);
+                }
+                self.send_datagrams(to);
                 Ok(true)
             }
             Contact::None | Contact::Gone => Err(Fault::PeerGone(to)),
@@ -469,8 +528,12 @@ impl Rnic {
     }
 }
 
-fn len_of(parts: &[Local]) -> u32 {
-    parts.iter().map(|part| part.span.len).sum::<usize>() as u32
+/// The length of what these parts make.
+fn len_of(parts: &[Local]) -> Result<u32, Fault> {
+    let len: usize = parts.iter().map(|part| part.span.len).sum();
+    // RFC 5040 section 4.3: lengths have 32 bits.
+    u32::try_from(len)
+        .map_err(|_| Fault::Device(format!("a transfer of {len} bytes; {} are the most", u32::MAX)))
 }
 
 /// Makes a socket ready for use.
@@ -495,7 +558,7 @@ fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
 }
 
 /// Random bytes.
-pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let mut at = 0;
     while at < N {

@@ -1,6 +1,6 @@
 //! The verbs of the adapter, and its end.
 
-use super::{Contact, LINGER, LONGEST, Rnic, RnicNap, len_of, memory};
+use super::{Contact, LINGER, Rnic, RnicNap, len_of, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
 use fabric::{
     Charge, Completion, Costs, Distance, Fault, Local, Rank, Remote, Source, Span, Verbs, VerbsCaps,
@@ -62,7 +62,7 @@ impl Verbs for Rnic {
     }
 
     fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
-        let what = Work::Send { len: len_of(parts), solicited: false, invalidate: None };
+        let what = Work::Send { len: len_of(parts)?, solicited: false, invalidate: None };
         self.post(to, parts, work, what)
     }
 
@@ -83,7 +83,7 @@ impl Verbs for Rnic {
         work: u64,
     ) -> Result<bool, Fault> {
         let Remote { addr, key } = remote;
-        let what = Work::Write { len: len_of(parts), stag: key, to: addr, immediate: None };
+        let what = Work::Write { len: len_of(parts)?, stag: key, to: addr, immediate: None };
         self.post(to, parts, work, what)
     }
 
@@ -95,18 +95,33 @@ impl Verbs for Rnic {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault> {
-        if local.span.len > LONGEST {
-            let len = local.span.len;
-            return Err(Fault::Device(format!("a transfer of {len} bytes; {LONGEST} are the most")));
-        }
         let what = Work::Read {
-            len: local.span.len as u32,
+            len: len_of(&[local])?,
             sink_stag: local.key,
             sink_to: local.span.addr as u64,
             stag: remote.key,
             to: remote.addr,
         };
         self.post(from, &[], work, what)
+    }
+
+    fn flush(&mut self, to: Rank) {
+        if matches!(&self.contacts[to], Contact::Connected(link) if link.is_waiting()) {
+            self.waiting.retain(|peer| *peer != to);
+            self.send(to);
+        }
+    }
+
+    fn flush_unless_many(&mut self, to: Rank) {
+        if let Contact::Connected(link) = &mut self.contacts[to]
+            && !link.may_wait(self.look)
+        {
+            self.flush(to);
+        }
+    }
+
+    fn owes(&self) -> bool {
+        !self.waiting.is_empty() || self.has_datagrams_under_way()
     }
 
     fn poll(&mut self) -> Option<Completion> {
@@ -154,8 +169,11 @@ impl Verbs for Rnic {
 
     fn awake(&mut self) {}
 
-    fn idle(&mut self, _round: u32) -> RnicNap {
-        RnicNap(!std::mem::take(&mut self.has_alarm) && self.ended.is_empty())
+    fn idle(&mut self, round: u32) -> RnicNap {
+        self.send_waiting();
+        self.before_a_nap(round);
+        let has_told_all = self.ended.is_empty() && self.host.touched.is_empty();
+        RnicNap(!std::mem::take(&mut self.has_alarm) && has_told_all)
     }
 
     fn check(&mut self) -> Result<(), Fault> {
@@ -168,6 +186,7 @@ impl Drop for Rnic {
     /// resets the connection, and what is under way to the peer is lost: so each side says that it has ended, and reads
     /// on until the other has.
     fn drop(&mut self) {
+        self.leave();
         let start = Instant::now();
         let taken = self.contacts.iter_mut().map(std::mem::take);
         let link = |contact| if let Contact::Connected(link) = contact { Some(link) } else { None };

@@ -360,7 +360,7 @@ fn answered_atomic(body: &[u8], send: &mut SendQueue) -> Result<(), Cause> {
 }
 
 /// What is wrong with a header that could not be read.
-fn cause_of(refused: Refused, bytes: &[u8]) -> Cause {
+pub(super) fn cause_of(refused: Refused, bytes: &[u8]) -> Cause {
     let is_tagged = bytes.first().is_some_and(|first| ddp::is_tagged(*first));
     match refused {
         Refused::Short => Cause::DDP_CATASTROPHIC,

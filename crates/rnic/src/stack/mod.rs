@@ -89,8 +89,10 @@ mod fpdu;
 mod framing;
 mod inbound;
 mod outbound;
+pub mod rd;
 mod regions;
 mod setup;
+pub mod ud;
 mod work;
 
 pub use fpdu::{Fpdu, Source};
@@ -377,6 +379,16 @@ impl Connection {
     /// Ends the connection for a reason of the driver's own, with a Terminate.
     pub fn terminate(&mut self, cause: Cause) {
         self.refuse(Terminate::new(cause));
+    }
+
+    /// The peer says, beside the stream, that this side has broken a rule.
+    pub(super) fn terminated(&mut self, terminate: Terminate) {
+        self.fail(Failure::Terminated(terminate));
+    }
+
+    /// Whether a segment waits for a receive buffer.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.failure.is_none() && self.framing.is_undecided()
     }
 
     /// Why the connection has ended, if it has.

@@ -92,6 +92,13 @@ pub const ALL: &[Case] = &[
         "what a round of writing, exchanging, computing and reading takes beyond its computation; `alone`: without the exchange",
     ),
     printed("lost4", "lost", 4, &["--max", "1M"], "the same on four ranks, each with two neighbours"),
+    printed(
+        "neighbours",
+        "neighbours",
+        2,
+        &[],
+        "MPI_Cart_shift, exchanges with the neighbours on a grid, partitioned sends with and without a computation",
+    ),
     suite("definitions", "the point-to-point benchmarks of two suites as their descriptions define them"),
     suite("definitions_coll", "the same of collectives: blocking, non-blocking and persistent"),
     timed("startup", 2, 5, "hello world from start to end; `init`: the part inside MPI_Init"),

@@ -5,13 +5,14 @@ use super::super::compile::{Call, Side, compile};
 use super::super::cost::Forced;
 use super::super::schedule::{Schedule, UserReduce};
 use super::super::tag::{Kind, Tag};
-use super::super::{Ints, Type};
+use super::super::{Ints, Spread, Type};
 use super::net::{self, Random};
-use super::{LINK, MATRIX_PRODUCT, USER_SUM, gappy, quad};
+use super::{MATRIX_PRODUCT, TARIFF, USER_SUM, gappy, quad};
 use crate::mem;
 use crate::op::{Op, Predefined};
 
 /// One collective on one communicator.
+#[derive(Clone)]
 pub struct Case {
     pub kind: Kind,
     pub size: usize,
@@ -20,6 +21,7 @@ pub struct Case {
     pub op: Option<Op>,
     pub ty: Type,
     pub in_place: bool,
+    pub spread: Spread,
 }
 
 pub fn has_root(kind: Kind) -> bool {
@@ -32,12 +34,12 @@ pub fn reduces(kind: Kind) -> bool {
     matches!(kind, Reduce | Allreduce | ReduceScatter | ReduceScatterBlock | Scan | Exscan)
 }
 
-type Words = Vec<u32>;
+pub type Words = Vec<u32>;
 
 /// Memory of one rank for one side: `words` of data per element, laid out as the type says.
-struct Memory {
-    bytes: Vec<u8>,
-    origin: usize,
+pub struct Memory {
+    pub bytes: Vec<u8>,
+    pub origin: usize,
 }
 
 /// Space in front of the origin for lower bounds, and what unused bytes hold.
@@ -45,27 +47,27 @@ const FRONT: usize = 64;
 const FILL: u8 = 0xa5;
 
 impl Memory {
-    fn new(elements: usize, ty: &Type) -> Memory {
+    pub fn new(elements: usize, ty: &Type) -> Memory {
         let len = 2 * FRONT + elements * ty.extent as usize;
         let mut bytes = vec![FILL; len];
         let origin = bytes.as_mut_ptr() as usize + FRONT;
         Memory { bytes, origin }
     }
 
-    fn put(&self, at: usize, ty: &Type, words: &[u32]) {
+    pub fn put(&self, at: usize, ty: &Type, words: &[u32]) {
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
         let count = bytes.len() as u64 / ty.size;
         ty.datatype().unpack(self.origin + at * ty.extent as usize, count, 0, &bytes);
     }
 
-    fn get(&self, at: usize, ty: &Type, count: usize) -> Words {
+    pub fn get(&self, at: usize, ty: &Type, count: usize) -> Words {
         let mut bytes = vec![0; count * ty.size as usize];
         ty.datatype().pack(self.origin + at * ty.extent as usize, count as u64, 0, &mut bytes);
         bytes.as_chunks::<4>().0.iter().map(|w| u32::from_ne_bytes(*w)).collect()
     }
 
     /// Bytes that belong to no element.
-    fn rest(&self, used: &[(usize, usize)], ty: &Type) -> Vec<u8> {
+    pub fn rest(&self, used: &[(usize, usize)], ty: &Type) -> Vec<u8> {
         let copy = Memory { bytes: self.bytes.clone(), origin: 0 };
         let copy = Memory { origin: copy.bytes.as_ptr() as usize + FRONT, ..copy };
         for &(at, count) in used {
@@ -132,7 +134,7 @@ fn vector(case: &Case, rank: usize) -> Words {
 }
 
 /// `a op b` elementwise, as the operation is defined.
-fn combine(op: &Op, a: &[u32], b: &[u32]) -> Words {
+pub fn combine(op: &Op, a: &[u32], b: &[u32]) -> Words {
     let matrices = matches!(op, Op::User(user) if user.function == MATRIX_PRODUCT);
     if !matrices {
         assert!(matches!(op, Op::Predefined(Predefined::Sum) | Op::User(_)));
@@ -148,7 +150,7 @@ fn combine(op: &Op, a: &[u32], b: &[u32]) -> Words {
 }
 
 /// The operation as the C layer would call it.
-fn user_function(call: UserReduce) {
+pub fn user_function(call: UserReduce) {
     let ty = [gappy(), quad()].into_iter().find(|t| t.handle == call.datatype).expect("a type of the tests");
     let read = |addr: usize| {
         let mut bytes = vec![0; (call.count * ty.size) as usize];
@@ -257,6 +259,9 @@ fn fill(case: &Case, me: usize, rank: &Rank) {
         Reduce | Allreduce | ReduceScatter | ReduceScatterBlock | Scan | Exscan => {
             input.put(0, &case.ty, &vector(case, me));
         }
+        NeighborAllgather | NeighborAllgatherv | NeighborAlltoall | NeighborAlltoallv | NeighborAlltoallw => {
+            unreachable!("no edges here")
+        }
     }
 }
 
@@ -286,6 +291,9 @@ fn expected(case: &Case, me: usize, rank: &Rank) -> Vec<(usize, Words)> {
             let start: usize = (0..me).map(|r| amount(case, 0, r)).sum();
             let all = reduced(case, case.size - 1);
             vec![(0, all[start * words..(start + amount(case, 0, me)) * words].to_vec())]
+        }
+        NeighborAllgather | NeighborAllgatherv | NeighborAlltoall | NeighborAlltoallv | NeighborAlltoallw => {
+            unreachable!("no edges here")
         }
     }
 }
@@ -327,6 +335,9 @@ fn schedule(case: &Case, me: usize, rank: &Rank, forced: &Forced) -> Schedule {
         Alltoallw => (send_mixed, recv_mixed),
         ReduceScatterBlock => (even, even),
         ReduceScatter => (even, recv_varied),
+        NeighborAllgather | NeighborAllgatherv | NeighborAlltoall | NeighborAlltoallv | NeighborAlltoallw => {
+            unreachable!("no edges here")
+        }
     };
     let scatters = matches!(case.kind, Scatter | Scatterv);
     let (send, recv) = match (rank.in_place, scatters) {
@@ -343,16 +354,17 @@ fn schedule(case: &Case, me: usize, rank: &Rank, forced: &Forced) -> Schedule {
         in_place: rank.in_place,
         op: case.op.as_ref(),
         root: case.root,
+        across: None,
     };
-    let program = Arc::new(compile(&call, &LINK, forced));
+    let program = Arc::new(compile(&call, &case.spread, &TARIFF, forced));
     Schedule::new(program, rank.send.origin, rank.recv.origin).unwrap()
 }
 
 /// Runs a case twice in a row on the same schedules, beside a second collective, and compares.
 pub fn check(case: &Case, forced: &Forced, seed: u64, name: &str) {
     let label = format!(
-        "{:?} by {name}: {} ranks, root {}, count {}, op {:?}, type {:?}, in place {}, seed {seed}",
-        case.kind, case.size, case.root, case.count, case.op, case.ty.handle, case.in_place
+        "{:?} by {name}: {} ranks, root {}, count {}, op {:?}, type {:?}, in place {}, {:?}, seed {seed}",
+        case.kind, case.size, case.root, case.count, case.op, case.ty.handle, case.in_place, case.spread
     );
     let note = Label(&label);
     let ranks: [Vec<Rank>; 2] = [0, 1].map(|_| (0..case.size).map(|me| prepare(case, me)).collect());

@@ -1,4 +1,4 @@
-//! Virtual topologies (MPI 5.0 chapter 8), as far as they need no communicator.
+//! `MPI_Dims_create` (MPI 5.0 section 8.5.2): as balanced as can be.
 
 use crate::error::{Class, Result, fail};
 

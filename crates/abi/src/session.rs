@@ -1,0 +1,304 @@
+//! MPI 5.0 section 11.3: sessions, process sets, and communicators of groups that have none yet. The first session
+//! of a process, or `MPI_Init`, connects it to its job ([`crate::start`]); the last one that ends leaves it
+//! connected, for another may come.
+#![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
+
+use std::sync::Arc;
+
+use mpi::attr::Kind;
+use mpi::comm::{COMM_NULL, Place};
+use mpi::errhandler;
+use mpi::error::{Class, Error, Result, fail};
+use mpi::group::Group;
+use mpi::handle::Handle;
+use mpi::info::Info;
+use mpi::objects::GROUP_EMPTY;
+use mpi::request::BufferOwner;
+use mpi::session::{ProcessSet, SESSION_NULL, Session, meeting};
+
+use crate::comm::put;
+use crate::cx::Cx;
+use crate::global::thread;
+use crate::inter;
+use crate::kind::handle::{HandleRef, live};
+use crate::kind::output::{CountVar, IntRef, Out};
+use crate::kind::text::{MaybeTextOut, Text};
+use crate::object::Object;
+use crate::{attr, bsend, comm, letter, start, wait};
+
+/// Levels of thread support by the names that hints have for them.
+const LEVELS: [(&str, i32); 4] = [
+    ("MPI_THREAD_SINGLE", thread::SINGLE),
+    ("MPI_THREAD_FUNNELED", thread::FUNNELED),
+    ("MPI_THREAD_SERIALIZED", thread::SERIALIZED),
+    ("MPI_THREAD_MULTIPLE", thread::MULTIPLE),
+];
+const THREAD_LEVEL: &str = "thread_level";
+
+/// `MPI_Session_init`.
+pub fn init(cx: &Cx, info: Handle, errhandler: Handle, session: Out<Handle>) -> Result {
+    cx.concerns(Object::Errhandler, errhandler);
+    session.set(SESSION_NULL);
+    let wanted = {
+        let anytime = cx.anytime();
+        anytime.optional_info(info)?.and_then(|info| info.hint(THREAD_LEVEL)).map(str::to_string)
+    };
+    let level = match &wanted {
+        None => thread::SINGLE,
+        Some(name) => match LEVELS.iter().find(|level| level.0 == name) {
+            Some(level) => level.1,
+            None => return fail(Class::INFO_VALUE, format!("the hint {THREAD_LEVEL} is `{name}`, no level")),
+        },
+    };
+    let made = start::open_session(cx, level, |level| {
+        let mut info = Info::new();
+        let name = LEVELS.iter().find(|known| known.1 == level).map_or("", |known| known.0);
+        info.provide(THREAD_LEVEL, name);
+        cx.objects().sessions.insert(Session { info, ..Session::default() })
+    })?;
+    cx.anytime().errhandlers.set(errhandler::Kind::Session, made, errhandler)?;
+    session.set(made);
+    Ok(())
+}
+
+/// `MPI_Session_finalize`. What the program has left of the session goes with it: its communicators, with their
+/// attributes.
+pub fn finalize(cx: &Cx, session: HandleRef) -> Result {
+    let of = session.handle;
+    let left: Vec<Handle> = {
+        let world = cx.world();
+        let comms = world.objects.comms.iter().filter(|(_, comm)| comm.session == Some(of));
+        comms.map(|(handle, _)| handle).collect()
+    };
+    for comm in left {
+        attr::delete_all(cx, Kind::Comm, comm)?;
+        comm::remove(cx, comm)?;
+    }
+    bsend::drain(cx, BufferOwner::Session(of))?;
+    wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
+    session.set(SESSION_NULL);
+    start::close_session(cx, || {
+        cx.objects().sessions.remove(of);
+        cx.anytime().errhandlers.release(errhandler::Kind::Session, of);
+    })
+}
+
+/// `MPI_Session_get_info`.
+pub fn get_info(cx: &Cx, session: Handle, info: Out<Handle>) -> Result {
+    let hints = cx.objects().session(session)?.info.clone();
+    info.set(cx.anytime().infos.insert(hints)?);
+    Ok(())
+}
+
+/// `MPI_Session_get_num_psets`; no hint is known.
+pub fn get_num_psets(cx: &Cx, _session: Handle, _info: Handle, npset_names: Out<i32>) -> Result {
+    npset_names.set(cx.objects().sets.len() as i32);
+    Ok(())
+}
+
+/// `MPI_Session_get_nth_pset`: the name as far as it fits, and the length it needs with its terminating zero.
+pub fn get_nth_pset(
+    cx: &Cx,
+    _session: Handle,
+    _info: Handle,
+    n: usize,
+    pset_len: IntRef,
+    pset_name: MaybeTextOut,
+) -> Result {
+    let name = {
+        let objects = cx.objects();
+        let count = objects.sets.len();
+        let Some(set) = objects.sets.get(n) else {
+            return fail(Class::ARG, format!("argument `n` is {n}, there are {count} process sets"));
+        };
+        set.name.clone()
+    };
+    let room = pset_len.get();
+    if room < 0 {
+        return fail(Class::ARG, format!("argument `pset_len` is {room}, must not be negative"));
+    }
+    if room > 0 {
+        // SAFETY: MPI says that the buffer has `pset_len` bytes.
+        unsafe { pset_name.get()?.set(name.as_bytes(), room as usize) };
+    }
+    pset_len.set(name.len() as i32 + 1);
+    Ok(())
+}
+
+fn set_named<R>(cx: &Cx, name: Text, f: impl FnOnce(&ProcessSet) -> R) -> Result<R> {
+    // SAFETY: the application passes a terminated string, used only here.
+    let name = unsafe { name.bytes() };
+    let objects = cx.objects();
+    match objects.sets.iter().find(|set| set.name.as_bytes() == name) {
+        Some(set) => Ok(f(set)),
+        None => {
+            let name = String::from_utf8_lossy(name);
+            fail(Class::ARG, format!("argument `pset_name` is `{name}`, no process set of this job"))
+        }
+    }
+}
+
+/// `MPI_Session_get_pset_info`.
+pub fn get_pset_info(cx: &Cx, _session: Handle, pset_name: Text, info: Out<Handle>) -> Result {
+    let size = set_named(cx, pset_name, |set| set.members.size())?;
+    let mut about = Info::new();
+    about.provide("mpi_size", &size.to_string());
+    info.set(cx.anytime().infos.insert(about)?);
+    Ok(())
+}
+
+/// `MPI_Group_from_session_pset`.
+pub fn group_from_pset(cx: &Cx, session: Handle, pset_name: Text, newgroup: Out<Handle>) -> Result {
+    let members = set_named(cx, pset_name, |set| set.members.clone())?;
+    newgroup.set(cx.objects().add_group_of(members, Some(session))?);
+    Ok(())
+}
+
+/// `MPI_Session_attach_buffer`.
+pub fn attach_buffer(cx: &Cx, session: Handle, buffer: usize, size: u64) -> Result {
+    bsend::attach_to(cx, BufferOwner::Session(session), buffer, size)
+}
+
+/// `MPI_Session_detach_buffer`.
+pub fn detach_buffer(cx: &Cx, session: Handle, address: Out<usize>, size: CountVar) -> Result {
+    bsend::detach_from(cx, BufferOwner::Session(session), address, size)
+}
+
+/// `MPI_Session_flush_buffer`.
+pub fn flush_buffer(cx: &Cx, session: Handle) -> Result {
+    bsend::drain(cx, BufferOwner::Session(session))
+}
+
+/// `MPI_Session_iflush_buffer`.
+pub fn iflush_buffer(cx: &Cx, session: Handle, request: Out<Handle>) -> Result {
+    bsend::start_flush(cx, BufferOwner::Session(session), COMM_NULL, request)
+}
+
+/// A group of which this process is a member, the session it comes from, and this process's rank in it.
+struct Own {
+    members: Arc<Group>,
+    session: Option<Handle>,
+    rank: u32,
+}
+
+fn own(cx: &Cx, group: Handle, arg: &str) -> Result<Own> {
+    let world = cx.world();
+    let members = world.objects.group(group)?.clone();
+    let Some(rank) = members.rank_of(world.rank()) else {
+        return fail(Class::GROUP, format!("argument `{arg}` does not hold this process, which calls"));
+    };
+    Ok(Own { members, session: world.objects.origins.get(&group).copied(), rank })
+}
+
+/// Puts the communicator that was agreed on into the table.
+fn made(cx: &Cx, own: &Own, place: Place, info: Handle, errhandler: Handle) -> Result<Handle> {
+    let hints = cx.anytime().optional_info(info)?.cloned().unwrap_or_default();
+    let new = put(cx, place)?;
+    cx.anytime().errhandlers.set(errhandler::Kind::Comm, new, errhandler)?;
+    let mut world = cx.world();
+    let made = world.comm_mut(new)?;
+    (made.info, made.session) = (hints, own.session);
+    Ok(new)
+}
+
+/// `MPI_Comm_create_from_group`: member 0 tells the others the context, where those meet who give this group and
+/// this name.
+pub fn comm_from_group(
+    cx: &Cx,
+    group: Handle,
+    stringtag: Text,
+    info: Handle,
+    errhandler: Handle,
+    newcomm: Out<Handle>,
+) -> Result {
+    cx.concerns(Object::Errhandler, errhandler);
+    newcomm.set(COMM_NULL);
+    if group == GROUP_EMPTY {
+        return Ok(());
+    }
+    let own = own(cx, group, "group")?;
+    // SAFETY: the application passes a terminated string, used only here.
+    let (meets, tag) = meeting(unsafe { stringtag.bytes() }, &[&own.members]);
+    let context = if own.rank == 0 {
+        let context = cx.world().new_context();
+        letter::post(cx, meets, tag, own.members.iter().skip(1).map(|to| (to, vec![context])))?;
+        context
+    } else {
+        letter::hear(cx, own.members.world_rank(0), meets, tag, 1)?[0]
+    };
+    let place = Place::within(context, own.members.clone(), own.rank);
+    newcomm.set(made(cx, &own, place, info, errhandler)?);
+    Ok(())
+}
+
+/// `MPI_Intercomm_create_from_groups`: the leaders meet where those do who give both groups and this name, and
+/// tell the others of their groups.
+pub fn inter_from_groups(
+    cx: &Cx,
+    local_group: Handle,
+    local_leader: i32,
+    remote_group: usize,
+    remote_leader: i32,
+    stringtag: Text,
+    info: Handle,
+    errhandler: Handle,
+    newintercomm: Out<Handle>,
+) -> Result {
+    cx.concerns(Object::Errhandler, errhandler);
+    newintercomm.set(COMM_NULL);
+    let own = own(cx, local_group, "local_group")?;
+    let leader = member(&own.members, local_leader, "local_leader", "local_group")?;
+    // SAFETY: the application passes a terminated string, used only here.
+    let name = unsafe { stringtag.bytes() };
+    let (meets, tag) = meeting(name, &[&own.members, &Group::EMPTY]);
+    let met = if own.rank == leader {
+        let met = agree(cx, &own, remote_group, remote_leader, name);
+        let head = match &met {
+            Ok(met) => [0, met.context, met.others.len() as u64],
+            Err(error) => [error.class.0 as u64, 0, 0],
+        };
+        let rest = || own.members.iter().filter(|to| *to != own.members.world_rank(leader));
+        letter::post(cx, meets, tag, rest().map(|to| (to, head.to_vec())))?;
+        let met = met?;
+        let others: Vec<u64> = met.others.iter().map(|rank| u64::from(*rank)).collect();
+        letter::post(cx, meets, tag, rest().map(|to| (to, others.clone())))?;
+        met
+    } else {
+        let from = own.members.world_rank(leader);
+        let head = letter::hear(cx, from, meets, tag, 3)?;
+        if head[0] != 0 {
+            let text = "the leader of `local_group` could not agree with the remote leader";
+            return Err(Error::new(Class(head[0] as i32), text));
+        }
+        let others = letter::hear(cx, from, meets, tag, head[2] as usize)?;
+        inter::Met { context: head[1], others: others.into_iter().map(|rank| rank as u32).collect() }
+    };
+    let place = inter::between(&met, own.members.clone(), own.rank);
+    newintercomm.set(made(cx, &own, place, info, errhandler)?);
+    Ok(())
+}
+
+fn member(group: &Group, rank: i32, arg: &str, of: &str) -> Result<u32> {
+    match u32::try_from(rank).ok().filter(|rank| *rank < group.size()) {
+        Some(rank) => Ok(rank),
+        None => {
+            let size = group.size();
+            fail(
+                Class::RANK,
+                format!("argument `{arg}` is {rank}, no rank of `{of}`, which has {size} members"),
+            )
+        }
+    }
+}
+
+/// What the leaders agree on: what they greet each other by tells if their groups are not each other's.
+fn agree(cx: &Cx, own: &Own, remote_group: usize, remote_leader: i32, name: &[u8]) -> Result<inter::Met> {
+    let remote_group = live(Object::Group, remote_group, "remote_group", cx)?;
+    let remote = cx.objects().group(remote_group)?.clone();
+    let leader = remote.world_rank(member(&remote, remote_leader, "remote_leader", "remote_group")?);
+    inter::check_apart(&own.members, remote.iter())?;
+    let is_first = own.members.world_rank(0) < remote.world_rank(0);
+    let groups: [&Group; 2] = if is_first { [&own.members, &remote] } else { [&remote, &own.members] };
+    let (meets, tag) = meeting(name, &groups);
+    inter::greet(cx, &own.members, leader, meets, tag)
+}

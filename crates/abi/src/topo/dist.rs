@@ -1,0 +1,142 @@
+//! Distributed graph topologies (MPI 5.0 section 8.5).
+#![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
+
+use mpi::comm::COMM_NULL;
+use mpi::error::{Class, Result, fail};
+use mpi::handle::Handle;
+use mpi::topo::dist::{Dist, Edge};
+use mpi::topo::{self, Topology};
+
+use super::{agree, make, room, store};
+use crate::coll::run;
+use crate::cx::Cx;
+use crate::kind::array::Array;
+use crate::kind::output::Out;
+
+/// `MPI_UNWEIGHTED` and `MPI_WEIGHTS_EMPTY`.
+const UNWEIGHTED: usize = 10;
+const WEIGHTS_EMPTY: usize = 11;
+
+/// The weights of `len` edges; `None` if the graph has none.
+fn weights<'a>(array: Array<i32>, len: usize, arg: &str) -> Result<Option<&'a [i32]>> {
+    match array.address() {
+        UNWEIGHTED => Ok(None),
+        WEIGHTS_EMPTY if len > 0 => {
+            fail(Class::ARG, format!("argument `{arg}` is MPI_WEIGHTS_EMPTY, but there are {len} edges"))
+        }
+        WEIGHTS_EMPTY => Ok(Some(&[])),
+        // SAFETY: MPI says the array has a weight per edge.
+        _ => unsafe { array.slice(len).map(Some) },
+    }
+}
+
+/// `MPI_Dist_graph_create_adjacent`.
+pub fn create_adjacent(
+    cx: &Cx,
+    comm: Handle,
+    indegree: usize,
+    sources: Array<i32>,
+    sourceweights: Array<i32>,
+    outdegree: usize,
+    destinations: Array<i32>,
+    destweights: Array<i32>,
+    _info: Handle,
+    reorder: bool,
+    newcomm: Out<Handle>,
+) -> Result {
+    newcomm.set(COMM_NULL);
+    let room = room(cx, comm)?;
+    // SAFETY: MPI says the arrays have as many elements as the degrees say; they are copied.
+    let (sources, destinations) = unsafe { (sources.slice(indegree)?, destinations.slice(outdegree)?) };
+    let sources = (sources, weights(sourceweights, indegree, "sourceweights")?);
+    let destinations = (destinations, weights(destweights, outdegree, "destweights")?);
+    let dist = Dist::adjacent(sources, destinations, room)?;
+    let contexts = agree(cx, comm, ("adjacent", dist.weights.is_some(), reorder))?;
+    finish(cx, comm, &contexts, room, dist, newcomm)
+}
+
+/// `MPI_Dist_graph_create`: both ends of each edge are told of it.
+pub fn create(
+    cx: &Cx,
+    comm: Handle,
+    n: usize,
+    sources: Array<i32>,
+    degrees: Array<i32>,
+    destinations: Array<i32>,
+    given: Array<i32>,
+    _info: Handle,
+    reorder: bool,
+    newcomm: Out<Handle>,
+) -> Result {
+    newcomm.set(COMM_NULL);
+    let room = room(cx, comm)?;
+    // SAFETY: MPI says both arrays have `n` elements, and `destinations` as many as the degrees say.
+    let (sources, degrees) = unsafe { (sources.slice(n)?, degrees.slice(n)?) };
+    let count = Dist::edges_of(degrees)?;
+    // SAFETY: as above.
+    let destinations = unsafe { destinations.slice(count)? };
+    let weights = weights(given, count, "weights")?;
+    let edges = Dist::edges(sources, degrees, destinations, weights, room)?;
+    let contexts = agree(cx, comm, ("graph", weights.is_some(), reorder))?;
+    let mut lists = vec![Vec::new(); room as usize];
+    for edge in edges {
+        lists[edge.from as usize].extend(edge.words());
+        if edge.to != edge.from {
+            lists[edge.to as usize].extend(edge.words());
+        }
+    }
+    let told = run::exchange_lists(cx, comm, &lists)?;
+    let told = told.iter().flat_map(|list| list.as_chunks().0.iter().map(|words| Edge::from_words(*words)));
+    let me = cx.world().comm(comm)?.place.rank;
+    let dist = Dist::gathered(me, told, weights.is_some());
+    finish(cx, comm, &contexts, room, dist, newcomm)
+}
+
+/// Makes the communicator, of all ranks.
+fn finish(cx: &Cx, comm: Handle, contexts: &[u64], room: u32, dist: Dist, newcomm: Out<Handle>) -> Result {
+    let order: Vec<u32> = (0..room).collect();
+    make(cx, comm, contexts, &order, || Topology::Dist(dist), newcomm)
+}
+
+/// `MPI_Dist_graph_neighbors_count`.
+pub fn neighbors_count(
+    cx: &Cx,
+    comm: Handle,
+    indegree: Out<i32>,
+    outdegree: Out<i32>,
+    weighted: Out<bool>,
+) -> Result {
+    let world = cx.world();
+    let dist = topo::dist(world.comm(comm)?.topology())?;
+    indegree.set(dist.sources.len() as i32);
+    outdegree.set(dist.destinations.len() as i32);
+    weighted.set(dist.weights.is_some());
+    Ok(())
+}
+
+/// `MPI_Dist_graph_neighbors`: where an array is shorter than the list, its first part.
+pub fn neighbors(
+    cx: &Cx,
+    comm: Handle,
+    maxindegree: usize,
+    sources: Array<i32>,
+    sourceweights: Array<i32>,
+    maxoutdegree: usize,
+    destinations: Array<i32>,
+    destweights: Array<i32>,
+) -> Result {
+    let world = cx.world();
+    let dist = topo::dist(world.comm(comm)?.topology())?;
+    let first = |list: &[i32], room: usize, array| store(array, &list[..list.len().min(room)]);
+    first(&dist.sources, maxindegree, sources)?;
+    first(&dist.destinations, maxoutdegree, destinations)?;
+    let Some([of_sources, of_destinations]) = &dist.weights else { return Ok(()) };
+    let wanted = |array: Array<i32>| !matches!(array.address(), UNWEIGHTED | WEIGHTS_EMPTY);
+    if wanted(sourceweights) {
+        first(of_sources, maxindegree, sourceweights)?;
+    }
+    if wanted(destweights) {
+        first(of_destinations, maxoutdegree, destweights)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! MPI 5.0 chapter 8: virtual topologies. Creating one is making a communicator of the processes that carry its
+//! nodes, whose contexts are exchanged as for a split.
+
+pub mod cart;
+pub mod dist;
+pub mod graph;
+pub mod neighbor;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use fabric::Device;
+use mpi::comm::COMM_NULL;
+use mpi::error::{Class, Result, fail};
+use mpi::group::Group;
+use mpi::handle::Handle;
+use mpi::topo::{Topology, reorder};
+
+use crate::coll::run;
+use crate::comm::among;
+use crate::cx::Cx;
+use crate::kind::array::Array;
+use crate::kind::output::Out;
+
+/// `MPI_Topo_test`.
+pub fn test(cx: &Cx, comm: Handle, status: Out<i32>) -> Result {
+    status.set(Topology::kind_of(cx.world().comm(comm)?.topology()));
+    Ok(())
+}
+
+/// `MPI_Dims_create`.
+pub fn dims_create(_: &Cx, nnodes: usize, ndims: usize, dims: Array<i32>) -> Result {
+    // SAFETY: MPI says the array has `ndims` elements.
+    mpi::topo::dims_create(nnodes as i32, unsafe { dims.slice_mut(ndims)? })
+}
+
+/// Number of ranks of a communicator that may get a topology: one with a single group.
+fn room(cx: &Cx, comm: Handle) -> Result<u32> {
+    let world = cx.world();
+    let place = &world.comm(comm)?.place;
+    if place.is_inter() {
+        return fail(
+            Class::COMM,
+            "argument `comm_old` is an intercommunicator, which cannot have a topology",
+        );
+    }
+    Ok(place.size())
+}
+
+/// Which ranks of `comm` carry the nodes of a graph: those of the same number, unless the program leaves that to the
+/// library.
+fn order(
+    cx: &Cx,
+    comm: Handle,
+    nodes: u32,
+    reorder: bool,
+    edges: impl FnOnce() -> Vec<(u32, u32)>,
+) -> Result<Vec<u32>> {
+    let world = cx.world();
+    let members = &world.comm(comm)?.place.mine;
+    let hosts = match world.engine.device().hosts() {
+        Some(hosts) if reorder => hosts,
+        _ => return Ok((0..nodes).collect()),
+    };
+    let host = |rank| hosts[members.world_rank(rank) as usize];
+    Ok(reorder::order(&(0..nodes).map(host).collect::<Vec<u32>>(), &edges()))
+}
+
+/// A context from each rank, once all ranks have said that they ask for the same.
+fn agree(cx: &Cx, comm: Handle, asked: impl Hash) -> Result<Vec<u64>> {
+    let mut hasher = DefaultHasher::new();
+    asked.hash(&mut hasher);
+    let (asked, context) = (hasher.finish(), cx.world().new_context());
+    let all = run::exchange_words(cx, comm, [asked, context])?;
+    match all.iter().position(|[theirs, _]| *theirs != asked) {
+        None => Ok(all.into_iter().map(|[_, context]| context).collect()),
+        Some(rank) => fail(
+            Class::NOT_SAME,
+            format!(
+                "rank {rank} gave other arguments: those that describe the topology must be the same everywhere"
+            ),
+        ),
+    }
+}
+
+/// Makes the communicator of a topology; node `i` is rank `order[i]` of `comm`.
+fn make(
+    cx: &Cx,
+    comm: Handle,
+    contexts: &[u64],
+    order: &[u32],
+    topology: impl FnOnce() -> Topology,
+    newcomm: Out<Handle>,
+) -> Result {
+    let parent = cx.world().comm(comm)?.place.mine.clone();
+    let members: Vec<u32> = order.iter().map(|rank| parent.world_rank(*rank)).collect();
+    let new = among(cx, comm, Group::from_ranks(members), contexts)?;
+    if new != COMM_NULL {
+        cx.world().comm_mut(new)?.arrange(topology());
+    }
+    newcomm.set(new);
+    Ok(())
+}
+
+/// Checks that an array of results has room for all.
+fn fits(room: usize, needed: usize, arg: &str) -> Result {
+    if room < needed {
+        return fail(Class::ARG, format!("argument `{arg}` is {room}, the topology has {needed}"));
+    }
+    Ok(())
+}
+
+/// Stores results in an array of the application, which has room for them.
+fn store(array: Array<i32>, values: &[i32]) -> Result {
+    // SAFETY: MPI says the array has at least as many elements as the caller has looked at.
+    unsafe { array.slice_mut(values.len())? }.copy_from_slice(values);
+    Ok(())
+}

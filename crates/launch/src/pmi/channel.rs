@@ -1,0 +1,141 @@
+//! The bytes between a rank and its launcher: a descriptor that was inherited, or a connection.
+use super::line::LINE_MAX;
+use crate::sys::{self, event};
+use crate::text::{Lines, quoted};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// How long a launcher may take for an answer that does not depend on other ranks. It is far above
+/// what a loaded host needs, and an end to the wait for one that hangs.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a connection to `PMI_PORT` may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// See the [module](self).
+pub(super) struct Channel {
+    server: File,
+    lines: Lines,
+}
+
+impl Channel {
+    pub(super) fn over(server: OwnedFd) -> Channel {
+        Channel { server: server.into(), lines: Lines::default() }
+    }
+
+    /// The descriptor that `PMI_FD` names.
+    pub(super) fn inherited(fd: i32) -> Result<Channel, String> {
+        sys::adopt(fd).map(Channel::over).map_err(|error| {
+            format!(
+                "PMI_FD={fd} is not an open descriptor ({error}): the launcher's environment is there \
+                 but a program between it and this process closed its connection"
+            )
+        })
+    }
+
+    /// A connection to `PMI_PORT`.
+    pub(super) fn connect(host: &str, port: u16) -> Result<Channel, String> {
+        let stream = dial(host, port).map_err(|error| format!("PMI_PORT={host}:{port}: {error}"))?;
+        // Requests are small and each is waited for: nothing can be gained by delaying them.
+        stream.set_nodelay(true).map_err(|error| format!("PMI_PORT={host}:{port}: {error}"))?;
+        Ok(Channel::over(stream.into()))
+    }
+
+    /// Sends all of it; the command is what errors name.
+    pub(super) fn send(&mut self, command: &str, bytes: &[u8]) -> Result<(), String> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match sys::send(self.server.as_fd(), rest) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    match event::wait_one(self.server.as_fd(), event::WRITE, Some(ANSWER_TIMEOUT)) {
+                        Ok(true) => {}
+                        _ => return Err(lost(command, "it does not read")),
+                    }
+                }
+                Err(error) => return Err(lost(command, &error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line, without its end.
+    pub(super) fn line(&mut self, command: &str, timeout: Option<Duration>) -> Result<Vec<u8>, String> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            if let Some(line) = self.lines.next_line() {
+                return Ok(line);
+            }
+            if self.lines.partial().len() > LINE_MAX {
+                let begin = quoted(self.lines.partial());
+                return Err(corrupt(command, &format!("the line is too long; it begins {begin}")));
+            }
+            self.read(command, deadline)?;
+        }
+    }
+
+    /// The next bytes, so many.
+    pub(super) fn exactly(
+        &mut self,
+        count: usize,
+        command: &str,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<u8>, String> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            if let Some(bytes) = self.lines.take(count) {
+                return Ok(bytes);
+            }
+            self.read(command, deadline)?;
+        }
+    }
+
+    /// Waits for something to read, and reads it.
+    fn read(&mut self, command: &str, deadline: Option<Instant>) -> Result<(), String> {
+        let mut buffer = [0u8; 4096];
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        match event::wait_one(self.server.as_fd(), event::READ, left) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(lost(command, &format!("no answer in {} s", ANSWER_TIMEOUT.as_secs())));
+            }
+            Err(error) => return Err(lost(command, &error.to_string())),
+        }
+        match self.server.read(&mut buffer) {
+            Ok(0) => return Err(lost(command, "it closed the connection")),
+            Ok(count) => self.lines.push(&buffer[..count]),
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(error) => return Err(lost(command, &error.to_string())),
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn corrupt(command: &str, why: &str) -> String {
+    format!("PMI {command}: the launcher's answer is corrupt: {why}")
+}
+
+pub(super) fn lost(command: &str, why: &str) -> String {
+    format!("PMI {command}: the launcher is gone or does not answer: {why}")
+}
+
+/// Connects to the first address that works. Launchers announce the name of their host; where no
+/// name service knows it, the name of this host still means this host.
+fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
+    let found = match (host, port).to_socket_addrs() {
+        Ok(found) => found.collect(),
+        Err(_) if host == sys::hostname() => vec![std::net::SocketAddr::from(([127, 0, 0, 1], port))],
+        Err(error) => return Err(format!("the name cannot be resolved: {error}")),
+    };
+    let mut last = String::from("the name has no address");
+    for address in found {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = format!("{address}: {error}"),
+        }
+    }
+    Err(last)
+}

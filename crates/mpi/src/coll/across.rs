@@ -1,0 +1,395 @@
+//! What algorithms cost where some edges stay inside a host and others leave it.
+//!
+//! A round of a flat algorithm is as slow as its slowest edge, and the edges of one host that leave it share its
+//! adapter: their gaps and bytes add up. How many there are [`Levels`] knows, for any placement. An algorithm of
+//! two levels is the sum of its phases, each the cheapest there is among ranks that are all equally far apart.
+use super::cost::{self, Algorithm, Algorithm::*, Price, Problem};
+use super::levels::{Edges, Levels, Spread};
+use super::rates::{Level, Rates, Tariff};
+use super::tag::Kind;
+
+/// The most blocks one leader may deal with one by one: it bounds the length of the program.
+const BLOCKS: usize = 1 << 14;
+
+/// Whether two levels give the right result, in a program of bounded length.
+pub fn applies(kind: Kind, problem: &Problem, levels: &Levels) -> bool {
+    match kind {
+        Kind::Reduce | Kind::Allreduce => problem.commutes || levels.is_in_order(),
+        Kind::ReduceScatter | Kind::ReduceScatterBlock => levels.is_in_order(),
+        Kind::Alltoall => levels.most() * levels.size() <= BLOCKS,
+        _ => true,
+    }
+}
+
+/// The predicted price on two levels of an algorithm that applies.
+pub fn price(kind: Kind, algorithm: Algorithm, problem: &Problem, levels: &Levels, tariff: &Tariff) -> Price {
+    if algorithm == TwoLevel {
+        return two_level(kind, problem, levels, tariff);
+    }
+    let m = Model::new(kind, problem, levels, tariff);
+    let (n, p, up, down, odd) = (m.n, m.p, m.up, m.down, f64::from(m.odd));
+    match (kind, algorithm) {
+        (Kind::Barrier, Linear) => m.mesh(0.0),
+        (Kind::Barrier, Star) => m.star(true, 0.0).and(m.star(false, 0.0)),
+        (Kind::Barrier, RecursiveDoubling) => m.exchanges(|_| 0.0).and(m.folded(2.0 * odd, 0.0)),
+        (Kind::Barrier, _) => m.sum(up, |k| m.leg(Edges::Shift(k), 1.0, 0.0)),
+        (Kind::Bcast, ScatterAllgather) => m.tree(|k| n * f64::from(1 << k) / p).and(m.ring(p - 1.0, n / p)),
+        (Kind::Bcast, Chain) => m.chain(),
+        (Kind::Bcast, Linear) => m.star(false, n),
+        (Kind::Bcast, _) => m.tree(|_| n),
+        (Kind::Gather | Kind::Scatter, Binomial) => {
+            m.tree(|k| n * f64::from(1 << k)).and(m.copies((p / 2.0).floor() * n))
+        }
+        (Kind::Gather | Kind::Gatherv, _) => m.star(true, n),
+        (Kind::Scatter | Kind::Scatterv, _) => m.star(false, n),
+        (Kind::Allgather | Kind::Allgatherv, _) => m.gathering(kind, algorithm),
+        (Kind::Alltoall, Bruck) => {
+            m.sum(up, |k| m.leg(Edges::Shift(k), 1.0, n * p / 2.0)).and(m.copies((up + 2.0) * n * p))
+        }
+        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, Pairwise) => m.pairwise(n),
+        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, _) => m.mesh(n),
+        (Kind::Scan | Kind::Exscan, RecursiveDoubling) => {
+            m.sum(up, |k| m.leg(Edges::Xor(k), 1.0, n)).and(m.combines(2.0 * up * n)).and(m.copies(2.0 * n))
+        }
+        (Kind::Scan | Kind::Exscan, _) => m.line(n).and(m.combines((p - 1.0) * n)),
+        (Kind::Allreduce, RecursiveDoubling) => {
+            m.exchanges(|_| n).and(m.folded(2.0 * odd, n)).and(m.combines((down + odd) * n))
+        }
+        _ => m.reduction(kind, algorithm),
+    }
+}
+
+/// The sum of the phases, among as many ranks as the largest host has.
+fn two_level(kind: Kind, problem: &Problem, levels: &Levels, tariff: &Tariff) -> Price {
+    let (size, c) = (levels.size() as u64, levels.most() as u64);
+    let n = problem.bytes;
+    let least = |kind, size, bytes, spread: &Spread| {
+        let phase = Problem { size, bytes, commutes: problem.commutes, root: 0, spread };
+        cost::choose(kind, &phase, tariff, None).price
+    };
+    let near = |kind, bytes| least(kind, levels.most(), bytes, &Spread::OneHost);
+    let far = |kind, bytes| least(kind, levels.count(), bytes, &Spread::Apart);
+    let copies = |bytes: u64| Price {
+        copy_ns: bytes as f64 * tariff.host.level(problem.data(kind)).copy,
+        ..Price::default()
+    };
+    // What does not lie in order is packed and unpacked.
+    let packed = |bytes: u64| if levels.is_in_order() { Price::default() } else { copies(bytes) };
+    match kind {
+        Kind::Barrier => near(Kind::Bcast, 0).and(far(Kind::Barrier, 0)).and(near(Kind::Bcast, 0)),
+        Kind::Bcast => far(Kind::Bcast, n).and(near(Kind::Bcast, n)),
+        Kind::Reduce => near(Kind::Reduce, n).and(far(Kind::Reduce, n)),
+        Kind::Allreduce => near(Kind::Reduce, n).and(far(Kind::Allreduce, n)).and(near(Kind::Bcast, n)),
+        Kind::Gather | Kind::Scatter => {
+            near(Kind::Gather, n).and(far(Kind::Gatherv, c * n)).and(packed(size * n))
+        }
+        Kind::Allgather | Kind::Allgatherv => {
+            let total = if kind == Kind::Allgather { size * n } else { n };
+            let inside = near(Kind::Gatherv, total / size).and(near(Kind::Bcast, total));
+            inside.and(far(Kind::Allgatherv, total)).and(packed(total))
+        }
+        Kind::Alltoall => {
+            let inside = near(Kind::Gatherv, size * n).and(near(Kind::Scatterv, size * n));
+            let sorted = Price { latency_ns: (c * size) as f64 * COPY_NS, ..copies(2 * c * size * n) };
+            inside.and(far(Kind::Alltoallv, c * c * n)).and(sorted).and(packed(2 * size * n))
+        }
+        _ => {
+            let inside = near(Kind::Reduce, n).and(near(Kind::Scatterv, n / size));
+            inside.and(far(Kind::ReduceScatter, n))
+        }
+    }
+}
+
+/// What a copy costs before its first byte, as a step of a program.
+const COPY_NS: f64 = 20.0;
+
+/// A case on two levels with the machine it runs on.
+struct Model<'a> {
+    near: &'a Rates,
+    far: &'a Rates,
+    /// What a byte costs inside a host, and between hosts.
+    byte: &'a Level,
+    far_byte: &'a Level,
+    levels: &'a Levels,
+    n: f64,
+    p: f64,
+    /// Levels of a tree, and exchanges among the largest power of two; whether ranks are left over.
+    up: f64,
+    down: f64,
+    odd: bool,
+    /// Ranks of the largest host, and of one of its cores.
+    c: f64,
+    crowd: f64,
+    /// Until all ranks of a core have had their turn.
+    turn_ns: f64,
+    root: usize,
+}
+
+impl<'a> Model<'a> {
+    fn new(kind: Kind, problem: &Problem, levels: &'a Levels, tariff: &'a Tariff) -> Model<'a> {
+        let near = &tariff.host;
+        let crowd = levels.most().div_ceil(near.cores.max(1) as usize) as f64;
+        Model {
+            near,
+            far: &tariff.network,
+            byte: near.level(problem.data(kind)),
+            far_byte: tariff.network.level(problem.data(kind)),
+            levels,
+            n: problem.bytes as f64,
+            p: problem.size as f64,
+            up: f64::from(problem.size.next_power_of_two().ilog2()),
+            down: f64::from(problem.size.ilog2()),
+            odd: !problem.size.is_power_of_two(),
+            c: levels.most() as f64,
+            crowd,
+            turn_ns: (crowd - 1.0) * near.switch_ns,
+            root: problem.root,
+        }
+    }
+
+    fn sum(&self, rounds: f64, round: impl Fn(u32) -> Price) -> Price {
+        (0..rounds as u32).map(round).fold(Price::default(), Price::and)
+    }
+
+    /// A message without data.
+    fn step(&self, link: &Rates) -> f64 {
+        link.latency_ns + (link.overhead_ns + link.receive_ns) * self.crowd + self.turn_ns
+    }
+
+    /// Rounds in which every rank sends `bytes` along edges of one pattern.
+    fn leg(&self, edges: Edges, rounds: f64, bytes: f64) -> Price {
+        self.crossed(f64::from(self.levels.crossing(edges)), rounds, bytes)
+    }
+
+    /// Rounds in which every rank sends `bytes`, and from no host more than `crossing` leave.
+    fn crossed(&self, crossing: f64, rounds: f64, bytes: f64) -> Price {
+        let step = |link: &Rates| self.step(link) + link.agreed_ns(bytes);
+        let near = (step(self.near), self.crowd * bytes * self.byte.link);
+        let (latency, transfer) = if crossing == 0.0 {
+            near
+        } else {
+            let (wait, bytes) = self.adapter(crossing, bytes);
+            let far = (step(self.far) + wait, bytes);
+            if far.0 + far.1 > near.0 + near.1 { far } else { near }
+        };
+        Price { latency_ns: rounds * latency, transfer_ns: rounds * transfer, ..Price::default() }
+    }
+
+    /// How long an adapter is busy with messages of several ranks: what gaps add to the bytes, and the bytes.
+    fn adapter(&self, messages: f64, bytes: f64) -> (f64, f64) {
+        let each = bytes * self.far_byte.busy;
+        ((messages - 1.0).max(0.0) * (self.far.gap_ns - each).max(0.0), messages * each)
+    }
+
+    /// Exchanges with the ranks whose numbers differ in one bit.
+    fn exchanges(&self, bytes: impl Fn(u32) -> f64) -> Price {
+        self.sum(self.down, |k| self.leg(Edges::Xor(k), 1.0, bytes(k)))
+    }
+
+    /// What ranks beyond a power of two add.
+    fn folded(&self, rounds: f64, bytes: f64) -> Price {
+        self.leg(Edges::Shift(self.down as u32), rounds, bytes)
+    }
+
+    /// The binomial tree around the root; an edge of level k carries `bytes(k)`.
+    fn tree(&self, bytes: impl Fn(u32) -> f64) -> Price {
+        let crossing = self.levels.tree(self.root);
+        self.sum(self.up, |k| self.crossed(f64::from(crossing[k as usize]), 1.0, bytes(k)))
+    }
+
+    /// One rank has a message of `bytes` for each other, or gets one from each.
+    fn star(&self, inward: bool, bytes: f64) -> Price {
+        let own = self.levels.members(self.levels.host(self.root)).len() as f64;
+        let (inside, outside) = (own - 1.0, self.p - own);
+        let (wait, far_bytes) = self.adapter(outside, bytes);
+        let (near, far) = (cost::sides(self.near, inward), cost::sides(self.far, inward));
+        let serial = if self.near.single_copy { inside.min(1.0) } else { inside };
+        let near_bytes = bytes * (self.byte.link + (serial - 1.0).max(0.0) * self.byte.busy);
+        Price {
+            latency_ns: self.far.latency_ns
+                + far.1
+                + (inside * near.0 + outside * far.0).max(wait)
+                + self.turn_ns,
+            transfer_ns: far_bytes.max(near_bytes),
+            ..Price::default()
+        }
+    }
+
+    /// Every rank has a message of `bytes` for every other and gets one from it, all at once.
+    fn mesh(&self, bytes: f64) -> Price {
+        let (inside, outside) = (self.c - 1.0, self.p - self.c);
+        let (wait, far_bytes) = self.adapter(self.c * outside, bytes);
+        let both = |link: &Rates| link.overhead_ns + link.receive_ns;
+        let crowded = self.crowd * (1.0 + self.near.crowding * (self.crowd - 1.0));
+        let overhead = crowded * (inside * both(self.near) + outside * both(self.far));
+        Price {
+            latency_ns: self.far.latency_ns
+                + self.far.agreed_ns(bytes)
+                + self.far.overhead_ns
+                + overhead.max(wait)
+                + self.turn_ns,
+            transfer_ns: far_bytes.max(self.crowd * inside * bytes * self.byte.link),
+            ..Price::default()
+        }
+    }
+
+    /// Rounds in which every rank passes on to the next what came from the one before. What a rank waits for has
+    /// met every edge in turn, so few edges between hosts cost their latency rarely; their ends are busy in each round.
+    fn ring(&self, rounds: f64, bytes: f64) -> Price {
+        let far = rounds * self.breaks() / self.p;
+        let path = self.crossed(1.0, far, bytes).and(self.crossed(0.0, rounds - far, bytes));
+        let crossing = f64::from(self.levels.crossing(Edges::Shift(0)));
+        let (wait, far_bytes) = self.adapter(crossing, bytes);
+        let busy = Price {
+            latency_ns: self.step(self.far)
+                + rounds * self.far.agreed_ns(bytes)
+                + rounds * (self.far.overhead_ns.max(self.far.receive_ns) + wait),
+            transfer_ns: rounds * far_bytes,
+            ..Price::default()
+        };
+        if busy.total() > path.total() { busy } else { path }
+    }
+
+    /// Each round another partner: nearly all rounds have edges between hosts, at most as many as a host has ranks.
+    fn pairwise(&self, bytes: f64) -> Price {
+        let rounds = self.p - 1.0;
+        let mean = (self.c * (self.p - self.c) / rounds).max(1.0);
+        self.crossed(mean, rounds, bytes)
+    }
+
+    /// Edges between neighbours that lead to another host, of all hosts together.
+    fn breaks(&self) -> f64 {
+        let crossing = f64::from(self.levels.crossing(Edges::Shift(0)));
+        (crossing * self.levels.count() as f64).min(self.p - 1.0)
+    }
+
+    /// Down the line, one rank after the other.
+    fn line(&self, bytes: f64) -> Price {
+        let breaks = self.breaks();
+        self.crossed(1.0, breaks, bytes).and(self.crossed(0.0, self.p - 1.0 - breaks, bytes))
+    }
+
+    /// Segments down the line: the first one meets all edges, the others follow at the pace of the slowest.
+    fn chain(&self) -> Price {
+        let problem = Problem {
+            size: self.p as usize,
+            bytes: self.n as u64,
+            commutes: true,
+            root: 0,
+            spread: &Spread::Apart,
+        };
+        let segment = (cost::segment_of(&problem, self.far) as f64).min(self.n);
+        let rest = (self.n / segment.max(1.0)).ceil() - 1.0;
+        self.line(segment).and(self.leg(Edges::Shift(0), rest.max(0.0), segment))
+    }
+
+    fn gathering(&self, kind: Kind, algorithm: Algorithm) -> Price {
+        let n = if kind == Kind::Allgather { self.n } else { self.n / self.p };
+        match algorithm {
+            Linear => self.mesh(n),
+            RecursiveDoubling => self.exchanges(|k| n * f64::from(1 << k)),
+            Bruck => {
+                let have = |k: u32| f64::from(1 << k).min(self.p - f64::from(1 << k)) * n;
+                self.sum(self.up, |k| self.leg(Edges::Shift(k), 1.0, have(k))).and(self.copies(self.p * n))
+            }
+            // Each edge is met in every second round.
+            Neighbour => {
+                let pair = self.leg(Edges::Shift(0), self.p / 4.0, 2.0 * n);
+                pair.and(self.crossed(0.0, self.p / 4.0, 2.0 * n))
+            }
+            _ => self.ring(self.p - 1.0, n),
+        }
+    }
+
+    fn reduction(&self, kind: Kind, algorithm: Algorithm) -> Price {
+        let (n, p, up, down, odd) = (self.n, self.p, self.up, self.down, f64::from(self.odd));
+        let share = (p - 1.0) / p;
+        let part = |k: u32| n * f64::from(1 << k) / f64::from(1 << down as u32);
+        let halved = |folds: f64| {
+            let work = self.combines((share + odd) * n).and(self.copies(n));
+            self.exchanges(part).and(self.folded(folds * odd, n)).and(work)
+        };
+        match (kind, algorithm) {
+            (Kind::Reduce, Rabenseifner) => halved(1.0).and(self.exchanges(part)),
+            (Kind::Allreduce, Rabenseifner) => halved(2.0).and(self.exchanges(part)),
+            (Kind::Reduce, InOrder) => self.tree(|_| n).and(self.folded(1.0, n)).and(self.combines(up * n)),
+            (Kind::Reduce, Linear) => self.star(true, n).and(self.combines((p - 1.0) * n)),
+            (Kind::Reduce, _) => self.tree(|_| n).and(self.combines(up * n)),
+            (Kind::Allreduce, Ring) => {
+                let work = self.combines(share * n).and(self.copies(n));
+                self.ring(2.0 * (p - 1.0), n / p).and(work)
+            }
+            (Kind::Allreduce, ReduceBcast) => {
+                self.tree(|_| n).and(self.tree(|_| n)).and(self.combines(up * n))
+            }
+            (Kind::Allreduce, Linear) => self.mesh(n).and(self.combines(self.crowd * (p - 1.0) * n)),
+            (Kind::Allreduce, _) => {
+                self.star(true, n).and(self.star(false, n)).and(self.combines((p - 1.0) * n))
+            }
+            (_, RecursiveHalving) => halved(1.0).and(self.folded(odd, n / p)),
+            (_, Pairwise) => self.pairwise(n / p).and(self.combines(share * n)),
+            (_, Linear) => self.mesh(n / p).and(self.combines(self.crowd * share * n)),
+            (_, InOrder) => self.tree(|_| n).and(self.star(false, n / p)).and(self.combines(up * n)),
+            (_, _) => self.ring(p - 1.0, n / p).and(self.combines(share * n)),
+        }
+    }
+
+    fn combines(&self, bytes: f64) -> Price {
+        Price { reduce_ns: self.crowd * bytes * self.byte.reduce, ..Price::default() }
+    }
+
+    fn copies(&self, bytes: f64) -> Price {
+        Price { copy_ns: self.crowd * bytes * self.byte.copy, ..Price::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn winner(kind: Kind, hosts: &[u32], bytes: u64, commutes: bool, forced: Option<Algorithm>) -> Algorithm {
+        let spread = &Spread::of(hosts.len(), |rank| hosts[rank]);
+        let problem = Problem { size: hosts.len(), bytes, commutes, root: 0, spread };
+        cost::choose(kind, &problem, &Tariff::default(), forced).winner
+    }
+
+    /// 4 hosts of 8 ranks, by blocks or in turn.
+    fn hosts(in_turn: bool) -> Vec<u32> {
+        (0..32).map(|rank| if in_turn { rank % 4 } else { rank / 8 }).collect()
+    }
+
+    #[test]
+    fn short_messages_take_two_levels_and_long_ones_the_ring() {
+        for in_turn in [false, true] {
+            let hosts = hosts(in_turn);
+            for kind in
+                [Kind::Barrier, Kind::Bcast, Kind::Reduce, Kind::Allreduce, Kind::Allgather, Kind::Alltoall]
+            {
+                assert_eq!(winner(kind, &hosts, 8, true, None), TwoLevel, "{kind:?}, in turn {in_turn}");
+            }
+        }
+        assert_eq!(winner(Kind::Allreduce, &hosts(false), 1 << 24, true, None), Ring);
+        assert_ne!(
+            winner(Kind::Allreduce, &hosts(true), 1 << 24, true, None),
+            Ring,
+            "all of its edges leave a host"
+        );
+    }
+
+    #[test]
+    fn flat_ones_can_be_forced_and_two_levels_only_where_there_are_two() {
+        assert_eq!(winner(Kind::Bcast, &hosts(false), 8, true, Some(Binomial)), Binomial);
+        assert_eq!(winner(Kind::Bcast, &hosts(true), 1 << 24, true, Some(TwoLevel)), TwoLevel);
+        let one_host = winner(Kind::Bcast, &[3; 8], 8, true, Some(TwoLevel));
+        let apart = winner(Kind::Bcast, &[0, 1, 2, 3], 8, true, Some(TwoLevel));
+        assert!(one_host != TwoLevel && apart != TwoLevel);
+    }
+
+    #[test]
+    fn what_does_not_commute_keeps_its_order() {
+        for kind in [Kind::Reduce, Kind::Allreduce] {
+            assert_eq!(winner(kind, &hosts(false), 8, false, Some(TwoLevel)), TwoLevel);
+            assert_ne!(winner(kind, &hosts(true), 8, false, Some(TwoLevel)), TwoLevel);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What links and cores cost, and what ranks must agree on before each chooses alone.
+use fabric::settings::Settings;
+
+/// What a byte costs, in nanoseconds, while the data of a call fit a level of the memory.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Level {
+    /// The longest data of a call that do.
+    pub up_to_bytes: f64,
+    /// From one rank to another (G).
+    pub link: f64,
+    /// For how long that occupies what several messages share: an adapter, or the core of the rank that has them all.
+    pub busy: f64,
+    /// Combining two vectors.
+    pub reduce: f64,
+    /// Copying in memory.
+    pub copy: f64,
+}
+
+/// Levels of the memory that are told apart.
+pub const LEVELS: usize = 4;
+
+/// What a link and a core cost, measured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Rates {
+    /// From one rank to another, without overheads (L).
+    pub latency_ns: f64,
+    /// Of the sender for one message (o).
+    pub overhead_ns: f64,
+    /// Of the receiver for one message.
+    pub receive_ns: f64,
+    /// Least time between two messages of an adapter (g), whoever of its host they belong to.
+    pub gap_ns: f64,
+    /// Messages longer than this wait until both sides have agreed, which takes that much more.
+    pub eager_bytes: f64,
+    /// See [`Rates::eager_bytes`].
+    pub handshake_ns: f64,
+    /// From one rank of a core to the next.
+    pub switch_ns: f64,
+    /// Where all ranks have messages with all others, by what part of it the overhead of a message grows with each
+    /// further rank of its core: they push what they keep for each other's peers out of the caches.
+    pub crowding: f64,
+    /// Cores that the ranks share.
+    pub cores: u32,
+    /// Whether receivers fetch long messages themselves, so that a sender can serve many at once.
+    pub single_copy: bool,
+    /// By the length of the data, ascending.
+    pub levels: [Level; LEVELS],
+}
+
+/// Longer than any data.
+const ANY_BYTES: f64 = 1e18;
+
+impl Rates {
+    /// Between ranks of one host, as measured with `tern bench` (docs/results.md).
+    pub const HOST: Rates = Rates {
+        latency_ns: 120.0,
+        overhead_ns: 30.0,
+        receive_ns: 30.0,
+        gap_ns: 0.0,
+        // What is measured of long messages has it in it.
+        eager_bytes: ANY_BYTES,
+        handshake_ns: 0.0,
+        switch_ns: 1300.0,
+        crowding: 0.25,
+        cores: u32::MAX,
+        single_copy: true,
+        levels: [Level { up_to_bytes: ANY_BYTES, link: 0.1, busy: 0.1, reduce: 0.1, copy: 0.05 }; LEVELS],
+    };
+
+    /// Between hosts by TCP over Ethernet of 10 Gbit/s: assumed.
+    pub const NETWORK: Rates = Rates {
+        latency_ns: 15_000.0,
+        overhead_ns: 3000.0,
+        receive_ns: 3000.0,
+        gap_ns: 3000.0,
+        single_copy: false,
+        levels: [Level { link: 0.8, busy: 0.8, ..Rates::HOST.levels[0] }; LEVELS],
+        ..Rates::HOST
+    };
+
+    /// What a message of this length waits for besides its latency.
+    pub fn agreed_ns(&self, bytes: f64) -> f64 {
+        if bytes > self.eager_bytes { self.handshake_ns } else { 0.0 }
+    }
+
+    /// Whether a receiver copies with its own core what lies in memory for it.
+    pub fn is_copied(&self) -> bool {
+        self.gap_ns == 0.0 && !self.single_copy
+    }
+
+    /// What a byte costs in a call with so many.
+    pub fn level(&self, bytes: f64) -> &Level {
+        self.levels.iter().find(|level| bytes <= level.up_to_bytes).unwrap_or(&self.levels[LEVELS - 1])
+    }
+}
+
+/// Rates by distance.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Tariff {
+    /// Between ranks of one host.
+    pub host: Rates,
+    /// Between hosts. Its cores do not count: a rank alone on its host has one.
+    pub network: Rates,
+}
+
+impl Default for Tariff {
+    fn default() -> Tariff {
+        Tariff { host: Rates::HOST, network: Rates::NETWORK }
+    }
+}
+
+/// Numbers that make up rates.
+const NUMBERS: usize = 10 + 5 * LEVELS;
+
+impl Rates {
+    fn text(&self) -> String {
+        let flag = f64::from(u8::from(self.single_copy));
+        let link = [self.latency_ns, self.overhead_ns, self.receive_ns, self.gap_ns];
+        let machine = [self.switch_ns, self.crowding, f64::from(self.cores), flag];
+        let long = [self.eager_bytes, self.handshake_ns];
+        let levels = self.levels.iter().flat_map(|l| [l.up_to_bytes, l.link, l.busy, l.reduce, l.copy]);
+        let numbers = link.into_iter().chain(machine).chain(long).chain(levels);
+        numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+    }
+
+    fn parse(text: &str) -> Option<Rates> {
+        let numbers: Option<Vec<f64>> = text.split(',').map(|number| number.parse().ok()).collect();
+        let numbers = numbers?;
+        let is_right = numbers.iter().all(|number| number.is_finite() && *number >= 0.0);
+        if numbers.len() != NUMBERS || !is_right {
+            return None;
+        }
+        let (cores, flag) = (numbers[6], numbers[7]);
+        let is_whole = cores >= 1.0 && cores <= f64::from(u32::MAX) && cores.fract() == 0.0;
+        let level = |at: usize| {
+            let [up_to_bytes, link, busy, reduce, copy] =
+                std::array::from_fn(|field| numbers[10 + 5 * at + field]);
+            Level { up_to_bytes, link, busy, reduce, copy }
+        };
+        (is_whole && [0.0, 1.0].contains(&flag)).then(|| Rates {
+            latency_ns: numbers[0],
+            overhead_ns: numbers[1],
+            receive_ns: numbers[2],
+            gap_ns: numbers[3],
+            switch_ns: numbers[4],
+            crowding: numbers[5],
+            eager_bytes: numbers[8],
+            handshake_ns: numbers[9],
+            cores: cores as u32,
+            single_copy: flag == 1.0,
+            levels: std::array::from_fn(level),
+        })
+    }
+}
+
+/// What rank 0 tells the others at the start, so that all choose alike: rates as it sees them, which the others
+/// adopt, and the algorithms its settings force, which must be theirs too.
+pub fn agreement(settings: &Settings, tariff: &Tariff) -> String {
+    let mut text = format!("host={} network={}", tariff.host.text(), tariff.network.text());
+    for name in agreed_settings().filter(|name| settings.text(name) != "auto") {
+        text += &format!(" {name}={}", settings.text(name));
+    }
+    text
+}
+
+/// The rates to go by on rank `me`, which is told rank 0's [`agreement`].
+pub fn agreed(text: &str, settings: &Settings, me: usize) -> Result<Tariff, String> {
+    let malformed = || format!("rank 0 published `{text}`, which says nothing of its collectives");
+    let words: Option<Vec<(&str, &str)>> = text.split(' ').map(|word| word.split_once('=')).collect();
+    let words = words.ok_or_else(malformed)?;
+    let given = |name: &str| words.iter().find(|word| word.0 == name).map(|word| word.1);
+    for name in agreed_settings() {
+        let (here, there) = (settings.text(name), given(name).unwrap_or("auto"));
+        if here != there {
+            return Err(format!(
+                "setting {name} is `{here}` on rank {me} and `{there}` on rank 0: it must be the same on all ranks"
+            ));
+        }
+    }
+    let known = |word: &(&str, &str)| {
+        ["host", "network"].contains(&word.0) || agreed_settings().any(|name| name == word.0)
+    };
+    match (given("host").and_then(Rates::parse), given("network").and_then(Rates::parse)) {
+        (Some(host), Some(network)) if words.iter().all(known) => Ok(Tariff { host, network }),
+        _ => Err(malformed()),
+    }
+}
+
+fn agreed_settings() -> impl Iterator<Item = &'static str> {
+    fabric::settings::ALL.iter().map(|setting| setting.name).filter(|name| name.starts_with("TERN_COLL_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ranks_must_agree_on_is_compared_by_name() {
+        let settings = |word: &str| {
+            let lookup = |name: &str| (name == "TERN_COLL_BCAST").then(|| word.to_string());
+            Settings::read(lookup, std::iter::empty()).unwrap()
+        };
+        let host = Rates { cores: 2, single_copy: false, latency_ns: 123.4, ..Rates::HOST };
+        let rank0 = Tariff { host, ..Tariff::default() };
+        let text = agreement(&settings("chain"), &rank0);
+        assert_eq!(agreed(&text, &settings("chain"), 3), Ok(rank0));
+        let error = agreed(&text, &settings("auto"), 3).unwrap_err();
+        assert!(error.contains("TERN_COLL_BCAST is `auto` on rank 3 and `chain` on rank 0"), "{error}");
+        let text = agreement(&settings("auto"), &rank0);
+        assert!(agreed(&text, &settings("linear"), 1).unwrap_err().contains("`linear` on rank 1"));
+        let good = Rates::HOST.text();
+        for bad in [
+            String::new(),
+            "host".into(),
+            format!("host={good}"),
+            format!("host={good} network={good},1"),
+            format!("host={good} network={good} TERN_COLL_X=ring"),
+            format!("host={good} network={}", good.replace(&u32::MAX.to_string(), "0")),
+            format!("host={good} network={}", good.replace("120", "inf")),
+        ] {
+            assert!(agreed(&bad, &settings("auto"), 1).is_err(), "{bad}");
+        }
+    }
+}

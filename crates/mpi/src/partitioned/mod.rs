@@ -1,0 +1,237 @@
+//! Partitioned communication (MPI 5.0 chapter 4): a persistent message of which parts are handed over one by one.
+//!
+//! The two sides are matched once, by a message that each send request sends when it is made: its channel, a context
+//! of its own, and how it is cut. From then on the messages of a round are those of the channel, told apart by their
+//! place. Both buffers are streams of bytes, and a message is a piece of the stream that ends where partitions of the
+//! sender do; how the receiver has divided its buffer matters for `MPI_Parrived` alone.
+//! The protocol is described in docs/protocols/partitioned.md.
+
+mod receiver;
+mod sender;
+
+pub use receiver::Receiver;
+pub use sender::Sender;
+
+use crate::comm::Place;
+use crate::error::{Class, Result, fail};
+use crate::handle::Handle;
+use crate::p2p::peer;
+use crate::request::{Body, Buffer, Ended, Recipe, Request, Requests};
+use crate::status::Status;
+use crate::world::World;
+use fabric::Device;
+
+/// What a partitioned request was made of, checked.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// All partitions.
+    pub buffer: Buffer,
+    /// How many there are.
+    pub partitions: usize,
+}
+
+impl Parts {
+    /// Bytes of the whole message.
+    pub fn bytes(&self) -> u64 {
+        self.buffer.count * self.buffer.ty.size()
+    }
+
+    /// Bytes of one partition.
+    fn part_bytes(&self) -> u64 {
+        self.bytes() / self.partitions.max(1) as u64
+    }
+
+    /// A partition that the application names.
+    fn check(&self, partition: i32, arg: &str) -> Result<usize> {
+        match usize::try_from(partition) {
+            Ok(known) if known < self.partitions => Ok(known),
+            _ => fail(
+                Class::ARG,
+                format!(
+                    "argument `{arg}` is {partition}, the request has {} partitions, from 0 on",
+                    self.partitions
+                ),
+            ),
+        }
+    }
+}
+
+/// One side of a partitioned message.
+#[derive(Debug)]
+pub enum Partitioned {
+    /// The sender.
+    Send(Box<Sender>),
+    /// The receiver.
+    Receive(Box<Receiver>),
+    /// Either side, whose peer is `MPI_PROC_NULL`.
+    Nobody {
+        /// Whether it is the sender.
+        sends: bool,
+        /// Its partitions.
+        parts: Parts,
+    },
+}
+
+impl<D: Device> World<D> {
+    /// The request of `MPI_Psend_init`.
+    pub fn partitioned_send(
+        &mut self,
+        place: Place,
+        comm: Handle,
+        parts: Parts,
+        dest: i32,
+        tag: i32,
+    ) -> Result<Handle> {
+        self.objects.requests.room()?;
+        let part = match peer(&place, dest, "dest")? {
+            None => Partitioned::Nobody { sends: true, parts },
+            Some(to) => Partitioned::Send(Box::new(Sender::open(self, &place, parts, to, tag)?)),
+        };
+        self.objects.requests.add_persistent(comm, Recipe::Partitioned(part), place)
+    }
+
+    /// The request of `MPI_Precv_init`.
+    pub fn partitioned_receive(
+        &mut self,
+        place: Place,
+        comm: Handle,
+        parts: Parts,
+        source: i32,
+        tag: i32,
+    ) -> Result<Handle> {
+        self.objects.requests.room()?;
+        let part = match peer(&place, source, "source")? {
+            None => Partitioned::Nobody { sends: false, parts },
+            Some(from) => Partitioned::Receive(Box::new(Receiver::open(
+                &mut self.engine,
+                &place,
+                parts,
+                (source, from),
+                tag,
+            )?)),
+        };
+        self.objects.requests.add_persistent(comm, Recipe::Partitioned(part), place)
+    }
+
+    /// Starts a round.
+    pub(crate) fn start_partitioned(&mut self, part: &mut Partitioned) -> Result<Body> {
+        match part {
+            Partitioned::Send(sender) => sender.start(self)?,
+            Partitioned::Receive(receiver) => receiver.start(&mut self.engine)?,
+            Partitioned::Nobody { sends: true, .. } => return Ok(Body::Ended(Ended::WELL)),
+            Partitioned::Nobody { .. } => {
+                return Ok(Body::Ended(Ended { status: Status::PROC_NULL, error: None }));
+            }
+        }
+        Ok(Body::Partitioned)
+    }
+
+    /// Gets the receives on that wait to be told how their messages are cut.
+    pub(crate) fn advance_partitioned(&mut self) {
+        let waiting = std::mem::take(&mut self.untold);
+        for handle in waiting {
+            if let Some(receiver) = receiver(self.objects.requests.get_mut(handle))
+                && !receiver.post(&mut self.engine)
+            {
+                self.untold.push(handle);
+            }
+        }
+    }
+
+    /// Notes a receive that has to be told how its messages are cut.
+    pub(crate) fn note_untold(&mut self, handle: Handle) {
+        if receiver(self.objects.requests.get_mut(handle)).is_some_and(|receiver| !receiver.is_posted()) {
+            self.untold.push(handle);
+        }
+    }
+
+    /// Whether the round of a partitioned request has ended; then its body says how.
+    pub(crate) fn settle_partitioned(&mut self, handle: Handle) -> Result<bool> {
+        let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };
+        let Some((Recipe::Partitioned(part), _)) = request.recipe.as_deref_mut() else {
+            panic!("only partitioned requests have this body")
+        };
+        let ended = match part {
+            Partitioned::Send(sender) => sender.settle(&mut self.engine),
+            Partitioned::Receive(receiver) => receiver.settle(&mut self.engine),
+            Partitioned::Nobody { .. } => Some(Ended::WELL),
+        };
+        let has_ended = ended.is_some();
+        if let Some(ended) = ended {
+            request.body = Some(Body::Ended(ended));
+        }
+        Ok(has_ended)
+    }
+
+    /// Whether a partitioned send has this partition.
+    pub fn check_partition(&self, handle: Handle, partition: i32, arg: &str) -> Result {
+        let parts = match self.objects.requests.get(handle).and_then(|request| request.recipe.as_deref()) {
+            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => &sender.parts,
+            Some((Recipe::Partitioned(Partitioned::Nobody { sends: true, parts }), _)) => parts,
+            _ => return not_a_send(),
+        };
+        parts.check(partition, arg).map(drop)
+    }
+
+    /// `MPI_Pready` of one or several.
+    pub fn ready(&mut self, handle: Handle, partitions: impl Iterator<Item = i32>, arg: &str) -> Result {
+        let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };
+        let is_active = request.body.is_some();
+        match request.recipe.as_deref_mut() {
+            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => {
+                if !is_active {
+                    return fail(
+                        Class::REQUEST,
+                        "argument `request` is a partitioned send that has not been started",
+                    );
+                }
+                for partition in partitions {
+                    sender.ready(&mut self.engine, partition, arg)?;
+                }
+                Ok(())
+            }
+            Some((Recipe::Partitioned(Partitioned::Nobody { sends: true, parts }), _)) => {
+                for partition in partitions {
+                    parts.check(partition, arg)?;
+                }
+                Ok(())
+            }
+            _ => not_a_send(),
+        }
+    }
+
+    /// `MPI_Parrived`: true of what is not under way.
+    pub fn has_arrived(&mut self, handle: Handle, partition: i32) -> Result<bool> {
+        let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };
+        let is_active = matches!(request.body, Some(Body::Partitioned));
+        match request.recipe.as_deref_mut() {
+            Some((Recipe::Partitioned(Partitioned::Receive(receiver)), _)) => {
+                let partition = receiver.parts.check(partition, "partition")?;
+                Ok(!is_active || receiver.has_arrived(&mut self.engine, partition))
+            }
+            Some((Recipe::Partitioned(Partitioned::Nobody { sends: false, parts }), _)) => {
+                parts.check(partition, "partition").map(|_| true)
+            }
+            _ => fail(Class::REQUEST, "argument `request` is not a partitioned receive"),
+        }
+    }
+
+    /// A partitioned request that is not under way is forgotten.
+    pub fn close_partitioned(&mut self, part: Partitioned) {
+        if let Partitioned::Receive(receiver) = part {
+            receiver.close(&mut self.engine);
+        }
+    }
+}
+
+fn not_a_send<T>() -> Result<T> {
+    fail(Class::REQUEST, "argument `request` is not a partitioned send")
+}
+
+fn receiver(request: Option<&mut Request>) -> Option<&mut Receiver> {
+    let request = request.filter(|request| matches!(request.body, Some(Body::Partitioned)))?;
+    match request.recipe.as_deref_mut() {
+        Some((Recipe::Partitioned(Partitioned::Receive(receiver)), _)) => Some(receiver),
+        _ => None,
+    }
+}

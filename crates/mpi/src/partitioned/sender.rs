@@ -1,0 +1,227 @@
+//! The side that makes partitions ready.
+//!
+//! How many of them go in one message is chosen by what it costs ([`proto::choice::partitions`]), from when they became
+//! ready in the rounds before. The receiver is told with the first round, and again when a term ends; a term is
+//! twice as long as the one before where the choice has not changed.
+
+use super::Parts;
+use crate::comm::{Place, Purpose};
+use crate::error::{Class, Error, Result, fail};
+use crate::mem;
+use crate::request::{Body, Ended, Keep, failed};
+use crate::world::{World, fault};
+use fabric::{Device, Span};
+use proto::choice::partitions::cut;
+use proto::{Engine, Mode, OpId};
+
+/// The message by which a send request introduces itself, in words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Hello {
+    /// The context of its messages.
+    pub channel: u64,
+    /// Bytes of the whole message.
+    pub bytes: u64,
+    /// Partitions.
+    pub partitions: u64,
+    /// How it is cut in the first round.
+    pub term: Term,
+}
+
+/// How messages are cut for some rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Term {
+    /// Partitions in one message.
+    pub together: u64,
+    /// Rounds.
+    pub rounds: u64,
+}
+
+/// The tag of messages that tell of a term; those of data follow.
+pub(super) const TERM_TAG: i32 = 0;
+
+impl Hello {
+    /// Words of one.
+    pub const WORDS: usize = 5;
+
+    pub fn words(self) -> [u64; Hello::WORDS] {
+        [self.channel, self.bytes, self.partitions, self.term.together, self.term.rounds]
+    }
+
+    /// `None` if no sender has written this.
+    pub fn from_words([channel, bytes, partitions, together, rounds]: [u64; Hello::WORDS]) -> Option<Hello> {
+        let term = Term { together, rounds };
+        let is_sound = i32::try_from(partitions).is_ok()
+            && term.is_sound()
+            && channel & 3 == Purpose::Partitioned as u64;
+        is_sound.then_some(Hello { channel, bytes, partitions, term })
+    }
+}
+
+impl Term {
+    pub fn is_sound(self) -> bool {
+        self.together > 0 && self.rounds > 0
+    }
+}
+
+/// Numbers of messages of partitions put together.
+pub(super) fn messages(partitions: usize, together: usize) -> usize {
+    partitions.div_ceil(together).max(1)
+}
+
+/// A partitioned send.
+#[derive(Debug)]
+pub struct Sender {
+    /// What it was made of.
+    pub(super) parts: Parts,
+    to: usize,
+    channel: u64,
+    term: Term,
+    /// Rounds of the term that are left.
+    left: u64,
+    /// When each partition became ready, from the start of its round on, summed over the rounds of the term.
+    ready_ns: Vec<f64>,
+    round: Round,
+}
+
+/// What is under way.
+#[derive(Debug, Default)]
+struct Round {
+    began_ns: u64,
+    is_ready: Vec<bool>,
+    /// Partitions that each message still waits for.
+    missing: Vec<usize>,
+    unsent: usize,
+    flying: Vec<(OpId, Option<Box<[u8]>>)>,
+    error: Option<Error>,
+}
+
+impl Sender {
+    /// Introduces itself to the receiver. Before anything is known all partitions count as ready at once.
+    pub(super) fn open<D: Device>(
+        world: &mut World<D>,
+        place: &Place,
+        parts: Parts,
+        to: usize,
+        tag: i32,
+    ) -> Result<Sender> {
+        let channel = world.new_context() << 2 | Purpose::Partitioned as u64;
+        let ready_ns = vec![0.0; parts.partitions];
+        let together = choose(&world.engine, to, &parts, &ready_ns);
+        let term = Term { together: together as u64, rounds: 1 };
+        let hello = Hello { channel, bytes: parts.bytes(), partitions: parts.partitions as u64, term };
+        tell(world, to, place.context_for(Purpose::Partitioned), tag, &hello.words())?;
+        Ok(Sender { parts, to, channel, term, left: 1, ready_ns, round: Round::default() })
+    }
+
+    /// Starts a round.
+    pub(super) fn start<D: Device>(&mut self, world: &mut World<D>) -> Result {
+        if self.left == 0 {
+            self.begin_term(world)?;
+        }
+        self.left -= 1;
+        let (partitions, together) = (self.parts.partitions, self.term.together as usize);
+        let missing: Vec<usize> =
+            (0..messages(partitions, together)).map(|m| together.min(partitions - m * together)).collect();
+        self.round = Round {
+            began_ns: world.engine.device().now_ns(),
+            is_ready: vec![false; partitions],
+            unsent: missing.len(),
+            missing,
+            ..Round::default()
+        };
+        if partitions == 0 { self.send(&mut world.engine, 0) } else { Ok(()) }
+    }
+
+    fn begin_term<D: Device>(&mut self, world: &mut World<D>) -> Result {
+        let rounds = self.term.rounds;
+        self.ready_ns.iter_mut().for_each(|sum| *sum /= rounds as f64);
+        let together = choose(&world.engine, self.to, &self.parts, &self.ready_ns) as u64;
+        let rounds = if together == self.term.together { rounds.saturating_mul(2) } else { 1 };
+        self.term = Term { together, rounds };
+        self.left = rounds;
+        self.ready_ns.fill(0.0);
+        tell(world, self.to, self.channel, TERM_TAG, &[together, rounds])
+    }
+
+    /// A partition is ready; with the last of its message this leaves.
+    pub(super) fn ready<D: Device>(&mut self, engine: &mut Engine<D>, partition: i32, arg: &str) -> Result {
+        let partition = self.parts.check(partition, arg)?;
+        if std::mem::replace(&mut self.round.is_ready[partition], true) {
+            return fail(Class::ARG, format!("argument `{arg}` is {partition}, which is ready already"));
+        }
+        self.ready_ns[partition] += engine.device().now_ns().saturating_sub(self.round.began_ns) as f64;
+        let message = partition / self.term.together as usize;
+        self.round.missing[message] -= 1;
+        if self.round.missing[message] == 0 { self.send(engine, message) } else { Ok(()) }
+    }
+
+    fn send<D: Device>(&mut self, engine: &mut Engine<D>, message: usize) -> Result {
+        let each = self.parts.part_bytes();
+        let together = self.term.together as usize;
+        let first = message * together;
+        let last = (first + together).min(self.parts.partitions);
+        let (from, len) = (first as u64 * each, (last - first) as u64 * each);
+        let buffer = &self.parts.buffer;
+        let (span, packed) = if buffer.ty.is_contiguous() {
+            (Span { addr: buffer.addr.wrapping_add(from as usize), len: len as usize }, None)
+        } else {
+            let mut out = mem::zeroed(len as usize)?;
+            buffer.ty.pack(buffer.addr, buffer.count, from, &mut out);
+            (Span { addr: out.as_ptr() as usize, len: out.len() }, Some(out))
+        };
+        let tag = TERM_TAG + 1 + message as i32;
+        let op = engine.send(self.to, self.channel, tag, span, Mode::Standard).map_err(fault)?;
+        self.round.flying.extend(op.map(|op| (op, packed)));
+        self.round.unsent -= 1;
+        Ok(())
+    }
+
+    /// How the round ended, if it has.
+    pub(super) fn settle<D: Device>(&mut self, engine: &mut Engine<D>) -> Option<Ended> {
+        let round = &mut self.round;
+        round.flying.retain(|(op, _)| match engine.take(*op) {
+            None => true,
+            Some(outcome) => {
+                let failure = outcome.failure;
+                let error = failure.map(|f| failed(*f, outcome.source as i32, outcome.tag, outcome.len));
+                round.error = round.error.take().or(error);
+                false
+            }
+        });
+        let is_done = round.unsent == 0 && round.flying.is_empty();
+        is_done.then(|| Ended { error: round.error.take(), ..Ended::WELL })
+    }
+}
+
+/// How many partitions go in one message.
+fn choose<D: Device>(engine: &Engine<D>, to: usize, parts: &Parts, ready_ns: &[f64]) -> usize {
+    cut(ready_ns, parts.part_bytes() as usize, |len| engine.message_ns(to, len))
+}
+
+/// Sends some words, which live as long as the engine needs them.
+fn tell<D: Device>(world: &mut World<D>, to: usize, context: u64, tag: i32, words: &[u64]) -> Result {
+    let copy: Box<[u8]> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let span = Span { addr: copy.as_ptr() as usize, len: copy.len() };
+    if let Some(op) = world.engine.send(to, context, tag, span, Mode::Standard).map_err(fault)? {
+        world.detach(Body::Send(op, Keep::Packed(copy)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hello_comes_back_from_its_words_and_nonsense_is_refused() {
+        let hello =
+            Hello { channel: 7 << 2 | 3, bytes: 80, partitions: 4, term: Term { together: 2, rounds: 1 } };
+        assert_eq!(Hello::from_words(hello.words()), Some(hello));
+        for (at, word) in [(0, 4), (2, u64::MAX), (3, 0), (4, 0)] {
+            let mut words = hello.words();
+            words[at] = word;
+            assert_eq!(Hello::from_words(words), None);
+        }
+        assert_eq!([messages(0, 1), messages(7, 2), messages(8, 8)], [1, 4, 1]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Which process carries which node of a topology, where the program leaves that to the library (`reorder`): so that
+//! as few edges as possible lead from one host to another.
+//!
+//! Messages inside a host are several times cheaper than those between hosts, so what counts is the weight of the
+//! edges that cross. Each host in turn takes a node and then, as long as it has processes left, the one that most
+//! edges join with those it has. If that crosses no less than leaving everything where it is, it is left.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The rank that carries each node; `hosts` are those of ranks 0, 1, …, of which there are as many as nodes.
+/// Edges count in both directions.
+pub fn order(hosts: &[u32], edges: &[(u32, u32)]) -> Vec<u32> {
+    let nodes = hosts.len();
+    let identity = || (0..nodes as u32).collect();
+    if hosts.windows(2).all(|two| two[0] == two[1]) {
+        return identity();
+    }
+    let placed = grown(hosts, &adjacency(nodes, edges));
+    if crossing(&placed, edges) >= crossing(hosts, edges) {
+        return identity();
+    }
+    let mut order = vec![0; nodes];
+    for host in unique(hosts) {
+        let ranks = (0..nodes).filter(|rank| hosts[*rank] == host);
+        let carried = (0..nodes).filter(|node| placed[*node] == host);
+        ranks.zip(carried).for_each(|(rank, node)| order[node] = rank as u32);
+    }
+    order
+}
+
+/// Edges between nodes that different hosts carry.
+fn crossing(host_of: &[u32], edges: &[(u32, u32)]) -> usize {
+    edges.iter().filter(|(a, b)| host_of[*a as usize] != host_of[*b as usize]).count()
+}
+
+/// Hosts in the order in which they appear.
+fn unique(hosts: &[u32]) -> Vec<u32> {
+    let mut seen = Vec::new();
+    for host in hosts {
+        if !seen.contains(host) {
+            seen.push(*host);
+        }
+    }
+    seen
+}
+
+fn adjacency(nodes: usize, edges: &[(u32, u32)]) -> Vec<Vec<u32>> {
+    let mut near = vec![Vec::new(); nodes];
+    for &(a, b) in edges.iter().filter(|(a, b)| a != b) {
+        near[a as usize].push(b);
+        near[b as usize].push(a);
+    }
+    near
+}
+
+/// The host of each node, grown node by node.
+fn grown(hosts: &[u32], near: &[Vec<u32>]) -> Vec<u32> {
+    let mut host_of: Vec<Option<u32>> = vec![None; hosts.len()];
+    let mut first = 0;
+    for host in unique(hosts) {
+        // Edges to what this host has, and when a node was last looked at with that many.
+        let mut joined = vec![0usize; hosts.len()];
+        let mut heap: BinaryHeap<(usize, Reverse<usize>, Reverse<usize>)> = BinaryHeap::new();
+        for _ in hosts.iter().filter(|other| **other == host) {
+            let next = loop {
+                match heap.pop() {
+                    None => {
+                        while host_of[first].is_some() {
+                            first += 1;
+                        }
+                        break first;
+                    }
+                    Some((edges, _, Reverse(node))) if host_of[node].is_none() && joined[node] == edges => {
+                        break node;
+                    }
+                    Some(_) => {}
+                }
+            };
+            host_of[next] = Some(host);
+            for &node in &near[next] {
+                let node = node as usize;
+                joined[node] += 1;
+                // Of equal ones that with the fewest edges elsewhere, then the first.
+                let free = near[node].iter().filter(|other| host_of[**other as usize].is_none()).count();
+                heap.push((joined[node], Reverse(free), Reverse(node)));
+            }
+        }
+    }
+    host_of.into_iter().map(|host| host.expect("there are as many ranks as nodes")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topo::Cart;
+    use proptest::prelude::*;
+
+    fn grid(dims: &[i32], ring: i32) -> Vec<(u32, u32)> {
+        Cart::new(dims, &vec![ring; dims.len()], u32::MAX).unwrap().edges()
+    }
+
+    fn cut(hosts: &[u32], edges: &[(u32, u32)]) -> (usize, usize) {
+        let order = order(hosts, edges);
+        let host_of: Vec<u32> = order.iter().map(|rank| hosts[*rank as usize]).collect();
+        (crossing(hosts, edges), crossing(&host_of, edges))
+    }
+
+    #[test]
+    fn neighbours_come_to_one_host() {
+        // Each host has a column of the grid.
+        let dealt: Vec<u32> = (0..16).map(|rank| rank % 4).collect();
+        let (before, after) = cut(&dealt, &grid(&[4, 4], 0));
+        assert!(after < before, "{before} {after}");
+        // Two hosts, a long grid: one cut through its short side.
+        let dealt: Vec<u32> = (0..16).map(|rank| rank % 2).collect();
+        assert_eq!(cut(&dealt, &grid(&[8, 2], 0)).1, 4);
+    }
+
+    #[test]
+    fn nothing_moves_where_nothing_is_won() {
+        let all = |hosts: &[u32], dims: &[i32]| order(hosts, &grid(dims, 1));
+        assert_eq!(all(&[7; 6], &[3, 2]), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(all(&[0, 1, 2, 3], &[2, 2]), [0, 1, 2, 3]);
+        assert_eq!(all(&[0, 0, 0, 0, 1, 1, 1, 1], &[4, 2]), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(order(&[], &[]), [0u32; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_permutation_that_crosses_no_more(
+            hosts in proptest::collection::vec(0u32..4, 1..24),
+            picks in proptest::collection::vec((any::<u32>(), any::<u32>()), 0..80),
+        ) {
+            let n = hosts.len() as u32;
+            let edges: Vec<(u32, u32)> = picks.iter().map(|(a, b)| (a % n, b % n)).collect();
+            let mut carried = order(&hosts, &edges);
+            let (before, after) = cut(&hosts, &edges);
+            prop_assert!(after <= before);
+            carried.sort();
+            prop_assert_eq!(carried, (0..n).collect::<Vec<_>>());
+        }
+    }
+}

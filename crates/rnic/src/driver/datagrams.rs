@@ -1,0 +1,334 @@
+//! Reliable datagrams (RD): one socket of this rank for all its peers, around the pairs of [`crate::stack::rd`].
+//!
+//! Nothing is set up: both sides know the id of each other's datagrams from the secret of the job, and a peer costs memory
+//! when something is posted to it or comes from it. The socket is asked directly, not through epoll, which is only there
+//! to sleep on; a timer beside it ends the sleep when something is due.
+
+use super::greeting::{self, Secret};
+use super::postings::{Posted, Postings};
+use super::{Contact, DEPTH, Door, LINGER, Rnic};
+use crate::stack::rd::{Pair, PairSettings};
+use crate::stack::{Failure, Work};
+use fabric::{Fault, Rank};
+use rustix::event::epoll;
+use rustix::net::sockopt;
+use rustix::time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+use wire::datagram::{self, Head};
+
+/// What the kernel keeps for this rank while it computes, if it lets.
+const BUFFER_BYTES: usize = 4 << 20;
+/// Longest datagram where the network would take a longer one: what the kernel keeps is counted by datagrams, too.
+const DATAGRAM_MAX: usize = 16 << 10;
+/// The head of an IPv4 packet and of UDP.
+const BELOW: usize = 20 + 8;
+/// What every host of the internet takes, in case the kernel does not tell.
+const MTU_LEAST: usize = 576;
+/// Datagrams taken in for one look: what is due to be sent waits for it.
+const READS: usize = 64;
+/// Looks in vain after which acknowledgements do not wait for something to go with.
+const PATIENCE: u32 = 32;
+/// Requests of a peer, and to it, under way.
+const REQUESTS: usize = 64;
+
+/// What all pairs have in common.
+pub struct Datagrams {
+    socket: UdpSocket,
+    /// Ends a sleep, at `armed_ns`.
+    timer: OwnedFd,
+    armed_ns: u64,
+    /// What datagrams to and from each rank are known by.
+    ids: Box<[(u64, u64)]>,
+    /// Ranks there is a pair with.
+    peers: Vec<Rank>,
+    /// Nothing is due before.
+    due_ns: u64,
+    out: Vec<u8>,
+    /// Ranks of which something has come in this look.
+    heard: Vec<Rank>,
+}
+
+/// A pair, and what is posted to it.
+#[derive(Debug)]
+pub struct Peer {
+    pair: Pair,
+    postings: Postings,
+    is_lost: bool,
+}
+
+/// A socket at this address, at a port that the system chooses.
+pub fn bind(address: Ipv4Addr) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((address, 0))?;
+    socket.set_nonblocking(true)?;
+    // As much as it gets: a kernel that gives less loses more, which comes again.
+    let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
+    let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES);
+    Ok(socket)
+}
+
+impl Datagrams {
+    pub fn new(
+        socket: UdpSocket,
+        me: Rank,
+        size: usize,
+        secret: &Secret,
+        epoll: &OwnedFd,
+    ) -> Result<Datagrams, rustix::io::Errno> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let (data, readable) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
+        epoll::add(epoll, &socket, data, readable)?;
+        epoll::add(epoll, &timer, data, readable)?;
+        let id = |from, to| greeting::datagram_id(secret, from, to);
+        Ok(Datagrams {
+            socket,
+            timer,
+            armed_ns: u64::MAX,
+            ids: (0..size).map(|rank| (id(me, rank), id(rank, me))).collect(),
+            peers: Vec::new(),
+            due_ns: u64::MAX,
+            out: Vec::new(),
+            heard: Vec::new(),
+        })
+    }
+
+    /// Has the timer end a sleep when something is due; nothing, if that is so already.
+    fn arm(&mut self, now_ns: u64) {
+        if self.armed_ns <= now_ns {
+            self.armed_ns = u64::MAX;
+        }
+        if self.due_ns >= self.armed_ns {
+            return;
+        }
+        self.armed_ns = self.due_ns;
+        let left_ns = self.due_ns.saturating_sub(now_ns).max(1);
+        let it_value =
+            Timespec { tv_sec: (left_ns / 1_000_000_000) as i64, tv_nsec: (left_ns % 1_000_000_000) as i64 };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        time::timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once).expect("the timer is open");
+    }
+
+    /// It has ended a sleep, or would end the next one at once.
+    fn disarm(&mut self, now_ns: u64) {
+        if self.armed_ns <= now_ns {
+            let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+            self.armed_ns = u64::MAX;
+        }
+    }
+}
+
+impl Peer {
+    /// Whether nothing more can be posted.
+    pub fn is_gone(&self) -> bool {
+        self.pair.failure().is_some()
+    }
+
+    /// Posts work; false if there is no room.
+    pub fn post(&mut self, posted: Posted, work: Work) -> bool {
+        let is_posted = self.pair.post(self.postings.next(), work);
+        if is_posted {
+            self.postings.push(posted);
+        }
+        is_posted
+    }
+}
+
+/// The longest datagram that the way to this address takes.
+fn datagram_max(address: SocketAddr) -> usize {
+    let probe = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|probe| {
+        probe.connect(address)?;
+        Ok(sockopt::ip_mtu(&probe)?)
+    });
+    (probe.map_or(MTU_LEAST, |mtu| mtu as usize).max(MTU_LEAST) - BELOW).min(DATAGRAM_MAX)
+}
+
+impl Rnic {
+    /// Time, as the pairs know it.
+    pub(super) fn clock_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// Makes a pair with a peer.
+    pub(super) fn pair(&mut self, peer: Rank) {
+        let Door::Datagrams(datagrams) = &mut self.door else { return };
+        let pair = Pair::new(PairSettings {
+            rank: self.me as u32,
+            id: datagrams.ids[peer].0,
+            datagram_max: datagram_max(self.addresses[peer]),
+            first: 0,
+            depth: DEPTH,
+            requests: REQUESTS,
+            domain: 0,
+        });
+        datagrams.peers.push(peer);
+        let peer_of = Peer { pair, postings: Postings::default(), is_lost: false };
+        self.contacts[peer] = Contact::Paired(Box::new(peer_of));
+    }
+
+    /// Sends what there is for a peer, and tells what has ended.
+    pub(super) fn send_datagrams(&mut self, peer: Rank) {
+        let now_ns = self.clock_ns();
+        let Door::Datagrams(datagrams) = &mut self.door else { return };
+        let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
+        let Peer { pair, postings, .. } = &mut **contact;
+        loop {
+            datagrams.out.clear();
+            if !pair.transmit(now_ns, &self.regions, |fpdu| postings.payload(fpdu), &mut datagrams.out) {
+                break;
+            }
+            // What the socket does not take is lost as on the way, and comes again by the same rules.
+            let _ = datagrams.socket.send_to(&datagrams.out, self.addresses[peer]);
+        }
+        datagrams.due_ns = datagrams.due_ns.min(pair.timeout_ns().unwrap_or(u64::MAX));
+        self.settle_pair(peer);
+    }
+
+    /// Tells what has ended of what was posted to a peer, and that it is gone if it is.
+    fn settle_pair(&mut self, peer: Rank) {
+        while let Contact::Paired(contact) = &mut self.contacts[peer]
+            && let Some(ended) = contact.pair.poll()
+        {
+            let (work, result) = contact.postings.ended(ended.id, ended.result);
+            self.tell(peer, work, result);
+        }
+        let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
+        if contact.is_lost {
+            return;
+        }
+        let Some(failure) = contact.pair.failure() else { return };
+        contact.is_lost = true;
+        let fault = (*failure != Failure::Closed).then(|| Fault::Device(format!("rank {peer}: {failure}")));
+        let unfinished = contact.pair.unfinished();
+        self.give_back(unfinished);
+        self.fault = self.fault.take().or(fault);
+    }
+
+    /// Goes on with messages that waited for receive buffers.
+    pub(super) fn resume(&mut self, peer: Rank) {
+        let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
+        contact.pair.resume(&mut self.regions, &mut self.host);
+        let is_waiting = contact.pair.is_waiting();
+        self.taken_in(peer, is_waiting);
+        self.send_datagrams(peer);
+    }
+
+    /// Takes in what has come, sends what that asks for, and deals with what is due.
+    pub(super) fn look_at_datagrams(&mut self) {
+        let mut room = std::mem::take(&mut self.room);
+        for _ in 0..READS {
+            let Door::Datagrams(datagrams) = &self.door else { break };
+            let Ok((got, _)) = datagrams.socket.recv_from(&mut room) else { break };
+            self.quiet = 0;
+            let mut rest = &room[..got];
+            while let Some(len) = datagram::length(rest) {
+                let (one, behind) = rest.split_at(len);
+                self.take_datagram(one);
+                rest = behind;
+            }
+        }
+        self.room = room;
+        let Door::Datagrams(datagrams) = &mut self.door else { return };
+        let mut heard = std::mem::take(&mut datagrams.heard);
+        heard.drain(..).for_each(|peer| self.send_datagrams(peer));
+        let now_ns = self.clock_ns();
+        let Door::Datagrams(datagrams) = &mut self.door else { return };
+        datagrams.heard = heard;
+        datagrams.disarm(now_ns);
+        if datagrams.due_ns <= now_ns {
+            self.tick(now_ns);
+        }
+        // Whoever looks may sleep next.
+        if let Door::Datagrams(datagrams) = &mut self.door {
+            datagrams.arm(now_ns);
+        }
+    }
+
+    /// Deals with what is due.
+    fn tick(&mut self, now_ns: u64) {
+        let Door::Datagrams(datagrams) = &mut self.door else { return };
+        datagrams.due_ns = u64::MAX;
+        for at in 0..datagrams.peers.len() {
+            let Door::Datagrams(datagrams) = &mut self.door else { return };
+            let peer = datagrams.peers[at];
+            let Contact::Paired(contact) = &mut self.contacts[peer] else { continue };
+            match contact.pair.timeout_ns() {
+                Some(due_ns) if due_ns <= now_ns => {
+                    contact.pair.tick(now_ns);
+                    self.send_datagrams(peer);
+                }
+                Some(due_ns) => datagrams.due_ns = datagrams.due_ns.min(due_ns),
+                None => {}
+            }
+        }
+    }
+
+    /// Takes in one datagram, if it is of a rank of this job.
+    fn take_datagram(&mut self, one: &[u8]) {
+        let now_ns = self.clock_ns();
+        let Some((rank, id)) = Head::claims(one) else { return };
+        let Door::Datagrams(datagrams) = &mut self.door else { return };
+        let peer = rank as usize;
+        if peer == self.me || datagrams.ids.get(peer).is_none_or(|(_, theirs)| *theirs != id) {
+            return;
+        }
+        let Ok((head, content)) = Head::decode(one) else { return };
+        if datagrams.heard.last() != Some(&peer) {
+            datagrams.heard.push(peer);
+        }
+        if matches!(self.contacts[peer], Contact::None) {
+            self.pair(peer);
+        }
+        let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
+        // What it drops is as lost.
+        let _ = contact.pair.receive(now_ns, &head, content, &mut self.regions, &mut self.host);
+        let is_waiting = contact.pair.is_waiting();
+        self.taken_in(peer, is_waiting);
+    }
+
+    /// Whether this rank has to look on, though all may be posted and copied: datagrams wait to leave, or to be
+    /// acknowledged.
+    pub(super) fn has_datagrams_under_way(&self) -> bool {
+        matches!(&self.door, Door::Datagrams(datagrams) if datagrams.due_ns != u64::MAX)
+    }
+
+    /// Before this rank may sleep: acknowledgements leave.
+    pub(super) fn before_a_nap(&mut self, round: u32) {
+        if round != PATIENCE {
+            return;
+        }
+        let mut at = 0;
+        while let Door::Datagrams(datagrams) = &self.door
+            && let Some(peer) = datagrams.peers.get(at).copied()
+        {
+            at += 1;
+            if let Contact::Paired(contact) = &mut self.contacts[peer]
+                && contact.pair.hurry()
+            {
+                self.send_datagrams(peer);
+            }
+        }
+    }
+
+    /// Stays until the peers have all that was sent to them, and know it.
+    pub(super) fn leave(&mut self) {
+        let Door::Datagrams(datagrams) = &self.door else { return };
+        let (peers, start) = (datagrams.peers.clone(), Instant::now());
+        for peer in &peers {
+            let now_ns = self.clock_ns();
+            if let Contact::Paired(contact) = &mut self.contacts[*peer] {
+                contact.pair.leave(now_ns);
+                self.send_datagrams(*peer);
+            }
+        }
+        let has_left = |contact: &Contact| match contact {
+            Contact::Paired(contact) => contact.pair.has_left(),
+            _ => true,
+        };
+        while start.elapsed() < LINGER && !peers.iter().all(|peer| has_left(&self.contacts[*peer])) {
+            self.look_at_datagrams();
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}

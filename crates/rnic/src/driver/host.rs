@@ -1,0 +1,64 @@
+//! What the stack asks of this process: where bytes go, and what has come.
+
+use super::memory;
+use crate::stack::{Arrived, Atomic, Place, Receive, Sink};
+use fabric::{Local, Rank};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
+
+/// See the [module](self).
+#[derive(Default)]
+pub struct Host {
+    /// Receive buffers, and those that connections fill, by number.
+    pub free: VecDeque<(Local, u64)>,
+    pub filling: HashMap<u64, (Local, u64)>,
+    next: u64,
+    /// Messages that have come: the work of their buffer, and their length.
+    pub arrived: VecDeque<(u64, usize)>,
+    /// Peers whose writes have landed since that was asked for, and whether the one in hand has.
+    pub touched: Vec<Rank>,
+    pub is_touched: bool,
+}
+
+impl Host {
+    /// Where bytes are to be placed.
+    pub fn address(&self, place: Place) -> usize {
+        match place {
+            Place::Region { to, .. } => to as usize,
+            Place::Buffer { id, offset } => {
+                let (local, _) = self.filling.get(&id).expect("a message that has begun has its buffer");
+                local.span.addr + offset as usize
+            }
+        }
+    }
+}
+
+impl Sink for Host {
+    fn receive(&mut self, _msn: u32) -> Receive {
+        let Some((local, work)) = self.free.pop_front() else { return Receive::Later };
+        let id = self.next;
+        self.next += 1;
+        self.filling.insert(id, (local, work));
+        Receive::Buffer { id, len: local.span.len }
+    }
+
+    fn place(&mut self, place: Place, bytes: &[u8]) {
+        self.is_touched |= matches!(place, Place::Region { .. });
+        memory::copy(self.address(place), bytes.as_ptr() as usize, bytes.len());
+    }
+
+    fn arrived(&mut self, arrived: Arrived) {
+        if let Some((_, work)) = self.filling.remove(&arrived.id) {
+            self.arrived.push_back((work, arrived.len as usize));
+        }
+    }
+
+    fn atomic(&mut self, _stag: u32, to: u64, atomic: &Atomic) -> u64 {
+        let word = memory::word(to as usize);
+        let change = |held: u64| Some(atomic.apply(held));
+        self.is_touched = true;
+        match word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+            Ok(held) | Err(held) => held,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Work that is posted to a peer and has not been told to have ended, and where its payload lies.
+
+use super::memory;
+use crate::stack::{Done, Fpdu, NotDone, Source};
+use fabric::{Local, Span};
+use std::collections::VecDeque;
+
+/// Payload that is copied when it is posted.
+pub const INLINE: usize = 256;
+
+/// Where the payload of posted work is.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// Copied when it was posted.
+    Inline(Box<[u8]>),
+    /// In memory of who posted it, in at most two pieces.
+    Lent([Span; 2]),
+}
+
+impl Payload {
+    /// The payload that these parts make.
+    pub fn of(parts: &[Local]) -> Payload {
+        let len: usize = parts.iter().map(|part| part.span.len).sum();
+        if len <= INLINE {
+            let mut bytes = Vec::with_capacity(len);
+            parts.iter().for_each(|part| bytes.extend_from_slice(memory::bytes(part.span)));
+            return Payload::Inline(bytes.into());
+        }
+        let span = |at: usize| parts.get(at).map_or(Span::EMPTY, |part| part.span);
+        Payload::Lent([span(0), span(1)])
+    }
+
+    /// The part from `offset`, `len` bytes long.
+    fn part(&self, offset: usize, len: usize) -> [&[u8]; 2] {
+        match self {
+            Payload::Inline(bytes) => [&bytes[offset..offset + len], &[]],
+            Payload::Lent([first, second]) => {
+                let head = first.part(offset, len);
+                let tail = second.part(offset.saturating_sub(first.len), len - head.len);
+                [memory::bytes(head), memory::bytes(tail)]
+            }
+        }
+    }
+}
+
+/// Work that is posted and has not been told to have ended.
+#[derive(Debug)]
+pub struct Posted {
+    /// As it was posted.
+    pub work: u64,
+    /// See [`Payload`].
+    pub payload: Payload,
+}
+
+/// In the order of posting, by the numbers under which the stack knows them.
+#[derive(Debug, Default)]
+pub struct Postings {
+    posted: VecDeque<Posted>,
+    /// Number of the first.
+    first: u64,
+}
+
+impl Postings {
+    /// The number of what is posted next.
+    pub fn next(&self) -> u64 {
+        self.first + self.posted.len() as u64
+    }
+
+    /// It has been posted.
+    pub fn push(&mut self, posted: Posted) {
+        self.posted.push_back(posted);
+    }
+
+    /// The oldest has ended, which the stack calls by this number: what its poster called it, and how it ended.
+    pub fn ended(&mut self, id: u64, result: Result<Done, NotDone>) -> (u64, Result<Done, NotDone>) {
+        let posted = self.posted.pop_front().expect("what has ended was posted");
+        assert_eq!(id, self.first, "work is told in the order of posting");
+        self.first += 1;
+        (posted.work, result)
+    }
+
+    /// The payload of an FPDU, where it lies.
+    pub fn payload(&self, fpdu: &Fpdu) -> [&[u8]; 2] {
+        match fpdu.source() {
+            Source::None => [&[], &[]],
+            Source::Work { id, offset } => {
+                self.posted[(id - self.first) as usize].payload.part(offset as usize, fpdu.payload_len())
+            }
+            Source::Region { to, .. } => {
+                [memory::bytes(Span { addr: to as usize, len: fpdu.payload_len() }), &[]]
+            }
+        }
+    }
+}

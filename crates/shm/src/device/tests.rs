@@ -1,0 +1,155 @@
+//! The device as its ranks use it, within one process.
+
+use super::*;
+use crate::ring::CELLS;
+use crate::stores::{Place, Plan};
+
+pub(super) fn options() -> Options {
+    Options {
+        dir: "/dev/shm".into(),
+        single_copy: !cfg!(miri), // which knows no system call for it
+        cores: 2,
+        prefix: "tern-test".into(),
+        stores: None,
+    }
+}
+
+pub(super) fn pair() -> (Shm, Shm) {
+    let mut ranks = Shm::local_job(2, &options()).unwrap();
+    let second = ranks.pop().unwrap();
+    (ranks.pop().unwrap(), second)
+}
+
+pub(super) fn send(from: &mut Shm, bytes: &[u8]) -> bool {
+    from.try_send(1, [1, 2], Span { addr: bytes.as_ptr() as usize, len: bytes.len() })
+}
+
+pub(super) fn receive(at: &mut Shm) -> Option<Vec<u8>> {
+    let frame = at.peek(0)?;
+    let mut bytes = vec![0; frame.data.len];
+    at.peek_bytes(frame.data, &mut bytes);
+    at.pop(0);
+    Some(bytes)
+}
+
+/// Blocks of frames in flight are not handed out again, however much inline traffic went
+/// before: a position of the ring is not its number.
+#[test]
+fn blocks_in_flight_survive_long_inline_traffic() {
+    let (mut a, mut b) = pair();
+    for i in 0..1000u32 {
+        assert!(send(&mut a, &i.to_le_bytes()));
+        assert_eq!(receive(&mut b), Some(i.to_le_bytes().to_vec()));
+    }
+    let payload = |i: u8| vec![i; 400];
+    let mut expected = std::collections::VecDeque::new();
+    for i in 0..200u8 {
+        assert!(send(&mut a, &payload(i)), "frame {i}");
+        expected.push_back(payload(i));
+        if expected.len() > 13 {
+            assert_eq!(receive(&mut b), expected.pop_front());
+        }
+    }
+    expected.into_iter().for_each(|bytes| assert_eq!(receive(&mut b), Some(bytes)));
+}
+
+/// A pair with a frame of 3000 bytes under way of which 1000 are written; the block holds all.
+fn half_written() -> (Shm, Shm, Vec<u8>) {
+    let (mut a, mut b) = pair();
+    let payload = (0..3000).map(|i| i as u8).collect::<Vec<u8>>();
+    assert!(send(&mut a, &payload));
+    assert_eq!(receive(&mut b).as_ref(), Some(&payload));
+    let plan = Plan { way: StoreWay::Ordinary, measured: false };
+    let place = Place { granule: 64, len: 3000, plan }; // the first for longer frames
+    a.links[1].tx.push_block([1, 2], place.pack(), 1000);
+    (a, b, payload)
+}
+
+fn room(of: &mut [u8]) -> Span {
+    Span { addr: of.as_mut_ptr() as usize, len: of.len() }
+}
+
+/// Who takes a frame that its sender is still writing follows the sender.
+#[test]
+fn a_frame_is_taken_as_it_grows() {
+    let (a, mut b, payload) = half_written();
+    let mut buffer = vec![0u8; 3000];
+    let span = room(&mut buffer);
+    let taken = std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            loop {
+                match b.take(0, [1, 2], span) {
+                    Err(_) => std::thread::yield_now(),
+                    taken => return taken,
+                }
+            }
+        });
+        a.links[1].tx.written(2000);
+        a.links[1].tx.written(3000);
+        reader.join().unwrap()
+    });
+    assert_eq!((taken, buffer), (Ok(3000), payload));
+}
+
+/// Whose sender does not get on is not waited for: the frame is shown, or taken from its
+/// beginning, when it is complete.
+#[test]
+fn a_frame_whose_sender_lost_its_core_is_left_until_it_is_complete() {
+    for takes in [true, false] {
+        let (a, mut b, payload) = half_written();
+        let mut buffer = vec![0u8; 3000];
+        let span = room(&mut buffer);
+        assert!(b.begun(0).is_none() && b.peek(0).is_none());
+        assert_eq!(b.take(0, [1, 2], span), Err(false));
+        assert_eq!(b.begun(0), Some(span.addr));
+        a.links[1].tx.written(2000);
+        assert_eq!(b.take(0, [1, 2], span), Err(false));
+        assert!(b.peek(0).is_none());
+        a.links[1].tx.written(3000);
+        if takes {
+            buffer.fill(0);
+            assert_eq!((b.take(0, [1, 2], span), &buffer), (Ok(3000), &payload));
+        } else {
+            assert_eq!(receive(&mut b).as_ref(), Some(&payload));
+        }
+        assert!(b.begun(0).is_none() && b.peek(0).is_none());
+    }
+}
+
+/// A frame to several ranks lies in one block, which is free again when all have read it; who has
+/// no room is left out, with those after it.
+#[test]
+fn a_frame_to_several_ranks_is_written_once() {
+    let mut ranks = Shm::local_job(4, &Options { cores: 4, ..options() }).unwrap();
+    let payload = (0..5000).map(|i| i as u8).collect::<Vec<u8>>();
+    let data = Span { addr: payload.as_ptr() as usize, len: payload.len() };
+    for round in 0..3 * CELLS {
+        assert_eq!(ranks[0].try_send_all(&[1, 3, 2], [1, 2], data), 3, "{round}");
+        assert_eq!(ranks[0].pool.in_flight(), 2, "5000 bytes are two granules");
+        for reader in [3, 1, 2] {
+            assert_eq!(receive(&mut ranks[reader]).as_ref(), Some(&payload));
+        }
+        (1..4).for_each(|peer| ranks[0].reclaim(peer));
+        assert_eq!(ranks[0].pool.in_flight(), 0);
+    }
+    let small = Span { len: 8, ..data };
+    assert_eq!(ranks[0].try_send_all(&[1, 2], [1, 2], small), 0, "a cell each is enough");
+    assert_eq!((0..1000).take_while(|_| ranks[0].try_send(3, [1, 2], small)).count(), CELLS);
+    assert_eq!(ranks[0].try_send_all(&[1, 2, 3], [1, 2], data), 2);
+    assert_eq!(ranks[0].try_send_all(&[1, 3, 2], [1, 2], data), 0, "to one it goes the usual way");
+}
+
+/// A full ring and an empty pool refuse; nothing is lost, and both come back.
+#[test]
+fn a_full_ring_refuses_until_it_is_read() {
+    let (mut a, mut b) = pair();
+    for len in [8, 1000] {
+        let sent = (0..1000u32).take_while(|i| send(&mut a, &vec![*i as u8; len])).count();
+        assert_eq!(sent, CELLS);
+        for i in 0..sent {
+            assert_eq!(receive(&mut b), Some(vec![i as u8; len]));
+        }
+        assert_eq!(receive(&mut b), None);
+    }
+    assert!(send(&mut a, &[1]));
+}

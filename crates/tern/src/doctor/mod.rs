@@ -1,0 +1,214 @@
+//! `tern doctor`: what this host, others and a program lack, and the command that mends it.
+
+mod among;
+mod host;
+pub mod network;
+mod program;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use fabric::settings::Settings;
+use launch::pmi::client::Client;
+use launch::text::{escape, unescape};
+
+const HELP: &str = "\
+usage: tern doctor [--hosts a,b [--launcher COMMAND] [--iface NAME]] [PROGRAM]
+
+Tries what jobs need of this host, and of PROGRAM. A line for each:
+  pass   as it should be
+  weak   jobs run, but less well than they could
+  FAIL   jobs fail, or do not start
+and below the last two the command that mends it.
+
+  --hosts a,b         the same on these hosts, and whether they reach each other
+  --launcher COMMAND  how hosts are reached, as for mpiexec (ssh)
+  --iface NAME        where mpiexec listens, as for mpiexec
+
+As the program of a job (mpiexec -ppn 1 --hosts a,b tern doctor; srun, mpirun) it looks at the hosts of the job.
+The exit code is 1 if anything fails.";
+
+/// How a check ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Pass,
+    Weak,
+    Fail,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Weak => "weak",
+            Verdict::Fail => "FAIL",
+        }
+    }
+}
+
+/// What was found of one thing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Check {
+    verdict: Verdict,
+    what: String,
+    found: String,
+    /// The command that mends it.
+    mend: String,
+}
+
+impl Check {
+    fn pass(what: &str, found: impl Into<String>) -> Check {
+        Check { verdict: Verdict::Pass, what: what.into(), found: found.into(), mend: String::new() }
+    }
+
+    fn weak(what: &str, found: impl Into<String>, mend: impl Into<String>) -> Check {
+        Check { verdict: Verdict::Weak, what: what.into(), found: found.into(), mend: mend.into() }
+    }
+
+    fn fail(what: &str, found: impl Into<String>, mend: impl Into<String>) -> Check {
+        Check { verdict: Verdict::Fail, ..Check::weak(what, found, mend) }
+    }
+
+    fn text(&self) -> String {
+        let mend =
+            if self.mend.is_empty() { String::new() } else { format!("        mend: {}\n", self.mend) };
+        format!("  {}  {:<16}{}\n{mend}", self.verdict.name(), self.what, self.found)
+    }
+
+    /// As one line for another rank.
+    fn line(&self) -> String {
+        let words = [self.verdict.name(), &self.what, &self.found, &self.mend];
+        words.map(|word| escape(word.as_bytes())).join(" ")
+    }
+
+    fn read(line: &str) -> Option<Check> {
+        let words: Vec<String> = line.split(' ').map(word).collect::<Option<_>>()?;
+        let [verdict, what, found, mend] = words.try_into().ok()?;
+        let all = [Verdict::Pass, Verdict::Weak, Verdict::Fail];
+        let verdict = all.into_iter().find(|known| known.name() == verdict)?;
+        Some(Check { verdict, what, found, mend })
+    }
+}
+
+fn word(text: &str) -> Option<String> {
+    String::from_utf8(unescape(text)?).ok()
+}
+
+#[derive(Default)]
+struct Options {
+    hosts: Option<OsString>,
+    launcher: Option<OsString>,
+    interface: Option<OsString>,
+    program: Option<PathBuf>,
+}
+
+/// Runs `tern doctor`.
+pub fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
+    let mut options = Options::default();
+    let mut parser = lexopt::Parser::from_args(arguments);
+    while let Some(argument) = parser.next().map_err(|e| e.to_string())? {
+        match argument {
+            lexopt::Arg::Long("hosts" | "host") => options.hosts = Some(value(&mut parser)?),
+            lexopt::Arg::Long("launcher") => options.launcher = Some(value(&mut parser)?),
+            lexopt::Arg::Long("iface") => options.interface = Some(value(&mut parser)?),
+            lexopt::Arg::Long("help") | lexopt::Arg::Short('h') => {
+                println!("{HELP}");
+                return Ok(ExitCode::SUCCESS);
+            }
+            lexopt::Arg::Value(program) if options.program.is_none() => {
+                options.program = Some(program.into());
+            }
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    if let Some(hosts) = &options.hosts {
+        return on_hosts(hosts, &options);
+    }
+    let settings = Settings::from_env();
+    let mut checks = examine(&settings, options.program.as_deref());
+    let client = match Client::from_env() {
+        Ok(client) => client,
+        Err(why) => {
+            checks.push(Check::fail("launcher", why, "unset the variables of the launcher, or use another"));
+            None
+        }
+    };
+    match client {
+        Some(client) => among::run(client, &settings, checks),
+        None => Ok(print(&format!("host {}", launch::sys::hostname()), &checks)),
+    }
+}
+
+fn value(parser: &mut lexopt::Parser) -> Result<OsString, String> {
+    parser.value().map_err(|e| e.to_string())
+}
+
+/// All that needs no other host.
+fn examine(settings: &Result<Settings, String>, program: Option<&Path>) -> Vec<Check> {
+    let mut checks = host::checks(settings);
+    checks.extend(network::checks(settings));
+    checks.extend(program::launchers());
+    checks.extend(program.map(program::checks).into_iter().flatten());
+    checks
+}
+
+/// Prints what was found in one place.
+fn print(place: &str, checks: &[Check]) -> ExitCode {
+    println!("{place}");
+    checks.iter().for_each(|check| print!("{}", check.text()));
+    ExitCode::from(u8::from(checks.iter().any(|check| check.verdict == Verdict::Fail)))
+}
+
+/// Has `mpiexec` run this command once on each host: so starting is examined as well.
+fn on_hosts(hosts: &OsString, options: &Options) -> Result<ExitCode, String> {
+    let own = std::env::current_exe().map_err(|e| format!("/proc/self/exe: {e}"))?;
+    let mpiexec = own.with_file_name("mpiexec");
+    let mut command = Command::new(&mpiexec);
+    command.arg("--hosts").arg(hosts).args(["-ppn", "1"]);
+    for (option, value) in [("--launcher", &options.launcher), ("--iface", &options.interface)] {
+        if let Some(value) = value {
+            command.arg(option).arg(value);
+        }
+    }
+    command.arg(&own).arg("doctor").args(&options.program);
+    let status = command.status().map_err(|e| format!("{}: {e}", mpiexec.display()))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    if code != 0 {
+        let names = hosts.to_string_lossy();
+        let first = names.split([',', ':']).next().unwrap_or_default();
+        eprintln!(
+            "tern doctor: something fails, or not all hosts could be started on: 'ssh -o BatchMode=yes {first} {} \
+             --version' must ask nothing and answer, for each host (ssh-copy-id HOST; the same tree in the same place)",
+            mpiexec.display()
+        );
+    }
+    Ok(ExitCode::from(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_go_between_ranks_and_to_people() {
+        let check = Check::fail("single copy", "refused = 1 %", "sysctl -w a=b");
+        assert_eq!(Check::read(&check.line()), Some(check.clone()));
+        assert_eq!(check.text(), "  FAIL  single copy     refused = 1 %\n        mend: sysctl -w a=b\n");
+        let good = Check::pass("a", "");
+        assert_eq!(Check::read(&good.line()), Some(good));
+        for line in ["", "pass a b", "pass a b c d", "well a b c", "pass % b c"] {
+            assert_eq!(Check::read(line), None, "{line}");
+        }
+    }
+
+    /// Whatever a check has to say against a host, it says how to mend it.
+    #[test]
+    fn who_complains_knows_a_remedy() {
+        let checks = examine(&Settings::from_env(), Some(Path::new("/bin/true")));
+        assert!(checks.len() > 12, "{checks:?}");
+        for check in checks {
+            assert_eq!(check.verdict == Verdict::Pass, check.mend.is_empty(), "{check:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What jobs on several hosts need of this one.
+
+use std::fs;
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use fabric::settings::Settings;
+use launch::address;
+use launch::sys::net;
+
+use super::Check;
+
+/// A connection within a host takes microseconds.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// What one connection must be able to have under way: 10 Gbit/s over a millisecond, several times over.
+const WINDOW_BYTES: u64 = 4 << 20;
+
+/// What there is to say of this host's network.
+pub fn checks(settings: &Result<Settings, String>) -> Vec<Check> {
+    let mut checks = vec![interfaces()];
+    if let Ok(settings) = settings {
+        checks.push(listening(settings));
+    }
+    for (name, what) in [("tcp_rmem", "receive buffer"), ("tcp_wmem", "send buffer")] {
+        checks.push(buffer(name, what));
+    }
+    checks.push(adapters());
+    checks
+}
+
+/// The MTU of an interface, if it is told.
+pub fn mtu(interface: &str) -> String {
+    fs::read_to_string(format!("/sys/class/net/{interface}/mtu"))
+        .map_or("?".into(), |text| text.trim().into())
+}
+
+fn interfaces() -> Check {
+    let all = match net::interfaces() {
+        Ok(all) => all,
+        Err(why) => return Check::weak("interfaces", format!("cannot be listed: {why}"), "ip addr"),
+    };
+    let outer: Vec<_> = all.iter().filter(|found| !found.is_loopback && found.at.is_ipv4()).collect();
+    let text: Vec<String> =
+        outer.iter().map(|found| format!("{} {} MTU {}", found.name, found.at, mtu(&found.name))).collect();
+    match outer.is_empty() {
+        false => Check::pass("interfaces", text.join(", ")),
+        true => Check::weak(
+            "interfaces",
+            "no IPv4 address but the loopback's: jobs stay on this host",
+            "ip addr add ADDRESS/BITS dev INTERFACE; ip link set INTERFACE up",
+        ),
+    }
+}
+
+/// Listens where ranks would, and connects.
+fn listening(settings: &Settings) -> Check {
+    let at = match address::outer(settings) {
+        Ok(at) => at,
+        Err(why) => return Check::fail("messages at", why, "unset TERN_INTERFACE, or name one of these"),
+    };
+    let tried = TcpListener::bind((at, 0)).and_then(|listener| {
+        let there = listener.local_addr()?;
+        TcpStream::connect_timeout(&there, PATIENCE).map(drop)
+    });
+    match tried {
+        Ok(()) => Check::pass(
+            "messages at",
+            format!("{at} of {}, which listens and answers", interface_of(at.into())),
+        ),
+        Err(why) => Check::fail(
+            "messages at",
+            format!("{at} cannot be connected to from here: {why}"),
+            "iptables -I INPUT -i lo -j ACCEPT; or TERN_INTERFACE=NAME for another address",
+        ),
+    }
+}
+
+/// The interface that has an address.
+pub fn interface_of(at: IpAddr) -> String {
+    let all = net::interfaces().unwrap_or_default();
+    all.into_iter().find(|found| found.at == at).map_or("no interface".into(), |found| found.name)
+}
+
+fn buffer(name: &str, what: &str) -> Check {
+    let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    match numbers[..] {
+        [least, first, most] if most < WINDOW_BYTES => Check::weak(
+            what,
+            format!("net.ipv4.{name} ends at {} KiB: fast links with delay are not filled", most >> 10),
+            format!("sysctl -w net.ipv4.{name}='{least} {first} {}'", 4 * WINDOW_BYTES),
+        ),
+        [_, _, most] => Check::pass(what, format!("net.ipv4.{name} grows to {} KiB", most >> 10)),
+        _ => Check::pass(what, "not told here"),
+    }
+}
+
+fn adapters() -> Check {
+    let names = fs::read_dir("/sys/class/infiniband").into_iter().flatten().flatten();
+    let names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    match names.is_empty() {
+        true => Check::pass("RDMA devices", "none of hardware; the software adapter needs none"),
+        false => {
+            Check::pass("RDMA devices", format!("{}, not used: the software adapter is", names.join(", ")))
+        }
+    }
+}

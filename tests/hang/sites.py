@@ -1,0 +1,115 @@
+"""Jobs that the launchers of other people start, on one host and on two that namespaces stand for."""
+
+import os
+import subprocess
+
+from hosts import namespaces
+from support import Case, Skip, run
+
+
+def cases():
+    yield Case("Hydra, two namespaces: all bytes arrive", hydra_between)
+    yield Case("Hydra, two namespaces: a rank that dies ends the job", hydra_death)
+    yield Case("Hydra, two names of this host: shared memory alone", hydra_twice)
+    yield Case("mpirun of Open MPI (PMIx): all bytes arrive", pmix)
+    yield Case("mpirun of Open MPI (PMIx): ranks that share nothing", pmix_apart)
+    yield Case("mpirun of Open MPI (PMIx), two namespaces: all bytes arrive", pmix_between)
+    yield Case("mpirun of Open MPI (PMIx): MPI_Abort", pmix_abort)
+    yield Case("PMIx without a server", pmix_unanswered)
+    yield Case("PMIx without libpmix", pmix_missing)
+
+
+def good(outcome):
+    outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
+    outcome.expect(outcome.err == "", "silence")
+
+
+def hydra(tools):
+    if tools.hydra is None:
+        raise Skip("there is no Hydra (build/peers/mpich, mpiexec.hydra in PATH, or --hydra)")
+    return tools.hydra
+
+
+def remote_shell(tools, launcher):
+    """A command that is called as ssh is, with options first."""
+    shell = tools.scratch / "remote-shell"
+    shell.write_text(f'#!/bin/sh\nwhile case $1 in -*) ;; *) false ;; esac; do shift; done\nexec {launcher} "$@"\n')
+    shell.chmod(0o755)
+    return shell
+
+
+def hydra_words(tools, launcher):
+    return ["-launcher", "ssh", "-launcher-exec", remote_shell(tools, launcher), "-hosts", "10.77.31.1:2,10.77.31.2:2"]
+
+
+def hydra_between(tools):
+    with namespaces(tools) as (hosts, inside, _):
+        words = [*inside[:-1], hydra(tools), *hydra_words(tools, hosts[1])]
+        good(run(tools, "-n", 4, tools.program("bytes"), launcher=words))
+
+
+def hydra_death(tools):
+    with namespaces(tools) as (hosts, inside, _):
+        words = [*inside[:-1], hydra(tools), *hydra_words(tools, hosts[1])]
+        outcome = run(tools, "-n", 4, tools.program("death"), "recv", "abort", launcher=words)
+        outcome.expect(outcome.code == 42, "the code of MPI_Abort")
+        outcome.expect_message("MPI_Abort was called with code 42")
+
+
+def hydra_twice(tools):
+    """Names say nothing of hosts: ranks of one memory use it, with no port open for anybody."""
+    words = [hydra(tools), "-launcher", "fork", "-hosts", "localhost:2,127.0.0.1:2"]
+    good(run(tools, "-n", 4, tools.program("bytes"), launcher=words, env={"TERN_INTERFACE": "nowhere"}))
+
+
+def mpirun(tools):
+    """Open MPI's launcher, which speaks PMIx."""
+    if tools.mpirun is None:
+        raise Skip("there is no mpirun of Open MPI (build/peers/openmpi, or --openmpi)")
+    words = [tools.mpirun, "--oversubscribe"]
+    return [*words, "--allow-run-as-root"] if os.geteuid() == 0 else words
+
+
+def pmix(tools):
+    good(run(tools, "-n", 4, tools.program("bytes"), launcher=mpirun(tools)))
+
+
+def pmix_apart(tools):
+    """Values longer than a line of PMI, and ranks that share nothing."""
+    env = {"TERN_DEVICES": "rnic"}
+    good(run(tools, "-n", 5, tools.program("bytes"), launcher=mpirun(tools), env=env))
+
+
+def pmix_between(tools):
+    with namespaces(tools) as (hosts, inside, _):
+        words = [*inside[:-1], *mpirun(tools), "--prtemca", "plm_ssh_agent", remote_shell(tools, hosts[1])]
+        words += ["--prtemca", "plm_ssh_no_tree_spawn", "1", "--host", "10.77.31.1:2,10.77.31.2:2"]
+        outcome = run(tools, "-n", 4, tools.program("bytes"), launcher=words)
+        good(outcome)
+
+
+def pmix_abort(tools):
+    outcome = run(tools, "-n", 3, tools.program("death"), "recv", "abort", launcher=mpirun(tools))
+    outcome.expect(outcome.code == 42, "the code of MPI_Abort")
+    outcome.expect_message("MPI_Abort was called with code 42")
+
+
+NOBODY = {"PMIX_RANK": "1", "PMIX_NAMESPACE": "nobody@1", "PMIX_SERVER_URI41": "nobody.0;tcp4://127.0.0.1:1"}
+
+
+def pmix_unanswered(tools):
+    """A launcher that is there and cannot be spoken with: never as many jobs of one rank."""
+    outcome = run(tools, tools.program("bytes"), launcher=(), env=NOBODY)
+    outcome.expect(outcome.code != 0 and "arrived" not in outcome.out, "no job of one rank")
+    outcome.expect_message("PMIX|PMIx")
+
+
+def pmix_missing(tools):
+    hide = "for f in /usr/lib/libpmix.so.2 /usr/lib64/libpmix.so.2 /usr/lib/*/libpmix.so.2; do "
+    hide += '[ ! -e $f ] || mount --bind /dev/null $f || exit 77; done; exec "$@"'
+    words = ["unshare", "--mount", "sh", "-c", hide, "sh"]
+    if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
+        raise Skip("no mount namespaces here")
+    outcome = run(tools, tools.program("bytes"), launcher=words, env=NOBODY)
+    outcome.expect(outcome.code != 0 and "arrived" not in outcome.out, "no job of one rank")
+    outcome.expect_message("libpmix.*LD_LIBRARY_PATH.*Tern's own mpiexec")
