@@ -2,9 +2,9 @@
 //!
 //! When the launcher is killed with SIGKILL the kernel ends the ranks, its children, but not what
 //! they have started. The guard holds the reading end of a pipe whose only writing end is the
-//! launcher's. Its end means that the launcher is gone; the guard then kills every process that has the mark of the job in its environment. It has another name and
-//! another session than the launcher, so that `killall -9 mpiexec` does not hit both.
-//! It then removes the shared memory that they had not unlinked yet.
+//! launcher's. Its end means that the launcher is gone; the guard then kills every process that has the mark of the job
+//! in its environment, and removes the shared memory that they had not unlinked yet. It has another name and another
+//! session than the launcher, so that `killall -9 mpiexec` does not hit both.
 use super::look;
 use crate::report::JOB;
 use crate::sys::process;
@@ -50,16 +50,24 @@ fn watch(end: &mut impl Read, mark: &str) {
     if end.read_to_end(&mut Vec::new()).is_err() {
         return;
     }
-    // Again until none is left: one may have forked while we looked. Bounded, because a process in
-    // uninterruptible sleep does not go away at once.
+    clear(|| look::marked(mark), |pid| process::kill_if(pid, || look::is_marked(pid, mark)).unwrap_or_default());
+}
+
+/// How often in a row none must be found. A process has no environment while it executes another program, as `setsid`
+/// does twice at once; one may have forked while we looked.
+const QUIET: u32 = 5;
+
+/// Kills what is found until nothing is. Bounded, because a process in uninterruptible sleep does not go away at once.
+fn clear(mut look: impl FnMut() -> Vec<i32>, mut kill: impl FnMut(i32)) {
+    let mut quiet = 0;
     for _ in 0..100 {
-        let left = look::marked(mark);
-        if left.is_empty() {
+        let left = look();
+        quiet = if left.is_empty() { quiet + 1 } else { 0 };
+        if quiet == QUIET {
             return;
         }
         for pid in left.into_iter().filter(|pid| *pid > 1) {
-            // It may have ended by itself since.
-            let _ = process::kill_if(pid, || look::is_marked(pid, mark));
+            kill(pid);
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
@@ -84,5 +92,18 @@ impl Remains {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_hides_while_it_executes_a_program_is_found_all_the_same() {
+        let mut looks = [vec![], vec![7], vec![], vec![], vec![1, 8], vec![], vec![], vec![], vec![], vec![]].into_iter();
+        let mut killed = Vec::new();
+        clear(|| looks.next().unwrap(), |pid| killed.push(pid));
+        assert_eq!((killed, looks.next()), (vec![7, 8], None));
     }
 }
