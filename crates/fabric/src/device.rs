@@ -136,6 +136,12 @@ pub trait Device: Transfers {
     fn try_send_more(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         self.try_send(to, head, data)
     }
+    /// As [`Device::try_send`], for a frame that another to the same rank follows at once: it leaves together with that
+    /// one, at the next look around at the latest.
+    #[inline(always)]
+    fn try_send_with_next(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        self.try_send(to, head, data)
+    }
     /// Whether a frame waits for others to leave with.
     #[inline(always)]
     fn owes(&self) -> bool {

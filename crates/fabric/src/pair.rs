@@ -337,6 +337,13 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         }
     }
 
+    fn try_send_with_next(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        match self.place(to) {
+            Some(place) => self.near.try_send(place, head, data),
+            None => self.far_mut().try_send_with_next(to, head, data),
+        }
+    }
+
     #[inline(always)]
     fn owes(&self) -> bool {
         self.far.as_ref().is_some_and(Device::owes)

@@ -92,6 +92,10 @@ impl<V: Verbs> Device for Channel<V> {
         left
     }
 
+    fn try_send_with_next(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        self.try_post(to, head, data)
+    }
+
     fn owes(&self) -> bool {
         self.verbs.owes()
     }

@@ -8,26 +8,37 @@ use std::ops::{Index, IndexMut};
 use wire::head::Offer;
 use wire::long::Report;
 
+/// How a frame leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum How {
+    /// At once.
+    Alone,
+    /// Together with one that follows at once.
+    WithNext,
+    /// Behind what was posted over this adapter, if one is named.
+    Behind(Option<usize>),
+}
+
 /// A frame that must not be lost.
 pub(crate) struct Control {
     head: [u64; 2],
     body: Vec<u8>,
-    /// The adapter behind whose transfers it comes.
-    behind: Option<usize>,
+    how: How,
 }
 
 impl Control {
     /// Sends it; false if there is no room.
     pub fn leave(&self, dev: &mut impl Device, to: Rank) -> bool {
-        send(dev, to, self.head, &self.body, self.behind)
+        send(dev, to, self.head, &self.body, self.how)
     }
 }
 
-fn send(dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8], behind: Option<usize>) -> bool {
+fn send(dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8], how: How) -> bool {
     let data = Span { addr: body.as_ptr() as usize, len: body.len() };
-    match behind {
-        Some(rail) => dev.try_send_behind(to, rail, head, data),
-        None => dev.try_send(to, head, data),
+    match how {
+        How::Behind(Some(rail)) => dev.try_send_behind(to, rail, head, data),
+        How::WithNext => dev.try_send_with_next(to, head, data),
+        How::Alone | How::Behind(None) => dev.try_send(to, head, data),
     }
 }
 
@@ -149,22 +160,15 @@ impl Peers {
 
     /// Sends a control frame that must not be lost, as soon as there is room.
     pub fn control(&mut self, dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8]) {
-        self.control_behind(dev, to, None, head, body);
+        self.control_as(dev, to, How::Alone, head, body);
     }
 
-    /// As [`Peers::control`], and behind what was posted over an adapter.
-    pub fn control_behind(
-        &mut self,
-        dev: &mut impl Device,
-        to: Rank,
-        behind: Option<usize>,
-        head: [u64; 2],
-        body: &[u8],
-    ) {
-        if self[to].control.is_empty() && send(dev, to, head, body, behind) {
+    /// As [`Peers::control`], in a way of its own.
+    pub fn control_as(&mut self, dev: &mut impl Device, to: Rank, how: How, head: [u64; 2], body: &[u8]) {
+        if self[to].control.is_empty() && send(dev, to, head, body, how) {
             return;
         }
-        self[to].control.push_back(Control { head, body: body.to_vec(), behind });
+        self[to].control.push_back(Control { head, body: body.to_vec(), how });
         self.hold_back(to);
     }
 

@@ -24,6 +24,7 @@ use super::movers::{FAILED, HEARD, Mover};
 use super::posting::Posted;
 use crate::message::malformed;
 use crate::message::op::{OpId, Side};
+use crate::message::peers::How;
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Rank};
@@ -92,7 +93,7 @@ impl<D: Device> Rendezvous<'_, D> {
             let len = behind(&posted).count() as u64;
             for rail in behind(&posted) {
                 let said = Fragment { len, rail, flags: FAILED, ..Fragment::default() }.encode();
-                self.peers.control_behind(self.dev, message.peer, Some(rail as usize), head, &said);
+                self.peers.control_as(self.dev, message.peer, How::Behind(Some(rail as usize)), head, &said);
             }
         }
         if ending.is_answered() {

@@ -5,7 +5,7 @@ use crate::choice::tuning::Tuning;
 use crate::event::{Amount, Counters, Event};
 use crate::memory::rcache::{Held, Rcache};
 use crate::memory::staging::{Slab, Staging, Use};
-use crate::message::peers::Peers;
+use crate::message::peers::{How, Peers};
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::Port;
 use fabric::{Device, Fault, Local, Rank, Remote, Span};
@@ -245,10 +245,15 @@ impl<D: Device> Port for RankPort<'_, D> {
         self.peers.control(self.dev, self.peer, head, &fragment.encode());
     }
 
+    fn tell_with_next(&mut self, kind: Kind, fragment: Fragment) {
+        let head = Head::new(kind, self.peer_op as i32, self.op as u64).encode();
+        self.peers.control_as(self.dev, self.peer, How::WithNext, head, &fragment.encode());
+    }
+
     fn fin(&mut self, fragment: Fragment) {
         let head = Head::new(Kind::Fin, self.peer_op as i32, self.op as u64).encode();
-        let rail = Some(fragment.rail as usize);
-        self.peers.control_behind(self.dev, self.peer, rail, head, &fragment.encode());
+        let behind = How::Behind(Some(fragment.rail as usize));
+        self.peers.control_as(self.dev, self.peer, behind, head, &fragment.encode());
     }
 
     fn emit(&mut self, event: Event) {

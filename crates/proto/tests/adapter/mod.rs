@@ -69,6 +69,8 @@ pub struct Net {
     clock_ns: u64,
     /// How long a look at the clock takes.
     pub look_ns: u64,
+    /// How often what was posted was told to leave.
+    pub flushes: u32,
     hosts: Vec<Host>,
     queues: Vec<VecDeque<Posted>>,
     /// Completions at the poster that have not come yet.
@@ -124,6 +126,7 @@ impl Net {
             size,
             clock_ns: 0,
             look_ns: 1000,
+            flushes: 0,
             hosts: (0..size).map(|_| Host::default()).collect(),
             queues: (0..size * size * RAILS_MAX).map(|_| VecDeque::new()).collect(),
             late: (0..size).map(|_| VecDeque::new()).collect(),
@@ -474,6 +477,10 @@ impl Verbs for Adapter {
         work: u64,
     ) -> Result<bool, Fault> {
         self.post(from, rail, What::Read(remote), &[local], work)
+    }
+
+    fn flush(&mut self, _to: Rank) {
+        self.net.get().flushes += 1;
     }
 
     fn poll(&mut self) -> Option<Completion> {

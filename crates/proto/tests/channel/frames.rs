@@ -44,6 +44,20 @@ fn frames_longer_than_a_slot_keep_their_place() {
 }
 
 #[test]
+fn a_frame_leaves_with_its_next() {
+    let (net, mut channels) = connected(&settings());
+    let before = net.get().flushes;
+    assert!(channels[0].try_send_with_next(1, [1, 0], span(&[1])));
+    assert_eq!(net.get().flushes, before);
+    assert!(channels[0].try_send(1, [2, 0], span(&[2])));
+    assert_eq!(net.get().flushes, before + 1);
+    settle(&net, &mut channels);
+    for number in [1u8, 2] {
+        assert_eq!(take(&mut channels[1], 0), Some(([number.into(), 0], vec![number])));
+    }
+}
+
+#[test]
 fn known_headers_stay_at_home() {
     for (cache_headers, cached) in [(true, 10), (false, 0)] {
         let (net, mut channels) = connected(&Settings { cache_headers, slots: 16, ..settings() });

@@ -45,6 +45,10 @@ pub trait Port {
     fn frame(&mut self, data: Span, offset: u64) -> bool;
     /// Tells the other side something; arrives in order and is not lost.
     fn tell(&mut self, kind: Kind, fragment: Fragment);
+    /// As [`Port::tell`], where more is told in this call: both may leave together.
+    fn tell_with_next(&mut self, kind: Kind, fragment: Fragment) {
+        self.tell(kind, fragment);
+    }
     /// Tells the other side what has been moved, in order with all that is told, and behind everything
     /// that was written over the adapter that the fragment names: when it is heard, that is placed.
     fn fin(&mut self, fragment: Fragment);

@@ -170,7 +170,11 @@ impl Mover for Receiver {
         match (std::mem::take(self), what) {
             (Receiver::Idle, Happening::Matched(..)) => {
                 let Ok(stripes) = Stripes::hold(port, message.local) else { return Step::Frames };
-                port.tell(Kind::Ack, Fragment { len: message.local.len as u64, ..Fragment::default() });
+                let taken = Fragment { len: message.local.len as u64, ..Fragment::default() };
+                match stripes.iter().next() {
+                    Some(_) => port.tell_with_next(Kind::Ack, taken),
+                    None => port.tell(Kind::Ack, taken),
+                }
                 for stripe in stripes.iter() {
                     port.tell(Kind::Ready, stripe.fragment(message.local));
                 }
