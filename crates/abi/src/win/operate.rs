@@ -20,6 +20,7 @@ use crate::global::World;
 use crate::kind::handle::live;
 use crate::kind::output::Out;
 use crate::object::Object;
+use crate::win::sync;
 
 /// A buffer as it was passed: address, count, datatype, name of the argument.
 type Passed = (usize, u64, Handle, &'static str);
@@ -106,7 +107,12 @@ fn begin(cx: &Cx, parts: Parts, asks: bool) -> Result<Option<Arc<Ticket>>> {
     let data = data.unwrap_or_else(nothing);
     let operation = Operation { verb, target, area, data, result, compare };
     let begun = world.operate(goal.win, &operation, asks)?;
+    let is_full = world.is_full(goal.win, target)?;
     engine::leave(&world);
+    drop(world);
+    if is_full {
+        sync::complete_at(cx, goal.win, None)?;
+    }
     Ok(begun)
 }
 

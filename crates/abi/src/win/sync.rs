@@ -34,7 +34,7 @@ fn settle(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
 }
 
 /// Completes the operations on a target, or on all, there.
-fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
     {
         let mut world = cx.world();
         for target in world.touched(win, target)? {

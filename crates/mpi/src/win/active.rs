@@ -19,6 +19,10 @@ use proto::OpId;
 
 /// Bytes of operations to one target that gather before they are sent: about what leaves as one eager message.
 pub const BATCH_BYTES: usize = 4 << 10;
+/// Bytes of operations that may be under way to one target before their origin waits for it.
+const LOAD_BYTES: u64 = 4 << 20;
+/// Most answers that one rank awaits in one window.
+const ANSWERS: usize = 1024;
 /// Types of one origin that a target keeps.
 const TYPES: usize = 64;
 /// Tag of what targets are told; answers have the others.
@@ -78,6 +82,8 @@ pub struct Arrival {
 pub struct Active {
     /// By target: whether operations have been begun of which it is not known that they are done there.
     pub touched: Box<[bool]>,
+    /// By target: bytes of these operations.
+    pub load: Box<[u64]>,
     /// By target: what it is to be told.
     pub batches: Box<[Vec<u8>]>,
     /// Answers that have not come.
@@ -106,6 +112,7 @@ impl Active {
     pub fn new(ranks: usize) -> Active {
         Active {
             touched: vec![false; ranks].into(),
+            load: vec![0; ranks].into(),
             batches: (0..ranks).map(|_| Vec::new()).collect(),
             pending: Vec::new(),
             inbox: VecDeque::new(),
@@ -136,6 +143,7 @@ impl Active {
         let Operation { verb, target, area, data, compare, .. } = operation;
         let target = *target as usize;
         self.touched[target] = true;
+        self.load[target] += area.len() + message::OPERATION_BYTES as u64;
         let (known, next) = &mut self.told[target];
         let description: Vec<u8>;
         let ty = match area.ty.predefined() {
@@ -192,6 +200,11 @@ impl Active {
             from.iter().for_each(|rank| counts[*rank as usize] -= 1);
         }
         all
+    }
+
+    /// Whether so much is under way to a target that its origin has to wait.
+    pub fn is_full(&self, target: u32) -> bool {
+        self.load[target as usize] > LOAD_BYTES || self.pending.len() > ANSWERS
     }
 
     /// Whether no answer of this target, or of any, is awaited.

@@ -87,6 +87,7 @@ impl<D: Device> World<D> {
         let op = expect(engine, place, target, reply, span)?;
         active.pending.push(Pending { target, op, answer: Answer::Done, room });
         active.touched[target as usize] = false;
+        active.load[target as usize] = 0;
         active.tell(
             target,
             &match sync {
@@ -177,6 +178,11 @@ impl<D: Device> World<D> {
             Path::Active(active) => send_batch(active, place, target, engine, detached),
             Path::Direct(_) => Ok(()),
         }
+    }
+
+    /// Whether so much is under way to a target that its origin has to complete it before it goes on.
+    pub fn is_full(&mut self, win: Handle, target: u32) -> Result<bool> {
+        Ok(self.window(win)?.active().is_some_and(|active| active.is_full(target)))
     }
 
     /// Whether no answer of this target, or of any, is awaited; an error that one has brought.
