@@ -1,6 +1,7 @@
 /* What is wrong with one-sided calls, and its class; after each the window goes on. */
 // args: allocate
 // args: create
+// not-on: mpich (gives MPI_ERR_ARG for a wrong type of lock)
 #include "tern_test.h"
 
 int main(int argc, char **argv) {

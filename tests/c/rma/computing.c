@@ -4,6 +4,7 @@
 // args: allocate
 // args: create
 // timeout: 60
+// not-on: mpich (a target that computes serves nobody there)
 #include <time.h>
 
 #include "tern_test.h"

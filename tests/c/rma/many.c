@@ -8,7 +8,8 @@ enum { SHORT = 50000, LONG = 200, BYTES = 100000 };
 
 int main(int argc, char **argv) {
     t_begin(&argc, &argv);
-    char *base, *out = t_alloc(BYTES);
+    char *base, *out = t_alloc((size_t)LONG * BYTES);
+    long *values = t_alloc(8 * SHORT);
     MPI_Win win;
     MPI_Aint bytes = 8 * SHORT + BYTES;
     if (argc > 1 && strcmp(argv[1], "create") == 0) {
@@ -21,12 +22,13 @@ int main(int argc, char **argv) {
     int to = (t_rank + 1) % t_size, from = (t_rank + t_size - 1) % t_size;
     OK(MPI_Win_fence(0, win));
     for (long i = 0; i < SHORT; i++) {
-        long value = i * t_size + t_rank;
-        OK(MPI_Put(&value, 1, MPI_LONG, to, 8 * i, 1, MPI_LONG, win));
+        values[i] = i * t_size + t_rank;
+        OK(MPI_Put(&values[i], 1, MPI_LONG, to, 8 * i, 1, MPI_LONG, win));
     }
     for (int i = 0; i < LONG; i++) {
-        memset(out, i + t_rank, BYTES);
-        OK(MPI_Accumulate(out, BYTES, MPI_BYTE, to, 8 * SHORT, BYTES, MPI_BYTE, MPI_REPLACE, win));
+        char *part = out + (size_t)i * BYTES;
+        memset(part, i + t_rank, BYTES);
+        OK(MPI_Accumulate(part, BYTES, MPI_BYTE, to, 8 * SHORT, BYTES, MPI_BYTE, MPI_REPLACE, win));
     }
     OK(MPI_Win_fence(0, win));
     for (long i = 0; i < SHORT; i++)

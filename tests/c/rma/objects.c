@@ -20,7 +20,7 @@ static void handler(MPI_Win *win, int *code, ...) {
 
 int main(int argc, char **argv) {
     t_begin(&argc, &argv);
-    int *base, flag = 0, key, length, unit, value = 1;
+    int *base, flag = 0, key, length, unit;
     MPI_Win win;
     OK(MPI_Win_allocate(400, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
     void *found;
@@ -49,6 +49,8 @@ int main(int argc, char **argv) {
     OK(MPI_Win_get_name(win, name, &length));
     CHECK_STR(name, "cells");
     CHECK_EQ(length, 5);
+    OK(MPI_Win_get_name(MPI_WIN_NULL, name, &length));
+    CHECK_STR(name, "MPI_WIN_NULL");
     MPI_Group group, world;
     OK(MPI_Win_get_group(win, &group));
     OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
@@ -75,7 +77,7 @@ int main(int argc, char **argv) {
     CHECK(got == own);
     OK(MPI_Errhandler_free(&got));
     OK(MPI_Errhandler_free(&own));
-    FAILS(MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, win), MPI_ERR_RMA_SYNC);
+    FAILS(MPI_Win_unlock(0, win), MPI_ERR_RMA_SYNC);
     CHECK_EQ(called, 1);
     OK(MPI_Win_call_errhandler(win, MPI_ERR_RMA_SYNC));
     CHECK_EQ(called, 2);

@@ -1,6 +1,6 @@
 //! MPI 5.0, chapter 12 One-sided communication.
 
-use crate::kind::handle::{Comm, Datatype, Group, InfoOrNull, MaybeDatatype, Op, Win, WinRef};
+use crate::kind::handle::{Comm, Datatype, Group, InfoOrNull, MaybeDatatype, Op, Win, WinOrNull, WinRef};
 use crate::kind::output::{
     AintOut, DispUnitOut, FlagOut, GroupOut, InfoOut, IntOut, PtrOut, RequestOut, WinOut,
 };
@@ -55,7 +55,7 @@ rows! { "12 One-sided communication";
     MPI_Win_free(win: WinRef) => crate::win::free;
     MPI_Win_get_group(win: Win, group: GroupOut) => crate::win::get_group;
     MPI_Win_get_info(win: Win, info_used: InfoOut) => crate::win::get_info;
-    MPI_Win_get_name(win: Win, win_name: StrOut, resultlen: IntOut) => crate::win::get_name;
+    MPI_Win_get_name(win: WinOrNull, win_name: StrOut, resultlen: IntOut) => crate::win::get_name;
     MPI_Win_lock(lock_type: Int, rank: Int, assert: Int, win: Win) => crate::win::sync::lock;
     MPI_Win_lock_all(assert: Int, win: Win) => crate::win::sync::lock_all;
     MPI_Win_post(group: Group, assert: Int, win: Win) => crate::win::sync::post;

@@ -60,6 +60,11 @@ pub struct Memory {
     pub keep: Option<Box<dyn Any + Send>>,
 }
 
+/// Whether origins may copy long runs of bytes by themselves, if the kernel lets them.
+pub fn copies() -> bool {
+    SETUP.get().is_some_and(|setup| setup.direct)
+}
+
 /// How operations get to their targets, for people.
 pub fn describe(is_direct: bool) -> &'static str {
     match (is_direct, SETUP.get().is_some_and(|setup| setup.engine)) {

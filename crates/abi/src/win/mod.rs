@@ -73,7 +73,8 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
     };
     let Memory { members, control, keep } = memory;
     info.set(PATH_HINT.as_bytes(), memory::describe(control.is_some()).as_bytes())?;
-    let made = Made { comm: hidden, place, flavour, members, control, info, memory: keep };
+    let copies = flavour == Flavour::Create && memory::copies();
+    let made = Made { comm: hidden, place, flavour, members, control, copies, info, memory: keep };
     let window = Window::new(made);
     let base = window.own().base;
     let handle = cx.world().objects.windows.add(window)?;
@@ -222,11 +223,12 @@ pub fn set_name(cx: &Cx, win: Handle, name: Text) -> Result {
     Ok(())
 }
 
-/// `MPI_Win_get_name`.
+/// `MPI_Win_get_name`; the null handle has a name too (MPI 5.0 section 7.8).
 pub fn get_name(cx: &Cx, win: Handle, name: TextOut, resultlen: Out<i32>) -> Result {
     let mut world = cx.world();
+    let text = if win == WIN_NULL { b"MPI_WIN_NULL" } else { world.window(win)?.name() };
     // SAFETY: MPI says the buffer has room for MPI_MAX_OBJECT_NAME bytes.
-    let len = unsafe { name.set(world.window(win)?.name(), MAX_OBJECT_NAME) };
+    let len = unsafe { name.set(text, MAX_OBJECT_NAME) };
     resultlen.set(len as i32);
     Ok(())
 }

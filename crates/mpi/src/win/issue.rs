@@ -7,7 +7,7 @@ use super::active::{Active, Answer, Arrival, BATCH_BYTES, Pending, TELL, Ticket}
 use super::direct;
 use super::epoch::LockType;
 use super::message::Record;
-use super::operation::Operation;
+use super::operation::{Operation, Verb};
 use super::target::Letter;
 use super::{Path, Window, about};
 use crate::comm::Purpose;
@@ -55,6 +55,9 @@ impl<D: Device> World<D> {
                 if window.flavour != super::Flavour::Dynamic {
                     let located = operation.area.locate(member.base, member.size, member.unit, target);
                     located.map_err(|error| about(win, &error))?;
+                }
+                if window.copies && copy_alone(engine, place, operation, &member)? {
+                    return Ok(None);
                 }
                 let ticket = (asks && operation.verb.fetches()).then(Arc::<Ticket>::default);
                 let mut reply = 0;
@@ -226,6 +229,28 @@ impl<D: Device> World<D> {
         }
         moved
     }
+}
+
+/// Puts or gets a long run of bytes without the target, where the kernel lets this rank; whether it has.
+fn copy_alone<D: Device>(
+    engine: &mut Engine<D>,
+    place: &crate::comm::Place,
+    operation: &Operation,
+    member: &super::Member,
+) -> Result<bool> {
+    let Operation { verb, target, area, data, result, .. } = operation;
+    let (here, reads) = match (verb, result) {
+        (Verb::Put, _) => (data, false),
+        (Verb::Get, Some(result)) => (result, true),
+        _ => return Ok(false),
+    };
+    let is_run = area.ty.is_contiguous() && here.ty.is_contiguous();
+    if !is_run || area.len() <= BATCH_BYTES as u64 || *target == place.rank {
+        return Ok(false);
+    }
+    let remote = area.locate(member.base, member.size, member.unit, *target)?;
+    let local = Span { addr: here.addr, len: area.len() as usize };
+    engine.copy_alone(place.world_rank(*target) as usize, reads, local, remote).map_err(fault)
 }
 
 /// Posts the receive of an answer.

@@ -83,6 +83,8 @@ pub struct Window {
     pub attrs: AttrMap,
     /// Hints in force.
     pub info: Info,
+    /// Whether origins may copy long runs of bytes by themselves.
+    copies: bool,
     /// The program has promised that nobody locks it.
     pub no_locks: bool,
     /// Memory that this rank has attached to a dynamic window: address and length.
@@ -121,6 +123,8 @@ pub struct Made {
     pub members: Box<[Member]>,
     /// The words that all ranks map, if they do.
     pub control: Option<Control>,
+    /// Whether origins may copy long runs of bytes by themselves.
+    pub copies: bool,
     /// Hints.
     pub info: Info,
     /// Memory that lives as long as the window.
@@ -130,7 +134,7 @@ pub struct Made {
 impl Window {
     /// A window in which nothing is open.
     pub fn new(made: Made) -> Window {
-        let Made { comm, place, flavour, members, control, info, memory } = made;
+        let Made { comm, place, flavour, members, control, copies, info, memory } = made;
         let own = members[place.rank as usize];
         let values = Values {
             size: own.size as i64,
@@ -150,6 +154,7 @@ impl Window {
             path,
             epoch: Epoch::default(),
             attrs: AttrMap::default(),
+            copies,
             no_locks: info.hint("no_locks") == Some("true"),
             info,
             attached: Vec::new(),
