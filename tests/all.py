@@ -103,9 +103,11 @@ def stages(arguments):
             command = ["env", *forced.split(), python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
             yield Stage(f"with {forced}", command)
         # Sends that have left over adapters cannot be cancelled, which MPI permits.
-        over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype"]
+        over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype", "rma"]
         yield Stage("over the software adapter, rc", ["env", "TERN_DEVICES=rnic", *over])
         yield Stage("over the software adapter, rd", ["env", "TERN_DEVICES=rnic", "TERN_TRANSPORT=rd", *over])
+        active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
+        yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
     if arguments.peers:

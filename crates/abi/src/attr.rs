@@ -1,4 +1,4 @@
-//! MPI 5.0 section 7.7: attributes of communicators and datatypes, and the calls of the functions
+//! MPI 5.0 section 7.7: attributes of communicators, datatypes and windows, and the calls of the functions
 //! that copy and delete them. No guard is alive during such a call: the function may call MPI.
 
 use mpi::attr::{AttrMap, CopyCall, Copying, DeleteCall, KEYVAL_INVALID, Kind};
@@ -170,22 +170,7 @@ macro_rules! operations {
 operations! {
     Comm "Comm": comm_create_keyval comm_free_keyval comm_set_attr comm_get_attr comm_delete_attr;
     Type "Type": type_create_keyval type_free_keyval type_set_attr type_get_attr type_delete_attr;
-}
-
-/// `MPI_Win_create_keyval`: keys can be made before windows are there.
-pub fn win_create_keyval(
-    cx: &Cx,
-    copy: usize,
-    delete: usize,
-    keyval: Out<i32>,
-    extra_state: usize,
-) -> Result {
-    create(cx, Kind::Win, copy, delete, keyval, extra_state)
-}
-
-/// `MPI_Win_free_keyval`.
-pub fn win_free_keyval(cx: &Cx, keyval: IntRef) -> Result {
-    free(cx, Kind::Win, keyval)
+    Win "Win": win_create_keyval win_free_keyval win_set_attr win_get_attr win_delete_attr;
 }
 
 #[cfg(test)]

@@ -58,6 +58,17 @@ pub fn session_get(cx: &Cx, session: Handle, errhandler: Out<Handle>) -> Result 
     Ok(())
 }
 
+/// `MPI_Win_set_errhandler`.
+pub fn win_set(cx: &Cx, win: Handle, errhandler: Handle) -> Result {
+    named("errhandler", cx.anytime().errhandlers.set(Kind::Win, win, errhandler))
+}
+
+/// `MPI_Win_get_errhandler`.
+pub fn win_get(cx: &Cx, win: Handle, errhandler: Out<Handle>) -> Result {
+    errhandler.set(cx.anytime().errhandlers.get(Kind::Win, win));
+    Ok(())
+}
+
 /// `MPI_Errhandler_free`.
 pub fn free(cx: &Cx, errhandler: HandleRef) -> Result {
     cx.anytime().errhandlers.free(errhandler.handle)?;

@@ -45,6 +45,7 @@ pub mod table;
 pub mod tools;
 pub mod topo;
 pub mod wait;
+pub mod win;
 pub mod withdraw;
 
 pub use cx::Cx;

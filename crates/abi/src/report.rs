@@ -184,7 +184,11 @@ impl<'a> Listing<'a> {
                 self.body(receive, call);
             }
             Body::Flush(_) => self.detached(),
-            Body::Ended(_) | Body::General(_) | Body::Collective(_) | Body::Partitioned => {}
+            Body::Ended(_)
+            | Body::General(_)
+            | Body::Collective(_)
+            | Body::Partitioned
+            | Body::OneSided(_) => {}
         }
     }
 

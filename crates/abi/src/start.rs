@@ -22,6 +22,7 @@ use crate::device::{Device, Hosts};
 use crate::global::{self, Model, Phase, World, thread};
 use crate::kind::output::Out;
 use crate::table;
+use crate::win::memory;
 use crate::{attr as attributes, engine, explain, raise, report};
 
 /// Key under which rank 0 publishes what all must know to choose the same algorithms.
@@ -172,6 +173,12 @@ fn connect() -> std::result::Result<Connected, String> {
             _ => None,
         },
     };
+    memory::set_up(memory::Setup {
+        direct: settings.text("TERN_WIN") != "active",
+        dir: options.dir.clone(),
+        prefix: options.prefix.clone(),
+        engine: settings.text("TERN_PROGRESS") == "engine",
+    });
     let mut hosts = match &mut client {
         Some(client) => Hosts::find(me, n, &settings, client)?,
         None => Hosts::one(0, 1),

@@ -235,6 +235,12 @@ pub const ALL: &[Setting] = &[
         default: "4G",
         doc: "Bytes of messages without a receive at which a rank that can make no other progress gives the job up.",
     },
+    Setting {
+        name: "TERN_WIN",
+        kind: Type::Word(&["auto", "direct", "active"]),
+        default: "auto",
+        doc: "How one-sided operations get to their target: direct by the processor of their origin, where the library has allocated the memory and all ranks of the window share a host; active by the target, which looks around in its engine while it computes; auto directly where that is possible. Must be the same on all ranks.",
+    },
 ];
 
 /// Variables that `mpiexec` hands to the ranks it starts: no settings, and not for users.

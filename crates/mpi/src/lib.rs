@@ -25,6 +25,7 @@ pub mod session;
 pub mod status;
 pub mod tools;
 pub mod topo;
+pub mod win;
 
 pub mod world;
 

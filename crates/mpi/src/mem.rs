@@ -4,6 +4,8 @@
 //! and datatype, and not written by another thread meanwhile, is the application's side of the
 //! contract (MPI 5.0 section 3.2.2); nothing here can check it.
 
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
 use crate::error::{Class, Error, Result};
 
 /// Numbers of which all bits may be zero.
@@ -100,6 +102,49 @@ pub fn in_vectors(f: impl FnOnce()) {
         }
     }
     f();
+}
+
+/// Changes the `len` bytes (1, 2, 4 or 8) at `addr`, which lie on their boundary, in one atomic step; what they were. They are the
+/// first bytes of what `f` is given and gives.
+#[inline]
+pub fn update(addr: usize, len: usize, f: impl Fn([u8; 8]) -> [u8; 8]) -> [u8; 8] {
+    macro_rules! width {
+        ($atomic:ty, $plain:ty) => {{
+            // SAFETY: as in `write`; aligned, and others of this job change it by atomic instructions too.
+            let place = unsafe { <$atomic>::from_ptr(addr as *mut $plain) };
+            let widen = |value: $plain| {
+                let mut bytes = [0; 8];
+                bytes[..size_of::<$plain>()].copy_from_slice(&value.to_ne_bytes());
+                bytes
+            };
+            let next = |value: $plain| {
+                let bytes = f(widen(value));
+                <$plain>::from_ne_bytes(bytes[..size_of::<$plain>()].try_into().expect("as many bytes"))
+            };
+            let mut seen = place.load(Ordering::Acquire);
+            loop {
+                match place.compare_exchange_weak(seen, next(seen), Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(before) => return widen(before),
+                    Err(now) => seen = now,
+                }
+            }
+        }};
+    }
+    assert!(addr.is_multiple_of(len), "an element that is not on its boundary");
+    match len {
+        1 => width!(AtomicU8, u8),
+        2 => width!(AtomicU16, u16),
+        4 => width!(AtomicU32, u32),
+        8 => width!(AtomicU64, u64),
+        _ => panic!("no atomic instruction changes {len} bytes"),
+    }
+}
+
+/// The word at `addr`, which several processes share, for the length of one call.
+#[inline]
+pub fn word<R>(addr: usize, f: impl FnOnce(&AtomicU32) -> R) -> R {
+    // SAFETY: the caller passes an aligned address in memory of the library, which all change by atomic instructions.
+    f(unsafe { AtomicU32::from_ptr(addr as *mut u32) })
 }
 
 /// Block sizes for which the loop is compiled with the size known, so that a block is a few

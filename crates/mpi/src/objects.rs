@@ -17,6 +17,7 @@ use crate::op::Ops;
 use crate::p2p::Message;
 use crate::request::Requests;
 use crate::session::{ProcessSet, SESSION_NULL, Session};
+use crate::win::{self, Windows};
 
 /// `MPI_GROUP_NULL`.
 pub const GROUP_NULL: Handle = Handle(0x108);
@@ -46,6 +47,8 @@ pub struct Objects {
     pub types: Types,
     /// Reduction operations.
     pub ops: Ops,
+    /// Windows.
+    pub windows: Windows,
     /// Sessions.
     pub sessions: Slab<Session>,
     /// The process sets of the job.
@@ -119,7 +122,7 @@ impl Objects {
                 Some(comm) => &mut comm.attrs,
                 None => return Comms::refuse(handle),
             },
-            attr::Kind::Win => return fail(Class::WIN, "windows have no table yet"),
+            attr::Kind::Win => &mut self.windows.find_mut(handle)?.attrs,
         };
         Ok((attrs, &mut self.keyvals))
     }
@@ -131,7 +134,7 @@ impl Objects {
             attr::Kind::Comm => {
                 self.comms.get(handle).map_or_else(|| Comms::refuse(handle), |comm| Ok(&comm.attrs))
             }
-            attr::Kind::Win => fail(Class::WIN, "windows have no table yet"),
+            attr::Kind::Win => Ok(&self.windows.find(handle)?.attrs),
         }
     }
 
@@ -141,6 +144,9 @@ impl Objects {
     pub fn attr(&self, kind: attr::Kind, handle: Handle, keyval: Handle) -> Result<Option<usize>> {
         let attrs = self.attrs(kind, handle)?;
         match keyval {
+            _ if kind == attr::Kind::Win && win::is_attribute(keyval) => {
+                return Ok(self.windows.attr(handle, keyval));
+            }
             _ if kind != attr::Kind::Comm => {}
             attr::LASTUSEDCODE => return Ok(Some(self.last_used_code)),
             _ if (attr::TAG_UB..=attr::UNIVERSE_SIZE).contains(&keyval) => {

@@ -13,6 +13,7 @@ use crate::handle::{Handle, Slab};
 use crate::objects::unusable;
 use crate::partitioned::Partitioned;
 use crate::status::Status;
+use crate::win::active::Ticket;
 use crate::world::fault;
 use proto::{Failure, OpId, Outcome, Side};
 
@@ -127,6 +128,8 @@ pub enum Body {
     Partitioned,
     /// An operation of the application.
     General(Box<Grequest>),
+    /// An operation on memory of another rank (`MPI_Rput` and its kin).
+    OneSided(Arc<Ticket>),
     /// Waits until an attached buffer has been sent (`MPI_Buffer_iflush`).
     Flush(BufferOwner),
 }

@@ -41,7 +41,7 @@ pub struct World<D: Device> {
     /// Functions of the application that collectives wait for, found while it was outside MPI.
     calls: Vec<(Handle, UserReduce)>,
     /// Operations that nobody will ask for: requests freed early, buffered sends.
-    detached: Vec<(OpId, Detached)>,
+    pub(crate) detached: Vec<(OpId, Detached)>,
     /// Partitioned receives that wait to be told how their messages are cut.
     pub(crate) untold: Vec<Handle>,
     next_context: u64,
@@ -49,7 +49,7 @@ pub struct World<D: Device> {
 
 /// What is left to do when a detached operation ends.
 #[derive(Debug)]
-enum Detached {
+pub(crate) enum Detached {
     Send(Keep),
     Receive(Option<Box<Unpack>>),
 }
@@ -161,19 +161,22 @@ impl<D: Device> World<D> {
         {
             return Ok(Polled::Call(handle, call));
         }
-        self.tidy();
+        if self.tidy() {
+            return Ok(Polled::Moved);
+        }
         Ok(nap.map_or(Polled::Moved, Polled::Nap))
     }
 
-    /// What else has come of a look around.
+    /// What else has come of a look around; true if it brought about what a wait may be for.
     #[inline(always)]
-    fn tidy(&mut self) {
+    fn tidy(&mut self) -> bool {
         if !self.detached.is_empty() {
             self.reap();
         }
         if !self.untold.is_empty() {
             self.advance_partitioned();
         }
+        !self.objects.windows.are_passive() && self.serve_windows()
     }
 
     /// Advances without waiting, as every test does.
@@ -186,8 +189,8 @@ impl<D: Device> World<D> {
     /// Advances while the application computes, without calling its functions: such a call waits
     /// for the next look of [`World::poll`] or [`World::progress`]. True if anything moved.
     pub fn progress_aside(&mut self) -> bool {
-        let moved = self.engine.progress_aside();
-        self.tidy();
+        let mut moved = self.engine.progress_aside();
+        moved |= self.tidy();
         while let Some(call) = self.advance_schedules() {
             self.calls.push(call);
         }
@@ -198,7 +201,10 @@ impl<D: Device> World<D> {
     /// for a function of the application are not.
     #[inline]
     pub fn needs_care(&self) -> bool {
-        self.schedules.len() > self.calls.len() || !self.untold.is_empty() || self.engine.needs_care()
+        self.schedules.len() > self.calls.len()
+            || !self.untold.is_empty()
+            || self.engine.needs_care()
+            || !self.objects.windows.are_passive()
     }
 
     /// The function asked for by [`Polled::Call`] has returned.
@@ -360,7 +366,12 @@ impl<D: Device> World<D> {
                 }
                 self.detach(*receive);
             }
-            Body::Ended(_) | Body::Flush(_) | Body::General(_) | Body::Collective(_) | Body::Partitioned => {}
+            Body::Ended(_)
+            | Body::Flush(_)
+            | Body::General(_)
+            | Body::Collective(_)
+            | Body::Partitioned
+            | Body::OneSided(_) => {}
         }
     }
 
@@ -410,6 +421,7 @@ impl<D: Device> World<D> {
             Body::Collective(_) => return Ok(false),
             Body::Partitioned => return self.settle_partitioned(handle),
             Body::General(general) => return Ok(general.is_complete()),
+            Body::OneSided(ticket) if ticket.outcome().is_none() => return Ok(false),
             _ => {}
         }
         let body = request.body.take().expect("looked at above");
@@ -446,6 +458,10 @@ impl<D: Device> World<D> {
                 }
             },
             Body::Exchange(send, receive) => self.settle_exchange(send, *receive),
+            Body::OneSided(ticket) => match ticket.outcome() {
+                Some(error) => (Body::Ended(Ended { error: error.clone(), ..Ended::WELL }), true),
+                None => (Body::OneSided(ticket), false),
+            },
             Body::Flush(owner) => {
                 let drained = self.attached(owner).is_none_or(|buffer| buffer.is_drained());
                 if drained { (Body::Ended(Ended::WELL), true) } else { (Body::Flush(owner), false) }

@@ -44,6 +44,8 @@ mod sync;
 mod turns;
 #[cfg(not(loom))]
 pub mod watched;
+#[cfg(not(loom))]
+mod window;
 
 #[cfg(not(loom))]
 pub use ability::{Ability, ability, describe};
@@ -53,6 +55,8 @@ pub use device::ShmNap;
 pub use device::{Options, Shm, StoreWay};
 #[cfg(not(loom))]
 pub use nap::barrier;
+#[cfg(not(loom))]
+pub use window::WindowMemory;
 
 /// Whether [`barrier`] works here.
 #[cfg(not(loom))]

@@ -206,16 +206,21 @@ fn publish(
 }
 
 fn create(n: usize, layout: &Layout, options: &Options) -> Result<(Segment, PathBuf), String> {
-    let dir = &options.dir;
-    let path = dir.join(format!("{}{}", options.prefix, random_name()?));
+    let (segment, path) = create_named(layout.total(), &options.dir, &options.prefix)?;
+    back_control(&segment, layout, n).inspect_err(|_| drop(std::fs::remove_file(&path)))?;
+    Ok((segment, path))
+}
+
+/// Memory under a name that nobody can guess, for others of this user to map.
+pub fn create_named(len: usize, dir: &Path, prefix: &str) -> Result<(Segment, PathBuf), String> {
+    let path = dir.join(format!("{prefix}{}", random_name()?));
     let file =
         OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path).map_err(|e| {
             format!("cannot create {}: {e}; TERN_SHM_DIR names another directory", path.display())
         })?;
-    file.set_len(layout.total() as u64).map_err(|e| format!("cannot size {}: {e}", path.display()))?;
-    let segment = map(Some(file), layout.total(), dir)?;
-    back_control(&segment, layout, n).inspect_err(|_| drop(std::fs::remove_file(&path)))?;
-    Ok((segment, path))
+    let sized = file.set_len(len as u64).map_err(|e| format!("cannot size {}: {e}", path.display()));
+    let mapped = sized.and_then(|()| map(Some(file), len, dir));
+    mapped.map(|segment| (segment, path.clone())).inspect_err(|_| drop(std::fs::remove_file(&path)))
 }
 
 /// Backs what ranks write into each other's part from the first message on: before that nobody
@@ -227,6 +232,11 @@ fn back_control(segment: &Segment, layout: &Layout, n: usize) -> Result<(), Stri
 }
 
 fn open(layout: &Layout, path: &Path, dir: &Path) -> Result<Segment, String> {
+    open_named(layout.total(), path, dir)
+}
+
+/// Maps what [`create_named`] made.
+pub fn open_named(len: usize, path: &Path, dir: &Path) -> Result<Segment, String> {
     let file =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path).map_err(|e| {
             format!(
@@ -237,13 +247,13 @@ fn open(layout: &Layout, path: &Path, dir: &Path) -> Result<Segment, String> {
     let meta = file.metadata().map_err(|e| format!("{}: {e}", path.display()))?;
     // SAFETY: no operands.
     let me = unsafe { libc::geteuid() };
-    if meta.uid() != me || meta.mode() & 0o077 != 0 || meta.len() != layout.total() as u64 {
+    if meta.uid() != me || meta.mode() & 0o077 != 0 || meta.len() != len as u64 {
         return Err(format!(
             "{} is not the shared memory of this job (owner, mode or size differ)",
             path.display()
         ));
     }
-    map(Some(file), layout.total(), dir)
+    map(Some(file), len, dir)
 }
 
 fn map(file: Option<File>, len: usize, dir: &Path) -> Result<Segment, String> {

@@ -86,6 +86,9 @@ kinds! {
     /// A communicator or `MPI_COMM_NULL`.
     CommOrNull: usize, "MPI_Comm", Role::Handle(Object::Comm), Handle,
         |raw, arg, cx| live_or_null(Object::Comm, raw, arg, cx);
+    /// A window or `MPI_WIN_NULL`.
+    WinOrNull: usize, "MPI_Win", Role::Handle(Object::Win), Handle,
+        |raw, arg, cx| live_or_null(Object::Win, raw, arg, cx);
     /// A request or `MPI_REQUEST_NULL`.
     RequestOrNull: usize, "MPI_Request", Role::Handle(Object::Request), Handle,
         |raw, arg, cx| live_or_null(Object::Request, raw, arg, cx);

@@ -31,8 +31,8 @@ rows! { "7 Attributes";
     MPI_Type_set_attr(datatype: Datatype, type_keyval: Int, attribute_val: Addr) => crate::attr::type_set_attr;
     MPI_Win_create_keyval(win_copy_attr_fn: WinCopyFn, win_delete_attr_fn: WinDeleteFn,
         win_keyval: IntOut, extra_state: Addr) => crate::attr::win_create_keyval;
-    MPI_Win_delete_attr(win: Win, win_keyval: Int) => missing;
+    MPI_Win_delete_attr(win: Win, win_keyval: Int) => crate::attr::win_delete_attr;
     MPI_Win_free_keyval(win_keyval: IntInOut) => crate::attr::win_free_keyval;
-    MPI_Win_get_attr(win: Win, win_keyval: Int, attribute_val: PtrOut, flag: FlagOut) => missing;
-    MPI_Win_set_attr(win: Win, win_keyval: Int, attribute_val: Addr) => missing;
+    MPI_Win_get_attr(win: Win, win_keyval: Int, attribute_val: PtrOut, flag: FlagOut) => crate::attr::win_get_attr;
+    MPI_Win_set_attr(win: Win, win_keyval: Int, attribute_val: Addr) => crate::attr::win_set_attr;
 }

@@ -35,6 +35,6 @@ rows! { "9 Error handling";
     MPI_Win_call_errhandler(win: Win, errorcode: Int) => crate::errhandler::win_call;
     MPI_Win_create_errhandler(win_errhandler_fn: WinErrhandlerFn, errhandler: ErrhandlerOut)
         => crate::errhandler::win_create;
-    MPI_Win_get_errhandler(win: Win, errhandler: ErrhandlerOut) => missing;
-    MPI_Win_set_errhandler(win: Win, errhandler: Errhandler) => missing;
+    MPI_Win_get_errhandler(win: Win, errhandler: ErrhandlerOut) => crate::errhandler::win_get;
+    MPI_Win_set_errhandler(win: Win, errhandler: Errhandler) => crate::errhandler::win_set;
 }

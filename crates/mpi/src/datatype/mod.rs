@@ -11,6 +11,7 @@ mod body;
 mod contents;
 mod convert;
 mod create;
+mod describe;
 mod external;
 mod fortran;
 mod layout;
@@ -36,6 +37,7 @@ pub use walk::{Buffer, Runs, copy};
 
 use crate::error::Result;
 use crate::handle::Handle;
+pub use describe::of_basic;
 
 /// A datatype: predefined or derived.
 #[derive(Debug)]
@@ -62,10 +64,14 @@ impl Datatype {
     fn new(body: Body, contents: Contents) -> Result<Arc<Datatype>> {
         let (lb, ub) = (body.lb(), body.ub()?);
         let extent = body::fit(i128::from(ub) - i128::from(lb), "extent of the datatype")?;
+        Ok(Datatype::with(body, lb, extent, contents))
+    }
+
+    fn with(body: Body, lb: i64, extent: i64, contents: Contents) -> Arc<Datatype> {
         let layout = &body.layout;
         let dense = layout.is_empty()
             || layout.node.is_run() && layout.offset == 0 && i64::try_from(layout.node.size) == Ok(extent);
-        Ok(Arc::new(Datatype { body, lb, extent, dense, contents, kind: None }))
+        Arc::new(Datatype { body, lb, extent, dense, contents, kind: None })
     }
 
     fn named(kind: u8) -> Datatype {

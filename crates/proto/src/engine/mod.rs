@@ -165,6 +165,22 @@ impl<D: Device> Engine<D> {
         &self.dev
     }
 
+    /// Copies from memory of a peer of this host, or to it, where the kernel lets this rank: whether it does.
+    pub fn copy_alone(&mut self, peer: Rank, reads: bool, local: Span, remote: usize) -> Result<bool, Fault> {
+        if self.dev.distance(peer) != Distance::Host || !self.limits.remote_access || !self.dev.reach(peer) {
+            return Ok(false);
+        }
+        let copied = match reads {
+            true => self.dev.read(peer, local, remote),
+            false => self.dev.write(peer, local, remote),
+        };
+        match copied {
+            Ok(()) => Ok(true),
+            Err(Fault::NotPermitted) => Ok(false),
+            Err(fault) => Err(fault),
+        }
+    }
+
     /// How often each event happened.
     pub fn counters(&self) -> &Counters {
         &self.counters

@@ -1,0 +1,205 @@
+//! Memory of windows: where it comes from, and who maps it.
+
+use std::any::Any;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use fabric::Device;
+use mpi::error::{Class, Error, Result, fail};
+use mpi::handle::Handle;
+use mpi::info::Info;
+use mpi::mem;
+use mpi::win::direct::Control;
+use mpi::win::{Flavour, Member};
+use shm::WindowMemory;
+
+use crate::coll::run;
+use crate::cx::Cx;
+
+const PAGE: u64 = 4096;
+
+/// What settings say of windows.
+#[derive(Debug)]
+pub struct Setup {
+    /// Whether memory may be shared for operations.
+    pub direct: bool,
+    /// Where shared memory is made, and how its name begins.
+    pub dir: PathBuf,
+    /// See `dir`.
+    pub prefix: String,
+    /// Whether targets look around while they compute.
+    pub engine: bool,
+}
+
+static SETUP: OnceLock<Setup> = OnceLock::new();
+
+/// Tells what settings say.
+pub fn set_up(setup: Setup) {
+    let _ = SETUP.set(setup);
+}
+
+/// What one rank wants to expose.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Its own memory.
+    pub base: usize,
+    /// Bytes.
+    pub size: u64,
+    /// Displacement unit in bytes.
+    pub unit: u64,
+}
+
+/// The memory of a window.
+pub struct Memory {
+    /// What each rank exposes.
+    pub members: Box<[Member]>,
+    /// The words that all ranks map, if operations go by shared memory.
+    pub control: Option<Control>,
+    /// What lives as long as the window.
+    pub keep: Option<Box<dyn Any + Send>>,
+}
+
+/// Whether origins may copy long runs of bytes by themselves, if the kernel lets them.
+pub fn copies() -> bool {
+    SETUP.get().is_some_and(|setup| setup.direct)
+}
+
+/// How operations get to their targets, for people.
+pub fn describe(is_direct: bool) -> &'static str {
+    match (is_direct, SETUP.get().is_some_and(|setup| setup.engine)) {
+        (true, _) => "direct: by the processor of the origin in shared memory; the target takes no part",
+        (false, true) => "active: by the target, in its engine while it computes",
+        (false, false) => "active: by the target, when it is inside MPI",
+    }
+}
+
+/// Finds the memory of a window of all ranks of `comm`, who have told [context, size, unit, base].
+pub fn gather(cx: &Cx, comm: Handle, flavour: Flavour, told: &[[u64; 4]], info: &Info) -> Result<Memory> {
+    let own = |word: &[u64; 4]| Member { base: word[3] as usize, size: word[1], unit: word[2] };
+    let members: Box<[Member]> = told.iter().map(own).collect();
+    let direct = SETUP.get().is_some_and(|setup| setup.direct);
+    let shares = is_one_host(cx, comm)?;
+    match flavour {
+        Flavour::Create | Flavour::Dynamic => Ok(Memory { members, control: None, keep: None }),
+        Flavour::Shared if !shares => {
+            fail(Class::RMA_SHARED, "ranks of argument `comm` are on several hosts, which share no memory")
+        }
+        Flavour::Allocate if !(shares && direct) => private(cx, comm, members),
+        _ => match map(cx, comm, members.clone(), is_contiguous(flavour, info))? {
+            Ok(mut memory) => {
+                if !direct {
+                    memory.control = None;
+                }
+                Ok(memory)
+            }
+            Err(_) if flavour == Flavour::Allocate => private(cx, comm, members),
+            Err(text) => fail(Class::NO_MEM, text),
+        },
+    }
+}
+
+fn is_contiguous(flavour: Flavour, info: &Info) -> bool {
+    flavour == Flavour::Shared && info.hint("alloc_shared_noncontig") != Some("true")
+}
+
+/// Whether all ranks of a communicator are on one host.
+fn is_one_host(cx: &Cx, comm: Handle) -> Result<bool> {
+    let world = cx.world();
+    let group = &world.comm(comm)?.place.mine;
+    Ok(world.engine.device().hosts().is_none_or(|hosts| {
+        let mut at = group.iter().map(|rank| hosts[rank as usize]);
+        let first = at.next();
+        at.all(|host| Some(host) == first)
+    }))
+}
+
+/// Memory of this process alone.
+fn private(cx: &Cx, comm: Handle, mut members: Box<[Member]>) -> Result<Memory> {
+    let rank = cx.world().comm(comm)?.place.rank as usize;
+    let memory = mem::zeroed::<u128>(members[rank].size.div_ceil(16) as usize);
+    // Where one rank has no memory nobody has a window.
+    let all = run::exchange_words(cx, comm, [u64::from(memory.is_ok())])?;
+    let memory = memory?;
+    if let Some(lacking) = all.iter().position(|[has]| *has == 0) {
+        return fail(
+            Class::NO_MEM,
+            format!("rank {lacking} of argument `comm` has no memory for its window"),
+        );
+    }
+    members[rank].base = memory.as_ptr() as usize;
+    Ok(Memory { members, control: None, keep: Some(Box::new(memory)) })
+}
+
+/// Where the memory of each rank begins in what all map, and how long that is.
+fn laid_out(members: &[Member], contiguous: bool) -> Option<(Vec<u64>, usize)> {
+    let mut end = (Control::bytes(members.len()) as u64).next_multiple_of(PAGE);
+    let mut starts = Vec::new();
+    for member in members {
+        starts.push(end);
+        end = end.checked_add(member.size)?;
+        if !contiguous {
+            end = end.checked_next_multiple_of(PAGE)?;
+        }
+    }
+    let len = usize::try_from(end.checked_next_multiple_of(PAGE)?).ok()?;
+    isize::try_from(len).ok().map(|_| (starts, len))
+}
+
+/// Memory that all ranks map, or why there is none, on all of them alike.
+fn map(
+    cx: &Cx,
+    comm: Handle,
+    mut members: Box<[Member]>,
+    contiguous: bool,
+) -> Result<std::result::Result<Memory, String>> {
+    let Some((starts, len)) = laid_out(&members, contiguous) else {
+        return Ok(Err("the windows of all ranks together do not fit the address space".into()));
+    };
+    let Some(setup) = SETUP.get() else { return Ok(Err("nothing is known of shared memory".into())) };
+    let rank = cx.world().comm(comm)?.place.rank as usize;
+    let (mapped, path) = if rank == 0 {
+        let made = WindowMemory::create(len, &setup.dir, &setup.prefix);
+        let path = made.as_ref().map_or(PathBuf::new(), |(_, path)| path.clone());
+        spread_path(cx, comm, Some(&path))?;
+        (made.map(|(memory, _)| memory), path)
+    } else {
+        let path = spread_path(cx, comm, None)?;
+        let none = || Err("rank 0 could not make the shared memory".to_string());
+        let opened =
+            if path.as_os_str().is_empty() { none() } else { WindowMemory::open(len, &path, &setup.dir) };
+        (opened, path)
+    };
+    let all = run::exchange_words(cx, comm, [u64::from(mapped.is_ok())]);
+    if rank == 0 && !path.as_os_str().is_empty() {
+        std::fs::remove_file(&path)
+            .map_err(|e| Error::new(Class::OTHER, format!("cannot unlink {}: {e}", path.display())))?;
+    }
+    let lacking = all?.iter().position(|[has]| *has == 0);
+    let memory = match (mapped, lacking) {
+        (Ok(memory), None) => memory,
+        (Err(text), _) => return Ok(Err(text)),
+        (_, Some(other)) => return Ok(Err(format!("rank {other} could not map the shared memory"))),
+    };
+    for (member, start) in members.iter_mut().zip(starts) {
+        member.base = memory.address() + start as usize;
+    }
+    let control = Control::new(memory.address(), members.len(), rank);
+    Ok(Ok(Memory { members, control: Some(control), keep: Some(Box::new(memory)) }))
+}
+
+/// Tells all ranks the path that rank 0 names, which may be empty.
+fn spread_path(cx: &Cx, comm: Handle, mine: Option<&PathBuf>) -> Result<PathBuf> {
+    let bytes = mine.map_or(&[][..], |path| path.as_os_str().as_bytes());
+    let len = run::spread_words(cx, comm, 0, vec![bytes.len() as u64])?[0] as usize;
+    let mut padded = bytes.to_vec();
+    padded.resize(len.next_multiple_of(8), 0);
+    let words: Vec<u64> = padded.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+    if words.is_empty() {
+        return Ok(PathBuf::new());
+    }
+    let words = run::spread_words(cx, comm, 0, words)?;
+    let mut told: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    told.truncate(len);
+    Ok(std::ffi::OsString::from_vec(told).into())
+}

@@ -1,0 +1,270 @@
+//! MPI 5.0 chapter 12: windows, from where they are made to where they go.
+
+pub mod memory;
+pub mod operate;
+pub mod sync;
+
+use std::sync::Arc;
+
+use mpi::attr::Kind;
+use mpi::comm::Place;
+use mpi::errhandler;
+use mpi::error::{Class, Result, fail};
+use mpi::group::{Group, PROC_NULL};
+use mpi::handle::Handle;
+use mpi::info::Info;
+use mpi::win::{Flavour, Made, Path, WIN_NULL, Window, about};
+
+use crate::coll::run;
+use crate::cx::Cx;
+use crate::kind::handle::HandleRef;
+use crate::kind::output::{CountVar, Out};
+use crate::kind::text::{Text, TextOut};
+use crate::{attr, inter};
+use memory::{Memory, Wanted};
+
+const MAX_OBJECT_NAME: usize = 128;
+
+/// Hints that a program may ask for, as they are where it gives none (MPI 5.0 section 12.2.1).
+const HINTS: [(&str, &str); 6] = [
+    ("no_locks", "false"),
+    ("accumulate_ordering", "rar,raw,war,waw"),
+    ("accumulate_ops", "same_op_no_op"),
+    ("same_size", "false"),
+    ("same_disp_unit", "false"),
+    ("mpi_accumulate_granularity", "0"),
+];
+/// Says how operations get to their targets, and whether these have to look around for it.
+const PATH_HINT: &str = "tern_win_path";
+
+fn hints(cx: &Cx, info: Handle) -> Result<Info> {
+    let mut hints = cx.anytime().optional_info(info)?.cloned().unwrap_or_default();
+    for (key, value) in HINTS {
+        if hints.hint(key).is_none() {
+            hints.set(key.as_bytes(), value.as_bytes())?;
+        }
+    }
+    Ok(hints)
+}
+
+/// Makes a window with all ranks of `comm`; the one who calls is told where its memory lies.
+fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -> Result<(Handle, usize)> {
+    if inter::is_inter(cx, comm)? {
+        return fail(Class::COMM, "argument `comm` is an intercommunicator, must be an intracommunicator");
+    }
+    let mut info = hints(cx, info)?;
+    let context = cx.world().new_context();
+    let words = [context, wanted.size, wanted.unit, wanted.base as u64];
+    let told = run::exchange_words(cx, comm, words)?;
+    let own = {
+        let mut world = cx.world();
+        let group = world.comm(comm)?.place.mine.clone();
+        let rank = world.comm(comm)?.place.rank;
+        let place = Place::within(told[0][0], group, rank);
+        (world.add_comm(place.clone())?, place)
+    };
+    let (hidden, place) = own;
+    let memory = match memory::gather(cx, hidden, flavour, &told, &info) {
+        Ok(memory) => memory,
+        Err(error) => {
+            cx.world().objects.comms.remove(hidden);
+            return Err(error);
+        }
+    };
+    let Memory { members, control, keep } = memory;
+    info.set(PATH_HINT.as_bytes(), memory::describe(control.is_some()).as_bytes())?;
+    let copies = flavour == Flavour::Create && memory::copies();
+    let made = Made { comm: hidden, place, flavour, members, control, copies, info, memory: keep };
+    let window = Window::new(made);
+    let base = window.own().base;
+    let handle = cx.world().objects.windows.add(window)?;
+    // Nobody may be told of something by a rank whose window is there before it is here.
+    run::barrier(cx, hidden)?;
+    Ok((handle, base))
+}
+
+/// `MPI_Win_create`.
+#[allow(clippy::too_many_arguments, reason = "they are those of the MPI operation")]
+pub fn create(
+    cx: &Cx,
+    base: usize,
+    size: u64,
+    unit: i64,
+    info: Handle,
+    comm: Handle,
+    win: Out<Handle>,
+) -> Result {
+    win.set(WIN_NULL);
+    if base == 0 && size > 0 {
+        return fail(Class::ARG, format!("argument `base` is NULL, but size is {size}"));
+    }
+    let wanted = Wanted { base, size, unit: unit as u64 };
+    win.set(make(cx, comm, info, Flavour::Create, wanted)?.0);
+    Ok(())
+}
+
+fn allocate_any(
+    cx: &Cx,
+    flavour: Flavour,
+    (size, unit): (u64, i64),
+    (info, comm): (Handle, Handle),
+    (base, win): (Out<usize>, Out<Handle>),
+) -> Result {
+    win.set(WIN_NULL);
+    let wanted = Wanted { base: 0, size, unit: unit as u64 };
+    let (handle, address) = make(cx, comm, info, flavour, wanted)?;
+    base.set(address);
+    win.set(handle);
+    Ok(())
+}
+
+/// `MPI_Win_allocate`.
+#[allow(clippy::too_many_arguments, reason = "they are those of the MPI operation")]
+pub fn allocate(
+    cx: &Cx,
+    size: u64,
+    unit: i64,
+    info: Handle,
+    comm: Handle,
+    base: Out<usize>,
+    win: Out<Handle>,
+) -> Result {
+    allocate_any(cx, Flavour::Allocate, (size, unit), (info, comm), (base, win))
+}
+
+/// `MPI_Win_allocate_shared`.
+#[allow(clippy::too_many_arguments, reason = "they are those of the MPI operation")]
+pub fn allocate_shared(
+    cx: &Cx,
+    size: u64,
+    unit: i64,
+    info: Handle,
+    comm: Handle,
+    base: Out<usize>,
+    win: Out<Handle>,
+) -> Result {
+    allocate_any(cx, Flavour::Shared, (size, unit), (info, comm), (base, win))
+}
+
+/// `MPI_Win_create_dynamic`.
+pub fn create_dynamic(cx: &Cx, info: Handle, comm: Handle, win: Out<Handle>) -> Result {
+    win.set(WIN_NULL);
+    let wanted = Wanted { base: 0, size: 0, unit: 1 };
+    win.set(make(cx, comm, info, Flavour::Dynamic, wanted)?.0);
+    Ok(())
+}
+
+/// `MPI_Win_attach`.
+pub fn attach(cx: &Cx, win: Handle, base: usize, size: u64) -> Result {
+    cx.world().window(win)?.attach(base, size).map_err(|error| about(win, &error))
+}
+
+/// `MPI_Win_detach`.
+pub fn detach(cx: &Cx, win: Handle, base: usize) -> Result {
+    cx.world().window(win)?.detach(base).map_err(|error| about(win, &error))
+}
+
+/// `MPI_Win_free`. Nobody may go before all are done with everybody's memory.
+pub fn free(cx: &Cx, win: HandleRef) -> Result {
+    let hidden = {
+        let mut world = cx.world();
+        let window = world.window(win.handle)?;
+        window.epoch.check_free().map_err(|error| about(win.handle, &error))?;
+        window.comm
+    };
+    attr::delete_all(cx, Kind::Win, win.handle)?;
+    run::barrier(cx, hidden)?;
+    let window = {
+        let mut world = cx.world();
+        world.objects.comms.remove(hidden);
+        world.objects.windows.remove(win.handle)
+    };
+    drop(window);
+    cx.anytime().errhandlers.release(errhandler::Kind::Win, win.handle);
+    win.set(WIN_NULL);
+    Ok(())
+}
+
+/// `MPI_Win_get_group`.
+pub fn get_group(cx: &Cx, win: Handle, group: Out<Handle>) -> Result {
+    let mut world = cx.world();
+    let members = Group::clone(&Arc::clone(&world.window(win)?.place.mine));
+    group.set(world.objects.add_group(members)?);
+    Ok(())
+}
+
+/// `MPI_Win_get_info`.
+pub fn get_info(cx: &Cx, win: Handle, info: Out<Handle>) -> Result {
+    let hints = cx.world().window(win)?.info.clone();
+    info.set(cx.anytime().infos.insert(hints)?);
+    Ok(())
+}
+
+/// `MPI_Win_set_info`: what the window was made by stays.
+pub fn set_info(cx: &Cx, win: Handle, info: Handle) -> Result {
+    let mut new = hints(cx, info)?;
+    let mut world = cx.world();
+    let window = world.window(win)?;
+    for key in ["no_locks", PATH_HINT, "alloc_shared_noncontig"] {
+        if let Some(value) = window.info.hint(key) {
+            new.set(key.as_bytes(), value.as_bytes())?;
+        }
+    }
+    window.info = new;
+    Ok(())
+}
+
+/// `MPI_Win_set_name`.
+pub fn set_name(cx: &Cx, win: Handle, name: Text) -> Result {
+    // SAFETY: the application passes a terminated string; it is copied at once.
+    let name = unsafe { name.bytes() };
+    let name = &name[..name.len().min(MAX_OBJECT_NAME - 1)];
+    cx.world().window(win)?.set_name(name);
+    Ok(())
+}
+
+/// `MPI_Win_get_name`; the null handle has a name too (MPI 5.0 section 7.8).
+pub fn get_name(cx: &Cx, win: Handle, name: TextOut, resultlen: Out<i32>) -> Result {
+    let mut world = cx.world();
+    let text = if win == WIN_NULL { b"MPI_WIN_NULL" } else { world.window(win)?.name() };
+    // SAFETY: MPI says the buffer has room for MPI_MAX_OBJECT_NAME bytes.
+    let len = unsafe { name.set(text, MAX_OBJECT_NAME) };
+    resultlen.set(len as i32);
+    Ok(())
+}
+
+/// `MPI_Win_shared_query`. `MPI_PROC_NULL` is the first rank that has memory. What this rank does not map has no
+/// address and no length (MPI 5.0 section 12.2.3).
+pub fn shared_query(
+    cx: &Cx,
+    win: Handle,
+    rank: i32,
+    size: Out<i64>,
+    unit: CountVar,
+    base: Out<usize>,
+) -> Result {
+    let mut world = cx.world();
+    let window = world.window(win)?;
+    if window.flavour == Flavour::Dynamic {
+        let text = format!("window {:#x} is dynamic: it has no memory that could be shared", win.0);
+        return fail(Class::RMA_FLAVOR, text);
+    }
+    let ranks = window.members.len();
+    let named = match rank {
+        PROC_NULL => window.members.iter().position(|member| member.size > 0).unwrap_or(0),
+        rank if (rank as usize) < ranks => rank as usize,
+        rank => return fail(Class::RANK, format!("argument `rank` is {rank}, the window has {ranks} ranks")),
+    };
+    let member = window.members[named];
+    let is_mapped = matches!(window.path, Path::Direct(_))
+        || window.flavour == Flavour::Shared
+        || named as u32 == window.place.rank;
+    unit.set(member.unit as i64)?;
+    size.set(if is_mapped { member.size as i64 } else { 0 });
+    base.set(if is_mapped && (member.size > 0 || window.flavour == Flavour::Shared) {
+        member.base
+    } else {
+        0
+    });
+    Ok(())
+}

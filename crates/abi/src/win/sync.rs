@@ -1,0 +1,264 @@
+//! MPI 5.0 section 12.5: synchronisation. What blocks begins something and waits until it is over.
+
+use mpi::error::{Class, Result, fail};
+use mpi::group::PROC_NULL;
+use mpi::handle::Handle;
+use mpi::win::about;
+use mpi::win::direct::Told;
+use mpi::win::epoch::{Epoch, Held, LockType, NOCHECK, NOPRECEDE, check_assert};
+use mpi::win::issue::Sync;
+
+use crate::coll::run;
+use crate::cx::Cx;
+use crate::kind::output::Out;
+use crate::wait;
+
+/// Asks or changes what is open in a window.
+fn with_epoch<R>(cx: &Cx, win: Handle, f: impl FnOnce(&mut Epoch) -> Result<R>) -> Result<R> {
+    f(&mut cx.world().window(win)?.epoch).map_err(|error| about(win, &error))
+}
+
+/// The rank of a target in the window; `None` for `MPI_PROC_NULL`, of which nothing is to be done.
+fn target(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
+    let ranks = cx.world().window(win)?.members.len();
+    match rank {
+        PROC_NULL => Ok(None),
+        rank if (rank as usize) < ranks => Ok(Some(rank as u32)),
+        _ => fail(Class::RANK, format!("argument `rank` is {rank}, window {:#x} has {ranks} ranks", win.0)),
+    }
+}
+
+/// Waits until all that was begun with a target, or with all, is over there.
+fn settle(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+    wait::until(cx, |world| Ok(world.is_quiet(win, target)?.then_some(())))
+}
+
+/// Completes the operations on a target, or on all, there.
+pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+    {
+        let mut world = cx.world();
+        for target in world.touched(win, target)? {
+            world.synchronise(win, target, Sync::Flush)?;
+        }
+    }
+    settle(cx, win, target)
+}
+
+/// Completes the operations on a target, or on all, here.
+fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+    {
+        let mut world = cx.world();
+        for target in world.touched(win, target)? {
+            world.send_gathered(win, target)?;
+        }
+    }
+    wait::until(cx, |world| Ok(world.has_fetched(win, target)?.then_some(())))
+}
+
+/// `MPI_Win_fence`. What went wrong with this rank's operations is told when all have come: others wait for it.
+pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
+    with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
+    let completed = if assert & NOPRECEDE == 0 { complete_at(cx, win, None) } else { Ok(()) };
+    let comm = cx.world().window(win)?.comm;
+    run::barrier(cx, comm)?;
+    with_epoch(cx, win, |epoch| {
+        epoch.fenced(assert);
+        Ok(())
+    })?;
+    completed
+}
+
+/// Members of a group as ranks of the window.
+fn members(cx: &Cx, win: Handle, group: Handle) -> Result<Box<[u32]>> {
+    let mut world = cx.world();
+    let group = world.objects.group(group)?.clone();
+    let place = &world.window(win)?.place;
+    let rank = |process: u32| match place.mine.rank_of(process) {
+        Some(rank) => Ok(rank),
+        None => fail(
+            Class::GROUP,
+            format!("argument `group` holds rank {process} of the job, which is not in window {:#x}", win.0),
+        ),
+    };
+    group.iter().map(rank).collect()
+}
+
+/// `MPI_Win_post`.
+pub fn post(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
+    let origins = members(cx, win, group)?;
+    with_epoch(cx, win, |epoch| epoch.post(origins.clone(), assert))?;
+    cx.world().notify(win, &origins, Told::Post)?;
+    wait::progress(cx)
+}
+
+/// `MPI_Win_start`: waits for the posts of all targets. Where the program asserts that they were, they come as soon.
+pub fn start(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
+    let targets = members(cx, win, group)?;
+    with_epoch(cx, win, |epoch| epoch.start(targets.clone(), assert))?;
+    wait::until(cx, |world| Ok(world.heard(win, &targets, Told::Post)?.then_some(())))
+}
+
+/// `MPI_Win_complete`. Targets of a dynamic window may have refused something, of which only they can tell.
+pub fn complete(cx: &Cx, win: Handle) -> Result {
+    let targets = with_epoch(cx, win, |epoch| epoch.started())?;
+    let is_dynamic = cx.world().window(win)?.flavour == mpi::win::Flavour::Dynamic;
+    let completed = if is_dynamic { complete_at(cx, win, None) } else { Ok(()) };
+    cx.world().notify(win, &targets, Told::Complete)?;
+    let fetched = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
+    with_epoch(cx, win, |epoch| {
+        epoch.ended();
+        Ok(())
+    })?;
+    completed.and(fetched)
+}
+
+/// The origins of the exposure epoch that is open.
+fn exposed(cx: &Cx, win: Handle) -> Result<Box<[u32]>> {
+    with_epoch(cx, win, |epoch| epoch.exposed().map(Into::into))
+}
+
+fn end_exposure(cx: &Cx, win: Handle) -> Result {
+    with_epoch(cx, win, |epoch| {
+        epoch.waited();
+        Ok(())
+    })
+}
+
+/// `MPI_Win_wait`.
+pub fn wait(cx: &Cx, win: Handle) -> Result {
+    let origins = exposed(cx, win)?;
+    wait::until(cx, |world| Ok(world.heard(win, &origins, Told::Complete)?.then_some(())))?;
+    end_exposure(cx, win)
+}
+
+/// `MPI_Win_test`.
+pub fn test(cx: &Cx, win: Handle, flag: Out<bool>) -> Result {
+    let origins = exposed(cx, win)?;
+    let done = wait::once(cx, |world| Ok(world.heard(win, &origins, Told::Complete)?.then_some(())))?;
+    if done.is_some() {
+        end_exposure(cx, win)?;
+    }
+    flag.set(done.is_some());
+    Ok(())
+}
+
+/// Takes the lock of a target.
+fn take(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
+    let taken = cx.world().try_lock(win, target, kind)?;
+    match taken {
+        Some(true) => return Ok(()),
+        None => {
+            cx.world().synchronise(win, target, Sync::Lock(kind))?;
+            return settle(cx, win, Some(target));
+        }
+        Some(false) => {}
+    }
+    cx.world().waits_for_lock(win, target, true)?;
+    let locked = wait::until(cx, |world| Ok(world.try_lock(win, target, kind)?.filter(|locked| *locked)));
+    cx.world().waits_for_lock(win, target, false)?;
+    locked.map(drop)
+}
+
+/// Gives back the lock of a target, where all operations on it are done then.
+fn give_back(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
+    cx.world().unlock(win, target, kind)?;
+    settle(cx, win, Some(target))
+}
+
+/// `MPI_Win_lock`.
+pub fn lock(cx: &Cx, kind: i32, rank: i32, assert: i32, win: Handle) -> Result {
+    let kind = LockType::from_raw(kind)?;
+    cx.world().window(win)?.check_locks().map_err(|error| about(win, &error))?;
+    let Some(target) = target(cx, win, rank)? else { return check_assert(assert, NOCHECK) };
+    with_epoch(cx, win, |epoch| epoch.check_lock(target, assert))?;
+    let unchecked = assert & NOCHECK != 0;
+    if !unchecked {
+        take(cx, win, target, kind)?;
+    }
+    with_epoch(cx, win, |epoch| {
+        epoch.locked(target, Held { kind, unchecked });
+        Ok(())
+    })
+}
+
+/// `MPI_Win_unlock`.
+pub fn unlock(cx: &Cx, rank: i32, win: Handle) -> Result {
+    let Some(target) = target(cx, win, rank)? else { return Ok(()) };
+    let held = with_epoch(cx, win, |epoch| epoch.held(target))?;
+    let done = match held.unchecked {
+        true => complete_at(cx, win, Some(target)),
+        false => give_back(cx, win, target, held.kind),
+    };
+    with_epoch(cx, win, |epoch| {
+        epoch.unlocked(target);
+        Ok(())
+    })?;
+    done
+}
+
+/// `MPI_Win_lock_all`.
+pub fn lock_all(cx: &Cx, assert: i32, win: Handle) -> Result {
+    cx.world().window(win)?.check_locks().map_err(|error| about(win, &error))?;
+    with_epoch(cx, win, |epoch| epoch.check_lock_all(assert))?;
+    let unchecked = assert & NOCHECK != 0;
+    let ranks = cx.world().window(win)?.members.len() as u32;
+    if !unchecked {
+        (0..ranks).try_for_each(|target| take(cx, win, target, LockType::Shared))?;
+    }
+    with_epoch(cx, win, |epoch| {
+        epoch.locked_all(unchecked);
+        Ok(())
+    })
+}
+
+/// `MPI_Win_unlock_all`.
+pub fn unlock_all(cx: &Cx, win: Handle) -> Result {
+    let unchecked = with_epoch(cx, win, |epoch| epoch.held_all())?;
+    let ranks = cx.world().window(win)?.members.len() as u32;
+    let done = if unchecked {
+        complete_at(cx, win, None)
+    } else {
+        let begun = (0..ranks).try_for_each(|target| cx.world().unlock(win, target, LockType::Shared));
+        begun.and_then(|()| settle(cx, win, None))
+    };
+    with_epoch(cx, win, |epoch| {
+        epoch.ended();
+        Ok(())
+    })?;
+    done
+}
+
+/// A target that may be flushed.
+fn flushable(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
+    let Some(target) = target(cx, win, rank)? else { return Ok(None) };
+    with_epoch(cx, win, |epoch| epoch.passive(target)).map(|()| Some(target))
+}
+
+/// `MPI_Win_flush`.
+pub fn flush(cx: &Cx, rank: i32, win: Handle) -> Result {
+    flushable(cx, win, rank)?.map_or(Ok(()), |target| complete_at(cx, win, Some(target)))
+}
+
+/// `MPI_Win_flush_local`.
+pub fn flush_local(cx: &Cx, rank: i32, win: Handle) -> Result {
+    flushable(cx, win, rank)?.map_or(Ok(()), |target| complete_here(cx, win, Some(target)))
+}
+
+/// `MPI_Win_flush_all`.
+pub fn flush_all(cx: &Cx, win: Handle) -> Result {
+    with_epoch(cx, win, |epoch| epoch.any_passive())?;
+    complete_at(cx, win, None)
+}
+
+/// `MPI_Win_flush_local_all`.
+pub fn flush_local_all(cx: &Cx, win: Handle) -> Result {
+    with_epoch(cx, win, |epoch| epoch.any_passive())?;
+    complete_here(cx, win, None)
+}
+
+/// `MPI_Win_sync`: memory is one and the same for all who map it; what is left is the order of accesses.
+pub fn sync(cx: &Cx, win: Handle) -> Result {
+    cx.world().window(win)?;
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    wait::progress(cx)
+}

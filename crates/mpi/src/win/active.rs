@@ -1,0 +1,230 @@
+//! Windows whose targets carry operations out: what an origin has told and not yet sent, what it waits for, and what
+//! a target keeps for its origins. Here nothing is sent: [`super::issue`] does that.
+//!
+//! Operations to one target gather until there is a reason to send them: they fill a message, something has to come
+//! back at once, or a synchronisation rides with the last of them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, OnceLock};
+
+use super::locks::Locks;
+use super::message::{self, Record, Told, TypeName};
+use super::operation::Operation;
+use super::{Window, packed};
+use crate::datatype::Datatype;
+use crate::error::{Class, Error};
+use crate::mem;
+use crate::request::Unpack;
+use proto::OpId;
+
+/// Bytes of operations to one target that gather before they are sent: about what leaves as one eager message.
+pub const BATCH_BYTES: usize = 4 << 10;
+/// Bytes of operations that may be under way to one target before their origin waits for it.
+const LOAD_BYTES: u64 = 4 << 20;
+/// Most answers that one rank awaits in one window.
+const ANSWERS: usize = 1024;
+/// Types of one origin that a target keeps.
+const TYPES: usize = 64;
+/// Tag of what targets are told; answers have the others.
+pub const TELL: i32 = 0;
+
+/// How an operation with a request ended.
+#[derive(Debug, Default)]
+pub struct Ticket(OnceLock<Option<Error>>);
+
+impl Ticket {
+    /// The outcome, once there is one.
+    pub fn outcome(&self) -> Option<&Option<Error>> {
+        self.0.get()
+    }
+
+    /// The operation has ended.
+    pub fn end(&self, error: Option<Error>) {
+        let _ = self.0.set(error);
+    }
+}
+
+/// What an answer means.
+#[derive(Debug)]
+pub enum Answer {
+    /// All told before has been done, or a lock is held.
+    Done,
+    /// Bytes of the target, to be put where the origin wants them.
+    Data(Unpack, Option<Arc<Ticket>>),
+}
+
+/// An answer that has not come.
+#[derive(Debug)]
+pub struct Pending {
+    /// Who answers.
+    pub target: u32,
+    /// The receive.
+    pub op: OpId,
+    /// What it means.
+    pub answer: Answer,
+    /// Memory of the receive, where the answer has none.
+    pub room: Box<[u8]>,
+}
+
+/// A message that has been taken out of matching.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Rank of its sender in the window.
+    pub from: u32,
+    /// The receive, while it is under way.
+    pub op: Option<OpId>,
+    /// Its bytes.
+    pub bytes: Box<[u8]>,
+}
+
+/// State of one rank in a window of this kind.
+#[derive(Debug)]
+pub struct Active {
+    /// By target: whether operations have been begun of which it is not known that they are done there.
+    pub touched: Box<[bool]>,
+    /// By target: bytes of these operations.
+    pub load: Box<[u64]>,
+    /// By target: what it is to be told.
+    pub batches: Box<[Vec<u8>]>,
+    /// Answers that have not come.
+    pub pending: Vec<Pending>,
+    /// What others have told this rank.
+    pub inbox: VecDeque<Arrival>,
+    /// The lock of this rank's memory.
+    pub locks: Locks,
+    /// By origin: exposures it has told of, and epochs it has completed, that are not used up.
+    pub posts: Box<[u32]>,
+    /// See `posts`.
+    pub completes: Box<[u32]>,
+    /// By origin: the first error since the last answer.
+    pub failed: Box<[Option<Class>]>,
+    /// What went wrong and nobody has been told.
+    pub failure: Option<Error>,
+    /// By target: types it has been told, and the number of the next.
+    told: Box<[(Vec<Arc<Datatype>>, usize)]>,
+    /// Types that origins have told.
+    types: HashMap<(u32, u32), Arc<Datatype>>,
+    last_reply: i32,
+}
+
+impl Active {
+    /// Of a window of so many ranks.
+    pub fn new(ranks: usize) -> Active {
+        Active {
+            touched: vec![false; ranks].into(),
+            load: vec![0; ranks].into(),
+            batches: (0..ranks).map(|_| Vec::new()).collect(),
+            pending: Vec::new(),
+            inbox: VecDeque::new(),
+            locks: Locks::default(),
+            posts: vec![0; ranks].into(),
+            completes: vec![0; ranks].into(),
+            failed: vec![None; ranks].into(),
+            failure: None,
+            told: (0..ranks).map(|_| (Vec::new(), 0)).collect(),
+            types: HashMap::new(),
+            last_reply: 0,
+        }
+    }
+
+    /// A tag for an answer: none that is still awaited.
+    pub fn next_reply(&mut self) -> i32 {
+        self.last_reply = self.last_reply % (1 << 30) + 1;
+        self.last_reply
+    }
+
+    /// Gathers a record for a target.
+    pub fn tell(&mut self, target: u32, record: &Record) {
+        message::push(&mut self.batches[target as usize], record);
+    }
+
+    /// Gathers an operation. Its bytes are copied, so the origin's buffer is free again.
+    pub fn gather(&mut self, operation: &Operation, reply: i32) {
+        let Operation { verb, target, area, data, compare, .. } = operation;
+        let target = *target as usize;
+        self.touched[target] = true;
+        self.load[target] += area.len() + message::OPERATION_BYTES as u64;
+        let (known, next) = &mut self.told[target];
+        let description: Vec<u8>;
+        let ty = match area.ty.predefined() {
+            Some(row) => TypeName::Predefined(row.handle),
+            None => match known.iter().position(|ty| Arc::ptr_eq(ty, &area.ty)) {
+                Some(number) => TypeName::Known(number as u32),
+                None => {
+                    let number = *next % TYPES;
+                    *next += 1;
+                    if number == known.len() {
+                        known.push(area.ty.clone())
+                    } else {
+                        known[number] = area.ty.clone()
+                    }
+                    description = area.ty.describe().iter().flat_map(|word| word.to_ne_bytes()).collect();
+                    TypeName::New(number as u32, &description)
+                }
+            },
+        };
+        let batch = &mut self.batches[target];
+        let mut push = |data: &[u8]| {
+            let told = Told { verb: *verb, reply, disp: area.disp, count: area.count, ty, data };
+            message::push(batch, &Record::Operate(told));
+        };
+        if !verb.carries() {
+            return push(&[]);
+        }
+        packed(data, |data| match compare {
+            0 => push(data),
+            compare => mem::with(*compare, data.len(), |compare| push(&[data, compare].concat())),
+        });
+    }
+
+    /// The type that an origin names.
+    pub fn named(&mut self, from: u32, name: TypeName) -> Option<Arc<Datatype>> {
+        match name {
+            TypeName::Predefined(handle) => Datatype::of(handle).cloned(),
+            TypeName::Known(number) => self.types.get(&(from, number)).cloned(),
+            TypeName::New(number, bytes) if (number as usize) < TYPES => {
+                let words: Vec<u64> =
+                    bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+                let ty = Datatype::described(&words).ok()?;
+                self.types.insert((from, number), ty.clone());
+                Some(ty)
+            }
+            TypeName::New(..) => None,
+        }
+    }
+
+    /// Whether all of these have told this rank so; then that is used up.
+    pub fn heard(counts: &mut [u32], from: &[u32]) -> bool {
+        let all = from.iter().all(|rank| counts[*rank as usize] > 0);
+        if all {
+            from.iter().for_each(|rank| counts[*rank as usize] -= 1);
+        }
+        all
+    }
+
+    /// Whether so much is under way to a target that its origin has to wait.
+    pub fn is_full(&self, target: u32) -> bool {
+        self.load[target as usize] > LOAD_BYTES || self.pending.len() > ANSWERS
+    }
+
+    /// Whether no answer of this target, or of any, is awaited.
+    pub fn is_quiet(&self, target: Option<u32>) -> bool {
+        self.pending.iter().all(|pending| target.is_some_and(|target| target != pending.target))
+    }
+
+    /// Whether nothing that was fetched is still on its way from this target, or from any.
+    pub fn has_fetched(&self, target: Option<u32>) -> bool {
+        let concerns = |pending: &&Pending| target.is_none_or(|target| target == pending.target);
+        !self.pending.iter().filter(concerns).any(|pending| matches!(pending.answer, Answer::Data(..)))
+    }
+}
+
+impl Window {
+    /// State of a window whose targets carry operations out.
+    pub fn active(&mut self) -> Option<&mut Active> {
+        match &mut self.path {
+            super::Path::Active(active) => Some(active),
+            super::Path::Direct(_) => None,
+        }
+    }
+}

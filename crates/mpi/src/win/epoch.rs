@@ -1,0 +1,389 @@
+//! Epochs of one rank in one window (MPI 5.0 section 12.5): which synchronisation is open, and what may follow.
+//!
+//! ```text
+//!            fence                     start                       complete
+//!   none ───────────▶ fence (unused) ─────────────▶ started ──────────────────▶ none
+//!                      │  ▲                  lock                    unlock (last)
+//!            operation │  │ fence      none ───────▶ locked by target ──────────▶ none
+//!                      ▼  │                 lock_all                  unlock_all
+//!                     fence (used)     none ───────▶ locked, all ───────────────▶ none
+//! ```
+//!
+//! A fence that nothing has used yet may be followed by any other synchronisation. The exposure epoch of post and
+//! wait is independent of the access epoch. What is not drawn is an error that says what is open.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Class, Result, fail};
+
+/// `MPI_MODE_NOCHECK`.
+pub const NOCHECK: i32 = 1024;
+/// `MPI_MODE_NOPRECEDE`.
+pub const NOPRECEDE: i32 = 2048;
+/// `MPI_MODE_NOPUT`.
+pub const NOPUT: i32 = 4096;
+/// `MPI_MODE_NOSTORE`.
+pub const NOSTORE: i32 = 8192;
+/// `MPI_MODE_NOSUCCEED`.
+pub const NOSUCCEED: i32 = 16384;
+
+/// The types of a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockType {
+    /// `MPI_LOCK_EXCLUSIVE`.
+    Exclusive,
+    /// `MPI_LOCK_SHARED`.
+    Shared,
+}
+
+/// A lock that this rank holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// Its type.
+    pub kind: LockType,
+    /// The program has promised that nobody else wants it, so that none was taken.
+    pub unchecked: bool,
+}
+
+/// What of other ranks this rank may touch.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+enum Access {
+    /// Nothing.
+    #[default]
+    None,
+    /// Everything, until the next fence.
+    Fence { used: bool },
+    /// These, until `MPI_Win_complete`.
+    Started(Box<[u32]>),
+    /// Those that are locked.
+    Locked(BTreeMap<u32, Held>),
+    /// Everything, until `MPI_Win_unlock_all`.
+    LockedAll { unchecked: bool },
+}
+
+/// The epochs of one rank in one window.
+#[derive(Debug, Default)]
+pub struct Epoch {
+    access: Access,
+    exposed: Option<Box<[u32]>>,
+}
+
+impl LockType {
+    /// The type of the constant `raw`.
+    pub fn from_raw(raw: i32) -> Result<LockType> {
+        match raw {
+            301 => Ok(LockType::Exclusive),
+            302 => Ok(LockType::Shared),
+            _ => {
+                let text =
+                    format!("argument `lock_type` is {raw}, must be MPI_LOCK_EXCLUSIVE or MPI_LOCK_SHARED");
+                fail(Class::LOCKTYPE, text)
+            }
+        }
+    }
+}
+
+/// Refuses assertions other than `allowed` (MPI 5.0 section 12.5.5).
+pub fn check_assert(assert: i32, allowed: i32) -> Result {
+    if assert & !allowed == 0 {
+        return Ok(());
+    }
+    let text =
+        format!("argument `assert` is {assert}, of which {:#x} has no meaning here", assert & !allowed);
+    fail(Class::ASSERT, text)
+}
+
+impl Epoch {
+    /// What is open, for a person.
+    fn open(&self) -> String {
+        match &self.access {
+            Access::None => "no access epoch is open".into(),
+            Access::Fence { .. } => "an access epoch of MPI_Win_fence is open".into(),
+            Access::Started(targets) => {
+                format!("an access epoch of MPI_Win_start to {} ranks is open", targets.len())
+            }
+            Access::Locked(targets) => format!("locks of {} ranks are held", targets.len()),
+            Access::LockedAll { .. } => "an access epoch of MPI_Win_lock_all is open".into(),
+        }
+    }
+
+    fn refuse<T>(&self, what: &str) -> Result<T> {
+        fail(Class::RMA_SYNC, format!("{what}: {}", self.open()))
+    }
+
+    /// Whether another access epoch may begin.
+    fn is_free(&self) -> bool {
+        matches!(self.access, Access::None | Access::Fence { used: false })
+    }
+
+    /// An operation on `target` is to begin.
+    pub fn touch(&mut self, target: u32) -> Result {
+        let is_open = match &mut self.access {
+            Access::None => false,
+            Access::Fence { used } => {
+                *used = true;
+                true
+            }
+            Access::Started(targets) => targets.contains(&target),
+            Access::Locked(targets) => targets.contains_key(&target),
+            Access::LockedAll { .. } => true,
+        };
+        if is_open { Ok(()) } else { self.refuse(&format!("no access epoch includes target {target}")) }
+    }
+
+    /// An operation that needs a lock, with a request, is to begin.
+    pub fn touch_passively(&mut self, target: u32) -> Result {
+        self.passive(target)?;
+        self.touch(target)
+    }
+
+    /// Whether `target` may be flushed.
+    pub fn passive(&self, target: u32) -> Result {
+        let is_open = match &self.access {
+            Access::Locked(targets) => targets.contains_key(&target),
+            Access::LockedAll { .. } => true,
+            _ => false,
+        };
+        if is_open { Ok(()) } else { self.refuse(&format!("target {target} is not locked")) }
+    }
+
+    /// Whether there is a lock at all.
+    pub fn any_passive(&self) -> Result {
+        match self.access {
+            Access::Locked(_) | Access::LockedAll { .. } => Ok(()),
+            _ => self.refuse("no target is locked"),
+        }
+    }
+
+    /// Whether a fence may come now.
+    pub fn check_fence(&self, assert: i32) -> Result {
+        check_assert(assert, NOSTORE | NOPUT | NOPRECEDE | NOSUCCEED)?;
+        if self.exposed.is_some() {
+            return fail(
+                Class::RMA_SYNC,
+                "a fence in an exposure epoch of MPI_Win_post, which MPI_Win_wait ends",
+            );
+        }
+        match self.access {
+            Access::None | Access::Fence { used: false } => Ok(()),
+            Access::Fence { used: true } if assert & NOPRECEDE != 0 => fail(
+                Class::RMA_SYNC,
+                "MPI_MODE_NOPRECEDE is asserted, but operations were called since the last fence",
+            ),
+            Access::Fence { .. } => Ok(()),
+            _ => self.refuse("a fence is not possible"),
+        }
+    }
+
+    /// A fence is over.
+    pub fn fenced(&mut self, assert: i32) {
+        self.access = if assert & NOSUCCEED != 0 { Access::None } else { Access::Fence { used: false } };
+    }
+
+    /// `MPI_Win_start`.
+    pub fn start(&mut self, targets: Box<[u32]>, assert: i32) -> Result {
+        check_assert(assert, NOCHECK)?;
+        if !self.is_free() {
+            return self.refuse("an access epoch cannot start");
+        }
+        self.access = Access::Started(targets);
+        Ok(())
+    }
+
+    /// The targets of the epoch that `MPI_Win_complete` is to end.
+    pub fn started(&self) -> Result<Box<[u32]>> {
+        match &self.access {
+            Access::Started(targets) => Ok(targets.clone()),
+            _ => self.refuse("MPI_Win_start has not been called"),
+        }
+    }
+
+    /// `MPI_Win_post`.
+    pub fn post(&mut self, origins: Box<[u32]>, assert: i32) -> Result {
+        check_assert(assert, NOCHECK | NOSTORE | NOPUT)?;
+        if self.exposed.is_some() {
+            return fail(Class::RMA_SYNC, "an exposure epoch of MPI_Win_post is open already");
+        }
+        if matches!(self.access, Access::Fence { used: true }) {
+            return self.refuse("an exposure epoch cannot start");
+        }
+        self.exposed = Some(origins);
+        Ok(())
+    }
+
+    /// The origins of the exposure epoch that `MPI_Win_wait` is to end.
+    pub fn exposed(&self) -> Result<&[u32]> {
+        match &self.exposed {
+            Some(origins) => Ok(origins),
+            None => fail(Class::RMA_SYNC, "no exposure epoch is open: MPI_Win_post has not been called"),
+        }
+    }
+
+    /// The exposure epoch is over.
+    pub fn waited(&mut self) {
+        self.exposed = None;
+    }
+
+    /// Whether `target` may be locked.
+    pub fn check_lock(&self, target: u32, assert: i32) -> Result {
+        check_assert(assert, NOCHECK)?;
+        match &self.access {
+            Access::Locked(targets) if targets.contains_key(&target) => {
+                self.refuse(&format!("target {target} is locked already"))
+            }
+            Access::Locked(_) => Ok(()),
+            _ if self.is_free() => Ok(()),
+            _ => self.refuse(&format!("target {target} cannot be locked")),
+        }
+    }
+
+    /// `target` has been locked.
+    pub fn locked(&mut self, target: u32, held: Held) {
+        match &mut self.access {
+            Access::Locked(targets) => {
+                targets.insert(target, held);
+            }
+            other => *other = Access::Locked(BTreeMap::from([(target, held)])),
+        }
+    }
+
+    /// The lock of `target`, which is to be given back.
+    pub fn held(&self, target: u32) -> Result<Held> {
+        match &self.access {
+            Access::Locked(targets) => match targets.get(&target) {
+                Some(held) => Ok(*held),
+                None => self.refuse(&format!("target {target} is not locked")),
+            },
+            _ => self.refuse(&format!("target {target} was not locked by MPI_Win_lock")),
+        }
+    }
+
+    /// The lock of `target` has been given back.
+    pub fn unlocked(&mut self, target: u32) {
+        if let Access::Locked(targets) = &mut self.access {
+            targets.remove(&target);
+            if targets.is_empty() {
+                self.access = Access::None;
+            }
+        }
+    }
+
+    /// Whether `MPI_Win_lock_all` may come now.
+    pub fn check_lock_all(&self, assert: i32) -> Result {
+        check_assert(assert, NOCHECK)?;
+        if self.is_free() { Ok(()) } else { self.refuse("all targets cannot be locked") }
+    }
+
+    /// All targets have been locked.
+    pub fn locked_all(&mut self, unchecked: bool) {
+        self.access = Access::LockedAll { unchecked };
+    }
+
+    /// Whether no locks were taken by the `MPI_Win_lock_all` whose epoch is to end.
+    pub fn held_all(&self) -> Result<bool> {
+        match self.access {
+            Access::LockedAll { unchecked } => Ok(unchecked),
+            _ => self.refuse("MPI_Win_lock_all has not been called"),
+        }
+    }
+
+    /// The access epoch is over.
+    pub fn ended(&mut self) {
+        self.access = Access::None;
+    }
+
+    /// Whether the window may be freed.
+    pub fn check_free(&self) -> Result {
+        if self.exposed.is_some() {
+            return fail(Class::RMA_SYNC, "an exposure epoch of MPI_Win_post is open");
+        }
+        if self.is_free() { Ok(()) } else { self.refuse("the window cannot be freed") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARED: Held = Held { kind: LockType::Shared, unchecked: false };
+
+    fn class<T: std::fmt::Debug>(result: Result<T>) -> Class {
+        result.unwrap_err().class
+    }
+
+    #[test]
+    fn a_fence_opens_and_closes_what_operations_need() {
+        let mut epoch = Epoch::default();
+        assert_eq!(class(epoch.touch(0)), Class::RMA_SYNC);
+        epoch.check_fence(0).unwrap();
+        epoch.fenced(0);
+        epoch.check_free().unwrap();
+        epoch.touch(3).unwrap();
+        assert_eq!(class(epoch.check_fence(NOPRECEDE)), Class::RMA_SYNC);
+        assert_eq!(class(epoch.check_free()), Class::RMA_SYNC);
+        assert_eq!(class(epoch.check_lock(1, 0)), Class::RMA_SYNC);
+        epoch.check_fence(NOSUCCEED).unwrap();
+        epoch.fenced(NOSUCCEED);
+        assert_eq!(class(epoch.touch(3)), Class::RMA_SYNC);
+        assert_eq!(class(epoch.check_fence(NOCHECK)), Class::ASSERT);
+    }
+
+    #[test]
+    fn started_epochs_reach_their_group_alone() {
+        let mut epoch = Epoch::default();
+        epoch.fenced(0);
+        epoch.start([1, 4].into(), 0).unwrap();
+        epoch.touch(4).unwrap();
+        assert!(epoch.touch(2).unwrap_err().text.contains("target 2"));
+        assert_eq!(class(epoch.start([1].into(), 0)), Class::RMA_SYNC);
+        assert_eq!(class(epoch.check_fence(0)), Class::RMA_SYNC);
+        assert_eq!(class(epoch.passive(4)), Class::RMA_SYNC);
+        assert_eq!(*epoch.started().unwrap(), [1, 4]);
+        epoch.ended();
+        assert_eq!(class(epoch.started()), Class::RMA_SYNC);
+    }
+
+    #[test]
+    fn an_exposure_is_independent_of_what_is_accessed() {
+        let mut epoch = Epoch::default();
+        assert_eq!(class(epoch.exposed()), Class::RMA_SYNC);
+        epoch.post([2].into(), NOPUT).unwrap();
+        assert_eq!(class(epoch.post([2].into(), 0)), Class::RMA_SYNC);
+        epoch.start([0].into(), 0).unwrap();
+        epoch.ended();
+        assert_eq!(class(epoch.check_fence(0)), Class::RMA_SYNC);
+        assert_eq!(class(epoch.check_free()), Class::RMA_SYNC);
+        epoch.waited();
+        epoch.check_fence(0).unwrap();
+    }
+
+    #[test]
+    fn locks_are_per_target() {
+        let mut epoch = Epoch::default();
+        epoch.check_lock(1, NOCHECK).unwrap();
+        epoch.locked(1, SHARED);
+        epoch.locked(2, SHARED);
+        assert_eq!(class(epoch.check_lock(1, 0)), Class::RMA_SYNC);
+        assert_eq!(class(epoch.check_lock_all(0)), Class::RMA_SYNC);
+        epoch.touch_passively(2).unwrap();
+        assert_eq!(class(epoch.touch(0)), Class::RMA_SYNC);
+        assert_eq!(class(epoch.held(0)), Class::RMA_SYNC);
+        epoch.unlocked(1);
+        assert_eq!(epoch.held(2), Ok(SHARED));
+        assert_eq!(class(epoch.check_free()), Class::RMA_SYNC);
+        epoch.unlocked(2);
+        epoch.check_free().unwrap();
+        epoch.locked_all(false);
+        assert_eq!(class(epoch.held(2)), Class::RMA_SYNC);
+        epoch.passive(7).unwrap();
+        assert_eq!(epoch.held_all(), Ok(false));
+        epoch.ended();
+        assert_eq!(class(epoch.any_passive()), Class::RMA_SYNC);
+    }
+
+    #[test]
+    fn lock_types_are_two() {
+        assert_eq!(LockType::from_raw(301), Ok(LockType::Exclusive));
+        assert_eq!(class(LockType::from_raw(0)), Class::LOCKTYPE);
+    }
+}

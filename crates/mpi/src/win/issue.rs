@@ -1,0 +1,396 @@
+//! Operations and synchronisations of a rank in its windows: what is begun, and whether it is over. Nothing here
+//! waits; who does asks again after each look around.
+
+use std::sync::Arc;
+
+use super::active::{Active, Answer, Arrival, BATCH_BYTES, Pending, TELL, Ticket};
+use super::direct;
+use super::epoch::LockType;
+use super::message::Record;
+use super::operation::{Operation, Verb};
+use super::target::Letter;
+use super::{Path, Window, about};
+use crate::comm::Purpose;
+use crate::error::{Class, Error, Result};
+use crate::handle::Handle;
+use crate::mem;
+use crate::request::{Keep, Origin, Unpack, received};
+use crate::world::{Detached, World, fault};
+use fabric::{Device, Span};
+use proto::{Engine, Mode, OpId, Want};
+
+/// Most messages that are taken out of matching before they are heeded.
+const ARRIVALS: usize = 64;
+
+/// What ends with an acknowledgement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sync {
+    /// All operations are done at the target.
+    Flush,
+    /// The same, and its lock is free.
+    Unlock,
+    /// Its lock is held.
+    Lock(LockType),
+}
+
+impl<D: Device> World<D> {
+    /// The window of a handle.
+    pub fn window(&mut self, win: Handle) -> Result<&mut Window> {
+        self.objects.windows.find_mut(win)
+    }
+
+    /// Begins an operation; with `asks`, how to tell that it is over, unless it is at once.
+    pub fn operate(&mut self, win: Handle, operation: &Operation, asks: bool) -> Result<Option<Arc<Ticket>>> {
+        let World { objects, engine, detached, .. } = self;
+        let window = objects.windows.find_mut(win)?;
+        let target = operation.target;
+        let member = window.members[target as usize];
+        let place = &window.place;
+        match &mut window.path {
+            Path::Direct(control) => {
+                control.operate(operation, &member).map_err(|error| about(win, &error))?;
+                Ok(None)
+            }
+            Path::Active(active) => {
+                if window.flavour != super::Flavour::Dynamic {
+                    let located = operation.area.locate(member.base, member.size, member.unit, target);
+                    located.map_err(|error| about(win, &error))?;
+                }
+                if window.copies && copy_alone(engine, place, operation, &member)? {
+                    return Ok(None);
+                }
+                let ticket = (asks && operation.verb.fetches()).then(Arc::<Ticket>::default);
+                let mut reply = 0;
+                if let Some(result) = &operation.result {
+                    reply = active.next_reply();
+                    let mut unpack = Unpack::new(result.addr, result.count, result.ty.clone())?;
+                    let op = expect(engine, place, target, reply, unpack.span())?;
+                    let answer = Answer::Data(unpack, ticket.clone());
+                    active.pending.push(Pending { target, op, answer, room: Box::default() });
+                }
+                active.gather(operation, reply);
+                if asks || active.batches[target as usize].len() >= BATCH_BYTES {
+                    send_batch(active, place, target, engine, detached)?;
+                }
+                Ok(ticket)
+            }
+        }
+    }
+
+    /// Begins a synchronisation with a target, which [`World::is_quiet`] says is over. Nothing is to be done where
+    /// memory is shared.
+    pub fn synchronise(&mut self, win: Handle, target: u32, sync: Sync) -> Result {
+        let World { objects, engine, detached, .. } = self;
+        let window = objects.windows.find_mut(win)?;
+        let place = &window.place;
+        let Path::Active(active) = &mut window.path else { return Ok(()) };
+        let reply = active.next_reply();
+        let room = mem::zeroed::<u8>(8)?;
+        let span = Span { addr: room.as_ptr() as usize, len: room.len() };
+        let op = expect(engine, place, target, reply, span)?;
+        active.pending.push(Pending { target, op, answer: Answer::Done, room });
+        active.touched[target as usize] = false;
+        active.load[target as usize] = 0;
+        active.tell(
+            target,
+            &match sync {
+                Sync::Flush => Record::Flush(reply),
+                Sync::Unlock => Record::Unlock(reply),
+                Sync::Lock(kind) => Record::Lock(kind, reply),
+            },
+        );
+        send_batch(active, place, target, engine, detached)
+    }
+
+    /// Which targets, of one or of all, have operations under way of which it is not known that they are done there.
+    pub fn touched(&mut self, win: Handle, target: Option<u32>) -> Result<Vec<u32>> {
+        let Some(active) = self.window(win)?.active() else { return Ok(Vec::new()) };
+        let is_meant = |rank: &u32| target.is_none_or(|target| target == *rank);
+        let ranks = (0..).zip(&active.touched).filter(|(_, touched)| **touched).map(|(rank, _)| rank);
+        Ok(ranks.filter(is_meant).collect())
+    }
+
+    /// Tells ranks that their windows' owner exposes its memory, or that all operations of an epoch are there.
+    pub fn notify(&mut self, win: Handle, to: &[u32], told: direct::Told) -> Result {
+        let World { objects, engine, detached, .. } = self;
+        let window = objects.windows.find_mut(win)?;
+        let place = &window.place;
+        for &rank in to {
+            match &mut window.path {
+                Path::Direct(control) => {
+                    control.tell(told, rank);
+                    engine.device().wake(place.world_rank(rank) as usize);
+                }
+                Path::Active(active) => {
+                    let record = if told == direct::Told::Post { Record::Post } else { Record::Complete };
+                    active.tell(rank, &record);
+                    active.touched[rank as usize] &= told == direct::Told::Post;
+                    send_batch(active, place, rank, engine, detached)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all of these have told this rank so once more; then that is used up.
+    pub fn heard(&mut self, win: Handle, from: &[u32], told: direct::Told) -> Result<bool> {
+        let window = self.window(win)?;
+        Ok(match &mut window.path {
+            Path::Direct(control) => control.heard(told, from),
+            Path::Active(active) => {
+                let Active { posts, completes, .. } = &mut **active;
+                Active::heard(if told == direct::Told::Post { posts } else { completes }, from)
+            }
+        })
+    }
+
+    /// Takes the lock of a target in shared memory if it is free; `None` where memory is not shared.
+    pub fn try_lock(&mut self, win: Handle, target: u32, kind: LockType) -> Result<Option<bool>> {
+        Ok(match &self.window(win)?.path {
+            Path::Direct(control) => Some(control.try_lock(target, kind)),
+            Path::Active(_) => None,
+        })
+    }
+
+    /// This rank begins, or ends, to wait for a lock in shared memory.
+    pub fn waits_for_lock(&mut self, win: Handle, target: u32, begins: bool) -> Result {
+        if let Path::Direct(control) = &self.window(win)?.path {
+            control.waits(target, begins);
+        }
+        Ok(())
+    }
+
+    /// Begins to give back a lock, which [`World::is_quiet`] says is over.
+    pub fn unlock(&mut self, win: Handle, target: u32, kind: LockType) -> Result {
+        let World { objects, engine, .. } = self;
+        let window = objects.windows.find_mut(win)?;
+        let Path::Direct(control) = &window.path else { return self.synchronise(win, target, Sync::Unlock) };
+        if control.unlock(target, kind) {
+            let place = &window.place;
+            (0..place.size()).for_each(|rank| engine.device().wake(place.world_rank(rank) as usize));
+        }
+        Ok(())
+    }
+
+    /// Sends what has gathered for a target.
+    pub fn send_gathered(&mut self, win: Handle, target: u32) -> Result {
+        let World { objects, engine, detached, .. } = self;
+        let window = objects.windows.find_mut(win)?;
+        let place = &window.place;
+        match &mut window.path {
+            Path::Active(active) => send_batch(active, place, target, engine, detached),
+            Path::Direct(_) => Ok(()),
+        }
+    }
+
+    /// Whether so much is under way to a target that its origin has to complete it before it goes on.
+    pub fn is_full(&mut self, win: Handle, target: u32) -> Result<bool> {
+        Ok(self.window(win)?.active().is_some_and(|active| active.is_full(target)))
+    }
+
+    /// Whether no answer of this target, or of any, is awaited; an error that one has brought.
+    pub fn is_quiet(&mut self, win: Handle, target: Option<u32>) -> Result<bool> {
+        self.has_settled(win, |active| active.is_quiet(target))
+    }
+
+    /// Whether nothing that was fetched is still on its way.
+    pub fn has_fetched(&mut self, win: Handle, target: Option<u32>) -> Result<bool> {
+        self.has_settled(win, |active| active.has_fetched(target))
+    }
+
+    fn has_settled(&mut self, win: Handle, is_settled: impl Fn(&Active) -> bool) -> Result<bool> {
+        let Some(active) = self.window(win)?.active() else { return Ok(true) };
+        if !is_settled(active) {
+            return Ok(false);
+        }
+        match active.failure.take() {
+            Some(error) => Err(about(win, &error)),
+            None => Ok(true),
+        }
+    }
+
+    /// Carries out what others ask for, and takes what they have answered; true if anything moved.
+    pub(crate) fn serve_windows(&mut self) -> bool {
+        let World { objects, engine, detached, .. } = self;
+        let windows = &mut objects.windows;
+        let mut moved = false;
+        for at in 0..windows.active.len() {
+            let Some(window) = windows.slab.get_mut(windows.active[at]) else { continue };
+            let served = serve(window, engine, detached);
+            moved |= served.unwrap_or_else(|error| {
+                if let Some(active) = window.active() {
+                    active.failure.get_or_insert(error);
+                }
+                false
+            });
+        }
+        if moved {
+            engine.note();
+        }
+        moved
+    }
+}
+
+/// Puts or gets a long run of bytes without the target, where the kernel lets this rank; whether it has.
+fn copy_alone<D: Device>(
+    engine: &mut Engine<D>,
+    place: &crate::comm::Place,
+    operation: &Operation,
+    member: &super::Member,
+) -> Result<bool> {
+    let Operation { verb, target, area, data, result, .. } = operation;
+    let (here, reads) = match (verb, result) {
+        (Verb::Put, _) => (data, false),
+        (Verb::Get, Some(result)) => (result, true),
+        _ => return Ok(false),
+    };
+    let is_run = area.ty.is_contiguous() && here.ty.is_contiguous();
+    if !is_run || area.len() <= BATCH_BYTES as u64 || *target == place.rank {
+        return Ok(false);
+    }
+    let remote = area.locate(member.base, member.size, member.unit, *target)?;
+    let local = Span { addr: here.addr, len: area.len() as usize };
+    engine.copy_alone(place.world_rank(*target) as usize, reads, local, remote).map_err(fault)
+}
+
+/// Posts the receive of an answer.
+fn expect<D: Device>(
+    engine: &mut Engine<D>,
+    place: &crate::comm::Place,
+    target: u32,
+    reply: i32,
+    room: Span,
+) -> Result<OpId> {
+    let source = Some(place.world_rank(target) as usize);
+    let want = Want { source, context: place.context_for(Purpose::Message), tag: Some(reply) };
+    engine.receive(want, room).map_err(fault)
+}
+
+/// Sends bytes, which live until they have left.
+fn send<D: Device>(
+    engine: &mut Engine<D>,
+    detached: &mut Vec<(OpId, Detached)>,
+    (to, context, tag): (usize, u64, i32),
+    bytes: Box<[u8]>,
+) -> Result {
+    let span = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
+    if let Some(op) = engine.send(to, context, tag, span, Mode::Standard).map_err(fault)? {
+        detached.push((op, Detached::Send(Keep::Packed(bytes))));
+    }
+    Ok(())
+}
+
+fn send_batch<D: Device>(
+    active: &mut Active,
+    place: &crate::comm::Place,
+    target: u32,
+    engine: &mut Engine<D>,
+    detached: &mut Vec<(OpId, Detached)>,
+) -> Result {
+    let batch = std::mem::take(&mut active.batches[target as usize]);
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let to = place.world_rank(target) as usize;
+    send(engine, detached, (to, place.context_for(Purpose::Message), TELL), batch.into())
+}
+
+fn serve<D: Device>(
+    window: &mut Window,
+    engine: &mut Engine<D>,
+    detached: &mut Vec<(OpId, Detached)>,
+) -> Result<bool> {
+    let place = window.place.clone();
+    let context = place.context_for(Purpose::Message);
+    let mut moved = false;
+    let active = window.active().expect("only windows of this kind are served");
+    let want = Want { source: None, context, tag: Some(TELL) };
+    while active.inbox.len() < ARRIVALS && engine.has_room().is_ok() {
+        let Some(message) = engine.probe_matched(&want) else { break };
+        let Some(from) = place.mine.rank_of(message.envelope.source as u32) else { continue };
+        let bytes = mem::zeroed::<u8>(message.body.len() as usize)?;
+        let span = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
+        let op = engine.receive_matched(message, span).map_err(fault)?;
+        active.inbox.push_back(Arrival { from, op: Some(op), bytes });
+        moved = true;
+    }
+    for arrival in &mut active.inbox {
+        if let Some(outcome) = arrival.op.and_then(|op| engine.take(op)) {
+            arrival.op = None;
+            if let Some(error) = received(outcome, &Origin::Rank(arrival.from as i32)).error {
+                active.failure.get_or_insert(error);
+            }
+        }
+    }
+    take_answers(active, engine, &mut moved);
+    let letters = heed_in_order(window, &mut moved)?;
+    for Letter { to, tag, bytes } in letters {
+        send(engine, detached, (place.world_rank(to) as usize, context, tag), bytes)?;
+    }
+    Ok(moved)
+}
+
+/// Heeds what has come, each origin's messages in the order in which it sent them.
+fn heed_in_order(window: &mut Window, moved: &mut bool) -> Result<Vec<Letter>> {
+    let mut letters = Vec::new();
+    let mut late: Vec<u32> = Vec::new();
+    let mut at = 0;
+    loop {
+        let active = window.active().expect("only windows of this kind are served");
+        let Some(arrival) = active.inbox.get(at) else { return Ok(letters) };
+        if arrival.op.is_some() || late.contains(&arrival.from) {
+            late.push(arrival.from);
+            at += 1;
+            continue;
+        }
+        let Arrival { from, bytes, .. } = active.inbox.remove(at).expect("looked at above");
+        *moved = true;
+        // The engine wrote it through its address.
+        window.heed(from, &std::hint::black_box(bytes), &mut letters)?;
+    }
+}
+
+fn take_answers<D: Device>(active: &mut Active, engine: &mut Engine<D>, moved: &mut bool) {
+    let mut at = 0;
+    while at < active.pending.len() {
+        let Some(outcome) = engine.take(active.pending[at].op) else {
+            at += 1;
+            continue;
+        };
+        *moved = true;
+        let Pending { target, answer, room, .. } = active.pending.swap_remove(at);
+        let len = outcome.len;
+        let ended = received(outcome, &Origin::Rank(target as i32));
+        let error = match (ended.error, &answer) {
+            (Some(error), _) => Some(error),
+            (None, Answer::Done) => {
+                let class = i64::from_ne_bytes(std::hint::black_box(&room)[..8].try_into().expect("8 bytes"));
+                (class != 0).then(|| refused(Class(class as i32), target))
+            }
+            (None, Answer::Data(unpack, _)) => {
+                unpack.finish(len);
+                let is_whole = len == unpack.ty.size() * unpack.count;
+                (!is_whole).then(|| refused(Class::RMA_RANGE, target))
+            }
+        };
+        match answer {
+            Answer::Data(_, Some(ticket)) => ticket.end(error),
+            // An error of what was fetched comes again with the acknowledgement.
+            Answer::Data(_, None) if error.as_ref().is_some_and(|e| e.class == Class::RMA_RANGE) => {}
+            _ => {
+                if let Some(error) = error {
+                    active.failure.get_or_insert(error);
+                }
+            }
+        }
+    }
+}
+
+fn refused(class: Class, target: u32) -> Error {
+    let why = match class {
+        Class::RMA_RANGE => "it is not all in memory that it exposes",
+        Class::DISP => "its displacement is negative",
+        _ => "it makes no sense there",
+    };
+    Error::new(class, format!("target {target} has refused an operation: {why}"))
+}

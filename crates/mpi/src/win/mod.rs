@@ -1,0 +1,328 @@
+//! Windows (MPI 5.0 chapter 12): memory that other ranks read and change. A window is a value of the rank.
+//!
+//! Bytes move in one of two ways, one for a whole window so that all agree on what is atomic: where all ranks map the
+//! memory the origin does everything itself ([`direct`]); else the target is told and carries it out whenever it looks
+//! around, in its engine while it computes ([`active`]). Both do with the memory what [`operation`] says, in epochs
+//! as [`epoch`] has them. The memory model is unified: docs/protocols/windows.md.
+
+pub mod active;
+pub mod direct;
+pub mod epoch;
+pub mod issue;
+pub mod locks;
+pub mod message;
+pub mod operation;
+mod target;
+
+use std::any::Any;
+
+use crate::attr::AttrMap;
+use crate::comm::Place;
+use crate::error::{Class, Error, Result, fail};
+use crate::handle::{Handle, Slab};
+use crate::info::Info;
+use crate::mem;
+use crate::objects::unusable;
+use crate::request::Buffer;
+use active::Active;
+use direct::Control;
+use epoch::Epoch;
+
+/// `MPI_WIN_NULL`.
+pub const WIN_NULL: Handle = Handle(0x110);
+
+/// How a window was made; the numbers are those of the standard ABI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flavour {
+    /// `MPI_Win_create`.
+    Create = 311,
+    /// `MPI_Win_allocate`.
+    Allocate = 312,
+    /// `MPI_Win_create_dynamic`.
+    Dynamic = 313,
+    /// `MPI_Win_allocate_shared`.
+    Shared = 314,
+}
+
+/// The part of a window that one rank exposes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Member {
+    /// Where this rank sees it; for others of a window without shared memory, no address here.
+    pub base: usize,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Displacement unit in bytes.
+    pub unit: u64,
+}
+
+/// How operations get to their target.
+#[derive(Debug)]
+pub enum Path {
+    /// The origin carries them out.
+    Direct(Control),
+    /// The target does.
+    Active(Box<Active>),
+}
+
+/// A window.
+#[derive(Debug)]
+pub struct Window {
+    /// The communicator of its own, which no program knows.
+    pub comm: Handle,
+    /// Group and context.
+    pub place: Place,
+    /// How it was made.
+    pub flavour: Flavour,
+    /// What each rank exposes.
+    pub members: Box<[Member]>,
+    /// How operations get to their target.
+    pub path: Path,
+    /// What is open.
+    pub epoch: Epoch,
+    /// Cached attributes.
+    pub attrs: AttrMap,
+    /// Hints in force.
+    pub info: Info,
+    /// Whether origins may copy long runs of bytes by themselves.
+    copies: bool,
+    /// The program has promised that nobody locks it.
+    pub no_locks: bool,
+    /// Memory that this rank has attached to a dynamic window: address and length.
+    attached: Vec<(usize, u64)>,
+    /// What predefined attributes point to.
+    values: Box<Values>,
+    /// Memory that lives as long as the window.
+    _memory: Option<Box<dyn Any + Send>>,
+    name: Box<[u8]>,
+}
+
+/// What the predefined attributes of a window point to.
+#[derive(Debug)]
+struct Values {
+    size: i64,
+    unit: i32,
+    flavour: i32,
+    model: i32,
+}
+
+/// `MPI_WIN_UNIFIED`.
+const UNIFIED: i32 = 321;
+
+/// `MPI_WIN_BASE`, `MPI_WIN_DISP_UNIT`, `MPI_WIN_SIZE`, `MPI_WIN_CREATE_FLAVOR`, `MPI_WIN_MODEL`.
+const ATTRIBUTES: [Handle; 5] = [Handle(601), Handle(602), Handle(603), Handle(604), Handle(605)];
+
+/// What a window is made of.
+pub struct Made {
+    /// The communicator of its own.
+    pub comm: Handle,
+    /// Group and context.
+    pub place: Place,
+    /// How it was made.
+    pub flavour: Flavour,
+    /// What each rank exposes.
+    pub members: Box<[Member]>,
+    /// The words that all ranks map, if they do.
+    pub control: Option<Control>,
+    /// Whether origins may copy long runs of bytes by themselves.
+    pub copies: bool,
+    /// Hints.
+    pub info: Info,
+    /// Memory that lives as long as the window.
+    pub memory: Option<Box<dyn Any + Send>>,
+}
+
+impl Window {
+    /// A window in which nothing is open.
+    pub fn new(made: Made) -> Window {
+        let Made { comm, place, flavour, members, control, copies, info, memory } = made;
+        let own = members[place.rank as usize];
+        let values = Values {
+            size: own.size as i64,
+            unit: i32::try_from(own.unit).unwrap_or(i32::MAX),
+            flavour: flavour as i32,
+            model: UNIFIED,
+        };
+        let path = match control {
+            Some(control) => Path::Direct(control),
+            None => Path::Active(Box::new(Active::new(members.len()))),
+        };
+        Window {
+            comm,
+            place,
+            flavour,
+            members,
+            path,
+            epoch: Epoch::default(),
+            attrs: AttrMap::default(),
+            copies,
+            no_locks: info.hint("no_locks") == Some("true"),
+            info,
+            attached: Vec::new(),
+            values: Box::new(values),
+            _memory: memory,
+            name: Box::default(),
+        }
+    }
+
+    /// What this rank exposes.
+    pub fn own(&self) -> &Member {
+        &self.members[self.place.rank as usize]
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// `MPI_Win_set_name`.
+    pub fn set_name(&mut self, name: &[u8]) {
+        self.name = name.into();
+    }
+
+    /// The value of a predefined attribute: the base itself, of others the address of a number.
+    pub fn attribute(&self, keyval: Handle) -> Option<usize> {
+        let Values { size, unit, flavour, model } = &*self.values;
+        Some(match keyval.0 {
+            601 => self.own().base,
+            602 => std::ptr::from_ref(unit) as usize,
+            603 => std::ptr::from_ref(size) as usize,
+            604 => std::ptr::from_ref(flavour) as usize,
+            605 => std::ptr::from_ref(model) as usize,
+            _ => return None,
+        })
+    }
+
+    /// Refuses what is only for windows that may be locked.
+    pub fn check_locks(&self) -> Result {
+        if self.no_locks {
+            let text =
+                "the window was made with the info key `no_locks`, which promises that nobody locks it";
+            return fail(Class::RMA_SYNC, text);
+        }
+        Ok(())
+    }
+
+    fn check_dynamic(&self) -> Result {
+        if self.flavour == Flavour::Dynamic {
+            return Ok(());
+        }
+        fail(Class::RMA_FLAVOR, "argument `win` was not made by MPI_Win_create_dynamic")
+    }
+
+    /// `MPI_Win_attach`.
+    pub fn attach(&mut self, base: usize, size: u64) -> Result {
+        self.check_dynamic()?;
+        let Some(end) = (base as u64).checked_add(size) else {
+            return fail(
+                Class::SIZE,
+                format!("argument `size` is {size}, beyond the end of the address space"),
+            );
+        };
+        if base == 0 && size > 0 {
+            return fail(Class::RMA_ATTACH, format!("argument `base` is NULL, but size is {size}"));
+        }
+        let overlaps = |&&(at, len): &&(usize, u64)| (at as u64) < end && (base as u64) < at as u64 + len;
+        if let Some((at, len)) = self.attached.iter().find(overlaps) {
+            let text =
+                format!("memory at {base:#x} overlaps {len} bytes at {at:#x}, which are attached already");
+            return fail(Class::RMA_ATTACH, text);
+        }
+        self.attached.push((base, size));
+        Ok(())
+    }
+
+    /// `MPI_Win_detach`.
+    pub fn detach(&mut self, base: usize) -> Result {
+        self.check_dynamic()?;
+        match self.attached.iter().position(|(at, _)| *at == base) {
+            Some(at) => {
+                self.attached.remove(at);
+                Ok(())
+            }
+            None => {
+                fail(Class::RMA_ATTACH, format!("argument `base` is {base:#x}, where no memory is attached"))
+            }
+        }
+    }
+}
+
+/// The windows of one rank.
+#[derive(Debug, Default)]
+pub struct Windows {
+    slab: Slab<Box<Window>>,
+    /// Those whose operations this rank carries out for others.
+    active: Vec<Handle>,
+}
+
+impl Windows {
+    /// The window of a handle.
+    pub fn get(&self, handle: Handle) -> Option<&Window> {
+        self.slab.get(handle).map(|window| &**window)
+    }
+
+    /// The window of a handle, or why it is none.
+    pub fn find(&self, handle: Handle) -> Result<&Window> {
+        self.get(handle).map_or_else(|| refuse(handle), Ok)
+    }
+
+    /// As [`Windows::find`], to change it.
+    pub fn find_mut(&mut self, handle: Handle) -> Result<&mut Window> {
+        match self.slab.get_mut(handle) {
+            Some(window) => Ok(window),
+            None => refuse(handle),
+        }
+    }
+
+    /// A handle for a new window.
+    pub fn add(&mut self, window: Window) -> Result<Handle> {
+        let is_active = matches!(window.path, Path::Active(_));
+        let handle = self.slab.insert(Box::new(window))?;
+        if is_active {
+            self.active.push(handle);
+        }
+        Ok(handle)
+    }
+
+    /// Takes a window out.
+    pub fn remove(&mut self, handle: Handle) -> Option<Box<Window>> {
+        self.active.retain(|other| *other != handle);
+        self.slab.remove(handle)
+    }
+
+    /// Whether this rank carries nothing out for others.
+    #[inline(always)]
+    pub fn are_passive(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// The attributes of a window.
+    pub fn attr(&self, handle: Handle, keyval: Handle) -> Option<usize> {
+        self.get(handle)?.attribute(keyval)
+    }
+}
+
+/// Whether this is the key of a predefined attribute of windows.
+pub fn is_attribute(keyval: Handle) -> bool {
+    ATTRIBUTES.contains(&keyval)
+}
+
+#[cold]
+fn refuse<T>(handle: Handle) -> Result<T> {
+    fail(Class::WIN, unusable(handle, WIN_NULL, "MPI_WIN_NULL", "a window"))
+}
+
+/// Says of which window an error is.
+pub fn about(handle: Handle, error: &Error) -> Error {
+    Error::new(error.class, format!("window {:#x}: {}", handle.0, error.text))
+}
+
+/// Hands over the packed form of a buffer, the buffer itself where that is one run.
+pub(crate) fn packed<R>(buffer: &Buffer, f: impl FnOnce(&[u8]) -> R) -> R {
+    let len = (buffer.ty.size() * buffer.count) as usize;
+    if buffer.ty.is_contiguous() {
+        return mem::with(buffer.addr, len, f);
+    }
+    let mut bytes = vec![0; len];
+    buffer.ty.pack(buffer.addr, buffer.count, 0, &mut bytes);
+    f(&bytes)
+}

@@ -1,0 +1,311 @@
+//! Operations on memory of a target as values, and what one does with that memory (MPI 5.0 sections 12.3 and 12.4).
+//!
+//! Who carries an operation out is another matter: its origin, where the memory of the target is mapped, or the
+//! target. Elements of 1, 2, 4 and 8 bytes that lie on their boundary are changed by atomic instructions, all others
+//! under a lock: which one depends on the element and its place alone, so that both parties agree.
+
+use std::sync::Arc;
+
+use crate::datatype::{self, Basic, Datatype, Group};
+use crate::error::{Class, Result, fail};
+use crate::mem;
+use crate::op::{self, Predefined};
+use crate::request::Buffer;
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    /// Bytes of the origin go there.
+    Put,
+    /// Bytes from there go to the origin.
+    Get,
+    /// Elements there are combined with those of the origin.
+    Accumulate(Predefined),
+    /// The same, and what was there before goes to the origin.
+    Fetch(Predefined),
+    /// An element there is replaced if it equals another one; what was there before goes to the origin.
+    Swap,
+}
+
+/// Elements in the memory of a target.
+#[derive(Clone, Debug)]
+pub struct Area {
+    /// Where it begins, in displacement units.
+    pub disp: i64,
+    /// Number of elements.
+    pub count: u64,
+    /// What they are.
+    pub ty: Arc<Datatype>,
+}
+
+/// An operation, checked as far as the origin can.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// What is done.
+    pub verb: Verb,
+    /// Rank in the window.
+    pub target: u32,
+    /// Where.
+    pub area: Area,
+    /// What comes from the origin; of no elements for [`Verb::Get`].
+    pub data: Buffer,
+    /// Where to put what comes from the target, if anything does.
+    pub result: Option<Buffer>,
+    /// The address of the element that [`Verb::Swap`] compares with.
+    pub compare: usize,
+}
+
+impl Verb {
+    /// Whether something comes back.
+    pub fn fetches(self) -> bool {
+        matches!(self, Verb::Get | Verb::Fetch(_) | Verb::Swap)
+    }
+
+    /// Whether bytes of the origin are needed.
+    pub fn carries(self) -> bool {
+        !matches!(self, Verb::Get | Verb::Fetch(Predefined::NoOp) | Verb::Accumulate(Predefined::NoOp))
+    }
+}
+
+impl Area {
+    /// Bytes of data.
+    pub fn len(&self) -> u64 {
+        self.ty.size() * self.count
+    }
+
+    /// Whether there is no data.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first byte, and the one behind the last, in bytes from the beginning of the window.
+    pub fn bounds(&self, unit: u64) -> (i128, i128) {
+        let start = i128::from(self.disp) * i128::from(unit);
+        let last = i128::from(self.ty.extent()) * (i128::from(self.count) - 1).max(0);
+        let (lo, hi) = (last.min(0), last.max(0));
+        let first = i128::from(self.ty.true_lb());
+        (start + first + lo, start + first + i128::from(self.ty.true_extent()) + hi)
+    }
+
+    /// Refuses what does not lie in a window of `size` bytes; the address that displacements of its elements count
+    /// from, if the window begins at `base`.
+    pub fn locate(&self, base: usize, size: u64, unit: u64, target: u32) -> Result<usize> {
+        if self.disp < 0 {
+            let text =
+                format!("argument `target_disp` is {} for target {target}, must not be negative", self.disp);
+            return fail(Class::DISP, text);
+        }
+        let (lo, hi) = self.bounds(unit);
+        if !self.is_empty() && (lo < 0 || hi > i128::from(size)) {
+            let text = format!(
+                "bytes {lo} to {hi} from the beginning are not all in the window of target {target}, which has {size} bytes"
+            );
+            return fail(Class::RMA_RANGE, text);
+        }
+        Ok(base.wrapping_add((self.disp as usize).wrapping_mul(unit as usize)))
+    }
+}
+
+/// The machine type that an accumulation works on: the one all elements of both sides are made of.
+pub fn element(op: Predefined, area: &Area, data: Option<&Datatype>) -> Result<Basic> {
+    let Some(basic) = area.ty.basic() else {
+        let text = "the elements of `target_datatype` are not all of one predefined datatype";
+        return fail(Class::TYPE, text);
+    };
+    if data.is_some_and(|data| data.basic() != Some(basic) && data.size() > 0) {
+        let text = "`origin_datatype` and `target_datatype` are not made of one predefined datatype";
+        return fail(Class::TYPE, text);
+    }
+    if !op.takes(basic) {
+        return fail(
+            Class::OP,
+            format!("{} is not defined for the elements of `target_datatype`", op.name()),
+        );
+    }
+    Ok(basic)
+}
+
+/// Whether `MPI_Compare_and_swap` takes such elements (MPI 5.0 section 12.3.4).
+pub fn compares(basic: Basic) -> bool {
+    matches!(basic.group(), Group::Integer | Group::Logical | Group::Byte)
+}
+
+/// Whether elements that lie at this address are changed by atomic instructions.
+fn is_atomic(basic: Basic, addr: usize) -> bool {
+    let size = basic.size() as usize;
+    basic.pair().is_none() && matches!(size, 1 | 2 | 4 | 8) && addr.is_multiple_of(size)
+}
+
+/// What an operation finds at the target.
+pub struct Place<'a> {
+    /// The address that displacements of its elements count from.
+    pub addr: usize,
+    /// Runs what it is given while nobody else changes elements that have no atomic instruction.
+    pub alone: &'a dyn Fn(&mut dyn FnMut()) -> Result,
+}
+
+/// Combines `data` with the elements of an area; what was there before goes to `old`, if it has room.
+pub fn accumulate(
+    op: Predefined,
+    area: &Area,
+    at: &Place,
+    data: &[u8],
+    mut old: Option<&mut [u8]>,
+) -> Result {
+    let basic = element(op, area, None)?;
+    let size = basic.size() as usize;
+    if basic.pair().is_some() || size > 8 {
+        let mut before = vec![0; area.len() as usize];
+        (at.alone)(&mut || {
+            area.ty.pack(at.addr, area.count, 0, &mut before);
+            if let Some(old) = &mut old {
+                old.copy_from_slice(&before);
+            }
+            if op != Predefined::NoOp {
+                combine(op, basic, data, &mut before);
+                area.ty.unpack(at.addr, area.count, 0, &before);
+            }
+        })?;
+        return Ok(());
+    }
+    let mut position = 0;
+    for (addr, len) in area.ty.runs(at.addr, area.count, 0) {
+        let mut run = || {
+            for offset in (0..len as usize).step_by(size) {
+                let part = position + offset..position + offset + size;
+                let with = data.get(part.clone());
+                let before = change(basic, addr + offset, |word| {
+                    let (mut next, element) = (word, with.unwrap_or(&[]));
+                    if op != Predefined::NoOp {
+                        op::apply(op, basic, element, &mut next[..size]);
+                    }
+                    next
+                });
+                if let Some(old) = &mut old {
+                    old[part].copy_from_slice(&before[..size]);
+                }
+            }
+        };
+        if is_atomic(basic, addr) {
+            run()
+        } else {
+            (at.alone)(&mut run)?
+        }
+        position += len as usize;
+    }
+    Ok(())
+}
+
+/// `apply` on packed pairs: [`op::apply`] works on them as C places them.
+fn combine(op: Predefined, basic: Basic, data: &[u8], inout: &mut [u8]) {
+    if basic.is_dense() || op == Predefined::Replace {
+        return op::apply(op, basic, data, inout);
+    }
+    let (size, extent) = (basic.size() as usize, basic.extent() as usize);
+    let ty = datatype::of_basic(basic);
+    let (mut one, mut other) = (vec![0u8; extent], vec![0u8; extent]);
+    for (data, inout) in data.chunks_exact(size).zip(inout.chunks_exact_mut(size)) {
+        ty.unpack(one.as_mut_ptr() as usize, 1, 0, data);
+        ty.unpack(other.as_mut_ptr() as usize, 1, 0, inout);
+        op::apply(op, basic, std::hint::black_box(&one), std::hint::black_box(&mut other));
+        ty.pack(other.as_ptr() as usize, 1, 0, inout);
+    }
+}
+
+/// Changes one element, by an atomic instruction where it lies on its boundary; what it was before.
+fn change(basic: Basic, addr: usize, f: impl Fn([u8; 8]) -> [u8; 8]) -> [u8; 8] {
+    let size = basic.size() as usize;
+    if is_atomic(basic, addr) {
+        return mem::update(addr, size, f);
+    }
+    let mut before = [0; 8];
+    mem::read(addr, &mut before[..size]);
+    mem::write(addr, &f(before)[..size]);
+    before
+}
+
+/// Replaces the one element of an area by `new` if it equals `compare`; `old` is what it was.
+pub fn swap(area: &Area, at: &Place, new: &[u8], compare: &[u8], old: &mut [u8]) -> Result {
+    let Some(basic) = area.ty.basic().filter(|basic| compares(*basic)) else {
+        return fail(Class::TYPE, "MPI_Compare_and_swap is not defined for elements of this datatype");
+    };
+    let size = basic.size() as usize;
+    if size > 8 {
+        let mut before = vec![0; size];
+        (at.alone)(&mut || {
+            mem::read(at.addr, &mut before);
+            if before == compare {
+                mem::write(at.addr, new);
+            }
+        })?;
+        old.copy_from_slice(&before);
+        return Ok(());
+    }
+    let mut before = [0; 8];
+    let mut run = || {
+        before = change(basic, at.addr, |word| {
+            let mut next = word;
+            if word[..size] == *compare {
+                next[..size].copy_from_slice(new);
+            }
+            next
+        });
+    };
+    if is_atomic(basic, at.addr) {
+        run()
+    } else {
+        (at.alone)(&mut run)?
+    }
+    old.copy_from_slice(&before[..size]);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handle::Handle;
+
+    fn area(disp: i64, count: u64, handle: u32) -> Area {
+        Area { disp, count, ty: Datatype::of(Handle(handle)).unwrap().clone() }
+    }
+
+    const INT: u32 = 0x209;
+
+    #[test]
+    fn what_is_outside_is_refused_also_where_numbers_overflow() {
+        let class = |area: Area| area.locate(0x1000, 40, 4, 3).map_err(|error| error.class);
+        assert_eq!(class(area(9, 1, INT)), Ok(0x1000 + 36));
+        assert_eq!(class(area(10, 0, INT)), Ok(0x1000 + 40));
+        assert_eq!(class(area(10, 1, INT)), Err(Class::RMA_RANGE));
+        assert_eq!(class(area(-1, 1, INT)), Err(Class::DISP));
+        assert_eq!(class(area(i64::MAX, 1, INT)), Err(Class::RMA_RANGE));
+        assert_eq!(class(area(0, 1 << 60, INT)), Err(Class::RMA_RANGE));
+        let text = area(10, 1, INT).locate(0, 40, 4, 3).unwrap_err().text.clone();
+        assert!(text.contains("target 3") && text.contains("40"), "{text}");
+    }
+
+    fn alone(f: &mut dyn FnMut()) -> Result {
+        f();
+        Ok(())
+    }
+
+    #[test]
+    fn elements_are_combined_and_fetched() {
+        let mut memory = [1i32, 2, 3];
+        let at = Place { addr: memory.as_mut_ptr() as usize, alone: &alone };
+        let data: Vec<u8> = [10i32, 20, 30].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        let mut old = [0u8; 12];
+        accumulate(Predefined::Sum, &area(0, 3, INT), &at, &data, Some(&mut old)).unwrap();
+        assert_eq!(std::hint::black_box(memory), [11, 22, 33]);
+        assert_eq!(old[4..8], 2i32.to_ne_bytes());
+        accumulate(Predefined::NoOp, &area(0, 3, INT), &at, &[], Some(&mut old)).unwrap();
+        assert_eq!(old[8..], 33i32.to_ne_bytes());
+        assert_eq!(std::hint::black_box(memory), [11, 22, 33]);
+        let mut was = [0u8; 4];
+        let (new, compare) = (5i32.to_ne_bytes(), 11i32.to_ne_bytes());
+        swap(&area(0, 1, INT), &at, &new, &compare, &mut was).unwrap();
+        assert_eq!((was, std::hint::black_box(memory)[0]), (compare, 5));
+        swap(&area(0, 1, INT), &at, &compare, &compare, &mut was).unwrap();
+        assert_eq!((was, std::hint::black_box(memory)[0]), (new, 5));
+    }
+}

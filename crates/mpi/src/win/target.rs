@@ -1,0 +1,137 @@
+//! What a target does with what its origins tell it: a message in, answers out; nothing is sent here.
+
+use super::message::{self, Record, Told};
+use super::operation::{self, Area, Place, Verb};
+use super::{Flavour, Window};
+use crate::error::{Class, Error, Result, fail};
+
+/// An answer on its way to an origin.
+#[derive(Debug, PartialEq)]
+pub struct Letter {
+    /// Rank in the window.
+    pub to: u32,
+    /// The tag under which it is awaited.
+    pub tag: i32,
+    /// What it says.
+    pub bytes: Box<[u8]>,
+}
+
+/// The target is alone with its memory: it carries out one operation at a time.
+fn alone(f: &mut dyn FnMut()) -> Result {
+    f();
+    Ok(())
+}
+
+impl Window {
+    /// Heeds a message of rank `from`. An error says that it makes no sense; what is wrong with an operation its
+    /// origin is told.
+    pub fn heed(&mut self, from: u32, mut message: &[u8], letters: &mut Vec<Letter>) -> Result {
+        while !message.is_empty() {
+            let (record, rest) = message::split(message)?;
+            message = rest;
+            match record {
+                Record::Operate(told) => self.carry_out(from, &told, letters),
+                Record::Flush(reply) => self.acknowledge(from, reply, letters)?,
+                Record::Lock(kind, reply) => {
+                    self.own_state()?.locks.claim((from, kind, reply));
+                    self.grant(letters)?;
+                }
+                Record::Unlock(reply) => {
+                    if !self.own_state()?.locks.release() {
+                        return fail(Class::INTERN, format!("rank {from} gave back a lock that nobody held"));
+                    }
+                    self.acknowledge(from, reply, letters)?;
+                    self.grant(letters)?;
+                }
+                Record::Post => self.own_state()?.posts[from as usize] += 1,
+                Record::Complete => self.own_state()?.completes[from as usize] += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn own_state(&mut self) -> Result<&mut super::Active> {
+        self.active().ok_or_else(|| Error::new(Class::INTERN, "a window of shared memory was sent a message"))
+    }
+
+    fn grant(&mut self, letters: &mut Vec<Letter>) -> Result {
+        while let Some((to, _, reply)) = self.own_state()?.locks.grant() {
+            self.acknowledge(to, reply, letters)?;
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, to: u32, tag: i32, letters: &mut Vec<Letter>) -> Result {
+        let class = self.own_state()?.failed[to as usize].take().map_or(0, |class| class.0);
+        letters.push(Letter { to, tag, bytes: i64::from(class).to_ne_bytes().into() });
+        Ok(())
+    }
+
+    /// An operation that is refused is answered with nothing, where an answer is due, and told with the next
+    /// acknowledgement.
+    fn carry_out(&mut self, from: u32, told: &Told, letters: &mut Vec<Letter>) {
+        let bytes = match self.try_operation(from, told) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                if let Some(active) = self.active() {
+                    active.failed[from as usize].get_or_insert(error.class);
+                }
+                Vec::new()
+            }
+        };
+        if told.verb.fetches() {
+            letters.push(Letter { to: from, tag: told.reply, bytes: bytes.into() });
+        }
+    }
+
+    fn try_operation(&mut self, from: u32, told: &Told) -> Result<Vec<u8>> {
+        let Some(ty) = self.own_state()?.named(from, told.ty) else {
+            return fail(Class::INTERN, format!("rank {from} names a datatype that it has not told"));
+        };
+        let area = Area { disp: told.disp, count: told.count, ty };
+        let Some(len) = area.ty.size().checked_mul(area.count).filter(|len| *len <= isize::MAX as u64) else {
+            return fail(Class::COUNT, "the elements do not fit the address space");
+        };
+        let len = len as usize;
+        let addr = self.place_of(&area)?;
+        let at = Place { addr, alone: &alone };
+        let carried = match told.verb {
+            Verb::Swap => 2 * len,
+            verb if verb.carries() => len,
+            _ => 0,
+        };
+        if told.data.len() != carried {
+            return fail(Class::TYPE, format!("{} bytes came for elements of {len} bytes", told.data.len()));
+        }
+        let mut old = if told.verb.fetches() { crate::mem::zeroed(len)?.into_vec() } else { Vec::new() };
+        match told.verb {
+            Verb::Put => _ = area.ty.unpack(addr, area.count, 0, told.data),
+            Verb::Get => _ = area.ty.pack(addr, area.count, 0, &mut old),
+            Verb::Accumulate(op) => operation::accumulate(op, &area, &at, told.data, None)?,
+            Verb::Fetch(op) => operation::accumulate(op, &area, &at, told.data, Some(&mut old))?,
+            Verb::Swap => {
+                let (new, compare) = told.data.split_at(len);
+                operation::swap(&area, &at, new, compare, &mut old)?;
+            }
+        }
+        Ok(old)
+    }
+
+    /// The address that displacements of the elements of an area count from.
+    fn place_of(&self, area: &Area) -> Result<usize> {
+        let own = self.own();
+        if self.flavour != Flavour::Dynamic {
+            return area.locate(own.base, own.size, own.unit, self.place.rank);
+        }
+        let (lo, hi) = area.bounds(1);
+        let holds = |(at, len): &(usize, u64)| lo >= *at as i128 && hi <= *at as i128 + i128::from(*len);
+        if area.is_empty() || self.attached.iter().any(holds) {
+            return Ok(area.disp as usize);
+        }
+        let text = format!(
+            "addresses {lo:#x} to {hi:#x} are not in memory that target {} has attached",
+            self.place.rank
+        );
+        fail(Class::RMA_RANGE, text)
+    }
+}
