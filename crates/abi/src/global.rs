@@ -222,8 +222,9 @@ pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Handle, Optio
     let (action, handle) = match subject {
         Some((Object::Comm, handle)) if places::of(handle).is_some() => comm(handle),
         Some((Object::Session, handle)) => (errhandlers.action(errhandler::Kind::Session, handle), handle),
-        // The initial one: there are no objects of these kinds yet.
-        Some((Object::Win | Object::File, handle)) => (Action::Fatal, handle),
+        Some((Object::File, handle)) => (errhandlers.action(errhandler::Kind::File, handle), handle),
+        // The initial one: there are no objects of this kind yet.
+        Some((Object::Win, handle)) => (Action::Fatal, handle),
         _ => comm(errhandlers.of_no_object()),
     };
     (action, handle, number())

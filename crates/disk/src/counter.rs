@@ -102,7 +102,10 @@ mod tests {
         let mut got: Vec<i64> = std::thread::scope(|scope| {
             let take = |counter| move || (0..300).map(|_| Counter::fetch_add(counter, 3).unwrap()).collect();
             let threads: Vec<std::thread::ScopedJoinHandle<Vec<i64>>> =
-                [&counters[0], &counters[0], &counters[1]].into_iter().map(|c| scope.spawn(take(c))).collect();
+                [&counters[0], &counters[0], &counters[1]]
+                    .into_iter()
+                    .map(|c| scope.spawn(take(c)))
+                    .collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
         got.sort();

@@ -91,7 +91,9 @@ impl File {
 
     /// Makes it shorter or longer.
     pub fn set_size(&self, size: u64) -> Result {
-        self.file.set_len(size).map_err(|cause| self.fault(&format!("set the size to {size} bytes of"), &cause))
+        self.file
+            .set_len(size)
+            .map_err(|cause| self.fault(&format!("set the size to {size} bytes of"), &cause))
     }
 
     /// Gives the first `size` bytes room on the device.
@@ -121,7 +123,9 @@ impl File {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-                Err(cause) => return Err(self.fault_at("read", buffer.len() - done, offset + done as u64, &cause)),
+                Err(cause) => {
+                    return Err(self.fault_at("read", buffer.len() - done, offset + done as u64, &cause));
+                }
             }
         }
         self.reading.transferred(done as u64, begun.elapsed().as_nanos() as u64);
@@ -140,7 +144,9 @@ impl File {
                 }
                 Ok(count) => done += count,
                 Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-                Err(cause) => return Err(self.fault_at("write", data.len() - done, offset + done as u64, &cause)),
+                Err(cause) => {
+                    return Err(self.fault_at("write", data.len() - done, offset + done as u64, &cause));
+                }
             }
         }
         self.writing.transferred(done as u64, begun.elapsed().as_nanos() as u64);
@@ -208,7 +214,10 @@ pub(crate) mod tests {
     fn refusals_name_the_file_and_what_was_tried() {
         let path = Path::new("/nonexistent/x");
         let fault = File::open(path, BOTH).unwrap_err();
-        assert!(fault.errno == libc::ENOENT && fault.text.starts_with("cannot open /nonexistent/x: "), "{fault:?}");
+        assert!(
+            fault.errno == libc::ENOENT && fault.text.starts_with("cannot open /nonexistent/x: "),
+            "{fault:?}"
+        );
         assert_eq!(File::open(Path::new("/"), BOTH).unwrap_err().errno, libc::EISDIR);
         let (_file, gone) = temporary("reader");
         let reader = File::open(&gone.0, How { write: false, create: false, ..BOTH }).unwrap();

@@ -127,7 +127,8 @@ impl Plan {
         // Gaps are left out by writers: as many calls as there are gaps, at most one for each piece.
         let pieces: u64 = wishes.iter().map(|wish| wish.pieces).sum();
         let is_whole = total >= span;
-        let calls = if is_whole || !writes { self.rounds() * self.owners } else { pieces.min(1 + (span - total)) };
+        let calls =
+            if is_whole || !writes { self.rounds() * self.owners } else { pieces.min(1 + (span - total)) };
         let moved = if writes { cost(calls, total) } else { cost(calls, span) / u128::from(self.owners) };
         let messages = u128::from(self.rounds()) * u128::from(tariff.round_ps)
             + u128::from(total / ranks) * u128::from(tariff.swap_ps) * 2;
@@ -204,8 +205,9 @@ mod tests {
     #[test]
     fn many_small_pieces_are_worth_it_and_large_blocks_are_not() {
         let tariff = Tariff::of(&Rates::default());
-        let strided: Vec<Wish> =
-            (0..8).map(|i| Wish { first: i * 8, end: (8 << 20) + i * 8, bytes: 1 << 20, pieces: 1 << 17 }).collect();
+        let strided: Vec<Wish> = (0..8)
+            .map(|i| Wish { first: i * 8, end: (8 << 20) + i * 8, bytes: 1 << 20, pieces: 1 << 17 })
+            .collect();
         let plan = Plan::new(&strided, 8, 16 << 20).unwrap();
         assert!(plan.pays(&strided, tariff, true) && plan.pays(&strided, tariff, false));
         assert!(interleaved(&strided));

@@ -92,7 +92,8 @@ impl Rates {
     /// Whether a piece of `len` bytes behind a gap of `gap` bytes is better read together with what lies before it
     /// and copied out than read by a call of its own.
     pub fn joins(&self, gap: u64, len: u64) -> bool {
-        let joined = u128::from(gap) * u128::from(self.byte_ps()) + u128::from(len) * u128::from(self.copy_ps());
+        let joined =
+            u128::from(gap) * u128::from(self.byte_ps()) + u128::from(len) * u128::from(self.copy_ps());
         joined < u128::from(self.call_ps())
     }
 }

@@ -86,6 +86,9 @@ kinds! {
     /// A communicator or `MPI_COMM_NULL`.
     CommOrNull: usize, "MPI_Comm", Role::Handle(Object::Comm), Handle,
         |raw, arg, cx| live_or_null(Object::Comm, raw, arg, cx);
+    /// A file or `MPI_FILE_NULL`.
+    FileOrNull: usize, "MPI_File", Role::Handle(Object::File), Handle,
+        |raw, arg, cx| live_or_null(Object::File, raw, arg, cx);
     /// A request or `MPI_REQUEST_NULL`.
     RequestOrNull: usize, "MPI_Request", Role::Handle(Object::Request), Handle,
         |raw, arg, cx| live_or_null(Object::Request, raw, arg, cx);
