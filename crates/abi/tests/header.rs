@@ -179,8 +179,6 @@ fn missing_macro(name: &str) -> &'static str {
     const BY_START: &[(&str, &str)] = &[
         ("MPI_Comm_", "DYNAMIC_PROCESSES"),
         ("MPI_Win", "ONE_SIDED"),
-        ("MPI_File", "FILES"),
-        ("MPI_Register_datarep", "FILES"),
     ];
     const PORTS: &[&str] =
         &["MPI_Open_port", "MPI_Close_port", "MPI_Publish_name", "MPI_Unpublish_name", "MPI_Lookup_name"];
