@@ -49,7 +49,10 @@ fn what_a_killed_process_had_locked_is_free() {
             file.size().unwrap()
         })
     };
-    assert!(told.recv_timeout(Duration::from_millis(300)).is_err(), "the lock of another process was no lock");
+    assert!(
+        told.recv_timeout(Duration::from_millis(300)).is_err(),
+        "the lock of another process was no lock"
+    );
     child.kill().unwrap();
     child.wait().unwrap();
     told.recv_timeout(Duration::from_secs(60)).expect("the lock of a dead process is free");

@@ -187,8 +187,10 @@ pub fn close(cx: &Cx, fh: HandleRef) -> Result {
         (file.comm, file.amode.has(Amode::DELETE_ON_CLOSE))
     };
     run::barrier(cx, comm)?;
-    let removed = match cx.objects().files.remove(fh.handle) {
-        Some(file) if run_as_first(cx, comm)? => {
+    let is_first = run_as_first(cx, comm)?;
+    let removed = cx.objects().files.remove(fh.handle);
+    let removed = match removed {
+        Some(file) if is_first => {
             shared::close(&file.shared);
             if delete { disk::remove(file.disk.path()).map_err(refused) } else { Ok(()) }
         }
@@ -200,7 +202,8 @@ pub fn close(cx: &Cx, fh: HandleRef) -> Result {
     // An error is the file's still: its handler goes last.
     match outcome {
         Ok(()) => cx.anytime().errhandlers.release(Kind::File, fh.handle),
-        Err(_) => cx.concerns(Object::File, FILE_NULL),
+        // The handle stays in the table of handlers until MPI_Finalize: the error is its own.
+        Err(_) => {}
     }
     outcome
 }
