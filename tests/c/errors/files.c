@@ -51,7 +51,9 @@ static void opening(void) {
         code = try_open(f_name, t_rank == 1 ? MPI_MODE_WRONLY | MPI_MODE_CREATE : F_NEW);
         FAILS(code, MPI_ERR_NOT_SAME);
         text_has(code, "amode");
-        FAILS(try_open(t_rank == 1 ? "/dev/null" : "/dev/zero", MPI_MODE_RDONLY), MPI_ERR_NOT_SAME);
+        /* Which files are the same is known within one host, and each rank is one where the adapter is forced. */
+        if (!getenv("TERN_DEVICES"))
+            FAILS(try_open(t_rank == 1 ? "/dev/null" : "/dev/zero", MPI_MODE_RDONLY), MPI_ERR_NOT_SAME);
         /* One that cannot makes all fail, each with the cause. */
         int mine = try_open(t_rank == 1 ? "/nonexistent/x" : "/dev/zero", MPI_MODE_RDONLY);
         FAILS(mine, MPI_ERR_NO_SUCH_FILE);

@@ -199,11 +199,9 @@ pub fn close(cx: &Cx, fh: HandleRef) -> Result {
     fh.set(FILE_NULL);
     let outcome = if delete { agree(cx, comm, removed) } else { Ok(()) };
     comms::remove(cx, comm)?;
-    // An error is the file's still: its handler goes last.
-    match outcome {
-        Ok(()) => cx.anytime().errhandlers.release(Kind::File, fh.handle),
-        // The handle stays in the table of handlers until MPI_Finalize: the error is its own.
-        Err(_) => {}
+    // An error is the file's still: what handles it stays until MPI_Finalize.
+    if outcome.is_ok() {
+        cx.anytime().errhandlers.release(Kind::File, fh.handle);
     }
     outcome
 }

@@ -48,7 +48,6 @@ fn view(cx: &Cx, fh: Handle, disp: i64, types: (Handle, Handle), datarep: &[u8])
 }
 
 /// `MPI_File_set_view`. Both pointers go to its start: the shared one when all have come, and before any leaves.
-#[expect(clippy::too_many_arguments, reason = "the parameters are those of the standard")]
 pub fn set_view(
     cx: &Cx,
     fh: Handle,
