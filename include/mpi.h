@@ -30,7 +30,6 @@ extern "C" {
  * docs/conformance.md lists the functions of each. */
 #define TERN_MISSING_DYNAMIC_PROCESSES     1 /* MPI_Comm_spawn, MPI_Comm_connect, MPI_Open_port, … */
 #define TERN_MISSING_ONE_SIDED             1 /* MPI_Win_create, MPI_Put, MPI_Win_get_attr, … */
-#define TERN_MISSING_FILES                 1 /* MPI_File_open, MPI_Register_datarep, … */
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 

@@ -223,8 +223,7 @@ pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Handle, Optio
         Some((Object::Comm, handle)) if places::of(handle).is_some() => comm(handle),
         Some((Object::Session, handle)) => (errhandlers.action(errhandler::Kind::Session, handle), handle),
         Some((Object::Win, handle)) => (errhandlers.action(errhandler::Kind::Win, handle), handle),
-        // The initial one: there are no objects of this kind yet.
-        Some((Object::File, handle)) => (Action::Fatal, handle),
+        Some((Object::File, handle)) => (errhandlers.action(errhandler::Kind::File, handle), handle),
         _ => comm(errhandlers.of_no_object()),
     };
     (action, handle, number())

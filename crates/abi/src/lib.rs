@@ -17,6 +17,7 @@ pub mod engine;
 pub mod env;
 pub mod errhandler;
 mod explain;
+mod file;
 pub mod global;
 pub mod grequest;
 pub mod group;

@@ -15,8 +15,6 @@ pub fn is_live(object: Object, handle: Handle) -> bool {
         Object::Info => global::anytime().infos.get(handle).is_some(),
         Object::Errhandler => global::anytime().errhandlers.check(handle).is_ok(),
         Object::Comm => places::of(handle).is_some(),
-        // No table of this kind exists yet, so no handle of it was ever given out.
-        Object::File => false,
         // Asked for at any time, also when there is no rank.
         Object::Session => global::is_active() && global::objects().sessions.get(handle).is_some(),
         _ => is_in(&global::objects(), object, handle),
@@ -26,6 +24,7 @@ pub fn is_live(object: Object, handle: Handle) -> bool {
 /// The part of [`is_live`] that asks the rank.
 fn is_in(objects: &Objects, object: Object, handle: Handle) -> bool {
     match object {
+        Object::File => objects.files.get(handle).is_some(),
         Object::Group => objects.groups.get(handle).is_some(),
         Object::Datatype => objects.types.get(handle).is_ok(),
         Object::Request => objects.requests.get(handle).is_some(),

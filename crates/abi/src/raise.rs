@@ -23,7 +23,10 @@ use crate::{codes, lookup, report, start};
 #[cold]
 #[inline(never)]
 pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
-    failed_as(cx, words, &error, error.class.0)
+    // Errors of files are returned unless the program wants otherwise, so their text has to go with the code.
+    let told = cx.row().is_of_files() && global::is_active();
+    let code = if told { cx.anytime().codes.tell(&error) } else { error.class.0 };
+    failed_as(cx, words, &error, code)
 }
 
 /// As [`failed`], with a code that says more than the class.
@@ -122,17 +125,21 @@ fn call(function: usize, handle: Handle, mut code: i32) {
     }
 }
 
-/// The first argument that names a live object with an error handler.
+/// The first argument that names a live object with an error handler; of operations on files MPI_FILE_NULL if there
+/// is none, or no file yet (MPI 5.0 section 14.7).
 fn subject(row: &Row, words: &[i64]) -> Option<(Object, Handle)> {
-    row.params.iter().zip(words).find_map(|(param, &word)| {
+    let of_files = row.is_of_files();
+    let none = of_files.then_some((Object::File, Object::File.null().0));
+    let found = row.params.iter().zip(words).find_map(|(param, &word)| {
         let Role::Handle(object @ (Object::Comm | Object::Win | Object::File | Object::Session)) = param.role
         else {
             return None;
         };
         let handle = Handle(u32::try_from(word).ok()?);
         let live = object.is_predefined(handle) || lookup::is_live(object, handle);
-        live.then_some((object, handle))
-    })
+        (live && (object == Object::File || !of_files)).then_some((object, handle))
+    });
+    found.or(none)
 }
 
 /// The arguments that say something to a person: "dest=7, comm=MPI_COMM_WORLD".

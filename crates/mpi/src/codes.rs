@@ -38,10 +38,17 @@ const TOOLS: &[(i32, &str, &str)] = &[
 /// for: who is shown a code and no more can tell which. Their texts are the binding's.
 pub const UNSUPPORTED: Range<i32> = 0x2000..0x3000;
 
+/// Codes of errors that have a text of their own: so many for each class of the standard, of which the one given
+/// out longest ago is given out again. A program is told which file and where by MPI_Error_string.
+const TOLD: Range<i32> = 0x3000..0x3fc0;
+const TOLD_PER_CLASS: i32 = 64;
+
 /// The error classes and codes of one rank.
 #[derive(Debug)]
 pub struct ErrorCodes {
     added: BTreeMap<i32, Added>,
+    /// Texts of the codes in [`TOLD`], by class: the newest last, and how many there have been.
+    told: BTreeMap<i32, (u32, Vec<String>)>,
     /// Boxed, because `MPI_LASTUSEDCODE` hands out its address.
     last_used: Box<AtomicI32>,
 }
@@ -56,7 +63,11 @@ struct Added {
 
 impl Default for ErrorCodes {
     fn default() -> Self {
-        ErrorCodes { added: BTreeMap::new(), last_used: Box::new(AtomicI32::new(Class::LAST.0)) }
+        ErrorCodes {
+            added: BTreeMap::new(),
+            told: BTreeMap::new(),
+            last_used: Box::new(AtomicI32::new(Class::LAST.0)),
+        }
     }
 }
 
@@ -142,7 +153,36 @@ impl ErrorCodes {
         if UNSUPPORTED.contains(&code) {
             return Some(Class::UNSUPPORTED_OPERATION.0);
         }
+        if TOLD.contains(&code) {
+            return self.text_told(code).map(|_| (code - TOLD.start) / TOLD_PER_CLASS);
+        }
         self.added.get(&code).map(|added| added.class)
+    }
+
+    /// A code of this error's class with its text; of equal errors the same one.
+    pub fn tell(&mut self, error: &Error) -> i32 {
+        let class = error.class.0;
+        let first = TOLD.start + class * TOLD_PER_CLASS;
+        if class <= 0 || !TOLD.contains(&(first + TOLD_PER_CLASS - 1)) {
+            return class;
+        }
+        let (count, texts) = self.told.entry(class).or_default();
+        if let Some(known) = texts.iter().position(|text| *text == error.text) {
+            return first + known as i32;
+        }
+        let slot = *count as usize % TOLD_PER_CLASS as usize;
+        *count = count.wrapping_add(1);
+        match texts.get_mut(slot) {
+            Some(text) => text.clone_from(&error.text),
+            None => texts.push(error.text.clone()),
+        }
+        first + slot as i32
+    }
+
+    fn text_told(&self, code: i32) -> Option<&str> {
+        let at = TOLD.contains(&code).then(|| code - TOLD.start)?;
+        let (_, texts) = self.told.get(&(at / TOLD_PER_CLASS))?;
+        texts.get((at % TOLD_PER_CLASS) as usize).map(String::as_str)
     }
 
     /// `MPI_Error_class`. Of what is no code it says so: programs pass on what another library
@@ -155,6 +195,12 @@ impl ErrorCodes {
     pub fn string_of(&self, code: i32) -> Vec<u8> {
         if let Some(added) = self.added.get(&code) {
             return added.text.as_deref().unwrap_or_default().to_vec();
+        }
+        if let (Some(text), Some(class)) = (self.text_told(code), self.known(code)) {
+            let mut text = format!("{}: {text}", Class(class).name());
+            let end = text.floor_char_boundary(MAX_STRING - 1);
+            text.truncate(end);
+            return text.into_bytes();
         }
         match self.known(code).and_then(standard) {
             Some((name, text)) => format!("{name}: {text}").into_bytes(),
@@ -209,6 +255,26 @@ fn unknown(code: i32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_with_a_text_of_their_own_keep_their_class() {
+        let mut codes = ErrorCodes::default();
+        let told =
+            |codes: &mut ErrorCodes, i: i32| codes.tell(&Error::new(Class::IO, format!("at offset {i}")));
+        let first = told(&mut codes, 0);
+        assert_eq!(told(&mut codes, 0), first);
+        assert_eq!(codes.string_of(first), b"MPI_ERR_IO: at offset 0");
+        for i in 1..=TOLD_PER_CLASS {
+            let code = told(&mut codes, i);
+            assert_eq!(codes.class_of(code), Class::IO.0);
+        }
+        assert_eq!(codes.string_of(first), format!("MPI_ERR_IO: at offset {TOLD_PER_CLASS}").as_bytes());
+        let last = Class::STANDARD.last().unwrap().0;
+        let code = codes.tell(&Error::new(last, "x"));
+        assert!(codes.class_of(code) == last.0 && code < Class::LAST.0, "{code:#x}");
+        assert_eq!(codes.tell(&Error::new(Class(0x4001), "of the program")), 0x4001);
+        assert_eq!(codes.known(TOLD.start + 1), None);
+    }
 
     #[test]
     fn classes_codes_and_strings_are_removed_from_the_outside_in() {

@@ -65,7 +65,8 @@ struct User {
 #[derive(Debug, Default)]
 pub struct Errhandlers {
     handlers: Slab<User>,
-    /// Those that objects were given; others have the initial one, `MPI_ERRORS_ARE_FATAL`.
+    /// Those that objects were given; others have the initial one: `MPI_ERRORS_RETURN` for files, else
+    /// `MPI_ERRORS_ARE_FATAL`.
     uses: BTreeMap<(Kind, Handle), Handle>,
 }
 
@@ -148,7 +149,8 @@ impl Errhandlers {
     }
 
     fn of(&self, kind: Kind, object: Handle) -> Handle {
-        self.uses.get(&(kind, object)).copied().unwrap_or(ARE_FATAL)
+        let initial = if kind == Kind::File { RETURN } else { ARE_FATAL };
+        self.uses.get(&(kind, object)).copied().unwrap_or(initial)
     }
 
     /// What to do with an error of an object.
@@ -274,5 +276,6 @@ mod tests {
         }
         table.set(Kind::File, OBJECT, ABORT).unwrap();
         assert_eq!(table.action(Kind::File, OBJECT), Action::Abort);
+        assert_eq!(table.action(Kind::File, CHILD), Action::Return);
     }
 }

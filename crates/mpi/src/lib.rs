@@ -10,6 +10,7 @@ pub mod comm;
 pub mod datatype;
 pub mod errhandler;
 pub mod error;
+pub mod file;
 pub mod grequest;
 pub mod group;
 pub mod handle;

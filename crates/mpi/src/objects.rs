@@ -11,6 +11,7 @@ use crate::bsend::Bsend;
 use crate::comm::Comms;
 use crate::datatype::{TypeSlot, Types};
 use crate::error::{Class, Result, fail};
+use crate::file::{File, UserRep};
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::op::Ops;
@@ -55,6 +56,10 @@ pub struct Objects {
     pub sets: Vec<ProcessSet>,
     /// From which session groups come.
     pub origins: BTreeMap<Handle, Handle>,
+    /// Files.
+    pub files: Slab<File>,
+    /// Data representations that were registered.
+    pub datareps: Vec<Arc<UserRep>>,
     empty_group: Arc<Group>,
 }
 

@@ -12,12 +12,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("fabric", &["wire"]),
     ("proto", &["wire", "fabric"]),
-    ("mpi", &["wire", "fabric", "proto"]),
+    ("disk", &[]),
+    ("mpi", &["wire", "fabric", "proto", "disk"]),
     ("shm", &["fabric"]),
     ("rnic", &["wire", "fabric"]),
     ("sim", &["fabric", "proto", "mpi"]),
     ("launch", &["fabric"]),
-    ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic"]),
+    ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "disk"]),
     ("memhook", &["fabric"]),
     ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
 ];
@@ -31,6 +32,7 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
     ("sim", &[]),
     ("tern", &[]),
     ("mpi", &["mem.rs"]),
+    ("disk", &["sys.rs"]),
 ];
 
 /// Which folders of `proto` a folder may use besides itself and `event.rs`: data runs one way.

@@ -89,6 +89,9 @@ kinds! {
     /// A window or `MPI_WIN_NULL`.
     WinOrNull: usize, "MPI_Win", Role::Handle(Object::Win), Handle,
         |raw, arg, cx| live_or_null(Object::Win, raw, arg, cx);
+    /// A file or `MPI_FILE_NULL`.
+    FileOrNull: usize, "MPI_File", Role::Handle(Object::File), Handle,
+        |raw, arg, cx| live_or_null(Object::File, raw, arg, cx);
     /// A request or `MPI_REQUEST_NULL`.
     RequestOrNull: usize, "MPI_Request", Role::Handle(Object::Request), Handle,
         |raw, arg, cx| live_or_null(Object::Request, raw, arg, cx);

@@ -1,7 +1,7 @@
 //! MPI 5.0, chapter 9 Error handling.
 
 use crate::kind::function::{CommErrhandlerFn, FileErrhandlerFn, SessionErrhandlerFn, WinErrhandlerFn};
-use crate::kind::handle::{Comm, Errhandler, ErrhandlerRef, File, Session, Win};
+use crate::kind::handle::{Comm, Errhandler, ErrhandlerRef, FileOrNull, Session, Win};
 use crate::kind::output::{ErrhandlerOut, IntOut};
 use crate::kind::scalar::Int;
 use crate::kind::text::{StrIn, StrOut};
@@ -19,11 +19,11 @@ rows! { "9 Error handling";
     MPI_Errhandler_free(errhandler: ErrhandlerRef) anytime => crate::errhandler::free;
     MPI_Error_class(errorcode: Int, errorclass: IntOut) anytime => crate::codes::class;
     MPI_Error_string(errorcode: Int, string: StrOut, resultlen: IntOut) anytime => crate::codes::string;
-    MPI_File_call_errhandler(fh: File, errorcode: Int) => crate::errhandler::file_call;
+    MPI_File_call_errhandler(fh: FileOrNull, errorcode: Int) => crate::errhandler::file_call;
     MPI_File_create_errhandler(file_errhandler_fn: FileErrhandlerFn, errhandler: ErrhandlerOut)
         => crate::errhandler::file_create;
-    MPI_File_get_errhandler(file: File, errhandler: ErrhandlerOut) => missing;
-    MPI_File_set_errhandler(file: File, errhandler: Errhandler) => missing;
+    MPI_File_get_errhandler(file: FileOrNull, errhandler: ErrhandlerOut) => crate::file::get_errhandler;
+    MPI_File_set_errhandler(file: FileOrNull, errhandler: Errhandler) => crate::file::set_errhandler;
     MPI_Remove_error_class(errorclass: Int) anytime => crate::codes::remove_class;
     MPI_Remove_error_code(errorcode: Int) anytime => crate::codes::remove_code;
     MPI_Remove_error_string(errorcode: Int) anytime => crate::codes::remove_string;

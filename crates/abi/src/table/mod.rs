@@ -120,6 +120,12 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
 }
 
 impl Row {
+    /// Whether its errors are those of a file.
+    pub fn is_of_files(&self) -> bool {
+        let makes_none = self.name != "MPI_File_create_errhandler";
+        self.name.starts_with("MPI_File_") && makes_none || self.name == "MPI_Register_datarep"
+    }
+
     /// The exported names without the `PMPI` twins.
     pub fn names(&self) -> impl Iterator<Item = String> {
         let large = self.flags.large.then(|| format!("{}_c", self.name));

@@ -63,9 +63,21 @@ impl Datatype {
     /// returns the number of bytes taken. Fails with `MPI_ERR_TRUNCATE` when `input` is too short.
     pub fn unpack_external(&self, base: usize, count: u64, input: &[u8]) -> Result<usize> {
         self.check_room(count, input.len())?;
+        self.unpack_external_part(base, count, input)?;
+        Ok(self.external_size(count)? as usize)
+    }
+
+    /// As [`Datatype::unpack_external`] with as many elements as `input` has of these items; returns the number of
+    /// bytes they have in memory.
+    pub fn unpack_external_part(&self, base: usize, count: u64, input: &[u8]) -> Result<u64> {
         let mut cursor = Cursor::new();
+        let mut is_short = false;
         self.body.signature.repeat(count)?.visit(&mut |kind, n| {
-            for piece in Cursor::pieces(kind, n) {
+            let element = u64::from(PREDEFINED[kind as usize].external_size);
+            let there = ((input.len() - cursor.external) as u64).checked_div(element).unwrap_or(n);
+            let n = if is_short { 0 } else { n };
+            is_short |= there < n;
+            for piece in Cursor::pieces(kind, n.min(there)) {
                 let staged = &mut cursor.staging[..piece.native];
                 decode(kind, &input[cursor.external..][..piece.external], staged);
                 self.unpack(base, count, cursor.native, staged);
@@ -74,7 +86,7 @@ impl Datatype {
             }
             Ok(())
         })?;
-        Ok(cursor.external)
+        Ok(cursor.native)
     }
 
     fn check_room(&self, count: u64, room: usize) -> Result {

@@ -5,6 +5,18 @@ use super::Datatype;
 use crate::error::{Class, Result, fail};
 
 impl Datatype {
+    /// The predefined datatypes it is made of, by their position in the table.
+    pub fn kinds(&self) -> Vec<u8> {
+        let mut kinds = Vec::new();
+        self.body.signature.kinds(&mut kinds);
+        kinds
+    }
+
+    /// Bytes of one item without gaps, if an element of a predefined datatype has `size` bytes.
+    pub fn size_by(&self, size: &impl Fn(u8) -> u64) -> u64 {
+        self.body.signature.size_by(size)
+    }
+
     /// `MPI_Get_count`: how many whole items `bytes` bytes are, `None` for `MPI_UNDEFINED`.
     #[inline]
     pub fn items_in(&self, bytes: u64) -> Option<u64> {

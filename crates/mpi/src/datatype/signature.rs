@@ -187,6 +187,30 @@ impl Signature {
         }
     }
 
+    /// Puts the predefined datatypes it is made of into `into`, each once.
+    pub fn kinds(&self, into: &mut Vec<u8>) {
+        match &self.pattern {
+            Pattern::Run { kind, count } => {
+                if *count > 0 && !into.contains(kind) {
+                    into.push(*kind);
+                }
+            }
+            Pattern::Repeat { child, .. } => child.kinds(into),
+            Pattern::Sequence { parts, .. } => parts.iter().for_each(|part| part.kinds(into)),
+        }
+    }
+
+    /// Bytes of all elements if those of a predefined datatype have `size` bytes.
+    pub fn size_by(&self, size: &impl Fn(u8) -> u64) -> u64 {
+        match &self.pattern {
+            Pattern::Run { kind, count } => size(*kind).saturating_mul(*count),
+            Pattern::Repeat { count, child } => child.size_by(size).saturating_mul(*count),
+            Pattern::Sequence { parts, .. } => {
+                parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.size_by(size)))
+            }
+        }
+    }
+
     /// Calls `f(kind, count)` for the runs of equal elements, in order.
     pub fn visit(&self, f: &mut impl FnMut(u8, u64) -> Result) -> Result {
         match &self.pattern {

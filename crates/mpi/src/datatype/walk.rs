@@ -273,7 +273,9 @@ impl Datatype {
         Runs { ty: self, base, position: from, end }
     }
 
-    fn run_at(&self, base: usize, position: u64) -> (usize, u64) {
+    /// The rest of the run that holds this position of the packed stream of as many items as need be: address and
+    /// length.
+    pub(crate) fn run_at(&self, base: usize, position: u64) -> (usize, u64) {
         let (index, inside) = (position / self.size(), position % self.size());
         locate(&self.body.layout.node, item(at(base, self.body.layout.offset), self.extent, index), inside)
     }

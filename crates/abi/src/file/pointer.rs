@@ -1,0 +1,81 @@
+//! MPI 5.0 sections 14.4.3 and 14.4.4: where the pointers are.
+
+use std::sync::Arc;
+
+use mpi::error::{Class, Error, Result, fail};
+use mpi::file::{View, Whence, refused};
+use mpi::handle::Handle;
+
+use super::agree::{agree, same};
+use super::shared;
+use crate::coll::run;
+use crate::cx::Cx;
+use crate::kind::output::Out;
+
+/// Where a pointer goes that is at `current`.
+fn target(
+    view: &View,
+    disk: &disk::File,
+    offset: i64,
+    whence: i32,
+    current: impl FnOnce() -> Result<i64>,
+) -> Result<i64> {
+    let from = match Whence::new(whence)? {
+        Whence::Start => 0,
+        Whence::Current => current()?,
+        Whence::End => view.etypes_before(disk.size().map_err(refused)?),
+    };
+    match from.checked_add(offset).filter(|target| *target >= 0) {
+        Some(target) => Ok(target),
+        None => fail(Class::ARG, format!("argument `offset` is {offset} from etype {from}: before the view")),
+    }
+}
+
+/// `MPI_File_seek`.
+pub fn seek(cx: &Cx, fh: Handle, offset: i64, whence: i32) -> Result {
+    let mut objects = cx.objects();
+    let file = objects.file_mut(fh)?;
+    file.amode.check_random()?;
+    file.position = target(&file.view, &file.disk, offset, whence, || Ok(file.position))?;
+    Ok(())
+}
+
+/// `MPI_File_get_position`.
+pub fn get_position(cx: &Cx, fh: Handle, offset: Out<i64>) -> Result {
+    let objects = cx.objects();
+    let file = objects.file(fh)?;
+    file.amode.check_random()?;
+    offset.set(file.position);
+    Ok(())
+}
+
+/// `MPI_File_get_byte_offset`.
+pub fn get_byte_offset(cx: &Cx, fh: Handle, offset: i64, disp: Out<i64>) -> Result {
+    disp.set(cx.objects().file(fh)?.view.offset_of(offset)?);
+    Ok(())
+}
+
+/// `MPI_File_seek_shared`: all give the same arguments, and the first rank moves the pointer.
+pub fn seek_shared(cx: &Cx, fh: Handle, offset: i64, whence: i32) -> Result {
+    let (comm, view, disk, pointer) = {
+        let objects = cx.objects();
+        let file = objects.file(fh)?;
+        (file.comm, file.view.clone(), file.disk.clone(), file.shared.clone())
+    };
+    let counter = shared::counter(&pointer);
+    let counter = counter.map_err(|error: Error| error);
+    let counter = same(cx, comm, counter, [(offset, "offset"), (whence.into(), "whence")])?;
+    let moved = match run::site(cx, comm)?.rank {
+        0 => target(&view, &disk, offset, whence, || counter.get().map_err(refused))
+            .and_then(|target| counter.set(target).map_err(refused)),
+        _ => Ok(()),
+    };
+    agree(cx, comm, moved)
+}
+
+/// `MPI_File_get_position_shared`.
+pub fn get_position_shared(cx: &Cx, fh: Handle, offset: Out<i64>) -> Result {
+    let pointer = Arc::clone(&cx.objects().file(fh)?.shared);
+    offset.set(shared::counter(&pointer)?.get().map_err(refused)?);
+    Ok(())
+}

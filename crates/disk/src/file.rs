@@ -1,0 +1,254 @@
+//! One open file. Reads and writes name their offset, so threads share it; locked sections exclude the threads of
+//! this process by a mutex and everybody else by a lock of the kernel.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Error, ErrorKind};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use crate::sys::{self, Lock};
+use crate::{Fault, Rates, Result};
+
+/// How a file is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct How {
+    /// It will be read.
+    pub read: bool,
+    /// It will be written.
+    pub write: bool,
+    /// Made if it is not there.
+    pub create: bool,
+    /// Must not be there.
+    pub exclusive: bool,
+    /// Permissions of a new file, before the process's mask.
+    pub permissions: u32,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub struct File {
+    file: fs::File,
+    path: PathBuf,
+    gate: Mutex<()>,
+    /// What reading from it costs.
+    pub reading: Rates,
+    /// What writing to it costs.
+    pub writing: Rates,
+}
+
+fn refused(path: &Path, errno: i32, doing: &str) -> Fault {
+    Fault::new(format_args!("{doing} {}", path.display()), &Error::from_raw_os_error(errno))
+}
+
+/// Removes a file's name.
+pub fn remove(path: &Path) -> Result {
+    fs::remove_file(path).map_err(|cause| Fault::new(format_args!("delete {}", path.display()), &cause))
+}
+
+impl File {
+    /// Opens a file. Directories, pipes and sockets are refused, and opening one does not wait.
+    pub fn open(path: &Path, how: How) -> Result<File> {
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => return Err(refused(path, libc::EISDIR, "open")),
+            Ok(meta) if meta.file_type().is_fifo() || meta.file_type().is_socket() => {
+                return Err(refused(path, libc::ESPIPE, "open"));
+            }
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.read(how.read).write(how.write).mode(how.permissions);
+        // The standard library wants access to write for both, MPI has seen to that.
+        options.create(how.create && !how.exclusive).create_new(how.create && how.exclusive);
+        match options.open(path) {
+            Ok(file) => Ok(File::of(file, path)),
+            Err(cause) => Err(Fault::new(format_args!("open {}", path.display()), &cause)),
+        }
+    }
+
+    fn of(file: fs::File, path: &Path) -> File {
+        let gate = Mutex::new(());
+        File { file, path: path.to_path_buf(), gate, reading: Rates::default(), writing: Rates::default() }
+    }
+
+    /// The name it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Device and number: the same for all names of one file.
+    pub fn identity(&self) -> Result<(u64, u64)> {
+        let meta = self.file.metadata().map_err(|cause| self.fault("look at", &cause))?;
+        Ok((meta.dev(), meta.ino()))
+    }
+
+    /// Its length in bytes.
+    pub fn size(&self) -> Result<u64> {
+        self.file.metadata().map(|meta| meta.len()).map_err(|cause| self.fault("look at", &cause))
+    }
+
+    /// Makes it shorter or longer.
+    pub fn set_size(&self, size: u64) -> Result {
+        self.file
+            .set_len(size)
+            .map_err(|cause| self.fault(&format!("set the size to {size} bytes of"), &cause))
+    }
+
+    /// Gives the first `size` bytes room on the device.
+    pub fn preallocate(&self, size: u64) -> Result {
+        if size == 0 {
+            return Ok(());
+        }
+        sys::preallocate(&self.file, size)
+            .map_err(|cause| self.fault(&format!("get room for {size} bytes of"), &cause))
+    }
+
+    /// Waits until all that was written is on the device.
+    pub fn sync(&self) -> Result {
+        self.file.sync_all().or_else(|cause| match cause.raw_os_error() {
+            // What cannot be synchronised has nothing to lose: /dev/null.
+            Some(libc::EINVAL) => Ok(()),
+            _ => Err(self.fault("synchronise", &cause)),
+        })
+    }
+
+    /// Reads from `offset` on until the buffer is full or the file ends; how many bytes came.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let begun = Instant::now();
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.file.read_at(&mut buffer[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                Err(cause) => {
+                    return Err(self.fault_at("read", buffer.len() - done, offset + done as u64, &cause));
+                }
+            }
+        }
+        self.reading.transferred(done as u64, begun.elapsed().as_nanos() as u64);
+        Ok(done)
+    }
+
+    /// Writes all bytes from `offset` on.
+    pub fn write_at(&self, data: &[u8], offset: u64) -> Result {
+        let begun = Instant::now();
+        let mut done = 0;
+        while done < data.len() {
+            match self.file.write_at(&data[done..], offset + done as u64) {
+                Ok(0) => {
+                    let cause = Error::from_raw_os_error(libc::ENOSPC);
+                    return Err(self.fault_at("write", data.len() - done, offset + done as u64, &cause));
+                }
+                Ok(count) => done += count,
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                Err(cause) => {
+                    return Err(self.fault_at("write", data.len() - done, offset + done as u64, &cause));
+                }
+            }
+        }
+        self.writing.transferred(done as u64, begun.elapsed().as_nanos() as u64);
+        Ok(())
+    }
+
+    /// Calls `f` while nobody else has a lock on this range, or, if it is to be shared, no exclusive one.
+    pub fn locked<R>(&self, range: Range<u64>, shared: bool, f: impl FnOnce() -> Result<R>) -> Result<R> {
+        let gate = self.gate.lock().expect("nobody panics in a locked section");
+        let kind = if shared { Lock::Shared } else { Lock::Exclusive };
+        let doing = || format!("lock bytes {} to {} of", range.start, range.end);
+        sys::lock(&self.file, &range, kind).map_err(|cause| self.fault(&doing(), &cause))?;
+        let result = f();
+        let freed = sys::lock(&self.file, &range, Lock::Free);
+        drop(gate);
+        let value = result?;
+        freed.map_err(|cause| self.fault("unlock", &cause))?;
+        Ok(value)
+    }
+
+    fn fault(&self, doing: &str, cause: &Error) -> Fault {
+        Fault::new(format_args!("{doing} {}", self.path.display()), cause)
+    }
+
+    fn fault_at(&self, verb: &str, len: usize, offset: u64, cause: &Error) -> Fault {
+        self.fault(&format!("{verb} {len} bytes at offset {offset} of"), cause)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A file that is gone when it is dropped.
+    pub struct Temporary(pub PathBuf);
+
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    pub const BOTH: How = How { read: true, write: true, create: true, exclusive: false, permissions: 0o600 };
+
+    pub fn temporary(name: &str) -> (File, Temporary) {
+        let path = std::env::temp_dir().join(format!("tern-disk-{}-{name}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        (File::open(&path, BOTH).unwrap(), Temporary(path))
+    }
+
+    #[test]
+    fn what_lies_behind_the_end_is_not_read() {
+        let (file, _gone) = temporary("end");
+        file.write_at(b"hello", 3).unwrap();
+        let mut buffer = [9; 10];
+        assert_eq!(file.read_at(&mut buffer, 1).unwrap(), 7);
+        assert_eq!(&buffer, b"\0\0hello\x09\x09\x09");
+        assert_eq!((file.read_at(&mut buffer, 8).unwrap(), file.size().unwrap()), (0, 8));
+        file.preallocate(20).unwrap();
+        file.preallocate(5).unwrap();
+        assert_eq!(file.size().unwrap(), 20);
+    }
+
+    #[test]
+    fn refusals_name_the_file_and_what_was_tried() {
+        let path = Path::new("/nonexistent/x");
+        let fault = File::open(path, BOTH).unwrap_err();
+        assert!(
+            fault.errno == libc::ENOENT && fault.text.starts_with("cannot open /nonexistent/x: "),
+            "{fault:?}"
+        );
+        assert_eq!(File::open(Path::new("/"), BOTH).unwrap_err().errno, libc::EISDIR);
+        let (_file, gone) = temporary("reader");
+        let reader = File::open(&gone.0, How { write: false, create: false, ..BOTH }).unwrap();
+        let fault = reader.write_at(b"x", 77).unwrap_err();
+        assert!(fault.text.contains("write 1 bytes at offset 77 of "), "{fault:?}");
+        let again = File::open(&gone.0, How { exclusive: true, ..BOTH }).unwrap_err();
+        assert_eq!(again.errno, libc::EEXIST);
+    }
+
+    #[test]
+    fn two_opens_of_one_process_exclude_each_other() {
+        let (one, gone) = temporary("lock");
+        let two = File::open(&gone.0, BOTH).unwrap();
+        one.write_at(&0u64.to_ne_bytes(), 0).unwrap();
+        let add = |file: &File| {
+            for _ in 0..500 {
+                file.locked(0..8, false, || {
+                    let mut word = [0; 8];
+                    file.read_at(&mut word, 0)?;
+                    file.write_at(&(u64::from_ne_bytes(word) + 1).to_ne_bytes(), 0)
+                })
+                .unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            for file in [&one, &one, &two] {
+                scope.spawn(move || add(file));
+            }
+        });
+        let mut word = [0; 8];
+        one.read_at(&mut word, 0).unwrap();
+        assert_eq!(u64::from_ne_bytes(word), 1500);
+    }
+}

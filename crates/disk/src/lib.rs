@@ -1,0 +1,32 @@
+//! Files of the operating system as MPI uses them: many processes, many small pieces, whole ranges locked.
+//! Knows no rank and no datatype; an access is a list of [`Piece`]s in ascending order.
+
+mod counter;
+mod fault;
+mod file;
+pub mod phase;
+mod rates;
+mod sieve;
+mod sys;
+
+pub use counter::{Counter, Place};
+pub use fault::{Fault, Result};
+pub use file::{File, How, remove};
+pub use rates::Rates;
+pub use sieve::{read, write};
+
+/// A run of bytes of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Where it begins, in bytes from the start of the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+impl Piece {
+    /// The offset behind its last byte.
+    pub fn end(self) -> u64 {
+        self.offset + self.len
+    }
+}

@@ -1,0 +1,221 @@
+//! Two-phase collective access, planned: the bytes that all ranks want together are dealt out to some of them, each of
+//! which moves its part between file and memory in long runs, while the data goes between ranks by messages
+//! (del Rosario, Bordawekar, Choudhary: Improved parallel I/O via a two-phase run-time access strategy, 1993). Pure:
+//! all ranks plan from the same facts and come to the same plan.
+
+use crate::{Piece, Rates};
+
+/// Domains begin at multiples of this many bytes, so that no page is written by two.
+const ALIGN: u64 = 4 << 10;
+
+/// What one rank wants to access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wish {
+    /// The first byte of the file.
+    pub first: u64,
+    /// Behind the last.
+    pub end: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// In how many pieces.
+    pub pieces: u64,
+}
+
+/// What moving costs, as one rank has measured it; all ranks go by the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tariff {
+    /// A call, in picoseconds.
+    pub call_ps: u64,
+    /// A byte of a call.
+    pub byte_ps: u64,
+    /// A round of the exchange.
+    pub round_ps: u64,
+    /// A byte exchanged.
+    pub swap_ps: u64,
+}
+
+impl Tariff {
+    /// What these rates say now.
+    pub fn of(rates: &Rates) -> Tariff {
+        Tariff {
+            call_ps: rates.call_ps(),
+            byte_ps: rates.byte_ps(),
+            round_ps: rates.round_ps(),
+            swap_ps: rates.swap_ps(),
+        }
+    }
+}
+
+/// Who accesses which part of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    start: u64,
+    end: u64,
+    /// Bytes of each domain but the last.
+    domain: u64,
+    owners: u64,
+    /// Bytes a domain moves in one round.
+    buffer: u64,
+}
+
+/// A piece as one owner gets it in one round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// In which round.
+    pub round: u64,
+    /// Who accesses it: a number below the number of owners.
+    pub owner: usize,
+    /// Where it lies in the file.
+    pub piece: Piece,
+    /// Where it lies in the data of the rank that wants it.
+    pub position: u64,
+}
+
+impl Plan {
+    /// Deals out what these ranks want to at most `owners` of them, in rounds of `buffer` bytes each; `None` if
+    /// nobody wants anything.
+    pub fn new(wishes: &[Wish], owners: u64, buffer: u64) -> Option<Plan> {
+        let wanted = || wishes.iter().filter(|wish| wish.bytes > 0);
+        let start = wanted().map(|wish| wish.first).min()?;
+        let end = wanted().map(|wish| wish.end).max()?;
+        let start = start - start % ALIGN;
+        let owners = owners.max(1);
+        let domain = (end - start).div_ceil(owners).next_multiple_of(ALIGN);
+        Some(Plan { start, end, domain, owners: (end - start).div_ceil(domain), buffer: buffer.max(ALIGN) })
+    }
+
+    /// How many ranks access the file: the first ones.
+    pub fn owners(&self) -> usize {
+        self.owners as usize
+    }
+
+    /// How many rounds there are, the same for all.
+    pub fn rounds(&self) -> u64 {
+        self.domain.min(self.end - self.start).div_ceil(self.buffer)
+    }
+
+    /// The pieces of one rank, which lie in its data one behind the other, as they go to owners, by rounds.
+    pub fn cut(&self, pieces: impl Iterator<Item = Piece>) -> Vec<Cut> {
+        let (mut cuts, mut position) = (Vec::new(), 0);
+        for piece in pieces {
+            let mut at = piece.offset;
+            while at < piece.end() {
+                let owner = (at - self.start) / self.domain;
+                let begin = self.start + owner * self.domain;
+                let round = (at - begin) / self.buffer;
+                let limit = (begin + (round + 1) * self.buffer).min(begin + self.domain);
+                let len = piece.end().min(limit) - at;
+                cuts.push(Cut { round, owner: owner as usize, piece: Piece { offset: at, len }, position });
+                (at, position) = (at + len, position + len);
+            }
+        }
+        cuts.sort_by_key(|cut| cut.round);
+        cuts
+    }
+
+    /// Whether this costs less than that each rank moves its pieces itself. Writers of one file exclude each other
+    /// in the kernel, readers do not.
+    pub fn pays(&self, wishes: &[Wish], tariff: Tariff, writes: bool) -> bool {
+        let cost = |calls: u64, bytes: u64| {
+            u128::from(calls) * u128::from(tariff.call_ps) + u128::from(bytes) * u128::from(tariff.byte_ps)
+        };
+        let alone = wishes.iter().map(|wish| cost(wish.pieces, wish.bytes));
+        let alone = if writes { alone.sum() } else { alone.max().unwrap_or(0) };
+        let total: u64 = wishes.iter().map(|wish| wish.bytes).sum();
+        let span = self.end - self.start;
+        let ranks = wishes.len().max(1) as u64;
+        // Gaps are left out by writers: as many calls as there are gaps, at most one for each piece.
+        let pieces: u64 = wishes.iter().map(|wish| wish.pieces).sum();
+        let is_whole = total >= span;
+        let calls =
+            if is_whole || !writes { self.rounds() * self.owners } else { pieces.min(1 + (span - total)) };
+        let moved = if writes { cost(calls, total) } else { cost(calls, span) / u128::from(self.owners) };
+        let messages = u128::from(self.rounds()) * u128::from(tariff.round_ps)
+            + u128::from(total / ranks) * u128::from(tariff.swap_ps) * 2;
+        moved + messages < alone
+    }
+}
+
+/// Whether the parts of the file that two ranks want lie among each other.
+pub fn interleaved(wishes: &[Wish]) -> bool {
+    let mut ranges: Vec<(u64, u64)> =
+        wishes.iter().filter(|wish| wish.bytes > 0).map(|wish| (wish.first, wish.end)).collect();
+    ranges.sort();
+    ranges.windows(2).any(|pair| pair[0].1 > pair[1].0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_byte_goes_to_one_owner_in_one_round(
+            lens in prop::collection::vec((0u64..9000, 1u64..20_000), 1..20),
+            owners in 1u64..9,
+            buffer in 1u64..40_000,
+            start in 0u64..1_000_000,
+        ) {
+            let mut at = start;
+            let pieces: Vec<Piece> = lens.iter().map(|&(gap, len)| {
+                let piece = Piece { offset: at + gap, len };
+                at = piece.end();
+                piece
+            }).collect();
+            let bytes = pieces.iter().map(|piece| piece.len).sum();
+            let wish = Wish { first: pieces[0].offset, end: at, bytes, pieces: pieces.len() as u64 };
+            let plan = Plan::new(&[Wish::default(), wish], owners, buffer).unwrap();
+            prop_assert!(plan.owners() as u64 <= owners);
+            let mut cuts = plan.cut(pieces.iter().copied());
+            let mut windows = std::collections::BTreeMap::new();
+            for cut in &cuts {
+                prop_assert!(cut.round < plan.rounds() && cut.owner < plan.owners());
+                let window = windows.entry((cut.round, cut.owner)).or_insert((u64::MAX, 0));
+                *window = (window.0.min(cut.piece.offset), window.1.max(cut.piece.end()));
+            }
+            prop_assert!(windows.values().all(|(from, to)| to - from <= buffer.max(ALIGN)));
+            let mut ranges: Vec<_> = windows.values().collect();
+            ranges.sort();
+            prop_assert!(ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0), "two write the same bytes");
+            cuts.sort_by_key(|cut| cut.position);
+            let mut again: Vec<Piece> = Vec::new();
+            let mut position = 0;
+            for cut in cuts {
+                prop_assert_eq!(cut.position, position);
+                position += cut.piece.len;
+                match again.last_mut() {
+                    Some(last) if last.end() == cut.piece.offset => last.len += cut.piece.len,
+                    _ => again.push(cut.piece),
+                }
+            }
+            prop_assert_eq!(position, bytes);
+            let mut merged: Vec<Piece> = Vec::new();
+            for piece in pieces {
+                match merged.last_mut() {
+                    Some(last) if last.end() == piece.offset => last.len += piece.len,
+                    _ => merged.push(piece),
+                }
+            }
+            prop_assert_eq!(again, merged);
+        }
+    }
+
+    #[test]
+    fn many_small_pieces_are_worth_it_and_large_blocks_are_not() {
+        let tariff = Tariff::of(&Rates::default());
+        let strided: Vec<Wish> = (0..8)
+            .map(|i| Wish { first: i * 8, end: (8 << 20) + i * 8, bytes: 1 << 20, pieces: 1 << 17 })
+            .collect();
+        let plan = Plan::new(&strided, 8, 16 << 20).unwrap();
+        assert!(plan.pays(&strided, tariff, true) && plan.pays(&strided, tariff, false));
+        assert!(interleaved(&strided));
+        let blocks: Vec<Wish> =
+            (0..8).map(|i| Wish { first: i << 20, end: (i + 1) << 20, bytes: 1 << 20, pieces: 1 }).collect();
+        let plan = Plan::new(&blocks, 8, 16 << 20).unwrap();
+        assert!(!plan.pays(&blocks, tariff, true) && !plan.pays(&blocks, tariff, false));
+        assert!(!interleaved(&blocks));
+        assert_eq!(Plan::new(&[Wish::default(); 3], 3, 1), None);
+    }
+}

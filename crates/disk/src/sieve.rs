@@ -1,0 +1,136 @@
+//! Data that lies in a file in pieces. Reading sieves: pieces that lie close are read together with the gaps between
+//! them, where the measured rates say that this is cheaper. Writing does not: to write a gap back is to undo what
+//! another process has written there meanwhile, and MPI lets processes write disjoint bytes of a file without any
+//! agreement (MPI 5.0 section 14.6.1). What would be many small writes is put together by the collective operations.
+
+use std::time::Instant;
+
+use crate::{File, Piece, Result};
+
+/// Reads pieces in ascending order into `buffer`, one behind the other, with at most `window` bytes of the file at
+/// once. How many bytes came: fewer where the file ends.
+pub fn read(
+    file: &File,
+    pieces: impl Iterator<Item = Piece>,
+    buffer: &mut [u8],
+    window: u64,
+) -> Result<usize> {
+    let mut pieces = pieces.peekable();
+    let (mut done, mut group) = (0, Vec::new());
+    let mut room = Vec::new();
+    while let Some(first) = pieces.next() {
+        group.clear();
+        group.push(first);
+        let mut end = first.end();
+        while let Some(next) = pieces.next_if(|next| {
+            next.offset >= end
+                && next.end() - first.offset <= window
+                && file.reading.joins(next.offset - end, next.len)
+        }) {
+            end = next.end();
+            group.push(next);
+        }
+        let wanted: u64 = group.iter().map(|piece| piece.len).sum();
+        let into = &mut buffer[done..done + wanted as usize];
+        let came = match group.len() {
+            1 => file.read_at(into, first.offset)?,
+            _ => read_together(file, &group, &mut room, into)?,
+        };
+        done += came;
+        if (came as u64) < wanted {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+/// Reads from the first piece to the last with one call.
+fn read_together(file: &File, group: &[Piece], room: &mut Vec<u8>, into: &mut [u8]) -> Result<usize> {
+    let start = group[0].offset;
+    let span = (group[group.len() - 1].end() - start) as usize;
+    room.resize(span, 0);
+    let came = file.read_at(&mut room[..span], start)? as u64;
+    let begun = Instant::now();
+    let mut done = 0;
+    for piece in group {
+        let at = piece.offset - start;
+        let len = came.saturating_sub(at).min(piece.len) as usize;
+        into[done..done + len].copy_from_slice(&room[at as usize..][..len]);
+        done += len;
+        if (len as u64) < piece.len {
+            break;
+        }
+    }
+    file.reading.copied(done as u64, begun.elapsed().as_nanos() as u64);
+    Ok(done)
+}
+
+/// Writes pieces from `data`, in which they lie one behind the other.
+pub fn write(file: &File, pieces: impl Iterator<Item = Piece>, data: &[u8]) -> Result {
+    let mut rest = data;
+    for piece in pieces {
+        let (now, later) = rest.split_at(piece.len as usize);
+        file.write_at(now, piece.offset)?;
+        rest = later;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::file::tests::temporary;
+
+    fn pieces(gaps: &[(u64, u64)]) -> Vec<Piece> {
+        let mut at = 0;
+        let mut place = |&(gap, len): &(u64, u64)| {
+            let piece = Piece { offset: at + gap, len };
+            at = piece.end();
+            piece
+        };
+        gaps.iter().map(&mut place).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Against a file in memory; whether pieces are read together is changed by what a call costs.
+        #[test]
+        fn pieces_come_and_go_as_in_a_byte_map(
+            gaps in prop::collection::vec((0u64..300, 1u64..200), 1..30),
+            size in 0usize..5000,
+            call_ns in prop::sample::select(vec![1u64, 100, 100_000]),
+            window in prop::sample::select(vec![1u64, 500, 1 << 20]),
+        ) {
+            let (file, _gone) = temporary(&format!("sieve-{:?}", std::thread::current().id()));
+            let mut map: Vec<u8> = (0..size).map(|i| (i * 7 + i / 256) as u8).collect();
+            file.write_at(&map, 0).unwrap();
+            let pieces = pieces(&gaps);
+            let total: u64 = pieces.iter().map(|piece| piece.len).sum();
+            for _ in 0..100 {
+                file.reading.transferred(1, call_ns);
+            }
+            let mut expected = Vec::new();
+            for piece in &pieces {
+                let (from, to) = (size.min(piece.offset as usize), size.min(piece.end() as usize));
+                expected.extend_from_slice(&map[from..to]);
+            }
+            let mut buffer = vec![0xee; total as usize];
+            let came = read(&file, pieces.iter().copied(), &mut buffer, window).unwrap();
+            prop_assert_eq!(&buffer[..came], &expected[..]);
+            let data: Vec<u8> = (0..total).map(|i| i as u8 ^ 0x5a).collect();
+            write(&file, pieces.iter().copied(), &data).unwrap();
+            let mut from = 0;
+            for piece in &pieces {
+                map.resize(map.len().max(piece.end() as usize), 0);
+                map[piece.offset as usize..piece.end() as usize].copy_from_slice(&data[from..][..piece.len as usize]);
+                from += piece.len as usize;
+            }
+            let mut whole = vec![0; map.len() + 1];
+            prop_assert_eq!(file.read_at(&mut whole, 0).unwrap(), map.len());
+            prop_assert_eq!(&whole[..map.len()], &map[..]);
+        }
+    }
+}

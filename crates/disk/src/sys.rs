@@ -1,0 +1,60 @@
+//! The system calls that the standard library does not have: the one file of this crate with `unsafe`.
+
+use std::fs::File;
+use std::io::{Error, Result};
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+
+/// What a range of a file is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lock {
+    /// Others may lock it so too.
+    Shared,
+    /// Nobody else has it.
+    Exclusive,
+    /// Given back.
+    Free,
+}
+
+/// Locks a range, waiting for it. The lock belongs to the open file and not to the process (`F_OFD_SETLKW`): two
+/// opens of one process exclude each other, closing one does not free the other's, and the kernel frees it when
+/// the process dies. Over NFS the server keeps it.
+pub fn lock(file: &File, range: &Range<u64>, lock: Lock) -> Result<()> {
+    let kind = match lock {
+        Lock::Shared => libc::F_RDLCK,
+        Lock::Exclusive => libc::F_WRLCK,
+        Lock::Free => libc::F_UNLCK,
+    };
+    // SAFETY: a C struct of integers.
+    let mut flock: libc::flock = unsafe { std::mem::zeroed() };
+    flock.l_type = kind as i16;
+    flock.l_whence = libc::SEEK_SET as i16;
+    flock.l_start = range.start as i64;
+    flock.l_len = (range.end - range.start) as i64;
+    // SAFETY: an open descriptor and a valid struct.
+    retry(|| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLKW, &raw const flock) })
+}
+
+/// Makes sure that the first `len` bytes have room on the device; never makes the file shorter.
+pub fn preallocate(file: &File, len: u64) -> Result<()> {
+    loop {
+        // SAFETY: an open descriptor.
+        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len as i64) } {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            code => return Err(Error::from_raw_os_error(code)),
+        }
+    }
+}
+
+fn retry(mut call: impl FnMut() -> i32) -> Result<()> {
+    loop {
+        if call() == 0 {
+            return Ok(());
+        }
+        let error = Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
