@@ -113,9 +113,21 @@ fn meet(cx: &Cx, local: &Place, peer_comm: usize, remote_leader: i32, tag: i32) 
 
 /// Exchanges groups with the leader of the other one; the context is that which the first of them has made.
 pub fn greet(cx: &Cx, mine: &Group, other: u32, context: u64, tag: i32) -> Result<Met> {
-    let own = cx.world().new_context();
-    let head = letter::exchange(cx, other, context, tag, &[mine.size().into(), own], 2)?;
+    let (own, is_mixed) = {
+        let mut world = cx.world();
+        let size = world.job_size();
+        (world.new_context(), other >= size || mine.iter().any(|process| process >= size))
+    };
+    let size = if is_mixed { 0 } else { mine.size() };
+    let head = letter::exchange(cx, other, context, tag, &[size.into(), own], 2)?;
     let [size, theirs] = head[..] else { unreachable!("as many as were sent") };
+    if is_mixed || size == 0 {
+        return fail(
+            Class::UNSUPPORTED_OPERATION,
+            "the groups hold processes of several jobs; intercommunicators of such are made by MPI_Comm_spawn, \
+             MPI_Comm_accept and MPI_Comm_connect, and of those by MPI_Comm_split and MPI_Comm_create",
+        );
+    }
     let members: Vec<u64> = mine.iter().map(u64::from).collect();
     let others = letter::exchange(cx, other, context, tag, &members, size as usize)?;
     let others: Vec<u32> = others.into_iter().map(|rank| rank as u32).collect();
@@ -196,14 +208,17 @@ fn some_of<const N: usize, K: Ord>(
         members.into_iter().map(|(_, process)| process).collect::<Vec<u32>>()
     };
     let (mine, peers) = (side(true), side(false));
-    let me = cx.world().rank();
+    let (me, is_first) = {
+        let world = cx.world();
+        (world.rank(), world.comm(comm)?.place.is_first())
+    };
     let Some(rank) = mine.iter().position(|process| *process == me) else { return Ok(COMM_NULL) };
     if peers.is_empty() {
         return Ok(COMM_NULL);
     }
     let context = told.iter().find(|one| order(one).is_some()).expect("this rank is among them").words[N - 1];
     let [mine, peers] = [mine, peers].map(|ranks| Arc::new(Group::from_ranks(ranks)));
-    add(cx, comm, Place::between(context, mine, peers, rank as u32))
+    add(cx, comm, Place::in_order(context, mine, peers, rank as u32, is_first))
 }
 
 /// `MPI_Comm_create`: `members` are those of this rank's group.
