@@ -68,7 +68,8 @@ pub fn spawn(
         let asked = Asked { command: command.get()?.to_text().into_bytes(), argv, maxprocs, info };
         Ok(vec![program(cx, &asked, "")?])
     };
-    start_job(cx, asked, root, comm, intercomm, array_of_errcodes)
+    let most = || usize::try_from(maxprocs).unwrap_or(0);
+    start_job(cx, asked, most, root, comm, intercomm, array_of_errcodes)
 }
 
 /// `MPI_Comm_spawn_multiple`.
@@ -109,7 +110,12 @@ pub fn spawn_multiple(
         };
         (0..count).map(one).collect()
     };
-    start_job(cx, asked, root, comm, intercomm, array_of_errcodes)
+    let most = || {
+        // SAFETY: as above.
+        let most = unsafe { array_of_maxprocs.slice(usize::try_from(count).unwrap_or(0)) };
+        most.unwrap_or_default().iter().map(|most| usize::try_from(*most).unwrap_or(0)).sum()
+    };
+    start_job(cx, asked, most, root, comm, intercomm, array_of_errcodes)
 }
 
 /// One program as the application names it.
@@ -210,6 +216,7 @@ fn soft_count(text: &str, most: usize) -> Result<usize> {
 fn start_job(
     cx: &Cx,
     asked: impl FnOnce() -> Result<Vec<(Program, usize)>>,
+    most: impl FnOnce() -> usize,
     root: i32,
     comm: Handle,
     intercomm: Out<Handle>,
@@ -220,7 +227,7 @@ fn start_job(
     let root_rank = meet::check_root(&place, root)?;
     let started = (place.rank == root_rank).then(|| match asked() {
         Ok(asked) => start_here(cx, asked),
-        Err(error) => Err((Vec::new(), error)),
+        Err(error) => Err((vec![Class::SPAWN.0 as u64; most()], error)),
     });
     let (port, codes, failed) = match started {
         None => (0, Vec::new(), None),

@@ -102,6 +102,7 @@ impl Job {
 
     /// Takes one line of a rank's answer.
     pub(super) fn on_answer(&mut self, rank: usize, line: Line) {
+        let numbers = self.servers.numbers(rank, self.ranks.len());
         let Some(gathering) = &mut self.gathering else { return };
         gathering.until = Instant::now() + ANSWER;
         let Some(answer) = gathering.answers.get_mut(rank) else { return };
@@ -109,8 +110,10 @@ impl Job {
             // An answer that comes too late belongs to a question that was given up.
             Line::Pending { question, .. } | Line::Begun { question, .. } | Line::End { question, .. }
                 if question != gathering.question => {}
-            Line::Pending { pending, .. } => answer.pending.push(pending),
-            Line::Begun { runs, .. } => answer.begun.extend(runs),
+            Line::Pending { pending, .. } => answer.pending.push(numbers.of_pending(pending)),
+            Line::Begun { runs, .. } => {
+                answer.begun.extend(runs.into_iter().map(|(context, run)| (numbers.of_context(context), run)));
+            }
             Line::End { left_out, moves, .. } => answer.end = Some((left_out, moves)),
             Line::Ready | Line::Fatal { .. } => unreachable!("handled by the caller"),
         }

@@ -8,6 +8,7 @@ use super::start::{self, Input};
 use super::task::Task;
 use crate::pmi::server::{Action, Server, Stage, spawned};
 use crate::pmi::spawn::{Program, Request};
+use crate::report::Pending;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -27,6 +28,13 @@ impl Servers {
     /// The job of a process.
     pub(super) fn job_of(&self, rank: usize) -> usize {
         self.0.partition_point(|(first, _)| *first <= rank) - 1
+    }
+
+    /// What numbers mean that a process says; `count` is the number of all.
+    pub(super) fn numbers(&self, rank: usize, count: usize) -> Numbers {
+        let job = self.job_of(rank);
+        let end = self.0.get(job + 1).map_or(count, |(first, _)| *first);
+        Numbers { job, all: self.0[job].0..end, is_only: self.0.len() == 1 }
     }
 
     /// How many jobs there are.
@@ -55,6 +63,47 @@ impl Servers {
             other => other,
         };
         Ok(server.on_line(rank - *first, line)?.into_iter().map(numbered).collect())
+    }
+}
+
+/// What numbers that a process says mean here, where there are several jobs.
+pub(super) struct Numbers {
+    job: usize,
+    /// Of the job's processes here.
+    all: std::ops::Range<usize>,
+    is_only: bool,
+}
+
+/// The bit of contexts that are of several jobs (`mpi::World::new_context`).
+const MIXED: u64 = 1 << 61;
+/// Above the bits of contexts of a job.
+const JOB_SHIFT: u32 = 58;
+
+impl Numbers {
+    /// Contexts of different jobs are different ones.
+    pub(super) fn of_context(&self, context: u64) -> u64 {
+        if context & MIXED != 0 || self.job > 7 { context } else { context | (self.job as u64) << JOB_SHIFT }
+    }
+
+    /// Of whom the process waits for only those are known that are of its job.
+    pub(super) fn of_pending(&self, mut pending: Pending) -> Pending {
+        if self.is_only {
+            return pending;
+        }
+        let here = |rank: usize| (rank < self.all.len()).then_some(self.all.start + rank);
+        let own = here(pending.rank).unwrap_or(self.all.start);
+        let members = match pending.members.take() {
+            _ if pending.context & MIXED != 0 => vec![own],
+            Some(members) => members.into_iter().filter_map(here).collect(),
+            None => self.all.clone().collect(),
+        };
+        Pending {
+            rank: own,
+            world_peer: pending.world_peer.and_then(here),
+            members: Some(members),
+            context: self.of_context(pending.context),
+            ..pending
+        }
     }
 }
 
@@ -186,5 +235,33 @@ fn check_host(host: &[u8]) -> Result<(), String> {
     match host.split(',').map(str::trim).find(|name| !is_own(name)) {
         None => Ok(()),
         Some(other) => Err(format!("info key `host`: {other} is not this host, {own}, where the whole job is")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_numbered_on_and_jobs_are_told_apart() {
+        let server = |size: usize| Server::new("kvs".into(), &vec![0; size], size);
+        let mut servers = Servers::new(server(3));
+        servers.0.push((3, server(2)));
+        servers.0.push((5, server(1)));
+        assert_eq!([0, 2, 3, 4, 5].map(|rank| servers.job_of(rank)), [0, 0, 1, 1, 2]);
+        let actions = servers.on_line(4, b"cmd=init pmi_version=1 pmi_subversion=1").unwrap();
+        assert!(matches!(&actions[..], [Action::Send(4, _)]));
+        assert_eq!((servers.stage(4), servers.stage(3), servers.stage(1)), (Stage::Inside, Stage::Outside, Stage::Outside));
+        let numbers = servers.numbers(4, 6);
+        assert_eq!((numbers.all.clone(), numbers.of_context(0)), (3..5, 1 << JOB_SHIFT));
+        assert_eq!(numbers.of_context(MIXED | 7), MIXED | 7);
+    }
+
+    #[test]
+    fn only_this_host_is_known() {
+        let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        check_host(own.trim().as_bytes()).unwrap();
+        check_host(b"localhost").unwrap();
+        assert!(check_host(b"localhost,elsewhere.invalid").unwrap_err().contains("elsewhere.invalid"));
     }
 }
