@@ -134,7 +134,8 @@ pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<C
         let nowhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)); device.size()];
         let adapter = listening.open(device.me(), nowhere.into(), Secret::default())?;
         device.near_mut().sleep_beside(adapter.descriptor())?;
-        let channel = Channel::new(adapter, channel::Settings::default()).map_err(|fault| fault.to_string())?;
+        let channel =
+            Channel::new(adapter, channel::Settings::default()).map_err(|fault| fault.to_string())?;
         *device.far_slot() = Some(channel);
     }
     adapter(device).receive_guests(job, rank)

@@ -75,7 +75,10 @@ impl<N: Device, F: Device> Pair<N, F> {
 
     /// From here on there are so many peers; those that are new are reached by the far device, which knows them.
     pub fn grow(&mut self, size: usize) {
-        assert!(self.far.is_some() && size >= self.places.len(), "peers that are new are behind the far device");
+        assert!(
+            self.far.is_some() && size >= self.places.len(),
+            "peers that are new are behind the far device"
+        );
         self.is_one_host &= size == self.places.len();
         self.places.resize(size, FAR);
     }

@@ -69,13 +69,7 @@ impl Place {
     }
 
     /// The same where it was agreed on which group comes first, for processes of several jobs have no ranks that say so.
-    pub fn in_order(
-        context: u64,
-        mine: Arc<Group>,
-        peers: Arc<Group>,
-        rank: u32,
-        is_first: bool,
-    ) -> Place {
+    pub fn in_order(context: u64, mine: Arc<Group>, peers: Arc<Group>, rank: u32, is_first: bool) -> Place {
         let (size, peers_size) = (mine.size(), peers.size());
         let first = (peers_size > 0).then(|| peers.world_rank(0));
         let follow = |first: &u32| peers.compare(&Group::range(*first, peers_size)) == Comparison::Ident;

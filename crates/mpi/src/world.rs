@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bsend::Bsend;
-use crate::coll::{Forced, Progress, Rates, Schedule, Spread, State, Tariff, UserReduce};
+use crate::coll::{Forced, Progress, Schedule, Spread, State, Tariff, UserReduce};
 use crate::collio::{CollIo, InFlight};
 use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Comms, Place};
 use crate::datatype::Datatype;
@@ -46,9 +46,9 @@ pub struct World<D: Device> {
     pub(crate) untold: Vec<Handle>,
     next_context: u64,
     /// Number of ranks of the job: peers behind them are processes of other jobs.
-    job_size: u32,
+    pub(crate) job_size: u32,
     /// From which contexts come once there are such processes.
-    random: Option<u64>,
+    pub(crate) random: Option<u64>,
 }
 
 /// What is left to do when a detached operation ends.
@@ -133,32 +133,6 @@ impl<D: Device> World<D> {
         comm
     }
 
-    /// One of processes of several jobs, which choose the same algorithms because they look at nothing that one of
-    /// these jobs alone knows.
-    fn new_mixed_comm(&self, place: Place) -> Comm {
-        let tariff = Tariff { host: Rates { cores: 1, ..Rates::HOST }, network: Rates::NETWORK };
-        let mut comm = Comm::new(place, State::new(tariff, Forced::default(), Spread::OneHost));
-        comm.coll.spread = Spread::of(comm.crowd.peers_size() as usize, |number| number as u32);
-        comm
-    }
-
-    /// Number of ranks of the job.
-    pub fn job_size(&self) -> u32 {
-        self.job_size
-    }
-
-    /// Processes of other jobs become peers: contexts are random from here on, for those of ranks are their job's alone.
-    pub fn meet_others(&mut self, seed: u64) {
-        self.random.get_or_insert(seed);
-    }
-
-    /// Processes of other jobs that are members of a communicator.
-    pub fn others(&self) -> std::collections::BTreeSet<u32> {
-        let comms = self.objects.comms.iter();
-        let members = comms.flat_map(|(_, comm)| comm.place.mine.iter().chain(comm.place.peers.iter()));
-        members.filter(|process| *process >= self.job_size).collect()
-    }
-
     /// Rank in `MPI_COMM_WORLD`.
     pub fn rank(&self) -> u32 {
         self.engine.device().me() as u32
@@ -184,8 +158,8 @@ impl<D: Device> World<D> {
     /// A context id that no rank of the job has ever used: rank and counter. Where there are processes of other jobs
     /// 61 random bits, above all of those.
     pub fn new_context(&mut self) -> u64 {
-        if let Some(state) = &mut self.random {
-            return 1 << 61 | mixed(state) >> 3;
+        if let Some(context) = self.mixed_context() {
+            return context;
         }
         self.next_context += 1;
         self.next_context
@@ -570,14 +544,6 @@ impl<D: Device> World<D> {
     pub fn readings(&self) -> Box<[u64]> {
         tools::variables().iter().map(|variable| self.engine.reading(variable.source)).collect()
     }
-}
-
-/// The next number of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-fn mixed(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }
 
 impl Unpack {

@@ -54,7 +54,8 @@ pub fn name_job(name: Option<&str>) -> std::result::Result<(), String> {
 
 /// The card of this process, which others can reach from here on.
 fn own_card(cx: &Cx) -> Result<Card> {
-    let fail = |text: String| Error::new(Class::OTHER, format!("no process of another job can be met: {text}"));
+    let fail =
+        |text: String| Error::new(Class::OTHER, format!("no process of another job can be met: {text}"));
     let job = *JOB.get().expect("named when the process was connected");
     let mut seed = [0; 8];
     launch::sys::random(&mut seed).map_err(|error| fail(format!("random numbers: {error}")))?;

@@ -69,7 +69,8 @@ pub fn unpublish(_: &Cx, service_name: Text, _info: Handle, port_name: Text) -> 
             return fail(Class::SERVICE, text);
         }
         None => {
-            let text = format!("argument `service_name` is `{service}`, which this process has not published");
+            let text =
+                format!("argument `service_name` is `{service}`, which this process has not published");
             return fail(Class::SERVICE, text);
         }
     }
@@ -144,7 +145,8 @@ fn directory() -> Result<PathBuf> {
     }
     let found = std::fs::symlink_metadata(&path).map_err(|error| other(&path, &error))?;
     if !found.is_dir() || found.uid() != user || found.mode() & 0o077 != 0 {
-        let text = format!("{}: names of ports need a directory that is this user's alone (0700)", path.display());
+        let text =
+            format!("{}: names of ports need a directory that is this user's alone (0700)", path.display());
         return fail(Class::OTHER, text);
     }
     Ok(path)

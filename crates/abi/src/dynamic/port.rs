@@ -188,13 +188,18 @@ fn swap(fd: i32, own: Port) -> Result<Port> {
         Err(error) => {
             return fail(
                 Class::ARG,
-                format!("argument `fd` is {fd}, no connected stream socket to another process of MPI: {error}"),
+                format!(
+                    "argument `fd` is {fd}, no connected stream socket to another process of MPI: {error}"
+                ),
             );
         }
     }
     let told = String::from_utf8_lossy(&room).into_owned();
     let other = Port::named(&told);
-    other.map_or_else(|| fail(Class::ARG, format!("what came over the socket {fd} is not of this library")), Ok)
+    other.map_or_else(
+        || fail(Class::ARG, format!("what came over the socket {fd} is not of this library")),
+        Ok,
+    )
 }
 
 #[cfg(test)]

@@ -42,9 +42,12 @@ pub fn find_parent(cx: &Cx) -> Result {
     if std::env::var("PMI_SPAWNED").map_or(true, |spawned| spawned != "1") {
         return Ok(());
     }
-    let fail = |text: String| Error::new(Class::SPAWN, format!("the processes that have started this one: {text}"));
+    let fail =
+        |text: String| Error::new(Class::SPAWN, format!("the processes that have started this one: {text}"));
     // Also one that another library's MPI has started is a job by itself.
-    let Ok(name) = start::with_launcher(|client| client.get(PARENT_PORT)).map_err(fail)? else { return Ok(()) };
+    let Ok(name) = start::with_launcher(|client| client.get(PARENT_PORT)).map_err(fail)? else {
+        return Ok(());
+    };
     let port = Port::named(&String::from_utf8_lossy(&name)).ok_or_else(|| fail("a corrupt name".into()))?;
     let parent = meet::groups(cx, COMM_WORLD, 0, || Ok(Part::Connect(port, PATIENCE)))?;
     cx.world().comm_mut(parent)?.set_name(b"MPI_COMM_PARENT");
@@ -152,7 +155,8 @@ fn program(cx: &Cx, asked: &Asked, at: &str) -> Result<(Program, usize)> {
         && arch != std::env::consts::ARCH.as_bytes()
     {
         let arch = String::from_utf8_lossy(arch);
-        let text = format!("info key `arch` is `{arch}`, all hosts of this job are {}", std::env::consts::ARCH);
+        let text =
+            format!("info key `arch` is `{arch}`, all hosts of this job are {}", std::env::consts::ARCH);
         return fail(Class::SPAWN, text);
     }
     if hint("file").is_some() {
@@ -183,7 +187,8 @@ unsafe fn words(list: usize) -> Vec<Vec<u8>> {
 /// The largest number of processes that the info key `soft` allows, which lists numbers, `a:b` and `a:b:c`
 /// (MPI 5.0 section 11.8.4).
 fn soft_count(text: &str, most: usize) -> Result<usize> {
-    let wrong = || Error::new(Class::SPAWN, format!("info key `soft` is `{text}`, no list of numbers and ranges"));
+    let wrong =
+        || Error::new(Class::SPAWN, format!("info key `soft` is `{text}`, no list of numbers and ranges"));
     let mut best = None;
     for range in text.split(',') {
         let numbers: Vec<i64> = range
@@ -208,7 +213,10 @@ fn soft_count(text: &str, most: usize) -> Result<usize> {
         best = best.max(found.filter(|count| *count > 0 && *count <= most));
     }
     best.map(|count| count as usize).ok_or_else(|| {
-        Error::new(Class::SPAWN, format!("info key `soft` is `{text}`, which allows no number from 1 to {most}"))
+        Error::new(
+            Class::SPAWN,
+            format!("info key `soft` is `{text}`, which allows no number from 1 to {most}"),
+        )
     })
 }
 
@@ -259,10 +267,7 @@ fn start_job(
 type Codes = Vec<u64>;
 
 /// Has the launcher start the programs: the port at which they come, and a code for each process that was asked for.
-fn start_here(
-    cx: &Cx,
-    asked: Vec<(Program, usize)>,
-) -> std::result::Result<(u32, Codes), (Codes, Error)> {
+fn start_here(cx: &Cx, asked: Vec<(Program, usize)>) -> std::result::Result<(u32, Codes), (Codes, Error)> {
     let all = |code: Class| asked.iter().flat_map(|(_, most)| vec![code.0 as u64; *most]).collect::<Codes>();
     let port = port::new(cx).map_err(|error| (all(error.class), error))?;
     // Those that `soft` has left out were not started.

@@ -1,8 +1,8 @@
 //! MPI 5.0, chapter 11 Process creation and management.
 
 use crate::dynamic::{
-    accept, close_port, connect, get_parent, join, lookup_name, open_port, publish_name, spawn, spawn_multiple,
-    unpublish_name,
+    accept, close_port, connect, get_parent, join, lookup_name, open_port, publish_name, spawn,
+    spawn_multiple, unpublish_name,
 };
 use crate::kind::array::{Infos, Ints, IntsOut};
 use crate::kind::handle::{Comm, CommRef, InfoOrNull, RootInfo};

@@ -67,7 +67,9 @@ impl Job {
             awaited: process.ended.is_none()
                 && process.ready
                 && !process.silent
-                && first.as_ref().is_none_or(|first| first.get(rank).is_some_and(|first| first.end.is_some())),
+                && first
+                    .as_ref()
+                    .is_none_or(|first| first.get(rank).is_some_and(|first| first.end.is_some())),
             ended: process.ended.is_some(),
             pending: Vec::new(),
             begun: BTreeMap::new(),
@@ -75,7 +77,9 @@ impl Job {
             // Of one that has not answered before, the system is asked what it does.
             looking: process.ended.is_none()
                 && process.pid != 0
-                && first.as_ref().is_some_and(|first| first.get(rank).is_some_and(|first| first.end.is_none())),
+                && first
+                    .as_ref()
+                    .is_some_and(|first| first.get(rank).is_some_and(|first| first.end.is_none())),
             seen: String::new(),
         });
         let answers: Vec<Answer> = answers.collect();
@@ -112,7 +116,9 @@ impl Job {
                 if question != gathering.question => {}
             Line::Pending { pending, .. } => answer.pending.push(numbers.of_pending(pending)),
             Line::Begun { runs, .. } => {
-                answer.begun.extend(runs.into_iter().map(|(context, run)| (numbers.of_context(context), run)));
+                answer
+                    .begun
+                    .extend(runs.into_iter().map(|(context, run)| (numbers.of_context(context), run)));
             }
             Line::End { left_out, moves, .. } => answer.end = Some((left_out, moves)),
             Line::Ready | Line::Fatal { .. } => unreachable!("handled by the caller"),

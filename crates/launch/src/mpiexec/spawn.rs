@@ -212,7 +212,8 @@ fn segment(program: &Program) -> Result<Segment, String> {
                 for line in value.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                     let at = line.iter().position(|byte| *byte == b'=');
                     let at = at.ok_or("info key `env` has a line without `=`")?;
-                    let [name, value] = [&line[..at], &line[at + 1..]].map(|part| OsString::from_vec(part.into()));
+                    let [name, value] =
+                        [&line[..at], &line[at + 1..]].map(|part| OsString::from_vec(part.into()));
                     environment.push((name, value));
                 }
             }
@@ -230,11 +231,15 @@ fn check_host(host: &[u8]) -> Result<(), String> {
     let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let own = own.trim();
     let is_own = |name: &str| {
-        matches!(name, "localhost" | "127.0.0.1" | "::1") || name == own || own.split('.').next() == Some(name)
+        matches!(name, "localhost" | "127.0.0.1" | "::1")
+            || name == own
+            || own.split('.').next() == Some(name)
     };
     match host.split(',').map(str::trim).find(|name| !is_own(name)) {
         None => Ok(()),
-        Some(other) => Err(format!("info key `host`: {other} is not this host, {own}, where the whole job is")),
+        Some(other) => {
+            Err(format!("info key `host`: {other} is not this host, {own}, where the whole job is"))
+        }
     }
 }
 
@@ -251,7 +256,10 @@ mod tests {
         assert_eq!([0, 2, 3, 4, 5].map(|rank| servers.job_of(rank)), [0, 0, 1, 1, 2]);
         let actions = servers.on_line(4, b"cmd=init pmi_version=1 pmi_subversion=1").unwrap();
         assert!(matches!(&actions[..], [Action::Send(4, _)]));
-        assert_eq!((servers.stage(4), servers.stage(3), servers.stage(1)), (Stage::Inside, Stage::Outside, Stage::Outside));
+        assert_eq!(
+            (servers.stage(4), servers.stage(3), servers.stage(1)),
+            (Stage::Inside, Stage::Outside, Stage::Outside)
+        );
         let numbers = servers.numbers(4, 6);
         assert_eq!((numbers.all.clone(), numbers.of_context(0)), (3..5, 1 << JOB_SHIFT));
         assert_eq!(numbers.of_context(MIXED | 7), MIXED | 7);

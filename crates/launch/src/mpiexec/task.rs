@@ -105,7 +105,8 @@ pub(super) fn decode(message: &[u8], secret: [u8; 16], address: IpAddr) -> Resul
     }
     add_own(&mut plan.inherited);
     let address = Some(address);
-    let task = Task { plan: Rc::new(plan), size, first: 0, ranks, kvsname, secret, address, input: Input::Pipe };
+    let task =
+        Task { plan: Rc::new(plan), size, first: 0, ranks, kvsname, secret, address, input: Input::Pipe };
     Ok((task, directory))
 }
 

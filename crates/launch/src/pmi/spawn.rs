@@ -104,7 +104,8 @@ impl Incoming {
 
     /// Takes one program in; whether it was the last.
     fn program(&mut self, fields: &[(String, String)]) -> Result<bool, String> {
-        let field = |key: &str| fields.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str());
+        let field =
+            |key: &str| fields.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str());
         let number = |key: &str, least: usize, most: usize| {
             let value = field(key).unwrap_or("0").parse().ok().filter(|n| (least..=most).contains(n));
             value.ok_or_else(|| format!("{key}={} of a request for processes", field(key).unwrap_or("")))

@@ -85,18 +85,24 @@ pub fn swap(socket: RawFd, out: &[u8], room: &mut [u8], longest: Duration) -> io
     // SAFETY: not negative, and used for this call alone; a number that is open to nothing is an error of the calls.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
     let until = Instant::now() + longest;
-    let wait = |what| match event::wait_one(socket, what, Some(until.saturating_duration_since(Instant::now()))) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(io::Error::from(io::ErrorKind::TimedOut)),
-        Err(error) => Err(error),
-    };
+    let wait =
+        |what| match event::wait_one(socket, what, Some(until.saturating_duration_since(Instant::now()))) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::Error::from(io::ErrorKind::TimedOut)),
+            Err(error) => Err(error),
+        };
     let mut sent = 0;
     while sent < out.len() {
         wait(event::WRITE)?;
         let rest = &out[sent..];
         // SAFETY: the bytes are readable.
         let wrote = unsafe {
-            libc::send(socket.as_raw_fd(), rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+            libc::send(
+                socket.as_raw_fd(),
+                rest.as_ptr().cast(),
+                rest.len(),
+                libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+            )
         };
         sent += moved(wrote)?;
     }

@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn guests_are_let_in_who_know_the_key() {
-        let card = |job, rank, key| Card { job: [job; 16], rank, address: "10.0.0.1:7".parse().unwrap(), key };
+        let card =
+            |job, rank, key| Card { job: [job; 16], rank, address: "10.0.0.1:7".parse().unwrap(), key };
         let (own, peer) = (card(1, 5, [0; 16]), card(2, 0, [7; 16]));
         let said = guest_request(&own, &peer, 9, [3; 16]);
         assert_eq!(which_guest_asks(&peer, &said), Some(Asker { card: own, port: 9 }));

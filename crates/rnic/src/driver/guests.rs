@@ -131,11 +131,6 @@ impl Guests {
         guest.map(|guest| guest.closed = Some(Instant::now())).is_some()
     }
 
-    /// Why a guest that is being tried cannot be reached; false if none is.
-    pub fn failed(&mut self, peer: Rank, why: &str) -> bool {
-        self.trials.get_mut(&peer).map(|trial| *trial = Some(why.into())).is_some()
-    }
-
     /// Whether a guest has gone and has not parted.
     pub fn any_missing(&self) -> bool {
         self.known.values().any(|guest| guest.closed.is_some() && !guest.is_parted)
@@ -143,9 +138,8 @@ impl Guests {
 
     /// The first that is missing for longer than can be doubted.
     pub fn missing(&self) -> Option<Rank> {
-        let is_missing = |guest: &Guest| {
-            !guest.is_parted && guest.closed.is_some_and(|closed| closed.elapsed() > DOUBT)
-        };
+        let is_missing =
+            |guest: &Guest| !guest.is_parted && guest.closed.is_some_and(|closed| closed.elapsed() > DOUBT);
         self.known.iter().find(|(_, guest)| is_missing(guest)).map(|(peer, _)| *peer)
     }
 }
@@ -159,7 +153,8 @@ impl Rnic {
         let Door::Connections(listener) = &self.door else {
             return Err("processes of other jobs are reached over TCP alone (TERN_TRANSPORT=rc)".into());
         };
-        let address = listener.local_addr().map_err(|e| format!("cannot tell where this rank listens: {e}"))?;
+        let address =
+            listener.local_addr().map_err(|e| format!("cannot tell where this rank listens: {e}"))?;
         let key = random().map_err(|e| format!("random numbers: {e}"))?;
         let card = Card { job, rank, address, key };
         self.guests.own = Some(card);
@@ -196,7 +191,12 @@ impl Rnic {
 
     /// Who asks at this port and waits to be introduced.
     pub fn asker(&self, port: u32) -> Option<Card> {
-        self.guests.held.iter().map(|held| held.asker).find(|asker| asker.port == port).map(|asker| asker.card)
+        self.guests
+            .held
+            .iter()
+            .map(|held| held.asker)
+            .find(|asker| asker.port == port)
+            .map(|asker| asker.card)
     }
 
     /// Strangers may ask at this port.
@@ -240,6 +240,15 @@ impl Rnic {
         }
     }
 
+    /// Takes note why a guest cannot be reached; whether it was tried, so that it is known.
+    pub(super) fn trial_failed(&mut self, peer: Rank, why: &str) -> bool {
+        let Some(trial) = self.guests.trials.get_mut(&peer) else { return false };
+        *trial = Some(why.into());
+        self.contacts[peer] = Contact::None;
+        self.has_news = true;
+        true
+    }
+
     /// Gives up to reach a guest.
     pub fn give_up(&mut self, peer: Rank) {
         self.guests.trials.remove(&peer);
@@ -277,7 +286,13 @@ impl Rnic {
     }
 
     /// A process of another job asks.
-    pub(super) fn asked_by_guest(&mut self, asker: Asker, mut meeting: Meeting, start: Start, early: Vec<u8>) {
+    pub(super) fn asked_by_guest(
+        &mut self,
+        asker: Asker,
+        mut meeting: Meeting,
+        start: Start,
+        early: Vec<u8>,
+    ) {
         match self.guests.by_name.get(&asker.card.name()).copied() {
             Some(peer) => self.asked(peer, meeting, &start, &early),
             None if self.guests.held.len() < HELD && self.guests.is_open(asker.port) => {

@@ -108,7 +108,9 @@ impl Meeting {
             Ok(None) if self.is_ended => Met::Failed("the peer closed the connection".into()),
             Ok(None) if self.is_late() => Met::Failed(format!("no answer in {} s", PATIENCE.as_secs())),
             Ok(None) => Met::Waits,
-            Ok(Some((start, len))) if self.to.is_some() => self.answered(&start, len, &self.key.unwrap_or(*secret)),
+            Ok(Some((start, len))) if self.to.is_some() => {
+                self.answered(&start, len, &self.key.unwrap_or(*secret))
+            }
             Ok(Some((start, len))) => match greeting::who_asks(secret, me, size, &start.private) {
                 Some(peer) => Met::Asked(peer, start, self.came.split_off(len)),
                 None => match own.and_then(|own| greeting::which_guest_asks(own, &start.private)) {

@@ -300,9 +300,7 @@ impl Rnic {
                 if let Some(peer) = meeting.to
                     && matches!(self.contacts[peer], Contact::Begun(_))
                 {
-                    if self.guests.failed(peer, &why) {
-                        self.contacts[peer] = Contact::None;
-                        self.has_news = true;
+                    if self.trial_failed(peer, &why) {
                         return;
                     }
                     let address = self.addresses[peer];
@@ -327,7 +325,8 @@ impl Rnic {
             meeting.answer(&Proposal::reject(start, why));
             return;
         }
-        let key = if peer < self.size { self.secret } else { self.guests.own().map_or([0; 16], |own| own.key) };
+        let key =
+            if peer < self.size { self.secret } else { self.guests.own().map_or([0; 16], |own| own.key) };
         let private = greeting::reply(&key, &start.private);
         let (reply, agreed) = meeting::proposal(Vec::new()).reply(start, &private);
         if meeting.answer(&reply) {
