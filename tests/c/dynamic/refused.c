@@ -1,5 +1,5 @@
 /* What the user is told of a program that cannot be started: its name and why. */
-// np: 2
+// np: 1
 // args: ./no-such-program
 // args: no-such-program-in-path
 // args: /dev/null
