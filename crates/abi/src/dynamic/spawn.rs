@@ -1,6 +1,8 @@
 //! MPI 5.0 sections 11.8.1 to 11.8.3: processes that are started by others. The launcher starts them as a job of their
 //! own, and gives them the name of a port of the root that has asked; in MPI_Init they connect to it.
 
+#![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
+
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -62,6 +62,9 @@ impl Request {
             }
             lines += "endcmd\n";
         }
+        if lines.lines().any(|line| line.len() > LINE_MAX) {
+            return Err(format!("a name, an argument or a hint takes more than {LINE_MAX} bytes"));
+        }
         Ok(lines)
     }
 }
@@ -173,6 +176,9 @@ mod tests {
         }
         assert_eq!(read, Some(example()));
         assert!(example().lines(false).unwrap_err().contains("printable"));
+        let mut long = example();
+        long.programs[0].arguments.push(vec![b'x'; LINE_MAX]);
+        assert!(long.lines(true).unwrap_err().contains("more than"));
     }
 
     #[test]
