@@ -17,7 +17,7 @@ use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
 use crate::kind::text::{Text, TextOut};
-use crate::{attr, inter, letter, places, wait};
+use crate::{attr, dynamic, inter, letter, places, wait};
 
 const MAX_OBJECT_NAME: usize = 128;
 
@@ -54,12 +54,6 @@ pub fn group(cx: &Cx, comm: Handle, group: Out<Handle>) -> Result {
     let comm = world.comm(comm)?;
     let (members, session) = (Group::clone(&comm.place.mine), comm.session);
     group.set(world.objects.add_group_of(members, session)?);
-    Ok(())
-}
-
-/// `MPI_Comm_get_parent`: no process was started by `MPI_Comm_spawn`, which is not there yet.
-pub fn get_parent(_: &Cx, parent: Out<Handle>) -> Result {
-    parent.set(COMM_NULL);
     Ok(())
 }
 
@@ -327,9 +321,15 @@ pub fn split_type(
     Ok(())
 }
 
-/// `MPI_Comm_disconnect`. The program has completed its requests; what is left of them, copies
-/// on their way out, does not need the communicator, so freeing it is all there is to do.
+/// `MPI_Comm_disconnect`. Within a job there is nothing to take apart: then freeing it is all there is to do.
 pub fn disconnect(cx: &Cx, comm: HandleRef) -> Result {
+    let is_mixed = {
+        let world = cx.world();
+        world.comm(comm.handle)?.place.has_others(world.job_size())
+    };
+    if is_mixed {
+        dynamic::disconnect(cx, comm.handle)?;
+    }
     free(cx, comm)
 }
 
@@ -353,6 +353,7 @@ pub fn remove(cx: &Cx, comm: Handle) -> Result {
     let mut world = cx.world();
     world.objects.comms.remove(comm);
     places::remove(comm);
+    dynamic::part(&mut world);
     cx.anytime().errhandlers.release(errhandler::Kind::Comm, comm);
     Ok(())
 }

@@ -1,16 +1,16 @@
 //! What connects this rank with the others: shared memory on this host, the software adapter between hosts.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use fabric::settings::Settings;
-use fabric::{Exchange, Pair};
+use fabric::{Device as _, Exchange, Pair, Verbs as _};
 use launch::address;
 use launch::pmi::client::Client;
 use launch::report::HOST_ADDRESS;
 use proto::channel::{self, Channel};
-use rnic::{Listening, Rnic, Secret};
+use rnic::{Card, Listening, Rnic, Secret};
 use shm::Shm;
 
 /// The device of this process's rank.
@@ -122,4 +122,34 @@ impl Hosts {
         let far = Channel::new(adapter, settings).map_err(|fault| fault.to_string())?;
         Ok(Pair::new(near, Some(far), self.here, self.size).on_hosts(hosts))
     }
+}
+
+/// Has processes of other jobs reach this one, which is `rank` of `job`: by the adapter, also on one host. One that has
+/// none gets it now; it does without it as long as it can, for an adapter costs memory and a look.
+pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<Card, String> {
+    if device.far().is_none() {
+        let settings = Settings::from_env()?;
+        let listening = Listening::at(address::outer(&settings)?)?;
+        // The ranks of the job are on this host and are reached by its memory.
+        let nowhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)); device.size()];
+        let adapter = listening.open(device.me(), nowhere.into(), Secret::default())?;
+        device.near_mut().sleep_beside(adapter.descriptor())?;
+        let channel =
+            Channel::new(adapter, channel::Settings::default()).map_err(|fault| fault.to_string())?;
+        *device.far_slot() = Some(channel);
+    }
+    adapter(device).receive_guests(job, rank)
+}
+
+/// The adapter by which processes of other jobs are reached.
+pub fn adapter(device: &mut Device) -> &mut Rnic {
+    device.far_slot().as_mut().expect("it has been opened").verbs_mut()
+}
+
+/// The peer with this card.
+pub fn introduce(device: &mut Device, card: &Card) -> usize {
+    let adapter = adapter(device);
+    let (peer, size) = (adapter.introduce(card), adapter.size());
+    device.grow(size);
+    peer
 }

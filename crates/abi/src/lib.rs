@@ -13,6 +13,7 @@ pub mod comm;
 pub mod cx;
 pub mod datatype;
 pub mod device;
+mod dynamic;
 pub mod engine;
 pub mod env;
 pub mod errhandler;

@@ -23,13 +23,21 @@ use crate::global::{self, Model, Phase, World, thread};
 use crate::kind::output::Out;
 use crate::table;
 use crate::win::memory;
-use crate::{attr as attributes, engine, explain, raise, report};
+use crate::{attr as attributes, dynamic, engine, explain, raise, report};
 
 /// Key under which rank 0 publishes what all must know to choose the same algorithms.
 const COLLECTIVES: &str = "tern.coll";
 
 /// The launcher, from MPI_Init to MPI_Finalize.
 static LAUNCHER: Mutex<Option<Client>> = Mutex::new(None);
+
+/// Asks the launcher something.
+pub fn with_launcher<T>(ask: impl FnOnce(&mut Client) -> T) -> std::result::Result<T, String> {
+    match LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).as_mut() {
+        Some(client) => Ok(ask(client)),
+        None => Err("this process was started alone, without an mpiexec that could be asked".into()),
+    }
+}
 
 /// Whether a launcher has started this process, and may end it.
 pub fn is_launched() -> bool {
@@ -58,6 +66,7 @@ fn start(cx: &Cx, level: i32) -> Result<i32> {
     }
     let level = rise(cx, level, level)?;
     global::open_model(level);
+    dynamic::find_parent(cx)?;
     Ok(level)
 }
 
@@ -161,6 +170,7 @@ fn connect() -> std::result::Result<Connected, String> {
     let mut client = Client::from_env()?;
     let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
     let job = client.as_mut().map_or(Ok("alone".into()), Client::name)?;
+    dynamic::name_job(client.as_ref().map(|_| job.as_str()))?;
     let options = shm::Options {
         dir: settings.text("TERN_SHM_DIR").into(),
         prefix: launch::report::segment_prefix(&job),
@@ -296,6 +306,7 @@ pub fn finalize(cx: &Cx) -> Result {
     attributes::delete_all(cx, attr::Kind::Comm, COMM_WORLD)?;
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
     run::barrier(cx, COMM_WORLD)?;
+    dynamic::take_leave(cx)?;
     let stray = stray(cx)?;
     let _life = life();
     global::close_model();

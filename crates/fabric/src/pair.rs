@@ -25,7 +25,7 @@ pub struct Pair<N: Device, F: Device> {
     is_one_host: bool,
     me: Rank,
     /// By rank of the job: its place on this host, or [`FAR`].
-    places: Box<[u32]>,
+    places: Vec<u32>,
     /// By place: its rank in the job.
     ranks: Box<[Rank]>,
     /// By rank of the job: its host.
@@ -39,7 +39,7 @@ impl<N: Device, F: Device> Pair<N, F> {
     pub fn new(near: N, far: Option<F>, ranks: Box<[Rank]>, size: usize) -> Pair<N, F> {
         assert_eq!(ranks.len(), near.size(), "the near device connects the ranks of this host");
         assert!(far.is_some() || ranks.len() == size, "ranks of other hosts need a device");
-        let mut places = vec![FAR; size].into_boxed_slice();
+        let mut places = vec![FAR; size];
         ranks.iter().enumerate().for_each(|(place, rank)| places[*rank] = place as u32);
         let me = ranks[near.me()];
         let is_one_host = ranks.iter().copied().eq(0..size);
@@ -61,6 +61,26 @@ impl<N: Device, F: Device> Pair<N, F> {
     /// The device for the others.
     pub fn far(&self) -> Option<&F> {
         self.far.as_ref()
+    }
+
+    /// The device for ranks of this host, to change what it does.
+    pub fn near_mut(&mut self) -> &mut N {
+        &mut self.near
+    }
+
+    /// The device for the others, to change what it does or to give one.
+    pub fn far_slot(&mut self) -> &mut Option<F> {
+        &mut self.far
+    }
+
+    /// From here on there are so many peers; those that are new are reached by the far device, which knows them.
+    pub fn grow(&mut self, size: usize) {
+        assert!(
+            self.far.is_some() && size >= self.places.len(),
+            "peers that are new are behind the far device"
+        );
+        self.is_one_host &= size == self.places.len();
+        self.places.resize(size, FAR);
     }
 
     /// The place of a rank on this host.

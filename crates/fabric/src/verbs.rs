@@ -163,6 +163,11 @@ pub trait Verbs {
         true
     }
 
+    /// Whether a peer may go while others go on, and leave work undone: it is of another job.
+    fn may_leave(&self, _peer: Rank) -> bool {
+        false
+    }
+
     /// Sends the concatenation of `parts` into a receive buffer of `to`. False if the queue is full
     /// or the receiver has shown to have no buffer; then nothing has happened.
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;

@@ -29,6 +29,7 @@ pub mod output;
 pub mod placement;
 mod places;
 mod reach;
+mod spawn;
 pub mod start;
 mod strangers;
 mod streams;

@@ -12,5 +12,6 @@ mod pmix;
 pub mod secret;
 pub mod server;
 mod share;
+pub mod spawn;
 mod two;
 pub mod value;

@@ -49,6 +49,7 @@ pub struct Place {
     pub rank: u32,
     size: u32,
     peers_size: u32,
+    is_first: bool,
     /// World rank of peer 0, if the others follow one by one.
     first: Option<u32>,
 }
@@ -59,13 +60,21 @@ impl Place {
         Place::between(context, group.clone(), group, rank)
     }
 
-    /// Member `rank` of `mine`, which speaks to `peers` in this context.
+    /// Member `rank` of `mine`, which speaks to `peers` in this context: that group comes first whose first member
+    /// does in the job.
     pub fn between(context: u64, mine: Arc<Group>, peers: Arc<Group>, rank: u32) -> Place {
+        let first = |group: &Group| (group.size() > 0).then(|| group.world_rank(0));
+        let is_first = Arc::ptr_eq(&mine, &peers) || first(&mine) < first(&peers);
+        Place::in_order(context, mine, peers, rank, is_first)
+    }
+
+    /// The same where it was agreed on which group comes first, for processes of several jobs have no ranks that say so.
+    pub fn in_order(context: u64, mine: Arc<Group>, peers: Arc<Group>, rank: u32, is_first: bool) -> Place {
         let (size, peers_size) = (mine.size(), peers.size());
         let first = (peers_size > 0).then(|| peers.world_rank(0));
         let follow = |first: &u32| peers.compare(&Group::range(*first, peers_size)) == Comparison::Ident;
         let first = first.filter(follow);
-        Place { context, mine, peers, rank, size, peers_size, first }
+        Place { context, mine, peers, rank, size, peers_size, is_first, first }
     }
 
     /// Number of processes in its own group.
@@ -96,9 +105,14 @@ impl Place {
     }
 
     /// Whether the members of its own group come first where both groups of an intercommunicator stand in
-    /// one row. Both sides say the same of a group: it is the one whose first member comes first in the job.
+    /// one row. Both sides say the same of a group.
     pub fn is_first(&self) -> bool {
-        !self.is_inter() || self.mine.world_rank(0) < self.peers.world_rank(0)
+        !self.is_inter() || self.is_first
+    }
+
+    /// Whether members are processes of other jobs than this rank's, which has so many ranks.
+    pub fn has_others(&self, job_size: u32) -> bool {
+        self.mine.iter().chain(self.peers.iter()).any(|process| process >= job_size)
     }
 
     /// All whom a collective joins, in one row that is the same for all of them: where to find them, and this

@@ -18,6 +18,7 @@ pub mod info;
 pub mod mem;
 pub mod objects;
 pub mod op;
+mod others;
 pub mod p2p;
 pub mod partitioned;
 mod persistent;

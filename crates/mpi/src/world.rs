@@ -45,6 +45,10 @@ pub struct World<D: Device> {
     /// Partitioned receives that wait to be told how their messages are cut.
     pub(crate) untold: Vec<Handle>,
     next_context: u64,
+    /// Number of ranks of the job: peers behind them are processes of other jobs.
+    pub(crate) job_size: u32,
+    /// From which contexts come once there are such processes.
+    pub(crate) random: Option<u64>,
 }
 
 /// What is left to do when a detached operation ends.
@@ -67,7 +71,7 @@ pub enum Polled<N> {
 impl<D: Device> World<D> {
     /// A rank over `engine`.
     pub fn new(engine: Engine<D>, tariff: Tariff, forced: Forced) -> World<D> {
-        let me = engine.device().me();
+        let (me, job_size) = (engine.device().me(), engine.device().size() as u32);
         let mut world = World {
             objects: Objects::default(),
             engine,
@@ -78,6 +82,8 @@ impl<D: Device> World<D> {
             detached: Vec::new(),
             untold: Vec::new(),
             next_context: (me as u64 + 1) << 32,
+            job_size,
+            random: None,
         };
         world.open();
         world
@@ -105,7 +111,7 @@ impl<D: Device> World<D> {
     }
 
     fn whole(&self, context: u64) -> Place {
-        Place::within(context, Arc::new(Group::range(0, self.engine.device().size() as u32)), self.rank())
+        Place::within(context, Arc::new(Group::range(0, self.job_size)), self.rank())
     }
 
     /// A communicator with nothing hung on it yet, in the table.
@@ -115,6 +121,9 @@ impl<D: Device> World<D> {
     }
 
     fn new_comm(&self, place: Place) -> Comm {
+        if self.random.is_some() && place.has_others(self.job_size) {
+            return self.new_mixed_comm(place);
+        }
         let mut comm = Comm::new(place, State::new(self.tariff, self.forced, Spread::OneHost));
         if let Some(hosts) = self.engine.device().hosts() {
             let crowd = &comm.crowd;
@@ -146,8 +155,12 @@ impl<D: Device> World<D> {
         }
     }
 
-    /// A context id that no rank of the job has ever used: rank and counter.
+    /// A context id that no rank of the job has ever used: rank and counter. Where there are processes of other jobs
+    /// 61 random bits, above all of those.
     pub fn new_context(&mut self) -> u64 {
+        if let Some(context) = self.mixed_context() {
+            return context;
+        }
         self.next_context += 1;
         self.next_context
     }

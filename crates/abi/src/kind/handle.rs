@@ -83,6 +83,8 @@ kinds! {
     /// An info object or `MPI_INFO_NULL`.
     InfoOrNull: usize, "MPI_Info", Role::Handle(Object::Info), Handle,
         |raw, arg, cx| live_or_null(Object::Info, raw, arg, cx);
+    /// An info object or `MPI_INFO_NULL`, significant at the root alone: that checks it.
+    RootInfo: usize, "MPI_Info", Role::Handle(Object::Info), usize, |raw, arg, cx| Ok(raw);
     /// A communicator or `MPI_COMM_NULL`.
     CommOrNull: usize, "MPI_Comm", Role::Handle(Object::Comm), Handle,
         |raw, arg, cx| live_or_null(Object::Comm, raw, arg, cx);

@@ -27,6 +27,17 @@ impl Text {
     }
 }
 
+/// A string that is significant at the root alone.
+#[derive(Clone, Copy, Debug)]
+pub struct MaybeText(usize, &'static str);
+
+impl MaybeText {
+    /// The string, which is needed here.
+    pub fn get(self) -> mpi::Result<Text> {
+        not_null(self.0, self.1).map(Text)
+    }
+}
+
 /// A character buffer of the application that receives a string.
 #[derive(Clone, Copy, Debug)]
 pub struct TextOut(usize);
@@ -131,6 +142,8 @@ impl StatusVar {
 kinds! {
     /// A string that is read.
     StrIn: usize, "const char *", Role::Text, Text, |raw, arg, cx| not_null(raw, arg).map(Text);
+    /// A string that is read at the root.
+    RootStrIn: usize, "const char *", Role::Address, MaybeText, |raw, arg, cx| Ok(MaybeText(raw, arg));
     /// Receives a string.
     StrOut: usize, "char *", Role::Address, TextOut, |raw, arg, cx| not_null(raw, arg).map(TextOut);
     /// Receives a string if another argument says so.

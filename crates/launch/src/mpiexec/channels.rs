@@ -69,7 +69,7 @@ impl Job {
         if self.ranks[rank].distrusted {
             return;
         }
-        match self.server.on_line(rank, line) {
+        match self.servers.on_line(rank, line) {
             Ok(actions) => actions.into_iter().for_each(|action| self.act(rank, action)),
             Err(why) => self.distrust(rank, "PMI", &why),
         }
@@ -82,6 +82,7 @@ impl Job {
                 self.end(exit_code(code), Some(text));
             }
             Action::Send(rank, line) => self.order(rank, Order::Pmi { rank, line }),
+            Action::Spawn(by, request) => self.spawn(by, request),
         }
     }
 

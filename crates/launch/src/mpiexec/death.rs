@@ -72,7 +72,7 @@ impl Job {
                 self.end(128 + number as u8, Some(text));
             }
             Ended::Code(0) => {}
-            Ended::Code(code) if self.server.stage(rank) == Stage::Finalized => {
+            Ended::Code(code) if self.servers.stage(rank) == Stage::Finalized => {
                 self.verdict.get_or_insert(exit_code(code));
             }
             Ended::Code(code) => {
@@ -85,10 +85,9 @@ impl Job {
     /// A rank that is gone while others are in MPI, in a way that makes them wait for it for ever.
     fn missed(&self) -> Option<usize> {
         let inside = self.running().any(|rank| self.inside(rank));
-        let in_barrier = self.server.in_barrier() > 0;
         (0..self.ranks.len()).filter(|rank| self.ranks[*rank].ended == Some(Ended::Code(0))).find(|rank| {
             // One that has finalized is missed only by a second program that the others run.
-            in_barrier || (inside && self.server.stage(*rank) != Stage::Finalized)
+            self.servers.has_barrier(*rank) || (inside && self.servers.stage(*rank) != Stage::Finalized)
         })
     }
 
@@ -120,7 +119,7 @@ impl Job {
         if due(self.straggler) {
             self.straggler = None;
             let gone = self.missed().expect("the time runs only then");
-            let what = match self.server.stage(gone) {
+            let what = match self.servers.stage(gone) {
                 Stage::Inside => " without MPI_Finalize",
                 Stage::Outside => " without MPI_Init",
                 Stage::Finalized => "",

@@ -60,7 +60,8 @@ impl Hands {
         let system = |what: &str, error: io::Error| format!("{what}: {error}");
         let remains = Remains {
             directories: start::segment_directories(&task.plan),
-            prefix: segment_prefix(&task.kvsname),
+            // Also of those whose names go on: jobs that are started later.
+            prefix: segment_prefix(&task.kvsname).trim_end_matches('-').into(),
         };
         let guard = Guard::start(&task.mark(), &remains).map_err(|e| system("fork", e))?;
         process::become_subreaper().map_err(|e| system("prctl", e))?;
@@ -80,6 +81,8 @@ impl Hands {
     pub(super) fn start(&mut self, task: &Task, epoll: &Epoll) -> Result<Vec<Event>, Refusal> {
         let plan = &task.plan;
         let count = task.ranks.len();
+        let all = (self.processes.len() + count) as u64;
+        self.open_files.reserve(all * DESCRIPTORS_PER_RANK + DESCRIPTORS_BESIDE)?;
         let allowed = process::allowed_cpus().unwrap_or_default();
         if plan.undersubscribed && count > allowed.len() {
             let text = format!("{count} ranks are more than the {} CPUs (--nooversubscribe)", allowed.len());
@@ -105,6 +108,21 @@ impl Hands {
             events.push(Event::InputTaken);
         }
         Ok(events)
+    }
+
+    /// Gets rid of ranks from this one on, which have just been started.
+    pub(super) fn forget_from(&mut self, first: usize, epoll: &Epoll) {
+        while self.processes.last().is_some_and(|process| process.rank >= first) {
+            let index = self.processes.len() - 1;
+            // It has not been reaped: nobody else has its number.
+            let _ = process::kill(self.processes[index].pid, libc::SIGKILL);
+            (0..2).for_each(|which| self.close(index, which, epoll));
+            self.processes[index].pmi.close(epoll);
+            if let Some(socket) = self.processes[index].control.take() {
+                epoll.remove(socket.as_raw_fd());
+            }
+            self.processes.pop();
+        }
     }
 
     fn admit(&mut self, rank: usize, started: Started, epoll: &Epoll) -> io::Result<()> {

@@ -67,7 +67,9 @@ impl Job {
             awaited: process.ended.is_none()
                 && process.ready
                 && !process.silent
-                && first.as_ref().is_none_or(|first| first[rank].end.is_some()),
+                && first
+                    .as_ref()
+                    .is_none_or(|first| first.get(rank).is_some_and(|first| first.end.is_some())),
             ended: process.ended.is_some(),
             pending: Vec::new(),
             begun: BTreeMap::new(),
@@ -75,7 +77,9 @@ impl Job {
             // Of one that has not answered before, the system is asked what it does.
             looking: process.ended.is_none()
                 && process.pid != 0
-                && first.as_ref().is_some_and(|first| first[rank].end.is_none()),
+                && first
+                    .as_ref()
+                    .is_some_and(|first| first.get(rank).is_some_and(|first| first.end.is_none())),
             seen: String::new(),
         });
         let answers: Vec<Answer> = answers.collect();
@@ -91,8 +95,10 @@ impl Job {
 
     /// Takes what was seen of the process of a rank.
     pub(super) fn on_looked(&mut self, rank: usize, text: String) {
-        if let Some(gathering) = &mut self.gathering {
-            let answer = &mut gathering.answers[rank];
+        // One that was started after the question is not asked.
+        if let Some(gathering) = &mut self.gathering
+            && let Some(answer) = gathering.answers.get_mut(rank)
+        {
             (answer.looking, answer.seen) = (false, text);
             self.conclude_if_complete();
         }
@@ -100,15 +106,20 @@ impl Job {
 
     /// Takes one line of a rank's answer.
     pub(super) fn on_answer(&mut self, rank: usize, line: Line) {
+        let numbers = self.servers.numbers(rank, self.ranks.len());
         let Some(gathering) = &mut self.gathering else { return };
         gathering.until = Instant::now() + ANSWER;
-        let answer = &mut gathering.answers[rank];
+        let Some(answer) = gathering.answers.get_mut(rank) else { return };
         match line {
             // An answer that comes too late belongs to a question that was given up.
             Line::Pending { question, .. } | Line::Begun { question, .. } | Line::End { question, .. }
                 if question != gathering.question => {}
-            Line::Pending { pending, .. } => answer.pending.push(pending),
-            Line::Begun { runs, .. } => answer.begun.extend(runs),
+            Line::Pending { pending, .. } => answer.pending.push(numbers.of_pending(pending)),
+            Line::Begun { runs, .. } => {
+                answer
+                    .begun
+                    .extend(runs.into_iter().map(|(context, run)| (numbers.of_context(context), run)));
+            }
             Line::End { left_out, moves, .. } => answer.end = Some((left_out, moves)),
             Line::Ready | Line::Fatal { .. } => unreachable!("handled by the caller"),
         }
@@ -117,8 +128,9 @@ impl Job {
 
     /// The rank has closed its channel: it will not answer any more.
     pub(super) fn on_silence(&mut self, rank: usize) {
-        if let Some(gathering) = &mut self.gathering {
-            let answer = &mut gathering.answers[rank];
+        if let Some(gathering) = &mut self.gathering
+            && let Some(answer) = gathering.answers.get_mut(rank)
+        {
             answer.awaited = false;
             answer.looking &= self.ranks[rank].ended.is_none();
             self.conclude_if_complete();

@@ -6,6 +6,7 @@ use super::hands::Hands;
 use super::hang::Gathering;
 use super::message::Order;
 use super::output::{Sink, Stream};
+use super::spawn::Servers;
 use super::start::{self, Input, Refusal};
 use super::strangers::Strangers;
 use super::streams::Source;
@@ -71,7 +72,11 @@ pub struct Job {
     pub(super) plan: Rc<Plan>,
     pub(super) epoll: Epoll,
     pub(super) signals: Signals,
-    pub(super) server: Server,
+    pub(super) servers: Servers,
+    /// The name of the first job's key-value space, and the secret of all jobs.
+    pub(super) kvsname: String,
+    pub(super) secret: [u8; 16],
+    pub(super) universe: usize,
     pub(super) ranks: Vec<Rank>,
     pub(super) reach: Reach,
     /// Standard output and error; if both are the same place, both streams go to the first.
@@ -139,6 +144,7 @@ impl Job {
         let task = Task {
             plan: Rc::new(plan),
             size: shape.programs.len(),
+            first: 0,
             ranks: shape.programs.iter().copied().enumerate().collect(),
             kvsname: shape.kvsname.clone(),
             secret: shape.secret,
@@ -193,7 +199,12 @@ impl Job {
         };
         Ok(Job {
             deadline: plan.timeout.map(|timeout| Instant::now() + timeout),
-            server: Server::new(shape.kvsname.clone(), &shape.programs, universe).on_hosts(&shape.hosts),
+            servers: Servers::new(
+                Server::new(shape.kvsname.clone(), &shape.programs, universe).on_hosts(&shape.hosts),
+            ),
+            kvsname: shape.kvsname.clone(),
+            secret: shape.secret,
+            universe,
             strangers,
             one_sink: sys::identity(1).is_some_and(|place| sys::identity(2) == Some(place)),
             ranks: (0..size).map(rank).collect(),
@@ -398,7 +409,7 @@ impl Job {
 
     /// Whether `rank` is between MPI_Init and MPI_Finalize.
     pub(super) fn inside(&self, rank: usize) -> bool {
-        self.server.stage(rank) == Stage::Inside
+        self.servers.stage(rank) == Stage::Inside
     }
 }
 

@@ -163,8 +163,9 @@ fn set_environment(command: &mut Command, common: &Common, local: usize, segment
     }
     command.envs(task.plan.environment.iter().map(|(name, value)| (name, value)));
     command.envs(segment.environment.iter().map(|(name, value)| (name, value)));
-    command.env("PMI_RANK", task.ranks[local].0.to_string()).env("PMI_SIZE", task.size.to_string());
-    command.env("PMI_SPAWNED", "0").env(JOB, task.mark());
+    let rank = task.ranks[local].0 - task.first;
+    command.env("PMI_RANK", rank.to_string()).env("PMI_SIZE", task.size.to_string());
+    command.env("PMI_SPAWNED", if task.first > 0 { "1" } else { "0" }).env(JOB, task.mark());
     command.env(JOB_CPUS, common.cpus.to_string());
     match task.address {
         Some(address) => command.env(HOST_ADDRESS, address.to_string()),

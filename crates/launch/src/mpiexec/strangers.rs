@@ -60,7 +60,9 @@ impl Job {
         }
         self.strangers.look_at = None;
         let mut outside: Vec<usize> =
-            self.running().filter(|rank| self.server.stage(*rank) == Stage::Outside).collect();
+            self.running().filter(|rank| self.servers.stage(*rank) == Stage::Outside).collect();
+        // Those that were asked for later are waited for by who has asked.
+        outside.retain(|rank| *rank < self.strangers.numbered.len());
         if !outside.is_empty() && self.strangers.wait < LAST_LOOK {
             self.strangers.wait *= 2;
             self.strangers.look_at = Some(now + self.strangers.wait);
@@ -80,7 +82,7 @@ impl Job {
     /// A rank that ended well but was never in the job has done its work alone, as all others have.
     pub(super) fn judge_strangers(&mut self) {
         let ended_alone = |rank: &usize| {
-            self.ranks[*rank].ended == Some(Ended::Code(0)) && self.server.stage(*rank) == Stage::Outside
+            self.ranks[*rank].ended == Some(Ended::Code(0)) && self.servers.stage(*rank) == Stage::Outside
         };
         let mut alone = (0..self.ranks.len()).filter(ended_alone);
         let stranger = alone.find(|rank| self.strangers.library(*rank).is_some());

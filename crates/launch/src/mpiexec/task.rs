@@ -15,6 +15,8 @@ pub(super) struct Task {
     pub(super) plan: Rc<Plan>,
     /// The number of its ranks.
     pub(super) size: usize,
+    /// The number of the first of them: that of a rank in its job is less by so much.
+    pub(super) first: usize,
     /// The ranks of this host in ascending order, with the number of the program of each.
     pub(super) ranks: Vec<(usize, usize)>,
     /// The name of the job's key-value space.
@@ -103,7 +105,8 @@ pub(super) fn decode(message: &[u8], secret: [u8; 16], address: IpAddr) -> Resul
     }
     add_own(&mut plan.inherited);
     let address = Some(address);
-    let task = Task { plan: Rc::new(plan), size, ranks, kvsname, secret, address, input: Input::Pipe };
+    let task =
+        Task { plan: Rc::new(plan), size, first: 0, ranks, kvsname, secret, address, input: Input::Pipe };
     Ok((task, directory))
 }
 

@@ -3,6 +3,7 @@ use super::channel::Channel;
 use super::environment::Launcher;
 use super::one::One;
 use super::pmix::Pmix;
+use super::spawn::Program;
 use crate::report::CONTROL_FD;
 
 /// A connection to a launcher, from init to finalize: the key-value space of the job.
@@ -27,6 +28,12 @@ pub(super) trait Space: Send {
     fn finalize(&mut self) -> Result<(), String>;
     /// Has the launcher end the whole job; the caller exits after this.
     fn abort(&mut self, code: i32) -> Result<(), String>;
+    /// Has the launcher start programs as another job, whose processes find a value under a key.
+    fn spawn(&mut self, _: Vec<Program>, _key: &str, _value: &[u8]) -> Result<(), String> {
+        Err("this launcher is spoken to by a protocol in which this library cannot ask for processes; Tern's \
+             mpiexec and Hydra can be asked (PMI-1)"
+            .into())
+    }
 }
 
 /// See [`Space`].
@@ -100,6 +107,12 @@ impl Client {
     /// Waits until every rank of the job is here.
     pub fn barrier(&mut self) -> Result<(), String> {
         self.0.barrier()
+    }
+
+    /// Has the launcher start programs as another job, all or none, whose processes find `value` under `key` at once; an
+    /// error says why there are none.
+    pub fn spawn(&mut self, programs: Vec<Program>, key: &str, value: &[u8]) -> Result<(), String> {
+        self.0.spawn(programs, key, value)
     }
 
     /// Tells the launcher that this rank is about to end as it should.

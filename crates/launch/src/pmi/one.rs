@@ -2,9 +2,11 @@
 use super::channel::{ANSWER_TIMEOUT, Channel, corrupt};
 use super::client::Space;
 use super::line::{self, Command};
+use super::spawn::{Program, Request};
 use super::two::Two;
 use super::value::{self, Maxes};
-use crate::text::quoted;
+use crate::report::CONTROL_FD;
+use crate::text::{quoted, unescape};
 use std::time::Duration;
 
 /// A connection to a launcher that speaks PMI-1.
@@ -73,6 +75,22 @@ impl Space for One {
 
     fn finalize(&mut self) -> Result<(), String> {
         self.ask("finalize", "", "finalize_ack").map(drop)
+    }
+
+    fn spawn(&mut self, programs: Vec<Program>, key: &str, value: &[u8]) -> Result<(), String> {
+        let pairs = value::split(key, value, self.maxes()?)?;
+        let is_tern = std::env::var_os(CONTROL_FD).is_some();
+        let lines = Request { programs, pairs }.lines(is_tern)?;
+        self.channel.send("spawn", lines.as_bytes())?;
+        let (answer, received) = self.read("spawn", "spawn_result", Some(ANSWER_TIMEOUT))?;
+        match (answer.number("rc"), answer.field("errmsg")) {
+            (Ok(0), _) => Ok(()),
+            (_, Some(why)) if is_tern => {
+                let why = unescape(why).unwrap_or_default();
+                Err(String::from_utf8_lossy(&why).into_owned())
+            }
+            _ => Err(format!("the launcher has refused it: received {received}")),
+        }
     }
 
     fn abort(&mut self, code: i32) -> Result<(), String> {

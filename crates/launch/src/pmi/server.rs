@@ -1,6 +1,7 @@
 //! The server side of PMI-1 without I/O: lines in, lines out.
 use super::line::{Command, LINE_MAX, parse_line};
-use crate::text::quoted;
+use super::spawn::{Incoming, Request};
+use crate::text::{escape, quoted};
 use std::collections::HashMap;
 
 /// What other PMI-1 clients have room for; the same limits as Hydra's.
@@ -38,13 +39,29 @@ pub enum Action {
     Send(usize, String),
     /// End the job: the rank called abort with this code.
     Abort(i32),
+    /// Start these programs as another job, and tell the rank what has become of it ([`spawned`]).
+    Spawn(usize, Request),
 }
+
+/// The answer to a rank that has asked for processes: how many there are, or why there are none.
+pub fn spawned(result: Result<usize, String>) -> String {
+    match result {
+        Ok(count) => {
+            let codes: Vec<&str> = vec!["0"; count.min(ERRCODES_MAX)];
+            format!("cmd=spawn_result rc=0 errcodes={}\n", codes.join(","))
+        }
+        Err(why) => format!("cmd=spawn_result rc=-1 errmsg={}\n", escape(why.as_bytes())),
+    }
+}
+
+/// Error codes that a line has room for; there are none but 0.
+const ERRCODES_MAX: usize = 16384;
 
 struct Member {
     stage: Stage,
     in_barrier: bool,
-    /// Between `mcmd=spawn` and `endcmd`.
-    in_multi_line: bool,
+    /// What it asks for between `mcmd=spawn` and `endcmd`.
+    asks: Incoming,
     appnum: usize,
 }
 
@@ -62,7 +79,7 @@ impl Server {
         let member = |appnum: &usize| Member {
             stage: Stage::Outside,
             in_barrier: false,
-            in_multi_line: false,
+            asks: Incoming::default(),
             appnum: *appnum,
         };
         Server { members: appnums.iter().map(member).collect(), kvsname, universe, pairs: HashMap::new() }
@@ -81,6 +98,12 @@ impl Server {
         self
     }
 
+    /// What the ranks find from the start.
+    pub fn with(mut self, pairs: Vec<(String, String)>) -> Server {
+        self.pairs.extend(pairs);
+        self
+    }
+
     /// How far `rank` has come.
     pub fn stage(&self, rank: usize) -> Stage {
         self.members[rank].stage
@@ -94,16 +117,14 @@ impl Server {
     /// Handles one line from `rank`. An error says what is wrong with it; the connection cannot be
     /// trusted after that.
     pub fn on_line(&mut self, rank: usize, line: &[u8]) -> Result<Vec<Action>, String> {
-        if self.members[rank].in_multi_line {
-            let ended = line == b"endcmd";
-            self.members[rank].in_multi_line = !ended;
-            let refusal = "cmd=spawn_result rc=-1 errmsg=not_supported\n";
-            return Ok(if ended { vec![Action::Send(rank, refusal.into())] } else { Vec::new() });
+        if self.members[rank].asks.is_open() {
+            let request = self.members[rank].asks.line(line)?;
+            return Ok(request.map(|request| Action::Spawn(rank, request)).into_iter().collect());
         }
         let command =
             parse_line(line).map_err(|malformed| format!("{malformed}; received {}", quoted(line)))?;
         if command.multi_line && command.name == "spawn" {
-            self.members[rank].in_multi_line = true;
+            self.members[rank].asks.begin();
             return Ok(Vec::new());
         }
         self.on_command(rank, &command).map_err(|why| format!("{why}; received {}", quoted(line)))
@@ -275,12 +296,15 @@ mod tests {
     }
 
     #[test]
-    fn spawn_is_refused_without_losing_the_connection() {
+    fn what_a_rank_asks_for_is_passed_on_and_the_connection_goes_on() {
         let mut server = started(1);
-        for line in ["mcmd=spawn", "nprocs=1", "execname=a b c"] {
+        for line in ["mcmd=spawn", "nprocs=1", "execname=a b c", "totspawns=1"] {
             assert_eq!(server.on_line(0, line.as_bytes()).unwrap(), []);
         }
-        assert!(answer(&mut server, "endcmd").contains("spawn_result rc=-1"));
+        let [Action::Spawn(0, request)] = &server.on_line(0, b"endcmd").unwrap()[..] else { panic!() };
+        assert_eq!((&request.programs[0].command[..], request.programs[0].count), (&b"a b c"[..], 1));
         assert!(answer(&mut server, "cmd=get_appnum").contains("appnum=0"));
+        assert_eq!(spawned(Ok(2)), "cmd=spawn_result rc=0 errcodes=0,0\n");
+        assert!(parse_line(spawned(Err("no way\n".into())).trim_end().as_bytes()).is_ok());
     }
 }

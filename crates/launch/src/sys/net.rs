@@ -1,10 +1,10 @@
 //! What the standard library does not say or do about the network.
-use super::check;
+use super::{check, event};
 use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd;
-use std::time::Duration;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::{Duration, Instant};
 
 /// How long nothing may be heard of the other side of a connection before the system looks whether it is there, and
 /// how long sent data may stay without an answer before the connection counts as lost.
@@ -74,6 +74,60 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     // SAFETY: made by getifaddrs, and freed once.
     unsafe { libc::freeifaddrs(list) };
     Ok(found)
+}
+
+/// Sends as many bytes over a connected stream socket as it receives, without taking the socket over. Both sides send
+/// first, so no more than a socket holds.
+pub fn swap(socket: RawFd, out: &[u8], room: &mut [u8], longest: Duration) -> io::Result<()> {
+    if socket < 0 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: not negative, and used for this call alone; a number that is open to nothing is an error of the calls.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    let until = Instant::now() + longest;
+    let wait =
+        |what| match event::wait_one(socket, what, Some(until.saturating_duration_since(Instant::now()))) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::Error::from(io::ErrorKind::TimedOut)),
+            Err(error) => Err(error),
+        };
+    let mut sent = 0;
+    while sent < out.len() {
+        wait(event::WRITE)?;
+        let rest = &out[sent..];
+        // SAFETY: the bytes are readable.
+        let wrote = unsafe {
+            libc::send(
+                socket.as_raw_fd(),
+                rest.as_ptr().cast(),
+                rest.len(),
+                libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+            )
+        };
+        sent += moved(wrote)?;
+    }
+    let mut got = 0;
+    while got < room.len() {
+        wait(event::READ)?;
+        let rest = &mut room[got..];
+        // SAFETY: the room is writable.
+        let read = unsafe {
+            libc::recv(socket.as_raw_fd(), rest.as_mut_ptr().cast(), rest.len(), libc::MSG_DONTWAIT)
+        };
+        match moved(read)? {
+            0 if read == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => got += count,
+        }
+    }
+    Ok(())
+}
+
+/// How many bytes a call has moved: none if it is to be made again.
+fn moved(result: isize) -> io::Result<usize> {
+    usize::try_from(result).or_else(|_| match io::Error::last_os_error() {
+        error if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+        error => Err(error),
+    })
 }
 
 /// The addresses of an interface, those of IPv4 first; without those that hold on one link only.

@@ -464,7 +464,7 @@ impl<V: Verbs> Channel<V> {
         let Completion { work, done, result } = completion;
         let Some(own) = Work::decode(work) else { return self.done.push_back((work, result)) };
         if let Err(fault) = &result {
-            self.fault.get_or_insert(fault.clone());
+            self.blame(fault);
         }
         let ended = match own {
             Work::Receive(buffer) => {
@@ -481,6 +481,13 @@ impl<V: Verbs> Channel<V> {
             Work::Inline => None,
         };
         self.end(ended, result);
+    }
+
+    /// What frames need could not be done. One that may leave has, and needs it no longer.
+    fn blame(&mut self, fault: &Fault) {
+        if !matches!(fault, Fault::PeerGone(rank) if self.verbs.may_leave(*rank)) {
+            self.fault.get_or_insert(fault.clone());
+        }
     }
 
     /// Work of the engine, if this was some, has ended.

@@ -61,11 +61,14 @@ impl Index {
     /// The peer with this rank, if it is known.
     #[inline]
     pub fn get(&self, rank: Rank) -> Option<usize> {
-        let page = self.pages[rank / PAGE].as_ref()?;
+        let page = self.pages.get(rank / PAGE)?.as_ref()?;
         (page[rank % PAGE] as usize).checked_sub(1)
     }
 
     pub fn set(&mut self, rank: Rank, p: usize) {
+        if rank / PAGE >= self.pages.len() {
+            self.pages.resize_with(rank / PAGE + 1, || None);
+        }
         let page = self.pages[rank / PAGE].get_or_insert_with(|| Box::new([0; PAGE]));
         page[rank % PAGE] = p as u32 + 1;
     }

@@ -223,6 +223,13 @@ impl Facts {
         }
     }
 
+    /// Peers of this distance have come in reach, by a device that does and costs this: nothing has been observed of it.
+    pub fn open(&mut self, distance: Distance, costs: &Costs, caps: &Caps, rails: usize, eager_bytes: usize) {
+        self.paths[distance as usize] = Path::new(costs, caps, rails, eager_bytes);
+        self.register = Line::new(costs.register, costs.source);
+        self.deregister = Line::new(costs.deregister, costs.source);
+    }
+
     /// Whether registrations are kept, wherever there are any.
     pub fn keep(&mut self, keeps: bool) {
         self.paths.iter_mut().for_each(|path| path.keeps = keeps && path.registration);

@@ -3,6 +3,7 @@
 mod arrive;
 mod explanation;
 pub mod frequent;
+mod growth;
 mod progress;
 mod readings;
 pub(crate) mod receive;

@@ -210,6 +210,12 @@ impl Matching {
         }
     }
 
+    /// Makes room for messages from `n` ranks, which cannot be taken at once where they lie.
+    pub fn grow(&mut self, n: usize, was_at_once: bool) {
+        self.sources.grow(n);
+        self.posted += usize::from(was_at_once);
+    }
+
     /// Whether no receive is posted and no message from `source` waits: then the next message
     /// from it can be matched where it lies.
     #[inline(always)]

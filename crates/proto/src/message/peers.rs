@@ -146,6 +146,11 @@ impl Peers {
         Peers { table: Sparse::new(n), backlog: Vec::new() }
     }
 
+    /// Makes room for `n` peers.
+    pub fn grow(&mut self, n: usize) {
+        self.table.grow(n);
+    }
+
     /// Messages sent and taken in, in all (wraps).
     pub fn messages(&self) -> u64 {
         let of = |peer: &Peer| u64::from(peer.sent) + u64::from(peer.seen);

@@ -29,6 +29,13 @@ impl<T: Default> Sparse<T> {
         }
     }
 
+    /// Makes room for `n` ranks.
+    pub fn grow(&mut self, n: usize) {
+        if let Sparse::Dense(all) = self {
+            all.resize_with(n.max(all.len()), T::default);
+        }
+    }
+
     /// The entries that were changed, in no order.
     pub fn iter(&self) -> Box<dyn Iterator<Item = (Rank, &T)> + '_> {
         match self {
@@ -105,6 +112,9 @@ mod tests {
                 (0, if n == 4 { 9 } else { 7 }, if n == 4 { 9 } else { 2 })
             );
             assert_eq!(table.iter().filter(|(_, value)| **value != 0).count(), if n == 4 { 1 } else { 2 });
+            table.grow(2 * n);
+            table[2 * n - 1] = 5;
+            assert_eq!((table[3], table[2 * n - 1], table[n]), (if n == 4 { 9 } else { 7 }, 5, 0));
         }
     }
 }

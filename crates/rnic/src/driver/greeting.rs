@@ -4,17 +4,28 @@
 //! request: rank (4) | nonce (16) | MAC (32) of «request», both ranks and the nonce
 //! reply:             MAC (32) of «reply» and the request's MAC
 //! ```
+//! A process of another job, a guest, says who it is there, where it listens, and at which port of the process it asks:
+//!
+//! ```text
+//! request: job (16) | rank (4) | address (16) | its port (2) | number (4) | nonce (16) | MAC (32) of all that,
+//!          of «guest», and of job and rank of the process that is asked
+//! ```
+//! Then the key is that of the process that is asked, which stands in its card ([`super::guests`]).
+//!
 //! The key is the job's secret. Without it neither side can say anything that the other takes, and what a stranger
 //! has overheard is of no use to him: the reply depends on the nonce, and an accepted request that is played again
 //! finds the pair connected already.
 
+use super::guests::{Asker, Card};
 use fabric::Rank;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Secret of a job.
 pub type Secret = [u8; 16];
 const NONCE: usize = 16;
 const MAC: usize = 32;
 const REQUEST: usize = 4 + NONCE + MAC;
+const GUEST: usize = 16 + 4 + 16 + 2 + 4 + NONCE;
 
 fn mac(secret: &Secret, parts: &[&[u8]]) -> blake3::Hash {
     let key = blake3::derive_key("tern rnic connection 1", secret);
@@ -46,6 +57,37 @@ pub fn who_asks(secret: &Secret, me: Rank, size: usize, said: &[u8]) -> Option<R
     (is_right && peer < size && peer != me).then_some(peer)
 }
 
+/// What the process with the card `own` says to that of `peer`, at a port of that.
+pub fn guest_request(own: &Card, peer: &Card, port: u32, nonce: [u8; NONCE]) -> Vec<u8> {
+    let ip = match own.address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    let (rank, door) = (own.rank.to_be_bytes(), own.address.port().to_be_bytes());
+    let said = [&own.job[..], &rank, &ip.octets(), &door, &port.to_be_bytes(), &nonce].concat();
+    let proof = mac(&peer.key, &[b"guest", &peer.job, &peer.rank.to_be_bytes(), &said]);
+    [&said[..], proof.as_bytes()].concat()
+}
+
+/// Which process of another job asks that with the card `own`, if it knows its key.
+pub fn which_guest_asks(own: &Card, said: &[u8]) -> Option<Asker> {
+    if said.len() != GUEST + MAC {
+        return None;
+    }
+    let (said, proof) = said.split_at(GUEST);
+    let expected = mac(&own.key, &[b"guest", &own.job, &own.rank.to_be_bytes(), said]);
+    if expected != blake3::Hash::from_bytes(proof.try_into().ok()?) {
+        return None;
+    }
+    let number = |at: usize| said[at..at + 4].try_into().ok().map(u32::from_be_bytes);
+    let octets: [u8; 16] = said[20..36].try_into().ok()?;
+    let door = u16::from_be_bytes(said[36..38].try_into().ok()?);
+    let address = SocketAddr::new(Ipv6Addr::from(octets).to_canonical(), door);
+    let job = said[..16].try_into().ok()?;
+    let card = Card { job, rank: number(16)?, address, key: [0; 16] };
+    Some(Asker { card, port: number(38)? })
+}
+
 /// The answer to a request.
 pub fn reply(secret: &Secret, request: &[u8]) -> Vec<u8> {
     mac(secret, &[b"reply", request]).as_bytes().to_vec()
@@ -67,6 +109,23 @@ pub fn datagram_id(secret: &Secret, from: Rank, to: Rank) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn guests_are_let_in_who_know_the_key() {
+        let card =
+            |job, rank, key| Card { job: [job; 16], rank, address: "10.0.0.1:7".parse().unwrap(), key };
+        let (own, peer) = (card(1, 5, [0; 16]), card(2, 0, [7; 16]));
+        let said = guest_request(&own, &peer, 9, [3; 16]);
+        assert_eq!(which_guest_asks(&peer, &said), Some(Asker { card: own, port: 9 }));
+        assert_eq!(which_guest_asks(&card(2, 0, [8; 16]), &said), None, "another key");
+        assert_eq!(which_guest_asks(&card(2, 1, [7; 16]), &said), None, "for another process");
+        for at in 0..said.len() {
+            let mut forged = said.clone();
+            forged[at] ^= 1;
+            assert_eq!(which_guest_asks(&peer, &forged), None);
+            assert_eq!(which_guest_asks(&peer, &said[..at]), None);
+        }
+    }
 
     #[test]
     fn only_ranks_of_the_job_are_let_in() {

@@ -4,6 +4,7 @@
 //! and gives its own up; the lower one refuses the other's.
 
 use super::greeting::{self, Secret};
+use super::guests::{Asker, Card};
 use crate::stack::{Agreed, Proposal, Side, Start};
 use fabric::Rank;
 use std::io::{ErrorKind, Read, Write};
@@ -19,6 +20,9 @@ pub const CROSSING: &[u8] = b"crossing";
 /// What is said to one that has had a connection.
 pub const KNOWN: &[u8] = b"this rank has been connected before";
 
+/// What is said to one that asks at a port where nobody is let in.
+pub const CLOSED: &[u8] = b"the port is closed";
+
 /// Set-up of one connection under way.
 #[derive(Debug)]
 pub struct Meeting {
@@ -27,6 +31,8 @@ pub struct Meeting {
     /// To whom, if this side began.
     pub to: Option<Rank>,
     request: Vec<u8>,
+    /// What a guest that was asked knows.
+    key: Option<Secret>,
     unsent: Vec<u8>,
     came: Vec<u8>,
     since: Instant,
@@ -43,6 +49,8 @@ pub enum Met {
     Agreed(Agreed, Vec<u8>),
     /// A rank of the job asks.
     Asked(Rank, Start, Vec<u8>),
+    /// A process of another job asks.
+    Guest(Asker, Start, Vec<u8>),
     /// The peer's own connection stays.
     Crossing,
     /// It came to nothing, for this reason.
@@ -67,8 +75,15 @@ impl Meeting {
         Meeting::new(socket, Some(peer), private, unsent)
     }
 
+    /// This process connects to one of another job, which has this key.
+    pub fn with_guest(socket: TcpStream, peer: Rank, private: Vec<u8>, key: Secret) -> Meeting {
+        let unsent = proposal(private.clone()).request();
+        Meeting { key: Some(key), ..Meeting::new(socket, Some(peer), private, unsent) }
+    }
+
     fn new(socket: TcpStream, to: Option<Rank>, request: Vec<u8>, unsent: Vec<u8>) -> Meeting {
-        Meeting { socket, to, request, unsent, came: Vec::new(), since: Instant::now(), is_ended: false }
+        let (came, since) = (Vec::new(), Instant::now());
+        Meeting { socket, to, request, key: None, unsent, came, since, is_ended: false }
     }
 
     /// Whether there is something to write.
@@ -83,7 +98,7 @@ impl Meeting {
     }
 
     /// Looks what has come.
-    pub fn look(&mut self, me: Rank, size: usize, secret: &Secret) -> Met {
+    pub fn look(&mut self, me: Rank, size: usize, secret: &Secret, own: Option<&Card>) -> Met {
         if let Err(why) = self.write().and_then(|()| self.read()) {
             return Met::Failed(why);
         }
@@ -93,10 +108,15 @@ impl Meeting {
             Ok(None) if self.is_ended => Met::Failed("the peer closed the connection".into()),
             Ok(None) if self.is_late() => Met::Failed(format!("no answer in {} s", PATIENCE.as_secs())),
             Ok(None) => Met::Waits,
-            Ok(Some((start, len))) if self.to.is_some() => self.answered(&start, len, secret),
+            Ok(Some((start, len))) if self.to.is_some() => {
+                self.answered(&start, len, &self.key.unwrap_or(*secret))
+            }
             Ok(Some((start, len))) => match greeting::who_asks(secret, me, size, &start.private) {
                 Some(peer) => Met::Asked(peer, start, self.came.split_off(len)),
-                None => Met::Failed("a stranger".into()),
+                None => match own.and_then(|own| greeting::which_guest_asks(own, &start.private)) {
+                    Some(asker) => Met::Guest(asker, start, self.came.split_off(len)),
+                    None => Met::Failed("a stranger".into()),
+                },
             },
         }
     }
@@ -104,6 +124,9 @@ impl Meeting {
     fn answered(&mut self, reply: &Start, len: usize, secret: &Secret) -> Met {
         if reply.rejected && reply.private == CROSSING {
             return Met::Crossing;
+        }
+        if reply.rejected && reply.private == CLOSED {
+            return Met::Failed("the port is closed".into());
         }
         if !reply.rejected && !greeting::is_reply(secret, &self.request, &reply.private) {
             return Met::Failed("the answer is not that of a rank of this job".into());

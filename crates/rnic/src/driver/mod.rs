@@ -6,6 +6,7 @@
 
 mod datagrams;
 mod greeting;
+mod guests;
 mod host;
 mod link;
 mod meeting;
@@ -20,6 +21,8 @@ use crate::stack::{
 use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Local, Nap, Rank, VerbsCaps};
 pub use greeting::Secret;
+use guests::Guests;
+pub use guests::{Asker, Card};
 use host::Host;
 use link::{Link, READ_BYTES};
 use meeting::{Meeting, Met};
@@ -78,9 +81,14 @@ pub struct Rnic {
     secret: Secret,
     door: Door,
     epoll: OwnedFd,
-    /// Where each rank listens.
-    addresses: Box<[SocketAddr]>,
+    /// Number of ranks of the job.
+    size: usize,
+    /// Where each rank, and each guest, listens.
+    addresses: Vec<SocketAddr>,
     contacts: Vec<Contact>,
+    guests: Guests,
+    /// Something is to be looked at that no peer has sent.
+    has_news: bool,
     meetings: HashMap<u64, Meeting>,
     next_meeting: u64,
     regions: Regions,
@@ -181,8 +189,11 @@ impl Listening {
             secret,
             door,
             epoll,
+            size: addresses.len(),
             contacts: addresses.iter().map(|_| Contact::None).collect(),
-            addresses,
+            addresses: addresses.into(),
+            guests: Guests::default(),
+            has_news: false,
             meetings: HashMap::new(),
             next_meeting: 0,
             regions: Regions::new(),
@@ -222,6 +233,9 @@ impl Rnic {
 
     /// Begins to connect to a peer.
     fn begin(&mut self, peer: Rank) -> Result<(), Fault> {
+        if peer >= self.size {
+            return self.begin_at(peer, 0);
+        }
         let address = self.addresses[peer];
         let fail = |e: String| Fault::Device(format!("cannot connect to rank {peer} at {address}: {e}"));
         let socket = connect(address).map_err(|e| fail(e.to_string()))?;
@@ -257,7 +271,7 @@ impl Rnic {
     /// Looks at a set-up.
     fn look_at(&mut self, name: u64) {
         let Some(mut meeting) = self.meetings.remove(&name) else { return };
-        match meeting.look(self.me, self.addresses.len(), &self.secret) {
+        match meeting.look(self.me, self.size, &self.secret, self.guests.own()) {
             Met::Waits => {
                 let _ = self.hear(&meeting.socket, name, meeting.wants_room(), true);
                 self.meetings.insert(name, meeting);
@@ -270,6 +284,11 @@ impl Rnic {
                 }
             }
             Met::Asked(peer, start, early) => self.asked(peer, meeting, &start, &early),
+            Met::Guest(asker, start, early) => {
+                // What it sends next is heard once it is known.
+                let _ = epoll::delete(&self.epoll, &meeting.socket);
+                self.asked_by_guest(asker, meeting, start, early);
+            }
             Met::Crossing => {
                 if let Some(peer) = meeting.to
                     && let Contact::Begun(waiting) = &mut self.contacts[peer]
@@ -281,6 +300,9 @@ impl Rnic {
                 if let Some(peer) = meeting.to
                     && matches!(self.contacts[peer], Contact::Begun(_))
                 {
+                    if self.trial_failed(peer, &why) {
+                        return;
+                    }
                     let address = self.addresses[peer];
                     let why = Fault::Device(format!("cannot connect to rank {peer} at {address}: {why}"));
                     self.lose(peer, &why);
@@ -293,14 +315,19 @@ impl Rnic {
     fn asked(&mut self, peer: Rank, mut meeting: Meeting, start: &Start, early: &[u8]) {
         let refusal = match &self.contacts[peer] {
             Contact::None | Contact::Expected(_) => None,
-            Contact::Begun(_) => (peer > self.me).then_some(meeting::CROSSING),
+            Contact::Begun(_) => {
+                let mine_stays = self.guests.is_first(peer).unwrap_or(peer > self.me);
+                mine_stays.then_some(meeting::CROSSING)
+            }
             Contact::Connected(_) | Contact::Paired(_) | Contact::Gone => Some(meeting::KNOWN),
         };
         if let Some(why) = refusal {
             meeting.answer(&Proposal::reject(start, why));
             return;
         }
-        let private = greeting::reply(&self.secret, &start.private);
+        let key =
+            if peer < self.size { self.secret } else { self.guests.own().map_or([0; 16], |own| own.key) };
+        let private = greeting::reply(&key, &start.private);
         let (reply, agreed) = meeting::proposal(Vec::new()).reply(start, &private);
         if meeting.answer(&reply) {
             self.connected(peer, meeting.socket, agreed, early);
@@ -309,7 +336,9 @@ impl Rnic {
 
     fn connected(&mut self, peer: Rank, socket: TcpStream, agreed: Agreed, early: &[u8]) {
         let settings = Settings { segment_max: SEGMENT_MAX, depth: DEPTH, ..Settings::from(agreed) };
-        if let Err(why) = self.hear(&socket, peer as u64, false, true) {
+        // That of a guest that was held is not watched any more.
+        let watched = self.hear(&socket, peer as u64, false, true);
+        if let Err(why) = watched.or_else(|_| self.hear(&socket, peer as u64, false, false)) {
             return self.lose(peer, &Fault::Device(why));
         }
         let waiting = match std::mem::take(&mut self.contacts[peer]) {
@@ -410,7 +439,9 @@ impl Rnic {
             let _ = epoll::delete(&self.epoll, link.socket());
             self.contacts[peer] = Contact::Gone;
             self.give_back(unfinished);
-            if !is_clean {
+            if self.guests.has_closed(peer) {
+                self.has_news = true;
+            } else if !is_clean {
                 self.fault.get_or_insert(Fault::Device(text));
             }
         }

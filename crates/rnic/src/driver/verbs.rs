@@ -124,6 +124,10 @@ impl Verbs for Rnic {
         !self.waiting.is_empty() || self.has_datagrams_under_way()
     }
 
+    fn may_leave(&self, peer: Rank) -> bool {
+        Rnic::may_leave(self, peer)
+    }
+
     fn poll(&mut self) -> Option<Completion> {
         if self.ended.is_empty() {
             self.look();
@@ -173,10 +177,16 @@ impl Verbs for Rnic {
         self.send_waiting();
         self.before_a_nap(round);
         let has_told_all = self.ended.is_empty() && self.host.touched.is_empty();
-        RnicNap(!std::mem::take(&mut self.has_alarm) && has_told_all)
+        let waits = std::mem::take(&mut self.has_news) || self.guests.any_missing();
+        RnicNap(!std::mem::take(&mut self.has_alarm) && has_told_all && !waits)
     }
 
     fn check(&mut self) -> Result<(), Fault> {
+        if self.guests.any_missing()
+            && let Some(peer) = self.guests.missing()
+        {
+            return Err(Fault::PeerGone(peer));
+        }
         self.fault.take().map_or(Ok(()), Err)
     }
 }

@@ -1,0 +1,221 @@
+//! MPI 5.0 section 11.8: ports, at which processes of one job wait for those of another, and connections made over
+//! a socket that the application has.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use mpi::comm::{COMM_NULL, COMM_SELF};
+use mpi::error::{Class, Result, fail};
+use mpi::handle::Handle;
+use rnic::Card;
+
+use super::meet::{self, Part};
+use super::own_card;
+use crate::cx::Cx;
+use crate::device;
+use crate::kind::output::Out;
+use crate::kind::text::{MaybeText, Text, TextOut};
+
+/// `MPI_MAX_PORT_NAME`.
+pub const MAX_PORT_NAME: usize = 1024;
+/// How a name begins.
+const BEGIN: &str = "tern-port:";
+/// How long a connection may take unless the info key `timeout` says another time.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Ports of this process that are open.
+static OPEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// What the name of a port says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Port {
+    /// The process that has opened it.
+    pub card: Card,
+    /// Which of its ports.
+    pub number: u32,
+}
+
+impl Port {
+    /// The name: the words of the card and the number, as hexadecimal digits.
+    pub fn name(&self) -> String {
+        let words: String = self.card.to_words().iter().map(|word| format!("{word:016x}")).collect();
+        format!("{BEGIN}{words}{:08x}", self.number)
+    }
+
+    /// The port of this name.
+    pub fn named(name: &str) -> Option<Port> {
+        let digits = name.strip_prefix(BEGIN)?;
+        if digits.len() != 16 * Card::WORDS + 8 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        let mut words = [0; Card::WORDS];
+        for (at, word) in words.iter_mut().enumerate() {
+            *word = u64::from_str_radix(&digits[16 * at..16 * (at + 1)], 16).ok()?;
+        }
+        let number = u32::from_str_radix(&digits[16 * Card::WORDS..], 16).ok()?;
+        Some(Port { card: Card::from_words(words), number })
+    }
+
+    /// The port without its secret.
+    pub fn shown(&self) -> String {
+        format!("{} of {}", self.number, self.card.address)
+    }
+}
+
+/// Opens a port of this process.
+pub fn new(cx: &Cx) -> Result<Port> {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let card = own_card(cx)?;
+    // 0 is no port; a tag has 31 bits.
+    let number = LAST.fetch_add(1, Ordering::Relaxed) % (i32::MAX as u32) + 1;
+    open_ports().insert(number);
+    cx.world().engine.extend(|device| device::adapter(device).open_port(number));
+    Ok(Port { card, number })
+}
+
+/// Closes a port: who asks there is refused.
+pub fn end(cx: &Cx, number: u32) {
+    open_ports().remove(&number);
+    cx.world().engine.extend(|device| device::adapter(device).close_port(number));
+}
+
+fn open_ports() -> std::sync::MutexGuard<'static, BTreeSet<u32>> {
+    OPEN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// `MPI_Open_port`.
+pub fn open(cx: &Cx, _info: Handle, port_name: TextOut) -> Result {
+    let name = new(cx)?.name();
+    // SAFETY: MPI says the buffer has room for MPI_MAX_PORT_NAME bytes.
+    unsafe { port_name.set(name.as_bytes(), MAX_PORT_NAME) };
+    Ok(())
+}
+
+/// `MPI_Close_port`.
+pub fn close(cx: &Cx, port_name: Text) -> Result {
+    let number = own_port(cx, &port_name.to_text())?;
+    end(cx, number);
+    Ok(())
+}
+
+/// The number of a port that this process has opened.
+fn own_port(cx: &Cx, name: &str) -> Result<u32> {
+    let Some(port) = Port::named(name) else { return no_name(name) };
+    if port.card != own_card(cx)? || !open_ports().contains(&port.number) {
+        return fail(
+            Class::PORT,
+            format!("argument `port_name` is the port {}, which this process has not open", port.shown()),
+        );
+    }
+    Ok(port.number)
+}
+
+fn no_name<T>(name: &str) -> Result<T> {
+    let shown: String = name.chars().take(40).collect();
+    fail(Class::PORT, format!("argument `port_name` is `{shown}`, not a name that MPI_Open_port has given"))
+}
+
+/// `MPI_Comm_accept`.
+pub fn accept(
+    cx: &Cx,
+    port_name: MaybeText,
+    _info: Handle,
+    root: i32,
+    comm: Handle,
+    newcomm: Out<Handle>,
+) -> Result {
+    newcomm.set(COMM_NULL);
+    let part = || Ok(Part::Accept(own_port(cx, &port_name.get()?.to_text())?));
+    newcomm.set(meet::groups(cx, comm, root, part)?);
+    Ok(())
+}
+
+/// `MPI_Comm_connect`; the info key `timeout` is in seconds, as MPICH has it.
+pub fn connect(
+    cx: &Cx,
+    port_name: MaybeText,
+    info: Handle,
+    root: i32,
+    comm: Handle,
+    newcomm: Out<Handle>,
+) -> Result {
+    newcomm.set(COMM_NULL);
+    let part = || {
+        let patience = match cx.anytime().optional_info(info)?.and_then(|info| info.hint("timeout")) {
+            None => PATIENCE,
+            Some(text) => match text.trim().parse() {
+                Ok(seconds) => Duration::from_secs(seconds),
+                Err(_) => return fail(Class::ARG, format!("info key `timeout` is `{text}`, not a number")),
+            },
+        };
+        let name = port_name.get()?.to_text();
+        match Port::named(&name) {
+            Some(port) => Ok(Part::Connect(port, patience)),
+            None => no_name(&name),
+        }
+    };
+    newcomm.set(meet::groups(cx, comm, root, part)?);
+    Ok(())
+}
+
+/// `MPI_Comm_join`: both sides say which port of theirs is open, and that of the smaller card is used.
+pub fn join(cx: &Cx, fd: i32, intercomm: Out<Handle>) -> Result {
+    intercomm.set(COMM_NULL);
+    let own = new(cx)?;
+    let met = swap(fd, own).and_then(|other| {
+        let part = match own.card.to_words().cmp(&other.card.to_words()) {
+            std::cmp::Ordering::Less => Part::Accept(own.number),
+            std::cmp::Ordering::Greater => Part::Connect(other, PATIENCE),
+            std::cmp::Ordering::Equal => {
+                return fail(Class::ARG, "argument `fd` is a socket whose other end is in this process");
+            }
+        };
+        meet::groups(cx, COMM_SELF, 0, || Ok(part))
+    });
+    end(cx, own.number);
+    intercomm.set(met?);
+    Ok(())
+}
+
+/// Tells the process at the other end of a socket the name of a port, and is told its.
+fn swap(fd: i32, own: Port) -> Result<Port> {
+    let name = own.name();
+    let mut room = vec![0; name.len()];
+    match launch::sys::net::swap(fd, name.as_bytes(), &mut room, PATIENCE) {
+        Ok(()) => {}
+        Err(error) => {
+            return fail(
+                Class::ARG,
+                format!(
+                    "argument `fd` is {fd}, no connected stream socket to another process of MPI: {error}"
+                ),
+            );
+        }
+    }
+    let told = String::from_utf8_lossy(&room).into_owned();
+    let other = Port::named(&told);
+    other.map_or_else(
+        || fail(Class::ARG, format!("what came over the socket {fd} is not of this library")),
+        Ok,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_all_of_a_port_and_others_are_refused() {
+        let address = "10.1.2.3:4567".parse().unwrap();
+        let port = Port { card: Card { job: [1; 16], rank: 3, address, key: [0xfe; 16] }, number: 77 };
+        let name = port.name();
+        assert!(name.len() < MAX_PORT_NAME);
+        assert_eq!(Port::named(&name), Some(port));
+        assert!(!port.shown().contains("fefe"));
+        for wrong in ["", "tern-port:", "x", &name[1..], &name[..name.len() - 1], &name.replace('f', "g")] {
+            assert_eq!(Port::named(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! MPI 5.0 sections 11.8.1 to 11.8.3: processes that are started by others. The launcher starts them as a job of their
+//! own, and gives them the name of a port of the root that has asked; in MPI_Init they connect to it.
+
+#![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use launch::pmi::spawn::Program;
+use mpi::comm::{COMM_NULL, COMM_WORLD};
+use mpi::error::{Class, Error, Result, fail};
+use mpi::handle::Handle;
+
+use super::meet::{self, Part};
+use super::port::{self, Port};
+use crate::coll::run;
+use crate::cx::Cx;
+use crate::kind::array::Array;
+use crate::kind::handle::live_or_null;
+use crate::kind::output::Out;
+use crate::kind::text::MaybeText;
+use crate::object::Object;
+use crate::start;
+
+/// Under which key the processes find the port.
+const PARENT_PORT: &str = "tern.parent";
+/// How long they wait for those that have started them, who wait for them.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The intercommunicator with those that have started this process.
+static PARENT: AtomicU64 = AtomicU64::new(0);
+
+/// `MPI_Comm_get_parent`.
+pub fn get_parent(cx: &Cx, parent: Out<Handle>) -> Result {
+    let handle = Handle(PARENT.load(Ordering::Relaxed) as _);
+    let is_there = handle.0 != 0 && cx.world().comm(handle).is_ok();
+    parent.set(if is_there { handle } else { COMM_NULL });
+    Ok(())
+}
+
+/// In MPI_Init: connects those that were started together to those that have started them.
+pub fn find_parent(cx: &Cx) -> Result {
+    if std::env::var("PMI_SPAWNED").map_or(true, |spawned| spawned != "1") {
+        return Ok(());
+    }
+    let fail =
+        |text: String| Error::new(Class::SPAWN, format!("the processes that have started this one: {text}"));
+    // Also one that another library's MPI has started is a job by itself.
+    let Ok(name) = start::with_launcher(|client| client.get(PARENT_PORT)).map_err(fail)? else {
+        return Ok(());
+    };
+    let port = Port::named(&String::from_utf8_lossy(&name)).ok_or_else(|| fail("a corrupt name".into()))?;
+    let parent = meet::groups(cx, COMM_WORLD, 0, || Ok(Part::Connect(port, PATIENCE)))?;
+    cx.world().comm_mut(parent)?.set_name(b"MPI_COMM_PARENT");
+    PARENT.store(parent.0 as u64, Ordering::Relaxed);
+    Ok(())
+}
+
+/// `MPI_Comm_spawn`.
+pub fn spawn(
+    cx: &Cx,
+    command: MaybeText,
+    argv: usize,
+    maxprocs: i32,
+    info: usize,
+    root: i32,
+    comm: Handle,
+    intercomm: Out<Handle>,
+    array_of_errcodes: Array<i32>,
+) -> Result {
+    let asked = || {
+        let asked = Asked { command: command.get()?.to_text().into_bytes(), argv, maxprocs, info };
+        Ok(vec![program(cx, &asked, "")?])
+    };
+    let most = || usize::try_from(maxprocs).unwrap_or(0);
+    start_job(cx, asked, most, root, comm, intercomm, array_of_errcodes)
+}
+
+/// `MPI_Comm_spawn_multiple`.
+pub fn spawn_multiple(
+    cx: &Cx,
+    count: i32,
+    array_of_commands: usize,
+    array_of_argv: usize,
+    array_of_maxprocs: Array<i32>,
+    array_of_info: Array<usize>,
+    root: i32,
+    comm: Handle,
+    intercomm: Out<Handle>,
+    array_of_errcodes: Array<i32>,
+) -> Result {
+    let asked = || {
+        let count = usize::try_from(count).ok().filter(|count| *count > 0);
+        let Some(count) = count else {
+            return fail(Class::ARG, "argument `count` is not positive: there is nothing to start");
+        };
+        if array_of_commands == 0 {
+            return fail(Class::ARG, "argument `array_of_commands` is NULL");
+        }
+        // SAFETY: at the root these have `count` elements, and are not kept.
+        let (most, infos) = unsafe { (array_of_maxprocs.slice(count)?, array_of_info.slice(count)?) };
+        let one = |at: usize| {
+            // SAFETY: `count` terminated strings, and as many lists unless it is MPI_ARGVS_NULL.
+            let (command, argv) = unsafe {
+                let command = *(array_of_commands as *const *const libc::c_char).add(at);
+                let argv = match array_of_argv {
+                    0 => 0,
+                    lists => *(lists as *const usize).add(at),
+                };
+                (CStr::from_ptr(command).to_bytes().to_vec(), argv)
+            };
+            let asked = Asked { command, argv, maxprocs: most[at], info: infos[at] };
+            program(cx, &asked, &format!("[{at}]"))
+        };
+        (0..count).map(one).collect()
+    };
+    let most = || {
+        // SAFETY: as above.
+        let most = unsafe { array_of_maxprocs.slice(usize::try_from(count).unwrap_or(0)) };
+        most.unwrap_or_default().iter().map(|most| usize::try_from(*most).unwrap_or(0)).sum()
+    };
+    start_job(cx, asked, most, root, comm, intercomm, array_of_errcodes)
+}
+
+/// One program as the application names it.
+struct Asked {
+    command: Vec<u8>,
+    argv: usize,
+    maxprocs: i32,
+    info: usize,
+}
+
+/// What the launcher is told of a program, and how many processes were asked for.
+fn program(cx: &Cx, asked: &Asked, at: &str) -> Result<(Program, usize)> {
+    let Some(most) = usize::try_from(asked.maxprocs).ok().filter(|most| *most > 0) else {
+        let text = format!("argument `maxprocs`{at} is {}, must be positive", asked.maxprocs);
+        return fail(Class::SPAWN, text);
+    };
+    if asked.command.is_empty() {
+        return fail(Class::SPAWN, format!("argument `command`{at} is empty"));
+    }
+    let info = live_or_null(Object::Info, asked.info, "info", cx)?;
+    let hints: Vec<(String, Vec<u8>)> = match cx.anytime().optional_info(info)? {
+        None => Vec::new(),
+        Some(info) => {
+            let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+            info.iter().map(|(key, value)| (text(key), value.to_vec())).collect()
+        }
+    };
+    let hint = |key: &str| hints.iter().find(|(known, _)| known == key).map(|(_, value)| value);
+    let count = match hint("soft") {
+        None => most,
+        Some(soft) => soft_count(&String::from_utf8_lossy(soft), most)?,
+    };
+    if let Some(arch) = hint("arch")
+        && arch != std::env::consts::ARCH.as_bytes()
+    {
+        let arch = String::from_utf8_lossy(arch);
+        let text =
+            format!("info key `arch` is `{arch}`, all hosts of this job are {}", std::env::consts::ARCH);
+        return fail(Class::SPAWN, text);
+    }
+    if hint("file").is_some() {
+        return fail(Class::SPAWN, "info key `file` names a file of no format that this library knows");
+    }
+    // SAFETY: a list ended by NULL, or MPI_ARGV_NULL.
+    let arguments = unsafe { words(asked.argv) };
+    Ok((Program { command: asked.command.clone(), arguments, count, info: hints }, most))
+}
+
+/// # Safety
+/// The address of a list of terminated strings that NULL ends, or 0.
+unsafe fn words(list: usize) -> Vec<Vec<u8>> {
+    let mut words = Vec::new();
+    if list != 0 {
+        let mut next = list as *const *const libc::c_char;
+        // SAFETY: by the contract of this function.
+        unsafe {
+            while !(*next).is_null() {
+                words.push(CStr::from_ptr(*next).to_bytes().to_vec());
+                next = next.add(1);
+            }
+        }
+    }
+    words
+}
+
+/// The largest number of processes that the info key `soft` allows, which lists numbers, `a:b` and `a:b:c`
+/// (MPI 5.0 section 11.8.4).
+fn soft_count(text: &str, most: usize) -> Result<usize> {
+    let wrong =
+        || Error::new(Class::SPAWN, format!("info key `soft` is `{text}`, no list of numbers and ranges"));
+    let mut best = None;
+    for range in text.split(',') {
+        let numbers: Vec<i64> = range
+            .split(':')
+            .map(|number| number.trim().parse().map_err(|_| wrong()))
+            .collect::<Result<_>>()?;
+        let (first, last, step) = match numbers[..] {
+            [one] => (one, one, 1),
+            [first, last] => (first, last, 1),
+            [first, last, step] if step != 0 => (first, last, step),
+            _ => return Err(wrong()),
+        };
+        let most = most as i64;
+        let found = if step > 0 {
+            let top = last.min(most);
+            (first <= top).then(|| first + (top - first) / step * step)
+        } else {
+            // It runs downwards: the first that is small enough.
+            let skip = if first > most { (first - most + -step - 1) / -step } else { 0 };
+            Some(first + skip * step).filter(|found| *found >= last)
+        };
+        best = best.max(found.filter(|count| *count > 0 && *count <= most));
+    }
+    best.map(|count| count as usize).ok_or_else(|| {
+        Error::new(
+            Class::SPAWN,
+            format!("info key `soft` is `{text}`, which allows no number from 1 to {most}"),
+        )
+    })
+}
+
+/// Starts what the root asks for, and meets it.
+fn start_job(
+    cx: &Cx,
+    asked: impl FnOnce() -> Result<Vec<(Program, usize)>>,
+    most: impl FnOnce() -> usize,
+    root: i32,
+    comm: Handle,
+    intercomm: Out<Handle>,
+    array_of_errcodes: Array<i32>,
+) -> Result {
+    intercomm.set(COMM_NULL);
+    let place = meet::intra(cx, comm)?;
+    let root_rank = meet::check_root(&place, root)?;
+    let started = (place.rank == root_rank).then(|| match asked() {
+        Ok(asked) => start_here(cx, asked),
+        Err(error) => Err((vec![Class::SPAWN.0 as u64; most()], error)),
+    });
+    let (port, codes, failed) = match started {
+        None => (0, Vec::new(), None),
+        Some(Ok((port, codes))) => (port, codes, None),
+        Some(Err((codes, error))) => (0, codes, Some(error)),
+    };
+    let class = failed.as_ref().map_or(0, |error| error.class.0 as u64);
+    let head = run::spread_words(cx, comm, root as usize, vec![class, codes.len() as u64])?;
+    let [class, count] = head[..] else { unreachable!("as many as were sent") };
+    let codes = if place.rank == root_rank { codes } else { vec![0; count as usize] };
+    let codes = run::spread_words(cx, comm, root as usize, codes)?;
+    if !array_of_errcodes.is_null() {
+        // SAFETY: MPI says that it has an element for each process that was asked for.
+        let room = unsafe { array_of_errcodes.slice_mut(codes.len())? };
+        room.iter_mut().zip(&codes).for_each(|(code, word)| *code = *word as i32);
+    }
+    if class != 0 {
+        let text = format!("rank {root}, the root, could not start the processes");
+        return Err(failed.unwrap_or_else(|| Error::new(Class(class as i32), text)));
+    }
+    let met = meet::groups(cx, comm, root, || Ok(Part::Accept(port)));
+    if place.rank == root_rank {
+        port::end(cx, port);
+    }
+    intercomm.set(met?);
+    Ok(())
+}
+
+type Codes = Vec<u64>;
+
+/// Has the launcher start the programs: the port at which they come, and a code for each process that was asked for.
+fn start_here(cx: &Cx, asked: Vec<(Program, usize)>) -> std::result::Result<(u32, Codes), (Codes, Error)> {
+    let all = |code: Class| asked.iter().flat_map(|(_, most)| vec![code.0 as u64; *most]).collect::<Codes>();
+    let port = port::new(cx).map_err(|error| (all(error.class), error))?;
+    // Those that `soft` has left out were not started.
+    let codes = asked.iter().flat_map(|(program, most)| {
+        let left_out = most - program.count;
+        [vec![0; program.count], vec![Class::SPAWN.0 as u64; left_out]].concat()
+    });
+    let codes: Codes = codes.collect();
+    let refused = all(Class::SPAWN);
+    let programs = asked.into_iter().map(|(program, _)| program).collect();
+    let name = port.name();
+    let started = start::with_launcher(|client| client.spawn(programs, PARENT_PORT, name.as_bytes()));
+    match started.and_then(|started| started) {
+        Ok(()) => Ok((port.number, codes)),
+        Err(why) => {
+            port::end(cx, port.number);
+            Err((refused, Error::new(Class::SPAWN, format!("no process was started: {why}"))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_number_that_soft_allows() {
+        for (text, most, count) in [
+            ("1:4", 8, Some(4)),
+            ("1:100", 8, Some(8)),
+            ("2:100:3", 9, Some(8)),
+            ("9:1:-2", 6, Some(5)),
+            ("3,5,17", 16, Some(5)),
+            ("9,20", 8, None),
+            ("0", 8, None),
+        ] {
+            assert_eq!(soft_count(text, most).ok(), count, "{text}");
+        }
+        for text in ["", "a", "1:2:0", "1:2:3:4", "1,,2"] {
+            assert!(soft_count(text, 4).unwrap_err().text.contains("no list"), "{text}");
+        }
+    }
+}

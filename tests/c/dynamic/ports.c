@@ -1,0 +1,83 @@
+/* Ports: two halves of the job meet through one, twice over it; names; a socket; what is wrong with names is said. */
+// np: 2+
+#include "../tern_test.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void works(MPI_Comm inter) {
+    int rank, size, remote, sum = -1;
+    OK(MPI_Comm_rank(inter, &rank));
+    OK(MPI_Comm_size(inter, &size));
+    OK(MPI_Comm_remote_size(inter, &remote));
+    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, inter));
+    CHECK_EQ(sum, remote * (remote - 1) / 2);
+}
+
+static void halves_meet(void) {
+    char port[MPI_MAX_PORT_NAME] = "", service[64];
+    int first = t_rank % 2 == 0, rank;
+    MPI_Comm half, inter;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, first, 0, &half));
+    OK(MPI_Comm_rank(half, &rank));
+    snprintf(service, sizeof service, "tern test ä/%d", (int)getppid());
+    if (t_rank == 0) {
+        OK(MPI_Open_port(MPI_INFO_NULL, port));
+        OK(MPI_Publish_name(service, MPI_INFO_NULL, port));
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (t_rank == 1)
+        OK(MPI_Lookup_name(service, MPI_INFO_NULL, port));
+    for (int round = 0; round < 2; round++) {
+        /* The name counts at the root alone. */
+        const char *name = rank == 0 ? port : NULL;
+        if (first)
+            OK(MPI_Comm_accept(name, MPI_INFO_NULL, 0, half, &inter));
+        else
+            OK(MPI_Comm_connect(name, MPI_INFO_NULL, 0, half, &inter));
+        works(inter);
+        OK(MPI_Comm_disconnect(&inter));
+        CHECK(inter == MPI_COMM_NULL);
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (t_rank == 0) {
+        OK(MPI_Unpublish_name(service, MPI_INFO_NULL, port));
+        OK(MPI_Close_port(port));
+        FAILS(MPI_Close_port(port), MPI_ERR_PORT);
+    }
+    OK(MPI_Comm_free(&half));
+}
+
+static void pair_joins(void) {
+    int ends[2];
+    if (t_rank == 0) {
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+        MPI_Comm inter;
+        FAILS(MPI_Comm_join(-1, &inter), MPI_ERR_ARG);
+        close(ends[1]);
+        FAILS(MPI_Comm_join(ends[0], &inter), MPI_ERR_ARG);
+        CHECK(inter == MPI_COMM_NULL);
+        close(ends[0]);
+    }
+}
+
+static void wrong(void) {
+    MPI_Comm inter;
+    char port[MPI_MAX_PORT_NAME];
+    FAILS(MPI_Comm_connect("nonsense", MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    CHECK(inter == MPI_COMM_NULL);
+    FAILS(MPI_Comm_accept("nonsense", MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    FAILS(MPI_Comm_accept("nonsense", MPI_INFO_NULL, 1, MPI_COMM_SELF, &inter), MPI_ERR_ROOT);
+    FAILS(MPI_Close_port("nonsense"), MPI_ERR_PORT);
+    FAILS(MPI_Lookup_name("tern test: nobody", MPI_INFO_NULL, port), MPI_ERR_NAME);
+    FAILS(MPI_Unpublish_name("tern test: nobody", MPI_INFO_NULL, "nonsense"), MPI_ERR_SERVICE);
+    FAILS(MPI_Publish_name("tern test: nobody", MPI_INFO_NULL, "nonsense"), MPI_ERR_PORT);
+}
+
+int main(int argc, char **argv) {
+    t_begin(&argc, &argv);
+    halves_meet();
+    pair_joins();
+    wrong();
+    return t_end();
+}

@@ -1,0 +1,37 @@
+/* What cannot be started: the class is MPI_ERR_SPAWN on all ranks, and the job goes on. refused.c looks at the text. */
+#include "../tern_test.h"
+
+static void refused(const char *command, int most, const char *key, const char *value) {
+    MPI_Comm children;
+    MPI_Info info = MPI_INFO_NULL;
+    int codes[4] = {0, 0, 0, 0};
+    if (key != NULL) {
+        OK(MPI_Info_create(&info));
+        OK(MPI_Info_set(info, key, value));
+    }
+    int code = MPI_Comm_spawn(command, MPI_ARGV_NULL, most, info, 0, MPI_COMM_WORLD, &children, codes);
+    FAILS(code, MPI_ERR_SPAWN);
+    CHECK(children == MPI_COMM_NULL);
+    for (int i = 0; i < most; i++)
+        CHECK_AT(i, codes[i], MPI_ERR_SPAWN);
+    if (info != MPI_INFO_NULL)
+        OK(MPI_Info_free(&info));
+}
+
+int main(int argc, char **argv) {
+    t_begin(&argc, &argv);
+    refused("./no-such-program", 2, NULL, NULL);
+    refused("no-such-program-in-path", 1, NULL, NULL);
+    refused("/dev/null", 1, NULL, NULL);
+    refused("/tmp", 1, NULL, NULL);
+    refused(argv[0], 0, NULL, NULL);
+    refused(argv[0], -1, NULL, NULL);
+    refused(argv[0], 2, "wdir", "/no/such/directory");
+    refused(argv[0], 2, "host", "no-such-host");
+    refused(argv[0], 4, "soft", "5:9");
+    refused(argv[0], 4, "soft", "many");
+    MPI_Comm children;
+    FAILS(MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, t_size, MPI_COMM_WORLD, &children,
+                         MPI_ERRCODES_IGNORE), MPI_ERR_ROOT);
+    return t_end();
+}
