@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("sim", &["fabric", "proto", "mpi"]),
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic"]),
+    ("fortran", &["abi"]),
     ("memhook", &["fabric"]),
     ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
 ];
