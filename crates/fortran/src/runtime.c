@@ -11,10 +11,12 @@
 #error "addresses of handles cannot be passed on to Fortran on this machine"
 #endif
 
-int mpi_fortran_bottom_, mpi_fortran_in_place_, mpi_fortran_buffer_automatic_;
-int mpi_fortran_unweighted_[1], mpi_fortran_weights_empty_[1], mpi_fortran_errcodes_ignore_[1];
-MPI_Status mpi_fortran_status_ignore_, mpi_fortran_statuses_ignore_;
-char mpi_fortran_argv_null_[1] = " ", mpi_fortran_argvs_null_[1] = " ";
+/* Compilers align common blocks as they like, and linkers warn where two definitions differ. */
+#define COMMON __attribute__((aligned(32)))
+COMMON int mpi_fortran_bottom_, mpi_fortran_in_place_, mpi_fortran_buffer_automatic_;
+COMMON int mpi_fortran_unweighted_[1], mpi_fortran_weights_empty_[1], mpi_fortran_errcodes_ignore_[1];
+COMMON MPI_Status mpi_fortran_status_ignore_, mpi_fortran_statuses_ignore_;
+COMMON char mpi_fortran_argv_null_[1] = " ", mpi_fortran_argvs_null_[1] = " ";
 
 static void *room(size_t bytes)
 {
