@@ -37,8 +37,8 @@ const PLACES: [(&str, &str, &str, &str); 10] = [
     ("ERRCODES_IGNORE", "integer", "(1)", "integer"),
     ("STATUS_IGNORE", "integer", "(MPI_STATUS_SIZE)", "type(MPI_Status)"),
     ("STATUSES_IGNORE", "integer", "(MPI_STATUS_SIZE,1)", "type(MPI_Status)"),
-    ("ARGV_NULL", "character", "(1)", "character(kind=c_char)"),
-    ("ARGVS_NULL", "character", "(1,1)", "character(kind=c_char)"),
+    ("ARGV_NULL", "character", "(1)", "character"),
+    ("ARGVS_NULL", "character", "(1,1)", "character"),
 ];
 
 /// The types and kinds that `MPI_Sizeof` knows: how they are declared, the name of their C function.
@@ -129,7 +129,7 @@ pub fn f90(constants: &[Constant]) -> String {
         "  interface\n    subroutine MPI_F_sync_reg(buf)\n      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf\n      !DIR$ IGNORE_TKR buf\n      \
          type(*), dimension(*) :: buf\n    end subroutine\n  end interface\n",
     );
-    sizeof(&mut text, "");
+    sizeof(&mut text);
     text.push_str("end module\n");
     text
 }
@@ -137,7 +137,7 @@ pub fn f90(constants: &[Constant]) -> String {
 /// The module `mpi_f08`.
 pub fn f08(constants: &[Constant]) -> String {
     let mut text = String::from("! MPI 5.0, module mpi_f08\nmodule mpi_f08\n");
-    text.push_str("  use, intrinsic :: iso_c_binding, only: c_ptr, c_char\n  implicit none\n  private :: c_ptr, c_char\n");
+    text.push_str("  use, intrinsic :: iso_c_binding, only: c_ptr\n  implicit none\n  private :: c_ptr\n");
     for (name, value) in NUMBERS {
         writeln!(text, "  integer, parameter :: {name} = {value}").expect("writing to a string");
     }
@@ -164,8 +164,8 @@ pub fn f08(constants: &[Constant]) -> String {
         } else {
             shape.into()
         };
-        let block = format!("mpi_fortran_{}_", name.to_lowercase());
-        writeln!(text, "  {kind}, bind(C, name=\"{block}\") :: MPI_{name}{shape}")
+        let block = format!("mpi_fortran_{}", name.to_lowercase());
+        write!(text, "  {kind} :: MPI_{name}{shape}\n  common /{block}/ MPI_{name}\n  save /{block}/\n")
             .expect("writing to a string");
     }
     text.push_str(CALLBACKS);
@@ -179,7 +179,7 @@ pub fn f08(constants: &[Constant]) -> String {
         }
     }
     others(&mut text);
-    sizeof(&mut text, ", optional");
+    sizeof(&mut text);
     text.push_str("end module\n");
     text
 }
@@ -388,11 +388,11 @@ fn others(text: &mut String) {
 }
 
 /// `MPI_Sizeof` (MPI 5.0 section 19.1.9).
-fn sizeof(text: &mut String, optional: &str) {
+fn sizeof(text: &mut String) {
     text.push_str("  interface MPI_Sizeof\n");
     for (kind, name) in SIZED {
         write!(text, "    subroutine MPI_Sizeof_{name}(x, size, ierror) bind(C, name=\"mpi_sizeof_{name}\")\n      import\n      \
-            {kind}, dimension(..), intent(in) :: x\n      integer, intent(out) :: size\n      integer{optional}, intent(out) :: ierror\n    end subroutine\n")
+            {kind}, dimension(..), intent(in) :: x\n      integer, intent(out) :: size\n      integer, optional, intent(out) :: ierror\n    end subroutine\n")
         .expect("writing to a string");
     }
     text.push_str("  end interface\n");
