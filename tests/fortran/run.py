@@ -9,6 +9,7 @@ import argparse
 import glob
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,20 @@ def run(command, cwd=None):
         return 124, f"{late.stdout or ''}\nnot done after {TIMEOUT_S} s"
 
 
+def lacking(prefix):
+    """Procedures that the modules declare and the library has not: their linker names."""
+    wanted = set()
+    for module in ("mpi_f08", "mpi"):
+        text = (prefix / "share" / "tern" / "fortran" / f"{module}.f90").read_text()
+        text = re.sub(r"abstract interface.*?end interface", "", text, flags=re.S)
+        pattern = r"^ +(?:subroutine|function) (\w+)\([^)]*\)(?:[ &\n]*bind\(C, name=\"(\w+)\"\))?"
+        for name, label in re.findall(pattern, text, flags=re.M):
+            wanted.add(label or f"{name.lower()}_")
+    library = prefix / "lib" / "libmpi_tern_fortran.so.1"
+    symbols = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return len(wanted), sorted(wanted - {line.split()[-1] for line in symbols.splitlines()})
+
+
 def main():
     parser = argparse.ArgumentParser(description="run the Fortran programs")
     parser.add_argument("--mpi", type=pathlib.Path, default=ROOT / "build", help="installation with bin/mpifort")
@@ -50,6 +65,11 @@ def main():
     ranks = [int(n) for n in arguments.np.split(",")]
     found = compilers()
     passed = failed = 0
+    if not arguments.pattern:
+        wanted, missing = lacking(arguments.mpi)
+        passed, failed = (0, 1) if missing or wanted < 2000 else (1, 0)
+        if failed:
+            print(f"FAILED of {wanted} procedures of the modules the library lacks {missing}")
     with tempfile.TemporaryDirectory() as work:
         for compiler in found:
             for program in programs:
