@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Builds and runs the Fortran programs of this directory with every Fortran compiler that is found, on several
-numbers of ranks. Where there is no compiler all are skipped.
+numbers of ranks. Where there is no compiler all are skipped, unless TERN_TEST_REQUIRE names `fortran` (a list of words).
 
 usage: run.py [--mpi PREFIX] [--np 1,2,4] [PATTERN…]
 """
@@ -86,7 +86,10 @@ def main():
                         continue
                     failed += 1
                     print(f"FAILED {compiler} {program.name} on {n} ranks: exit code {code}\n{text}")
-    if not found:
+    if not found and "fortran" in os.environ.get("TERN_TEST_REQUIRE", "").replace(",", " ").split():
+        print("FAILED: TERN_TEST_REQUIRE names fortran, and there is no Fortran compiler")
+        failed += 1
+    elif not found:
         print("skipped: there is no Fortran compiler (gfortran, flang)")
     skipped = 0 if found else len(programs) * len(ranks)
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
