@@ -14,13 +14,13 @@ BINARIES := mpiexec tern
 # Ranks may be more than cores, and continuous integration often runs as root: both are fine.
 MPIEXEC := $(BUILD)/bin/mpiexec
 
-.PHONY: all build run run-heat run-hosts run-mpi4py test test-quick install bench fuzz miri swarm snapshots clean help
+.PHONY: all build run run-heat run-heat-fortran run-hosts run-mpi4py test test-quick install bench fuzz miri swarm snapshots clean help
 
 all: build
 
 help:
 	@echo "make build                the library, mpicc, mpiexec and tern in build/"
-	@echo "make run                  the heat example on $(NP) ranks (NP=n), on two hosts in namespaces where they may be made,"
+	@echo "make run                  the heat example on $(NP) ranks (NP=n), in Fortran where a compiler is found, on two hosts in namespaces where they may be made,"
 	@echo "                          then mpi4py's benchmarks"
 	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
 	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
@@ -33,18 +33,27 @@ help:
 	@echo "make clean"
 
 build:
-	$(CARGO) build --release -p abi -p launch -p tern
+	$(CARGO) build --release -p abi -p launch -p tern -p fortran
 	scripts/stage-abi.sh $(TARGET)/release/libabi.a $(BUILD)
+	scripts/stage-fortran.sh $(TARGET)/release/tern-fortran $(BUILD)
 	@for b in $(BINARIES); do install -m 755 $(TARGET)/release/$$b $(BUILD)/bin/$$b || exit 1; done
 	ln -sf mpiexec $(BUILD)/bin/mpirun
 	@echo "built: $(BUILD)/bin/mpicc, $(BUILD)/bin/mpiexec, $(BUILD)/lib/libmpi_abi.so.1"
 
-run: build run-heat run-hosts run-mpi4py
+run: build run-heat run-heat-fortran run-hosts run-mpi4py
 
 run-heat: build
 	@mkdir -p $(BUILD)/examples
 	$(BUILD)/bin/mpicc -O2 -o $(BUILD)/examples/heat examples/heat/heat.c -lm
 	$(MPIEXEC) -n $(NP) $(BUILD)/examples/heat --check --out $(BUILD)/examples/heat.png
+
+# The same method in Fortran, where there is a compiler.
+run-heat-fortran: build
+	@mkdir -p $(BUILD)/examples
+	@if $(BUILD)/bin/mpifort --version >/dev/null 2>&1; then \
+		$(BUILD)/bin/mpifort -O2 -o $(BUILD)/examples/heat_fortran examples/heat/heat.f90 && \
+		$(MPIEXEC) -n $(NP) $(BUILD)/examples/heat_fortran; \
+	else echo "make run: the heat equation in Fortran is left out: there is no Fortran compiler"; fi
 
 # The same on two hosts that namespaces stand for: an even number of ranks, two at least.
 run-hosts: run-heat
@@ -76,10 +85,17 @@ install: build
 	ln -sf libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib/libmpi_abi.so
 	install -m 644 $(BUILD)/lib/pkgconfig/mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	for name in mpi-c mpi-cxx; do ln -sf mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc; done
-	install -m 644 $(BUILD)/include/mpi.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(BUILD)/include/mpi.h $(BUILD)/include/mpif.h $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(BUILD)/lib/libmpi_tern_fortran.so.1 $(DESTDIR)$(PREFIX)/lib
+	ln -sf libmpi_tern_fortran.so.1 $(DESTDIR)$(PREFIX)/lib/libmpi_tern_fortran.so
+	install -d $(DESTDIR)$(PREFIX)/share/tern/fortran $(DESTDIR)$(PREFIX)/lib/tern/fortran
+	install -m 644 $(BUILD)/share/tern/fortran/*.f90 $(DESTDIR)$(PREFIX)/share/tern/fortran
+	for of in $(BUILD)/lib/tern/fortran/*; do \
+		[ ! -d "$$of" ] || { to=$(DESTDIR)$(PREFIX)/lib/tern/fortran/$$(basename "$$of"); install -d "$$to" && install -m 644 "$$of"/* "$$to"; } || exit 1; \
+	done
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
-	for name in mpicxx mpic++; do ln -sf mpicc.1 $(DESTDIR)$(PREFIX)/share/man/man1/$$name.1; done
+	for name in mpicxx mpic++ mpifort mpif90 mpif77; do ln -sf mpicc.1 $(DESTDIR)$(PREFIX)/share/man/man1/$$name.1; done
 	ln -sf mpiexec.1 $(DESTDIR)$(PREFIX)/share/man/man1/mpirun.1
 	for file in bench/*.c bench/*.h; do [ ! -e $$file ] || install -m 644 $$file $(DESTDIR)$(PREFIX)/share/tern/bench; done
 

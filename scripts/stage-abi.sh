@@ -18,7 +18,6 @@ cp "$source/include/mpi.h" "$prefix/include/mpi.h"
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' "$source/Cargo.toml")
 sed "s/@VERSION@/$version/" "$source/scripts/mpicc" >"$prefix/bin/mpicc"
 chmod 755 "$prefix/bin/mpicc"
-# Those for Fortran are there to say that there is none: a script that finds no wrapper at all takes another MPI's.
 for name in mpicxx mpic++ mpifort mpif90 mpif77; do ln -sf mpicc "$prefix/bin/$name"; done
 sed "s/@VERSION@/$version/" "$source/scripts/mpi.pc" >"$prefix/lib/pkgconfig/mpi.pc"
 # The names that distributions give to whatever MPI is installed; those of other libraries (ompi-c, mpich) would

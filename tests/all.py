@@ -94,6 +94,7 @@ def stages(arguments):
     yield Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"])
     yield Stage("installed and moved", [python, tests / "install.py"])
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
+    yield Stage("Fortran", [python, tests / "fortran" / "run.py"])
     if not arguments.quick:
         # The same bytes must arrive under every protocol that can be forced. A few programs count on
         # the buffering of short standard sends, so rendezvous begins at 65 bytes. Each way to write payloads goes

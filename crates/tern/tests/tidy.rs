@@ -19,6 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("sim", &["fabric", "proto", "mpi"]),
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "disk"]),
+    ("fortran", &["abi"]),
     ("memhook", &["fabric"]),
     ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
 ];

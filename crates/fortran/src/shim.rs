@@ -1,0 +1,382 @@
+//! The C functions that Fortran calls: arguments as C wants them, the call, results as Fortran wants them.
+//!
+//! The file is compiled twice: as `mpi_…_` it calls `MPI_…`, as `pmpi_…_` it calls `PMPI_…`, so that a tool that
+//! takes over either the Fortran or the C name sees each call once (MPI 5.0 section 15.2).
+
+use std::fmt::Write;
+
+use abi::table::{Row, all};
+
+use crate::parameter::{Form, Intent, Parameter, has, in_fortran, is_large, is_old, parameters};
+
+/// How a function is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    /// `mpif.h` and module `mpi`: buffers by address.
+    Plain,
+    /// Module `mpi_f08` where there is a choice buffer: by descriptor.
+    Descriptor,
+}
+
+/// Whether an operation is called in its own way from `mpi_f08`, as C calls it.
+pub fn is_own_in_f08(parameters: &[Parameter]) -> bool {
+    parameters.iter().any(|p| matches!(p.form, Form::Buffer(_) | Form::BufferAddress))
+}
+
+/// The name of the procedure behind an operation of `mpi_f08` (MPI 5.0 section 19.1.5).
+pub fn specific(row: &Row, large: bool, parameters: &[Parameter]) -> String {
+    let suffix = if is_own_in_f08(parameters) { "_f08ts" } else { "_f08" };
+    format!("{}{}{suffix}", row.name, if large { "_c" } else { "" })
+}
+
+/// All functions.
+pub fn render() -> String {
+    let mut text = String::from("#include \"runtime.h\"\n");
+    for row in all().filter(|row| in_fortran(row)) {
+        if row.returns != "int" {
+            returning(&mut text, row);
+            continue;
+        }
+        let small = parameters(row, false);
+        function(&mut text, row, &small, false, Caller::Plain, &short(row.name));
+        if small.iter().any(|p| p.form == Form::Address) {
+            writeln!(text, "\nSAME({0}_cptr, {0})", short(row.name)).expect("writing to a string");
+        }
+        if !is_old(row) {
+            for large in [false, true] {
+                if large && !is_large(row) {
+                    continue;
+                }
+                f08(&mut text, row, large);
+            }
+        }
+    }
+    text
+}
+
+fn f08(text: &mut String, row: &Row, large: bool) {
+    let parameters = parameters(row, large);
+    let name = short(&specific(row, large, &parameters));
+    if is_own_in_f08(&parameters) {
+        function(text, row, &parameters, large, Caller::Descriptor, &name);
+    } else if large {
+        function(text, row, &parameters, large, Caller::Plain, &name);
+    } else {
+        writeln!(text, "\nSAME({name}, {})", short(row.name)).expect("writing to a string");
+    }
+}
+
+/// The name without `MPI_`, as it is written in a linker name.
+fn short(name: &str) -> String {
+    name.trim_start_matches("MPI_").to_lowercase()
+}
+
+/// What a parameter adds to a function.
+#[derive(Default)]
+struct Piece {
+    declared: String,
+    before: String,
+    passed: String,
+    after: String,
+    /// A further parameter at the end: the length of characters.
+    hidden: Option<String>,
+}
+
+fn function(text: &mut String, row: &Row, parameters: &[Parameter], large: bool, caller: Caller, name: &str) {
+    let mut pieces: Vec<Piece> = parameters.iter().map(|p| piece(row, p, caller)).collect();
+    let mut refused = Vec::new();
+    if caller == Caller::Descriptor {
+        for at in 0..parameters.len() {
+            if matches!(parameters[at].form, Form::Buffer(_)) {
+                refused.extend(section(row, parameters, at, &mut pieces));
+            }
+        }
+    }
+    let result = (row.name != "MPI_Pcontrol").then(|| "int *ierror".to_string());
+    let declared = pieces.iter().map(|p| p.declared.clone()).filter(|d| !d.is_empty());
+    let declared: Vec<String> =
+        declared.chain(result.clone()).chain(pieces.iter().filter_map(|p| p.hidden.clone())).collect();
+    let declared = if declared.is_empty() { "void".to_string() } else { declared.join(", ") };
+    let passed: Vec<&str> = pieces.iter().map(|p| p.passed.as_str()).collect();
+    let call = format!(
+        "CALL({}{})({})",
+        row.name.trim_start_matches("MPI_"),
+        if large { "_c" } else { "" },
+        passed.join(", ")
+    );
+    let mut body = String::new();
+    if row.name.starts_with("MPI_Init") && !row.name.ends_with("ed") || row.name == "MPI_Session_init" {
+        body.push_str("    tern_announce();\n");
+    }
+    pieces.iter().for_each(|p| body.push_str(&p.before));
+    match refused.is_empty() {
+        true => writeln!(body, "    int code = {call};"),
+        false => {
+            let comm = parameters.iter().find(|p| p.name == "comm").map_or("NULL", |_| "comm");
+            writeln!(body, "    int code = {} ? tern_refuse({comm}) : {call};", refused.join(" || "))
+        }
+    }
+    .expect("writing to a string");
+    pieces.iter().for_each(|p| body.push_str(&p.after));
+    match result {
+        Some(_) => body.push_str("    if (ierror) *ierror = code;\n"),
+        None => body.push_str("    (void)code;\n"),
+    }
+    write!(text, "\nvoid ENTRY({name})({declared})\n{{\n{body}}}\n").expect("writing to a string");
+}
+
+/// A function that returns its result.
+fn returning(text: &mut String, row: &Row) {
+    let name = row.name.trim_start_matches("MPI_");
+    let declared: Vec<String> = row.params.iter().map(|p| format!("{} *{}", p.c_small, p.name)).collect();
+    let declared = if declared.is_empty() { "void".to_string() } else { declared.join(", ") };
+    let passed: Vec<String> = row.params.iter().map(|p| format!("*{}", p.name)).collect();
+    let (returns, passed, short) = (row.returns, passed.join(", "), short(row.name));
+    write!(text, "\n{returns} ENTRY({short})({declared})\n{{\n    return CALL({name})({passed});\n}}\nSAME({short}_f08, {short})\n")
+        .expect("writing to a string");
+}
+
+fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
+    let name = parameter.name;
+    let simple =
+        |c: &str, passed: String| Piece { declared: format!("{c} *{name}"), passed, ..Piece::default() };
+    let piece = match &parameter.form {
+        Form::Absent => Piece { passed: "0".into(), ..Piece::default() },
+        Form::Handle(class, intent) => handle(name, class, *intent),
+        Form::Handles(class, intent, length) => handles(name, class, *intent, length),
+        Form::Number(c, Intent::In) => simple(c, format!("*{name}")),
+        Form::Number(c, _) | Form::Numbers(c, _) => simple(c, name.into()),
+        Form::Logical(Intent::In) => simple("int", format!("*{name} != 0")),
+        Form::Logical(_) | Form::Logicals(_) => simple("int", name.into()),
+        Form::Index => Piece {
+            after: format!("    if (code == MPI_SUCCESS) tern_count_from_1({name});\n"),
+            ..simple("int", name.into())
+        },
+        Form::Indices => Piece {
+            after: format!(
+                "    for (int i = 0; code == MPI_SUCCESS && i < *outcount; i++) tern_count_from_1(&{name}[i]);\n"
+            ),
+            ..simple("int", name.into())
+        },
+        Form::Weights(_) => simple("int", format!("tern_weights({name})")),
+        Form::Errcodes => simple("int", format!("tern_errcodes({name})")),
+        Form::Ranges(_) => simple("int", format!("(int (*)[3]) {name}")),
+        Form::Text => text_in(row, name, caller),
+        Form::TextOut(room) => text_out(row, name, room),
+        Form::TextLength => Piece {
+            before: format!("    int c_{name} = *{name} > 0 ? *{name} + 1 : 0;\n"),
+            after: format!("    if (code == MPI_SUCCESS && c_{name} > 0) *{name} = c_{name} - 1;\n"),
+            ..simple("int", format!("&c_{name}"))
+        },
+        Form::Texts(length) => {
+            texts(name, &format!("tern_texts({name}, {name}_len, {})", length.as_deref().unwrap_or("-1")))
+        }
+        Form::TextLists => texts(name, &format!("tern_text_lists({name}, {name}_len, *count)")),
+        Form::Status(Intent::Out) => simple("MPI_Status", format!("tern_status({name})")),
+        Form::Status(_) => simple("MPI_Status", name.into()),
+        Form::Statuses => simple("MPI_Status", format!("tern_statuses({name})")),
+        Form::Buffer(_) => Piece {
+            before: format!("    void *{name}_base = tern_choice({name});\n"),
+            ..simple("void", format!("{name}_base"))
+        },
+        Form::Attribute(intent) => attribute(row, name, *intent),
+        Form::ExtraState if is_old(row) => simple("int", "state".into()),
+        Form::ExtraState => simple("MPI_Aint", "state".into()),
+        Form::Address => simple("void *", name.into()),
+        Form::BufferAddress if caller == Caller::Descriptor => simple("void *", name.into()),
+        Form::BufferAddress => Piece {
+            before: format!("    void *c_{name};\n    (void){name};\n"),
+            ..simple("void", format!("&c_{name}"))
+        },
+        Form::Procedure(_) => procedure(row, parameter),
+    };
+    piece.with_state(row, parameter)
+}
+
+impl Piece {
+    /// What callbacks are called with is made where their extra state comes.
+    fn with_state(mut self, row: &Row, parameter: &Parameter) -> Piece {
+        if parameter.form == Form::ExtraState {
+            let functions: Vec<&str> =
+                row.params.iter().filter(|p| p.kind.ends_with("Fn")).map(|p| p.name).collect();
+            let third = functions.get(2).unwrap_or(&"NULL");
+            self.before = format!(
+                "    struct callbacks *state = tern_callbacks(*{}, {}, {}, {third});\n",
+                parameter.name, functions[0], functions[1]
+            );
+            self.after = "    if (code != MPI_SUCCESS) free(state);\n".into();
+        }
+        self
+    }
+}
+
+fn class_of(class: &str) -> &str {
+    if class == "Datatype" { "Type" } else { class }
+}
+
+fn handle(name: &str, class: &str, intent: Intent) -> Piece {
+    let (declared, convert) = (format!("int *{name}"), class_of(class));
+    if intent == Intent::In {
+        return Piece { declared, passed: format!("PMPI_{convert}_fromint(*{name})"), ..Piece::default() };
+    }
+    let (first, when) = match intent {
+        Intent::InOut => (format!("PMPI_{convert}_fromint(*{name})"), ""),
+        _ => (format!("MPI_{}_NULL", class.to_uppercase()), "if (code == MPI_SUCCESS) "),
+    };
+    Piece {
+        declared,
+        before: format!("    MPI_{class} c_{name} = {first};\n"),
+        passed: format!("&c_{name}"),
+        after: format!("    {when}*{name} = PMPI_{convert}_toint(c_{name});\n"),
+        hidden: None,
+    }
+}
+
+fn handles(name: &str, class: &str, intent: Intent, length: &str) -> Piece {
+    let class = class.to_lowercase();
+    let back = match intent {
+        Intent::In => String::new(),
+        _ => format!("    tern_{class}_back({name}, c_{name}, n_{name});\n"),
+    };
+    Piece {
+        declared: format!("int *{name}"),
+        before: format!(
+            "    MPI_Count n_{name} = {length};\n    HANDLES(c_{name}, tern_{class}_array, {name}, n_{name});\n"
+        ),
+        passed: format!("c_{name}"),
+        after: format!("{back}    HANDLES_DONE(c_{name});\n"),
+        hidden: None,
+    }
+}
+
+fn text_in(row: &Row, name: &str, caller: Caller) -> Piece {
+    let is_described = caller == Caller::Descriptor;
+    let leading = i32::from(row.name.starts_with("MPI_Info"));
+    let (declared, place, length) = match is_described {
+        true => (format!("struct descriptor *{name}"), format!("{name}->base"), format!("{name}->elem_len")),
+        false => (format!("char *{name}"), name.to_string(), format!("{name}_len")),
+    };
+    Piece {
+        declared,
+        before: format!("    char *c_{name} = tern_text({place}, {length}, {leading});\n"),
+        passed: format!("c_{name}"),
+        after: format!("    free(c_{name});\n"),
+        hidden: (!is_described).then(|| format!("size_t {name}_len")),
+    }
+}
+
+fn text_out(row: &Row, name: &str, room: &str) -> Piece {
+    let mut when = "code == MPI_SUCCESS".to_string();
+    if has(row, "FlagOut") {
+        when.push_str(" && *flag");
+    }
+    if has(row, "MaybeStrOut") {
+        write!(when, " && {room} > 0").expect("writing to a string");
+    }
+    Piece {
+        declared: format!("char *{name}"),
+        before: format!("    char *c_{name} = tern_room({room});\n"),
+        passed: format!("c_{name}"),
+        after: format!(
+            "    if ({when}) tern_text_back({name}, {name}_len, c_{name});\n    free(c_{name});\n"
+        ),
+        hidden: Some(format!("size_t {name}_len")),
+    }
+}
+
+fn texts(name: &str, made: &str) -> Piece {
+    Piece {
+        declared: format!("char *{name}"),
+        before: format!("    void *c_{name} = {made};\n"),
+        passed: format!("c_{name}"),
+        after: format!("    free(c_{name});\n"),
+        hidden: Some(format!("size_t {name}_len")),
+    }
+}
+
+fn attribute(row: &Row, name: &str, intent: Intent) -> Piece {
+    let c = if is_old(row) { "int" } else { "MPI_Aint" };
+    let declared = format!("{c} *{name}");
+    if intent == Intent::In {
+        return Piece { declared, passed: format!("(void *) (MPI_Aint) *{name}"), ..Piece::default() };
+    }
+    let keyval = row.params[1].name;
+    Piece {
+        declared,
+        before: format!("    void *c_{name} = NULL;\n"),
+        passed: format!("&c_{name}"),
+        after: format!(
+            "    if (code == MPI_SUCCESS && *flag) *{name} = ({c}) tern_attribute(*{keyval}, c_{name});\n"
+        ),
+        hidden: None,
+    }
+}
+
+/// A procedure: through a function of the runtime where it has an extra state; as it is where it gets addresses
+/// only, at which a handle has its integer in its first four bytes.
+fn procedure(row: &Row, parameter: &Parameter) -> Piece {
+    let (name, Form::Procedure(c)) = (parameter.name, &parameter.form) else {
+        unreachable!("the caller matched")
+    };
+    let has_state = row.params.iter().any(|p| p.name == "extra_state");
+    let passed = match (has_state, parameter.kind) {
+        (true, "DatarepConversionFn") => {
+            let which = if name.starts_with("read") { "read" } else { "write" };
+            let width = if c.ends_with("_c") { "_c" } else { "" };
+            format!("tern_is_conversion_null({name}) ? NULL : tern_call_{which}{width}")
+        }
+        (true, kind) => format!("tern_call_{kind}"),
+        (false, _) => format!("({c} *) {name}"),
+    };
+    Piece { declared: format!("procedure *{name}"), passed, ..Piece::default() }
+}
+
+/// What a descriptor of a buffer adds: of a section that is not contiguous a datatype is made where a count and a
+/// datatype describe it. Returns the C condition under which it cannot be passed.
+fn section(row: &Row, parameters: &[Parameter], at: usize, pieces: &mut [Piece]) -> Option<String> {
+    let Form::Buffer(intent) = parameters[at].form else { unreachable!("the caller matched") };
+    let name = parameters[at].name;
+    pieces[at].declared = format!("struct descriptor *{name}");
+    pieces[at].before = format!("    void *{name}_base = tern_choice({name}->base);\n");
+    if matches!(parameters[at].kind, "AddrIn") || ["base", "compare_addr"].contains(&name) {
+        return None;
+    }
+    let has_op = has(row, "Op") && !has(row, "Win");
+    if let Some((count, datatype)) = described_by(parameters, at).filter(|_| !has_op) {
+        let (type_name, is_one) =
+            (parameters[datatype].name, matches!(parameters[count].form, Form::Number(..)));
+        let (how, n) = if is_one { ("1", format!("*{}", parameters[count].name)) } else { ("0", "0".into()) };
+        write!(
+            pieces[at].before,
+            "    struct section s_{name};\n    tern_section(&s_{name}, {name}, {name}_base, {n}, {type_name}, {how});\n"
+        )
+        .expect("writing to a string");
+        if is_one {
+            let c = if parameters[count].kind == "LongCount" { "MPI_Count" } else { "" };
+            let cast = if c.is_empty() { String::new() } else { format!("({c}) ") };
+            pieces[count].passed = format!("{cast}s_{name}.count");
+        }
+        pieces[datatype].passed = format!("s_{name}.type");
+        pieces[at].after = format!("    tern_section_done(&s_{name});\n");
+        return Some(format!("s_{name}.refused"));
+    }
+    let is_blocking = !parameters.iter().any(|p| p.name == "request");
+    if is_blocking && (has_op || row.name.contains("ack")) && !row.name.contains("ttach") {
+        pieces[at].before = format!("    struct copy s_{name};\n    tern_copy_in(&s_{name}, {name});\n");
+        pieces[at].passed = format!("s_{name}.base");
+        pieces[at].after =
+            format!("    tern_copy_out(&s_{name}, {name}, {});\n", i32::from(intent == Intent::Out));
+        return None;
+    }
+    Some(format!("!tern_is_contiguous({name}, {name}_base)"))
+}
+
+/// The count (or counts) and the datatype of a buffer, if they come before the next buffer.
+fn described_by(parameters: &[Parameter], at: usize) -> Option<(usize, usize)> {
+    let next = (at + 1..parameters.len()).find(|&i| matches!(parameters[i].form, Form::Buffer(_)));
+    let range = at + 1..next.unwrap_or(parameters.len());
+    let datatype =
+        range.clone().find(|&i| matches!(parameters[i].form, Form::Handle("Datatype", Intent::In)))?;
+    let count = (at + 1..datatype).find(|&i| parameters[i].name.contains("count"))?;
+    Some((count, datatype))
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Builds and runs the Fortran programs of this directory with every Fortran compiler that is found, on several
+numbers of ranks. Where there is no compiler all are skipped, unless TERN_TEST_REQUIRE names `fortran` (a list of words).
+
+usage: run.py [--mpi PREFIX] [--np 1,2,4] [PATTERN…]
+"""
+
+import argparse
+import glob
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TIMEOUT_S = 60
+
+
+def compilers():
+    """Those that are there, each once, however many names it has."""
+    found = {}
+    names = ["gfortran", "flang", "flang-new", *sorted(pathlib.Path(p).name for p in glob.glob("/usr/bin/flang*-[0-9]*"))]
+    for name in names:
+        path = shutil.which(name)
+        if path:
+            found.setdefault(os.path.realpath(path), name)
+    return list(found.values())
+
+
+def run(command, cwd=None):
+    try:
+        done = subprocess.run([str(word) for word in command], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors="replace", timeout=TIMEOUT_S)
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired as late:
+        return 124, f"{late.stdout or ''}\nnot done after {TIMEOUT_S} s"
+
+
+def lacking(prefix):
+    """Procedures that the modules declare and the library has not: their linker names."""
+    wanted = set()
+    for module in ("mpi_f08", "mpi"):
+        text = (prefix / "share" / "tern" / "fortran" / f"{module}.f90").read_text()
+        text = re.sub(r"abstract interface.*?end interface", "", text, flags=re.S)
+        pattern = r"^ +(?:subroutine|function) (\w+)\([^)]*\)(?:[ &\n]*bind\(C, name=\"(\w+)\"\))?"
+        for name, label in re.findall(pattern, text, flags=re.M):
+            wanted.add(label or f"{name.lower()}_")
+    library = prefix / "lib" / "libmpi_tern_fortran.so.1"
+    symbols = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return len(wanted), sorted(wanted - {line.split()[-1] for line in symbols.splitlines()})
+
+
+def main():
+    parser = argparse.ArgumentParser(description="run the Fortran programs")
+    parser.add_argument("--mpi", type=pathlib.Path, default=ROOT / "build", help="installation with bin/mpifort")
+    parser.add_argument("--np", default="1,2,4", help="numbers of ranks")
+    parser.add_argument("pattern", nargs="*", help="only programs whose name contains one of these")
+    arguments = parser.parse_args()
+    programs = sorted([*HERE.glob("*.f90"), *HERE.glob("*.f")])
+    programs = [p for p in programs if not arguments.pattern or any(word in p.name for word in arguments.pattern)]
+    ranks = [int(n) for n in arguments.np.split(",")]
+    found = compilers()
+    passed = failed = 0
+    if not arguments.pattern:
+        wanted, missing = lacking(arguments.mpi)
+        passed, failed = (0, 1) if missing or wanted < 2000 else (1, 0)
+        if failed:
+            print(f"FAILED of {wanted} procedures of the modules the library lacks {missing}")
+    with tempfile.TemporaryDirectory() as work:
+        for compiler in found:
+            for program in programs:
+                binary = pathlib.Path(work) / f"{program.stem}-{compiler}"
+                code, text = run([arguments.mpi / "bin" / "mpifort", f"-fc={compiler}", "-g", "-O1", "-o", binary, program], work)
+                if code != 0:
+                    print(f"FAILED {compiler} {program.name}: does not compile\n{text}")
+                    failed += len(ranks)
+                    continue
+                for n in ranks:
+                    code, text = run([arguments.mpi / "bin" / "mpiexec", "-n", n, binary])
+                    if code == 0:
+                        passed += 1
+                        continue
+                    failed += 1
+                    print(f"FAILED {compiler} {program.name} on {n} ranks: exit code {code}\n{text}")
+    if not found and "fortran" in os.environ.get("TERN_TEST_REQUIRE", "").replace(",", " ").split():
+        print("FAILED: TERN_TEST_REQUIRE names fortran, and there is no Fortran compiler")
+        failed += 1
+    elif not found:
+        print("skipped: there is no Fortran compiler (gfortran, flang)")
+    skipped = 0 if found else len(programs) * len(ranks)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
