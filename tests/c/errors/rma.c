@@ -4,17 +4,17 @@
 // not-on: mpich (gives MPI_ERR_ARG for a wrong type of lock)
 #include "tern_test.h"
 
-int main(int argc, char **argv) {
-    t_begin(&argc, &argv);
-    int *base, value = 7, result = 0, next = (t_rank + 1) % t_size, own[10];
-    MPI_Win win = MPI_WIN_NULL, other;
-    MPI_Group group, world;
-    MPI_Request request;
+static int *base, value = 7, result, next, own[10], creates;
+static MPI_Win win = MPI_WIN_NULL, other;
+static MPI_Group group, world;
+static MPI_Request request;
+
+static void making(void) {
     FAILS(MPI_Win_allocate(-1, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win), MPI_ERR_SIZE);
     FAILS(MPI_Win_allocate(40, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win), MPI_ERR_DISP);
     FAILS(MPI_Win_create(own, 40, -4, MPI_INFO_NULL, MPI_COMM_WORLD, &win), MPI_ERR_DISP);
     FAILS(MPI_Win_create(own, -40, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win), MPI_ERR_SIZE);
-    if (argc > 1 && strcmp(argv[1], "create") == 0) {
+    if (creates) {
         base = own;
         OK(MPI_Win_create(own, sizeof own, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     } else {
@@ -23,7 +23,9 @@ int main(int argc, char **argv) {
     OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
     memset(base, 0, sizeof own);
     OK(MPI_Barrier(MPI_COMM_WORLD));
+}
 
+static void without_epoch(void) {
     /* No epoch is open. */
     FAILS(MPI_Put(&value, 1, MPI_INT, next, 0, 1, MPI_INT, win), MPI_ERR_RMA_SYNC);
     FAILS(MPI_Win_unlock(next, win), MPI_ERR_RMA_SYNC);
@@ -45,7 +47,9 @@ int main(int argc, char **argv) {
     FAILS(MPI_Win_attach(win, &value, 4), MPI_ERR_RMA_FLAVOR);
     FAILS(MPI_Win_detach(win, &value), MPI_ERR_RMA_FLAVOR);
     FAILS(MPI_Win_fence(0, MPI_WIN_NULL), MPI_ERR_WIN);
+}
 
+static void locked(void) {
     OK(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win));
     FAILS(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win), MPI_ERR_RMA_SYNC);
     FAILS(MPI_Win_lock_all(0, win), MPI_ERR_RMA_SYNC);
@@ -77,7 +81,9 @@ int main(int argc, char **argv) {
     CHECK_EQ(base[9], 7);
     for (int i = 0; i < 9; i++)
         CHECK_AT(i, base[i], 0);
+}
 
+static void other_epochs(void) {
     /* Epochs of start, and of fence. */
     OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
     OK(MPI_Group_incl(world, 1, &next, &group));
@@ -107,7 +113,9 @@ int main(int argc, char **argv) {
     OK(MPI_Group_free(&origin));
     OK(MPI_Group_free(&world));
     OK(MPI_Win_free(&win));
+}
 
+static void dynamic(void) {
     /* Dynamic windows: what is not attached is told by the target. */
     OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &other));
     OK(MPI_Win_set_errhandler(other, MPI_ERRORS_RETURN));
@@ -129,6 +137,9 @@ int main(int argc, char **argv) {
     OK(MPI_Win_detach(other, own));
     FAILS(MPI_Win_shared_query(other, 0, &at, &result, &base), MPI_ERR_RMA_FLAVOR);
     OK(MPI_Win_free(&other));
+}
+
+static void promised(void) {
     MPI_Info info;
     OK(MPI_Info_create(&info));
     OK(MPI_Info_set(info, "no_locks", "true"));
@@ -138,5 +149,17 @@ int main(int argc, char **argv) {
     FAILS(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win), MPI_ERR_RMA_SYNC);
     FAILS(MPI_Win_lock_all(0, win), MPI_ERR_RMA_SYNC);
     OK(MPI_Win_free(&win));
+}
+
+int main(int argc, char **argv) {
+    t_begin(&argc, &argv);
+    next = (t_rank + 1) % t_size;
+    creates = argc > 1 && strcmp(argv[1], "create") == 0;
+    making();
+    without_epoch();
+    locked();
+    other_epochs();
+    dynamic();
+    promised();
     return t_end();
 }

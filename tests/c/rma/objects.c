@@ -18,10 +18,10 @@ static void handler(MPI_Win *win, int *code, ...) {
     called++;
 }
 
-int main(int argc, char **argv) {
-    t_begin(&argc, &argv);
-    int *base, flag = 0, key, length, unit;
-    MPI_Win win;
+static int *base, flag, key, length, unit;
+static MPI_Win win;
+
+static void attributes(void) {
     OK(MPI_Win_allocate(400, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
     void *found;
     OK(MPI_Win_get_attr(win, MPI_WIN_BASE, &found, &flag));
@@ -43,7 +43,9 @@ int main(int argc, char **argv) {
     OK(MPI_Win_delete_attr(win, key));
     CHECK_EQ(deleted, 1);
     OK(MPI_Win_set_attr(win, key, (void *)77));
+}
 
+static void names(void) {
     char name[MPI_MAX_OBJECT_NAME];
     OK(MPI_Win_set_name(win, "cells"));
     OK(MPI_Win_get_name(win, name, &length));
@@ -67,7 +69,9 @@ int main(int argc, char **argv) {
     CHECK_STR(text, "false");
     OK(MPI_Win_set_info(win, info));
     OK(MPI_Info_free(&info));
+}
 
+static void handlers(void) {
     MPI_Errhandler own, got;
     OK(MPI_Win_get_errhandler(win, &got));
     CHECK(got == MPI_ERRORS_ARE_FATAL);
@@ -84,7 +88,9 @@ int main(int argc, char **argv) {
     OK(MPI_Win_free(&win));
     CHECK_EQ(deleted, 2);
     OK(MPI_Win_free_keyval(&key));
+}
 
+static void shared(void) {
     /* Shared memory: the neighbour's part by its address; lengths differ. */
     MPI_Comm host;
     OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
@@ -95,7 +101,7 @@ int main(int argc, char **argv) {
                                        &base, &win);
     if (code != MPI_SUCCESS) { /* nobody shares memory here */
         FAILS(code, MPI_ERR_RMA_SHARED);
-        return t_end();
+        return;
     }
     MPI_Aint bytes;
     int *theirs, *before = NULL;
@@ -124,5 +130,13 @@ int main(int argc, char **argv) {
     OK(MPI_Barrier(host));
     OK(MPI_Win_free(&win));
     OK(MPI_Comm_free(&host));
+}
+
+int main(int argc, char **argv) {
+    t_begin(&argc, &argv);
+    attributes();
+    names();
+    handlers();
+    shared();
     return t_end();
 }

@@ -4,11 +4,13 @@
 // args: create
 #include "tern_test.h"
 
-int main(int argc, char **argv) {
-    t_begin(&argc, &argv);
-    long *base, own[8] = {0};
-    MPI_Win win;
-    if (argc > 1 && strcmp(argv[1], "create") == 0) {
+enum { ROUNDS = 50 };
+
+static long *base, own[8];
+static MPI_Win win;
+
+static void make(int creates) {
+    if (creates) {
         base = own;
         OK(MPI_Win_create(own, sizeof own, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     } else {
@@ -18,7 +20,9 @@ int main(int argc, char **argv) {
         OK(MPI_Win_unlock(t_rank, win));
         OK(MPI_Barrier(MPI_COMM_WORLD));
     }
-    enum { ROUNDS = 50 };
+}
+
+static void sums(void) {
     for (int round = 0; round < ROUNDS; round++) { /* read, add, write: only the lock keeps them together */
         long value = -1;
         OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
@@ -53,7 +57,9 @@ int main(int argc, char **argv) {
         CHECK_EQ(base[2], (long)ROUNDS * t_size * (t_size + 1) / 2);
     OK(MPI_Win_unlock(t_rank, win));
     OK(MPI_Barrier(MPI_COMM_WORLD));
+}
 
+static void requests_too(void) {
     /* Requests, whose buffers are free when they have completed. */
     OK(MPI_Win_lock(MPI_LOCK_SHARED, (t_rank + 1) % t_size, 0, win));
     long put = 70 + t_rank, got = -1, old = -1, add = 5;
@@ -76,7 +82,9 @@ int main(int argc, char **argv) {
     CHECK_EQ(base[6], 10);
     OK(MPI_Win_unlock(t_rank, win));
     OK(MPI_Barrier(MPI_COMM_WORLD));
+}
 
+static void turns(void) {
     /* Compare and swap: each of the ranks gets its turn once. */
     OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
     long want = t_rank, next = t_rank + 1, seen;
@@ -92,6 +100,14 @@ int main(int argc, char **argv) {
         CHECK_EQ(base[7], t_size);
         OK(MPI_Win_unlock(0, win));
     }
+}
+
+int main(int argc, char **argv) {
+    t_begin(&argc, &argv);
+    make(argc > 1 && strcmp(argv[1], "create") == 0);
+    sums();
+    requests_too();
+    turns();
     OK(MPI_Win_free(&win));
     return t_end();
 }

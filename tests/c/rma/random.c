@@ -148,10 +148,8 @@ static void end(int kind) {
     }
 }
 
-int main(int argc, char **argv) {
-    t_begin(&argc, &argv);
-    int seed = argc > 1 ? atoi(argv[1]) : 1;
-    const char *how = argc > 2 ? argv[2] : "allocate";
+/* The window; its length. */
+static MPI_Aint make(const char *how) {
     ops[0] = MPI_SUM, ops[1] = MPI_MAX, ops[2] = MPI_BXOR, ops[3] = MPI_REPLACE;
     MPI_Aint bytes = (MPI_Aint)sizeof(long) * cells(), mine = 0;
     at = t_alloc(sizeof *at * t_size);
@@ -169,6 +167,14 @@ int main(int argc, char **argv) {
         }
     }
     OK(MPI_Allgather(&mine, 1, MPI_AINT, at, 1, MPI_AINT, MPI_COMM_WORLD));
+    return bytes;
+}
+
+int main(int argc, char **argv) {
+    t_begin(&argc, &argv);
+    int seed = argc > 1 ? atoi(argv[1]) : 1;
+    const char *how = argc > 2 ? argv[2] : "allocate";
+    MPI_Aint bytes = make(how);
     MPI_Datatype gaps[5];
     for (int n = 1; n < 5; n++) {
         OK(MPI_Type_vector(n, 1, 2, MPI_LONG, &gaps[n]));

@@ -114,6 +114,9 @@ fn decode(words: &[u64]) -> Option<Arc<Datatype>> {
     let offset = offset as i64;
     let at = |end: i128| i64::try_from(i128::from(offset) + end).ok();
     let span = Span { lo: at(lo)?, hi: at(hi)? };
+    // As for types made here, its length and its upper bound are numbers of 64 bits.
+    span.hi.checked_sub(span.lo)?;
+    (lb as i64).checked_add(extent as i64)?;
     let data = (node.size > 0).then_some(span);
     let body = Body {
         data,
