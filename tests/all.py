@@ -105,7 +105,9 @@ def stages(arguments):
         # Sends that have left over adapters cannot be cancelled, which MPI permits.
         over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype"]
         yield Stage("over the software adapter, rc", ["env", "TERN_DEVICES=rnic", *over])
-        yield Stage("over the software adapter, rd", ["env", "TERN_DEVICES=rnic", "TERN_TRANSPORT=rd", *over])
+        for transport in ["rd", "ud", "hybrid"]:
+            command = ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over]
+            yield Stage(f"over the software adapter, {transport}", command)
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
     if arguments.peers:

@@ -10,7 +10,7 @@ use launch::address;
 use launch::pmi::client::Client;
 use launch::report::HOST_ADDRESS;
 use proto::channel::{self, Channel};
-use proto::reliable::{self, Reliable};
+use proto::reliable::{self, Reliable, Use};
 use rnic::{Listening, Rnic, Secret};
 use shm::Shm;
 
@@ -182,4 +182,21 @@ impl Hosts {
         let far = carriers.carry(adapter).map_err(|fault| fault.to_string())?;
         Ok(Pair::new(near, Some(far), self.here, self.size).on_hosts(hosts))
     }
+}
+
+/// A line for each peer on another host that something was sent to, behind `head`: what carries messages there, and why.
+/// Nothing where all are reached in the same way.
+pub fn carriers(device: &Device, head: &str) -> String {
+    let Some(far) = device.far() else { return String::new() };
+    let mut text = String::new();
+    for standing in far.verbs().standings() {
+        let Use { datagrams, connected, begun, refused, ended } = standing.used;
+        let by = if standing.is_connected { "a connection (RC)" } else { "datagrams (UD)" };
+        text += &format!(
+            "{head}rank {} is reached by {by}: {} sent, {} bytes, by datagrams, of which {} packets came again; {} sent, \
+             {} bytes, over connections; {begun} begun, {refused} refused, {ended} given back\n",
+            standing.rank, datagrams.0, datagrams.1, standing.resent, connected.0, connected.1,
+        );
+    }
+    text
 }

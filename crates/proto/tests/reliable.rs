@@ -183,7 +183,7 @@ fn run(seed: u64, loss: usize, settings: &Settings) -> (u32, u32) {
     let shared = net(seed, loss);
     let mut seats = seats(&shared, settings);
     let (mut random, mut count) = (Random::new(seed), 0);
-    for round in 0..400_000 {
+    for round in 0..2_000_000 {
         // Bursts, with pauses between them in which connections become idle.
         if round < 4000 && round % 1000 < 600 && random.one_in(2) {
             post(&mut seats, &mut random, &mut count);
@@ -198,7 +198,12 @@ fn run(seed: u64, loss: usize, settings: &Settings) -> (u32, u32) {
         }
     }
     for (me, seat) in seats.iter().enumerate() {
-        assert!(seat.out.is_empty(), "seed {seed}: rank {me} waits for {:?}", seat.out.keys());
+        let state = seat.verbs.describe();
+        assert!(
+            seat.out.is_empty(),
+            "seed {seed}, loss {loss}: rank {me} waits for {}\n{state}",
+            seat.out.len()
+        );
         let missing: Vec<usize> = seat.expected.iter().map(VecDeque::len).collect();
         assert!(missing.iter().all(|len| *len == 0), "seed {seed}: rank {me} misses {missing:?}");
         assert!(seat.came > 10);

@@ -3,7 +3,7 @@
 use super::outward::Job;
 use super::stream::Taken;
 use super::{Kept, Packet, RAIL, READS, Ways, Work};
-use fabric::{Completion, Done, Fault, Rank, Span, Verbs};
+use fabric::{Completion, Done, Fault, Local, Rank, Span, Verbs};
 use wire::packet::{ASKS, HEAD_LEN, Kind, LAST};
 
 /// Completions taken from the adapter in one look: what is due to be sent waits for it.
@@ -65,13 +65,9 @@ impl Ways {
             Work::Last => {}
             Work::Receive(index) => {
                 if let (Done::Received { from, len, datagram }, Ok(())) = (done, &result) {
-                    match (datagram, len) {
-                        (true, _) => self.packet_came(from, index, len, verbs)?,
-                        (false, 0) => {
-                            self.last_came(from, verbs)?;
-                            self.post_buffer(index, verbs);
-                        }
-                        (false, _) => self.held.push_back((from, index, len)),
+                    match datagram {
+                        true => self.packet_came(from, index, len, verbs)?,
+                        false => self.held.push_back((from, index, len)),
                     }
                     return Ok(());
                 }
@@ -88,17 +84,15 @@ impl Ways {
 
     /// Hands on messages of connections, and packets, that waited for receive buffers.
     pub(super) fn find_buffers(&mut self, verbs: &mut impl Verbs) -> Result<(), Fault> {
-        while !self.held.is_empty()
-            && let Some((buffer, work)) = self.receives.pop_front()
-        {
-            let (from, index, len) = self.held.pop_front().expect("there is one");
-            if len > buffer.span.len {
-                self.fail(from, format!("{len} bytes for a receive buffer of {}", buffer.span.len));
+        while let Some((from, index, len)) = self.held.front().copied() {
+            if len == 0 {
+                // Packets of this peer may come from here on: nothing of it waits in front of them.
+                self.last_came(from, verbs)?;
             } else {
-                verbs.copy(buffer.span.addr, self.buffers[index as usize].span.addr, len);
-                let done = Done::Received { from, len, datagram: false };
-                self.ended.push_back(Completion { work, done, result: Ok(()) });
+                let Some((buffer, work)) = self.receives.pop_front() else { break };
+                self.message_came(from, index, len, (buffer, work), verbs);
             }
+            self.held.pop_front();
             self.post_buffer(index, verbs);
         }
         if !self.stalled.is_empty() && !self.receives.is_empty() {
@@ -109,6 +103,23 @@ impl Ways {
             }
         }
         Ok(())
+    }
+
+    /// Hands on a message that came over a connection.
+    fn message_came(
+        &mut self,
+        from: Rank,
+        index: u32,
+        len: usize,
+        (buffer, work): (Local, u64),
+        verbs: &mut impl Verbs,
+    ) {
+        if len > buffer.span.len {
+            return self.fail(from, format!("{len} bytes for a receive buffer of {}", buffer.span.len));
+        }
+        verbs.copy(buffer.span.addr, self.buffers[index as usize].span.addr, len);
+        let done = Done::Received { from, len, datagram: false };
+        self.ended.push_back(Completion { work, done, result: Ok(()) });
     }
 
     fn packet_came(

@@ -251,6 +251,13 @@ impl<V: Verbs> Reliable<V> {
         &self.verbs
     }
 
+    /// Everything there is with each peer, for whoever looks for a mistake.
+    pub fn describe(&self) -> String {
+        let Some(ways) = &self.ways else { return String::new() };
+        let line = |rank: &Rank| format!("rank {rank}: {:?}\n", ways.peers[*rank]);
+        ways.known.iter().map(line).collect()
+    }
+
     /// Packets that were sent again.
     pub fn resent(&self) -> u64 {
         let ways = self.ways.iter().flat_map(|ways| ways.peers.iter().flatten());
