@@ -12,6 +12,7 @@ mod link;
 mod meeting;
 mod memory;
 mod postings;
+mod socket;
 mod unreliable;
 mod verbs;
 
@@ -27,6 +28,7 @@ use link::{Link, READ_BYTES};
 use meeting::{Meeting, Met};
 use postings::{INLINE, Payload, Posted};
 use rustix::event::epoll;
+use socket::{connect, prepare, random};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -591,43 +593,4 @@ impl Rnic {
             Contact::None | Contact::Gone => Err(Fault::PeerGone(to)),
         }
     }
-}
-
-/// The length of what these parts make.
-fn len_of(parts: &[Local]) -> Result<u32, Fault> {
-    let len: usize = parts.iter().map(|part| part.span.len).sum();
-    // RFC 5040 section 4.3: lengths have 32 bits.
-    u32::try_from(len)
-        .map_err(|_| Fault::Device(format!("a transfer of {len} bytes; {} are the most", u32::MAX)))
-}
-
-/// Makes a socket ready for use.
-fn prepare(socket: &TcpStream) -> std::io::Result<()> {
-    socket.set_nonblocking(true)?;
-    socket.set_nodelay(true)
-}
-
-/// A socket that connects without blocking.
-fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
-    use rustix::net::{self, SocketFlags, SocketType};
-    let family = if address.is_ipv4() { net::AddressFamily::INET } else { net::AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    match net::connect(&socket, &address) {
-        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let socket = TcpStream::from(socket);
-    prepare(&socket)?;
-    Ok(socket)
-}
-
-/// Random bytes.
-fn random<const N: usize>() -> std::io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let mut at = 0;
-    while at < N {
-        at += rustix::rand::getrandom(&mut bytes[at..], rustix::rand::GetRandomFlags::empty())?;
-    }
-    Ok(bytes)
 }

@@ -1,6 +1,6 @@
 //! The verbs of the adapter, and its end.
 
-use super::{Contact, LINGER, Rnic, RnicNap, len_of, memory};
+use super::{Contact, LINGER, Rnic, RnicNap, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
 use fabric::{
     Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Remote, Source, Span, Verbs, VerbsCaps,
@@ -209,4 +209,12 @@ impl Drop for Rnic {
             std::thread::sleep(Duration::from_micros(50));
         }
     }
+}
+
+/// The length of what these parts make.
+fn len_of(parts: &[Local]) -> Result<u32, Fault> {
+    let len: usize = parts.iter().map(|part| part.span.len).sum();
+    // RFC 5040 section 4.3: lengths have 32 bits.
+    u32::try_from(len)
+        .map_err(|_| Fault::Device(format!("a transfer of {len} bytes; {} are the most", u32::MAX)))
 }
