@@ -106,7 +106,9 @@ def stages(arguments):
         # Sends that have left over adapters cannot be cancelled, which MPI permits.
         over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype", "rma"]
         yield Stage("over the software adapter, rc", ["env", "TERN_DEVICES=rnic", *over])
-        yield Stage("over the software adapter, rd", ["env", "TERN_DEVICES=rnic", "TERN_TRANSPORT=rd", *over])
+        for transport in ["rd", "ud", "hybrid"]:
+            command = ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over]
+            yield Stage(f"over the software adapter, {transport}", command)
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
         yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])

@@ -2,6 +2,7 @@
 
 use wire::head::{Head, Offer};
 use wire::long::{Fragment, LongRts};
+use wire::packet::{self, Packet};
 use wire::slot::{Meet, Tail};
 
 /// Decodes two words as a header and the rest as an offer.
@@ -19,6 +20,9 @@ pub fn decode(input: &[u8]) {
     if let Ok(meet) = Meet::decode(input) {
         // Without slots, what else is said of them is ignored.
         assert_eq!(Meet::decode(&meet.encode()), Ok(meet));
+    }
+    if let Ok(packet) = Packet::decode(input) {
+        assert_eq!(packet.encode(), input[..packet::HEAD_LEN]);
     }
     if let Ok(fragment) = Fragment::decode(input) {
         assert_eq!(fragment.encode(), input);

@@ -1,6 +1,7 @@
 """Jobs on several hosts: this one under two addresses, and two network namespaces joined by a cable."""
 
 import contextlib
+import itertools
 import os
 import pathlib
 import re
@@ -11,15 +12,19 @@ from hangs import ask_until, has_started
 from support import Case, Skip, run
 
 LAUNCHER = pathlib.Path(__file__).resolve().parents[2] / "crates" / "launch" / "tests" / "fake-launcher.sh"
+TRANSPORTS = ["rc", "rd", "ud", "hybrid"]
 TWICE = ["--launcher", LAUNCHER, "--hosts", "127.0.0.1:2,127.0.0.2:2"]
 
 
 def cases():
     yield Case("two addresses of this host: all bytes arrive", bytes_arrive)
     yield Case("two addresses of this host: a deadlock is named", deadlock)
-    for devices, transport in [("auto", "rc"), ("rnic", "rc"), ("auto", "rd"), ("rnic", "rd")]:
+    for devices, transport in itertools.product(["auto", "rnic"], TRANSPORTS):
         name = f"two namespaces, devices {devices}, transport {transport}: all bytes arrive"
         yield Case(name, lambda tools, d=devices, t=transport: between(tools, d, t))
+    for transport in TRANSPORTS:
+        name = f"two namespaces, transport {transport}: all bytes arrive where 1 % is lost, doubled and late"
+        yield Case(name, lambda tools, t=transport: between(tools, "auto", t, lossy=True))
     for program in ["allgather", "alltoall", "barrier", "bcast", "gather_scatter", "reduce", "persistent", "random_sequence"]:
         for algorithm in ["auto", "two-level"]:
             yield Case(
@@ -36,15 +41,34 @@ def bytes_arrive(tools):
     outcome.expect(outcome.err == "", "silence")
 
 
-def between(tools, devices, transport):
+def between(tools, devices, transport, lossy=False):
     """Shared memory inside a host, iWARP over TCP or by datagrams between them; or that alone."""
     with namespaces(tools) as (hosts, inside, _):
+        if lossy:
+            make_lossy(inside[3])
         program = tools.program("bytes")
         chosen = ["--genv", "TERN_DEVICES", devices, "--genv", "TERN_TRANSPORT", transport]
         with tools.job(*hosts, *chosen, program, launcher=inside) as job:
             outcome = job.end()
         outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
         outcome.expect(outcome.err == "", "silence")
+
+
+def make_lossy(namespace):
+    """What leaves a host may be lost, come twice or late."""
+    device = next(name for name in in_namespace(namespace, "ls", "/sys/class/net").split() if name.startswith("tv"))
+    in_namespace(namespace, "tc", "qdisc", "add", "dev", device, "root", "netem",
+                 "delay", "200us", "loss", "1%", "duplicate", "1%", "reorder", "99%")
+
+
+def in_namespace(namespace, *words):
+    try:
+        done = subprocess.run(["ip", "netns", "exec", namespace, *words], capture_output=True, text=True)
+    except FileNotFoundError:
+        raise Skip("no iproute2 here") from None
+    if done.returncode != 0:
+        raise Skip(f"no loss can be made here: {done.stderr.strip()}")
+    return done.stdout
 
 
 # The collectives that can have two levels.

@@ -5,24 +5,87 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use fabric::settings::Settings;
-use fabric::{Device as _, Exchange, Pair, Verbs as _};
+use fabric::{Device as _, Exchange, Fault, Pair, Verbs as _};
 use launch::address;
 use launch::pmi::client::Client;
 use launch::report::HOST_ADDRESS;
 use proto::channel::{self, Channel};
+use proto::reliable::{self, Reliable, Use};
 use rnic::{Card, Listening, Rnic, Secret};
 use shm::Shm;
 
 /// The device of this process's rank.
-pub type Device = Pair<Shm, Channel<Rnic>>;
+pub type Device = Pair<Shm, Channel<Reliable<Rnic>>>;
+
+/// What the end of a rank waits for peers to take, at most.
+const LINGER_NS: u64 = 5_000_000_000;
+/// Slots of a peer with a connection, where not all peers have one: short messages are what they are for.
+const HYBRID_SLOTS: usize = 16;
+const HYBRID_SLOT_BYTES: usize = 4096 + 24;
+/// Memory of a connection beside them, about: what its socket has read and what it has not written.
+const CONNECTION_BYTES: usize = 64 << 10;
 
 /// What ranks of other hosts are reached by.
 struct Far {
     listening: Listening,
+    carriers: Carriers,
     addresses: Box<[SocketAddr]>,
     secret: Secret,
     /// By rank: its host.
     hosts: Arc<[u32]>,
+}
+
+/// How messages get to other hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Carriers {
+    /// By what the adapter has that is reliable.
+    Adapter,
+    /// By unreliable datagrams, and for so many peers at a time by connections.
+    Datagrams { connections: usize },
+}
+
+impl Carriers {
+    fn listen(self, transport: &str, at: std::net::Ipv4Addr) -> Result<Listening, String> {
+        match (transport, self) {
+            ("rd", _) => Listening::for_datagrams(at),
+            ("ud" | "hybrid", Carriers::Datagrams { connections: 0 }) => Listening::for_unreliable(at),
+            ("ud" | "hybrid", _) => Listening::for_both(at),
+            _ => Listening::at(at),
+        }
+    }
+
+    fn chosen(settings: &Settings) -> Carriers {
+        match settings.text("TERN_TRANSPORT") {
+            "ud" => Carriers::Datagrams { connections: 0 },
+            "hybrid" => {
+                let each = HYBRID_SLOTS * HYBRID_SLOT_BYTES + CONNECTION_BYTES;
+                let affordable = settings.number("TERN_CONNECTION_BYTES") as usize / each;
+                let connections = affordable.min(settings.number("TERN_CONNECTIONS") as usize);
+                Carriers::Datagrams { connections }
+            }
+            _ => Carriers::Adapter,
+        }
+    }
+
+    /// Frames over an adapter of these.
+    fn carry(self, adapter: Rnic) -> Result<Channel<Reliable<Rnic>>, Fault> {
+        let Carriers::Datagrams { connections } = self else {
+            return Channel::new(Reliable::plain(adapter), channel::Settings::default());
+        };
+        let settings = channel::Settings {
+            slots: if connections > 0 { HYBRID_SLOTS } else { 0 },
+            slot_bytes: HYBRID_SLOT_BYTES,
+            fast_peers: connections,
+            ..channel::Settings::default()
+        };
+        let reliable = reliable::Settings {
+            connections,
+            message_bytes: if connections > 0 { settings.frame_bytes + CONNECTION_BYTES / 64 } else { 0 },
+            linger_ns: LINGER_NS,
+            ..reliable::Settings::default()
+        };
+        Channel::new(Reliable::new(adapter, reliable)?, settings)
+    }
 }
 
 /// What is known of the ranks of a job before they are connected.
@@ -71,10 +134,8 @@ impl Hosts {
         if here.len() == n {
             return Ok(Hosts::one(me, n));
         }
-        let listening = match settings.text("TERN_TRANSPORT") {
-            "rd" => Listening::for_datagrams(address::outer(settings)?)?,
-            _ => Listening::at(address::outer(settings)?)?,
-        };
+        let carriers = Carriers::chosen(settings);
+        let listening = carriers.listen(settings.text("TERN_TRANSPORT"), address::outer(settings)?)?;
         let name = crate::env::host_name().map_err(|error| error.to_string())?;
         client.offer_secret()?;
         let told = client.share("tern.at", format!("{} {name}", listening.address()?).as_bytes())?;
@@ -86,7 +147,7 @@ impl Hosts {
             addresses.push(at);
             names.push(name.to_owned());
         }
-        let far = Far { listening, addresses: addresses.into(), secret: client.secret()?, hosts };
+        let far = Far { listening, carriers, addresses: addresses.into(), secret: client.secret()?, hosts };
         Ok(Hosts { me, here, size: n, names, far: Some(far) })
     }
 
@@ -113,13 +174,12 @@ impl Hosts {
             exchange.fence()?; // as those that share memory do
         }
         let mut near = Shm::join(place, self.here.len(), &group, options, exchange)?;
-        let Some(Far { listening, addresses, secret, hosts }) = self.far else {
+        let Some(Far { listening, carriers, addresses, secret, hosts }) = self.far else {
             return Ok(Pair::new(near, None, self.here, self.size));
         };
         let adapter = listening.open(self.me, addresses, secret)?;
         near.sleep_beside(adapter.descriptor())?;
-        let settings = channel::Settings::default();
-        let far = Channel::new(adapter, settings).map_err(|fault| fault.to_string())?;
+        let far = carriers.carry(adapter).map_err(|fault| fault.to_string())?;
         Ok(Pair::new(near, Some(far), self.here, self.size).on_hosts(hosts))
     }
 }
@@ -134,16 +194,19 @@ pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<C
         let nowhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)); device.size()];
         let adapter = listening.open(device.me(), nowhere.into(), Secret::default())?;
         device.near_mut().sleep_beside(adapter.descriptor())?;
-        let channel =
-            Channel::new(adapter, channel::Settings::default()).map_err(|fault| fault.to_string())?;
+        let channel = Carriers::Adapter.carry(adapter).map_err(|fault| fault.to_string())?;
         *device.far_slot() = Some(channel);
     }
-    adapter(device).receive_guests(job, rank)
+    match device.far_slot().as_mut().and_then(|far| far.verbs_mut().adapter_mut()) {
+        Some(adapter) => adapter.receive_guests(job, rank),
+        None => Err("processes of other jobs are reached over TCP alone (TERN_TRANSPORT=rc)".into()),
+    }
 }
 
 /// The adapter by which processes of other jobs are reached.
 pub fn adapter(device: &mut Device) -> &mut Rnic {
-    device.far_slot().as_mut().expect("it has been opened").verbs_mut()
+    let far = device.far_slot().as_mut().expect("it has been opened");
+    far.verbs_mut().adapter_mut().expect("guests have been let in")
 }
 
 /// The peer with this card.
@@ -152,4 +215,21 @@ pub fn introduce(device: &mut Device, card: &Card) -> usize {
     let (peer, size) = (adapter.introduce(card), adapter.size());
     device.grow(size);
     peer
+}
+
+/// A line for each peer on another host that something was sent to, behind `head`: what carries messages there, and why.
+/// Nothing where all are reached in the same way.
+pub fn carriers(device: &Device, head: &str) -> String {
+    let Some(far) = device.far() else { return String::new() };
+    let mut text = String::new();
+    for standing in far.verbs().standings() {
+        let Use { datagrams, connected, begun, refused, ended } = standing.used;
+        let by = if standing.is_connected { "a connection (RC)" } else { "datagrams (UD)" };
+        text += &format!(
+            "{head}rank {} is reached by {by}: {} sent, {} bytes, by datagrams, of which {} packets came again; {} sent, \
+             {} bytes, over connections; {begun} begun, {refused} refused, {ended} given back\n",
+            standing.rank, datagrams.0, datagrams.1, standing.resent, connected.0, connected.1,
+        );
+    }
+    text
 }

@@ -69,7 +69,11 @@ fn open(name: &str) -> std::result::Result<fs::File, String> {
 pub fn end(cx: &Cx) -> Result {
     let mut world = cx.world();
     let me = world.rank();
-    let explanation = world.engine.explanation(&format!("tern: rank {me}: "));
+    let head = format!("tern: rank {me}: ");
+    let mut explanation = world.engine.explanation(&head);
+    if !explanation.is_empty() {
+        explanation += &crate::device::carriers(world.engine.device(), &head);
+    }
     let lines = world.engine.choices_mut().journal.text(me as usize);
     drop(world);
     if !explanation.is_empty() {

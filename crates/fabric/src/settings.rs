@@ -123,6 +123,18 @@ pub const ALL: &[Setting] = &[
         doc: "Algorithm for Scatter; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },
     Setting {
+        name: "TERN_CONNECTIONS",
+        kind: Type::Number,
+        default: "64",
+        doc: "Connections that a rank has at a time with TERN_TRANSPORT=hybrid, if TERN_CONNECTION_BYTES suffices for them; the peers that most is sent to get them. 64: more than the neighbours of any grid.",
+    },
+    Setting {
+        name: "TERN_CONNECTION_BYTES",
+        kind: Type::Bytes,
+        default: "8M",
+        doc: "Memory that all connections of a rank may take with TERN_TRANSPORT=hybrid, with what peers write to: about 128 KB each.",
+    },
+    Setting {
         name: "TERN_DECISIONS",
         kind: Type::Text,
         default: "",
@@ -219,9 +231,9 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_TRANSPORT",
-        kind: Type::Word(&["rc", "rd"]),
+        kind: Type::Word(&["rc", "rd", "ud", "hybrid"]),
         default: "rc",
-        doc: "How the software adapter carries messages: rc by a TCP connection with each peer, rd by reliable datagrams through one socket for all. Must be the same on all ranks.",
+        doc: "How the software adapter carries messages: rc by a TCP connection with each peer; through one socket for all: rd by datagrams that the adapter makes reliable, ud by unreliable ones that the library makes reliable; hybrid by those of ud, and by TCP connections with the peers that much is sent to (TERN_CONNECTIONS). Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_UNEXPECTED",

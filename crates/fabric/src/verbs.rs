@@ -205,6 +205,13 @@ pub trait Verbs {
     fn owes(&self) -> bool {
         false
     }
+    /// Whether this peer may be given memory of its own to write messages to.
+    fn gives_slots(&mut self, _peer: Rank) -> bool {
+        true
+    }
+    /// Ends the connection with a peer, if there is one; nothing is under way over it. The next work that is posted to the
+    /// peer begins another.
+    fn disconnect(&mut self, _peer: Rank, _rail: usize) {}
     /// The oldest completion that has not been fetched.
     fn poll(&mut self) -> Option<Completion>;
     /// Peers whose writes may have landed since the last look, by position; `None` behind the last. Asked

@@ -11,6 +11,7 @@ mod engine;
 pub mod event;
 pub mod memory;
 pub mod message;
+pub mod reliable;
 mod rendezvous;
 
 pub use choice::habits::Manner;

@@ -243,3 +243,36 @@ fn datagrams_of_strangers_are_dropped() {
     end(job);
     std::mem::forget(wrong); // it would wait for somebody to let it leave
 }
+
+/// Unreliable datagrams, alone and beside connections, come whole and say that they are such; those of a rank with
+/// another secret do not.
+#[test]
+fn unreliable_datagrams_come_whole_from_ranks_of_the_job() {
+    for (secret, comes) in [(SECRET, true), ([9; 16], false)] {
+        for listen in [Listening::for_unreliable, Listening::for_both] {
+            unreliable_datagram(secret, listen, comes);
+        }
+    }
+}
+
+fn unreliable_datagram(secret: Secret, listen: Listen, comes: bool) {
+    let mut job = ranks([secret, SECRET], listen);
+    let len = job[0].caps().datagram_bytes;
+    let (out, into) = (memory(&mut job[0], len, 77), memory(&mut job[1], len, 0));
+    job[1].post_receive(0, into, 5);
+    let start = Instant::now();
+    let (mut ended, mut posts) = (None, 0);
+    // One may be lost even here.
+    while ended.is_none() && (comes || posts < 1000) {
+        posts += 1;
+        assert_eq!(job[0].post_datagram(1, 0, &[out], 6), Ok(true));
+        let sent = Completion { work: 6, done: Done::Sent, result: Ok(()) };
+        assert_eq!(job[0].poll(), Some(sent));
+        ended = job[1].poll();
+        assert!(start.elapsed() < LONG);
+    }
+    let done = Done::Received { from: 0, len, datagram: true };
+    assert_eq!(ended, comes.then_some(Completion { work: 5, done, result: Ok(()) }));
+    assert!(bytes(&job[1], into) == vec![if comes { 77 } else { 0 }; len]);
+    assert_eq!(job[1].check(), Ok(()));
+}

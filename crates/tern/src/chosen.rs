@@ -15,7 +15,18 @@ pub fn adapter(settings: &Settings) -> String {
         }
         Err(why) => why,
     };
-    format!("ranks of several hosts, through an RDMA adapter in software: iWARP over TCP\nlistens {at}")
+    let carried = carried(settings.text("TERN_TRANSPORT"));
+    format!("ranks of several hosts, through an RDMA adapter in software: {carried}\nlistens {at}")
+}
+
+/// How messages get from adapter to adapter.
+fn carried(transport: &str) -> &'static str {
+    match transport {
+        "rd" => "iWARP over datagrams that the adapter makes reliable (RD)",
+        "ud" => "iWARP over datagrams (UD) that the library makes reliable",
+        "hybrid" => "iWARP over datagrams (UD), and over TCP (RC) to the peers that much is sent to",
+        _ => "iWARP over TCP",
+    }
 }
 
 /// What is chosen for a job on this host and others, from the setting alone.

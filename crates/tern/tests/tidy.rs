@@ -45,6 +45,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("choice", &[]),
     ("memory", &[]),
     ("channel", &["choice", "memory"]),
+    ("reliable", &["channel"]),
 ];
 
 struct Source {

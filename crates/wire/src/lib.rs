@@ -8,6 +8,7 @@ pub mod datagram;
 pub mod head;
 pub mod iwarp;
 pub mod long;
+pub mod packet;
 pub mod slot;
 
 /// A message that does not follow the protocol.

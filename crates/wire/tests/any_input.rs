@@ -11,8 +11,16 @@ mod wire_decoders;
 fn any_input_is_read_or_refused() {
     let mut introduction = [8; 40];
     introduction[..2].copy_from_slice(&wire::slot::VERSION.to_le_bytes());
-    let good: &[&[u8]] =
-        &[&[1, 1, 0, 0, 9, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0], &[2; 32], &[1; 48], &[3; 52], &introduction];
+    let mut packet = [0; wire::packet::HEAD_LEN];
+    packet[..2].copy_from_slice(&[wire::packet::VERSION, 2]);
+    let good: &[&[u8]] = &[
+        &packet,
+        &[1, 1, 0, 0, 9, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0],
+        &[2; 32],
+        &[1; 48],
+        &[3; 52],
+        &introduction,
+    ];
     inputs::try_many(good, 100_000, wire_decoders::decode);
 }
 

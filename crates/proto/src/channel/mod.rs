@@ -33,7 +33,7 @@ mod fast;
 mod headers;
 mod peer;
 mod sendrecv;
-mod slots;
+pub(crate) mod slots;
 
 use crate::event::{Counters, Event};
 use fabric::{Caps, Charge, Completion, Done, Fault, Local, Rank, Span, Verbs, VerbsCaps};
@@ -578,7 +578,10 @@ impl<V: Verbs> Channel<V> {
             self.tell_or_owe(p);
         }
         let peer = &self.peers[p];
-        if !peer.ring_decided && peer.heard > self.settings.fast_after {
+        if !peer.ring_decided
+            && peer.heard > self.settings.fast_after
+            && self.verbs.gives_slots(self.peers[p].rank)
+        {
             self.decide_ring(p);
             self.tell_or_owe(p);
         }

@@ -7,7 +7,7 @@ use fabric::{Fault, Local, Remote, Span, Verbs};
 pub(super) const RAIL: usize = 0;
 
 /// Slots from which frames are sent: taken when a frame is posted, free when the work has ended.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     rail: usize,
     slot_bytes: usize,
     limit: usize,

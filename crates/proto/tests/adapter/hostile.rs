@@ -129,7 +129,7 @@ impl Net {
         }
         if comes {
             self.hosts[to].promised[rail] -= 1;
-            self.receive_over(rail, from, to, &flight.data);
+            self.receive_over(rail, from, to, &flight.data, false);
         }
         posted.flight = Some(flight);
         comes

@@ -94,6 +94,15 @@ pub struct Net {
     pub has_pages: bool,
     /// From what chance follows.
     pub random: u64,
+    /// Of how many datagrams one is lost, comes twice, or is overtaken by some; 0: none.
+    pub loses_one_in: usize,
+    pub doubles_one_in: usize,
+    pub mixes_one_in: usize,
+    /// Those on their way: from, to.
+    datagrams: VecDeque<(Rank, Rank, Vec<u8>)>,
+    /// Datagrams that were posted, and connections that were given back.
+    pub sent_datagrams: usize,
+    pub disconnected: usize,
 }
 
 /// A net in the hands of all its ranks. Whoever touches memory that others may touch holds it.
@@ -139,6 +148,12 @@ impl Net {
             is_watched: false,
             has_pages: false,
             random: 1,
+            loses_one_in: 0,
+            doubles_one_in: 0,
+            mixes_one_in: 0,
+            datagrams: VecDeque::new(),
+            sent_datagrams: 0,
+            disconnected: 0,
         })))
     }
 
@@ -216,7 +231,7 @@ impl Net {
             }
             What::Send => {
                 self.hosts[to].promised[0] -= 1;
-                self.receive_over(0, from, to, &data);
+                self.receive_over(0, from, to, &data, false);
                 Done::Sent
             }
         };
@@ -236,8 +251,39 @@ impl Net {
         (self.random >> 33) as usize
     }
 
+    fn happens(&mut self, one_in: usize) -> bool {
+        one_in > 0 && self.dice().is_multiple_of(one_in)
+    }
+
+    fn send_datagram(&mut self, from: Rank, to: Rank, data: Vec<u8>) {
+        self.sent_datagrams += 1;
+        if self.happens(self.loses_one_in) {
+            return;
+        }
+        if self.happens(self.doubles_one_in) {
+            self.datagrams.push_back((from, to, data.clone()));
+        }
+        let at = match self.happens(self.mixes_one_in) {
+            true => self.dice() % (self.datagrams.len() + 1),
+            false => self.datagrams.len(),
+        };
+        self.datagrams.insert(at, (from, to, data));
+    }
+
+    /// Lets the next datagram come. Without a buffer, or where messages will take all, it is lost.
+    fn deliver_datagram(&mut self) -> bool {
+        let Some((from, to, data)) = self.datagrams.pop_front() else { return false };
+        if self.hosts[to].buffers[0].len() > self.hosts[to].promised[0] {
+            self.receive_over(0, from, to, &data, true);
+        }
+        true
+    }
+
     /// Lets one thing happen somewhere.
     pub fn step(&mut self) {
+        if !self.deliver_datagram() && self.loses_one_in > 0 {
+            self.clock_ns += 100_000;
+        }
         if self.hostile {
             return self.disturb();
         }
@@ -253,14 +299,14 @@ impl Net {
 
     /// A message comes into the next buffer.
     pub fn receive(&mut self, from: Rank, to: Rank, data: &[u8]) {
-        self.receive_over(0, from, to, data);
+        self.receive_over(0, from, to, data, false);
     }
 
-    fn receive_over(&mut self, rail: usize, from: Rank, to: Rank, data: &[u8]) {
+    fn receive_over(&mut self, rail: usize, from: Rank, to: Rank, data: &[u8], datagram: bool) {
         let (buffer, work) = self.hosts[to].buffers[rail].pop_front().expect("a buffer was posted");
         assert!(data.len() <= buffer.span.len);
         put(self.check(to, rail, buffer).addr, data);
-        let done = Done::Received { from, len: data.len(), datagram: false };
+        let done = Done::Received { from, len: data.len(), datagram };
         self.hosts[to].completions.push_back(Completion { work, done, result: Ok(()) });
     }
 
@@ -449,8 +495,24 @@ impl Verbs for Adapter {
         self.post(to, rail, What::Send, parts, work)
     }
 
-    fn post_datagram(&mut self, _: Rank, _: usize, _: &[Local], _: u64) -> Result<bool, Fault> {
-        panic!("there are no datagrams")
+    fn post_datagram(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
+        let mut net = self.net.get();
+        parts.iter().for_each(|part| _ = net.check(self.me, rail, *part));
+        let data = gather(parts.iter().map(|part| part.span));
+        assert!(data.len() <= self.caps.datagram_bytes, "{} bytes in a datagram", data.len());
+        net.send_datagram(self.me, to, data);
+        let completion = Completion { work, done: Done::Sent, result: Ok(()) };
+        net.hosts[self.me].completions.push_back(completion);
+        Ok(true)
+    }
+
+    fn disconnect(&mut self, peer: Rank, rail: usize) {
+        let mut net = self.net.get();
+        for (from, to) in [(self.me, peer), (peer, self.me)] {
+            let queue = net.queue(from, to, rail);
+            assert!(net.queues[queue].is_empty(), "nothing is under way over a connection that ends");
+        }
+        net.disconnected += 1;
     }
 
     fn post_receive(&mut self, rail: usize, buffer: Local, work: u64) {

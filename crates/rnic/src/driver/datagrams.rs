@@ -4,6 +4,7 @@
 //! when something is posted to it or comes from it. The socket is asked directly, not through epoll, which is only there
 //! to sleep on; a timer beside it ends the sleep when something is due.
 
+use super::alarm::Alarm;
 use super::greeting::{self, Secret};
 use super::postings::{Posted, Postings};
 use super::{Contact, DEPTH, Door, LINGER, Rnic};
@@ -12,7 +13,6 @@ use crate::stack::{Failure, Work};
 use fabric::{Fault, Rank};
 use rustix::event::epoll;
 use rustix::net::sockopt;
-use rustix::time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -36,9 +36,8 @@ const REQUESTS: usize = 64;
 /// What all pairs have in common.
 pub struct Datagrams {
     socket: UdpSocket,
-    /// Ends a sleep, at `armed_ns`.
-    timer: OwnedFd,
-    armed_ns: u64,
+    /// Ends a sleep when something is due.
+    alarm: Alarm,
     /// What datagrams to and from each rank are known by.
     ids: Box<[(u64, u64)]>,
     /// Ranks there is a pair with.
@@ -58,9 +57,9 @@ pub struct Peer {
     is_lost: bool,
 }
 
-/// A socket at this address, at a port that the system chooses.
-pub fn bind(address: Ipv4Addr) -> std::io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((address, 0))?;
+/// A socket at this address and port; 0: one that the system chooses.
+pub fn bind(address: Ipv4Addr, port: u16) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((address, port))?;
     socket.set_nonblocking(true)?;
     // As much as it gets: a kernel that gives less loses more, which comes again.
     let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
@@ -76,46 +75,18 @@ impl Datagrams {
         secret: &Secret,
         epoll: &OwnedFd,
     ) -> Result<Datagrams, rustix::io::Errno> {
-        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let timer = time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        let (data, readable) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
-        epoll::add(epoll, &socket, data, readable)?;
-        epoll::add(epoll, &timer, data, readable)?;
-        let id = |from, to| greeting::datagram_id(secret, from, to);
+        epoll::add(epoll, &socket, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        let alarm = Alarm::new(epoll)?;
+        let id = |from, to| greeting::datagram_id(secret, b"reliable datagrams", from, to);
         Ok(Datagrams {
             socket,
-            timer,
-            armed_ns: u64::MAX,
+            alarm,
             ids: (0..size).map(|rank| (id(me, rank), id(rank, me))).collect(),
             peers: Vec::new(),
             due_ns: u64::MAX,
             out: Vec::new(),
             heard: Vec::new(),
         })
-    }
-
-    /// Has the timer end a sleep when something is due; nothing, if that is so already.
-    fn arm(&mut self, now_ns: u64) {
-        if self.armed_ns <= now_ns {
-            self.armed_ns = u64::MAX;
-        }
-        if self.due_ns >= self.armed_ns {
-            return;
-        }
-        self.armed_ns = self.due_ns;
-        let left_ns = self.due_ns.saturating_sub(now_ns).max(1);
-        let it_value =
-            Timespec { tv_sec: (left_ns / 1_000_000_000) as i64, tv_nsec: (left_ns % 1_000_000_000) as i64 };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        time::timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once).expect("the timer is open");
-    }
-
-    /// It has ended a sleep, or would end the next one at once.
-    fn disarm(&mut self, now_ns: u64) {
-        if self.armed_ns <= now_ns {
-            let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-            self.armed_ns = u64::MAX;
-        }
     }
 }
 
@@ -136,7 +107,7 @@ impl Peer {
 }
 
 /// The longest datagram that the way to this address takes.
-fn datagram_max(address: SocketAddr) -> usize {
+pub fn datagram_max(address: SocketAddr) -> usize {
     let probe = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|probe| {
         probe.connect(address)?;
         Ok(sockopt::ip_mtu(&probe)?)
@@ -235,13 +206,13 @@ impl Rnic {
         let now_ns = self.clock_ns();
         let Door::Datagrams(datagrams) = &mut self.door else { return };
         datagrams.heard = heard;
-        datagrams.disarm(now_ns);
+        datagrams.alarm.disarm(now_ns);
         if datagrams.due_ns <= now_ns {
             self.tick(now_ns);
         }
         // Whoever looks may sleep next.
         if let Door::Datagrams(datagrams) = &mut self.door {
-            datagrams.arm(now_ns);
+            datagrams.alarm.arm(datagrams.due_ns, now_ns);
         }
     }
 

@@ -99,10 +99,10 @@ pub fn is_reply(secret: &Secret, request: &[u8], said: &[u8]) -> bool {
     mac(secret, &[b"reply", request]) == blake3::Hash::from_bytes(said)
 }
 
-/// What `from` writes into its reliable datagrams for `to`: random to whoever does not know the secret.
-pub fn datagram_id(secret: &Secret, from: Rank, to: Rank) -> u64 {
+/// What `from` writes into its datagrams of this kind for `to`: random to whoever does not know the secret.
+pub fn datagram_id(secret: &Secret, kind: &[u8], from: Rank, to: Rank) -> u64 {
     let (from, to) = ((from as u32).to_be_bytes(), (to as u32).to_be_bytes());
-    let hash = mac(secret, &[b"reliable datagrams", &from, &to]);
+    let hash = mac(secret, &[kind, &from, &to]);
     u64::from_be_bytes(hash.as_bytes()[..8].try_into().expect("eight of 32 bytes"))
 }
 

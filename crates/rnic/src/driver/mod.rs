@@ -4,6 +4,7 @@
 //! Everything happens in calls of its owner, mostly in [`Verbs::poll`]: there is no thread. Its owner sleeps on
 //! [`Rnic::descriptor`] until a socket has something.
 
+mod alarm;
 mod datagrams;
 mod greeting;
 mod guests;
@@ -12,6 +13,8 @@ mod link;
 mod meeting;
 mod memory;
 mod postings;
+mod socket;
+mod unreliable;
 mod verbs;
 
 use crate::stack::{
@@ -28,11 +31,13 @@ use link::{Link, READ_BYTES};
 use meeting::{Meeting, Met};
 use postings::{INLINE, Payload, Posted};
 use rustix::event::epoll;
+use socket::{connect, prepare, random};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
+use unreliable::Unreliable;
 
 /// Work requests that may be outstanding to one peer.
 const DEPTH: usize = 256;
@@ -40,6 +45,10 @@ const DEPTH: usize = 256;
 const STRANGERS: usize = 64;
 /// What the listener is called among what the kernel tells of; peers are called by their rank.
 const LISTENER: u64 = u64::MAX;
+/// What says no more than that a sleep is over: the socket for unreliable datagrams, timers.
+const ALARM: u64 = u64::MAX - 1;
+/// Addresses tried for a port that is free for connections and for datagrams.
+const PORTS: usize = 64;
 /// Set-ups are called by this and a number.
 const MEETING: u64 = 1 << 32;
 /// What the kernel tells in one look, at most.
@@ -73,6 +82,8 @@ enum Door {
     Connections(TcpListener),
     /// One socket for datagrams of all (RD).
     Datagrams(Box<Datagrams>),
+    /// There is only what is unreliable (UD).
+    None,
 }
 
 /// One rank's adapter, in software.
@@ -80,6 +91,8 @@ pub struct Rnic {
     me: Rank,
     secret: Secret,
     door: Door,
+    /// Unreliable datagrams beside it.
+    unreliable: Option<Box<Unreliable>>,
     epoll: OwnedFd,
     /// Number of ranks of the job.
     size: usize,
@@ -125,12 +138,13 @@ impl Nap for RnicNap {
     }
 }
 
-/// A rank's adapter before it knows where the others are.
-pub struct Listening(Socket);
+/// A rank's adapter before it knows where the others are: with what is reliable, and with unreliable datagrams.
+pub struct Listening(Socket, Option<UdpSocket>);
 
 enum Socket {
     Tcp(TcpListener),
     Udp(UdpSocket),
+    None,
 }
 
 impl Listening {
@@ -139,20 +153,40 @@ impl Listening {
         let fail = |e: std::io::Error| format!("cannot listen at {address}: {e}");
         let listener = TcpListener::bind((address, 0)).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
-        Ok(Listening(Socket::Tcp(listener)))
+        Ok(Listening(Socket::Tcp(listener), None))
     }
 
     /// The same for reliable datagrams (RD).
     pub fn for_datagrams(address: Ipv4Addr) -> Result<Listening, String> {
-        let socket = datagrams::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
-        Ok(Listening(Socket::Udp(socket)))
+        let socket = datagrams::bind(address, 0).map_err(|e| format!("cannot listen at {address}: {e}"))?;
+        Ok(Listening(Socket::Udp(socket), None))
+    }
+
+    /// For unreliable datagrams (UD) and nothing else.
+    pub fn for_unreliable(address: Ipv4Addr) -> Result<Listening, String> {
+        let socket = datagrams::bind(address, 0).map_err(|e| format!("cannot listen at {address}: {e}"))?;
+        Ok(Listening(Socket::None, Some(socket)))
+    }
+
+    /// For connections (RC) and unreliable datagrams (UD), at the same port.
+    pub fn for_both(address: Ipv4Addr) -> Result<Listening, String> {
+        let mut why = String::new();
+        for _ in 0..PORTS {
+            let listening = Listening::at(address)?;
+            match datagrams::bind(address, listening.address()?.port()) {
+                Ok(socket) => return Ok(Listening(listening.0, Some(socket))),
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(format!("cannot listen at {address} for connections and datagrams at one port: {why}"))
     }
 
     /// Where the others find it.
     pub fn address(&self) -> Result<SocketAddr, String> {
-        let address = match &self.0 {
-            Socket::Tcp(listener) => listener.local_addr(),
-            Socket::Udp(socket) => socket.local_addr(),
+        let address = match (&self.0, &self.1) {
+            (Socket::Tcp(listener), _) => listener.local_addr(),
+            (Socket::Udp(socket), _) | (Socket::None, Some(socket)) => socket.local_addr(),
+            (Socket::None, None) => unreachable!("nobody listens to nothing"),
         };
         address.map_err(|e| format!("cannot tell where this rank listens: {e}"))
     }
@@ -171,12 +205,20 @@ impl Listening {
                 let datagrams = Datagrams::new(socket, me, addresses.len(), &secret, &epoll).map_err(fail)?;
                 Door::Datagrams(Box::new(datagrams))
             }
+            Socket::None => Door::None,
+        };
+        let unreliable = match self.1 {
+            Some(socket) => {
+                let settings = (me, secret, &epoll);
+                Some(Box::new(Unreliable::new(socket, settings, &addresses).map_err(fail)?))
+            }
+            None => None,
         };
         let caps = VerbsCaps {
             name: "rnic",
             inline_bytes: INLINE,
             gather: 2,
-            datagram_bytes: 0,
+            datagram_bytes: unreliable.as_ref().map_or(0, |unreliable| unreliable.payload()),
             depth: DEPTH,
             lockable_bytes: usize::MAX / 8,
             regions: MAX_REGIONS,
@@ -188,6 +230,7 @@ impl Listening {
             me,
             secret,
             door,
+            unreliable,
             epoll,
             size: addresses.len(),
             contacts: addresses.iter().map(|_| Contact::None).collect(),
@@ -472,11 +515,18 @@ impl Rnic {
         self.look = self.look.wrapping_add(1);
         self.quiet = self.quiet.saturating_add(1);
         let asks = self.look.is_multiple_of(SOME);
-        if matches!(self.door, Door::Datagrams(_)) {
-            if self.quiet <= QUIET || asks {
-                self.look_at_datagrams();
+        if self.unreliable.is_some() && (self.quiet <= QUIET || asks) {
+            self.look_at_unreliable();
+        }
+        match self.door {
+            Door::Connections(_) => {}
+            Door::Datagrams(_) => {
+                if self.quiet <= QUIET || asks {
+                    self.look_at_datagrams();
+                }
+                return;
             }
-            return;
+            Door::None => return,
         }
         if self.quiet > QUIET {
             self.hot = None;
@@ -505,6 +555,7 @@ impl Rnic {
         for event in events {
             match event.data.u64() {
                 LISTENER => self.accept(),
+                ALARM => {}
                 name if name >= MEETING => self.look_at(name),
                 peer => {
                     let peer = peer as Rank;
@@ -516,11 +567,27 @@ impl Rnic {
         }
     }
 
+    /// Ends a connection over which nothing is under way. That the peer has ended it before is no fault.
+    fn disconnect_from(&mut self, peer: Rank) {
+        match &self.contacts[peer] {
+            Contact::Connected(link) => {
+                let _ = epoll::delete(&self.epoll, link.socket());
+            }
+            Contact::Gone => {}
+            _ => return,
+        }
+        self.contacts[peer] = Contact::None;
+        self.waiting.retain(|rank| *rank != peer);
+        self.stalled.retain(|rank| *rank != peer);
+        self.hot = self.hot.filter(|rank| *rank != peer);
+    }
+
     fn post(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> Result<bool, Fault> {
         if matches!(self.contacts[to], Contact::None) {
             match self.door {
                 Door::Connections(_) => self.begin(to)?,
                 Door::Datagrams(_) => self.pair(to),
+                Door::None => return Err(Fault::Device("there are unreliable datagrams only".into())),
             }
         }
         let posted = Posted { work, payload: Payload::of(parts) };
@@ -557,43 +624,4 @@ impl Rnic {
             Contact::None | Contact::Gone => Err(Fault::PeerGone(to)),
         }
     }
-}
-
-/// The length of what these parts make.
-fn len_of(parts: &[Local]) -> Result<u32, Fault> {
-    let len: usize = parts.iter().map(|part| part.span.len).sum();
-    // RFC 5040 section 4.3: lengths have 32 bits.
-    u32::try_from(len)
-        .map_err(|_| Fault::Device(format!("a transfer of {len} bytes; {} are the most", u32::MAX)))
-}
-
-/// Makes a socket ready for use.
-fn prepare(socket: &TcpStream) -> std::io::Result<()> {
-    socket.set_nonblocking(true)?;
-    socket.set_nodelay(true)
-}
-
-/// A socket that connects without blocking.
-fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
-    use rustix::net::{self, SocketFlags, SocketType};
-    let family = if address.is_ipv4() { net::AddressFamily::INET } else { net::AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    match net::connect(&socket, &address) {
-        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let socket = TcpStream::from(socket);
-    prepare(&socket)?;
-    Ok(socket)
-}
-
-/// Random bytes.
-fn random<const N: usize>() -> std::io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let mut at = 0;
-    while at < N {
-        at += rustix::rand::getrandom(&mut bytes[at..], rustix::rand::GetRandomFlags::empty())?;
-    }
-    Ok(bytes)
 }

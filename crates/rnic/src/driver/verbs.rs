@@ -1,9 +1,9 @@
 //! The verbs of the adapter, and its end.
 
-use super::{Contact, LINGER, Rnic, RnicNap, len_of, memory};
+use super::{Contact, LINGER, Rnic, RnicNap, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
 use fabric::{
-    Charge, Completion, Costs, Distance, Fault, Local, Rank, Remote, Source, Span, Verbs, VerbsCaps,
+    Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Remote, Source, Span, Verbs, VerbsCaps,
 };
 use std::time::{Duration, Instant};
 
@@ -66,8 +66,13 @@ impl Verbs for Rnic {
         self.post(to, parts, work, what)
     }
 
-    fn post_datagram(&mut self, _: Rank, _: usize, _: &[Local], _: u64) -> Result<bool, Fault> {
-        Err(Fault::Device("this adapter has no datagrams".into()))
+    fn post_datagram(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
+        if self.unreliable.is_none() {
+            return Err(Fault::Device("this adapter has no datagrams".into()));
+        }
+        self.send_unreliable(to, parts);
+        self.ended.push_back(Completion { work, done: Done::Sent, result: Ok(()) });
+        Ok(true)
     }
 
     fn post_receive(&mut self, _rail: usize, buffer: Local, work: u64) {
@@ -167,8 +172,16 @@ impl Verbs for Rnic {
 
     fn charge(&mut self, _what: Charge) {}
 
-    fn alarm(&mut self, _at_ns: u64) {
-        self.has_alarm = true;
+    fn disconnect(&mut self, peer: Rank, _rail: usize) {
+        self.disconnect_from(peer);
+    }
+
+    fn alarm(&mut self, at_ns: u64) {
+        let now_ns = self.clock_ns();
+        match &mut self.unreliable {
+            Some(unreliable) if at_ns > now_ns => unreliable.alarm.arm(at_ns, now_ns),
+            _ => self.has_alarm = true,
+        }
     }
 
     fn awake(&mut self) {}
@@ -206,4 +219,12 @@ impl Drop for Rnic {
             std::thread::sleep(Duration::from_micros(50));
         }
     }
+}
+
+/// The length of what these parts make.
+fn len_of(parts: &[Local]) -> Result<u32, Fault> {
+    let len: usize = parts.iter().map(|part| part.span.len).sum();
+    // RFC 5040 section 4.3: lengths have 32 bits.
+    u32::try_from(len)
+        .map_err(|_| Fault::Device(format!("a transfer of {len} bytes; {} are the most", u32::MAX)))
 }

@@ -1,0 +1,274 @@
+//! From posted work to packets.
+
+use super::{MINE, Packet, RAIL, Ways, Work};
+use fabric::{Completion, Done, Fault, Local, Rank, Span, Verbs};
+use wire::packet::{ASKS, HEAD_LEN, Kind, LAST};
+
+/// What a job carries.
+#[derive(Clone, Debug)]
+enum Payload {
+    /// Copied when it was posted.
+    Inline(Box<[u8]>),
+    /// In memory of who posted it, or of a region.
+    Lent([Span; 2]),
+}
+
+/// Work that is to be cut into packets.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    kind: Kind,
+    key: u32,
+    addr: u64,
+    payload: Payload,
+    len: usize,
+    /// How much has been cut.
+    at: usize,
+    /// What is told when all has been cut.
+    tells: Option<(u64, Done)>,
+    /// The region that it is cut from, which may end before.
+    region: Option<u32>,
+}
+
+impl Job {
+    /// Work of who posts; what is at most `inline` bytes long is copied.
+    pub(super) fn new(kind: Kind, parts: &[Local], inline: usize, verbs: &impl Verbs) -> Job {
+        let len = parts.iter().map(|part| part.span.len).sum();
+        let span = |at: usize| parts.get(at).map_or(Span::EMPTY, |part| part.span);
+        let payload = if len <= inline {
+            let mut bytes = vec![0; len].into_boxed_slice();
+            let mut at = 0;
+            for part in parts {
+                verbs.peek_bytes(part.span, &mut bytes[at..at + part.span.len]);
+                at += part.span.len;
+            }
+            Payload::Inline(bytes)
+        } else {
+            assert!(parts.len() <= 2, "a gather list has two entries");
+            Payload::Lent([span(0), span(1)])
+        };
+        Job { kind, key: 0, addr: 0, payload, len, at: 0, tells: None, region: None }
+    }
+
+    /// With these numbers in its packets.
+    pub(super) fn naming(self, key: u32, addr: u64) -> Job {
+        Job { key, addr, ..self }
+    }
+
+    /// Told as this when all has been cut.
+    pub(super) fn telling(self, work: u64, done: Done) -> Job {
+        Job { tells: Some((work, done)), ..self }
+    }
+
+    /// A packet without payload.
+    pub(super) fn word(kind: Kind) -> Job {
+        Job::bytes(kind, &[])
+    }
+
+    /// A packet with this payload.
+    pub(super) fn bytes(kind: Kind, bytes: &[u8]) -> Job {
+        let payload = Payload::Inline(bytes.into());
+        Job { kind, key: 0, addr: 0, payload, len: bytes.len(), at: 0, tells: None, region: None }
+    }
+
+    /// The answer to a read.
+    pub(super) fn answer(id: u32, region: u32, span: Span) -> Job {
+        let payload = Payload::Lent([span, Span::EMPTY]);
+        let (kind, region) = (Kind::Data, Some(region));
+        Job { kind, key: id, addr: 0, payload, len: span.len, at: 0, tells: None, region }
+    }
+
+    pub(super) fn is_answer(&self) -> bool {
+        self.kind == Kind::Data
+    }
+
+    /// Copies the next part to `to`, at most as long as that.
+    fn copy(&self, to: Span, verbs: &mut impl Verbs) {
+        match &self.payload {
+            Payload::Inline(bytes) => verbs.poke_bytes(to.addr, &bytes[self.at..self.at + to.len]),
+            Payload::Lent([first, second]) => {
+                let head = first.part(self.at, to.len);
+                let tail = second.part(self.at.saturating_sub(first.len), to.len - head.len);
+                for (at, part) in [(0, head), (head.len, tail)] {
+                    if part.len > 0 {
+                        verbs.copy(to.addr + at, part.addr, part.len);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A packet that is kept until it is acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slot {
+    span: Span,
+    key: u32,
+    /// It is given back when the adapter is done with it.
+    is_over: bool,
+    /// The adapter has it.
+    is_posted: bool,
+}
+
+impl Ways {
+    /// Takes work of who posts, if there is room.
+    pub(super) fn post(&mut self, to: Rank, job: Job, verbs: &mut impl Verbs) -> Result<bool, Fault> {
+        let bytes = job.len as u64;
+        let peer = self.peer(to);
+        if !peer.route.takes_datagrams() || peer.jobs.len() >= super::DEPTH {
+            return Ok(false);
+        }
+        peer.jobs.push_back(job);
+        self.used(to, bytes, verbs.now_ns());
+        self.send(to, verbs)?;
+        Ok(true)
+    }
+
+    /// Sends what there is for a peer, as far as it may leave.
+    pub(super) fn send(&mut self, to: Rank, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        let now_ns = verbs.now_ns();
+        self.send_again(to, now_ns, verbs)?;
+        while self.peer(to).stream.may_send() && self.has_job(to) {
+            let Some((index, slot)) = self.pool.take(verbs)? else {
+                let peer = self.peers[to].as_mut().expect("it is known");
+                if !std::mem::replace(&mut peer.waits, true) {
+                    self.waiting.push(to);
+                }
+                break;
+            };
+            self.cut(to, index, slot, now_ns, verbs)?;
+        }
+        if self.peer(to).stream.answers() {
+            self.answer(to, verbs)?;
+        }
+        let due_ns = self.peer(to).stream.due_ns();
+        self.due_ns = self.due_ns.min(due_ns.unwrap_or(u64::MAX));
+        self.turn(to, verbs)
+    }
+
+    /// Whether there is something to cut. What was asked for of a region that has ended since is not there any more.
+    fn has_job(&mut self, to: Rank) -> bool {
+        let Some(region) = self.peer(to).jobs.front().map(|job| job.region) else { return false };
+        let Some(region) = region.filter(|region| !self.regions.contains_key(region)) else { return true };
+        self.fail(to, format!("a read of the region {region:#x}, which has ended"));
+        false
+    }
+
+    fn send_again(&mut self, to: Rank, now_ns: u64, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        while let Some((_, index)) = self.peer(to).stream.again(now_ns) {
+            if self.slots[index as usize].is_posted {
+                continue; // it comes again when that has ended, by the timer
+            }
+            let addr = self.slots[index as usize].span.addr;
+            let mut bytes = [0; HEAD_LEN];
+            verbs.peek_bytes(Span { addr, len: HEAD_LEN }, &mut bytes);
+            let mut packet = Packet::decode(&bytes).expect("it was written here");
+            (packet.ack, packet.came) = self.peer(to).stream.answer();
+            packet.flags |= ASKS;
+            verbs.poke_bytes(addr, &packet.encode());
+            self.launch(to, index, verbs)?;
+        }
+        Ok(())
+    }
+
+    /// Cuts the next packet from the oldest job.
+    fn cut(
+        &mut self,
+        to: Rank,
+        index: u32,
+        slot: Local,
+        now_ns: u64,
+        verbs: &mut impl Verbs,
+    ) -> Result<(), Fault> {
+        let room = self.room;
+        let peer = self.peer(to);
+        let job = peer.jobs.front_mut().expect("there is one");
+        let len = room.min(job.len - job.at);
+        job.copy(Span { addr: slot.span.addr + HEAD_LEN, len }, verbs);
+        let is_last = job.at + len == job.len;
+        let (seq, asks) = peer.stream.push(now_ns, index);
+        let (ack, came) = peer.stream.answer();
+        let flags = if is_last { LAST } else { 0 } | if asks { ASKS } else { 0 };
+        let addr = match job.kind {
+            Kind::Write | Kind::Data => job.addr + job.at as u64,
+            _ => job.addr,
+        };
+        let packet = Packet { kind: job.kind, flags, seq, ack, came, key: job.key, addr };
+        verbs.poke_bytes(slot.span.addr, &packet.encode());
+        job.at += len;
+        let tells = job.tells;
+        if is_last {
+            peer.jobs.pop_front();
+            if let Some((work, done)) = tells {
+                self.ended.push_back(Completion { work, done, result: Ok(()) });
+            }
+        }
+        let span = slot.span.part(0, HEAD_LEN + len);
+        self.slots[index as usize] = Slot { span, key: slot.key, is_over: false, is_posted: false };
+        self.launch(to, index, verbs)
+    }
+
+    /// Hands a packet to the adapter.
+    fn launch(&mut self, to: Rank, index: u32, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        let slot = &mut self.slots[index as usize];
+        let part = Local { span: slot.span, key: slot.key };
+        slot.is_posted = verbs.post_datagram(to, RAIL, &[part], Work::Packet(index).encode())?;
+        Ok(())
+    }
+
+    /// Sends an acknowledgement that goes with nothing.
+    pub(super) fn answer(&mut self, to: Rank, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        let Some((index, note)) = self.notes.take(verbs)? else {
+            return Ok(()); // at the next look
+        };
+        let (ack, came) = self.peer(to).stream.answer();
+        let packet = Packet { kind: Kind::Ack, flags: 0, seq: 0, ack, came, key: 0, addr: 0 };
+        verbs.poke_bytes(note.span.addr, &packet.encode());
+        let part = Local { span: note.span.part(0, HEAD_LEN), key: note.key };
+        if !verbs.post_datagram(to, RAIL, &[part], Work::Note(index).encode())? {
+            self.notes.give_back(index);
+        }
+        Ok(())
+    }
+
+    /// The adapter is done with a packet.
+    pub(super) fn packet_left(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.is_posted = false;
+        if slot.is_over {
+            self.pool.give_back(index);
+        }
+    }
+
+    /// A packet is acknowledged.
+    pub(super) fn packet_is_there(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.is_over = true;
+        if !slot.is_posted {
+            self.pool.give_back(index);
+        }
+    }
+
+    /// Goes on with those that waited for slots.
+    pub(super) fn send_waiting(&mut self, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        for to in std::mem::take(&mut self.waiting) {
+            self.peer(to).waits = false;
+            self.send(to, verbs)?;
+        }
+        Ok(())
+    }
+
+    /// Number for work that goes over a connection.
+    pub(super) fn passes(&mut self, to: Rank, work: u64) -> u32 {
+        assert!(work & MINE == 0, "bit 61 of work is not for who posts");
+        match self.through_free.pop() {
+            Some(index) => {
+                self.through[index as usize] = (to, work);
+                index
+            }
+            None => {
+                self.through.push((to, work));
+                self.through.len() as u32 - 1
+            }
+        }
+    }
+}

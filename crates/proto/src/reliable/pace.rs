@@ -1,0 +1,100 @@
+//! How long a round trip takes, and how many packets may be under way: fair beside TCP, for it counts as TCP does
+//! (RFC 5681, RFC 6298).
+
+use super::stream::{ACK_DELAY_NS, WINDOW};
+
+/// Packets under way at the beginning (RFC 6928), and at least.
+const BEGIN: u32 = 10;
+const LEAST: u32 = 2;
+/// Bounds of the time without an answer after which all is taken for lost: a fraction of a second (dissertation, section
+/// 6.6.1).
+const TIMEOUT_MIN_NS: u64 = 3_000_000;
+const TIMEOUT_MAX_NS: u64 = 500_000_000;
+
+/// See the [head of this module](self).
+#[derive(Debug)]
+pub(super) struct Pace {
+    window: u32,
+    threshold: u32,
+    /// Acknowledged since the window has grown.
+    counted: u32,
+    /// The first number that was not sent when something was lost last: what is lost before is one event.
+    event: Option<u32>,
+    trip_ns: Option<u64>,
+    deviation_ns: u64,
+    timeouts: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            window: BEGIN,
+            threshold: WINDOW,
+            counted: 0,
+            event: None,
+            trip_ns: None,
+            deviation_ns: 0,
+            timeouts: 0,
+        }
+    }
+}
+
+impl Pace {
+    pub(super) fn window(&self) -> u32 {
+        self.window
+    }
+
+    pub(super) fn trip_ns(&self) -> u64 {
+        self.trip_ns.unwrap_or(0)
+    }
+
+    pub(super) fn timeout_ns(&self) -> u64 {
+        let measured =
+            self.trip_ns.map_or(TIMEOUT_MIN_NS, |trip| trip + 4 * self.deviation_ns + ACK_DELAY_NS);
+        (measured.max(TIMEOUT_MIN_NS) << self.timeouts.min(16)).min(TIMEOUT_MAX_NS)
+    }
+
+    pub(super) fn measured(&mut self, took_ns: u64) {
+        let trip_ns = self.trip_ns.unwrap_or(took_ns);
+        let off = trip_ns.abs_diff(took_ns);
+        self.deviation_ns = match self.trip_ns {
+            None => took_ns / 2,
+            Some(_) => self.deviation_ns - self.deviation_ns / 4 + off / 4,
+        };
+        self.trip_ns = Some(trip_ns - trip_ns / 8 + took_ns / 8);
+    }
+
+    /// So many have come while the window was in use.
+    pub(super) fn acknowledged(&mut self, packets: u32) {
+        self.timeouts = 0;
+        if self.window < self.threshold {
+            self.window = (self.window + packets).min(WINDOW);
+            return;
+        }
+        self.counted += packets;
+        if self.counted >= self.window {
+            self.counted -= self.window;
+            self.window = (self.window + 1).min(WINDOW);
+        }
+    }
+
+    /// A packet is lost; `next` is the number of the next new one.
+    pub(super) fn lost(&mut self, seq: u32, next: u32) {
+        if self.event.is_some_and(|event| (seq.wrapping_sub(event) as i32) < 0) {
+            return;
+        }
+        self.event = Some(next);
+        self.window = (self.window / 2).max(LEAST);
+        self.threshold = self.window;
+        self.counted = 0;
+    }
+
+    pub(super) fn timed_out(&mut self, next: u32) {
+        self.timeouts += 1;
+        if self.timeouts == 1 {
+            self.threshold = (self.window / 2).max(LEAST);
+        }
+        self.event = Some(next);
+        (self.window, self.counted) = (LEAST, 0);
+    }
+}

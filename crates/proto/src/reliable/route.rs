@@ -1,0 +1,300 @@
+//! Which peers have a connection: who earns one gets it, within a budget, and gives it back when it is idle
+//! (`docs/protocols/hybrid.md`).
+//!
+//! ```text
+//!            earned: Want ─▶              Want comes                all is acknowledged
+//!  Datagrams ──────────────▶ Wanted ──────────────────▶ Agreed ─────────────────────────▶ Connected
+//!      ▲ │                     │                          ▲                                   │
+//!      │ └──── Want comes: ◀─ Want, or Refuse ────────────┘               idle, or the last message comes
+//!      │                       │                                                              ▼
+//!      ├◀──── Refuse comes ────┘                                                           Parting
+//!      └◀── Parted has come and is sent ──────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Nothing overtakes at either switch, for nobody begins on the new way before the peer has all of the old one: before the
+//! connection is used all packets are acknowledged, which they are when they are placed; before packets are used again
+//! each side has sent an empty message as the last over the connection, and `Parted` says that the peer's has come.
+
+use super::outward::Job;
+use super::{RAIL, Ways, Work};
+use fabric::{Fault, Rank, Verbs};
+use wire::packet::Kind;
+
+/// How often connections that are idle are looked for.
+const LOOK_NS: u64 = 100_000_000;
+
+/// How a peer is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    #[default]
+    Datagrams,
+    /// This side has asked.
+    Wanted,
+    /// Both want it; what is under way comes first.
+    Agreed,
+    Connected,
+    /// It ends: which last messages have been sent and have come, and which side has said that they have.
+    Parting {
+        sent: bool,
+        came: bool,
+        said: bool,
+        heard: bool,
+    },
+}
+
+/// What a peer was used for, and how it is reached.
+#[derive(Debug, Default)]
+pub(super) struct Route {
+    state: State,
+    /// Since the last time that a connection began or ended.
+    messages: u64,
+    bytes: u64,
+    /// Messages after which to ask again.
+    again: u64,
+    /// Work under way over the connection.
+    under_way: usize,
+    used_ns: u64,
+    all: Use,
+}
+
+/// What was sent to a peer since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Use {
+    /// Messages, writes and reads by datagrams, and their bytes.
+    pub datagrams: (u64, u64),
+    /// The same over connections.
+    pub connected: (u64, u64),
+    /// Connections that began, that were refused, and that were given back.
+    pub begun: u32,
+    /// See [`Use::begun`].
+    pub refused: u32,
+    /// See [`Use::begun`].
+    pub ended: u32,
+}
+
+/// How a peer is reached, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// Which peer.
+    pub rank: Rank,
+    /// Whether it has a connection at present.
+    pub is_connected: bool,
+    /// What was sent to it.
+    pub used: Use,
+    /// Packets that were sent to it again.
+    pub resent: u64,
+}
+
+impl Route {
+    /// Whether new work may be cut into packets.
+    pub(super) fn takes_datagrams(&self) -> bool {
+        matches!(self.state, State::Datagrams | State::Wanted)
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.state == State::Connected
+    }
+}
+
+impl Ways {
+    /// Something was posted to a peer that goes by packets: it may have earned a connection.
+    pub(super) fn used(&mut self, to: Rank, bytes: u64, now_ns: u64) {
+        let (earned_messages, earned_bytes) = (self.settings.earned_messages, self.settings.earned_bytes);
+        let most = self.settings.connections;
+        let route = &mut self.peer(to).route;
+        route.messages += 1;
+        route.bytes += bytes;
+        route.all.datagrams.0 += 1;
+        route.all.datagrams.1 += bytes;
+        let has_earned = route.messages >= earned_messages || route.bytes >= earned_bytes;
+        if most == 0 || route.state != State::Datagrams || !has_earned || route.messages < route.again {
+            return;
+        }
+        if self.connections >= most {
+            self.peer(to).route.postpone();
+            self.give_back_one(now_ns);
+            return;
+        }
+        self.connections += 1;
+        self.peer(to).route.state = State::Wanted;
+        self.peer(to).jobs.push_back(Job::word(Kind::Want));
+    }
+
+    /// The peer wants a connection.
+    pub(super) fn want_came(&mut self, from: Rank) {
+        let has_room = self.connections < self.settings.connections;
+        let route = &mut self.peer(from).route;
+        match route.state {
+            State::Wanted => route.state = State::Agreed,
+            State::Datagrams if has_room => {
+                route.state = State::Agreed;
+                self.connections += 1;
+                self.say(from, Kind::Want);
+            }
+            State::Datagrams => {
+                route.all.refused += 1;
+                self.say(from, Kind::Refuse);
+            }
+            _ => self.fail(from, "a connection is wanted that is there"),
+        }
+    }
+
+    /// The peer has none to give.
+    pub(super) fn refuse_came(&mut self, from: Rank) {
+        let route = &mut self.peer(from).route;
+        if route.state != State::Wanted {
+            return self.fail(from, "a connection is refused that nobody wanted");
+        }
+        route.state = State::Datagrams;
+        route.all.refused += 1;
+        route.postpone();
+        self.connections -= 1;
+    }
+
+    /// Goes on to the next state, if what that waits for is so.
+    pub(super) fn turn(&mut self, to: Rank, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        let peer = self.peer(to);
+        let is_empty = peer.jobs.is_empty() && peer.stream.is_acknowledged() && peer.reads.is_empty();
+        let route = &mut peer.route;
+        match &mut route.state {
+            State::Agreed if is_empty => {
+                route.state = State::Connected;
+                route.all.begun += 1;
+                route.used_ns = verbs.now_ns();
+            }
+            State::Parting { sent, came, said, .. } => {
+                if !*sent && route.under_way == 0 {
+                    *sent = verbs.post_send(to, RAIL, &[], Work::Last.encode())?;
+                    verbs.flush(to);
+                }
+                if *sent && *came && !*said {
+                    *said = true;
+                    self.say(to, Kind::Parted);
+                }
+                self.part(to, verbs);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Work is posted to a peer over its connection: the work that the adapter is to know.
+    pub(super) fn passing(&mut self, to: Rank, work: u64, bytes: u64, now_ns: u64) -> u64 {
+        let index = self.passes(to, work);
+        let route = &mut self.peer(to).route;
+        route.under_way += 1;
+        route.used_ns = now_ns;
+        route.all.connected.0 += 1;
+        route.all.connected.1 += bytes;
+        Work::Through(index).encode()
+    }
+
+    /// The adapter has not taken it.
+    pub(super) fn not_passed(&mut self, to: Rank, work: u64, bytes: u64) {
+        let Work::Through(index) = Work::decode(work) else { return };
+        self.through_free.push(index);
+        let route = &mut self.peer(to).route;
+        route.under_way -= 1;
+        route.all.connected.0 -= 1;
+        route.all.connected.1 -= bytes;
+    }
+
+    /// Work over a connection has ended.
+    pub(super) fn passed(&mut self, to: Rank, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        self.peer(to).route.under_way -= 1;
+        if matches!(self.peer(to).route.state, State::Parting { .. }) {
+            self.turn(to, verbs)?;
+        }
+        Ok(())
+    }
+
+    /// The peer's last message over the connection has come.
+    pub(super) fn last_came(&mut self, from: Rank, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        let route = &mut self.peer(from).route;
+        match &mut route.state {
+            // The peer may have come to Connected before, and turned to leave.
+            state @ (State::Connected | State::Agreed) => {
+                *state = State::Parting { sent: false, came: true, said: false, heard: false };
+            }
+            State::Parting { came, .. } if !*came => *came = true,
+            _ => self.fail(from, "a connection ends that is not there"),
+        }
+        self.turn(from, verbs)
+    }
+
+    /// The peer has this side's last message.
+    pub(super) fn parted_came(&mut self, from: Rank, verbs: &mut impl Verbs) {
+        match &mut self.peer(from).route.state {
+            State::Parting { sent: true, heard, .. } => *heard = true,
+            _ => return self.fail(from, "a connection has ended that was not to end"),
+        }
+        self.part(from, verbs);
+    }
+
+    /// If both sides know that nothing is under way, the connection is given back.
+    fn part(&mut self, to: Rank, verbs: &mut impl Verbs) {
+        let route = &mut self.peer(to).route;
+        if !matches!(route.state, State::Parting { said: true, heard: true, .. }) {
+            return;
+        }
+        (route.messages, route.bytes, route.again) = (0, 0, 0);
+        route.state = State::Datagrams;
+        route.all.ended += 1;
+        self.connections -= 1;
+        verbs.disconnect(to, RAIL);
+    }
+
+    /// Gives back connections that are not used.
+    pub(super) fn give_back_idle(&mut self, now_ns: u64, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        if self.connections == 0 || now_ns < self.looked_ns + LOOK_NS {
+            return Ok(());
+        }
+        self.looked_ns = now_ns;
+        let idle_ns = self.settings.idle_ns;
+        for at in 0..self.known.len() {
+            let to = self.known[at];
+            if self.peer(to).route.is_idle(now_ns, idle_ns) {
+                self.peer(to).route.leave();
+            }
+            if matches!(self.peer(to).route.state, State::Parting { .. }) {
+                self.turn(to, verbs)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Another peer has earned a connection: that which was not used for longest is given back, if it was not used for a
+    /// while.
+    fn give_back_one(&mut self, now_ns: u64) {
+        let idle_ns = self.settings.idle_ns / 8;
+        let peers = self.peers.iter_mut().flatten().filter(|peer| peer.route.is_idle(now_ns, idle_ns));
+        if let Some(peer) = peers.min_by_key(|peer| peer.route.used_ns) {
+            peer.route.leave();
+            self.looked_ns = 0;
+        }
+    }
+
+    /// How each peer is reached that something was sent to.
+    pub(super) fn standings(&self) -> impl Iterator<Item = Standing> {
+        self.known.iter().filter_map(|rank| {
+            let peer = self.peers[*rank].as_ref()?;
+            let (is_connected, used) = (peer.route.is_connected(), peer.route.all);
+            Some(Standing { rank: *rank, is_connected, used, resent: peer.stream.resent() })
+        })
+    }
+}
+
+impl Route {
+    fn is_idle(&self, now_ns: u64, idle_ns: u64) -> bool {
+        self.is_connected() && self.under_way == 0 && self.used_ns + idle_ns <= now_ns
+    }
+
+    fn leave(&mut self) {
+        self.state = State::Parting { sent: false, came: false, said: false, heard: false };
+    }
+
+    /// Not asked for again before as much again was sent.
+    fn postpone(&mut self) {
+        self.again = 2 * self.messages.max(1);
+    }
+}

@@ -1,0 +1,283 @@
+//! One peer's packets: numbers, acknowledgements, what is lost, and how much may be under way.
+//!
+//! Knows neither datagrams nor memory: `S` is what a packet was sent from, `K` what a packet that came too early is kept
+//! in.
+//!
+//! ```text
+//!          ┌────────────── again ──────────────┐
+//!          ▼                                   │
+//!  push ─ Out ── three later ones are here ──▶ Lost ◀── timeout: all that are out
+//!          └───▶ Here, behind a gap ──▶ acknowledged: gone
+//! ```
+//!
+//! Acknowledgements go with whatever is sent; alone every 50 packets (dissertation, section 6.6.1), when one is asked for,
+//! when something is missing or comes twice, and after a while.
+
+use super::pace::Pace;
+use std::collections::{BTreeMap, VecDeque};
+use wire::packet::BITS;
+
+/// Packets under way and kept, at most.
+pub(super) const WINDOW: u32 = BITS;
+/// Packets in order that are acknowledged together.
+const ACK_EVERY: u32 = 50;
+/// How long an acknowledgement waits for something to go with.
+pub(super) const ACK_DELAY_NS: u64 = 500_000;
+/// Later packets that are here before one counts as lost (RFC 5681 section 3.2).
+const LATER: usize = 3;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Out,
+    Lost,
+    Here,
+}
+
+#[derive(Debug)]
+struct Sent<S> {
+    /// Until it is here.
+    item: Option<S>,
+    at_ns: u64,
+    times: u32,
+    state: State,
+}
+
+/// What becomes of a packet that has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Taken {
+    /// It is the next one: [`Stream::accept`], or [`Stream::keep`].
+    Next,
+    /// It waits for what is missing: [`Stream::keep`], or as if it had not come.
+    Early,
+    /// It has been there, or is too far ahead.
+    Dropped,
+}
+
+/// See the [head of this module](self).
+#[derive(Debug)]
+pub(super) struct Stream<S, K> {
+    first: u32,
+    sent: VecDeque<Sent<S>>,
+    out: u32,
+    lost: u32,
+    /// Sent since an acknowledgement was asked for.
+    unasked: u32,
+    pace: Pace,
+    timer_ns: Option<u64>,
+    expected: u32,
+    kept: BTreeMap<u32, K>,
+    unanswered: u32,
+    answers: bool,
+    answer_ns: Option<u64>,
+    /// Packets sent again, timeouts in a row.
+    resent: u64,
+}
+
+impl<S: Copy, K> Stream<S, K> {
+    /// Both directions begin with this number.
+    pub(super) fn new(first: u32) -> Stream<S, K> {
+        Stream {
+            first,
+            sent: VecDeque::new(),
+            out: 0,
+            lost: 0,
+            unasked: 0,
+            pace: Pace::default(),
+            timer_ns: None,
+            expected: first,
+            kept: BTreeMap::new(),
+            unanswered: 0,
+            answers: false,
+            answer_ns: None,
+            resent: 0,
+        }
+    }
+
+    /// Whether a new packet may leave.
+    pub(super) fn may_send(&self) -> bool {
+        self.lost == 0 && self.out < self.pace.window() && (self.sent.len() as u32) < WINDOW
+    }
+
+    /// A new packet leaves: its number, and whether an acknowledgement is to be asked for.
+    pub(super) fn push(&mut self, now_ns: u64, item: S) -> (u32, bool) {
+        let seq = self.first.wrapping_add(self.sent.len() as u32);
+        self.sent.push_back(Sent { item: Some(item), at_ns: now_ns, times: 1, state: State::Out });
+        self.out += 1;
+        self.unasked += 1;
+        self.timer_ns = self.timer_ns.or(Some(now_ns + self.pace.timeout_ns()));
+        (seq, self.asks())
+    }
+
+    fn asks(&mut self) -> bool {
+        let asks = 2 * self.unasked >= self.pace.window().min(WINDOW);
+        self.unasked = if asks { 0 } else { self.unasked };
+        asks
+    }
+
+    /// The oldest packet that is lost leaves again, if one may: what it was sent from, its number.
+    pub(super) fn again(&mut self, now_ns: u64) -> Option<(u32, S)> {
+        if self.lost == 0 || self.out >= self.pace.window() {
+            return None;
+        }
+        let at = self.sent.iter().position(|sent| sent.state == State::Lost)?;
+        let sent = &mut self.sent[at];
+        (sent.at_ns, sent.times, sent.state) = (now_ns, sent.times + 1, State::Out);
+        self.lost -= 1;
+        self.out += 1;
+        self.resent += 1;
+        Some((self.first.wrapping_add(at as u32), sent.item.expect("what is lost is not here")))
+    }
+
+    /// Takes an acknowledgement in; `freed` gets what is here. False if it is of nothing that was sent.
+    pub(super) fn acknowledge(&mut self, now_ns: u64, ack: u32, came: u128, freed: &mut Vec<S>) -> bool {
+        let newly = ack.wrapping_sub(self.first) as i32;
+        if newly < 0 {
+            return true; // an older one than the last
+        }
+        if newly as usize > self.sent.len() {
+            return false;
+        }
+        let (mut here, was_full) = (0, 2 * self.out >= self.pace.window());
+        for _ in 0..newly {
+            here += u32::from(self.is_here(0, now_ns, freed));
+            self.sent.pop_front();
+        }
+        self.first = ack;
+        let mut newest = 0;
+        for at in 1..self.sent.len().min(BITS as usize + 1) {
+            if came >> (at - 1) & 1 != 0 {
+                here += u32::from(self.is_here(at, now_ns, freed));
+                newest = at;
+            }
+        }
+        if here > 0 {
+            self.pace.acknowledged(if was_full { here } else { 0 });
+            self.timer_ns = (!self.sent.is_empty()).then(|| now_ns + self.pace.timeout_ns());
+        }
+        self.lose_before(newest, now_ns);
+        if self.sent.is_empty() {
+            self.sent.shrink_to(0);
+        }
+        true
+    }
+
+    /// A packet has come; whether that is news.
+    fn is_here(&mut self, at: usize, now_ns: u64, freed: &mut Vec<S>) -> bool {
+        let sent = &mut self.sent[at];
+        match sent.state {
+            State::Here => return false,
+            State::Out => self.out -= 1,
+            State::Lost => self.lost -= 1,
+        }
+        // RFC 6298 section 3: of what was sent twice it is not known which one is answered.
+        if sent.times == 1 {
+            self.pace.measured(now_ns.saturating_sub(sent.at_ns));
+        }
+        sent.state = State::Here;
+        freed.extend(sent.item.take());
+        true
+    }
+
+    /// What was sent well before a packet that is here, and a round trip ago, is lost.
+    fn lose_before(&mut self, newest: usize, now_ns: u64) {
+        let trip_ns = self.pace.trip_ns();
+        let end = (newest + 1).saturating_sub(LATER).min(self.sent.len());
+        let mut last = None;
+        for (at, sent) in self.sent.iter_mut().enumerate().take(end) {
+            if sent.state == State::Out && sent.at_ns + trip_ns <= now_ns {
+                sent.state = State::Lost;
+                self.out -= 1;
+                self.lost += 1;
+                last = Some(self.first.wrapping_add(at as u32));
+            }
+        }
+        if let Some(seq) = last {
+            self.pace.lost(seq, self.first.wrapping_add(self.sent.len() as u32));
+        }
+    }
+
+    /// What becomes of a packet with this number.
+    pub(super) fn take(&mut self, seq: u32) -> Taken {
+        let ahead = seq.wrapping_sub(self.expected);
+        let taken = match ahead {
+            0 if self.kept.contains_key(&seq) => Taken::Dropped,
+            0 => Taken::Next,
+            1..WINDOW if !self.kept.contains_key(&seq) => Taken::Early,
+            _ => Taken::Dropped,
+        };
+        self.answers |= taken != Taken::Next;
+        taken
+    }
+
+    /// The next one has been dealt with.
+    pub(super) fn accept(&mut self, now_ns: u64, asks: bool) {
+        self.expected = self.expected.wrapping_add(1);
+        self.unanswered += 1;
+        self.answers |= asks || self.unanswered >= ACK_EVERY || !self.kept.is_empty();
+        self.answer_ns = self.answer_ns.or(Some(now_ns + ACK_DELAY_NS));
+    }
+
+    /// Keeps a packet until it can be dealt with.
+    pub(super) fn keep(&mut self, seq: u32, packet: K) {
+        self.kept.insert(seq, packet);
+    }
+
+    /// The next one, if it has been kept.
+    pub(super) fn follow(&mut self) -> Option<K> {
+        self.kept.remove(&self.expected)
+    }
+
+    /// The number that is expected, and which behind it have come. They are on their way: nothing is owed.
+    pub(super) fn answer(&mut self) -> (u32, u128) {
+        (self.unanswered, self.answers, self.answer_ns) = (0, false, None);
+        let bit = |seq: &u32| match seq.wrapping_sub(self.expected) {
+            0 => 0,
+            ahead => 1 << (ahead - 1),
+        };
+        (self.expected, self.kept.keys().map(bit).fold(0, |came, bit| came | bit))
+    }
+
+    /// Whether an acknowledgement is owed now.
+    pub(super) fn answers(&self) -> bool {
+        self.answers
+    }
+
+    /// Has an acknowledgement not wait any longer.
+    pub(super) fn hurry(&mut self) {
+        self.answers |= self.answer_ns.is_some();
+    }
+
+    /// When [`Stream::tick`] is due.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        let owed = if self.answers { Some(0) } else { self.answer_ns };
+        [owed, self.timer_ns].into_iter().flatten().min()
+    }
+
+    /// Deals with what is due; whether no answer has come for too long.
+    pub(super) fn tick(&mut self, now_ns: u64) -> bool {
+        if self.answer_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            self.answers = true;
+        }
+        if self.timer_ns.is_none_or(|due_ns| due_ns > now_ns) {
+            return false;
+        }
+        for sent in self.sent.iter_mut().filter(|sent| sent.state == State::Out) {
+            sent.state = State::Lost;
+            self.lost += 1;
+        }
+        self.out = 0;
+        self.pace.timed_out(self.first.wrapping_add(self.sent.len() as u32));
+        self.timer_ns = (!self.sent.is_empty()).then(|| now_ns + self.pace.timeout_ns());
+        true
+    }
+
+    /// Whether all that was sent is acknowledged.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.sent.is_empty()
+    }
+
+    /// Packets that were sent again.
+    pub(super) fn resent(&self) -> u64 {
+        self.resent
+    }
+}

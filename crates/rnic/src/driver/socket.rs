@@ -1,0 +1,34 @@
+//! Sockets that never block, and random bytes.
+
+use std::net::{SocketAddr, TcpStream};
+
+/// Makes a socket ready for use.
+pub fn prepare(socket: &TcpStream) -> std::io::Result<()> {
+    socket.set_nonblocking(true)?;
+    socket.set_nodelay(true)
+}
+
+/// A socket that connects without blocking.
+pub fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+    use rustix::net::{self, SocketFlags, SocketType};
+    let family = if address.is_ipv4() { net::AddressFamily::INET } else { net::AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    match net::connect(&socket, &address) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let socket = TcpStream::from(socket);
+    prepare(&socket)?;
+    Ok(socket)
+}
+
+/// Random bytes.
+pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let mut at = 0;
+    while at < N {
+        at += rustix::rand::getrandom(&mut bytes[at..], rustix::rand::GetRandomFlags::empty())?;
+    }
+    Ok(bytes)
+}

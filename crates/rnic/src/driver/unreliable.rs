@@ -1,0 +1,159 @@
+//! Unreliable datagrams (UD): one socket of this rank for all, around the queue pair of [`crate::stack::ud`].
+//!
+//! Nothing is promised, so nothing is kept: work is complete when it is posted, and what the socket does not take is lost.
+//! `proto::reliable` makes something of it that comes.
+
+use super::alarm::Alarm;
+use super::datagrams::datagram_max;
+use super::greeting::{self, Secret};
+use super::{ALARM, Rnic, memory};
+use crate::stack::ud::{Handle, QueuePair};
+use fabric::{Completion, Done, Local, Rank};
+use rustix::event::epoll;
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use wire::datagram::{CRC_LEN, HEAD_LEN, Head};
+use wire::iwarp::ddp::UNTAGGED_LEN;
+
+/// Datagrams taken in for one look.
+const READS: usize = 64;
+/// What surrounds the payload of a message of one datagram.
+const AROUND: usize = HEAD_LEN + UNTAGGED_LEN + CRC_LEN;
+const ID: &[u8] = b"unreliable datagrams";
+
+/// See the [module](self).
+pub struct Unreliable {
+    socket: UdpSocket,
+    pub(super) alarm: Alarm,
+    pair: QueuePair,
+    me: Rank,
+    secret: Secret,
+    /// Longest datagram that the way to everybody takes.
+    longest: usize,
+    /// Ranks that something was sent to.
+    handles: BTreeMap<Rank, Handle>,
+    /// What datagrams of each rank are known by, once one has come that says it is of that rank.
+    ids: BTreeMap<Rank, u64>,
+    out: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Unreliable {
+    pub fn new(
+        socket: UdpSocket,
+        (me, secret, epoll): (Rank, Secret, &OwnedFd),
+        addresses: &[SocketAddr],
+    ) -> Result<Unreliable, Errno> {
+        epoll::add(epoll, &socket, epoll::EventData::new_u64(ALARM), epoll::EventFlags::IN)?;
+        // A look at the routing table for each host.
+        let hosts: BTreeMap<IpAddr, SocketAddr> = addresses.iter().map(|at| (at.ip(), *at)).collect();
+        let longest = hosts.values().map(|at| datagram_max(*at)).min();
+        Ok(Unreliable {
+            socket,
+            alarm: Alarm::new(epoll)?,
+            pair: QueuePair::new(me as u32, 0),
+            me,
+            secret,
+            longest: longest.expect("this rank has an address"),
+            handles: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            out: Vec::new(),
+            answer: Vec::new(),
+        })
+    }
+
+    /// Longest message of one datagram.
+    pub fn payload(&self) -> usize {
+        self.longest - AROUND
+    }
+
+    /// Whether this is what datagrams of a rank to this one are known by.
+    fn is_from(&mut self, rank: Rank, id: u64) -> bool {
+        let (secret, me) = (&self.secret, self.me);
+        id == *self.ids.entry(rank).or_insert_with(|| greeting::datagram_id(secret, ID, rank, me))
+    }
+
+    fn handle(&mut self, rank: Rank) -> &mut Handle {
+        let (secret, me, longest) = (&self.secret, self.me, self.longest);
+        let id = || greeting::datagram_id(secret, ID, me, rank);
+        self.handles.entry(rank).or_insert_with(|| Handle::new(id(), longest))
+    }
+}
+
+impl Rnic {
+    /// Sends what these parts make.
+    pub(super) fn send_unreliable(&mut self, to: Rank, parts: &[Local]) {
+        let Some(unreliable) = &mut self.unreliable else { return };
+        let mut out = std::mem::take(&mut unreliable.out);
+        out.clear();
+        parts.iter().for_each(|part| out.extend_from_slice(memory::bytes(part.span)));
+        let mut handle = *unreliable.handle(to);
+        unreliable.pair.send(&mut handle, &out, false, |datagram| {
+            let _ = unreliable.socket.send_to(datagram, self.addresses[to]);
+        });
+        *unreliable.handle(to) = handle;
+        unreliable.out = out;
+    }
+
+    /// Takes in what has come, as far as there are buffers for it.
+    pub(super) fn look_at_unreliable(&mut self) {
+        let mut room = std::mem::take(&mut self.room);
+        for _ in 0..READS {
+            if self.host.free.is_empty() {
+                break;
+            }
+            let Some(unreliable) = &self.unreliable else { break };
+            let Ok((got, _)) = unreliable.socket.recv_from(&mut room) else { break };
+            self.quiet = 0;
+            self.take_unreliable(&room[..got]);
+        }
+        self.room = room;
+        let now_ns = self.clock_ns();
+        let Some(unreliable) = &mut self.unreliable else { return };
+        unreliable.alarm.disarm(now_ns);
+        unreliable.pair.tick(now_ns);
+        while let Some(id) = unreliable.pair.returned() {
+            if let Some(buffer) = self.host.filling.remove(&id) {
+                self.host.free.push_front(buffer);
+            }
+        }
+    }
+
+    /// Takes in one datagram, if it is of a rank of this job.
+    fn take_unreliable(&mut self, one: &[u8]) {
+        let now_ns = self.clock_ns();
+        let Some((rank, id)) = Head::claims(one) else { return };
+        let Some(unreliable) = &mut self.unreliable else { return };
+        let from = rank as Rank;
+        if from >= self.addresses.len() || from == self.me || !unreliable.is_from(from, id) {
+            return;
+        }
+        let Ok((head, content)) = Head::decode(one) else { return };
+        let back = *unreliable.handle(from);
+        let mut answer = std::mem::take(&mut unreliable.answer);
+        answer.clear();
+        let came = unreliable.pair.receive(
+            now_ns,
+            &head,
+            content,
+            &self.regions,
+            &mut self.host,
+            &back,
+            &mut answer,
+        );
+        if !answer.is_empty() {
+            let _ = unreliable.socket.send_to(&answer, self.addresses[from]);
+        }
+        unreliable.answer = answer;
+        // What a peer does wrong is said by what is above, which knows what was meant.
+        while unreliable.pair.error().is_some() {}
+        if let Ok(Some(received)) = came
+            && let Some((_, work)) = self.host.filling.remove(&received.arrived.id)
+        {
+            let done = Done::Received { from, len: received.arrived.len as usize, datagram: true };
+            self.ended.push_back(Completion { work, done, result: Ok(()) });
+        }
+    }
+}
