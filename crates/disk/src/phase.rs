@@ -17,8 +17,31 @@ pub struct Wish {
     pub end: u64,
     /// How many bytes.
     pub bytes: u64,
-    /// In how many pieces.
-    pub pieces: u64,
+    /// In how many calls it would move them itself.
+    pub calls: u64,
+    /// How many bytes these would move, with the gaps that are read.
+    pub moved: u64,
+}
+
+impl Wish {
+    /// What these pieces are, in ascending order; `joins` says of a gap and the length behind it whether both are
+    /// moved together with what lies before.
+    pub fn of(pieces: impl Iterator<Item = Piece>, joins: impl Fn(u64, u64) -> bool) -> Wish {
+        let mut wish = Wish::default();
+        for piece in pieces {
+            let gap = piece.offset.saturating_sub(wish.end);
+            if wish.calls > 0 && joins(gap, piece.len) {
+                wish.moved += gap;
+            } else {
+                wish.first = if wish.calls == 0 { piece.offset } else { wish.first };
+                wish.calls += 1;
+            }
+            wish.bytes += piece.len;
+            wish.moved += piece.len;
+            wish.end = piece.end();
+        }
+        wish
+    }
 }
 
 /// What moving costs, as one rank has measured it; all ranks go by the same.
@@ -119,13 +142,13 @@ impl Plan {
         let cost = |calls: u64, bytes: u64| {
             u128::from(calls) * u128::from(tariff.call_ps) + u128::from(bytes) * u128::from(tariff.byte_ps)
         };
-        let alone = wishes.iter().map(|wish| cost(wish.pieces, wish.bytes));
+        let alone = wishes.iter().map(|wish| cost(wish.calls, wish.moved));
         let alone = if writes { alone.sum() } else { alone.max().unwrap_or(0) };
         let total: u64 = wishes.iter().map(|wish| wish.bytes).sum();
         let span = self.end - self.start;
         let ranks = wishes.len().max(1) as u64;
         // Gaps are left out by writers: as many calls as there are gaps, at most one for each piece.
-        let pieces: u64 = wishes.iter().map(|wish| wish.pieces).sum();
+        let pieces: u64 = wishes.iter().map(|wish| wish.calls).sum();
         let is_whole = total >= span;
         let calls =
             if is_whole || !writes { self.rounds() * self.owners } else { pieces.min(1 + (span - total)) };
@@ -165,7 +188,8 @@ mod tests {
                 piece
             }).collect();
             let bytes = pieces.iter().map(|piece| piece.len).sum();
-            let wish = Wish { first: pieces[0].offset, end: at, bytes, pieces: pieces.len() as u64 };
+            let wish = Wish::of(pieces.iter().copied(), |_, _| false);
+            prop_assert_eq!((wish.first, wish.end, wish.bytes), (pieces[0].offset, at, bytes));
             let plan = Plan::new(&[Wish::default(), wish], owners, buffer).unwrap();
             prop_assert!(plan.owners() as u64 <= owners);
             let mut cuts = plan.cut(pieces.iter().copied());
@@ -206,13 +230,19 @@ mod tests {
     fn many_small_pieces_are_worth_it_and_large_blocks_are_not() {
         let tariff = Tariff::of(&Rates::default());
         let strided: Vec<Wish> = (0..8)
-            .map(|i| Wish { first: i * 8, end: (8 << 20) + i * 8, bytes: 1 << 20, pieces: 1 << 17 })
+            .map(|i| Wish::of((0..1 << 17).map(|k| Piece { offset: 64 * k + 8 * i, len: 8 }), |_, _| false))
             .collect();
         let plan = Plan::new(&strided, 8, 16 << 20).unwrap();
-        assert!(plan.pays(&strided, tariff, true) && plan.pays(&strided, tariff, false));
+        assert!(plan.pays(&strided, tariff, true));
         assert!(interleaved(&strided));
-        let blocks: Vec<Wish> =
-            (0..8).map(|i| Wish { first: i << 20, end: (i + 1) << 20, bytes: 1 << 20, pieces: 1 }).collect();
+        let read = |gap, len| Rates::default().joins(gap, len);
+        let sieved: Vec<Wish> = (0..8)
+            .map(|i| Wish::of((0..1 << 17).map(|k| Piece { offset: 64 * k + 8 * i, len: 8 }), read))
+            .collect();
+        assert_eq!((sieved[0].calls, sieved[0].moved), (1, (8 << 20) - 56));
+        let blocks: Vec<Wish> = (0..8)
+            .map(|i| Wish::of(std::iter::once(Piece { offset: i << 20, len: 1 << 20 }), |_, _| false))
+            .collect();
         let plan = Plan::new(&blocks, 8, 16 << 20).unwrap();
         assert!(!plan.pays(&blocks, tariff, true) && !plan.pays(&blocks, tariff, false));
         assert!(!interleaved(&blocks));

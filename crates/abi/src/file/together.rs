@@ -15,25 +15,18 @@ use crate::coll::run;
 use crate::cx::Cx;
 
 /// What ranks tell each other before anything is moved.
-const WORDS: usize = 12;
+const WORDS: usize = 13;
 
 /// Hints about the use of two phases, as they travel.
 const AS_IT_PAYS: u64 = 2;
 
-fn wish(job: &Job, ready: &Ready) -> Wish {
-    let mut wish = Wish { bytes: ready.len, ..Wish::default() };
-    for piece in job.view.pieces(ready.start, ready.len) {
-        if wish.pieces == 0 {
-            wish.first = piece.offset;
-        }
-        wish.pieces += 1;
-        wish.end = piece.end();
-    }
-    wish
+fn wish(job: &Job, way: Way, ready: &Ready) -> Wish {
+    let joins = |gap, len| way == Way::Read && job.disk.reading.joins(gap, len);
+    Wish::of(job.view.pieces(ready.start, ready.len), joins)
 }
 
 fn words(job: &Job, way: Way, ranks: usize, ready: &Result<Ready>) -> [u64; WORDS] {
-    let wish = ready.as_ref().map_or(Wish::default(), |ready| wish(job, ready));
+    let wish = ready.as_ref().map_or(Wish::default(), |ready| wish(job, way, ready));
     let rates = if way == Way::Read { &job.disk.reading } else { &job.disk.writing };
     let tariff = Tariff::of(rates);
     let buffering = job.hints.buffering.map_or(AS_IT_PAYS, u64::from);
@@ -43,7 +36,8 @@ fn words(job: &Job, way: Way, ranks: usize, ready: &Result<Ready>) -> [u64; WORD
         wish.first,
         wish.end,
         wish.bytes,
-        wish.pieces,
+        wish.calls,
+        wish.moved,
         tariff.call_ps,
         tariff.byte_ps,
         tariff.round_ps,
@@ -56,7 +50,7 @@ fn words(job: &Job, way: Way, ranks: usize, ready: &Result<Ready>) -> [u64; WORD
 
 /// The plan that all ranks come to, if two phases are better; hints and rates are those of the first.
 fn plan(all: &[[u64; WORDS]], way: Way) -> Option<Plan> {
-    let wish = |w: &[u64; WORDS]| Wish { first: w[1], end: w[2], bytes: w[3], pieces: w[4] };
+    let wish = |w: &[u64; WORDS]| Wish { first: w[1], end: w[2], bytes: w[3], calls: w[4], moved: w[5] };
     let wishes: Vec<Wish> = all.iter().map(wish).collect();
     let [.., call_ps, byte_ps, round_ps, swap_ps, owners, buffer, how] = all[0];
     let plan = Plan::new(&wishes, owners, buffer)?;
