@@ -15,8 +15,8 @@ use crate::comm::add;
 use crate::cx::Cx;
 use crate::kind::handle::live;
 use crate::kind::output::Out;
+use crate::letter;
 use crate::object::Object;
-use crate::{dynamic, letter};
 
 /// Whether a communicator has two groups.
 pub fn is_inter(cx: &Cx, comm: Handle) -> Result<bool> {
@@ -60,19 +60,6 @@ pub struct Met {
     pub context: u64,
     /// The members of the other group, by their ranks in the job.
     pub others: Vec<u32>,
-    /// There are processes of several jobs among them, so that ranks say nothing: they are told yet.
-    pub mixed: Option<Bridge>,
-}
-
-/// Where the leaders speak to each other.
-#[derive(Clone, Copy)]
-pub struct Bridge {
-    /// The other leader.
-    pub other: u32,
-    /// In which context.
-    pub context: u64,
-    /// By which tag.
-    pub tag: i32,
 }
 
 /// `MPI_Intercomm_create`.
@@ -103,12 +90,8 @@ pub fn create(
         );
     };
     let met = (leader == local.rank).then(|| meet(cx, &local, peer_comm, remote_leader, tag));
-    let (met, is_mixed) = tell_group(cx, local_comm, leader, met)?;
-    let place = match is_mixed {
-        true => dynamic::between(cx, local_comm, &local, leader, met.mixed, met.context)?,
-        false => between(&met, local.mine, local.rank),
-    };
-    newintercomm.set(add(cx, local_comm, place)?);
+    let met = tell_group(cx, local_comm, leader, met)?;
+    newintercomm.set(add(cx, local_comm, between(&met, local.mine, local.rank))?);
     Ok(())
 }
 
@@ -125,44 +108,32 @@ fn meet(cx: &Cx, local: &Place, peer_comm: usize, remote_leader: i32, tag: i32) 
     let Some(other) = mpi::p2p::peer(&bridge, remote_leader, "remote_leader")? else {
         return fail(Class::RANK, "argument `remote_leader` is MPI_PROC_NULL, must be a rank of `peer_comm`");
     };
-    let (other, context) = (other as u32, bridge.context_for(Purpose::Creation));
-    greet_any(cx, &local.mine, Bridge { other, context, tag: !tag })
+    greet(cx, &local.mine, other as u32, bridge.context_for(Purpose::Creation), !tag)
 }
 
 /// Exchanges groups with the leader of the other one; the context is that which the first of them has made.
 pub fn greet(cx: &Cx, mine: &Group, other: u32, context: u64, tag: i32) -> Result<Met> {
-    let met = greet_any(cx, mine, Bridge { other, context, tag })?;
-    match met.mixed {
-        None => Ok(met),
-        Some(_) => refuse_mixed(),
-    }
-}
-
-/// Who does not swap cards can say nothing of processes of other jobs.
-pub fn refuse_mixed<T>() -> Result<T> {
-    let text = "the groups hold processes of several jobs, between which MPI_Intercomm_create makes an intercommunicator";
-    fail(Class::UNSUPPORTED_OPERATION, text)
-}
-
-/// As [`greet`], for groups of whatever jobs. Of contexts the higher one counts where there are several: it is random.
-fn greet_any(cx: &Cx, mine: &Group, bridge: Bridge) -> Result<Met> {
-    let Bridge { other, context, tag } = bridge;
     let (own, is_mixed) = {
         let mut world = cx.world();
         let size = world.job_size();
         (world.new_context(), other >= size || mine.iter().any(|process| process >= size))
     };
-    let head = letter::exchange(cx, other, context, tag, &[mine.size().into(), own, u64::from(is_mixed)], 3)?;
-    let [size, theirs, are_mixed] = head[..] else { unreachable!("as many as were sent") };
-    if is_mixed || are_mixed != 0 {
-        return Ok(Met { context: own.max(theirs), others: Vec::new(), mixed: Some(bridge) });
+    let size = if is_mixed { 0 } else { mine.size() };
+    let head = letter::exchange(cx, other, context, tag, &[size.into(), own], 2)?;
+    let [size, theirs] = head[..] else { unreachable!("as many as were sent") };
+    if is_mixed || size == 0 {
+        return fail(
+            Class::UNSUPPORTED_OPERATION,
+            "the groups hold processes of several jobs; intercommunicators of such are made by MPI_Comm_spawn, \
+             MPI_Comm_accept and MPI_Comm_connect, and of those by MPI_Comm_split and MPI_Comm_create",
+        );
     }
     let members: Vec<u64> = mine.iter().map(u64::from).collect();
     let others = letter::exchange(cx, other, context, tag, &members, size as usize)?;
     let others: Vec<u32> = others.into_iter().map(|rank| rank as u32).collect();
     check_apart(mine, others.iter().copied())?;
     let is_first = mine.world_rank(0) < others[0];
-    Ok(Met { context: if is_first { own } else { theirs }, others, mixed: None })
+    Ok(Met { context: if is_first { own } else { theirs }, others })
 }
 
 /// The groups of an intercommunicator have no member in common.
@@ -176,32 +147,27 @@ pub fn check_apart(mine: &Group, mut others: impl Iterator<Item = u32>) -> Resul
     }
 }
 
-/// Tells all members what the leader has agreed on, or that it has failed; whether there are processes of several jobs.
-fn tell_group(cx: &Cx, comm: Handle, leader: u32, met: Option<Result<Met>>) -> Result<(Met, bool)> {
+/// Tells all members what the leader has agreed on, or that it has failed.
+fn tell_group(cx: &Cx, comm: Handle, leader: u32, met: Option<Result<Met>>) -> Result<Met> {
     let root = leader as usize;
     let head = match &met {
-        None => vec![0; 4],
-        Some(Ok(met)) => vec![0, met.context, met.others.len() as u64, u64::from(met.mixed.is_some())],
-        Some(Err(error)) => vec![error.class.0 as u64, 0, 0, 0],
+        None => vec![0; 3],
+        Some(Ok(met)) => vec![0, met.context, met.others.len() as u64],
+        Some(Err(error)) => vec![error.class.0 as u64, 0, 0],
     };
     let head = run::spread_words(cx, comm, root, head)?;
-    let [class, context, size, is_mixed] = head[..] else { unreachable!("as many as were sent") };
+    let [class, context, size] = head[..] else { unreachable!("as many as were sent") };
     if class != 0 {
         let text = format!("rank {leader}, the leader of this group, could not agree with the remote leader");
         let told = Error::new(Class(class as i32), text);
         return Err(met.and_then(Result::err).unwrap_or(told));
-    }
-    let mixed = met.as_ref().and_then(|met| met.as_ref().ok()?.mixed);
-    if is_mixed != 0 {
-        return Ok((Met { context, others: Vec::new(), mixed }, true));
     }
     let members = match met {
         Some(Ok(met)) => met.others.into_iter().map(u64::from).collect(),
         _ => vec![0; size as usize],
     };
     let others = run::spread_words(cx, comm, root, members)?;
-    let others = others.into_iter().map(|rank| rank as u32).collect();
-    Ok((Met { context, others, mixed: None }, false))
+    Ok(Met { context, others: others.into_iter().map(|rank| rank as u32).collect() })
 }
 
 /// What a member of an intercommunicator has told, and who it is.

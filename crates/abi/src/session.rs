@@ -271,11 +271,7 @@ pub fn inter_from_groups(
             return Err(Error::new(Class(head[0] as i32), text));
         }
         let others = letter::hear(cx, from, meets, tag, head[2] as usize)?;
-        inter::Met {
-            context: head[1],
-            others: others.into_iter().map(|rank| rank as u32).collect(),
-            mixed: None,
-        }
+        inter::Met { context: head[1], others: others.into_iter().map(|rank| rank as u32).collect() }
     };
     let place = inter::between(&met, own.members.clone(), own.rank);
     newintercomm.set(made(cx, &own, place, info, errhandler)?);
@@ -301,10 +297,6 @@ fn agree(cx: &Cx, own: &Own, remote_group: usize, remote_leader: i32, name: &[u8
     let remote = cx.objects().group(remote_group)?.clone();
     let leader = remote.world_rank(member(&remote, remote_leader, "remote_leader", "remote_group")?);
     inter::check_apart(&own.members, remote.iter())?;
-    let size = cx.world().job_size();
-    if own.members.iter().chain(remote.iter()).any(|process| process >= size) {
-        return inter::refuse_mixed();
-    }
     let is_first = own.members.world_rank(0) < remote.world_rank(0);
     let groups: [&Group; 2] = if is_first { [&own.members, &remote] } else { [&remote, &own.members] };
     let (meets, tag) = meeting(name, &groups);

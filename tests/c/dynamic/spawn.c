@@ -59,15 +59,7 @@ static void merged(MPI_Comm inter, int high, int mine, int others) {
     OK(MPI_Comm_split(copy, high, 0, &half));
     OK(MPI_Comm_compare(half, MPI_COMM_WORLD, &result));
     CHECK_EQ(result, MPI_CONGRUENT);
-    /* Two groups of different jobs meet in a communicator of both. */
-    MPI_Comm again, dup;
-    OK(MPI_Intercomm_create(half, 0, both, high ? 0 : mine, 3, &again));
-    OK(MPI_Comm_compare(again, inter, &result));
-    CHECK_EQ(result, MPI_CONGRUENT);
-    OK(MPI_Comm_dup(again, &dup));
-    across(dup, mine, others);
-    OK(MPI_Comm_free(&dup));
-    OK(MPI_Comm_free(&again));
+    OK(MPI_Barrier(half));
     OK(MPI_Comm_free(&half));
     OK(MPI_Comm_free(&copy));
     OK(MPI_Comm_free(&both));

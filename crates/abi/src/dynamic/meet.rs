@@ -26,7 +26,6 @@ use super::port::Port;
 use super::{ANSWER, HELLO, admit, own_card};
 use crate::coll::run;
 use crate::cx::Cx;
-use crate::inter::{Bridge, check_apart};
 use crate::{comm, device, letter, wait};
 
 /// Which part the root takes.
@@ -55,41 +54,6 @@ fn new_tag() -> i32 {
 pub fn groups(cx: &Cx, comm: Handle, root: i32, part: impl FnOnce() -> Result<Part>) -> Result<Handle> {
     let place = intra(cx, comm)?;
     let root = check_root(&place, root)?;
-    let cards = all_cards(cx, comm)?;
-    let met = (place.rank == root).then(|| match part()? {
-        Part::Accept(port) => accept(cx, port, &cards),
-        Part::Connect(port, patience) => connect(cx, &port, patience, &cards),
-    });
-    let met = tell_group(cx, comm, root, met)?;
-    let place = admit_all(cx, &place, &met)?;
-    comm::add(cx, comm, place)
-}
-
-/// The place between two groups that have no communicator in common which knows all of them; `bridge` is where the leader
-/// speaks to that of the other group. That group comes first whose first member has the smaller name.
-pub fn between(
-    cx: &Cx,
-    comm: Handle,
-    place: &Place,
-    leader: u32,
-    bridge: Option<Bridge>,
-    context: u64,
-) -> Result<Place> {
-    let cards = all_cards(cx, comm)?;
-    let name = |card: &Card| (card.job, card.rank);
-    let met = bridge.map(|Bridge { other, context: meets, tag }| -> Result<Met> {
-        let count = letter::exchange(cx, other, meets, tag, &[cards.len() as u64], 1)?[0];
-        let words = letter::exchange(cx, other, meets, tag, &cards.concat(), Card::WORDS * count as usize)?;
-        let others: Vec<Card> = words.as_chunks().0.iter().map(|words| Card::from_words(*words)).collect();
-        let is_second = name(&others[0]) < name(&Card::from_words(cards[0]));
-        Ok(Met { context, is_second, others })
-    });
-    let met = tell_group(cx, comm, leader, met)?;
-    admit_all(cx, place, &met)
-}
-
-/// The cards of all members of an intracommunicator.
-fn all_cards(cx: &Cx, comm: Handle) -> Result<Vec<[u64; Card::WORDS]>> {
     let (own, failed) = match own_card(cx) {
         Ok(card) => (card.to_words(), None),
         Err(error) => ([0; Card::WORDS], Some(error)),
@@ -98,21 +62,25 @@ fn all_cards(cx: &Cx, comm: Handle) -> Result<Vec<[u64; Card::WORDS]>> {
     if let Some(error) = failed {
         return Err(error);
     }
-    match cards.iter().position(|words| *words == [0; Card::WORDS]) {
-        None => Ok(cards),
-        Some(rank) => fail(Class::OTHER, format!("rank {rank} cannot be reached by processes of other jobs")),
+    if let Some(rank) = cards.iter().position(|words| *words == [0; Card::WORDS]) {
+        return fail(Class::OTHER, format!("rank {rank} cannot be reached by processes of other jobs"));
     }
-}
-
-/// Gives all members of the other group a number here.
-fn admit_all(cx: &Cx, place: &Place, met: &Met) -> Result<Place> {
+    let met = (place.rank == root).then(|| match part()? {
+        Part::Accept(port) => accept(cx, port, &cards),
+        Part::Connect(port, patience) => connect(cx, &port, patience, &cards),
+    });
+    let met = tell_group(cx, comm, root, met)?;
     let others: Vec<u32> = {
         let mut world = cx.world();
         met.others.iter().map(|card| admit(&mut world, card)).collect()
     };
-    check_apart(&place.mine, others.iter().copied())?;
-    let (mine, peers) = (place.mine.clone(), Arc::new(Group::from_ranks(others)));
-    Ok(Place::in_order(met.context, mine, peers, place.rank, !met.is_second))
+    if let Some(both) = others.iter().find(|other| place.mine.rank_of(**other).is_some()) {
+        let text = format!("process {both} is in both groups, which must have no member in common");
+        return fail(Class::COMM, text);
+    }
+    let peers = Arc::new(Group::from_ranks(others));
+    let between = Place::in_order(met.context, place.mine, peers, place.rank, !met.is_second);
+    comm::add(cx, comm, between)
 }
 
 /// The place in an intracommunicator.

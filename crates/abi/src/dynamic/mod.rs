@@ -8,7 +8,6 @@ mod names;
 mod port;
 mod spawn;
 
-pub use meet::between;
 pub use names::{lookup as lookup_name, publish as publish_name, unpublish as unpublish_name};
 pub use port::{accept, close as close_port, connect, join, open as open_port};
 pub use spawn::{find_parent, get_parent, spawn, spawn_multiple};

@@ -31,7 +31,7 @@ pub(super) trait Space: Send {
     /// Has the launcher start programs as another job, whose processes find a value under a key.
     fn spawn(&mut self, _: Vec<Program>, _key: &str, _value: &[u8]) -> Result<(), String> {
         Err("this launcher is spoken to by a protocol in which this library cannot ask for processes; Tern's \
-             mpiexec and Hydra can be asked (PMI-1)"
+             mpiexec can be asked"
             .into())
     }
 }
