@@ -127,6 +127,8 @@ pub struct Path {
     pub write: Line,
     /// What a read takes longer.
     pub read: Fact,
+    /// A byte of either direction where both are busy.
+    pub bus_per_byte: f64,
     /// λ of a message that carries nothing, from round trips.
     pub latency: Fact,
     /// g: least time between two messages.
@@ -157,6 +159,7 @@ impl Path {
         Path {
             write: Line::new((costs.latency_ns, costs.wire_ns_per_byte), costs.source),
             read: fact(costs.read_ns),
+            bus_per_byte: costs.bus_ns_per_byte,
             latency: fact(costs.latency_ns),
             gap: fact(costs.gap_ns),
             post: fact(costs.post_ns),

@@ -154,6 +154,10 @@ impl<D: Device> Engine<D> {
             true => self.dev.post_write(rank, rail, local, remote, work),
             false => self.dev.post_read(rank, rail, local, remote, work),
         };
+        if posted == Ok(true) && write && !is_own {
+            let peer = epochs.windows.get_mut(&window).and_then(|found| found.peers.get_mut(&rank));
+            peer.expect("it is busy").copied_writes += 1;
+        }
         let access = epochs.access(window, rank).expect("it is busy");
         match posted {
             Ok(false) => {
@@ -225,9 +229,11 @@ impl<D: Device> Engine<D> {
 
     /// Ends the epoch at a target by a message of its own.
     fn synchronise(&mut self, epochs: &mut Epochs, window: u32, rank: Rank) -> Went {
+        let waits = epochs.windows[&window].schedule.waits;
+        let copied = epochs.windows[&window].peers[&rank].copied_writes;
         let access = epochs.access(window, rank).expect("it is busy");
         // What the target serves it has served when it sees a later frame; what its adapter reads it must not change.
-        if access.reads > 0 {
+        if access.reads > 0 || waits && access.writes + copied > 0 {
             return Went::Later;
         }
         let (what, notes) = self.last_word(epochs, window, rank);
@@ -265,9 +271,17 @@ impl<D: Device> Engine<D> {
         }
         let is_own = matches!(memory, Memory::Own(_));
         self.give_back(&mut epochs, rank, memory);
-        if let Some(access) = epochs.access(window, rank) {
-            access.reads -= u32::from(!write);
-            access.writes -= u32::from(write && is_own);
+        let peer = epochs.windows.get_mut(&window).and_then(|found| found.peers.get_mut(&rank));
+        if let Some(peer) = peer {
+            peer.copied_writes -= u32::from(write && !is_own);
+            match (&mut peer.access, result) {
+                (Some(access), _) => {
+                    access.reads -= u32::from(!write);
+                    access.writes -= u32::from(write && is_own);
+                }
+                (None, Err(fault)) => peer.late = Some(fault.clone()),
+                (None, Ok(())) => {}
+            }
         }
         if let Err(fault) = result {
             self.fail_access(&mut epochs, window, rank, fault.clone());

@@ -72,6 +72,9 @@ impl<D: Device> Engine<D> {
         if let Some((rank, _)) = found.peers.iter().find(|(_, peer)| peer.access.is_some()) {
             return Err(Fault::Device(format!("window {window}: the epoch at rank {rank} has not ended")));
         }
+        if let Some(fault) = found.peers.values_mut().find_map(|peer| peer.late.take()) {
+            return Err(fault);
+        }
         let (span, keys, registered) = (found.span, found.keys, found.registered);
         if registered && span.len > 0 {
             (0..self.dev.rails().min(RAILS)).for_each(|rail| self.dev.deregister(rail, keys[rail]));
@@ -103,8 +106,8 @@ impl<D: Device> Engine<D> {
             return Err(Fault::Device(format!("window {window}: an epoch at rank {rank} is under way")));
         }
         for rank in targets {
-            let access = Access { gated, ..Access::default() };
-            found.peers.entry(*rank).or_default().access = Some(access);
+            let peer = found.peers.entry(*rank).or_default();
+            peer.access = Some(Access { gated, fault: peer.late.take(), ..Access::default() });
         }
         Ok(())
     }
@@ -306,7 +309,10 @@ impl<D: Device> Engine<D> {
         let peer = found.peers.get_mut(&rank).expect("it has an epoch");
         let registered = peer.exposed.is_some_and(|theirs| theirs.registered);
         let access = peer.access.as_mut().expect("it has an epoch");
-        let waiting = std::mem::take(&mut access.waiting);
+        let mut waiting = std::mem::take(&mut access.waiting);
+        if access.fault.is_some() {
+            waiting.clear();
+        }
         let ops: Vec<Held> = waiting.iter().map(|op| access.ops[*op]).collect();
         let all = access.ops.clone();
         let items: Vec<Item> = ops.iter().map(|op| self.item(rank, op.action, op.local)).collect();

@@ -40,6 +40,8 @@ struct Machine<'a> {
     into: f64,
     target: f64,
     target_out: f64,
+    /// Bytes of both directions.
+    bytes: f64,
     /// All reads have ended.
     reads: f64,
     seen: Predicted,
@@ -56,6 +58,7 @@ pub fn predict(items: &[Item], steps: &[Step], distance: Distance, facts: &Facts
         into: 0.0,
         target: 0.0,
         target_out: 0.0,
+        bytes: 0.0,
         reads: 0.0,
         seen: Predicted::default(),
     };
@@ -66,9 +69,12 @@ pub fn predict(items: &[Item], steps: &[Step], distance: Distance, facts: &Facts
             Step::Sync => machine.sync(),
         }
     }
-    let processor = machine.processor;
-    machine.seen.origin_ns = machine.seen.origin_ns.max(processor);
-    machine.seen
+    // What both directions share sets a bound to all of it.
+    let bus = machine.bytes * path.bus_per_byte + path.latency.value;
+    let bus = if machine.bytes * path.bus_per_byte > 0.0 { bus } else { 0.0 };
+    let Predicted { origin_ns, target_ns } = machine.seen;
+    let origin_ns = origin_ns.max(machine.processor);
+    Predicted { origin_ns: if origin_ns > target_ns { origin_ns.max(bus) } else { origin_ns }, target_ns: target_ns.max(bus) }
 }
 
 impl Machine<'_> {
@@ -80,6 +86,7 @@ impl Machine<'_> {
     fn leave(&mut self, len: usize) -> f64 {
         self.processor += self.path.post.value;
         let begin = self.processor.max(self.out);
+        self.bytes += len as f64;
         self.out = begin + (len as f64 * self.path.write.per_byte).max(self.path.gap.value);
         begin + len as f64 * self.path.write.per_byte
     }
@@ -105,6 +112,7 @@ impl Machine<'_> {
                 let asked = self.leave(0) + self.path.latency.value;
                 let begin = (asked + self.path.read.value).max(self.into);
                 let wire = item.len as f64 * self.path.write.per_byte;
+                self.bytes += item.len as f64;
                 self.into = begin + wire.max(self.path.gap.value);
                 let here = begin + wire + copy;
                 self.reads = self.reads.max(here);
@@ -136,6 +144,7 @@ impl Machine<'_> {
         self.target = ready;
         self.seen.target_ns = self.seen.target_ns.max(ready);
         let begin = ready.max(self.target_out);
+        self.bytes += len as f64;
         let wire = len as f64 * self.path.write.per_byte;
         self.target_out = begin + wire.max(self.path.gap.value);
         let here = (begin + self.path.latency.value).max(self.into) + wire;

@@ -80,13 +80,18 @@ pub struct Schedule {
     pub bundling: Option<Bundling>,
     /// Whether operations leave when they are called.
     pub early: Option<bool>,
+    /// Whether the synchronisation waits for the completions of Puts as it does for those of Gets. Nothing needs that
+    /// where messages come behind writes; the library of both papers does it («000», section 1: «once a message is
+    /// transferred using RDMA Write, a flag is set»).
+    pub waits: bool,
 }
 
 impl Schedule {
     /// Nothing is fixed.
-    pub const CHOICE: Schedule = Schedule { order: None, bundling: None, early: None };
+    pub const CHOICE: Schedule = Schedule { order: None, bundling: None, early: None, waits: false };
     /// Directly, in the order of the calls, at the end: the original of paper 004.
-    pub const ORIGINAL: Schedule = Schedule::fixed(Order::Issue, Bundling::Never, false);
+    pub const ORIGINAL: Schedule =
+        Schedule { waits: true, ..Schedule::fixed(Order::Issue, Bundling::Never, false) };
 
     /// The named ones.
     pub const ALL: [(Schedule, &'static str); 9] = [
@@ -103,7 +108,7 @@ impl Schedule {
 
     /// All of it.
     pub const fn fixed(order: Order, bundling: Bundling, early: bool) -> Schedule {
-        Schedule { order: Some(order), bundling: Some(bundling), early: Some(early) }
+        Schedule { order: Some(order), bundling: Some(bundling), early: Some(early), waits: false }
     }
 
     /// The one of this name.

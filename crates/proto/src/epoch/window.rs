@@ -153,6 +153,10 @@ pub(crate) struct Peer {
     pub asks: VecDeque<u64>,
     /// An epoch of it has failed.
     pub failed: bool,
+    /// RDMA writes from memory of the library that have not ended: epochs do not wait for them.
+    pub copied_writes: u32,
+    /// One of those failed when its epoch was over: the next epoch tells.
+    pub late: Option<Fault>,
     pub access: Option<Access>,
 }
 
