@@ -5,8 +5,8 @@ use std::cell::Cell;
 use fabric::Span;
 use mpi::error::Result;
 use mpi::world::fault;
-use proto::epoch::{Ending, Schedule};
 use proto::Exposed;
+use proto::epoch::{Ending, Schedule};
 
 use crate::rank::Rank;
 

@@ -28,7 +28,9 @@ fn run<R: 'static>(
 
 /// What an epoch of rank 0 at rank 1 takes, seen by both from the same moment on; the third of three.
 fn epoch(schedule: Schedule, ops: &'static [(Action, usize)]) -> Vec<u64> {
-    run(&plain(), &setup(), move |rank| {
+    let mut cluster = plain();
+    (cluster.registration.regions, cluster.registration.lockable_bytes) = (64, 64 << 20);
+    run(&cluster, &setup(), move |rank| {
         let memory = rank.buffer(64 << 10);
         let buffers: Vec<_> = ops.iter().map(|(_, len)| rank.buffer(*len)).collect();
         let window = rank.window(1, memory, schedule)?;
@@ -67,14 +69,17 @@ fn epoch(schedule: Schedule, ops: &'static [(Action, usize)]) -> Vec<u64> {
 #[test]
 fn times_of_small_plans_are_exact() {
     let times = |name: &str, ops| epoch(Schedule::named(name).unwrap(), ops);
+    const PUT: &[(Action, usize)] = &[(Action::Put, 1000)];
+    const GET: &[(Action, usize)] = &[(Action::Get, 1000)];
+    const BOTH: &[(Action, usize)] = &[(Action::Put, 2000), (Action::Get, 2000)];
     let shown: Vec<String> = [
-        ("gets-first", &[(Action::Put, 1000)] as &'static [(Action, usize)]),
-        ("original", &[(Action::Put, 1000)]),
-        ("merge-last", &[(Action::Put, 1000)]),
-        ("gets-first", &[(Action::Get, 1000)]),
-        ("merge-last", &[(Action::Get, 1000)]),
-        ("original", &[(Action::Put, 2000), (Action::Get, 2000)]),
-        ("interleaved", &[(Action::Put, 2000), (Action::Get, 2000)]),
+        ("gets-first", PUT),
+        ("original", PUT),
+        ("merge-last", PUT),
+        ("gets-first", GET),
+        ("merge-last", GET),
+        ("original", BOTH),
+        ("interleaved", BOTH),
     ]
     .into_iter()
     .map(|(name, ops)| format!("{name} {:?}", times(name, ops)))
@@ -95,6 +100,8 @@ fn what_computation_can_hide_leaves_early() {
                 let start = rank.now_ns();
                 if rank.rank() == 0 {
                     rank.win_start(&window, &[1])?;
+                    // The post comes meanwhile.
+                    rank.compute(50_000);
                     rank.progress()?;
                     rank.put(&window, 1, 0, data)?;
                     rank.compute(500_000);
@@ -115,7 +122,10 @@ fn what_computation_can_hide_leaves_early() {
     let (held, never) = took(Schedule { early: Some(false), ..Schedule::CHOICE });
     assert_eq!((never, early), (0, 5), "the first epoch shows what the others are like");
     let wire = 60_000;
-    assert!(chosen[1..].iter().zip(&held[1..]).all(|(chosen, held)| chosen + wire < *held), "{chosen:?} {held:?}");
+    assert!(
+        chosen[1..].iter().zip(&held[1..]).all(|(chosen, held)| chosen + wire < *held),
+        "{chosen:?} {held:?}"
+    );
 }
 
 /// A buffer that comes again and again is registered, and then no longer copied.
@@ -145,6 +155,6 @@ fn frequent_buffers_are_used_where_they_lie() {
         });
         let (registered, used) = all[0];
         assert_eq!(registered, 1, "{action:?}");
-        assert!((20..60).contains(&used), "{used} of 60 {action:?}");
+        assert!((8..60).contains(&used), "{used} of 60 {action:?}");
     }
 }

@@ -50,7 +50,10 @@ fn watch(end: &mut impl Read, mark: &str) {
     if end.read_to_end(&mut Vec::new()).is_err() {
         return;
     }
-    clear(|| look::marked(mark), |pid| process::kill_if(pid, || look::is_marked(pid, mark)).unwrap_or_default());
+    clear(
+        || look::marked(mark),
+        |pid| process::kill_if(pid, || look::is_marked(pid, mark)).unwrap_or_default(),
+    );
 }
 
 /// How often in a row none must be found. A process has no environment while it executes another program, as `setsid`
@@ -101,7 +104,8 @@ mod tests {
 
     #[test]
     fn who_hides_while_it_executes_a_program_is_found_all_the_same() {
-        let mut looks = [vec![], vec![7], vec![], vec![], vec![1, 8], vec![], vec![], vec![], vec![], vec![]].into_iter();
+        let mut looks =
+            [vec![], vec![7], vec![], vec![], vec![1, 8], vec![], vec![], vec![], vec![], vec![]].into_iter();
         let mut killed = Vec::new();
         clear(|| looks.next().unwrap(), |pid| killed.push(pid));
         assert_eq!((killed, looks.next()), (vec![7, 8], None));

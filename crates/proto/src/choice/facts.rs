@@ -199,6 +199,8 @@ pub struct Facts {
     pub copy: [(usize, Fact); COPY_LEVELS],
     /// V: a search in a table.
     pub search: Fact,
+    /// What a one-sided operation in a message with others costs at either end beside copies.
+    pub part: Fact,
     /// Single copy between processes of a host.
     pub single: Line,
     /// By distance.
@@ -221,6 +223,7 @@ impl Facts {
             deregister: Line::new(far.deregister, far.source),
             copy: far.copy.map(|(up_to, per_byte)| (up_to, fact(per_byte))),
             search: fact(far.search_ns),
+            part: fact(far.search_ns),
             single: Line::new(costs[Distance::Host as usize].single, Source::StartUp),
             paths: [0, 1].map(|at| Path::new(&costs[at], caps[at], rails, eager_bytes)),
         }

@@ -34,7 +34,8 @@ impl<D: Device> Engine<D> {
             .iter()
             .flat_map(|(window, found)| {
                 let works = |access: &Access| access.has_work();
-                let busy = found.peers.iter().filter(move |(_, peer)| peer.access.as_ref().is_some_and(works));
+                let busy =
+                    found.peers.iter().filter(move |(_, peer)| peer.access.as_ref().is_some_and(works));
                 busy.map(|(rank, _)| (*window, *rank))
             })
             .collect();
@@ -48,8 +49,23 @@ impl<D: Device> Engine<D> {
                 went == Went::Done && epochs.access(*window, *rank).is_some_and(works)
             });
         }
+        moved |= self.copy_out(&mut epochs);
         self.epochs = Some(epochs);
         Ok(moved)
+    }
+
+    /// Gets that were read into memory of the library go where they are wanted. The synchronisation has left before:
+    /// the copy is hidden behind its way («000», section 5.1.2).
+    fn copy_out(&mut self, epochs: &mut Epochs) -> bool {
+        let copies = std::mem::take(&mut epochs.copies);
+        for (window, rank, slot, into) in &copies {
+            self.dev.copy(into.addr, slot.local.span.addr, into.len);
+            epochs.bounce.give(*slot);
+            if let Some(access) = epochs.access(*window, *rank) {
+                access.copies -= 1;
+            }
+        }
+        !copies.is_empty()
     }
 
     fn step(&mut self, epochs: &mut Epochs, window: u32, rank: Rank) -> Went {
@@ -90,10 +106,14 @@ impl<D: Device> Engine<D> {
         let theirs = peer.exposed.expect("it has operations");
         let held = peer.access.as_ref().expect("it is busy").ops[op];
         let write = held.action == Action::Put;
-        let at = |from: usize, rail: usize| Remote { addr: theirs.addr + held.offset + from as u64, key: theirs.keys[rail] };
+        let at = |from: usize, rail: usize| Remote {
+            addr: theirs.addr + held.offset + from as u64,
+            key: theirs.keys[rail],
+        };
         let mut flights = Vec::new();
         if held.local.len <= epochs.bounce.slot_bytes() {
-            let found = if self.counts_use(rank, held.local.len) { self.frequent(rank, held.local) } else { None };
+            let found =
+                if self.counts_use(rank, held.local.len) { self.frequent(rank, held.local) } else { None };
             let (local, memory) = match found {
                 Some(own) => {
                     self.counters.count(Event::EpochZeroCopy);
@@ -112,7 +132,8 @@ impl<D: Device> Engine<D> {
             };
             flights.push(Flight { window, rank, write, rail: RAIL, local, remote: at(0, RAIL), memory });
         } else {
-            let rails = held.local.len.div_ceil(STRIPE_BYTES).clamp(1, self.path(rank).rails.min(self.dev.rails()));
+            let rails =
+                held.local.len.div_ceil(STRIPE_BYTES).clamp(1, self.path(rank).rails.min(self.dev.rails()));
             let each = held.local.len.div_ceil(rails).next_multiple_of(64);
             let keep = self.path(rank).keeps;
             for rail in 0..rails {
@@ -125,7 +146,15 @@ impl<D: Device> Engine<D> {
                 };
                 let local = Local { span, key: own.key };
                 let memory = Memory::Own(own);
-                flights.push(Flight { window, rank, write, rail, local, remote: at(rail * each, rail), memory });
+                flights.push(Flight {
+                    window,
+                    rank,
+                    write,
+                    rail,
+                    local,
+                    remote: at(rail * each, rail),
+                    memory,
+                });
             }
         }
         self.counters.count(if write { Event::PutDirect } else { Event::GetDirect });
@@ -190,6 +219,8 @@ impl<D: Device> Engine<D> {
             let (more, notes) = self.last_word(epochs, window, rank);
             (what, context) = (what | more, notes);
         }
+        let start_ns = self.dev.now_ns();
+        let mut copied_ns = 0.0;
         let access = epochs.access(window, rank).expect("it is busy");
         let mut bytes = Vec::new();
         for part in parts {
@@ -200,15 +231,23 @@ impl<D: Device> Engine<D> {
                 access.answers.push(Some(held.local.part(part.from, part.len)));
                 access.unanswered += 1;
             }
-            let head = OpHead { action: held.action, token, offset: held.offset + part.from as u64, len: part.len as u64 };
+            let head = OpHead {
+                action: held.action,
+                token,
+                offset: held.offset + part.from as u64,
+                len: part.len as u64,
+            };
             bytes.extend_from_slice(&head.encode());
             self.dev.charge(Charge::Header);
             if held.action == Action::Put {
                 let at = bytes.len();
                 bytes.resize(at + part.len, 0);
                 self.dev.copy(bytes.as_mut_ptr() as usize + at, held.local.addr + part.from, part.len);
+                copied_ns += part.len as f64 * self.learner.facts.copy_ns_per_byte(part.len);
             }
         }
+        let beside_ns = (self.dev.now_ns() - start_ns) as f64 - copied_ns;
+        self.learner.facts.part.observe(beside_ns.max(0.0) / parts.len().max(1) as f64);
         let head = Head { kind: Message::Epoch, aux: what, tag: window as i32, context }.encode();
         access.message = Some((head, bytes));
         Went::Done
@@ -266,11 +305,16 @@ impl<D: Device> Engine<D> {
         let Some(mut epochs) = self.epochs.take() else { return true };
         let flight = epochs.land(work as u32).expect("an epoch's transfer ends once");
         let Flight { window, rank, write, memory, .. } = flight;
-        if let (Memory::Slot(slot, into), false, true) = (&memory, write, result.is_ok()) {
-            self.dev.copy(into.addr, slot.local.span.addr, into.len);
-        }
         let is_own = matches!(memory, Memory::Own(_));
-        self.give_back(&mut epochs, rank, memory);
+        match memory {
+            Memory::Slot(slot, into) if !write && result.is_ok() => {
+                epochs.copies.push((window, rank, slot, into));
+                if let Some(access) = epochs.access(window, rank) {
+                    access.copies += 1;
+                }
+            }
+            memory => self.give_back(&mut epochs, rank, memory),
+        }
         let peer = epochs.windows.get_mut(&window).and_then(|found| found.peers.get_mut(&rank));
         if let Some(peer) = peer {
             peer.copied_writes -= u32::from(write && !is_own);

@@ -31,8 +31,11 @@ impl<D: Device> Engine<D> {
         }
         let slot_bytes = self.learner.facts.paths.iter().filter(|path| path.registration);
         let slot_bytes = slot_bytes.map(|path| path.eager_bytes).max().unwrap_or(0);
-        let (mut keys, mut registered) = ([0; RAILS], self.learner.facts.paths.iter().any(|p| p.registration));
-        for (rail, place) in keys.iter_mut().enumerate().take(self.dev.rails()).filter(|_| registered && span.len > 0) {
+        let (mut keys, mut registered) =
+            ([0; RAILS], self.learner.facts.paths.iter().any(|p| p.registration));
+        for (rail, place) in
+            keys.iter_mut().enumerate().take(self.dev.rails()).filter(|_| registered && span.len > 0)
+        {
             match self.dev.register(rail, span) {
                 Ok(key) => *place = key,
                 Err(Fault::Device(_) | Fault::Limit(_)) => {
@@ -101,7 +104,8 @@ impl<D: Device> Engine<D> {
     /// Begins an access epoch at these targets; `gated` if each lets this origin in by a post.
     pub fn start(&mut self, window: u32, targets: &[Rank], gated: bool) -> Result<(), Fault> {
         let found = self.windows()?.window(window)?;
-        let taken = targets.iter().find(|rank| found.peers.get(rank).is_some_and(|peer| peer.access.is_some()));
+        let taken =
+            targets.iter().find(|rank| found.peers.get(rank).is_some_and(|peer| peer.access.is_some()));
         if let Some(rank) = taken {
             return Err(Fault::Device(format!("window {window}: an epoch at rank {rank} is under way")));
         }
@@ -215,7 +219,8 @@ impl<D: Device> Engine<D> {
     ) -> Result<(), Fault> {
         let (me, now_ns) = (self.dev.me(), self.dev.now_ns());
         let found = self.windows()?.window(window)?;
-        let (span, schedule, habit, small_bytes) = (found.span, found.schedule, found.habit, found.small_bytes);
+        let (span, schedule, habit, small_bytes) =
+            (found.span, found.schedule, found.habit, found.small_bytes);
         let peer = found.peers.entry(target).or_default();
         let Some(theirs) = peer.exposed else {
             return Err(Fault::Device(format!("window {window}: rank {target} has exposed nothing")));

@@ -112,7 +112,12 @@ impl<D: Device> Engine<D> {
     }
 
     /// The next head in a message, behind which `at` then stands.
-    fn read_head<const LEN: usize>(&self, from: Rank, data: Span, at: &mut usize) -> Result<[u8; LEN], Fault> {
+    fn read_head<const LEN: usize>(
+        &self,
+        from: Rank,
+        data: Span,
+        at: &mut usize,
+    ) -> Result<[u8; LEN], Fault> {
         let mut bytes = [0; LEN];
         if data.len - *at < LEN {
             let text = format!("{} bytes where {LEN} of a head should be", data.len - *at);

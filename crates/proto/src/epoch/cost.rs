@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a Put directly | `C` or registration, `o`; the link out for `max(g, L/B)`; `λ` to be there |
 //! | a Get directly | `o`; the link out for `g`; `λ`, what a read takes longer, the link in for `max(g, L/B)`; `C` if copied |
-//! | a message | `2·C` of its Puts and `o`; the link out; `λ`; `C` of its operations at the target; its answer likewise back |
+//! | a message | `2·C` of its Puts, what parts cost, and `o`; the link out; `λ`; the same at the target; its answer likewise back |
 //! | the synchronisation | behind all reads (004, section 4.1.2); `o`; the link out for `g`; `λ` |
 //!
 //! The figures are facts of [`crate::choice::facts`].
@@ -22,12 +22,15 @@ pub struct Predicted {
     pub origin_ns: f64,
     /// The target has all Puts, and the synchronisation if there is one.
     pub target_ns: f64,
+    /// The later of both, where the end of the origin counts when a message of it could be at the target: what follows
+    /// an epoch is that its origin lets others in.
+    pub ends_ns: f64,
 }
 
 impl Predicted {
-    /// The later of both.
+    /// By what plans are compared.
     pub fn total_ns(&self) -> f64 {
-        self.origin_ns.max(self.target_ns)
+        self.ends_ns
     }
 }
 
@@ -72,9 +75,11 @@ pub fn predict(items: &[Item], steps: &[Step], distance: Distance, facts: &Facts
     // What both directions share sets a bound to all of it.
     let bus = machine.bytes * path.bus_per_byte + path.latency.value;
     let bus = if machine.bytes * path.bus_per_byte > 0.0 { bus } else { 0.0 };
-    let Predicted { origin_ns, target_ns } = machine.seen;
+    let Predicted { origin_ns, target_ns, .. } = machine.seen;
     let origin_ns = origin_ns.max(machine.processor);
-    Predicted { origin_ns: if origin_ns > target_ns { origin_ns.max(bus) } else { origin_ns }, target_ns: target_ns.max(bus) }
+    let origin_ns = if origin_ns > target_ns { origin_ns.max(bus) } else { origin_ns };
+    let target_ns = target_ns.max(bus);
+    Predicted { origin_ns, target_ns, ends_ns: target_ns.max(origin_ns + path.latency.value) }
 }
 
 impl Machine<'_> {
@@ -131,9 +136,11 @@ impl Machine<'_> {
         };
         let ((puts, out), (gets, into)) = (bytes_of(Action::Put), bytes_of(Action::Get));
         let len = (puts + gets) * OpHead::LEN + out;
-        self.processor += self.copy(out) + self.copy(len);
+        let part = self.facts.part.value;
+        let count = (puts + gets) as f64;
+        self.processor += self.copy(out) + self.copy(len) + count * part;
         let there = self.leave(len) + self.path.latency.value;
-        let served = there.max(self.target) + self.copy(out);
+        let served = there.max(self.target) + self.copy(out) + count * part;
         self.target = served;
         self.seen.target_ns = self.seen.target_ns.max(served);
         if gets == 0 {
@@ -149,7 +156,7 @@ impl Machine<'_> {
         self.target_out = begin + wire.max(self.path.gap.value);
         let here = (begin + self.path.latency.value).max(self.into) + wire;
         self.into = here;
-        self.seen.origin_ns = self.seen.origin_ns.max(here + self.copy(into));
+        self.seen.origin_ns = self.seen.origin_ns.max(here + self.copy(into) + gets as f64 * part);
     }
 
     fn sync(&mut self) {

@@ -36,7 +36,11 @@ impl Kind {
     fn text(&self) -> String {
         let some = |count: u8, len: u8, what: &str| match count {
             0 => format!("no {what}"),
-            _ => format!("{}+ {what} of {}+", 1u64 << (count - 1), bytes(if len == 0 { 0 } else { 1 << (len - 1) })),
+            _ => format!(
+                "{}+ {what} of {}+",
+                1u64 << (count - 1),
+                bytes(if len == 0 { 0 } else { 1 << (len - 1) })
+            ),
         };
         format!("{}, {}", some(self.puts, self.put_bytes, "Puts"), some(self.gets, self.get_bytes, "Gets"))
     }

@@ -212,7 +212,11 @@ fn ordered(items: &[Item], ops: Vec<usize>, order: Order) -> Vec<usize> {
     let mut sequence = Vec::with_capacity(gets.len() + puts.len());
     let (mut gets, mut puts) = (gets.into_iter().peekable(), puts.into_iter().peekable());
     while gets.peek().is_some() || puts.peek().is_some() {
-        let next = if into <= out { gets.next().or_else(|| puts.next()) } else { puts.next().or_else(|| gets.next()) };
+        let next = if into <= out {
+            gets.next().or_else(|| puts.next())
+        } else {
+            puts.next().or_else(|| gets.next())
+        };
         let op = next.expect("one of them has more");
         // One that moves nothing is a turn all the same.
         let moved = items[op].len.max(1);

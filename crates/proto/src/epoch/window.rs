@@ -95,6 +95,8 @@ pub(crate) struct Access {
     pub reads: u32,
     /// RDMA writes from memory of the application that have not ended.
     pub writes: u32,
+    /// Gets that are here and have to be copied out.
+    pub copies: u32,
     /// Where answers go, by token.
     pub answers: Vec<Option<Span>>,
     /// Those that have not come.
@@ -117,6 +119,7 @@ impl Access {
             && self.message.is_none()
             && self.reads == 0
             && self.writes == 0
+            && self.copies == 0
             && self.unanswered == 0
     }
 
@@ -180,6 +183,8 @@ pub(crate) struct Epochs {
     pub windows: BTreeMap<u32, Window>,
     pub flights: Vec<Option<Flight>>,
     free: Vec<u32>,
+    /// What was read into memory of the library: it goes out when nothing has to be issued.
+    pub copies: Vec<(u32, Rank, Slot, Span)>,
     pub bounce: Bounce,
     pub journal: Journal,
 }

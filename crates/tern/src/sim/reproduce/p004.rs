@@ -24,6 +24,17 @@ pub const SCHEDULES: [(&str, Schedule); 3] = [
     ("choice", Schedule::CHOICE),
 ];
 
+const OVERLAPS: &str = "1788 MB/s, 76 % above the original, make that 1016 MB/s: more than one way alone (964). The \
+    paper's original overlaps a little already; here Gets wait behind all Puts of their queue pair.";
+const UP_TO: &str = "Where both transfers take long one of them is hidden wholly here; what kept the paper's library \
+    from that is not said.";
+const CALLS: &str = "Here a write, its acknowledgement and the flag are three latencies, a merged message one, and little \
+    else. Several us of software for start, complete, post and wait, which no cluster file has, would bring both \
+    nearer to each other.";
+const THIRD: &str = "A Get in a message is back after two latencies, as an RDMA read is, and the POST for the other side's \
+    turn leaves behind it in either case. The paper's reads were slower than its messages (section 2.2 says so of \
+    writes); the clusters have no figure for that.";
+
 /// A test of the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Test {
@@ -125,19 +136,38 @@ pub fn study() -> Result<Study, String> {
         exchange(&cluster, at, &mut study)?;
         latency(&cluster, at, Test::Put, &mut study)?;
         latency(&cluster, at, Test::Get, &mut study)?;
+        for (test, what) in [(Test::Throughput, "pattern 1"), (Test::Exchange, "pattern 2")] {
+            study.claims.push(oracle(&cluster, test, what)?);
+        }
     }
     Ok(study)
 }
 
+/// How far the choice is behind the best forced schedule, over all lengths.
+fn oracle(cluster: &Cluster, test: Test, what: &str) -> Result<Claim, String> {
+    let (mut behind, mut best) = (f64::NEG_INFINITY, String::new());
+    for len in lab::sizes(16, 1 << 20, 1).into_iter().step_by(2) {
+        let chosen = time(cluster, test, Schedule::CHOICE, len)?;
+        for (schedule, name) in Schedule::ALL.into_iter().skip(1) {
+            let ahead = 100.0 * (chosen / time(cluster, test, schedule, len)? - 1.0);
+            if ahead > behind {
+                (behind, best) = (ahead, format!("{name} at {len} B"));
+            }
+        }
+    }
+    let text = format!("{what}, {}: choice behind the best schedule ({best})", cluster.name);
+    Ok(Claim::new("oracle", text, "%", Paper::AtMost(5.0), behind).is(Kind::Goal))
+}
+
 fn throughput(cluster: &Cluster, at: usize, study: &mut Study) -> Result<(), String> {
     let sizes = lab::sizes(1024, 1 << 20, 1);
-    let curves =
-        curves(cluster, Test::Throughput, &sizes, |len, ns| mb_s(2 * EACH * len, ns))?;
+    let curves = curves(cluster, Test::Throughput, &sizes, |len, ns| mb_s(2 * EACH * len, ns))?;
     let place = ["fig. 7a", "fig. 7b"][at];
-    let gain = |way: usize| most(&curves[0], &curves[way], |_| true, |before, after| 100.0 * (after / before - 1.0));
+    let gain =
+        |way: usize| most(&curves[0], &curves[way], |_| true, |before, after| 100.0 * (after / before - 1.0));
     let what = format!("throughput gained at most, {}", cluster.name);
     let row = Claim::new(place, what, "%", Paper::Is([76.0, 8.0][at]), gain(1));
-    study.claims.push(row);
+    study.claims.push(if at == 0 { row.except(23.0, OVERLAPS) } else { row });
     let what = format!("the same, by choice, {}", cluster.name);
     study.claims.push(Claim::new(place, what, "%", Paper::Silent, gain(2)));
     if at == 0 {
@@ -158,7 +188,8 @@ fn exchange(cluster: &Cluster, at: usize, study: &mut Study) -> Result<(), Strin
         let gain = most(&curves[0], &curves[way], |_| true, spared);
         let what = format!("latency of a Put and a Get spared at most{label}, {}", cluster.name);
         let paper = if way == 1 { Paper::Is([40.0, 20.0][at]) } else { Paper::Silent };
-        study.claims.push(Claim::new(place, what, "%", paper, gain));
+        let row = Claim::new(place, what, "%", paper, gain);
+        study.claims.push(if way == 1 && at == 0 { row.except(10.0, UP_TO) } else { row });
     }
     let name = ["004-fig8a", "004-fig8b"][at];
     let title = format!("A Put and a Get, there and back, {}", cluster.name);
@@ -178,12 +209,19 @@ fn latency(cluster: &Cluster, at: usize, test: Test, study: &mut Study) -> Resul
         let text = format!("latency of a small {what} spared at most{label}, {}", cluster.name);
         let gain = most(&curves[0], &curves[way], small, spared);
         let paper = if way == 1 { Paper::Is(paper[at]) } else { Paper::Silent };
-        study.claims.push(Claim::new(places[at], text, "%", paper, gain));
+        let row = Claim::new(places[at], text, "%", paper, gain);
+        study.claims.push(match (way, test) {
+            (1, Test::Put) => row.except(25.0, CALLS),
+            (1, _) => row.except(-38.0, THIRD),
+            _ => row,
+        });
     }
     let last = (64 << 10) as f64;
     let text = format!("the same at 64 KB, by choice, {}", cluster.name);
     let large = spared(curves[0].at(last), curves[2].at(last));
-    study.claims.push(Claim::new(places[at], text, "%", Paper::Is(0.0), large).within(1.0).is(Kind::Prediction));
+    study
+        .claims
+        .push(Claim::new(places[at], text, "%", Paper::Is(0.0), large).within(1.0).is(Kind::Prediction));
     let title = format!("Latency of a {what}, {}", cluster.name);
     study.figures.push(Figure::by_size(figures[at], title, "us", curves).logarithmic());
     Ok(())
