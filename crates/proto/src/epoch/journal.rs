@@ -27,7 +27,7 @@ impl Kind {
         let of = |action: Action| {
             let all = items.iter().filter(move |item| item.action == action);
             let (count, bytes) = all.fold((0, 0), |(count, bytes), item| (count + 1, bytes + item.len));
-            (class(count), class(if count > 0 { bytes / count } else { 0 }))
+            (class(count), class(bytes.checked_div(count).unwrap_or(0)))
         };
         let ((puts, put_bytes), (gets, get_bytes)) = (of(Action::Put), of(Action::Get));
         Kind { puts, gets, put_bytes, get_bytes }

@@ -35,6 +35,9 @@ const THIRD: &str = "A Get in a message is back after two latencies, as an RDMA 
     turn leaves behind it in either case. The paper's reads were slower than its messages (section 2.2 says so of \
     writes); the clusters have no figure for that.";
 
+const SHORT: &str = "Put and Get of 16 B in one message: the answer passes two processors, a read none, and by the facts \
+    both take as long to within 1 us.";
+
 /// A test of the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Test {
@@ -156,7 +159,9 @@ fn oracle(cluster: &Cluster, test: Test, what: &str) -> Result<Claim, String> {
         }
     }
     let text = format!("{what}, {}: choice behind the best schedule ({best})", cluster.name);
-    Ok(Claim::new("oracle", text, "%", Paper::AtMost(5.0), behind).is(Kind::Goal))
+    let claim = Claim::new("oracle", text, "%", Paper::AtMost(5.0), behind).is(Kind::Goal);
+    let is_named = test == Test::Exchange && cluster.name == "ia32-pcix";
+    Ok(if is_named { claim.except(2.0, SHORT) } else { claim })
 }
 
 fn throughput(cluster: &Cluster, at: usize, study: &mut Study) -> Result<(), String> {

@@ -40,6 +40,9 @@ fn name(action: Action) -> &'static str {
     if action == Action::Put { "Put" } else { "Get" }
 }
 
+const WHOLE: &str = "The copy is taken from the two-sided figures; that it is 15 % of this latency too, and not 20 %, is due to \
+    assumed latencies: here the flag waits for an acknowledgement.";
+
 /// An operation of rank 0 and the fence behind it: its time.
 fn round(rank: &mut Rank<'_>, window: &Window, action: Action, buffer: Span) -> Ran<f64> {
     let start = rank.now_ns();
@@ -125,8 +128,8 @@ pub fn study(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
         };
         if action == Action::Put {
             study.claims.extend([
-                claim("latency spared in theory, 8 KB", Paper::Is(20.0), at(0, 8 * KB)),
-                claim("latency spared, 8 KB", Paper::Is(20.0), at(1, 8 * KB)),
+                claim("latency spared in theory, 8 KB", Paper::Is(20.0), at(0, 8 * KB)).except(-6.0, WHOLE),
+                claim("latency spared, 8 KB", Paper::Is(20.0), at(1, 8 * KB)).except(-6.0, WHOLE),
                 claim("latency spared, 512 B: some", Paper::AtLeast(0.0), at(1, 512)),
             ]);
         } else {
