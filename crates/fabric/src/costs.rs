@@ -61,6 +61,8 @@ pub struct Costs {
     pub latency_ns: f64,
     /// 1/Bnet of one adapter.
     pub wire_ns_per_byte: f64,
+    /// The same for both directions of the adapter together, where that is more than half of it.
+    pub bus_ns_per_byte: f64,
     /// g: least time between two messages.
     pub gap_ns: f64,
     /// o: time of the processor to post work and to fetch its completion.
@@ -86,6 +88,7 @@ impl Default for Costs {
             source: Source::Assumed,
             latency_ns: 2000.0,
             wire_ns_per_byte: 0.1,
+            bus_ns_per_byte: 0.0,
             gap_ns: 300.0,
             post_ns: 200.0,
             read_ns: 2000.0,

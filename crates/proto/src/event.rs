@@ -114,6 +114,14 @@ events! {
     [Adapters]
     ChunkWritten: "a chunk of a copy pipeline was handed to its adapter",
     BlockWritten: "a registered block of a pipeline was handed to its adapter",
+    [Messages]
+    PutDirect: "a Put was written to its window by the adapter",
+    GetDirect: "a Get was read from its window by the adapter",
+    EpochZeroCopy: "a short Put or Get used the memory of the application, which comes often",
+    EpochMessage: "one-sided operations left together in a message",
+    EpochMerged: "the end of an epoch rode with its last operations",
+    EpochReordered: "a one-sided operation left later than one that was called behind it",
+    EpochEarly: "a one-sided operation left before the end of its epoch",
     [Waiting]
     LongWait: "a wait looked around many times, or slept, before something came",
 }

@@ -8,6 +8,7 @@
 pub mod channel;
 pub mod choice;
 mod engine;
+pub mod epoch;
 pub mod event;
 pub mod memory;
 pub mod message;
@@ -20,6 +21,7 @@ pub use choice::way::Protocol;
 pub use engine::frequent::{EagerBy, payback};
 pub use engine::send::Mode;
 pub use engine::{Engine, Limits};
+pub use epoch::window::Exposed;
 pub use event::{Counters, Event};
 pub use memory::rcache::CacheLimits;
 pub use message::matching::{Envelope, Want};

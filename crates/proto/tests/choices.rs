@@ -27,6 +27,7 @@ fn facts(platform: &Platform, keeps: bool) -> Facts {
         source: Source::Cluster,
         latency_ns,
         wire_ns_per_byte,
+        bus_ns_per_byte: 0.0,
         gap_ns,
         post_ns: 250.0,
         read_ns: latency_ns,

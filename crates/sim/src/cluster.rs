@@ -229,6 +229,7 @@ impl Cluster {
             source: Source::Cluster,
             latency_ns: rail.post_ns + fetch_ns + path.latency_ns,
             wire_ns_per_byte: 1.0 / path.bandwidth,
+            bus_ns_per_byte: if distance == Distance::Network { 1.0 / rail.bus_bandwidth } else { 0.0 },
             gap_ns,
             post_ns: rail.post_ns + rail.poll_ns,
             read_ns: fetch_ns + path.latency_ns,

@@ -26,6 +26,7 @@ mod report;
 mod seat;
 mod shared;
 mod trace;
+mod window;
 mod wires;
 
 pub use clock::Nap;
@@ -37,4 +38,5 @@ pub use nic::Nic;
 pub use rank::{Rank, Request, Setup};
 pub use report::{Counters, Outcome, Report};
 pub use trace::Trace;
+pub use window::Window;
 pub use wires::{Wires, WiresNap};

@@ -38,7 +38,8 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
 
 /// Which folders of `proto` a folder may use besides itself and `event.rs`: data runs one way.
 const FOLDERS: &[(&str, &[&str])] = &[
-    ("engine", &["rendezvous", "rendezvous/movers", "message", "choice", "memory"]),
+    ("engine", &["rendezvous", "rendezvous/movers", "epoch", "message", "choice", "memory"]),
+    ("epoch", &["choice", "memory"]),
     ("rendezvous", &["rendezvous/movers", "message", "choice", "memory"]),
     ("rendezvous/movers", &["message", "choice", "memory"]),
     ("message", &[]),

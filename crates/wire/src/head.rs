@@ -46,6 +46,8 @@ pub enum Kind {
     RtrCancel = 13,
     /// Answer: it is not used. The tag is the receive operation.
     RtrGone = 14,
+    /// Of a one-sided epoch, see [`crate::epoch`]. The tag is the window.
+    Epoch = 15,
 }
 
 /// A decoded header.
@@ -98,6 +100,7 @@ impl Head {
                 12 => Kind::RtrAck,
                 13 => Kind::RtrCancel,
                 14 => Kind::RtrGone,
+                15 => Kind::Epoch,
                 other => return Err(bad_kind(other)),
             },
         };
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        for kind in 1..=14u64 {
+        for kind in 1..=15u64 {
             let head = Head::decode([kind | 1 << 8 | 7 << 16 | 0xffff_fffe << 32, 42]).unwrap();
             assert_eq!((head.kind as u64, head.aux, head.tag, head.context), (kind, 7, -2, 42));
             assert_eq!(Head::decode(head.encode()), Ok(head));

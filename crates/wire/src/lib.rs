@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod datagram;
+pub mod epoch;
 pub mod head;
 pub mod iwarp;
 pub mod long;

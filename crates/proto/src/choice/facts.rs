@@ -127,6 +127,8 @@ pub struct Path {
     pub write: Line,
     /// What a read takes longer.
     pub read: Fact,
+    /// A byte of either direction where both are busy.
+    pub bus_per_byte: f64,
     /// λ of a message that carries nothing, from round trips.
     pub latency: Fact,
     /// g: least time between two messages.
@@ -157,6 +159,7 @@ impl Path {
         Path {
             write: Line::new((costs.latency_ns, costs.wire_ns_per_byte), costs.source),
             read: fact(costs.read_ns),
+            bus_per_byte: costs.bus_ns_per_byte,
             latency: fact(costs.latency_ns),
             gap: fact(costs.gap_ns),
             post: fact(costs.post_ns),
@@ -196,6 +199,8 @@ pub struct Facts {
     pub copy: [(usize, Fact); COPY_LEVELS],
     /// V: a search in a table.
     pub search: Fact,
+    /// What a one-sided operation in a message with others costs at either end beside copies.
+    pub part: Fact,
     /// Single copy between processes of a host.
     pub single: Line,
     /// By distance.
@@ -218,6 +223,7 @@ impl Facts {
             deregister: Line::new(far.deregister, far.source),
             copy: far.copy.map(|(up_to, per_byte)| (up_to, fact(per_byte))),
             search: fact(far.search_ns),
+            part: fact(far.search_ns),
             single: Line::new(costs[Distance::Host as usize].single, Source::StartUp),
             paths: [0, 1].map(|at| Path::new(&costs[at], caps[at], rails, eager_bytes)),
         }

@@ -69,6 +69,7 @@ impl<D: Device> Engine<D> {
                 let offer = read_offer(&self.dev, from, frame.data)?;
                 Ok(self.on_rts(envelope, offer))
             }
+            Kind::Epoch => self.on_epoch(from, head, frame).map(|()| true),
             Kind::LongRts if !self.has_place(&envelope, frame.data.len) => Ok(false),
             _ => self.rendezvous().handle(from, head, frame).map(|()| true),
         }

@@ -17,6 +17,7 @@ impl<D: Device> Engine<D> {
         let host = facts.path(Distance::Host);
         let text = account
             .text(prefix, self.learner.choices.entries(), |to, way, len| self.why(&facts, to, way, len));
+        let text = if account.is_on() { text + &self.epochs_text(prefix) } else { text };
         if account.detail() != Detail::All || host.registration || text.is_empty() {
             return text;
         }

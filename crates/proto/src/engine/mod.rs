@@ -4,10 +4,13 @@ mod arrive;
 mod explanation;
 pub mod frequent;
 mod growth;
+mod issue;
+mod onesided;
 mod progress;
 mod readings;
 pub(crate) mod receive;
 pub(crate) mod send;
+mod serve;
 mod threads;
 
 use crate::choice::choose::Choices;
@@ -21,6 +24,7 @@ use crate::choice::way::Protocol;
 use crate::choice::way::Way;
 use crate::engine::frequent::{EagerBy, Frequent};
 use crate::engine::progress::Idle;
+use crate::epoch::window::Epochs;
 use crate::event::Counters;
 use crate::memory::rcache::{CacheLimits, Rcache};
 use crate::memory::staging::Staging;
@@ -95,6 +99,8 @@ pub struct Engine<D: Device> {
     /// Something has happened that a thread of this rank may wait for.
     pub(crate) news: bool,
     pub(crate) idle: Idle,
+    /// Windows of one-sided communication, where there are any.
+    pub(crate) epochs: Option<Box<Epochs>>,
 }
 
 impl<D: Device> Engine<D> {
@@ -151,6 +157,7 @@ impl<D: Device> Engine<D> {
             aside: None,
             news: false,
             idle: Idle::default(),
+            epochs: None,
         };
         if registers && adapt && force.is_none() {
             engine.rendezvous().refresh();
@@ -328,6 +335,9 @@ impl<D: Device> Engine<D> {
 
     /// Whether something is under way that gets on only if this rank looks.
     pub fn needs_care(&self) -> bool {
-        self.ops.need_care() || !self.peers.backlog.is_empty() || self.dev.owes()
+        self.ops.need_care()
+            || !self.peers.backlog.is_empty()
+            || self.dev.owes()
+            || self.epochs.as_ref().is_some_and(|epochs| epochs.needs_care())
     }
 }

@@ -151,6 +151,9 @@ impl<D: Device> Engine<D> {
         if !self.active.is_empty() {
             moved |= self.rendezvous().pump();
         }
+        if self.epochs.is_some() {
+            moved |= self.issue_epochs()?;
+        }
         if self.is_watching() {
             self.learner.looked(self.dev.now_ns());
         }
@@ -169,7 +172,7 @@ impl<D: Device> Engine<D> {
         let mut moved = false;
         while let Some((work, result)) = self.dev.completed() {
             moved = true;
-            if self.gathered(work, &result) {
+            if self.epoch_landed(work, &result) || self.gathered(work, &result) {
                 continue;
             }
             self.rendezvous().completed(work, result);

@@ -1,5 +1,6 @@
 //! Memory that adapters know: registrations, staging memory, and which buffers come again.
 
+pub mod bounce;
 pub mod rcache;
 pub mod reuse;
 pub mod staging;

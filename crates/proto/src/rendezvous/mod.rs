@@ -80,7 +80,9 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn handle(&mut self, from: Rank, head: Head, frame: Frame) -> Result<(), Fault> {
         let (data, envelope) = (frame.data, Envelope { source: from, context: head.context, tag: head.tag });
         match head.kind {
-            Kind::Eager | Kind::Rts => Err(malformed(from, Malformed("matched already".into()))),
+            Kind::Eager | Kind::Rts | Kind::Epoch => {
+                Err(malformed(from, Malformed("no part of a rendezvous".into())))
+            }
             Kind::Rtr => {
                 let offer = read_offer(self.dev, from, data)?;
                 self.on_rtr(from, head, offer);

@@ -6,6 +6,7 @@ mod p000;
 mod p001;
 mod p002;
 mod p003;
+mod p004;
 mod scale;
 mod today;
 
@@ -24,6 +25,7 @@ pub const STUDIES: &[Row] = &[
     ("001", "RDMA pipeline", p001::study),
     ("002", "speculative rendezvous (chapter 4)", p002::study),
     ("003", "copy superpipeline", p003::study),
+    ("004", "one-sided operations of an epoch", p004::study),
     ("oracle", "the adaptive choice against each fixed protocol", choice::oracle),
     ("today", "which protocol wins where on today's hardware", today::study),
     ("scale", "allreduce and halo on up to 4,096 ranks", scale::study),

@@ -1,6 +1,7 @@
-//! «000», eager messages from buffers that come again, on `poweredge-ddr`.
+//! «000», eager messages and one-sided operations from buffers that come again, on `poweredge-ddr`.
 
 mod collectives;
+mod onesided;
 pub mod search;
 mod spectrum;
 
@@ -83,6 +84,7 @@ pub fn study() -> Result<Study, String> {
     }
     spectrum::study(&cluster, &mut study)?;
     collectives::study(&cluster, &mut study)?;
+    onesided::study(&cluster, &mut study)?;
     no_reuse(&cluster, &mut study)?;
     Ok(study)
 }

@@ -1,0 +1,374 @@
+//! One-sided communication as it is called from above: windows are numbers, displacements bytes.
+//!
+//! Nothing blocks: `close` begins the end of an epoch, [`Engine::is_closed`] and
+//! [`Engine::is_exposure_over`] say whether it has come, and looks in between make it come. See
+//! docs/protocols/epochs.md.
+
+use super::Engine;
+use crate::epoch::early::gain_ns;
+use crate::epoch::journal::Kind;
+use crate::epoch::plan::{self, Item, Limits, Memory, Part, Step};
+use crate::epoch::window::{Access, Epochs, Exposed, Window};
+use crate::epoch::{Action, Bundling, Ending, Held, Schedule};
+use crate::event::Event;
+use fabric::{Charge, Device, Fault, Rank, Span};
+use std::collections::BTreeMap;
+use wire::epoch as flags;
+use wire::head::{Head, Kind as Message};
+use wire::long::RAILS;
+
+/// Shortest part of a frame that a message of operations is given.
+const MESSAGE_MIN: usize = 256;
+/// The adapter that carries frames.
+pub(super) const RAIL: usize = 0;
+
+impl<D: Device> Engine<D> {
+    /// Makes memory of this rank a window. The others must [`Engine::admit`] what is returned before they touch it.
+    /// What the adapters cannot register is reached by messages.
+    pub fn expose(&mut self, window: u32, span: Span) -> Result<Exposed, Fault> {
+        if self.epochs.as_ref().is_some_and(|epochs| epochs.windows.contains_key(&window)) {
+            return Err(Fault::Device(format!("window {window} is there already")));
+        }
+        let slot_bytes = self.learner.facts.paths.iter().filter(|path| path.registration);
+        let slot_bytes = slot_bytes.map(|path| path.eager_bytes).max().unwrap_or(0);
+        let (mut keys, mut registered) =
+            ([0; RAILS], self.learner.facts.paths.iter().any(|p| p.registration));
+        for (rail, place) in
+            keys.iter_mut().enumerate().take(self.dev.rails()).filter(|_| registered && span.len > 0)
+        {
+            match self.dev.register(rail, span) {
+                Ok(key) => *place = key,
+                Err(Fault::Device(_) | Fault::Limit(_)) => {
+                    (0..rail).for_each(|rail| self.dev.deregister(rail, keys[rail]));
+                    self.counters.count(Event::RegistrationRefused);
+                    registered = false;
+                    break;
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        let epochs = self.epochs.get_or_insert_with(|| Box::new(Epochs::new(slot_bytes)));
+        epochs.windows.insert(
+            window,
+            Window {
+                span,
+                keys,
+                registered,
+                schedule: Schedule::CHOICE,
+                peers: BTreeMap::new(),
+                habit: Default::default(),
+                small_bytes: None,
+            },
+        );
+        Ok(Exposed { addr: span.addr as u64, len: span.len as u64, keys, registered })
+    }
+
+    /// What a rank has exposed.
+    pub fn admit(&mut self, window: u32, rank: Rank, theirs: Exposed) -> Result<(), Fault> {
+        self.windows()?.window(window)?.peers.entry(rank).or_default().exposed = Some(theirs);
+        Ok(())
+    }
+
+    /// The end of a window. Refused while an epoch is under way here.
+    pub fn withdraw(&mut self, window: u32) -> Result<(), Fault> {
+        let found = self.windows()?.window(window)?;
+        if let Some((rank, _)) = found.peers.iter().find(|(_, peer)| peer.access.is_some()) {
+            return Err(Fault::Device(format!("window {window}: the epoch at rank {rank} has not ended")));
+        }
+        if let Some(fault) = found.peers.values_mut().find_map(|peer| peer.late.take()) {
+            return Err(fault);
+        }
+        let (span, keys, registered) = (found.span, found.keys, found.registered);
+        if registered && span.len > 0 {
+            (0..self.dev.rails().min(RAILS)).for_each(|rail| self.dev.deregister(rail, keys[rail]));
+        }
+        self.windows()?.windows.remove(&window);
+        Ok(())
+    }
+
+    /// What is fixed of the plans of a window from its next epoch on.
+    pub fn schedule(&mut self, window: u32, schedule: Schedule) -> Result<(), Fault> {
+        self.windows()?.window(window)?.schedule = schedule;
+        Ok(())
+    }
+
+    /// Lets these origins in, for one epoch each.
+    pub fn post(&mut self, window: u32, origins: &[Rank]) -> Result<(), Fault> {
+        self.windows()?.window(window)?;
+        for &origin in origins {
+            self.tell(window, origin, None, flags::POST, 0);
+        }
+        Ok(())
+    }
+
+    /// Begins an access epoch at these targets; `gated` if each lets this origin in by a post.
+    pub fn start(&mut self, window: u32, targets: &[Rank], gated: bool) -> Result<(), Fault> {
+        let found = self.windows()?.window(window)?;
+        let taken =
+            targets.iter().find(|rank| found.peers.get(rank).is_some_and(|peer| peer.access.is_some()));
+        if let Some(rank) = taken {
+            return Err(Fault::Device(format!("window {window}: an epoch at rank {rank} is under way")));
+        }
+        for rank in targets {
+            let peer = found.peers.entry(*rank).or_default();
+            peer.access = Some(Access { gated, fault: peer.late.take(), ..Access::default() });
+        }
+        Ok(())
+    }
+
+    /// Writes to a target's window. The memory must stay as it is until the epoch has ended.
+    pub fn put(&mut self, window: u32, target: Rank, offset: u64, data: Span) -> Result<(), Fault> {
+        self.hold_operation(window, target, Action::Put, offset, data)
+    }
+
+    /// Reads from a target's window.
+    pub fn get(&mut self, window: u32, target: Rank, offset: u64, into: Span) -> Result<(), Fault> {
+        self.hold_operation(window, target, Action::Get, offset, into)
+    }
+
+    /// Begins the end of all access epochs of a window: plans what is held and issues it.
+    pub fn close(&mut self, window: u32, ending: Ending) -> Result<(), Fault> {
+        let found = self.windows()?.window(window)?;
+        let of = |(rank, peer): (&Rank, &crate::epoch::window::Peer)| {
+            peer.access.as_ref().filter(|access| access.ending.is_none()).map(|_| *rank)
+        };
+        let ranks: Vec<Rank> = found.peers.iter().filter_map(of).collect();
+        let now_ns = self.dev.now_ns();
+        for rank in &ranks {
+            self.plan_access(window, *rank, ending, now_ns)?;
+        }
+        self.issue_epochs()?;
+        Ok(())
+    }
+
+    /// Whether the access epochs have ended; then they are forgotten. The fault of one that failed.
+    pub fn is_closed(&mut self, window: u32) -> Result<bool, Fault> {
+        let now_ns = self.dev.now_ns();
+        let epochs = self.windows()?;
+        let found = epochs.window(window)?;
+        if found.peers.values().any(|peer| peer.access.as_ref().is_some_and(|access| !access.is_over())) {
+            return Ok(false);
+        }
+        let over: Vec<Access> = found.peers.values_mut().filter_map(|peer| peer.access.take()).collect();
+        let mut fault = None;
+        for access in over {
+            if !access.ops.is_empty() {
+                epochs.journal.ended(access.kind, now_ns.saturating_sub(access.closed_ns) as f64);
+            }
+            fault = fault.or(access.fault);
+        }
+        fault.map_or(Ok(true), Err)
+    }
+
+    /// Whether each of these origins has ended an epoch here; then these are forgotten.
+    pub fn is_exposure_over(&mut self, window: u32, origins: &[Rank]) -> Result<bool, Fault> {
+        let found = self.windows()?.window(window)?;
+        let ended = |rank: &Rank| found.peers.get(rank).is_some_and(|peer| peer.ended > 0);
+        if !origins.iter().all(ended) {
+            return Ok(false);
+        }
+        let mut failed = None;
+        for rank in origins {
+            let peer = found.peers.get_mut(rank).expect("it has ended an epoch");
+            peer.ended -= 1;
+            if std::mem::take(&mut peer.failed) {
+                failed = Some(*rank);
+            }
+        }
+        let span = found.span;
+        self.dev.was_written(span);
+        match failed {
+            Some(rank) => Err(Fault::Device(format!("window {window}: an epoch of rank {rank} has failed"))),
+            None => Ok(true),
+        }
+    }
+
+    /// What became of the epochs of this rank, for people; nothing if there was none.
+    pub fn epochs_text(&self, prefix: &str) -> String {
+        self.epochs.as_ref().map_or(String::new(), |epochs| epochs.journal.text(prefix))
+    }
+
+    /// The account of the epochs of this rank.
+    pub fn epochs_journal(&self) -> Option<&crate::epoch::journal::Journal> {
+        self.epochs.as_ref().map(|epochs| &epochs.journal)
+    }
+
+    pub(super) fn windows(&mut self) -> Result<&mut Epochs, Fault> {
+        self.epochs.as_deref_mut().ok_or_else(|| Fault::Device("there is no window".into()))
+    }
+
+    /// Sends a word about a window that must not be lost.
+    pub(super) fn tell(&mut self, window: u32, to: Rank, behind: Option<usize>, what: u16, context: u64) {
+        let head = Head { kind: Message::Epoch, aux: what, tag: window as i32, context }.encode();
+        self.peers.control_behind(&mut self.dev, to, behind, head, &[]);
+    }
+
+    /// Most bytes of a message of operations and of its answer.
+    pub(super) fn message_bytes(&self, to: Rank) -> usize {
+        let path = self.path(to);
+        path.eager_bytes.max(MESSAGE_MIN).min(path.frame_bytes)
+    }
+
+    fn hold_operation(
+        &mut self,
+        window: u32,
+        target: Rank,
+        action: Action,
+        offset: u64,
+        local: Span,
+    ) -> Result<(), Fault> {
+        let (me, now_ns) = (self.dev.me(), self.dev.now_ns());
+        let found = self.windows()?.window(window)?;
+        let (span, schedule, habit, small_bytes) =
+            (found.span, found.schedule, found.habit, found.small_bytes);
+        let peer = found.peers.entry(target).or_default();
+        let Some(theirs) = peer.exposed else {
+            return Err(Fault::Device(format!("window {window}: rank {target} has exposed nothing")));
+        };
+        let open = |access: &&mut Access| access.ending.is_none();
+        let Some(access) = peer.access.as_mut().filter(open) else {
+            return Err(Fault::Device(format!("window {window}: no epoch at rank {target} is open")));
+        };
+        let len = local.len;
+        if offset.checked_add(len as u64).is_none_or(|end| end > theirs.len) {
+            return Err(Fault::Limit(format!(
+                "window {window} of rank {target}: {len} bytes at {offset} lie outside of its {}",
+                theirs.len
+            )));
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        if target == me {
+            let there = span.addr + offset as usize;
+            let (to, from) = if action == Action::Put { (there, local.addr) } else { (local.addr, there) };
+            self.dev.copy(to, from, len);
+            return Ok(());
+        }
+        let op = access.ops.len();
+        access.ops.push(Held { action, offset, local, since_ns: now_ns });
+        self.dev.charge(Charge::Header);
+        let item = self.item(target, action, local);
+        let most = self.message_bytes(target);
+        let (direct, fits) = (theirs.registered && self.path(target).registration, in_message(len) <= most);
+        let distance = self.dev.distance(target);
+        let gain = |facts| habit.known && gain_ns(&item, &habit, distance, fits, facts) > 0.0;
+        let leaves = schedule.early.unwrap_or_else(|| direct && gain(&self.learner.facts));
+        let bundles = !matches!(schedule.bundling, Some(Bundling::Never | Bundling::Last));
+        let is_small = schedule.early.is_none() && bundles && small_bytes.is_some_and(|most| len <= most);
+        let access = self.windows()?.access(window, target).expect("it is open");
+        if leaves {
+            access.early += 1;
+            if direct {
+                access.steps.push_back(Step::Direct(op));
+            } else {
+                access.steps.extend(plan::in_pieces(&item, op, most));
+            }
+            self.counters.count(Event::EpochEarly);
+            return self.issue_epochs().map(drop);
+        }
+        access.waiting.push(op);
+        if is_small && fits {
+            return self.gather_small(window, target, op, most);
+        }
+        Ok(())
+    }
+
+    /// Operations that will share a message leave when they fill one: 004, section 4.2.
+    fn gather_small(&mut self, window: u32, target: Rank, op: usize, most: usize) -> Result<(), Fault> {
+        let access = self.windows()?.access(window, target).expect("it is open");
+        let bytes = in_message(access.ops[op].local.len);
+        if access.small.1 + bytes <= most {
+            access.small.0.push(op);
+            access.small.1 += bytes;
+            return Ok(());
+        }
+        let (full, _) = std::mem::replace(&mut access.small, (vec![op], bytes));
+        access.waiting.retain(|op| !full.contains(op));
+        access.early += full.len();
+        let part = |op: &usize| Part { op: *op, from: 0, len: access.ops[*op].local.len };
+        let parts = full.iter().map(part).collect();
+        access.steps.push_back(Step::Message(parts, false));
+        self.counters.count(Event::EpochMessage);
+        self.issue_epochs().map(drop)
+    }
+
+    /// What the planner is to know of an operation.
+    fn item(&self, target: Rank, action: Action, local: Span) -> Item {
+        let slot_bytes = self.epochs.as_ref().map_or(0, |epochs| epochs.bounce.slot_bytes());
+        let is_short = local.len <= slot_bytes;
+        let is_known = self.path(target).keeps && self.rcache.has(RAIL, local);
+        let memory = match (is_known, is_short) {
+            (true, true) if self.frequent.is_none() => Memory::Copied,
+            (true, _) => Memory::Registered,
+            (false, true) => Memory::Copied,
+            (false, false) => Memory::Fresh,
+        };
+        Item { action, len: local.len, memory }
+    }
+
+    /// Plans what is held for one target.
+    fn plan_access(&mut self, window: u32, rank: Rank, ending: Ending, now_ns: u64) -> Result<(), Fault> {
+        let found = self.windows()?.window(window)?;
+        let schedule = found.schedule;
+        let peer = found.peers.get_mut(&rank).expect("it has an epoch");
+        let registered = peer.exposed.is_some_and(|theirs| theirs.registered);
+        let access = peer.access.as_mut().expect("it has an epoch");
+        let mut waiting = std::mem::take(&mut access.waiting);
+        if access.fault.is_some() {
+            waiting.clear();
+        }
+        let ops: Vec<Held> = waiting.iter().map(|op| access.ops[*op]).collect();
+        let all = access.ops.clone();
+        let items: Vec<Item> = ops.iter().map(|op| self.item(rank, op.action, op.local)).collect();
+        let limits = Limits {
+            distance: self.dev.distance(rank),
+            message_bytes: self.message_bytes(rank),
+            direct: registered && self.path(rank).registration,
+            ends: true,
+        };
+        let plan = plan::plan(&items, &schedule, &limits, &self.learner.facts);
+        let every: Vec<Item> = all.iter().map(|op| self.item(rank, op.action, op.local)).collect();
+        let kind = Kind::of(&every);
+        let messages = plan.steps.iter().filter(|step| matches!(step, Step::Message(..))).count();
+        (0..messages).for_each(|_| self.counters.count(Event::EpochMessage));
+        if plan.merged {
+            self.counters.count(Event::EpochMerged);
+        }
+        (0..plan.reordered).for_each(|_| self.counters.count(Event::EpochReordered));
+        let epochs = self.windows()?;
+        let access = epochs.access(window, rank).expect("it has an epoch");
+        (access.ending, access.closed_ns, access.kind) = (Some(ending), now_ns, kind);
+        let early = access.early;
+        let renamed = plan.steps.iter().map(|step| match step {
+            Step::Direct(op) => Step::Direct(waiting[*op]),
+            Step::Message(parts, sync) => {
+                let parts = parts.iter().map(|part| Part { op: waiting[part.op], ..*part });
+                Step::Message(parts.collect(), *sync)
+            }
+            Step::Sync => Step::Sync,
+        });
+        access.steps.extend(renamed);
+        if !all.is_empty() {
+            epochs.journal.planned(kind, &plan, early);
+            let found = epochs.window(window)?;
+            found.small_bytes = plan.small_bytes;
+            let (lag_ns, gets_behind) = seen(&all, now_ns);
+            found.habit.ended(lag_ns, gets_behind);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that an operation takes in a message.
+fn in_message(len: usize) -> usize {
+    flags::OpHead::LEN + len
+}
+
+/// What an epoch was like: mean time from an operation to the end, and bytes of Gets behind the first Put.
+fn seen(ops: &[Held], now_ns: u64) -> (f64, f64) {
+    let lags: u64 = ops.iter().map(|op| now_ns.saturating_sub(op.since_ns)).sum();
+    let behind = ops.iter().skip_while(|op| op.action == Action::Get).filter(|op| op.action == Action::Get);
+    let gets_behind: usize = behind.map(|op| op.local.len).sum();
+    (lags as f64 / ops.len() as f64, gets_behind as f64)
+}

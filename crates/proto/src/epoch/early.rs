@@ -1,0 +1,69 @@
+//! Whether an operation leaves when it is called, before its epoch ends.
+//!
+//! It gains what the application computes meanwhile, as far as the operation takes so long. It loses what the plan
+//! would have made of it: the message it would have shared, and Gets that now stand behind a Put. What will
+//! follow nobody knows; earlier epochs of the same window have shown it.
+
+use crate::choice::facts::{Facts, Path};
+use crate::epoch::Action;
+use crate::epoch::plan::Item;
+use fabric::Distance;
+
+/// How much an epoch weighs among those before it.
+const WEIGHT: f64 = 0.25;
+
+/// What the epochs of a window have been like.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Habit {
+    /// From an operation to the end of its epoch, in ns.
+    pub lag_ns: f64,
+    /// Bytes of Gets that were called behind a Put.
+    pub gets_behind: f64,
+    /// Whether there was one.
+    pub known: bool,
+}
+
+impl Habit {
+    /// An epoch has ended: the mean lag of its operations, and the Gets behind its first Put.
+    pub fn ended(&mut self, lag_ns: f64, gets_behind: f64) {
+        let weight = if self.known { WEIGHT } else { 1.0 };
+        self.lag_ns += (lag_ns - self.lag_ns) * weight;
+        self.gets_behind += (gets_behind - self.gets_behind) * weight;
+        self.known = true;
+    }
+}
+
+/// What early issue is expected to gain, in ns; it is worth it above 0.
+pub fn gain_ns(item: &Item, habit: &Habit, distance: Distance, fits_message: bool, facts: &Facts) -> f64 {
+    let path = facts.path(distance);
+    let wire = path.write.at(item.len as f64);
+    let hidden = (wire + beyond(item.action, path)).min(habit.lag_ns);
+    // By itself it is a message more than together with others.
+    let shared = if fits_message { path.post.value + path.gap.value.max(path.latency.value) } else { 0.0 };
+    let behind = match item.action {
+        Action::Put => {
+            let delayed = (item.len as f64 * path.write.per_byte - habit.lag_ns).max(0.0);
+            delayed.min(habit.gets_behind * path.write.per_byte)
+        }
+        Action::Get => 0.0,
+    };
+    hidden - shared - behind
+}
+
+fn beyond(action: Action, path: &Path) -> f64 {
+    if action == Action::Get { path.read.value } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_habit_follows_what_epochs_are_like() {
+        let mut habit = Habit::default();
+        habit.ended(1000.0, 64.0);
+        assert_eq!(habit, Habit { lag_ns: 1000.0, gets_behind: 64.0, known: true });
+        (0..60).for_each(|_| habit.ended(0.0, 0.0));
+        assert!(habit.lag_ns < 1.0 && habit.gets_behind < 1.0);
+    }
+}

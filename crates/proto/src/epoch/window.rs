@@ -1,0 +1,238 @@
+//! What a rank keeps of its windows: what is exposed, what is held, what is under way.
+
+use crate::epoch::early::Habit;
+use crate::epoch::journal::{Journal, Kind};
+use crate::epoch::plan::Step;
+use crate::epoch::{Ending, Held, Schedule};
+use crate::memory::bounce::{Bounce, Slot};
+use crate::memory::rcache;
+use fabric::{Fault, Local, Rank, Remote, Span};
+use std::collections::{BTreeMap, VecDeque};
+use wire::long::RAILS;
+
+/// Memory that a rank has exposed, as the others must know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Exposed {
+    /// Where it begins in that rank's process.
+    pub addr: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Its keys by adapter.
+    pub keys: [u32; RAILS],
+    /// Whether adapters may touch it; if not everything goes in messages.
+    pub registered: bool,
+}
+
+impl Exposed {
+    /// Length of the encoded form in bytes.
+    pub const LEN: usize = 40;
+
+    /// The bytes.
+    pub fn encode(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[..8].copy_from_slice(&self.addr.to_le_bytes());
+        out[8..16].copy_from_slice(&self.len.to_le_bytes());
+        for (at, key) in self.keys.iter().enumerate() {
+            out[16 + 4 * at..20 + 4 * at].copy_from_slice(&key.to_le_bytes());
+        }
+        out[32] = u8::from(self.registered);
+        out
+    }
+
+    /// Reads bytes of any content.
+    pub fn decode(bytes: &[u8; Self::LEN]) -> Exposed {
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let keys = std::array::from_fn(|at| half(16 + 4 * at));
+        Exposed { addr: word(0), len: word(8), keys, registered: bytes[32] != 0 }
+    }
+}
+
+/// The memory that a transfer uses here.
+#[derive(Debug)]
+pub(crate) enum Memory {
+    /// That of the application.
+    Own(rcache::Held),
+    /// Memory of the library; what was read into it goes there.
+    Slot(Slot, Span),
+}
+
+/// A transfer that was posted, or waits for room.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub window: u32,
+    pub rank: Rank,
+    pub write: bool,
+    pub rail: usize,
+    pub local: Local,
+    pub remote: Remote,
+    pub memory: Memory,
+}
+
+/// One access epoch at one target.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    /// Nothing leaves before the target has let this origin in.
+    pub gated: bool,
+    /// All operations of the epoch.
+    pub ops: Vec<Held>,
+    /// Those that no plan has yet.
+    pub waiting: Vec<usize>,
+    /// Those among them that will share a message, and the bytes they take there.
+    pub small: (Vec<usize>, usize),
+    /// How many have left before the end.
+    pub early: usize,
+    pub steps: VecDeque<Step>,
+    /// Transfers that wait for room.
+    pub posts: VecDeque<u32>,
+    /// A message that waits for room.
+    pub message: Option<([u64; 2], Vec<u8>)>,
+    pub ending: Option<Ending>,
+    pub kind: Kind,
+    /// Not zero once the end was called.
+    pub closed_ns: u64,
+    /// RDMA reads that have not ended.
+    pub reads: u32,
+    /// RDMA writes from memory of the application that have not ended.
+    pub writes: u32,
+    /// Gets that are here and have to be copied out.
+    pub copies: u32,
+    /// Where answers go, by token.
+    pub answers: Vec<Option<Span>>,
+    /// Those that have not come.
+    pub unanswered: u32,
+    /// Adapters that were written over, a bit each.
+    pub rails: u32,
+    /// The synchronisation has left.
+    pub told: bool,
+    /// The target has said that all is placed.
+    pub placed: bool,
+    /// The epoch cannot succeed any more.
+    pub fault: Option<Fault>,
+}
+
+impl Access {
+    /// Whether nothing is left to do here, the target's word aside.
+    pub fn is_quiet(&self) -> bool {
+        self.steps.is_empty()
+            && self.posts.is_empty()
+            && self.message.is_none()
+            && self.reads == 0
+            && self.writes == 0
+            && self.copies == 0
+            && self.unanswered == 0
+    }
+
+    /// Whether the epoch is over.
+    pub fn is_over(&self) -> bool {
+        match self.ending {
+            None => false,
+            Some(Ending::Complete) => self.told && self.is_quiet(),
+            Some(Ending::Flush) => self.told && self.is_quiet() && (self.placed || self.fault.is_some()),
+        }
+    }
+
+    /// Whether something may be done for it now.
+    pub fn has_work(&self) -> bool {
+        !self.posts.is_empty() || self.message.is_some() || !self.steps.is_empty()
+    }
+}
+
+/// What a window knows of a rank.
+#[derive(Debug, Default)]
+pub(crate) struct Peer {
+    /// Its memory.
+    pub exposed: Option<Exposed>,
+    /// Epochs for which it has let this origin in.
+    pub posts: u64,
+    /// Notes sent there, and come from there.
+    pub notes_sent: u64,
+    pub notes_seen: u64,
+    /// Ends of its epochs here that wait for this many notes, and whether they failed.
+    pub dones: VecDeque<(u64, bool)>,
+    /// Ends that nobody has asked for.
+    pub ended: u64,
+    /// Questions whether all is placed that wait for this many notes.
+    pub asks: VecDeque<u64>,
+    /// An epoch of it has failed.
+    pub failed: bool,
+    /// RDMA writes from memory of the library that have not ended: epochs do not wait for them.
+    pub copied_writes: u32,
+    /// One of those failed when its epoch was over: the next epoch tells.
+    pub late: Option<Fault>,
+    pub access: Option<Access>,
+}
+
+/// A window.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// This rank's memory.
+    pub span: Span,
+    pub keys: [u32; RAILS],
+    pub registered: bool,
+    pub schedule: Schedule,
+    pub peers: BTreeMap<Rank, Peer>,
+    pub habit: Habit,
+    /// Longest operation of which the last plan made messages.
+    pub small_bytes: Option<usize>,
+}
+
+/// The windows of a rank.
+#[derive(Debug, Default)]
+pub(crate) struct Epochs {
+    pub windows: BTreeMap<u32, Window>,
+    pub flights: Vec<Option<Flight>>,
+    free: Vec<u32>,
+    /// What was read into memory of the library: it goes out when nothing has to be issued.
+    pub copies: Vec<(u32, Rank, Slot, Span)>,
+    pub bounce: Bounce,
+    pub journal: Journal,
+}
+
+impl Epochs {
+    /// No windows; operations up to this length are copied.
+    pub fn new(slot_bytes: usize) -> Epochs {
+        Epochs { bounce: Bounce::new(slot_bytes), ..Epochs::default() }
+    }
+
+    /// A transfer gets a number.
+    pub fn launch(&mut self, flight: Flight) -> u32 {
+        match self.free.pop() {
+            Some(at) => {
+                self.flights[at as usize] = Some(flight);
+                at
+            }
+            None => {
+                self.flights.push(Some(flight));
+                self.flights.len() as u32 - 1
+            }
+        }
+    }
+
+    /// A transfer has ended.
+    pub fn land(&mut self, at: u32) -> Option<Flight> {
+        let flight = self.flights.get_mut(at as usize)?.take()?;
+        self.free.push(at);
+        Some(flight)
+    }
+
+    /// Whether something is under way that gets on only if this rank looks.
+    pub fn needs_care(&self) -> bool {
+        self.free.len() < self.flights.len()
+            || self.windows.values().any(|window| {
+                window.peers.values().any(|peer| {
+                    peer.access.as_ref().is_some_and(|access| access.has_work() || access.ending.is_some())
+                })
+            })
+    }
+
+    /// The window of this number.
+    pub fn window(&mut self, window: u32) -> Result<&mut Window, Fault> {
+        self.windows.get_mut(&window).ok_or_else(|| Fault::Device(format!("there is no window {window}")))
+    }
+
+    /// The epoch under way at a target.
+    pub fn access(&mut self, window: u32, rank: Rank) -> Option<&mut Access> {
+        self.windows.get_mut(&window)?.peers.get_mut(&rank)?.access.as_mut()
+    }
+}

@@ -1,0 +1,138 @@
+//! Properties of every plan of an epoch.
+
+use fabric::{Caps, Costs, Distance};
+use proptest::prelude::*;
+use proto::choice::facts::Facts;
+use proto::epoch::plan::{Item, Limits, Memory, Plan, Step, plan};
+use proto::epoch::{Action, Bundling, Order, Schedule};
+
+fn facts(scale: f64) -> Facts {
+    let base = Costs::default();
+    let costs = Costs { latency_ns: base.latency_ns * scale, gap_ns: base.gap_ns / scale, ..base };
+    let caps = Caps {
+        name: "test",
+        inline_bytes: 100,
+        frame_bytes: 16 << 10,
+        remote_access: false,
+        remote_access_note: String::new(),
+        looks: 1,
+        registration: true,
+    };
+    let mut facts = Facts::new([costs; 2], [&caps; 2], 1, 16 << 10);
+    facts.keep(true);
+    facts
+}
+
+fn item() -> impl Strategy<Value = Item> {
+    let len = prop_oneof![1usize..64, 1usize..4096, 1usize..200_000];
+    (any::<bool>(), len, 0usize..3).prop_map(|(get, len, memory)| Item {
+        action: if get { Action::Get } else { Action::Put },
+        len,
+        memory: [Memory::Copied, Memory::Registered, Memory::Fresh][memory],
+    })
+}
+
+fn schedule() -> impl Strategy<Value = Schedule> {
+    (0usize..4, 0usize..5).prop_map(|(order, bundling)| Schedule {
+        order: Order::ALL.get(order).map(|(order, _)| *order),
+        bundling: Bundling::ALL.get(bundling).map(|(bundling, _)| *bundling),
+        ..Schedule::CHOICE
+    })
+}
+
+/// Every byte once; one synchronisation, at the end; no message nor answer longer than allowed.
+fn check(items: &[Item], limits: &Limits, plan: &Plan) {
+    let mut moved = vec![0; items.len()];
+    let mut syncs = 0;
+    for (at, step) in plan.steps.iter().enumerate() {
+        let is_last = at + 1 == plan.steps.len();
+        match step {
+            Step::Direct(op) => {
+                assert!(limits.direct);
+                moved[*op] += items[*op].len;
+            }
+            Step::Message(parts, sync) => {
+                assert!(!parts.is_empty());
+                let (mut out, mut into) = (0, 0);
+                for part in parts {
+                    assert_eq!(part.from, moved[part.op], "parts of an operation come in order");
+                    moved[part.op] += part.len;
+                    let is_put = items[part.op].action == Action::Put;
+                    out += 24 + if is_put { part.len } else { 0 };
+                    into += if is_put { 0 } else { 8 + part.len };
+                }
+                assert!(out <= limits.message_bytes && into <= limits.message_bytes, "{out} {into}");
+                assert!(!sync || is_last);
+                syncs += usize::from(*sync);
+            }
+            Step::Sync => {
+                assert!(is_last);
+                syncs += 1;
+            }
+        }
+    }
+    assert!(items.iter().zip(&moved).all(|(item, moved)| item.len == *moved), "{moved:?}");
+    assert_eq!(syncs, usize::from(limits.ends));
+    assert!(plan.predicted.total_ns().is_finite() && plan.predicted.total_ns() >= 0.0);
+}
+
+proptest! {
+    #[test]
+    fn every_byte_moves_once_and_the_end_is_told_once(
+        items in proptest::collection::vec(item(), 0..40),
+        schedule in schedule(),
+        (direct, ends) in (any::<bool>(), any::<bool>()),
+        scale in 0.1f64..10.0,
+    ) {
+        let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct, ends };
+        let plan = plan(&items, &schedule, &limits, &facts(scale));
+        check(&items, &limits, &plan);
+        prop_assert!(schedule.order.is_none_or(|order| order == plan.order));
+        if direct && schedule.bundling == Some(Bundling::Never) {
+            prop_assert_eq!((plan.bundled, plan.merged), (0, false));
+        }
+        if direct && schedule.bundling == Some(Bundling::Last) {
+            prop_assert!(plan.bundled <= 1);
+        }
+    }
+
+    /// The choice is never predicted to be worse than what is forced.
+    #[test]
+    fn the_choice_is_the_best_prediction(
+        items in proptest::collection::vec(item(), 1..30),
+        forced in schedule(),
+        scale in 0.1f64..10.0,
+    ) {
+        let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct: true, ends: true };
+        let facts = facts(scale);
+        let free = plan(&items, &Schedule::CHOICE, &limits, &facts).predicted.total_ns();
+        let fixed = plan(&items, &forced, &limits, &facts).predicted.total_ns();
+        prop_assert!(free <= fixed * (1.0 + 1e-6), "{free} {fixed}");
+    }
+
+    /// Gets come first, or in turn with Puts so that neither direction is ahead by more than an operation.
+    #[test]
+    fn orders_are_what_they_say(items in proptest::collection::vec(item(), 1..40)) {
+        let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct: true, ends: true };
+        let order = |order| {
+            let fixed = Schedule::fixed(order, Bundling::Never, false);
+            let steps = plan(&items, &fixed, &limits, &facts(1.0)).steps;
+            let op = |step: &Step| if let Step::Direct(op) = step { Some(*op) } else { None };
+            steps.iter().filter_map(op).collect::<Vec<usize>>()
+        };
+        prop_assert!(order(Order::Issue).is_sorted());
+        let first = order(Order::GetsFirst);
+        prop_assert!(first.is_sorted_by_key(|op| items[*op].action == Action::Put));
+        let (mut moved, mut left) = ([0usize; 2], [0usize; 2]);
+        items.iter().for_each(|item| left[item.action as usize - 1] += 1);
+        let most = items.iter().map(|item| item.len).max().unwrap();
+        for op in order(Order::Interleaved) {
+            let way = items[op].action as usize - 1;
+            moved[way] += items[op].len;
+            left[way] -= 1;
+            if left[0] > 0 && left[1] > 0 {
+                prop_assert!(moved[0].abs_diff(moved[1]) <= most);
+            }
+        }
+    }
+}
