@@ -1,6 +1,7 @@
 //! Epochs in virtual time: exact times of small plans, early issue, frequent buffers, and the choice against every
 //! forced schedule.
 
+#[allow(dead_code)] // shared with tests of adapters
 mod support;
 
 use mpi::error::Result;

@@ -11,6 +11,7 @@ use crate::epoch::plan::{self, Item, Limits, Memory, Part, Step};
 use crate::epoch::window::{Access, Epochs, Exposed, Window};
 use crate::epoch::{Action, Bundling, Ending, Held, Schedule};
 use crate::event::Event;
+use crate::message::peers::How;
 use fabric::{Charge, Device, Fault, Rank, Span};
 use std::collections::BTreeMap;
 use wire::epoch as flags;
@@ -200,7 +201,7 @@ impl<D: Device> Engine<D> {
     /// Sends a word about a window that must not be lost.
     pub(super) fn tell(&mut self, window: u32, to: Rank, behind: Option<usize>, what: u16, context: u64) {
         let head = Head { kind: Message::Epoch, aux: what, tag: window as i32, context }.encode();
-        self.peers.control_behind(&mut self.dev, to, behind, head, &[]);
+        self.peers.control_as(&mut self.dev, to, How::Behind(behind), head, &[]);
     }
 
     /// Most bytes of a message of operations and of its answer.
