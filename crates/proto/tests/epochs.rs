@@ -120,7 +120,8 @@ impl Job {
         let (mut puts, mut gets): (Vec<Vec<Vec<u8>>>, Vec<Vec<Got>>) = Default::default();
         let mut calls = Vec::new();
         for me in 0..RANKS {
-            (puts.push(Vec::new()), gets.push(Vec::new()));
+            puts.push(Vec::new());
+            gets.push(Vec::new());
             let all: Vec<usize> = (0..RANKS).collect();
             if gated {
                 calls.push((me, None));
