@@ -22,15 +22,6 @@ extern "C" {
 #define MPI_ABI_VERSION                    1
 #define MPI_ABI_SUBVERSION                 0
 
-/* ---- What is not there yet -------------------------------------------------------------------- */
-
-/* Every function of MPI 5.0 links, so that a program runs that calls one of these on some paths
- * only; a call raises MPI_ERR_UNSUPPORTED_OPERATION. A configure script that asks the linker takes
- * them for present: where it can, it should ask for these macros, which go as the chapters come.
- * docs/conformance.md lists the functions of each. */
-#define TERN_MISSING_DYNAMIC_PROCESSES     1 /* MPI_Comm_spawn, MPI_Comm_connect, MPI_Open_port, … */
-#define TERN_MISSING_ONE_SIDED             1 /* MPI_Win_create, MPI_Put, MPI_Win_get_attr, … */
-
 /* ---- Types ----------------------------------------------------------------------------------- */
 
 typedef intptr_t MPI_Aint;    /* addresses and distances in memory */

@@ -133,7 +133,7 @@ fn form(row: &Row, param: &Param, large: bool) -> Form {
         ("IntsOut", "dims") if row.name == "MPI_Dims_create" => Form::Numbers("int", Intent::InOut),
         ("Weights" | "WeightsOut", _) => Form::Weights(written),
         ("Ranges", _) => Form::Ranges(Intent::In),
-        ("StrIn", _) => Form::Text,
+        ("StrIn" | "RootStrIn", _) => Form::Text,
         ("StrOut", _) if row.name == "MPI_Info_get" => Form::TextOut("*valuelen + 1".into()),
         ("StrOut", _) => Form::TextOut("MPI_MAX_LIBRARY_VERSION_STRING".into()),
         ("MaybeStrOut", _) => Form::TextOut(format!("c_{}", length_before(row, param))),

@@ -7,9 +7,7 @@ use super::{CHAPTERS, Chapter, Row, all};
 const INTRODUCTION: &str = "\
 # Conformance
 
-All functions of MPI 5.0 are exported, each as `MPI_X` and `PMPI_X` at one address. Those that are
-not there yet call the error handler with an error of class `MPI_ERR_UNSUPPORTED_OPERATION`, whose text
-(`MPI_Error_string`) names the function; for configure scripts `mpi.h` has the macros `TERN_MISSING_…`. A `_c`
+All functions of MPI 5.0 are exported, each as `MPI_X` and `PMPI_X` at one address. A `_c`
 behind a name means that the form with large counts comes with it.
 
 This page is rendered from the table in `crates/abi/src/table`; after a change of the table write
