@@ -154,7 +154,18 @@ impl Job {
                 }
             }
         }
-        // Every rank calls in its own order, at any time between those of the others.
+        self.call_all(ending, &calls, &mut puts, &mut gets);
+        self.finish(ending, &mut puts, &gets)
+    }
+
+    /// Every rank calls in its own order, at any time between those of the others.
+    fn call_all(
+        &mut self,
+        ending: Ending,
+        calls: &[(usize, Option<usize>)],
+        puts: &mut [Vec<Vec<u8>>],
+        gets: &mut [Vec<Got>],
+    ) {
         let mut next: Vec<std::collections::VecDeque<_>> = (0..RANKS)
             .map(|me| calls.iter().filter(|call| call.0 == me).map(|call| call.1).collect())
             .collect();
@@ -184,7 +195,6 @@ impl Job {
             }
             (0..looks).for_each(|_| self.look());
         }
-        self.finish(ending, &mut puts, &gets)
     }
 
     fn finish(&mut self, ending: Ending, puts: &mut [Vec<Vec<u8>>], gets: &[Vec<Got>]) -> usize {

@@ -26,6 +26,50 @@ static void deal(t_rng *rng, int *owner, int *len) {
     }
 }
 
+static void write_as(MPI_File file, uint64_t way, const unsigned char *mine, const unsigned char *spread, int bytes,
+                     MPI_Datatype memory) {
+    MPI_Status status;
+    int half = bytes / 2;
+    switch (way) {
+    case 0:
+        OK(MPI_File_write_all(file, spread, bytes ? 1 : 0, memory, &status));
+        CHECK_COUNT(status, MPI_BYTE, bytes);
+        break;
+    case 1:
+        OK(MPI_File_write_at_all(file, 0, mine, half, MPI_BYTE, &status));
+        CHECK_COUNT(status, MPI_BYTE, half);
+        OK(MPI_File_write_at_all(file, half, mine + half, bytes - half, MPI_BYTE, &status));
+        break;
+    case 2:
+        OK(MPI_File_write_all_begin(file, spread, bytes ? 1 : 0, memory));
+        OK(MPI_File_write_all_end(file, spread, &status));
+        CHECK_COUNT(status, MPI_BYTE, bytes);
+        break;
+    default: {
+        MPI_Request request;
+        OK(MPI_File_iwrite_at_all(file, 0, mine, bytes, MPI_BYTE, &request));
+        OK(MPI_Wait(&request, &status));
+        CHECK_COUNT(status, MPI_BYTE, bytes);
+    }
+    }
+}
+
+/* The whole, holes as zeros, with more asked for than there is. `map` has `end` bytes, in room for `at`. */
+static void read_whole(MPI_File file, const unsigned char *map, int at, int end) {
+    MPI_Status status;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    unsigned char *whole = t_alloc(at + 100);
+    OK(MPI_File_read_at_all(file, t_rank, whole, at + 50, MPI_BYTE, &status));
+    if (end > 0)
+        CHECK_COUNT(status, MPI_BYTE, end + 3 - t_rank > 0 ? end + 3 - t_rank : 0);
+    /* MPI leaves open what is where nobody wrote; zeros, where no write touches what nobody asked for. */
+    for (int i = t_rank; i < end + 3; i++)
+        if (zeros || (i >= 3 && map[i - 3]))
+            CHECK_AT(i, whole[i - t_rank], i < 3 ? 0 : map[i - 3]);
+    free(whole);
+}
+
 static void round_of(MPI_Info info, int atomic, uint64_t seed) {
     t_rng rng = t_seed(seed);
     int blocks = BLOCKS * t_size;
@@ -74,29 +118,7 @@ static void round_of(MPI_Info info, int atomic, uint64_t seed) {
     else
         OK(MPI_File_set_view(file, 3, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
     MPI_Status status;
-    int half = bytes / 2;
-    switch (seed % 4) {
-    case 0:
-        OK(MPI_File_write_all(file, spread, bytes ? 1 : 0, memory, &status));
-        CHECK_COUNT(status, MPI_BYTE, bytes);
-        break;
-    case 1:
-        OK(MPI_File_write_at_all(file, 0, mine, half, MPI_BYTE, &status));
-        CHECK_COUNT(status, MPI_BYTE, half);
-        OK(MPI_File_write_at_all(file, half, mine + half, bytes - half, MPI_BYTE, &status));
-        break;
-    case 2:
-        OK(MPI_File_write_all_begin(file, spread, bytes ? 1 : 0, memory));
-        OK(MPI_File_write_all_end(file, spread, &status));
-        CHECK_COUNT(status, MPI_BYTE, bytes);
-        break;
-    default: {
-        MPI_Request request;
-        OK(MPI_File_iwrite_at_all(file, 0, mine, bytes, MPI_BYTE, &request));
-        OK(MPI_Wait(&request, &status));
-        CHECK_COUNT(status, MPI_BYTE, bytes);
-    }
-    }
+    write_as(file, seed % 4, mine, spread, bytes, memory);
     OK(MPI_File_sync(file));
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_File_sync(file));
@@ -105,21 +127,11 @@ static void round_of(MPI_Info info, int atomic, uint64_t seed) {
     CHECK_COUNT(status, MPI_BYTE, bytes);
     for (int i = 0; i < bytes * step; i++)
         CHECK_AT(i, back[i], i % step || i / step >= bytes ? 0xee : mine[i / step]);
-    /* The whole, holes as zeros, with more asked for than there is. */
-    OK(MPI_Barrier(MPI_COMM_WORLD));
-    OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
-    unsigned char *whole = t_alloc(at + 100);
-    OK(MPI_File_read_at_all(file, t_rank, whole, at + 50, MPI_BYTE, &status));
-    if (end > 0)
-        CHECK_COUNT(status, MPI_BYTE, end + 3 - t_rank > 0 ? end + 3 - t_rank : 0);
-    /* MPI leaves open what is where nobody wrote; zeros, where no write touches what nobody asked for. */
-    for (int i = t_rank; i < end + 3; i++)
-        if (zeros || (i >= 3 && map[i - 3]))
-            CHECK_AT(i, whole[i - t_rank], i < 3 ? 0 : map[i - 3]);
+    read_whole(file, map, at, end);
     OK(MPI_File_close(&file));
     OK(MPI_Type_free(&type));
     OK(MPI_Type_free(&memory));
-    free(owner), free(len), free(lens), free(displs), free(map), free(mine), free(spread), free(back), free(whole);
+    free(owner), free(len), free(lens), free(displs), free(map), free(mine), free(spread), free(back);
 }
 
 int main(int argc, char **argv) {

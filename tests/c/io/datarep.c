@@ -46,15 +46,13 @@ static int refuses(void *user, MPI_Datatype type, int count, void *file, MPI_Off
     return MPI_ERR_OTHER;
 }
 
-int main(int argc, char **argv) {
-    f_begin(&argc, &argv);
-    MPI_File file = f_open(F_NEW);
+/* A long has 4 bytes in external32: each rank has every t_size-th. */
+static void external32(MPI_File file) {
     MPI_Status status;
     MPI_Aint extent = 0;
     long out[6] = {1, -2, 3, -4, 5, t_rank}, in[6];
-    unsigned char raw[64];
+    unsigned char raw[4];
 
-    /* A long has 4 bytes in external32: each rank has every t_size-th. */
     MPI_Datatype tile;
     OK(MPI_Type_vector(2, 1, t_size, MPI_LONG, &tile));
     OK(MPI_Type_commit(&tile));
@@ -91,8 +89,10 @@ int main(int argc, char **argv) {
     CHECK(raw[0] == 0xff && raw[3] == 0xfe);
     OK(MPI_Type_free(&tile));
     OK(MPI_Type_free(&part));
+}
 
-    /* Of the program. */
+static void of_the_program(MPI_File file) {
+    MPI_Status status;
     static int extra = 77;
     FAILS(MPI_Register_datarep("native", from_file_small, to_file, extent_of, &extra), MPI_ERR_DUP_DATAREP);
     OK(MPI_Register_datarep("hex", from_file_small, to_file, extent_of, &extra));
@@ -120,8 +120,16 @@ int main(int argc, char **argv) {
     FAILS(MPI_File_read_at(file, 0, again, 3, MPI_INT, &status), MPI_ERR_CONVERSION);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    unsigned char raw[8];
     OK(MPI_File_read_at(file, 24 * t_rank, raw, 8, MPI_BYTE, &status));
     CHECK(memcmp(raw, "00000abc", 8) == 0);
+}
+
+int main(int argc, char **argv) {
+    f_begin(&argc, &argv);
+    MPI_File file = f_open(F_NEW);
+    external32(file);
+    of_the_program(file);
     OK(MPI_File_close(&file));
     return f_end();
 }

@@ -3,10 +3,8 @@
 
 enum { EACH = 40 };
 
-int main(int argc, char **argv) {
-    f_begin(&argc, &argv);
-    MPI_File file = f_open(F_NEW);
-    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+/* Nobody gets what another has got. */
+static void each_its_own(MPI_File file) {
     MPI_Status status;
     for (int i = 0; i < EACH; i++) {
         int pair[2] = {t_rank, i};
@@ -48,8 +46,14 @@ int main(int argc, char **argv) {
         for (int i = 0; i < EACH; i++)
             want += r * 1000 + i;
     CHECK_EQ(sum, want);
+    free(all);
+    free(last);
+}
 
-    /* In the order of ranks, of different lengths. */
+/* In the order of ranks, of different lengths. */
+static void ordered(MPI_File file) {
+    MPI_Status status;
+    MPI_Offset at = -1;
     OK(MPI_File_seek_shared(file, 7, MPI_SEEK_SET));
     int *out = t_alloc(sizeof(int) * (t_rank + 1)), *in = t_alloc(sizeof(int) * (t_rank + 1));
     for (int i = 0; i <= t_rank; i++)
@@ -71,6 +75,13 @@ int main(int argc, char **argv) {
     CHECK_COUNT(status, MPI_INT, t_rank + 1);
     for (int i = 0; i <= t_rank; i++)
         CHECK_AT(i, in[i], out[i]);
+    free(out);
+    free(in);
+    free(row);
+}
+
+static void moved(MPI_File file) {
+    MPI_Offset at = -1;
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_File_seek_shared(file, 0, MPI_SEEK_END));
     OK(MPI_File_get_position_shared(file, &at));
@@ -81,10 +92,12 @@ int main(int argc, char **argv) {
     OK(MPI_File_set_view(file, 4, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     OK(MPI_File_get_position_shared(file, &at));
     CHECK_EQ(at, 0);
-    OK(MPI_File_close(&file));
+}
 
-    /* A stream: only the shared pointer is there. */
-    file = f_open(MPI_MODE_RDONLY | MPI_MODE_SEQUENTIAL);
+/* A stream: only the shared pointer is there. */
+static void sequential(void) {
+    MPI_Status status;
+    MPI_File file = f_open(MPI_MODE_RDONLY | MPI_MODE_SEQUENTIAL);
     int one = -1;
     OK(MPI_File_read_shared(file, &one, 1, MPI_INT, &status));
     CHECK_COUNT(status, MPI_INT, 1);
@@ -99,10 +112,16 @@ int main(int argc, char **argv) {
     OK(MPI_File_get_view(file, &disp, &etype, &filetype, name));
     CHECK_EQ(disp, 4 * t_size);
     OK(MPI_File_close(&file));
-    free(all);
-    free(last);
-    free(out);
-    free(in);
-    free(row);
+}
+
+int main(int argc, char **argv) {
+    f_begin(&argc, &argv);
+    MPI_File file = f_open(F_NEW);
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    each_its_own(file);
+    ordered(file);
+    moved(file);
+    OK(MPI_File_close(&file));
+    sequential();
     return f_end();
 }
