@@ -69,41 +69,46 @@ def deadlock(tools):
         ask_until(job, "the cycle", lambda report: "cycle: rank 0 → rank 1 → rank 0" in report)
 
 
+def names():
+    """The two namespaces of a case."""
+    return [f"tern{os.getpid()}{side}" for side in "ab"]
+
+
+def ip(*words, check=True):
+    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise Skip(f"no network namespaces here: {done.stderr.strip()}")
+
+
 @contextlib.contextmanager
 def namespaces(tools):
     """Two hosts that a veth pair joins: the words that start something on the first, and a launcher."""
-    names = [f"tern{os.getpid()}{side}" for side in "ab"]
+    a, b = names()
     ends = [f"tv{os.getpid()}{side}" for side in "ab"]
-
-    def ip(*words, check=True):
-        done = subprocess.run(["ip", *words], capture_output=True, text=True)
-        if check and done.returncode != 0:
-            raise Skip(f"no network namespaces here: {done.stderr.strip()}")
-
     try:
         subprocess.run(["ip", "-V"], capture_output=True)
     except FileNotFoundError:
         raise Skip("no iproute2 here") from None
     try:
-        for name in names:
+        for name in names():
             ip("netns", "add", name)
-        ip("link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1], "netns", names[1])
-        for number, (name, end) in enumerate(zip(names, ends), 1):
+        ip("link", "add", ends[0], "netns", a, "type", "veth", "peer", "name", ends[1], "netns", b)
+        for number, (name, end) in enumerate(zip(names(), ends), 1):
             ip("-n", name, "addr", "add", f"10.77.31.{number}/24", "dev", end)
             ip("-n", name, "link", "set", end, "up")
             ip("-n", name, "link", "set", "lo", "up")
         launcher = tools.scratch / "namespace-launcher"
         launcher.write_text(
-            f"#!/bin/sh\ncase $1 in *.1) n={names[0]} ;; *) n={names[1]} ;; esac\nshift\n"
+            f"#!/bin/sh\ncase $1 in *.1) n={a} ;; *) n={b} ;; esac\nshift\n"
             "exec ip netns exec $n unshare -u -m sh -c 'mount -t tmpfs tmpfs /dev/shm; hostname '$n'; "
             "exec sh -c \"$*\"' x \"$@\"\n"
         )
         launcher.chmod(0o755)
         hosts = ["--launcher", launcher, "--hosts", "10.77.31.1:2,10.77.31.2:2"]
-        inside = ["ip", "netns", "exec", names[0], tools.mpiexec]
-        yield hosts, inside, lambda state: ip("-n", names[1], "link", "set", ends[1], state)
+        inside = ["ip", "netns", "exec", a, tools.mpiexec]
+        yield hosts, inside, lambda state: ip("-n", b, "link", "set", ends[1], state)
     finally:
-        for name in names:
+        for name in names():
             ip("netns", "del", name, check=False)
 
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use fabric::Device as _;
 use mpi::attr::Kind;
 use mpi::comm::{COMM_NULL, COMM_SELF, COMM_WORLD, Comms, Place, Purpose};
 use mpi::errhandler;
@@ -318,13 +319,19 @@ pub fn split_type(
         info.and_then(|info| info.hint("mpi_hw_resource_type")).map(str::to_string)
     };
     let color = match split_type {
-        SHARED => 0,
-        HW_GUIDED | RESOURCE_GUIDED if matches!(resource.as_deref(), Some("mpi_shared_memory")) => 0,
+        SHARED => host(cx),
+        HW_GUIDED | RESOURCE_GUIDED if matches!(resource.as_deref(), Some("mpi_shared_memory")) => host(cx),
         HW_GUIDED | HW_UNGUIDED | RESOURCE_GUIDED | UNDEFINED => UNDEFINED,
         other => return fail(Class::ARG, format!("argument `split_type` is {other}, not a split type")),
     };
     newcomm.set(split_by(cx, comm, color, key)?);
     Ok(())
+}
+
+/// The number of this rank's host: the same on all ranks that share memory.
+fn host(cx: &Cx) -> i32 {
+    let world = cx.world();
+    world.engine.device().hosts().map_or(0, |hosts| hosts[world.rank() as usize] as i32)
 }
 
 /// `MPI_Comm_disconnect`. The program has completed its requests; what is left of them, copies

@@ -154,12 +154,14 @@ fn access_outside(listen: Listen) {
     while faults.iter().any(Option::is_none) {
         for (rank, fault) in job.iter_mut().zip(&mut faults) {
             rank.poll();
-            *fault = fault.take().or(rank.check().err());
+            *fault = fault.take().or(rank.take_lost());
         }
         assert!(start.elapsed() < LONG, "{faults:?}");
     }
     assert_eq!(bytes(&job[1], target), vec![1; 64]);
-    assert_eq!(job[0].post_send(1, 0, &[], 2), Err(Fault::PeerGone(1)));
+    let refusal = job[0].post_send(1, 0, &[], 2).unwrap_err();
+    assert_eq!((refusal.lost_peer(), Some((1, refusal))), (Some(1), faults[0].take()));
+    assert_eq!(job.each_mut().map(|rank| rank.check()), [Ok(()), Ok(())]);
 }
 
 /// The peer ends the connection while much is on its way out: all that was posted ends, once.
@@ -187,8 +189,9 @@ fn without_the_secret_nobody_is_let_in() {
     assert_eq!(job[0].post_send(1, 0, &[], 5), Ok(true));
     let ended = until(&mut job, [1, 0]);
     assert!(ended[0][0].result.is_err());
-    let said = job[0].check().unwrap_err().to_string();
-    assert!(said.contains("cannot connect to rank 1 at 127.0.0.1:"), "{said}");
+    let (lost, why) = job[0].take_lost().unwrap();
+    assert_eq!((lost, job[0].take_lost()), (1, None));
+    assert!(why.to_string().contains("rank 1 of MPI_COMM_WORLD is lost: cannot connect to 127.0.0.1:"), "{why}");
 }
 
 /// A port scan, and strangers who say nothing: ranks find each other all the same.

@@ -281,9 +281,25 @@ impl<V: Verbs> Channel<V> {
         Ok(true)
     }
 
+    /// Keeps what went wrong where nobody could be told of it, unless it concerns one peer alone.
+    fn went_wrong(&mut self, fault: &Fault) {
+        if fault.lost_peer().is_none() {
+            self.fault.get_or_insert(fault.clone());
+        }
+    }
+
+    /// Why nothing goes to a peer that is lost.
+    fn refusal(&self, p: usize) -> Fault {
+        let peer = &self.peers[p];
+        peer.lost.clone().unwrap_or(Fault::PeerGone(peer.rank))
+    }
+
     /// The peer a frame can be sent to, once this rank has introduced itself.
     fn open(&mut self, to: Rank) -> Result<Option<usize>, Fault> {
         let p = self.contact(to)?;
+        if self.peers[p].lost.is_some() {
+            return Err(self.refusal(p));
+        }
         if self.peers[p].failed {
             return Err(self.fault.clone().unwrap_or(Fault::PeerGone(to)));
         }
@@ -464,7 +480,7 @@ impl<V: Verbs> Channel<V> {
         let Completion { work, done, result } = completion;
         let Some(own) = Work::decode(work) else { return self.done.push_back((work, result)) };
         if let Err(fault) = &result {
-            self.fault.get_or_insert(fault.clone());
+            self.went_wrong(fault);
         }
         let ended = match own {
             Work::Receive(buffer) => {

@@ -224,7 +224,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Gives back what [`Engine::hold`] gave.
-    fn let_go(&mut self, to: Rank, held: Held) {
+    pub(crate) fn let_go(&mut self, to: Rank, held: Held) {
         if !self.path(to).keeps {
             return self.rendezvous().with_port(to, |port| port.release(held));
         }

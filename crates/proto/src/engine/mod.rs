@@ -3,6 +3,7 @@
 mod arrive;
 mod explanation;
 pub mod frequent;
+mod lost;
 mod progress;
 mod readings;
 pub(crate) mod receive;
@@ -88,6 +89,8 @@ pub struct Engine<D: Device> {
     pub(crate) looks: [u32; Distance::ALL.len()],
     /// What went wrong where it could not be told; the next look does.
     pub(crate) fault: Option<Fault>,
+    /// Peers that are lost, and why.
+    pub(crate) lost: Vec<(Rank, Fault)>,
     /// Bytes that may still be copied in a look beside the application; `None` inside MPI, where
     /// everything is copied that can be.
     pub(crate) aside: Option<usize>,
@@ -147,6 +150,7 @@ impl<D: Device> Engine<D> {
             learner: Box::new(Learner::new(facts)),
             looks,
             fault: None,
+            lost: Vec::new(),
             aside: None,
             news: false,
             idle: Idle::default(),

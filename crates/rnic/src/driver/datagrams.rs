@@ -8,12 +8,13 @@ use super::greeting::{self, Secret};
 use super::postings::{Posted, Postings};
 use super::{Contact, DEPTH, Door, LINGER, Rnic};
 use crate::stack::rd::{Pair, PairSettings};
-use crate::stack::{Failure, Work};
+use crate::stack::Work;
 use fabric::{Fault, Rank};
 use rustix::event::epoll;
 use rustix::net::sockopt;
 use rustix::time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use wire::datagram::{self, Head};
@@ -36,6 +37,8 @@ const REQUESTS: usize = 64;
 /// What all pairs have in common.
 pub struct Datagrams {
     socket: UdpSocket,
+    /// Where peers knock (`watch.rs`): the same port of TCP.
+    door: TcpListener,
     /// Ends a sleep, at `armed_ns`.
     timer: OwnedFd,
     armed_ns: u64,
@@ -58,19 +61,31 @@ pub struct Peer {
     is_lost: bool,
 }
 
-/// A socket at this address, at a port that the system chooses.
-pub fn bind(address: Ipv4Addr) -> std::io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((address, 0))?;
+/// How often a port that is free for UDP may be found taken for TCP.
+const TRIES: u32 = 100;
+
+/// A socket at this address, at a port that the system chooses, and a listener at the same port of TCP.
+pub fn bind(address: Ipv4Addr) -> std::io::Result<(UdpSocket, TcpListener)> {
+    let mut tries = 0;
+    let (socket, door) = loop {
+        let socket = UdpSocket::bind((address, 0))?;
+        match TcpListener::bind(socket.local_addr()?) {
+            Ok(door) => break (socket, door),
+            Err(error) if error.kind() != ErrorKind::AddrInUse || tries == TRIES => return Err(error),
+            Err(_) => tries += 1,
+        }
+    };
     socket.set_nonblocking(true)?;
+    door.set_nonblocking(true)?;
     // As much as it gets: a kernel that gives less loses more, which comes again.
     let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
     let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES);
-    Ok(socket)
+    Ok((socket, door))
 }
 
 impl Datagrams {
     pub fn new(
-        socket: UdpSocket,
+        (socket, door): (UdpSocket, TcpListener),
         me: Rank,
         size: usize,
         secret: &Secret,
@@ -84,6 +99,7 @@ impl Datagrams {
         let id = |from, to| greeting::datagram_id(secret, from, to);
         Ok(Datagrams {
             socket,
+            door,
             timer,
             armed_ns: u64::MAX,
             ids: (0..size).map(|rank| (id(me, rank), id(rank, me))).collect(),
@@ -92,6 +108,11 @@ impl Datagrams {
             out: Vec::new(),
             heard: Vec::new(),
         })
+    }
+
+    /// Where peers knock.
+    pub fn door(&self) -> &TcpListener {
+        &self.door
     }
 
     /// Has the timer end a sleep when something is due; nothing, if that is so already.
@@ -185,6 +206,23 @@ impl Rnic {
         self.settle_pair(peer);
     }
 
+    /// Asks a peer of which nothing was heard for long for an answer; whether one is due already.
+    pub(super) fn asks_silent(&mut self, peer: Rank) -> bool {
+        let Contact::Paired(contact) = &mut self.contacts[peer] else { return false };
+        let is_due = contact.pair.timeout_ns().is_some();
+        let now_ns = self.start.elapsed().as_nanos() as u64;
+        contact.pair.probe(now_ns);
+        self.send_datagrams(peer);
+        is_due
+    }
+
+    /// There is no way to a peer any more.
+    pub(super) fn lose_pair(&mut self, peer: Rank) {
+        let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
+        contact.pair.give_up();
+        self.settle_pair(peer);
+    }
+
     /// Tells what has ended of what was posted to a peer, and that it is gone if it is.
     fn settle_pair(&mut self, peer: Rank) {
         while let Contact::Paired(contact) = &mut self.contacts[peer]
@@ -199,10 +237,10 @@ impl Rnic {
         }
         let Some(failure) = contact.pair.failure() else { return };
         contact.is_lost = true;
-        let fault = (*failure != Failure::Closed).then(|| Fault::Device(format!("rank {peer}: {failure}")));
+        let fault = Fault::PeerLost(peer, failure.to_string());
         let unfinished = contact.pair.unfinished();
         self.give_back(unfinished);
-        self.fault = self.fault.take().or(fault);
+        self.watch.lost(peer, fault);
     }
 
     /// Goes on with messages that waited for receive buffers.
@@ -277,7 +315,9 @@ impl Rnic {
         if datagrams.heard.last() != Some(&peer) {
             datagrams.heard.push(peer);
         }
+        self.watch.heard(peer);
         if matches!(self.contacts[peer], Contact::None) {
+            self.watch.begin(now_ns);
             self.pair(peer);
         }
         let Contact::Paired(contact) = &mut self.contacts[peer] else { return };

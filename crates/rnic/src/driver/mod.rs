@@ -12,6 +12,7 @@ mod meeting;
 mod memory;
 mod postings;
 mod verbs;
+mod watch;
 
 use crate::stack::{
     Agreed, Connection, Done as Ended, MAX_REGIONS, NotDone, Proposal, Regions, SEGMENT_MAX, Settings, Start,
@@ -30,6 +31,7 @@ use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
+use watch::Watch;
 
 /// Work requests that may be outstanding to one peer.
 const DEPTH: usize = 256;
@@ -37,6 +39,8 @@ const DEPTH: usize = 256;
 const STRANGERS: usize = 64;
 /// What the listener is called among what the kernel tells of; peers are called by their rank.
 const LISTENER: u64 = u64::MAX;
+/// What the timer of the watch is called.
+const WATCH: u64 = u64::MAX - 1;
 /// Set-ups are called by this and a number.
 const MEETING: u64 = 1 << 32;
 /// What the kernel tells in one look, at most.
@@ -102,6 +106,7 @@ pub struct Rnic {
     has_alarm: bool,
     start: Instant,
     fault: Option<Fault>,
+    watch: Watch,
 }
 
 /// Whether this rank may sleep until the descriptor has something; if not, something is due by the clock.
@@ -122,7 +127,7 @@ pub struct Listening(Socket);
 
 enum Socket {
     Tcp(TcpListener),
-    Udp(UdpSocket),
+    Udp(UdpSocket, TcpListener),
 }
 
 impl Listening {
@@ -136,15 +141,16 @@ impl Listening {
 
     /// The same for reliable datagrams (RD).
     pub fn for_datagrams(address: Ipv4Addr) -> Result<Listening, String> {
-        let socket = datagrams::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
-        Ok(Listening(Socket::Udp(socket)))
+        let (socket, door) =
+            datagrams::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
+        Ok(Listening(Socket::Udp(socket, door)))
     }
 
     /// Where the others find it.
     pub fn address(&self) -> Result<SocketAddr, String> {
         let address = match &self.0 {
             Socket::Tcp(listener) => listener.local_addr(),
-            Socket::Udp(socket) => socket.local_addr(),
+            Socket::Udp(socket, _) => socket.local_addr(),
         };
         address.map_err(|e| format!("cannot tell where this rank listens: {e}"))
     }
@@ -159,11 +165,12 @@ impl Listening {
                 epoll::add(&epoll, &listener, data, epoll::EventFlags::IN).map_err(fail)?;
                 Door::Connections(listener)
             }
-            Socket::Udp(socket) => {
-                let datagrams = Datagrams::new(socket, me, addresses.len(), &secret, &epoll).map_err(fail)?;
+            Socket::Udp(socket, door) => {
+                let datagrams = Datagrams::new((socket, door), me, addresses.len(), &secret, &epoll).map_err(fail)?;
                 Door::Datagrams(Box::new(datagrams))
             }
         };
+        let watch = Watch::new(&epoll, addresses.len()).map_err(fail)?;
         let caps = VerbsCaps {
             name: "rnic",
             inline_bytes: INLINE,
@@ -199,6 +206,7 @@ impl Listening {
             has_alarm: false,
             start: Instant::now(),
             fault: None,
+            watch,
         })
     }
 }
@@ -223,7 +231,7 @@ impl Rnic {
     /// Begins to connect to a peer.
     fn begin(&mut self, peer: Rank) -> Result<(), Fault> {
         let address = self.addresses[peer];
-        let fail = |e: String| Fault::Device(format!("cannot connect to rank {peer} at {address}: {e}"));
+        let fail = |e: String| Fault::PeerLost(peer, format!("cannot connect to {address}: {e}"));
         let socket = connect(address).map_err(|e| fail(e.to_string()))?;
         let nonce: [u8; 16] = random().map_err(|e| fail(e.to_string()))?;
         let meeting = Meeting::with(socket, peer, self.me, &self.secret, nonce);
@@ -282,7 +290,7 @@ impl Rnic {
                     && matches!(self.contacts[peer], Contact::Begun(_))
                 {
                     let address = self.addresses[peer];
-                    let why = Fault::Device(format!("cannot connect to rank {peer} at {address}: {why}"));
+                    let why = Fault::PeerLost(peer, format!("cannot connect to {address}: {why}"));
                     self.lose(peer, &why);
                 }
             }
@@ -310,12 +318,13 @@ impl Rnic {
     fn connected(&mut self, peer: Rank, socket: TcpStream, agreed: Agreed, early: &[u8]) {
         let settings = Settings { segment_max: SEGMENT_MAX, depth: DEPTH, ..Settings::from(agreed) };
         if let Err(why) = self.hear(&socket, peer as u64, false, true) {
-            return self.lose(peer, &Fault::Device(why));
+            return self.lose(peer, &Fault::PeerLost(peer, why));
         }
         let waiting = match std::mem::take(&mut self.contacts[peer]) {
             Contact::Begun(waiting) | Contact::Expected(waiting) => waiting,
             _ => VecDeque::new(),
         };
+        self.watch.begin(self.start.elapsed().as_nanos() as u64);
         let mut link = Box::new(Link::new(socket, Connection::new(settings), early));
         for (posted, work) in waiting {
             assert!(link.post(posted, work).is_none(), "no more waits than fits");
@@ -353,6 +362,9 @@ impl Rnic {
     fn serve(&mut self, peer: Rank) -> bool {
         let Contact::Connected(link) = &mut self.contacts[peer] else { return false };
         let moved = link.receive(&mut self.regions, &mut self.host, &mut self.room);
+        if moved {
+            self.watch.heard(peer);
+        }
         let is_stalled = link.is_stalled();
         self.taken_in(peer, is_stalled);
         self.settle(peer);
@@ -379,7 +391,7 @@ impl Rnic {
             Ok(Ended::Sent) => (Done::Sent, Ok(())),
             Ok(Ended::Written) => (Done::Written, Ok(())),
             Ok(Ended::Read | Ended::Atomic(_)) => (Done::Read, Ok(())),
-            Err(NotDone::Flushed | NotDone::NoRequests) => (Done::Sent, Err(Fault::PeerGone(peer))),
+            Err(NotDone::Flushed | NotDone::NoRequests) => (Done::Sent, Err(self.watch.why(peer))),
         };
         self.ended.push_back(Completion { work, done, result });
     }
@@ -404,15 +416,12 @@ impl Rnic {
         }
         let Contact::Connected(link) = &mut self.contacts[peer] else { return };
         if let Some(failure) = link.connection.failure() {
-            let is_clean = matches!(failure, crate::stack::Failure::Closed);
-            let text = format!("rank {peer}: {failure}");
+            let why = link.why_ended().unwrap_or_else(|| failure.to_string());
             let unfinished = link.connection.unfinished();
             let _ = epoll::delete(&self.epoll, link.socket());
             self.contacts[peer] = Contact::Gone;
             self.give_back(unfinished);
-            if !is_clean {
-                self.fault.get_or_insert(Fault::Device(text));
-            }
+            self.watch.lost(peer, Fault::PeerLost(peer, why));
         }
     }
 
@@ -426,7 +435,7 @@ impl Rnic {
                 self.ended.push_back(Completion { work: posted.work, done: Done::Sent, result });
             }
         }
-        self.fault.get_or_insert(why.clone());
+        self.watch.lost(peer, why.clone());
     }
 
     /// Asks the kernel what there is, and deals with it.
@@ -444,6 +453,9 @@ impl Rnic {
         if matches!(self.door, Door::Datagrams(_)) {
             if self.quiet <= QUIET || asks {
                 self.look_at_datagrams();
+            }
+            if asks && self.clock_ns() >= self.watch.due_ns {
+                self.stand_watch();
             }
             return;
         }
@@ -474,6 +486,7 @@ impl Rnic {
         for event in events {
             match event.data.u64() {
                 LISTENER => self.accept(),
+                WATCH => self.stand_watch(),
                 name if name >= MEETING => self.look_at(name),
                 peer => {
                     let peer = peer as Rank;
@@ -487,6 +500,7 @@ impl Rnic {
 
     fn post(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> Result<bool, Fault> {
         if matches!(self.contacts[to], Contact::None) {
+            self.watch.begin(self.start.elapsed().as_nanos() as u64);
             match self.door {
                 Door::Connections(_) => self.begin(to)?,
                 Door::Datagrams(_) => self.pair(to),
@@ -502,6 +516,7 @@ impl Rnic {
                 Ok(true)
             }
             Contact::Connected(link) => {
+                self.watch.spoken(to);
                 let is_short = matches!(posted.payload, Payload::Inline(_));
                 let may_wait = is_short && !matches!(what, Work::Read { .. });
                 let waits = link.is_waiting();
@@ -515,7 +530,7 @@ impl Rnic {
                 }
                 Ok(true)
             }
-            Contact::Paired(peer) if peer.is_gone() => Err(Fault::PeerGone(to)),
+            Contact::Paired(peer) if peer.is_gone() => Err(self.watch.why(to)),
             Contact::Paired(peer) => {
                 if !peer.post(posted, what) {
                     return Ok(false);
@@ -523,7 +538,7 @@ impl Rnic {
                 self.send_datagrams(to);
                 Ok(true)
             }
-            Contact::None | Contact::Gone => Err(Fault::PeerGone(to)),
+            Contact::None | Contact::Gone => Err(self.watch.why(to)),
         }
     }
 }
@@ -539,7 +554,8 @@ fn len_of(parts: &[Local]) -> Result<u32, Fault> {
 /// Makes a socket ready for use.
 fn prepare(socket: &TcpStream) -> std::io::Result<()> {
     socket.set_nonblocking(true)?;
-    socket.set_nodelay(true)
+    socket.set_nodelay(true)?;
+    watch::keep_alive(socket)
 }
 
 /// A socket that connects without blocking.
