@@ -26,6 +26,10 @@ def cases():
                 f"two namespaces: coll/{program}, {algorithm}",
                 lambda tools, p=program, a=algorithm: collectives(tools, p, a),
             )
+    for transport in ["rc", "rd"]:
+        name = f"two namespaces over IPv6, agents too, transport {transport}: all bytes arrive"
+        yield Case(name, lambda tools, t=transport: over_ipv6(tools, t))
+    yield Case("two namespaces, one of IPv4 and one of IPv6: refused", mixed)
     yield Case("two namespaces: ranks start, and a cut of 100 ms is survived", short_cut)
     yield Case("two namespaces: a cable that is cut for good ends the job", long_cut)
 
@@ -45,6 +49,25 @@ def between(tools, devices, transport):
             outcome = job.end()
         outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
         outcome.expect(outcome.err == "", "silence")
+
+
+def over_ipv6(tools, transport):
+    with namespaces(tools) as (hosts, inside, _):
+        hosts = [*hosts[:2], "--hosts", "[fd77:31::1]:2,[fd77:31::2]:2"]
+        with tools.job(*hosts, "--genv", "TERN_TRANSPORT", transport, tools.program("bytes"), launcher=inside) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
+        outcome.expect(outcome.err == "", "silence")
+
+
+def mixed(tools):
+    with namespaces(tools) as (hosts, inside, _):
+        words = ["-n", "1", "-host", "10.77.31.1", "-env", "TERN_INTERFACE", "10.77.31.0/24", tools.program("bytes"), ":"]
+        words += ["-n", "1", "-host", "10.77.31.2", "-env", "TERN_INTERFACE", "fd77:31::/64", tools.program("bytes")]
+        with tools.job(*hosts[:2], *words, launcher=inside) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code != 0, "a failure")
+        outcome.expect_message(r"rank 0 listens at 10\.77\.31\.1:\d+ and rank 1 at \[fd77:31::2\]:\d+, one of IPv4.*TERN_INTERFACE")
 
 
 # The collectives that can have two levels.
@@ -95,6 +118,7 @@ def namespaces(tools):
         ip("link", "add", ends[0], "netns", a, "type", "veth", "peer", "name", ends[1], "netns", b)
         for number, (name, end) in enumerate(zip(names(), ends), 1):
             ip("-n", name, "addr", "add", f"10.77.31.{number}/24", "dev", end)
+            ip("-n", name, "-6", "addr", "add", f"fd77:31::{number}/64", "dev", end, "nodad")
             ip("-n", name, "link", "set", end, "up")
             ip("-n", name, "link", "set", "lo", "up")
         launcher = tools.scratch / "namespace-launcher"

@@ -1,20 +1,25 @@
 //! Adapters of two ranks over the loopback: what the verbs promise, who is let in, and who is not.
 
-use fabric::{Completion, Done, Fault, Local, Nap, Remote, Verbs};
+use fabric::{Completion, Done, Local, Nap, Remote, Verbs};
 use rnic::{Listening, Rnic, Secret};
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const SECRET: Secret = [7; 16];
 const LONG: Duration = Duration::from_secs(60);
 
-type Listen = fn(Ipv4Addr) -> Result<Listening, String>;
+type Listen = fn(IpAddr) -> Result<Listening, String>;
 /// By a connection with each, and by datagrams.
 const TRANSPORTS: [Listen; 2] = [Listening::at, Listening::for_datagrams];
 
 fn ranks(secrets: [Secret; 2], listen: Listen) -> [Rnic; 2] {
-    let listening = [0, 1].map(|_| listen(Ipv4Addr::LOCALHOST).unwrap());
+    ranks_at(LOCAL, secrets, listen)
+}
+
+fn ranks_at(address: IpAddr, secrets: [Secret; 2], listen: Listen) -> [Rnic; 2] {
+    let listening = [0, 1].map(|_| listen(address).unwrap());
     let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
     let mut secrets = secrets.into_iter();
     let mut me = 0..;
@@ -45,6 +50,23 @@ fn until(ranks: &mut [Rnic; 2], counts: [usize; 2]) -> [Vec<Completion>; 2] {
         assert!(start.elapsed() < LONG, "{ended:?}");
     }
     ended
+}
+
+/// All of it over IPv6.
+#[test]
+fn messages_and_writes_go_over_ipv6() {
+    for listen in TRANSPORTS {
+        let mut job = ranks_at(Ipv6Addr::LOCALHOST.into(), [SECRET; 2], listen);
+        let (out, target) = (memory(&mut job[0], 200_000, 77), memory(&mut job[1], 200_000, 0));
+        let buffer = memory(&mut job[1], 200_000, 0);
+        job[1].post_receive(0, buffer, 9);
+        let remote = Remote { addr: target.span.addr as u64, key: target.key };
+        assert_eq!(job[0].post_write(1, 0, &[out], remote, 1), Ok(true));
+        assert_eq!(job[0].post_send(1, 0, &[out], 2), Ok(true));
+        until(&mut job, [2, 1]);
+        assert!([target, buffer].map(|at| bytes(&job[1], at)) == [vec![77; 200_000], vec![77; 200_000]]);
+        end(job);
+    }
 }
 
 /// Ranks end side by side: each waits for the other to take leave.
@@ -197,7 +219,7 @@ fn without_the_secret_nobody_is_let_in() {
 /// A port scan, and strangers who say nothing: ranks find each other all the same.
 #[test]
 fn strangers_are_in_nobodys_way() {
-    let listening = [0, 1].map(|_| Listening::at(Ipv4Addr::LOCALHOST).unwrap());
+    let listening = [0, 1].map(|_| Listening::at(LOCAL).unwrap());
     let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
     let mut silent = Vec::new();
     for at in 0..30 {
@@ -220,14 +242,14 @@ fn strangers_are_in_nobodys_way() {
 /// Datagrams of strangers, and of a rank with another secret: nobody answers, nothing is placed, ranks go on.
 #[test]
 fn datagrams_of_strangers_are_dropped() {
-    let listening = [0, 1].map(|_| Listening::for_datagrams(Ipv4Addr::LOCALHOST).unwrap());
+    let listening = [0, 1].map(|_| Listening::for_datagrams(LOCAL).unwrap());
     let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
     let mut me = 0..;
     let mut job = listening.map(|l| l.open(me.next().unwrap(), addresses.clone().into(), SECRET).unwrap());
-    let wrong = Listening::for_datagrams(Ipv4Addr::LOCALHOST).unwrap();
+    let wrong = Listening::for_datagrams(LOCAL).unwrap();
     let mut wrong = wrong.open(0, addresses.clone().into(), [9; 16]).unwrap();
     wrong.post_send(1, 0, &[], 1).unwrap();
-    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let stranger = UdpSocket::bind((LOCAL, 0)).unwrap();
     stranger.set_nonblocking(true).unwrap();
     for at in 0..300usize {
         let bytes: Vec<u8> = (0..at).map(|byte| (byte * at) as u8).collect();

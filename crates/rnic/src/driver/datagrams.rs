@@ -14,7 +14,7 @@ use rustix::event::epoll;
 use rustix::net::sockopt;
 use rustix::time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use wire::datagram::{self, Head};
@@ -23,10 +23,13 @@ use wire::datagram::{self, Head};
 const BUFFER_BYTES: usize = 4 << 20;
 /// Longest datagram where the network would take a longer one: what the kernel keeps is counted by datagrams, too.
 const DATAGRAM_MAX: usize = 16 << 10;
-/// The head of an IPv4 packet and of UDP.
-const BELOW: usize = 20 + 8;
-/// What every host of the internet takes, in case the kernel does not tell.
+/// The heads of an IPv4 packet, of an IPv6 packet, and of UDP.
+const IPV4: usize = 20;
+const IPV6: usize = 40;
+const UDP: usize = 8;
+/// What every host of the internet takes, in case the kernel does not tell (RFC 791, RFC 8200 section 5).
 const MTU_LEAST: usize = 576;
+const MTU_LEAST_6: usize = 1280;
 /// Datagrams taken in for one look: what is due to be sent waits for it.
 const READS: usize = 64;
 /// Looks in vain after which acknowledgements do not wait for something to go with.
@@ -65,7 +68,7 @@ pub struct Peer {
 const TRIES: u32 = 100;
 
 /// A socket at this address, at a port that the system chooses, and a listener at the same port of TCP.
-pub fn bind(address: Ipv4Addr) -> std::io::Result<(UdpSocket, TcpListener)> {
+pub fn bind(address: IpAddr) -> std::io::Result<(UdpSocket, TcpListener)> {
     let mut tries = 0;
     let (socket, door) = loop {
         let socket = UdpSocket::bind((address, 0))?;
@@ -158,11 +161,15 @@ impl Peer {
 
 /// The longest datagram that the way to this address takes.
 fn datagram_max(address: SocketAddr) -> usize {
-    let probe = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|probe| {
+    let (any, least, head): (IpAddr, _, _) = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), MTU_LEAST, IPV4),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED.into(), MTU_LEAST_6, IPV6),
+    };
+    let probe = UdpSocket::bind((any, 0)).and_then(|probe| {
         probe.connect(address)?;
-        Ok(sockopt::ip_mtu(&probe)?)
+        Ok(if address.is_ipv4() { sockopt::ip_mtu(&probe)? } else { sockopt::ipv6_mtu(&probe)? })
     });
-    (probe.map_or(MTU_LEAST, |mtu| mtu as usize).max(MTU_LEAST) - BELOW).min(DATAGRAM_MAX)
+    (probe.map_or(least, |mtu| mtu as usize).max(least) - head - UDP).min(DATAGRAM_MAX)
 }
 
 impl Rnic {

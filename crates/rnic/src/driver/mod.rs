@@ -28,7 +28,7 @@ use postings::{INLINE, Payload, Posted};
 use rustix::event::epoll;
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
 use watch::Watch;
@@ -132,7 +132,7 @@ enum Socket {
 
 impl Listening {
     /// Listens for connections (RC) at this address of this host, at a port that the system chooses.
-    pub fn at(address: Ipv4Addr) -> Result<Listening, String> {
+    pub fn at(address: IpAddr) -> Result<Listening, String> {
         let fail = |e: std::io::Error| format!("cannot listen at {address}: {e}");
         let listener = TcpListener::bind((address, 0)).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
@@ -140,7 +140,7 @@ impl Listening {
     }
 
     /// The same for reliable datagrams (RD).
-    pub fn for_datagrams(address: Ipv4Addr) -> Result<Listening, String> {
+    pub fn for_datagrams(address: IpAddr) -> Result<Listening, String> {
         let (socket, door) =
             datagrams::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
         Ok(Listening(Socket::Udp(socket, door)))

@@ -33,6 +33,8 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_secs(5);
 /// How long a knock may stay without an answer.
 const LOST: Duration = Duration::from_secs(15);
+/// Looks after which a silent peer is knocked at that owes nothing: of an idle connection the system says the same as a rule.
+const SELDOM: u8 = 4;
 /// Knocks that are open at a time; others wait for their turn.
 const KNOCKS: usize = 64;
 
@@ -55,8 +57,11 @@ pub struct Watch {
 struct Silence {
     /// Something has come since the last look.
     heard: bool,
-    /// Something has been posted since something came.
+    /// Something has been posted since the peer was last found to be there: of what this rank has sent, the system may
+    /// still have some, whatever has come since.
     spoken: bool,
+    /// Looks for which it has been silent.
+    looks: u8,
 }
 
 struct Knock {
@@ -91,7 +96,7 @@ impl Watch {
     /// Something has come from this peer.
     #[inline]
     pub fn heard(&mut self, peer: Rank) {
-        self.peers[peer] = Silence { heard: true, spoken: false };
+        self.peers[peer].heard = true;
     }
 
     /// Something was posted to this peer.
@@ -204,14 +209,17 @@ impl Rnic {
         for peer in 0..self.contacts.len() {
             let silence = &mut self.watch.peers[peer];
             if std::mem::take(&mut silence.heard) {
+                silence.looks = 0;
                 self.watch.knocks.remove(&peer);
                 continue;
             }
-            let spoken = silence.spoken;
+            silence.looks = silence.looks.wrapping_add(1);
+            let owes = silence.spoken || silence.looks.is_multiple_of(SELDOM);
+            let is_due = owes || self.watch.knocks.contains_key(&peer);
             let owes = match &self.contacts[peer] {
                 Contact::None | Contact::Gone => continue,
                 Contact::Begun(_) | Contact::Expected(_) => true,
-                Contact::Connected(_) => spoken,
+                Contact::Connected(_) => is_due,
                 Contact::Paired(_) => self.asks_silent(peer),
             };
             if owes {
@@ -229,7 +237,10 @@ impl Rnic {
         let knock = knocks.entry(peer).or_insert_with(|| Knock { socket: None, since: Instant::now() });
         match knock.answer(self.addresses[peer]) {
             Answer::Waits => {}
-            Answer::There => drop(self.watch.knocks.remove(&peer)),
+            Answer::There => {
+                self.watch.knocks.remove(&peer);
+                self.watch.peers[peer].spoken = false;
+            }
             Answer::Lost(why) => self.give_up(peer, &why),
         }
     }
