@@ -1,6 +1,7 @@
 """Jobs on several hosts: this one under two addresses, and two network namespaces joined by a cable."""
 
 import contextlib
+import itertools
 import os
 import pathlib
 import re
@@ -26,6 +27,9 @@ def cases():
                 f"two namespaces: coll/{program}, {algorithm}",
                 lambda tools, p=program, a=algorithm: collectives(tools, p, a),
             )
+    for transport, protocol in itertools.product(["rc", "rd"], ["", "rget", "rput", "pipeline", "superpipeline", "speculative"]):
+        name = f"two namespaces: sends are cancelled, transport {transport}, protocol {protocol or 'chosen'}"
+        yield Case(name, lambda tools, t=transport, p=protocol: cancels(tools, t, p))
     for transport in ["rc", "rd"]:
         name = f"two namespaces over IPv6, agents too, transport {transport}: all bytes arrive"
         yield Case(name, lambda tools, t=transport: over_ipv6(tools, t))
@@ -49,6 +53,17 @@ def between(tools, devices, transport):
             outcome = job.end()
         outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
         outcome.expect(outcome.err == "", "silence")
+
+
+def cancels(tools, transport, protocol):
+    """Rank 1 is on the other host."""
+    with namespaces(tools) as (hosts, inside, _):
+        chosen = ["--genv", "TERN_TRANSPORT", transport]
+        chosen += ["--genv", "TERN_PROTOCOL", protocol] if protocol else []
+        words = [*hosts, *chosen, "-rr", "-n", "2", tools.program("cancel_sends", "../c/p2p")]
+        with tools.job(*words, launcher=inside) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code == 0 and "test passed" in outcome.out, "right answers")
 
 
 def over_ipv6(tools, transport):

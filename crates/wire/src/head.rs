@@ -46,6 +46,10 @@ pub enum Kind {
     RtrCancel = 13,
     /// Answer: it is not used. The tag is the receive operation.
     RtrGone = 14,
+    /// The sender wants an RTS back that has no share: its envelope.
+    RtsCancel = 15,
+    /// Answer: no receive had taken it. The tag is the send operation.
+    RtsGone = 16,
 }
 
 /// A decoded header.
@@ -98,6 +102,8 @@ impl Head {
                 12 => Kind::RtrAck,
                 13 => Kind::RtrCancel,
                 14 => Kind::RtrGone,
+                15 => Kind::RtsCancel,
+                16 => Kind::RtsGone,
                 other => return Err(bad_kind(other)),
             },
         };

@@ -168,7 +168,7 @@ impl<D: Device> Rendezvous<'_, D> {
         peer.sent != 0 || !peer.queue.is_empty()
     }
 
-    fn long_body(&self, from: Rank, data: Span) -> Result<LongRts, Fault> {
+    pub(crate) fn long_body(&self, from: Rank, data: Span) -> Result<LongRts, Fault> {
         let mut body = [0u8; LongRts::LEN];
         if data.len != body.len() {
             return Err(malformed(from, Malformed(format!("an RTR of {} bytes", data.len))));
