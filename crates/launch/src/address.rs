@@ -46,7 +46,8 @@ fn named(all: &[Interface], wanted: &str) -> Result<IpAddr, String> {
         Some((net, bits)) => is_within(place.at, net, bits),
         None => place.name == wanted || Some(place.at) == address,
     };
-    let names = || all.iter().map(|place| format!("{} {}", place.name, place.at)).collect::<Vec<_>>().join(", ");
+    let names =
+        || all.iter().map(|place| format!("{} {}", place.name, place.at)).collect::<Vec<_>>().join(", ");
     all.iter()
         .find(fits)
         .map(|place| place.at)
@@ -123,7 +124,8 @@ mod tests {
             at: at.parse().unwrap(),
             is_loopback: name == "lo",
         };
-        let all = [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.1.2.3"), ("eth0", "fd00:1::3")];
+        let all =
+            [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.1.2.3"), ("eth0", "fd00:1::3")];
         all.map(place).into()
     }
 
@@ -148,7 +150,9 @@ mod tests {
         let head = "Iface\tDestination\tGateway\n";
         let routes = format!("{head}docker0\t000011AC\t00000000\neth0\t00000000\t0101010A\n");
         let (none, far) = ("0".repeat(32), "fd000001000000000000000000000001");
-        let line = |metric, interface| format!("{none} 00 {none} 00 {far} {metric} 00000001 00000000 00000003 {interface}\n");
+        let line = |metric, interface| {
+            format!("{none} 00 {none} 00 {far} {metric} 00000001 00000000 00000003 {interface}\n")
+        };
         let routes6 = line("00000400", "eth0") + &line("ffffffff", "lo");
         assert_eq!((leading(&routes, ""), leading(head, &routes6)), (vec!["eth0"], vec!["eth0"]));
         assert_eq!(outward(&places(), &["eth0"]), IpAddr::from([10, 1, 2, 3]));

@@ -213,7 +213,10 @@ fn without_the_secret_nobody_is_let_in() {
     assert!(ended[0][0].result.is_err());
     let (lost, why) = job[0].take_lost().unwrap();
     assert_eq!((lost, job[0].take_lost()), (1, None));
-    assert!(why.to_string().contains("rank 1 of MPI_COMM_WORLD is lost: cannot connect to 127.0.0.1:"), "{why}");
+    assert!(
+        why.to_string().contains("rank 1 of MPI_COMM_WORLD is lost: cannot connect to 127.0.0.1:"),
+        "{why}"
+    );
 }
 
 /// A port scan, and strangers who say nothing: ranks find each other all the same.

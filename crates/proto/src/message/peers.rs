@@ -116,8 +116,11 @@ impl Peer {
 
     /// Works out anew whether eager frames may leave at once.
     pub fn update_plain(&mut self) {
-        self.plain =
-            self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty() && !self.watched && !self.lost;
+        self.plain = self.queue.is_empty()
+            && self.control.is_empty()
+            && self.offers.is_empty()
+            && !self.watched
+            && !self.lost;
     }
 }
 

@@ -7,8 +7,8 @@
 use super::greeting::{self, Secret};
 use super::postings::{Posted, Postings};
 use super::{Contact, DEPTH, Door, LINGER, Rnic};
-use crate::stack::rd::{Pair, PairSettings};
 use crate::stack::Work;
+use crate::stack::rd::{Pair, PairSettings};
 use fabric::{Fault, Rank};
 use rustix::event::epoll;
 use rustix::net::sockopt;

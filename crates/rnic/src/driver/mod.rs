@@ -166,7 +166,8 @@ impl Listening {
                 Door::Connections(listener)
             }
             Socket::Udp(socket, door) => {
-                let datagrams = Datagrams::new((socket, door), me, addresses.len(), &secret, &epoll).map_err(fail)?;
+                let datagrams =
+                    Datagrams::new((socket, door), me, addresses.len(), &secret, &epoll).map_err(fail)?;
                 Door::Datagrams(Box::new(datagrams))
             }
         };

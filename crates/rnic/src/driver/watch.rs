@@ -23,7 +23,8 @@ use fabric::{Fault, Rank};
 use rustix::event::epoll;
 use rustix::net::sockopt;
 use rustix::time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -120,8 +121,8 @@ impl Watch {
     /// This peer is lost.
     pub fn lost(&mut self, peer: Rank, why: Fault) {
         self.knocks.remove(&peer);
-        if !self.why.contains_key(&peer) {
-            self.why.insert(peer, why);
+        if let Entry::Vacant(first) = self.why.entry(peer) {
+            first.insert(why);
             self.news.push_back(peer);
         }
     }
@@ -166,7 +167,9 @@ impl Knock {
         }
         match socket.read(&mut [0; 16]) {
             Ok(_) => Answer::There,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Answer::Waits,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Answer::Waits
+            }
             Err(error) => self.refusal(&error),
         }
     }

@@ -39,7 +39,12 @@ fn interfaces() -> Check {
         Ok(all) => all,
         Err(why) => return Check::weak("interfaces", format!("cannot be listed: {why}"), "ip addr"),
     };
-    let outer: Vec<_> = all.iter().filter(|found| !found.is_loopback && !matches!(found.at, IpAddr::V6(at) if at.is_unicast_link_local())).collect();
+    let outer: Vec<_> = all
+        .iter()
+        .filter(|found| {
+            !found.is_loopback && !matches!(found.at, IpAddr::V6(at) if at.is_unicast_link_local())
+        })
+        .collect();
     let text: Vec<String> =
         outer.iter().map(|found| format!("{} {} MTU {}", found.name, found.at, mtu(&found.name))).collect();
     match outer.is_empty() {
