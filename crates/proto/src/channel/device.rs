@@ -42,6 +42,19 @@ impl<V: Verbs> Channel<V> {
         self.left(posted)
     }
 
+    /// Keeps what went wrong where nobody could be told of it, unless it concerns one peer alone.
+    pub(super) fn went_wrong(&mut self, fault: &Fault) {
+        if fault.lost_peer().is_none() {
+            self.fault.get_or_insert(fault.clone());
+        }
+    }
+
+    /// Why nothing goes to a peer that is lost.
+    pub(super) fn refusal(&self, p: usize) -> Fault {
+        let peer = &self.peers[p];
+        peer.lost.clone().unwrap_or(Fault::PeerGone(peer.rank))
+    }
+
     /// Whether a frame has been posted; that its peer is lost is told by [`Device::take_lost`].
     fn left(&mut self, posted: Result<bool, Fault>) -> bool {
         posted.unwrap_or_else(|fault| {

@@ -281,19 +281,6 @@ impl<V: Verbs> Channel<V> {
         Ok(true)
     }
 
-    /// Keeps what went wrong where nobody could be told of it, unless it concerns one peer alone.
-    fn went_wrong(&mut self, fault: &Fault) {
-        if fault.lost_peer().is_none() {
-            self.fault.get_or_insert(fault.clone());
-        }
-    }
-
-    /// Why nothing goes to a peer that is lost.
-    fn refusal(&self, p: usize) -> Fault {
-        let peer = &self.peers[p];
-        peer.lost.clone().unwrap_or(Fault::PeerGone(peer.rank))
-    }
-
     /// The peer a frame can be sent to, once this rank has introduced itself.
     fn open(&mut self, to: Rank) -> Result<Option<usize>, Fault> {
         let p = self.contact(to)?;

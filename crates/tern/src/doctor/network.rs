@@ -70,7 +70,7 @@ fn listening(settings: &Settings) -> Check {
     match tried {
         Ok(()) => Check::pass(
             "messages at",
-            format!("{at} of {}, which listens and answers", interface_of(at.into())),
+            format!("{at} of {}, which listens and answers", interface_of(at)),
         ),
         Err(why) => Check::fail(
             "messages at",
