@@ -18,6 +18,20 @@ static void compute(void) {
         pause();
 }
 
+static void partitioned(void) {
+    static char bytes[40];
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Psend_init(bytes, 4, 10, MPI_CHAR, 1, 6, world, MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+        MPI_Pready(2, request);
+    } else {
+        MPI_Precv_init(bytes, 2, 20, MPI_CHAR, 0, 6, world, MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static void cycle(void) { receive(1 - rank, 3, world); }
 
 static void wrong_tag(void) {
@@ -191,6 +205,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     {"cycle", cycle},
+    {"partitioned", partitioned},
     {"wrong-tag", wrong_tag},
     {"wrong-communicator", wrong_communicator},
     {"peer-computes", peer_computes},

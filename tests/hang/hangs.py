@@ -27,6 +27,10 @@ HANGS = [
         r"rank 1 waits in MPI_Recv\(source=0, tag=7, comm=MPI_COMM_WORLD, .*; rank 0 sends on communicator halo instead",
         r"rank 0 waits in MPI_Recv\(source=1, tag=9, comm=an unnamed communicator of ranks 0-1 ",
     ], []),
+    ("partitioned", 2, [
+        r"rank 0 waits in MPI_Psend_init, 3 of 4 partitions not marked ready\(dest=1, tag=6, comm=MPI_COMM_WORLD, 40 bytes",
+        r"rank 1 waits in MPI_Precv_init, 2 of 2 partitions not here\(source=0, tag=6, comm=MPI_COMM_WORLD, 40 bytes",
+    ], []),
     ("peer-computes", 2, [rf"rank 1 waits in MPI_Recv\(source=0, tag=7, .*{LONG}{AT}; rank 0 has no matching send pending: {COMPUTES}"], ["cycle"]),
     ("peer-finalizes", 2, [
         r"rank 1 waits in MPI_Recv.*; rank 0 has no matching send pending: it waits in MPI_Finalize",

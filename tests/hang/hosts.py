@@ -31,6 +31,13 @@ def cases():
                 f"two namespaces: coll/{program}, {algorithm}",
                 lambda tools, p=program, a=algorithm: collectives(tools, p, a),
             )
+    for transport, protocol in itertools.product(["rc", "rd"], ["", "rget", "rput", "pipeline", "superpipeline", "speculative"]):
+        name = f"two namespaces: sends are cancelled, transport {transport}, protocol {protocol or 'chosen'}"
+        yield Case(name, lambda tools, t=transport, p=protocol: cancels(tools, t, p))
+    for transport in ["rc", "rd"]:
+        name = f"two namespaces over IPv6, agents too, transport {transport}: all bytes arrive"
+        yield Case(name, lambda tools, t=transport: over_ipv6(tools, t))
+    yield Case("two namespaces, one of IPv4 and one of IPv6: refused", mixed)
     yield Case("two namespaces: ranks start, and a cut of 100 ms is survived", short_cut)
     yield Case("two namespaces: a cable that is cut for good ends the job", long_cut)
 
@@ -71,6 +78,36 @@ def in_namespace(namespace, *words):
     return done.stdout
 
 
+def cancels(tools, transport, protocol):
+    """Rank 1 is on the other host."""
+    with namespaces(tools) as (hosts, inside, _):
+        chosen = ["--genv", "TERN_TRANSPORT", transport]
+        chosen += ["--genv", "TERN_PROTOCOL", protocol] if protocol else []
+        words = [*hosts, *chosen, "-rr", "-n", "2", tools.program("cancel_sends", "../c/p2p")]
+        with tools.job(*words, launcher=inside) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code == 0 and "test passed" in outcome.out, "right answers")
+
+
+def over_ipv6(tools, transport):
+    with namespaces(tools) as (hosts, inside, _):
+        hosts = [*hosts[:2], "--hosts", "[fd77:31::1]:2,[fd77:31::2]:2"]
+        with tools.job(*hosts, "--genv", "TERN_TRANSPORT", transport, tools.program("bytes"), launcher=inside) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
+        outcome.expect(outcome.err == "", "silence")
+
+
+def mixed(tools):
+    with namespaces(tools) as (hosts, inside, _):
+        words = ["-n", "1", "-host", "10.77.31.1", "-env", "TERN_INTERFACE", "10.77.31.0/24", tools.program("bytes"), ":"]
+        words += ["-n", "1", "-host", "10.77.31.2", "-env", "TERN_INTERFACE", "fd77:31::/64", tools.program("bytes")]
+        with tools.job(*hosts[:2], *words, launcher=inside) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code != 0, "a failure")
+        outcome.expect_message(r"rank 0 listens at 10\.77\.31\.1:\d+ and rank 1 at \[fd77:31::2\]:\d+, one of IPv4.*TERN_INTERFACE")
+
+
 # The collectives that can have two levels.
 FORCED = ["ALLGATHER", "ALLREDUCE", "ALLTOALL", "BARRIER", "BCAST", "GATHER", "REDUCE", "REDUCE_SCATTER", "SCATTER"]
 
@@ -93,41 +130,47 @@ def deadlock(tools):
         ask_until(job, "the cycle", lambda report: "cycle: rank 0 → rank 1 → rank 0" in report)
 
 
+def names():
+    """The two namespaces of a case."""
+    return [f"tern{os.getpid()}{side}" for side in "ab"]
+
+
+def ip(*words, check=True):
+    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise Skip(f"no network namespaces here: {done.stderr.strip()}")
+
+
 @contextlib.contextmanager
 def namespaces(tools):
     """Two hosts that a veth pair joins: the words that start something on the first, and a launcher."""
-    names = [f"tern{os.getpid()}{side}" for side in "ab"]
+    a, b = names()
     ends = [f"tv{os.getpid()}{side}" for side in "ab"]
-
-    def ip(*words, check=True):
-        done = subprocess.run(["ip", *words], capture_output=True, text=True)
-        if check and done.returncode != 0:
-            raise Skip(f"no network namespaces here: {done.stderr.strip()}")
-
     try:
         subprocess.run(["ip", "-V"], capture_output=True)
     except FileNotFoundError:
         raise Skip("no iproute2 here") from None
     try:
-        for name in names:
+        for name in names():
             ip("netns", "add", name)
-        ip("link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1], "netns", names[1])
-        for number, (name, end) in enumerate(zip(names, ends), 1):
+        ip("link", "add", ends[0], "netns", a, "type", "veth", "peer", "name", ends[1], "netns", b)
+        for number, (name, end) in enumerate(zip(names(), ends), 1):
             ip("-n", name, "addr", "add", f"10.77.31.{number}/24", "dev", end)
+            ip("-n", name, "-6", "addr", "add", f"fd77:31::{number}/64", "dev", end, "nodad")
             ip("-n", name, "link", "set", end, "up")
             ip("-n", name, "link", "set", "lo", "up")
         launcher = tools.scratch / "namespace-launcher"
         launcher.write_text(
-            f"#!/bin/sh\ncase $1 in *.1) n={names[0]} ;; *) n={names[1]} ;; esac\nshift\n"
+            f"#!/bin/sh\ncase $1 in *.1) n={a} ;; *) n={b} ;; esac\nshift\n"
             "exec ip netns exec $n unshare -u -m sh -c 'mount -t tmpfs tmpfs /dev/shm; hostname '$n'; "
             "exec sh -c \"$*\"' x \"$@\"\n"
         )
         launcher.chmod(0o755)
         hosts = ["--launcher", launcher, "--hosts", "10.77.31.1:2,10.77.31.2:2"]
-        inside = ["ip", "netns", "exec", names[0], tools.mpiexec]
-        yield hosts, inside, lambda state: ip("-n", names[1], "link", "set", ends[1], state)
+        inside = ["ip", "netns", "exec", a, tools.mpiexec]
+        yield hosts, inside, lambda state: ip("-n", b, "link", "set", ends[1], state)
     finally:
-        for name in names:
+        for name in names():
             ip("netns", "del", name, check=False)
 
 

@@ -14,6 +14,7 @@ import traceback
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bad
 import containers
+import cuts
 import deaths
 import doctor
 import hangs
@@ -38,7 +39,7 @@ def options():
 
 def main():
     arguments = options()
-    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts, sites, slurm, doctor) for case in module.cases()]
+    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts, cuts, sites, slurm, doctor) for case in module.cases()]
     cases = [case for case in cases if not arguments.filter or any(f in case.name for f in arguments.filter)]
     if arguments.list:
         print("\n".join(case.name for case in cases))

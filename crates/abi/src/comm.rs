@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use fabric::Device as _;
 use mpi::attr::Kind;
 use mpi::comm::{COMM_NULL, COMM_SELF, COMM_WORLD, Comms, Place, Purpose};
 use mpi::errhandler;
@@ -312,13 +313,28 @@ pub fn split_type(
         info.and_then(|info| info.hint("mpi_hw_resource_type")).map(str::to_string)
     };
     let color = match split_type {
-        SHARED => 0,
-        HW_GUIDED | RESOURCE_GUIDED if matches!(resource.as_deref(), Some("mpi_shared_memory")) => 0,
+        SHARED => host(cx, comm)?,
+        HW_GUIDED | RESOURCE_GUIDED if matches!(resource.as_deref(), Some("mpi_shared_memory")) => {
+            host(cx, comm)?
+        }
         HW_GUIDED | HW_UNGUIDED | RESOURCE_GUIDED | UNDEFINED => UNDEFINED,
         other => return fail(Class::ARG, format!("argument `split_type` is {other}, not a split type")),
     };
     newcomm.set(split_by(cx, comm, color, key)?);
     Ok(())
+}
+
+/// The number of this rank's host: the same on all ranks that share memory. Those of other jobs never do: where there are
+/// some, the number is that of the first rank of the communicator that does.
+fn host(cx: &Cx, comm: Handle) -> Result<i32> {
+    let world = cx.world();
+    let (place, me, size) = (&world.comm(comm)?.place, world.rank() as usize, world.job_size());
+    let hosts = world.engine.device().hosts();
+    if !place.has_others(size) {
+        return Ok(hosts.map_or(0, |hosts| hosts[me] as i32));
+    }
+    let is_near = |peer: u32| peer < size && hosts.is_none_or(|hosts| hosts[peer as usize] == hosts[me]);
+    Ok(place.mine.iter().position(is_near).map_or(0, |first| first as i32))
 }
 
 /// `MPI_Comm_disconnect`. Within a job there is nothing to take apart: then freeing it is all there is to do.

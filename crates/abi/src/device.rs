@@ -1,7 +1,7 @@
 //! What connects this rank with the others: shared memory on this host, the software adapter between hosts.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use fabric::settings::Settings;
@@ -25,6 +25,13 @@ const HYBRID_SLOT_BYTES: usize = 4096 + 24;
 /// Memory of a connection beside them, about: what its socket has read and what it has not written.
 const CONNECTION_BYTES: usize = 64 << 10;
 
+/// What ranks must be to understand each other: bytes on the way are those of this version, and representations of numbers
+/// are not converted.
+fn kind() -> String {
+    let order = if cfg!(target_endian = "little") { "le" } else { "be" };
+    format!("tern-{}-{}-{}{order}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH, usize::BITS)
+}
+
 /// What ranks of other hosts are reached by.
 struct Far {
     listening: Listening,
@@ -45,7 +52,7 @@ enum Carriers {
 }
 
 impl Carriers {
-    fn listen(self, transport: &str, at: std::net::Ipv4Addr) -> Result<Listening, String> {
+    fn listen(self, transport: &str, at: IpAddr) -> Result<Listening, String> {
         match (transport, self) {
             ("rd", _) => Listening::for_datagrams(at),
             ("ud" | "hybrid", Carriers::Datagrams { connections: 0 }) => Listening::for_unreliable(at),
@@ -100,6 +107,22 @@ pub struct Hosts {
     far: Option<Far>,
 }
 
+/// Where a rank listens and what its host is called, from what it has told all; an error if it is not of this kind.
+fn read_place(rank: usize, text: &str) -> Result<(SocketAddr, String), String> {
+    let kind = kind();
+    let mut words = text.splitn(3, ' ');
+    match (words.next(), words.next().and_then(|at| at.parse().ok()), words.next()) {
+        (Some(theirs), Some(at), Some(name)) if theirs == kind => Ok((at, name.to_owned())),
+        (Some(theirs), _, Some(name)) if theirs.starts_with("tern-") => Err(format!(
+            "rank {rank} on {name} runs {theirs}, this rank {kind}: all ranks of a job must have the same version of Tern on \
+             hosts of one architecture"
+        )),
+        _ => Err(format!(
+            "rank {rank} says `{text}` of where it listens: it runs another version of Tern than this one, {kind}"
+        )),
+    }
+}
+
 impl Hosts {
     /// All `n` ranks are on this host.
     pub fn one(me: usize, n: usize) -> Hosts {
@@ -138,15 +161,16 @@ impl Hosts {
         let listening = carriers.listen(settings.text("TERN_TRANSPORT"), address::outer(settings)?)?;
         let name = crate::env::host_name().map_err(|error| error.to_string())?;
         client.offer_secret()?;
-        let told = client.share("tern.at", format!("{} {name}", listening.address()?).as_bytes())?;
+        let told = format!("{} {} {name}", kind(), listening.address()?);
+        let told = client.share("tern.at", told.as_bytes())?;
         let (mut addresses, mut names) = (Vec::new(), Vec::new());
         for (rank, text) in told.iter().enumerate() {
             let text = String::from_utf8_lossy(text);
-            let known = text.split_once(' ').and_then(|(at, name)| Some((at.parse().ok()?, name)));
-            let (at, name) = known.ok_or_else(|| format!("rank {rank} says it listens at `{text}`"))?;
+            let (at, name) = read_place(rank, &text)?;
             addresses.push(at);
-            names.push(name.to_owned());
+            names.push(name);
         }
+        address::are_alike(&addresses)?;
         let far = Far { listening, carriers, addresses: addresses.into(), secret: client.secret()?, hosts };
         Ok(Hosts { me, here, size: n, names, far: Some(far) })
     }
@@ -232,4 +256,20 @@ pub fn carriers(device: &Device, head: &str) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_of_another_kind_are_refused_by_name() {
+        let at = "[fd00::1]:7".parse().unwrap();
+        assert_eq!(read_place(1, &format!("{} [fd00::1]:7 a b", kind())), Ok((at, "a b".into())));
+        let why = read_place(3, "tern-0.0.9-s390x-64be 10.0.0.1:7 big").unwrap_err();
+        assert!(why.contains("rank 3 on big runs tern-0.0.9-s390x-64be, this rank tern-"), "{why}");
+        for text in ["10.0.0.1:7 old", "", "x", &kind(), &format!("{} nowhere", kind())] {
+            assert!(read_place(3, text).unwrap_err().contains("another version"), "{text}");
+        }
+    }
 }

@@ -11,16 +11,20 @@ use launch::control::Control;
 use launch::report::{Kind, Pending};
 use mpi::coll::Schedule;
 use mpi::collio::InFlight;
-use mpi::comm::{Comm, Purpose};
+use mpi::comm::{Comm, Place, Purpose};
 use mpi::group::Group;
 use mpi::handle::Handle;
-use mpi::request::{Body, Running, Then};
+use mpi::partitioned::{Partitioned, Standing};
+use mpi::request::{Body, Recipe, Running, Then};
 use mpi::status::{ANY_SOURCE, ANY_TAG};
 use proto::{OpId, PendingOp, Side};
 
 use crate::cx::Cx;
 use crate::global::World;
 use crate::site;
+
+/// What tells the contexts of partitioned messages from those of others, of which contexts have 62 bits.
+const PARTITIONED: u64 = 1 << 62;
 
 static CONTROL: OnceLock<Control> = OnceLock::new();
 
@@ -141,8 +145,13 @@ impl<'a> Listing<'a> {
             operation.address.clone_from(&place);
         }
         for (handle, request) in self.world.objects.requests.iter() {
-            if let Some(body) = &request.body {
-                self.request(body, waited.contains(&handle));
+            let is_waited = waited.contains(&handle);
+            match (&request.body, request.recipe.as_deref()) {
+                (Some(Body::Partitioned), Some((Recipe::Partitioned(part), place))) => {
+                    self.partitioned(part, place, is_waited);
+                }
+                (Some(body), _) => self.request(body, is_waited),
+                (None, _) => {}
             }
         }
         // Members begin collectives in order; whoever compares ranks takes the first of each.
@@ -167,6 +176,30 @@ impl<'a> Listing<'a> {
             body if waited => self.body(body, None),
             _ => {}
         }
+    }
+
+    /// A partitioned request under way. It matches its like alone, so its context is told from that of other messages.
+    fn partitioned(&mut self, part: &Partitioned, place: &Place, waited: bool) {
+        let Some(Standing { sends, peer, tag, bytes, partitions, waiting }) = part.standing() else { return };
+        let (call, what, kind) = match sends {
+            true => ("MPI_Psend_init", "not marked ready", Kind::Send),
+            false => ("MPI_Precv_init", "not here", Kind::Recv),
+        };
+        let name = match waiting {
+            0 => call.to_string(),
+            _ => format!("{call}, {waiting} of {partitions} partitions {what}"),
+        };
+        let since_ns = self.world.engine.asleep_since_ns().unwrap_or(self.now_ns);
+        let described = Pending {
+            blocking: waited,
+            peer: self.rank_in(place.context, peer),
+            world_peer: Some(peer),
+            tag: Some(tag),
+            bytes,
+            ..self.blank(name, kind, place.context, since_ns)
+        };
+        let named = Pending { context: place.context | PARTITIONED, ..described };
+        if waited { self.blocking.push(named) } else { self.others.push(named) }
     }
 
     /// What a rank is blocked in, by the name of the call, or of the one that began the request.

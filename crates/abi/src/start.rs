@@ -305,7 +305,7 @@ pub fn finalize(cx: &Cx) -> Result {
     attributes::delete_all(cx, attr::Kind::Comm, COMM_SELF)?;
     attributes::delete_all(cx, attr::Kind::Comm, COMM_WORLD)?;
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
-    run::barrier(cx, COMM_WORLD)?;
+    meet(cx, COMM_WORLD)?;
     dynamic::take_leave(cx)?;
     let stray = stray(cx)?;
     let _life = life();
@@ -322,12 +322,21 @@ pub fn finalize(cx: &Cx) -> Result {
 /// MPI_Finalize.
 fn part(cx: &Cx) -> Result {
     let last = cx.world().add_last()?;
-    run::barrier(cx, last)?;
+    meet(cx, last)?;
     explain::end(cx)?;
     engine::stop();
     global::finish();
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
     client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))
+}
+
+/// Waits for all ranks, at the end. A rank that has lost one cannot, and the program knows: it ends by itself.
+fn meet(cx: &Cx, comm: Handle) -> Result {
+    let has_lost = || !cx.world().engine.lost().is_empty();
+    if has_lost() {
+        return Ok(());
+    }
+    run::barrier(cx, comm).or_else(|error| if has_lost() { Ok(()) } else { Err(error) })
 }
 
 /// Once all ranks are here every message of a collective has been received, or somebody else was

@@ -73,6 +73,8 @@ pub enum Fault {
     NotPermitted,
     /// The peer is gone.
     PeerGone(Rank),
+    /// There is no way to the peer any more, for this reason: it may live on elsewhere.
+    PeerLost(Rank, String),
     /// There is no room for one more; the text says of what.
     Limit(String),
     /// A buffer is not memory that may be read, or written, by its process.
@@ -89,11 +91,22 @@ impl std::fmt::Display for Fault {
         match self {
             Fault::NotPermitted => f.write_str("remote access is not permitted"),
             Fault::PeerGone(rank) => write!(f, "rank {rank} of MPI_COMM_WORLD has died"),
+            Fault::PeerLost(rank, why) => write!(f, "rank {rank} of MPI_COMM_WORLD is lost: {why}"),
             Fault::BadAddress { local } => {
                 let whose = if *local { "this" } else { "the other" };
                 write!(f, "a buffer of {whose} rank is not memory it may use")
             }
             Fault::Limit(text) | Fault::Device(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Fault {
+    /// The peer that is gone or lost, if that is what happened.
+    pub fn lost_peer(&self) -> Option<Rank> {
+        match self {
+            Fault::PeerGone(rank) | Fault::PeerLost(rank, _) => Some(*rank),
+            _ => None,
         }
     }
 }
@@ -242,6 +255,11 @@ pub trait Device: Transfers {
     }
     /// The bell of this rank; `None` where progress outside MPI is not possible.
     fn bell(&self) -> Option<Arc<dyn Bell>> {
+        None
+    }
+    /// The next peer that was lost, and why, each once: nothing more comes from there or goes there, and all that was
+    /// posted has completed or will. Other peers are not concerned. Asked when [`Device::check`] is.
+    fn take_lost(&mut self) -> Option<(Rank, Fault)> {
         None
     }
     /// Tells what went wrong in calls that could not say so, and whether peers are gone; asked now and

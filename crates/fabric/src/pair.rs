@@ -536,6 +536,10 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         self.near.bell()
     }
 
+    fn take_lost(&mut self) -> Option<(Rank, Fault)> {
+        self.far.as_mut()?.take_lost()
+    }
+
     fn check(&mut self) -> Result<(), Fault> {
         self.near.check().map_err(|fault| self.named(fault))?;
         self.far.as_mut().map_or(Ok(()), Device::check)

@@ -162,7 +162,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_INTERFACE",
         kind: Type::Text,
         default: "",
-        doc: "The interface that the software adapter listens at, by name, IPv4 address or subnet (10.1.0.0/16); without it the address that the launcher gives, or the first of the interface with the default route.",
+        doc: "The interface that the software adapter listens at, by name, address or subnet (10.1.0.0/16, fd00:1::/64); without it the address that the launcher gives, or the first of the interface with the default route.",
     },
     Setting {
         name: "TERN_JOURNAL",

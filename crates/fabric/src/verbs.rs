@@ -241,6 +241,10 @@ pub trait Verbs {
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a row. There is no
     /// sleep while a completion or a touched peer waits to be asked for: nothing would end it.
     fn idle(&mut self, round: u32) -> Self::Nap;
-    /// Whether peers are gone.
+    /// As [`crate::Device::take_lost`].
+    fn take_lost(&mut self) -> Option<(Rank, Fault)> {
+        None
+    }
+    /// What concerns all peers.
     fn check(&mut self) -> Result<(), Fault>;
 }

@@ -1,17 +1,10 @@
 //! Where a rank is: which memory it can share, and which address of its host others connect to.
 
 use crate::report::HOST_ADDRESS;
-use crate::sys::net;
+use crate::sys::net::{self, Interface};
 use fabric::settings::Settings;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
-
-/// One IPv4 address of this host.
-struct Place {
-    interface: String,
-    at: Ipv4Addr,
-    is_loopback: bool,
-}
 
 /// A name that ranks have in common that can share memory.
 pub fn memory(settings: &Settings) -> Result<String, String> {
@@ -23,14 +16,12 @@ pub fn memory(settings: &Settings) -> Result<String, String> {
 }
 
 /// The address of this host that others connect to: as the setting says, or the launcher; else the first of the
-/// interface that leads out of this host, else the first that is not the loopback's, else that one.
-pub fn outer(settings: &Settings) -> Result<Ipv4Addr, String> {
-    let all = net::interfaces().map_err(|e| format!("cannot list the interfaces of this host: {e}"))?;
-    let v4 = |interface: net::Interface| match interface.at {
-        IpAddr::V4(at) => Some(Place { interface: interface.name, at, is_loopback: interface.is_loopback }),
-        IpAddr::V6(_) => None,
-    };
-    let all: Vec<Place> = all.into_iter().filter_map(v4).collect();
+/// interface that leads out of this host, else the first that is not the loopback's, else that one. Where there are both,
+/// IPv4 goes before IPv6. Addresses that hold on one link only (fe80::) are nobody's: others would need to know which link.
+pub fn outer(settings: &Settings) -> Result<IpAddr, String> {
+    let mut all = net::interfaces().map_err(|e| format!("cannot list the interfaces of this host: {e}"))?;
+    all.retain(|place| !matches!(place.at, IpAddr::V6(at) if at.is_unicast_link_local()));
+    all.sort_by_key(|place| place.at.is_ipv6());
     let wanted = settings.text("TERN_INTERFACE");
     if !wanted.is_empty() {
         return named(&all, wanted);
@@ -41,69 +32,114 @@ pub fn outer(settings: &Settings) -> Result<Ipv4Addr, String> {
         return Ok(at);
     }
     if settings.text("TERN_DEVICES") == "rnic" {
-        return Ok(Ipv4Addr::LOCALHOST);
+        return Ok(Ipv4Addr::LOCALHOST.into());
     }
-    let routes = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
-    Ok(outward(&all, &routes))
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    Ok(outward(&all, &leading(&read("/proc/net/route"), &read("/proc/net/ipv6_route"))))
 }
 
 /// The address that a name, an address or a subnet means.
-fn named(all: &[Place], wanted: &str) -> Result<Ipv4Addr, String> {
+fn named(all: &[Interface], wanted: &str) -> Result<IpAddr, String> {
     let subnet = subnet(wanted);
-    let fits = |place: &&Place| match subnet {
-        Some((net, mask)) => u32::from(place.at) & mask == net & mask,
-        None => place.interface == wanted || place.at.to_string() == wanted,
+    let address: Option<IpAddr> = wanted.parse().ok();
+    let fits = |place: &&Interface| match subnet {
+        Some((net, bits)) => is_within(place.at, net, bits),
+        None => place.name == wanted || Some(place.at) == address,
     };
     let names =
-        || all.iter().map(|place| format!("{} {}", place.interface, place.at)).collect::<Vec<_>>().join(", ");
+        || all.iter().map(|place| format!("{} {}", place.name, place.at)).collect::<Vec<_>>().join(", ");
     all.iter()
         .find(fits)
         .map(|place| place.at)
-        .ok_or_else(|| format!("TERN_INTERFACE: no IPv4 address of `{wanted}` here; there are: {}", names()))
+        .ok_or_else(|| format!("TERN_INTERFACE: no address of `{wanted}` here; there are: {}", names()))
 }
 
-/// Net and mask of `a.b.c.d/bits`.
-fn subnet(text: &str) -> Option<(u32, u32)> {
+/// The net of `net/bits`, and its bits.
+fn subnet(text: &str) -> Option<(IpAddr, u32)> {
     let (net, bits) = text.split_once('/')?;
-    let bits = bits.parse::<u32>().ok().filter(|bits| *bits <= 32)?;
-    Some((net.parse::<Ipv4Addr>().ok()?.into(), u32::MAX.checked_shl(32 - bits).unwrap_or(0)))
+    let net: IpAddr = net.parse().ok()?;
+    let most = if net.is_ipv4() { 32 } else { 128 };
+    Some((net, bits.parse().ok().filter(|bits| *bits <= most)?))
 }
 
-/// See [`outer`]. Interfaces that lead nowhere, as those of bridges for containers, have an address on every host, the
-/// same one.
-fn outward(all: &[Place], routes: &str) -> Ipv4Addr {
+fn is_within(at: IpAddr, net: IpAddr, bits: u32) -> bool {
+    match (at, net) {
+        (IpAddr::V4(at), IpAddr::V4(net)) => {
+            let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+            u32::from(at) & mask == u32::from(net) & mask
+        }
+        (IpAddr::V6(at), IpAddr::V6(net)) => {
+            let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+            u128::from(at) & mask == u128::from(net) & mask
+        }
+        _ => false,
+    }
+}
+
+/// The interfaces of the default routes: of IPv4, whose table names the interface first, and of IPv6, which names it last
+/// and has routes to nowhere over the loopback.
+fn leading<'a>(routes: &'a str, routes6: &'a str) -> Vec<&'a str> {
     let default = routes.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let (interface, net) = (words.next()?, words.next()?);
         (net == "00000000").then_some(interface)
     });
-    let leading: Vec<&str> = default.collect();
+    let default6 = routes6.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_default = words.len() == 10 && words[0].bytes().all(|b| b == b'0') && words[1] == "00";
+        (is_default && words[9] != "lo").then_some(words[9])
+    });
+    default.chain(default6).collect()
+}
+
+/// See [`outer`]. Interfaces that lead nowhere, as those of bridges for containers, have an address on every host, the
+/// same one.
+fn outward(all: &[Interface], leading: &[&str]) -> IpAddr {
     let outside = || all.iter().filter(|place| !place.is_loopback);
-    let leads = |place: &&Place| leading.contains(&place.interface.as_str());
-    outside().find(leads).or_else(|| outside().next()).map_or(Ipv4Addr::LOCALHOST, |place| place.at)
+    let leads = |place: &&Interface| leading.contains(&place.name.as_str());
+    let first = outside().find(leads).or_else(|| outside().next());
+    first.map_or(Ipv4Addr::LOCALHOST.into(), |place| place.at)
+}
+
+/// Whether ranks that listen at these addresses reach each other at all; if not, which do not.
+pub fn are_alike(addresses: &[SocketAddr]) -> Result<(), String> {
+    let Some(first) = addresses.first() else { return Ok(()) };
+    match addresses.iter().position(|at| at.is_ipv4() != first.is_ipv4()) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "rank 0 listens at {first} and rank {other} at {}, one of IPv4, the other of IPv6: name a subnet of one kind \
+             that all hosts are in with TERN_INTERFACE",
+            addresses[other]
+        )),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn places() -> Vec<Place> {
-        let place = |(interface, at): (&str, [u8; 4])| Place {
-            interface: interface.into(),
-            at: at.into(),
-            is_loopback: interface == "lo",
+    fn places() -> Vec<Interface> {
+        let place = |(name, at): (&str, &str)| Interface {
+            name: name.into(),
+            at: at.parse().unwrap(),
+            is_loopback: name == "lo",
         };
-        [("lo", [127, 0, 0, 1]), ("docker0", [172, 17, 0, 1]), ("eth0", [10, 1, 2, 3])].map(place).into()
+        let all =
+            [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.1.2.3"), ("eth0", "fd00:1::3")];
+        all.map(place).into()
     }
 
     #[test]
     fn interfaces_go_by_name_address_or_subnet() {
-        let eth0 = Ok([10, 1, 2, 3].into());
         for wanted in ["eth0", "10.1.2.3", "10.1.0.0/16", "10.1.2.3/32"] {
-            assert_eq!(named(&places(), wanted), eth0, "{wanted}");
+            assert_eq!(named(&places(), wanted), Ok([10, 1, 2, 3].into()), "{wanted}");
         }
-        assert_eq!(named(&places(), "0.0.0.0/0"), Ok(Ipv4Addr::LOCALHOST));
-        for wanted in ["eth1", "10.2.0.0/16", "10.1.0.0/33", "/", "10.1.0.0/"] {
+        for wanted in ["fd00:1::3", "fd00:1:0:0::3", "fd00:1::/64", "::/0", "fd00:1::3/128"] {
+            assert_eq!(named(&places(), wanted), Ok("fd00:1::3".parse().unwrap()), "{wanted}");
+        }
+        assert_eq!(named(&places()[3..], "eth0"), Ok("fd00:1::3".parse().unwrap()));
+        assert_eq!(named(&places(), "0.0.0.0/0"), Ok(Ipv4Addr::LOCALHOST.into()));
+        for wanted in ["eth1", "10.2.0.0/16", "10.1.0.0/33", "/", "10.1.0.0/", "fd01::/16", "fd00::/129"] {
             let error = named(&places(), wanted).unwrap_err();
             assert!(error.contains(wanted) && error.contains("eth0 10.1.2.3"), "{error}");
         }
@@ -113,8 +149,24 @@ mod tests {
     fn without_a_wish_the_way_out_is_taken() {
         let head = "Iface\tDestination\tGateway\n";
         let routes = format!("{head}docker0\t000011AC\t00000000\neth0\t00000000\t0101010A\n");
-        assert_eq!(outward(&places(), &routes), Ipv4Addr::from([10, 1, 2, 3]));
-        assert_eq!(outward(&places(), head), Ipv4Addr::from([172, 17, 0, 1]));
-        assert_eq!(outward(&places()[..1], &routes), Ipv4Addr::LOCALHOST);
+        let (none, far) = ("0".repeat(32), "fd000001000000000000000000000001");
+        let line = |metric, interface| {
+            format!("{none} 00 {none} 00 {far} {metric} 00000001 00000000 00000003 {interface}\n")
+        };
+        let routes6 = line("00000400", "eth0") + &line("ffffffff", "lo");
+        assert_eq!((leading(&routes, ""), leading(head, &routes6)), (vec!["eth0"], vec!["eth0"]));
+        assert_eq!(outward(&places(), &["eth0"]), IpAddr::from([10, 1, 2, 3]));
+        assert_eq!(outward(&places()[3..], &["eth0"]), places()[3].at);
+        assert_eq!(outward(&places(), &[]), IpAddr::from([172, 17, 0, 1]));
+        assert_eq!(outward(&places()[..1], &["eth0"]), IpAddr::from(Ipv4Addr::LOCALHOST));
+    }
+
+    #[test]
+    fn ranks_of_two_kinds_do_not_meet() {
+        let at = |text: &str| text.parse().unwrap();
+        assert_eq!(are_alike(&[at("10.0.0.1:1"), at("10.0.0.2:1")]), Ok(()));
+        assert_eq!(are_alike(&[at("[fd00::1]:1"), at("[fd00::2]:1")]), Ok(()));
+        let why = are_alike(&[at("10.0.0.1:1"), at("10.0.0.2:1"), at("[fd00::2]:1")]).unwrap_err();
+        assert!(why.contains("rank 2 at [fd00::2]:1") && why.contains("TERN_INTERFACE"), "{why}");
     }
 }

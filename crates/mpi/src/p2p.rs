@@ -298,7 +298,10 @@ impl<D: Device> World<D> {
     /// The oldest message that has arrived and matches; `Some(Err)` stands for `MPI_PROC_NULL`.
     pub fn probe(&mut self, place: &Place, source: i32, tag: i32) -> Result<Option<Status>> {
         let Some(want) = want(place, source, tag)? else { return Ok(Some(Status::PROC_NULL)) };
-        Ok(self.engine.probe(&want).map(|(envelope, len)| status_of(place, &envelope, len)))
+        match self.engine.probe(&want) {
+            Some((envelope, len)) => Ok(Some(status_of(place, &envelope, len))),
+            None => self.may_come(place, &want).map(|()| None),
+        }
     }
 
     /// As [`World::probe`], and takes the message out of matching; no message for
@@ -311,10 +314,25 @@ impl<D: Device> World<D> {
         tag: i32,
     ) -> Result<Option<(Status, Option<Message>)>> {
         let Some(want) = want(place, source, tag)? else { return Ok(Some((Status::PROC_NULL, None))) };
-        Ok(self.engine.probe_matched(&want).map(|message| {
-            let status = status_of(place, &message.envelope, message.body.len());
-            (status, Some(Message { message, place: place.clone(), comm }))
-        }))
+        let Some(message) = self.engine.probe_matched(&want) else {
+            return self.may_come(place, &want).map(|()| None);
+        };
+        let status = status_of(place, &message.envelope, message.body.len());
+        Ok(Some((status, Some(Message { message, place: place.clone(), comm }))))
+    }
+
+    /// An error if the message a probe looks for can come no more, or might have come from somebody who is lost.
+    #[inline]
+    fn may_come(&self, place: &Place, want: &Want) -> Result {
+        let lost = self.engine.lost();
+        let is_concerned = |rank: usize| match want.source {
+            Some(source) => source == rank,
+            None => place.peers.rank_of(rank as u32).is_some(),
+        };
+        match lost.iter().find(|(rank, _)| is_concerned(*rank)) {
+            Some((_, why)) => Err(fault(why.clone())),
+            None => Ok(()),
+        }
     }
 }
 

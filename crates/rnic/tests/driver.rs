@@ -1,20 +1,25 @@
 //! Adapters of two ranks over the loopback: what the verbs promise, who is let in, and who is not.
 
-use fabric::{Completion, Done, Fault, Local, Nap, Remote, Verbs};
+use fabric::{Completion, Done, Local, Nap, Remote, Verbs};
 use rnic::{Listening, Rnic, Secret};
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const SECRET: Secret = [7; 16];
 const LONG: Duration = Duration::from_secs(60);
 
-type Listen = fn(Ipv4Addr) -> Result<Listening, String>;
+type Listen = fn(IpAddr) -> Result<Listening, String>;
 /// By a connection with each, and by datagrams.
 const TRANSPORTS: [Listen; 2] = [Listening::at, Listening::for_datagrams];
 
 fn ranks(secrets: [Secret; 2], listen: Listen) -> [Rnic; 2] {
-    let listening = [0, 1].map(|_| listen(Ipv4Addr::LOCALHOST).unwrap());
+    ranks_at(LOCAL, secrets, listen)
+}
+
+fn ranks_at(address: IpAddr, secrets: [Secret; 2], listen: Listen) -> [Rnic; 2] {
+    let listening = [0, 1].map(|_| listen(address).unwrap());
     let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
     let mut secrets = secrets.into_iter();
     let mut me = 0..;
@@ -45,6 +50,23 @@ fn until(ranks: &mut [Rnic; 2], counts: [usize; 2]) -> [Vec<Completion>; 2] {
         assert!(start.elapsed() < LONG, "{ended:?}");
     }
     ended
+}
+
+/// All of it over IPv6.
+#[test]
+fn messages_and_writes_go_over_ipv6() {
+    for listen in TRANSPORTS {
+        let mut job = ranks_at(Ipv6Addr::LOCALHOST.into(), [SECRET; 2], listen);
+        let (out, target) = (memory(&mut job[0], 200_000, 77), memory(&mut job[1], 200_000, 0));
+        let buffer = memory(&mut job[1], 200_000, 0);
+        job[1].post_receive(0, buffer, 9);
+        let remote = Remote { addr: target.span.addr as u64, key: target.key };
+        assert_eq!(job[0].post_write(1, 0, &[out], remote, 1), Ok(true));
+        assert_eq!(job[0].post_send(1, 0, &[out], 2), Ok(true));
+        until(&mut job, [2, 1]);
+        assert!([target, buffer].map(|at| bytes(&job[1], at)) == [vec![77; 200_000], vec![77; 200_000]]);
+        end(job);
+    }
 }
 
 /// Ranks end side by side: each waits for the other to take leave.
@@ -154,12 +176,14 @@ fn access_outside(listen: Listen) {
     while faults.iter().any(Option::is_none) {
         for (rank, fault) in job.iter_mut().zip(&mut faults) {
             rank.poll();
-            *fault = fault.take().or(rank.check().err());
+            *fault = fault.take().or(rank.take_lost());
         }
         assert!(start.elapsed() < LONG, "{faults:?}");
     }
     assert_eq!(bytes(&job[1], target), vec![1; 64]);
-    assert_eq!(job[0].post_send(1, 0, &[], 2), Err(Fault::PeerGone(1)));
+    let refusal = job[0].post_send(1, 0, &[], 2).unwrap_err();
+    assert_eq!((refusal.lost_peer(), Some((1, refusal))), (Some(1), faults[0].take()));
+    assert_eq!(job.each_mut().map(|rank| rank.check()), [Ok(()), Ok(())]);
 }
 
 /// The peer ends the connection while much is on its way out: all that was posted ends, once.
@@ -187,14 +211,32 @@ fn without_the_secret_nobody_is_let_in() {
     assert_eq!(job[0].post_send(1, 0, &[], 5), Ok(true));
     let ended = until(&mut job, [1, 0]);
     assert!(ended[0][0].result.is_err());
-    let said = job[0].check().unwrap_err().to_string();
-    assert!(said.contains("cannot connect to rank 1 at 127.0.0.1:"), "{said}");
+    let (lost, why) = job[0].take_lost().unwrap();
+    assert_eq!((lost, job[0].take_lost()), (1, None));
+    assert!(
+        why.to_string().contains("rank 1 of MPI_COMM_WORLD is lost: cannot connect to 127.0.0.1:"),
+        "{why}"
+    );
+}
+
+/// The system knows no way to a peer: that is told at once, and others are not concerned.
+#[test]
+fn a_peer_to_which_there_is_no_way_is_lost() {
+    let listening = Listening::at(LOCAL).unwrap();
+    // TCP does not go to all hosts at once.
+    let nowhere = SocketAddr::from((Ipv4Addr::BROADCAST, 9));
+    let addresses = [listening.address().unwrap(), nowhere];
+    let mut rank = listening.open(0, addresses.into(), SECRET).unwrap();
+    let refusal = rank.post_send(1, 0, &[], 5).unwrap_err();
+    assert!(refusal.to_string().contains("cannot connect to 255.255.255.255:9: "), "{refusal}");
+    assert_eq!(rank.take_lost(), Some((1, refusal.clone())));
+    assert_eq!((rank.take_lost(), rank.post_send(1, 0, &[], 6), rank.check()), (None, Err(refusal), Ok(())));
 }
 
 /// A port scan, and strangers who say nothing: ranks find each other all the same.
 #[test]
 fn strangers_are_in_nobodys_way() {
-    let listening = [0, 1].map(|_| Listening::at(Ipv4Addr::LOCALHOST).unwrap());
+    let listening = [0, 1].map(|_| Listening::at(LOCAL).unwrap());
     let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
     let mut silent = Vec::new();
     for at in 0..30 {
@@ -217,14 +259,14 @@ fn strangers_are_in_nobodys_way() {
 /// Datagrams of strangers, and of a rank with another secret: nobody answers, nothing is placed, ranks go on.
 #[test]
 fn datagrams_of_strangers_are_dropped() {
-    let listening = [0, 1].map(|_| Listening::for_datagrams(Ipv4Addr::LOCALHOST).unwrap());
+    let listening = [0, 1].map(|_| Listening::for_datagrams(LOCAL).unwrap());
     let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
     let mut me = 0..;
     let mut job = listening.map(|l| l.open(me.next().unwrap(), addresses.clone().into(), SECRET).unwrap());
-    let wrong = Listening::for_datagrams(Ipv4Addr::LOCALHOST).unwrap();
+    let wrong = Listening::for_datagrams(LOCAL).unwrap();
     let mut wrong = wrong.open(0, addresses.clone().into(), [9; 16]).unwrap();
     wrong.post_send(1, 0, &[], 1).unwrap();
-    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let stranger = UdpSocket::bind((LOCAL, 0)).unwrap();
     stranger.set_nonblocking(true).unwrap();
     for at in 0..300usize {
         let bytes: Vec<u8> = (0..at).map(|byte| (byte * at) as u8).collect();

@@ -10,7 +10,7 @@ use crate::doctor::network::{interface_of, mtu};
 pub fn adapter(settings: &Settings) -> String {
     let at = match address::outer(settings) {
         Ok(at) => {
-            let interface = interface_of(at.into());
+            let interface = interface_of(at);
             format!("at {at} ({interface}, MTU {})", mtu(&interface))
         }
         Err(why) => why,

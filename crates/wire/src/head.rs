@@ -48,6 +48,10 @@ pub enum Kind {
     RtrGone = 14,
     /// Of a one-sided epoch, see [`crate::epoch`]. The tag is the window.
     Epoch = 15,
+    /// The sender wants an RTS back that has no share: its envelope.
+    RtsCancel = 16,
+    /// Answer: no receive had taken it. The tag is the send operation.
+    RtsGone = 17,
 }
 
 /// A decoded header.
@@ -101,6 +105,8 @@ impl Head {
                 13 => Kind::RtrCancel,
                 14 => Kind::RtrGone,
                 15 => Kind::Epoch,
+                16 => Kind::RtsCancel,
+                17 => Kind::RtsGone,
                 other => return Err(bad_kind(other)),
             },
         };

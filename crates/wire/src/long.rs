@@ -10,6 +10,8 @@
 //! | RtrAck  | MPI tag         | context id        | [`LongRts`]: `addr` is the receive operation |
 //! | RtrCancel | MPI tag       | context id        | [`LongRts`]: `op` is the receive operation |
 //! | RtrGone | operation there | 0                 | empty |
+//! | RtsCancel | MPI tag       | context id        | [`LongRts`]: `op` is the send operation |
+//! | RtsGone | operation there | 0                 | empty |
 //!
 //! All numbers are little-endian.
 

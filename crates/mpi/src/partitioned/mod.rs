@@ -72,6 +72,46 @@ pub enum Partitioned {
     },
 }
 
+/// What a report says of a partitioned request that is under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// Whether it is the sender.
+    pub sends: bool,
+    /// Rank of the other side in the job.
+    pub peer: usize,
+    /// The tag.
+    pub tag: i32,
+    /// Bytes of the whole message.
+    pub bytes: u64,
+    /// Partitions, and how many of them wait: a sender's to be marked ready, a receiver's to come.
+    pub partitions: usize,
+    /// See above.
+    pub waiting: usize,
+}
+
+impl Partitioned {
+    /// What a report says of it; nothing of one whose peer is nobody.
+    pub fn standing(&self) -> Option<Standing> {
+        let of = |sends, parts: &Parts, peer, tag, waiting| Standing {
+            sends,
+            peer,
+            tag,
+            bytes: parts.bytes(),
+            partitions: parts.partitions,
+            waiting,
+        };
+        match self {
+            Partitioned::Send(sender) => {
+                Some(of(true, &sender.parts, sender.to, sender.tag, sender.unready()))
+            }
+            Partitioned::Receive(receiver) => {
+                Some(of(false, &receiver.parts, receiver.from, receiver.tag, receiver.missing()))
+            }
+            Partitioned::Nobody { .. } => None,
+        }
+    }
+}
+
 impl<D: Device> World<D> {
     /// The request of `MPI_Psend_init`.
     pub fn partitioned_send(

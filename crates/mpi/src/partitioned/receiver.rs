@@ -26,8 +26,8 @@ pub struct Receiver {
     /// How this side has divided its buffer.
     pub(super) parts: Parts,
     source: i32,
-    from: usize,
-    tag: i32,
+    pub(super) from: usize,
+    pub(super) tag: i32,
     line: Line,
     /// What the sender has said of itself.
     hello: Option<Hello>,
@@ -97,6 +97,19 @@ impl Receiver {
         self.error = None;
         self.post(engine);
         Ok(())
+    }
+
+    /// Partitions of the round that have not come as a whole, as far as this rank has looked.
+    pub(super) fn missing(&self) -> usize {
+        let each = self.parts.part_bytes();
+        let lacks = |piece: &Piece, from: u64| {
+            piece.op.is_some() && piece.from < from + each && from < piece.from + piece.len
+        };
+        let lacks_some = |part: &usize| self.pieces.iter().any(|piece| lacks(piece, *part as u64 * each));
+        if self.pieces.is_empty() {
+            return self.parts.partitions;
+        }
+        (0..self.parts.partitions).filter(lacks_some).count()
     }
 
     /// Whether the messages of the round are expected, or never will be.

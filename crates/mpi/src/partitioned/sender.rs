@@ -73,7 +73,8 @@ pub(super) fn messages(partitions: usize, together: usize) -> usize {
 pub struct Sender {
     /// What it was made of.
     pub(super) parts: Parts,
-    to: usize,
+    pub(super) to: usize,
+    pub(super) tag: i32,
     channel: u64,
     term: Term,
     /// Rounds of the term that are left.
@@ -110,7 +111,12 @@ impl Sender {
         let term = Term { together: together as u64, rounds: 1 };
         let hello = Hello { channel, bytes: parts.bytes(), partitions: parts.partitions as u64, term };
         tell(world, to, place.context_for(Purpose::Partitioned), tag, &hello.words())?;
-        Ok(Sender { parts, to, channel, term, left: 1, ready_ns, round: Round::default() })
+        Ok(Sender { parts, to, tag, channel, term, left: 1, ready_ns, round: Round::default() })
+    }
+
+    /// Partitions of the round that are not ready.
+    pub(super) fn unready(&self) -> usize {
+        self.round.is_ready.iter().filter(|is_ready| !**is_ready).count()
     }
 
     /// Starts a round.

@@ -38,14 +38,37 @@ impl<V: Verbs> Channel<V> {
 
     /// Posts a frame: whether there was room.
     fn try_post(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
-        self.send(to, head, Local { span: data, key: 0 }, None).unwrap_or_else(|fault| {
-            self.fault.get_or_insert(fault);
+        let posted = self.send(to, head, Local { span: data, key: 0 }, None);
+        self.left(posted)
+    }
+
+    /// Keeps what went wrong where nobody could be told of it. That a peer is lost is told by [`Device::take_lost`]; one
+    /// that may leave has, and needs nothing any longer.
+    pub(super) fn went_wrong(&mut self, fault: &Fault) {
+        match fault {
+            Fault::PeerLost(..) => {}
+            Fault::PeerGone(rank) if self.verbs.may_leave(*rank) => {}
+            _ => drop(self.fault.get_or_insert_with(|| fault.clone())),
+        }
+    }
+
+    /// Why nothing goes to a peer that is lost.
+    pub(super) fn refusal(&self, p: usize) -> Fault {
+        let peer = &self.peers[p];
+        peer.lost.clone().unwrap_or(Fault::PeerGone(peer.rank))
+    }
+
+    /// Whether a frame has been posted; that its peer is lost is told by [`Device::take_lost`].
+    fn left(&mut self, posted: Result<bool, Fault>) -> bool {
+        posted.unwrap_or_else(|fault| {
+            self.went_wrong(&fault);
             false
         })
     }
 
     fn check_peer(&self, rank: Rank) -> Result<(), Fault> {
         match self.known(rank) {
+            Some(p) if self.peers[p].lost.is_some() => Err(self.refusal(p)),
             Some(p) if self.peers[p].failed => Err(self.fault.clone().unwrap_or(Fault::PeerGone(rank))),
             _ => Ok(()),
         }
@@ -189,6 +212,16 @@ impl<V: Verbs> Device for Channel<V> {
         self.verbs.idle(round)
     }
 
+    fn take_lost(&mut self) -> Option<(Rank, Fault)> {
+        let (rank, fault) = self.verbs.take_lost()?;
+        if let Some(p) = self.known(rank) {
+            self.due.retain(|due| *due as usize != p);
+            let peer = &mut self.peers[p];
+            (peer.lost, peer.due) = (Some(fault.clone()), false);
+        }
+        Some((rank, fault))
+    }
+
     fn check(&mut self) -> Result<(), Fault> {
         match &self.fault {
             Some(fault) => Err(fault.clone()),
@@ -276,10 +309,8 @@ impl<V: Verbs> Transfers for Channel<V> {
         if rail == RAIL || to == self.verbs.me() {
             return self.try_send(to, head, data);
         }
-        self.send_behind(to, rail, head, data).unwrap_or_else(|fault| {
-            self.fault.get_or_insert(fault);
-            false
-        })
+        let posted = self.send_behind(to, rail, head, data);
+        self.left(posted)
     }
 
     fn writes_in_order(&self, _to: Rank) -> bool {

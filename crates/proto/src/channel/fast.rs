@@ -104,7 +104,7 @@ impl<V: Verbs> Channel<V> {
     /// Tells the peer what it waits for: slots, credits. What cannot be posted is owed.
     pub(super) fn tell_or_owe(&mut self, p: usize) {
         let told = self.tell(p).unwrap_or_else(|fault| {
-            self.blame(&fault);
+            self.went_wrong(&fault);
             true
         });
         if !told && !self.peers[p].due {

@@ -284,6 +284,9 @@ impl<V: Verbs> Channel<V> {
     /// The peer a frame can be sent to, once this rank has introduced itself.
     fn open(&mut self, to: Rank) -> Result<Option<usize>, Fault> {
         let p = self.contact(to)?;
+        if self.peers[p].lost.is_some() {
+            return Err(self.refusal(p));
+        }
         if self.peers[p].failed {
             return Err(self.fault.clone().unwrap_or(Fault::PeerGone(to)));
         }
@@ -464,7 +467,7 @@ impl<V: Verbs> Channel<V> {
         let Completion { work, done, result } = completion;
         let Some(own) = Work::decode(work) else { return self.done.push_back((work, result)) };
         if let Err(fault) = &result {
-            self.blame(fault);
+            self.went_wrong(fault);
         }
         let ended = match own {
             Work::Receive(buffer) => {
@@ -481,13 +484,6 @@ impl<V: Verbs> Channel<V> {
             Work::Inline => None,
         };
         self.end(ended, result);
-    }
-
-    /// What frames need could not be done. One that may leave has, and needs it no longer.
-    fn blame(&mut self, fault: &Fault) {
-        if !matches!(fault, Fault::PeerGone(rank) if self.verbs.may_leave(*rank)) {
-            self.fault.get_or_insert(fault.clone());
-        }
     }
 
     /// Work of the engine, if this was some, has ended.

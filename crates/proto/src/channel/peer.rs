@@ -2,7 +2,7 @@
 
 use super::headers::HeaderCache;
 use super::slots::{RingIn, RingOut};
-use fabric::{Rank, Remote, Span};
+use fabric::{Fault, Rank, Remote, Span};
 use std::collections::VecDeque;
 use wire::Malformed;
 use wire::slot::Tail;
@@ -79,6 +79,8 @@ pub(super) struct Peer {
     pub rank: Rank,
     /// It broke the rules: nothing more is taken from it.
     pub failed: bool,
+    /// There is no way to it any more: nothing is posted to it.
+    pub lost: Option<Fault>,
     /// May have something to take; and whether the list of those holds it.
     pub ready: bool,
     pub listed: bool,
@@ -124,6 +126,7 @@ impl Peer {
         Peer {
             rank,
             failed: false,
+            lost: None,
             ready: false,
             listed: false,
             due: false,

@@ -25,7 +25,7 @@ impl<V: Verbs> Channel<V> {
         let p = match self.contact(from) {
             Ok(p) => p,
             Err(fault) => {
-                self.fault.get_or_insert(fault);
+                self.went_wrong(&fault);
                 return self.receives.post(&mut self.verbs, buffer);
             }
         };

@@ -5,6 +5,7 @@ mod explanation;
 pub mod frequent;
 mod growth;
 mod issue;
+mod lost;
 mod onesided;
 mod progress;
 mod readings;
@@ -93,6 +94,8 @@ pub struct Engine<D: Device> {
     pub(crate) looks: [u32; Distance::ALL.len()],
     /// What went wrong where it could not be told; the next look does.
     pub(crate) fault: Option<Fault>,
+    /// Peers that are lost, and why.
+    pub(crate) lost: Vec<(Rank, Fault)>,
     /// Bytes that may still be copied in a look beside the application; `None` inside MPI, where
     /// everything is copied that can be.
     pub(crate) aside: Option<usize>,
@@ -154,6 +157,7 @@ impl<D: Device> Engine<D> {
             learner: Box::new(Learner::new(facts)),
             looks,
             fault: None,
+            lost: Vec::new(),
             aside: None,
             news: false,
             idle: Idle::default(),

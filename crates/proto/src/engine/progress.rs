@@ -266,6 +266,7 @@ impl<D: Device> Engine<D> {
         if self.idle.looks >= LOOKS {
             self.idle.looks = 0;
             self.dev.check()?;
+            self.heed_losses()?;
         }
         if self.is_asleep() && !self.idle.stamped {
             self.idle.stamped = self.dev.now_ns() > self.idle.asleep_since_ns + STAMP_NS;

@@ -138,6 +138,7 @@ impl<D: Device> Engine<D> {
         held: Option<Held>,
     ) -> Result<Option<OpId>, Fault> {
         let (to, mut sending) = (sending.to, sending);
+        self.is_there(to)?;
         if !eager {
             self.look_before_send(to)?;
         }

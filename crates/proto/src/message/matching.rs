@@ -387,6 +387,21 @@ impl Matching {
         Some(taken)
     }
 
+    /// Takes a message with this envelope out that `is_it` knows by its body; whether there was one.
+    pub(crate) fn forget(&mut self, envelope: &Envelope, is_it: impl Fn(&Body) -> bool) -> bool {
+        let source = &mut self.sources[envelope.source];
+        let fits =
+            |u: &Option<Unexpected>| u.as_ref().is_some_and(|u| u.envelope == *envelope && is_it(&u.body));
+        let Some(at) = source.unexpected.iter().position(fits) else { return false };
+        let want = Want { source: None, context: envelope.context, tag: Some(envelope.tag) };
+        let taken = source.take(&want, at).expect("it was found there");
+        // Others with this envelope may stand before it.
+        source.passed = Passed::default();
+        self.waiting -= 1;
+        self.held_bytes -= taken.body.held();
+        true
+    }
+
     fn locate(&self, want: &Want) -> Option<(Rank, usize)> {
         let in_source = |source: Rank| Some((source, self.sources[source].locate(want)?));
         match want.source {

@@ -54,6 +54,8 @@ pub(crate) struct Offered {
 pub(crate) struct Peer {
     /// Nothing stands in the way of an eager frame.
     pub plain: bool,
+    /// Nothing goes there any more.
+    pub lost: bool,
     /// Eager messages to it have to be told to the tables of speculative rendezvous.
     pub watched: bool,
     /// RTRs that came to nothing in a row.
@@ -84,6 +86,7 @@ impl Default for Peer {
     fn default() -> Peer {
         Peer {
             plain: true,
+            lost: false,
             watched: false,
             rtr_misses: 0,
             sent: 0,
@@ -124,8 +127,11 @@ impl Peer {
 
     /// Works out anew whether eager frames may leave at once.
     pub fn update_plain(&mut self) {
-        self.plain =
-            self.queue.is_empty() && self.control.is_empty() && self.offers.is_empty() && !self.watched;
+        self.plain = self.queue.is_empty()
+            && self.control.is_empty()
+            && self.offers.is_empty()
+            && !self.watched
+            && !self.lost;
     }
 }
 
@@ -170,11 +176,27 @@ impl Peers {
 
     /// As [`Peers::control`], in a way of its own.
     pub fn control_as(&mut self, dev: &mut impl Device, to: Rank, how: How, head: [u64; 2], body: &[u8]) {
+        if self[to].lost {
+            return; // nobody misses it
+        }
         if self[to].control.is_empty() && send(dev, to, head, body, how) {
             return;
         }
         self[to].control.push_back(Control { head, body: body.to_vec(), how });
         self.hold_back(to);
+    }
+
+    /// Nothing goes to this peer any more: what waits for room is dropped.
+    pub fn lose(&mut self, rank: Rank) {
+        self.backlog.retain(|peer| *peer != rank);
+        let peer = &mut self[rank];
+        (peer.lost, peer.plain) = (true, false);
+        peer.queue.clear();
+        peer.control.clear();
+        peer.gone.clear();
+        peer.offers.clear();
+        peer.reports.clear();
+        peer.stuck = None;
     }
 
     fn hold_back(&mut self, to: Rank) {

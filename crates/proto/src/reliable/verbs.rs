@@ -189,6 +189,10 @@ impl<V: Verbs> Verbs for Reliable<V> {
         self.verbs.owes() || self.ways.as_ref().is_some_and(|ways| ways.due_ns != u64::MAX)
     }
 
+    fn may_leave(&self, peer: Rank) -> bool {
+        self.verbs.may_leave(peer)
+    }
+
     fn gives_slots(&mut self, peer: Rank) -> bool {
         self.ways.as_mut().is_none_or(|ways| ways.peer(peer).route.is_connected())
     }
@@ -272,6 +276,10 @@ impl<V: Verbs> Verbs for Reliable<V> {
             }
         }
         self.verbs.idle(round)
+    }
+
+    fn take_lost(&mut self) -> Option<(Rank, Fault)> {
+        self.verbs.take_lost()
     }
 
     fn check(&mut self) -> Result<(), Fault> {

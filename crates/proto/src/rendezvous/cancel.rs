@@ -9,15 +9,26 @@
 //!   when it would be matched, or probed, and forgotten there.
 //! - A send that has consumed an offer is met by a receive that waits for it, whatever way it goes:
 //!   neither of the two can be cancelled any more.
-//! - An RTS that got no share, for all are in use, cannot be taken back: it ends when it is received. So
-//!   do messages over registered memory, whose receivers may be reading.
+//! - Where there is no share, between hosts or because all are in use, the receiver is asked. It takes the RTS out if it
+//!   waits for its receive, and says so; if not, the message has been met and ends as any other.
+//!
+//! ```text
+//! sender                              receiver
+//!   ├─ RTS ───────────────────────────▶  no receive: it waits
+//!   ├─ RTS-CANCEL ────────────────────▶  it waits still: forgotten
+//!   ◀──────────────────── RTS-GONE ───┤
+//!   cancelled
+//! ```
+//! Frames of a pair arrive in order, so the question finds the RTS or a receive that has taken it. A receiver answers when it
+//! is next inside MPI.
 
-use crate::message::matching::{Body, Unexpected};
+use crate::message::matching::{Body, Envelope, Unexpected};
 use crate::message::op::{OpId, Outcome, Receive};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::state::{Rts, State, Step};
-use fabric::{Device, Rank, Share, ShareWord, Shares};
-use wire::head::Offer;
+use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
+use wire::head::{Head, Kind, Offer};
+use wire::long::LongRts;
 
 impl<D: Device> Rendezvous<'_, D> {
     /// Cancels an operation that has not been matched; true if it was. What is returned here is final:
@@ -25,7 +36,7 @@ impl<D: Device> Rendezvous<'_, D> {
     pub fn cancel(&mut self, id: OpId) -> bool {
         match self.ops.get(id).map(|op| &op.state) {
             Some(State::Posted(receive)) => self.cancel_receive(id, *receive),
-            Some(State::Queued(..) | State::Offered(..)) => self.cancel_send(id),
+            Some(State::Queued(..) | State::Offered(..) | State::Long(_)) => self.cancel_send(id),
             _ => false,
         }
     }
@@ -73,10 +84,73 @@ impl<D: Device> Rendezvous<'_, D> {
                 self.learner.forget(id);
                 s
             }
+            Some(State::Offered(s, Rts { share: None, .. })) if !s.met => {
+                let envelope = s.envelope();
+                self.ask_for_rts(id, envelope);
+                return false;
+            }
+            Some(State::Queued(s, Step::Long(..))) if !s.met => {
+                let s = *s;
+                self.unqueue(id, s.envelope());
+                s
+            }
+            Some(State::Long(long)) if long.may_come_back() => {
+                let envelope = long.envelope();
+                if !self.peers[envelope.source].queue.contains(&id) {
+                    self.ask_for_rts(id, envelope);
+                    return false;
+                }
+                let Some(s) = self.long_sending(id) else { return false };
+                self.unqueue(id, envelope);
+                s
+            }
             _ => return false,
         };
         self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..sending.outcome() }));
         true
+    }
+
+    /// A rendezvous that has not left never will.
+    fn unqueue(&mut self, id: OpId, to: Envelope) {
+        self.peers[to.source].queue.retain(|queued| *queued != id);
+        self.rtrs.other_left(&to, Some(id));
+        self.learner.forget(id);
+    }
+
+    /// Asks the receiver whether an RTS has met its receive.
+    fn ask_for_rts(&mut self, id: OpId, to: Envelope) {
+        let head = Head::new(Kind::RtsCancel, to.tag, to.context).encode();
+        let body = LongRts { op: id.0, ..LongRts::default() };
+        self.control(to.source, head, &body.encode());
+    }
+
+    /// RtsCancel: the sender takes a message back, unless it has met its receive.
+    pub(crate) fn on_rts_cancel(&mut self, envelope: Envelope, data: Span) -> Result<(), Fault> {
+        let op = self.long_body(envelope.source, data)?.op;
+        let is_it = |body: &Body| match body {
+            Body::Long(rts, _) => rts.op == op,
+            Body::Rts(offer) => offer.share == Offer::NO_SHARE && offer.op == op,
+            _ => false,
+        };
+        if self.matching.forget(&envelope, is_it) {
+            self.control(envelope.source, Head::new(Kind::RtsGone, op as i32, 0).encode(), &[]);
+        }
+        Ok(())
+    }
+
+    /// RtsGone: the receiver has forgotten an RTS.
+    pub(crate) fn on_rts_gone(&mut self, from: Rank, id: OpId) {
+        let sending = match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Offered(s, Rts { share: None, .. })) if s.to == from => Some(*s),
+            Some(State::Long(long)) if long.message.peer == from && long.may_come_back() => {
+                self.long_sending(id)
+            }
+            _ => None,
+        };
+        let Some(s) = sending else { return };
+        self.rtrs.on_met(&s.envelope(), id, None);
+        self.learner.forget(id);
+        self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..s.outcome() }));
     }
 }
 

@@ -67,7 +67,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// This side cannot go on.
     pub(crate) fn lose_long(&mut self, id: OpId, fault: Fault) {
         let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
-        let alone = fault == Fault::PeerGone(long.message.peer) || long.message.peer_op == 0;
+        let alone = fault.lost_peer() == Some(long.message.peer) || long.message.peer_op == 0;
         self.fail_long(id, Ending::new(fault, alone));
     }
 

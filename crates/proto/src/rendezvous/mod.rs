@@ -99,6 +99,11 @@ impl<D: Device> Rendezvous<'_, D> {
             Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame),
             Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, data),
             Kind::RtrAck => self.on_rtr_ack(envelope, data),
+            Kind::RtsCancel => self.on_rts_cancel(envelope, data),
+            Kind::RtsGone => {
+                self.on_rts_gone(from, OpId(head.tag as u32));
+                Ok(())
+            }
             Kind::RtrGone => {
                 self.on_rtr_gone(from, head);
                 Ok(())

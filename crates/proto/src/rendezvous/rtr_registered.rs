@@ -8,7 +8,7 @@ use crate::choice::way::Way;
 use crate::event::Event;
 use crate::message::malformed;
 use crate::message::matching::{Envelope, Want};
-use crate::message::op::{OpId, Outcome, Sending, Side};
+use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::write;
 use crate::rendezvous::rtr_account::{Plan, Waiting, Wants};
@@ -168,7 +168,7 @@ impl<D: Device> Rendezvous<'_, D> {
         peer.sent != 0 || !peer.queue.is_empty()
     }
 
-    fn long_body(&self, from: Rank, data: Span) -> Result<LongRts, Fault> {
+    pub(crate) fn long_body(&self, from: Rank, data: Span) -> Result<LongRts, Fault> {
         let mut body = [0u8; LongRts::LEN];
         if data.len != body.len() {
             return Err(malformed(from, Malformed(format!("an RTR of {} bytes", data.len))));
@@ -232,6 +232,14 @@ impl<D: Device> Rendezvous<'_, D> {
             self.counters.count(Event::RtrDropped);
             self.with_port(envelope.source, |port| stripes.release(port));
             self.rtrs.missed(envelope);
+        }
+    }
+
+    /// A receive ends because its sender is lost, who cannot write into its buffer any more.
+    pub(crate) fn withdraw_lost(&mut self, id: OpId, receive: &Receive) {
+        let Some(waiting) = self.rtrs.waiting.remove(&id) else { return };
+        if let (Some(stripes), Some(source)) = (waiting.rtr, receive.want.source) {
+            self.with_port(source, |port| stripes.release(port));
         }
     }
 

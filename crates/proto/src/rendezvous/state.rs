@@ -180,6 +180,11 @@ impl Long {
         }
     }
 
+    /// Whether it is a send that no receive is known to have met.
+    pub fn may_come_back(&self) -> bool {
+        self.side == Side::Send && self.message.peer_op == 0 && self.ending.is_none()
+    }
+
     /// Where the message goes or comes from.
     pub fn envelope(&self) -> Envelope {
         Envelope { source: self.message.peer, context: self.context, tag: self.outcome.tag }

@@ -150,7 +150,10 @@ impl<'a, S: Stage> Play<'a, S> {
         self.settle();
         let mut history = History::default();
         for (me, rank) in self.ranks.iter_mut().enumerate() {
-            for sending in &rank.sends {
+            for sending in &mut rank.sends {
+                // At once, or when the receiver had answered.
+                let outcome = sending.op.and_then(|op| rank.engine.outcome(op));
+                sending.cancelled |= outcome.is_some_and(|o| o.cancelled);
                 history.sent(me, sending.to, CONTEXT, sending.tag, sending.cancelled);
             }
             for receiving in &mut rank.receives {

@@ -8,12 +8,13 @@ use super::alarm::Alarm;
 use super::greeting::{self, Secret};
 use super::postings::{Posted, Postings};
 use super::{Contact, DEPTH, Door, LINGER, Rnic};
+use crate::stack::Work;
 use crate::stack::rd::{Pair, PairSettings};
-use crate::stack::{Failure, Work};
 use fabric::{Fault, Rank};
 use rustix::event::epoll;
 use rustix::net::sockopt;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use wire::datagram::{self, Head};
@@ -22,10 +23,13 @@ use wire::datagram::{self, Head};
 const BUFFER_BYTES: usize = 4 << 20;
 /// Longest datagram where the network would take a longer one: what the kernel keeps is counted by datagrams, too.
 const DATAGRAM_MAX: usize = 16 << 10;
-/// The head of an IPv4 packet and of UDP.
-const BELOW: usize = 20 + 8;
-/// What every host of the internet takes, in case the kernel does not tell.
+/// The heads of an IPv4 packet, of an IPv6 packet, and of UDP.
+const IPV4: usize = 20;
+const IPV6: usize = 40;
+const UDP: usize = 8;
+/// What every host of the internet takes, in case the kernel does not tell (RFC 791, RFC 8200 section 5).
 const MTU_LEAST: usize = 576;
+const MTU_LEAST_6: usize = 1280;
 /// Datagrams taken in for one look: what is due to be sent waits for it.
 const READS: usize = 64;
 /// Looks in vain after which acknowledgements do not wait for something to go with.
@@ -36,6 +40,8 @@ const REQUESTS: usize = 64;
 /// What all pairs have in common.
 pub struct Datagrams {
     socket: UdpSocket,
+    /// Where peers knock (`watch.rs`): the same port of TCP.
+    door: TcpListener,
     /// Ends a sleep when something is due.
     alarm: Alarm,
     /// What datagrams to and from each rank are known by.
@@ -57,8 +63,27 @@ pub struct Peer {
     is_lost: bool,
 }
 
+/// How often a port that is free for UDP may be found taken for TCP.
+const TRIES: u32 = 100;
+
+/// A socket at this address, at a port that the system chooses, and a listener at the same port of TCP.
+pub fn bind_with_door(address: IpAddr) -> std::io::Result<(UdpSocket, TcpListener)> {
+    let mut tries = 0;
+    loop {
+        let socket = bind(address, 0)?;
+        match TcpListener::bind(socket.local_addr()?) {
+            Ok(door) => {
+                door.set_nonblocking(true)?;
+                return Ok((socket, door));
+            }
+            Err(error) if error.kind() != ErrorKind::AddrInUse || tries == TRIES => return Err(error),
+            Err(_) => tries += 1,
+        }
+    }
+}
+
 /// A socket at this address and port; 0: one that the system chooses.
-pub fn bind(address: Ipv4Addr, port: u16) -> std::io::Result<UdpSocket> {
+pub fn bind(address: IpAddr, port: u16) -> std::io::Result<UdpSocket> {
     let socket = UdpSocket::bind((address, port))?;
     socket.set_nonblocking(true)?;
     // As much as it gets: a kernel that gives less loses more, which comes again.
@@ -69,7 +94,7 @@ pub fn bind(address: Ipv4Addr, port: u16) -> std::io::Result<UdpSocket> {
 
 impl Datagrams {
     pub fn new(
-        socket: UdpSocket,
+        (socket, door): (UdpSocket, TcpListener),
         me: Rank,
         size: usize,
         secret: &Secret,
@@ -80,6 +105,7 @@ impl Datagrams {
         let id = |from, to| greeting::datagram_id(secret, b"reliable datagrams", from, to);
         Ok(Datagrams {
             socket,
+            door,
             alarm,
             ids: (0..size).map(|rank| (id(me, rank), id(rank, me))).collect(),
             peers: Vec::new(),
@@ -87,6 +113,11 @@ impl Datagrams {
             out: Vec::new(),
             heard: Vec::new(),
         })
+    }
+
+    /// Where peers knock.
+    pub fn door(&self) -> &TcpListener {
+        &self.door
     }
 }
 
@@ -108,11 +139,15 @@ impl Peer {
 
 /// The longest datagram that the way to this address takes.
 pub fn datagram_max(address: SocketAddr) -> usize {
-    let probe = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|probe| {
+    let (any, least, head): (IpAddr, _, _) = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), MTU_LEAST, IPV4),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED.into(), MTU_LEAST_6, IPV6),
+    };
+    let probe = UdpSocket::bind((any, 0)).and_then(|probe| {
         probe.connect(address)?;
-        Ok(sockopt::ip_mtu(&probe)?)
+        Ok(if address.is_ipv4() { sockopt::ip_mtu(&probe)? } else { sockopt::ipv6_mtu(&probe)? })
     });
-    (probe.map_or(MTU_LEAST, |mtu| mtu as usize).max(MTU_LEAST) - BELOW).min(DATAGRAM_MAX)
+    (probe.map_or(least, |mtu| mtu as usize).max(least) - head - UDP).min(DATAGRAM_MAX)
 }
 
 impl Rnic {
@@ -156,24 +191,40 @@ impl Rnic {
         self.settle_pair(peer);
     }
 
+    /// Asks a peer of which nothing was heard for long for an answer; whether one is due already.
+    pub(super) fn asks_silent(&mut self, peer: Rank) -> bool {
+        let Contact::Paired(contact) = &mut self.contacts[peer] else { return false };
+        let is_due = contact.pair.timeout_ns().is_some();
+        let now_ns = self.start.elapsed().as_nanos() as u64;
+        contact.pair.probe(now_ns);
+        self.send_datagrams(peer);
+        is_due
+    }
+
+    /// There is no way to a peer any more.
+    pub(super) fn lose_pair(&mut self, peer: Rank) {
+        let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
+        contact.pair.give_up();
+        self.settle_pair(peer);
+    }
+
     /// Tells what has ended of what was posted to a peer, and that it is gone if it is.
     fn settle_pair(&mut self, peer: Rank) {
+        if let Contact::Paired(contact) = &mut self.contacts[peer]
+            && !contact.is_lost
+            && let Some(failure) = contact.pair.failure()
+        {
+            contact.is_lost = true;
+            self.watch.lost(peer, Fault::PeerLost(peer, failure.to_string()));
+            let unfinished = contact.pair.unfinished();
+            self.give_back(unfinished);
+        }
         while let Contact::Paired(contact) = &mut self.contacts[peer]
             && let Some(ended) = contact.pair.poll()
         {
             let (work, result) = contact.postings.ended(ended.id, ended.result);
             self.tell(peer, work, result);
         }
-        let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
-        if contact.is_lost {
-            return;
-        }
-        let Some(failure) = contact.pair.failure() else { return };
-        contact.is_lost = true;
-        let fault = (*failure != Failure::Closed).then(|| Fault::Device(format!("rank {peer}: {failure}")));
-        let unfinished = contact.pair.unfinished();
-        self.give_back(unfinished);
-        self.fault = self.fault.take().or(fault);
     }
 
     /// Goes on with messages that waited for receive buffers.
@@ -248,7 +299,9 @@ impl Rnic {
         if datagrams.heard.last() != Some(&peer) {
             datagrams.heard.push(peer);
         }
+        self.watch.heard(peer);
         if matches!(self.contacts[peer], Contact::None) {
+            self.watch.begin(now_ns);
             self.pair(peer);
         }
         let Contact::Paired(contact) = &mut self.contacts[peer] else { return };

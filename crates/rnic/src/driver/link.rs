@@ -45,6 +45,8 @@ pub struct Link {
     pub asks_for_room: bool,
     /// Whether nothing more will come.
     is_ended: bool,
+    /// What the system said when it ended.
+    why: Option<String>,
 }
 
 impl Link {
@@ -62,6 +64,7 @@ impl Link {
             waiting: 0,
             asks_for_room: false,
             is_ended: false,
+            why: None,
         }
     }
 
@@ -128,8 +131,8 @@ impl Link {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return moved,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.end();
+                Err(error) => {
+                    self.break_off(&error);
                     return true;
                 }
             }
@@ -200,7 +203,7 @@ impl Link {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => self.end(),
+                Err(error) => self.break_off(&error),
             }
         }
         moved
@@ -245,8 +248,19 @@ impl Link {
         !self.kept.is_empty()
     }
 
+    /// The system has ended the connection.
+    fn break_off(&mut self, error: &std::io::Error) {
+        self.why = Some(error.to_string());
+        self.end();
+    }
+
+    /// What the system said when it ended the connection, if it did.
+    pub fn why_ended(&self) -> Option<String> {
+        self.why.clone()
+    }
+
     /// Nothing more will come, or go.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         self.is_ended = true;
         self.connection.closed();
         self.unsent.clear();

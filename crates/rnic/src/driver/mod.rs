@@ -10,16 +10,17 @@ mod greeting;
 mod guests;
 mod host;
 mod link;
+mod listening;
 mod meeting;
 mod memory;
 mod postings;
 mod socket;
 mod unreliable;
 mod verbs;
+mod watch;
 
 use crate::stack::{
-    Agreed, Connection, Done as Ended, MAX_REGIONS, NotDone, Proposal, Regions, SEGMENT_MAX, Settings, Start,
-    Work,
+    Agreed, Connection, Done as Ended, NotDone, Proposal, Regions, SEGMENT_MAX, Settings, Start, Work,
 };
 use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Local, Nap, Rank, VerbsCaps};
@@ -27,17 +28,19 @@ pub use greeting::Secret;
 use guests::Guests;
 pub use guests::{Asker, Card};
 use host::Host;
-use link::{Link, READ_BYTES};
+use link::Link;
+pub use listening::Listening;
 use meeting::{Meeting, Met};
-use postings::{INLINE, Payload, Posted};
+use postings::{Payload, Posted};
 use rustix::event::epoll;
 use socket::{connect, prepare, random};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
 use unreliable::Unreliable;
+use watch::Watch;
 
 /// Work requests that may be outstanding to one peer.
 const DEPTH: usize = 256;
@@ -47,8 +50,8 @@ const STRANGERS: usize = 64;
 const LISTENER: u64 = u64::MAX;
 /// What says no more than that a sleep is over: the socket for unreliable datagrams, timers.
 const ALARM: u64 = u64::MAX - 1;
-/// Addresses tried for a port that is free for connections and for datagrams.
-const PORTS: usize = 64;
+/// What the timer of the watch is called.
+const WATCH: u64 = u64::MAX - 2;
 /// Set-ups are called by this and a number.
 const MEETING: u64 = 1 << 32;
 /// What the kernel tells in one look, at most.
@@ -123,6 +126,7 @@ pub struct Rnic {
     has_alarm: bool,
     start: Instant,
     fault: Option<Fault>,
+    watch: Watch,
 }
 
 /// Whether this rank may sleep until the descriptor has something; if not, something is due by the clock.
@@ -135,125 +139,6 @@ impl Nap for RnicNap {
 
     fn sleeps(&self) -> bool {
         self.0
-    }
-}
-
-/// A rank's adapter before it knows where the others are: with what is reliable, and with unreliable datagrams.
-pub struct Listening(Socket, Option<UdpSocket>);
-
-enum Socket {
-    Tcp(TcpListener),
-    Udp(UdpSocket),
-    None,
-}
-
-impl Listening {
-    /// Listens for connections (RC) at this address of this host, at a port that the system chooses.
-    pub fn at(address: Ipv4Addr) -> Result<Listening, String> {
-        let fail = |e: std::io::Error| format!("cannot listen at {address}: {e}");
-        let listener = TcpListener::bind((address, 0)).map_err(fail)?;
-        listener.set_nonblocking(true).map_err(fail)?;
-        Ok(Listening(Socket::Tcp(listener), None))
-    }
-
-    /// The same for reliable datagrams (RD).
-    pub fn for_datagrams(address: Ipv4Addr) -> Result<Listening, String> {
-        let socket = datagrams::bind(address, 0).map_err(|e| format!("cannot listen at {address}: {e}"))?;
-        Ok(Listening(Socket::Udp(socket), None))
-    }
-
-    /// For unreliable datagrams (UD) and nothing else.
-    pub fn for_unreliable(address: Ipv4Addr) -> Result<Listening, String> {
-        let socket = datagrams::bind(address, 0).map_err(|e| format!("cannot listen at {address}: {e}"))?;
-        Ok(Listening(Socket::None, Some(socket)))
-    }
-
-    /// For connections (RC) and unreliable datagrams (UD), at the same port.
-    pub fn for_both(address: Ipv4Addr) -> Result<Listening, String> {
-        let mut why = String::new();
-        for _ in 0..PORTS {
-            let listening = Listening::at(address)?;
-            match datagrams::bind(address, listening.address()?.port()) {
-                Ok(socket) => return Ok(Listening(listening.0, Some(socket))),
-                Err(error) => why = error.to_string(),
-            }
-        }
-        Err(format!("cannot listen at {address} for connections and datagrams at one port: {why}"))
-    }
-
-    /// Where the others find it.
-    pub fn address(&self) -> Result<SocketAddr, String> {
-        let address = match (&self.0, &self.1) {
-            (Socket::Tcp(listener), _) => listener.local_addr(),
-            (Socket::Udp(socket), _) | (Socket::None, Some(socket)) => socket.local_addr(),
-            (Socket::None, None) => unreachable!("nobody listens to nothing"),
-        };
-        address.map_err(|e| format!("cannot tell where this rank listens: {e}"))
-    }
-
-    /// Rank `me` of the job, all of whose ranks listen at `addresses`, in the same way, and know its secret.
-    pub fn open(self, me: Rank, addresses: Box<[SocketAddr]>, secret: Secret) -> Result<Rnic, String> {
-        let fail = |e: rustix::io::Errno| format!("cannot watch sockets: {e}");
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
-        let door = match self.0 {
-            Socket::Tcp(listener) => {
-                let data = epoll::EventData::new_u64(LISTENER);
-                epoll::add(&epoll, &listener, data, epoll::EventFlags::IN).map_err(fail)?;
-                Door::Connections(listener)
-            }
-            Socket::Udp(socket) => {
-                let datagrams = Datagrams::new(socket, me, addresses.len(), &secret, &epoll).map_err(fail)?;
-                Door::Datagrams(Box::new(datagrams))
-            }
-            Socket::None => Door::None,
-        };
-        let unreliable = match self.1 {
-            Some(socket) => {
-                let settings = (me, secret, &epoll);
-                Some(Box::new(Unreliable::new(socket, settings, &addresses).map_err(fail)?))
-            }
-            None => None,
-        };
-        let caps = VerbsCaps {
-            name: "rnic",
-            inline_bytes: INLINE,
-            gather: 2,
-            datagram_bytes: unreliable.as_ref().map_or(0, |unreliable| unreliable.payload()),
-            depth: DEPTH,
-            lockable_bytes: usize::MAX / 8,
-            regions: MAX_REGIONS,
-            page_bytes: 4096,
-            offload: false,
-            writes_in_order: true,
-        };
-        Ok(Rnic {
-            me,
-            secret,
-            door,
-            unreliable,
-            epoll,
-            size: addresses.len(),
-            contacts: addresses.iter().map(|_| Contact::None).collect(),
-            addresses: addresses.into(),
-            guests: Guests::default(),
-            has_news: false,
-            meetings: HashMap::new(),
-            next_meeting: 0,
-            regions: Regions::new(),
-            host: Host::default(),
-            ended: VecDeque::new(),
-            memory: Vec::new(),
-            caps,
-            room: vec![0; READ_BYTES].into(),
-            stalled: Vec::new(),
-            quiet: 0,
-            look: 0,
-            waiting: Vec::new(),
-            hot: None,
-            has_alarm: false,
-            start: Instant::now(),
-            fault: None,
-        })
     }
 }
 
@@ -280,7 +165,7 @@ impl Rnic {
             return self.begin_at(peer, 0);
         }
         let address = self.addresses[peer];
-        let fail = |e: String| Fault::Device(format!("cannot connect to rank {peer} at {address}: {e}"));
+        let fail = |e: String| Fault::PeerLost(peer, format!("cannot connect to {address}: {e}"));
         let socket = connect(address).map_err(|e| fail(e.to_string()))?;
         let nonce: [u8; 16] = random().map_err(|e| fail(e.to_string()))?;
         let meeting = Meeting::with(socket, peer, self.me, &self.secret, nonce);
@@ -347,7 +232,7 @@ impl Rnic {
                         return;
                     }
                     let address = self.addresses[peer];
-                    let why = Fault::Device(format!("cannot connect to rank {peer} at {address}: {why}"));
+                    let why = Fault::PeerLost(peer, format!("cannot connect to {address}: {why}"));
                     self.lose(peer, &why);
                 }
             }
@@ -382,12 +267,13 @@ impl Rnic {
         // That of a guest that was held is not watched any more.
         let watched = self.hear(&socket, peer as u64, false, true);
         if let Err(why) = watched.or_else(|_| self.hear(&socket, peer as u64, false, false)) {
-            return self.lose(peer, &Fault::Device(why));
+            return self.lose(peer, &Fault::PeerLost(peer, why));
         }
         let waiting = match std::mem::take(&mut self.contacts[peer]) {
             Contact::Begun(waiting) | Contact::Expected(waiting) => waiting,
             _ => VecDeque::new(),
         };
+        self.watch.begin(self.clock_ns());
         let mut link = Box::new(Link::new(socket, Connection::new(settings), early));
         for (posted, work) in waiting {
             assert!(link.post(posted, work).is_none(), "no more waits than fits");
@@ -425,6 +311,9 @@ impl Rnic {
     fn serve(&mut self, peer: Rank) -> bool {
         let Contact::Connected(link) = &mut self.contacts[peer] else { return false };
         let moved = link.receive(&mut self.regions, &mut self.host, &mut self.room);
+        if moved {
+            self.watch.heard(peer);
+        }
         let is_stalled = link.is_stalled();
         self.taken_in(peer, is_stalled);
         self.settle(peer);
@@ -451,7 +340,7 @@ impl Rnic {
             Ok(Ended::Sent) => (Done::Sent, Ok(())),
             Ok(Ended::Written) => (Done::Written, Ok(())),
             Ok(Ended::Read | Ended::Atomic(_)) => (Done::Read, Ok(())),
-            Err(NotDone::Flushed | NotDone::NoRequests) => (Done::Sent, Err(Fault::PeerGone(peer))),
+            Err(NotDone::Flushed | NotDone::NoRequests) => (Done::Sent, Err(self.watch.why(peer))),
         };
         self.ended.push_back(Completion { work, done, result });
     }
@@ -466,28 +355,46 @@ impl Rnic {
     /// Tells what has ended of what was posted to a peer, and that it is gone if it is.
     fn settle(&mut self, peer: Rank) {
         let Contact::Connected(link) = &mut self.contacts[peer] else { return };
-        if link.connection.failure().is_some() {
+        let has_failed = link.connection.failure().is_some();
+        if has_failed {
             link.send_last(&self.regions);
+            self.note_end(peer);
         }
         while let Contact::Connected(link) = &mut self.contacts[peer]
             && let Some((work, result)) = link.poll()
         {
             self.tell(peer, work, result);
         }
-        let Contact::Connected(link) = &mut self.contacts[peer] else { return };
-        if let Some(failure) = link.connection.failure() {
-            let is_clean = matches!(failure, crate::stack::Failure::Closed);
-            let text = format!("rank {peer}: {failure}");
+        if has_failed && let Contact::Connected(link) = &mut self.contacts[peer] {
             let unfinished = link.connection.unfinished();
             let _ = epoll::delete(&self.epoll, link.socket());
             self.contacts[peer] = Contact::Gone;
             self.give_back(unfinished);
-            if self.guests.has_closed(peer) {
-                self.has_news = true;
-            } else if !is_clean {
-                self.fault.get_or_insert(Fault::Device(text));
-            }
         }
+    }
+
+    /// Takes note of who is behind a connection that has failed: a guest may have parted, and where there are datagrams
+    /// beside it, one that ended in order was given back. Everybody else is lost.
+    #[cold]
+    fn note_end(&mut self, peer: Rank) {
+        let Contact::Connected(link) = &self.contacts[peer] else { return };
+        let Some(failure) = link.connection.failure() else { return };
+        let is_given_back = self.unreliable.is_some() && matches!(failure, crate::stack::Failure::Closed);
+        let why = link.why_ended().unwrap_or_else(|| failure.to_string());
+        if self.guests.has_closed(peer) {
+            self.has_news = true;
+        } else if !is_given_back {
+            self.watch.lost(peer, Fault::PeerLost(peer, why));
+        }
+    }
+
+    /// Why nothing can be posted to a peer that is gone. A rank of the job is lost now, if it was not.
+    #[cold]
+    fn refusal(&mut self, peer: Rank) -> Fault {
+        if peer < self.size {
+            self.watch.lost(peer, Fault::PeerLost(peer, "its connection has ended".into()));
+        }
+        self.watch.why(peer)
     }
 
     /// There is no way to a peer.
@@ -500,7 +407,7 @@ impl Rnic {
                 self.ended.push_back(Completion { work: posted.work, done: Done::Sent, result });
             }
         }
-        self.fault.get_or_insert(why.clone());
+        self.watch.lost(peer, why.clone());
     }
 
     /// Asks the kernel what there is, and deals with it.
@@ -523,6 +430,9 @@ impl Rnic {
             Door::Datagrams(_) => {
                 if self.quiet <= QUIET || asks {
                     self.look_at_datagrams();
+                }
+                if asks && self.clock_ns() >= self.watch.due_ns {
+                    self.stand_watch();
                 }
                 return;
             }
@@ -556,6 +466,7 @@ impl Rnic {
             match event.data.u64() {
                 LISTENER => self.accept(),
                 ALARM => {}
+                WATCH => self.stand_watch(),
                 name if name >= MEETING => self.look_at(name),
                 peer => {
                     let peer = peer as Rank;
@@ -577,6 +488,7 @@ impl Rnic {
             _ => return,
         }
         self.contacts[peer] = Contact::None;
+        self.watch.rest(peer);
         self.waiting.retain(|rank| *rank != peer);
         self.stalled.retain(|rank| *rank != peer);
         self.hot = self.hot.filter(|rank| *rank != peer);
@@ -585,10 +497,11 @@ impl Rnic {
     fn post(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> Result<bool, Fault> {
         if matches!(self.contacts[to], Contact::None) {
             match self.door {
-                Door::Connections(_) => self.begin(to)?,
+                Door::Connections(_) => self.begin(to).inspect_err(|why| self.lose(to, why))?,
                 Door::Datagrams(_) => self.pair(to),
                 Door::None => return Err(Fault::Device("there are unreliable datagrams only".into())),
             }
+            self.watch.begin(self.clock_ns());
         }
         let posted = Posted { work, payload: Payload::of(parts) };
         match &mut self.contacts[to] {
@@ -600,6 +513,7 @@ impl Rnic {
                 Ok(true)
             }
             Contact::Connected(link) => {
+                self.watch.spoken(to);
                 let is_short = matches!(posted.payload, Payload::Inline(_));
                 let may_wait = is_short && !matches!(what, Work::Read { .. });
                 let waits = link.is_waiting();
@@ -613,7 +527,7 @@ impl Rnic {
                 }
                 Ok(true)
             }
-            Contact::Paired(peer) if peer.is_gone() => Err(Fault::PeerGone(to)),
+            Contact::Paired(peer) if peer.is_gone() => Err(self.watch.why(to)),
             Contact::Paired(peer) => {
                 if !peer.post(posted, what) {
                     return Ok(false);
@@ -621,7 +535,7 @@ impl Rnic {
                 self.send_datagrams(to);
                 Ok(true)
             }
-            Contact::None | Contact::Gone => Err(Fault::PeerGone(to)),
+            Contact::None | Contact::Gone => Err(self.refusal(to)),
         }
     }
 }

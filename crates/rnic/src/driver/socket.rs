@@ -1,11 +1,13 @@
 //! Sockets that never block, and random bytes.
 
+use super::watch::keep_alive;
 use std::net::{SocketAddr, TcpStream};
 
 /// Makes a socket ready for use.
 pub fn prepare(socket: &TcpStream) -> std::io::Result<()> {
     socket.set_nonblocking(true)?;
-    socket.set_nodelay(true)
+    socket.set_nodelay(true)?;
+    keep_alive(socket)
 }
 
 /// A socket that connects without blocking.

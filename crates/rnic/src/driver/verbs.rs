@@ -189,9 +189,13 @@ impl Verbs for Rnic {
     fn idle(&mut self, round: u32) -> RnicNap {
         self.send_waiting();
         self.before_a_nap(round);
-        let has_told_all = self.ended.is_empty() && self.host.touched.is_empty();
+        let has_told_all = !self.watch.has_news() && self.ended.is_empty() && self.host.touched.is_empty();
         let waits = std::mem::take(&mut self.has_news) || self.guests.any_missing();
         RnicNap(!std::mem::take(&mut self.has_alarm) && has_told_all && !waits)
+    }
+
+    fn take_lost(&mut self) -> Option<(Rank, Fault)> {
+        self.watch.take_lost()
     }
 
     fn check(&mut self) -> Result<(), Fault> {

@@ -39,14 +39,19 @@ fn interfaces() -> Check {
         Ok(all) => all,
         Err(why) => return Check::weak("interfaces", format!("cannot be listed: {why}"), "ip addr"),
     };
-    let outer: Vec<_> = all.iter().filter(|found| !found.is_loopback && found.at.is_ipv4()).collect();
+    let outer: Vec<_> = all
+        .iter()
+        .filter(|found| {
+            !found.is_loopback && !matches!(found.at, IpAddr::V6(at) if at.is_unicast_link_local())
+        })
+        .collect();
     let text: Vec<String> =
         outer.iter().map(|found| format!("{} {} MTU {}", found.name, found.at, mtu(&found.name))).collect();
     match outer.is_empty() {
         false => Check::pass("interfaces", text.join(", ")),
         true => Check::weak(
             "interfaces",
-            "no IPv4 address but the loopback's: jobs stay on this host",
+            "no address but the loopback's: jobs stay on this host",
             "ip addr add ADDRESS/BITS dev INTERFACE; ip link set INTERFACE up",
         ),
     }
@@ -63,10 +68,9 @@ fn listening(settings: &Settings) -> Check {
         TcpStream::connect_timeout(&there, PATIENCE).map(drop)
     });
     match tried {
-        Ok(()) => Check::pass(
-            "messages at",
-            format!("{at} of {}, which listens and answers", interface_of(at.into())),
-        ),
+        Ok(()) => {
+            Check::pass("messages at", format!("{at} of {}, which listens and answers", interface_of(at)))
+        }
         Err(why) => Check::fail(
             "messages at",
             format!("{at} cannot be connected to from here: {why}"),

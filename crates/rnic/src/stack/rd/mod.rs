@@ -90,8 +90,9 @@ pub struct Pair {
     unanswered: u32,
     answer: bool,
     answer_ns: Option<u64>,
-    /// An answer is to be asked for.
+    /// An answer is to be asked for; and is waited for, though nothing else is under way.
     ask: bool,
+    probes: bool,
     /// When no answer has come for too long, and when more will be taken for lost.
     timer_ns: Option<u64>,
     loss_ns: Option<u64>,
@@ -134,6 +135,7 @@ impl Pair {
             answer: false,
             answer_ns: None,
             ask: false,
+            probes: false,
             timer_ns: None,
             loss_ns: None,
             leave: Leave::default(),
@@ -188,6 +190,23 @@ impl Pair {
         self.answer
     }
 
+    /// Asks the peer for an answer, whatever is under way: it may be there no longer.
+    pub fn probe(&mut self, now_ns: u64) {
+        if self.failure().is_none() && !self.probes {
+            (self.probes, self.ask) = (true, true);
+            self.time(now_ns);
+        }
+    }
+
+    /// There is no way to the peer any more: all that is posted ends.
+    pub fn give_up(&mut self) {
+        self.connection.closed();
+        self.flight.clear();
+        (self.cut, self.timer_ns, self.loss_ns, self.answer_ns) = (None, None, None, None);
+        (self.answer, self.ask, self.probes, self.error) = (false, false, false, None);
+        self.leave = Leave { leaves: true, peer_leaves: true, peer_has_heard: true, repeated: 0 };
+    }
+
     /// Deals with what is due.
     pub fn tick(&mut self, now_ns: u64) {
         if self.loss_ns.is_some_and(|due| due <= now_ns) {
@@ -217,7 +236,7 @@ impl Pair {
     /// Whether something has to come from the peer.
     fn wants_answer(&self) -> bool {
         let is_shut = self.has_more() && self.flight.next() >= self.window_end;
-        !self.flight.is_empty() || is_shut || self.leave.leaves && !self.has_left()
+        !self.flight.is_empty() || is_shut || self.probes || self.leave.leaves && !self.has_left()
     }
 
     /// Whether there is something new to send, apart from all limits.
@@ -257,6 +276,7 @@ impl Pair {
         if is_numbered == segments.is_empty() {
             return Err(Dropped::Unknown);
         }
+        self.probes = false;
         self.acknowledged(now_ns, ack, &reliable);
         if is_numbered {
             self.take(now_ns, reliable.seq, segments, regions, sink);

@@ -1,0 +1,144 @@
+"""Ranks of two hosts lose the way to each other: two network namespaces with a cable for the launcher and one for messages,
+which is cut, for a moment or for good, or changed."""
+
+import contextlib
+import itertools
+import os
+import random
+import re
+import signal
+import time
+
+from hosts import ip, names, namespaces
+from support import Case
+
+# After so long a peer that does not answer is lost: it is looked for every 5 s, and may take 15 s to answer; an error about
+# it is held back for another 5 s. The rest is what a busy machine takes.
+BOUND = 60
+RANKS = 4
+TRANSPORTS = ["rc", "rd"]
+
+
+def cases():
+    for transport, what in itertools.product(TRANSPORTS, ["receive", "any", "probe", "send", "exchange"]):
+        yield Case(f"a cable cut for good, {transport}, {what}: a named error", lambda t, x=transport, w=what: cut(t, x, w))
+    for transport in TRANSPORTS:
+        for what in ["receive", "collective"]:
+            name = f"a cable cut for good, {transport}, {what}, not expected by the program: ends the job"
+            yield Case(name, lambda t, x=transport, w=what: fatal(t, x, w))
+        yield Case(f"cuts of 100 ms, {transport}: survived", lambda t, x=transport: short_cuts(t, x))
+        yield Case(f"a peer that computes for 40 s, {transport}: waited for", lambda t, x=transport: computes(t, x))
+        yield Case(f"the MTU changes, {transport}: all arrives", lambda t, x=transport: mtu(t, x))
+        yield Case(f"no route, {transport}: a named error", lambda t, x=transport: no_route(t, x))
+        yield Case(f"half-open connections, {transport}: a named error", lambda t, x=transport: half_open(t, x))
+        yield Case(f"a rank is killed, {transport}: the job ends", lambda t, x=transport: killed(t, x))
+
+
+@contextlib.contextmanager
+def job(tools, transport, what, *more):
+    """Two ranks on each of two hosts, which have all met; and the cable of their messages."""
+    ends = [f"{name}d" for name in names()]
+    stop = tools.scratch / "stop"
+    stop.unlink(missing_ok=True)
+    with namespaces(tools) as (hosts, inside, _):
+        ip("link", "add", ends[0], "netns", names()[0], "type", "veth", "peer", "name", ends[1], "netns", names()[1])
+        for number, (name, end) in enumerate(zip(names(), ends), 1):
+            ip("-n", name, "addr", "add", f"10.77.32.{number}/24", "dev", end)
+            ip("-n", name, "link", "set", end, "up")
+
+        def cable(*words, side=1):
+            ip("-n", names()[side], "link", "set", ends[side], *words)
+
+        settings = ["--genv", "TERN_INTERFACE", "10.77.32.0/24", "--genv", "TERN_TRANSPORT", transport]
+        words = [*hosts, *settings, *more, tools.program("lost"), what, stop]
+        with tools.job(*words, launcher=inside) as running:
+            running.wait_for("all to meet", lambda: running.printed().count("met") == RANKS)
+            yield running, cable, stop
+
+
+def expect_lost(outcome):
+    outcome.expect(outcome.code == 0, "ranks that go on after the error")
+    for rank in range(RANKS):
+        outcome.expect(f"rank {rank}: goes on" in outcome.out, f"that rank {rank} goes on")
+    outcome.expect(outcome.out.count(": aborted: ") == RANKS, "MPI_ERR_PROC_ABORTED on all ranks")
+    outcome.expect("all went well" not in outcome.out, "no success")
+
+
+def cut(tools, transport, what):
+    with job(tools, transport, what) as (running, cable, _):
+        time.sleep(0.5)
+        cable("down")
+        expect_lost(running.end(BOUND))
+
+
+def fatal(tools, transport, what):
+    with job(tools, transport, what, "--genv", "LOST_IS_FATAL", "1") as (running, cable, _):
+        cable("down")
+        outcome = running.end(BOUND)
+        outcome.expect(outcome.code == 58, "the class as exit code")
+        outcome.expect_message(r"MPI_\w+\(.*\): .*rank \d of MPI_COMM_WORLD is lost: (10\.77\.32\.\d:\d+ does not answer: )?\w")
+
+
+def short_cuts(tools, transport):
+    with job(tools, transport, "survive") as (running, cable, stop):
+        for _ in range(5):
+            time.sleep(0.3)
+            cable("down")
+            time.sleep(0.1)
+            cable("up")
+        # A TCP that has lost something just then tries again some 100 ms later.
+        time.sleep(1)
+        stop.touch()
+        outcome = running.end(BOUND)
+        outcome.expect(outcome.code == 0 and outcome.out.count("all went well") == RANKS, "that all arrives")
+        outcome.expect(outcome.err == "", "silence")
+
+
+def computes(tools, transport):
+    with job(tools, transport, "computes") as (running, _, _):
+        outcome = running.end(120)
+        outcome.expect(outcome.code == 0 and outcome.out.count("all went well") == RANKS, "that all arrives")
+
+
+def mtu(tools, transport):
+    with job(tools, transport, "survive") as (running, cable, stop):
+        for length in ["9000", "1300", "600", "1500"]:
+            time.sleep(0.3)
+            # The way back is found out when a packet is refused: the narrow end is the sender's first.
+            for side in (0, 1) if int(length) < 1500 else (1, 0):
+                cable("mtu", length, side=side)
+        time.sleep(1)
+        stop.touch()
+        outcome = running.end(BOUND)
+        outcome.expect(outcome.code == 0 and outcome.out.count("all went well") == RANKS, "that all arrives")
+
+
+def no_route(tools, transport):
+    with job(tools, transport, "exchange") as (running, _, _):
+        time.sleep(0.5)
+        for name, number in zip(names(), (2, 1)):
+            ip("-n", name, "route", "add", "unreachable", f"10.77.32.{number}/32")
+            ip("-n", name, "neigh", "flush", "all")
+        expect_lost(running.end(BOUND))
+
+
+def half_open(tools, transport):
+    """One end is deaf from now on, and the other hears no more than that it is: nothing tells it that anything ended."""
+    with job(tools, transport, "receive") as (running, cable, _):
+        ip("-n", names()[1], "addr", "flush", "dev", f"{names()[1]}d")
+        expect_lost(running.end(BOUND))
+
+
+def killed(tools, transport):
+    """Any rank, at any time: the job ends, and who died is named."""
+    seed = int(os.environ.get("TERN_TEST_SEED", time.time_ns() % 1_000_000))
+    chance = random.Random(seed)
+    for _ in range(int(os.environ.get("TERN_KILLS", 3))):
+        rank, after = chance.randrange(RANKS), chance.random()
+        with job(tools, transport, chance.choice(["exchange", "send", "collective"])) as (running, _, _):
+            pids = {int(r): int(p) for r, p in re.findall(r"met: rank (\d+), process (\d+)", running.printed())}
+            time.sleep(after)
+            os.kill(pids[rank], signal.SIGKILL)
+            outcome = running.end(BOUND)
+            outcome.expect(outcome.code == 137, f"the code of a signal (TERN_TEST_SEED={seed})")
+            outcome.expect_message(rf"rank {rank} \(.*\) was killed by signal 9")
