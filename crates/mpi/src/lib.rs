@@ -15,6 +15,7 @@ pub mod grequest;
 pub mod group;
 pub mod handle;
 pub mod info;
+mod lost;
 pub mod mem;
 pub mod objects;
 pub mod op;

@@ -15,8 +15,7 @@ use crate::objects::Objects;
 use crate::request::{
     Body, BufferOwner, Ended, Keep, Origin, Request, Requests, Running, Then, Unpack, received,
 };
-use crate::status::Status;
-use crate::tools;
+use crate::{status::Status, tools};
 use fabric::{Device, Fault};
 use proto::{Engine, OpId};
 
@@ -175,25 +174,13 @@ impl<D: Device> World<D> {
             return Ok(Polled::Call(handle, call));
         }
         let moved = self.tidy();
-        if nap.is_some() && !self.engine.lost().is_empty() {
+        if nap.is_some() {
             self.heed_losses();
         }
         if moved {
             return Ok(Polled::Moved);
         }
         Ok(nap.map_or(Polled::Moved, Polled::Nap))
-    }
-
-    /// Ends receives from any source that a lost rank might have been the source of.
-    #[cold]
-    fn heed_losses(&mut self) {
-        let lost = self.engine.lost().to_vec();
-        let comms = &self.objects.comms;
-        self.engine.end_wildcards(|context| {
-            let (_, comm) = comms.by_context(context)?;
-            let concerned = lost.iter().find(|(rank, _)| comm.place.peers.rank_of(*rank as u32).is_some())?;
-            Some(concerned.1.clone())
-        });
     }
 
     /// What else has come of a look around; true if it brought about what a wait may be for.
@@ -212,9 +199,7 @@ impl<D: Device> World<D> {
     pub fn progress(&mut self) -> Result<Option<(Handle, UserReduce)>> {
         self.engine.progress().map_err(fault)?;
         self.tidy();
-        if !self.engine.lost().is_empty() {
-            self.heed_losses();
-        }
+        self.heed_losses();
         Ok(if self.schedules.is_empty() { None } else { self.next_call() })
     }
 
