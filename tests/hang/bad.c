@@ -33,7 +33,7 @@ static void in_place(void) { MPI_Send(MPI_IN_PLACE, 1, MPI_INT, 0, 0, world); }
 static void in_place_receive(void) { MPI_Allreduce(values, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, world); }
 static void counts(void) { MPI_Gather(values, 1, MPI_INT, values + 64, -2, MPI_INT, 0, MPI_COMM_SELF); }
 static void null_request(void) { MPI_Wait(nothing, MPI_STATUS_IGNORE); }
-static void unsupported(void) { MPI_Win win; MPI_Win_create(values, 4, 4, MPI_INFO_NULL, world, &win); }
+static void window(void) { MPI_Win win; MPI_Win_create(values, -4, 4, MPI_INFO_NULL, world, &win); }
 static void colour(void) { MPI_Comm made; MPI_Comm_split(world, -9, 0, &made); }
 
 static void uncommitted(void) {
@@ -165,7 +165,7 @@ static const struct {
 } cases[] = {
     CASE(count), CASE(dest), CASE(source), CASE(tag), CASE(any_tag), CASE(any_source), CASE(comm), CASE(comm_null),
     CASE(type), CASE(type_null), CASE(null_buffer), CASE(null_receive), CASE(root), CASE(op), CASE(op_null), CASE(alias),
-    CASE(overlap), CASE(overlap_gather), CASE(in_place), CASE(in_place_receive), CASE(counts), CASE(null_request), CASE(unsupported), CASE(colour),
+    CASE(overlap), CASE(overlap_gather), CASE(in_place), CASE(in_place_receive), CASE(counts), CASE(null_request), CASE(window), CASE(colour),
     CASE(uncommitted), CASE(freed_type), CASE(freed_comm), CASE(freed_request), CASE(freed_group), CASE(truncation),
     CASE(long_truncation), CASE(in_status), CASE(kinds), CASE(roots), CASE(lengths), CASE(algorithms),
     CASE(init_twice),

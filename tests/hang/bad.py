@@ -38,7 +38,7 @@ CALLS = [
     ("in_place_receive", "BUFFER", [r"MPI_Allreduce\(", r"`recvbuf` is MPI_IN_PLACE"]),
     ("counts", "COUNT", [r"MPI_Gather\(", r"`recvcount` is -2"]),
     ("null_request", "ARG", [r"MPI_Wait", r"`request` is NULL"]),
-    ("unsupported", "UNSUPPORTED_OPERATION", [r"MPI_Win_create"]),
+    ("window", "SIZE", [r"`size`", r"-4"]),
     ("colour", "ARG", [r"MPI_Comm_split\(", r"`color` is -9"]),
     ("uncommitted", "TYPE", [r"MPI_Send\(", r"not committed"]),
     ("freed_type", "TYPE", [r"`datatype` is not a datatype \(freed"]),
