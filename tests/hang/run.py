@@ -34,13 +34,17 @@ def options():
     parser.add_argument("--hydra", default=None, help="Hydra's mpiexec (default: that of build/peers/mpich, or PATH)")
     parser.add_argument("--openmpi", default=None, help="Open MPI's mpirun (default: that of build/peers/openmpi)")
     parser.add_argument("--list", action="store_true", help="only name the cases")
+    parser.add_argument("--all", action="store_true", help="also the long ones, which else run only if a filter names them")
     return parser.parse_args()
 
 
 def main():
     arguments = options()
     cases = [case for module in (hangs, reports, bad, deaths, containers, hosts, cuts, sites, slurm, doctor) for case in module.cases()]
-    cases = [case for case in cases if not arguments.filter or any(f in case.name for f in arguments.filter)]
+    if arguments.filter:
+        cases = [case for case in cases if any(f in case.name for f in arguments.filter)]
+    elif not arguments.all:
+        cases = [case for case in cases if not case.is_long]
     if arguments.list:
         print("\n".join(case.name for case in cases))
         return 0

@@ -24,10 +24,10 @@ class Skip(Exception):
 
 
 class Case:
-    """A name and what to do with the tools."""
+    """A name and what to do with the tools; a long one waits for most of a minute, and others show much of the same."""
 
-    def __init__(self, name, action):
-        self.name, self.run = name, action
+    def __init__(self, name, action, is_long=False):
+        self.name, self.run, self.is_long = name, action, is_long
 
 
 class Tools:
