@@ -16,7 +16,7 @@ use crate::global::{self, Phase};
 use crate::kind::Role;
 use crate::object::{self, Object};
 use crate::table::Row;
-use crate::{codes, lookup, report, start};
+use crate::{lookup, report, start};
 
 /// Handles the error of a call with these raw arguments and returns what the operation returns,
 /// if it returns.
@@ -26,16 +26,11 @@ pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
     // Errors of files are returned unless the program wants otherwise, so their text has to go with the code.
     let told = cx.row().is_of_files() && global::is_active();
     let code = if told { cx.anytime().codes.tell(&error) } else { error.class.0 };
-    failed_as(cx, words, &error, code)
-}
-
-/// As [`failed`], with a code that says more than the class.
-fn failed_as(cx: &Cx, words: &[i64], error: &Error, code: i32) -> i32 {
     if cx.row().flags.tool {
         // What the kinds refuse is for every other chapter MPI_ERR_ARG.
         return if error.class == Class::ARG { tools::INVALID.0 } else { code };
     }
-    await_end(error);
+    await_end(&error);
     let subject = cx.subject().or_else(|| subject(cx.row(), words));
     let (action, handle, rank) = global::error_action(subject);
     match action {
@@ -44,7 +39,7 @@ fn failed_as(cx: &Cx, words: &[i64], error: &Error, code: i32) -> i32 {
             RETURNED.store(true, Ordering::Relaxed);
             call(function, handle, code);
         }
-        Action::Fatal | Action::Abort => fatal(rank, &cx.name(), &arguments(cx.row(), words), error),
+        Action::Fatal | Action::Abort => fatal(rank, &cx.name(), &arguments(cx.row(), words), &error),
     }
     code
 }
@@ -72,26 +67,13 @@ pub fn call_errhandler(cx: &Cx, object: Object, handle: Handle, code: i32) -> Re
         Action::Return => {}
         Action::Call { function, .. } => call(function, handle, code),
         Action::Fatal | Action::Abort => {
-            let text = codes::text(cx, code);
+            let text = cx.anytime().codes.string_of(code);
             let text = format!("called by the program: {}", String::from_utf8_lossy(&text));
             let shown = object::name_of(handle).map_or(format!("{:#x}", handle.0), str::to_string);
             fatal(rank, &cx.name(), &shown, &Error::new(Class(code), text))
         }
     }
     Ok(())
-}
-
-/// The error of a row that has no handler yet.
-#[cold]
-#[inline(never)]
-pub fn missing(row: &'static Row, large: bool, words: &[i64]) -> i32 {
-    let cx = Cx::new(row, large);
-    if !cx.is_allowed() {
-        return outside(&cx);
-    }
-    let text = format!("{} is not there yet (docs/conformance.md lists what is)", cx.name());
-    let error = Error::new(Class::UNSUPPORTED_OPERATION, text);
-    failed_as(&cx, words, &error, codes::of_missing(row, large))
 }
 
 /// A call before MPI_Init or after MPI_Finalize of an operation that needs MPI: there is no

@@ -34,10 +34,6 @@ const TOOLS: &[(i32, &str, &str)] = &[
     (1018, "MPI_T_ERR_PVAR_NO_ATOMIC", "the performance variable cannot be read and written atomically"),
 ];
 
-/// Codes of class `MPI_ERR_UNSUPPORTED_OPERATION`, one for each operation a binding has no handler
-/// for: who is shown a code and no more can tell which. Their texts are the binding's.
-pub const UNSUPPORTED: Range<i32> = 0x2000..0x3000;
-
 /// Codes of errors that have a text of their own: so many for each class of the standard, of which the one given
 /// out longest ago is given out again. A program is told which file and where by MPI_Error_string.
 const TOLD: Range<i32> = 0x3000..0x3fc0;
@@ -149,9 +145,6 @@ impl ErrorCodes {
     pub fn known(&self, code: i32) -> Option<i32> {
         if standard(code).is_some() {
             return Some(code);
-        }
-        if UNSUPPORTED.contains(&code) {
-            return Some(Class::UNSUPPORTED_OPERATION.0);
         }
         if TOLD.contains(&code) {
             return self.text_told(code).map(|_| (code - TOLD.start) / TOLD_PER_CLASS);
@@ -328,18 +321,6 @@ mod tests {
             assert_eq!((codes.known(code), codes.class_of(code)), (None, Class::UNKNOWN.0));
             assert_eq!(codes.string_of(code), format!("unknown error code {code}").into_bytes());
         }
-    }
-
-    #[test]
-    fn operations_without_a_handler_have_codes_of_their_own() {
-        let mut codes = ErrorCodes::default();
-        for code in [UNSUPPORTED.start, UNSUPPORTED.end - 1] {
-            assert_eq!(codes.class_of(code), Class::UNSUPPORTED_OPERATION.0);
-            assert!(codes.string_of(code).starts_with(b"MPI_ERR_UNSUPPORTED_OPERATION"));
-            assert_eq!(codes.from_callback(code, "").class, Class(code));
-            assert!(codes.add_code(code).is_err() && codes.add_string(code, b"x").is_err());
-        }
-        assert!(UNSUPPORTED.end <= Class::LAST.0 && codes.known(UNSUPPORTED.end).is_none());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! ```text
 //! MPI_Send(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm) large
 //!     => crate::p2p::send;
-//! MPI_Win_fence(assert: Int, win: Win) => missing;
+//! MPI_Win_fence(assert: Int, win: Win) => crate::win::sync::fence;
 //! ```
 //!
 //! From it come both names (`MPI_X` and `PMPI_X` at one address) and, for rows marked `large`,
@@ -47,8 +47,6 @@ pub struct Row {
     pub returns: &'static str,
     /// Flags behind the parameters.
     pub flags: Flags,
-    /// Whether there is a handler.
-    pub implemented: bool,
 }
 
 /// What the words behind the parameters of a row say.
@@ -165,11 +163,6 @@ impl Param {
     }
 }
 
-/// Whether a handler is written as `missing`.
-pub(crate) const fn is_missing(handler: &str) -> bool {
-    matches!(handler.as_bytes(), b"missing")
-}
-
 /// Declares the rows of a chapter.
 macro_rules! rows {
     ($title:literal; $($name:ident $params:tt $($flag:ident)* => $first:ident $(:: $more:ident)*;)*) => {
@@ -188,7 +181,6 @@ macro_rules! row {
             params: &[$($crate::table::Param::of::<$k>(stringify!($p))),*],
             returns: "int",
             flags: $crate::table::Flags::of(&[$(stringify!($flag)),*]),
-            implemented: !$crate::table::is_missing(stringify!($($handler)*)),
         };
         $crate::table::entry! { $name ["" false] Small small ($($p: $k),*) [$($handler)*] [$($flag)*] }
         $crate::table::large_entry! { [$($flag)*] $name ($($p: $k),*) [$($handler)*] [$($flag)*] }
@@ -208,15 +200,6 @@ macro_rules! large_entry {
 
 /// The C function of one width, under both names.
 macro_rules! entry {
-    ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [missing] $flags:tt) => {
-        const _: () = {
-            #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
-            unsafe extern "C" fn entry($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
-                $crate::raise::missing(&$name, $large, &[$($crate::kind::Word::word($p)),*])
-            }
-        };
-        $crate::table::alias! { $name $suffix }
-    };
     ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*] $flags:tt) => {
         const _: () = {
             #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
@@ -288,7 +271,6 @@ macro_rules! plain_rows {
             params: &[$($crate::table::Param::of::<$k>(stringify!($p))),*],
             returns: $c,
             flags: $crate::table::Flags::of(&["anytime"]),
-            implemented: true,
         };
         const _: () = {
             #[unsafe(export_name = concat!("P", stringify!($name)))]
