@@ -6,6 +6,7 @@
 //! little-endian.
 
 use crate::Malformed;
+use crate::long::{half, word};
 
 /// The target lets this origin in: it may issue the operations of one epoch.
 pub const POST: u16 = 1;
@@ -113,14 +114,6 @@ pub fn flags(aux: u16) -> Result<u16, Malformed> {
         _ if aux & !KNOWN != 0 => Err(Malformed(format!("flags {aux:#x} of an epoch"))),
         _ => Ok(aux),
     }
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
-}
-
-fn half(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
 #[cfg(test)]

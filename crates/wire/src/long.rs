@@ -170,11 +170,13 @@ impl Fragment {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+/// The word at this place of bytes that have one there.
+pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-fn half(bytes: &[u8], at: usize) -> u32 {
+/// The half of a word at this place.
+pub(crate) fn half(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
