@@ -14,7 +14,12 @@ BINARIES := mpiexec tern
 # Ranks may be more than cores, and continuous integration often runs as root: both are fine.
 MPIEXEC := $(BUILD)/bin/mpiexec
 
-.PHONY: all build run run-heat run-heat-fortran run-hosts run-mpi4py test test-quick install bench fuzz miri swarm snapshots clean help
+# Commands that are used, with Debian's packages that have them: those before `--` are needed.
+PACKAGES_BUILD := cc:gcc ld:binutils
+PACKAGES_RUN := $(PACKAGES_BUILD) -- python3:python3 gfortran:gfortran ip:iproute2
+PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- c++:g++ gfortran:gfortran ip:iproute2 munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client valgrind:valgrind
+
+.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test test-quick install bench fuzz miri swarm snapshots clean help
 
 all: build
 
@@ -32,7 +37,14 @@ help:
 	@echo "make snapshots            the recorded tables and generated documents, written anew"
 	@echo "make clean"
 
+packages-run:
+	@scripts/packages.sh $(PACKAGES_RUN)
+
+packages-test:
+	@scripts/packages.sh $(PACKAGES_TEST)
+
 build:
+	@command -v $(CARGO) >/dev/null || { echo "make: $(CARGO) is needed: https://rustup.rs" >&2; exit 1; }
 	$(CARGO) build --release -p abi -p launch -p tern -p fortran
 	scripts/stage-abi.sh $(TARGET)/release/libabi.a $(BUILD)
 	scripts/stage-fortran.sh $(TARGET)/release/tern-fortran $(BUILD)
@@ -40,7 +52,7 @@ build:
 	ln -sf mpiexec $(BUILD)/bin/mpirun
 	@echo "built: $(BUILD)/bin/mpicc, $(BUILD)/bin/mpiexec, $(BUILD)/lib/libmpi_abi.so.1"
 
-run: build run-heat run-heat-fortran run-hosts run-mpi4py
+run: packages-run build run-heat run-heat-fortran run-hosts run-mpi4py
 
 run-heat: build
 	@mkdir -p $(BUILD)/examples
@@ -68,10 +80,10 @@ run-mpi4py: build
 	$(MPIEXEC) -n $(NP) $(BUILD)/mpi4py/venv-tern/bin/python -m mpi4py.bench ringtest
 	$(MPIEXEC) -n 2 $(BUILD)/mpi4py/venv-tern/bin/python -m mpi4py.bench pingpong
 
-test: build
+test: packages-test build
 	$(PYTHON) tests/all.py $(if $(TEST_PEERS),--peers)
 
-test-quick: build
+test-quick: packages-test build
 	$(PYTHON) tests/all.py --quick
 
 # Relocatable: nothing in the tree names the place it was built in.

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Installs Debian's packages for commands that are missing, where it may (root, apt-get); else names them.
+#
+# usage: packages.sh COMMAND:PACKAGE ... [-- COMMAND:PACKAGE ...]
+#
+# Without those before `--` nothing can be done: exit code 1. Without those behind it something is left out.
+set -u
+
+missing() {
+    for pair in "$@"; do
+        [ "$pair" = -- ] && break
+        command -v "${pair%%:*}" >/dev/null 2>&1 || printf '%s ' "${pair#*:}"
+    done
+}
+
+all() { for pair in "$@"; do [ "$pair" = -- ] || missing "$pair"; done; }
+
+wanted=$(all "$@")
+[ -n "$wanted" ] || exit 0
+if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing $wanted"
+    # Each for itself: one that cannot be had must not keep the others away.
+    { apt-get update -q || true
+      for package in $wanted; do
+          DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$package"
+      done; } </dev/null >/dev/null 2>&1
+fi
+left=$(all "$@")
+[ -z "$left" ] || echo "not here: ${left}(what needs them is left out; Debian, Ubuntu: apt-get install $left)" >&2
+needed=$(missing "$@")
+[ -z "$needed" ] || { echo "nothing can be built without: $needed" >&2; exit 1; }
