@@ -22,6 +22,8 @@ pub struct Case {
     pub arguments: &'static [&'static str],
     /// Where the figures come from.
     pub reading: Reading,
+    /// Whether it is measured between two hosts (`--hosts`), half of the ranks on each, or on one.
+    pub between_hosts: bool,
     /// Whether `--quick` leaves it out.
     pub only_full: bool,
     /// Seconds after which the run is ended and counted as failed.
@@ -111,7 +113,47 @@ pub const ALL: &[Case] = &[
         "proportional set size per rank after all have talked to all; `init`: before",
     ),
     Case { only_full: true, ..printed("memory", "memory", 128, &[], "the same with 128 ranks") },
+    between(RAW, "raw", 2, &[], "sockets without MPI, in Tern's column: the limit"),
+    between("hosts-latency", "latency", 2, &[], "half a ping-pong between two hosts"),
+    between("hosts-stream", "stream", 2, &[], "64 messages in flight between two hosts"),
+    between(
+        "hosts-connections",
+        "connections",
+        16,
+        &[],
+        "pairs of ranks at once: latency divided by their number, and throughput both ways",
+    ),
+    between(
+        "hosts-collectives",
+        "collectives",
+        4,
+        &["--max", "256K"],
+        "blocking collectives, two ranks on each host",
+    ),
+    between(
+        "hosts-neighbours",
+        "neighbours",
+        4,
+        &["--max", "256K"],
+        "exchanges with neighbours, two ranks on each host",
+    ),
+    between("hosts-stencil", "stencil", 4, &[], "an iteration of Jacobi's method, by the length of a row"),
+    between("hosts-memory", "memory", 16, &[], "memory per rank after all have talked to all"),
+    Case { only_full: true, ..between("hosts-memory64", "memory", 64, &[], "the same with 64 ranks") },
 ];
+
+/// The case that uses no MPI, and that only Tern's launcher starts.
+pub const RAW: &str = "hosts-raw";
+
+const fn between(
+    name: &'static str,
+    program: &'static str,
+    ranks: u32,
+    arguments: &'static [&'static str],
+    about: &'static str,
+) -> Case {
+    Case { between_hosts: true, ..printed(name, program, ranks, arguments, about) }
+}
 
 /// Hundreds of points, asked for by name with `--quick`.
 const fn suite(name: &'static str, about: &'static str) -> Case {
@@ -120,7 +162,7 @@ const fn suite(name: &'static str, about: &'static str) -> Case {
 
 const fn timed(name: &'static str, ranks: u32, runs: u32, about: &'static str) -> Case {
     let reading = Reading::Timed(runs);
-    Case { name, program: "hello", ranks, arguments: &[], reading, only_full: false, limit_s: 60, about }
+    Case { reading, limit_s: 60, ..printed(name, "hello", ranks, &[], about) }
 }
 
 const fn printed(
@@ -130,20 +172,35 @@ const fn printed(
     arguments: &'static [&'static str],
     about: &'static str,
 ) -> Case {
-    Case { name, program, ranks, arguments, reading: Reading::Printed, only_full: false, limit_s: 300, about }
+    Case {
+        name,
+        program,
+        ranks,
+        arguments,
+        reading: Reading::Printed,
+        between_hosts: false,
+        only_full: false,
+        limit_s: 300,
+        about,
+    }
 }
 
-/// The cases to run: all, or those whose names are in `only`.
-pub fn select(only: &[String], quick: bool) -> Result<Vec<Case>, String> {
+/// The cases to run, on one host or between two: all, or those whose names are in `only`.
+pub fn select(only: &[String], quick: bool, between_hosts: bool) -> Result<Vec<Case>, String> {
+    let here = || ALL.iter().filter(|case| case.between_hosts == between_hosts);
     for name in only {
-        if !ALL.iter().any(|case| case.name == name) {
-            let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
-            return Err(format!("--only {name}: there is no such case; there are {}", known.join(", ")));
+        if !here().any(|case| case.name == name) {
+            let known: Vec<&str> = here().map(|case| case.name).collect();
+            let place = if between_hosts { "with --hosts" } else { "on one host (without --hosts)" };
+            return Err(format!(
+                "--only {name}: there is no such case {place}; there are {}",
+                known.join(", ")
+            ));
         }
     }
     let named = |case: &&Case| only.iter().any(|name| case.name == name);
     let wanted = |case: &&Case| if only.is_empty() { !(quick && case.only_full) } else { named(case) };
-    Ok(ALL.iter().filter(wanted).copied().collect())
+    Ok(here().filter(wanted).copied().collect())
 }
 
 #[cfg(test)]
@@ -154,10 +211,11 @@ mod tests {
     fn names_are_unique_and_selectable() {
         for (i, case) in ALL.iter().enumerate() {
             assert!(ALL[..i].iter().all(|other| other.name != case.name), "{} twice", case.name);
-            let selected = select(&[case.name.to_string()], true).unwrap();
+            let selected = select(&[case.name.to_string()], true, case.between_hosts).unwrap();
             assert_eq!(selected.len(), 1);
         }
-        assert!(select(&["no-such".to_string()], false).unwrap_err().contains("no-such"));
+        assert!(select(&["no-such".to_string()], false, false).unwrap_err().contains("no-such"));
+        assert!(select(&["latency".to_string()], false, true).unwrap_err().contains("hosts-latency"));
     }
 
     #[test]

@@ -4,6 +4,19 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Whose launcher it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Tern's.
+    Tern,
+    /// MPICH's.
+    Hydra,
+    /// Intel MPI's, which is a Hydra with variables of its own.
+    Intel,
+    /// Open MPI's.
+    OpenMpi,
+}
+
 /// One MPI library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
@@ -20,8 +33,46 @@ pub struct Library {
     pub options: Vec<String>,
     /// Variables that its commands need.
     pub environment: Vec<(String, OsString)>,
-    /// Whether it is Tern: the one that is compared with the best of the others.
-    pub is_tern: bool,
+    /// Whose launcher it is.
+    pub kind: Kind,
+}
+
+impl Library {
+    /// Whether it is Tern: what is compared with the best of the others.
+    pub fn is_tern(&self) -> bool {
+        self.kind == Kind::Tern
+    }
+
+    /// The same between hosts, where options for one host do not fit, and sockets are what there is: hosts that are
+    /// namespaces look like one to who asks the kernel.
+    pub fn between_hosts(&self) -> Library {
+        let mut library = self.clone();
+        match self.kind {
+            Kind::Intel => {
+                library.options = ["-genv", "I_MPI_PIN", "0"].map(str::to_string).to_vec();
+                library
+                    .environment
+                    .extend([variable("I_MPI_FABRICS", "shm:ofi"), variable("FI_PROVIDER", "tcp")]);
+                let providers = self.mpicc.parent().and_then(Path::parent).map(|prefix| prefix.join("lib"));
+                if let Some(dir) = providers.filter(|dir| dir.join("libtcp-fi.so").is_file()) {
+                    // As the wheel has them; where an installation is elsewhere its set-up script tells.
+                    library.environment.push(variable("FI_PROVIDER_PATH", &dir));
+                    library.environment.push(variable("LD_LIBRARY_PATH", dir));
+                }
+            }
+            Kind::Hydra => library.environment.push(variable("UCX_TLS", "tcp,self")),
+            Kind::Tern | Kind::OpenMpi => {}
+        }
+        library
+    }
+
+    /// Tern with another transport between hosts.
+    pub fn over(&self, transport: &str) -> Library {
+        let mut library = self.clone();
+        library.name = format!("{} {transport}", self.name);
+        library.environment.push(variable("TERN_TRANSPORT", transport));
+        library
+    }
 }
 
 /// Finds all libraries: Tern, those named by the user, those in `PATH`, those installed here.
@@ -42,7 +93,7 @@ pub fn find_all(
         None => own_directories()
             .iter()
             .filter_map(|dir| open(None, dir).ok())
-            .filter(|l| l.is_tern)
+            .filter(Library::is_tern)
             .for_each(&mut add),
     }
     for (name, prefix) in named {
@@ -68,45 +119,47 @@ fn open(name: Option<&str>, prefix: &Path) -> Result<Library, String> {
         .output()
         .map_err(|e| format!("{} --version: {e}", mpiexec.display()))?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    let (kind, options, is_tern) = recognise(&said)
+    let (called, options, kind) = recognise(&said)
         .ok_or_else(|| format!("{} --version does not say which MPI it is", mpiexec.display()))?;
     Ok(Library {
-        name: name.unwrap_or(kind).to_string(),
+        name: name.unwrap_or(called).to_string(),
         version: version_line(&said),
         mpicc: dir.join("mpicc"),
         mpiexec,
         options: options.iter().map(|s| s.to_string()).collect(),
         environment: environment(kind, &dir),
-        is_tern,
+        kind,
     })
 }
 
-const INTEL: &str = "Intel MPI";
-
 /// Variables that a library needs where nobody has run its set-up script.
-fn environment(kind: &str, commands: &Path) -> Vec<(String, OsString)> {
+fn environment(kind: Kind, commands: &Path) -> Vec<(String, OsString)> {
     const ROOT: &str = "I_MPI_ROOT";
     match commands.parent() {
-        Some(prefix) if kind == INTEL && std::env::var_os(ROOT).is_none() => {
+        Some(prefix) if kind == Kind::Intel && std::env::var_os(ROOT).is_none() => {
             vec![(ROOT.to_string(), prefix.into())]
         }
         _ => Vec::new(),
     }
 }
 
-/// Which MPI a launcher belongs to: name, options, whether it is Tern.
-fn recognise(version: &str) -> Option<(&'static str, &'static [&'static str], bool)> {
+fn variable(name: &str, value: impl Into<OsString>) -> (String, OsString) {
+    (name.to_string(), value.into())
+}
+
+/// Which MPI a launcher belongs to: name, options, kind.
+fn recognise(version: &str) -> Option<(&'static str, &'static [&'static str], Kind)> {
     let lower = version.to_lowercase();
     let first = lower.lines().next().unwrap_or("");
     if first.split(|c: char| !c.is_alphanumeric()).any(|word| word == "tern") {
-        Some(("Tern", &["--bind", "none"], true))
+        Some(("Tern", &["--bind", "none"], Kind::Tern))
     } else if lower.contains("intel(r) mpi") {
         // Without the second it would look for a network that one host does not need.
-        Some((INTEL, &["-genv", "I_MPI_PIN", "0", "-genv", "I_MPI_FABRICS", "shm"], false))
+        Some(("Intel MPI", &["-genv", "I_MPI_PIN", "0", "-genv", "I_MPI_FABRICS", "shm"], Kind::Intel))
     } else if lower.contains("open mpi") || lower.contains("openrte") || lower.contains("prte") {
-        Some(("Open MPI", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"], false))
+        Some(("Open MPI", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"], Kind::OpenMpi))
     } else if lower.contains("hydra") {
-        Some(("MPICH", &["-bind-to", "none"], false))
+        Some(("MPICH", &["-bind-to", "none"], Kind::Hydra))
     } else {
         None
     }
@@ -147,8 +200,8 @@ mod tests {
         let root = std::env::var_os("I_MPI_ROOT");
         let expected =
             if root.is_none() { vec![("I_MPI_ROOT".to_string(), "/opt/impi".into())] } else { Vec::new() };
-        assert_eq!(environment(INTEL, Path::new("/opt/impi/bin")), expected);
-        assert_eq!(environment("MPICH", Path::new("/opt/mpich/bin")), []);
+        assert_eq!(environment(Kind::Intel, Path::new("/opt/impi/bin")), expected);
+        assert_eq!(environment(Kind::Hydra, Path::new("/opt/mpich/bin")), []);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod bar;
 mod build;
 mod case;
+mod hosts;
 mod library;
 mod load;
 mod options;
@@ -25,6 +26,7 @@ use serde_json::json;
 
 use bar::Bar;
 use case::{Case, Reading};
+use hosts::Hosts;
 use library::Library;
 use load::Snapshot;
 use options::Options;
@@ -33,6 +35,9 @@ use results::{Failure, Point, Printed, Results, State, parse_line};
 
 /// Case name of the flag ping-pong, which runs beside all others.
 const FLAG: &str = "flag";
+
+/// Where the sockets without MPI meet; nothing else is there at that time.
+const RAW_PORT: &str = "47311";
 
 /// Median by fast readings above which the flag ping-pong shared its cores with other work.
 const DISTURBED: f64 = 1.5;
@@ -54,7 +59,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
     if options.install_peers {
         peers::install(&options.peers_dir())?;
     }
-    let cases = case::select(&options.only, options.quick)?;
+    let cases = case::select(&options.only, options.quick, options.hosts.is_some())?;
     let libraries = library::find_all(&options.peers, options.tern.as_deref(), &options.peers_dir())?;
     if libraries.is_empty() {
         return Err(
@@ -71,6 +76,7 @@ struct Session {
     options: Options,
     libraries: Vec<Library>,
     cases: Vec<Case>,
+    hosts: Option<Hosts>,
     sources: PathBuf,
     flag: Option<PathBuf>,
     interrupt: Interrupt,
@@ -80,21 +86,26 @@ struct Session {
 impl Session {
     /// Puts Tern first, compiles the flag ping-pong, and says what will be compared.
     fn prepare(options: Options, mut libraries: Vec<Library>, cases: Vec<Case>) -> Result<Session, String> {
-        libraries.sort_by_key(|library| !library.is_tern);
+        libraries.sort_by_key(|library| !library.is_tern());
         for library in &libraries {
             eprintln!("{:<12}{}  {}", library.name, library.mpiexec.display(), library.version);
         }
-        if !libraries.iter().any(|library| library.is_tern) {
+        if !libraries.iter().any(Library::is_tern) {
             eprintln!(
                 "Tern is not among them: it needs mpicc and mpiexec beside this command, or --tern PREFIX"
             );
         }
         let sources = options.source.clone().map_or_else(build::find_sources, Ok)?;
         let flag = build::compile_flag(&sources, &options.out.join("bin"))?;
-        let names = libraries.iter().map(|library| library.name.clone()).collect();
         let interrupt = Interrupt::install()?;
-        let flag = Some(flag);
-        Ok(Session { options, libraries, cases, sources, flag, interrupt, results: Results::new(names, 0) })
+        let hosts = options.hosts.as_deref().map(|text| Hosts::open(text, options.mtu)).transpose()?;
+        if hosts.is_some() {
+            libraries = between_hosts(&libraries, &options.transports);
+        }
+        let names = libraries.iter().map(|library| library.name.clone()).collect();
+        let own = libraries.iter().filter(|library| library.is_tern()).count().max(1);
+        let results = Results::new(names, own);
+        Ok(Session { options, libraries, cases, hosts, sources, flag: Some(flag), interrupt, results })
     }
 
     fn measure(&mut self) {
@@ -125,7 +136,7 @@ impl Session {
     fn visit(&mut self, case: Case, index: usize) -> Result<(), String> {
         let library = self.libraries[index].clone();
         let failed = |f: &Failure| f.library == library.name && f.case == case.name;
-        if self.results.failures.iter().any(failed) {
+        if self.results.failures.iter().any(failed) || (case.name == case::RAW && index != 0) {
             return Ok(());
         }
         let dir = self.options.out.join("bin").join(library.name.replace([' ', '/'], "-"));
@@ -162,9 +173,15 @@ impl Session {
     }
 
     fn command(&self, case: Case, library: &Library, program: &Path) -> Command {
-        let mut command = Command::new(&library.mpiexec);
+        let mut command = match &self.hosts {
+            Some(hosts) => hosts.launcher(library, case.ranks),
+            None => Command::new(&library.mpiexec),
+        };
         command.envs(library.environment.iter().map(|(name, value)| (name, value)));
         command.args(&library.options).arg("-n").arg(case.ranks.to_string()).arg(program);
+        if let (Some(hosts), case::RAW) = (&self.hosts, case.name) {
+            command.args([hosts.first(), RAW_PORT]);
+        }
         command.args(case.arguments);
         if self.options.quick {
             command.args(["--quick", "--seconds", "0.05"]);
@@ -234,9 +251,19 @@ impl Session {
             format!("command: `{}`", self.options.command_line),
             format!("rounds: {}", self.options.rounds),
         ];
+        lines.extend(self.hosts.as_ref().map(|hosts| format!("hosts: {}", hosts.about())));
         lines.extend(self.libraries.iter().map(|library| format!("{}: {}", library.name, library.version)));
         lines
     }
+}
+
+/// The libraries as they are started between hosts, Tern with its own choice of transports first, then with those asked for.
+fn between_hosts(libraries: &[Library], transports: &[String]) -> Vec<Library> {
+    let (tern, others): (Vec<&Library>, Vec<&Library>) =
+        libraries.iter().partition(|library| library.is_tern());
+    let forms = tern.iter().flat_map(|own| transports.iter().map(|transport| own.over(transport)));
+    let own = tern.iter().map(|library| library.between_hosts());
+    own.chain(forms).chain(others.iter().map(|library| library.between_hosts())).collect()
 }
 
 /// The point that stands for the duration of a whole run.

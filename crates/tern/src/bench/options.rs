@@ -18,6 +18,10 @@ results.json and plots.
   --seconds S          time to spend on one point (0.2; quick 0.05)
   --only CASE[,CASE]   these cases only; --list names them
   --list               the cases, and what each shows
+  --hosts A,B          between two hosts, half of the ranks on each; `namespaces` makes two
+                       network namespaces on this machine (root, iproute2)
+  --mtu BYTES          MTU of their cable (1500)
+  --transports LIST    Tern once more with each of these as TERN_TRANSPORT: rc, rd, ud, hybrid
   --pool               one table over all states of the machine, however different
   --peer NAME=PREFIX   another library, with mpicc and mpiexec in PREFIX or PREFIX/bin
   --tern PREFIX        where Tern is, if not beside this command
@@ -39,6 +43,12 @@ pub struct Options {
     pub only: Vec<String>,
     /// Only list the cases.
     pub list: bool,
+    /// Two hosts to measure between.
+    pub hosts: Option<String>,
+    /// MTU of the cable between namespaces.
+    pub mtu: u32,
+    /// Transports with which Tern is measured besides its own choice.
+    pub transports: Vec<String>,
     /// Do not keep readings apart by the state of the machine.
     pub pool: bool,
     /// Further libraries: name and prefix.
@@ -72,10 +82,12 @@ impl Options {
                 Arg::Long("seconds") => {
                     options.seconds = Some(parser.value().and_then(|v| v.parse()).map_err(text)?)
                 }
-                Arg::Long("only") => {
-                    let names = parser.value().and_then(ValueExt::string).map_err(text)?;
-                    options.only.extend(names.split(',').map(str::to_string));
+                Arg::Long("only") => options.only.extend(words(&mut parser)?),
+                Arg::Long("hosts") => {
+                    options.hosts = Some(parser.value().and_then(ValueExt::string).map_err(text)?);
                 }
+                Arg::Long("mtu") => options.mtu = parser.value().and_then(|v| v.parse()).map_err(text)?,
+                Arg::Long("transports") => options.transports.extend(words(&mut parser)?),
                 Arg::Long("list") => options.list = true,
                 Arg::Long("pool") => options.pool = true,
                 Arg::Long("peer") => {
@@ -94,6 +106,12 @@ impl Options {
         if options.rounds == 0 || options.seconds.is_some_and(|s| !(s > 0.0 && s < 1000.0)) {
             return Err("--rounds and --seconds must be above 0 (and --seconds below 1000)".to_string());
         }
+        if !(576..=65535).contains(&options.mtu) {
+            return Err(format!("--mtu {}: must be from 576 to 65535", options.mtu));
+        }
+        if options.hosts.is_none() && !options.transports.is_empty() {
+            return Err("--transports: matters between hosts only; see --hosts".to_string());
+        }
         Ok(Some(options))
     }
 
@@ -109,6 +127,9 @@ impl Options {
             seconds: None,
             only: Vec::new(),
             list: false,
+            hosts: None,
+            mtu: 1500,
+            transports: Vec::new(),
             pool: false,
             peers: Vec::new(),
             tern: None,
@@ -119,6 +140,12 @@ impl Options {
             command_line,
         }
     }
+}
+
+/// The value of an option that is a list with commas between.
+fn words(parser: &mut Parser) -> Result<Vec<String>, String> {
+    let list = parser.value().and_then(ValueExt::string).map_err(text)?;
+    Ok(list.split(',').map(str::to_string).collect())
 }
 
 fn peer(text: &str) -> Result<(String, PathBuf), String> {
@@ -162,6 +189,8 @@ mod tests {
             (vec!["--rounds", "0"], "--rounds"),
             (vec!["--peer", "Mine"], "NAME=PREFIX"),
             (vec!["--seconds", "-1"], "--seconds"),
+            (vec!["--hosts", "a,b", "--mtu", "9"], "--mtu 9"),
+            (vec!["--transports", "ud"], "--hosts"),
         ] {
             let error = parse(&arguments).unwrap_err();
             assert!(error.contains(part), "{arguments:?}: {error}");

@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn one_curve_per_library_within_the_frame() {
-        let mut results = Results::new(["A", "B&C"].map(String::from).to_vec(), 0);
+        let mut results = Results::new(["A", "B&C"].map(String::from).to_vec(), 1);
         for size in [0, 8, 64] {
             let point = Point {
                 case: "latency",

@@ -119,8 +119,8 @@ pub struct Failure {
 pub struct Results {
     /// Names of the libraries, in the order of the columns.
     pub libraries: Vec<String>,
-    /// Index of the library that is compared with the best of the others.
-    pub reference: usize,
+    /// How many of the first are forms of the same one, of which the first is compared with the best of the others.
+    own: usize,
     points: Vec<Point>,
     readings: BTreeMap<(usize, State, usize), Vec<f64>>,
     /// Runs that failed.
@@ -135,14 +135,14 @@ pub struct Row<'a> {
     pub state: State,
     /// Medians in the order of the libraries.
     pub medians: Vec<Option<f64>>,
-    /// The reference library's median by that of the best other one.
+    /// The first library's median by that of the best other one.
     pub ratio: Option<f64>,
 }
 
 impl Results {
-    /// Nothing measured yet.
-    pub fn new(libraries: Vec<String>, reference: usize) -> Results {
-        Results { libraries, reference, ..Results::default() }
+    /// Nothing measured yet; the first `own` libraries are forms of the first one.
+    pub fn new(libraries: Vec<String>, own: usize) -> Results {
+        Results { libraries, own, ..Results::default() }
     }
 
     /// Adds one reading.
@@ -166,9 +166,9 @@ impl Results {
         let median_of = |library| self.readings.get(&(index, state, library)).map(|values| median(values));
         let medians: Vec<Option<f64>> = (0..self.libraries.len()).map(median_of).collect();
         let point = &self.points[index];
-        let others = medians.iter().enumerate().filter(|(i, _)| *i != self.reference).filter_map(|(_, m)| *m);
+        let others = medians.iter().skip(self.own).filter_map(|m| *m);
         let best = if point.less_is_better() { others.reduce(f64::min) } else { others.reduce(f64::max) };
-        let own = medians.get(self.reference).copied().flatten();
+        let own = medians.first().copied().flatten();
         // A share of nothing is nothing: percentages have no ratio.
         let comparable = |(_, best): &(f64, f64)| point.unit != "%" && *best != 0.0;
         let ratio = own.zip(best).filter(comparable).map(|(own, best)| own / best);
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn the_reference_is_compared_with_the_best_other_in_the_same_state() {
         let point = parse_line("latency", LINE).unwrap().point;
-        let mut results = Results::new(["Tern", "A", "B"].map(String::from).to_vec(), 0);
+        let mut results = Results::new(["Tern", "A", "B"].map(String::from).to_vec(), 1);
         for (library, value) in [(0, 1.0), (0, 3.0), (0, 2.0), (1, 4.0), (2, 8.0)] {
             results.add(point.clone(), State::Near, library, value);
         }

@@ -55,7 +55,7 @@ pub fn markdown(results: &Results) -> String {
     if text.is_empty() {
         return text;
     }
-    let name = &results.libraries[results.reference];
+    let name = &results.libraries[0];
     format!(
         "\n## Standing\n\n{name} by the best of the others, worse is above 1; sizes and how many times.\n{text}\n"
     )
@@ -108,7 +108,7 @@ mod tests {
     use crate::bench::results::{Point, State};
 
     fn sample() -> Results {
-        let mut results = Results::new(["Tern", "Other", "Third"].map(String::from).to_vec(), 0);
+        let mut results = Results::new(["Tern", "Other", "Third"].map(String::from).to_vec(), 1);
         let mut add = |bench: &str, size, unit: &str, state, values: [f64; 3]| {
             let (bench, unit) = (bench.to_string(), unit.to_string());
             let point = Point { case: "latency", bench, variant: String::new(), size, unit };
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn nothing_compared_is_nothing_said() {
-        let alone = Results::new(vec!["Tern".to_string()], 0);
+        let alone = Results::new(vec!["Tern".to_string()], 1);
         assert_eq!((text(&alone), markdown(&alone)), (String::new(), String::new()));
     }
 }

@@ -203,7 +203,7 @@ mod tests {
             size,
             unit: "us".to_string(),
         };
-        let mut results = Results::new(["Tern", "Other"].map(String::from).to_vec(), 0);
+        let mut results = Results::new(["Tern", "Other"].map(String::from).to_vec(), 1);
         results.add(point("latency", 8), State::Near, 0, 0.1);
         results.add(point("latency", 8), State::Near, 1, 0.25);
         results.add(point("latency", 8), State::Busy, 1, 5.0);
