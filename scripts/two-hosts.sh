@@ -45,4 +45,4 @@ why=$(make 2>&1) || {
     echo "two hosts: network namespaces cannot be made here: $(echo "$why" | head -1)"
     exit 77
 }
-ip netns exec $a "$mpiexec" --launcher "$scratch/launcher" --hosts 10.77.30.1,10.77.30.2 -ppn "$((ranks / 2))" "$@"
+ip netns exec $a "$mpiexec" --launcher "$scratch/launcher" --hosts 10.77.30.1,10.77.30.2 -n "$ranks" -ppn "$(((ranks + 1) / 2))" "$@"

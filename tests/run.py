@@ -14,6 +14,7 @@ error matches what it declares. Directives stand in the program's comments:
     // expect-stdout: RE  the same for standard output
     // timeout: 120       seconds instead of --timeout
     // not-on: mpich (reason)   skipped with this library
+    // one-host: reason   skipped with --two-hosts
 
 A directive that holds for one library only names it: `expect-stderr[tern]: …`.
 """
@@ -29,10 +30,12 @@ import subprocess
 import sys
 import time
 
+import two_hosts
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 DIRECTIVE = re.compile(
-    r"^\s*(?://|\*)\s*(np|args|env|expect-exit|expect-stderr|expect-stdout|timeout|not-on)"
+    r"^\s*(?://|\*)\s*(np|args|env|expect-exit|expect-stderr|expect-stdout|timeout|not-on|one-host)"
     r"(?:\[(\w+)\])?:\s*(.*?)\s*$"
 )
 WARNINGS = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
@@ -42,8 +45,9 @@ CLOSING = "test passed"
 class Library:
     """An MPI installation: how it is called, and its compiler and launcher."""
 
-    def __init__(self, prefix, name):
+    def __init__(self, prefix, name, two_hosts=False):
         self.prefix = pathlib.Path(prefix).resolve()
+        self.two_hosts = two_hosts
         binaries = self.prefix / "bin"
         self.name = name or self.guess(binaries)
         abi = binaries / "mpicc_abi"
@@ -60,6 +64,8 @@ class Library:
         return "ompi" if (binaries / "ompi_info").exists() else "tern"
 
     def launch(self, ranks, program, arguments):
+        if self.two_hosts and ranks > 1:
+            return two_hosts.command(self.mpiexec, ranks, program, *arguments)
         extra = ["--allow-run-as-root", "--oversubscribe"] if self.name == "ompi" else []
         return [str(self.mpiexec), *extra, "-n", str(ranks), str(program), *arguments]
 
@@ -88,7 +94,7 @@ class Program:
             name, _, reason = value.partition(" ")
             if name == self.library.name:
                 return reason.strip("() ") or "not on this library"
-        return None
+        return self.first("one-host") if self.library.two_hosts else None
 
     def rank_counts(self, wanted):
         text = self.first("np")
@@ -190,6 +196,7 @@ def options():
     parser.add_argument("--np", default="1,2,3,4,7", help="numbers of ranks")
     parser.add_argument("--timeout", type=float, default=60, help="seconds per run")
     parser.add_argument("-j", "--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="runs at once")
+    parser.add_argument("--two-hosts", action="store_true", help="half of the ranks in each of two network namespaces (Tern only)")
     parser.add_argument("-v", "--verbose", action="store_true", help="one line per run")
     parser.add_argument("--list", action="store_true", help="only name the runs")
     return parser.parse_args()
@@ -242,7 +249,7 @@ def select(arguments, library):
 
 def main():
     arguments = options()
-    library = Library(arguments.mpi, arguments.name)
+    library = Library(arguments.mpi, arguments.name, arguments.two_hosts)
     wanted = [int(n) for n in arguments.np.split(",")]
     programs = select(arguments, library)
     cases, skips = [], []
@@ -254,6 +261,9 @@ def main():
         cases += [Case(program, n, a) for n in program.rank_counts(wanted) for a in lists]
     if arguments.list:
         print("\n".join(case.label for case in cases))
+        return 0
+    if reason := arguments.two_hosts and two_hosts.lacking(library.mpiexec):
+        print(f"{reason}\n0 passed, 0 failed, {len(cases)} skipped")
         return 0
     report = Report(arguments.verbose, len(cases))
     for name, reason in skips:

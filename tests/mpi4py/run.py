@@ -25,6 +25,9 @@ import time
 
 import install
 
+sys.path.insert(0, str(install.ROOT / "tests"))
+import two_hosts  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = install.ROOT
 RAN = re.compile(r"Ran (\d+) tests? in")
@@ -89,6 +92,7 @@ class Suite:
         self.prefix = pathlib.Path(arguments.mpi).resolve()
         self.name = install.name_of(self.prefix)
         self.timeout = arguments.timeout
+        self.two_hosts = arguments.two_hosts
         self.venv, tree = install.install(self.prefix)
         listed = exceptions(self.name)
         self.left_out, self.patterns, self.may_skip = listed["module"], listed["test"], listed["skips"]
@@ -122,8 +126,13 @@ class Suite:
 
     def run(self, module, ranks):
         """Returns (passed, failed names, skipped, output)."""
-        command = [self.prefix / "bin" / "mpiexec", "-n", ranks, self.venv / "bin" / "python", self.tests / "main.py",
-                   "--no-builddir", "-q", "--xfile", self.xfile, "-i", rf"^{module}\.py$"]
+        words = [self.venv / "bin" / "python", self.tests / "main.py", "--no-builddir", "-q", "--xfile", self.xfile,
+                 "-i", rf"^{module}\.py$"]
+        mpiexec = self.prefix / "bin" / "mpiexec"
+        if self.two_hosts and ranks > 1:
+            command = two_hosts.command(mpiexec, ranks, *words)
+        else:
+            command = [mpiexec, "-n", ranks, *words]
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, env=environment, cwd=self.venv, start_new_session=True)
@@ -173,8 +182,12 @@ def main():
     parser.add_argument("--np", default="1,2,3", help="numbers of ranks")
     parser.add_argument("--timeout", type=float, default=120, help="seconds per module")
     parser.add_argument("--record", action="store_true", help="write the counts of this run into counts.txt")
+    parser.add_argument("--two-hosts", action="store_true", help="half of the ranks in each of two network namespaces")
     parser.add_argument("-v", "--verbose", action="store_true", help="one line per module")
     arguments = parser.parse_args()
+    if reason := arguments.two_hosts and two_hosts.lacking(pathlib.Path(arguments.mpi).resolve() / "bin" / "mpiexec"):
+        print(f"{reason}\n0 passed, 0 failed, 1 skipped")
+        return 0
     suite = Suite(arguments)
     passed, failed, skipped = 0, [], 0
     for ranks in (int(n) for n in arguments.np.split(",")):

@@ -1,5 +1,7 @@
 /* Making communicators: dup, idup, dup_with_info, create, create_group, split, split_type;
- * each is compared with its parent, carries its own traffic, and works collectively. */
+ * each is compared with its parent, carries its own traffic, and works collectively.
+ * one-host: MPI_COMM_TYPE_SHARED is expected to give all ranks
+ */
 #include "tern_test.h"
 
 static void works(MPI_Comm comm, int size, int rank) {

@@ -1,5 +1,7 @@
 /* What asks about the host or about nothing: split by shared memory, MPI_COMM_NULL, no parent;
-   a communicator that is disconnected. */
+   a communicator that is disconnected.
+ * one-host: MPI_COMM_TYPE_SHARED is expected to give all ranks
+ */
 #include "tern_test.h"
 
 static void split(int type, MPI_Info info, int expected) {

@@ -1,5 +1,7 @@
 /* Wrong use of files: the default error handler returns, the class is that of the cause, and the text names the
- * file and where in it. */
+ * file and where in it.
+ * one-host: which files are the same is known within one host
+ */
 #include "../io/file_test.h"
 
 #include <fcntl.h>

@@ -4,6 +4,7 @@
  * not-on: mpich (needs what is closed here)
  * not-on: openmpi (needs what is closed here)
  * not-on: intel (needs what is closed here)
+ * one-host: what is closed here is what the adapter sleeps on
  */
 #include "tern_test.h"
 

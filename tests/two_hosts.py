@@ -1,0 +1,18 @@
+"""Jobs on two hosts that network namespaces stand for: half of the ranks in each (scripts/two-hosts.sh)."""
+
+import pathlib
+import subprocess
+
+SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "scripts" / "two-hosts.sh"
+NOT_HERE = 77
+
+
+def command(mpiexec, ranks, *words):
+    """What starts `ranks` ranks of `words`."""
+    return [str(word) for word in (SCRIPT, mpiexec, ranks, *words)]
+
+
+def lacking(mpiexec):
+    """Why namespaces cannot be made here, or None."""
+    done = subprocess.run(command(mpiexec, 2, "true"), capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == NOT_HERE else None
