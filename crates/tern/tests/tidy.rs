@@ -29,7 +29,7 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("fabric", &[]),
     ("proto", &[]),
-    ("rnic", &["driver/memory.rs"]),
+    ("rnic", &["driver/memory.rs", "driver/segments.rs"]),
     ("sim", &[]),
     ("tern", &[]),
     ("mpi", &["mem.rs"]),

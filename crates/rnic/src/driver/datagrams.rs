@@ -5,9 +5,11 @@
 //! to sleep on; a timer beside it ends the sleep when something is due.
 
 use super::alarm::Alarm;
+use super::burst::Burst;
 use super::greeting::{self, Secret};
+use super::outbox::Outbox;
 use super::postings::{Posted, Postings};
-use super::{Contact, DEPTH, Door, LINGER, Rnic};
+use super::{Contact, DEPTH, Door, LINGER, Rnic, segments};
 use crate::stack::Work;
 use crate::stack::rd::{Pair, PairSettings};
 use fabric::{Fault, Rank};
@@ -50,7 +52,7 @@ pub struct Datagrams {
     peers: Vec<Rank>,
     /// Nothing is due before.
     due_ns: u64,
-    out: Vec<u8>,
+    outbox: Outbox,
     /// Ranks of which something has come in this look.
     heard: Vec<Rank>,
 }
@@ -60,6 +62,8 @@ pub struct Datagrams {
 pub struct Peer {
     pair: Pair,
     postings: Postings,
+    /// What waits for more to leave with.
+    pub burst: Burst,
     is_lost: bool,
 }
 
@@ -89,6 +93,8 @@ pub fn bind(address: IpAddr, port: u16) -> std::io::Result<UdpSocket> {
     // As much as it gets: a kernel that gives less loses more, which comes again.
     let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
     let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES);
+    // One call for each datagram, where the kernel does not know this.
+    let _ = segments::join(&socket);
     Ok(socket)
 }
 
@@ -104,13 +110,13 @@ impl Datagrams {
         let alarm = Alarm::new(epoll)?;
         let id = |from, to| greeting::datagram_id(secret, b"reliable datagrams", from, to);
         Ok(Datagrams {
+            outbox: Outbox::new(&socket),
             socket,
             door,
             alarm,
             ids: (0..size).map(|rank| (id(me, rank), id(rank, me))).collect(),
             peers: Vec::new(),
             due_ns: u64::MAX,
-            out: Vec::new(),
             heard: Vec::new(),
         })
     }
@@ -132,6 +138,7 @@ impl Peer {
         let is_posted = self.pair.post(self.postings.next(), work);
         if is_posted {
             self.postings.push(posted);
+            self.burst.posted();
         }
         is_posted
     }
@@ -169,7 +176,7 @@ impl Rnic {
             domain: 0,
         });
         datagrams.peers.push(peer);
-        let peer_of = Peer { pair, postings: Postings::default(), is_lost: false };
+        let peer_of = Peer { pair, postings: Postings::default(), burst: Burst::default(), is_lost: false };
         self.contacts[peer] = Contact::Paired(Box::new(peer_of));
     }
 
@@ -178,15 +185,14 @@ impl Rnic {
         let now_ns = self.clock_ns();
         let Door::Datagrams(datagrams) = &mut self.door else { return };
         let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
-        let Peer { pair, postings, .. } = &mut **contact;
-        loop {
-            datagrams.out.clear();
-            if !pair.transmit(now_ns, &self.regions, |fpdu| postings.payload(fpdu), &mut datagrams.out) {
-                break;
-            }
-            // What the socket does not take is lost as on the way, and comes again by the same rules.
-            let _ = datagrams.socket.send_to(&datagrams.out, self.addresses[peer]);
-        }
+        let Peer { pair, postings, burst, .. } = &mut **contact;
+        let Datagrams { socket, outbox, .. } = &mut **datagrams;
+        burst.sent();
+        let mut next =
+            |out: &mut Vec<u8>| pair.transmit(now_ns, &self.regions, |fpdu| postings.payload(fpdu), out);
+        while outbox.add(socket, self.addresses[peer], &mut next) {}
+        // What the socket does not take is lost as on the way, and comes again by the same rules.
+        outbox.send(socket);
         datagrams.due_ns = datagrams.due_ns.min(pair.timeout_ns().unwrap_or(u64::MAX));
         self.settle_pair(peer);
     }

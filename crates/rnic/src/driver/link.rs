@@ -3,6 +3,7 @@
 //! Payload is not copied on its way out: FPDUs that the socket has not taken lend it until it has. On its way in
 //! long payload is read straight into place, together with the header behind it.
 
+use super::burst::Burst;
 use super::postings::{Posted, Postings};
 use super::{Host, memory};
 use crate::stack::{Connection, Done, Fpdu, NotDone, Regions, Sink, Work};
@@ -12,10 +13,8 @@ use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 /// FPDUs that one write takes, and bytes after which it takes no more.
-const BATCH: usize = 16;
+const BATCH: usize = 64;
 const BATCH_BYTES: usize = 512 << 10;
-/// Messages of one look that leave at once, each alone: further ones wait for each other.
-const FEW: u32 = 2;
 /// Bytes read at a time where what comes is not known to be payload.
 pub const READ_BYTES: usize = 64 << 10;
 /// From this length on payload is read straight into place.
@@ -37,10 +36,8 @@ pub struct Link {
     written: usize,
     /// Bytes that came and could not be taken in yet.
     kept: Vec<u8>,
-    /// The look in which something was posted last, how much of that has left alone, and how much waits.
-    look: u32,
-    few: u32,
-    waiting: usize,
+    /// What waits for more to leave with.
+    pub burst: Burst,
     /// Whether the kernel tells when there is room again.
     pub asks_for_room: bool,
     /// Whether nothing more will come.
@@ -59,9 +56,7 @@ impl Link {
             unsent: VecDeque::new(),
             written: 0,
             kept: early.to_vec(),
-            look: 0,
-            few: 0,
-            waiting: 0,
+            burst: Burst::default(),
             asks_for_room: false,
             is_ended: false,
             why: None,
@@ -73,27 +68,13 @@ impl Link {
         &self.socket
     }
 
-    /// Counts what has just been posted, in this look: whether it may wait for more to leave with.
-    pub fn may_wait(&mut self, look: u32) -> bool {
-        if self.look != look {
-            (self.look, self.few) = (look, 0);
-        }
-        self.few = self.few.saturating_add(1);
-        self.few > FEW && self.waiting < BATCH
-    }
-
-    /// Whether something posted has not been offered to the socket.
-    pub fn is_waiting(&self) -> bool {
-        self.waiting > 0
-    }
-
     /// Posts work; gives it back if there is no room.
     pub fn post(&mut self, posted: Posted, work: Work) -> Option<Posted> {
         if !self.connection.post(self.postings.next(), work) {
             return Some(posted);
         }
         self.postings.push(posted);
-        self.waiting += 1;
+        self.burst.posted();
         None
     }
 
@@ -111,7 +92,7 @@ impl Link {
     /// Writes what there is to write; whether anything was.
     pub fn send(&mut self, regions: &Regions) -> bool {
         let mut moved = false;
-        self.waiting = 0;
+        self.burst.sent();
         loop {
             self.cut(regions);
             if self.unsent.is_empty() {

@@ -5,6 +5,7 @@
 //! [`Rnic::descriptor`] until a socket has something.
 
 mod alarm;
+mod burst;
 mod datagrams;
 mod greeting;
 mod guests;
@@ -13,7 +14,9 @@ mod link;
 mod listening;
 mod meeting;
 mod memory;
+mod outbox;
 mod postings;
+mod segments;
 mod socket;
 mod unreliable;
 mod verbs;
@@ -22,6 +25,7 @@ mod watch;
 use crate::stack::{
     Agreed, Connection, Done as Ended, NotDone, Proposal, Regions, SEGMENT_MAX, Settings, Start, Work,
 };
+use burst::Burst;
 use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Local, Nap, Rank, VerbsCaps};
 pub use greeting::Secret;
@@ -298,12 +302,28 @@ impl Rnic {
         self.settle(peer);
     }
 
-    /// Writes what waits for more.
+    /// What may wait for more of what is posted to a peer.
+    fn burst(&mut self, peer: Rank) -> Option<&mut Burst> {
+        match &mut self.contacts[peer] {
+            Contact::Connected(link) => Some(&mut link.burst),
+            Contact::Paired(peer) => Some(&mut peer.burst),
+            _ => self.unreliable.as_mut().map(|unreliable| &mut unreliable.burst),
+        }
+    }
+
+    /// Sends what waits for more.
     fn send_waiting(&mut self) {
         while let Some(peer) = self.waiting.pop() {
-            if matches!(&self.contacts[peer], Contact::Connected(link) if link.is_waiting()) {
-                self.send(peer);
-            }
+            self.send_what_waits(peer);
+        }
+        self.send_outbox();
+    }
+
+    fn send_what_waits(&mut self, peer: Rank) {
+        match &self.contacts[peer] {
+            Contact::Connected(link) if link.burst.is_waiting() => self.send(peer),
+            Contact::Paired(pair) if pair.burst.is_waiting() => self.send_datagrams(peer),
+            _ => {}
         }
     }
 
@@ -504,6 +524,8 @@ impl Rnic {
             self.watch.begin(self.clock_ns());
         }
         let posted = Posted { work, payload: Payload::of(parts) };
+        let is_short = matches!(posted.payload, Payload::Inline(_));
+        let may_wait = is_short && !matches!(what, Work::Read { .. });
         match &mut self.contacts[to] {
             Contact::Begun(waiting) | Contact::Expected(waiting) => {
                 if waiting.len() >= DEPTH {
@@ -514,9 +536,7 @@ impl Rnic {
             }
             Contact::Connected(link) => {
                 self.watch.spoken(to);
-                let is_short = matches!(posted.payload, Payload::Inline(_));
-                let may_wait = is_short && !matches!(what, Work::Read { .. });
-                let waits = link.is_waiting();
+                let waits = link.burst.is_waiting();
                 if link.post(posted, what).is_some() {
                     return Ok(false);
                 }
@@ -529,10 +549,15 @@ impl Rnic {
             }
             Contact::Paired(peer) if peer.is_gone() => Err(self.watch.why(to)),
             Contact::Paired(peer) => {
+                let waits = peer.burst.is_waiting();
                 if !peer.post(posted, what) {
                     return Ok(false);
                 }
-                self.send_datagrams(to);
+                match may_wait {
+                    true if waits => {}
+                    true => self.waiting.push(to),
+                    false => self.send_datagrams(to),
+                }
                 Ok(true)
             }
             Contact::None | Contact::Gone => Err(self.refusal(to)),

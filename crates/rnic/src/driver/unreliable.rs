@@ -4,8 +4,11 @@
 //! `proto::reliable` makes something of it that comes.
 
 use super::alarm::Alarm;
+use super::burst::Burst;
 use super::datagrams::datagram_max;
 use super::greeting::{self, Secret};
+use super::link::READ_BYTES;
+use super::outbox::Outbox;
 use super::{ALARM, Rnic, memory};
 use crate::stack::ud::{Handle, QueuePair};
 use fabric::{Completion, Done, Local, Rank};
@@ -13,8 +16,9 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
-use wire::datagram::{CRC_LEN, HEAD_LEN, Head};
+use wire::datagram::{self, CRC_LEN, HEAD_LEN, Head};
 use wire::iwarp::ddp::UNTAGGED_LEN;
 
 /// Datagrams taken in for one look.
@@ -36,6 +40,12 @@ pub struct Unreliable {
     handles: BTreeMap<Rank, Handle>,
     /// What datagrams of each rank are known by, once one has come that says it is of that rank.
     ids: BTreeMap<Rank, u64>,
+    outbox: Outbox,
+    /// What waits for more to leave with, whoever it is for.
+    pub burst: Burst,
+    /// What the kernel gave, and which part of it waits for receive buffers.
+    room: Box<[u8]>,
+    held: Range<usize>,
     out: Vec<u8>,
     answer: Vec<u8>,
 }
@@ -51,6 +61,10 @@ impl Unreliable {
         let hosts: BTreeMap<IpAddr, SocketAddr> = addresses.iter().map(|at| (at.ip(), *at)).collect();
         let longest = hosts.values().map(|at| datagram_max(*at)).min();
         Ok(Unreliable {
+            outbox: Outbox::new(&socket),
+            burst: Burst::default(),
+            room: vec![0; READ_BYTES].into(),
+            held: 0..0,
             socket,
             alarm: Alarm::new(epoll)?,
             pair: QueuePair::new(me as u32, 0),
@@ -75,6 +89,11 @@ impl Unreliable {
         id == *self.ids.entry(rank).or_insert_with(|| greeting::datagram_id(secret, ID, rank, me))
     }
 
+    /// Whether something the kernel gave waits for receive buffers.
+    pub fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     fn handle(&mut self, rank: Rank) -> &mut Handle {
         let (secret, me, longest) = (&self.secret, self.me, self.longest);
         let id = || greeting::datagram_id(secret, ID, me, rank);
@@ -90,26 +109,58 @@ impl Rnic {
         out.clear();
         parts.iter().for_each(|part| out.extend_from_slice(memory::bytes(part.span)));
         let mut handle = *unreliable.handle(to);
-        unreliable.pair.send(&mut handle, &out, false, |datagram| {
-            let _ = unreliable.socket.send_to(datagram, self.addresses[to]);
+        let Unreliable { socket, outbox, pair, burst, .. } = &mut **unreliable;
+        burst.posted();
+        pair.send(&mut handle, &out, false, |datagram| {
+            outbox.add(socket, self.addresses[to], |bytes| {
+                bytes.extend_from_slice(datagram);
+                true
+            });
         });
         *unreliable.handle(to) = handle;
         unreliable.out = out;
     }
 
+    /// Sends what waits for more.
+    pub(super) fn send_outbox(&mut self) {
+        if let Some(unreliable) = &mut self.unreliable
+            && !unreliable.outbox.is_empty()
+        {
+            unreliable.burst.sent();
+            unreliable.outbox.send(&unreliable.socket);
+        }
+    }
+
+    /// Whether something waits for more.
+    pub(super) fn has_in_outbox(&self) -> bool {
+        self.unreliable.as_ref().is_some_and(|unreliable| !unreliable.outbox.is_empty())
+    }
+
     /// Takes in what has come, as far as there are buffers for it.
     pub(super) fn look_at_unreliable(&mut self) {
-        let mut room = std::mem::take(&mut self.room);
+        let Some(unreliable) = &mut self.unreliable else { return };
+        let mut room = std::mem::take(&mut unreliable.room);
+        let mut held = unreliable.held.clone();
         for _ in 0..READS {
+            while !self.host.free.is_empty()
+                && let Some(len) = datagram::length(&room[held.clone()])
+            {
+                self.take_unreliable(&room[held.start..held.start + len]);
+                held.start += len;
+            }
+            let Some(unreliable) = &self.unreliable else { break };
             if self.host.free.is_empty() {
                 break;
             }
-            let Some(unreliable) = &self.unreliable else { break };
-            let Ok((got, _)) = unreliable.socket.recv_from(&mut room) else { break };
+            let Ok((got, _)) = unreliable.socket.recv_from(&mut room) else {
+                held = 0..0;
+                break;
+            };
             self.quiet = 0;
-            self.take_unreliable(&room[..got]);
+            held = 0..got;
         }
-        self.room = room;
+        let Some(unreliable) = &mut self.unreliable else { return };
+        (unreliable.room, unreliable.held) = (room, held);
         let now_ns = self.clock_ns();
         let Some(unreliable) = &mut self.unreliable else { return };
         unreliable.alarm.disarm(now_ns);

@@ -111,22 +111,22 @@ impl Verbs for Rnic {
     }
 
     fn flush(&mut self, to: Rank) {
-        if matches!(&self.contacts[to], Contact::Connected(link) if link.is_waiting()) {
+        if !self.waiting.is_empty() {
             self.waiting.retain(|peer| *peer != to);
-            self.send(to);
         }
+        self.send_what_waits(to);
+        self.send_outbox();
     }
 
     fn flush_unless_many(&mut self, to: Rank) {
-        if let Contact::Connected(link) = &mut self.contacts[to]
-            && !link.may_wait(self.look)
-        {
+        let look = self.look;
+        if self.burst(to).is_some_and(|burst| !burst.may_wait(look)) {
             self.flush(to);
         }
     }
 
     fn owes(&self) -> bool {
-        !self.waiting.is_empty() || self.has_datagrams_under_way()
+        !self.waiting.is_empty() || self.has_datagrams_under_way() || self.has_in_outbox()
     }
 
     fn may_leave(&self, peer: Rank) -> bool {
@@ -191,7 +191,8 @@ impl Verbs for Rnic {
         self.before_a_nap(round);
         let has_told_all = !self.watch.has_news() && self.ended.is_empty() && self.host.touched.is_empty();
         let waits = std::mem::take(&mut self.has_news) || self.guests.any_missing();
-        RnicNap(!std::mem::take(&mut self.has_alarm) && has_told_all && !waits)
+        let holds = self.unreliable.as_ref().is_some_and(|unreliable| unreliable.holds());
+        RnicNap(!std::mem::take(&mut self.has_alarm) && has_told_all && !waits && !holds)
     }
 
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {
@@ -213,6 +214,7 @@ impl Drop for Rnic {
     /// resets the connection, and what is under way to the peer is lost: so each side says that it has ended, and reads
     /// on until the other has.
     fn drop(&mut self) {
+        self.send_waiting();
         self.leave();
         let start = Instant::now();
         let taken = self.contacts.iter_mut().map(std::mem::take);

@@ -1,0 +1,65 @@
+//! What may wait so that several messages leave by one system call.
+//!
+//! The first ones to a peer between two looks leave at once, each alone: nobody waits on a quiet link. What follows them before
+//! this rank looks around is one of many, and waits for the others.
+
+/// Messages of one look that leave at once, each alone: further ones wait for each other.
+const FEW: u32 = 2;
+/// So many do not wait for more.
+const MANY: usize = 16;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Burst {
+    /// The look in which something was posted last, how much of that has left alone, and how much waits.
+    look: u32,
+    few: u32,
+    waiting: usize,
+}
+
+impl Burst {
+    /// Counts what has just been posted, in this look: whether it may wait for more to leave with.
+    pub fn may_wait(&mut self, look: u32) -> bool {
+        if self.look != look {
+            (self.look, self.few) = (look, 0);
+        }
+        self.few = self.few.saturating_add(1);
+        self.few > FEW && self.waiting < MANY
+    }
+
+    /// Something was posted.
+    pub fn posted(&mut self) {
+        self.waiting += 1;
+    }
+
+    /// All that was posted has been offered to the socket.
+    pub fn sent(&mut self) {
+        self.waiting = 0;
+    }
+
+    /// Whether something posted has not been offered to the socket.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_ones_leave_alone_and_the_rest_together() {
+        let mut burst = Burst::default();
+        let mut calls = 0;
+        for _ in 0..FEW as usize + 3 * MANY {
+            burst.posted();
+            if !burst.may_wait(7) {
+                calls += 1;
+                burst.sent();
+            }
+        }
+        assert_eq!((calls, burst.is_waiting()), (FEW + 3, false));
+        burst.posted();
+        assert!(!burst.may_wait(8), "the first after a look");
+    }
+}
