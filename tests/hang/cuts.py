@@ -20,10 +20,14 @@ TRANSPORTS = ["rc", "rd"]
 
 
 def cases():
-    for transport, what in itertools.product(TRANSPORTS, ["receive", "any", "probe", "send", "exchange"]):
+    for transport, what in itertools.product(TRANSPORTS, ["receive", "any", "probe", "send", "exchange", "collective"]):
         name = f"a cable cut for good, {transport}, {what}: a named error"
-        is_long = (transport, what) not in [("rc", "receive"), ("rd", "receive")]
+        is_long = (transport, what) not in [("rc", "receive"), ("rd", "collective")]
         yield Case(name, lambda t, x=transport, w=what: cut(t, x, w), is_long)
+    for transport, algorithm in itertools.product(TRANSPORTS, ["auto", "ring", "linear"]):
+        name = f"one of three hosts is cut off, {transport}, allreduce {algorithm}: all who wait are told"
+        is_long = (transport, algorithm) != ("rc", "ring")
+        yield Case(name, lambda t, x=transport, a=algorithm: cut_off(t, x, a), is_long)
     for transport in TRANSPORTS:
         is_rc = transport == "rc"
         for what in ["receive", "collective"]:
@@ -73,6 +77,55 @@ def cut(tools, transport, what):
         time.sleep(0.5)
         cable("down")
         expect_lost(running.end(BOUND))
+
+
+@contextlib.contextmanager
+def three_hosts(tools):
+    """Three hosts at two switches, one for the launcher and one for messages: the words that start something on the first
+    host, and what cuts the last one off from the second switch."""
+    switch, hosts = f"tern{os.getpid()}s", [f"tern{os.getpid()}{name}" for name in "xyz"]
+    try:
+        for name in [switch, *hosts]:
+            ip("netns", "add", name)
+        for net in (33, 34):
+            ip("-n", switch, "link", "add", f"switch{net}", "type", "bridge")
+            ip("-n", switch, "link", "set", f"switch{net}", "up")
+            for number, name in enumerate(hosts, 1):
+                here, there = f"n{net}", f"p{net}{number}"
+                ip("link", "add", here, "netns", name, "type", "veth", "peer", "name", there, "netns", switch)
+                ip("-n", name, "addr", "add", f"10.77.{net}.{number}/24", "dev", here)
+                ip("-n", name, "link", "set", here, "up")
+                ip("-n", name, "link", "set", "lo", "up")
+                ip("-n", switch, "link", "set", there, "master", f"switch{net}", "up")
+        launcher = tools.scratch / "switched-launcher"
+        launcher.write_text(
+            f"#!/bin/sh\ncase $1 in *.1) n={hosts[0]} ;; *.2) n={hosts[1]} ;; *) n={hosts[2]} ;; esac\nshift\n"
+            "exec ip netns exec $n unshare -u -m sh -c 'mount -t tmpfs tmpfs /dev/shm; hostname '$n'; "
+            "exec sh -c \"$*\"' x \"$@\"\n"
+        )
+        launcher.chmod(0o755)
+        words = ["--launcher", launcher, "--hosts", ",".join(f"10.77.33.{number}:2" for number in (1, 2, 3))]
+        words += ["--genv", "TERN_INTERFACE", "10.77.34.0/24"]
+        inside = ["ip", "netns", "exec", hosts[0], tools.mpiexec]
+        yield words, inside, lambda: ip("-n", switch, "link", "set", "p343", "down")
+    finally:
+        for name in [switch, *hosts]:
+            ip("netns", "del", name, check=False)
+
+
+def cut_off(tools, transport, algorithm):
+    """A rank that waits for one that has given up is told of it; so are those who come to the end of the program."""
+    with three_hosts(tools) as (words, inside, cut_last):
+        words = [*words, "--genv", "TERN_TRANSPORT", transport, "--genv", "TERN_COLL_ALLREDUCE", algorithm]
+        with tools.job(*words, tools.program("lost"), "collective", tools.scratch / "stop", launcher=inside) as running:
+            running.wait_for("all to meet", lambda: running.printed().count("met") == 6)
+            time.sleep(0.5)
+            cut_last()
+            outcome = running.end(BOUND)
+        outcome.expect(outcome.code == 0, "ranks that go on after the error")
+        for rank in range(6):
+            outcome.expect(f"rank {rank}: goes on" in outcome.out, f"that rank {rank} goes on")
+        outcome.expect(outcome.out.count(": aborted: ") == 6, "MPI_ERR_PROC_ABORTED on all ranks")
 
 
 def fatal(tools, transport, what):

@@ -330,13 +330,15 @@ fn part(cx: &Cx) -> Result {
     client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))
 }
 
-/// Waits for all ranks, at the end. A rank that has lost one cannot, and the program knows: it ends by itself.
+/// Waits for all ranks, at the end. Where one is lost, to this rank or to another, that cannot be, and the program knows:
+/// it ends by itself, when those that may wait for it have been told.
 fn meet(cx: &Cx, comm: Handle) -> Result {
-    let has_lost = || !cx.world().engine.lost().is_empty();
-    if has_lost() {
-        return Ok(());
+    let is_cut = || cx.world().is_cut(comm);
+    let met = if is_cut() { Ok(()) } else { run::barrier(cx, comm) };
+    if is_cut() {
+        return crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())));
     }
-    run::barrier(cx, comm).or_else(|error| if has_lost() { Ok(()) } else { Err(error) })
+    met
 }
 
 /// Once all ranks are here every message of a collective has been received, or somebody else was

@@ -1,9 +1,10 @@
 //! The transport of schedules: messages of the engine in the collective context.
 
-use crate::coll::{Asked, Data, Io, Known, OpId, Progress, Schedule, Tag};
+use crate::coll::{Asked, Data, Io, Kind, Known, OpId, Progress, Schedule, Tag};
 use crate::comm::{Comms, Place, Purpose};
-use crate::error::{Result, fail};
+use crate::error::{Error, Result, fail};
 use crate::handle::Handle;
+use crate::lost::GivenUp;
 use crate::mem;
 use crate::request::{PackedMessage, Unpack, bad_buffer};
 use crate::world::{LAST_CONTEXT, World, fault};
@@ -50,6 +51,8 @@ pub(crate) struct CollIo<'a, D: Device> {
     pub place: &'a Place,
     /// What it keeps.
     pub flight: &'a mut InFlight,
+    /// Communicators whose collectives cannot end.
+    pub given_up: &'a [GivenUp],
 }
 
 impl<D: Device> CollIo<'_, D> {
@@ -159,6 +162,11 @@ impl<D: Device> Io for CollIo<'_, D> {
         self.engine.probe(&want).and_then(|(envelope, _)| Tag::from_value(envelope.tag))
     }
 
+    fn given_up(&self) -> Option<Error> {
+        let found = self.given_up.iter().find(|given_up| given_up.context == self.place.context)?;
+        Some(found.error.clone())
+    }
+
     fn name(&self, peer: usize) -> String {
         self.place.name_in_crowd(peer as u32)
     }
@@ -224,7 +232,12 @@ impl<D: Device> World<D> {
             true => Ok(Progress::Done),
             false => {
                 schedule.start(tag);
-                schedule.advance(&mut CollIo { engine: &mut self.engine, place: &held.crowd, flight })
+                schedule.advance(&mut CollIo {
+                    engine: &mut self.engine,
+                    place: &held.crowd,
+                    flight,
+                    given_up: &self.given_up,
+                })
             }
         };
         match progress {
@@ -234,7 +247,8 @@ impl<D: Device> World<D> {
             }
             Ok(progress) => Ok(Some(Begun::Goes(schedule, progress, known))),
             Err(error) => {
-                self.abandon(schedule, std::mem::take(flight));
+                let place = held.crowd.clone();
+                self.leave(&place, schedule, std::mem::take(flight), &error);
                 Err(error)
             }
         }
@@ -250,7 +264,12 @@ impl<D: Device> World<D> {
         flight: &mut InFlight,
     ) -> Result<Progress> {
         let Some(comm) = self.objects.comms.get(comm) else { return Comms::refuse(comm) };
-        schedule.advance(&mut CollIo { engine: &mut self.engine, place: &comm.crowd, flight })
+        schedule.advance(&mut CollIo {
+            engine: &mut self.engine,
+            place: &comm.crowd,
+            flight,
+            given_up: &self.given_up,
+        })
     }
 
     /// What to say of a message of a collective that has arrived and that this rank has never
@@ -259,8 +278,10 @@ impl<D: Device> World<D> {
         // At the end of the job others may be ahead of this rank already.
         let collective =
             |context: u64| context & 3 == Purpose::Collective as u64 && context >> 2 != LAST_CONTEXT;
-        let (envelope, _) = self.engine.arrived().find(|(envelope, _)| collective(envelope.context))?;
-        let name = Tag::from_value(envelope.tag)?.kind()?.name();
+        let name = |tag| Tag::from_value(tag)?.kind().map(Kind::name);
+        let arrived = self.engine.arrived().filter(|(envelope, _)| collective(envelope.context));
+        let (envelope, name) =
+            arrived.filter_map(|(envelope, _)| Some((envelope, name(envelope.tag)?))).next()?;
         let comm = self.objects.comms.by_context(envelope.context).map(|(_, comm)| comm);
         let (from, on) = match comm {
             Some(comm) => {
@@ -277,7 +298,7 @@ impl<D: Device> World<D> {
 
     /// Gives up a collective that has failed. Receives that nothing has come for are withdrawn;
     /// if the engine still holds messages of it, their memory must stay: it is never freed.
-    pub fn abandon(&mut self, schedule: Box<Schedule>, flight: InFlight) {
+    pub(crate) fn abandon(&mut self, schedule: Box<Schedule>, flight: InFlight) {
         let mut held = false;
         for (_, op) in schedule.in_flight() {
             let Some(op) = flight.op(op) else { continue };

@@ -24,6 +24,7 @@ pub mod p2p;
 pub mod partitioned;
 mod persistent;
 pub mod request;
+mod running;
 pub mod session;
 pub mod status;
 pub mod tools;

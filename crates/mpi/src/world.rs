@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use crate::bsend::Bsend;
-use crate::coll::{Forced, Progress, Schedule, Spread, State, Tariff, UserReduce};
-use crate::collio::{CollIo, InFlight};
+use crate::coll::{Forced, Spread, State, Tariff, UserReduce};
 use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Comms, Place};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::handle::Handle;
+use crate::lost::GivenUp;
 use crate::mem;
 use crate::objects::Objects;
-use crate::request::{
-    Body, BufferOwner, Ended, Keep, Origin, Request, Requests, Running, Then, Unpack, received,
-};
+use crate::request::{Body, BufferOwner, Ended, Keep, Origin, Requests, Unpack, received};
 use crate::{status::Status, tools};
 use fabric::{Device, Fault};
 use proto::{Engine, OpId};
@@ -36,13 +34,17 @@ pub struct World<D: Device> {
     /// Collective algorithms that settings force.
     pub forced: Forced,
     /// Collectives under way that progress by themselves.
-    schedules: Vec<Handle>,
+    pub(crate) schedules: Vec<Handle>,
     /// Functions of the application that collectives wait for, found while it was outside MPI.
-    calls: Vec<(Handle, UserReduce)>,
+    pub(crate) calls: Vec<(Handle, UserReduce)>,
     /// Operations that nobody will ask for: requests freed early, buffered sends.
     pub(crate) detached: Vec<(OpId, Detached)>,
     /// Partitioned receives that wait to be told how their messages are cut.
     pub(crate) untold: Vec<Handle>,
+    /// Communicators whose collectives cannot end.
+    pub(crate) given_up: Vec<GivenUp>,
+    /// Looks in vain since notices were looked for.
+    pub(crate) vain_looks: u32,
     next_context: u64,
     /// Number of ranks of the job: peers behind them are processes of other jobs.
     pub(crate) job_size: u32,
@@ -80,6 +82,8 @@ impl<D: Device> World<D> {
             calls: Vec::new(),
             detached: Vec::new(),
             untold: Vec::new(),
+            given_up: Vec::new(),
+            vain_looks: 0,
             next_context: (me as u64 + 1) << 32,
             job_size,
             random: None,
@@ -177,7 +181,7 @@ impl<D: Device> World<D> {
         if nap.is_some() {
             self.heed_losses();
         }
-        if moved {
+        if moved || nap.is_some() && self.heed_notices() {
             return Ok(Polled::Moved);
         }
         Ok(nap.map_or(Polled::Moved, Polled::Nap))
@@ -200,6 +204,7 @@ impl<D: Device> World<D> {
         self.engine.progress().map_err(fault)?;
         self.tidy();
         self.heed_losses();
+        self.heed_notices();
         Ok(if self.schedules.is_empty() { None } else { self.next_call() })
     }
 
@@ -224,22 +229,6 @@ impl<D: Device> World<D> {
             || !self.objects.windows.are_passive()
     }
 
-    /// The function asked for by [`Polled::Call`] has returned.
-    pub fn called(&mut self, handle: Handle) {
-        if let Some(Request { body: Some(Body::Collective(running)), .. }) =
-            self.objects.requests.get_mut(handle)
-        {
-            running.schedule.called();
-            self.engine.note();
-        }
-    }
-
-    /// Advances a collective that has no request.
-    pub fn advance(&mut self, running: &mut Running) -> Result<Progress> {
-        let mut io = CollIo { engine: &mut self.engine, place: &running.place, flight: &mut running.flight };
-        running.schedule.advance(&mut io)
-    }
-
     /// Whether everything that nobody will ask for has left: buffered sends, freed requests.
     pub fn is_drained(&self) -> bool {
         self.detached.is_empty()
@@ -248,128 +237,6 @@ impl<D: Device> World<D> {
     /// Operations that nobody will ask for.
     pub fn detached(&self) -> impl Iterator<Item = OpId> {
         self.detached.iter().map(|(op, _)| *op)
-    }
-
-    /// Starts a collective that completes a request, as far as it comes at once; whether it is done.
-    pub fn launch(
-        &mut self,
-        comm: Handle,
-        mut schedule: Box<Schedule>,
-        then: Then,
-    ) -> Result<(Handle, bool)> {
-        self.objects.requests.room()?;
-        let Some(held) = self.objects.comms.get_mut(comm) else { return Comms::refuse(comm) };
-        schedule.start(held.coll.next_tag(schedule.program().kind));
-        let mut flight = InFlight::default();
-        let mut io = CollIo { engine: &mut self.engine, place: &held.crowd, flight: &mut flight };
-        let progress = schedule.advance(&mut io);
-        match (progress, then) {
-            (Ok(Progress::Done), Then::Nothing) => Ok((self.objects.requests.sent()?, true)),
-            (Ok(Progress::Done), Then::Keep(_, call)) => {
-                held.coll.keep(call, schedule);
-                Ok((self.objects.requests.sent()?, true))
-            }
-            (progress, then) => {
-                let running = Box::new(Running { schedule, flight, place: held.crowd.clone(), then });
-                let (body, call) = self.begun(running, progress);
-                let goes_on = matches!(body, Body::Collective(_));
-                let handle = self.objects.requests.add(comm, body)?;
-                if goes_on {
-                    self.start_schedule(handle, call);
-                }
-                Ok((handle, false))
-            }
-        }
-    }
-
-    /// The body of the request of a collective that has come so far, and the function of the application that
-    /// has to be called.
-    pub(crate) fn begun(
-        &mut self,
-        running: Box<Running>,
-        progress: Result<Progress>,
-    ) -> (Body, Option<UserReduce>) {
-        match progress {
-            Ok(Progress::Call(call)) => (Body::Collective(running), Some(call)),
-            Ok(_) => (Body::Collective(running), None),
-            Err(error) => {
-                self.abandon(running.schedule, running.flight);
-                (Body::Ended(Ended { error: Some(error), ..Ended::WELL }), None)
-            }
-        }
-    }
-
-    /// Puts a collective request among those that are advanced, with the function of the application that it
-    /// waits for.
-    pub(crate) fn start_schedule(&mut self, handle: Handle, call: Option<UserReduce>) {
-        self.schedules.push(handle);
-        self.calls.extend(call.map(|call| (handle, call)));
-    }
-
-    fn next_call(&mut self) -> Option<(Handle, UserReduce)> {
-        self.calls.pop().or_else(|| self.advance_schedules())
-    }
-
-    fn advance_schedules(&mut self) -> Option<(Handle, UserReduce)> {
-        let mut at = 0;
-        while at < self.schedules.len() {
-            let handle = self.schedules[at];
-            match self.advance_schedule(handle) {
-                Ok(Progress::Pending) => at += 1,
-                Ok(Progress::Call(call)) => return Some((handle, call)),
-                Ok(Progress::Done) => {
-                    self.schedules.swap_remove(at);
-                    self.end_schedule(handle, Ended::WELL);
-                }
-                Err(error) => {
-                    self.schedules.swap_remove(at);
-                    self.end_schedule(handle, Ended { error: Some(error), ..Ended::WELL });
-                }
-            }
-        }
-        None
-    }
-
-    fn advance_schedule(&mut self, handle: Handle) -> Result<Progress> {
-        let request = self.objects.requests.get_mut(handle);
-        let Some(Request { body: Some(Body::Collective(running)), .. }) = request else {
-            return Ok(Progress::Done);
-        };
-        let running = &mut **running;
-        let mut io = CollIo { engine: &mut self.engine, place: &running.place, flight: &mut running.flight };
-        running.schedule.advance(&mut io)
-    }
-
-    fn end_schedule(&mut self, handle: Handle, ended: Ended) {
-        self.engine.note();
-        let Some(request) = self.objects.requests.get_mut(handle) else { return };
-        let failed = ended.error.is_some();
-        let Some(Body::Collective(running)) = request.body.replace(Body::Ended(ended)) else { return };
-        if failed {
-            return self.abandon(running.schedule, running.flight);
-        }
-        match running.then {
-            Then::Nothing => {}
-            Then::NameComm(comm) => {
-                if let Some(comm) = self.objects.comms.get_mut(comm) {
-                    comm.set_context(running.schedule.words()[0]);
-                }
-            }
-            Then::Keep(comm, call) => {
-                // The handle may have gone to another communicator meanwhile.
-                if let Some(comm) = self.objects.comms.get_mut(comm)
-                    && comm.place.context == running.place.context
-                {
-                    comm.coll.keep(call, running.schedule);
-                }
-                return;
-            }
-        }
-        if let Some(recipe) = &mut request.recipe
-            && let crate::request::Recipe::Collective(place, _) = &mut recipe.0
-        {
-            *place = Some(running);
-        }
     }
 
     /// Lets an operation end on its own.

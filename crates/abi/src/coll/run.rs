@@ -154,7 +154,7 @@ fn finish(
         match waited {
             Ok(further) => progress = further,
             Err(error) => {
-                cx.world().abandon(schedule, flight);
+                cx.world().leave_on(comm, schedule, flight, &error);
                 return Err(error);
             }
         }

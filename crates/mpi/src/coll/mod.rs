@@ -35,7 +35,7 @@ pub use levels::{Levels, Spread};
 pub use rates::{Rates, Tariff, agreed, agreement};
 pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
 pub use state::{Amount, Asked, Given, Key, Known, Listed, Lists, State};
-pub use tag::{Kind, Tag};
+pub use tag::{Kind, Tag, notice, noticed};
 pub use ty::Type;
 
 #[cfg(test)]

@@ -158,6 +158,10 @@ pub trait Io {
     /// The tag of a message from `peer` that has arrived and that no receive has asked for: when
     /// the one that is waited for does not come, it may tell why. `None` if there is none.
     fn unclaimed(&mut self, peer: usize) -> Option<Tag>;
+    /// Why no collective of this communicator can end, once that is known.
+    fn given_up(&self) -> Option<Error> {
+        None
+    }
     /// What to call rank `peer` in an error.
     fn name(&self, peer: usize) -> String {
         format!("rank {peer}")
@@ -375,6 +379,16 @@ impl Schedule {
         self.messages.iter().filter(|m| m.id != OpId::DONE).map(|m| (m.peer as usize, m.id))
     }
 
+    /// Ranks with which this one has messages under way or still to begin.
+    pub fn partners(&self) -> impl Iterator<Item = usize> + '_ {
+        let to_come = self.program.steps.get(self.pc..).unwrap_or_default().iter();
+        let to_come = to_come.filter_map(|step| match step {
+            Step::Send { peer, .. } | Step::Recv { peer, .. } => Some(*peer as usize),
+            _ => None,
+        });
+        self.in_flight().map(|(peer, _)| peer).chain(to_come)
+    }
+
     #[inline]
     fn settle(&mut self, index: usize, io: &mut impl Io) -> Result<bool> {
         let message = self.messages[index];
@@ -414,6 +428,9 @@ impl Schedule {
     /// one called otherwise.
     #[cold]
     fn look_for_reason(&self, message: &Message, io: &mut impl Io) -> Result {
+        if let Some(error) = io.given_up() {
+            return Err(error);
+        }
         if message.expect.is_none() {
             return Ok(());
         }

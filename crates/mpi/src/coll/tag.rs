@@ -215,6 +215,20 @@ impl Tag {
     }
 }
 
+/// The kind that no collective has.
+const NOTICE: i32 = (1 << KIND_BITS) - 1;
+
+/// The tag of the empty message that says that a member of a communicator is lost, by its number among all whom
+/// collectives join there: no other message and no receive has it.
+pub fn notice(lost: u32) -> i32 {
+    (lost << KIND_BITS & i32::MAX as u32) as i32 | NOTICE
+}
+
+/// Who is lost, if a message with this tag says so.
+pub fn noticed(value: i32) -> Option<u32> {
+    (value >= 0 && value & NOTICE == NOTICE).then_some(value as u32 >> KIND_BITS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,5 +270,9 @@ mod tests {
         assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 8, false), "rank 3"), None);
         assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 7, true), "rank 3"), None);
         assert_eq!(Tag::from_value(31), None);
+        for lost in [0, 1, 12345, (1 << 26) - 1] {
+            assert_eq!((noticed(notice(lost)), Tag::from_value(notice(lost))), (Some(lost), None));
+        }
+        assert_eq!(noticed(last.value()), None);
     }
 }
