@@ -163,9 +163,14 @@ impl<D: Device> Engine<D> {
         let now_ns = self.dev.now_ns();
         let epochs = self.windows()?;
         let found = epochs.window(window)?;
+        // A flush says how its Puts have ended, also those from memory of the library.
         let goes_on = |rank: &Rank| {
-            let access = found.peers.get(rank).and_then(|peer| peer.access.as_ref());
-            access.is_some_and(|access| !access.is_over())
+            let Some((peer, access)) =
+                found.peers.get(rank).and_then(|peer| Some((peer, peer.access.as_ref()?)))
+            else {
+                return false;
+            };
+            !access.is_over() || access.ending == Some(Ending::Flush) && peer.copied_writes > 0
         };
         if targets.iter().any(goes_on) {
             return Ok(false);
@@ -197,11 +202,14 @@ impl<D: Device> Engine<D> {
     }
 
     /// Whether the memory of all operations called at a target may be reused, and what they get is here. They must
-    /// have been issued.
+    /// have been issued. The fault if the epoch has failed.
     pub fn is_done_here(&mut self, window: u32, target: Rank) -> Result<bool, Fault> {
         let found = self.windows()?.window(window)?;
         let access = found.peers.get(&target).and_then(|peer| peer.access.as_ref());
-        Ok(access.is_none_or(Access::is_done_here))
+        match access.filter(|access| access.is_done_here()) {
+            Some(Access { fault: Some(fault), .. }) => Err(fault.clone()),
+            done => Ok(done.is_some() || access.is_none()),
+        }
     }
 
     /// How many operations of the epoch at a target are remembered.
