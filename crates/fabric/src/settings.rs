@@ -251,7 +251,23 @@ pub const ALL: &[Setting] = &[
         name: "TERN_WIN",
         kind: Type::Word(&["auto", "direct", "active"]),
         default: "auto",
-        doc: "How one-sided operations get to their target: direct by the processor of their origin, where the library has allocated the memory and all ranks of the window share a host; active by the target, which looks around in its engine while it computes; auto directly where that is possible. Must be the same on all ranks.",
+        doc: "How one-sided operations get to their target: direct by the processor of their origin, where the library has allocated the memory and all ranks of the window share a host; active by the target, which looks around in its engine while it computes; auto directly where that is possible, and Put and Get between hosts by the adapter. Must be the same on all ranks.",
+    },
+    Setting {
+        name: "TERN_WIN_SCHEDULE",
+        kind: Type::Word(&[
+            "auto",
+            "original",
+            "gets-first",
+            "interleaved",
+            "merge-last",
+            "aggregate",
+            "hybrid",
+            "early",
+            "early-hybrid",
+        ]),
+        default: "auto",
+        doc: "What of the Puts and Gets to other hosts is done in which order when an epoch ends: auto as predicted to cost least; original each by itself as called; gets-first, interleaved (with Puts) each by itself; merge-last the last one together with the synchronisation; aggregate all that fit in messages; hybrid short ones in messages; early each when it is called, early-hybrid short ones together. For tests and comparisons.",
     },
 ];
 

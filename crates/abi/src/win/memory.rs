@@ -11,7 +11,9 @@ use mpi::handle::Handle;
 use mpi::info::Info;
 use mpi::mem;
 use mpi::win::direct::Control;
+use mpi::win::far::{Far, WORDS};
 use mpi::win::{Flavour, Member};
+use proto::epoch::Schedule;
 use shm::WindowMemory;
 
 use crate::coll::run;
@@ -24,6 +26,10 @@ const PAGE: u64 = 4096;
 pub struct Setup {
     /// Whether memory may be shared for operations.
     pub direct: bool,
+    /// Whether adapters may carry operations out.
+    pub adapter: bool,
+    /// What is fixed of the plans of their epochs.
+    pub schedule: Schedule,
     /// Where shared memory is made, and how its name begins.
     pub dir: PathBuf,
     /// See `dir`.
@@ -66,12 +72,31 @@ pub fn copies() -> bool {
 }
 
 /// How operations get to their targets, for people.
-pub fn describe(is_direct: bool) -> &'static str {
-    match (is_direct, SETUP.get().is_some_and(|setup| setup.engine)) {
-        (true, _) => "direct: by the processor of the origin in shared memory; the target takes no part",
-        (false, true) => "active: by the target, in its engine while it computes",
-        (false, false) => "active: by the target, when it is inside MPI",
+pub fn describe(is_direct: bool, is_far: bool) -> &'static str {
+    match (is_direct, is_far, SETUP.get().is_some_and(|setup| setup.engine)) {
+        (true, ..) => "direct: by the processor of the origin in shared memory; the target takes no part",
+        (_, true, true) => {
+            "adapter: Put and Get to other hosts by the adapter, which is software, and all else by the target, both in the engine of the target while it computes"
+        }
+        (_, true, false) => {
+            "adapter: Put and Get to other hosts by the adapter, which is software, and all else by the target, both when the target is inside MPI"
+        }
+        (_, _, true) => "active: by the target, in its engine while it computes",
+        (_, _, false) => "active: by the target, when it is inside MPI",
     }
+}
+
+/// Tells all ranks of `comm` what of a window adapters may touch; what reaches those behind one, if there are any.
+pub fn reach(cx: &Cx, comm: Handle, members: &[Member]) -> Result<Option<Box<Far>>> {
+    let Some(setup) = SETUP.get().filter(|setup| setup.adapter) else { return Ok(None) };
+    let (exposed, place) = {
+        let mut world = cx.world();
+        let place = world.comm(comm)?.place.clone();
+        (world.expose(&place, &members[place.rank as usize]), place)
+    };
+    // Memory that no adapter can be told of is reached by messages.
+    let told = run::exchange_words(cx, comm, exposed.unwrap_or([0; WORDS]))?;
+    cx.world().reach(&place, &told, setup.schedule)
 }
 
 /// Finds the memory of a window of all ranks of `comm`, who have told [context, size, unit, base].

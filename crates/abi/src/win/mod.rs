@@ -72,9 +72,13 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
         }
     };
     let Memory { members, control, keep } = memory;
-    info.set(PATH_HINT.as_bytes(), memory::describe(control.is_some()).as_bytes())?;
+    let far = match control.is_none() && flavour != Flavour::Dynamic {
+        true => memory::reach(cx, hidden, &members)?,
+        false => None,
+    };
+    info.set(PATH_HINT.as_bytes(), memory::describe(control.is_some(), far.is_some()).as_bytes())?;
     let copies = flavour == Flavour::Create && memory::copies();
-    let made = Made { comm: hidden, place, flavour, members, control, copies, info, memory: keep };
+    let made = Made { comm: hidden, place, flavour, members, control, copies, far, info, memory: keep };
     let window = Window::new(made);
     let base = window.own().base;
     let handle = cx.world().objects.windows.add(window)?;
@@ -173,7 +177,9 @@ pub fn free(cx: &Cx, win: HandleRef) -> Result {
         window.comm
     };
     attr::delete_all(cx, Kind::Win, win.handle)?;
+    sync::complete_untold(cx, win.handle)?;
     run::barrier(cx, hidden)?;
+    let concealed = cx.world().conceal(win.handle);
     let window = {
         let mut world = cx.world();
         world.objects.comms.remove(hidden);
@@ -182,7 +188,7 @@ pub fn free(cx: &Cx, win: HandleRef) -> Result {
     drop(window);
     cx.anytime().errhandlers.release(errhandler::Kind::Win, win.handle);
     win.set(WIN_NULL);
-    Ok(())
+    concealed
 }
 
 /// `MPI_Win_get_group`.

@@ -44,6 +44,17 @@ pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
     settle(cx, win, target)
 }
 
+/// Waits until ranks that were told of an unlock without being asked for an answer have heeded that.
+pub(super) fn complete_untold(cx: &Cx, win: Handle) -> Result {
+    {
+        let mut world = cx.world();
+        for target in world.untold(win)? {
+            world.synchronise(win, target, Sync::Lull)?;
+        }
+    }
+    settle(cx, win, None)
+}
+
 /// Completes the operations on a target, or on all, here.
 fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
     {
@@ -102,7 +113,9 @@ pub fn start(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
 pub fn complete(cx: &Cx, win: Handle) -> Result {
     let targets = with_epoch(cx, win, |epoch| epoch.started())?;
     let is_dynamic = cx.world().window(win)?.flavour == mpi::win::Flavour::Dynamic;
-    let completed = if is_dynamic { complete_at(cx, win, None) } else { Ok(()) };
+    // What goes by an adapter ends with a word of the engine, which knows nothing of messages.
+    let completed =
+        if is_dynamic || cx.world().is_mixed(win, &targets)? { complete_at(cx, win, None) } else { Ok(()) };
     cx.world().notify(win, &targets, Told::Complete)?;
     let fetched = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
     with_epoch(cx, win, |epoch| {
@@ -161,8 +174,22 @@ fn take(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
 
 /// Gives back the lock of a target, where all operations on it are done then.
 fn give_back(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
+    let placed = place(cx, win, Some(target));
     cx.world().unlock(win, target, kind)?;
-    settle(cx, win, Some(target))
+    placed.and(settle(cx, win, Some(target)))
+}
+
+/// Completes what goes by an adapter, behind which no lock may be given back by a message.
+fn place(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+    {
+        let mut world = cx.world();
+        for target in world.touched(win, target)? {
+            if world.is_far_touched(win, target)? {
+                world.synchronise(win, target, Sync::Flush)?;
+            }
+        }
+    }
+    settle(cx, win, target)
 }
 
 /// `MPI_Win_lock`.
@@ -218,8 +245,9 @@ pub fn unlock_all(cx: &Cx, win: Handle) -> Result {
     let done = if unchecked {
         complete_at(cx, win, None)
     } else {
+        let placed = place(cx, win, None);
         let begun = (0..ranks).try_for_each(|target| cx.world().unlock(win, target, LockType::Shared));
-        begun.and_then(|()| settle(cx, win, None))
+        placed.and(begun).and_then(|()| settle(cx, win, None))
     };
     with_epoch(cx, win, |epoch| {
         epoch.ended();

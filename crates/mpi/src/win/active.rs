@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
+use super::far::Far;
 use super::locks::Locks;
 use super::message::{self, Record, Told, TypeName};
 use super::operation::Operation;
@@ -105,11 +106,13 @@ pub struct Active {
     /// Types that origins have told.
     types: HashMap<(u32, u32), Arc<Datatype>>,
     last_reply: i32,
+    /// Targets behind an adapter, if there are any.
+    pub far: Option<Box<Far>>,
 }
 
 impl Active {
     /// Of a window of so many ranks.
-    pub fn new(ranks: usize) -> Active {
+    pub fn new(ranks: usize, far: Option<Box<Far>>) -> Active {
         Active {
             touched: vec![false; ranks].into(),
             load: vec![0; ranks].into(),
@@ -124,6 +127,7 @@ impl Active {
             told: (0..ranks).map(|_| (Vec::new(), 0)).collect(),
             types: HashMap::new(),
             last_reply: 0,
+            far,
         }
     }
 
@@ -136,6 +140,11 @@ impl Active {
     /// Gathers a record for a target.
     pub fn tell(&mut self, target: u32, record: &Record) {
         message::push(&mut self.batches[target as usize], record);
+    }
+
+    /// Whether nothing that this target is asked for could tell of an operation that has failed there.
+    pub fn owes_nothing(&self, target: u32) -> bool {
+        !self.touched[target as usize] && self.far.as_ref().is_some_and(|far| far.reaches(target))
     }
 
     /// Gathers an operation. Its bytes are copied, so the origin's buffer is free again.
@@ -210,6 +219,7 @@ impl Active {
     /// Whether no answer of this target, or of any, is awaited.
     pub fn is_quiet(&self, target: Option<u32>) -> bool {
         self.pending.iter().all(|pending| target.is_some_and(|target| target != pending.target))
+            && self.far.as_ref().is_none_or(|far| far.is_quiet(target))
     }
 
     /// Whether nothing that was fetched is still on its way from this target, or from any.

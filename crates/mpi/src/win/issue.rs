@@ -17,6 +17,7 @@ use crate::mem;
 use crate::request::{Keep, Origin, Unpack, received};
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Span};
+use proto::epoch::Ending;
 use proto::{Engine, Mode, OpId, Want};
 
 /// Most messages that are taken out of matching before they are heeded.
@@ -27,6 +28,8 @@ const ARRIVALS: usize = 64;
 pub enum Sync {
     /// All operations are done at the target.
     Flush,
+    /// Everything that it was told has been heeded.
+    Lull,
     /// The same, and its lock is free.
     Unlock,
     /// Its lock is held.
@@ -59,6 +62,12 @@ impl<D: Device> World<D> {
                 if window.copies && copy_alone(engine, place, operation, &member)? {
                     return Ok(None);
                 }
+                if let Some(far) = &mut active.far
+                    && let Some(begun) =
+                        far.operate(engine, operation, &member, asks).map_err(|error| about(win, &error))?
+                {
+                    return Ok(begun);
+                }
                 let ticket = (asks && operation.verb.fetches()).then(Arc::<Ticket>::default);
                 let mut reply = 0;
                 if let Some(result) = &operation.result {
@@ -84,6 +93,17 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
         let Path::Active(active) = &mut window.path else { return Ok(()) };
+        if let Some(far) = active.far.as_mut().filter(|_| sync == Sync::Flush) {
+            far.close(engine, target, Ending::Flush)?;
+            if !active.touched[target as usize] {
+                return Ok(());
+            }
+        }
+        if sync == Sync::Unlock && active.owes_nothing(target) {
+            active.far.as_mut().expect("it reaches the target").untold[target as usize] = true;
+            active.tell(target, &Record::Unlock(0));
+            return send_batch(active, place, target, engine, detached);
+        }
         let reply = active.next_reply();
         let room = mem::zeroed::<u8>(8)?;
         let span = Span { addr: room.as_ptr() as usize, len: room.len() };
@@ -94,7 +114,7 @@ impl<D: Device> World<D> {
         active.tell(
             target,
             &match sync {
-                Sync::Flush => Record::Flush(reply),
+                Sync::Flush | Sync::Lull => Record::Flush(reply),
                 Sync::Unlock => Record::Unlock(reply),
                 Sync::Lock(kind) => Record::Lock(kind, reply),
             },
@@ -106,8 +126,10 @@ impl<D: Device> World<D> {
     pub fn touched(&mut self, win: Handle, target: Option<u32>) -> Result<Vec<u32>> {
         let Some(active) = self.window(win)?.active() else { return Ok(Vec::new()) };
         let is_meant = |rank: &u32| target.is_none_or(|target| target == *rank);
-        let ranks = (0..).zip(&active.touched).filter(|(_, touched)| **touched).map(|(rank, _)| rank);
-        Ok(ranks.filter(is_meant).collect())
+        let is_touched = |rank: &u32| {
+            active.touched[*rank as usize] || active.far.as_ref().is_some_and(|far| far.touches(*rank))
+        };
+        Ok((0..active.touched.len() as u32).filter(is_meant).filter(is_touched).collect())
     }
 
     /// Tells ranks that their windows' owner exposes its memory, or that all operations of an epoch are there.
@@ -120,6 +142,13 @@ impl<D: Device> World<D> {
                 Path::Direct(control) => {
                     control.tell(told, rank);
                     engine.device().wake(place.world_rank(rank) as usize);
+                }
+                Path::Active(active)
+                    if told == direct::Told::Complete
+                        && active.far.as_ref().is_some_and(|far| far.reaches(rank)) =>
+                {
+                    let far = active.far.as_mut().expect("it reaches the rank");
+                    far.close(engine, rank, Ending::Complete)?;
                 }
                 Path::Active(active) => {
                     let record = if told == direct::Told::Post { Record::Post } else { Record::Complete };
@@ -134,6 +163,11 @@ impl<D: Device> World<D> {
 
     /// Whether all of these have told this rank so once more; then that is used up.
     pub fn heard(&mut self, win: Handle, from: &[u32], told: direct::Told) -> Result<bool> {
+        if told == direct::Told::Complete
+            && let Some(completed) = self.far_completed(win, from).map_err(|error| about(win, &error))?
+        {
+            return Ok(completed);
+        }
         let window = self.window(win)?;
         Ok(match &mut window.path {
             Path::Direct(control) => control.heard(told, from),
@@ -178,14 +212,20 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
         match &mut window.path {
-            Path::Active(active) => send_batch(active, place, target, engine, detached),
+            Path::Active(active) => {
+                if let Some(far) = &active.far {
+                    far.issue(engine, target)?;
+                }
+                send_batch(active, place, target, engine, detached)
+            }
             Path::Direct(_) => Ok(()),
         }
     }
 
     /// Whether so much is under way to a target that its origin has to complete it before it goes on.
     pub fn is_full(&mut self, win: Handle, target: u32) -> Result<bool> {
-        Ok(self.window(win)?.active().is_some_and(|active| active.is_full(target)))
+        let is_full = self.window(win)?.active().is_some_and(|active| active.is_full(target));
+        Ok(is_full || self.far_is_full(win, target)?)
     }
 
     /// Whether no answer of this target, or of any, is awaited; an error that one has brought.
@@ -195,7 +235,8 @@ impl<D: Device> World<D> {
 
     /// Whether nothing that was fetched is still on its way.
     pub fn has_fetched(&mut self, win: Handle, target: Option<u32>) -> Result<bool> {
-        self.has_settled(win, |active| active.has_fetched(target))
+        let is_done_here = self.far_is_done_here(win, target).map_err(|error| about(win, &error))?;
+        Ok(is_done_here && self.has_settled(win, |active| active.has_fetched(target))?)
     }
 
     fn has_settled(&mut self, win: Handle, is_settled: impl Fn(&Active) -> bool) -> Result<bool> {
@@ -323,6 +364,9 @@ fn serve<D: Device>(
         }
     }
     take_answers(active, engine, &mut moved);
+    if let Some(failure) = active.far.as_mut().and_then(|far| far.look(engine, &mut moved)) {
+        active.failure.get_or_insert(failure);
+    }
     let letters = heed_in_order(window, &mut moved)?;
     for Letter { to, tag, bytes } in letters {
         send(engine, detached, (place.world_rank(to) as usize, context, tag), bytes)?;

@@ -23,7 +23,7 @@ pub enum Record<'a> {
     Operate(Told<'a>),
     /// Answer when the lock is this origin's.
     Lock(LockType, i32),
-    /// The lock is free again.
+    /// The lock is free again; 0 if nobody wants an answer.
     Unlock(i32),
     /// Answer when all before has been carried out.
     Flush(i32),

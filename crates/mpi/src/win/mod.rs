@@ -2,12 +2,13 @@
 //!
 //! Bytes move in one of two ways, one for a whole window so that all agree on what is atomic: where all ranks map the
 //! memory the origin does everything itself ([`direct`]); else the target is told and carries it out whenever it looks
-//! around, in its engine while it computes ([`active`]). Both do with the memory what [`operation`] says, in epochs
+//! around, in its engine while it computes ([`active`]), unless it is behind an adapter that can ([`far`]). All do with the memory what [`operation`] says, in epochs
 //! as [`epoch`] has them. The memory model is unified: docs/protocols/windows.md.
 
 pub mod active;
 pub mod direct;
 pub mod epoch;
+pub mod far;
 pub mod issue;
 pub mod locks;
 pub mod message;
@@ -27,6 +28,7 @@ use crate::request::Buffer;
 use active::Active;
 use direct::Control;
 use epoch::Epoch;
+use far::Far;
 
 /// `MPI_WIN_NULL`.
 pub const WIN_NULL: Handle = Handle(0x110);
@@ -125,6 +127,8 @@ pub struct Made {
     pub control: Option<Control>,
     /// Whether origins may copy long runs of bytes by themselves.
     pub copies: bool,
+    /// How targets behind an adapter are reached, if there are any.
+    pub far: Option<Box<Far>>,
     /// Hints.
     pub info: Info,
     /// Memory that lives as long as the window.
@@ -134,7 +138,7 @@ pub struct Made {
 impl Window {
     /// A window in which nothing is open.
     pub fn new(made: Made) -> Window {
-        let Made { comm, place, flavour, members, control, copies, info, memory } = made;
+        let Made { comm, place, flavour, members, control, copies, far, info, memory } = made;
         let own = members[place.rank as usize];
         let values = Values {
             size: own.size as i64,
@@ -144,7 +148,7 @@ impl Window {
         };
         let path = match control {
             Some(control) => Path::Direct(control),
-            None => Path::Active(Box::new(Active::new(members.len()))),
+            None => Path::Active(Box::new(Active::new(members.len(), far))),
         };
         Window {
             comm,
@@ -252,6 +256,8 @@ pub struct Windows {
     slab: Slab<Box<Window>>,
     /// Those whose operations this rank carries out for others.
     active: Vec<Handle>,
+    /// The last number that the engine has been given for one.
+    number: u32,
 }
 
 impl Windows {
@@ -281,6 +287,12 @@ impl Windows {
             self.active.push(handle);
         }
         Ok(handle)
+    }
+
+    /// What the engine is to call another window; never 0.
+    pub(crate) fn next_number(&mut self) -> u32 {
+        self.number = self.number % (1 << 30) + 1;
+        self.number
     }
 
     /// Takes a window out.

@@ -40,7 +40,9 @@ impl Window {
                     if !self.own_state()?.locks.release() {
                         return fail(Class::INTERN, format!("rank {from} gave back a lock that nobody held"));
                     }
-                    self.acknowledge(from, reply, letters)?;
+                    if reply != 0 {
+                        self.acknowledge(from, reply, letters)?;
+                    }
                     self.grant(letters)?;
                 }
                 Record::Post => self.own_state()?.posts[from as usize] += 1,

@@ -27,7 +27,9 @@ enum Went {
 impl<D: Device> Engine<D> {
     /// Does what can be done for all epochs; true if anything moved.
     pub(crate) fn issue_epochs(&mut self) -> Result<bool, Fault> {
-        let Some(mut epochs) = self.epochs.take() else { return Ok(false) };
+        let Some(mut epochs) = self.epochs.take_if(|epochs| epochs.works || !epochs.copies.is_empty()) else {
+            return Ok(false);
+        };
         let mut moved = false;
         let busy: Vec<(u32, Rank)> = epochs
             .windows
@@ -40,7 +42,7 @@ impl<D: Device> Engine<D> {
             })
             .collect();
         // One step for each target in turn, so that all of them get something to do.
-        let mut left = busy;
+        let mut left = busy.clone();
         while !left.is_empty() {
             left.retain(|(window, rank)| {
                 let went = self.step(&mut epochs, *window, *rank);
@@ -50,6 +52,8 @@ impl<D: Device> Engine<D> {
             });
         }
         moved |= self.copy_out(&mut epochs);
+        let works = |access: &mut Access| access.has_work();
+        epochs.works = busy.iter().any(|(window, rank)| epochs.access(*window, *rank).is_some_and(works));
         self.epochs = Some(epochs);
         Ok(moved)
     }
@@ -248,8 +252,9 @@ impl<D: Device> Engine<D> {
         }
         let beside_ns = (self.dev.now_ns() - start_ns) as f64 - copied_ns;
         self.learner.facts.part.observe(beside_ns.max(0.0) / parts.len().max(1) as f64);
-        let head = Head { kind: Message::Epoch, aux: what, tag: window as i32, context }.encode();
-        access.message = Some((head, bytes));
+        let number = epochs.windows[&window].peers[&rank].number();
+        let head = Head { kind: Message::Epoch, aux: what, tag: number as i32, context }.encode();
+        epochs.access(window, rank).expect("it is busy").message = Some((head, bytes));
         Went::Done
     }
 
@@ -276,8 +281,9 @@ impl<D: Device> Engine<D> {
             return Went::Later;
         }
         let (what, notes) = self.last_word(epochs, window, rank);
+        let number = epochs.windows[&window].peers[&rank].number();
         self.dev.label(|| "epoch");
-        self.tell(window, rank, Some(RAIL), what, notes);
+        self.tell(number, rank, Some(RAIL), what, notes);
         epochs.access(window, rank).expect("it is busy").told = true;
         Went::Done
     }
@@ -286,13 +292,18 @@ impl<D: Device> Engine<D> {
     fn last_word(&mut self, epochs: &mut Epochs, window: u32, rank: Rank) -> (u16, u64) {
         let found = epochs.windows.get_mut(&window).expect("it is busy");
         let peer = found.peers.get_mut(&rank).expect("it is busy");
+        let number = peer.number();
         let access = peer.access.as_mut().expect("it is busy");
         let rails = std::mem::take(&mut access.rails) & !(1 << RAIL);
         for rail in (0..32).filter(|rail| rails >> rail & 1 != 0) {
             peer.notes_sent += 1;
-            self.tell(window, rank, Some(rail), flags::NOTE, 0);
+            self.tell(number, rank, Some(rail), flags::NOTE, 0);
         }
         let what = if access.ending == Some(Ending::Flush) { flags::ASK } else { flags::DONE };
+        if what == flags::ASK {
+            peer.asked += 1;
+            access.asked = peer.asked;
+        }
         let failed = if access.fault.is_some() { flags::FAILED } else { 0 };
         (what | failed, peer.notes_sent)
     }
@@ -306,6 +317,7 @@ impl<D: Device> Engine<D> {
         let flight = epochs.land(work as u32).expect("an epoch's transfer ends once");
         let Flight { window, rank, write, memory, .. } = flight;
         let is_own = matches!(memory, Memory::Own(_));
+        epochs.works = true;
         match memory {
             Memory::Slot(slot, into) if !write && result.is_ok() => {
                 epochs.copies.push((window, rank, slot, into));
@@ -355,5 +367,26 @@ impl<D: Device> Engine<D> {
             let flight = epochs.land(number).expect("it waits");
             self.give_back(epochs, rank, flight.memory);
         }
+    }
+
+    /// A rank is lost: its epochs here end with that. What adapters still hold ends with its completion, which comes.
+    pub(super) fn lose_epochs(&mut self, rank: Rank, fault: &Fault) {
+        let Some(mut epochs) = self.epochs.take() else { return };
+        let known = |found: &crate::epoch::window::Window| found.peers.contains_key(&rank);
+        let concerned = epochs.windows.iter().filter(|(_, found)| known(found)).map(|(window, _)| *window);
+        for window in concerned.collect::<Vec<_>>() {
+            self.fail_access(&mut epochs, window, rank, fault.clone());
+            let found = epochs.windows.get_mut(&window).expect("it was found");
+            let peer = found.peers.get_mut(&rank).expect("it was found");
+            peer.lost = Some(fault.clone());
+            if let Some(access) = &mut peer.access {
+                access.steps.clear();
+                access.waiting.clear();
+                access.answers.iter_mut().for_each(|answer| *answer = None);
+                (access.message, access.unanswered, access.gated, access.told) = (None, 0, false, true);
+            }
+        }
+        self.epochs = Some(epochs);
+        self.note();
     }
 }

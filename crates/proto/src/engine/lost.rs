@@ -32,6 +32,7 @@ impl<D: Device> Engine<D> {
         while let Some((rank, fault)) = self.dev.take_lost() {
             self.drain(rank)?;
             self.peers.lose(rank);
+            self.lose_epochs(rank, &fault);
             self.lost.push((rank, fault));
         }
         if !self.lost.is_empty() {

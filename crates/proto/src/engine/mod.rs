@@ -220,6 +220,11 @@ impl<D: Device> Engine<D> {
         self.learner.facts.path(self.dev.distance(peer))
     }
 
+    /// Whether this peer is behind adapters that touch registered memory.
+    pub fn has_adapter(&self, peer: Rank) -> bool {
+        self.path(peer).registration
+    }
+
     /// How messages go that more than one manner is possible for, in shared memory; by habit if none is given.
     pub fn fix_manner(&mut self, manner: Option<Manner>) {
         if let Some(habits) = &mut self.habits {

@@ -61,7 +61,7 @@ impl<D: Device> Engine<D> {
                 small_bytes: None,
             },
         );
-        Ok(Exposed { addr: span.addr as u64, len: span.len as u64, keys, registered })
+        Ok(Exposed { addr: span.addr as u64, len: span.len as u64, keys, registered, window })
     }
 
     /// What a rank has exposed.
@@ -95,9 +95,9 @@ impl<D: Device> Engine<D> {
 
     /// Lets these origins in, for one epoch each.
     pub fn post(&mut self, window: u32, origins: &[Rank]) -> Result<(), Fault> {
-        self.windows()?.window(window)?;
         for &origin in origins {
-            self.tell(window, origin, None, flags::POST, 0);
+            let number = self.number(window, origin)?;
+            self.tell(number, origin, None, flags::POST, 0);
         }
         Ok(())
     }
@@ -109,6 +109,9 @@ impl<D: Device> Engine<D> {
             targets.iter().find(|rank| found.peers.get(rank).is_some_and(|peer| peer.access.is_some()));
         if let Some(rank) = taken {
             return Err(Fault::Device(format!("window {window}: an epoch at rank {rank} is under way")));
+        }
+        if let Some(fault) = targets.iter().find_map(|rank| found.peers.get(rank)?.lost.clone()) {
+            return Err(fault);
         }
         for rank in targets {
             let peer = found.peers.entry(*rank).or_default();
@@ -129,30 +132,55 @@ impl<D: Device> Engine<D> {
 
     /// Begins the end of all access epochs of a window: plans what is held and issues it.
     pub fn close(&mut self, window: u32, ending: Ending) -> Result<(), Fault> {
-        let found = self.windows()?.window(window)?;
-        let of = |(rank, peer): (&Rank, &crate::epoch::window::Peer)| {
-            peer.access.as_ref().filter(|access| access.ending.is_none()).map(|_| *rank)
-        };
-        let ranks: Vec<Rank> = found.peers.iter().filter_map(of).collect();
+        let targets = self.accessed(window, |access| access.ending.is_none())?;
+        self.close_at(window, &targets, ending)
+    }
+
+    /// As [`Engine::close`], for the epochs at these targets alone, which are open.
+    pub fn close_at(&mut self, window: u32, targets: &[Rank], ending: Ending) -> Result<(), Fault> {
         let now_ns = self.dev.now_ns();
-        for rank in &ranks {
-            self.plan_access(window, *rank, ending, now_ns)?;
+        for rank in targets {
+            self.plan_access(window, *rank, Some(ending), now_ns)?;
         }
-        self.issue_epochs()?;
-        Ok(())
+        self.issue_epochs().map(drop)
+    }
+
+    /// Issues what is held for a target although its epoch goes on: somebody waits for it.
+    pub fn issue_at(&mut self, window: u32, target: Rank) -> Result<(), Fault> {
+        let now_ns = self.dev.now_ns();
+        self.plan_access(window, target, None, now_ns)?;
+        self.issue_epochs().map(drop)
     }
 
     /// Whether the access epochs have ended; then they are forgotten. The fault of one that failed.
     pub fn is_closed(&mut self, window: u32) -> Result<bool, Fault> {
+        let targets = self.accessed(window, |_| true)?;
+        self.is_closed_at(window, &targets)
+    }
+
+    /// As [`Engine::is_closed`], of the epochs at these targets alone.
+    pub fn is_closed_at(&mut self, window: u32, targets: &[Rank]) -> Result<bool, Fault> {
         let now_ns = self.dev.now_ns();
         let epochs = self.windows()?;
         let found = epochs.window(window)?;
-        if found.peers.values().any(|peer| peer.access.as_ref().is_some_and(|access| !access.is_over())) {
+        // A flush says how its Puts have ended, also those from memory of the library.
+        let goes_on = |rank: &Rank| {
+            let Some((peer, access)) =
+                found.peers.get(rank).and_then(|peer| Some((peer, peer.access.as_ref()?)))
+            else {
+                return false;
+            };
+            !access.is_over() || access.ending == Some(Ending::Flush) && peer.copied_writes > 0
+        };
+        if targets.iter().any(goes_on) {
             return Ok(false);
         }
-        let over: Vec<Access> = found.peers.values_mut().filter_map(|peer| peer.access.take()).collect();
         let mut fault = None;
-        for access in over {
+        for rank in targets {
+            let found = epochs.window(window)?;
+            let Some(access) = found.peers.get_mut(rank).and_then(|peer| peer.access.take()) else {
+                continue;
+            };
             if !access.ops.is_empty() {
                 epochs.journal.ended(access.kind, now_ns.saturating_sub(access.closed_ns) as f64);
             }
@@ -161,13 +189,48 @@ impl<D: Device> Engine<D> {
         fault.map_or(Ok(true), Err)
     }
 
+    /// Whether a target takes operations: whether an epoch is open there, or none is and one may begin; `None` while
+    /// the end of the last one is under way.
+    pub fn is_open(&mut self, window: u32, target: Rank) -> Result<Option<bool>, Fault> {
+        let found = self.windows()?.window(window)?;
+        let access = found.peers.get(&target).and_then(|peer| peer.access.as_ref());
+        Ok(match access {
+            None => Some(false),
+            Some(access) if access.ending.is_none() => Some(true),
+            Some(_) => None,
+        })
+    }
+
+    /// Whether the memory of all operations called at a target may be reused, and what they get is here. They must
+    /// have been issued. The fault if the epoch has failed.
+    pub fn is_done_here(&mut self, window: u32, target: Rank) -> Result<bool, Fault> {
+        let found = self.windows()?.window(window)?;
+        let access = found.peers.get(&target).and_then(|peer| peer.access.as_ref());
+        match access.filter(|access| access.is_done_here()) {
+            Some(Access { fault: Some(fault), .. }) => Err(fault.clone()),
+            done => Ok(done.is_some() || access.is_none()),
+        }
+    }
+
+    /// How many operations of the epoch at a target are remembered.
+    pub fn called(&mut self, window: u32, target: Rank) -> Result<usize, Fault> {
+        let found = self.windows()?.window(window)?;
+        let access = found.peers.get(&target).and_then(|peer| peer.access.as_ref());
+        Ok(access.map_or(0, |access| access.ops.len()))
+    }
+
+    fn accessed(&mut self, window: u32, is_meant: impl Fn(&Access) -> bool) -> Result<Vec<Rank>, Fault> {
+        let found = self.windows()?.window(window)?;
+        let meant = found.peers.iter().filter(|(_, peer)| peer.access.as_ref().is_some_and(&is_meant));
+        Ok(meant.map(|(rank, _)| *rank).collect())
+    }
+
     /// Whether each of these origins has ended an epoch here; then these are forgotten.
     pub fn is_exposure_over(&mut self, window: u32, origins: &[Rank]) -> Result<bool, Fault> {
-        let found = self.windows()?.window(window)?;
-        let ended = |rank: &Rank| found.peers.get(rank).is_some_and(|peer| peer.ended > 0);
-        if !origins.iter().all(ended) {
+        if !self.have_ended(window, origins)? {
             return Ok(false);
         }
+        let found = self.windows()?.window(window)?;
         let mut failed = None;
         for rank in origins {
             let peer = found.peers.get_mut(rank).expect("it has ended an epoch");
@@ -184,6 +247,23 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// As [`Engine::is_exposure_over`], but nothing is forgotten. A fault if one of them is lost and has not ended it.
+    pub fn have_ended(&mut self, window: u32, origins: &[Rank]) -> Result<bool, Fault> {
+        let found = self.windows()?.window(window)?;
+        let mut all = true;
+        for rank in origins {
+            let Some(peer) = found.peers.get(rank).filter(|peer| peer.ended == 0) else {
+                all &= found.peers.contains_key(rank);
+                continue;
+            };
+            if let Some(fault) = &peer.lost {
+                return Err(fault.clone());
+            }
+            all = false;
+        }
+        Ok(all)
+    }
+
     /// What became of the epochs of this rank, for people; nothing if there was none.
     pub fn epochs_text(&self, prefix: &str) -> String {
         self.epochs.as_ref().map_or(String::new(), |epochs| epochs.journal.text(prefix))
@@ -198,7 +278,15 @@ impl<D: Device> Engine<D> {
         self.epochs.as_deref_mut().ok_or_else(|| Fault::Device("there is no window".into()))
     }
 
-    /// Sends a word about a window that must not be lost.
+    /// What messages about a window call it at a rank.
+    fn number(&mut self, window: u32, rank: Rank) -> Result<u32, Fault> {
+        let peer = self.windows()?.window(window)?.peers.get(&rank);
+        let theirs = peer.and_then(|peer| peer.exposed);
+        let none = || Fault::Device(format!("window {window}: rank {rank} has exposed nothing"));
+        Ok(theirs.ok_or_else(none)?.window)
+    }
+
+    /// Sends a word about a window that must not be lost; the window is called as it is there.
     pub(super) fn tell(&mut self, window: u32, to: Rank, behind: Option<usize>, what: u16, context: u64) {
         let head = Head { kind: Message::Epoch, aux: what, tag: window as i32, context }.encode();
         self.peers.control_as(&mut self.dev, to, How::Behind(behind), head, &[]);
@@ -257,7 +345,9 @@ impl<D: Device> Engine<D> {
         let leaves = schedule.early.unwrap_or_else(|| direct && gain(&self.learner.facts));
         let bundles = !matches!(schedule.bundling, Some(Bundling::Never | Bundling::Last));
         let is_small = schedule.early.is_none() && bundles && small_bytes.is_some_and(|most| len <= most);
-        let access = self.windows()?.access(window, target).expect("it is open");
+        let epochs = self.windows()?;
+        epochs.works |= leaves || is_small;
+        let access = epochs.access(window, target).expect("it is open");
         if leaves {
             access.early += 1;
             if direct {
@@ -308,13 +398,27 @@ impl<D: Device> Engine<D> {
         Item { action, len: local.len, memory }
     }
 
-    /// Plans what is held for one target.
-    fn plan_access(&mut self, window: u32, rank: Rank, ending: Ending, now_ns: u64) -> Result<(), Fault> {
-        let found = self.windows()?.window(window)?;
+    /// Plans what is held for one target, and the end of the epoch if it comes now.
+    fn plan_access(
+        &mut self,
+        window: u32,
+        rank: Rank,
+        ending: Option<Ending>,
+        now_ns: u64,
+    ) -> Result<(), Fault> {
+        let epochs = self.windows()?;
+        epochs.works = true;
+        let found = epochs.window(window)?;
         let schedule = found.schedule;
-        let peer = found.peers.get_mut(&rank).expect("it has an epoch");
-        let registered = peer.exposed.is_some_and(|theirs| theirs.registered);
-        let access = peer.access.as_mut().expect("it has an epoch");
+        let access = found.peers.get_mut(&rank).and_then(|peer| {
+            let registered = peer.exposed.is_some_and(|theirs| theirs.registered);
+            peer.access.as_mut().map(|access| (access, registered))
+        });
+        let Some((access, registered)) = access else { return Ok(()) };
+        // What was read is here when its reads have ended: there is nothing to ask the target.
+        let asks = ending == Some(Ending::Complete) || ending == Some(Ending::Flush) && access.needs_word();
+        (access.told, access.placed) = (!asks && ending.is_some(), !asks && ending.is_some());
+        access.small = Default::default();
         let mut waiting = std::mem::take(&mut access.waiting);
         if access.fault.is_some() {
             waiting.clear();
@@ -326,7 +430,7 @@ impl<D: Device> Engine<D> {
             distance: self.dev.distance(rank),
             message_bytes: self.message_bytes(rank),
             direct: registered && self.path(rank).registration,
-            ends: true,
+            ends: asks,
         };
         let plan = plan::plan(&items, &schedule, &limits, &self.learner.facts);
         let every: Vec<Item> = all.iter().map(|op| self.item(rank, op.action, op.local)).collect();
@@ -339,7 +443,6 @@ impl<D: Device> Engine<D> {
         (0..plan.reordered).for_each(|_| self.counters.count(Event::EpochReordered));
         let epochs = self.windows()?;
         let access = epochs.access(window, rank).expect("it has an epoch");
-        (access.ending, access.closed_ns, access.kind) = (Some(ending), now_ns, kind);
         let early = access.early;
         let renamed = plan.steps.iter().map(|step| match step {
             Step::Direct(op) => Step::Direct(waiting[*op]),
@@ -350,6 +453,11 @@ impl<D: Device> Engine<D> {
             Step::Sync => Step::Sync,
         });
         access.steps.extend(renamed);
+        if ending.is_none() {
+            access.early += ops.len();
+            return Ok(());
+        }
+        (access.ending, access.closed_ns, access.kind) = (ending, now_ns, kind);
         if !all.is_empty() {
             epochs.journal.planned(kind, &plan, early);
             let found = epochs.window(window)?;

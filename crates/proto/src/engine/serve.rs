@@ -14,7 +14,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn on_epoch(&mut self, from: Rank, head: Head, frame: Frame) -> Result<(), Fault> {
         let what = flags::flags(head.aux).map_err(|e| malformed(from, e))?;
         let window = head.tag as u32;
-        if self.windows().is_ok_and(|epochs| !epochs.windows.contains_key(&window)) || self.epochs.is_none() {
+        if !self.epochs.as_ref().is_some_and(|epochs| epochs.windows.contains_key(&window)) {
             return Err(malformed(from, Malformed(format!("there is no window {window}"))));
         }
         if what & flags::ANSWER != 0 {
@@ -23,7 +23,9 @@ impl<D: Device> Engine<D> {
         if what & flags::OPS != 0 {
             self.serve(from, window, frame.data)?;
         }
-        let peer = self.windows()?.window(window)?.peers.entry(from).or_default();
+        let epochs = self.windows()?;
+        epochs.works |= what & flags::POST != 0;
+        let peer = epochs.window(window)?.peers.entry(from).or_default();
         peer.posts += u64::from(what & flags::POST != 0);
         peer.notes_seen += u64::from(what & flags::NOTE != 0);
         if what & flags::DONE != 0 {
@@ -32,13 +34,16 @@ impl<D: Device> Engine<D> {
         if what & flags::ASK != 0 {
             peer.asks.push_back(head.context);
         }
+        peer.answered += u64::from(what & flags::PLACED != 0);
         if what & flags::PLACED != 0
             && let Some(access) = &mut peer.access
         {
-            access.placed = true;
+            // An epoch that failed has not waited for its answer.
+            access.placed |= access.told && access.asked > 0 && peer.answered >= access.asked;
         }
+        let number = peer.number();
         for _ in 0..what_is_placed(peer) {
-            self.tell(window, from, None, flags::PLACED, 0);
+            self.tell(number, from, None, flags::PLACED, 0);
         }
         self.issue_epochs().map(drop)
     }
@@ -79,7 +84,8 @@ impl<D: Device> Engine<D> {
             }
         }
         if !answer.is_empty() {
-            let head = Head { kind: Message::Epoch, aux: flags::ANSWER, tag: window as i32, context: 0 };
+            let number = self.windows()?.window(window)?.peers.get(&from).map_or(0, Peer::number);
+            let head = Head { kind: Message::Epoch, aux: flags::ANSWER, tag: number as i32, context: 0 };
             self.dev.label(|| "epoch");
             self.peers.control(&mut self.dev, from, head.encode(), &answer);
         }

@@ -3,7 +3,7 @@
 use crate::epoch::early::Habit;
 use crate::epoch::journal::{Journal, Kind};
 use crate::epoch::plan::Step;
-use crate::epoch::{Ending, Held, Schedule};
+use crate::epoch::{Action, Ending, Held, Schedule};
 use crate::memory::bounce::{Bounce, Slot};
 use crate::memory::rcache;
 use fabric::{Fault, Local, Rank, Remote, Span};
@@ -21,6 +21,8 @@ pub struct Exposed {
     pub keys: [u32; RAILS],
     /// Whether adapters may touch it; if not everything goes in messages.
     pub registered: bool,
+    /// What that rank calls the window: messages about it say so.
+    pub window: u32,
 }
 
 impl Exposed {
@@ -36,6 +38,7 @@ impl Exposed {
             out[16 + 4 * at..20 + 4 * at].copy_from_slice(&key.to_le_bytes());
         }
         out[32] = u8::from(self.registered);
+        out[36..].copy_from_slice(&self.window.to_le_bytes());
         out
     }
 
@@ -44,7 +47,7 @@ impl Exposed {
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let keys = std::array::from_fn(|at| half(16 + 4 * at));
-        Exposed { addr: word(0), len: word(8), keys, registered: bytes[32] != 0 }
+        Exposed { addr: word(0), len: word(8), keys, registered: bytes[32] != 0, window: half(36) }
     }
 }
 
@@ -105,6 +108,8 @@ pub(crate) struct Access {
     pub rails: u32,
     /// The synchronisation has left.
     pub told: bool,
+    /// How many questions the target has been asked, this epoch's the last of them.
+    pub asked: u64,
     /// The target has said that all is placed.
     pub placed: bool,
     /// The epoch cannot succeed any more.
@@ -121,6 +126,16 @@ impl Access {
             && self.writes == 0
             && self.copies == 0
             && self.unanswered == 0
+    }
+
+    /// Whether nothing of what was called is left to do here, the end aside.
+    pub fn is_done_here(&self) -> bool {
+        self.waiting.is_empty() && self.is_quiet()
+    }
+
+    /// Whether the target has to be asked before it is known that everything is placed.
+    pub fn needs_word(&self) -> bool {
+        self.fault.is_some() || self.ops.iter().any(|op| op.action == Action::Put)
     }
 
     /// Whether the epoch is over.
@@ -154,8 +169,13 @@ pub(crate) struct Peer {
     pub ended: u64,
     /// Questions whether all is placed that wait for this many notes.
     pub asks: VecDeque<u64>,
+    /// Questions asked there, and answers come from there.
+    pub asked: u64,
+    pub answered: u64,
     /// An epoch of it has failed.
     pub failed: bool,
+    /// It is lost, and why.
+    pub lost: Option<Fault>,
     /// RDMA writes from memory of the library that have not ended: epochs do not wait for them.
     pub copied_writes: u32,
     /// One of those failed when its epoch was over: the next epoch tells.
@@ -187,6 +207,15 @@ pub(crate) struct Epochs {
     pub copies: Vec<(u32, Rank, Slot, Span)>,
     pub bounce: Bounce,
     pub journal: Journal,
+    /// Something may be there to be issued.
+    pub works: bool,
+}
+
+impl Peer {
+    /// What messages about the window call it there.
+    pub fn number(&self) -> u32 {
+        self.exposed.map_or(0, |theirs| theirs.window)
+    }
 }
 
 impl Epochs {

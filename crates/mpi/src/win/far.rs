@@ -1,0 +1,328 @@
+//! Targets behind an adapter: Put and Get of few runs are one-sided operations of the engine (docs/protocols/epochs.md),
+//! which holds them, plans them and says when they are placed; everything else goes by messages to the target as to
+//! any other. Between the two MPI asks for no order but that of synchronisations, and these wait for both.
+//!
+//! An epoch of the engine at a target begins with the first operation and ends with a flush, so it is not that of MPI.
+
+use std::sync::Arc;
+
+use super::active::Ticket;
+use super::operation::{Area, Operation, Verb};
+use super::{Member, about};
+use crate::comm::Place;
+use crate::error::{Error, Result};
+use crate::handle::Handle;
+use crate::request::Buffer;
+use crate::world::{World, fault};
+use fabric::{Device, Rank, Span};
+use proto::epoch::{Ending, Schedule};
+use proto::{Engine, Exposed};
+
+/// Most pieces of an operation that are operations of their own: a type of more is told the target once.
+const PIECES: usize = 16;
+/// Operations at one target that are held or remembered before their origin waits for them.
+const HELD: usize = 1024;
+
+/// What ranks tell each other of a window: [`Exposed`] in words.
+pub const WORDS: usize = Exposed::LEN / 8;
+
+/// What a rank keeps of a window for targets behind an adapter.
+#[derive(Debug)]
+pub struct Far {
+    /// What this rank's engine calls the window.
+    number: u32,
+    /// By rank: its number in the job if it is behind an adapter that both use.
+    reached: Box<[Option<Rank>]>,
+    /// By rank: an epoch of the engine is open there.
+    touched: Box<[bool]>,
+    /// Ranks at which an epoch ends.
+    closing: Vec<u32>,
+    /// Operations with requests, by target.
+    tickets: Vec<(u32, Arc<Ticket>)>,
+    /// By rank: it was told of an unlock without being asked for an answer.
+    pub(super) untold: Box<[bool]>,
+}
+
+impl Far {
+    /// Whether a rank of the window is reached so.
+    pub fn reaches(&self, rank: u32) -> bool {
+        self.reached[rank as usize].is_some()
+    }
+
+    /// Whether an epoch of the engine is open at a rank.
+    pub fn touches(&self, rank: u32) -> bool {
+        self.touched[rank as usize]
+    }
+
+    /// Whether no end of an epoch is awaited at this rank, or at any.
+    pub fn is_quiet(&self, target: Option<u32>) -> bool {
+        self.closing.iter().all(|rank| target.is_some_and(|target| target != *rank))
+    }
+
+    /// Begins an operation if it is one for the engine; how to tell that it is over, if `asks`.
+    pub(super) fn operate<D: Device>(
+        &mut self,
+        engine: &mut Engine<D>,
+        operation: &Operation,
+        member: &Member,
+        asks: bool,
+    ) -> Result<Option<Option<Arc<Ticket>>>> {
+        let Operation { verb, target, area, data, result, .. } = operation;
+        let (here, puts) = match (verb, result) {
+            (Verb::Put, _) => (data, true),
+            (Verb::Get, Some(result)) => (result, false),
+            _ => return Ok(None),
+        };
+        let Some(rank) = self.reached[*target as usize] else { return Ok(None) };
+        let Some(pieces) = pieces(area, here, member.unit) else { return Ok(None) };
+        match engine.is_open(self.number, rank).map_err(fault)? {
+            Some(true) => {}
+            Some(false) => engine.start(self.number, &[rank], false).map_err(fault)?,
+            // Another thread waits for the end of an epoch there.
+            None => return Ok(None),
+        }
+        self.touched[*target as usize] = true;
+        for (offset, local) in pieces {
+            let done = match puts {
+                true => engine.put(self.number, rank, offset, local),
+                false => engine.get(self.number, rank, offset, local),
+            };
+            done.map_err(fault)?;
+        }
+        if !asks {
+            return Ok(Some(None));
+        }
+        engine.issue_at(self.number, rank).map_err(fault)?;
+        let ticket = Arc::<Ticket>::default();
+        self.tickets.push((*target, ticket.clone()));
+        Ok(Some(Some(ticket)))
+    }
+
+    /// Begins the end of the epoch at a rank, if one is open or the rank is to be told of the end of one anyway.
+    pub(super) fn close<D: Device>(&mut self, engine: &mut Engine<D>, target: u32, ending: Ending) -> Result {
+        let Some(rank) = self.reached[target as usize] else { return Ok(()) };
+        if !self.touched[target as usize] {
+            if ending == Ending::Flush {
+                return Ok(());
+            }
+            engine.start(self.number, &[rank], false).map_err(fault)?;
+        }
+        self.touched[target as usize] = false;
+        self.closing.push(target);
+        engine.close_at(self.number, &[rank], ending).map_err(fault)
+    }
+
+    /// Takes note of epochs and operations that are over; the first error of one.
+    pub(super) fn look<D: Device>(&mut self, engine: &mut Engine<D>, moved: &mut bool) -> Option<Error> {
+        let Far { number, reached, closing, tickets, .. } = self;
+        let mut failure = None;
+        let rank = |target: u32| reached[target as usize].expect("only what is reached is touched");
+        // Before epochs are forgotten.
+        tickets.retain(|(target, ticket)| {
+            let over = engine.is_done_here(*number, rank(*target)).map_err(fault);
+            if over.as_ref().is_ok_and(|over| !over) {
+                return true;
+            }
+            ticket.end(over.err());
+            *moved = true;
+            false
+        });
+        closing.retain(|target| {
+            let over = engine.is_closed_at(*number, &[rank(*target)]).map_err(fault);
+            if let Err(error) = &over {
+                let text = format!("the epoch at target {target} has failed: {}", error.text);
+                failure.get_or_insert(Error::new(error.class, text));
+            }
+            let goes_on = over.is_ok_and(|over| !over);
+            *moved |= !goes_on;
+            goes_on
+        });
+        failure
+    }
+
+    /// Has everything that is held for a rank leave.
+    pub(super) fn issue<D: Device>(&self, engine: &mut Engine<D>, target: u32) -> Result {
+        match self.reached[target as usize].filter(|_| self.touched[target as usize]) {
+            Some(rank) => engine.issue_at(self.number, rank).map_err(fault),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the memory of all operations at this target, or at any, may be reused.
+    fn is_done_here<D: Device>(&self, engine: &mut Engine<D>, target: Option<u32>) -> Result<bool> {
+        let meant = |at: &u32| target.is_none_or(|target| target == *at);
+        for at in (0..self.reached.len() as u32).filter(meant).filter(|at| self.touched[*at as usize]) {
+            let rank = self.reached[at as usize].expect("only what is reached is touched");
+            if !engine.is_done_here(self.number, rank).map_err(fault)? {
+                return Ok(false);
+            }
+        }
+        Ok(self.is_quiet(target))
+    }
+
+    /// Splits ranks into those that are reached so, by their numbers in the job, and the others.
+    fn split(&self, ranks: &[u32]) -> (Vec<Rank>, Vec<u32>) {
+        let far = ranks.iter().filter_map(|rank| self.reached[*rank as usize]).collect();
+        (far, ranks.iter().copied().filter(|rank| !self.reaches(*rank)).collect())
+    }
+}
+
+/// Runs of memory on both sides, cut where either ends: offset in the window and memory here. `None` if they are many.
+fn pieces(area: &Area, here: &Buffer, unit: u64) -> Option<Vec<(u64, Span)>> {
+    let start = (area.disp as u64).wrapping_mul(unit) as usize;
+    let mut theirs = area.ty.runs(start, area.count, 0);
+    let mut ours = here.ty.runs(here.addr, here.count, 0);
+    let mut pieces = Vec::new();
+    let (mut there, mut own) = (theirs.next(), ours.next());
+    while let (Some((offset, room)), Some((addr, len))) = (there, own) {
+        if pieces.len() == PIECES {
+            return None;
+        }
+        let least = room.min(len);
+        pieces.push((offset as u64, Span { addr, len: least as usize }));
+        let rest = |at: usize, len: u64| (len > least).then(|| (at + least as usize, len - least));
+        there = rest(offset, room).or_else(|| theirs.next());
+        own = rest(addr, len).or_else(|| ours.next());
+    }
+    Some(pieces)
+}
+
+impl<D: Device> World<D> {
+    /// Makes this rank's part of a window known to its adapters, if ranks of the window are behind one; the words
+    /// that all are to be told, zeros where nobody is. Released with [`World::conceal`].
+    pub fn expose(&mut self, place: &Place, own: &Member) -> Result<[u64; WORDS]> {
+        let engine = &mut self.engine;
+        let is_far = |rank| rank != place.rank && engine.has_adapter(place.world_rank(rank) as usize);
+        if !(0..place.size()).any(is_far) {
+            return Ok([0; WORDS]);
+        }
+        let number = self.objects.windows.next_number();
+        let span = Span { addr: own.base, len: own.size as usize };
+        let exposed = engine.expose(number, span).map_err(fault)?;
+        Ok(std::array::from_fn(|at| {
+            let bytes = exposed.encode();
+            u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().expect("eight bytes"))
+        }))
+    }
+
+    /// What a window whose ranks have told these words keeps for those behind an adapter.
+    pub fn reach(
+        &mut self,
+        place: &Place,
+        told: &[[u64; WORDS]],
+        schedule: Schedule,
+    ) -> Result<Option<Box<Far>>> {
+        let exposed = |rank: u32| {
+            let words = told[rank as usize];
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            Exposed::decode(&bytes.try_into().expect("as long as they were"))
+        };
+        let number = exposed(place.rank).window;
+        if number == 0 {
+            return Ok(None);
+        }
+        let ranks = told.len();
+        let mut reached = vec![None; ranks];
+        for rank in (0..ranks as u32).filter(|rank| *rank != place.rank) {
+            let in_job = place.world_rank(rank) as usize;
+            let theirs = exposed(rank);
+            if self.engine.has_adapter(in_job) && theirs.window != 0 {
+                self.engine.admit(number, in_job, theirs).map_err(fault)?;
+                reached[rank as usize] = Some(in_job);
+            }
+        }
+        self.engine.schedule(number, schedule).map_err(fault)?;
+        Ok(Some(Box::new(Far {
+            number,
+            reached: reached.into(),
+            touched: vec![false; ranks].into(),
+            closing: Vec::new(),
+            tickets: Vec::new(),
+            untold: vec![false; ranks].into(),
+        })))
+    }
+
+    /// The end of what [`World::expose`] has made: adapters touch this memory no more. All ranks have come to it.
+    pub fn conceal(&mut self, win: Handle) -> Result {
+        let World { objects, engine, .. } = self;
+        let window = objects.windows.find_mut(win)?;
+        let far = window.active().and_then(|active| active.far.take());
+        far.map_or(Ok(()), |far| engine.withdraw(far.number).map_err(|reason| about(win, &fault(reason))))
+    }
+
+    /// Whether operations at a target go both by the adapter and by messages in the epoch that is open.
+    pub fn is_mixed(&mut self, win: Handle, targets: &[u32]) -> Result<bool> {
+        let Some(active) = self.window(win)?.active() else { return Ok(false) };
+        let Some(far) = &active.far else { return Ok(false) };
+        Ok(targets.iter().any(|rank| far.reaches(*rank) && active.touched[*rank as usize]))
+    }
+
+    /// Whether an operation at a target goes by the adapter and has not ended.
+    pub fn is_far_touched(&mut self, win: Handle, target: u32) -> Result<bool> {
+        let far = self.window(win)?.active().and_then(|active| active.far.as_ref());
+        Ok(far.is_some_and(|far| far.touches(target)))
+    }
+
+    /// Ranks that were told of something that they do not answer.
+    pub fn untold(&mut self, win: Handle) -> Result<Vec<u32>> {
+        let far = self.window(win)?.active().and_then(|active| active.far.as_mut());
+        let Some(far) = far else { return Ok(Vec::new()) };
+        let untold = std::mem::replace(&mut far.untold, vec![false; far.reached.len()].into());
+        Ok((0..).zip(&untold).filter(|(_, untold)| **untold).map(|(rank, _)| rank).collect())
+    }
+
+    /// Whether nothing is on its way from these memories here, or to them.
+    pub(super) fn far_is_done_here(&mut self, win: Handle, target: Option<u32>) -> Result<bool> {
+        let World { objects, engine, .. } = self;
+        let far = objects.windows.find_mut(win)?.active().and_then(|active| active.far.as_ref());
+        far.map_or(Ok(true), |far| far.is_done_here(engine, target))
+    }
+
+    /// Whether so many operations are held or remembered for a target that its origin has to wait.
+    pub(super) fn far_is_full(&mut self, win: Handle, target: u32) -> Result<bool> {
+        let World { objects, engine, .. } = self;
+        let far = objects.windows.find_mut(win)?.active().and_then(|active| active.far.as_ref());
+        let Some((number, rank)) = far.and_then(|far| Some((far.number, far.reached[target as usize]?)))
+        else {
+            return Ok(false);
+        };
+        Ok(engine.called(number, rank).map_err(fault)? >= HELD)
+    }
+
+    /// Whether all of these have completed an epoch here; then that is used up.
+    pub(super) fn far_completed(&mut self, win: Handle, from: &[u32]) -> Result<Option<bool>> {
+        let World { objects, engine, .. } = self;
+        let Some(active) = objects.windows.find_mut(win)?.active() else { return Ok(None) };
+        let Some(far) = &active.far else { return Ok(None) };
+        let (by_adapter, others) = far.split(from);
+        if others.iter().any(|rank| active.completes[*rank as usize] == 0) {
+            return Ok(Some(false));
+        }
+        let over = engine.is_exposure_over(far.number, &by_adapter).map_err(fault)?;
+        if over {
+            others.iter().for_each(|rank| active.completes[*rank as usize] -= 1);
+        }
+        Ok(Some(over))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::{Datatype, Form};
+
+    #[test]
+    fn runs_are_cut_where_either_side_ends() {
+        let int = Datatype::of(Handle(0x209)).unwrap().clone();
+        let gaps = Datatype::vector(3, 2, 4, &int, Form::Small).unwrap();
+        let here = Buffer { addr: 1000, count: 6, ty: int.clone() };
+        let area = |count, ty: &Arc<Datatype>| Area { disp: 10, count, ty: ty.clone() };
+        let span = |addr, len| Span { addr, len };
+        let cut = pieces(&area(1, &gaps), &here, 4).unwrap();
+        assert_eq!(cut, [(40, span(1000, 8)), (56, span(1008, 8)), (72, span(1016, 8))]);
+        assert_eq!(pieces(&area(6, &int), &here, 4).unwrap(), [(40, span(1000, 24))]);
+        let many = Buffer { addr: 1000, count: 200, ty: int };
+        let far_apart = Datatype::vector(100, 2, 4, &many.ty, Form::Small).unwrap();
+        assert_eq!(pieces(&area(1, &far_apart), &many, 4), None);
+    }
+}
