@@ -7,6 +7,7 @@ use mpi::handle::Handle;
 
 use crate::cx::Cx;
 use crate::kind::output::{IntRef, Out};
+use crate::layout::{self, Set};
 
 /// `MPI_Comm_copy_attr_function` and its kin: object, key, extra state, value, where the copy of
 /// the value and the flag go.
@@ -61,12 +62,12 @@ fn copy(cx: &Cx, object: Handle, call: &CopyCall) -> Result<Option<usize>> {
     // alive.
     let code = unsafe {
         let function: CopyFn = std::mem::transmute(call.function);
-        let keyval = call.keyval.0 as i32;
-        function(object.0 as usize, keyval, call.extra_state, call.value, &raw mut value, &raw mut flag)
+        let keyval = layout::write(Set::Keyval, call.keyval.0 as i32);
+        function(layout::passed(object), keyval, call.extra_state, call.value, &raw mut value, &raw mut flag)
     };
     if code != 0 {
         let text = format!("the copy function of attribute key {:#x} returned {code}", call.keyval.0);
-        return Err(cx.anytime().codes.from_callback(code, text));
+        return Err(cx.anytime().codes.from_callback(layout::read(Set::Code, code), text));
     }
     Ok((flag != 0).then_some(value))
 }
@@ -75,11 +76,12 @@ fn delete(cx: &Cx, kind: Kind, object: Handle, call: &DeleteCall) -> Result {
     // SAFETY: as in `copy`.
     let code = unsafe {
         let function: DeleteFn = std::mem::transmute(call.function);
-        function(object.0 as usize, call.keyval.0 as i32, call.value, call.extra_state)
+        let keyval = layout::write(Set::Keyval, call.keyval.0 as i32);
+        function(layout::passed(object), keyval, call.value, call.extra_state)
     };
     if code != 0 {
         let text = format!("the delete function of attribute key {:#x} returned {code}", call.keyval.0);
-        return Err(cx.anytime().codes.from_callback(code, text));
+        return Err(cx.anytime().codes.from_callback(layout::read(Set::Code, code), text));
     }
     let mut objects = cx.objects();
     let (attrs, keyvals) = objects.attrs_mut(kind, object)?;
@@ -127,7 +129,7 @@ fn get(cx: &Cx, kind: Kind, object: Handle, keyval: i32, value: Out<usize>, flag
     let found = named("keyval", objects.attr(kind, object, Handle(keyval as u32)))?;
     flag.set(found.is_some());
     if let Some(found) = found {
-        value.set(found);
+        value.set(layout::attribute(kind, Handle(keyval as u32), found));
     }
     Ok(())
 }

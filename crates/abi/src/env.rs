@@ -8,10 +8,12 @@ use crate::cx::Cx;
 use crate::global::{self, Model};
 use crate::kind::output::Out;
 use crate::kind::text::TextOut;
+use crate::layout;
 
 const VERSION: (i32, i32) = (5, 0);
 const MAX_LIBRARY_VERSION_STRING: usize = 8192;
-const MAX_PROCESSOR_NAME: usize = 256;
+/// What the kernel says of names of hosts.
+const MAX_HOST_NAME: usize = 256;
 
 /// Memory from `MPI_Alloc_mem` starts on a cache line unless the info asks for more.
 const DEFAULT_ALIGNMENT: usize = 64;
@@ -25,7 +27,7 @@ pub fn get_version(_: &Cx, version: Out<i32>, subversion: Out<i32>) -> Result {
 
 /// `MPI_Get_library_version`.
 pub fn get_library_version(_: &Cx, version: TextOut, resultlen: Out<i32>) -> Result {
-    let text = concat!("Tern MPI ", env!("CARGO_PKG_VERSION"), ", MPI 5.0, standard ABI 1.0");
+    let text = format!("Tern MPI {}, MPI 5.0, {}", env!("CARGO_PKG_VERSION"), layout::NAME);
     // SAFETY: MPI says the buffer has this size.
     let len = unsafe { version.set(text.as_bytes(), MAX_LIBRARY_VERSION_STRING) };
     resultlen.set(len as i32);
@@ -36,14 +38,14 @@ pub fn get_library_version(_: &Cx, version: TextOut, resultlen: Out<i32>) -> Res
 pub fn get_processor_name(_: &Cx, name: TextOut, resultlen: Out<i32>) -> Result {
     let host = host_name()?;
     // SAFETY: MPI says the buffer has this size.
-    let len = unsafe { name.set(host.as_bytes(), MAX_PROCESSOR_NAME) };
+    let len = unsafe { name.set(host.as_bytes(), layout::MAX_PROCESSOR_NAME) };
     resultlen.set(len as i32);
     Ok(())
 }
 
 /// The host's name.
 pub fn host_name() -> Result<String> {
-    let mut buffer = [0u8; MAX_PROCESSOR_NAME];
+    let mut buffer = [0u8; MAX_HOST_NAME];
     // SAFETY: writes at most as many bytes as the buffer has.
     if unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) } != 0 {
         return fail(Class::OTHER, format!("gethostname: {}", std::io::Error::last_os_error()));

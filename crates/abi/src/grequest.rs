@@ -9,6 +9,7 @@ use mpi::status::Status;
 
 use crate::cx::Cx;
 use crate::kind::output::Out;
+use crate::layout::{self, RawStatus, Set};
 
 /// `MPI_Grequest_start`.
 pub fn start(
@@ -47,16 +48,16 @@ pub fn complete(cx: &Cx, request: Handle) -> Result {
 
 /// Asks the application for the status.
 pub fn query(cx: &Cx, callbacks: Callbacks) -> Result<Status> {
-    let mut ints = Status::EMPTY.to_ints();
+    let mut ints = layout::pack(Status::EMPTY.to_ints());
     // SAFETY: the application registered this address as a function of this type; no guard is
     // alive.
     let code = unsafe {
-        let function: unsafe extern "C" fn(usize, *mut [i32; 8]) -> i32 =
+        let function: unsafe extern "C" fn(usize, *mut RawStatus) -> i32 =
             std::mem::transmute(callbacks.query);
         function(callbacks.extra_state, &raw mut ints)
     };
     checked(cx, code, "query")?;
-    Ok(Status::from_ints(ints))
+    Ok(Status::from_ints(layout::unpack(ints)))
 }
 
 fn free(cx: &Cx, callbacks: Callbacks) -> Result {
@@ -73,7 +74,7 @@ fn checked(cx: &Cx, code: i32, which: &str) -> Result {
         return Ok(());
     }
     let text = format!("the {which} function of a generalized request returned {code}");
-    Err(cx.anytime().codes.from_callback(code, text))
+    Err(cx.anytime().codes.from_callback(layout::read(Set::Code, code), text))
 }
 
 /// A wait or test has seen the request complete: its status, and it goes.

@@ -9,6 +9,7 @@ use crate::cx::Cx;
 use crate::kind::array::Array;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
+use crate::layout::{self, Set};
 
 /// `MPI_Group_size`.
 pub fn size(cx: &Cx, group: Handle, size: Out<i32>) -> Result {
@@ -44,10 +45,13 @@ pub fn translate_ranks(
     let (from, to) = (objects.group(group1)?, objects.group(group2)?);
     // SAFETY: MPI says both arrays have `n` elements; the first is not used beyond this line, so
     // that an application that passes one array for both does no harm.
-    let translated: Vec<i32> =
-        unsafe { ranks1.slice(n)? }.iter().map(|rank| from.translate(*rank, to)).collect::<Result<_>>()?;
+    let translated: Vec<i32> = unsafe { ranks1.slice(n)? }
+        .iter()
+        .map(|rank| from.translate(layout::read(Set::Rank, *rank), to))
+        .collect::<Result<_>>()?;
     // SAFETY: as above.
-    unsafe { ranks2.slice_mut(n)? }.copy_from_slice(&translated);
+    let places = unsafe { ranks2.slice_mut(n)? };
+    places.iter_mut().zip(translated).for_each(|(place, rank)| *place = layout::write(Set::Rank, rank));
     Ok(())
 }
 

@@ -6,12 +6,13 @@ use launch::pmi::environment::Launcher;
 use mpi::anytime::{Anytime, INFO_NULL};
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
-use mpi::info::{Environment, Info, MAX_KEY};
+use mpi::info::{Environment, Info};
 
 use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::{IntRef, Out};
 use crate::kind::text::{MaybeTextOut, Text, TextOut};
+use crate::layout::MAX_INFO_KEY;
 
 /// `MPI_Info_create`.
 pub fn create(cx: &Cx, info: Out<Handle>) -> Result {
@@ -110,7 +111,7 @@ pub fn get_nthkey(cx: &Cx, info: Handle, n: usize, key: TextOut) -> Result {
     let anytime = cx.anytime();
     let found = anytime.info(info)?.nth_key(n)?;
     // SAFETY: MPI says the buffer has room for `MPI_MAX_INFO_KEY` bytes.
-    unsafe { key.set(found, MAX_KEY) };
+    unsafe { key.set(found, MAX_INFO_KEY) };
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use mpi::info::Info;
 use crate::cx::Cx;
 use crate::kind::not_null;
 use crate::kind::output::Out;
+use crate::layout;
 use crate::object::INFO_NULL;
 
 const ABI_VERSION: (i32, i32) = (1, 0);
@@ -32,7 +33,7 @@ struct Booleans {
 
 /// `MPI_*_toint`: a handle fits a positive `int`.
 pub fn to_int(handle: usize) -> i32 {
-    handle as i32
+    layout::word(Handle(handle as u32)) as i32
 }
 
 /// `MPI_*_fromint`.

@@ -13,6 +13,7 @@ use crate::cx::Cx;
 use crate::kind::function::SizedFunction;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
+use crate::layout;
 
 /// `MPI_User_function`; the datatype is a handle of the standard ABI.
 type SmallFunction = unsafe extern "C" fn(usize, usize, *const i32, *const usize);
@@ -105,7 +106,7 @@ fn combine(op: Predefined, basic: Basic, inbuf: usize, inoutbuf: usize, count: u
 
 /// Calls a function of the application. No guard of the rank may be alive: it may call MPI.
 pub fn call(reduce: &UserReduce) {
-    let datatype = reduce.datatype.0 as usize;
+    let datatype = layout::passed(reduce.datatype);
     if reduce.large {
         let len = reduce.count as i64;
         // SAFETY: the application registered the address as a function of this type

@@ -6,6 +6,7 @@ use mpi::handle::Handle;
 use crate::cx::Cx;
 use crate::kind::array::Array;
 use crate::kind::handle::HandleRef;
+use crate::layout::Slot;
 use crate::object::Object;
 use crate::request::Set;
 use crate::wait;
@@ -24,7 +25,7 @@ fn start_one(cx: &Cx, handle: Handle) -> Result {
 }
 
 /// `MPI_Startall`.
-pub fn startall(cx: &Cx, count: usize, requests: Array<usize>) -> Result {
+pub fn startall(cx: &Cx, count: usize, requests: Array<Slot>) -> Result {
     let set = Set::new(cx, count, requests)?;
     for i in 0..set.len() {
         start_one(cx, set.handle(i))?;

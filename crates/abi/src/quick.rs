@@ -9,7 +9,7 @@
 use mpi::handle::Handle;
 use mpi::status::Status;
 
-use crate::{engine, global};
+use crate::{engine, global, layout};
 
 /// A handle as the general path would see it, or one that names nothing.
 #[inline(always)]
@@ -108,19 +108,14 @@ pub fn MPI_Irecv(
 #[inline(always)]
 fn store(place: usize, handle: Handle) {
     // SAFETY: not null, and the application passes the address of a handle variable.
-    unsafe { (place as *mut usize).write(handle.0 as usize) }
+    unsafe { layout::store(place, handle) }
 }
 
 /// Stores a status but for its error field (MPI 5.0 section 3.2.5).
 #[inline(always)]
 fn put(place: usize, status: Status) {
     if place != 0 {
-        let [source, tag, _, a, b, c, d, e] = status.to_ints();
-        // SAFETY: the application passes the address of an `MPI_Status`, 8 ints.
-        unsafe {
-            let place = place as *mut i32;
-            (place as *mut [i32; 2]).write([source, tag]);
-            (place.add(3) as *mut [i32; 5]).write([a, b, c, d, e]);
-        }
+        // SAFETY: the application passes the address of an `MPI_Status`.
+        unsafe { layout::put_received(place, status.to_ints()) }
     }
 }

@@ -14,6 +14,7 @@ use mpi::tools::class as tools;
 use crate::cx::Cx;
 use crate::global::{self, Phase};
 use crate::kind::Role;
+use crate::layout::{self, Set};
 use crate::object::{self, Object};
 use crate::table::Row;
 use crate::{lookup, report, start};
@@ -98,7 +99,8 @@ pub fn outside(cx: &Cx) -> i32 {
 
 /// Calls the application's function, which C declares `void f(MPI_Comm *, int *, ...)`.
 fn call(function: usize, handle: Handle, mut code: i32) {
-    let mut handle = handle.0 as usize;
+    let mut handle = layout::passed(handle);
+    code = layout::write(Set::Code, code);
     // SAFETY: the application registered this address as a function of this type; no guard of
     // the world is alive, so it may call MPI.
     unsafe {
@@ -139,7 +141,8 @@ fn arguments(row: &Row, words: &[i64]) -> String {
 
 fn show(role: Role, word: i64) -> String {
     match (role, word) {
-        (Role::Address | Role::Text, _) => String::new(),
+        (Role::Address | Role::Text | Role::Result(_) | Role::InOut(_), _) => String::new(),
+        (Role::Buffer | Role::BufferResult | Role::FileResult | Role::Status, _) => String::new(),
         (Role::Rank, -1) => "MPI_ANY_SOURCE".to_string(),
         (Role::Rank, -3) => "MPI_PROC_NULL".to_string(),
         (Role::Rank, -4) => "MPI_ROOT".to_string(),
@@ -148,7 +151,7 @@ fn show(role: Role, word: i64) -> String {
             Some(name) => name.to_string(),
             None => format!("{word:#x}"),
         },
-        (Role::Number | Role::Rank | Role::Tag, _) => word.to_string(),
+        (Role::Number | Role::Constant(_) | Role::Rank | Role::Tag, _) => word.to_string(),
     }
 }
 

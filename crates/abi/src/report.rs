@@ -21,6 +21,8 @@ use proto::{OpId, PendingOp, Side};
 
 use crate::cx::Cx;
 use crate::global::World;
+use crate::layout::Slot;
+use crate::object::Object;
 use crate::site;
 
 /// What tells the contexts of partitioned messages from those of others, of which contexts have 62 bits.
@@ -61,7 +63,7 @@ pub enum Waits<'a> {
     /// The operation of a blocking call.
     Body(&'a Body),
     /// Requests, by their handles; null ones are among them.
-    Requests(&'a [usize]),
+    Requests(&'a [Slot]),
     /// A message to arrive (probes).
     Message {
         /// The rank it must come from, or a wildcard.
@@ -124,7 +126,7 @@ impl<'a> Listing<'a> {
             Waits::Nothing => {}
             Waits::Body(body) => self.body(body, Some(&self.cx.name())),
             Waits::Requests(handles) => {
-                waited.extend(handles.iter().map(|raw| Handle(*raw as u32)));
+                waited.extend(handles.iter().map(|slot| Handle(slot.get(Object::Request) as u32)));
                 self.call();
             }
             Waits::Message { source, tag, comm } => self.message(*source, *tag, *comm),

@@ -13,6 +13,7 @@ use crate::kind::array::Array;
 use crate::kind::handle::{HandleRef, live_or_null};
 use crate::kind::output::Out;
 use crate::kind::text::StatusPlace;
+use crate::layout::{self, RawStatus, Slot};
 use crate::object::Object;
 use crate::report::Waits;
 use crate::wait;
@@ -85,8 +86,8 @@ pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
         status.set_empty();
         return Ok(());
     }
-    let mut raw = [request.handle.0 as usize];
-    let ready = |_: &mut [usize; 1], world: &mut World| {
+    let mut raw = [Slot::from(request.handle)];
+    let ready = |_: &mut [Slot; 1], world: &mut World| {
         if let Some(taken) = world.take_plain(request.handle) {
             return Ok(Some(Some(taken)));
         }
@@ -126,10 +127,10 @@ pub fn test(cx: &Cx, request: HandleRef, flag: Out<bool>, status: StatusPlace) -
 }
 
 /// An array of requests, checked: the handles, and where they are.
-pub(crate) struct Set<'a>(&'a mut [usize]);
+pub(crate) struct Set<'a>(&'a mut [Slot]);
 
 impl<'a> Set<'a> {
-    pub(crate) fn new(cx: &Cx, count: usize, requests: Array<usize>) -> Result<Set<'a>> {
+    pub(crate) fn new(cx: &Cx, count: usize, requests: Array<Slot>) -> Result<Set<'a>> {
         // SAFETY: MPI says the array has `count` elements; it is kept during the call only.
         let raw = unsafe { requests.slice_mut(count)? };
         let known = |raw: usize, world: &World| {
@@ -138,20 +139,20 @@ impl<'a> Set<'a> {
         };
         {
             let world = cx.world();
-            if raw.iter().all(|raw| known(*raw, &world)) {
+            if raw.iter().all(|slot| known(slot.get(Object::Request), &world)) {
                 drop(world);
                 return Ok(Set(raw));
             }
         }
-        for (i, raw) in raw.iter().enumerate() {
-            live_or_null(Object::Request, *raw, "array_of_requests", cx)
+        for (i, slot) in raw.iter().enumerate() {
+            live_or_null(Object::Request, slot.get(Object::Request), "array_of_requests", cx)
                 .map_err(|e| Error::new(e.class, format!("{} (element {i})", e.text)))?;
         }
         Ok(Set(raw))
     }
 
     pub(crate) fn handle(&self, i: usize) -> Handle {
-        Handle(self.0[i] as u32)
+        Handle(self.0[i].get(Object::Request) as u32)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -160,7 +161,7 @@ impl<'a> Set<'a> {
 
     fn take(&mut self, cx: &Cx, i: usize) -> Ended {
         let (ended, left) = take(cx, self.handle(i));
-        self.0[i] = left.0 as usize;
+        self.0[i] = left.into();
         ended
     }
 
@@ -191,14 +192,14 @@ impl<'a> Set<'a> {
     }
 
     /// Takes all results; one error makes it `MPI_ERR_IN_STATUS`.
-    fn take_all(&mut self, cx: &Cx, statuses: Array<[i32; 8]>) -> Result {
+    fn take_all(&mut self, cx: &Cx, statuses: Array<RawStatus>) -> Result {
         let indices: Vec<usize> = (0..self.len()).collect();
         self.take_some(cx, &indices, statuses)
     }
 
     /// Completes requests from `from` on as long as they have ended and there is nothing special
     /// about them; true if that was all.
-    fn take_plain(&mut self, world: &mut World, from: &mut usize, statuses: &mut [[i32; 8]]) -> bool {
+    fn take_plain(&mut self, world: &mut World, from: &mut usize, statuses: &mut [RawStatus]) -> bool {
         while *from < self.len() {
             let handle = self.handle(*from);
             let (status, keep) = if handle == REQUEST_NULL {
@@ -210,11 +211,12 @@ impl<'a> Set<'a> {
                 }
             };
             if !keep {
-                self.0[*from] = REQUEST_NULL.0 as usize;
+                self.0[*from] = REQUEST_NULL.into();
             }
             if let Some(place) = statuses.get_mut(*from) {
-                let error = place[2];
-                *place = status.with_error(error).to_ints();
+                let error = *layout::error_of(place);
+                *place = layout::pack(status.to_ints());
+                *layout::error_of(place) = error;
             }
             *from += 1;
         }
@@ -222,7 +224,7 @@ impl<'a> Set<'a> {
     }
 
     /// Takes the results from `done` on; those before ended well and have their status.
-    fn take_rest(&mut self, cx: &Cx, done: usize, statuses: Array<[i32; 8]>) -> Result {
+    fn take_rest(&mut self, cx: &Cx, done: usize, statuses: Array<RawStatus>) -> Result {
         let indices: Vec<usize> = (done..self.len()).collect();
         let ended: Vec<Ended> = indices.iter().map(|i| self.take(cx, *i)).collect();
         let failed = ended.iter().find_map(|e| e.error.clone());
@@ -230,14 +232,14 @@ impl<'a> Set<'a> {
             // SAFETY: MPI says the array has as many elements as there are requests.
             let places = unsafe { statuses.slice_mut(self.len())? };
             if failed.is_some() {
-                places[..done].iter_mut().for_each(|place| place[2] = 0);
+                places[..done].iter_mut().for_each(|place| *layout::error_of(place) = 0);
             }
             put_ended(&mut places[done..], &ended, failed.is_some());
         }
         in_status(failed)
     }
 
-    fn take_some(&mut self, cx: &Cx, indices: &[usize], statuses: Array<[i32; 8]>) -> Result {
+    fn take_some(&mut self, cx: &Cx, indices: &[usize], statuses: Array<RawStatus>) -> Result {
         let mut ended = Vec::with_capacity(indices.len());
         for i in indices {
             ended.push(self.take(cx, *i));
@@ -252,14 +254,15 @@ impl<'a> Set<'a> {
 }
 
 /// Stores statuses; the error field is written only if one of them failed.
-fn put_ended(places: &mut [[i32; 8]], ended: &[Ended], failed: bool) {
+fn put_ended(places: &mut [RawStatus], ended: &[Ended], failed: bool) {
     for (place, ended) in places.iter_mut().zip(ended) {
         let error = match &ended.error {
-            _ if !failed => place[2],
+            _ if !failed => *layout::error_of(place),
             None => 0,
-            Some(error) => error.class.0,
+            Some(error) => layout::write(layout::Set::Code, error.class.0),
         };
-        *place = ended.status.with_error(error).to_ints();
+        *place = layout::pack(ended.status.to_ints());
+        *layout::error_of(place) = error;
     }
 }
 
@@ -274,7 +277,7 @@ fn in_status(failed: Option<Error>) -> Result {
 }
 
 /// `MPI_Waitall`.
-pub fn waitall(cx: &Cx, count: usize, requests: Array<usize>, statuses: Array<[i32; 8]>) -> Result {
+pub fn waitall(cx: &Cx, count: usize, requests: Array<Slot>, statuses: Array<RawStatus>) -> Result {
     let mut set = Set::new(cx, count, requests)?;
     // SAFETY: MPI says the array, if there is one, has as many elements as there are requests.
     let places = unsafe { statuses.slice_mut(if statuses.is_null() { 0 } else { count })? };
@@ -294,9 +297,9 @@ pub fn waitall(cx: &Cx, count: usize, requests: Array<usize>, statuses: Array<[i
 pub fn testall(
     cx: &Cx,
     count: usize,
-    requests: Array<usize>,
+    requests: Array<Slot>,
     flag: Out<bool>,
-    statuses: Array<[i32; 8]>,
+    statuses: Array<RawStatus>,
 ) -> Result {
     flag.set(false);
     let mut set = Set::new(cx, count, requests)?;
@@ -321,13 +324,7 @@ fn take_any(cx: &Cx, set: &mut Set, i: usize, index: Out<i32>, status: StatusPla
 }
 
 /// `MPI_Waitany`.
-pub fn waitany(
-    cx: &Cx,
-    count: usize,
-    requests: Array<usize>,
-    index: Out<i32>,
-    status: StatusPlace,
-) -> Result {
+pub fn waitany(cx: &Cx, count: usize, requests: Array<Slot>, index: Out<i32>, status: StatusPlace) -> Result {
     let mut set = Set::new(cx, count, requests)?;
     if !set.any_active(&cx.world()) {
         return none_active(index, status);
@@ -340,7 +337,7 @@ pub fn waitany(
 pub fn testany(
     cx: &Cx,
     count: usize,
-    requests: Array<usize>,
+    requests: Array<Slot>,
     index: Out<i32>,
     flag: Out<bool>,
     status: StatusPlace,
@@ -365,7 +362,7 @@ fn some(
     set: &mut Set,
     outcount: Out<i32>,
     indices: Array<i32>,
-    statuses: Array<[i32; 8]>,
+    statuses: Array<RawStatus>,
 ) -> Result {
     let mut ended = Vec::new();
     {
@@ -387,10 +384,10 @@ fn some(
 pub fn waitsome(
     cx: &Cx,
     incount: usize,
-    requests: Array<usize>,
+    requests: Array<Slot>,
     outcount: Out<i32>,
     indices: Array<i32>,
-    statuses: Array<[i32; 8]>,
+    statuses: Array<RawStatus>,
 ) -> Result {
     let mut set = Set::new(cx, incount, requests)?;
     if !set.any_active(&cx.world()) {
@@ -407,10 +404,10 @@ pub fn waitsome(
 pub fn testsome(
     cx: &Cx,
     incount: usize,
-    requests: Array<usize>,
+    requests: Array<Slot>,
     outcount: Out<i32>,
     indices: Array<i32>,
-    statuses: Array<[i32; 8]>,
+    statuses: Array<RawStatus>,
 ) -> Result {
     let mut set = Set::new(cx, incount, requests)?;
     if !set.any_active(&cx.world()) {
@@ -465,9 +462,9 @@ pub fn get_status(cx: &Cx, request: Handle, flag: Out<bool>, status: StatusPlace
 pub fn get_status_all(
     cx: &Cx,
     count: usize,
-    requests: Array<usize>,
+    requests: Array<Slot>,
     flag: Out<bool>,
-    statuses: Array<[i32; 8]>,
+    statuses: Array<RawStatus>,
 ) -> Result {
     flag.set(false);
     let set = Set::new(cx, count, requests)?;
@@ -485,13 +482,13 @@ pub fn get_status_all(
     put(&found, statuses)
 }
 
-fn put(found: &[Status], statuses: Array<[i32; 8]>) -> Result {
+fn put(found: &[Status], statuses: Array<RawStatus>) -> Result {
     if statuses.is_null() {
         return Ok(());
     }
     // SAFETY: MPI says the array has as many elements as there are results.
     let places = unsafe { statuses.slice_mut(found.len())? };
-    places.iter_mut().zip(found).for_each(|(place, status)| *place = status.to_ints());
+    places.iter_mut().zip(found).for_each(|(place, status)| *place = layout::pack(status.to_ints()));
     Ok(())
 }
 
@@ -499,7 +496,7 @@ fn put(found: &[Status], statuses: Array<[i32; 8]>) -> Result {
 pub fn get_status_any(
     cx: &Cx,
     count: usize,
-    requests: Array<usize>,
+    requests: Array<Slot>,
     index: Out<i32>,
     flag: Out<bool>,
     status: StatusPlace,
@@ -525,10 +522,10 @@ pub fn get_status_any(
 pub fn get_status_some(
     cx: &Cx,
     incount: usize,
-    requests: Array<usize>,
+    requests: Array<Slot>,
     outcount: Out<i32>,
     indices: Array<i32>,
-    statuses: Array<[i32; 8]>,
+    statuses: Array<RawStatus>,
 ) -> Result {
     let set = Set::new(cx, incount, requests)?;
     if !set.any_active(&cx.world()) {

@@ -22,6 +22,7 @@ use crate::cx::Cx;
 use crate::device::{Device, Hosts};
 use crate::global::{self, Model, Phase, World, thread};
 use crate::kind::output::Out;
+use crate::layout::{self, Set};
 use crate::table;
 use crate::win::memory;
 use crate::{attr as attributes, dynamic, engine, explain, raise, report};
@@ -253,8 +254,8 @@ fn describe(world: &mut World, anytime: &mut Anytime, appnum: Option<i32>, unive
     let predefined = &mut world.objects.predefined;
     predefined.set(attr::TAG_UB, i32::MAX);
     predefined.set(attr::WTIME_IS_GLOBAL, i32::from(is_one_host));
-    predefined.set(attr::HOST, mpi::group::PROC_NULL);
-    predefined.set(attr::IO, mpi::status::ANY_SOURCE);
+    predefined.set(attr::HOST, layout::write(Set::Rank, mpi::group::PROC_NULL));
+    predefined.set(attr::IO, layout::write(Set::Rank, mpi::status::ANY_SOURCE));
     predefined.set(attr::UNIVERSE_SIZE, universe as i32);
     if let Some(appnum) = appnum {
         predefined.set(attr::APPNUM, appnum);

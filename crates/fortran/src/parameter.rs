@@ -122,7 +122,7 @@ fn form(row: &Row, param: &Param, large: bool) -> Form {
         (_, "attribute_val") => Form::Attribute(if param.kind == "Addr" { Intent::In } else { Intent::Out }),
         (_, "extra_state") => Form::ExtraState,
         (_, "buffer_addr") => Form::BufferAddress,
-        ("BufIn" | "BufOut" | "AddrIn" | "Addr", _) => Form::Buffer(written),
+        ("BufIn" | "BufOut" | "BufAttached" | "AddrIn" | "Addr", _) => Form::Buffer(written),
         ("PtrOut", _) => Form::Address,
         ("Flag", _) => Form::Logical(Intent::In),
         ("FlagOut", _) => Form::Logical(Intent::Out),

@@ -12,6 +12,7 @@ use crate::kind::array::{Array, CountArray, Counts64};
 use crate::kind::handle::live;
 use crate::kind::output::Out;
 use crate::kind::scalar::count;
+use crate::layout::{self, Slot};
 use crate::object::Object;
 
 forms! {
@@ -28,8 +29,8 @@ forms! {
         (sendbuf: usize, sendcounts: CountArray, sdispls: CountArray, sendtype: usize, recvbuf: usize,
          recvcounts: CountArray, rdispls: CountArray, recvtype: Handle, comm: Handle);
     read_alltoallw => "Alltoallw" alltoallw ialltoallw alltoallw_init
-        (sendbuf: usize, sendcounts: CountArray, sdispls: CountArray, sendtypes: Array<usize>, recvbuf: usize,
-         recvcounts: CountArray, rdispls: CountArray, recvtypes: Array<usize>, comm: Handle);
+        (sendbuf: usize, sendcounts: CountArray, sdispls: CountArray, sendtypes: Array<Slot>, recvbuf: usize,
+         recvcounts: CountArray, rdispls: CountArray, recvtypes: Array<Slot>, comm: Handle);
     read_reduce_scatter => "Reduce_scatter" reduce_scatter ireduce_scatter reduce_scatter_init
         (sendbuf: usize, recvbuf: usize, recvcounts: CountArray, datatype: Handle, op: Handle, comm: Handle);
 }
@@ -159,15 +160,16 @@ pub(crate) fn varied<'a>(
 pub(crate) fn mixed<'a>(
     counts: CountArray,
     displs: CountArray,
-    types: Array<usize>,
+    types: Array<Slot>,
     size: usize,
+    keep: &'a mut Vec<usize>,
 ) -> Result<Given<'a>> {
     // SAFETY: as in `varied`; there is a datatype for each count.
     unsafe {
         Ok(Given::Mixed {
             counts: ints(counts.counts(size)?),
             displs: ints(displs.get(size)?),
-            types: types.slice(size)?,
+            types: layout::words(Object::Datatype, types.slice(size)?, keep),
         })
     }
 }
@@ -273,18 +275,19 @@ fn read_alltoallw(
     sendbuf: usize,
     sendcounts: CountArray,
     sdispls: CountArray,
-    sendtypes: Array<usize>,
+    sendtypes: Array<Slot>,
     recvbuf: usize,
     recvcounts: CountArray,
     rdispls: CountArray,
-    recvtypes: Array<usize>,
+    recvtypes: Array<Slot>,
     comm: Handle,
 ) -> Result {
+    let (mut send, mut recv) = (Vec::new(), Vec::new());
     let (mut listed, site) = rootless(cx, comm, Kind::Alltoallw, sendbuf, recvbuf)?;
     if !listed.in_place {
-        listed.send = mixed(sendcounts, sdispls, sendtypes, site.blocks())?;
+        listed.send = mixed(sendcounts, sdispls, sendtypes, site.blocks(), &mut send)?;
     }
-    listed.recv = mixed(recvcounts, rdispls, recvtypes, site.blocks())?;
+    listed.recv = mixed(recvcounts, rdispls, recvtypes, site.blocks(), &mut recv)?;
     let names = Names { send: "sendtypes", recv: "recvtypes" };
     call(cx, form, comm, &listed, names, sendbuf, recvbuf)
 }

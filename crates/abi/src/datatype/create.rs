@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use mpi::datatype::{Datatype, Distribution, Form, Order};
-use mpi::error::Result;
+use mpi::error::{Error, Result};
 use mpi::handle::Handle;
 
 use super::shared;
 use crate::cx::Cx;
 use crate::kind::array::{Array, CountArray};
 use crate::kind::output::Out;
+use crate::layout::{self, Set, Slot};
 use crate::object::Object;
 
 fn form(cx: &Cx) -> Form {
@@ -122,7 +123,7 @@ pub fn structure(
     count: u64,
     blocklengths: CountArray,
     displacements: CountArray,
-    types: Array<usize>,
+    types: Array<Slot>,
     newtype: Out<Handle>,
 ) -> Result {
     let count = count as usize;
@@ -166,8 +167,12 @@ pub fn darray(
     oldtype: Handle,
     newtype: Out<Handle>,
 ) -> Result {
-    let (gsizes, dargs, psizes) = (numbers(gsizes, ndims)?, ints(dargs, ndims)?, ints(psizes, ndims)?);
-    let distribs: Result<Vec<_>> = ints(distribs, ndims)?.into_iter().map(Distribution::from_abi).collect();
+    let (gsizes, psizes) = (numbers(gsizes, ndims)?, ints(psizes, ndims)?);
+    let constants =
+        |array, set| Ok::<_, Error>(ints(array, ndims)?.into_iter().map(move |n| layout::read(set, n)));
+    let dargs: Vec<_> = constants(dargs, Set::DistributionArgument)?.collect();
+    let distribs: Result<Vec<_>> =
+        constants(distribs, Set::Distribution)?.map(Distribution::from_abi).collect();
     let (order, old) = (Order::from_abi(order)?, shared(cx, oldtype)?);
     let ty = Datatype::darray(size, rank, &gsizes, &distribs?, &dargs, &psizes, order, &old, form(cx))?;
     give(cx, ty, newtype)

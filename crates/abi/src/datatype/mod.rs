@@ -6,7 +6,7 @@ pub mod pack;
 use std::sync::Arc;
 
 use mpi::attr::Kind;
-use mpi::datatype::{Datatype, TypeClass, basic_size, match_size, small_form_only};
+use mpi::datatype::{Combiner, Datatype, TypeClass, basic_size, match_size, small_form_only};
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 use mpi::status::Status;
@@ -17,6 +17,7 @@ use crate::kind::array::Array;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::{CountVar, Out};
 use crate::kind::text::{StatusVar, Text, TextOut};
+use crate::layout::{self, Set, Slot};
 use crate::object::Object;
 
 const MAX_OBJECT_NAME: usize = 128;
@@ -178,12 +179,12 @@ pub fn get_contents(
     max_datatypes: usize,
     integers: Array<i32>,
     addresses: Array<i64>,
-    datatypes: Array<usize>,
+    datatypes: Array<Slot>,
 ) -> Result {
     let ty = shared(cx, datatype)?;
     small(&ty)?;
     check_contents(&ty, [max_integers, max_addresses, usize::MAX, max_datatypes])?;
-    store("array_of_integers", integers, &ty.contents().integers)?;
+    store("array_of_integers", integers, &integers_of(&ty))?;
     store("array_of_addresses", addresses, &ty.contents().addresses)?;
     store_types(cx, datatypes, &ty)
 }
@@ -200,15 +201,33 @@ pub fn get_contents_large(
     integers: Array<i32>,
     addresses: Array<i64>,
     large_counts: Array<i64>,
-    datatypes: Array<usize>,
+    datatypes: Array<Slot>,
 ) -> Result {
     let ty = shared(cx, datatype)?;
     let room = [max_integers, max_addresses, max_large_counts, max_datatypes].map(|max| max as usize);
     check_contents(&ty, room)?;
-    store("array_of_integers", integers, &ty.contents().integers)?;
+    store("array_of_integers", integers, &integers_of(&ty))?;
     store("array_of_addresses", addresses, &ty.contents().addresses)?;
     store("array_of_large_counts", large_counts, &ty.contents().large_counts)?;
     store_types(cx, datatypes, &ty)
+}
+
+/// The integers, of which some are constants.
+fn integers_of(ty: &Datatype) -> Vec<i32> {
+    let mut integers = ty.contents().integers.clone();
+    let last = integers.len().saturating_sub(1);
+    if matches!(ty.contents().combiner, Combiner::Subarray | Combiner::Darray) {
+        integers[last] = layout::write(Set::Order, integers[last]);
+    }
+    if ty.contents().combiner == Combiner::Darray {
+        // Size, rank and dimensions; the global sizes unless they are large; distributions, their arguments, processes.
+        let (dims, large) = (integers[2] as usize, !ty.contents().large_counts.is_empty());
+        let from = 3 + if large { 0 } else { dims };
+        let (distribs, dargs) = integers[from..].split_at_mut(dims);
+        distribs.iter_mut().for_each(|n| *n = layout::write(Set::Distribution, *n));
+        dargs[..dims].iter_mut().for_each(|n| *n = layout::write(Set::DistributionArgument, *n));
+    }
+    integers
 }
 
 /// Room for integers, addresses, large counts and datatypes.
@@ -236,10 +255,10 @@ fn store<T: Copy>(name: &str, array: Array<T>, values: &[T]) -> Result {
     Ok(())
 }
 
-fn store_types(cx: &Cx, array: Array<usize>, ty: &Datatype) -> Result {
+fn store_types(cx: &Cx, array: Array<Slot>, ty: &Datatype) -> Result {
     let mut objects = cx.objects();
-    let handles: Result<Vec<usize>> =
-        ty.contents().types.iter().map(|ty| Ok(objects.types.reveal(ty)?.0 as usize)).collect();
+    let handles: Result<Vec<Slot>> =
+        ty.contents().types.iter().map(|ty| Ok(objects.types.reveal(ty)?.into())).collect();
     store("array_of_datatypes", array, &handles?)
 }
 

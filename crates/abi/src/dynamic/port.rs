@@ -18,8 +18,7 @@ use crate::device;
 use crate::kind::output::Out;
 use crate::kind::text::{MaybeText, Text, TextOut};
 
-/// `MPI_MAX_PORT_NAME`.
-pub const MAX_PORT_NAME: usize = 1024;
+pub use crate::layout::MAX_PORT_NAME;
 /// How a name begins.
 const BEGIN: &str = "tern-port:";
 /// How long a connection may take unless the info key `timeout` says another time.

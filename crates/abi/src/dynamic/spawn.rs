@@ -20,6 +20,7 @@ use crate::kind::array::Array;
 use crate::kind::handle::live_or_null;
 use crate::kind::output::Out;
 use crate::kind::text::MaybeText;
+use crate::layout::{self, Set, Slot};
 use crate::object::Object;
 use crate::start;
 
@@ -84,7 +85,7 @@ pub fn spawn_multiple(
     array_of_commands: usize,
     array_of_argv: usize,
     array_of_maxprocs: Array<i32>,
-    array_of_info: Array<usize>,
+    array_of_info: Array<Slot>,
     root: i32,
     comm: Handle,
     intercomm: Out<Handle>,
@@ -110,7 +111,7 @@ pub fn spawn_multiple(
                 };
                 (CStr::from_ptr(command).to_bytes().to_vec(), argv)
             };
-            let asked = Asked { command, argv, maxprocs: most[at], info: infos[at] };
+            let asked = Asked { command, argv, maxprocs: most[at], info: infos[at].get(Object::Info) };
             program(cx, &asked, &format!("[{at}]"))
         };
         (0..count).map(one).collect()
@@ -252,7 +253,7 @@ fn start_job(
     if !array_of_errcodes.is_null() {
         // SAFETY: MPI says that it has an element for each process that was asked for.
         let room = unsafe { array_of_errcodes.slice_mut(codes.len())? };
-        room.iter_mut().zip(&codes).for_each(|(code, word)| *code = *word as i32);
+        room.iter_mut().zip(&codes).for_each(|(code, word)| *code = layout::write(Set::Code, *word as i32));
     }
     if class != 0 {
         let text = format!("rank {root}, the root, could not start the processes");

@@ -11,6 +11,7 @@ use mpi::mem;
 use mpi::request::Buffer;
 
 use crate::cx::Cx;
+use crate::layout;
 
 /// The memory of one access: the buffer and the handle of its datatype, which functions of the application get.
 #[derive(Clone, Debug)]
@@ -140,7 +141,7 @@ impl Memory {
 
     /// Lets a function of the application convert `count` items between memory and the bytes at `file`.
     fn call(&self, convert: Conversion, user: &UserRep, count: u64, file: usize) -> Result {
-        let (addr, datatype, extra) = (self.buffer.addr, self.datatype.0 as usize, user.extra_state);
+        let (addr, datatype, extra) = (self.buffer.addr, layout::passed(self.datatype), user.extra_state);
         let name = String::from_utf8_lossy(&user.name).into_owned();
         // SAFETY: the application registered this address as a function of this type; no guard is alive.
         let code = unsafe {
@@ -182,7 +183,7 @@ fn extent(user: &UserRep, datatype: Handle) -> Result<u64> {
     // SAFETY: as in `Memory::call`.
     let code = unsafe {
         let function: unsafe extern "C" fn(usize, *mut i64, usize) -> i32 = std::mem::transmute(user.extent);
-        function(datatype.0 as usize, &raw mut extent, user.extra_state)
+        function(layout::passed(datatype), &raw mut extent, user.extra_state)
     };
     let name = String::from_utf8_lossy(&user.name);
     match u64::try_from(extent) {

@@ -8,6 +8,7 @@ use mpi::handle::Handle;
 use super::handle::live;
 use super::{Role, kinds, two_width_kinds};
 use crate::cx::Cx;
+use crate::layout::{RawStatus, Slot};
 use crate::object::Object;
 
 /// An array the application passed; `T` is the type of an element in C.
@@ -71,7 +72,7 @@ impl<T: Copy> Array<T> {
     }
 }
 
-impl Array<usize> {
+impl Array<Slot> {
     /// Checks the first `len` handles.
     ///
     /// # Safety
@@ -79,7 +80,7 @@ impl Array<usize> {
     pub unsafe fn handles(self, len: usize, object: Object, cx: &Cx) -> Result<Vec<Handle>> {
         // SAFETY: passed on to the caller.
         let raw = unsafe { self.slice(len)? };
-        raw.iter().map(|&raw| live(object, raw, self.arg, cx)).collect()
+        raw.iter().map(|slot| live(object, slot.get(object), self.arg, cx)).collect()
     }
 }
 
@@ -186,17 +187,17 @@ kinds! {
     /// Receives counts, `MPI_Count` in every form.
     CountsOut: usize, "MPI_Count *", Role::Address, Array<i64>, |raw, arg, cx| Ok(Array::at(raw, arg));
     /// Datatypes; [`Array::handles`] checks them.
-    Datatypes: usize, "const MPI_Datatype *", Role::Address, Array<usize>, |raw, arg, cx| Ok(Array::at(raw, arg));
+    Datatypes: usize, "const MPI_Datatype *", Role::Address, Array<Slot>, |raw, arg, cx| Ok(Array::at(raw, arg));
     /// Receives datatypes.
-    DatatypesOut: usize, "MPI_Datatype *", Role::Address, Array<usize>, |raw, arg, cx| Ok(Array::at(raw, arg));
+    DatatypesOut: usize, "MPI_Datatype *", Role::Address, Array<Slot>, |raw, arg, cx| Ok(Array::at(raw, arg));
     /// Requests that the operation replaces when they complete.
-    Requests: usize, "MPI_Request *", Role::Address, Array<usize>, |raw, arg, cx| Ok(Array::at(raw, arg));
+    Requests: usize, "MPI_Request *", Role::Address, Array<Slot>, |raw, arg, cx| Ok(Array::at(raw, arg));
     /// Requests that stay as they are.
-    RequestsIn: usize, "const MPI_Request *", Role::Address, Array<usize>, |raw, arg, cx| Ok(Array::at(raw, arg));
+    RequestsIn: usize, "const MPI_Request *", Role::Address, Array<Slot>, |raw, arg, cx| Ok(Array::at(raw, arg));
     /// Info objects.
-    Infos: usize, "const MPI_Info *", Role::Address, Array<usize>, |raw, arg, cx| Ok(Array::at(raw, arg));
+    Infos: usize, "const MPI_Info *", Role::Address, Array<Slot>, |raw, arg, cx| Ok(Array::at(raw, arg));
     /// Receives statuses, or `MPI_STATUSES_IGNORE`.
-    StatusesOut: usize, "MPI_Status *", Role::Address, Array<[i32; 8]>, |raw, arg, cx| Ok(Array::at(raw, arg));
+    StatusesOut: usize, "MPI_Status *", Role::Status, Array<RawStatus>, |raw, arg, cx| Ok(Array::at(raw, arg));
 }
 
 two_width_kinds! {

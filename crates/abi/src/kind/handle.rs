@@ -5,6 +5,7 @@ use mpi::handle::Handle;
 
 use super::{Role, kinds, not_null};
 use crate::cx::Cx;
+use crate::layout;
 use crate::lookup;
 use crate::object::Object;
 
@@ -40,10 +41,15 @@ pub struct HandleRef {
 
 impl HandleRef {
     #[inline(always)]
-    fn read(place: usize, arg: &'static str, check: impl FnOnce(usize) -> Result<Handle>) -> Result<Self> {
+    fn read(
+        object: Object,
+        place: usize,
+        arg: &'static str,
+        check: impl FnOnce(usize) -> Result<Handle>,
+    ) -> Result<Self> {
         let place = not_null(place, arg)?;
-        // SAFETY: not null, and the application passes the address of a handle variable.
-        let raw = unsafe { (place as *const usize).read() };
+        // SAFETY: not null, and the application passes the address of a variable for such a handle.
+        let raw = unsafe { layout::load(object, place) };
         Ok(HandleRef { place, handle: check(raw)? })
     }
 
@@ -51,7 +57,7 @@ impl HandleRef {
     #[inline(always)]
     pub fn set(&self, handle: Handle) {
         // SAFETY: `read` read the variable at this address during this call.
-        unsafe { (self.place as *mut usize).write(handle.0 as usize) }
+        unsafe { layout::store(self.place, handle) }
     }
 }
 
@@ -61,7 +67,7 @@ macro_rules! handles {
         $name: usize, $c, Role::Handle(Object::$name), Handle, |raw, arg, cx| live(Object::$name, raw, arg, cx);
         #[doc = concat!("A variable that holds a live handle of type `", $c, "`.")]
         $reference: usize, $c_reference, Role::Address, HandleRef,
-            |raw, arg, cx| HandleRef::read(raw, arg, |raw| live(Object::$name, raw, arg, cx));
+            |raw, arg, cx| HandleRef::read(Object::$name, raw, arg, |raw| live(Object::$name, raw, arg, cx));
     )* } };
 }
 
@@ -99,7 +105,7 @@ kinds! {
         |raw, arg, cx| live_or_null(Object::Request, raw, arg, cx);
     /// A variable that holds a request or `MPI_REQUEST_NULL`.
     RequestRefOrNull: usize, "MPI_Request *", Role::Address, HandleRef,
-        |raw, arg, cx| HandleRef::read(raw, arg, |raw| live_or_null(Object::Request, raw, arg, cx));
+        |raw, arg, cx| HandleRef::read(Object::Request, raw, arg, |raw| live_or_null(Object::Request, raw, arg, cx));
     /// A datatype or `MPI_DATATYPE_NULL`.
     DatatypeOrNull: usize, "MPI_Datatype", Role::Handle(Object::Datatype), Handle,
         |raw, arg, cx| live_or_null(Object::Datatype, raw, arg, cx);

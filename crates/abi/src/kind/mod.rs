@@ -15,6 +15,7 @@ pub mod tool;
 use mpi::error::{Class, Error, Result};
 
 use crate::cx::Cx;
+use crate::layout::Set;
 use crate::object::Object;
 
 /// One parameter kind.
@@ -66,6 +67,20 @@ pub enum Role {
     Text,
     /// An address of a buffer, an array or a result: not shown.
     Address,
+    /// A constant of this set, or a number that is none.
+    Constant(Set),
+    /// As [`Role::Address`], of an `int` that receives a constant of this set.
+    Result(Set),
+    /// As [`Role::Result`], of one that is read first.
+    InOut(Set),
+    /// As [`Role::Address`], of a buffer or what stands for one: `MPI_IN_PLACE`, `MPI_BUFFER_AUTOMATIC`.
+    Buffer,
+    /// As [`Role::Address`], of a variable that receives such an address.
+    BufferResult,
+    /// As [`Role::Address`], of a variable that receives a file.
+    FileResult,
+    /// As [`Role::Address`], of a status, or `MPI_STATUS_IGNORE`, or of an array of them.
+    Status,
 }
 
 /// A raw value as it arrives in a register: messages about a failed call are made from these,
@@ -73,9 +88,16 @@ pub enum Role {
 pub trait Word: Copy {
     /// The value, sign extended.
     fn word(self) -> i64;
+    /// The value that has this word.
+    fn from_word(word: i64) -> Self;
 }
 
 impl Word for i32 {
+    #[inline(always)]
+    fn from_word(word: i64) -> i32 {
+        word as i32
+    }
+
     #[inline(always)]
     fn word(self) -> i64 {
         i64::from(self)
@@ -84,12 +106,22 @@ impl Word for i32 {
 
 impl Word for i64 {
     #[inline(always)]
+    fn from_word(word: i64) -> i64 {
+        word
+    }
+
+    #[inline(always)]
     fn word(self) -> i64 {
         self
     }
 }
 
 impl Word for usize {
+    #[inline(always)]
+    fn from_word(word: i64) -> usize {
+        word as usize
+    }
+
     #[inline(always)]
     fn word(self) -> i64 {
         self as i64

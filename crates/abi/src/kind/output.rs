@@ -6,6 +6,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 
 use super::{Role, kinds, not_null, two_width_kinds};
+use crate::layout::{self, Set};
 
 const UNDEFINED: i32 = -32766;
 
@@ -50,10 +51,10 @@ impl Stored for usize {
 }
 
 impl Stored for Handle {
-    type Raw = usize;
+    type Raw = layout::Word;
     #[inline(always)]
-    fn raw(self) -> usize {
-        self.0 as usize
+    fn raw(self) -> layout::Word {
+        layout::word(self)
     }
 }
 
@@ -185,6 +186,28 @@ kinds! {
     LongCountOut: usize, "MPI_Count *", Role::Address, Out<i64>, |raw, arg, cx| Out::at(raw, arg);
     /// Receives a pointer; C declares it `void *` so that any pointer variable can be passed.
     PtrOut: usize, "void *", Role::Address, Out<usize>, |raw, arg, cx| Out::at(raw, arg);
+    /// Receives the address of a buffer, or `MPI_BUFFER_AUTOMATIC`.
+    BufferOut: usize, "void *", Role::BufferResult, Out<usize>, |raw, arg, cx| Out::at(raw, arg);
+    /// Receives an error class or code.
+    CodeOut: usize, "int *", Role::Result(Set::Code), Out<i32>, |raw, arg, cx| Out::at(raw, arg);
+    /// Receives a key of attributes.
+    KeyvalOut: usize, "int *", Role::Result(Set::Keyval), Out<i32>, |raw, arg, cx| Out::at(raw, arg);
+    /// A key of attributes that is read and written.
+    KeyvalInOut: usize, "int *", Role::InOut(Set::Keyval), IntRef, |raw, arg, cx| Out::at(raw, arg).map(IntRef);
+    /// Receives the result of a comparison.
+    ComparisonOut: usize, "int *", Role::Result(Set::Comparison), Out<i32>, |raw, arg, cx| Out::at(raw, arg);
+    /// Receives a level of thread support.
+    ThreadLevelOut: usize, "int *", Role::Result(Set::ThreadLevel), Out<i32>, |raw, arg, cx| Out::at(raw, arg);
+    /// Receives a kind of topology.
+    TopologyOut: usize, "int *", Role::Result(Set::Topology), Out<i32>, |raw, arg, cx| Out::at(raw, arg);
+    /// Receives how a datatype was made.
+    CombinerOut: usize, "int *", Role::Result(Set::Combiner), Out<i32>, |raw, arg, cx| Out::at(raw, arg);
+    /// Receives the mode of a file.
+    AmodeOut: usize, "int *", Role::Result(Set::Amode), Out<i32>, |raw, arg, cx| Out::at(raw, arg);
+    /// Receives a rank, or what stands for one.
+    RankOut: usize, "int *", Role::Result(Set::Rank), Out<i32>, |raw, arg, cx| Out::at(raw, arg);
+    /// Receives a tag, or what stands for one.
+    TagOut: usize, "int *", Role::Result(Set::Tag), Out<i32>, |raw, arg, cx| Out::at(raw, arg);
     /// Receives a communicator.
     CommOut: usize, "MPI_Comm *", Role::Address, Out<Handle>, |raw, arg, cx| Out::at(raw, arg);
     /// Receives a group.
@@ -192,7 +215,7 @@ kinds! {
     /// Receives a window.
     WinOut: usize, "MPI_Win *", Role::Address, Out<Handle>, |raw, arg, cx| Out::at(raw, arg);
     /// Receives a file.
-    FileOut: usize, "MPI_File *", Role::Address, Out<Handle>, |raw, arg, cx| Out::at(raw, arg);
+    FileOut: usize, "MPI_File *", Role::FileResult, Out<Handle>, |raw, arg, cx| Out::at(raw, arg);
     /// Receives a session.
     SessionOut: usize, "MPI_Session *", Role::Address, Out<Handle>, |raw, arg, cx| Out::at(raw, arg);
     /// Receives a matched message.

@@ -3,6 +3,7 @@
 use mpi::error::{Class, Error, Result, fail};
 
 use super::{Role, kinds, not_negative, two_width_kinds};
+use crate::layout::Set;
 
 const ANY_SOURCE: i32 = -1;
 const ANY_TAG: i32 = -2;
@@ -38,12 +39,42 @@ kinds! {
     /// A number of bytes of memory.
     AintSize: i64, "MPI_Aint", Role::Number, u64,
         |raw, arg, cx| not_negative(raw, arg, Class::SIZE);
+    /// Any rank or what stands for one, which the handler checks.
+    AnyRank: i32, "int", Role::Constant(Set::Rank), i32, |raw, arg, cx| Ok(raw);
+    /// Any tag or what stands for one.
+    AnyTag: i32, "int", Role::Constant(Set::Tag), i32, |raw, arg, cx| Ok(raw);
+    /// An error class or code.
+    Code: i32, "int", Role::Constant(Set::Code), i32, |raw, arg, cx| Ok(raw);
+    /// A key of attributes.
+    Keyval: i32, "int", Role::Constant(Set::Keyval), i32, |raw, arg, cx| Ok(raw);
+    /// A level of thread support.
+    ThreadLevel: i32, "int", Role::Constant(Set::ThreadLevel), i32, |raw, arg, cx| Ok(raw);
+    /// A way to split a communicator.
+    SplitType: i32, "int", Role::Constant(Set::SplitType), i32, |raw, arg, cx| Ok(raw);
+    /// The order of an array.
+    ArrayOrder: i32, "int", Role::Constant(Set::Order), i32, |raw, arg, cx| Ok(raw);
+    /// A class of types.
+    ClassOfType: i32, "int", Role::Constant(Set::TypeClass), i32, |raw, arg, cx| Ok(raw);
+    /// The origin of a position in a file.
+    Whence: i32, "int", Role::Constant(Set::Whence), i32, |raw, arg, cx| Ok(raw);
+    /// The mode of a file.
+    Amode: i32, "int", Role::Constant(Set::Amode), i32, |raw, arg, cx| Ok(raw);
+    /// Assertions about a window.
+    Assert: i32, "int", Role::Constant(Set::Assert), i32, |raw, arg, cx| Ok(raw);
+    /// A kind of lock.
+    LockType: i32, "int", Role::Constant(Set::LockType), i32, |raw, arg, cx| Ok(raw);
+    /// A class of performance variables.
+    VariableClass: i32, "int", Role::Constant(Set::VariableClass), i32, |raw, arg, cx| Ok(raw);
+    /// Where a view begins, or `MPI_DISPLACEMENT_CURRENT`.
+    ViewStart: i64, "MPI_Offset", Role::Constant(Set::Displacement), i64, |raw, arg, cx| Ok(raw);
     /// A position in a file.
     Offset: i64, "MPI_Offset", Role::Number, i64, |raw, arg, cx| Ok(raw);
     /// A buffer that is read; NULL is `MPI_BOTTOM`.
-    BufIn: usize, "const void *", Role::Address, usize, |raw, arg, cx| Ok(raw);
+    BufIn: usize, "const void *", Role::Buffer, usize, |raw, arg, cx| Ok(raw);
     /// A buffer that is written; NULL is `MPI_BOTTOM`.
-    BufOut: usize, "void *", Role::Address, usize, |raw, arg, cx| Ok(raw);
+    BufOut: usize, "void *", Role::Buffer, usize, |raw, arg, cx| Ok(raw);
+    /// A buffer for MPI_Bsend, or `MPI_BUFFER_AUTOMATIC`.
+    BufAttached: usize, "void *", Role::Buffer, usize, |raw, arg, cx| Ok(raw);
     /// An address the library keeps or passes on: extra state, attribute value, window base.
     Addr: usize, "void *", Role::Address, usize, |raw, arg, cx| Ok(raw);
     /// As [`Addr`], of constant memory.

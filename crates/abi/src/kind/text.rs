@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use mpi::status::Status;
 
 use super::{Role, kinds, not_null};
+use crate::layout::{self, RawStatus};
 
 /// A string the application passed.
 #[derive(Clone, Copy, Debug)]
@@ -94,9 +95,8 @@ impl StatusPlace {
     #[inline(always)]
     pub fn set(self, status: [i32; 8]) {
         if !self.is_ignore() {
-            // SAFETY: not null, and the application passes the address of an `MPI_Status`,
-            // which is 8 ints in the standard ABI.
-            unsafe { (self.0 as *mut [i32; 8]).write(status) }
+            // SAFETY: not null, and the application passes the address of an `MPI_Status`.
+            unsafe { (self.0 as *mut RawStatus).write(layout::pack(status)) }
         }
     }
 
@@ -108,14 +108,10 @@ impl StatusPlace {
     /// Stores all but the field `MPI_ERROR`, which operations that return one status leave as
     /// it was (MPI 5.0 section 3.2.5).
     #[inline(always)]
-    pub fn set_keeping_error(self, mut status: [i32; 8]) {
+    pub fn set_keeping_error(self, status: [i32; 8]) {
         if !self.is_ignore() {
-            // SAFETY: as in `set`; any bit pattern is a valid int.
-            unsafe {
-                let place = self.0 as *mut [i32; 8];
-                status[2] = (place as *const i32).add(2).read();
-                place.write(status);
-            }
+            // SAFETY: as in `set`.
+            unsafe { layout::put_received(self.0, status) }
         }
     }
 }
@@ -129,7 +125,7 @@ impl StatusVar {
     #[inline(always)]
     pub fn get(self) -> [i32; 8] {
         // SAFETY: not null, and the application passes the address of an `MPI_Status`.
-        unsafe { (self.0.0 as *const [i32; 8]).read() }
+        layout::unpack(unsafe { (self.0.0 as *const RawStatus).read() })
     }
 
     /// Replaces its content.
@@ -163,7 +159,7 @@ kinds! {
     StatusInOut: usize, "MPI_Status *", Role::Address, StatusVar,
         |raw, arg, cx| not_null(raw, arg).map(|place| StatusVar(StatusPlace(place)));
     /// Receives a status, or `MPI_STATUS_IGNORE`.
-    StatusOut: usize, "MPI_Status *", Role::Address, StatusPlace, |raw, arg, cx| Ok(StatusPlace(raw));
+    StatusOut: usize, "MPI_Status *", Role::Status, StatusPlace, |raw, arg, cx| Ok(StatusPlace(raw));
 }
 
 #[cfg(test)]

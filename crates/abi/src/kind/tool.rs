@@ -7,6 +7,7 @@ use mpi::handle::Handle;
 use super::output::{IntRef, Out, Stored};
 use super::text::TextOut;
 use super::{Role, kinds, not_null};
+use crate::layout::Set;
 
 /// A variable of the application that holds an object of the tools interface.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +109,15 @@ kinds! {
     ToolCbSafety: i32, "MPI_T_cb_safety", Role::Number, i32, |raw, arg, cx| Ok(raw);
     /// Receives an `int` if it is wanted.
     ToolIntOut: usize, "int *", Role::Address, MaybeOut<i32>, |raw, arg, cx| Ok(MaybeOut::at(raw, arg));
+    /// Receives for whom a variable is, if that is wanted.
+    ToolVerbosityOut: usize, "int *", Role::Result(Set::Verbosity), MaybeOut<i32>, |raw, arg, cx| Ok(MaybeOut::at(raw, arg));
+    /// Receives what a variable belongs to, if that is wanted.
+    ToolBindOut: usize, "int *", Role::Result(Set::Bind), MaybeOut<i32>, |raw, arg, cx| Ok(MaybeOut::at(raw, arg));
+    /// Receives where a variable is changed, if that is wanted.
+    ToolScopeOut: usize, "int *", Role::Result(Set::Scope), MaybeOut<i32>, |raw, arg, cx| Ok(MaybeOut::at(raw, arg));
+    /// Receives the class of a performance variable if it is wanted.
+    ToolVariableClassOut: usize, "int *", Role::Result(Set::VariableClass), MaybeOut<i32>,
+        |raw, arg, cx| Ok(MaybeOut::at(raw, arg));
     /// Receives a truth value if it is wanted.
     ToolFlagOut: usize, "int *", Role::Address, MaybeOut<bool>, |raw, arg, cx| Ok(MaybeOut::at(raw, arg));
     /// Receives a datatype if it is wanted.

@@ -4,35 +4,35 @@ use crate::kind::function::{
     CommCopyFn, CommDeleteFn, CopyFn, DeleteFn, TypeCopyFn, TypeDeleteFn, WinCopyFn, WinDeleteFn,
 };
 use crate::kind::handle::{Comm, Datatype, Win};
-use crate::kind::output::{FlagOut, IntInOut, IntOut, PtrOut};
-use crate::kind::scalar::{Addr, Int};
+use crate::kind::output::{FlagOut, KeyvalInOut, KeyvalOut, PtrOut};
+use crate::kind::scalar::{Addr, Keyval};
 use crate::table::rows;
 
 rows! { "7 Attributes";
-    MPI_Attr_delete(comm: Comm, keyval: Int) => crate::attr::comm_delete_attr;
-    MPI_Attr_get(comm: Comm, keyval: Int, attribute_val: PtrOut, flag: FlagOut) => crate::attr::comm_get_attr;
-    MPI_Attr_put(comm: Comm, keyval: Int, attribute_val: Addr) => crate::attr::comm_set_attr;
+    MPI_Attr_delete(comm: Comm, keyval: Keyval) => crate::attr::comm_delete_attr;
+    MPI_Attr_get(comm: Comm, keyval: Keyval, attribute_val: PtrOut, flag: FlagOut) => crate::attr::comm_get_attr;
+    MPI_Attr_put(comm: Comm, keyval: Keyval, attribute_val: Addr) => crate::attr::comm_set_attr;
     MPI_Comm_create_keyval(comm_copy_attr_fn: CommCopyFn, comm_delete_attr_fn: CommDeleteFn,
-        comm_keyval: IntOut, extra_state: Addr) => crate::attr::comm_create_keyval;
-    MPI_Comm_delete_attr(comm: Comm, comm_keyval: Int) => crate::attr::comm_delete_attr;
-    MPI_Comm_free_keyval(comm_keyval: IntInOut) => crate::attr::comm_free_keyval;
-    MPI_Comm_get_attr(comm: Comm, comm_keyval: Int, attribute_val: PtrOut, flag: FlagOut)
+        comm_keyval: KeyvalOut, extra_state: Addr) => crate::attr::comm_create_keyval;
+    MPI_Comm_delete_attr(comm: Comm, comm_keyval: Keyval) => crate::attr::comm_delete_attr;
+    MPI_Comm_free_keyval(comm_keyval: KeyvalInOut) => crate::attr::comm_free_keyval;
+    MPI_Comm_get_attr(comm: Comm, comm_keyval: Keyval, attribute_val: PtrOut, flag: FlagOut)
         => crate::attr::comm_get_attr;
-    MPI_Comm_set_attr(comm: Comm, comm_keyval: Int, attribute_val: Addr) => crate::attr::comm_set_attr;
-    MPI_Keyval_create(copy_fn: CopyFn, delete_fn: DeleteFn, keyval: IntOut, extra_state: Addr)
+    MPI_Comm_set_attr(comm: Comm, comm_keyval: Keyval, attribute_val: Addr) => crate::attr::comm_set_attr;
+    MPI_Keyval_create(copy_fn: CopyFn, delete_fn: DeleteFn, keyval: KeyvalOut, extra_state: Addr)
         => crate::attr::comm_create_keyval;
-    MPI_Keyval_free(keyval: IntInOut) => crate::attr::comm_free_keyval;
+    MPI_Keyval_free(keyval: KeyvalInOut) => crate::attr::comm_free_keyval;
     MPI_Type_create_keyval(type_copy_attr_fn: TypeCopyFn, type_delete_attr_fn: TypeDeleteFn,
-        type_keyval: IntOut, extra_state: Addr) => crate::attr::type_create_keyval;
-    MPI_Type_delete_attr(datatype: Datatype, type_keyval: Int) => crate::attr::type_delete_attr;
-    MPI_Type_free_keyval(type_keyval: IntInOut) => crate::attr::type_free_keyval;
-    MPI_Type_get_attr(datatype: Datatype, type_keyval: Int, attribute_val: PtrOut, flag: FlagOut)
+        type_keyval: KeyvalOut, extra_state: Addr) => crate::attr::type_create_keyval;
+    MPI_Type_delete_attr(datatype: Datatype, type_keyval: Keyval) => crate::attr::type_delete_attr;
+    MPI_Type_free_keyval(type_keyval: KeyvalInOut) => crate::attr::type_free_keyval;
+    MPI_Type_get_attr(datatype: Datatype, type_keyval: Keyval, attribute_val: PtrOut, flag: FlagOut)
         => crate::attr::type_get_attr;
-    MPI_Type_set_attr(datatype: Datatype, type_keyval: Int, attribute_val: Addr) => crate::attr::type_set_attr;
+    MPI_Type_set_attr(datatype: Datatype, type_keyval: Keyval, attribute_val: Addr) => crate::attr::type_set_attr;
     MPI_Win_create_keyval(win_copy_attr_fn: WinCopyFn, win_delete_attr_fn: WinDeleteFn,
-        win_keyval: IntOut, extra_state: Addr) => crate::attr::win_create_keyval;
-    MPI_Win_delete_attr(win: Win, win_keyval: Int) => crate::attr::win_delete_attr;
-    MPI_Win_free_keyval(win_keyval: IntInOut) => crate::attr::win_free_keyval;
-    MPI_Win_get_attr(win: Win, win_keyval: Int, attribute_val: PtrOut, flag: FlagOut) => crate::attr::win_get_attr;
-    MPI_Win_set_attr(win: Win, win_keyval: Int, attribute_val: Addr) => crate::attr::win_set_attr;
+        win_keyval: KeyvalOut, extra_state: Addr) => crate::attr::win_create_keyval;
+    MPI_Win_delete_attr(win: Win, win_keyval: Keyval) => crate::attr::win_delete_attr;
+    MPI_Win_free_keyval(win_keyval: KeyvalInOut) => crate::attr::win_free_keyval;
+    MPI_Win_get_attr(win: Win, win_keyval: Keyval, attribute_val: PtrOut, flag: FlagOut) => crate::attr::win_get_attr;
+    MPI_Win_set_attr(win: Win, win_keyval: Keyval, attribute_val: Addr) => crate::attr::win_set_attr;
 }

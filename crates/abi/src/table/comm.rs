@@ -1,13 +1,13 @@
 //! MPI 5.0, chapter 7 Communicators.
 
 use crate::kind::handle::{Comm, CommOrNull, CommRef, Group, InfoOrNull, MaybeComm};
-use crate::kind::output::{CommOut, FlagOut, GroupOut, InfoOut, IntOut, RequestOut};
-use crate::kind::scalar::{Flag, Int, Tag};
+use crate::kind::output::{CommOut, ComparisonOut, FlagOut, GroupOut, InfoOut, IntOut, RequestOut};
+use crate::kind::scalar::{AnyRank, Flag, Int, SplitType, Tag};
 use crate::kind::text::{StrIn, StrOut};
 use crate::table::rows;
 
 rows! { "7 Communicators";
-    MPI_Comm_compare(comm1: Comm, comm2: Comm, result: IntOut) => crate::comm::compare;
+    MPI_Comm_compare(comm1: Comm, comm2: Comm, result: ComparisonOut) => crate::comm::compare;
     MPI_Comm_create(comm: Comm, group: Group, newcomm: CommOut) => crate::comm::create;
     MPI_Comm_create_group(comm: Comm, group: Group, tag: Tag, newcomm: CommOut) => crate::comm::create_group;
     MPI_Comm_dup(comm: Comm, newcomm: CommOut) => crate::comm::dup;
@@ -25,9 +25,9 @@ rows! { "7 Communicators";
     MPI_Comm_set_name(comm: Comm, comm_name: StrIn) => crate::comm::set_name;
     MPI_Comm_size(comm: Comm, size: IntOut) => crate::comm::size;
     MPI_Comm_split(comm: Comm, color: Int, key: Int, newcomm: CommOut) => crate::comm::split;
-    MPI_Comm_split_type(comm: Comm, split_type: Int, key: Int, info: InfoOrNull, newcomm: CommOut) => crate::comm::split_type;
+    MPI_Comm_split_type(comm: Comm, split_type: SplitType, key: Int, info: InfoOrNull, newcomm: CommOut) => crate::comm::split_type;
     MPI_Comm_test_inter(comm: Comm, flag: FlagOut) => crate::inter::test;
-    MPI_Intercomm_create(local_comm: Comm, local_leader: Int, peer_comm: MaybeComm, remote_leader: Int,
+    MPI_Intercomm_create(local_comm: Comm, local_leader: AnyRank, peer_comm: MaybeComm, remote_leader: AnyRank,
         tag: Tag, newintercomm: CommOut) => crate::inter::create;
     MPI_Intercomm_merge(intercomm: Comm, high: Flag, newintracomm: CommOut) => crate::inter::merge;
 }

@@ -5,10 +5,11 @@ use crate::kind::array::{
 };
 use crate::kind::handle::{Comm, Datatype, DatatypeOrNull, DatatypeRef};
 use crate::kind::output::{
-    AintOrCountInOut, AintOrCountOut, AintOut, CountInOut, CountOut, DatatypeOut, IntOut, LongCountOut,
+    AintOrCountInOut, AintOrCountOut, AintOut, CombinerOut, CountInOut, CountOut, DatatypeOut, IntOut,
+    LongCountOut,
 };
 use crate::kind::scalar::{
-    AddrIn, Aint, AintCount, AintOrCount, BufIn, BufOut, Count, Int, Length, LongCount, Stride,
+    AddrIn, Aint, AintCount, AintOrCount, ArrayOrder, BufIn, BufOut, Count, Int, Length, LongCount, Stride,
 };
 use crate::kind::text::{StatusIn, StrIn, StrOut};
 use crate::table::{plain_rows, rows};
@@ -28,7 +29,7 @@ rows! { "5 Datatypes";
     MPI_Type_commit(datatype: DatatypeRef) => crate::datatype::commit;
     MPI_Type_contiguous(count: Count, oldtype: Datatype, newtype: DatatypeOut) large => crate::datatype::create::contiguous;
     MPI_Type_create_darray(size: Int, rank: Int, ndims: Length, array_of_gsizes: Counts,
-        array_of_distribs: Ints, array_of_dargs: Ints, array_of_psizes: Ints, order: Int,
+        array_of_distribs: Ints, array_of_dargs: Ints, array_of_psizes: Ints, order: ArrayOrder,
         oldtype: Datatype, newtype: DatatypeOut) large => crate::datatype::create::darray;
     MPI_Type_create_hindexed(count: Count, array_of_blocklengths: Counts,
         array_of_displacements: AintsOrCounts, oldtype: Datatype, newtype: DatatypeOut) large => crate::datatype::create::hindexed;
@@ -44,7 +45,7 @@ rows! { "5 Datatypes";
         array_of_displacements: AintsOrCounts, array_of_types: Datatypes, newtype: DatatypeOut) large
         => crate::datatype::create::structure;
     MPI_Type_create_subarray(ndims: Length, array_of_sizes: Counts, array_of_subsizes: Counts,
-        array_of_starts: Counts, order: Int, oldtype: Datatype, newtype: DatatypeOut) large => crate::datatype::create::subarray;
+        array_of_starts: Counts, order: ArrayOrder, oldtype: Datatype, newtype: DatatypeOut) large => crate::datatype::create::subarray;
     MPI_Type_dup(oldtype: Datatype, newtype: DatatypeOut) => crate::datatype::dup;
     MPI_Type_free(datatype: DatatypeRef) => crate::datatype::free;
     MPI_Type_get_contents(datatype: Datatype, max_integers: Length, max_addresses: Length,
@@ -55,9 +56,9 @@ rows! { "5 Datatypes";
         array_of_addresses: AintsOut, array_of_large_counts: CountsOut, array_of_datatypes: DatatypesOut)
         => crate::datatype::get_contents_large;
     MPI_Type_get_envelope(datatype: Datatype, num_integers: IntOut, num_addresses: IntOut,
-        num_datatypes: IntOut, combiner: IntOut) => crate::datatype::get_envelope;
+        num_datatypes: IntOut, combiner: CombinerOut) => crate::datatype::get_envelope;
     MPI_Type_get_envelope_c(datatype: Datatype, num_integers: LongCountOut, num_addresses: LongCountOut,
-        num_large_counts: LongCountOut, num_datatypes: LongCountOut, combiner: IntOut) => crate::datatype::get_envelope_large;
+        num_large_counts: LongCountOut, num_datatypes: LongCountOut, combiner: CombinerOut) => crate::datatype::get_envelope_large;
     MPI_Type_get_extent(datatype: Datatype, lb: AintOrCountOut, extent: AintOrCountOut) large => crate::datatype::get_extent;
     MPI_Type_get_extent_x(datatype: Datatype, lb: LongCountOut, extent: LongCountOut) => crate::datatype::get_extent;
     MPI_Type_get_name(datatype: DatatypeOrNull, type_name: StrOut, resultlen: IntOut) => crate::datatype::get_name;

@@ -1,8 +1,8 @@
 //! MPI 5.0, chapter 9 Environmental management.
 
 use crate::kind::handle::{Comm, InfoOrNull};
-use crate::kind::output::{FlagOut, InfoOut, IntOut, PtrOut};
-use crate::kind::scalar::{Addr, AintSize, Int};
+use crate::kind::output::{FlagOut, InfoOut, IntOut, PtrOut, ThreadLevelOut};
+use crate::kind::scalar::{Addr, AintSize, Int, ThreadLevel};
 use crate::kind::text::{Argc, Argv, StrOut};
 use crate::table::{plain_rows, rows};
 
@@ -17,11 +17,11 @@ rows! { "9 Environmental management";
     MPI_Get_processor_name(name: StrOut, resultlen: IntOut) => crate::env::get_processor_name;
     MPI_Get_version(version: IntOut, subversion: IntOut) anytime => crate::env::get_version;
     MPI_Init(argc: Argc, argv: Argv) anytime => crate::start::init;
-    MPI_Init_thread(argc: Argc, argv: Argv, required: Int, provided: IntOut) anytime => crate::start::init_thread;
+    MPI_Init_thread(argc: Argc, argv: Argv, required: ThreadLevel, provided: ThreadLevelOut) anytime => crate::start::init_thread;
     MPI_Initialized(flag: FlagOut) anytime => crate::env::initialized;
     MPI_Is_thread_main(flag: FlagOut) => crate::env::is_thread_main;
     MPI_Pcontrol(level: Int) anytime variadic => crate::env::pcontrol;
-    MPI_Query_thread(provided: IntOut) => crate::env::query_thread;
+    MPI_Query_thread(provided: ThreadLevelOut) => crate::env::query_thread;
 }
 
 plain_rows! { "9 Environmental management";

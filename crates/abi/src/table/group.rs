@@ -2,12 +2,12 @@
 
 use crate::kind::array::{Ints, IntsOut, Ranges};
 use crate::kind::handle::{Group, GroupRef};
-use crate::kind::output::{GroupOut, IntOut};
+use crate::kind::output::{ComparisonOut, GroupOut, IntOut};
 use crate::kind::scalar::Length;
 use crate::table::rows;
 
 rows! { "7 Groups";
-    MPI_Group_compare(group1: Group, group2: Group, result: IntOut) => crate::group::compare;
+    MPI_Group_compare(group1: Group, group2: Group, result: ComparisonOut) => crate::group::compare;
     MPI_Group_difference(group1: Group, group2: Group, newgroup: GroupOut) => crate::group::difference;
     MPI_Group_excl(group: Group, n: Length, ranks: Ints, newgroup: GroupOut) => crate::group::excl;
     MPI_Group_free(group: GroupRef) => crate::group::free;

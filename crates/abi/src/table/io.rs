@@ -3,16 +3,16 @@
 use crate::kind::function::{DatarepConversionFn, DatarepExtentFn};
 use crate::kind::handle::{Comm, Datatype, File, FileRef, InfoOrNull};
 use crate::kind::output::{
-    AintOrCountOut, DatatypeOut, FileOut, FlagOut, GroupOut, InfoOut, IntOut, OffsetOut, RequestOut,
+    AintOrCountOut, AmodeOut, DatatypeOut, FileOut, FlagOut, GroupOut, InfoOut, OffsetOut, RequestOut,
 };
-use crate::kind::scalar::{Addr, BufIn, BufOut, Count, Flag, Int, Offset};
+use crate::kind::scalar::{Addr, Amode, BufIn, BufOut, Count, Flag, Offset, ViewStart, Whence};
 use crate::kind::text::{StatusOut, StrIn, StrOut};
 use crate::table::rows;
 
 rows! { "14 Files";
     MPI_File_close(fh: FileRef) => crate::file::close;
     MPI_File_delete(filename: StrIn, info: InfoOrNull) => crate::file::delete;
-    MPI_File_get_amode(fh: File, amode: IntOut) => crate::file::get_amode;
+    MPI_File_get_amode(fh: File, amode: AmodeOut) => crate::file::get_amode;
     MPI_File_get_atomicity(fh: File, flag: FlagOut) => crate::file::get_atomicity;
     MPI_File_get_byte_offset(fh: File, offset: Offset, disp: OffsetOut) => crate::file::pointer::get_byte_offset;
     MPI_File_get_group(fh: File, group: GroupOut) => crate::file::get_group;
@@ -43,7 +43,7 @@ rows! { "14 Files";
         request: RequestOut) large => crate::file::access::iwrite_at_all;
     MPI_File_iwrite_shared(fh: File, buf: BufIn, count: Count, datatype: Datatype, request: RequestOut) large
         => crate::file::access::iwrite_shared;
-    MPI_File_open(comm: Comm, filename: StrIn, amode: Int, info: InfoOrNull, fh: FileOut) => crate::file::open;
+    MPI_File_open(comm: Comm, filename: StrIn, amode: Amode, info: InfoOrNull, fh: FileOut) => crate::file::open;
     MPI_File_preallocate(fh: File, size: Offset) => crate::file::preallocate;
     MPI_File_read(fh: File, buf: BufOut, count: Count, datatype: Datatype, status: StatusOut) large
         => crate::file::access::read;
@@ -64,12 +64,12 @@ rows! { "14 Files";
     MPI_File_read_ordered_end(fh: File, buf: BufOut, status: StatusOut) => crate::file::split::read_ordered_end;
     MPI_File_read_shared(fh: File, buf: BufOut, count: Count, datatype: Datatype, status: StatusOut) large
         => crate::file::access::read_shared;
-    MPI_File_seek(fh: File, offset: Offset, whence: Int) => crate::file::pointer::seek;
-    MPI_File_seek_shared(fh: File, offset: Offset, whence: Int) => crate::file::pointer::seek_shared;
+    MPI_File_seek(fh: File, offset: Offset, whence: Whence) => crate::file::pointer::seek;
+    MPI_File_seek_shared(fh: File, offset: Offset, whence: Whence) => crate::file::pointer::seek_shared;
     MPI_File_set_atomicity(fh: File, flag: Flag) => crate::file::set_atomicity;
     MPI_File_set_info(fh: File, info: InfoOrNull) => crate::file::set_info;
     MPI_File_set_size(fh: File, size: Offset) => crate::file::set_size;
-    MPI_File_set_view(fh: File, disp: Offset, etype: Datatype, filetype: Datatype, datarep: StrIn,
+    MPI_File_set_view(fh: File, disp: ViewStart, etype: Datatype, filetype: Datatype, datarep: StrIn,
         info: InfoOrNull) => crate::file::view::set_view;
     MPI_File_sync(fh: File) => crate::file::sync;
     MPI_File_write(fh: File, buf: BufIn, count: Count, datatype: Datatype, status: StatusOut) large

@@ -4,7 +4,7 @@ use crate::kind::handle::{
     Comm, Datatype, Errhandler, File, Group, Info, InfoOrNull, Message, Op, Request, Session, Win,
 };
 use crate::kind::output::{DatatypeOut, FlagOut, InfoOut, IntOut};
-use crate::kind::scalar::{Addr, Int, Length};
+use crate::kind::scalar::{Addr, ClassOfType, Int, Length};
 use crate::table::{plain_rows, rows};
 
 rows! { "19 and 20 Languages and ABI";
@@ -19,7 +19,7 @@ rows! { "19 and 20 Languages and ABI";
     MPI_Type_create_f90_complex(p: Int, r: Int, newtype: DatatypeOut) => crate::datatype::create::f90_complex;
     MPI_Type_create_f90_integer(r: Int, newtype: DatatypeOut) => crate::datatype::create::f90_integer;
     MPI_Type_create_f90_real(p: Int, r: Int, newtype: DatatypeOut) => crate::datatype::create::f90_real;
-    MPI_Type_match_size(typeclass: Int, size: Int, datatype: DatatypeOut) => crate::datatype::match_type_size;
+    MPI_Type_match_size(typeclass: ClassOfType, size: Int, datatype: DatatypeOut) => crate::datatype::match_type_size;
 }
 
 plain_rows! { "19 and 20 Languages and ABI";

@@ -202,14 +202,13 @@ macro_rules! large_entry {
 macro_rules! entry {
     ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*] $flags:tt) => {
         const _: () = {
-            #[unsafe(export_name = concat!("P", stringify!($name), $suffix))]
-            unsafe extern "C" fn entry($($p: <$k as $crate::kind::Kind>::$width),*) -> i32 {
+            $crate::layout::outer! { ["P", stringify!($name), $suffix] $width ($($p: $k),*) {
                 match $crate::table::quick! { $flags $name ($($p),*) } {
                     Some(code) => code,
                     // SAFETY: these are the arguments the application called the operation with.
                     None => unsafe { general($($p),*) },
                 }
-            }
+            } }
 
             $crate::table::apart! { $flags
             #[allow(clippy::redundant_closure_call)] // it catches the `?` of the kinds
@@ -273,10 +272,9 @@ macro_rules! plain_rows {
             flags: $crate::table::Flags::of(&["anytime"]),
         };
         const _: () = {
-            #[unsafe(export_name = concat!("P", stringify!($name)))]
-            extern "C" fn entry($($p: <$k as $crate::kind::Kind>::Small),*) -> $ret {
+            $crate::layout::plain_outer! { ["P", stringify!($name)] ($($p: $k),*) -> $ret, {
                 $($handler)::+($($p),*)
-            }
+            } }
         };
         $crate::table::alias! { $name "" }
     )*

@@ -2,8 +2,8 @@
 
 use crate::kind::array::{IntsOut, Requests, RequestsIn, StatusesOut};
 use crate::kind::handle::{Comm, DatatypeOrNull, MessageRef, RequestOrNull, RequestRef, RequestRefOrNull};
-use crate::kind::output::{CountOut, FlagOut, IntOut, MessageOut, PtrOut, RequestOut};
-use crate::kind::scalar::{Addr, BufIn, BufOut, Count, Dest, IntCount, Source, Tag, TagOrAny};
+use crate::kind::output::{BufferOut, CountOut, FlagOut, IntOut, MessageOut, RequestOut};
+use crate::kind::scalar::{BufAttached, BufIn, BufOut, Count, Dest, IntCount, Source, Tag, TagOrAny};
 use crate::kind::text::StatusOut;
 use crate::table::rows;
 
@@ -12,13 +12,13 @@ rows! { "3 Point-to-point communication";
         => crate::p2p::bsend;
     MPI_Bsend_init(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::bsend_init;
-    MPI_Buffer_attach(buffer: Addr, size: Count) large => crate::bsend::attach;
-    MPI_Buffer_detach(buffer_addr: PtrOut, size: CountOut) large => crate::bsend::detach;
+    MPI_Buffer_attach(buffer: BufAttached, size: Count) large => crate::bsend::attach;
+    MPI_Buffer_detach(buffer_addr: BufferOut, size: CountOut) large => crate::bsend::detach;
     MPI_Buffer_flush() => crate::bsend::flush;
     MPI_Buffer_iflush(request: RequestOut) => crate::bsend::iflush;
     MPI_Cancel(request: RequestRef) => crate::withdraw::cancel;
-    MPI_Comm_attach_buffer(comm: Comm, buffer: Addr, size: Count) large => crate::bsend::comm_attach;
-    MPI_Comm_detach_buffer(comm: Comm, buffer_addr: PtrOut, size: CountOut) large => crate::bsend::comm_detach;
+    MPI_Comm_attach_buffer(comm: Comm, buffer: BufAttached, size: Count) large => crate::bsend::comm_attach;
+    MPI_Comm_detach_buffer(comm: Comm, buffer_addr: BufferOut, size: CountOut) large => crate::bsend::comm_detach;
     MPI_Comm_flush_buffer(comm: Comm) => crate::bsend::comm_flush;
     MPI_Comm_iflush_buffer(comm: Comm, request: RequestOut) => crate::bsend::comm_iflush;
     MPI_Ibsend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,

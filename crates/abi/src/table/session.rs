@@ -2,9 +2,9 @@
 
 use crate::kind::handle::{Errhandler, Group, InfoOrNull, MaybeGroup, Session, SessionRef};
 use crate::kind::output::{
-    CommOut, CountOut, GroupOut, InfoOut, IntInOut, IntOut, PtrOut, RequestOut, SessionOut,
+    BufferOut, CommOut, CountOut, GroupOut, InfoOut, IntInOut, IntOut, RequestOut, SessionOut,
 };
-use crate::kind::scalar::{Addr, Count, Int, Length};
+use crate::kind::scalar::{AnyRank, BufAttached, Count, Length};
 use crate::kind::text::{MaybeStrOut, StrIn};
 use crate::table::rows;
 
@@ -12,11 +12,11 @@ rows! { "11 Sessions";
     MPI_Comm_create_from_group(group: Group, stringtag: StrIn, info: InfoOrNull, errhandler: Errhandler,
         newcomm: CommOut) => crate::session::comm_from_group;
     MPI_Group_from_session_pset(session: Session, pset_name: StrIn, newgroup: GroupOut) => crate::session::group_from_pset;
-    MPI_Intercomm_create_from_groups(local_group: Group, local_leader: Int, remote_group: MaybeGroup,
-        remote_leader: Int, stringtag: StrIn, info: InfoOrNull, errhandler: Errhandler,
+    MPI_Intercomm_create_from_groups(local_group: Group, local_leader: AnyRank, remote_group: MaybeGroup,
+        remote_leader: AnyRank, stringtag: StrIn, info: InfoOrNull, errhandler: Errhandler,
         newintercomm: CommOut) => crate::session::inter_from_groups;
-    MPI_Session_attach_buffer(session: Session, buffer: Addr, size: Count) large => crate::session::attach_buffer;
-    MPI_Session_detach_buffer(session: Session, buffer_addr: PtrOut, size: CountOut) large => crate::session::detach_buffer;
+    MPI_Session_attach_buffer(session: Session, buffer: BufAttached, size: Count) large => crate::session::attach_buffer;
+    MPI_Session_detach_buffer(session: Session, buffer_addr: BufferOut, size: CountOut) large => crate::session::detach_buffer;
     MPI_Session_finalize(session: SessionRef) => crate::session::finalize;
     MPI_Session_flush_buffer(session: Session) => crate::session::flush_buffer;
     MPI_Session_get_info(session: Session, info_used: InfoOut) => crate::session::get_info;

@@ -2,14 +2,15 @@
 
 use crate::kind::array::{AintsOut, DatatypesOut, IntsOut};
 use crate::kind::handle::InfoOrNull;
-use crate::kind::output::{InfoOut, IntOut, LongCountOut};
-use crate::kind::scalar::{Addr, Int, Length};
+use crate::kind::output::{InfoOut, IntOut, LongCountOut, ThreadLevelOut};
+use crate::kind::scalar::{Addr, Int, Length, ThreadLevel, VariableClass};
 use crate::kind::text::StrIn;
 use crate::kind::tool::{
-    ToolBufIn, ToolBufOut, ToolCbSafety, ToolCountOut, ToolCvar, ToolCvarRef, ToolDatatypeOut, ToolEnum,
-    ToolEnumOut, ToolEventDroppedFn, ToolEventFn, ToolEventFreeFn, ToolEventInstance, ToolEventRegistration,
-    ToolEventRegistrationOut, ToolFlagOut, ToolInfoOut, ToolIntOut, ToolLengthInOut, ToolPvar, ToolPvarRef,
-    ToolPvarSession, ToolPvarSessionRef, ToolSourceOrderOut, ToolStrOut,
+    ToolBindOut, ToolBufIn, ToolBufOut, ToolCbSafety, ToolCountOut, ToolCvar, ToolCvarRef, ToolDatatypeOut,
+    ToolEnum, ToolEnumOut, ToolEventDroppedFn, ToolEventFn, ToolEventFreeFn, ToolEventInstance,
+    ToolEventRegistration, ToolEventRegistrationOut, ToolFlagOut, ToolInfoOut, ToolIntOut, ToolLengthInOut,
+    ToolPvar, ToolPvarRef, ToolPvarSession, ToolPvarSessionRef, ToolScopeOut, ToolSourceOrderOut, ToolStrOut,
+    ToolVariableClassOut, ToolVerbosityOut,
 };
 use crate::table::rows;
 
@@ -27,9 +28,9 @@ rows! { "15 Tool information interface";
     MPI_T_category_get_num_events(cat_index: Int, num_events: IntOut) tool => crate::tools::category::get_num_events;
     MPI_T_category_get_pvars(cat_index: Int, len: Length, indices: IntsOut) tool => crate::tools::category::get_pvars;
     MPI_T_cvar_get_index(name: StrIn, cvar_index: IntOut) tool => crate::tools::control::get_index;
-    MPI_T_cvar_get_info(cvar_index: Int, name: ToolStrOut, name_len: ToolLengthInOut, verbosity: ToolIntOut,
+    MPI_T_cvar_get_info(cvar_index: Int, name: ToolStrOut, name_len: ToolLengthInOut, verbosity: ToolVerbosityOut,
         datatype: ToolDatatypeOut, enumtype: ToolEnumOut, desc: ToolStrOut, desc_len: ToolLengthInOut,
-        bind: ToolIntOut, scope: ToolIntOut) tool => crate::tools::control::get_info;
+        bind: ToolBindOut, scope: ToolScopeOut) tool => crate::tools::control::get_info;
     MPI_T_cvar_get_num(num_cvar: IntOut) tool => crate::tools::control::get_num;
     MPI_T_cvar_handle_alloc(cvar_index: Int, obj_handle: Addr, handle: ToolCvarRef, count: IntOut) tool
         => crate::tools::control::handle_alloc;
@@ -46,9 +47,9 @@ rows! { "15 Tool information interface";
         info: InfoOrNull) tool => crate::tools::event::callback_set_info;
     MPI_T_event_copy(event_instance: ToolEventInstance, buffer: Addr) tool => crate::tools::event::copy;
     MPI_T_event_get_index(name: StrIn, event_index: IntOut) tool => crate::tools::event::get_index;
-    MPI_T_event_get_info(event_index: Int, name: ToolStrOut, name_len: ToolLengthInOut, verbosity: ToolIntOut,
+    MPI_T_event_get_info(event_index: Int, name: ToolStrOut, name_len: ToolLengthInOut, verbosity: ToolVerbosityOut,
         array_of_datatypes: DatatypesOut, array_of_displacements: AintsOut, num_elements: ToolIntOut,
-        enumtype: ToolEnumOut, info: ToolInfoOut, desc: ToolStrOut, desc_len: ToolLengthInOut, bind: ToolIntOut) tool
+        enumtype: ToolEnumOut, info: ToolInfoOut, desc: ToolStrOut, desc_len: ToolLengthInOut, bind: ToolBindOut) tool
         => crate::tools::event::get_info;
     MPI_T_event_get_num(num_events: IntOut) tool => crate::tools::event::get_num;
     MPI_T_event_get_source(event_instance: ToolEventInstance, source_index: IntOut) tool
@@ -71,11 +72,11 @@ rows! { "15 Tool information interface";
     MPI_T_event_set_dropped_handler(event_registration: ToolEventRegistration,
         dropped_cb_function: ToolEventDroppedFn) tool => crate::tools::event::set_dropped_handler;
     MPI_T_finalize() tool => crate::tools::finalize;
-    MPI_T_init_thread(required: Int, provided: IntOut) tool anytime => crate::tools::init_thread;
-    MPI_T_pvar_get_index(name: StrIn, var_class: Int, pvar_index: IntOut) tool => crate::tools::variable::get_index;
-    MPI_T_pvar_get_info(pvar_index: Int, name: ToolStrOut, name_len: ToolLengthInOut, verbosity: ToolIntOut,
-        var_class: ToolIntOut, datatype: ToolDatatypeOut, enumtype: ToolEnumOut, desc: ToolStrOut,
-        desc_len: ToolLengthInOut, bind: ToolIntOut, readonly: ToolFlagOut, continuous: ToolFlagOut,
+    MPI_T_init_thread(required: ThreadLevel, provided: ThreadLevelOut) tool anytime => crate::tools::init_thread;
+    MPI_T_pvar_get_index(name: StrIn, var_class: VariableClass, pvar_index: IntOut) tool => crate::tools::variable::get_index;
+    MPI_T_pvar_get_info(pvar_index: Int, name: ToolStrOut, name_len: ToolLengthInOut, verbosity: ToolVerbosityOut,
+        var_class: ToolVariableClassOut, datatype: ToolDatatypeOut, enumtype: ToolEnumOut, desc: ToolStrOut,
+        desc_len: ToolLengthInOut, bind: ToolBindOut, readonly: ToolFlagOut, continuous: ToolFlagOut,
         atomic: ToolFlagOut) tool => crate::tools::variable::get_info;
     MPI_T_pvar_get_num(num_pvar: IntOut) tool => crate::tools::variable::get_num;
     MPI_T_pvar_handle_alloc(session: ToolPvarSession, pvar_index: Int, obj_handle: Addr,

@@ -2,18 +2,18 @@
 
 use crate::kind::array::{Aints, Counts, Datatypes, Displs, Ints, IntsOut, Weights, WeightsOut};
 use crate::kind::handle::{Comm, Datatype, InfoOrNull};
-use crate::kind::output::{CommOut, FlagOut, IntOut, RequestOut};
-use crate::kind::scalar::{BufIn, BufOut, Count, Flag, Int, Length};
+use crate::kind::output::{CommOut, FlagOut, IntOut, RankOut, RequestOut, TopologyOut};
+use crate::kind::scalar::{AnyRank, BufIn, BufOut, Count, Flag, Int, Length};
 use crate::table::rows;
 
 rows! { "8 Virtual topologies";
-    MPI_Cart_coords(comm: Comm, rank: Int, maxdims: Length, coords: IntsOut) => crate::topo::cart::coords;
+    MPI_Cart_coords(comm: Comm, rank: AnyRank, maxdims: Length, coords: IntsOut) => crate::topo::cart::coords;
     MPI_Cart_create(comm_old: Comm, ndims: Length, dims: Ints, periods: Ints, reorder: Flag,
         comm_cart: CommOut) => crate::topo::cart::create;
     MPI_Cart_get(comm: Comm, maxdims: Length, dims: IntsOut, periods: IntsOut, coords: IntsOut) => crate::topo::cart::get;
     MPI_Cart_map(comm: Comm, ndims: Length, dims: Ints, periods: Ints, newrank: IntOut) => crate::topo::cart::map;
     MPI_Cart_rank(comm: Comm, coords: Ints, rank: IntOut) => crate::topo::cart::rank;
-    MPI_Cart_shift(comm: Comm, direction: Int, disp: Int, rank_source: IntOut, rank_dest: IntOut) => crate::topo::cart::shift;
+    MPI_Cart_shift(comm: Comm, direction: Int, disp: Int, rank_source: RankOut, rank_dest: RankOut) => crate::topo::cart::shift;
     MPI_Cart_sub(comm: Comm, remain_dims: Ints, newcomm: CommOut) => crate::topo::cart::sub;
     MPI_Cartdim_get(comm: Comm, ndims: IntOut) => crate::topo::cart::dim;
     MPI_Dims_create(nnodes: Length, ndims: Length, dims: IntsOut) => crate::topo::dims_create;
@@ -30,8 +30,8 @@ rows! { "8 Virtual topologies";
         comm_graph: CommOut) => crate::topo::graph::create;
     MPI_Graph_get(comm: Comm, maxindex: Length, maxedges: Length, index: IntsOut, edges: IntsOut) => crate::topo::graph::get;
     MPI_Graph_map(comm: Comm, nnodes: Length, index: Ints, edges: Ints, newrank: IntOut) => crate::topo::graph::map;
-    MPI_Graph_neighbors(comm: Comm, rank: Int, maxneighbors: Length, neighbors: IntsOut) => crate::topo::graph::neighbors;
-    MPI_Graph_neighbors_count(comm: Comm, rank: Int, nneighbors: IntOut) => crate::topo::graph::neighbors_count;
+    MPI_Graph_neighbors(comm: Comm, rank: AnyRank, maxneighbors: Length, neighbors: IntsOut) => crate::topo::graph::neighbors;
+    MPI_Graph_neighbors_count(comm: Comm, rank: AnyRank, nneighbors: IntOut) => crate::topo::graph::neighbors_count;
     MPI_Graphdims_get(comm: Comm, nnodes: IntOut, nedges: IntOut) => crate::topo::graph::dims;
     MPI_Ineighbor_allgather(sendbuf: BufIn, sendcount: Count, sendtype: Datatype, recvbuf: BufOut,
         recvcount: Count, recvtype: Datatype, comm: Comm, request: RequestOut) large => crate::topo::neighbor::iallgather;
@@ -73,5 +73,5 @@ rows! { "8 Virtual topologies";
     MPI_Neighbor_alltoallw_init(sendbuf: BufIn, sendcounts: Counts, sdispls: Aints, sendtypes: Datatypes,
         recvbuf: BufOut, recvcounts: Counts, rdispls: Aints, recvtypes: Datatypes, comm: Comm,
         info: InfoOrNull, request: RequestOut) large => crate::topo::neighbor::alltoallw_init;
-    MPI_Topo_test(comm: Comm, status: IntOut) => crate::topo::test;
+    MPI_Topo_test(comm: Comm, status: TopologyOut) => crate::topo::test;
 }

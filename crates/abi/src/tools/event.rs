@@ -10,6 +10,7 @@ use crate::kind::array::Array;
 use crate::kind::output::Out;
 use crate::kind::text::Text;
 use crate::kind::tool::{MaybeOut, ToolLength, ToolText};
+use crate::layout::Slot;
 
 /// `MPI_T_event_get_num`.
 pub fn get_num(_: &Cx, num_events: Out<i32>) -> Result {
@@ -30,7 +31,7 @@ pub fn get_info(
     _: ToolText,
     _: ToolLength,
     _: MaybeOut<i32>,
-    _: Array<usize>,
+    _: Array<Slot>,
     _: Array<i64>,
     _: MaybeOut<i32>,
     _: MaybeOut<usize>,

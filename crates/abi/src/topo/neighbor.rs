@@ -15,6 +15,7 @@ use crate::coll::{Form, again, forms, go, plausible};
 use crate::cx::Cx;
 use crate::kind::array::{Array, CountArray};
 use crate::kind::output::Out;
+use crate::layout::Slot;
 
 forms! {
     read_allgather => "Neighbor_allgather" allgather iallgather allgather_init
@@ -30,8 +31,8 @@ forms! {
         (sendbuf: usize, sendcounts: CountArray, sdispls: CountArray, sendtype: Handle, recvbuf: usize,
          recvcounts: CountArray, rdispls: CountArray, recvtype: Handle, comm: Handle);
     read_alltoallw => "Neighbor_alltoallw" alltoallw ialltoallw alltoallw_init
-        (sendbuf: usize, sendcounts: CountArray, sdispls: CountArray, sendtypes: Array<usize>, recvbuf: usize,
-         recvcounts: CountArray, rdispls: CountArray, recvtypes: Array<usize>, comm: Handle);
+        (sendbuf: usize, sendcounts: CountArray, sdispls: CountArray, sendtypes: Array<Slot>, recvbuf: usize,
+         recvcounts: CountArray, rdispls: CountArray, recvtypes: Array<Slot>, comm: Handle);
 }
 
 /// This rank and its neighbours.
@@ -215,16 +216,17 @@ fn read_alltoallw(
     sendbuf: usize,
     sendcounts: CountArray,
     sdispls: CountArray,
-    sendtypes: Array<usize>,
+    sendtypes: Array<Slot>,
     recvbuf: usize,
     recvcounts: CountArray,
     rdispls: CountArray,
-    recvtypes: Array<usize>,
+    recvtypes: Array<Slot>,
     comm: Handle,
 ) -> Result {
+    let (mut sends, mut recvs) = (Vec::new(), Vec::new());
     let around = Around::of(cx, comm)?;
-    let send = mixed(sendcounts, sdispls, sendtypes, around.outdegree())?;
-    let recv = mixed(recvcounts, rdispls, recvtypes, around.indegree())?;
+    let send = mixed(sendcounts, sdispls, sendtypes, around.outdegree(), &mut sends)?;
+    let recv = mixed(recvcounts, rdispls, recvtypes, around.indegree(), &mut recvs)?;
     let names = Names { send: "sendtypes", recv: "recvtypes" };
     let read = Read { kind: Kind::NeighborAlltoallw, around: &around, send, recv, names };
     call(cx, form, comm, read, sendbuf, recvbuf)

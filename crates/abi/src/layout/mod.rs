@@ -1,0 +1,69 @@
+//! How values lie in C: handles, statuses and constants, in the ABI that this build of the crate speaks.
+//!
+//! Everything above sees those of the standard ABI. The crate is built twice from the same table: as itself, where all
+//! of this is nothing, and as `crates/mpich` with the feature `mpich`, where an entry translates its arguments by what
+//! their kinds say they mean ([`crate::kind::Role`]), and memory of the application is read and written by [`Slot`],
+//! [`pack`] and their kin.
+
+#[cfg(feature = "mpich")]
+pub mod mpich;
+#[cfg(not(feature = "mpich"))]
+mod standard;
+
+#[cfg(feature = "mpich")]
+pub use mpich::*;
+#[cfg(not(feature = "mpich"))]
+pub use standard::*;
+
+/// A set of constants whose values an ABI chooses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Set {
+    /// Ranks: `MPI_ANY_SOURCE`, `MPI_PROC_NULL`, `MPI_ROOT`.
+    Rank,
+    /// Tags: `MPI_ANY_TAG`.
+    Tag,
+    /// Error classes, and codes a program has added.
+    Code,
+    /// Keys of attributes.
+    Keyval,
+    /// `MPI_IDENT` and others.
+    Comparison,
+    /// `MPI_THREAD_…`.
+    ThreadLevel,
+    /// `MPI_COMM_TYPE_…`.
+    SplitType,
+    /// `MPI_CART` and others.
+    Topology,
+    /// `MPI_COMBINER_…`.
+    Combiner,
+    /// `MPI_ORDER_…`.
+    Order,
+    /// `MPI_DISTRIBUTE_…`.
+    Distribution,
+    /// `MPI_DISTRIBUTE_DFLT_DARG`.
+    DistributionArgument,
+    /// `MPI_TYPECLASS_…`.
+    TypeClass,
+    /// `MPI_SEEK_…`.
+    Whence,
+    /// `MPI_LOCK_…`.
+    LockType,
+    /// `MPI_MODE_…` of files, combined by or.
+    Amode,
+    /// `MPI_MODE_…` of windows, combined by or.
+    Assert,
+    /// `MPI_DISPLACEMENT_CURRENT`.
+    Displacement,
+    /// `MPI_WIN_FLAVOR_…`.
+    Flavor,
+    /// `MPI_WIN_UNIFIED`, `MPI_WIN_SEPARATE`.
+    Model,
+    /// `MPI_T_VERBOSITY_…`.
+    Verbosity,
+    /// `MPI_T_BIND_…`.
+    Bind,
+    /// `MPI_T_SCOPE_…`.
+    Scope,
+    /// `MPI_T_PVAR_CLASS_…`.
+    VariableClass,
+}
