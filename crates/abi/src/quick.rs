@@ -1,4 +1,5 @@
-//! The first steps of the operations of every short message, before their arguments are parsed.
+//! The first steps of the operations of every short message, and of one-sided operations in shared memory, before
+//! their arguments are parsed.
 //!
 //! A row with the flag `quick` asks the function of its name here first. It does the whole
 //! operation if that is possible at once, by the same calls the handler would make, and otherwise
@@ -8,6 +9,7 @@
 
 use mpi::handle::Handle;
 use mpi::status::Status;
+use mpi::win::quick::There;
 
 use crate::{engine, global, layout};
 
@@ -103,6 +105,163 @@ pub fn MPI_Irecv(
     store(request, posted);
     engine::leave(&world);
     Some(0)
+}
+
+/// Where a one-sided operation goes.
+#[inline(always)]
+fn there(target: i32, disp: i64, n: impl Into<i64>, datatype: usize) -> Option<There> {
+    Some(There { target, disp, count: count(n)?, datatype: handle(datatype) })
+}
+
+/// `MPI_Put` of one run in shared memory.
+#[inline(always)]
+pub fn MPI_Put(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    target: i32,
+    disp: i64,
+    target_n: impl Into<i64>,
+    target_datatype: usize,
+    win: usize,
+) -> Option<i32> {
+    let there = there(target, disp, target_n, target_datatype)?;
+    let here = (buf, count(n)?, handle(datatype));
+    global::at_once()?.transfer_now::<true>(here, there, handle(win)).then_some(0)
+}
+
+/// `MPI_Get` of one run in shared memory.
+#[inline(always)]
+pub fn MPI_Get(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    target: i32,
+    disp: i64,
+    target_n: impl Into<i64>,
+    target_datatype: usize,
+    win: usize,
+) -> Option<i32> {
+    let there = there(target, disp, target_n, target_datatype)?;
+    let here = (buf, count(n)?, handle(datatype));
+    global::at_once()?.transfer_now::<false>(here, there, handle(win)).then_some(0)
+}
+
+/// `MPI_Accumulate` of one element in shared memory.
+#[inline(always)]
+pub fn MPI_Accumulate(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    target: i32,
+    disp: i64,
+    target_n: impl Into<i64>,
+    target_datatype: usize,
+    op: usize,
+    win: usize,
+) -> Option<i32> {
+    let there = there(target, disp, target_n, target_datatype)?;
+    if count(n)? != 1 || there.count != 1 || datatype != target_datatype {
+        return None;
+    }
+    global::at_once()?.accumulate_now(buf, None, there, handle(op), handle(win)).then_some(0)
+}
+
+/// `MPI_Fetch_and_op` in shared memory.
+#[inline(always)]
+pub fn MPI_Fetch_and_op(
+    buf: usize,
+    result: usize,
+    datatype: usize,
+    target: i32,
+    disp: i64,
+    op: usize,
+    win: usize,
+) -> Option<i32> {
+    let there = there(target, disp, 1, datatype)?;
+    global::at_once()?.accumulate_now(buf, Some(result), there, handle(op), handle(win)).then_some(0)
+}
+
+/// `MPI_Compare_and_swap` in shared memory.
+#[inline(always)]
+pub fn MPI_Compare_and_swap(
+    buf: usize,
+    compare: usize,
+    result: usize,
+    datatype: usize,
+    target: i32,
+    disp: i64,
+    win: usize,
+) -> Option<i32> {
+    let there = there(target, disp, 1, datatype)?;
+    global::at_once()?.swap_now([buf, compare, result], there, handle(win)).then_some(0)
+}
+
+/// `MPI_Win_flush` in shared memory.
+#[inline(always)]
+pub fn MPI_Win_flush(rank: i32, win: usize) -> Option<i32> {
+    global::at_once()?.flush_now(Some(rank), handle(win)).then_some(0)
+}
+
+/// `MPI_Win_flush_local` in shared memory, where it is no less.
+#[inline(always)]
+pub fn MPI_Win_flush_local(rank: i32, win: usize) -> Option<i32> {
+    MPI_Win_flush(rank, win)
+}
+
+/// `MPI_Win_flush_all` in shared memory.
+#[inline(always)]
+pub fn MPI_Win_flush_all(win: usize) -> Option<i32> {
+    global::at_once()?.flush_now(None, handle(win)).then_some(0)
+}
+
+/// `MPI_Win_flush_local_all` in shared memory, where it is no less.
+#[inline(always)]
+pub fn MPI_Win_flush_local_all(win: usize) -> Option<i32> {
+    MPI_Win_flush_all(win)
+}
+
+/// `MPI_Win_fence` in shared memory, if the others come soon.
+#[inline(always)]
+pub fn MPI_Win_fence(assert: i32, win: usize) -> Option<i32> {
+    global::at_once()?.fence_now(assert, handle(win)).then_some(0)
+}
+
+/// `MPI_Win_post` in shared memory.
+#[inline(always)]
+pub fn MPI_Win_post(group: usize, assert: i32, win: usize) -> Option<i32> {
+    global::at_once()?.expose_now(handle(group), assert, handle(win)).then_some(0)
+}
+
+/// `MPI_Win_start` in shared memory, if the targets post soon.
+#[inline(always)]
+pub fn MPI_Win_start(group: usize, assert: i32, win: usize) -> Option<i32> {
+    global::at_once()?.start_now(handle(group), assert, handle(win)).then_some(0)
+}
+
+/// `MPI_Win_complete` in shared memory.
+#[inline(always)]
+pub fn MPI_Win_complete(win: usize) -> Option<i32> {
+    global::at_once()?.complete_now(handle(win)).then_some(0)
+}
+
+/// `MPI_Win_wait` in shared memory, if the origins complete soon.
+#[inline(always)]
+pub fn MPI_Win_wait(win: usize) -> Option<i32> {
+    global::at_once()?.wait_now(handle(win)).then_some(0)
+}
+
+/// `MPI_Win_lock` of a lock in shared memory that is free.
+#[inline(always)]
+pub fn MPI_Win_lock(kind: i32, rank: i32, assert: i32, win: usize) -> Option<i32> {
+    let taken = assert == 0 && global::at_once()?.lock_now(kind, rank, handle(win));
+    taken.then_some(0)
+}
+
+/// `MPI_Win_unlock` in shared memory.
+#[inline(always)]
+pub fn MPI_Win_unlock(rank: i32, win: usize) -> Option<i32> {
+    global::at_once()?.unlock_now(rank, handle(win)).then_some(0)
 }
 
 #[inline(always)]

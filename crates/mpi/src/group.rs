@@ -97,6 +97,19 @@ impl Group {
         }
     }
 
+    /// Whether the other one is this group or a copy of it, without a look at lists of members.
+    #[inline]
+    pub fn is_same_object(&self, other: &Group) -> bool {
+        match (&self.0, &other.0) {
+            (Members::List(one), Members::List(other)) => Arc::ptr_eq(one, other),
+            (
+                &Members::Strided { first, stride, size },
+                &Members::Strided { first: other_first, stride: other_stride, size: other_size },
+            ) => (first, stride, size) == (other_first, other_stride, other_size),
+            _ => false,
+        }
+    }
+
     /// Whether there are no members.
     #[inline]
     pub fn is_empty(&self) -> bool {

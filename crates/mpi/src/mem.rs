@@ -140,6 +140,120 @@ pub fn update(addr: usize, len: usize, f: impl Fn([u8; 8]) -> [u8; 8]) -> [u8; 8
     }
 }
 
+/// What one atomic instruction does with the element at an address and another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Instruction {
+    /// Sum of integers.
+    Add,
+    /// Both bits.
+    And,
+    /// Either bit.
+    Or,
+    /// One bit of both.
+    Xor,
+    /// The other one.
+    Swap,
+    /// It stays.
+    Load,
+}
+
+/// As [`update`], by one instruction.
+#[inline]
+pub fn change(addr: usize, len: usize, how: Instruction, with: [u8; 8]) -> [u8; 8] {
+    macro_rules! width {
+        ($atomic:ty, $plain:ty) => {{
+            // SAFETY: as in `update`.
+            let place = unsafe { <$atomic>::from_ptr(addr as *mut $plain) };
+            let with = <$plain>::from_ne_bytes(*with.first_chunk().expect("at most 8 bytes"));
+            let before = match how {
+                Instruction::Add => place.fetch_add(with, Ordering::AcqRel),
+                Instruction::And => place.fetch_and(with, Ordering::AcqRel),
+                Instruction::Or => place.fetch_or(with, Ordering::AcqRel),
+                Instruction::Xor => place.fetch_xor(with, Ordering::AcqRel),
+                Instruction::Swap => place.swap(with, Ordering::AcqRel),
+                Instruction::Load => place.load(Ordering::Acquire),
+            };
+            let mut bytes = [0; 8];
+            bytes[..size_of::<$plain>()].copy_from_slice(&before.to_ne_bytes());
+            bytes
+        }};
+    }
+    assert!(addr.is_multiple_of(len), "an element that is not on its boundary");
+    match len {
+        1 => width!(AtomicU8, u8),
+        2 => width!(AtomicU16, u16),
+        4 => width!(AtomicU32, u32),
+        8 => width!(AtomicU64, u64),
+        _ => panic!("no atomic instruction changes {len} bytes"),
+    }
+}
+
+/// Replaces the `len` bytes (1, 2, 4 or 8) at `addr`, which lie on their boundary, by `new` if they are `compare`, in
+/// one atomic step; what they were.
+#[inline]
+pub fn swap_if(addr: usize, len: usize, compare: [u8; 8], new: [u8; 8]) -> [u8; 8] {
+    macro_rules! width {
+        ($atomic:ty, $plain:ty) => {{
+            // SAFETY: as in `update`.
+            let place = unsafe { <$atomic>::from_ptr(addr as *mut $plain) };
+            let plain =
+                |bytes: [u8; 8]| <$plain>::from_ne_bytes(*bytes.first_chunk().expect("at most 8 bytes"));
+            let done =
+                place.compare_exchange(plain(compare), plain(new), Ordering::AcqRel, Ordering::Acquire);
+            let mut bytes = [0; 8];
+            bytes[..size_of::<$plain>()].copy_from_slice(&done.unwrap_or_else(|now| now).to_ne_bytes());
+            bytes
+        }};
+    }
+    assert!(addr.is_multiple_of(len), "an element that is not on its boundary");
+    match len {
+        1 => width!(AtomicU8, u8),
+        2 => width!(AtomicU16, u16),
+        4 => width!(AtomicU32, u32),
+        8 => width!(AtomicU64, u64),
+        _ => panic!("no atomic instruction changes {len} bytes"),
+    }
+}
+
+/// Copies a run of bytes, one of the lengths of most one-sided operations without a call.
+#[inline(always)]
+pub fn copy_run(to: usize, from: usize, len: usize) {
+    // SAFETY: as in `copy`; the types have alignment 1.
+    unsafe {
+        match len {
+            8 => (to as *mut [u8; 8]).write((from as *const [u8; 8]).read()),
+            4 => (to as *mut [u8; 4]).write((from as *const [u8; 4]).read()),
+            _ => std::ptr::copy(from as *const u8, to as *mut u8, len),
+        }
+    }
+}
+
+/// The `len` bytes (at most 8) at `addr`, and zeros behind them.
+#[inline(always)]
+pub fn short(addr: usize, len: usize) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    match len {
+        8 => read(addr, &mut bytes),
+        4 => read(addr, &mut bytes[..4]),
+        _ => read(addr, &mut bytes[..len]),
+    }
+    bytes
+}
+
+/// All stores before are seen by whoever sees what this thread does next, and its next loads see what was stored
+/// before them.
+#[inline(always)]
+pub fn order() {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // An exchange with memory orders as `mfence` does, in fewer cycles.
+        std::hint::black_box(AtomicU32::new(0).swap(1, Ordering::SeqCst));
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    std::sync::atomic::fence(Ordering::SeqCst);
+}
+
 /// The word at `addr`, which several processes share, for the length of one call.
 #[inline]
 pub fn word<R>(addr: usize, f: impl FnOnce(&AtomicU32) -> R) -> R {

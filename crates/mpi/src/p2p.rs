@@ -51,7 +51,7 @@ fn no_such_rank<T>(place: &Place, rank: i32, arg: &str) -> Result<T> {
 
 /// Length in bytes of elements of a predefined type that lie in one run; `None` for others.
 #[inline(always)]
-fn plain_len(count: u64, datatype: Handle, addr: usize) -> Option<usize> {
+pub(crate) fn plain_len(count: u64, datatype: Handle, addr: usize) -> Option<usize> {
     let size = basic_size(datatype) as u64;
     let len = count.checked_mul(size)?;
     if size == 0 || (addr <= IN_PLACE && len != 0) { None } else { Some(len as usize) }

@@ -18,15 +18,18 @@ pub enum Group {
     Adapters,
     /// Memory registered with adapters.
     Registrations,
+    /// One-sided operations and their synchronisation.
+    Windows,
 }
 
 impl Group {
     /// Every group with its name and meaning.
-    pub const ALL: [(Group, &'static str, &'static str); 4] = [
+    pub const ALL: [(Group, &'static str, &'static str); 5] = [
         (Group::Messages, "messages", "how messages travel between ranks"),
         (Group::Waiting, "waiting", "what this rank waits for, and what it keeps for receives to come"),
         (Group::Adapters, "adapters", "frames and blocks over adapters; all 0 in shared memory"),
         (Group::Registrations, "registrations", "memory registered with adapters; all 0 in shared memory"),
+        (Group::Windows, "windows", "one-sided operations of this rank, and what ends their epochs"),
     ];
 }
 
@@ -124,6 +127,20 @@ events! {
     EpochEarly: "a one-sided operation left before the end of its epoch",
     [Waiting]
     LongWait: "a wait looked around many times, or slept, before something came",
+    [Windows]
+    WindowDirect: "a window was made whose operations their origin carries out, in shared memory",
+    WindowActive: "a window was made whose operations are carried out by their target, or written and read by an adapter",
+    WindowPut: "a Put was stored by its origin in shared memory",
+    WindowGet: "a Get was loaded by its origin from shared memory",
+    WindowAtomic: "an accumulate, fetch or swap was carried out by its origin in shared memory",
+    WindowCopied: "a Put or Get of an active window was one copy by its origin",
+    WindowTold: "an operation was handed over, to its target or to an adapter",
+    WindowFence: "a fence ended",
+    WindowPost: "this rank exposed its memory by MPI_Win_post",
+    WindowStart: "an access epoch was started by MPI_Win_start",
+    WindowLock: "a lock of one target was asked for, by MPI_Win_lock or as one of those of MPI_Win_lock_all",
+    WindowLockWaited: "a lock in shared memory was not free",
+    WindowFlush: "a flush was called",
 }
 
 measures! {

@@ -61,7 +61,7 @@ pub fn get_info(
     name.set(name_len, &variable.name);
     desc.set(desc_len, variable.doc);
     verbosity.set(match variable.group {
-        Group::Messages | Group::Waiting => USER_BASIC,
+        Group::Messages | Group::Waiting | Group::Windows => USER_BASIC,
         Group::Adapters | Group::Registrations => TUNER_DETAIL,
     });
     var_class.set(class_number(variable.class));

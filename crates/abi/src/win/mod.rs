@@ -14,6 +14,7 @@ use mpi::group::{Group, PROC_NULL};
 use mpi::handle::Handle;
 use mpi::info::Info;
 use mpi::win::{Flavour, Made, Path, WIN_NULL, Window, about};
+use proto::event::Event;
 
 use crate::coll::run;
 use crate::cx::Cx;
@@ -76,6 +77,8 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
         true => memory::reach(cx, hidden, &members)?,
         false => None,
     };
+    let made = if control.is_some() { Event::WindowDirect } else { Event::WindowActive };
+    cx.world().engine.count(made);
     info.set(PATH_HINT.as_bytes(), memory::describe(control.is_some(), far.is_some()).as_bytes())?;
     let copies = flavour == Flavour::Create && memory::copies();
     let made = Made { comm: hidden, place, flavour, members, control, copies, far, info, memory: keep };

@@ -3,10 +3,13 @@
 use mpi::error::{Class, Result, fail};
 use mpi::group::PROC_NULL;
 use mpi::handle::Handle;
-use mpi::win::about;
+use mpi::mem;
 use mpi::win::direct::Told;
-use mpi::win::epoch::{Epoch, Held, LockType, NOCHECK, NOPRECEDE, check_assert};
+use mpi::win::epoch::{Epoch, Held, LockType, Members, NOCHECK, NOPRECEDE, check_assert};
 use mpi::win::issue::Sync;
+use mpi::win::locks::Asked;
+use mpi::win::{Path, about};
+use proto::event::Event;
 
 use crate::coll::run;
 use crate::cx::Cx;
@@ -70,8 +73,18 @@ fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
 pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
     let completed = if assert & NOPRECEDE == 0 { complete_at(cx, win, None) } else { Ok(()) };
-    let comm = cx.world().window(win)?.comm;
-    run::barrier(cx, comm)?;
+    let (comm, met) = {
+        let mut world = cx.world();
+        (world.window(win)?.comm, world.meet(win)?)
+    };
+    match met {
+        Some(true) => {}
+        Some(false) => wait::until(cx, |world| Ok(world.meet(win)?.filter(|met| *met))).map(drop)?,
+        None => {
+            run::barrier(cx, comm)?;
+            cx.world().engine.count(Event::WindowFence);
+        }
+    }
     with_epoch(cx, win, |epoch| {
         epoch.fenced(assert);
         Ok(())
@@ -80,18 +93,10 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
 }
 
 /// Members of a group as ranks of the window.
-fn members(cx: &Cx, win: Handle, group: Handle) -> Result<Box<[u32]>> {
+fn members(cx: &Cx, win: Handle, group: Handle) -> Result<Members> {
     let mut world = cx.world();
     let group = world.objects.group(group)?.clone();
-    let place = &world.window(win)?.place;
-    let rank = |process: u32| match place.mine.rank_of(process) {
-        Some(rank) => Ok(rank),
-        None => fail(
-            Class::GROUP,
-            format!("argument `group` holds rank {process} of the job, which is not in window {:#x}", win.0),
-        ),
-    };
-    group.iter().map(rank).collect()
+    world.window(win)?.members_of(&group).map_err(|error| about(win, &error))
 }
 
 /// `MPI_Win_post`.
@@ -99,14 +104,20 @@ pub fn post(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
     let origins = members(cx, win, group)?;
     with_epoch(cx, win, |epoch| epoch.post(origins.clone(), assert))?;
     cx.world().notify(win, &origins, Told::Post)?;
+    cx.world().engine.count(Event::WindowPost);
     wait::progress(cx)
 }
 
 /// `MPI_Win_start`: waits for the posts of all targets. Where the program asserts that they were, they come as soon.
 pub fn start(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
     let targets = members(cx, win, group)?;
-    with_epoch(cx, win, |epoch| epoch.start(targets.clone(), assert))?;
-    wait::until(cx, |world| Ok(world.heard(win, &targets, Told::Post)?.then_some(())))
+    with_epoch(cx, win, |epoch| epoch.check_start(assert))?;
+    wait::until(cx, |world| Ok(world.heard(win, &targets, Told::Post)?.then_some(())))?;
+    cx.world().engine.count(Event::WindowStart);
+    with_epoch(cx, win, |epoch| {
+        epoch.start(targets);
+        Ok(())
+    })
 }
 
 /// `MPI_Win_complete`. Targets of a dynamic window may have refused something, of which only they can tell.
@@ -126,8 +137,8 @@ pub fn complete(cx: &Cx, win: Handle) -> Result {
 }
 
 /// The origins of the exposure epoch that is open.
-fn exposed(cx: &Cx, win: Handle) -> Result<Box<[u32]>> {
-    with_epoch(cx, win, |epoch| epoch.exposed().map(Into::into))
+fn exposed(cx: &Cx, win: Handle) -> Result<Members> {
+    with_epoch(cx, win, |epoch| epoch.exposed())
 }
 
 fn end_exposure(cx: &Cx, win: Handle) -> Result {
@@ -155,21 +166,21 @@ pub fn test(cx: &Cx, win: Handle, flag: Out<bool>) -> Result {
     Ok(())
 }
 
-/// Takes the lock of a target.
-fn take(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
-    let taken = cx.world().try_lock(win, target, kind)?;
-    match taken {
-        Some(true) => return Ok(()),
-        None => {
+/// Takes the lock of a target; `is_one`: by itself, not as one of all.
+fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Result {
+    let asked = cx.world().ask_lock(win, target, kind, is_one)?;
+    match asked {
+        Asked::Taken => Ok(()),
+        Asked::Elsewhere => {
             cx.world().synchronise(win, target, Sync::Lock(kind))?;
-            return settle(cx, win, Some(target));
+            settle(cx, win, Some(target))
         }
-        Some(false) => {}
+        Asked::Waits(waiting) => {
+            let locked = wait::until(cx, |world| Ok(world.lock_in_turn(win, &waiting)?.then_some(())));
+            cx.world().waited_for_lock(win, &waiting, locked.is_ok())?;
+            locked
+        }
     }
-    cx.world().waits_for_lock(win, target, true)?;
-    let locked = wait::until(cx, |world| Ok(world.try_lock(win, target, kind)?.filter(|locked| *locked)));
-    cx.world().waits_for_lock(win, target, false)?;
-    locked.map(drop)
 }
 
 /// Gives back the lock of a target, where all operations on it are done then.
@@ -200,7 +211,7 @@ pub fn lock(cx: &Cx, kind: i32, rank: i32, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_lock(target, assert))?;
     let unchecked = assert & NOCHECK != 0;
     if !unchecked {
-        take(cx, win, target, kind)?;
+        take(cx, win, target, kind, true)?;
     }
     with_epoch(cx, win, |epoch| {
         epoch.locked(target, Held { kind, unchecked });
@@ -230,7 +241,7 @@ pub fn lock_all(cx: &Cx, assert: i32, win: Handle) -> Result {
     let unchecked = assert & NOCHECK != 0;
     let ranks = cx.world().window(win)?.members.len() as u32;
     if !unchecked {
-        (0..ranks).try_for_each(|target| take(cx, win, target, LockType::Shared))?;
+        (0..ranks).try_for_each(|target| take(cx, win, target, LockType::Shared, false))?;
     }
     with_epoch(cx, win, |epoch| {
         epoch.locked_all(unchecked);
@@ -262,26 +273,43 @@ fn flushable(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
     with_epoch(cx, win, |epoch| epoch.passive(target)).map(|()| Some(target))
 }
 
+/// Completes what has to be by `complete`. All is done already where memory is shared; then this looks around, for a
+/// program may flush until it sees what others store who wait for this rank.
+fn flush_by(cx: &Cx, win: Handle, complete: impl FnOnce() -> Result) -> Result {
+    let is_direct = {
+        let mut world = cx.world();
+        world.engine.count(Event::WindowFlush);
+        matches!(world.window(win)?.path, Path::Direct(_))
+    };
+    if !is_direct {
+        return complete();
+    }
+    mem::order();
+    wait::progress(cx)
+}
+
 /// `MPI_Win_flush`.
 pub fn flush(cx: &Cx, rank: i32, win: Handle) -> Result {
-    flushable(cx, win, rank)?.map_or(Ok(()), |target| complete_at(cx, win, Some(target)))
+    let Some(target) = flushable(cx, win, rank)? else { return Ok(()) };
+    flush_by(cx, win, || complete_at(cx, win, Some(target)))
 }
 
 /// `MPI_Win_flush_local`.
 pub fn flush_local(cx: &Cx, rank: i32, win: Handle) -> Result {
-    flushable(cx, win, rank)?.map_or(Ok(()), |target| complete_here(cx, win, Some(target)))
+    let Some(target) = flushable(cx, win, rank)? else { return Ok(()) };
+    flush_by(cx, win, || complete_here(cx, win, Some(target)))
 }
 
 /// `MPI_Win_flush_all`.
 pub fn flush_all(cx: &Cx, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.any_passive())?;
-    complete_at(cx, win, None)
+    flush_by(cx, win, || complete_at(cx, win, None))
 }
 
 /// `MPI_Win_flush_local_all`.
 pub fn flush_local_all(cx: &Cx, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.any_passive())?;
-    complete_here(cx, win, None)
+    flush_by(cx, win, || complete_here(cx, win, None))
 }
 
 /// `MPI_Win_sync`: memory is one and the same for all who map it; what is left is the order of accesses.

@@ -2,14 +2,19 @@
 //! ranks tell each other are words beside the memory. No target takes part.
 //!
 //! ```text
-//! for each rank: lock | who waits for it | guard of elements without atomic instruction | …
+//! for each rank: lock | who waits for it | guard of elements without atomic instruction | next ticket | ticket served
+//!                a word for each round of a barrier
 //!                posts of each rank to it | completes of each rank to it
 //! ```
 //!
-//! Posts and completes are counted up by the one and compared by the other with what it has used up, so the words
-//! need no reset and no message.
+//! Posts and completes are counted up by the one and compared by the other with what it has used up, and barriers are
+//! numbered, so the words need no reset and no message. Each of them has one writer, so they are stores, not atomic
+//! read-modify-writes.
+//!
+//! Who does not get a lock takes a ticket, and tickets are served in their order: nobody overtakes. Only who holds
+//! another lock of the window already may share one past those who wait, for they may wait for what it holds.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::epoch::LockType;
@@ -21,8 +26,15 @@ use crate::mem;
 
 /// Bit of the lock: it is held exclusively. The rest counts those who share it.
 const EXCLUSIVE: u32 = 1 << 31;
-/// Bytes before the counters of a rank.
-const HEAD_BYTES: usize = 64;
+/// Where the words of a rank are, in bytes.
+const LOCK: usize = 0;
+const WAITERS: usize = 4;
+const GUARD: usize = 8;
+const NEXT: usize = 12;
+const SERVED: usize = 16;
+const ROUNDS: usize = 64;
+/// Bytes before the counters of a rank: the words above, and as many rounds as any number of ranks needs.
+const HEAD_BYTES: usize = ROUNDS + 32 * 4;
 /// How long an element is guarded at most: a rank that dies meanwhile would keep it for ever.
 const GUARD_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -32,8 +44,24 @@ pub struct Control {
     base: usize,
     ranks: usize,
     me: usize,
+    /// Of each rank: posts that this rank has told it.
+    posted: Box<[u32]>,
+    /// Of each rank: completes that this rank has told it.
+    completed: Box<[u32]>,
+    /// Of each rank: its posts that have been used up.
     posts: Box<[u32]>,
+    /// Of each rank: its completes that have been used up.
     completes: Box<[u32]>,
+    barrier: Barrier,
+}
+
+/// How far the last barrier has come.
+#[derive(Debug, Default)]
+struct Barrier {
+    /// Its number.
+    serial: u32,
+    /// The round whose signal is awaited; `None` between barriers.
+    round: Option<u32>,
 }
 
 /// Which counter.
@@ -57,33 +85,39 @@ impl Control {
 
     /// The words at this address, for rank `me`.
     pub fn new(base: usize, ranks: usize, me: usize) -> Control {
-        Control { base, ranks, me, posts: vec![0; ranks].into(), completes: vec![0; ranks].into() }
+        let zero = || vec![0; ranks].into_boxed_slice();
+        let (posted, completed, posts, completes) = (zero(), zero(), zero(), zero());
+        Control { base, ranks, me, posted, completed, posts, completes, barrier: Barrier::default() }
     }
 
-    fn word(&self, rank: u32, at: usize) -> usize {
+    #[inline(always)]
+    fn address(&self, rank: u32, at: usize) -> usize {
         self.base + rank as usize * Control::stride(self.ranks) + at
     }
 
-    fn lock_word(&self, target: u32) -> usize {
-        self.word(target, 0)
+    #[inline(always)]
+    fn word<R>(&self, rank: u32, at: usize, f: impl FnOnce(&AtomicU32) -> R) -> R {
+        mem::word(self.address(rank, at), f)
     }
 
-    fn waiters(&self, target: u32) -> usize {
-        self.word(target, 4)
-    }
-
-    fn guard(&self, target: u32) -> usize {
-        self.word(target, 8)
-    }
-
-    fn counter(&self, told: Told, to: u32, from: u32) -> usize {
+    #[inline(always)]
+    fn counter(&self, told: Told, from: u32) -> usize {
         let skip = if told == Told::Post { 0 } else { self.ranks * 4 };
-        self.word(to, HEAD_BYTES + skip + from as usize * 4)
+        HEAD_BYTES + skip + from as usize * 4
     }
 
-    /// Takes the lock of a target if it is free.
-    pub fn try_lock(&self, target: u32, kind: LockType) -> bool {
-        mem::word(self.lock_word(target), |word| match kind {
+    /// Takes the lock of a target if it is free and nobody is before this rank, or, where this rank `holds` another
+    /// one, if it can be shared.
+    #[inline]
+    pub fn try_lock(&self, target: u32, kind: LockType, holds: bool) -> bool {
+        let ticket = |at| self.word(target, at, |word| word.load(Ordering::Acquire));
+        let overtakes = holds && kind == LockType::Shared;
+        (overtakes || ticket(NEXT) == ticket(SERVED)) && self.seize(target, kind)
+    }
+
+    #[inline]
+    fn seize(&self, target: u32, kind: LockType) -> bool {
+        self.word(target, LOCK, |word| match kind {
             LockType::Exclusive => {
                 word.compare_exchange(0, EXCLUSIVE, Ordering::SeqCst, Ordering::Relaxed).is_ok()
             }
@@ -95,29 +129,67 @@ impl Control {
         })
     }
 
-    /// This rank begins, or ends, to wait for the lock of a target.
-    pub fn waits(&self, target: u32, begins: bool) {
-        mem::word(self.waiters(target), |word| {
-            if begins { word.fetch_add(1, Ordering::SeqCst) } else { word.fetch_sub(1, Ordering::SeqCst) }
-        });
+    /// This rank begins to wait for the lock of a target; its ticket.
+    pub fn queue(&self, target: u32) -> u32 {
+        self.waits(target);
+        self.word(target, NEXT, |word| word.fetch_add(1, Ordering::SeqCst))
+    }
+
+    /// This rank waits for the lock of a target without a ticket.
+    pub fn waits(&self, target: u32) {
+        self.word(target, WAITERS, |word| word.fetch_add(1, Ordering::SeqCst));
+    }
+
+    /// Takes the lock if it is this ticket's turn and the lock is free.
+    pub fn lock_in_turn(&self, target: u32, kind: LockType, ticket: u32) -> bool {
+        let is_next = self.word(target, SERVED, |word| word.load(Ordering::SeqCst)) == ticket;
+        let taken = is_next && self.seize(target, kind);
+        if taken {
+            self.serve_next(target, ticket);
+        }
+        taken
+    }
+
+    fn serve_next(&self, target: u32, ticket: u32) {
+        self.word(target, SERVED, |word| word.store(ticket.wrapping_add(1), Ordering::SeqCst));
+    }
+
+    /// This rank waits no longer, `ticket` having been given up if it has one and has no lock; whether others wait,
+    /// who may have to be woken.
+    #[must_use]
+    pub fn waited(&self, target: u32, given_up: Option<u32>) -> bool {
+        if let Some(ticket) = given_up
+            && self.word(target, SERVED, |word| word.load(Ordering::SeqCst)) == ticket
+        {
+            self.serve_next(target, ticket);
+        }
+        self.word(target, WAITERS, |word| word.fetch_sub(1, Ordering::SeqCst)) > 1
     }
 
     /// Gives the lock of a target back; whether somebody waits for it.
+    #[inline]
     #[must_use]
     pub fn unlock(&self, target: u32, kind: LockType) -> bool {
-        mem::word(self.lock_word(target), |word| match kind {
+        self.word(target, LOCK, |word| match kind {
             LockType::Exclusive => word.swap(0, Ordering::SeqCst),
             LockType::Shared => word.fetch_sub(1, Ordering::SeqCst),
         });
-        mem::word(self.waiters(target), |word| word.load(Ordering::SeqCst)) != 0
+        self.word(target, WAITERS, |word| word.load(Ordering::SeqCst)) != 0
     }
 
     /// Tells a rank, which has to be woken.
-    pub fn tell(&self, told: Told, to: u32) {
-        mem::word(self.counter(told, to, self.me as u32), |word| word.fetch_add(1, Ordering::SeqCst));
+    #[inline]
+    pub fn tell(&mut self, told: Told, to: u32) {
+        let at = self.counter(told, self.me as u32);
+        let counts = if told == Told::Post { &mut self.posted } else { &mut self.completed };
+        let count = &mut counts[to as usize];
+        *count = count.wrapping_add(1);
+        let count = *count;
+        self.word(to, at, |word| word.store(count, Ordering::Release));
     }
 
     /// Whether all of these have told this rank once more; then that is used up.
+    #[inline]
     pub fn heard(&mut self, told: Told, from: &[u32]) -> bool {
         let me = self.me as u32;
         let used = |control: &Control, rank: u32| match told {
@@ -125,7 +197,7 @@ impl Control {
             Told::Complete => control.completes[rank as usize],
         };
         let has_told = |rank: &u32| {
-            let now = mem::word(self.counter(told, me, *rank), |word| word.load(Ordering::SeqCst));
+            let now = self.word(me, self.counter(told, *rank), |word| word.load(Ordering::Acquire));
             now != used(self, *rank)
         };
         if !from.iter().all(has_told) {
@@ -136,9 +208,44 @@ impl Control {
         true
     }
 
+    /// Begins a barrier of all ranks, or goes on with it; whether it is over. In each round a rank signals one that is
+    /// twice as far away as in the last, which `wake` wakes (dissemination).
+    #[inline]
+    pub fn meet(&mut self, mut wake: impl FnMut(u32)) -> bool {
+        let (me, ranks) = (self.me as u64, self.ranks as u64);
+        let rounds = ranks.next_power_of_two().trailing_zeros();
+        let mut round = self.barrier.round.take();
+        if round.is_none() {
+            self.barrier.serial = self.barrier.serial.wrapping_add(1);
+        }
+        let serial = self.barrier.serial;
+        loop {
+            let now = match round {
+                // Its number may be that of the next barrier already.
+                Some(round) => {
+                    let at = ROUNDS + round as usize * 4;
+                    let seen = self.word(me as u32, at, |word| word.load(Ordering::Acquire));
+                    if (seen.wrapping_sub(serial) as i32) < 0 {
+                        self.barrier.round = Some(round);
+                        return false;
+                    }
+                    round + 1
+                }
+                None => 0,
+            };
+            if now == rounds {
+                return true;
+            }
+            let to = ((me + (1 << now)) % ranks) as u32;
+            self.word(to, ROUNDS + now as usize * 4, |word| word.store(serial, Ordering::Release));
+            wake(to);
+            round = Some(now);
+        }
+    }
+
     /// Runs `f` while no other rank changes elements of this target that have no atomic instruction.
     fn alone(&self, target: u32, f: &mut dyn FnMut()) -> Result {
-        let (guard, mine) = (self.guard(target), self.me as u32 + 1);
+        let (guard, mine) = (self.address(target, GUARD), self.me as u32 + 1);
         let start = Instant::now();
         loop {
             let taken = mem::word(guard, |word| {
@@ -162,13 +269,13 @@ impl Control {
         Ok(())
     }
 
-    /// Carries an operation out.
-    pub fn operate(&self, operation: &Operation, member: &Member) -> Result {
+    /// Carries an operation out; `is_alone`: nobody else touches the target meanwhile.
+    pub fn operate(&self, operation: &Operation, member: &Member, is_alone: bool) -> Result {
         let Operation { verb, target, area, data, result, compare } = operation;
         let addr = area.locate(member.base, member.size, member.unit, *target)?;
         let there = datatype::Buffer { base: addr, count: area.count, ty: &area.ty };
         let alone = |f: &mut dyn FnMut()| self.alone(*target, f);
-        let at = Place { addr, alone: &alone };
+        let at = Place { addr, alone: &alone, is_alone };
         let here = |buffer: &crate::request::Buffer| (buffer.addr, buffer.count, buffer.ty.clone());
         match verb {
             Verb::Put => {
@@ -205,20 +312,67 @@ impl Control {
 mod tests {
     use super::*;
 
+    fn two(memory: &[u64]) -> [Control; 2] {
+        [0, 1].map(|me| Control::new(memory.as_ptr() as usize, 2, me))
+    }
+
     #[test]
     fn locks_and_counters_of_two_ranks() {
         let memory = vec![0u64; Control::bytes(2) / 8];
-        let base = memory.as_ptr() as usize;
-        let [mut one, other] = [0, 1].map(|me| Control::new(base, 2, me));
-        assert!(one.try_lock(1, LockType::Shared) && other.try_lock(1, LockType::Shared));
-        assert!(!one.try_lock(1, LockType::Exclusive) && one.try_lock(0, LockType::Exclusive));
-        other.waits(0, true);
-        assert!(!other.try_lock(0, LockType::Shared));
-        assert!(one.unlock(0, LockType::Exclusive) && other.try_lock(0, LockType::Shared));
+        let [mut one, mut other] = two(&memory);
+        assert!(one.try_lock(1, LockType::Shared, false) && other.try_lock(1, LockType::Shared, false));
+        assert!(!one.try_lock(1, LockType::Exclusive, true) && one.try_lock(0, LockType::Exclusive, true));
+        other.waits(0);
+        assert!(!other.try_lock(0, LockType::Shared, true));
+        assert!(one.unlock(0, LockType::Exclusive) && other.try_lock(0, LockType::Shared, true));
+        assert!(!other.waited(0, None) && !other.unlock(0, LockType::Shared));
         assert!(!one.heard(Told::Post, &[1]));
         other.tell(Told::Post, 0);
         assert!(!one.heard(Told::Complete, &[1]) && !one.heard(Told::Post, &[0, 1]));
         assert!(one.heard(Told::Post, &[1]) && !one.heard(Told::Post, &[1]));
         drop(std::hint::black_box(memory));
+    }
+
+    #[test]
+    fn an_exclusive_lock_is_not_overtaken() {
+        let memory = vec![0u64; Control::bytes(2) / 8];
+        let [one, other] = two(&memory);
+        assert!(one.try_lock(0, LockType::Shared, false));
+        let first = other.queue(0);
+        assert!(!other.lock_in_turn(0, LockType::Exclusive, first));
+        assert!(!one.try_lock(0, LockType::Shared, false), "a shared lock overtook");
+        let second = one.queue(0);
+        assert!(!one.lock_in_turn(0, LockType::Shared, second), "a ticket was served too early");
+        assert!(one.unlock(0, LockType::Shared) && other.lock_in_turn(0, LockType::Exclusive, first));
+        assert!(other.waited(0, None) && !one.lock_in_turn(0, LockType::Shared, second));
+        assert!(other.unlock(0, LockType::Exclusive) && one.lock_in_turn(0, LockType::Shared, second));
+        assert!(!one.waited(0, None) && other.try_lock(0, LockType::Shared, false));
+        // Who gives up at its turn leaves it to the next.
+        let (third, fourth) = (one.queue(1), other.queue(1));
+        assert!(one.waited(1, Some(third)) && other.lock_in_turn(1, LockType::Exclusive, fourth));
+        drop(std::hint::black_box(memory));
+    }
+
+    #[test]
+    fn nobody_leaves_a_barrier_before_all_have_come() {
+        for ranks in 1..=9 {
+            let memory = vec![0u64; Control::bytes(ranks) / 8];
+            let base = memory.as_ptr() as usize;
+            let mut all: Vec<Control> = (0..ranks).map(|me| Control::new(base, ranks, me)).collect();
+            for late in 0..3 * ranks {
+                let mut left = vec![false; ranks];
+                for _ in 0..ranks {
+                    for me in (0..ranks).filter(|me| *me != late % ranks) {
+                        left[me] = left[me] || all[me].meet(|_| {});
+                        assert!(ranks == 1 || !left[me], "rank {me} of {ranks} has left without {late}");
+                    }
+                }
+                for _ in 0..ranks {
+                    (0..ranks).for_each(|me| left[me] = left[me] || all[me].meet(|_| {}));
+                }
+                assert!(left.iter().all(|left| *left), "{left:?}");
+            }
+            drop(std::hint::black_box(memory));
+        }
     }
 }

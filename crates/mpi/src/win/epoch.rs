@@ -12,7 +12,7 @@
 //! A fence that nothing has used yet may be followed by any other synchronisation. The exposure epoch of post and
 //! wait is independent of the access epoch. What is not drawn is an error that says what is open.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::error::{Class, Result, fail};
 
@@ -45,6 +45,9 @@ pub struct Held {
     pub unchecked: bool,
 }
 
+/// Ranks of a window, in the order of a group.
+pub type Members = Arc<[u32]>;
+
 /// What of other ranks this rank may touch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 enum Access {
@@ -54,9 +57,9 @@ enum Access {
     /// Everything, until the next fence.
     Fence { used: bool },
     /// These, until `MPI_Win_complete`.
-    Started(Box<[u32]>),
-    /// Those that are locked.
-    Locked(BTreeMap<u32, Held>),
+    Started(Members),
+    /// Those that are locked: some of [`Epoch::locks`].
+    Locked,
     /// Everything, until `MPI_Win_unlock_all`.
     LockedAll { unchecked: bool },
 }
@@ -65,7 +68,9 @@ enum Access {
 #[derive(Debug, Default)]
 pub struct Epoch {
     access: Access,
-    exposed: Option<Box<[u32]>>,
+    exposed: Option<Members>,
+    /// Targets that are locked one by one, in their order; the memory stays when there are none.
+    locks: Vec<(u32, Held)>,
 }
 
 impl LockType {
@@ -102,7 +107,7 @@ impl Epoch {
             Access::Started(targets) => {
                 format!("an access epoch of MPI_Win_start to {} ranks is open", targets.len())
             }
-            Access::Locked(targets) => format!("locks of {} ranks are held", targets.len()),
+            Access::Locked => format!("locks of {} ranks are held", self.locks.len()),
             Access::LockedAll { .. } => "an access epoch of MPI_Win_lock_all is open".into(),
         }
     }
@@ -116,19 +121,40 @@ impl Epoch {
         matches!(self.access, Access::None | Access::Fence { used: false })
     }
 
-    /// An operation on `target` is to begin.
-    pub fn touch(&mut self, target: u32) -> Result {
-        let is_open = match &mut self.access {
+    /// Where the lock of `target` is in the list, or would be.
+    #[inline]
+    fn place_of(&self, target: u32) -> std::result::Result<usize, usize> {
+        self.locks.binary_search_by_key(&target, |(rank, _)| *rank)
+    }
+
+    /// Whether an operation on `target` may begin; then it is taken to have begun.
+    #[inline]
+    pub fn reaches(&mut self, target: u32) -> bool {
+        match &mut self.access {
             Access::None => false,
             Access::Fence { used } => {
                 *used = true;
                 true
             }
             Access::Started(targets) => targets.contains(&target),
-            Access::Locked(targets) => targets.contains_key(&target),
+            Access::Locked => self.place_of(target).is_ok(),
             Access::LockedAll { .. } => true,
-        };
-        if is_open { Ok(()) } else { self.refuse(&format!("no access epoch includes target {target}")) }
+        }
+    }
+
+    /// An operation on `target` is to begin.
+    pub fn touch(&mut self, target: u32) -> Result {
+        if self.reaches(target) {
+            return Ok(());
+        }
+        self.refuse(&format!("no access epoch includes target {target}"))
+    }
+
+    /// Whether nobody else may touch `target` while this rank does.
+    #[inline]
+    pub fn is_alone(&self, target: u32) -> bool {
+        let held = || self.place_of(target).map(|at| self.locks[at].1.kind);
+        matches!(self.access, Access::Locked) && held() == Ok(LockType::Exclusive)
     }
 
     /// An operation that needs a lock, with a request, is to begin.
@@ -139,20 +165,33 @@ impl Epoch {
 
     /// Whether `target` may be flushed.
     pub fn passive(&self, target: u32) -> Result {
-        let is_open = match &self.access {
-            Access::Locked(targets) => targets.contains_key(&target),
+        if self.is_passive(target) { Ok(()) } else { self.refuse(&format!("target {target} is not locked")) }
+    }
+
+    /// As [`Epoch::passive`].
+    #[inline]
+    pub fn is_passive(&self, target: u32) -> bool {
+        match &self.access {
+            Access::Locked => self.place_of(target).is_ok(),
             Access::LockedAll { .. } => true,
             _ => false,
-        };
-        if is_open { Ok(()) } else { self.refuse(&format!("target {target} is not locked")) }
+        }
     }
 
     /// Whether there is a lock at all.
     pub fn any_passive(&self) -> Result {
-        match self.access {
-            Access::Locked(_) | Access::LockedAll { .. } => Ok(()),
-            _ => self.refuse("no target is locked"),
-        }
+        if self.has_locks() { Ok(()) } else { self.refuse("no target is locked") }
+    }
+
+    /// As [`Epoch::any_passive`].
+    #[inline]
+    pub fn has_locks(&self) -> bool {
+        matches!(self.access, Access::Locked | Access::LockedAll { .. })
+    }
+
+    /// Whether one target is locked by itself.
+    pub fn holds_single(&self) -> bool {
+        matches!(self.access, Access::Locked)
     }
 
     /// Whether a fence may come now.
@@ -180,18 +219,20 @@ impl Epoch {
         self.access = if assert & NOSUCCEED != 0 { Access::None } else { Access::Fence { used: false } };
     }
 
-    /// `MPI_Win_start`.
-    pub fn start(&mut self, targets: Box<[u32]>, assert: i32) -> Result {
+    /// Whether `MPI_Win_start` may come now.
+    #[inline]
+    pub fn check_start(&self, assert: i32) -> Result {
         check_assert(assert, NOCHECK)?;
-        if !self.is_free() {
-            return self.refuse("an access epoch cannot start");
-        }
+        if self.is_free() { Ok(()) } else { self.refuse("an access epoch cannot start") }
+    }
+
+    /// All targets have exposed their memory.
+    pub fn start(&mut self, targets: Members) {
         self.access = Access::Started(targets);
-        Ok(())
     }
 
     /// The targets of the epoch that `MPI_Win_complete` is to end.
-    pub fn started(&self) -> Result<Box<[u32]>> {
+    pub fn started(&self) -> Result<Members> {
         match &self.access {
             Access::Started(targets) => Ok(targets.clone()),
             _ => self.refuse("MPI_Win_start has not been called"),
@@ -199,7 +240,7 @@ impl Epoch {
     }
 
     /// `MPI_Win_post`.
-    pub fn post(&mut self, origins: Box<[u32]>, assert: i32) -> Result {
+    pub fn post(&mut self, origins: Members, assert: i32) -> Result {
         check_assert(assert, NOCHECK | NOSTORE | NOPUT)?;
         if self.exposed.is_some() {
             return fail(Class::RMA_SYNC, "an exposure epoch of MPI_Win_post is open already");
@@ -212,9 +253,9 @@ impl Epoch {
     }
 
     /// The origins of the exposure epoch that `MPI_Win_wait` is to end.
-    pub fn exposed(&self) -> Result<&[u32]> {
+    pub fn exposed(&self) -> Result<Members> {
         match &self.exposed {
-            Some(origins) => Ok(origins),
+            Some(origins) => Ok(origins.clone()),
             None => fail(Class::RMA_SYNC, "no exposure epoch is open: MPI_Win_post has not been called"),
         }
     }
@@ -228,41 +269,43 @@ impl Epoch {
     pub fn check_lock(&self, target: u32, assert: i32) -> Result {
         check_assert(assert, NOCHECK)?;
         match &self.access {
-            Access::Locked(targets) if targets.contains_key(&target) => {
+            Access::Locked if self.place_of(target).is_ok() => {
                 self.refuse(&format!("target {target} is locked already"))
             }
-            Access::Locked(_) => Ok(()),
+            Access::Locked => Ok(()),
             _ if self.is_free() => Ok(()),
             _ => self.refuse(&format!("target {target} cannot be locked")),
         }
     }
 
     /// `target` has been locked.
+    #[inline]
     pub fn locked(&mut self, target: u32, held: Held) {
-        match &mut self.access {
-            Access::Locked(targets) => {
-                targets.insert(target, held);
-            }
-            other => *other = Access::Locked(BTreeMap::from([(target, held)])),
+        match self.place_of(target) {
+            Ok(at) => self.locks[at].1 = held,
+            Err(at) => self.locks.insert(at, (target, held)),
         }
+        self.access = Access::Locked;
     }
 
     /// The lock of `target`, which is to be given back.
+    #[inline]
     pub fn held(&self, target: u32) -> Result<Held> {
         match &self.access {
-            Access::Locked(targets) => match targets.get(&target) {
-                Some(held) => Ok(*held),
-                None => self.refuse(&format!("target {target} is not locked")),
+            Access::Locked => match self.place_of(target) {
+                Ok(at) => Ok(self.locks[at].1),
+                Err(_) => self.refuse(&format!("target {target} is not locked")),
             },
             _ => self.refuse(&format!("target {target} was not locked by MPI_Win_lock")),
         }
     }
 
     /// The lock of `target` has been given back.
+    #[inline]
     pub fn unlocked(&mut self, target: u32) {
-        if let Access::Locked(targets) = &mut self.access {
-            targets.remove(&target);
-            if targets.is_empty() {
+        if let Ok(at) = self.place_of(target) {
+            self.locks.remove(at);
+            if self.locks.is_empty() {
                 self.access = Access::None;
             }
         }
@@ -332,10 +375,11 @@ mod tests {
     fn started_epochs_reach_their_group_alone() {
         let mut epoch = Epoch::default();
         epoch.fenced(0);
-        epoch.start([1, 4].into(), 0).unwrap();
+        epoch.check_start(0).unwrap();
+        epoch.start([1, 4].into());
         epoch.touch(4).unwrap();
         assert!(epoch.touch(2).unwrap_err().text.contains("target 2"));
-        assert_eq!(class(epoch.start([1].into(), 0)), Class::RMA_SYNC);
+        assert_eq!(class(epoch.check_start(0)), Class::RMA_SYNC);
         assert_eq!(class(epoch.check_fence(0)), Class::RMA_SYNC);
         assert_eq!(class(epoch.passive(4)), Class::RMA_SYNC);
         assert_eq!(*epoch.started().unwrap(), [1, 4]);
@@ -349,7 +393,7 @@ mod tests {
         assert_eq!(class(epoch.exposed()), Class::RMA_SYNC);
         epoch.post([2].into(), NOPUT).unwrap();
         assert_eq!(class(epoch.post([2].into(), 0)), Class::RMA_SYNC);
-        epoch.start([0].into(), 0).unwrap();
+        epoch.start([0].into());
         epoch.ended();
         assert_eq!(class(epoch.check_fence(0)), Class::RMA_SYNC);
         assert_eq!(class(epoch.check_free()), Class::RMA_SYNC);

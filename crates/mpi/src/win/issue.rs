@@ -9,7 +9,7 @@ use super::epoch::LockType;
 use super::message::Record;
 use super::operation::{Operation, Verb};
 use super::target::Letter;
-use super::{Path, Window, about};
+use super::{Path, Window, about, quick};
 use crate::comm::Purpose;
 use crate::error::{Class, Error, Result};
 use crate::handle::Handle;
@@ -18,6 +18,7 @@ use crate::request::{Keep, Origin, Unpack, received};
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Span};
 use proto::epoch::Ending;
+use proto::event::Event;
 use proto::{Engine, Mode, OpId, Want};
 
 /// Most messages that are taken out of matching before they are heeded.
@@ -51,7 +52,13 @@ impl<D: Device> World<D> {
         let place = &window.place;
         match &mut window.path {
             Path::Direct(control) => {
-                control.operate(operation, &member).map_err(|error| about(win, &error))?;
+                let is_alone = window.epoch.is_alone(target);
+                control.operate(operation, &member, is_alone).map_err(|error| about(win, &error))?;
+                engine.count(match operation.verb {
+                    Verb::Put => Event::WindowPut,
+                    Verb::Get => Event::WindowGet,
+                    Verb::Accumulate(_) | Verb::Fetch(_) | Verb::Swap => Event::WindowAtomic,
+                });
                 Ok(None)
             }
             Path::Active(active) => {
@@ -60,6 +67,7 @@ impl<D: Device> World<D> {
                     located.map_err(|error| about(win, &error))?;
                 }
                 if window.copies && copy_alone(engine, place, operation, &member)? {
+                    engine.count(Event::WindowCopied);
                     return Ok(None);
                 }
                 if let Some(far) = &mut active.far
@@ -68,6 +76,7 @@ impl<D: Device> World<D> {
                 {
                     return Ok(begun);
                 }
+                engine.count(Event::WindowTold);
                 let ticket = (asks && operation.verb.fetches()).then(Arc::<Ticket>::default);
                 let mut reply = 0;
                 if let Some(result) = &operation.result {
@@ -137,26 +146,20 @@ impl<D: Device> World<D> {
         let World { objects, engine, detached, .. } = self;
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
+        let Path::Active(active) = &mut window.path else {
+            quick::tell(window, engine, told, to);
+            return Ok(());
+        };
         for &rank in to {
-            match &mut window.path {
-                Path::Direct(control) => {
-                    control.tell(told, rank);
-                    engine.device().wake(place.world_rank(rank) as usize);
-                }
-                Path::Active(active)
-                    if told == direct::Told::Complete
-                        && active.far.as_ref().is_some_and(|far| far.reaches(rank)) =>
-                {
-                    let far = active.far.as_mut().expect("it reaches the rank");
-                    far.close(engine, rank, Ending::Complete)?;
-                }
-                Path::Active(active) => {
-                    let record = if told == direct::Told::Post { Record::Post } else { Record::Complete };
-                    active.tell(rank, &record);
-                    active.touched[rank as usize] &= told == direct::Told::Post;
-                    send_batch(active, place, rank, engine, detached)?;
-                }
+            if told == direct::Told::Complete && active.far.as_ref().is_some_and(|far| far.reaches(rank)) {
+                let far = active.far.as_mut().expect("it reaches the rank");
+                far.close(engine, rank, Ending::Complete)?;
+                continue;
             }
+            let record = if told == direct::Told::Post { Record::Post } else { Record::Complete };
+            active.tell(rank, &record);
+            active.touched[rank as usize] &= told == direct::Told::Post;
+            send_batch(active, place, rank, engine, detached)?;
         }
         Ok(())
     }
@@ -178,20 +181,11 @@ impl<D: Device> World<D> {
         })
     }
 
-    /// Takes the lock of a target in shared memory if it is free; `None` where memory is not shared.
-    pub fn try_lock(&mut self, win: Handle, target: u32, kind: LockType) -> Result<Option<bool>> {
-        Ok(match &self.window(win)?.path {
-            Path::Direct(control) => Some(control.try_lock(target, kind)),
-            Path::Active(_) => None,
-        })
-    }
-
-    /// This rank begins, or ends, to wait for a lock in shared memory.
-    pub fn waits_for_lock(&mut self, win: Handle, target: u32, begins: bool) -> Result {
-        if let Path::Direct(control) = &self.window(win)?.path {
-            control.waits(target, begins);
-        }
-        Ok(())
+    /// Begins, or goes on with, the meeting of all ranks by words in shared memory; whether all have come, `None`
+    /// where memory is not shared.
+    pub fn meet(&mut self, win: Handle) -> Result<Option<bool>> {
+        let World { objects, engine, .. } = self;
+        Ok(quick::meet(objects.windows.find_mut(win)?, engine))
     }
 
     /// Begins to give back a lock, which [`World::is_quiet`] says is over.
@@ -200,8 +194,7 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let Path::Direct(control) = &window.path else { return self.synchronise(win, target, Sync::Unlock) };
         if control.unlock(target, kind) {
-            let place = &window.place;
-            (0..place.size()).for_each(|rank| engine.device().wake(place.world_rank(rank) as usize));
+            quick::wake_all(window, engine);
         }
         Ok(())
     }

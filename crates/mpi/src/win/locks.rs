@@ -1,9 +1,16 @@
-//! The lock of a window that no memory is shared of, as its owner keeps it: who holds it, who waits, in the order
-//! in which they came. Nobody overtakes, so an exclusive lock is not put off for ever.
+//! Locks and those who wait for them, in the order in which they came. Nobody overtakes, so an exclusive lock is not put
+//! off for ever. Of a window that no memory is shared of its owner keeps them ([`Locks`]); else a word of the target and
+//! tickets do ([`super::direct`]).
 
 use std::collections::VecDeque;
 
 use super::epoch::LockType;
+use super::{Path, quick};
+use crate::error::Result;
+use crate::handle::Handle;
+use crate::world::World;
+use fabric::Device;
+use proto::event::Event;
 
 /// Who wants a lock, and the tag of the answer.
 pub type Claim = (u32, LockType, i32);
@@ -43,6 +50,66 @@ impl Locks {
         self.holders += 1;
         self.exclusive = kind == LockType::Exclusive;
         self.waiting.pop_front()
+    }
+}
+
+/// The wait for the lock of a target in shared memory.
+#[derive(Debug)]
+pub struct Waiting {
+    target: u32,
+    kind: LockType,
+    /// `None`: may share it whenever nobody holds it exclusively.
+    ticket: Option<u32>,
+}
+
+/// What has become of a lock that was asked for.
+#[derive(Debug)]
+pub enum Asked {
+    /// It is held.
+    Taken,
+    /// [`World::lock_in_turn`] tells when it is held.
+    Waits(Waiting),
+    /// The target has to be told, for memory is not shared.
+    Elsewhere,
+}
+
+impl<D: Device> World<D> {
+    /// Asks for the lock of a target; `is_one`: by MPI_Win_lock, with which a program may lock in any order.
+    pub fn ask_lock(&mut self, win: Handle, target: u32, kind: LockType, is_one: bool) -> Result<Asked> {
+        self.engine.count(Event::WindowLock);
+        let window = self.window(win)?;
+        let overtakes = is_one && kind == LockType::Shared && window.epoch.holds_single();
+        let Path::Direct(control) = &window.path else { return Ok(Asked::Elsewhere) };
+        if control.try_lock(target, kind, overtakes) {
+            return Ok(Asked::Taken);
+        }
+        let ticket = (!overtakes).then(|| control.queue(target));
+        if ticket.is_none() {
+            control.waits(target);
+        }
+        self.engine.count(Event::WindowLockWaited);
+        Ok(Asked::Waits(Waiting { target, kind, ticket }))
+    }
+
+    /// Takes the lock if it is this rank's turn.
+    pub fn lock_in_turn(&mut self, win: Handle, waiting: &Waiting) -> Result<bool> {
+        let Path::Direct(control) = &self.window(win)?.path else { return Ok(false) };
+        let Waiting { target, kind, ticket } = *waiting;
+        Ok(match ticket {
+            Some(ticket) => control.lock_in_turn(target, kind, ticket),
+            None => control.try_lock(target, kind, true),
+        })
+    }
+
+    /// The wait is over, with the lock or without.
+    pub fn waited_for_lock(&mut self, win: Handle, waiting: &Waiting, locked: bool) -> Result {
+        let World { objects, engine, .. } = self;
+        let window = objects.windows.find_mut(win)?;
+        let Path::Direct(control) = &window.path else { return Ok(()) };
+        if control.waited(waiting.target, waiting.ticket.filter(|_| !locked)) {
+            quick::wake_all(window, engine);
+        }
+        Ok(())
     }
 }
 

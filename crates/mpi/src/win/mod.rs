@@ -13,6 +13,7 @@ pub mod issue;
 pub mod locks;
 pub mod message;
 pub mod operation;
+pub mod quick;
 mod target;
 
 use std::any::Any;
@@ -20,6 +21,7 @@ use std::any::Any;
 use crate::attr::AttrMap;
 use crate::comm::Place;
 use crate::error::{Class, Error, Result, fail};
+use crate::group::Group;
 use crate::handle::{Handle, Slab};
 use crate::info::Info;
 use crate::mem;
@@ -27,7 +29,7 @@ use crate::objects::unusable;
 use crate::request::Buffer;
 use active::Active;
 use direct::Control;
-use epoch::Epoch;
+use epoch::{Epoch, Members};
 use far::Far;
 
 /// `MPI_WIN_NULL`.
@@ -81,12 +83,16 @@ pub struct Window {
     pub path: Path,
     /// What is open.
     pub epoch: Epoch,
+    /// Groups of posts and starts, and who they are here: the last two, for programs name the same ones again.
+    groups: [Option<(Group, Members)>; 2],
     /// Cached attributes.
     pub attrs: AttrMap,
     /// Hints in force.
     pub info: Info,
     /// Whether origins may copy long runs of bytes by themselves.
     copies: bool,
+    /// Synchronisations that waited for nobody.
+    unlooked: u32,
     /// The program has promised that nobody locks it.
     pub no_locks: bool,
     /// Memory that this rank has attached to a dynamic window: address and length.
@@ -157,8 +163,10 @@ impl Window {
             members,
             path,
             epoch: Epoch::default(),
+            groups: [None, None],
             attrs: AttrMap::default(),
             copies,
+            unlooked: 0,
             no_locks: info.hint("no_locks") == Some("true"),
             info,
             attached: Vec::new(),
@@ -171,6 +179,31 @@ impl Window {
     /// What this rank exposes.
     pub fn own(&self) -> &Member {
         &self.members[self.place.rank as usize]
+    }
+
+    /// Members of a group as ranks of the window, if they are known already.
+    #[inline]
+    pub(crate) fn known(&self, group: &Group) -> Option<Members> {
+        let mut known = self.groups.iter().flatten();
+        known.find(|(other, _)| other.is_same_object(group)).map(|(_, members)| members.clone())
+    }
+
+    /// Members of a group as ranks of the window.
+    pub fn members_of(&mut self, group: &Group) -> Result<Members> {
+        if let Some(members) = self.known(group) {
+            return Ok(members);
+        }
+        let rank = |process: u32| match self.place.mine.rank_of(process) {
+            Some(rank) => Ok(rank),
+            None => {
+                let text = format!("argument `group` holds rank {process} of the job, which is not in it");
+                fail(Class::GROUP, text)
+            }
+        };
+        let members: Members = group.iter().map(rank).collect::<Result<_>>()?;
+        self.groups.swap(0, 1);
+        self.groups[0] = Some((group.clone(), members.clone()));
+        Ok(members)
     }
 
     /// Its name.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::datatype::{self, Basic, Datatype, Group};
 use crate::error::{Class, Result, fail};
-use crate::mem;
+use crate::mem::{self, Instruction};
 use crate::op::{self, Predefined};
 use crate::request::Buffer;
 
@@ -131,7 +131,8 @@ pub fn compares(basic: Basic) -> bool {
 }
 
 /// Whether elements that lie at this address are changed by atomic instructions.
-fn is_atomic(basic: Basic, addr: usize) -> bool {
+#[inline]
+pub fn is_atomic(basic: Basic, addr: usize) -> bool {
     let size = basic.size() as usize;
     basic.pair().is_none() && matches!(size, 1 | 2 | 4 | 8) && addr.is_multiple_of(size)
 }
@@ -142,6 +143,8 @@ pub struct Place<'a> {
     pub addr: usize,
     /// Runs what it is given while nobody else changes elements that have no atomic instruction.
     pub alone: &'a dyn Fn(&mut dyn FnMut()) -> Result,
+    /// Nobody else touches the target at all.
+    pub is_alone: bool,
 }
 
 /// Combines `data` with the elements of an area; what was there before goes to `old`, if it has room.
@@ -170,30 +173,86 @@ pub fn accumulate(
     }
     let mut position = 0;
     for (addr, len) in area.ty.runs(at.addr, area.count, 0) {
-        let mut run = || {
-            for offset in (0..len as usize).step_by(size) {
-                let part = position + offset..position + offset + size;
-                let with = data.get(part.clone());
-                let before = change(basic, addr + offset, |word| {
-                    let (mut next, element) = (word, with.unwrap_or(&[]));
-                    if op != Predefined::NoOp {
-                        op::apply(op, basic, element, &mut next[..size]);
-                    }
-                    next
-                });
-                if let Some(old) = &mut old {
-                    old[part].copy_from_slice(&before[..size]);
-                }
+        let part = position..position + len as usize;
+        let data = data.get(part.clone()).unwrap_or(&[]);
+        let mut old = old.as_deref_mut().map(|old| &mut old[part]);
+        match (at.is_alone, is_atomic(basic, addr)) {
+            (true, _) => combine_alone(op, basic, addr, data, len as usize, old),
+            (false, true) => combine_by_atomics(op, basic, addr, data, len as usize, old),
+            (false, false) => {
+                (at.alone)(&mut || combine_alone(op, basic, addr, data, len as usize, old.as_deref_mut()))?
             }
-        };
-        if is_atomic(basic, addr) {
-            run()
-        } else {
-            (at.alone)(&mut run)?
         }
         position += len as usize;
     }
     Ok(())
+}
+
+/// Combines a run of elements that nobody else touches meanwhile.
+fn combine_alone(op: Predefined, basic: Basic, addr: usize, data: &[u8], len: usize, old: Option<&mut [u8]>) {
+    if let Some(old) = old {
+        mem::read(addr, old);
+    }
+    if op != Predefined::NoOp {
+        mem::with_mut(addr, len, |there| op::apply(op, basic, data, there));
+    }
+}
+
+/// Combines a run of elements that lie on their boundaries, each by an atomic step.
+fn combine_by_atomics(
+    op: Predefined,
+    basic: Basic,
+    addr: usize,
+    data: &[u8],
+    len: usize,
+    mut old: Option<&mut [u8]>,
+) {
+    let size = basic.size() as usize;
+    for offset in (0..len).step_by(size) {
+        let mut with = [0; 8];
+        if let Some(data) = data.get(offset..offset + size) {
+            with[..size].copy_from_slice(data);
+        }
+        let before = change_one(op, basic, addr + offset, with);
+        if let Some(old) = &mut old {
+            old[offset..offset + size].copy_from_slice(&before[..size]);
+        }
+    }
+}
+
+/// Combines one element that lies on its boundary with another one in an atomic step: by an instruction of the
+/// processor where it has one, else by compare-and-swap; what it was before.
+#[inline]
+pub fn change_one(op: Predefined, basic: Basic, addr: usize, with: [u8; 8]) -> [u8; 8] {
+    let size = basic.size() as usize;
+    let is_integer = matches!(basic.group(), Group::Integer);
+    let by_instruction = match op {
+        Predefined::Sum if is_integer => Some(Instruction::Add),
+        Predefined::Replace => Some(Instruction::Swap),
+        Predefined::NoOp => Some(Instruction::Load),
+        Predefined::Band => Some(Instruction::And),
+        Predefined::Bor => Some(Instruction::Or),
+        Predefined::Bxor => Some(Instruction::Xor),
+        _ => None,
+    };
+    if let Some(instruction) = by_instruction {
+        return mem::change(addr, size, instruction, with);
+    }
+    if (op, basic) == (Predefined::Sum, Basic::F64) {
+        let with = f64::from_ne_bytes(with);
+        return mem::update(addr, 8, |word| (with + f64::from_ne_bytes(word)).to_ne_bytes());
+    }
+    mem::update(addr, size, |word| {
+        let mut next = word;
+        op::apply(op, basic, &with[..size], &mut next[..size]);
+        next
+    })
+}
+
+/// Replaces one element that lies on its boundary by another one if it is as a third one; what it was before.
+#[inline]
+pub fn swap_one(basic: Basic, addr: usize, compare: [u8; 8], new: [u8; 8]) -> [u8; 8] {
+    mem::swap_if(addr, basic.size() as usize, compare, new)
 }
 
 /// `apply` on packed pairs: [`op::apply`] works on them as C places them.
@@ -212,52 +271,28 @@ fn combine(op: Predefined, basic: Basic, data: &[u8], inout: &mut [u8]) {
     }
 }
 
-/// Changes one element, by an atomic instruction where it lies on its boundary; what it was before.
-fn change(basic: Basic, addr: usize, f: impl Fn([u8; 8]) -> [u8; 8]) -> [u8; 8] {
-    let size = basic.size() as usize;
-    if is_atomic(basic, addr) {
-        return mem::update(addr, size, f);
-    }
-    let mut before = [0; 8];
-    mem::read(addr, &mut before[..size]);
-    mem::write(addr, &f(before)[..size]);
-    before
-}
-
 /// Replaces the one element of an area by `new` if it equals `compare`; `old` is what it was.
 pub fn swap(area: &Area, at: &Place, new: &[u8], compare: &[u8], old: &mut [u8]) -> Result {
     let Some(basic) = area.ty.basic().filter(|basic| compares(*basic)) else {
         return fail(Class::TYPE, "MPI_Compare_and_swap is not defined for elements of this datatype");
     };
     let size = basic.size() as usize;
-    if size > 8 {
-        let mut before = vec![0; size];
-        (at.alone)(&mut || {
-            mem::read(at.addr, &mut before);
-            if before == compare {
-                mem::write(at.addr, new);
-            }
-        })?;
-        old.copy_from_slice(&before);
+    if is_atomic(basic, at.addr) {
+        let word = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            word[..size].copy_from_slice(bytes);
+            word
+        };
+        let before = swap_one(basic, at.addr, word(compare), word(new));
+        old.copy_from_slice(&before[..size]);
         return Ok(());
     }
-    let mut before = [0; 8];
-    let mut run = || {
-        before = change(basic, at.addr, |word| {
-            let mut next = word;
-            if word[..size] == *compare {
-                next[..size].copy_from_slice(new);
-            }
-            next
-        });
-    };
-    if is_atomic(basic, at.addr) {
-        run()
-    } else {
-        (at.alone)(&mut run)?
-    }
-    old.copy_from_slice(&before[..size]);
-    Ok(())
+    (at.alone)(&mut || {
+        mem::read(at.addr, old);
+        if old == compare {
+            mem::write(at.addr, new);
+        }
+    })
 }
 
 #[cfg(test)]
@@ -292,7 +327,7 @@ mod tests {
     #[test]
     fn elements_are_combined_and_fetched() {
         let mut memory = [1i32, 2, 3];
-        let at = Place { addr: memory.as_mut_ptr() as usize, alone: &alone };
+        let at = Place { addr: memory.as_mut_ptr() as usize, alone: &alone, is_alone: false };
         let data: Vec<u8> = [10i32, 20, 30].iter().flat_map(|n| n.to_ne_bytes()).collect();
         let mut old = [0u8; 12];
         accumulate(Predefined::Sum, &area(0, 3, INT), &at, &data, Some(&mut old)).unwrap();

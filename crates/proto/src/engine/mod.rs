@@ -26,7 +26,7 @@ use crate::choice::way::Way;
 use crate::engine::frequent::{EagerBy, Frequent};
 use crate::engine::progress::Idle;
 use crate::epoch::window::Epochs;
-use crate::event::Counters;
+use crate::event::{Counters, Event};
 use crate::memory::rcache::{CacheLimits, Rcache};
 use crate::memory::staging::Staging;
 use crate::message::matching::{Envelope, Matching};
@@ -191,6 +191,20 @@ impl<D: Device> Engine<D> {
             Err(Fault::NotPermitted) => Ok(false),
             Err(fault) => Err(fault),
         }
+    }
+
+    /// Counts what the layers above have done.
+    #[inline(always)]
+    pub fn count(&mut self, event: Event) {
+        self.counters.count(event);
+    }
+
+    /// How often to look for what a peer on this host is about to store in memory before a wait begins, which looks
+    /// at everything: as for a message ([`Engine::receive_now`]).
+    #[inline]
+    pub fn looks_near(&self) -> u32 {
+        let is_alone = self.active.is_empty() && self.peers.backlog.is_empty();
+        if is_alone { self.looks[Distance::Host as usize] } else { 1 }
     }
 
     /// How often each event happened.

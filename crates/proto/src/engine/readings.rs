@@ -21,7 +21,14 @@ impl<D: Device> Engine<D> {
     pub fn moves(&self) -> u64 {
         let mut hash = DefaultHasher::new();
         self.peers.messages().hash(&mut hash);
-        [Event::ChunkWritten, Event::BlockWritten].map(|event| self.counters.get(event)).hash(&mut hash);
+        const ENDS: [Event; 5] = [
+            Event::ChunkWritten,
+            Event::BlockWritten,
+            Event::WindowFence,
+            Event::WindowLock,
+            Event::WindowStart,
+        ];
+        ENDS.map(|event| self.counters.get(event)).hash(&mut hash);
         self.ops.iter().for_each(|(id, op)| (id, op.moved(&self.dev)).hash(&mut hash));
         hash.finish()
     }

@@ -1,0 +1,318 @@
+//! Operations and synchronisations of direct windows in their most frequent form, done at once by a few instructions.
+//!
+//! Each does the whole of it if the arguments are of predefined types without gaps, the epoch permits it and nothing
+//! has to be waited for long, and otherwise nothing, or no more than the general path goes on with: that one checks
+//! every argument and says what is wrong. What is done is the same.
+
+use super::direct::{Control, Told};
+use super::epoch::{Held, LockType, Members};
+use super::operation::{change_one, compares, is_atomic, swap_one};
+use super::{Path, Window};
+use crate::datatype::basic::{self, Basic, basic_size};
+use crate::handle::Handle;
+use crate::mem;
+use crate::op::Predefined;
+use crate::p2p::plain_len;
+use crate::world::World;
+use fabric::Device;
+use proto::Engine;
+use proto::event::Event;
+
+/// Every so many synchronisations that wait for nobody one looks around, by the general path: a program may wait for
+/// what others store while they wait for this rank.
+const LOOK_EVERY: u32 = 64;
+
+/// Where an operation goes, as it was passed.
+#[derive(Clone, Copy, Debug)]
+pub struct There {
+    /// Rank in the window.
+    pub target: i32,
+    /// Displacement in units of the target.
+    pub disp: i64,
+    /// Number of elements.
+    pub count: u64,
+    /// Their type.
+    pub datatype: Handle,
+}
+
+/// The words of a window whose memory is shared.
+#[inline(always)]
+fn control(window: &mut Window) -> Option<&mut Control> {
+    match &mut window.path {
+        Path::Direct(control) => Some(control),
+        Path::Active(_) => None,
+    }
+}
+
+/// The address of a run of `len` bytes in the memory of a target that an epoch includes.
+#[inline(always)]
+fn locate(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usize> {
+    if !matches!(window.path, Path::Direct(_)) {
+        return None;
+    }
+    let member = window.members.get(usize::try_from(target).ok()?)?;
+    let start = u64::try_from(disp).ok()?.checked_mul(member.unit)?;
+    let addr = member.base.wrapping_add(start as usize);
+    let is_inside = start.checked_add(len as u64)? <= member.size;
+    (is_inside && window.epoch.reaches(target as u32)).then_some(addr)
+}
+
+/// The type of an element that an atomic instruction changes, and what is done with it.
+#[inline(always)]
+fn element(datatype: Handle, op: Handle) -> Option<(Basic, Predefined)> {
+    let basic = basic::predefined(datatype)?.basic;
+    let op = Predefined::from_handle(op)?;
+    op.takes(basic).then_some((basic, op))
+}
+
+impl<D: Device> World<D> {
+    #[inline(always)]
+    fn parts(&mut self, win: Handle) -> Option<(&mut Window, &mut Engine<D>)> {
+        let World { objects, engine, .. } = self;
+        Some((objects.windows.slab.get_mut(win)?, engine))
+    }
+
+    /// `MPI_Put` and `MPI_Get` of one run; whether it is done.
+    #[inline(always)]
+    pub fn transfer_now<const PUT: bool>(
+        &mut self,
+        (addr, count, datatype): (usize, u64, Handle),
+        there: There,
+        win: Handle,
+    ) -> bool {
+        let Some(len) = plain_len(count, datatype, addr) else { return false };
+        let is_alike = there.count.checked_mul(u64::from(basic_size(there.datatype))) == Some(len as u64);
+        if !is_alike || len == 0 {
+            return false;
+        }
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        let (to, from) = if PUT { (remote, addr) } else { (addr, remote) };
+        mem::copy_run(to, from, len);
+        engine.count(if PUT { Event::WindowPut } else { Event::WindowGet });
+        true
+    }
+
+    /// `MPI_Accumulate` of one element, and `MPI_Fetch_and_op` with the address of the result; whether it is done.
+    #[inline(always)]
+    pub fn accumulate_now(
+        &mut self,
+        addr: usize,
+        result: Option<usize>,
+        there: There,
+        op: Handle,
+        win: Handle,
+    ) -> bool {
+        let Some((basic, op)) = element(there.datatype, op) else { return false };
+        let Some(len) = plain_len(1, there.datatype, result.unwrap_or(addr)) else { return false };
+        let carries = op != Predefined::NoOp;
+        if (carries && plain_len(1, there.datatype, addr).is_none()) || (!carries && result.is_none()) {
+            return false;
+        }
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        if !is_atomic(basic, remote) {
+            return false;
+        }
+        let with = if carries { mem::short(addr, len) } else { [0; 8] };
+        let before = change_one(op, basic, remote, with);
+        if let Some(result) = result {
+            mem::write(result, &before[..len]);
+        }
+        engine.count(Event::WindowAtomic);
+        true
+    }
+
+    /// `MPI_Compare_and_swap`; whether it is done.
+    #[inline(always)]
+    pub fn swap_now(&mut self, addrs: [usize; 3], there: There, win: Handle) -> bool {
+        let [addr, compare, result] = addrs;
+        let Some(row) = basic::predefined(there.datatype).filter(|row| compares(row.basic)) else {
+            return false;
+        };
+        let lens = addrs.map(|addr| plain_len(1, there.datatype, addr));
+        let [Some(len), Some(_), Some(_)] = lens else { return false };
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        if !is_atomic(row.basic, remote) {
+            return false;
+        }
+        let before = swap_one(row.basic, remote, mem::short(compare, len), mem::short(addr, len));
+        mem::write(result, &before[..len]);
+        engine.count(Event::WindowAtomic);
+        true
+    }
+
+    /// `MPI_Win_flush`, and with no target `MPI_Win_flush_all`; whether it is done.
+    #[inline(always)]
+    pub fn flush_now(&mut self, target: Option<i32>, win: Handle) -> bool {
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let is_open = match target {
+            Some(target) if (target as u32 as usize) < window.members.len() => {
+                window.epoch.is_passive(target as u32)
+            }
+            Some(_) => false,
+            None => window.epoch.has_locks(),
+        };
+        if !is_open || control(window).is_none() || looks_around(window) {
+            return false;
+        }
+        mem::order();
+        engine.count(Event::WindowFlush);
+        true
+    }
+
+    /// `MPI_Win_fence`, if the others come soon; whether it is done.
+    #[inline(always)]
+    pub fn fence_now(&mut self, assert: i32, win: Handle) -> bool {
+        let Some((window, engine)) = self.parts(win) else { return false };
+        if window.epoch.check_fence(assert).is_err() {
+            return false;
+        }
+        for _ in 0..engine.looks_near() {
+            match meet(window, engine) {
+                Some(true) => {
+                    window.epoch.fenced(assert);
+                    return true;
+                }
+                Some(false) => {}
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// `MPI_Win_lock` without assertions, if the lock is free; whether it is done.
+    #[inline(always)]
+    pub fn lock_now(&mut self, kind: i32, target: i32, win: Handle) -> bool {
+        let Ok(kind) = LockType::from_raw(kind) else { return false };
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let target = target as u32;
+        let is_allowed = (target as usize) < window.members.len()
+            && !window.no_locks
+            && window.epoch.check_lock(target, 0).is_ok();
+        let holds = window.epoch.holds_single();
+        let Some(control) = control(window).filter(|_| is_allowed) else { return false };
+        if !control.try_lock(target, kind, holds) {
+            return false;
+        }
+        window.epoch.locked(target, Held { kind, unchecked: false });
+        engine.count(Event::WindowLock);
+        true
+    }
+
+    /// `MPI_Win_unlock` of what [`World::lock_now`] locks; whether it is done.
+    #[inline(always)]
+    pub fn unlock_now(&mut self, target: i32, win: Handle) -> bool {
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let target = target as u32;
+        let Ok(held) = window.epoch.held(target) else { return false };
+        if held.unchecked || control(window).is_none() || looks_around(window) {
+            return false;
+        }
+        if control(window).is_some_and(|control| control.unlock(target, held.kind)) {
+            wake_all(window, engine);
+        }
+        window.epoch.unlocked(target);
+        true
+    }
+
+    #[inline(always)]
+    fn known_members(&self, group: Handle, win: Handle) -> Option<Members> {
+        let window = self.objects.windows.get(win)?;
+        window.known(self.objects.group(group).ok()?)
+    }
+
+    /// `MPI_Win_post` of a group that is known to the window; whether it is done.
+    #[inline(always)]
+    pub fn expose_now(&mut self, group: Handle, assert: i32, win: Handle) -> bool {
+        let Some(origins) = self.known_members(group, win) else { return false };
+        let Some((window, engine)) = self.parts(win) else { return false };
+        if control(window).is_none() || window.epoch.post(origins.clone(), assert).is_err() {
+            return false;
+        }
+        tell(window, engine, Told::Post, &origins);
+        engine.count(Event::WindowPost);
+        true
+    }
+
+    /// `MPI_Win_start` of a group that is known to the window, if its posts come soon; whether it is done.
+    #[inline(always)]
+    pub fn start_now(&mut self, group: Handle, assert: i32, win: Handle) -> bool {
+        let Some(targets) = self.known_members(group, win) else { return false };
+        let Some((window, engine)) = self.parts(win) else { return false };
+        if window.epoch.check_start(assert).is_err() || !hears(window, engine, Told::Post, &targets) {
+            return false;
+        }
+        window.epoch.start(targets);
+        engine.count(Event::WindowStart);
+        true
+    }
+
+    /// `MPI_Win_complete`; whether it is done.
+    #[inline(always)]
+    pub fn complete_now(&mut self, win: Handle) -> bool {
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let Ok(targets) = window.epoch.started() else { return false };
+        if control(window).is_none() {
+            return false;
+        }
+        tell(window, engine, Told::Complete, &targets);
+        window.epoch.ended();
+        true
+    }
+
+    /// `MPI_Win_wait`, if the origins complete soon; whether it is done.
+    #[inline(always)]
+    pub fn wait_now(&mut self, win: Handle) -> bool {
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let Ok(origins) = window.epoch.exposed() else { return false };
+        if !hears(window, engine, Told::Complete, &origins) {
+            return false;
+        }
+        window.epoch.waited();
+        true
+    }
+}
+
+/// Whether it is time to look around.
+#[inline(always)]
+fn looks_around(window: &mut Window) -> bool {
+    window.unlooked = window.unlooked.wrapping_add(1);
+    window.unlooked.is_multiple_of(LOOK_EVERY)
+}
+
+/// Begins or goes on with the barrier of a fence; whether it is over, `None` where memory is not shared.
+#[inline(always)]
+pub(super) fn meet<D: Device>(window: &mut Window, engine: &mut Engine<D>) -> Option<bool> {
+    let Window { path: Path::Direct(control), place, .. } = window else { return None };
+    let met = control.meet(|rank| engine.device().wake(place.world_rank(rank) as usize));
+    if met {
+        engine.count(Event::WindowFence);
+    }
+    Some(met)
+}
+
+/// Tells ranks of a window whose memory is shared.
+#[inline(always)]
+pub(super) fn tell<D: Device>(window: &mut Window, engine: &Engine<D>, told: Told, to: &[u32]) {
+    let Window { path: Path::Direct(control), place, .. } = window else { return };
+    for &rank in to {
+        control.tell(told, rank);
+        engine.device().wake(place.world_rank(rank) as usize);
+    }
+}
+
+/// Wakes all who may wait for a lock.
+#[cold]
+pub(super) fn wake_all<D: Device>(window: &Window, engine: &Engine<D>) {
+    let place = &window.place;
+    (0..place.size()).for_each(|rank| engine.device().wake(place.world_rank(rank) as usize));
+}
+
+/// Whether all of these tell this rank soon; then that is used up.
+#[inline(always)]
+fn hears<D: Device>(window: &mut Window, engine: &Engine<D>, told: Told, from: &[u32]) -> bool {
+    let Some(control) = control(window) else { return false };
+    (0..engine.looks_near()).any(|_| control.heard(told, from))
+}
