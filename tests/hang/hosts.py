@@ -38,6 +38,9 @@ def cases():
         name = f"two namespaces over IPv6, agents too, transport {transport}: all bytes arrive"
         yield Case(name, lambda tools, t=transport: over_ipv6(tools, t))
     yield Case("two namespaces, one of IPv4 and one of IPv6: refused", mixed)
+    for ranks in [2, 4]:
+        yield Case(f"two namespaces: {ranks} ranks start processes on both", lambda tools, n=ranks: spread(tools, n))
+    yield Case("two namespaces: processes that cannot be started there are refused", spread_in_vain)
     yield Case("two namespaces: ranks start, and a cut of 100 ms is survived", short_cut)
     yield Case("two namespaces: a cable that is cut for good ends the job", long_cut)
 
@@ -106,6 +109,36 @@ def mixed(tools):
             outcome = job.end()
         outcome.expect(outcome.code != 0, "a failure")
         outcome.expect_message(r"rank 0 listens at 10\.77\.31\.1:\d+ and rank 1 at \[fd77:31::2\]:\d+, one of IPv4.*TERN_INTERFACE")
+
+
+def spread(tools, ranks):
+    """With two ranks the second host has none, and so no agent, until they ask for processes."""
+    with namespaces(tools) as (hosts, inside, _):
+        program = tools.program("spread")
+        with tools.job(*hosts, "-n", str(ranks), program, "10.77.31.1", "10.77.31.2", launcher=inside) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code == 0 and outcome.out.count("rank done") == ranks, "the end of all ranks")
+        outcome.expect(outcome.err == "", "silence")
+
+
+def spread_in_vain(tools):
+    with namespaces(tools) as (hosts, inside, _):
+        broken = tools.scratch / "broken-launcher"
+        broken.write_text(f"#!/bin/sh\ncase $1 in *.77) exit 3 ;; esac\nexec {hosts[1]} \"$@\"\n")
+        broken.chmod(0o755)
+        one_less = ["--launcher", broken, "--hosts", "10.77.31.1:2,10.77.31.77:2", "--host-address", "10.77.31.1"]
+        program = tools.program("spread_refused")
+        for words, message in [
+            ([*one_less, "-n", "2", program, program], r"host 10\.77\.31\.77: .* exited with code 3 before the agent had come"),
+            ([*hosts, "-n", "4", program, "./none", "10.77.31.2"], r"host 10\.77\.31\.2: cannot start '\./none': "),
+            ([*hosts, "-n", "2", program, "./none"], r"host 10\.77\.31\.2: cannot start '\./none': "),
+            ([*hosts, "-n", "2", program, program, "elsewhere.invalid"],
+             r"`host`: elsewhere\.invalid is none of the hosts of this job, which are 10\.77\.31\.1, 10\.77\.31\.2"),
+        ]:
+            with tools.job(*words, launcher=inside) as job:
+                outcome = job.end()
+            outcome.expect(outcome.code not in (0, 9), "two refusals that are survived, and one that is fatal")
+            outcome.expect_message(message)
 
 
 # The collectives that can have two levels.

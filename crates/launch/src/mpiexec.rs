@@ -30,6 +30,7 @@ pub mod placement;
 mod places;
 mod reach;
 mod spawn;
+mod spread;
 pub mod start;
 mod strangers;
 mod streams;

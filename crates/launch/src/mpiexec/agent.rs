@@ -14,7 +14,7 @@ use crate::sys::signal::Signals;
 use crate::sys::{self, process};
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -114,6 +114,10 @@ fn read_message(stream: &mut TcpStream) -> Result<Vec<u8>, String> {
 
 /// Goes where the launcher was, and looks for the programs.
 fn prepare((mut task, directory): (Task, std::path::PathBuf)) -> Result<Task, Refusal> {
+    if task.ranks.is_empty() {
+        // What it starts it is told later.
+        return Ok(task);
+    }
     let moved = std::env::set_current_dir(&directory);
     let plan = Rc::get_mut(&mut task.plan).expect("nobody else has the new plan");
     let needed = plan.segments.iter().any(|s| s.directory.as_ref().is_none_or(|own| own.is_relative()));
@@ -132,6 +136,9 @@ struct Agent {
     /// Until the connection is lost.
     link: Option<Link>,
     hands: Hands,
+    /// What is needed to read more tasks.
+    secret: [u8; 16],
+    own: IpAddr,
     /// Outputs that the root does not want to be read.
     paused: [bool; 2],
     answers: Answers,
@@ -163,7 +170,9 @@ impl Agent {
                 let link = Some(link);
                 let answers = Answers::default();
                 let paused = [false; 2];
-                Ok(Some(Agent { epoll, signals, link, hands, paused, answers, finishing: false }))
+                let (secret, own) = (task.secret, task.address.expect("an agent has one"));
+                let finishing = false;
+                Ok(Some(Agent { epoll, signals, link, hands, secret, own, paused, answers, finishing }))
             }
             Err(refusal) => {
                 hands.signal(libc::SIGKILL);
@@ -280,9 +289,26 @@ impl Agent {
             }
             _ => {}
         }
-        if !matches!(order, Order::Finish | Order::Pause { .. }) {
-            let events = self.hands.carry_out(order, &self.epoll);
-            self.tell(events);
+        let events = match order {
+            Order::Finish | Order::Pause { .. } => Vec::new(),
+            Order::Start { first, task } => self.start_more(first, &task),
+            order => self.hands.carry_out(order, &self.epoll),
+        };
+        self.tell(events);
+    }
+
+    /// Starts ranks of another job, all or none.
+    fn start_more(&mut self, first: usize, message: &[u8]) -> Vec<Event> {
+        let task = task::decode(message, self.secret, self.own).map_err(Refusal::from).and_then(prepare);
+        match task.and_then(|task| self.hands.start(&task, &self.epoll)) {
+            Ok(mut events) => {
+                events.push(Event::Begun { first });
+                events
+            }
+            Err(refusal) => {
+                self.hands.forget_from(first, &self.epoll);
+                vec![Event::NotBegun { first, text: refusal.text }]
+            }
         }
     }
 

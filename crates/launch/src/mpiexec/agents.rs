@@ -28,6 +28,8 @@ type Heard = Vec<(usize, Result<Event, String>)>;
 
 /// Where the agent of a host has come to.
 enum State {
+    /// There are no ranks on this host, and so there is none.
+    Idle,
     /// It has not connected yet.
     Awaited,
     /// It is there, and has not said yet what it is.
@@ -47,16 +49,24 @@ struct Agent {
     called: String,
     /// What it will be told.
     task: Vec<u8>,
+    /// What it is told behind that.
+    later: Vec<Vec<u8>>,
     state: State,
+    way: Way,
+    /// How many ranks it takes, as the user says.
+    slots: Option<usize>,
 }
 
 /// All agents of a job.
 pub(super) struct Agents {
     agents: Vec<Agent>,
     callers: Callers,
+    addresses: Vec<IpAddr>,
+    secret: [u8; 16],
+    reaching: Reaching,
+    open_files: OpenFiles,
     /// How long agents may take to come.
     until: Instant,
-    patience: f64,
     /// All ranks have ended: agents leave.
     finishing: bool,
 }
@@ -80,29 +90,95 @@ impl Agents {
         let mut agents = Agents {
             agents: Vec::with_capacity(count),
             callers,
+            addresses,
+            secret: shape.secret,
+            reaching: reaching.clone(),
+            open_files,
             until: Instant::now() + reaching.patience,
-            patience: reaching.patience.as_secs_f64(),
             finishing: false,
         };
-        for (host, (name, way)) in network.names.iter().zip(&ways).enumerate() {
+        for (host, (name, way)) in network.names.iter().zip(ways).enumerate() {
             let ranks: Vec<(usize, usize)> = (0..shape.programs.len())
                 .filter(|rank| shape.hosts[*rank] == host)
                 .map(|rank| (rank, shape.programs[rank]))
                 .collect();
+            let task = task::encode(plan, &shape.kvsname, [0, shape.programs.len()], &ranks);
+            let (slots, state) = (network.slots(host), State::Idle);
+            let (launcher, called, later) = Default::default();
+            agents.agents.push(Agent {
+                name: name.clone(),
+                launcher,
+                called,
+                task,
+                later,
+                state,
+                way,
+                slots,
+            });
             // A host without ranks needs no agent.
-            let state = if ranks.is_empty() { State::Gone } else { State::Awaited };
-            let task = task::encode(plan, &shape.kvsname, shape.programs.len(), &ranks);
-            let mut agent = Agent { name: name.clone(), launcher: None, called: String::new(), task, state };
             if !ranks.is_empty() {
-                let which =
-                    addresses.iter().position(|address| *address == way.own).expect("it is among them");
-                let line = handover(host, &shape.secret, agents.callers.address(which)?);
-                let launched = launch(reaching, name, way.direct, &line, open_files);
-                (agent.launcher, agent.called) = launched.map(|(pid, called)| (Some(pid), called))?;
+                agents.call(host)?;
             }
-            agents.agents.push(agent);
         }
         Ok(agents)
+    }
+
+    /// Starts the agent of a host.
+    fn call(&mut self, host: usize) -> Result<(), String> {
+        let agent = &mut self.agents[host];
+        let which = self.addresses.iter().position(|address| *address == agent.way.own);
+        let address = self.callers.address(which.expect("it is among them"))?;
+        let line = handover(host, &self.secret, address);
+        let (pid, called) = launch(&self.reaching, &agent.name, agent.way.direct, &line, self.open_files)?;
+        (agent.launcher, agent.called, agent.state) = (Some(pid), called, State::Awaited);
+        Ok(())
+    }
+
+    /// Queues an order to the agent of a host for a job that is started later; if the host has none, starts one,
+    /// which is told when it has come.
+    pub(super) fn order_start(&mut self, host: usize, order: &Order, epoll: &Epoll) -> Result<(), String> {
+        match &mut self.agents[host].state {
+            State::Running(link) => link.push(&order.encode()),
+            State::Idle => {
+                if self.callers.is_closed() {
+                    let (most, secret) = (self.agents.len(), Secret::new(self.secret));
+                    self.callers = Callers::listen(&self.addresses, most, secret, epoll)?;
+                }
+                self.call(host)?;
+                self.until = Instant::now() + self.reaching.patience;
+                self.agents[host].later = vec![order.encode()];
+            }
+            _ => return Err(format!("host {}: its agent is gone", self.agents[host].name)),
+        }
+        Ok(())
+    }
+
+    /// Whether an agent is on its way to a host, for a job that is started later.
+    pub(super) fn is_called(&self, host: usize) -> bool {
+        let agent = &self.agents[host];
+        !agent.later.is_empty() && !matches!(agent.state, State::Running(_))
+    }
+
+    /// Whether there is one, which has been told what to start.
+    pub(super) fn is_running(&self, host: usize) -> bool {
+        matches!(self.agents[host].state, State::Running(_))
+    }
+
+    /// Waits no more for such an agent: the host may be tried again.
+    pub(super) fn call_off(&mut self, host: usize, epoll: &Epoll) {
+        self.forget(host, epoll);
+        self.agents[host].later.clear();
+        self.agents[host].state = State::Idle;
+    }
+
+    /// How many hosts there are.
+    pub(super) fn count(&self) -> usize {
+        self.agents.len()
+    }
+
+    /// How many ranks a host takes, as the user says.
+    pub(super) fn slots(&self, host: usize) -> Option<usize> {
+        self.agents[host].slots
     }
 
     /// What the user calls a host.
@@ -170,14 +246,17 @@ impl Agents {
 
     /// When all agents are there, tells each what to start.
     fn tell_tasks(&mut self, epoll: &Epoll) {
-        let ready = |agent: &Agent| matches!(agent.state, State::Ready(_) | State::Gone);
-        if !self.agents.iter().all(ready) {
+        if self.awaits() {
             return;
         }
         for agent in &mut self.agents {
-            if let State::Ready(mut link) = std::mem::replace(&mut agent.state, State::Gone) {
-                link.push(&std::mem::take(&mut agent.task));
-                agent.state = State::Running(link);
+            match std::mem::replace(&mut agent.state, State::Gone) {
+                State::Ready(mut link) => {
+                    link.push(&agent.task);
+                    agent.later.drain(..).for_each(|order| link.push(&order));
+                    agent.state = State::Running(link);
+                }
+                state => agent.state = state,
             }
         }
         self.callers.close(epoll);
@@ -240,7 +319,7 @@ impl Agents {
     /// Loses patience with those that have not come.
     pub(super) fn on_time(&mut self, now: Instant, epoll: &Epoll) -> Heard {
         self.callers.on_time(now, epoll);
-        if !self.starting() || now < self.until {
+        if !self.awaits() || now < self.until {
             return Vec::new();
         }
         let refused = match self.callers.refused {
@@ -252,7 +331,8 @@ impl Agents {
         late.map(|(host, agent)| {
             let why = format!(
                 "no agent has come within {} s (--launch-timeout), started with '{}'{refused}",
-                self.patience, agent.called
+                self.reaching.patience.as_secs_f64(),
+                agent.called
             );
             (host, Err(why))
         })
@@ -260,18 +340,25 @@ impl Agents {
     }
 
     pub(super) fn next_time(&self) -> Option<Instant> {
-        let starting = self.starting().then_some(self.until);
+        let starting = self.awaits().then_some(self.until);
         starting.into_iter().chain(self.callers.next_time()).min()
     }
 
     /// Whether agents are waited for.
+    fn awaits(&self) -> bool {
+        self.agents.iter().any(|agent| matches!(agent.state, State::Awaited | State::Connected(_)))
+    }
+
+    /// Whether agents are waited for, and so no rank runs.
     pub(super) fn starting(&self) -> bool {
-        self.agents.iter().any(|agent| !matches!(agent.state, State::Running(_) | State::Gone))
+        self.awaits() && !self.agents.iter().any(|agent| matches!(agent.state, State::Running(_)))
     }
 
     /// Whether there is an agent, or a process that has started one.
     pub(super) fn any_left(&self) -> bool {
-        self.agents.iter().any(|agent| agent.launcher.is_some() || !matches!(agent.state, State::Gone))
+        self.agents
+            .iter()
+            .any(|agent| agent.launcher.is_some() || !matches!(agent.state, State::Gone | State::Idle))
     }
 
     /// Hears no more of a host. An agent whose connection ends kills its ranks and leaves.
@@ -285,7 +372,7 @@ impl Agents {
                     let _ = process::kill_group(pid, libc::SIGKILL);
                 }
             }
-            State::Gone => {}
+            State::Gone | State::Idle => {}
         }
     }
 }

@@ -143,6 +143,11 @@ impl Callers {
         self.waiting.values().map(|caller| caller.until).min()
     }
 
+    /// Whether nobody is let in any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.listeners.is_empty()
+    }
+
     /// Lets nobody in any more.
     pub(super) fn close(&mut self, epoll: &Epoll) {
         self.listeners.drain(..).for_each(|listener| epoll.remove(listener.as_raw_fd()));

@@ -146,6 +146,7 @@ impl Job {
             self.say(&format!("mpiexec: {text}{rest}"));
         }
         self.give_up_starting();
+        self.end_spread();
         self.signal_all(libc::SIGTERM);
         self.signal_all(libc::SIGCONT);
     }

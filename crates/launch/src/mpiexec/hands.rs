@@ -43,6 +43,8 @@ pub(super) struct Hands {
     processes: Vec<Process>,
     /// Where questions are written that all ranks read.
     board: Board,
+    /// What marks the processes of this host.
+    mark: String,
     guard: Option<Guard>,
     remains: Remains,
     open_files: OpenFiles,
@@ -69,6 +71,7 @@ impl Hands {
         Ok(Hands {
             processes: Vec::with_capacity(task.ranks.len()),
             board,
+            mark: task.mark(),
             guard: Some(guard),
             remains,
             open_files,
@@ -89,11 +92,13 @@ impl Hands {
             return Err(text.into());
         }
         let shares = bind::shares(plan.bind, plan.map, count, &bind::machine(&allowed));
+        let mark = self.mark.clone();
         let common = Common {
             task,
             cpus: allowed.len().max(1),
             open_files: self.open_files,
             board: self.board.as_raw_fd(),
+            mark: &mark,
         };
         let mut files = Files::default();
         let mut events = Vec::with_capacity(count);
@@ -278,7 +283,12 @@ impl Hands {
                 }
                 Vec::new()
             }
-            Order::Finish => Vec::new(),
+            Order::Forget { first } => {
+                self.forget_from(first, epoll);
+                Vec::new()
+            }
+            // Those are for whoever has the ranks.
+            Order::Finish | Order::Start { .. } => Vec::new(),
         }
     }
 

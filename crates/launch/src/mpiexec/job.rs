@@ -7,6 +7,7 @@ use super::hang::Gathering;
 use super::message::Order;
 use super::output::{Sink, Stream};
 use super::spawn::Servers;
+use super::spread::Spreading;
 use super::start::{self, Input, Refusal};
 use super::strangers::Strangers;
 use super::streams::Source;
@@ -59,6 +60,14 @@ pub(super) struct Rank {
     pub(super) streams: [Option<Stream>; 2],
 }
 
+impl Rank {
+    /// One that does not run yet.
+    pub(super) fn new(program: String, host: usize, streams: [Option<Stream>; 2]) -> Rank {
+        let (ready, silent, distrusted) = (false, false, false);
+        Rank { pid: 0, program, host, ended: None, ready, silent, distrusted, streams }
+    }
+}
+
 /// Where the ranks are.
 pub(super) enum Reach {
     /// All on this host: its processes are children of this one.
@@ -96,6 +105,7 @@ pub struct Job {
     pub(super) gathering: Option<Gathering>,
     pub(super) straggler: Option<Instant>,
     pub(super) strangers: Strangers,
+    pub(super) spreading: Spreading,
 }
 
 /// What the ranks of a job run, and where.
@@ -187,15 +197,9 @@ impl Job {
             Universe::Job => size,
             Universe::Ranks(most) => most,
         };
-        let rank = |rank: usize| Rank {
-            pid: 0,
-            program: plan.segments[shape.programs[rank]].program.to_string_lossy().into_owned(),
-            host: shape.hosts[rank],
-            ended: None,
-            ready: false,
-            silent: false,
-            distrusted: false,
-            streams: plan.streams(rank),
+        let rank = |rank: usize| {
+            let program = plan.segments[shape.programs[rank]].program.to_string_lossy().into_owned();
+            Rank::new(program, shape.hosts[rank], plan.streams(rank))
         };
         Ok(Job {
             deadline: plan.timeout.map(|timeout| Instant::now() + timeout),
@@ -222,6 +226,7 @@ impl Job {
             question: 0,
             gathering: None,
             straggler: None,
+            spreading: Spreading::default(),
         })
     }
 
@@ -373,6 +378,7 @@ impl Job {
             }
             self.step(Some(Instant::now() + Duration::from_millis(5)));
         }
+        self.end_spread();
         // Agents do the same, each on its host, pass on the last output, and then leave.
         self.order_all(&Order::Finish);
         let mut until = Instant::now() + GRACE + DRAIN;

@@ -74,6 +74,18 @@ pub enum Event {
         /// Why.
         text: String,
     },
+    /// The ranks of [`Order::Start`] run.
+    Begun {
+        /// The first process of their job.
+        first: usize,
+    },
+    /// None of them runs.
+    NotBegun {
+        /// The first process of their job.
+        first: usize,
+        /// Why.
+        text: String,
+    },
 }
 
 /// Something is to be done to the ranks of a host.
@@ -127,6 +139,18 @@ pub enum Order {
     },
     /// All ranks of the job have ended: clean up and leave.
     Finish,
+    /// Start more ranks, of a job that ranks have asked for.
+    Start {
+        /// The first process of their job.
+        first: usize,
+        /// A [task](super::task).
+        task: Vec<u8>,
+    },
+    /// Get rid of the ranks from this one on, whose job could not be started elsewhere.
+    Forget {
+        /// The first process of their job.
+        first: usize,
+    },
 }
 
 /// Longest message after its length: the first one of a job holds an environment, which the kernel keeps
@@ -252,6 +276,8 @@ impl Event {
                 out.byte(9).number(*rank).byte(kind).number(number as u32 as usize).byte(u8::from(core))
             }
             Event::Refused { code, text } => out.byte(10).byte(*code).bytes(text.as_bytes()),
+            Event::Begun { first } => out.byte(11).number(*first),
+            Event::NotBegun { first, text } => out.byte(12).number(*first).bytes(text.as_bytes()),
         };
         out.0
     }
@@ -280,6 +306,8 @@ impl Event {
                 Event::Ended { rank, how }
             }
             10 => Event::Refused { code: fields.byte()?, text: fields.text()? },
+            11 => Event::Begun { first: fields.number()? },
+            12 => Event::NotBegun { first: fields.number()?, text: fields.text()? },
             kind => return Err(format!("an event of kind {kind}")),
         };
         fields.end().map(|()| event)
@@ -296,7 +324,11 @@ impl Event {
             | Event::Output { rank, .. }
             | Event::Looked { rank, .. }
             | Event::Ended { rank, .. } => Some(*rank),
-            Event::InputTaken | Event::InputClosed | Event::Refused { .. } => None,
+            Event::InputTaken
+            | Event::InputClosed
+            | Event::Refused { .. }
+            | Event::Begun { .. }
+            | Event::NotBegun { .. } => None,
         }
     }
 }
@@ -315,6 +347,8 @@ impl Order {
             Order::Pause { which, paused } => out.byte(6).byte(*which as u8).byte(u8::from(*paused)),
             Order::Close { rank, which } => out.byte(7).number(*rank).byte(*which as u8),
             Order::Finish => out.byte(8),
+            Order::Start { first, task } => out.byte(9).number(*first).bytes(task),
+            Order::Forget { first } => out.byte(10).number(*first),
         };
         out.0
     }
@@ -332,6 +366,8 @@ impl Order {
             6 => Order::Pause { which: usize::from(fields.flag()?), paused: fields.flag()? },
             7 => Order::Close { rank: fields.number()?, which: usize::from(fields.flag()?) },
             8 => Order::Finish,
+            9 => Order::Start { first: fields.number()?, task: fields.bytes()?.into() },
+            10 => Order::Forget { first: fields.number()? },
             kind => return Err(format!("an order of kind {kind}")),
         };
         fields.end().map(|()| order)
@@ -362,6 +398,8 @@ mod tests {
             Event::Ended { rank: 8, how: Ended::Code(-1) },
             Event::Ended { rank: 8, how: Ended::Signal(9, true) },
             Event::Refused { code: 127, text: "no".into() },
+            Event::Begun { first: 4 },
+            Event::NotBegun { first: 4, text: "no".into() },
         ]
     }
 
@@ -376,6 +414,8 @@ mod tests {
             Order::Pause { which: 1, paused: true },
             Order::Close { rank: 4, which: 0 },
             Order::Finish,
+            Order::Start { first: 4, task: vec![1, 2] },
+            Order::Forget { first: 4 },
         ]
     }
 

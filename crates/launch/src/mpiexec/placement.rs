@@ -90,6 +90,12 @@ impl Network {
         Some(Network { names, lists, reaching: plan.reaching.clone() })
     }
 
+    /// How many ranks a host takes, if that is said: the most that any program may have there.
+    pub(super) fn slots(&self, host: usize) -> Option<usize> {
+        let all = self.lists.iter().flatten().filter(|slots| slots.host == host);
+        all.filter_map(|slots| slots.count).max()
+    }
+
     /// The host of each rank.
     pub fn place(&self, plan: &Plan) -> Vec<usize> {
         let mut used = vec![0; self.names.len()];

@@ -41,6 +41,7 @@ impl Job {
                     self.on_event(host, event)
                 }
                 Ok(_) => self.lose(host, 1, "it spoke of ranks that are not on its host"),
+                Err(why) if self.is_lost_to_spread(host, &why) => {}
                 Err(why) => self.lose(host, 1, &why),
             }
         }
@@ -79,6 +80,8 @@ impl Job {
                 self.judge(rank, how);
             }
             Event::Refused { code, text } => self.lose(host, code, &text),
+            Event::Begun { first } => self.on_begun(host, first, Ok(())),
+            Event::NotBegun { first, text } => self.on_begun(host, first, Err(text)),
         }
     }
 
@@ -147,6 +150,11 @@ impl Job {
         if let Reach::Hosts(agents) = &mut self.reach {
             agents.forget(host, &self.epoll);
         }
+        self.take_for_ended(host);
+    }
+
+    /// Takes all ranks of a host for ended.
+    pub(super) fn take_for_ended(&mut self, host: usize) {
         for rank in (0..self.ranks.len()).filter(|rank| self.ranks[*rank].host == host).collect::<Vec<_>>() {
             for which in [0, 1] {
                 self.on_output(rank, which, &[]);

@@ -110,24 +110,58 @@ impl Numbers {
 impl Job {
     /// Starts what a rank has asked for, all or nothing, and answers it.
     pub(super) fn spawn(&mut self, by: usize, request: Request) {
-        let result = self.start_more(request);
-        let line = spawned(result);
-        self.order(by, Order::Pmi { rank: by, line });
+        match &self.reach {
+            Reach::Hosts(_) => self.spread(by, request),
+            Reach::Here(_) => {
+                let result = self.start_more(request);
+                self.answer_spawn(by, result);
+            }
+        }
     }
 
-    fn start_more(&mut self, request: Request) -> Result<usize, String> {
+    /// Tells a rank what has become of its request.
+    pub(super) fn answer_spawn(&mut self, by: usize, result: Result<usize, String>) {
+        self.order(by, Order::Pmi { rank: by, line: spawned(result) });
+    }
+
+    /// How many processes are asked for, if they can be started now.
+    pub(super) fn check_spawn(&self, request: &Request) -> Result<usize, String> {
         if self.kill_at.is_some() || self.verdict.is_some() {
             return Err("the job is ending".into());
         }
-        let Reach::Here(_) = &self.reach else {
-            return Err("processes cannot be started yet by a job on several hosts".into());
-        };
         let first = self.ranks.len();
         let count = request.programs.iter().map(|program| program.count).fold(0, usize::saturating_add);
         if count > PROCESSES_MAX - first.min(PROCESSES_MAX) {
-            let text = format!("{count} processes beside {first} are more than {PROCESSES_MAX}");
-            return Err(text);
+            return Err(format!("{count} processes beside {first} are more than {PROCESSES_MAX}"));
         }
+        Ok(count)
+    }
+
+    /// The key-value space of a job that starts now, whose processes run programs of these numbers on these hosts.
+    pub(super) fn add_server(
+        &mut self,
+        first: usize,
+        numbers: &[usize],
+        hosts: &[usize],
+        pairs: Vec<(String, String)>,
+    ) {
+        let name = format!("{}.{}", self.kvsname, self.servers.count());
+        let server = Server::new(name, numbers, self.universe).on_hosts(hosts).with(pairs);
+        self.servers.0.push((first, server));
+    }
+
+    /// Forgets the last of them, none of whose processes has run.
+    pub(super) fn drop_server(&mut self, first: usize) {
+        let last = self.servers.0.pop_if(|(of, _)| *of == first);
+        debug_assert!(last.is_some(), "it is the last one");
+    }
+
+    fn start_more(&mut self, request: Request) -> Result<usize, String> {
+        let count = self.check_spawn(&request)?;
+        for (_, host) in request.programs.iter().flat_map(|p| &p.info).filter(|(key, _)| key == "host") {
+            check_host(host)?;
+        }
+        let first = self.ranks.len();
         let mut plan = self.plan_for(&request)?;
         start::locate(&mut plan).map_err(|refusal| refusal.text)?;
         let numbers: Vec<usize> =
@@ -142,21 +176,13 @@ impl Job {
             address: None,
             input: Input::Pipe,
         };
-        let name = format!("{}.{}", self.kvsname, self.servers.count());
-        let server = Server::new(name, &numbers, self.universe).with(request.pairs);
-        let known = |(rank, number): &(usize, usize)| Rank {
-            pid: 0,
-            program: task.plan.segments[*number].program.to_string_lossy().into_owned(),
-            host: 0,
-            ended: None,
-            ready: false,
-            silent: false,
-            distrusted: false,
-            streams: task.plan.streams(*rank),
+        let known = |(rank, number): &(usize, usize)| {
+            let program = task.plan.segments[*number].program.to_string_lossy().into_owned();
+            Rank::new(program, 0, task.plan.streams(*rank))
         };
         self.ranks.extend(task.ranks.iter().map(known));
-        self.servers.0.push((first, server));
-        let Reach::Here(hands) = &mut self.reach else { unreachable!("checked above") };
+        self.add_server(first, &numbers, &vec![0; count], request.pairs);
+        let Reach::Here(hands) = &mut self.reach else { unreachable!("whoever calls this has looked") };
         match hands.start(&task, &self.epoll) {
             Ok(events) => {
                 self.on_events(events);
@@ -165,14 +191,14 @@ impl Job {
             Err(refusal) => {
                 hands.forget_from(first, &self.epoll);
                 self.ranks.truncate(first);
-                self.servers.0.pop();
+                self.drop_server(first);
                 Err(refusal.text)
             }
         }
     }
 
     /// What the processes run: as the ranks do, but for what was asked for.
-    fn plan_for(&self, request: &Request) -> Result<Plan, String> {
+    pub(super) fn plan_for(&self, request: &Request) -> Result<Plan, String> {
         let segments = request.programs.iter().map(segment).collect::<Result<_, String>>()?;
         let plan = &self.plan;
         Ok(Plan {
@@ -206,7 +232,6 @@ fn segment(program: &Program) -> Result<Segment, String> {
         match key.as_str() {
             "wdir" => segment.directory = Some(PathBuf::from(word)),
             "path" => segment.path = Some(word),
-            "host" => check_host(value)?,
             // Variables, a line each, as Open MPI has it.
             "env" => {
                 for line in value.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

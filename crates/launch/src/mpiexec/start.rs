@@ -55,6 +55,8 @@ pub(super) struct Common<'a> {
     pub(super) open_files: OpenFiles,
     /// The descriptor of the board, which the launcher keeps open.
     pub(super) board: RawFd,
+    /// What marks the processes of this host, those of later jobs too.
+    pub(super) mark: &'a str,
 }
 
 /// A rank that runs, and the launcher's ends of its channels.
@@ -165,7 +167,7 @@ fn set_environment(command: &mut Command, common: &Common, local: usize, segment
     command.envs(segment.environment.iter().map(|(name, value)| (name, value)));
     let rank = task.ranks[local].0 - task.first;
     command.env("PMI_RANK", rank.to_string()).env("PMI_SIZE", task.size.to_string());
-    command.env("PMI_SPAWNED", if task.first > 0 { "1" } else { "0" }).env(JOB, task.mark());
+    command.env("PMI_SPAWNED", if task.first > 0 { "1" } else { "0" }).env(JOB, common.mark);
     command.env(JOB_CPUS, common.cpus.to_string());
     match task.address {
         Some(address) => command.env(HOST_ADDRESS, address.to_string()),

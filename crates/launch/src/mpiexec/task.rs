@@ -44,10 +44,15 @@ const BINDS: [Bind; 7] =
 const MAPS: [Map; 3] = [Map::InOrder, Map::Package, Map::Numa];
 
 /// What the agent of a host is told.
-pub(super) fn encode(plan: &Plan, kvsname: &str, size: usize, ranks: &[(usize, usize)]) -> Vec<u8> {
+pub(super) fn encode(
+    plan: &Plan,
+    kvsname: &str,
+    [first, size]: [usize; 2],
+    ranks: &[(usize, usize)],
+) -> Vec<u8> {
     let mut out = Writer::default();
     let directory = std::env::current_dir().unwrap_or_default();
-    out.bytes(kvsname.as_bytes()).number(size).bytes(directory.as_os_str().as_bytes());
+    out.bytes(kvsname.as_bytes()).number(first).number(size).bytes(directory.as_os_str().as_bytes());
     out.number(ranks.len());
     for (rank, program) in ranks {
         out.number(*rank).number(*program);
@@ -78,7 +83,7 @@ pub(super) fn encode(plan: &Plan, kvsname: &str, size: usize, ranks: &[(usize, u
 /// What an agent reads, and the working directory of the launcher.
 pub(super) fn decode(message: &[u8], secret: [u8; 16], address: IpAddr) -> Result<(Task, PathBuf), String> {
     let mut fields = Reader(message);
-    let (kvsname, size) = (fields.text()?, fields.number()?);
+    let (kvsname, first, size) = (fields.text()?, fields.number()?, fields.number()?);
     let directory = PathBuf::from(take_word(&mut fields)?);
     let ranks = (0..fields.count()?)
         .map(|_| Ok((fields.number()?, fields.number()?)))
@@ -99,14 +104,15 @@ pub(super) fn decode(message: &[u8], secret: [u8; 16], address: IpAddr) -> Resul
     plan.segments = (0..fields.count()?).map(|_| take_segment(&mut fields)).collect::<Result<_, String>>()?;
     fields.end()?;
     if !ranks.is_sorted()
-        || ranks.iter().any(|(rank, number)| *rank >= size || *number >= plan.segments.len())
+        || ranks.iter().any(|(rank, number)| {
+            rank.checked_sub(first).is_none_or(|rank| rank >= size) || *number >= plan.segments.len()
+        })
     {
         return Err("its ranks are not those of the job".into());
     }
     add_own(&mut plan.inherited);
     let address = Some(address);
-    let task =
-        Task { plan: Rc::new(plan), size, first: 0, ranks, kvsname, secret, address, input: Input::Pipe };
+    let task = Task { plan: Rc::new(plan), size, first, ranks, kvsname, secret, address, input: Input::Pipe };
     Ok((task, directory))
 }
 
@@ -239,7 +245,7 @@ mod tests {
     #[test]
     fn an_agent_reads_what_was_meant() {
         let plan = example();
-        let sent = encode(&plan, "kvs", 4, &[(1, 0), (3, 1)]);
+        let sent = encode(&plan, "kvs", [0, 4], &[(1, 0), (3, 1)]);
         let address: IpAddr = [10, 0, 0, 1].into();
         let (task, directory) = decode(&sent, [9; 16], address).unwrap();
         assert_eq!(directory, std::env::current_dir().unwrap());
@@ -265,7 +271,11 @@ mod tests {
                 let _ = decode(&changed, [0; 16], address);
             }
         }
-        let foreign = encode(&plan, "kvs", 2, &[(1, 0), (3, 1)]);
-        assert!(decode(&foreign, [0; 16], address).is_err());
+        for span in [[0, 2], [2, 4]] {
+            let foreign = encode(&plan, "kvs", span, &[(1, 0), (3, 1)]);
+            assert!(decode(&foreign, [0; 16], address).is_err());
+        }
+        let later = encode(&plan, "kvs", [4, 2], &[(4, 0), (5, 1)]);
+        assert_eq!(decode(&later, [0; 16], address).unwrap().0.first, 4);
     }
 }

@@ -80,11 +80,11 @@ impl Space for One {
     fn spawn(&mut self, programs: Vec<Program>, key: &str, value: &[u8]) -> Result<(), String> {
         let pairs = value::split(key, value, self.maxes()?)?;
         let is_tern = std::env::var_os(CONTROL_FD).is_some();
+        let mut request = Request { programs, pairs };
         if !is_tern {
-            // Hydra 5.0.2 does not read these lines and ends the job, which is worse than none.
-            return Err("this launcher cannot be asked for processes yet, Tern's mpiexec can".into());
+            request.make_plain()?;
         }
-        let lines = Request { programs, pairs }.lines(is_tern)?;
+        let lines = request.lines(is_tern)?;
         self.channel.send("spawn", lines.as_bytes())?;
         let (answer, received) = self.read("spawn", "spawn_result", Some(ANSWER_TIMEOUT))?;
         match (answer.number("rc"), answer.field("errmsg")) {

@@ -2,6 +2,10 @@
 //! other, of which each says how many there are.
 use super::line::LINE_MAX;
 use crate::text::{escape, quoted, unescape};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// What a process may ask for at once, in programs, words and bytes: far above what a command line has room for.
 const PROGRAMS_MAX: usize = 4096;
@@ -32,6 +36,28 @@ pub struct Request {
 }
 
 impl Request {
+    /// Leaves out what launchers other than Tern's do not know, and refuses what they would end the job for (Hydra 5.0.2
+    /// does where a program cannot be started).
+    pub fn make_plain(&mut self) -> Result<(), String> {
+        for program in &mut self.programs {
+            if program.info.iter().any(|(key, _)| key == "env") {
+                return Err("info key `env` is unknown to this launcher, Tern's mpiexec knows it".into());
+            }
+            if program.arguments.iter().any(Vec::is_empty) {
+                return Err("an argument is empty, for which this launcher would end the job".into());
+            }
+            program.info.retain(|(key, _)| ["wdir", "path", "host"].contains(&key.as_str()));
+            let is_here = program.info.iter().all(|(key, _)| key == "wdir");
+            let path = Path::new(OsStr::from_bytes(&program.command));
+            if is_here && path.is_absolute() && !is_executable(path) {
+                let why =
+                    "is no program that can be executed here, and this launcher would end the job for it";
+                return Err(format!("{} {why}", path.display()));
+            }
+        }
+        Ok(())
+    }
+
     /// The lines. Launchers other than Tern's know no escapes: what does not fit into a line is an error then.
     pub fn lines(&self, is_escaped: bool) -> Result<String, String> {
         let word = |bytes: &[u8]| match is_escaped {
@@ -45,10 +71,12 @@ impl Request {
         for (at, program) in self.programs.iter().enumerate() {
             lines += &format!("mcmd=spawn\nnprocs={}\nexecname={}\n", program.count, word(&program.command)?);
             lines += &format!("totspawns={}\nspawnssofar={}\n", self.programs.len(), at + 1);
+            // Hydra reads a list only behind its length.
+            lines += &format!("argcnt={}\n", program.arguments.len());
             for (number, argument) in program.arguments.iter().enumerate() {
                 lines += &format!("arg{}={}\n", number + 1, word(argument)?);
             }
-            lines += &format!("argcnt={}\npreput_num={}\n", program.arguments.len(), self.pairs.len());
+            lines += &format!("preput_num={}\n", self.pairs.len());
             for (number, (key, value)) in self.pairs.iter().enumerate() {
                 lines += &format!("preput_key_{number}={key}\npreput_val_{number}={value}\n");
             }
@@ -67,6 +95,10 @@ impl Request {
         }
         Ok(lines)
     }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// A request that is coming in.
@@ -179,6 +211,29 @@ mod tests {
         let mut long = example();
         long.programs[0].arguments.push(vec![b'x'; LINE_MAX]);
         assert!(long.lines(true).unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn other_launchers_are_asked_for_what_they_know() {
+        let hint = |key: &str| (key.to_string(), b"x".to_vec());
+        let program = Program { command: b"/bin/sh".into(), count: 1, ..Program::default() };
+        let with = |program: &Program, keys: &[&str]| Request {
+            programs: vec![Program { info: keys.iter().map(|key| hint(key)).collect(), ..program.clone() }],
+            pairs: Vec::new(),
+        };
+        let mut plain = with(&program, &["wdir", "soft", "my_own"]);
+        plain.make_plain().unwrap();
+        assert_eq!(plain, with(&program, &["wdir"]));
+        let lines = plain.lines(false).unwrap();
+        assert!(lines.contains("argcnt=0\npreput_num=0\ninfo_num=1\ninfo_key_0=wdir\n"), "{lines}");
+        assert!(with(&program, &["env"]).make_plain().unwrap_err().contains("`env`"));
+        let none = Program { command: b"/no/such/program".into(), ..program.clone() };
+        assert!(with(&none, &[]).make_plain().unwrap_err().contains("/no/such/program"));
+        let mut empty = with(&program, &[]);
+        empty.programs[0].arguments.push(Vec::new());
+        assert!(empty.make_plain().unwrap_err().contains("empty"));
+        // What another host has nobody knows here.
+        with(&none, &["host"]).make_plain().unwrap();
     }
 
     #[test]
