@@ -19,7 +19,7 @@ PACKAGES_BUILD := cc:gcc ld:binutils
 PACKAGES_RUN := $(PACKAGES_BUILD) -- python3:python3 gfortran:gfortran ip:iproute2
 PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- c++:g++ gfortran:gfortran ip:iproute2 munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client valgrind:valgrind
 
-.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test test-quick install bench fuzz miri swarm snapshots clean help
+.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test test-quick install wheel deb programs bench fuzz miri swarm snapshots clean help
 
 all: build
 
@@ -30,6 +30,9 @@ help:
 	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
 	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
+	@echo "make wheel                build/dist/tern_mpi-….whl: pip install it into any virtual environment"
+	@echo "make deb                  build/dist/tern-mpi_….deb, with the alternatives of Debian's MPIs"
+	@echo "make programs             programs of others, fetched, built and run (long; PROGRAMS=\"futures petsc\": these)"
 	@echo "make bench                side by side with the MPIs that are found"
 	@echo "make fuzz                 each fuzz target for FUZZ_SECONDS (20)"
 	@echo "make miri                 undefined behaviour where nothing of the system is needed, by miri"
@@ -110,6 +113,16 @@ install: build
 	for name in mpicxx mpic++ mpifort mpif90 mpif77; do ln -sf mpicc.1 $(DESTDIR)$(PREFIX)/share/man/man1/$$name.1; done
 	ln -sf mpiexec.1 $(DESTDIR)$(PREFIX)/share/man/man1/mpirun.1
 	for file in bench/*.c bench/*.h; do [ ! -e $$file ] || install -m 644 $$file $(DESTDIR)$(PREFIX)/share/tern/bench; done
+
+# MANYLINUX=2.34 refuses to make one that wants a newer glibc.
+wheel: build
+	$(PYTHON) packaging/wheel.py $(if $(MANYLINUX),--manylinux $(MANYLINUX))
+
+deb: build
+	$(PYTHON) packaging/deb.py
+
+programs: build
+	$(PYTHON) tests/programs/run.py $(PROGRAMS)
 
 bench: build
 	$(BUILD)/bin/tern bench

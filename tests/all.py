@@ -93,6 +93,8 @@ def stages(arguments):
     yield Stage("instructions", [python, tests / "instructions.py", ROOT / "build"])
     yield Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"])
     yield Stage("installed and moved", [python, tests / "install.py"])
+    if not arguments.quick:
+        yield Stage("packages", [python, tests / "packages.py"])
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
     yield Stage("Fortran", [python, tests / "fortran" / "run.py"])
     if not arguments.quick:

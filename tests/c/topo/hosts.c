@@ -3,6 +3,7 @@
 // np: 2,3,4,7
 // not-on: mpich (settings of Tern)
 // not-on: ompi (settings of Tern)
+// one-host: makes hosts of its own, on the loopback
 #include "tern_test.h"
 
 int main(int argc, char **argv) {

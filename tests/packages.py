@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""The packages: made of what is in build/, installed where nothing else is, and used from there; and how build systems find
+what is installed. Nothing of the library is compiled anew.
+
+`--container` also installs the Debian package in a root made by mmdebstrap (as root, some minutes) and runs the steps
+that the Containerfile has for it.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import types
+
+from install import FORTRAN_PROGRAM, PROGRAM, ROOT, Failure, Skip
+
+MPI4PY = "4.1.2"
+CONFIGURE = """AC_INIT([probe], [1])
+AC_PROG_CC
+AX_MPI([], [AC_MSG_ERROR([no MPI])])
+CC=$MPICC
+LIBS="$MPILIBS $LIBS"
+AC_CHECK_FUNCS([MPI_Send MPI_Cart_create MPI_File_open])
+AC_CONFIG_FILES([flags])
+AC_OUTPUT
+"""
+
+
+class Bench:
+    """A directory to work in, and an environment in which only PATH leads to MPI."""
+
+    def __init__(self, scratch):
+        self.scratch = scratch
+        hidden = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PKG_CONFIG_PATH", "CPATH", "LIBRARY_PATH", "MAKEFLAGS", "MAKELEVEL",
+                  "MFLAGS", "VIRTUAL_ENV", "PYTHONPATH")
+        self.environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        (scratch / "program.c").write_text(PROGRAM)
+        (scratch / "program.f90").write_text(FORTRAN_PROGRAM)
+        self.venv = scratch / "venv"
+
+    def run(self, *command, cwd=None, first=None, timeout=600, **environment):
+        """`first` is a directory in front of PATH."""
+        environment = {**self.environment, **environment}
+        if first:
+            environment["PATH"] = f"{first}:{environment['PATH']}"
+        words = [str(word) for word in command]
+        done = subprocess.run(words, cwd=cwd or self.scratch, env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout)
+        if done.returncode != 0:
+            raise Failure(f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout[-4000:]}")
+        return done.stdout
+
+    def refuses(self, *command):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=self.environment)
+        if done.returncode == 0:
+            raise Failure(f"{command} is not refused")
+        return done.stderr
+
+    def try_program(self, commands, library, launcher="mpiexec"):
+        """Compiled and run with the commands of this directory, and with that library and no other."""
+        self.run("mpicc", "-Wall", "-Werror", "program.c", "-o", "program", first=commands)
+        binaries = ["program"]
+        if shutil.which("gfortran"):
+            self.run("mpifort", "-fc=gfortran", "program.f90", "-o", "fortran", first=commands)
+            binaries.append("fortran")
+        for binary in binaries:
+            linked = self.run("ldd", self.scratch / binary).replace("/bin/../", "/")
+            if f"libmpi_abi.so.1 => {library}" not in linked:
+                raise Failure(f"{binary} is linked with another library than {library}:\n{linked}")
+            said = sorted(self.run(launcher, "-n", 2, self.scratch / binary, first=commands).splitlines())
+            if said != ["rank 0 of sum 1", "rank 1 of sum 1"]:
+                raise Failure(f"{launcher} -n 2 {binary} says {said}")
+
+
+def wheel(bench):
+    """`pip install` into an empty virtual environment: everything is on its PATH."""
+    out = bench.scratch / "dist"
+    made = pathlib.Path(bench.run(sys.executable, ROOT / "packaging" / "wheel.py", "--out", out).split()[-1])
+    if not re.fullmatch(r"tern_mpi-[\d.]+-py3-none-manylinux_2_\d+_\w+\.whl", made.name):
+        raise Failure(f"the wheel is called {made.name}")
+    bench.run(sys.executable, "-m", "venv", bench.venv)
+    bench.run(bench.venv / "bin" / "pip", "install", "-q", "--no-index", made)
+    bench.try_program(bench.venv / "bin", bench.venv / "lib" / "libmpi_abi.so.1")
+    bench.run("mpirun", "-n", "1", bench.scratch / "program", first=bench.venv / "bin")
+    for name in ("share/man/man1/mpiexec.1", "share/tern/bench/bench.h", "lib/pkgconfig/mpi.pc"):
+        if not (bench.venv / name).exists():
+            raise Failure(f"the wheel has no {name}")
+    again = pathlib.Path(bench.run(sys.executable, ROOT / "packaging" / "wheel.py", "--out", bench.scratch / "again").split()[-1])
+    if made.read_bytes() != again.read_bytes():
+        raise Failure("the same sources make another wheel")
+
+
+def wheel_tag(bench):
+    """A binary that wants a newer glibc than the tag would say is refused, and the symbols are named."""
+    said = bench.refuses(sys.executable, ROOT / "packaging" / "wheel.py", "--out", bench.scratch / "old", "--manylinux", "2.17")
+    if not re.search(r"a glibc of at least 2\.\d+ is needed, for .*libmpi_abi\.so\.1: \w+", said):
+        raise Failure(f"wheel.py --manylinux 2.17: {said}")
+    if list(bench.scratch.glob("old/*.whl")):
+        raise Failure("a wheel was made all the same")
+
+
+def mpi4py(bench):
+    """Built with nothing but the wheel in its environment."""
+    bench.run(bench.venv / "bin" / "pip", "install", "-q", "--no-cache-dir", "--no-binary", "mpi4py", f"mpi4py=={MPI4PY}",
+              first=bench.venv / "bin", CFLAGS="-O0 -g0")
+    said = bench.run("mpiexec", "-n", 4, bench.venv / "bin" / "python", "-m", "mpi4py.bench", "helloworld", first=bench.venv / "bin")
+    if sorted(re.findall(r"I am process (\d) of 4", said)) != ["0", "1", "2", "3"]:
+        raise Failure(f"mpi4py.bench: {said}")
+    said = bench.run(bench.venv / "bin" / "python", "-c", "from mpi4py import MPI; print(MPI.Get_library_version())")
+    if "Tern MPI" not in said:
+        raise Failure(f"mpi4py runs on {said}")
+
+
+def debian(bench):
+    """The package unpacked into an empty root, and what it would have alternatives lead to."""
+    if not shutil.which("dpkg-deb"):
+        raise Skip("no dpkg-deb")
+    made = bench.run(sys.executable, ROOT / "packaging" / "deb.py", "--out", bench.scratch / "dist").split()[-1]
+    root = bench.scratch / "root"
+    bench.run("dpkg-deb", "-x", made, root)
+    home = next(root.glob("usr/lib/*/tern"))
+    bench.try_program(home / "bin", home / "lib" / "libmpi_abi.so.1", "mpirun")
+    bench.run("tern", "info", first=root / "usr" / "bin")
+    if f"-I{home}/include" not in bench.run(root / "usr" / "bin" / "mpicxx.tern", "-show", "a.cc"):
+        raise Failure("mpicxx.tern does not find the tree")
+    bench.run("dpkg-deb", "-e", made, bench.scratch / "control")
+    postinst = (bench.scratch / "control" / "postinst").read_text()
+    groups = re.findall(r"--install (\S+) (\S+) (\S+) 30", postinst)
+    if [group[:2] for group in groups][:2] != [("/usr/bin/mpicc", "mpi"), ("/usr/bin/mpirun", "mpirun")] or len(groups) != 3:
+        raise Failure(f"alternatives: {groups}")
+    lost = [path for path in re.findall(r"(?:--install \S+|--slave \S+) \S+ (\S+)", postinst)
+            if not (root / path.lstrip("/")).exists()]
+    if lost:
+        raise Failure(f"alternatives that lead nowhere: {lost}")
+
+
+def cmake(bench):
+    """FindMPI in C, C++ and Fortran by PATH alone: the example of examples/cmake."""
+    if not shutil.which("cmake"):
+        raise Skip("no cmake")
+    place = bench.scratch / "cmake"
+    first = bench.venv / "bin"
+    said = bench.run("cmake", "-S", ROOT / "examples" / "cmake", "-B", place, first=first)
+    for language in ("C", "CXX", *(["Fortran"] if shutil.which("gfortran") else [])):
+        if not re.search(rf"Found MPI_{language}: {re.escape(str(bench.venv))}/.* \(found suitable version \"5\.0\"", said):
+            raise Failure(f"cmake has not found MPI for {language} there:\n{said}")
+    bench.run("cmake", "--build", place, first=first)
+    bench.run("ctest", "--test-dir", place, "--output-on-failure", first=first)
+
+
+def autoconf(bench):
+    """AX_MPI of the autoconf archive, which asks for mpicc and links."""
+    macro = bench.scratch / "m4" / "ax_mpi.m4"
+    macro.parent.mkdir()
+    if not shutil.which("autoconf"):
+        raise Skip("no autoconf")
+    installed = pathlib.Path("/usr/share/aclocal/ax_mpi.m4")
+    if not installed.exists():
+        if not shutil.which("apt-get"):
+            raise Skip("no autoconf-archive")
+        try:
+            bench.run("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", "autoconf-archive", cwd=macro.parent)
+        except Failure:
+            raise Skip("no autoconf-archive, and apt-get cannot fetch it") from None
+        bench.run("dpkg-deb", "-x", next(macro.parent.glob("*.deb")), macro.parent / "root")
+        installed = macro.parent / "root" / str(installed).lstrip("/")
+    place = bench.scratch / "autoconf"
+    place.mkdir()
+    (place / "configure.ac").write_text(CONFIGURE)
+    (place / "aclocal.m4").write_text(installed.read_text())
+    (place / "flags.in").write_text("@MPICC@ @MPILIBS@\n@DEFS@\n")
+    bench.run("autoconf", cwd=place)
+    bench.run("./configure", cwd=place, first=bench.venv / "bin")
+    found = (place / "flags").read_text()
+    for word in ("mpicc", "HAVE_MPI_SEND=1", "HAVE_MPI_CART_CREATE=1", "HAVE_MPI_FILE_OPEN=1"):
+        if word not in found:
+            raise Failure(f"AX_MPI: {word} is not in {found}")
+
+
+class Recorder(types.ModuleType):
+    """A module of Spack that knows its names and writes down the directives."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.said = []
+        for directive in ("license", "version", "variant", "provides", "depends_on", "filter_compiler_wrappers"):
+            setattr(self, directive, lambda *words, _directive=directive, **more: self.said.append((_directive, words, more)))
+        self.make = lambda *words: self.said.append(("make", words, {}))
+        self.join_path = lambda *parts: "/".join(str(part) for part in parts)
+        self.__all__ = [name for name in vars(self) if not name.startswith("_")]
+
+
+class Variables(dict):
+    """The environment that a recipe changes."""
+
+    def set(self, name, value):
+        self[name] = value
+
+
+def spack(_bench):
+    """The recipe, carried out by stand-ins for Spack's modules: Spack itself is in no registry."""
+    package = Recorder("spack.package")
+    makefile = types.ModuleType("spack_repo.builtin.build_systems.makefile")
+    makefile.MakefilePackage = type("MakefilePackage", (), {})
+    parents = ("spack", "spack_repo", "spack_repo.builtin", "spack_repo.builtin.build_systems")
+    modules = {**{name: types.ModuleType(name) for name in parents}, "spack.package": package, makefile.__name__: makefile}
+    path = ROOT / "packaging" / "spack" / "spack_repo" / "tern" / "packages" / "tern_mpi" / "package.py"
+    names = {"__file__": str(path), "__name__": "package"}
+    sys.modules.update(modules)
+    try:
+        exec(compile(path.read_text(), str(path), "exec"), names)
+    finally:
+        for name in modules:
+            del sys.modules[name]
+    recipe = names["TernMpi"]()
+    recipe.prefix, recipe.spec = types.SimpleNamespace(bin="/p/bin", lib="/p/lib", include="/p/include"), types.SimpleNamespace()
+    if ("provides", ("mpi@:5.0",), {}) not in package.said or recipe.git != ROOT.as_uri():
+        raise Failure(f"the recipe says {package.said}, {recipe.git}")
+    recipe.build(None, "/p")
+    recipe.install(None, "/p")
+    targets = {word for name, words, _ in package.said if name == "make" for word in words if word in ("build", "install")}
+    missing = [target for target in targets if f"\n{target}:" not in (ROOT / "Makefile").read_text()]
+    variables = Variables()
+    recipe.setup_dependent_build_environment(variables, None)
+    recipe.setup_dependent_package(None, None)
+    commands = [value.rsplit("/", 1)[1] for value in variables.values()] + [pathlib.Path(recipe.spec.mpifc).name]
+    missing += [name for name in commands if not (ROOT / "build" / "bin" / name).exists()]
+    if missing or len(targets) != 2:
+        raise Failure(f"the recipe names what is not there: {missing}")
+
+
+def container(bench):
+    """The second image of the Containerfile: its RUN steps in a root made by mmdebstrap."""
+    for tool in ("mmdebstrap", "chroot"):
+        if not shutil.which(tool):
+            raise Skip(f"no {tool}")
+    made = bench.run(sys.executable, ROOT / "packaging" / "deb.py", "--out", bench.scratch / "dist").split()[-1]
+    root = bench.scratch / "image"
+    bench.run("mmdebstrap", "--variant=apt", "bookworm", root, "http://deb.debian.org/debian", timeout=1800)
+    image = (ROOT / "packaging" / "Containerfile").read_text().split("\nFROM ")[2]
+    steps = [step.replace("\\\n", " ") for step in re.findall(r"^RUN ((?:.*\\\n)*.*)$", image, flags=re.M)]
+    (root / "tmp" / "dist").mkdir()
+    shutil.copy(made, root / "tmp" / "dist")
+    shutil.copy(ROOT / "examples" / "cmake" / "sum.c", root / "usr" / "local" / "src")
+    for step in steps:
+        said = bench.run("chroot", root, "sh", "-ec", step, timeout=1800)
+    if "the sum of 2 ranks is 1" not in said:
+        raise Failure(f"the image says {said}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="test the packages")
+    parser.add_argument("--container", action="store_true", help="install the Debian package in a root of its own as well")
+    parser.add_argument("check", nargs="*", help="only these")
+    arguments = parser.parse_args()
+    checks = [wheel, wheel_tag, mpi4py, debian, cmake, autoconf, spack] + ([container] if arguments.container else [])
+    passed, failed, skipped = 0, 0, 0
+    with tempfile.TemporaryDirectory(prefix="tern-packages-") as scratch:
+        bench = Bench(pathlib.Path(scratch).resolve())
+        for check in checks:
+            name = check.__name__.replace("_", " ")
+            if arguments.check and check.__name__ not in arguments.check:
+                continue
+            try:
+                check(bench)
+                passed += 1
+                print(f"ok      {name}", flush=True)
+            except Skip as reason:
+                skipped += 1
+                print(f"skipped {name}: {reason}", flush=True)
+            except Failure as failure:
+                failed += 1
+                print(f"FAILED  {name}: {failure}", flush=True)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
