@@ -52,7 +52,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return false; // the sender is asked whether it has taken the RTR
         }
         self.rtrs.waiting.remove(&id);
-        if !self.withdraw_offer(id, receive.rtr) {
+        if !self.withdraw_share(id, receive.rtr) {
             return false; // its sender has taken it: the message is on its way
         }
         self.matching.withdraw(&receive.want, id);
@@ -91,7 +91,7 @@ impl<D: Device> Rendezvous<'_, D> {
             }
             Some(State::Queued(s, Step::Long(..))) if !s.met => {
                 let s = *s;
-                self.unqueue(id, s.envelope());
+                self.unqueue(id, s.to);
                 s
             }
             Some(State::Long(long)) if long.may_come_back() => {
@@ -101,7 +101,7 @@ impl<D: Device> Rendezvous<'_, D> {
                     return false;
                 }
                 let Some(s) = self.long_sending(id) else { return false };
-                self.unqueue(id, envelope);
+                self.unqueue(id, envelope.source);
                 s
             }
             _ => return false,
@@ -111,9 +111,8 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// A rendezvous that has not left never will.
-    fn unqueue(&mut self, id: OpId, to: Envelope) {
-        self.peers[to.source].queue.retain(|queued| *queued != id);
-        self.rtrs.other_left(&to, Some(id));
+    fn unqueue(&mut self, id: OpId, to: Rank) {
+        self.peers[to].queue.retain(|queued| *queued != id);
         self.learner.forget(id);
     }
 
@@ -148,7 +147,7 @@ impl<D: Device> Rendezvous<'_, D> {
             _ => None,
         };
         let Some(s) = sending else { return };
-        self.rtrs.on_met(&s.envelope(), id, None);
+        self.is_answered(id, from);
         self.learner.forget(id);
         self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..s.outcome() }));
     }
