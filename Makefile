@@ -27,7 +27,7 @@ help:
 	@echo "make build                the library, mpicc, mpiexec and tern in build/"
 	@echo "make run                  the heat example on $(NP) ranks (NP=n), in Fortran where a compiler is found, on two hosts in namespaces where they may be made,"
 	@echo "                          then mpi4py's benchmarks"
-	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
+	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH; TEST_HOSTS=1: all also between two hosts)"
 	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
 	@echo "make wheel                build/dist/tern_mpi-….whl: pip install it into any virtual environment"
@@ -84,7 +84,7 @@ run-mpi4py: build
 	$(MPIEXEC) -n 2 $(BUILD)/mpi4py/venv-tern/bin/python -m mpi4py.bench pingpong
 
 test: packages-test build
-	$(PYTHON) tests/all.py $(if $(TEST_PEERS),--peers)
+	$(PYTHON) tests/all.py $(if $(TEST_PEERS),--peers) $(if $(TEST_HOSTS),--hosts)
 
 test-quick: packages-test build
 	$(PYTHON) tests/all.py --quick

@@ -111,10 +111,18 @@ def stages(arguments):
         for transport in ["rd", "ud", "hybrid"]:
             command = ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over]
             yield Stage(f"over the software adapter, {transport}", command)
+        between = [python, tests / "run.py", "--two-hosts", "--without", "p2p/cancel_sends", "--np"]
+        yield Stage("between two hosts", [*between, "3", "coll/bcast", "dynamic", "rma", "topo"])
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
         yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
+    if arguments.hosts:
+        for transport in ["rc", "rd", "ud", "hybrid"]:
+            command = ["env", f"TERN_TRANSPORT={transport}", *between, "3,4"]
+            yield Stage(f"between two hosts, {transport}, all", command)
+            suite = [python, tests / "mpi4py" / "run.py", "--two-hosts", "--np", "2,3"]
+            yield Stage(f"mpi4py's suite between two hosts, {transport}", ["env", f"TERN_TRANSPORT={transport}", *suite])
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
 
@@ -122,6 +130,7 @@ def stages(arguments):
 def main():
     parser = argparse.ArgumentParser(description="run all tests")
     parser.add_argument("--quick", action="store_true", help="only unit tests and C tests")
+    parser.add_argument("--hosts", action="store_true", help="all C tests and mpi4py's suite between two hosts as well: most of an hour")
     parser.add_argument("--peers", action="store_true", help="check the C tests on MPICH as well")
     parser.add_argument("stage", nargs="*", help="only stages whose name contains one of these")
     arguments = parser.parse_args()

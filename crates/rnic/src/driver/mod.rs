@@ -37,6 +37,7 @@ pub use listening::Listening;
 use meeting::{Meeting, Met};
 use postings::{Payload, Posted};
 use rustix::event::epoll;
+use rustix::io::Errno;
 use socket::{connect, prepare, random};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
@@ -476,8 +477,17 @@ impl Rnic {
         }
         let mut room = [const { MaybeUninit::uninit() }; EVENTS];
         let soon = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        // What goes wrong here, a signal, is gone at the next look.
-        let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&soon)) else { return };
+        let events = match epoll::wait(&self.epoll, &mut room, Some(&soon)) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => return,
+            Err(error) => {
+                let why = format!(
+                    "the software adapter cannot ask its sockets any more: {error}: has the program closed descriptors that are not its own?"
+                );
+                self.fault.get_or_insert(Fault::Device(why));
+                return;
+            }
+        };
         if !events.is_empty() {
             (self.quiet, self.hot) = (0, None);
         }
