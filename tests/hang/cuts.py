@@ -28,6 +28,10 @@ def cases():
         name = f"one of three hosts is cut off, {transport}, allreduce {algorithm}: all who wait are told"
         is_long = (transport, algorithm) != ("rc", "ring")
         yield Case(name, lambda t, x=transport, a=algorithm: cut_off(t, x, a), is_long)
+    for transport, what in itertools.product(["ud", "hybrid"], ["receive", "send", "exchange"]):
+        name = f"a cable cut for good, {transport}, {what}: a named error"
+        yield Case(name, lambda t, x=transport, w=what: cut(t, x, w), (transport, what) != ("ud", "exchange"))
+    yield Case("a peer that computes for 40 s, ud: waited for", lambda t: computes(t, "ud"), True)
     for transport in TRANSPORTS:
         is_rc = transport == "rc"
         for what in ["receive", "collective"]:

@@ -22,6 +22,7 @@ import hosts
 import reports
 import sites
 import slurm
+import soak
 from support import Failure, Skip, Tools
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -40,7 +41,7 @@ def options():
 
 def main():
     arguments = options()
-    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts, cuts, sites, slurm, doctor) for case in module.cases()]
+    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts, cuts, sites, slurm, doctor, soak) for case in module.cases()]
     if arguments.filter:
         cases = [case for case in cases if any(f in case.name for f in arguments.filter)]
     elif not arguments.all:

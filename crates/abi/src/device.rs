@@ -19,6 +19,11 @@ pub type Device = Pair<Shm, Channel<Reliable<Rnic>>>;
 
 /// What the end of a rank waits for peers to take, at most.
 const LINGER_NS: u64 = 5_000_000_000;
+/// Slots of a peer where all have connections: with receive buffers a window of 64 short messages, so that a burst of them waits
+/// for no answer.
+const SLOTS: usize = 48;
+/// Receive buffers that a peer may fill where it has no slots, or few.
+const WINDOW: usize = 32;
 /// Slots of a peer with a connection, where not all peers have one: short messages are what they are for.
 const HYBRID_SLOTS: usize = 16;
 const HYBRID_SLOT_BYTES: usize = 4096 + 24;
@@ -77,12 +82,14 @@ impl Carriers {
     /// Frames over an adapter of these.
     fn carry(self, adapter: Rnic) -> Result<Channel<Reliable<Rnic>>, Fault> {
         let Carriers::Datagrams { connections } = self else {
-            return Channel::new(Reliable::plain(adapter), channel::Settings::default());
+            let settings = channel::Settings { slots: SLOTS, ..channel::Settings::default() };
+            return Channel::new(Reliable::plain(adapter), settings);
         };
         let settings = channel::Settings {
             slots: if connections > 0 { HYBRID_SLOTS } else { 0 },
             slot_bytes: HYBRID_SLOT_BYTES,
             fast_peers: connections,
+            window: WINDOW,
             ..channel::Settings::default()
         };
         let reliable = reliable::Settings {

@@ -253,3 +253,65 @@ fn connections_come_and_go_and_nothing_overtakes() {
     }
     assert!(begun > 10 && ended > 10, "{begun} connections began, {ended} ended");
 }
+
+/// A peer that is lost: all that is under way with it ends with the reason, so does what is posted later, and the memory that
+/// it held serves the others.
+#[test]
+fn what_is_under_way_with_a_lost_peer_ends() {
+    let shared = net(1, 1); // every datagram is lost
+    let settings = Settings { packets: 4, buffers: 12, ..Settings::default() };
+    let mut seats = seats(&shared, &settings);
+    let verbs = &mut seats[0].verbs;
+    let mine = memory(verbs, 3000);
+    let remote = Remote { addr: 64, key: 1 };
+    assert_eq!(verbs.post_read(1, 0, mine, remote, 1), Ok(true));
+    for work in 2..6 {
+        assert_eq!(verbs.post_write(1, 0, &[mine], remote, work), Ok(true));
+        assert_eq!(verbs.post_send(1, 0, &[mine], work + 10), Ok(true));
+    }
+    let told = |verbs: &mut Reliable<Adapter>| {
+        let mut ended = Vec::new();
+        for round in 0..200 {
+            while let Some(completion) = verbs.poll() {
+                ended.push(completion);
+            }
+            let _ = verbs.idle(round);
+            shared.get().step();
+        }
+        ended
+    };
+    let before = told(verbs);
+    assert!(before.len() < 9 && before.iter().all(|ended| ended.result.is_ok()), "{before:?}");
+    shared.get().lost.push((0, 1));
+    let (rank, why) = verbs.take_lost().unwrap();
+    assert_eq!((rank, why.lost_peer(), verbs.take_lost()), (1, Some(1), None));
+    let after = told(verbs);
+    assert_eq!(before.len() + after.len(), 9, "all ends, once: {before:?} {after:?}");
+    assert!(after.iter().all(|ended| ended.result.as_ref() == Err(&why)));
+    assert_eq!(verbs.post_send(1, 0, &[mine], 30), Err(why.clone()));
+    assert_eq!(verbs.post_read(1, 0, mine, remote, 31), Err(why));
+    assert!(!verbs.owes());
+    shared.get().loses_one_in = 0;
+    for work in 40..60 {
+        assert_eq!(
+            verbs.post_send(2, 0, &[mine.span.part(0, 8)].map(|span| Local { span, key: mine.key }), work),
+            Ok(true)
+        );
+    }
+    let mut ended = 0;
+    for round in 0..20_000 {
+        for at in [0, 2] {
+            while let Some(completion) = seats[at].verbs.poll() {
+                assert_eq!(completion.result, Ok(()));
+                ended += usize::from(at == 0);
+            }
+            let _ = seats[at].verbs.idle(round % 40);
+        }
+        if let Some(index) = seats[2].idle_buffers.pop() {
+            let buffer = seats[2].buffers[index];
+            (0..6).for_each(|_| seats[2].verbs.post_receive(0, buffer, 7));
+        }
+        shared.get().step();
+    }
+    assert_eq!(ended, 20, "{}", seats[0].verbs.describe());
+}

@@ -318,3 +318,23 @@ fn unreliable_datagram(secret: Secret, listen: Listen, comes: bool) {
     assert!(bytes(&job[1], into) == vec![if comes { 77 } else { 0 }; len]);
     assert_eq!(job[1].check(), Ok(()));
 }
+
+/// Nobody answers unreliable datagrams by themselves: of a peer whose process has ended that is found out all the same.
+#[test]
+fn a_peer_of_unreliable_datagrams_that_has_ended_is_lost() {
+    let [mut rank, peer] = ranks([SECRET; 2], Listening::for_unreliable);
+    let out = memory(&mut rank, 8, 1);
+    assert_eq!(rank.post_datagram(1, 0, &[out], 6), Ok(true));
+    drop(peer);
+    let start = Instant::now();
+    let lost = loop {
+        while rank.poll().is_some() {}
+        if let Some(lost) = rank.take_lost() {
+            break lost;
+        }
+        assert!(start.elapsed() < LONG, "nobody is lost");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!((lost.0, lost.1.lost_peer()), (1, Some(1)));
+    assert!(lost.1.to_string().contains("its process has ended"), "{}", lost.1);
+}

@@ -51,9 +51,8 @@ const OWN_FRAMES: usize = 64;
 const FRAME_MIN: usize = 256;
 /// Length of a slot for what is sent without payload: headers of gathered frames, introductions.
 const NOTE_BYTES: usize = 64;
-/// Most slots of a peer and most buffers it may fill: together they make [`peer::WINDOW`].
+/// Most slots of a peer: with the buffers that it may fill they make [`peer::WINDOW`] at most.
 const SLOTS_MAX: u32 = 48;
-const BUFFERS_MAX: usize = 16;
 /// When to try again where the receiver had no buffer, which nothing announces.
 const RETRY_NS: u64 = 10_000;
 
@@ -75,7 +74,7 @@ pub struct Settings {
     pub fast_bytes: usize,
     /// Receive buffers that all peers share.
     pub buffers: usize,
-    /// Of those, how many one peer may fill, at most 16.
+    /// Of those, how many one peer may fill: with its slots 64 at most.
     pub window: usize,
     /// Frames that may be copied and under way at a time.
     pub staged: usize,
@@ -112,9 +111,9 @@ impl Settings {
         let fit = part / (self.frame_bytes + FrameKind::Full.trailer_len());
         self.buffers = self.buffers.min(fit).max(2);
         self.staged = self.staged.min(fit).max(1);
-        self.window = self.window.clamp(2, BUFFERS_MAX).min(self.buffers);
         // A slot is polled: its last word must not be seen before the others.
         self.slots = if caps.writes_in_order { self.slots.min(SLOTS_MAX as usize) } else { 0 };
+        self.window = self.window.clamp(2, peer::WINDOW as usize - self.slots).min(self.buffers);
         self.slot_bytes = self.slot_bytes.next_multiple_of(8).max(FrameKind::Full.trailer_len());
         self.fast_bytes = self.fast_bytes.min(2 * part);
         self.fast_peers = self.fast_peers.min(caps.regions / 2);

@@ -78,7 +78,7 @@ impl Ways {
         Ok(())
     }
 
-    fn post_buffer(&mut self, index: u32, verbs: &mut impl Verbs) {
+    pub(super) fn post_buffer(&mut self, index: u32, verbs: &mut impl Verbs) {
         verbs.post_receive(RAIL, self.buffers[index as usize], Work::Receive(index).encode());
     }
 
@@ -129,6 +129,10 @@ impl Ways {
         len: usize,
         verbs: &mut impl Verbs,
     ) -> Result<(), Fault> {
+        if self.peer(from).lost.is_some() {
+            self.post_buffer(index, verbs);
+            return Ok(());
+        }
         let packet = match self.head(index, len, verbs) {
             Ok(packet) => packet,
             Err(what) => {

@@ -147,6 +147,8 @@ struct Peer {
     /// Timeouts since it has said that it has nothing more to send.
     said_bye: bool,
     repeated: u32,
+    /// Why there is no way to it any more.
+    lost: Option<Fault>,
 }
 
 /// Everything but the adapter.
@@ -286,6 +288,7 @@ impl Ways {
                 is_stalled: false,
                 said_bye: false,
                 repeated: 0,
+                lost: None,
             })
         })
     }

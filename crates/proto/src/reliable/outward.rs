@@ -114,6 +114,9 @@ impl Ways {
     pub(super) fn post(&mut self, to: Rank, job: Job, verbs: &mut impl Verbs) -> Result<bool, Fault> {
         let bytes = job.len as u64;
         let peer = self.peer(to);
+        if let Some(why) = &peer.lost {
+            return Err(why.clone());
+        }
         if !peer.route.takes_datagrams() || peer.jobs.len() >= super::DEPTH {
             return Ok(false);
         }
@@ -125,6 +128,9 @@ impl Ways {
 
     /// Sends what there is for a peer, as far as it may leave.
     pub(super) fn send(&mut self, to: Rank, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        if self.peer(to).lost.is_some() {
+            return Ok(());
+        }
         let now_ns = verbs.now_ns();
         self.send_again(to, now_ns, verbs)?;
         while self.peer(to).stream.may_send() && self.has_job(to) {
@@ -246,6 +252,40 @@ impl Ways {
         if !slot.is_posted {
             self.pool.give_back(index);
         }
+    }
+
+    /// There is no way to a peer any more: what is under way with it ends, and what it still sends is dropped.
+    pub(super) fn lose(&mut self, rank: Rank, why: &Fault, verbs: &mut impl Verbs) {
+        let peer = self.peer(rank);
+        if peer.lost.replace(why.clone()).is_some() {
+            return;
+        }
+        let told = peer.jobs.drain(..).filter_map(|job| job.tells);
+        let read = peer.reads.drain(..).map(|read| (read.work, Done::Read));
+        let ended: Vec<_> = told.chain(read).collect();
+        let begun = peer.filling.take();
+        let mut freed = Vec::new();
+        let kept: Vec<_> = peer.stream.end(&mut freed).collect();
+        self.ended.extend(ended.into_iter().map(|(work, done)| Completion {
+            work,
+            done,
+            result: Err(why.clone()),
+        }));
+        if let Some((buffer, work, _)) = begun {
+            self.receives.push_front((buffer, work));
+        }
+        freed.into_iter().for_each(|slot| self.packet_is_there(slot));
+        for (index, _) in kept {
+            self.kept -= 1;
+            self.post_buffer(index, verbs);
+        }
+        self.find_due();
+    }
+
+    /// Finds out anew when something is due.
+    pub(super) fn find_due(&mut self) {
+        let due_ns = self.known.iter().filter_map(|rank| self.peers[*rank].as_ref()?.stream.due_ns()).min();
+        self.due_ns = due_ns.unwrap_or(u64::MAX);
     }
 
     /// Goes on with those that waited for slots.

@@ -271,6 +271,14 @@ impl<S: Copy, K> Stream<S, K> {
         true
     }
 
+    /// Nothing goes or comes any more: `freed` gets what was sent and is not acknowledged. What had come and is not dealt with.
+    pub(super) fn end(&mut self, freed: &mut Vec<S>) -> impl Iterator<Item = K> {
+        freed.extend(self.sent.drain(..).filter_map(|sent| sent.item));
+        (self.out, self.lost, self.timer_ns) = (0, 0, None);
+        (self.answers, self.answer_ns) = (false, None);
+        std::mem::take(&mut self.kept).into_values()
+    }
+
     /// Whether all that was sent is acknowledged.
     pub(super) fn is_acknowledged(&self) -> bool {
         self.sent.is_empty()

@@ -171,6 +171,9 @@ impl<V: Verbs> Verbs for Reliable<V> {
         if let Some(ways) = &mut self.ways
             && !ways.peer(from).route.is_connected()
         {
+            if let Some(why) = &ways.peer(from).lost {
+                return Err(why.clone());
+            }
             return ways.post_read(from, local, remote, work, &mut self.verbs);
         }
         let over = |verbs: &mut V, work| verbs.post_read(from, rail, local, remote, work);
@@ -279,7 +282,11 @@ impl<V: Verbs> Verbs for Reliable<V> {
     }
 
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {
-        self.verbs.take_lost()
+        let (rank, why) = self.verbs.take_lost()?;
+        if let Some(ways) = &mut self.ways {
+            ways.lose(rank, &why, &mut self.verbs);
+        }
+        Some((rank, why))
     }
 
     fn check(&mut self) -> Result<(), Fault> {
@@ -332,8 +339,7 @@ impl Ways {
                 self.send(rank, verbs)?;
             }
         }
-        let due_ns = self.known.iter().filter_map(|rank| self.peers[*rank].as_ref()?.stream.due_ns()).min();
-        self.due_ns = due_ns.unwrap_or(u64::MAX);
+        self.find_due();
         Ok(())
     }
 
@@ -341,7 +347,7 @@ impl Ways {
     fn has_left(&self, rank: Rank) -> bool {
         let Some(peer) = &self.peers[rank] else { return true };
         let is_acknowledged = peer.jobs.is_empty() && peer.stream.is_acknowledged();
-        peer.said_bye && (is_acknowledged || peer.repeated >= FAREWELLS)
+        peer.lost.is_some() || peer.said_bye && (is_acknowledged || peer.repeated >= FAREWELLS)
     }
 }
 
@@ -360,6 +366,9 @@ impl<V: Verbs> Drop for Reliable<V> {
         }
         let mut round = 0;
         while ways.fault.is_none() && self.verbs.now_ns() < until_ns {
+            while let Some((rank, why)) = self.verbs.take_lost() {
+                ways.lose(rank, &why, &mut self.verbs);
+            }
             if ways.look(&mut self.verbs).is_err() || ways.known.iter().all(|rank| ways.has_left(*rank)) {
                 break;
             }

@@ -100,6 +100,8 @@ pub struct Net {
     pub mixes_one_in: usize,
     /// Those on their way: from, to.
     datagrams: VecDeque<(Rank, Rank, Vec<u8>)>,
+    /// Peers that are lost, and have not been told of: who is to be told, and who.
+    pub lost: Vec<(Rank, Rank)>,
     /// Datagrams that were posted, and connections that were given back.
     pub sent_datagrams: usize,
     pub disconnected: usize,
@@ -151,6 +153,7 @@ impl Net {
             loses_one_in: 0,
             doubles_one_in: 0,
             mixes_one_in: 0,
+            lost: Vec::new(),
             datagrams: VecDeque::new(),
             sent_datagrams: 0,
             disconnected: 0,
@@ -592,6 +595,13 @@ impl Verbs for Adapter {
 
     fn idle(&mut self, _round: u32) -> Step {
         Step(self.net.clone())
+    }
+
+    fn take_lost(&mut self) -> Option<(Rank, Fault)> {
+        let mut net = self.net.get();
+        let at = net.lost.iter().position(|(told, _)| *told == self.me)?;
+        let (_, peer) = net.lost.swap_remove(at);
+        Some((peer, Fault::PeerLost(peer, "a cable is cut".into())))
     }
 
     fn check(&mut self) -> Result<(), Fault> {

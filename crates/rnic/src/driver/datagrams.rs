@@ -244,6 +244,9 @@ impl Rnic {
 
     /// Takes in what has come, sends what that asks for, and deals with what is due.
     pub(super) fn look_at_datagrams(&mut self) {
+        if !matches!(self.door, Door::Datagrams(_)) {
+            return;
+        }
         let mut room = std::mem::take(&mut self.room);
         for _ in 0..READS {
             let Door::Datagrams(datagrams) = &self.door else { break };

@@ -25,7 +25,8 @@ pub struct Listening(Socket, Option<UdpSocket>);
 enum Socket {
     Tcp(TcpListener),
     Udp(UdpSocket, TcpListener),
-    None,
+    /// Where peers knock.
+    Door(TcpListener),
 }
 
 impl Listening {
@@ -46,8 +47,9 @@ impl Listening {
 
     /// For unreliable datagrams (UD) and nothing else.
     pub fn for_unreliable(address: IpAddr) -> Result<Listening, String> {
-        let socket = datagrams::bind(address, 0).map_err(|e| format!("cannot listen at {address}: {e}"))?;
-        Ok(Listening(Socket::None, Some(socket)))
+        let (socket, door) =
+            datagrams::bind_with_door(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
+        Ok(Listening(Socket::Door(door), Some(socket)))
     }
 
     /// For connections (RC) and unreliable datagrams (UD), at the same port.
@@ -65,10 +67,9 @@ impl Listening {
 
     /// Where the others find it.
     pub fn address(&self) -> Result<SocketAddr, String> {
-        let address = match (&self.0, &self.1) {
-            (Socket::Tcp(listener), _) => listener.local_addr(),
-            (Socket::Udp(socket, _), _) | (Socket::None, Some(socket)) => socket.local_addr(),
-            (Socket::None, None) => unreachable!("nobody listens to nothing"),
+        let address = match &self.0 {
+            Socket::Tcp(listener) | Socket::Door(listener) => listener.local_addr(),
+            Socket::Udp(socket, _) => socket.local_addr(),
         };
         address.map_err(|e| format!("cannot tell where this rank listens: {e}"))
     }
@@ -88,7 +89,7 @@ impl Listening {
                     Datagrams::new((socket, door), me, addresses.len(), &secret, &epoll).map_err(fail)?;
                 Door::Datagrams(Box::new(datagrams))
             }
-            Socket::None => Door::None,
+            Socket::Door(door) => Door::Knocks(door),
         };
         let unreliable = match self.1 {
             Some(socket) => {

@@ -90,8 +90,8 @@ enum Door {
     Connections(TcpListener),
     /// One socket for datagrams of all (RD).
     Datagrams(Box<Datagrams>),
-    /// There is only what is unreliable (UD).
-    None,
+    /// There is only what is unreliable (UD), and where peers knock (`watch.rs`).
+    Knocks(TcpListener),
 }
 
 /// One rank's adapter, in software.
@@ -446,18 +446,14 @@ impl Rnic {
         if self.unreliable.is_some() && (self.quiet <= QUIET || asks) {
             self.look_at_unreliable();
         }
-        match self.door {
-            Door::Connections(_) => {}
-            Door::Datagrams(_) => {
-                if self.quiet <= QUIET || asks {
-                    self.look_at_datagrams();
-                }
-                if asks && self.clock_ns() >= self.watch.due_ns {
-                    self.stand_watch();
-                }
-                return;
+        if !matches!(self.door, Door::Connections(_)) {
+            if self.quiet <= QUIET || asks {
+                self.look_at_datagrams();
             }
-            Door::None => return,
+            if asks && self.clock_ns() >= self.watch.due_ns {
+                self.stand_watch();
+            }
+            return;
         }
         if self.quiet > QUIET {
             self.hot = None;
@@ -529,7 +525,7 @@ impl Rnic {
             match self.door {
                 Door::Connections(_) => self.begin(to).inspect_err(|why| self.lose(to, why))?,
                 Door::Datagrams(_) => self.pair(to),
-                Door::None => return Err(Fault::Device("there are unreliable datagrams only".into())),
+                Door::Knocks(_) => return Err(Fault::Device("there are unreliable datagrams only".into())),
             }
             self.watch.begin(self.clock_ns());
         }

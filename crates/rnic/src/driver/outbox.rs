@@ -1,5 +1,6 @@
-//! Datagrams that leave together: several to one peer by one system call, which the kernel cuts apart (GSO). Where it cannot
-//! each leaves by a call of its own.
+//! Datagrams that leave together: several to one peer by one system call, which the kernel cuts apart (GSO)
+//!
+//! Where it cannot each leaves by a call of its own.
 
 use super::segments;
 use rustix::io::Errno;

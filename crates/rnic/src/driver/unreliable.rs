@@ -102,8 +102,17 @@ impl Unreliable {
 }
 
 impl Rnic {
+    /// Whether unreliable datagrams went to a peer, or came from it.
+    pub(super) fn has_datagrams_with(&self, peer: Rank) -> bool {
+        self.unreliable.as_ref().is_some_and(|unreliable| unreliable.handles.contains_key(&peer))
+    }
+
     /// Sends what these parts make.
     pub(super) fn send_unreliable(&mut self, to: Rank, parts: &[Local]) {
+        if !self.watch.is_on() {
+            self.watch.begin(self.clock_ns());
+        }
+        self.watch.spoken(to);
         let Some(unreliable) = &mut self.unreliable else { return };
         let mut out = std::mem::take(&mut unreliable.out);
         out.clear();
@@ -182,6 +191,7 @@ impl Rnic {
             return;
         }
         let Ok((head, content)) = Head::decode(one) else { return };
+        self.watch.heard(from);
         let back = *unreliable.handle(from);
         let mut answer = std::mem::take(&mut unreliable.answer);
         answer.clear();

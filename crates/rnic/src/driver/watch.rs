@@ -15,7 +15,8 @@
 //! The time that TCP allows data to stay without an acknowledgement (`TCP_USER_TIMEOUT`) does not do for the connections of
 //! messages: it counts the time as well in which a peer that computes has let its buffers fill.
 //!
-//! Connections over which nothing is under way have keep-alive for themselves.
+//! Connections over which nothing is under way have keep-alive for themselves. Of unreliable datagrams nothing is known but when
+//! something came last: a peer that they go to is knocked at when it is silent, as one over a connection is.
 
 use super::datagrams::Datagrams;
 use super::{Contact, Door, Rnic, connect};
@@ -26,7 +27,7 @@ use rustix::time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerF
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use std::io::{ErrorKind, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -122,6 +123,11 @@ impl Watch {
         time::timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &every).expect("the timer is open");
     }
 
+    /// Whether there is somebody to watch.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
     /// There is nothing to expect of this peer for now.
     pub fn rest(&mut self, peer: Rank) {
         self.knocks.remove(&peer);
@@ -154,6 +160,11 @@ impl Watch {
 }
 
 impl Knock {
+    /// Whether not even the system of the peer has answered.
+    fn is_unanswered(&self) -> bool {
+        self.socket.as_ref().is_none_or(|socket| socket.peer_addr().is_err())
+    }
+
     /// Knocks if that is due, and looks what has come of it.
     fn answer(&mut self, at: SocketAddr) -> Answer {
         let Some(socket) = &mut self.socket else {
@@ -215,9 +226,15 @@ impl Rnic {
     pub(super) fn stand_watch(&mut self) {
         let _ = rustix::io::read(&self.watch.timer, &mut [0; 8]);
         self.watch.due_ns = self.clock_ns() + PERIOD.as_nanos() as u64;
-        if let Door::Datagrams(datagrams) = &self.door {
-            answer_knocks(Datagrams::door(datagrams));
+        match &self.door {
+            Door::Datagrams(datagrams) => answer_knocks(Datagrams::door(datagrams)),
+            Door::Knocks(door) => answer_knocks(door),
+            Door::Connections(_) => {}
         }
+        // A host that does not answer takes all its ranks with it: they are found out together, and not one after the other by
+        // who waits for each in turn.
+        let unanswered = self.watch.knocks.iter().filter(|(_, knock)| knock.is_unanswered());
+        let doubted: Vec<IpAddr> = unanswered.map(|(peer, _)| self.addresses[*peer].ip()).collect();
         for peer in 0..self.watch.peers.len() {
             let silence = &mut self.watch.peers[peer];
             if std::mem::take(&mut silence.heard) {
@@ -227,8 +244,11 @@ impl Rnic {
             }
             silence.looks = silence.looks.wrapping_add(1);
             let owes = silence.spoken || silence.looks.is_multiple_of(SELDOM);
-            let is_due = owes || self.watch.knocks.contains_key(&peer);
+            let is_due =
+                owes || self.watch.knocks.contains_key(&peer) || doubted.contains(&self.addresses[peer].ip());
             let owes = match &self.contacts[peer] {
+                // By unreliable datagrams only: what is above sends again what is not answered.
+                Contact::None if self.has_datagrams_with(peer) => is_due,
                 Contact::None | Contact::Gone => continue,
                 Contact::Begun(_) | Contact::Expected(_) => true,
                 Contact::Connected(_) => is_due,
@@ -271,7 +291,8 @@ impl Rnic {
                 self.settle(peer);
             }
             Contact::Paired(_) => self.lose_pair(peer),
-            Contact::None | Contact::Gone => {}
+            gone @ Contact::None => *gone = Contact::Gone,
+            Contact::Gone => {}
         }
     }
 }
