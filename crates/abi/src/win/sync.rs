@@ -185,11 +185,12 @@ fn place(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
         let mut world = cx.world();
         for target in world.touched(win, target)? {
             if world.is_far_touched(win, target)? {
-                world.synchronise(win, target, Sync::Flush)?;
+                world.place(win, target)?;
             }
         }
     }
-    settle(cx, win, target)
+    // What has gathered leaves with the unlock: nothing else is waited for.
+    wait::until(cx, |world| Ok(world.is_placed(win, target)?.then_some(())))
 }
 
 /// `MPI_Win_lock`.

@@ -263,6 +263,19 @@ impl<D: Device> World<D> {
         Ok(far.is_some_and(|far| far.touches(target)))
     }
 
+    /// Begins to complete what goes by an adapter to a target, which [`World::is_placed`] says is over.
+    pub fn place(&mut self, win: Handle, target: u32) -> Result {
+        let World { objects, engine, .. } = self;
+        let far = objects.windows.find_mut(win)?.active().and_then(|active| active.far.as_mut());
+        far.map_or(Ok(()), |far| far.close(engine, target, Ending::Flush))
+    }
+
+    /// Whether no end of what goes by an adapter is awaited at a target, or at any.
+    pub fn is_placed(&mut self, win: Handle, target: Option<u32>) -> Result<bool> {
+        let far = self.window(win)?.active().and_then(|active| active.far.as_ref());
+        Ok(far.is_none_or(|far| far.is_quiet(target)))
+    }
+
     /// Ranks that were told of something that they do not answer.
     pub fn untold(&mut self, win: Handle) -> Result<Vec<u32>> {
         let far = self.window(win)?.active().and_then(|active| active.far.as_mut());
