@@ -257,6 +257,19 @@ impl<D: Device> World<D> {
         Ok(targets.iter().any(|rank| far.reaches(*rank) && active.touched[*rank as usize]))
     }
 
+    /// Whether operations of the epoch that is open go by messages.
+    pub fn tells(&mut self, win: Handle) -> Result<bool> {
+        Ok(self.window(win)?.active().is_some_and(|active| active.touched.contains(&true)))
+    }
+
+    /// The other rank of a window of two that reach each other by an adapter.
+    pub fn only_other(&mut self, win: Handle) -> Result<Option<u32>> {
+        let window = self.window(win)?;
+        let (own, ranks) = (window.place.rank, window.members.len());
+        let far = window.active().and_then(|active| active.far.as_ref()).filter(|_| ranks == 2);
+        Ok(far.map(|_| 1 - own).filter(|other| far.is_some_and(|far| far.reaches(*other))))
+    }
+
     /// Whether an operation at a target goes by the adapter and has not ended.
     pub fn is_far_touched(&mut self, win: Handle, target: u32) -> Result<bool> {
         let far = self.window(win)?.active().and_then(|active| active.far.as_ref());
