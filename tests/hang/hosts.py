@@ -31,6 +31,9 @@ def cases():
                 f"two namespaces: coll/{program}, {algorithm}",
                 lambda tools, p=program, a=algorithm: collectives(tools, p, a),
             )
+    for program, transport in itertools.product(["put_get", "pscw", "passive", "random"], ["rc", "hybrid"]):
+        name = f"two namespaces: rma/{program}, transport {transport}"
+        yield Case(name, lambda tools, p=program, t=transport: windows(tools, p, t))
     for transport, protocol in itertools.product(["rc", "rd"], ["", "rget", "rput", "pipeline", "superpipeline", "speculative"]):
         name = f"two namespaces: sends are cancelled, transport {transport}, protocol {protocol or 'chosen'}"
         yield Case(name, lambda tools, t=transport, p=protocol: cancels(tools, t, p))
@@ -154,6 +157,16 @@ def collectives(tools, program, algorithm):
             with tools.job(*words, tools.program(program, "../c/coll"), launcher=inside) as job:
                 outcome = job.end()
             outcome.expect(outcome.code == 0 and "test passed" in outcome.out, f"right results, placed by {placement}")
+
+
+def windows(tools, program, transport):
+    """A program of tests/c/rma on windows that have ranks on the same host and on another one."""
+    arguments = ["21", "create"] if program == "random" else ["create"]
+    with namespaces(tools) as (hosts, inside, _):
+        words = [*hosts, "--genv", "TERN_TRANSPORT", transport]
+        with tools.job(*words, tools.program(program, "../c/rma"), *arguments, launcher=inside) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code == 0 and "test passed" in outcome.out, "right results")
 
 
 def deadlock(tools):

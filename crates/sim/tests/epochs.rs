@@ -5,9 +5,10 @@
 mod support;
 
 use mpi::error::Result;
-use proto::epoch::{Action, Schedule};
+use mpi::world::fault;
+use proto::epoch::{Action, Ending, Schedule};
 use proto::{EagerBy, Event};
-use sim::{Cluster, Job, Rank, Setup};
+use sim::{Cluster, Faults, Job, Outcome, Rank, Setup};
 use support::plain;
 
 fn setup() -> Setup {
@@ -169,5 +170,114 @@ fn frequent_buffers_are_used_where_they_lie() {
         let (registered, used) = all[0];
         assert_eq!(registered, 1, "{action:?}");
         assert!((8..60).contains(&used), "{used} of 60 {action:?}");
+    }
+}
+
+const LENGTHS: [usize; 4] = [8, 700, 9000, 40_000];
+/// What a rank writes to each other one in an epoch.
+const PART: usize = 50_000;
+
+fn bytes(origin: usize, target: usize, epoch: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 13 + origin * 31 + target * 7 + epoch * 101) as u8).collect()
+}
+
+/// Every rank writes to both others and reads back what it wrote in the epoch before, and flushes one while the epoch
+/// at the other one goes on.
+fn flush_one_by_one(rank: &mut Rank<'_>, schedule: Schedule) -> Result<()> {
+    let (me, n) = (rank.rank(), rank.size());
+    let memory = rank.buffer(2 * n * PART);
+    let window = rank.window(1, memory, schedule)?;
+    let others: Vec<usize> = (0..n).filter(|other| *other != me).collect();
+    for epoch in 0..4 {
+        let half = |epoch: usize| (2 * me + epoch % 2) * PART;
+        let mut back = Vec::new();
+        for &target in &others {
+            rank.win_lock(&window, target)?;
+            let mut at = 0;
+            for len in LENGTHS {
+                let out = rank.buffer(len);
+                rank.write(out, &bytes(me, target, epoch, PART)[at..at + len]);
+                rank.put(&window, target, half(epoch) + at, out)?;
+                if epoch > 0 {
+                    let into = rank.buffer(len);
+                    rank.get(&window, target, half(epoch - 1) + at, into)?;
+                    back.push((target, at, into));
+                }
+                at += len;
+            }
+        }
+        for &target in &others {
+            rank.world().engine.close_at(1, &[target], Ending::Flush).map_err(fault)?;
+            rank.until(|world| {
+                let closed = world.engine.is_closed_at(1, &[target]).map_err(fault)?;
+                Ok(closed.then_some(()))
+            })?;
+            for (_, at, into) in back.iter().filter(|(from, ..)| *from == target) {
+                let expected = &bytes(me, target, epoch - 1, PART)[*at..at + into.len];
+                assert!(rank.read(*into) == expected, "epoch {epoch}: rank {me} from {target} at {at}");
+            }
+        }
+        rank.barrier()?;
+        let (mine, len) = (rank.read(memory), LENGTHS.iter().sum());
+        for &origin in &others {
+            let at = (2 * origin + epoch % 2) * PART;
+            let expected = bytes(origin, me, epoch, len);
+            assert!(
+                mine[at..at + len] == expected,
+                "epoch {epoch}: rank {me} has been given this by {origin}"
+            );
+        }
+        rank.barrier()?;
+    }
+    rank.free(window)
+}
+
+fn three() -> Cluster {
+    let mut cluster = Cluster { cores: 1, ..plain() };
+    (cluster.registration.regions, cluster.registration.lockable_bytes) = (64, 64 << 20);
+    cluster
+}
+
+#[test]
+fn late_messages_and_ranks_without_a_processor_change_no_byte() {
+    for (schedule, name) in Schedule::ALL {
+        for seed in 1..4 {
+            let faults =
+                Faults { delay: 0.2, delay_ns: 30_000, stall: 0.05, stall_ns: 50_000, ..Faults::default() };
+            let job = Job::new(&three(), 3).seed(seed).faults(faults);
+            let report = job.program(&setup(), move |rank| flush_one_by_one(rank, schedule)).unwrap();
+            for (rank, outcome) in report.results.into_iter().enumerate() {
+                assert!(
+                    matches!(outcome, Outcome::Ended(Ok(()))),
+                    "{name}, seed {seed}, rank {rank}: {outcome:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_target_that_dies_in_an_epoch_ends_it_with_an_error_that_names_it() {
+    for (schedule, name) in Schedule::ALL {
+        let faults = Faults { deaths: vec![(1, 3_000_000)], ..Faults::default() };
+        let report = Job::new(&three(), 3).faults(faults).program(&setup(), move |rank| {
+            let (memory, data) = (rank.buffer(1 << 20), rank.buffer(100_000));
+            let window = rank.window(1, memory, schedule)?;
+            loop {
+                rank.compute(50_000);
+                if rank.rank() == 0 {
+                    rank.win_lock(&window, 1)?;
+                    rank.put(&window, 1, 0, data)?;
+                    rank.get(&window, 1, 0, data.part(0, 8))?;
+                    rank.win_unlock(&window)?;
+                } else {
+                    rank.progress()?;
+                }
+            }
+        });
+        let results: Vec<Outcome<Result<()>>> = report.unwrap().results;
+        assert!(matches!(results[1], Outcome::Died), "{name}: it dies inside");
+        let Outcome::Ended(Err(error)) = &results[0] else { panic!("{name}: {:?}", results[0]) };
+        assert!(error.text.contains("rank 1"), "{name}: {}", error.text);
     }
 }

@@ -1,10 +1,24 @@
 /* Random epochs against a sequential model. All ranks draw the same program and
  * carry out their own part of it; every rank carries out all of it on a copy.
- * Cells of one origin have one outcome; those of all are only added to. */
+ * Cells of one origin have one outcome; those of all are only added to. With
+ * two more arguments by Tern's adapter, in this manner and with this schedule. */
 // args: 1 allocate
 // args: 2 create
 // args: 3 dynamic
 // args: 4 allocate
+// args: 5 create rc original
+// args: 6 create rc gets-first
+// args: 7 create rc interleaved
+// args: 8 create rc merge-last
+// args: 9 create rc aggregate
+// args: 10 create rc hybrid
+// args: 11 create rc early
+// args: 12 allocate rc early-hybrid
+// args: 13 allocate rc auto
+// args: 14 create rd auto
+// args: 15 create ud auto
+// args: 16 create hybrid auto
+// args: 17 create hybrid aggregate
 // timeout: 240
 #include "tern_test.h"
 
@@ -171,6 +185,11 @@ static MPI_Aint make(const char *how) {
 }
 
 int main(int argc, char **argv) {
+    if (argc > 4) { /* no other library knows of these */
+        setenv("TERN_DEVICES", "rnic", 1);
+        setenv("TERN_TRANSPORT", argv[3], 1);
+        setenv("TERN_WIN_SCHEDULE", argv[4], 1);
+    }
     t_begin(&argc, &argv);
     int seed = argc > 1 ? atoi(argv[1]) : 1;
     const char *how = argc > 2 ? argv[2] : "allocate";

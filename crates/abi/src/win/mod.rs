@@ -1,5 +1,6 @@
 //! MPI 5.0 chapter 12: windows, from where they are made to where they go.
 
+pub mod far;
 pub mod memory;
 pub mod operate;
 pub mod sync;
@@ -180,7 +181,7 @@ pub fn free(cx: &Cx, win: HandleRef) -> Result {
         window.comm
     };
     attr::delete_all(cx, Kind::Win, win.handle)?;
-    sync::complete_untold(cx, win.handle)?;
+    far::complete_untold(cx, win.handle)?;
     run::barrier(cx, hidden)?;
     let concealed = cx.world().conceal(win.handle);
     let window = {

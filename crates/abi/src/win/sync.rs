@@ -15,6 +15,7 @@ use crate::coll::run;
 use crate::cx::Cx;
 use crate::kind::output::Out;
 use crate::wait;
+use crate::win::far;
 
 /// Asks or changes what is open in a window.
 fn with_epoch<R>(cx: &Cx, win: Handle, f: impl FnOnce(&mut Epoch) -> Result<R>) -> Result<R> {
@@ -32,7 +33,7 @@ fn target(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
 }
 
 /// Waits until all that was begun with a target, or with all, is over there.
-fn settle(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+pub(super) fn settle(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
     wait::until(cx, |world| Ok(world.is_quiet(win, target)?.then_some(())))
 }
 
@@ -45,17 +46,6 @@ pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
         }
     }
     settle(cx, win, target)
-}
-
-/// Waits until ranks that were told of an unlock without being asked for an answer have heeded that.
-pub(super) fn complete_untold(cx: &Cx, win: Handle) -> Result {
-    {
-        let mut world = cx.world();
-        for target in world.untold(win)? {
-            world.synchronise(win, target, Sync::Lull)?;
-        }
-    }
-    settle(cx, win, None)
 }
 
 /// Completes the operations on a target, or on all, here.
@@ -72,6 +62,13 @@ fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
 /// `MPI_Win_fence`. What went wrong with this rank's operations is told when all have come: others wait for it.
 pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
+    if let Some(completed) = far::fence_of_two(cx, win)? {
+        with_epoch(cx, win, |epoch| {
+            epoch.fenced(assert);
+            Ok(())
+        })?;
+        return completed;
+    }
     let completed = if assert & NOPRECEDE == 0 { complete_at(cx, win, None) } else { Ok(()) };
     let (comm, met) = {
         let mut world = cx.world();
@@ -185,22 +182,9 @@ fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Resu
 
 /// Gives back the lock of a target, where all operations on it are done then.
 fn give_back(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
-    let placed = place(cx, win, Some(target));
+    let placed = far::place(cx, win, Some(target));
     cx.world().unlock(win, target, kind)?;
     placed.and(settle(cx, win, Some(target)))
-}
-
-/// Completes what goes by an adapter, behind which no lock may be given back by a message.
-fn place(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
-    {
-        let mut world = cx.world();
-        for target in world.touched(win, target)? {
-            if world.is_far_touched(win, target)? {
-                world.synchronise(win, target, Sync::Flush)?;
-            }
-        }
-    }
-    settle(cx, win, target)
 }
 
 /// `MPI_Win_lock`.
@@ -256,7 +240,7 @@ pub fn unlock_all(cx: &Cx, win: Handle) -> Result {
     let done = if unchecked {
         complete_at(cx, win, None)
     } else {
-        let placed = place(cx, win, None);
+        let placed = far::place(cx, win, None);
         let begun = (0..ranks).try_for_each(|target| cx.world().unlock(win, target, LockType::Shared));
         placed.and(begun).and_then(|()| settle(cx, win, None))
     };

@@ -257,10 +257,36 @@ impl<D: Device> World<D> {
         Ok(targets.iter().any(|rank| far.reaches(*rank) && active.touched[*rank as usize]))
     }
 
+    /// Whether operations of the epoch that is open go by messages.
+    pub fn tells(&mut self, win: Handle) -> Result<bool> {
+        Ok(self.window(win)?.active().is_some_and(|active| active.touched.contains(&true)))
+    }
+
+    /// The other rank of a window of two that reach each other by an adapter.
+    pub fn only_other(&mut self, win: Handle) -> Result<Option<u32>> {
+        let window = self.window(win)?;
+        let (own, ranks) = (window.place.rank, window.members.len());
+        let far = window.active().and_then(|active| active.far.as_ref()).filter(|_| ranks == 2);
+        Ok(far.map(|_| 1 - own).filter(|other| far.is_some_and(|far| far.reaches(*other))))
+    }
+
     /// Whether an operation at a target goes by the adapter and has not ended.
     pub fn is_far_touched(&mut self, win: Handle, target: u32) -> Result<bool> {
         let far = self.window(win)?.active().and_then(|active| active.far.as_ref());
         Ok(far.is_some_and(|far| far.touches(target)))
+    }
+
+    /// Begins to complete what goes by an adapter to a target, which [`World::is_placed`] says is over.
+    pub fn place(&mut self, win: Handle, target: u32) -> Result {
+        let World { objects, engine, .. } = self;
+        let far = objects.windows.find_mut(win)?.active().and_then(|active| active.far.as_mut());
+        far.map_or(Ok(()), |far| far.close(engine, target, Ending::Flush))
+    }
+
+    /// Whether no end of what goes by an adapter is awaited at a target, or at any.
+    pub fn is_placed(&mut self, win: Handle, target: Option<u32>) -> Result<bool> {
+        let far = self.window(win)?.active().and_then(|active| active.far.as_ref());
+        Ok(far.is_none_or(|far| far.is_quiet(target)))
     }
 
     /// Ranks that were told of something that they do not answer.

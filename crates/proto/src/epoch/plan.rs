@@ -95,6 +95,10 @@ pub fn plan(items: &[Item], schedule: &Schedule, limits: &Limits, facts: &Facts)
         if schedule.order.is_some_and(|fixed| fixed != order) {
             continue;
         }
+        // One operation has one order.
+        if items.len() < 2 && best.is_some() {
+            break;
+        }
         for shape in shapes(items, schedule, limits) {
             let candidate = lay_out(items, order, &shape, limits, facts);
             let is_better =
