@@ -13,7 +13,9 @@ use proto::event::Event;
 
 use crate::coll::run;
 use crate::cx::Cx;
+use crate::global::World;
 use crate::kind::output::Out;
+use crate::report::{Awaited, Waits};
 use crate::wait;
 
 /// Asks or changes what is open in a window.
@@ -34,6 +36,23 @@ fn target(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
 /// Waits until all that was begun with a target, or with all, is over there.
 fn settle(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
     wait::until(cx, |world| Ok(world.is_quiet(win, target)?.then_some(())))
+}
+
+/// Waits for what others do in a window, which `mpiexec` is told if it asks.
+fn await_others<T>(
+    cx: &Cx,
+    win: Handle,
+    awaited: &Awaited,
+    mut ready: impl FnMut(&mut World) -> Result<Option<T>>,
+) -> Result<T> {
+    let mut awaited = awaited;
+    wait::on(cx, &mut awaited, |_, world| ready(world), |awaited| Waits::Window(win, awaited))
+}
+
+/// Waits until all of these have told this rank so.
+fn hear(cx: &Cx, win: Handle, told: Told, from: &Members) -> Result {
+    let heard = |world: &mut World| Ok(world.heard(win, from, told)?.then_some(()));
+    await_others(cx, win, &Awaited::Told(told, from.clone()), heard)
 }
 
 /// Completes the operations on a target, or on all, there.
@@ -68,7 +87,10 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     };
     match met {
         Some(true) => {}
-        Some(false) => wait::until(cx, |world| Ok(world.meet(win)?.filter(|met| *met))).map(drop)?,
+        Some(false) => {
+            let met = |world: &mut World| Ok(world.meet(win)?.filter(|met| *met));
+            await_others(cx, win, &Awaited::Fence, met)?;
+        }
         None => {
             run::barrier(cx, comm)?;
             cx.world().engine.count(Event::WindowFence);
@@ -91,7 +113,7 @@ fn members(cx: &Cx, win: Handle, group: Handle) -> Result<Members> {
 /// `MPI_Win_post`.
 pub fn post(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
     let origins = members(cx, win, group)?;
-    with_epoch(cx, win, |epoch| epoch.post(origins.clone(), assert))?;
+    with_epoch(cx, win, |epoch| epoch.post(&origins, assert))?;
     cx.world().notify(win, &origins, Told::Post)?;
     cx.world().engine.count(Event::WindowPost);
     wait::progress(cx)
@@ -101,17 +123,17 @@ pub fn post(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
 pub fn start(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
     let targets = members(cx, win, group)?;
     with_epoch(cx, win, |epoch| epoch.check_start(assert))?;
-    wait::until(cx, |world| Ok(world.heard(win, &targets, Told::Post)?.then_some(())))?;
+    hear(cx, win, Told::Post, &targets)?;
     cx.world().engine.count(Event::WindowStart);
     with_epoch(cx, win, |epoch| {
-        epoch.start(targets);
+        epoch.start(&targets);
         Ok(())
     })
 }
 
 /// `MPI_Win_complete`. Targets of a dynamic window may have refused something, of which only they can tell.
 pub fn complete(cx: &Cx, win: Handle) -> Result {
-    let targets = with_epoch(cx, win, |epoch| epoch.started())?;
+    let targets = with_epoch(cx, win, |epoch| epoch.started().cloned())?;
     let is_dynamic = cx.world().window(win)?.flavour == mpi::win::Flavour::Dynamic;
     let completed = if is_dynamic { complete_at(cx, win, None) } else { Ok(()) };
     cx.world().notify(win, &targets, Told::Complete)?;
@@ -125,7 +147,7 @@ pub fn complete(cx: &Cx, win: Handle) -> Result {
 
 /// The origins of the exposure epoch that is open.
 fn exposed(cx: &Cx, win: Handle) -> Result<Members> {
-    with_epoch(cx, win, |epoch| epoch.exposed())
+    with_epoch(cx, win, |epoch| epoch.exposed().cloned())
 }
 
 fn end_exposure(cx: &Cx, win: Handle) -> Result {
@@ -138,7 +160,7 @@ fn end_exposure(cx: &Cx, win: Handle) -> Result {
 /// `MPI_Win_wait`.
 pub fn wait(cx: &Cx, win: Handle) -> Result {
     let origins = exposed(cx, win)?;
-    wait::until(cx, |world| Ok(world.heard(win, &origins, Told::Complete)?.then_some(())))?;
+    hear(cx, win, Told::Complete, &origins)?;
     end_exposure(cx, win)
 }
 
@@ -163,7 +185,8 @@ fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Resu
             settle(cx, win, Some(target))
         }
         Asked::Waits(waiting) => {
-            let locked = wait::until(cx, |world| Ok(world.lock_in_turn(win, &waiting)?.then_some(())));
+            let turn = |world: &mut World| Ok(world.lock_in_turn(win, &waiting)?.then_some(()));
+            let locked = await_others(cx, win, &Awaited::Lock(target), turn);
             cx.world().waited_for_lock(win, &waiting, locked.is_ok())?;
             locked
         }

@@ -118,6 +118,8 @@ impl Control {
     #[inline]
     fn seize(&self, target: u32, kind: LockType) -> bool {
         self.word(target, LOCK, |word| match kind {
+            // Who looks only leaves the word where it is.
+            LockType::Exclusive if word.load(Ordering::SeqCst) != 0 => false,
             LockType::Exclusive => {
                 word.compare_exchange(0, EXCLUSIVE, Ordering::SeqCst, Ordering::Relaxed).is_ok()
             }
@@ -188,19 +190,25 @@ impl Control {
         self.word(to, at, |word| word.store(count, Ordering::Release));
     }
 
+    /// Whether a rank has told this one so once more.
+    #[inline]
+    pub fn has_told(&self, told: Told, rank: u32) -> bool {
+        let used = match told {
+            Told::Post => self.posts[rank as usize],
+            Told::Complete => self.completes[rank as usize],
+        };
+        self.word(self.me as u32, self.counter(told, rank), |word| word.load(Ordering::Acquire)) != used
+    }
+
+    /// How many barriers have begun.
+    pub fn barriers(&self) -> u32 {
+        self.barrier.serial
+    }
+
     /// Whether all of these have told this rank once more; then that is used up.
     #[inline]
     pub fn heard(&mut self, told: Told, from: &[u32]) -> bool {
-        let me = self.me as u32;
-        let used = |control: &Control, rank: u32| match told {
-            Told::Post => control.posts[rank as usize],
-            Told::Complete => control.completes[rank as usize],
-        };
-        let has_told = |rank: &u32| {
-            let now = self.word(me, self.counter(told, *rank), |word| word.load(Ordering::Acquire));
-            now != used(self, *rank)
-        };
-        if !from.iter().all(has_told) {
+        if !from.iter().all(|rank| self.has_told(told, *rank)) {
             return false;
         }
         let counts = if told == Told::Post { &mut self.posts } else { &mut self.completes };

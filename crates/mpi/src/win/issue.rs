@@ -124,9 +124,12 @@ impl<D: Device> World<D> {
         let World { objects, engine, detached, .. } = self;
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
-        let Path::Active(active) = &mut window.path else {
-            quick::tell(window, engine, told, to);
-            return Ok(());
+        let active = match &mut window.path {
+            Path::Active(active) => active,
+            Path::Direct(control) => {
+                quick::tell_all(control, place, engine, told, to);
+                return Ok(());
+            }
         };
         for &rank in to {
             let record = if told == direct::Told::Post { Record::Post } else { Record::Complete };
