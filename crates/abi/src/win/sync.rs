@@ -33,8 +33,12 @@ fn target(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
     }
 }
 
-/// Waits until all that was begun with a target, or with all, is over there.
+/// Waits until all that was begun with a target, or with all, is over there. Where memory is shared it is; then this looks
+/// around, for a program may synchronise until it sees what others store who wait for this rank.
 fn settle(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+    if matches!(cx.world().window(win)?.path, Path::Direct(_)) {
+        return wait::progress(cx);
+    }
     wait::until(cx, |world| Ok(world.is_quiet(win, target)?.then_some(())))
 }
 
@@ -73,6 +77,9 @@ fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
         for target in world.touched(win, target)? {
             world.send_gathered(win, target)?;
         }
+    }
+    if matches!(cx.world().window(win)?.path, Path::Direct(_)) {
+        return wait::progress(cx);
     }
     wait::until(cx, |world| Ok(world.has_fetched(win, target)?.then_some(())))
 }
@@ -268,43 +275,38 @@ fn flushable(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
     with_epoch(cx, win, |epoch| epoch.passive(target)).map(|()| Some(target))
 }
 
-/// Completes what has to be by `complete`. All is done already where memory is shared; then this looks around, for a
-/// program may flush until it sees what others store who wait for this rank.
-fn flush_by(cx: &Cx, win: Handle, complete: impl FnOnce() -> Result) -> Result {
-    let is_direct = {
-        let mut world = cx.world();
-        world.engine.count(Event::WindowFlush);
-        matches!(world.window(win)?.path, Path::Direct(_))
-    };
-    if !is_direct {
-        return complete();
-    }
+/// Counts a flush, and orders what this rank stores and loads in shared memory.
+fn flushed(cx: &Cx) {
     mem::order();
-    wait::progress(cx)
+    cx.world().engine.count(Event::WindowFlush);
 }
 
 /// `MPI_Win_flush`.
 pub fn flush(cx: &Cx, rank: i32, win: Handle) -> Result {
     let Some(target) = flushable(cx, win, rank)? else { return Ok(()) };
-    flush_by(cx, win, || complete_at(cx, win, Some(target)))
+    flushed(cx);
+    complete_at(cx, win, Some(target))
 }
 
 /// `MPI_Win_flush_local`.
 pub fn flush_local(cx: &Cx, rank: i32, win: Handle) -> Result {
     let Some(target) = flushable(cx, win, rank)? else { return Ok(()) };
-    flush_by(cx, win, || complete_here(cx, win, Some(target)))
+    flushed(cx);
+    complete_here(cx, win, Some(target))
 }
 
 /// `MPI_Win_flush_all`.
 pub fn flush_all(cx: &Cx, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.any_passive())?;
-    flush_by(cx, win, || complete_at(cx, win, None))
+    flushed(cx);
+    complete_at(cx, win, None)
 }
 
 /// `MPI_Win_flush_local_all`.
 pub fn flush_local_all(cx: &Cx, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.any_passive())?;
-    flush_by(cx, win, || complete_here(cx, win, None))
+    flushed(cx);
+    complete_here(cx, win, None)
 }
 
 /// `MPI_Win_sync`: memory is one and the same for all who map it; what is left is the order of accesses.

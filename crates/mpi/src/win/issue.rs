@@ -50,7 +50,11 @@ impl<D: Device> World<D> {
         match &mut window.path {
             Path::Direct(control) => {
                 let is_alone = window.epoch.is_alone(target);
-                control.operate(operation, &member, is_alone).map_err(|error| about(win, &error))?;
+                let is_long = operation.area.len() >= direct::LONG_BYTES;
+                let bell = is_long.then(|| engine.device().bell()).flatten();
+                control
+                    .operate(operation, &member, is_alone, bell.as_deref())
+                    .map_err(|error| about(win, &error))?;
                 engine.count(match operation.verb {
                     Verb::Put => Event::WindowPut,
                     Verb::Get => Event::WindowGet,

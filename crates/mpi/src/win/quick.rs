@@ -117,7 +117,11 @@ impl<D: Device> World<D> {
             return false;
         }
         let with = if carries { mem::short(addr, len) } else { [0; 8] };
-        let before = change_one(op, basic, remote, with);
+        let mut before = [0; 8];
+        let change = || before = change_one(op, basic, remote, with);
+        if !control(window).is_some_and(|control| control.briefly(there.target as u32, change)) {
+            return false;
+        }
         if let Some(result) = result {
             mem::write(result, &before[..len]);
         }
@@ -139,7 +143,11 @@ impl<D: Device> World<D> {
         if !is_atomic(row.basic, remote) {
             return false;
         }
-        let before = swap_one(row.basic, remote, mem::short(compare, len), mem::short(addr, len));
+        let mut before = [0; 8];
+        let swap = || before = swap_one(row.basic, remote, mem::short(compare, len), mem::short(addr, len));
+        if !control(window).is_some_and(|control| control.briefly(there.target as u32, swap)) {
+            return false;
+        }
         mem::write(result, &before[..len]);
         engine.count(Event::WindowAtomic);
         true
