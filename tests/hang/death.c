@@ -19,12 +19,32 @@ static void transfer(int rank, int size, int delay_us) {
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+static MPI_Win win;
+
+/* Waits for rank 1 in a window, whose lock rank 1 holds if that is what is waited for. */
+static void in_window(const char *how) {
+    MPI_Group all, group;
+    int one = 1;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &one, &group);
+    if (strcmp(how, "fence") == 0)
+        MPI_Win_fence(0, win);
+    else if (strcmp(how, "start") == 0)
+        MPI_Win_start(group, 0, win);
+    else if (strcmp(how, "lock") == 0)
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+}
+
 int main(int argc, char **argv) {
     int rank, size, value = 0;
     const char *how = argc > 1 ? argv[1] : "", *leave = argc > 2 ? argv[2] : "";
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int *base;
+    MPI_Win_allocate(sizeof value, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    if (rank == 1 && strcmp(how, "lock") == 0)
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
     MPI_Barrier(MPI_COMM_WORLD);
     printf("rank %d is process %d\n", rank, (int)getpid());
     fflush(stdout);
@@ -51,6 +71,8 @@ int main(int argc, char **argv) {
     else if (strcmp(how, "busy") == 0)
         for (;;)
             __asm__ volatile("");
+    else
+        in_window(how);
     for (;;)
         pause();
 }

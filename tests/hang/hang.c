@@ -185,6 +185,44 @@ static void test_loop(void) {
         MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
 }
 
+static MPI_Win window(void) {
+    MPI_Win win;
+    int *base;
+    MPI_Win_allocate(sizeof value, 1, MPI_INFO_NULL, world, &base, &win);
+    MPI_Win_set_name(win, "counters");
+    return win;
+}
+
+static void fence(void) {
+    MPI_Win win = window();
+    MPI_Win_fence(0, win);
+    if (rank == 1)
+        compute();
+    MPI_Win_fence(0, win);
+}
+
+static void start_without_post(void) {
+    MPI_Win win = window();
+    MPI_Group all, group;
+    int other = 1 - rank;
+    MPI_Comm_group(world, &all);
+    MPI_Group_incl(all, 1, &other, &group);
+    if (rank == 1)
+        receive(0, 5, world);
+    MPI_Win_start(group, 0, win);
+}
+
+static void lock_held(void) {
+    MPI_Win win = window();
+    if (rank == 1) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Barrier(world);
+        compute();
+    }
+    MPI_Barrier(world);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+}
+
 /* Ends when the file exists. */
 static void slow(const char *file) {
     if (rank == 0) {
@@ -228,6 +266,9 @@ static const struct {
     {"any-source", any_source},
     {"itself", itself},
     {"test-loop", test_loop},
+    {"fence", fence},
+    {"start-without-post", start_without_post},
+    {"lock-held", lock_held},
 };
 
 int main(int argc, char **argv) {

@@ -17,6 +17,9 @@ use mpi::handle::Handle;
 use mpi::partitioned::{Partitioned, Standing};
 use mpi::request::{Body, Recipe, Running, Then};
 use mpi::status::{ANY_SOURCE, ANY_TAG};
+use mpi::win::Window;
+use mpi::win::direct::Told;
+use mpi::win::epoch::Members;
 use proto::{OpId, PendingOp, Side};
 
 use crate::cx::Cx;
@@ -27,6 +30,9 @@ use crate::site;
 
 /// What tells the contexts of partitioned messages from those of others, of which contexts have 62 bits.
 const PARTITIONED: u64 = 1 << 62;
+
+/// What tells the contexts of windows' barriers from those of others.
+const WINDOW: u64 = 1 << 63;
 
 static CONTROL: OnceLock<Control> = OnceLock::new();
 
@@ -75,8 +81,21 @@ pub enum Waits<'a> {
     },
     /// A collective on a communicator.
     Collective(Handle, &'a Schedule, &'a InFlight),
+    /// What others do in a window.
+    Window(Handle, &'a Awaited),
     /// Whatever nobody asks for any more has to leave: buffered sends, requests freed early.
     Detached,
+}
+
+/// What is awaited of other ranks of a window.
+#[derive(PartialEq, Eq)]
+pub enum Awaited {
+    /// All of them, in a fence.
+    Fence,
+    /// That all of these have told this rank so.
+    Told(Told, Members),
+    /// The lock of this target.
+    Lock(u32),
 }
 
 /// Answers the question what is pending. The caller has looked around since it saw the question: what
@@ -91,7 +110,10 @@ pub fn answer(cx: &Cx, question: u32, waits: &Waits) {
     world.engine.stamp();
     let pending = Listing::new(&world, cx).all(waits);
     let comms = world.objects.comms.iter();
-    let begun: Vec<_> = comms.map(|(_, comm)| (comm.place.context, comm.coll.begun().into())).collect();
+    let comms = comms.map(|(_, comm)| (comm.place.context, comm.coll.begun().into()));
+    let windows = world.objects.windows.iter();
+    let windows = windows.filter_map(|(_, window)| Some((window.place.context | WINDOW, window.barriers()?)));
+    let begun: Vec<_> = comms.chain(windows).collect();
     let moves = world.engine.moves();
     drop(world);
     control.report(question, &pending, &begun, moves);
@@ -139,6 +161,7 @@ impl<'a> Listing<'a> {
                     true,
                 );
             }
+            Waits::Window(win, awaited) => self.window(*win, awaited),
             Waits::Detached => self.detached(),
         }
         // Of what is listed so far the call under way is the origin.
@@ -243,6 +266,29 @@ impl<'a> Listing<'a> {
         let since_ns = self.world.engine.asleep_since_ns().unwrap_or(self.now_ns);
         let call = self.blank(self.cx.name(), Kind::Wait, 0, since_ns);
         self.blocking.push(Pending { communicator: String::new(), members: None, ..call });
+    }
+
+    /// A synchronisation of a window. A fence in shared memory is a collective whose number is that of its barrier.
+    fn window(&mut self, win: Handle, awaited: &Awaited) {
+        let Some(window) = self.world.objects.windows.get(win) else { return };
+        let since_ns = self.world.engine.asleep_since_ns().unwrap_or(self.now_ns);
+        let kind = if *awaited == Awaited::Fence { Kind::Collective } else { Kind::Wait };
+        let peer = match awaited {
+            Awaited::Fence => None,
+            Awaited::Told(told, from) => window.untold(*told, from),
+            Awaited::Lock(target) => Some(*target),
+        };
+        // The owner of a lock's target is none of those who hold it up.
+        let holds_up = peer.filter(|_| kind == Kind::Wait && !matches!(awaited, Awaited::Lock(_)));
+        let call = self.blank(self.cx.name(), kind, window.place.context | WINDOW, since_ns);
+        self.blocking.push(Pending {
+            peer: peer.map(|rank| rank as usize),
+            world_peer: holds_up.map(|rank| window.place.world_rank(rank) as usize),
+            communicator: window_name(window),
+            members: Some(members(&window.place.mine)),
+            run: window.barriers().filter(|_| kind == Kind::Collective),
+            ..call
+        });
     }
 
     /// A collective: its messages count as it, not as operations of their own.
@@ -364,6 +410,16 @@ fn comm_name(comm: &Comm) -> String {
             comm.place.context
         ),
         name => String::from_utf8_lossy(name).into_owned(),
+    }
+}
+
+fn window_name(window: &Window) -> String {
+    match window.name() {
+        [] => {
+            let ranks = launch::report::ranges(&members(&window.place.mine));
+            format!("a window of ranks {ranks} (context {:#x})", window.place.context)
+        }
+        name => format!("window {}", String::from_utf8_lossy(name)),
     }
 }
 

@@ -24,6 +24,6 @@ pub trait Bell: Send + Sync {
     fn sleep(&self, longest: Duration);
     /// Rings from inside the process.
     fn ring(&self);
-    /// Makes every running thread of this process pass a full memory barrier.
+    /// Makes every running thread of this process, and of the other ranks of this host, pass a full memory barrier.
     fn barrier(&self);
 }

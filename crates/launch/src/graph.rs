@@ -291,7 +291,8 @@ impl<'a> View<'a> {
                     };
                     self.members(p).filter(holds_up).collect()
                 }
-                Kind::Wait | Kind::Arrived => Vec::new(),
+                Kind::Wait => p.world_peer.into_iter().collect(),
+                Kind::Arrived => Vec::new(),
             };
             for peer in waits_for {
                 edges.entry(rank).or_default().entry(peer).or_insert(p);
@@ -392,6 +393,7 @@ fn call(p: &Pending) -> String {
         Kind::Recv | Kind::Arrived => format!("{op}(source={peer}, tag={tag}, comm={comm}, {bytes} bytes)"),
         Kind::Collective if p.peer.is_some() => format!("{op}(root={peer}, comm={comm})"),
         Kind::Collective => format!("{op}(comm={comm})"),
+        Kind::Wait if p.peer.is_some() => format!("{op}(rank={peer}, {comm})"),
         Kind::Wait => op.clone(),
     }
 }

@@ -93,6 +93,7 @@ static void other_epochs(void) {
     OK(MPI_Win_post(origin, 0, win));
     FAILS(MPI_Win_post(origin, 0, win), MPI_ERR_RMA_SYNC);
     FAILS(MPI_Win_fence(0, win), MPI_ERR_RMA_SYNC);
+    FAILS(MPI_Win_free(&win), MPI_ERR_RMA_SYNC);
     OK(MPI_Win_start(group, 0, win));
     FAILS(MPI_Win_start(group, 0, win), MPI_ERR_RMA_SYNC);
     FAILS(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win), MPI_ERR_RMA_SYNC);

@@ -13,7 +13,9 @@ use proto::event::Event;
 
 use crate::coll::run;
 use crate::cx::Cx;
+use crate::global::World;
 use crate::kind::output::Out;
+use crate::report::{Awaited, Waits};
 use crate::wait;
 use crate::win::far;
 
@@ -32,9 +34,30 @@ fn target(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
     }
 }
 
-/// Waits until all that was begun with a target, or with all, is over there.
+/// Waits until all that was begun with a target, or with all, is over there. Where memory is shared it is; then this looks
+/// around, for a program may synchronise until it sees what others store who wait for this rank.
 pub(super) fn settle(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+    if matches!(cx.world().window(win)?.path, Path::Direct(_)) {
+        return wait::progress(cx);
+    }
     wait::until(cx, |world| Ok(world.is_quiet(win, target)?.then_some(())))
+}
+
+/// Waits for what others do in a window, which `mpiexec` is told if it asks.
+fn await_others<T>(
+    cx: &Cx,
+    win: Handle,
+    awaited: &Awaited,
+    mut ready: impl FnMut(&mut World) -> Result<Option<T>>,
+) -> Result<T> {
+    let mut awaited = awaited;
+    wait::on(cx, &mut awaited, |_, world| ready(world), |awaited| Waits::Window(win, awaited))
+}
+
+/// Waits until all of these have told this rank so.
+fn hear(cx: &Cx, win: Handle, told: Told, from: &Members) -> Result {
+    let heard = |world: &mut World| Ok(world.heard(win, from, told)?.then_some(()));
+    await_others(cx, win, &Awaited::Told(told, from.clone()), heard)
 }
 
 /// Completes the operations on a target, or on all, there.
@@ -56,6 +79,9 @@ fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
             world.send_gathered(win, target)?;
         }
     }
+    if matches!(cx.world().window(win)?.path, Path::Direct(_)) {
+        return wait::progress(cx);
+    }
     wait::until(cx, |world| Ok(world.has_fetched(win, target)?.then_some(())))
 }
 
@@ -76,7 +102,10 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     };
     match met {
         Some(true) => {}
-        Some(false) => wait::until(cx, |world| Ok(world.meet(win)?.filter(|met| *met))).map(drop)?,
+        Some(false) => {
+            let met = |world: &mut World| Ok(world.meet(win)?.filter(|met| *met));
+            await_others(cx, win, &Awaited::Fence, met)?;
+        }
         None => {
             run::barrier(cx, comm)?;
             cx.world().engine.count(Event::WindowFence);
@@ -99,7 +128,7 @@ fn members(cx: &Cx, win: Handle, group: Handle) -> Result<Members> {
 /// `MPI_Win_post`.
 pub fn post(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
     let origins = members(cx, win, group)?;
-    with_epoch(cx, win, |epoch| epoch.post(origins.clone(), assert))?;
+    with_epoch(cx, win, |epoch| epoch.post(&origins, assert))?;
     cx.world().notify(win, &origins, Told::Post)?;
     cx.world().engine.count(Event::WindowPost);
     wait::progress(cx)
@@ -109,17 +138,17 @@ pub fn post(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
 pub fn start(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
     let targets = members(cx, win, group)?;
     with_epoch(cx, win, |epoch| epoch.check_start(assert))?;
-    wait::until(cx, |world| Ok(world.heard(win, &targets, Told::Post)?.then_some(())))?;
+    hear(cx, win, Told::Post, &targets)?;
     cx.world().engine.count(Event::WindowStart);
     with_epoch(cx, win, |epoch| {
-        epoch.start(targets);
+        epoch.start(&targets);
         Ok(())
     })
 }
 
 /// `MPI_Win_complete`. Targets of a dynamic window may have refused something, of which only they can tell.
 pub fn complete(cx: &Cx, win: Handle) -> Result {
-    let targets = with_epoch(cx, win, |epoch| epoch.started())?;
+    let targets = with_epoch(cx, win, |epoch| epoch.started().cloned())?;
     let is_dynamic = cx.world().window(win)?.flavour == mpi::win::Flavour::Dynamic;
     // What goes by an adapter ends with a word of the engine, which knows nothing of messages.
     let completed =
@@ -135,7 +164,7 @@ pub fn complete(cx: &Cx, win: Handle) -> Result {
 
 /// The origins of the exposure epoch that is open.
 fn exposed(cx: &Cx, win: Handle) -> Result<Members> {
-    with_epoch(cx, win, |epoch| epoch.exposed())
+    with_epoch(cx, win, |epoch| epoch.exposed().cloned())
 }
 
 fn end_exposure(cx: &Cx, win: Handle) -> Result {
@@ -148,7 +177,7 @@ fn end_exposure(cx: &Cx, win: Handle) -> Result {
 /// `MPI_Win_wait`.
 pub fn wait(cx: &Cx, win: Handle) -> Result {
     let origins = exposed(cx, win)?;
-    wait::until(cx, |world| Ok(world.heard(win, &origins, Told::Complete)?.then_some(())))?;
+    hear(cx, win, Told::Complete, &origins)?;
     end_exposure(cx, win)
 }
 
@@ -173,7 +202,8 @@ fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Resu
             settle(cx, win, Some(target))
         }
         Asked::Waits(waiting) => {
-            let locked = wait::until(cx, |world| Ok(world.lock_in_turn(win, &waiting)?.then_some(())));
+            let turn = |world: &mut World| Ok(world.lock_in_turn(win, &waiting)?.then_some(()));
+            let locked = await_others(cx, win, &Awaited::Lock(target), turn);
             cx.world().waited_for_lock(win, &waiting, locked.is_ok())?;
             locked
         }
@@ -257,43 +287,38 @@ fn flushable(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
     with_epoch(cx, win, |epoch| epoch.passive(target)).map(|()| Some(target))
 }
 
-/// Completes what has to be by `complete`. All is done already where memory is shared; then this looks around, for a
-/// program may flush until it sees what others store who wait for this rank.
-fn flush_by(cx: &Cx, win: Handle, complete: impl FnOnce() -> Result) -> Result {
-    let is_direct = {
-        let mut world = cx.world();
-        world.engine.count(Event::WindowFlush);
-        matches!(world.window(win)?.path, Path::Direct(_))
-    };
-    if !is_direct {
-        return complete();
-    }
+/// Counts a flush, and orders what this rank stores and loads in shared memory.
+fn flushed(cx: &Cx) {
     mem::order();
-    wait::progress(cx)
+    cx.world().engine.count(Event::WindowFlush);
 }
 
 /// `MPI_Win_flush`.
 pub fn flush(cx: &Cx, rank: i32, win: Handle) -> Result {
     let Some(target) = flushable(cx, win, rank)? else { return Ok(()) };
-    flush_by(cx, win, || complete_at(cx, win, Some(target)))
+    flushed(cx);
+    complete_at(cx, win, Some(target))
 }
 
 /// `MPI_Win_flush_local`.
 pub fn flush_local(cx: &Cx, rank: i32, win: Handle) -> Result {
     let Some(target) = flushable(cx, win, rank)? else { return Ok(()) };
-    flush_by(cx, win, || complete_here(cx, win, Some(target)))
+    flushed(cx);
+    complete_here(cx, win, Some(target))
 }
 
 /// `MPI_Win_flush_all`.
 pub fn flush_all(cx: &Cx, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.any_passive())?;
-    flush_by(cx, win, || complete_at(cx, win, None))
+    flushed(cx);
+    complete_at(cx, win, None)
 }
 
 /// `MPI_Win_flush_local_all`.
 pub fn flush_local_all(cx: &Cx, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.any_passive())?;
-    flush_by(cx, win, || complete_here(cx, win, None))
+    flushed(cx);
+    complete_here(cx, win, None)
 }
 
 /// `MPI_Win_sync`: memory is one and the same for all who map it; what is left is the order of accesses.

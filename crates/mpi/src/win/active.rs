@@ -211,6 +211,12 @@ impl Active {
         all
     }
 
+    /// Whether a rank has told this one so, and that is not used up.
+    pub fn has_told(&self, told: super::direct::Told, rank: u32) -> bool {
+        let counts = if told == super::direct::Told::Post { &self.posts } else { &self.completes };
+        counts[rank as usize] > 0
+    }
+
     /// Whether so much is under way to a target that its origin has to wait.
     pub fn is_full(&self, target: u32) -> bool {
         self.load[target as usize] > LOAD_BYTES || self.pending.len() > ANSWERS

@@ -4,6 +4,8 @@
 //! ```text
 //! for each rank: lock | who waits for it | guard of elements without atomic instruction | next ticket | ticket served
 //!                a word for each round of a barrier
+//!                whether it is in the middle of atomic instructions
+//!                whether runs of its elements are changed without
 //!                posts of each rank to it | completes of each rank to it
 //! ```
 //!
@@ -11,18 +13,26 @@
 //! numbered, so the words need no reset and no message. Each of them has one writer, so they are stores, not atomic
 //! read-modify-writes.
 //!
+//! A long run of elements is changed faster without atomic instructions. Who does so takes the guard of the target, says
+//! so, has all cores put their stores and loads in order (`membarrier`) and waits until nobody is in the middle of
+//! atomic instructions; who begins these says so by a plain store and looks. After the barrier either its look is over,
+//! and its store is seen, or it sees what was said.
+//!
 //! Who does not get a lock takes a ticket, and tickets are served in their order: nobody overtakes. Only who holds
 //! another lock of the window already may share one past those who wait, for they may wait for what it holds.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use std::time::{Duration, Instant};
 
 use super::epoch::LockType;
-use super::operation::{self, Operation, Place, Verb};
+use super::operation::{self, Area, Operation, Place, Verb};
 use super::{Member, packed};
 use crate::datatype;
 use crate::error::{Class, Result, fail};
 use crate::mem;
+use crate::op::Predefined;
+use fabric::Bell;
 
 /// Bit of the lock: it is held exclusively. The rest counts those who share it.
 const EXCLUSIVE: u32 = 1 << 31;
@@ -33,8 +43,13 @@ const GUARD: usize = 8;
 const NEXT: usize = 12;
 const SERVED: usize = 16;
 const ROUNDS: usize = 64;
-/// Bytes before the counters of a rank: the words above, and as many rounds as any number of ranks needs.
-const HEAD_BYTES: usize = ROUNDS + 32 * 4;
+const BUSY: usize = ROUNDS + 32 * 4;
+const STILL: usize = BUSY + 64;
+/// Bytes before the counters of a rank: the words above, those of different writers on lines of their own, and as many
+/// rounds as any number of ranks needs.
+const HEAD_BYTES: usize = STILL + 64;
+/// Bytes from which on a run is changed by the cheaper way: below, a look at the clock would show.
+pub(super) const LONG_BYTES: u64 = 1024;
 /// How long an element is guarded at most: a rank that dies meanwhile would keep it for ever.
 const GUARD_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -53,6 +68,31 @@ pub struct Control {
     /// Of each rank: its completes that have been used up.
     completes: Box<[u32]>,
     barrier: Barrier,
+    costs: Costs,
+}
+
+/// What it costs to change long runs, as measured: ns, and ns per byte; 0: not known yet.
+#[derive(Debug, Default)]
+struct Costs {
+    /// Until nobody is in the middle of atomic instructions.
+    still_ns: Cell<f64>,
+    /// Without such instructions then.
+    plain: Cell<f64>,
+    /// With them.
+    atomic: Cell<f64>,
+}
+
+impl Costs {
+    fn learn(cost: &Cell<f64>, ns: f64) {
+        let known = cost.get();
+        cost.set(if known == 0.0 { ns } else { known + (ns - known) / 8.0 });
+    }
+
+    /// Whether atomic instructions are the cheaper way, or not known.
+    fn prefer_atomics(&self, len: f64) -> bool {
+        let atomic = self.atomic.get();
+        atomic * len < self.still_ns.get() + self.plain.get() * len || atomic == 0.0
+    }
 }
 
 /// How far the last barrier has come.
@@ -87,7 +127,17 @@ impl Control {
     pub fn new(base: usize, ranks: usize, me: usize) -> Control {
         let zero = || vec![0; ranks].into_boxed_slice();
         let (posted, completed, posts, completes) = (zero(), zero(), zero(), zero());
-        Control { base, ranks, me, posted, completed, posts, completes, barrier: Barrier::default() }
+        Control {
+            base,
+            ranks,
+            me,
+            posted,
+            completed,
+            posts,
+            completes,
+            barrier: Barrier::default(),
+            costs: Costs::default(),
+        }
     }
 
     #[inline(always)]
@@ -118,6 +168,8 @@ impl Control {
     #[inline]
     fn seize(&self, target: u32, kind: LockType) -> bool {
         self.word(target, LOCK, |word| match kind {
+            // Who looks only leaves the word where it is.
+            LockType::Exclusive if word.load(Ordering::SeqCst) != 0 => false,
             LockType::Exclusive => {
                 word.compare_exchange(0, EXCLUSIVE, Ordering::SeqCst, Ordering::Relaxed).is_ok()
             }
@@ -188,19 +240,25 @@ impl Control {
         self.word(to, at, |word| word.store(count, Ordering::Release));
     }
 
+    /// Whether a rank has told this one so once more.
+    #[inline]
+    pub fn has_told(&self, told: Told, rank: u32) -> bool {
+        let used = match told {
+            Told::Post => self.posts[rank as usize],
+            Told::Complete => self.completes[rank as usize],
+        };
+        self.word(self.me as u32, self.counter(told, rank), |word| word.load(Ordering::Acquire)) != used
+    }
+
+    /// How many barriers have begun.
+    pub fn barriers(&self) -> u32 {
+        self.barrier.serial
+    }
+
     /// Whether all of these have told this rank once more; then that is used up.
     #[inline]
     pub fn heard(&mut self, told: Told, from: &[u32]) -> bool {
-        let me = self.me as u32;
-        let used = |control: &Control, rank: u32| match told {
-            Told::Post => control.posts[rank as usize],
-            Told::Complete => control.completes[rank as usize],
-        };
-        let has_told = |rank: &u32| {
-            let now = self.word(me, self.counter(told, *rank), |word| word.load(Ordering::Acquire));
-            now != used(self, *rank)
-        };
-        if !from.iter().all(has_told) {
+        if !from.iter().all(|rank| self.has_told(told, *rank)) {
             return false;
         }
         let counts = if told == Told::Post { &mut self.posts } else { &mut self.completes };
@@ -269,13 +327,95 @@ impl Control {
         Ok(())
     }
 
-    /// Carries an operation out; `is_alone`: nobody else touches the target meanwhile.
-    pub fn operate(&self, operation: &Operation, member: &Member, is_alone: bool) -> Result {
+    /// Runs what changes elements of a target by atomic instructions, unless somebody changes some without; whether it
+    /// has.
+    #[inline(always)]
+    pub fn briefly(&self, target: u32, f: impl FnOnce()) -> bool {
+        self.word(self.me as u32, BUSY, |word| word.store(1, Ordering::Relaxed));
+        // The barrier of who changes a long run orders the processor; the compiler must not look first either.
+        compiler_fence(Ordering::SeqCst);
+        let may = self.word(target, STILL, |word| word.load(Ordering::Acquire)) == 0;
+        if may {
+            f();
+        }
+        self.word(self.me as u32, BUSY, |word| word.store(0, Ordering::Release));
+        may
+    }
+
+    /// Waits until nobody is in the middle of atomic instructions, nor begins them on this target.
+    fn hold_still(&self, target: u32, bell: &dyn Bell) -> Result {
+        let start = Instant::now();
+        self.word(target, STILL, |word| word.store(1, Ordering::SeqCst));
+        bell.barrier();
+        for rank in 0..self.ranks as u32 {
+            while self.word(rank, BUSY, |word| word.load(Ordering::Acquire)) != 0 {
+                if start.elapsed() > GUARD_PATIENCE {
+                    let seconds = GUARD_PATIENCE.as_secs();
+                    let text = format!(
+                        "rank {rank} of the window is in the middle of an accumulate for {seconds} s"
+                    );
+                    return fail(Class::RMA_CONFLICT, text);
+                }
+                std::thread::yield_now();
+            }
+        }
+        Costs::learn(&self.costs.still_ns, start.elapsed().as_nanos() as f64);
+        Ok(())
+    }
+
+    /// Combines the elements of an area; a long run of them by the cheaper way.
+    fn combine(
+        &self,
+        (op, target, area): (Predefined, u32, &Area),
+        at: Place,
+        data: &[u8],
+        mut old: Option<&mut [u8]>,
+        bell: Option<&dyn Bell>,
+    ) -> Result {
+        let len = area.len() as f64;
+        let has_atomics = area.ty.basic().is_some_and(|basic| basic.pair().is_none() && basic.size() <= 8);
+        let Some(bell) = bell.filter(|_| has_atomics && !at.is_alone && area.len() >= LONG_BYTES) else {
+            return operation::accumulate(op, area, &at, data, old);
+        };
+        let per_byte = |start: Instant| start.elapsed().as_nanos() as f64 / len;
+        if self.costs.prefer_atomics(len) {
+            let start = Instant::now();
+            operation::accumulate(op, area, &at, data, old)?;
+            Costs::learn(&self.costs.atomic, per_byte(start));
+            return Ok(());
+        }
+        let mut done = Ok(());
+        self.alone(target, &mut || {
+            done = self.hold_still(target, bell).and_then(|()| {
+                let start = Instant::now();
+                let at = Place { is_alone: true, ..at };
+                operation::accumulate(op, area, &at, data, old.as_deref_mut())?;
+                Costs::learn(&self.costs.plain, per_byte(start));
+                Ok(())
+            });
+            self.word(target, STILL, |word| word.store(0, Ordering::Release));
+        })?;
+        done
+    }
+
+    /// Carries an operation out; `is_alone`: nobody else touches the target meanwhile. With `bell` long runs may be
+    /// changed without atomic instructions.
+    pub fn operate(
+        &self,
+        operation: &Operation,
+        member: &Member,
+        is_alone: bool,
+        bell: Option<&dyn Bell>,
+    ) -> Result {
         let Operation { verb, target, area, data, result, compare } = operation;
         let addr = area.locate(member.base, member.size, member.unit, *target)?;
         let there = datatype::Buffer { base: addr, count: area.count, ty: &area.ty };
         let alone = |f: &mut dyn FnMut()| self.alone(*target, f);
-        let at = Place { addr, alone: &alone, is_alone };
+        let briefly = |f: &mut dyn FnMut()| {
+            let done = self.briefly(*target, &mut *f);
+            if done { Ok(()) } else { self.alone(*target, f) }
+        };
+        let at = Place { addr, alone: &alone, briefly: &briefly, is_alone };
         let here = |buffer: &crate::request::Buffer| (buffer.addr, buffer.count, buffer.ty.clone());
         match verb {
             Verb::Put => {
@@ -286,11 +426,13 @@ impl Control {
                 let (base, count, ty) = here(result.as_ref().expect("a get has a result"));
                 datatype::copy(there, datatype::Buffer { base, count, ty: &ty });
             }
-            Verb::Accumulate(op) => packed(data, |data| operation::accumulate(*op, area, &at, data, None))?,
+            Verb::Accumulate(op) => {
+                packed(data, |data| self.combine((*op, *target, area), at, data, None, bell))?;
+            }
             Verb::Fetch(op) => {
                 let result = result.as_ref().expect("a fetch has a result");
                 let mut old = vec![0; area.len() as usize];
-                packed(data, |data| operation::accumulate(*op, area, &at, data, Some(&mut old)))?;
+                packed(data, |data| self.combine((*op, *target, area), at, data, Some(&mut old), bell))?;
                 result.ty.unpack(result.addr, result.count, 0, &old);
             }
             Verb::Swap => {
@@ -331,6 +473,41 @@ mod tests {
         assert!(!one.heard(Told::Complete, &[1]) && !one.heard(Told::Post, &[0, 1]));
         assert!(one.heard(Told::Post, &[1]) && !one.heard(Told::Post, &[1]));
         drop(std::hint::black_box(memory));
+    }
+
+    struct Fence;
+
+    impl Bell for Fence {
+        fn arm(&self) {}
+        fn sleep(&self, _: Duration) {}
+        fn ring(&self) {}
+        fn barrier(&self) {
+            std::sync::atomic::fence(Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn atomic_instructions_wait_for_who_changes_a_long_run_without() {
+        let memory = vec![0u64; Control::bytes(2) / 8];
+        let [one, other] = two(&memory);
+        assert!(other.briefly(0, || {}) && one.briefly(0, || {}));
+        one.hold_still(0, &Fence).unwrap();
+        assert!(!other.briefly(0, || panic!("changed what another one changes")));
+        assert!(other.briefly(1, || {}), "another target");
+        one.word(0, STILL, |word| word.store(0, Ordering::Release));
+        assert!(other.briefly(0, || {}));
+        drop(std::hint::black_box(memory));
+    }
+
+    #[test]
+    fn long_runs_take_the_cheaper_way_once_both_are_known() {
+        let costs = Costs::default();
+        assert!(costs.prefer_atomics(1e6), "nothing is known");
+        Costs::learn(&costs.atomic, 1.0);
+        assert!(!costs.prefer_atomics(1e6), "the other way is not known");
+        Costs::learn(&costs.still_ns, 5000.0);
+        Costs::learn(&costs.plain, 0.25);
+        assert!(costs.prefer_atomics(4000.0) && !costs.prefer_atomics(8000.0));
     }
 
     #[test]

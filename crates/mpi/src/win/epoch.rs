@@ -56,8 +56,8 @@ enum Access {
     None,
     /// Everything, until the next fence.
     Fence { used: bool },
-    /// These, until `MPI_Win_complete`.
-    Started(Members),
+    /// Those of [`Epoch::targets`], until `MPI_Win_complete`.
+    Started,
     /// Those that are locked: some of [`Epoch::locks`].
     Locked,
     /// Everything, until `MPI_Win_unlock_all`.
@@ -68,7 +68,12 @@ enum Access {
 #[derive(Debug, Default)]
 pub struct Epoch {
     access: Access,
-    exposed: Option<Members>,
+    /// Whom the last access epoch of start is to, the last exposure epoch for. They stay behind it: the same come again,
+    /// and to count who holds them would cost as much as the rest of a synchronisation.
+    targets: Members,
+    origins: Members,
+    /// Whether an exposure epoch is open.
+    is_exposed: bool,
     /// Targets that are locked one by one, in their order; the memory stays when there are none.
     locks: Vec<(u32, Held)>,
 }
@@ -98,14 +103,21 @@ pub fn check_assert(assert: i32, allowed: i32) -> Result {
     fail(Class::ASSERT, text)
 }
 
+#[inline]
+fn keep(kept: &mut Members, members: &Members) {
+    if !Arc::ptr_eq(kept, members) {
+        *kept = members.clone();
+    }
+}
+
 impl Epoch {
     /// What is open, for a person.
     fn open(&self) -> String {
         match &self.access {
             Access::None => "no access epoch is open".into(),
             Access::Fence { .. } => "an access epoch of MPI_Win_fence is open".into(),
-            Access::Started(targets) => {
-                format!("an access epoch of MPI_Win_start to {} ranks is open", targets.len())
+            Access::Started => {
+                format!("an access epoch of MPI_Win_start to {} ranks is open", self.targets.len())
             }
             Access::Locked => format!("locks of {} ranks are held", self.locks.len()),
             Access::LockedAll { .. } => "an access epoch of MPI_Win_lock_all is open".into(),
@@ -136,7 +148,7 @@ impl Epoch {
                 *used = true;
                 true
             }
-            Access::Started(targets) => targets.contains(&target),
+            Access::Started => self.targets.contains(&target),
             Access::Locked => self.place_of(target).is_ok(),
             Access::LockedAll { .. } => true,
         }
@@ -197,7 +209,7 @@ impl Epoch {
     /// Whether a fence may come now.
     pub fn check_fence(&self, assert: i32) -> Result {
         check_assert(assert, NOSTORE | NOPUT | NOPRECEDE | NOSUCCEED)?;
-        if self.exposed.is_some() {
+        if self.is_exposed {
             return fail(
                 Class::RMA_SYNC,
                 "a fence in an exposure epoch of MPI_Win_post, which MPI_Win_wait ends",
@@ -227,42 +239,49 @@ impl Epoch {
     }
 
     /// All targets have exposed their memory.
-    pub fn start(&mut self, targets: Members) {
-        self.access = Access::Started(targets);
+    #[inline]
+    pub fn start(&mut self, targets: &Members) {
+        keep(&mut self.targets, targets);
+        self.access = Access::Started;
     }
 
     /// The targets of the epoch that `MPI_Win_complete` is to end.
-    pub fn started(&self) -> Result<Members> {
+    #[inline]
+    pub fn started(&self) -> Result<&Members> {
         match &self.access {
-            Access::Started(targets) => Ok(targets.clone()),
+            Access::Started => Ok(&self.targets),
             _ => self.refuse("MPI_Win_start has not been called"),
         }
     }
 
     /// `MPI_Win_post`.
-    pub fn post(&mut self, origins: Members, assert: i32) -> Result {
+    #[inline]
+    pub fn post(&mut self, origins: &Members, assert: i32) -> Result {
         check_assert(assert, NOCHECK | NOSTORE | NOPUT)?;
-        if self.exposed.is_some() {
+        if self.is_exposed {
             return fail(Class::RMA_SYNC, "an exposure epoch of MPI_Win_post is open already");
         }
         if matches!(self.access, Access::Fence { used: true }) {
             return self.refuse("an exposure epoch cannot start");
         }
-        self.exposed = Some(origins);
+        keep(&mut self.origins, origins);
+        self.is_exposed = true;
         Ok(())
     }
 
     /// The origins of the exposure epoch that `MPI_Win_wait` is to end.
-    pub fn exposed(&self) -> Result<Members> {
-        match &self.exposed {
-            Some(origins) => Ok(origins.clone()),
-            None => fail(Class::RMA_SYNC, "no exposure epoch is open: MPI_Win_post has not been called"),
+    #[inline]
+    pub fn exposed(&self) -> Result<&Members> {
+        if self.is_exposed {
+            return Ok(&self.origins);
         }
+        fail(Class::RMA_SYNC, "no exposure epoch is open: MPI_Win_post has not been called")
     }
 
     /// The exposure epoch is over.
+    #[inline]
     pub fn waited(&mut self) {
-        self.exposed = None;
+        self.is_exposed = false;
     }
 
     /// Whether `target` may be locked.
@@ -337,7 +356,7 @@ impl Epoch {
 
     /// Whether the window may be freed.
     pub fn check_free(&self) -> Result {
-        if self.exposed.is_some() {
+        if self.is_exposed {
             return fail(Class::RMA_SYNC, "an exposure epoch of MPI_Win_post is open");
         }
         if self.is_free() { Ok(()) } else { self.refuse("the window cannot be freed") }
@@ -376,13 +395,13 @@ mod tests {
         let mut epoch = Epoch::default();
         epoch.fenced(0);
         epoch.check_start(0).unwrap();
-        epoch.start([1, 4].into());
+        epoch.start(&[1, 4].into());
         epoch.touch(4).unwrap();
         assert!(epoch.touch(2).unwrap_err().text.contains("target 2"));
         assert_eq!(class(epoch.check_start(0)), Class::RMA_SYNC);
         assert_eq!(class(epoch.check_fence(0)), Class::RMA_SYNC);
         assert_eq!(class(epoch.passive(4)), Class::RMA_SYNC);
-        assert_eq!(*epoch.started().unwrap(), [1, 4]);
+        assert_eq!(**epoch.started().unwrap(), [1, 4]);
         epoch.ended();
         assert_eq!(class(epoch.started()), Class::RMA_SYNC);
     }
@@ -391,9 +410,9 @@ mod tests {
     fn an_exposure_is_independent_of_what_is_accessed() {
         let mut epoch = Epoch::default();
         assert_eq!(class(epoch.exposed()), Class::RMA_SYNC);
-        epoch.post([2].into(), NOPUT).unwrap();
-        assert_eq!(class(epoch.post([2].into(), 0)), Class::RMA_SYNC);
-        epoch.start([0].into());
+        epoch.post(&[2].into(), NOPUT).unwrap();
+        assert_eq!(class(epoch.post(&[2].into(), 0)), Class::RMA_SYNC);
+        epoch.start(&[0].into());
         epoch.ended();
         assert_eq!(class(epoch.check_fence(0)), Class::RMA_SYNC);
         assert_eq!(class(epoch.check_free()), Class::RMA_SYNC);

@@ -53,7 +53,11 @@ impl<D: Device> World<D> {
         match &mut window.path {
             Path::Direct(control) => {
                 let is_alone = window.epoch.is_alone(target);
-                control.operate(operation, &member, is_alone).map_err(|error| about(win, &error))?;
+                let is_long = operation.area.len() >= direct::LONG_BYTES;
+                let bell = is_long.then(|| engine.device().bell()).flatten();
+                control
+                    .operate(operation, &member, is_alone, bell.as_deref())
+                    .map_err(|error| about(win, &error))?;
                 engine.count(match operation.verb {
                     Verb::Put => Event::WindowPut,
                     Verb::Get => Event::WindowGet,
@@ -146,9 +150,12 @@ impl<D: Device> World<D> {
         let World { objects, engine, detached, .. } = self;
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
-        let Path::Active(active) = &mut window.path else {
-            quick::tell(window, engine, told, to);
-            return Ok(());
+        let active = match &mut window.path {
+            Path::Active(active) => active,
+            Path::Direct(control) => {
+                quick::tell_all(control, place, engine, told, to);
+                return Ok(());
+            }
         };
         for &rank in to {
             if told == direct::Told::Complete && active.far.as_ref().is_some_and(|far| far.reaches(rank)) {

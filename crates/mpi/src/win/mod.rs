@@ -84,7 +84,7 @@ pub struct Window {
     /// What is open.
     pub epoch: Epoch,
     /// Groups of posts and starts, and who they are here: the last two, for programs name the same ones again.
-    groups: [Option<(Group, Members)>; 2],
+    groups: Known,
     /// Cached attributes.
     pub attrs: AttrMap,
     /// Hints in force.
@@ -111,6 +111,16 @@ struct Values {
     unit: i32,
     flavour: i32,
     model: i32,
+}
+
+/// Groups, and who they are as ranks of a window.
+type Known = [Option<(Group, Members)>; 2];
+
+/// Members of a group as ranks of a window, if they are known.
+#[inline]
+fn known<'a>(groups: &'a Known, group: &Group) -> Option<&'a Members> {
+    let mut known = groups.iter().flatten();
+    known.find(|(other, _)| other.is_same_object(group)).map(|(_, members)| members)
 }
 
 /// `MPI_WIN_UNIFIED`.
@@ -181,17 +191,10 @@ impl Window {
         &self.members[self.place.rank as usize]
     }
 
-    /// Members of a group as ranks of the window, if they are known already.
-    #[inline]
-    pub(crate) fn known(&self, group: &Group) -> Option<Members> {
-        let mut known = self.groups.iter().flatten();
-        known.find(|(other, _)| other.is_same_object(group)).map(|(_, members)| members.clone())
-    }
-
     /// Members of a group as ranks of the window.
     pub fn members_of(&mut self, group: &Group) -> Result<Members> {
-        if let Some(members) = self.known(group) {
-            return Ok(members);
+        if let Some(members) = known(&self.groups, group) {
+            return Ok(members.clone());
         }
         let rank = |process: u32| match self.place.mine.rank_of(process) {
             Some(rank) => Ok(rank),
@@ -204,6 +207,22 @@ impl Window {
         self.groups.swap(0, 1);
         self.groups[0] = Some((group.clone(), members.clone()));
         Ok(members)
+    }
+
+    /// Who of these has not told this rank so yet.
+    pub fn untold(&self, told: direct::Told, from: &[u32]) -> Option<u32> {
+        from.iter().copied().find(|rank| match &self.path {
+            Path::Direct(control) => !control.has_told(told, *rank),
+            Path::Active(active) => !active.has_told(told, *rank),
+        })
+    }
+
+    /// How many barriers of its words have begun; `None` where memory is not shared.
+    pub fn barriers(&self) -> Option<u64> {
+        match &self.path {
+            Path::Direct(control) => Some(control.barriers().into()),
+            Path::Active(_) => None,
+        }
     }
 
     /// Its name.
@@ -297,6 +316,11 @@ impl Windows {
     /// The window of a handle.
     pub fn get(&self, handle: Handle) -> Option<&Window> {
         self.slab.get(handle).map(|window| &**window)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (Handle, &Window)> {
+        self.slab.iter().map(|(handle, window)| (handle, &**window))
     }
 
     /// The window of a handle, or why it is none.

@@ -137,12 +137,18 @@ pub fn is_atomic(basic: Basic, addr: usize) -> bool {
     basic.pair().is_none() && matches!(size, 1 | 2 | 4 | 8) && addr.is_multiple_of(size)
 }
 
+/// Runs something at a time at which it may.
+pub type Runs<'a> = dyn Fn(&mut dyn FnMut()) -> Result + 'a;
+
 /// What an operation finds at the target.
+#[derive(Clone, Copy)]
 pub struct Place<'a> {
     /// The address that displacements of its elements count from.
     pub addr: usize,
     /// Runs what it is given while nobody else changes elements that have no atomic instruction.
-    pub alone: &'a dyn Fn(&mut dyn FnMut()) -> Result,
+    pub alone: &'a Runs<'a>,
+    /// Runs what it is given, which changes elements by atomic instructions, while nobody changes some without.
+    pub briefly: &'a Runs<'a>,
     /// Nobody else touches the target at all.
     pub is_alone: bool,
 }
@@ -178,7 +184,9 @@ pub fn accumulate(
         let mut old = old.as_deref_mut().map(|old| &mut old[part]);
         match (at.is_alone, is_atomic(basic, addr)) {
             (true, _) => combine_alone(op, basic, addr, data, len as usize, old),
-            (false, true) => combine_by_atomics(op, basic, addr, data, len as usize, old),
+            (false, true) => (at.briefly)(&mut || {
+                combine_by_atomics(op, basic, addr, data, len as usize, old.as_deref_mut());
+            })?,
             (false, false) => {
                 (at.alone)(&mut || combine_alone(op, basic, addr, data, len as usize, old.as_deref_mut()))?
             }
@@ -283,9 +291,10 @@ pub fn swap(area: &Area, at: &Place, new: &[u8], compare: &[u8], old: &mut [u8])
             word[..size].copy_from_slice(bytes);
             word
         };
-        let before = swap_one(basic, at.addr, word(compare), word(new));
-        old.copy_from_slice(&before[..size]);
-        return Ok(());
+        return (at.briefly)(&mut || {
+            let before = swap_one(basic, at.addr, word(compare), word(new));
+            old.copy_from_slice(&before[..size]);
+        });
     }
     (at.alone)(&mut || {
         mem::read(at.addr, old);
@@ -327,7 +336,8 @@ mod tests {
     #[test]
     fn elements_are_combined_and_fetched() {
         let mut memory = [1i32, 2, 3];
-        let at = Place { addr: memory.as_mut_ptr() as usize, alone: &alone, is_alone: false };
+        let at =
+            Place { addr: memory.as_mut_ptr() as usize, alone: &alone, briefly: &alone, is_alone: false };
         let data: Vec<u8> = [10i32, 20, 30].iter().flat_map(|n| n.to_ne_bytes()).collect();
         let mut old = [0u8; 12];
         accumulate(Predefined::Sum, &area(0, 3, INT), &at, &data, Some(&mut old)).unwrap();

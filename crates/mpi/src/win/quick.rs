@@ -5,10 +5,12 @@
 //! every argument and says what is wrong. What is done is the same.
 
 use super::direct::{Control, Told};
-use super::epoch::{Held, LockType, Members};
+use super::epoch::{Held, LockType};
 use super::operation::{change_one, compares, is_atomic, swap_one};
-use super::{Path, Window};
+use super::{Path, Window, known};
+use crate::comm::Place;
 use crate::datatype::basic::{self, Basic, basic_size};
+use crate::group::Group;
 use crate::handle::Handle;
 use crate::mem;
 use crate::op::Predefined;
@@ -115,7 +117,11 @@ impl<D: Device> World<D> {
             return false;
         }
         let with = if carries { mem::short(addr, len) } else { [0; 8] };
-        let before = change_one(op, basic, remote, with);
+        let mut before = [0; 8];
+        let change = || before = change_one(op, basic, remote, with);
+        if !control(window).is_some_and(|control| control.briefly(there.target as u32, change)) {
+            return false;
+        }
         if let Some(result) = result {
             mem::write(result, &before[..len]);
         }
@@ -137,7 +143,11 @@ impl<D: Device> World<D> {
         if !is_atomic(row.basic, remote) {
             return false;
         }
-        let before = swap_one(row.basic, remote, mem::short(compare, len), mem::short(addr, len));
+        let mut before = [0; 8];
+        let swap = || before = swap_one(row.basic, remote, mem::short(compare, len), mem::short(addr, len));
+        if !control(window).is_some_and(|control| control.briefly(there.target as u32, swap)) {
+            return false;
+        }
         mem::write(result, &before[..len]);
         engine.count(Event::WindowAtomic);
         true
@@ -182,7 +192,7 @@ impl<D: Device> World<D> {
         false
     }
 
-    /// `MPI_Win_lock` without assertions, if the lock is free; whether it is done.
+    /// `MPI_Win_lock` without assertions, if the lock is free, or soon is; whether it is done.
     #[inline(always)]
     pub fn lock_now(&mut self, kind: i32, target: i32, win: Handle) -> bool {
         let Ok(kind) = LockType::from_raw(kind) else { return false };
@@ -193,7 +203,8 @@ impl<D: Device> World<D> {
             && window.epoch.check_lock(target, 0).is_ok();
         let holds = window.epoch.holds_single();
         let Some(control) = control(window).filter(|_| is_allowed) else { return false };
-        if !control.try_lock(target, kind, holds) {
+        // Who has just given it back has it next, as a rule; who waits longer waits in line.
+        if !(0..engine.looks_near()).any(|_| control.try_lock(target, kind, holds)) {
             return false;
         }
         window.epoch.locked(target, Held { kind, unchecked: false });
@@ -217,21 +228,23 @@ impl<D: Device> World<D> {
         true
     }
 
+    /// A window, the engine, and the group of this handle.
     #[inline(always)]
-    fn known_members(&self, group: Handle, win: Handle) -> Option<Members> {
-        let window = self.objects.windows.get(win)?;
-        window.known(self.objects.group(group).ok()?)
+    fn parts_for(&mut self, group: Handle, win: Handle) -> Option<(&mut Window, &mut Engine<D>, &Group)> {
+        let World { objects, engine, .. } = self;
+        Some((objects.windows.slab.get_mut(win)?, engine, objects.groups.get(group)?))
     }
 
     /// `MPI_Win_post` of a group that is known to the window; whether it is done.
     #[inline(always)]
     pub fn expose_now(&mut self, group: Handle, assert: i32, win: Handle) -> bool {
-        let Some(origins) = self.known_members(group, win) else { return false };
-        let Some((window, engine)) = self.parts(win) else { return false };
-        if control(window).is_none() || window.epoch.post(origins.clone(), assert).is_err() {
+        let Some((window, engine, group)) = self.parts_for(group, win) else { return false };
+        let Window { path: Path::Direct(control), groups, epoch, place, .. } = window else { return false };
+        let Some(origins) = known(groups, group) else { return false };
+        if epoch.post(origins, assert).is_err() {
             return false;
         }
-        tell(window, engine, Told::Post, &origins);
+        tell_all(control, place, engine, Told::Post, origins);
         engine.count(Event::WindowPost);
         true
     }
@@ -239,12 +252,13 @@ impl<D: Device> World<D> {
     /// `MPI_Win_start` of a group that is known to the window, if its posts come soon; whether it is done.
     #[inline(always)]
     pub fn start_now(&mut self, group: Handle, assert: i32, win: Handle) -> bool {
-        let Some(targets) = self.known_members(group, win) else { return false };
-        let Some((window, engine)) = self.parts(win) else { return false };
-        if window.epoch.check_start(assert).is_err() || !hears(window, engine, Told::Post, &targets) {
+        let Some((window, engine, group)) = self.parts_for(group, win) else { return false };
+        let Window { path: Path::Direct(control), groups, epoch, .. } = window else { return false };
+        let Some(targets) = known(groups, group) else { return false };
+        if epoch.check_start(assert).is_err() || !hears(control, engine, Told::Post, targets) {
             return false;
         }
-        window.epoch.start(targets);
+        epoch.start(targets);
         engine.count(Event::WindowStart);
         true
     }
@@ -253,12 +267,10 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn complete_now(&mut self, win: Handle) -> bool {
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Ok(targets) = window.epoch.started() else { return false };
-        if control(window).is_none() {
-            return false;
-        }
-        tell(window, engine, Told::Complete, &targets);
-        window.epoch.ended();
+        let Window { path: Path::Direct(control), epoch, place, .. } = window else { return false };
+        let Ok(targets) = epoch.started() else { return false };
+        tell_all(control, place, engine, Told::Complete, targets);
+        epoch.ended();
         true
     }
 
@@ -266,11 +278,12 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn wait_now(&mut self, win: Handle) -> bool {
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Ok(origins) = window.epoch.exposed() else { return false };
-        if !hears(window, engine, Told::Complete, &origins) {
+        let Window { path: Path::Direct(control), epoch, .. } = window else { return false };
+        let Ok(origins) = epoch.exposed() else { return false };
+        if !hears(control, engine, Told::Complete, origins) {
             return false;
         }
-        window.epoch.waited();
+        epoch.waited();
         true
     }
 }
@@ -295,8 +308,13 @@ pub(super) fn meet<D: Device>(window: &mut Window, engine: &mut Engine<D>) -> Op
 
 /// Tells ranks of a window whose memory is shared.
 #[inline(always)]
-pub(super) fn tell<D: Device>(window: &mut Window, engine: &Engine<D>, told: Told, to: &[u32]) {
-    let Window { path: Path::Direct(control), place, .. } = window else { return };
+pub(super) fn tell_all<D: Device>(
+    control: &mut Control,
+    place: &Place,
+    engine: &Engine<D>,
+    told: Told,
+    to: &[u32],
+) {
     for &rank in to {
         control.tell(told, rank);
         engine.device().wake(place.world_rank(rank) as usize);
@@ -312,7 +330,6 @@ pub(super) fn wake_all<D: Device>(window: &Window, engine: &Engine<D>) {
 
 /// Whether all of these tell this rank soon; then that is used up.
 #[inline(always)]
-fn hears<D: Device>(window: &mut Window, engine: &Engine<D>, told: Told, from: &[u32]) -> bool {
-    let Some(control) = control(window) else { return false };
+fn hears<D: Device>(control: &mut Control, engine: &Engine<D>, told: Told, from: &[u32]) -> bool {
     (0..engine.looks_near()).any(|_| control.heard(told, from))
 }

@@ -96,7 +96,7 @@ impl Window {
         };
         let len = len as usize;
         let addr = self.place_of(&area)?;
-        let at = Place { addr, alone: &alone, is_alone: false };
+        let at = Place { addr, alone: &alone, briefly: &alone, is_alone: false };
         let carried = match told.verb {
             Verb::Swap => 2 * len,
             verb if verb.carries() => len,

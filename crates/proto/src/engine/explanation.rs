@@ -7,6 +7,7 @@ use crate::choice::facts::Facts;
 use crate::choice::journal::{bytes, time};
 use crate::choice::terms::Message;
 use crate::choice::way::Way;
+use crate::event::Event;
 use fabric::{Device, Distance};
 
 impl<D: Device> Engine<D> {
@@ -17,7 +18,11 @@ impl<D: Device> Engine<D> {
         let host = facts.path(Distance::Host);
         let text = account
             .text(prefix, self.learner.choices.entries(), |to, way, len| self.why(&facts, to, way, len));
-        let text = if account.is_on() { text + &self.epochs_text(prefix) } else { text };
+        let text = if account.is_on() {
+            text + &self.epochs_text(prefix) + &self.windows_text(prefix)
+        } else {
+            text
+        };
         if account.detail() != Detail::All || host.registration || text.is_empty() {
             return text;
         }
@@ -34,6 +39,40 @@ impl<D: Device> Engine<D> {
                 cost(facts.copy_in.ns),
                 cost(facts.copy_out.ns),
             )
+    }
+
+    /// What was done in windows, and which way; nothing where there were none.
+    fn windows_text(&self, prefix: &str) -> String {
+        let n = |event| self.counters.get(event);
+        let (direct, active) = (n(Event::WindowDirect), n(Event::WindowActive));
+        let mut text = String::new();
+        if direct > 0 {
+            text += &format!(
+                "{prefix}{direct} windows in shared memory: {} Puts, {} Gets, {} accumulates, all by their origin\n",
+                n(Event::WindowPut),
+                n(Event::WindowGet),
+                n(Event::WindowAtomic),
+            );
+        }
+        if active > 0 {
+            text += &format!(
+                "{prefix}{active} other windows: {} operations handed over, {} copied by their origin\n",
+                n(Event::WindowTold),
+                n(Event::WindowCopied),
+            );
+        }
+        if direct + active > 0 {
+            text += &format!(
+                "{prefix}epochs: {} fences, {} posts, {} starts, {} locks of which {} were not free, {} flushes\n",
+                n(Event::WindowFence),
+                n(Event::WindowPost),
+                n(Event::WindowStart),
+                n(Event::WindowLock),
+                n(Event::WindowLockWaited),
+                n(Event::WindowFlush),
+            );
+        }
+        text
     }
 
     /// What is known; in shared memory with what its own measurements say.
