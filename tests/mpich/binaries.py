@@ -62,7 +62,7 @@ def run(mpiexec, ranks, command, rows):
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, cwd=CACHE)
     except subprocess.TimeoutExpired:
         return "no end after 300 s"
-    found = len(re.findall(r"^\s+\d+(?:\s+[\d.]+)+\s*$|^\s*\d+:\s+\d+ bytes", done.stdout + done.stderr, flags=re.M))
+    found = len(re.findall(r"^ +\d+(?: +[\d.]+)+ *$|^ *\d+: +\d+ bytes", done.stdout + done.stderr, flags=re.M))
     if done.returncode != 0 or found < rows:
         return f"exit code {done.returncode}, {found} rows of numbers\n{done.stdout[-1500:]}{done.stderr[-1500:]}"
     return None
