@@ -220,16 +220,8 @@ pub fn read(object: Object, raw: i32) -> usize {
             _ => found.into(),
         }
     } else {
-        extension(raw)
+        1 << 32 | raw as usize
     }
-}
-
-/// What MPICH has beyond the standard: its half precision of C is that of Fortran. The rest is nothing.
-#[cold]
-fn extension(raw: u32) -> usize {
-    const MPIX_C_FLOAT16: u32 = 0x4c00_0246;
-    const REAL2: u32 = standard("MPI_REAL2");
-    if raw == MPIX_C_FLOAT16 { REAL2 as usize } else { 1 << 32 | raw as usize }
 }
 
 #[inline]
