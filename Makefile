@@ -48,8 +48,9 @@ packages-test:
 
 build:
 	@command -v $(CARGO) >/dev/null || { echo "make: $(CARGO) is needed: https://rustup.rs" >&2; exit 1; }
-	$(CARGO) build --release -p abi -p launch -p tern -p fortran
+	$(CARGO) build --release -p abi -p mpich -p launch -p tern -p fortran
 	scripts/stage-abi.sh $(TARGET)/release/libabi.a $(BUILD)
+	scripts/stage-mpich.sh $(TARGET)/release/libtern_mpich.a $(BUILD)
 	scripts/stage-fortran.sh $(TARGET)/release/tern-fortran $(BUILD)
 	@for b in $(BINARIES); do install -m 755 $(TARGET)/release/$$b $(BUILD)/bin/$$b || exit 1; done
 	ln -sf mpiexec $(BUILD)/bin/mpirun
@@ -98,6 +99,9 @@ install: build
 	ln -sf mpiexec $(DESTDIR)$(PREFIX)/bin/mpirun
 	install -m 755 $(BUILD)/lib/libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib
 	ln -sf libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib/libmpi_abi.so
+	install -d $(DESTDIR)$(PREFIX)/lib/tern/mpich
+	install -m 755 $(BUILD)/lib/tern/mpich/libmpi.so.12 $(DESTDIR)$(PREFIX)/lib/tern/mpich
+	ln -sf libmpi.so.12 $(DESTDIR)$(PREFIX)/lib/tern/mpich/libmpich.so.12
 	install -m 644 $(BUILD)/lib/pkgconfig/mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	for name in mpi-c mpi-cxx; do ln -sf mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc; done
 	install -m 644 $(BUILD)/include/mpi.h $(BUILD)/include/mpif.h $(DESTDIR)$(PREFIX)/include

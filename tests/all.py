@@ -116,6 +116,10 @@ def stages(arguments):
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
         yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
+        if (peer := ROOT / "build" / "peers" / "mpich" / "bin" / "mpicc").exists():
+            yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
+            yield Stage("MPICH's ABI, C programs", [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"])
+            yield Stage("MPICH's ABI, mpi4py's wheel", [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
     if arguments.hosts:
         for transport in ["rc", "rd", "ud", "hybrid"]:

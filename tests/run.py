@@ -45,13 +45,13 @@ CLOSING = "test passed"
 class Library:
     """An MPI installation: how it is called, and its compiler and launcher."""
 
-    def __init__(self, prefix, name, two_hosts=False):
+    def __init__(self, prefix, name, mpicc=None, abi=None, two_hosts=False):
         self.prefix = pathlib.Path(prefix).resolve()
-        self.two_hosts = two_hosts
+        self.abi, self.two_hosts = abi, two_hosts
         binaries = self.prefix / "bin"
         self.name = name or self.guess(binaries)
-        abi = binaries / "mpicc_abi"
-        self.mpicc = abi if abi.exists() else binaries / "mpicc"
+        standard = binaries / "mpicc_abi"
+        self.mpicc = pathlib.Path(mpicc) if mpicc else standard if standard.exists() else binaries / "mpicc"
         self.mpiexec = binaries / "mpiexec"
         for tool in (self.mpicc, self.mpiexec):
             if not tool.exists():
@@ -67,6 +67,7 @@ class Library:
         if self.two_hosts and ranks > 1:
             return two_hosts.command(self.mpiexec, ranks, program, *arguments)
         extra = ["--allow-run-as-root", "--oversubscribe"] if self.name == "ompi" else []
+        extra += ["--abi", self.abi] if self.abi else []
         return [str(self.mpiexec), *extra, "-n", str(ranks), str(program), *arguments]
 
 
@@ -193,6 +194,8 @@ def options():
     parser.add_argument("--without", action="append", default=[], help="but none whose name contains this")
     parser.add_argument("--mpi", default=str(ROOT / "build"), help="prefix of the library (default: build)")
     parser.add_argument("--name", help="name of the library in directives (default: found out)")
+    parser.add_argument("--mpicc", help="the compiler of another library, whose programs the library is to run")
+    parser.add_argument("--abi", help="the ABI of these programs, as mpiexec takes it")
     parser.add_argument("--np", default="1,2,3,4,7", help="numbers of ranks")
     parser.add_argument("--timeout", type=float, default=60, help="seconds per run")
     parser.add_argument("-j", "--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="runs at once")
@@ -236,7 +239,7 @@ class Report:
 
 
 def select(arguments, library):
-    out = ROOT / "build" / "tests" / library.name
+    out = ROOT / "build" / "tests" / "-".join(filter(None, [library.name, library.abi]))
     sources = sorted((HERE / "c").rglob("*.c"))
     programs = [Program(source, library, out) for source in sources]
     if arguments.filter:
@@ -249,7 +252,7 @@ def select(arguments, library):
 
 def main():
     arguments = options()
-    library = Library(arguments.mpi, arguments.name, arguments.two_hosts)
+    library = Library(arguments.mpi, arguments.name, arguments.mpicc, arguments.abi, arguments.two_hosts)
     wanted = [int(n) for n in arguments.np.split(",")]
     programs = select(arguments, library)
     cases, skips = [], []

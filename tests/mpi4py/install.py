@@ -94,6 +94,16 @@ def install(prefix):
     return venv, tree
 
 
+def install_wheel():
+    """As install, with the wheel that PyPI has: its modules were built for MPICH and for Open MPI."""
+    base = ROOT / "build" / "mpi4py"
+    venv = base / "venv-wheel"
+    make_venv(venv)
+    tree = unpack(source_archive(venv / "bin" / "pip", base / "sdist"), base)
+    run([venv / "bin" / "pip", "install", "-q", "--only-binary", ":all:", f"mpi4py=={VERSION}"], "fetching mpi4py's wheel")
+    return venv, tree
+
+
 def main():
     parser = argparse.ArgumentParser(description="build mpi4py for an MPI with the standard ABI")
     parser.add_argument("--mpi", default=str(ROOT / "build"), help="prefix of the library (default: build)")

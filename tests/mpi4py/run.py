@@ -11,6 +11,8 @@ failed on any rank.
 counts.txt says how many tests each module runs and skips. A module that runs fewer or skips more is a
 failure, as is one of which nothing is left but skipped tests, unless exceptions.txt gives the reason
 (`skips NAME — reason`). `--record` writes the counts of this run.
+
+With `--abi mpich` it is mpi4py's wheel as PyPI has it that is run, on the library with that ABI.
 """
 
 import argparse
@@ -93,11 +95,15 @@ class Suite:
         self.name = install.name_of(self.prefix)
         self.timeout = arguments.timeout
         self.two_hosts = arguments.two_hosts
-        self.venv, tree = install.install(self.prefix)
+        self.abi = arguments.abi
+        self.venv, tree = install.install_wheel() if self.abi else install.install(self.prefix)
         listed = exceptions(self.name)
+        if self.abi:
+            for kind, more in exceptions("wheel").items():
+                listed[kind].update(more)
         self.left_out, self.patterns, self.may_skip = listed["module"], listed["test"], listed["skips"]
         # The counts are those of the library under test; another one skips other tests.
-        self.counts = Counts() if self.name == "tern" else None
+        self.counts = Counts() if self.name == "tern" and not self.abi else None
         self.recording = arguments.record
         self.tests = self.venv / "test"
         shutil.rmtree(self.tests, ignore_errors=True)
@@ -132,8 +138,10 @@ class Suite:
         if self.two_hosts and ranks > 1:
             command = two_hosts.command(mpiexec, ranks, *words)
         else:
-            command = [mpiexec, "-n", ranks, *words]
+            command = [mpiexec, *(["--abi", self.abi] if self.abi else []), "-n", ranks, *words]
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
+        if self.abi:
+            environment["MPI4PY_MPIABI"] = self.abi
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, env=environment, cwd=self.venv, start_new_session=True)
         try:
@@ -179,6 +187,7 @@ def main():
     parser = argparse.ArgumentParser(description="run mpi4py's test suite")
     parser.add_argument("filter", nargs="*", help="run modules whose name contains one of these")
     parser.add_argument("--mpi", default=str(ROOT / "build"), help="prefix of the library (default: build)")
+    parser.add_argument("--abi", help="run the wheel of PyPI, which is built for this ABI (mpich), instead")
     parser.add_argument("--np", default="1,2,3", help="numbers of ranks")
     parser.add_argument("--timeout", type=float, default=120, help="seconds per module")
     parser.add_argument("--record", action="store_true", help="write the counts of this run into counts.txt")

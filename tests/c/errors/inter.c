@@ -37,7 +37,7 @@ static void members(const sides *s) {
     FAILS(MPI_Irecv(data, 1, MPI_INT, -7, 0, inter, &request), MPI_ERR_RANK);
     FAILS(MPI_Probe(s->remote, 0, inter, &status), MPI_ERR_RANK);
     FAILS(MPI_Bcast(data, 1, MPI_INT, s->remote, inter), MPI_ERR_ROOT);
-    FAILS(MPI_Bcast(data, 1, MPI_INT, -1, inter), MPI_ERR_ROOT);
+    FAILS(MPI_Bcast(data, 1, MPI_INT, -9, inter), MPI_ERR_ROOT);
     FAILS(MPI_Ibcast(data, 1, MPI_INT, s->remote, inter, &request), MPI_ERR_ROOT);
     FAILS(MPI_Reduce(data, more, 1, MPI_INT, MPI_SUM, s->remote, inter), MPI_ERR_ROOT);
     FAILS(MPI_Gather(data, 1, MPI_INT, more, 1, MPI_INT, s->remote, inter), MPI_ERR_ROOT);

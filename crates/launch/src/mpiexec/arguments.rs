@@ -431,6 +431,8 @@ mod tests {
             ("--map-by core:PE=2 a", "'core:PE=2'"),
             ("-timeout 0 a", "option -timeout needs a number of seconds above 0; '0'"),
             ("--timeout nan a", "'nan'"),
+            ("--abi ompi a", "option --abi takes standard, mpich; 'ompi' is none"),
+            ("--abi mpich a", "there is no libmpi.so.12 in /"),
             ("--label=3 a", "option --label takes no value, but '3'"),
             ("-host a:b c", "option -host: 'b' in 'a:b'"),
             ("-host a,,b c", "option -host: 'a,,b' has an empty entry"),

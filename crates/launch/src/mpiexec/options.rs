@@ -121,6 +121,16 @@ pub const OPTIONS: &[Opt] = &[
         draft.plan.inherit = Inherit::All;
         Ok(())
     }),
+    does(
+        &["abi"],
+        "standard|mpich",
+        "mpich: programs and Python modules that were built for MPICH, Intel MPI or MVAPICH (libmpi.so.12) find\nTern's \
+         library with that ABI, by LD_LIBRARY_PATH; standard: as without (default)",
+        |draft, values| {
+            draft.plan.environment.extend(values.abi()?);
+            Ok(())
+        },
+    ),
     does(&["wdir", "wd"], "DIR", "working directory of the ranks of this program", |draft, values| {
         draft.segment.directory = Some(values.next("a directory")?.into());
         Ok(())

@@ -6,6 +6,7 @@ use super::placement::Launcher;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 /// The words that follow an option.
@@ -46,6 +47,30 @@ impl Values<'_> {
         found.map(|(_, value)| *value).ok_or_else(|| {
             format!("option {} takes {}; '{text}' is none of them", self.option, names.join(", "))
         })
+    }
+
+    /// The variable by which programs find the library that speaks the ABI they were built for.
+    pub(super) fn abi(&mut self) -> Result<Option<(OsString, OsString)>, String> {
+        if !self.word(&[("standard", false), ("mpich", true)])? {
+            return Ok(None);
+        }
+        let own = std::env::current_exe().map_err(|error| format!("/proc/self/exe: {error}"))?;
+        // bin/mpiexec, and beside bin/ the library.
+        let prefix = own.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let folder = prefix.join("lib/tern/mpich");
+        if !folder.join("libmpi.so.12").exists() {
+            let folder = folder.display();
+            return Err(format!(
+                "option {}: there is no libmpi.so.12 in {folder}; install Tern whole",
+                self.option
+            ));
+        }
+        let mut path = folder.into_os_string();
+        if let Some(before) = std::env::var_os("LD_LIBRARY_PATH").filter(|before| !before.is_empty()) {
+            path.push(":");
+            path.push(before);
+        }
+        Ok(Some(("LD_LIBRARY_PATH".into(), path)))
     }
 
     /// Words separated by commas.

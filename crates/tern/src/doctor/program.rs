@@ -12,6 +12,9 @@ use super::Check;
 /// The library of the standard ABI.
 const STANDARD: &str = "libmpi_abi.so.";
 
+/// The library of MPICH's ABI; the second is its name at Debian.
+const MPICH: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
+
 /// Which launchers there are, and whether the first `mpiexec` in the path is Tern's.
 pub fn launchers() -> Vec<Check> {
     let own = std::env::current_exe().ok().map(|own| own.with_file_name("mpiexec")).unwrap_or_default();
@@ -68,6 +71,11 @@ pub fn checks(program: &Path) -> Vec<Check> {
     checks.push(match libraries.iter().find(|name| name.starts_with("libmpi")) {
         None => Check::pass("ABI", "no MPI library is linked (it may be loaded later, or be none)"),
         Some(name) if name.starts_with(STANDARD) => loaded(&path, name),
+        Some(name) if MPICH.contains(&name.as_str()) => Check::weak(
+            "ABI",
+            format!("{name} has the ABI of MPICH, which has to be asked for"),
+            format!("mpiexec --abi mpich {shown}"),
+        ),
         Some(name) => Check::fail(
             "ABI",
             format!("{name} is of another library's own ABI, not of the standard one"),

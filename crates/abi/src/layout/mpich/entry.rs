@@ -89,7 +89,8 @@ pub unsafe fn leave(role: Role, word: i64, code: i32) {
             Role::InOut(set) if word != 0 => change(word, |value| constants::write(set, value)),
             Role::Result(set) if word != 0 && code == 0 => change(word, |value| constants::write(set, value)),
             // It has been stored as an `int`, and is a pointer.
-            Role::FileResult if word != 0 && code == 0 => {
+            // It has been stored as an `int`, and is a pointer; if the operation failed, perhaps MPI_FILE_NULL.
+            Role::FileResult if word != 0 && (code == 0 || (word as *const u32).read() == 0) => {
                 (word as *mut usize).write((word as *const u32).read() as usize);
             }
             Role::BufferResult if word != 0 && code == 0 => {
