@@ -74,6 +74,7 @@ pub fn end(cx: &Cx) -> Result {
     if !explanation.is_empty() {
         explanation += &crate::device::carriers(world.engine.device(), &head);
     }
+    explanation += &world.account.as_ref().map_or(String::new(), |account| account.text(&head));
     let lines = world.engine.choices_mut().journal.text(me as usize);
     drop(world);
     if !explanation.is_empty() {

@@ -8,7 +8,7 @@ use fabric::{Device as _, Exchange};
 use launch::pmi::client::Client;
 use mpi::anytime::Anytime;
 use mpi::attr;
-use mpi::coll::{self, Forced, Rates, Tariff};
+use mpi::coll::{self, Account, Forced, Tariff};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
@@ -141,6 +141,7 @@ fn rise(cx: &Cx, wanted: i32, least: i32) -> Result<i32> {
     let connected = connect().map_err(|text| Error::new(Class::OTHER, text))?;
     let Connected { engine, tariff, settings, appnum, universe, hosts } = connected;
     let mut world = World::new(engine, tariff, Forced::read(&settings));
+    world.account = Account::new(world.engine.learner().account.detail()).map(Box::new);
     world.close();
     let size = world.engine.device().size() as u32;
     world.objects.sets = process_sets(world.rank(), size, &hosts);
@@ -198,7 +199,7 @@ fn connect() -> std::result::Result<Connected, String> {
         None => Hosts::one(0, 1),
     };
     let names = hosts.names();
-    let tariff = tariff(&settings, options.cores);
+    let tariff = Tariff::of_job(&settings, options.cores);
     if let (Some(client), 0) = (&mut client, me) {
         client.put(COLLECTIVES, coll::agreement(&settings, &tariff).as_bytes())?;
     }
@@ -238,13 +239,6 @@ fn limits(settings: &Settings) -> Limits {
             ..CacheLimits::default()
         },
     }
-}
-
-/// What messages of collectives cost: constants, and what this rank sees of the machine.
-fn tariff(settings: &Settings, cores: usize) -> Tariff {
-    let cores = u32::try_from(cores).unwrap_or(u32::MAX).max(1);
-    let host = Rates { cores, single_copy: settings.flag("TERN_SINGLE_COPY"), ..Rates::HOST };
-    Tariff { host, network: Rates::NETWORK }
 }
 
 /// The predefined attributes and MPI_INFO_ENV.
@@ -395,5 +389,5 @@ pub fn alone() -> std::result::Result<World, String> {
     };
     let limits = limits(&settings);
     let engine = Engine::new(Hosts::one(0, 1).connect(&options, &mut Alone)?, limits);
-    Ok(World::new(engine, tariff(&settings, 1), Forced::read(&settings)))
+    Ok(World::new(engine, Tariff::of_job(&settings, 1), Forced::read(&settings)))
 }

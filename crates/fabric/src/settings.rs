@@ -112,7 +112,7 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_COLL_SCAN",
-        kind: Type::Word(&["auto", "recursive-doubling", "linear"]),
+        kind: Type::Word(&["auto", "recursive-doubling", "linear", "two-level"]),
         default: "auto",
         doc: "Algorithm for Scan and Exscan; auto takes the one of least predicted cost. One that does not apply (number of ranks, operation that does not commute) gives way to auto. Must be the same on all ranks.",
     },

@@ -1,6 +1,7 @@
 //! The transport of schedules: messages of the engine in the collective context.
 
-use crate::coll::{Asked, Data, Io, Kind, Known, OpId, Progress, Schedule, Tag};
+use crate::coll::schedule::Program;
+use crate::coll::{Account, Asked, Data, Io, Kind, Known, OpId, Progress, Schedule, Tag};
 use crate::comm::{Comms, Place, Purpose};
 use crate::error::{Error, Result, fail};
 use crate::handle::Handle;
@@ -53,6 +54,8 @@ pub(crate) struct CollIo<'a, D: Device> {
     pub flight: &'a mut InFlight,
     /// Communicators whose collectives cannot end.
     pub given_up: &'a [GivenUp],
+    /// What is told of at the end, if anything.
+    pub account: Option<&'a mut Account>,
 }
 
 impl<D: Device> CollIo<'_, D> {
@@ -167,6 +170,17 @@ impl<D: Device> Io for CollIo<'_, D> {
         Some(found.error.clone())
     }
 
+    fn now_ns(&self) -> Option<u64> {
+        self.account.as_ref().map(|_| self.engine.device().now_ns())
+    }
+
+    fn ended(&mut self, program: &Program, since_ns: u64) {
+        let took_ns = self.engine.device().now_ns() - since_ns;
+        if let (Some(account), Some(chosen)) = (&mut self.account, &program.chosen) {
+            account.ended(program.kind, chosen, took_ns);
+        }
+    }
+
     fn name(&self, peer: usize) -> String {
         self.place.name_in_crowd(peer as u32)
     }
@@ -237,6 +251,7 @@ impl<D: Device> World<D> {
                     place: &held.crowd,
                     flight,
                     given_up: &self.given_up,
+                    account: self.account.as_deref_mut(),
                 })
             }
         };
@@ -269,6 +284,7 @@ impl<D: Device> World<D> {
             place: &comm.crowd,
             flight,
             given_up: &self.given_up,
+            account: self.account.as_deref_mut(),
         })
     }
 

@@ -12,7 +12,8 @@ impl<D: Device> World<D> {
     /// One of processes of several jobs, which choose the same algorithms because they look at nothing that one of
     /// these jobs alone knows.
     pub(crate) fn new_mixed_comm(&self, place: Place) -> Comm {
-        let tariff = Tariff { host: Rates { cores: 1, ..Rates::HOST }, network: Rates::NETWORK };
+        let host = Rates { cores: 1, ..Rates::HOST };
+        let tariff = Tariff { host, ..Tariff::default() };
         let mut comm = Comm::new(place, State::new(tariff, Forced::default(), Spread::OneHost));
         comm.coll.spread = Spread::of(comm.crowd.peers_size() as usize, |number| number as u32);
         comm

@@ -27,6 +27,7 @@ impl<D: Device> World<D> {
             place: &running.place,
             flight: &mut running.flight,
             given_up: &self.given_up,
+            account: self.account.as_deref_mut(),
         };
         running.schedule.advance(&mut io)
     }
@@ -47,6 +48,7 @@ impl<D: Device> World<D> {
             place: &held.crowd,
             flight: &mut flight,
             given_up: &self.given_up,
+            account: self.account.as_deref_mut(),
         };
         let progress = schedule.advance(&mut io);
         match (progress, then) {
@@ -127,6 +129,7 @@ impl<D: Device> World<D> {
             place: &running.place,
             flight: &mut running.flight,
             given_up: &self.given_up,
+            account: self.account.as_deref_mut(),
         };
         running.schedule.advance(&mut io)
     }

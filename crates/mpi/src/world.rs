@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bsend::Bsend;
-use crate::coll::{Forced, Spread, State, Tariff, UserReduce};
+use crate::coll::{Account, Forced, Spread, State, Tariff, UserReduce};
 use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Comms, Place};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
@@ -41,6 +41,8 @@ pub struct World<D: Device> {
     pub(crate) detached: Vec<(OpId, Detached)>,
     /// Partitioned receives that wait to be told how their messages are cut.
     pub(crate) untold: Vec<Handle>,
+    /// What is said of collectives at the end, if anything.
+    pub account: Option<Box<Account>>,
     /// Communicators whose collectives cannot end.
     pub(crate) given_up: Vec<GivenUp>,
     /// Looks in vain since notices were looked for.
@@ -82,6 +84,7 @@ impl<D: Device> World<D> {
             calls: Vec::new(),
             detached: Vec::new(),
             untold: Vec::new(),
+            account: None,
             given_up: Vec::new(),
             vain_looks: 0,
             next_context: (me as u64 + 1) << 32,

@@ -5,10 +5,9 @@
 
 use std::rc::Rc;
 
-use fabric::{Span, Verbs};
-use mpi::coll::rates::{LEVELS, Level};
+use fabric::{Distance, Span, Verbs};
 use mpi::coll::{
-    Amount, Asked, Call, Forced, Key, Kind, Known, Progress, Rates, Schedule, Side, Tariff, Type,
+    Amount, Asked, Call, Cores, Forced, Key, Kind, Known, Progress, Rates, Schedule, Side, Tariff, Type,
 };
 use mpi::collio::InFlight;
 use mpi::comm::{COMM_WORLD, Place};
@@ -101,11 +100,12 @@ impl Job {
 
 impl<'y> Rank<'y> {
     fn init(nic: Nic<'y>, setup: &Setup) -> Result<Rank<'y>> {
-        let (clock, tariff) = (nic.clock().clone(), tariff(nic.cluster(), setup.limits.eager_bytes));
+        let clock = nic.clock().clone();
         let page_bytes = nic.caps().page_bytes;
         let wires = Wires::new(nic, setup.channel.clone()).map_err(mpi::world::fault)?;
         let mut engine = Engine::new(wires, setup.limits.clone());
         engine.tune(setup.tuning.clone());
+        let tariff = tariff(&engine, engine.device().nic().cluster());
         let world = World::new(engine, tariff, setup.forced);
         Ok(Rank { world, clock, large: 0, page_bytes })
     }
@@ -317,6 +317,12 @@ impl<'y> Rank<'y> {
         self.collective(Key { send: both, recv: both, op: Some(op), ..key(Kind::Allreduce, 0) }, out, into)
     }
 
+    /// `MPI_Scan` of elements of this type.
+    pub fn scan(&mut self, out: Span, into: Span, datatype: Handle, op: Handle) -> Result<()> {
+        let both = elements(into, datatype)?;
+        self.collective(Key { send: both, recv: both, op: Some(op), ..key(Kind::Scan, 0) }, out, into)
+    }
+
     /// `MPI_Reduce` of elements of this type.
     pub fn reduce(&mut self, out: Span, into: Span, datatype: Handle, op: Handle, root: usize) -> Result<()> {
         let send = elements(out, datatype)?;
@@ -428,51 +434,11 @@ fn elements(buffer: Span, datatype: Handle) -> Result<Amount> {
 }
 
 /// What collective algorithms are chosen by: where ranks of a host reach each other inside its adapters, the rates
-/// of these.
-fn tariff(cluster: &Cluster, eager_bytes: usize) -> Tariff {
-    let rail = &cluster.rails[0];
-    let wire = 1.0 / rail.path.bandwidth;
-    let is_shared = cluster.shared.is_some();
-    let network = Rates {
-        latency_ns: rail.path.latency_ns,
-        overhead_ns: rail.post_ns + rail.poll_ns,
-        receive_ns: if is_shared { cluster.software.header_ns } else { rail.post_ns + rail.poll_ns },
-        gap_ns: rail.gap_ns,
-        eager_bytes: if is_shared { eager_bytes as f64 } else { f64::MAX },
-        // RTS and CTS.
-        handshake_ns: 2.0 * (rail.post_ns + rail.path.latency_ns),
-        // Every simulated rank has a core of its own.
-        switch_ns: 0.0,
-        crowding: 0.0,
-        cores: u32::MAX,
-        single_copy: false,
-        levels: levels(cluster, |_| (wire, wire)),
-    };
-    let Some(shared) = cluster.shared else { return Tariff { host: network, network } };
-    let software_ns = cluster.software.header_ns + cluster.copy_ns;
-    let host = Rates {
-        latency_ns: shared.path.latency_ns,
-        overhead_ns: software_ns,
-        receive_ns: software_ns,
-        gap_ns: 0.0,
-        handshake_ns: 2.0 * (shared.path.latency_ns + software_ns),
-        levels: levels(cluster, |copy| {
-            let fetch = copy.max(1.0 / shared.path.bandwidth);
-            (copy + fetch, fetch)
-        }),
-        ..network
-    };
+/// of these. Every simulated rank has a core of its own.
+fn tariff(engine: &Engine<Wires<'_>>, cluster: &Cluster) -> Tariff {
+    let cores = Cores { count: u32::MAX, switch_ns: 0.0, crowding: 0.0, reduce: 1.0 };
+    let rates = |distance| Rates::of(&engine.learner().facts, distance, cores);
+    let network = rates(Distance::Network);
+    let host = if cluster.shared.is_some() { rates(Distance::Host) } else { network };
     Tariff { host, network }
-}
-
-/// What a byte costs by level of the memory, given what a link makes of the costs of a copy.
-fn levels(cluster: &Cluster, link: impl Fn(f64) -> (f64, f64)) -> [Level; LEVELS] {
-    let last = cluster.copy.len() - 1;
-    std::array::from_fn(|at| {
-        // Where there is no shared memory all is taken to be out of cache.
-        let at = if cluster.shared.is_none() || at == LEVELS - 1 { last } else { at.min(last) };
-        let copy = 1.0 / cluster.copy[at].bandwidth;
-        let (link, busy) = link(copy);
-        Level { up_to_bytes: cluster.copy[at].up_to_bytes as f64, link, busy, reduce: copy, copy }
-    })
 }

@@ -8,7 +8,7 @@ use sim::rank::{INT64, SUM};
 use sim::{Cluster, Job, Rank, Setup};
 
 /// The collectives with a table of algorithms that a simulated rank can call.
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind::Barrier,
     Kind::Bcast,
     Kind::Gather,
@@ -17,6 +17,7 @@ const KINDS: [Kind; 8] = [
     Kind::Alltoall,
     Kind::Reduce,
     Kind::Allreduce,
+    Kind::Scan,
 ];
 
 /// A collective of `len` bytes, as [`mpi::coll::Problem`] counts them.
@@ -29,6 +30,7 @@ fn call(rank: &mut Rank<'_>, kind: Kind, one: Span, all: [Span; 2]) -> Result<()
         Kind::Allgather => rank.allgather(one, all[0]),
         Kind::Alltoall => rank.alltoall(all[0], all[1]),
         Kind::Reduce => rank.reduce(one, all[0].part(0, one.len), INT64, SUM, 0),
+        Kind::Scan => rank.scan(one, all[0].part(0, one.len), INT64, SUM),
         _ => rank.allreduce(one, all[0].part(0, one.len), INT64, SUM),
     }
 }
@@ -68,7 +70,7 @@ const EXCEPTIONS: [(&str, f64); 2] = [("c1, Bcast, 262144", 70.0), ("c2, Allredu
 fn lengths(kind: Kind) -> &'static [usize] {
     match kind {
         Kind::Barrier => &[0],
-        Kind::Bcast | Kind::Reduce | Kind::Allreduce => &[8, 1024, 16 << 10, 256 << 10],
+        Kind::Bcast | Kind::Reduce | Kind::Allreduce | Kind::Scan => &[8, 1024, 16 << 10, 256 << 10],
         _ => &[8, 1024, 16 << 10],
     }
 }

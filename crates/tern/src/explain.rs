@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use fabric::settings::Settings;
 use fabric::{Caps, Device, Distance, Source, Span};
+use mpi::coll::{Kind, Tariff};
 use proto::Protocol;
 use proto::choice::choose::{Seen, choose};
 use proto::choice::explain::table;
@@ -13,9 +14,13 @@ use proto::choice::terms::{Message, Term, cost};
 use proto::choice::way::Way;
 use sim::Cluster;
 
+use crate::collective;
+
 const HELP: &str = "\
 usage: tern explain --size BYTES [--peer RANK] [--reuse PART] [--late US] [--rtr]
                     [--cluster NAME|FILE]
+       tern explain --collective NAME [--size BYTES] [--ranks N] [--hosts N]
+                    [--in-turn] [--ordered] [--cluster NAME|FILE]
 
 Says which protocol a message from rank 0 would take and what each would cost, without a run: on the
 modelled cluster, or between ranks of this host as its device measures now. Settings count, such as
@@ -27,11 +32,25 @@ TERN_PROTOCOL and TERN_EAGER_MAX.
   --reuse PART     part of the uses of its buffers that find them registered, 0 to 1 (default: 0)
   --late US        by how much the receiver comes later than the sender, in us (default: 0)
   --rtr            the receiver has offered its buffer
-  --cluster NAME   a cluster of `clusters/`, or a file";
+  --cluster NAME   a cluster of `clusters/`, or a file
+
+The second form says which algorithm a collective would take: there settings such as TERN_COLL_BCAST
+count, and between hosts that are not those of a cluster Tern's adapter over 10 Gbit/s is assumed.
+
+  --collective NAME  such as allreduce
+  --size BYTES       of the vector; of one rank's block in gather, scatter,
+                     allgather and alltoall; of all blocks in allgatherv and
+                     reduce_scatter (default: 0)
+  --ranks N          ranks (default: 2, or all that fit the cluster)
+  --hosts N          hosts they are on, by block (default: 1, or those of the
+                     cluster that are needed)
+  --in-turn          ranks are dealt out to the hosts in turn
+  --ordered          the operation does not commute";
 
 /// Longest eager message of a modelled adapter, in bytes.
 const EAGER_BYTES: usize = 16 << 10;
 
+#[derive(Default)]
 struct Question {
     size: usize,
     peer: Option<usize>,
@@ -39,6 +58,11 @@ struct Question {
     late_us: f64,
     rtr: bool,
     cluster: Option<String>,
+    collective: Option<Kind>,
+    ranks: Option<usize>,
+    hosts: Option<usize>,
+    in_turn: bool,
+    ordered: bool,
 }
 
 /// Runs `tern explain`.
@@ -52,7 +76,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Option<Question>, String> {
-    let mut question = Question { size: 0, peer: None, reuse: 0.0, late_us: 0.0, rtr: false, cluster: None };
+    let mut question = Question::default();
     let mut size = None;
     let mut parser = lexopt::Parser::from_args(arguments);
     let number = |name: &str, text: &str, least: f64, most: f64| match text.parse::<f64>() {
@@ -70,11 +94,12 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Question>, String> {
         if name == "help" {
             return Ok(None);
         }
-        if name == "rtr" {
-            question.rtr = true;
+        if let Some(flag) = question.flag(&name) {
+            *flag = true;
             continue;
         }
-        if !["size", "peer", "reuse", "late", "cluster"].contains(&name.as_str()) {
+        let known = ["size", "peer", "reuse", "late", "cluster", "collective", "ranks", "hosts"];
+        if !known.contains(&name.as_str()) {
             return Err(format!("unknown option --{name}\n{HELP}"));
         }
         let value = parser.value().map_err(|e| e.to_string())?.to_string_lossy().into_owned();
@@ -84,12 +109,35 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Question>, String> {
                 question.peer = Some(value.parse().map_err(|_| format!("--peer {value}: must be a rank"))?)
             }
             "reuse" => question.reuse = number("--reuse", &value, 0.0, 1.0)?,
+            "collective" => question.collective = Some(collective::named(&value)?),
+            "ranks" => question.ranks = Some(count("--ranks", &value)?),
+            "hosts" => question.hosts = Some(count("--hosts", &value)?),
             "late" => question.late_us = number("--late", &value, 0.0, 1e9)?,
             _ => question.cluster = Some(value),
         }
     }
-    question.size = size.ok_or_else(|| format!("--size is missing\n{HELP}"))?;
+    question.size = match size {
+        None if question.collective.is_none() => return Err(format!("--size is missing\n{HELP}")),
+        size => size.unwrap_or(0),
+    };
     Ok(Some(question))
+}
+
+fn count(name: &str, text: &str) -> Result<usize, String> {
+    let parsed = text.parse().ok().filter(|count| (1..=1 << 20).contains(count));
+    parsed.ok_or_else(|| format!("{name} {text}: must be a number from 1 to 1048576"))
+}
+
+impl Question {
+    /// The option without a value that has this name.
+    fn flag(&mut self, name: &str) -> Option<&mut bool> {
+        match name {
+            "rtr" => Some(&mut self.rtr),
+            "in-turn" => Some(&mut self.in_turn),
+            "ordered" => Some(&mut self.ordered),
+            _ => None,
+        }
+    }
 }
 
 fn length(text: &str) -> Result<usize, String> {
@@ -113,6 +161,13 @@ fn known(question: &Question, settings: &Settings) -> Result<(Facts, Distance, S
         let last = cluster.capacity() - 1;
         return Err(format!("--peer {peer}: the receiver is one of the ranks 1 to {last} of `{name}`"));
     }
+    let facts = facts_of(&cluster, settings);
+    let distance = cluster.distance(0, peer);
+    Ok((facts, distance, format!("cluster {}, rank 0 to {peer} ({})", cluster.name, distance.name())))
+}
+
+/// What ranks of a modelled cluster know before the first message.
+fn facts_of(cluster: &Cluster, settings: &Settings) -> Facts {
     let caps = Caps {
         name: "sim",
         inline_bytes: cluster.rails[0].inline_bytes,
@@ -126,8 +181,7 @@ fn known(question: &Question, settings: &Settings) -> Result<(Facts, Distance, S
     let eager_bytes = EAGER_BYTES.min(settings.number("TERN_EAGER_MAX") as usize);
     let mut facts = Facts::new(costs, [&caps; 2], cluster.rails.len(), eager_bytes);
     facts.keep(settings.number("TERN_REGISTERED_MAX") > 0);
-    let distance = cluster.distance(0, peer);
-    Ok((facts, distance, format!("cluster {}, rank 0 to {peer} ({})", cluster.name, distance.name())))
+    facts
 }
 
 /// What the device of this host measures when it starts, and what its ranks find out about copies as they
@@ -137,7 +191,7 @@ fn this_host(settings: &Settings) -> Result<(Facts, &'static str), String> {
         dir: settings.text("TERN_SHM_DIR").into(),
         prefix: "tern-explain".into(),
         single_copy: settings.flag("TERN_SINGLE_COPY"),
-        cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        cores: cores(),
         stores: None,
     };
     let ranks = shm::Shm::local_job(2, &options)?;
@@ -148,6 +202,11 @@ fn this_host(settings: &Settings) -> Result<(Facts, &'static str), String> {
     let per_byte = copy_ns_per_byte(ranks);
     facts.copy.iter_mut().for_each(|(_, fact)| *fact = Fact::new(per_byte, Source::StartUp));
     Ok((facts, caps.name))
+}
+
+/// Cores of this machine.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
 /// What a copy into shared memory and one out of it cost on average: the middle of some, between two ranks that
@@ -198,8 +257,40 @@ fn forced(question: &Question, settings: &Settings, eager_bytes: usize) -> Optio
     Some(if is_write { Way::Write } else { Way::of(protocol) })
 }
 
+/// The same for a collective.
+fn answer_collective(question: &Question, kind: Kind, settings: &Settings) -> Result<String, String> {
+    let (tariff, capacity, cores, place) = match &question.cluster {
+        Some(name) => {
+            let cluster = Cluster::find(name)?;
+            let facts = facts_of(&cluster, settings);
+            let tariff = collective::tariff(&facts, cluster.shared.is_some());
+            (tariff, cluster.capacity(), cluster.cores, format!("cluster {}", cluster.name))
+        }
+        None => (Tariff::of_job(settings, cores()), usize::MAX, usize::MAX, "as this host".into()),
+    };
+    let ranks = question.ranks.unwrap_or(if capacity == usize::MAX { 2 } else { capacity });
+    let hosts = question.hosts.unwrap_or(ranks.div_ceil(cores));
+    if ranks > capacity || hosts > ranks {
+        return Err(format!(
+            "--ranks {ranks} --hosts {hosts}: no more hosts than ranks, and no more ranks than fit"
+        ));
+    }
+    let asked = collective::Question {
+        kind,
+        bytes: question.size as u64,
+        ranks,
+        hosts,
+        in_turn: question.in_turn,
+        ordered: question.ordered,
+    };
+    Ok(collective::answer(&asked, &tariff, settings, &place))
+}
+
 fn answer(question: &Question) -> Result<String, String> {
     let settings = Settings::from_env()?;
+    if let Some(kind) = question.collective {
+        return answer_collective(question, kind, &settings);
+    }
     let (facts, distance, place) = known(question, &settings)?;
     let eager_bytes = facts.path(distance).eager_bytes;
     let message = Message {
@@ -268,6 +359,20 @@ mod tests {
     }
 
     #[test]
+    fn collectives_name_the_algorithm_its_rival_and_what_does_not_apply() {
+        let text = ask("--collective MPI_Allreduce --size 8 --cluster c1").unwrap();
+        let head = "MPI_Allreduce of 8 bytes, 32 ranks on 4 hosts, cluster c1: two-level\n";
+        assert!(text.starts_with(head) && text.contains("% ahead of"), "{text}");
+        let text = ask("--collective scan --size 1K --ranks 8 --hosts 2 --in-turn").unwrap();
+        assert!(text.contains("these do not apply to this case: two-level"), "{text}");
+        let text = ask("--collective gatherv --ranks 4").unwrap();
+        assert!(
+            text.contains("4 ranks on 1 host, as this host: linear") && text.contains("no other applies"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn wrong_questions_name_what_is_wrong() {
         for (line, part) in [
             ("--cluster graphene", "--size is missing"),
@@ -277,6 +382,10 @@ mod tests {
             ("--size 64K --cluster graphene --peer 0", "--peer 0: the receiver is one of the ranks 1 to"),
             ("--size 64K --peer 0", "--peer 0: the message is from rank 0"),
             ("--size 64K --sizes 3", "unknown option --sizes"),
+            ("--collective allreduces", "--collective allreduces: must be one of barrier, bcast"),
+            ("--collective bcast --ranks 0", "--ranks 0: must be a number from 1"),
+            ("--collective bcast --ranks 2 --hosts 3", "--ranks 2 --hosts 3: no more hosts than ranks"),
+            ("--collective bcast --cluster c1 --ranks 33", "no more ranks than fit"),
         ] {
             let text = ask(line).unwrap_err();
             assert!(text.contains(part), "{line}: {text}");

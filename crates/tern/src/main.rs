@@ -3,6 +3,7 @@
 
 mod bench;
 mod chosen;
+mod collective;
 mod doctor;
 mod explain;
 mod info;
@@ -16,7 +17,7 @@ usage: tern COMMAND [OPTIONS]
   info     version, devices and every setting with its value, default and origin
   doctor   what this host, others and a program lack, and the command that mends it
   bench    measure this MPI and others side by side
-  explain  which protocol a message would take, what each would cost, and why
+  explain  which way a message or a collective would take, what each would cost, and why
   sim      run programs on modelled clusters; reproduce the papers
 
 `tern COMMAND --help` explains the options of a command.";

@@ -15,7 +15,7 @@ const BLOCKS: usize = 1 << 14;
 pub fn applies(kind: Kind, problem: &Problem, levels: &Levels) -> bool {
     match kind {
         Kind::Reduce | Kind::Allreduce => problem.commutes || levels.is_in_order(),
-        Kind::ReduceScatter | Kind::ReduceScatterBlock => levels.is_in_order(),
+        Kind::ReduceScatter | Kind::ReduceScatterBlock | Kind::Scan | Kind::Exscan => levels.is_in_order(),
         Kind::Alltoall => levels.most() * levels.size() <= BLOCKS,
         _ => true,
     }
@@ -93,6 +93,11 @@ fn two_level(kind: Kind, problem: &Problem, levels: &Levels, tariff: &Tariff) ->
             let sorted = Price { latency_ns: (c * size) as f64 * COPY_NS, ..copies(2 * c * size * n) };
             inside.and(far(Kind::Alltoallv, c * c * n)).and(sorted).and(packed(2 * size * n))
         }
+        Kind::Scan | Kind::Exscan => {
+            let inside = near(kind, n).and(near(Kind::Bcast, n));
+            let reduce_ns = n as f64 * tariff.host.level(problem.data(kind)).reduce;
+            inside.and(far(Kind::Exscan, n)).and(Price { reduce_ns, ..Price::default() })
+        }
         _ => {
             let inside = near(Kind::Reduce, n).and(near(Kind::Scatterv, n / size));
             inside.and(far(Kind::ReduceScatter, n))
@@ -164,7 +169,7 @@ impl<'a> Model<'a> {
     /// Rounds in which every rank sends `bytes`, and from no host more than `crossing` leave.
     fn crossed(&self, crossing: f64, rounds: f64, bytes: f64) -> Price {
         let step = |link: &Rates| self.step(link) + link.agreed_ns(bytes);
-        let near = (step(self.near), self.crowd * bytes * self.byte.link);
+        let near = (step(self.near), self.crowd * bytes * self.near.per_byte(self.byte, bytes));
         let (latency, transfer) = if crossing == 0.0 {
             near
         } else {
@@ -178,7 +183,9 @@ impl<'a> Model<'a> {
     /// How long an adapter is busy with messages of several ranks: what gaps add to the bytes, and the bytes.
     fn adapter(&self, messages: f64, bytes: f64) -> (f64, f64) {
         let each = bytes * self.far_byte.busy;
-        ((messages - 1.0).max(0.0) * (self.far.gap_ns - each).max(0.0), messages * each)
+        // Copies that the link does not hide are made by each rank for itself.
+        let copies = bytes * (self.far.per_byte(self.far_byte, bytes) - self.far_byte.busy).max(0.0);
+        ((messages - 1.0).max(0.0) * (self.far.gap_ns - each).max(0.0), messages * each + copies)
     }
 
     /// Exchanges with the ranks whose numbers differ in one bit.
@@ -204,7 +211,8 @@ impl<'a> Model<'a> {
         let (wait, far_bytes) = self.adapter(outside, bytes);
         let (near, far) = (cost::sides(self.near, inward), cost::sides(self.far, inward));
         let serial = if self.near.single_copy { inside.min(1.0) } else { inside };
-        let near_bytes = bytes * (self.byte.link + (serial - 1.0).max(0.0) * self.byte.busy);
+        let near_bytes =
+            bytes * (self.near.per_byte(self.byte, bytes) + (serial - 1.0).max(0.0) * self.byte.busy);
         Price {
             latency_ns: self.far.latency_ns
                 + far.1
@@ -228,7 +236,7 @@ impl<'a> Model<'a> {
                 + self.far.overhead_ns
                 + overhead.max(wait)
                 + self.turn_ns,
-            transfer_ns: far_bytes.max(self.crowd * inside * bytes * self.byte.link),
+            transfer_ns: far_bytes.max(self.crowd * inside * bytes * self.near.per_byte(self.byte, bytes)),
             ..Price::default()
         }
     }

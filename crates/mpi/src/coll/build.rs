@@ -83,6 +83,7 @@ impl Builder {
             temp_bytes: self.temp as usize,
             messages: self.messages,
             reach: Reach::default(),
+            chosen: None,
         }
     }
 

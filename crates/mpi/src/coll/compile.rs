@@ -1,4 +1,5 @@
 //! From a checked call to the program of this rank.
+use super::account::Chosen;
 use super::blocks::{Blocks, Ints};
 use super::build::{Builder, View};
 use super::cost::{Algorithm, Forced, Problem, choose, segment};
@@ -123,7 +124,8 @@ pub fn compile(call: &Call, spread: &Spread, tariff: &Tariff, forced: &Forced) -
         return inter::compile(call, across, spread, tariff, forced);
     }
     let problem = call.problem(spread);
-    let algorithm = choose(call.kind, &problem, tariff, forced.get(call.kind)).winner;
+    let choice = choose(call.kind, &problem, tariff, forced.get(call.kind));
+    let algorithm = choice.winner;
     let levels = spread.levels().filter(|_| algorithm == Algorithm::TwoLevel);
     let places = levels.map(|levels| Places::new(levels, tariff, call.rank, call.root));
     let plan = Plan { algorithm, segment: segment(&problem, tariff), places };
@@ -150,7 +152,8 @@ pub fn compile(call: &Call, spread: &Spread, tariff: &Tariff, forced: &Forced) -
     let free = matches!(call.kind, Kind::Alltoallv | Kind::Alltoallw);
     let algorithm = (!free).then_some(algorithm);
     let root = call.kind.is_rooted().then_some(call.root as u32);
-    Program { reach: Reach::of(call), ..b.finish(call.kind, algorithm, root, call.op.cloned()) }
+    let chosen = Some(Chosen::new(&problem, choice));
+    Program { reach: Reach::of(call), chosen, ..b.finish(call.kind, algorithm, root, call.op.cloned()) }
 }
 
 /// A side as one buffer of elements.
@@ -309,9 +312,24 @@ fn reduction(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let output = output.expect("only Reduce has ranks without result");
     let exclusive = call.kind == Kind::Exscan;
     match (call.kind, plan.algorithm, &plan.places) {
+        (Kind::Scan | Kind::Exscan, _, Some(places)) => two_level::scan(b, places, input, output, exclusive),
         (Kind::Allreduce, _, Some(places)) => two_level::allreduce(b, places, input, output, commutes),
         (Kind::Allreduce, algorithm, None) => allreduce_by(algorithm, b, v, input, output, commutes),
-        (_, Algorithm::RecursiveDoubling, _) => scan::recursive_doubling(b, v, input, output, exclusive),
+        (_, algorithm, _) => scan_by(algorithm, b, v, input, output, exclusive),
+    }
+}
+
+/// A prefix reduction by one level.
+pub(super) fn scan_by(
+    algorithm: Algorithm,
+    b: &mut Builder,
+    v: &View,
+    input: Buf,
+    output: Buf,
+    exclusive: bool,
+) {
+    match algorithm {
+        Algorithm::RecursiveDoubling => scan::recursive_doubling(b, v, input, output, exclusive),
         _ => scan::linear(b, v, input, output, exclusive),
     }
 }

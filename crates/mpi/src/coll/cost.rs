@@ -97,7 +97,7 @@ pub const fn algorithms(kind: Kind) -> &'static [Algorithm] {
         Kind::ReduceScatterBlock | Kind::ReduceScatter => {
             &[RecursiveHalving, Pairwise, Ring, InOrder, Linear, TwoLevel]
         }
-        Kind::Scan | Kind::Exscan => &[RecursiveDoubling, Linear],
+        Kind::Scan | Kind::Exscan => &[RecursiveDoubling, Linear, TwoLevel],
         Kind::NeighborAllgather
         | Kind::NeighborAllgatherv
         | Kind::NeighborAlltoall
@@ -200,6 +200,18 @@ pub struct Choice {
     pub margin_ns: f64,
     /// Whether a setting decided.
     pub forced: bool,
+    /// All that apply, and what each would cost.
+    prices: [Option<(Algorithm, f64)>; MOST],
+}
+
+/// The most algorithms for a collective.
+const MOST: usize = 8;
+
+impl Choice {
+    /// What the algorithms would cost that were not taken, in ns.
+    pub fn others(&self) -> impl Iterator<Item = (Algorithm, f64)> {
+        self.prices.into_iter().flatten().filter(|other| other.0 != self.winner)
+    }
 }
 
 /// Whether an algorithm gives the right result in this case.
@@ -317,7 +329,7 @@ impl<'a> Model<'a> {
         Price {
             latency_ns: rounds
                 * (link.latency_ns + (link.overhead_ns + link.receive_ns) * crowd + self.turn_ns),
-            transfer_ns: crowd * sent * self.byte.link,
+            transfer_ns: crowd * sent * link.per_byte(self.byte, sent / rounds.max(1.0)),
             reduce_ns: crowd * combined * self.byte.reduce,
             copy_ns: crowd * copied * self.byte.copy,
         }
@@ -330,7 +342,7 @@ impl<'a> Model<'a> {
         let least = (self.p - 1.0) * self.n / f64::from(link.cores.max(1));
         Price {
             latency_ns: rounds * (self.step(sent / rounds.max(1.0)) + link.overhead_ns + link.receive_ns),
-            transfer_ns: sent.max(least) * self.byte.link,
+            transfer_ns: sent.max(least) * link.per_byte(self.byte, sent / rounds.max(1.0)),
             reduce_ns: if combined > 0.0 { combined.max(least) * self.byte.reduce } else { 0.0 },
             copy_ns: 0.0,
         }
@@ -341,7 +353,7 @@ impl<'a> Model<'a> {
         let (link, messages) = (self.link, self.p - 1.0);
         let (each, once) = sides(link, inward);
         let serial = if link.single_copy { 1.0_f64.min(messages) } else { messages };
-        let after = (serial - 1.0).max(0.0) * self.byte.busy / self.byte.link;
+        let after = (serial - 1.0).max(0.0) * self.byte.busy / link.per_byte(self.byte, self.n);
         Price {
             latency_ns: self.step(self.n) + messages * each + once,
             ..self.tree(0.0, (serial.min(1.0) + after) * self.n, 0.0)
@@ -361,7 +373,8 @@ impl<'a> Model<'a> {
         let overhead_ns = (link.overhead_ns + link.receive_ns) * (1.0 + link.crowding * (self.crowd - 1.0));
         Price {
             latency_ns: link.latency_ns + link.overhead_ns + self.crowd * peers * overhead_ns + self.turn_ns,
-            ..self.all(0.0, sent, 0.0, 0.0)
+            transfer_ns: self.crowd * sent * link.per_byte(self.byte, sent / peers.max(1.0)),
+            ..Price::default()
         }
     }
 
@@ -415,10 +428,12 @@ pub(super) fn segment_of(problem: &Problem, link: &Rates) -> u64 {
 
 /// The algorithm of least predicted cost among those that apply, or the forced one if it applies.
 pub fn choose(kind: Kind, problem: &Problem, tariff: &Tariff, forced: Option<Algorithm>) -> Choice {
-    let priced = || {
-        let applicable = algorithms(kind).iter().copied().filter(|a| applies(kind, *a, problem));
-        applicable.map(|algorithm| (algorithm, price(kind, algorithm, problem, tariff)))
-    };
+    let applicable = algorithms(kind).iter().copied().filter(|a| applies(kind, *a, problem));
+    let mut all = [None; MOST];
+    for (place, algorithm) in all.iter_mut().zip(applicable) {
+        *place = Some((algorithm, price(kind, algorithm, problem, tariff)));
+    }
+    let priced = || all.iter().copied().flatten();
     let least = |not: Option<Algorithm>| {
         let others = priced().filter(|entry| Some(entry.0) != not);
         others.min_by(|a, b| a.1.total().total_cmp(&b.1.total()))
@@ -427,7 +442,8 @@ pub fn choose(kind: Kind, problem: &Problem, tariff: &Tariff, forced: Option<Alg
     let (winner, price) = wanted.or_else(|| least(None)).expect("some algorithm applies to every case");
     let runner_up = least(Some(winner));
     let margin_ns = runner_up.map_or(0.0, |r| r.1.total() - price.total());
-    Choice { winner, price, runner_up, margin_ns, forced: wanted.is_some() }
+    let prices = all.map(|entry| entry.map(|(algorithm, price)| (algorithm, price.total())));
+    Choice { winner, price, runner_up, margin_ns, forced: wanted.is_some(), prices }
 }
 
 /// Algorithms forced by settings.
@@ -458,9 +474,10 @@ impl Forced {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::LazyLock;
 
     const LINK: Rates = Rates { latency_ns: 100.0, overhead_ns: 20.0, ..Rates::HOST };
-    const TARIFF: Tariff = Tariff { host: LINK, network: Rates::NETWORK };
+    static TARIFF: LazyLock<Tariff> = LazyLock::new(|| Tariff { host: LINK, ..Tariff::default() });
 
     fn problem(size: usize, bytes: u64, commutes: bool) -> Problem<'static> {
         Problem { size, bytes, commutes, root: 0, spread: &Spread::OneHost }
@@ -487,7 +504,7 @@ mod tests {
 
     #[test]
     fn with_more_ranks_than_cores_few_rounds_win() {
-        let crowded = Tariff { host: Rates { cores: 2, ..LINK }, ..TARIFF };
+        let crowded = Tariff { host: Rates { cores: 2, ..LINK }, ..*TARIFF };
         let winner = |kind, bytes| choose(kind, &problem(8, bytes, true), &crowded, None).winner;
         for kind in [Kind::Bcast, Kind::Allgather, Kind::Reduce] {
             assert_eq!(winner(kind, 8), Linear, "{kind:?}");
@@ -504,7 +521,7 @@ mod tests {
     #[test]
     fn with_dozens_of_ranks_per_core_few_messages_win() {
         let winner = |size, bytes| {
-            let crowded = Tariff { host: Rates { cores: 2, ..Rates::HOST }, ..TARIFF };
+            let crowded = Tariff { host: Rates { cores: 2, ..Rates::HOST }, ..*TARIFF };
             choose(Kind::Alltoall, &problem(size, bytes, true), &crowded, None).winner
         };
         for (size, bytes) in [(64, 8), (128, 8), (256, 8), (64, 256), (128, 1024), (256, 1024)] {

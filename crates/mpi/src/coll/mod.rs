@@ -2,6 +2,7 @@
 //!
 //! [`Call`] describes a call, [`cost`] chooses among the algorithms, [`compile()`] writes the
 //! [`schedule`] that the transport then drives. The algorithms are written in [`build`].
+pub mod account;
 mod across;
 mod allgather;
 mod alltoall;
@@ -27,12 +28,13 @@ pub mod tag;
 mod two_level;
 pub mod ty;
 
+pub use account::Account;
 pub use blocks::Ints;
 pub use compile::{Call, Side, compile};
 pub use cost::{Algorithm, Forced, Problem};
 pub use inter::Across;
 pub use levels::{Levels, Spread};
-pub use rates::{Rates, Tariff, agreed, agreement};
+pub use rates::{Cores, Rates, Tariff, agreed, agreement};
 pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
 pub use state::{Amount, Asked, Given, Key, Known, Listed, Lists, State};
 pub use tag::{Kind, Tag, notice, noticed};

@@ -1,13 +1,19 @@
 //! What links and cores cost, and what ranks must agree on before each chooses alone.
 use fabric::settings::Settings;
+use fabric::{COPY_LEVELS, Caps, Costs, Distance};
+use proto::channel;
+use proto::choice::edge::{edge, edge_of_data};
+use proto::choice::facts::Facts;
 
 /// What a byte costs, in nanoseconds, while the data of a call fit a level of the memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Level {
     /// The longest data of a call that do.
     pub up_to_bytes: f64,
-    /// From one rank to another (G).
+    /// From one rank to another (G), in messages that wait until both sides have agreed.
     pub link: f64,
+    /// The same in shorter ones, see [`Rates::eager_bytes`]: their copies are not hidden behind the link.
+    pub short: f64,
     /// For how long that occupies what several messages share: an adapter, or the core of the rank that has them all.
     pub busy: f64,
     /// Combining two vectors.
@@ -17,7 +23,20 @@ pub struct Level {
 }
 
 /// Levels of the memory that are told apart.
-pub const LEVELS: usize = 4;
+pub const LEVELS: usize = COPY_LEVELS;
+
+/// What collectives must know of the ranks' cores beside their messages.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cores {
+    /// See [`Rates::cores`].
+    pub count: u32,
+    /// See [`Rates::switch_ns`].
+    pub switch_ns: f64,
+    /// See [`Rates::crowding`].
+    pub crowding: f64,
+    /// Combining two vectors, as a multiple of copying one.
+    pub reduce: f64,
+}
 
 /// What a link and a core cost, measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -64,19 +83,49 @@ impl Rates {
         crowding: 0.25,
         cores: u32::MAX,
         single_copy: true,
-        levels: [Level { up_to_bytes: ANY_BYTES, link: 0.1, busy: 0.1, reduce: 0.1, copy: 0.05 }; LEVELS],
+        levels: [Level { up_to_bytes: ANY_BYTES, link: 0.1, short: 0.1, busy: 0.1, reduce: 0.1, copy: 0.05 };
+            LEVELS],
     };
 
-    /// Between hosts by TCP over Ethernet of 10 Gbit/s: assumed.
-    pub const NETWORK: Rates = Rates {
-        latency_ns: 15_000.0,
-        overhead_ns: 3000.0,
-        receive_ns: 3000.0,
-        gap_ns: 3000.0,
-        single_copy: false,
-        levels: [Level { link: 0.8, busy: 0.8, ..Rates::HOST.levels[0] }; LEVELS],
-        ..Rates::HOST
-    };
+    /// What is known of messages to ranks of one distance, and of the cores: the price of an edge is that of the engine.
+    pub fn of(facts: &Facts, distance: Distance, cores: Cores) -> Rates {
+        let path = facts.path(distance);
+        let bare = edge(facts, distance, 0);
+        let level = |at: usize| {
+            let up_to = facts.copy[at].0;
+            let (edge, bytes) = (edge(facts, distance, up_to), up_to as f64);
+            let copy = facts.copy[at].1.value;
+            // Short messages that are a part of so much data.
+            let eager = path.eager_bytes.max(1);
+            let short = edge_of_data(facts, distance, eager, up_to).bytes_ns / eager as f64;
+            Level {
+                up_to_bytes: bytes.min(ANY_BYTES),
+                link: edge.bytes_ns / bytes,
+                short,
+                busy: edge.busy_ns / bytes,
+                reduce: cores.reduce * copy,
+                copy,
+            }
+        };
+        Rates {
+            latency_ns: bare.latency_ns,
+            overhead_ns: bare.sender_ns,
+            receive_ns: bare.receiver_ns,
+            gap_ns: bare.gap_ns,
+            eager_bytes: path.eager_bytes as f64,
+            handshake_ns: edge(facts, distance, path.eager_bytes + 1).handshake_ns,
+            switch_ns: cores.switch_ns,
+            crowding: cores.crowding,
+            cores: cores.count,
+            single_copy: path.reach && !path.registration,
+            levels: std::array::from_fn(level),
+        }
+    }
+
+    /// What a byte of such a message costs from one rank to another.
+    pub fn per_byte(&self, level: &Level, bytes: f64) -> f64 {
+        if bytes > self.eager_bytes { level.link } else { level.short }
+    }
 
     /// What a message of this length waits for besides its latency.
     pub fn agreed_ns(&self, bytes: f64) -> f64 {
@@ -103,14 +152,42 @@ pub struct Tariff {
     pub network: Rates,
 }
 
-impl Default for Tariff {
-    fn default() -> Tariff {
-        Tariff { host: Rates::HOST, network: Rates::NETWORK }
+impl Tariff {
+    /// What messages of collectives cost before anything is known of a job: inside a host as it was measured on one,
+    /// with so many cores; between hosts what the protocols make of Tern's adapter.
+    pub fn of_job(settings: &Settings, cores: usize) -> Tariff {
+        let count = u32::try_from(cores).unwrap_or(u32::MAX).max(1);
+        let host = Rates { cores: count, single_copy: settings.flag("TERN_SINGLE_COPY"), ..Rates::HOST };
+        let eager_bytes = settings.number("TERN_EAGER_MAX") as usize;
+        Tariff { host, network: network(eager_bytes, settings.number("TERN_REGISTERED_MAX") > 0) }
     }
 }
 
+impl Default for Tariff {
+    fn default() -> Tariff {
+        Tariff { host: Rates::HOST, network: network(usize::MAX, true) }
+    }
+}
+
+/// Rates between hosts: a rank alone on its host has a core.
+fn network(eager_bytes: usize, keeps: bool) -> Rates {
+    let caps = Caps {
+        name: "network",
+        inline_bytes: 0,
+        frame_bytes: channel::Settings::default().frame_bytes,
+        remote_access: false,
+        remote_access_note: String::new(),
+        looks: 1,
+        registration: true,
+    };
+    let mut facts = Facts::new([Costs::ethernet(); 2], [&caps; 2], 1, eager_bytes);
+    facts.keep(keeps);
+    let Rates { switch_ns, crowding, .. } = Rates::HOST;
+    Rates::of(&facts, Distance::Network, Cores { count: u32::MAX, switch_ns, crowding, reduce: 1.0 })
+}
+
 /// Numbers that make up rates.
-const NUMBERS: usize = 10 + 5 * LEVELS;
+const NUMBERS: usize = 10 + 6 * LEVELS;
 
 impl Rates {
     fn text(&self) -> String {
@@ -118,7 +195,8 @@ impl Rates {
         let link = [self.latency_ns, self.overhead_ns, self.receive_ns, self.gap_ns];
         let machine = [self.switch_ns, self.crowding, f64::from(self.cores), flag];
         let long = [self.eager_bytes, self.handshake_ns];
-        let levels = self.levels.iter().flat_map(|l| [l.up_to_bytes, l.link, l.busy, l.reduce, l.copy]);
+        let levels =
+            self.levels.iter().flat_map(|l| [l.up_to_bytes, l.link, l.short, l.busy, l.reduce, l.copy]);
         let numbers = link.into_iter().chain(machine).chain(long).chain(levels);
         numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
     }
@@ -133,9 +211,9 @@ impl Rates {
         let (cores, flag) = (numbers[6], numbers[7]);
         let is_whole = cores >= 1.0 && cores <= f64::from(u32::MAX) && cores.fract() == 0.0;
         let level = |at: usize| {
-            let [up_to_bytes, link, busy, reduce, copy] =
-                std::array::from_fn(|field| numbers[10 + 5 * at + field]);
-            Level { up_to_bytes, link, busy, reduce, copy }
+            let [up_to_bytes, link, short, busy, reduce, copy] =
+                std::array::from_fn(|field| numbers[10 + 6 * at + field]);
+            Level { up_to_bytes, link, short, busy, reduce, copy }
         };
         (is_whole && [0.0, 1.0].contains(&flag)).then(|| Rates {
             latency_ns: numbers[0],

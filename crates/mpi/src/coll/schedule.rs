@@ -17,6 +17,7 @@
 //! ```
 use std::sync::Arc;
 
+use super::account::Chosen;
 use super::cost::Algorithm;
 use super::overlap::Reach;
 use super::tag::{Kind, Tag};
@@ -108,6 +109,8 @@ pub struct Program {
     pub messages: u32,
     /// How far its buffers reach.
     pub reach: Reach,
+    /// What was chosen, where there was a choice.
+    pub chosen: Option<Chosen>,
 }
 
 /// Memory to be sent or received into.
@@ -166,6 +169,12 @@ pub trait Io {
     fn name(&self, peer: usize) -> String {
         format!("rank {peer}")
     }
+    /// The time, where an account of collectives is kept.
+    fn now_ns(&self) -> Option<u64> {
+        None
+    }
+    /// A run that began at `since_ns` has ended well: for the account.
+    fn ended(&mut self, _program: &Program, _since_ns: u64) {}
     /// Whether polls have become rare, because this rank sleeps between them.
     fn is_asleep(&self) -> bool {
         false
@@ -234,6 +243,8 @@ pub struct Schedule {
     settled: usize,
     /// Polls without success since something moved.
     idle: u32,
+    /// When the run began, where that is kept account of.
+    since_ns: Option<u64>,
 }
 
 impl Schedule {
@@ -253,6 +264,7 @@ impl Schedule {
             messages,
             settled: 0,
             idle: 0,
+            since_ns: None,
         })
     }
 
@@ -282,6 +294,7 @@ impl Schedule {
         self.calling = false;
         self.messages.clear();
         self.settled = 0;
+        self.since_ns = None;
     }
 
     /// The program being run.
@@ -300,6 +313,9 @@ impl Schedule {
     pub fn advance(&mut self, io: &mut impl Io) -> Result<Progress> {
         if self.calling {
             return Ok(Progress::Pending); // another thread looks around meanwhile
+        }
+        if self.pc == 0 && self.since_ns.is_none() {
+            self.since_ns = io.now_ns();
         }
         while let Some(&step) = self.program.steps.get(self.pc) {
             match step {
@@ -337,6 +353,9 @@ impl Schedule {
         }
         self.messages.clear();
         self.settled = 0;
+        if let Some(since_ns) = self.since_ns.take() {
+            io.ended(&self.program, since_ns);
+        }
         Ok(Progress::Done)
     }
 

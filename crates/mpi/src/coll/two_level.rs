@@ -7,7 +7,7 @@
 use super::blocks::{Blocks, Ints};
 use super::build::{Builder, View};
 use super::compile::{
-    allgather_by, allreduce_by, bcast_by, gather_by, reduce_by, reduce_scatter_by, scatter_by,
+    allgather_by, allreduce_by, bcast_by, gather_by, reduce_by, reduce_scatter_by, scan_by, scatter_by,
 };
 use super::cost::{Algorithm, Problem, choose, segment};
 use super::levels::{Levels, Spread};
@@ -206,6 +206,45 @@ pub fn reduce_scatter(
         } else {
             b.send(&v, place, share);
         }
+    }
+}
+
+/// Inside each host; its last rank, which has what the host has, learns what the hosts before have, and tells its host.
+/// The ranks of each host follow each other.
+pub fn scan(b: &mut Builder, places: &Places, input: Buf, output: Buf, exclusive: bool) {
+    let (v, bytes) = (places.inside(), b.bytes(input));
+    let (levels, tail) = (places.levels, v.size - 1);
+    // In place the input is gone after the first phase.
+    let mut whole = output;
+    if v.me == tail && exclusive {
+        whole = b.temp_like(output);
+        b.copy(input, whole);
+    }
+    let (algorithm, _) = places.near(if exclusive { Kind::Exscan } else { Kind::Scan }, bytes, true);
+    scan_by(algorithm, b, &v, input, output, exclusive);
+    b.wait_all();
+    let before = b.temp_like(output);
+    if v.me == tail {
+        if exclusive && tail > 0 {
+            b.reduce(output, whole);
+        }
+        let tails = (0..levels.count()).map(|host| levels.members(host)[levels.members(host).len() - 1]);
+        let tails: Vec<u32> = tails.collect();
+        let (algorithm, _) = places.far(Kind::Exscan, bytes, true);
+        scan_by(algorithm, b, &View::of(&tails, places.host), whole, before, true);
+        b.wait_all();
+    }
+    if places.host == 0 {
+        return;
+    }
+    if !places.is_alone() {
+        let (algorithm, segment) = places.near(Kind::Bcast, bytes, true);
+        bcast_by(algorithm, b, &v, before, tail, segment);
+        b.wait_all();
+    }
+    match exclusive && v.me == 0 {
+        true => b.copy(before, output),
+        false => b.reduce(before, output),
     }
 }
 

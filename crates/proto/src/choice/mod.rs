@@ -5,6 +5,7 @@
 pub mod choose;
 pub(crate) mod comparison;
 pub mod eager_limit;
+pub mod edge;
 pub mod explain;
 pub mod facts;
 pub(crate) mod habits;

@@ -2,9 +2,7 @@
 
 use super::{Contact, LINGER, Rnic, RnicNap, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
-use fabric::{
-    Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Remote, Source, Span, Verbs, VerbsCaps,
-};
+use fabric::{Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
 use std::time::{Duration, Instant};
 
 impl Verbs for Rnic {
@@ -30,19 +28,8 @@ impl Verbs for Rnic {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// Assumed: what a network of 10 Gbit/s and a system call cost. Memory is registered by an entry in a table.
     fn costs(&self, _distance: Distance) -> Costs {
-        Costs {
-            source: Source::Assumed,
-            latency_ns: 20_000.0,
-            wire_ns_per_byte: 0.8,
-            gap_ns: 2000.0,
-            post_ns: 2000.0,
-            read_ns: 20_000.0,
-            register: (300.0, 0.0),
-            deregister: (200.0, 0.0),
-            ..Costs::default()
-        }
+        Costs::ethernet()
     }
 
     fn allocate(&mut self, len: usize) -> Span {
