@@ -26,6 +26,7 @@ pub mod info;
 pub mod inter;
 pub mod kind;
 pub mod language;
+pub mod leaders;
 pub mod letter;
 pub mod lookup;
 pub mod object;
