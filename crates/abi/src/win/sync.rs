@@ -7,6 +7,7 @@ use mpi::win::about;
 use mpi::win::direct::Told;
 use mpi::win::epoch::{Epoch, Held, LockType, NOCHECK, NOPRECEDE, check_assert};
 use mpi::win::issue::Sync;
+use proto::event::Happening;
 
 use crate::coll::run;
 use crate::cx::Cx;
@@ -55,6 +56,17 @@ fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
     wait::until(cx, |world| Ok(world.has_fetched(win, target)?.then_some(())))
 }
 
+/// How an epoch ended, as tools are told.
+const FENCE: u64 = 0;
+const COMPLETE: u64 = 1;
+const WAIT: u64 = 2;
+const UNLOCK: u64 = 3;
+
+/// Tells tools that an epoch is over.
+fn over(cx: &Cx, win: Handle, how: u64) {
+    cx.world().engine.happened(Happening::EpochEnded, [win.0.into(), how]);
+}
+
 /// `MPI_Win_fence`. What went wrong with this rank's operations is told when all have come: others wait for it.
 pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
@@ -65,6 +77,7 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
         epoch.fenced(assert);
         Ok(())
     })?;
+    over(cx, win, FENCE);
     completed
 }
 
@@ -109,6 +122,7 @@ pub fn complete(cx: &Cx, win: Handle) -> Result {
         epoch.ended();
         Ok(())
     })?;
+    over(cx, win, COMPLETE);
     completed.and(fetched)
 }
 
@@ -121,7 +135,9 @@ fn end_exposure(cx: &Cx, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| {
         epoch.waited();
         Ok(())
-    })
+    })?;
+    over(cx, win, WAIT);
+    Ok(())
 }
 
 /// `MPI_Win_wait`.
@@ -193,6 +209,7 @@ pub fn unlock(cx: &Cx, rank: i32, win: Handle) -> Result {
         epoch.unlocked(target);
         Ok(())
     })?;
+    over(cx, win, UNLOCK);
     done
 }
 
@@ -225,6 +242,7 @@ pub fn unlock_all(cx: &Cx, win: Handle) -> Result {
         epoch.ended();
         Ok(())
     })?;
+    over(cx, win, UNLOCK);
     done
 }
 

@@ -6,6 +6,7 @@
 //! communicators those are, the layer above knows.
 
 use crate::engine::Engine;
+use crate::event::Happening;
 use crate::message::op::{OpId, Outcome, Receive, Sending};
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank};
@@ -33,6 +34,7 @@ impl<D: Device> Engine<D> {
             self.drain(rank)?;
             self.peers.lose(rank);
             self.lost.push((rank, fault));
+            self.counters.happened(Happening::PeerLost, [rank as u64]);
         }
         if !self.lost.is_empty() {
             self.end_with_lost();
