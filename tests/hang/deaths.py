@@ -25,6 +25,7 @@ def cases():
     yield Case("exit code 0 without MPI_Finalize",
                lambda tools: left(tools, "barrier", "exit", False, [1], "exited with code 0 without MPI_Finalize"))
     yield Case("death in a long transfer", in_transfer)
+    yield Case("death while a file is written leaves one that others can open", with_file)
     yield Case("death of mpiexec by SIGKILL", launcher_killed)
 
 
@@ -74,6 +75,22 @@ def in_transfer(tools):
         outcome.expect_message(r"mpiexec: rank 1 \(.*\) was killed by signal 14 \(SIGALRM\); ending the job")
         lines = [line for line in outcome.err.splitlines() if line.strip()]
         outcome.expect(len(lines) == 1, "one line of error")
+
+
+def with_file(tools):
+    """Locks of the dead are gone, and so is their shared pointer."""
+    path = tools.scratch / "written"
+    with tools.job("-n", 3, tools.program("writer"), path, "write") as job:
+        writing = lambda: dict(re.findall(r"rank (\d) writes, process (\d+)", job.errors()))
+        job.wait_for("all ranks", lambda: len(writing()) == 3)
+        os.kill(int(writing()["1"]), signal.SIGKILL)
+        outcome = job.end()
+    outcome.expect(outcome.code == 128 + signal.SIGKILL, "exit code 137")
+    for ranks in (1, 2):
+        with tools.job("-n", ranks, tools.program("writer"), path) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code == 0 and outcome.out.count("the file is well") == ranks, "a file that can be used")
+    outcome.expect(sorted(path.parent.glob(".written*")) == [], "no pointer beside it")
 
 
 def left(tools, way, how, hydra, codes, says):

@@ -11,6 +11,9 @@ def cases():
     yield Case("Hydra, two namespaces: all bytes arrive", hydra_between)
     yield Case("Hydra, two namespaces: a rank that dies ends the job", hydra_death)
     yield Case("Hydra, two names of this host: shared memory alone", hydra_twice)
+    yield Case("Hydra: ranks start processes, together and of several programs", hydra_spawns)
+    yield Case("Hydra: what it would end the job for is refused before", hydra_spawns_in_vain)
+    yield Case("mpirun of Open MPI (PMIx): processes are refused by its name", pmix_spawns)
     yield Case("mpirun of Open MPI (PMIx): all bytes arrive", pmix)
     yield Case("mpirun of Open MPI (PMIx): ranks that share nothing", pmix_apart)
     yield Case("mpirun of Open MPI (PMIx), two namespaces: all bytes arrive", pmix_between)
@@ -60,6 +63,24 @@ def hydra_twice(tools):
     """Names say nothing of hosts: ranks of one memory use it, with no port open for anybody."""
     words = [hydra(tools), "-launcher", "fork", "-hosts", "localhost:2,127.0.0.1:2"]
     good(run(tools, "-n", 4, tools.program("bytes"), launcher=words, env={"TERN_INTERFACE": "nowhere"}))
+
+
+def hydra_spawns(tools):
+    for program in ["multiple", "groups"]:
+        outcome = run(tools, "-n", 2, tools.program(program, "../c/dynamic"), launcher=[hydra(tools)])
+        outcome.expect(outcome.code == 0 and "test passed" in outcome.out, f"the end of {program}")
+
+
+def hydra_spawns_in_vain(tools):
+    outcome = run(tools, "-n", 2, tools.program("spread_refused"), "/no/such/program", launcher=[hydra(tools)])
+    outcome.expect(outcome.code not in (0, 9), "two refusals that are survived, and one that is fatal")
+    outcome.expect_message("/no/such/program is no program that can be executed here")
+
+
+def pmix_spawns(tools):
+    outcome = run(tools, "-n", 2, tools.program("spread_refused"), "/bin/true", launcher=mpirun(tools))
+    outcome.expect(outcome.code not in (0, 9), "two refusals that are survived, and one that is fatal")
+    outcome.expect_message(r"mpirun of Open MPI \(PRRTE\) is spoken to by PMI-2 or PMIx, in which this library cannot ask")
 
 
 def mpirun(tools):

@@ -66,6 +66,14 @@ impl Cx {
         global::anytime()
     }
 
+    /// Calls the functions that tools have registered for events, if something has happened; no guard may be alive.
+    #[inline(always)]
+    pub fn tell_tools(&self) {
+        if crate::tools::event::are_heard() && !self.row.flags.tool && !self.row.flags.anytime {
+            crate::tools::event::deliver();
+        }
+    }
+
     /// Says whose error handler an error of this call concerns, when it is not the first
     /// communicator, window, file or session among the arguments: MPI_Wait and the like.
     #[inline]

@@ -73,6 +73,11 @@ pub fn permit(wanted: bool) {
     }
 }
 
+/// Whether the library may have threads of its own.
+pub fn may_have_threads() -> bool {
+    STATE.load(Ordering::Relaxed) != OFF
+}
+
 /// To be called before the application leaves MPI, if it may leave something under way.
 #[inline(always)]
 pub fn leave(world: &World) {
@@ -187,7 +192,8 @@ extern "C" fn in_child() {
     global::abandon();
 }
 
-fn without_signals<R>(f: impl FnOnce() -> R) -> R {
+/// Has a thread started in which no signal of the application is handled.
+pub fn without_signals<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: the sets are local variables, filled before they are read.
     unsafe {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());

@@ -176,6 +176,8 @@ pub fn start(level: i32, world: World) {
     watched::atomic(&PHASE);
     watched::atomic(&LEVEL);
     NUMBER.store(world.rank(), Ordering::Relaxed);
+    let mut world = world;
+    crate::tools::event::begin(&mut world);
     RANK.put(Box::new(world), level == thread::MULTIPLE);
     LEVEL.store(level, Ordering::Relaxed);
     MAIN_THREAD.store(this_thread(), Ordering::Relaxed);
@@ -304,12 +306,17 @@ pub fn tools<R>(f: impl FnOnce(&mut Tools, Now) -> R) -> R {
 /// How the variables stand. A thread that may not be inside MPI borrows the rank, as the engine does,
 /// as soon as nobody is inside; where that cannot be (no membarrier) there is no answer.
 fn readings() -> Option<Box<[u64]>> {
+    borrow(|world| world.readings())
+}
+
+/// Has something done with the rank by a thread that may not be inside MPI, as soon as nobody is; `None` where that cannot be.
+pub fn borrow<R>(f: impl Fn(&mut World) -> R) -> Option<R> {
     if has_threads() || (thread_level() < thread::SERIALIZED && is_main_thread()) {
-        return Some(world().readings());
+        return Some(f(&mut world()));
     }
     while shm::has_barrier() && is_active() {
-        if let Some(readings) = lend(shm::barrier, |world| world.readings()) {
-            return Some(readings);
+        if let Some(found) = lend(shm::barrier, &f) {
+            return Some(found);
         }
         std::thread::yield_now();
     }

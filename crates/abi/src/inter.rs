@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use mpi::comm::{COMM_NULL, Place, Purpose};
-use mpi::error::{Class, Error, Result, fail};
+use mpi::error::{Class, Result, fail};
 use mpi::group::{Group, UNDEFINED};
 use mpi::handle::Handle;
 
@@ -15,7 +15,7 @@ use crate::comm::add;
 use crate::cx::Cx;
 use crate::kind::handle::live;
 use crate::kind::output::Out;
-use crate::letter;
+use crate::leaders::{self, Bridge, Circle};
 use crate::object::Object;
 
 /// Whether a communicator has two groups.
@@ -54,14 +54,6 @@ pub fn remote_group(cx: &Cx, comm: Handle, group: Out<Handle>) -> Result {
     Ok(())
 }
 
-/// What the leaders of two groups agree on.
-pub struct Met {
-    /// The context of the new communicator.
-    pub context: u64,
-    /// The members of the other group, by their ranks in the job.
-    pub others: Vec<u32>,
-}
-
 /// `MPI_Intercomm_create`.
 pub fn create(
     cx: &Cx,
@@ -89,85 +81,20 @@ pub fn create(
             ),
         );
     };
-    let met = (leader == local.rank).then(|| meet(cx, &local, peer_comm, remote_leader, tag));
-    let met = tell_group(cx, local_comm, leader, met)?;
-    newintercomm.set(add(cx, local_comm, between(&met, local.mine, local.rank))?);
+    let bridge = || bridge(cx, peer_comm, remote_leader, tag);
+    let met = leaders::agree(cx, &Circle::Comm(local_comm), &local.mine, [local.rank, leader], bridge)?;
+    newintercomm.set(add(cx, local_comm, met.place(local.mine, local.rank))?);
     Ok(())
 }
 
-/// This process in what was agreed on.
-pub fn between(met: &Met, mine: Arc<Group>, rank: u32) -> Place {
-    Place::between(met.context, mine, Arc::new(Group::from_ranks(met.others.clone())), rank)
-}
-
-/// The leaders tell each other who their groups are. The tag is that of the program, but no other use of the
-/// context has it as it is sent.
-fn meet(cx: &Cx, local: &Place, peer_comm: usize, remote_leader: i32, tag: i32) -> Result<Met> {
+/// Where the leaders meet. The tag is that of the program, but no other use of the context has it as it is sent.
+fn bridge(cx: &Cx, peer_comm: usize, remote_leader: i32, tag: i32) -> Result<Bridge> {
     let peer_comm = live(Object::Comm, peer_comm, "peer_comm", cx)?;
     let bridge = cx.world().comm(peer_comm)?.place.clone();
     let Some(other) = mpi::p2p::peer(&bridge, remote_leader, "remote_leader")? else {
         return fail(Class::RANK, "argument `remote_leader` is MPI_PROC_NULL, must be a rank of `peer_comm`");
     };
-    greet(cx, &local.mine, other as u32, bridge.context_for(Purpose::Creation), !tag)
-}
-
-/// Exchanges groups with the leader of the other one; the context is that which the first of them has made.
-pub fn greet(cx: &Cx, mine: &Group, other: u32, context: u64, tag: i32) -> Result<Met> {
-    let (own, is_mixed) = {
-        let mut world = cx.world();
-        let size = world.job_size();
-        (world.new_context(), other >= size || mine.iter().any(|process| process >= size))
-    };
-    let size = if is_mixed { 0 } else { mine.size() };
-    let head = letter::exchange(cx, other, context, tag, &[size.into(), own], 2)?;
-    let [size, theirs] = head[..] else { unreachable!("as many as were sent") };
-    if is_mixed || size == 0 {
-        return fail(
-            Class::UNSUPPORTED_OPERATION,
-            "the groups hold processes of several jobs; intercommunicators of such are made by MPI_Comm_spawn, \
-             MPI_Comm_accept and MPI_Comm_connect, and of those by MPI_Comm_split and MPI_Comm_create",
-        );
-    }
-    let members: Vec<u64> = mine.iter().map(u64::from).collect();
-    let others = letter::exchange(cx, other, context, tag, &members, size as usize)?;
-    let others: Vec<u32> = others.into_iter().map(|rank| rank as u32).collect();
-    check_apart(mine, others.iter().copied())?;
-    let is_first = mine.world_rank(0) < others[0];
-    Ok(Met { context: if is_first { own } else { theirs }, others })
-}
-
-/// The groups of an intercommunicator have no member in common.
-pub fn check_apart(mine: &Group, mut others: impl Iterator<Item = u32>) -> Result {
-    match others.find(|rank| mine.rank_of(*rank).is_some()) {
-        None => Ok(()),
-        Some(both) => fail(
-            Class::COMM,
-            format!("rank {both} of the job is in both groups, which must have no member in common"),
-        ),
-    }
-}
-
-/// Tells all members what the leader has agreed on, or that it has failed.
-fn tell_group(cx: &Cx, comm: Handle, leader: u32, met: Option<Result<Met>>) -> Result<Met> {
-    let root = leader as usize;
-    let head = match &met {
-        None => vec![0; 3],
-        Some(Ok(met)) => vec![0, met.context, met.others.len() as u64],
-        Some(Err(error)) => vec![error.class.0 as u64, 0, 0],
-    };
-    let head = run::spread_words(cx, comm, root, head)?;
-    let [class, context, size] = head[..] else { unreachable!("as many as were sent") };
-    if class != 0 {
-        let text = format!("rank {leader}, the leader of this group, could not agree with the remote leader");
-        let told = Error::new(Class(class as i32), text);
-        return Err(met.and_then(Result::err).unwrap_or(told));
-    }
-    let members = match met {
-        Some(Ok(met)) => met.others.into_iter().map(u64::from).collect(),
-        _ => vec![0; size as usize],
-    };
-    let others = run::spread_words(cx, comm, root, members)?;
-    Ok(Met { context, others: others.into_iter().map(|rank| rank as u32).collect() })
+    Ok(Bridge { other: other as u32, context: bridge.context_for(Purpose::Creation), tag: !tag })
 }
 
 /// What a member of an intercommunicator has told, and who it is.

@@ -27,6 +27,7 @@ pub mod inter;
 pub mod kind;
 pub mod language;
 pub mod layout;
+pub mod leaders;
 pub mod letter;
 pub mod lookup;
 pub mod object;

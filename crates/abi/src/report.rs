@@ -246,7 +246,8 @@ impl<'a> Listing<'a> {
             | Body::General(_)
             | Body::Collective(_)
             | Body::Partitioned
-            | Body::OneSided(_) => {}
+            | Body::OneSided(_)
+            | Body::Beside(_) => {}
         }
     }
 

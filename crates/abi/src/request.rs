@@ -67,10 +67,13 @@ fn take(cx: &Cx, handle: Handle) -> (Ended, Handle) {
             None => return (Ended::WELL, REQUEST_NULL),
             Some(request) if matches!(request.body, Some(Body::General(_))) => true,
             Some(request) => {
-                let comm = request.comm;
+                let concerned = match &request.body {
+                    Some(Body::Beside(errand)) => (Object::File, errand.file),
+                    _ => (Object::Comm, request.comm),
+                };
                 let (ended, keep) = world.take(handle);
-                if ended.error.is_some() && comm != COMM_NULL {
-                    cx.concerns(Object::Comm, comm);
+                if ended.error.is_some() && concerned.1 != COMM_NULL {
+                    cx.concerns(concerned.0, concerned.1);
                 }
                 return (ended, if keep { handle } else { REQUEST_NULL });
             }
@@ -430,6 +433,7 @@ fn peek(cx: &Cx, handle: Handle) -> Result<Option<Status>> {
     let body = world.objects.requests.get(handle).and_then(|request| request.body.as_ref());
     match body {
         Some(Body::Ended(ended)) => Ok(Some(ended.status)),
+        Some(Body::Beside(errand)) => Ok(errand.outcome().map(|ended| ended.status)),
         Some(Body::General(general)) => {
             let callbacks = general.callbacks();
             drop(world);

@@ -8,23 +8,23 @@ use std::sync::Arc;
 use mpi::attr::Kind;
 use mpi::comm::{COMM_NULL, Place};
 use mpi::errhandler;
-use mpi::error::{Class, Error, Result, fail};
+use mpi::error::{Class, Result, fail};
 use mpi::group::Group;
 use mpi::handle::Handle;
 use mpi::info::Info;
 use mpi::objects::GROUP_EMPTY;
 use mpi::request::BufferOwner;
-use mpi::session::{ProcessSet, SESSION_NULL, Session, meeting};
+use mpi::session::{Name, ProcessSet, SESSION_NULL, Session, meeting};
 
 use crate::comm::put;
 use crate::cx::Cx;
 use crate::global::thread;
-use crate::inter;
 use crate::kind::handle::{HandleRef, live};
 use crate::kind::output::{CountVar, IntRef, Out};
 use crate::kind::text::{MaybeTextOut, Text};
+use crate::leaders::{self, Bridge, Circle};
 use crate::object::Object;
-use crate::{attr, bsend, comm, letter, start, wait};
+use crate::{attr, bsend, comm, dynamic, letter, start, wait};
 
 /// Levels of thread support by the names that hints have for them.
 const LEVELS: [(&str, i32); 4] = [
@@ -218,7 +218,7 @@ pub fn comm_from_group(
     }
     let own = own(cx, group, "group")?;
     // SAFETY: the application passes a terminated string, used only here.
-    let (meets, tag) = meeting(unsafe { stringtag.bytes() }, &[&own.members]);
+    let (meets, tag) = meeting(unsafe { stringtag.bytes() }, &names(cx, &[&own.members]));
     let context = if own.rank == 0 {
         let context = cx.world().new_context();
         letter::post(cx, meets, tag, own.members.iter().skip(1).map(|to| (to, vec![context])))?;
@@ -250,30 +250,11 @@ pub fn inter_from_groups(
     let leader = member(&own.members, local_leader, "local_leader", "local_group")?;
     // SAFETY: the application passes a terminated string, used only here.
     let name = unsafe { stringtag.bytes() };
-    let (meets, tag) = meeting(name, &[&own.members, &Group::EMPTY]);
-    let met = if own.rank == leader {
-        let met = agree(cx, &own, remote_group, remote_leader, name);
-        let head = match &met {
-            Ok(met) => [0, met.context, met.others.len() as u64],
-            Err(error) => [error.class.0 as u64, 0, 0],
-        };
-        let rest = || own.members.iter().filter(|to| *to != own.members.world_rank(leader));
-        letter::post(cx, meets, tag, rest().map(|to| (to, head.to_vec())))?;
-        let met = met?;
-        let others: Vec<u64> = met.others.iter().map(|rank| u64::from(*rank)).collect();
-        letter::post(cx, meets, tag, rest().map(|to| (to, others.clone())))?;
-        met
-    } else {
-        let from = own.members.world_rank(leader);
-        let head = letter::hear(cx, from, meets, tag, 3)?;
-        if head[0] != 0 {
-            let text = "the leader of `local_group` could not agree with the remote leader";
-            return Err(Error::new(Class(head[0] as i32), text));
-        }
-        let others = letter::hear(cx, from, meets, tag, head[2] as usize)?;
-        inter::Met { context: head[1], others: others.into_iter().map(|rank| rank as u32).collect() }
-    };
-    let place = inter::between(&met, own.members.clone(), own.rank);
+    let (meets, tag) = meeting(name, &names(cx, &[&own.members, &Group::EMPTY]));
+    let circle = Circle::Letters(&own.members, meets, tag);
+    let bridge = || bridge(cx, &own, remote_group, remote_leader, name);
+    let met = leaders::agree(cx, &circle, &own.members, [own.rank, leader], bridge)?;
+    let place = met.place(own.members.clone(), own.rank);
     newintercomm.set(made(cx, &own, place, info, errhandler)?);
     Ok(())
 }
@@ -291,14 +272,27 @@ fn member(group: &Group, rank: i32, arg: &str, of: &str) -> Result<u32> {
     }
 }
 
-/// What the leaders agree on: what they greet each other by tells if their groups are not each other's.
-fn agree(cx: &Cx, own: &Own, remote_group: usize, remote_leader: i32, name: &[u8]) -> Result<inter::Met> {
+/// Where the leaders meet, which no others find whose groups are not each other's.
+fn bridge(cx: &Cx, own: &Own, remote_group: usize, remote_leader: i32, name: &[u8]) -> Result<Bridge> {
     let remote_group = live(Object::Group, remote_group, "remote_group", cx)?;
     let remote = cx.objects().group(remote_group)?.clone();
     let leader = remote.world_rank(member(&remote, remote_leader, "remote_leader", "remote_group")?);
-    inter::check_apart(&own.members, remote.iter())?;
-    let is_first = own.members.world_rank(0) < remote.world_rank(0);
-    let groups: [&Group; 2] = if is_first { [&own.members, &remote] } else { [&remote, &own.members] };
-    let (meets, tag) = meeting(name, &groups);
-    inter::greet(cx, &own.members, leader, meets, tag)
+    leaders::check_apart(&own.members, remote.iter())?;
+    let mut groups = names(cx, &[&own.members, &remote]);
+    groups.sort_unstable();
+    let (context, tag) = meeting(name, &groups);
+    Ok(Bridge { other: leader, context, tag })
+}
+
+/// The members of groups as all of them call each other: by their ranks in the job, unless there are processes of
+/// several jobs among them.
+fn names(cx: &Cx, groups: &[&Group]) -> Vec<Vec<Name>> {
+    let mut world = cx.world();
+    let size = world.job_size();
+    let has_guests = groups.iter().any(|group| group.iter().any(|process| process >= size));
+    let mut name = |process| match has_guests {
+        true => dynamic::name(&mut world, process),
+        false => ([0; 16], process),
+    };
+    groups.iter().map(|group| group.iter().map(&mut name).collect()).collect()
 }

@@ -322,6 +322,7 @@ fn part(cx: &Cx) -> Result {
     let last = cx.world().add_last()?;
     meet(cx, last)?;
     explain::end(cx)?;
+    crate::file::stop_beside();
     engine::stop();
     global::finish();
     let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();

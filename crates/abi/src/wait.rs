@@ -48,6 +48,7 @@ pub fn on<S, T>(
                 cx.world().called(handle);
             }
             Polled::Nap(nap) => {
+                cx.tell_tools();
                 if let Some(question) = launch::control::asked() {
                     // The look around may have been before the question: another one, then the answer.
                     if seen.replace(question) != Some(question) {

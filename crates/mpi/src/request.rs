@@ -7,9 +7,11 @@ use crate::coll::{Known, Schedule};
 use crate::comm::Place;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result, fail};
+use crate::file::Errand;
 use crate::grequest::Grequest;
 use crate::group::Group;
 use crate::handle::{Handle, Slab};
+use crate::mem;
 use crate::objects::unusable;
 use crate::partitioned::Partitioned;
 use crate::status::Status;
@@ -45,6 +47,27 @@ pub struct Unpack {
     pub base: usize,
     /// The packed message.
     pub temp: Box<[u8]>,
+}
+
+impl Unpack {
+    /// Room for `count` elements in packed form.
+    pub fn new(base: usize, count: u64, ty: Arc<Datatype>) -> Result<Unpack> {
+        let temp = mem::zeroed((ty.size() * count) as usize)?;
+        Ok(Unpack { ty, count, base, temp })
+    }
+
+    /// The address and length of the packed form.
+    pub fn span(&mut self) -> fabric::Span {
+        fabric::Span { addr: self.temp.as_mut_ptr() as usize, len: self.temp.len() }
+    }
+
+    /// The first `len` bytes have come: puts them where they belong.
+    pub fn finish(&self, len: u64) {
+        // The engine wrote through the address of `span`; reading it through `mem` says so.
+        mem::with(self.temp.as_ptr() as usize, len as usize, |bytes| {
+            self.ty.unpack(self.base, self.count, 0, bytes);
+        });
+    }
 }
 
 /// Whose attached buffer a buffered send uses.
@@ -130,6 +153,8 @@ pub enum Body {
     General(Box<Grequest>),
     /// An operation on memory of another rank (`MPI_Rput` and its kin).
     OneSided(Arc<Ticket>),
+    /// An access to a file that another thread does.
+    Beside(Arc<Errand>),
     /// Waits until an attached buffer has been sent (`MPI_Buffer_iflush`).
     Flush(BufferOwner),
 }

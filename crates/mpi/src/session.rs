@@ -54,14 +54,17 @@ pub fn process_sets(me: u32, size: u32, hosts: &[String]) -> Vec<ProcessSet> {
     sets
 }
 
+/// What all processes call one: a digest of the name of its job, or nothing where there is but one, and its rank there.
+pub type Name = ([u8; 16], u32);
+
 /// Where those meet who make a communicator of these groups under a name: a context that no communicator has, and
 /// a tag. Others meet elsewhere, since both are made of 92 bits of a hash of all that tells them apart.
-pub fn meeting(name: &[u8], groups: &[&Group]) -> (u64, i32) {
+pub fn meeting(name: &[u8], groups: &[impl AsRef<[Name]>]) -> (u64, i32) {
     let hash = |salt: u8| {
         let mut hasher = DefaultHasher::new();
         (salt, name).hash(&mut hasher);
         for group in groups {
-            group.iter().collect::<Vec<u32>>().hash(&mut hasher);
+            group.as_ref().hash(&mut hasher);
         }
         hasher.finish()
     };
@@ -94,14 +97,17 @@ mod tests {
 
     #[test]
     fn groups_and_names_meet_apart() {
-        let (one, other) = (Group::range(0, 3), Group::from_ranks(vec![0, 2, 1]));
+        let named = |ranks: [u32; 3]| ranks.map(|rank| ([0; 16], rank)).to_vec();
+        let (one, other) = (named([0, 1, 2]), named([0, 2, 1]));
+        let foreign = vec![([1; 16], 0), ([0; 16], 1), ([0; 16], 2)];
         let places = [
             meeting(b"a", &[&one]),
             meeting(b"b", &[&one]),
             meeting(b"a", &[&other]),
+            meeting(b"a", &[&foreign]),
             meeting(b"a", &[&one, &other]),
         ];
-        assert_eq!(places[0], meeting(b"a", &[&Group::from_ranks(vec![0, 1, 2])]));
+        assert_eq!(places[0], meeting(b"a", &[named([0, 1, 2])]));
         for (i, place) in places.iter().enumerate() {
             assert!(place.0 >> 63 == 1 && place.0 & 3 == 2 && place.1 >= 0);
             assert!(!places[..i].contains(place));

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use crate::bsend::Bsend;
 use crate::coll::{Account, Forced, Spread, State, Tariff, UserReduce};
 use crate::comm::{COMM_SELF, COMM_WORLD, Comm, Comms, Place};
-use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::handle::Handle;
 use crate::lost::GivenUp;
-use crate::mem;
 use crate::objects::Objects;
 use crate::request::{Body, BufferOwner, Ended, Keep, Origin, Requests, Unpack, received};
 use crate::{status::Status, tools};
@@ -258,7 +256,8 @@ impl<D: Device> World<D> {
             | Body::General(_)
             | Body::Collective(_)
             | Body::Partitioned
-            | Body::OneSided(_) => {}
+            | Body::OneSided(_)
+            | Body::Beside(_) => {}
         }
     }
 
@@ -308,6 +307,8 @@ impl<D: Device> World<D> {
             Body::Collective(_) => return Ok(false),
             Body::Partitioned => return self.settle_partitioned(handle),
             Body::General(general) => return Ok(general.is_complete()),
+            // It stays what it is: whose error handler a failure concerns is in it.
+            Body::Beside(errand) => return Ok(errand.outcome().is_some()),
             Body::OneSided(ticket) if ticket.outcome().is_none() => return Ok(false),
             _ => {}
         }
@@ -348,6 +349,10 @@ impl<D: Device> World<D> {
             Body::OneSided(ticket) => match ticket.outcome() {
                 Some(error) => (Body::Ended(Ended { error: error.clone(), ..Ended::WELL }), true),
                 None => (Body::OneSided(ticket), false),
+            },
+            Body::Beside(errand) => match errand.outcome() {
+                Some(ended) => (Body::Ended(ended.clone()), true),
+                None => (Body::Beside(errand), false),
             },
             Body::Flush(owner) => {
                 let drained = self.attached(owner).is_none_or(|buffer| buffer.is_drained());
@@ -392,6 +397,9 @@ impl<D: Device> World<D> {
         }
         match body {
             Some(Body::Ended(ended)) => (ended, persistent),
+            Some(Body::Beside(errand)) => {
+                (errand.outcome().cloned().expect("request taken before it ended"), persistent)
+            }
             None => (Ended::WELL, persistent),
             Some(other) => panic!("request taken before it ended: {other:?}"),
         }
@@ -433,27 +441,6 @@ impl<D: Device> World<D> {
     /// How all variables that tools watch stand now.
     pub fn readings(&self) -> Box<[u64]> {
         tools::variables().iter().map(|variable| self.engine.reading(variable.source)).collect()
-    }
-}
-
-impl Unpack {
-    /// Room for `count` elements in packed form.
-    pub fn new(base: usize, count: u64, ty: Arc<Datatype>) -> Result<Unpack> {
-        let temp = mem::zeroed((ty.size() * count) as usize)?;
-        Ok(Unpack { ty, count, base, temp })
-    }
-
-    /// The address and length of the packed form.
-    pub fn span(&mut self) -> fabric::Span {
-        fabric::Span { addr: self.temp.as_mut_ptr() as usize, len: self.temp.len() }
-    }
-
-    /// The first `len` bytes have come: puts them where they belong.
-    pub fn finish(&self, len: u64) {
-        // The engine wrote through the address of `span`; reading it through `mem` says so.
-        mem::with(self.temp.as_ptr() as usize, len as usize, |bytes| {
-            self.ty.unpack(self.base, self.count, 0, bytes);
-        });
     }
 }
 

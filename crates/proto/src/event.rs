@@ -2,7 +2,8 @@
 //! interface, reports and tests read this.
 //!
 //! [`Event`]s are counted. [`Amount`]s are added up: bytes, and time. [`Gauge`]s are kept anyway and only
-//! read. Together they are the [`variables`]. Amounts belong to steps that take microseconds, and to
+//! read. Together they are the [`variables`]. Tools may also be told of each event as it happens, and of
+//! [`Happening`]s, which are not counted: those are the [`types`] of events; what is kept for tools that listen is a [`Record`] each. Amounts belong to steps that take microseconds, and to
 //! sleep: those of a short message are counted at most.
 
 use std::sync::OnceLock;
@@ -170,6 +171,104 @@ measures! {
     RegisteredBytes Level: "bytes registered, in use or kept",
 }
 
+macro_rules! happenings {
+    ($([$group:ident] $($name:ident ($($field:ident),*): $doc:literal,)*)*) => {
+        /// What tools are told of beside events, with what is known of it.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum Happening { $($(#[doc = $doc] $name,)*)* }
+
+        impl Happening {
+            const ALL: &'static [(Happening, &'static str, Group, &'static [&'static str], &'static str)] = &[$($(
+                (Happening::$name, stringify!($name), Group::$group, &[$(stringify!($field)),*], $doc),
+            )*)*];
+        }
+    };
+}
+
+happenings! {
+    [Messages]
+    Matched (source, tag, bytes, unexpected): "a message has met its receive: from which rank of the job, its tag, its length, and whether it was there first",
+    RendezvousBegun (peer, bytes, sends): "a rendezvous begins: with which rank of the job, the length, and whether this rank is the sender",
+    RendezvousEnded (peer, bytes, sends, way): "a rendezvous is over: with which rank of the job, the length, whether this rank was the sender, and the way (docs/tools.md lists their numbers)",
+    ChoiceChanged (bytes, before, after): "another way is taken for messages like one of this length: the ways (docs/tools.md lists their numbers)",
+    EpochEnded (window, kind): "an epoch of a window is over: its handle, and whether it ended by a fence (0), a complete (1), a wait (2) or an unlock (3)",
+    [Waiting]
+    PeerLost (peer): "a rank of the job is lost",
+}
+
+/// A type of events of which tools may be told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Type {
+    /// Its name, `tern_…`.
+    pub name: String,
+    /// Which part it speaks of.
+    pub group: Group,
+    /// What is known of one: numbers of 64 bits.
+    pub fields: &'static [&'static str],
+    /// Its meaning.
+    pub doc: &'static str,
+}
+
+/// Number of types of events.
+const TYPES: usize = Event::ALL.len() + Happening::ALL.len();
+/// Most fields of one.
+pub const FIELDS: usize = 4;
+// A word has a bit for each.
+const _: () = assert!(TYPES <= u64::BITS as usize);
+
+/// All types of events, in the order of their numbers.
+pub fn types() -> &'static [Type] {
+    static ALL: OnceLock<Vec<Type>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let counted = Event::ALL.iter().zip(Event::GROUPS);
+        let counted =
+            counted.map(|(&(_, name, doc), &group)| Type { name: snake(name), group, fields: &[], doc });
+        let others = Happening::ALL.iter().map(|&(_, name, group, fields, doc)| Type {
+            name: snake(name),
+            group,
+            fields,
+            doc,
+        });
+        counted.chain(others).collect()
+    })
+}
+
+/// Something that has happened while a tool listened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// The number of its type in [`types`].
+    pub kind: usize,
+    /// When, by the clock of whoever listens.
+    pub at_ns: u64,
+    /// What is known of it, as its type says.
+    pub fields: [u64; FIELDS],
+}
+
+/// Most records that wait to be taken; of what comes beyond only the number is kept.
+const RECORDS_MAX: usize = 4096;
+
+/// What is kept for tools that listen.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// In the order in which it happened.
+    pub records: Vec<Record>,
+    /// How many there was no room for, by type.
+    pub dropped: [u64; TYPES],
+    clock: fn() -> u64,
+}
+
+impl Kept {
+    fn new(clock: fn() -> u64) -> Kept {
+        Kept { records: Vec::new(), dropped: [0; TYPES], clock }
+    }
+
+    /// Whether nothing has happened.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.dropped == [0; TYPES]
+    }
+}
+
 /// Where the value of a variable is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
@@ -227,13 +326,19 @@ fn snake(name: &str) -> String {
     text
 }
 
-/// How often each event happened, and what amounts add up to: plain increments.
+/// How often each event happened, and what amounts add up to: plain increments; what tools are to be told of is kept.
 #[derive(Clone, Debug)]
-pub struct Counters([u64; Event::ALL.len()], [u64; Amount::ALL.len()]);
+pub struct Counters {
+    /// A bit for each type of events that a tool listens to.
+    wanted: u64,
+    events: [u64; Event::ALL.len()],
+    amounts: [u64; Amount::ALL.len()],
+    kept: Option<Box<Kept>>,
+}
 
 impl Default for Counters {
     fn default() -> Self {
-        Counters([0; Event::ALL.len()], [0; Amount::ALL.len()])
+        Counters { wanted: 0, events: [0; Event::ALL.len()], amounts: [0; Amount::ALL.len()], kept: None }
     }
 }
 
@@ -241,29 +346,102 @@ impl Counters {
     /// Counts one.
     #[inline(always)]
     pub fn count(&mut self, event: Event) {
-        self.0[event as usize] += 1;
+        self.events[event as usize] += 1;
+        if self.wanted & 1 << event as usize != 0 {
+            self.keep(event as usize, [0; FIELDS]);
+        }
     }
 
     /// Adds to an amount.
     #[inline(always)]
     pub fn add(&mut self, amount: Amount, more: u64) {
-        self.1[amount as usize] += more;
+        self.amounts[amount as usize] += more;
     }
 
     /// How often it happened.
     pub fn get(&self, event: Event) -> u64 {
-        self.0[event as usize]
+        self.events[event as usize]
     }
 
     /// What it adds up to.
     pub fn sum(&self, amount: Amount) -> u64 {
-        self.1[amount as usize]
+        self.amounts[amount as usize]
+    }
+
+    /// Keeps what happened if a tool listens.
+    #[inline]
+    pub fn happened<const N: usize>(&mut self, what: Happening, known: [u64; N]) {
+        if self.wants(what) {
+            let mut fields = [0; FIELDS];
+            fields[..N].copy_from_slice(&known);
+            self.keep(Event::ALL.len() + what as usize, fields);
+        }
+    }
+
+    /// Whether a tool listens.
+    #[inline]
+    pub fn wants(&self, what: Happening) -> bool {
+        self.wanted >> (Event::ALL.len() + what as usize) & 1 != 0
+    }
+
+    /// From here on these types are listened to, a bit for each; times are those of this clock.
+    pub fn listen(&mut self, wanted: u64, clock: fn() -> u64) {
+        self.wanted = wanted;
+        self.kept.get_or_insert_with(|| Box::new(Kept::new(clock)));
+    }
+
+    /// What has happened since the last call, of types that are listened to.
+    pub fn take_kept(&mut self) -> Option<Box<Kept>> {
+        let kept = self.kept.as_mut().filter(|kept| !kept.is_empty())?;
+        let clock = kept.clock;
+        Some(std::mem::replace(kept, Box::new(Kept::new(clock))))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep(&mut self, kind: usize, fields: [u64; FIELDS]) {
+        let Some(kept) = &mut self.kept else { return };
+        if kept.records.len() < RECORDS_MAX {
+            kept.records.push(Record { kind, at_ns: (kept.clock)(), fields });
+        } else {
+            kept.dropped[kind] += 1;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_listened_to_is_kept_up_to_a_bound() {
+        let names: Vec<&str> = types().iter().map(|one| &*one.name).collect();
+        assert_eq!(names.len(), TYPES);
+        assert!(types().iter().all(|one| one.fields.len() <= FIELDS));
+        let number = |name| names.iter().position(|known| *known == name).expect("declared");
+        let (eager, matched) = (number("tern_eager"), number("tern_matched"));
+        let mut counters = Counters::default();
+        counters.count(Event::Eager);
+        counters.listen(1 << matched, || 7);
+        counters.count(Event::Eager);
+        assert!(counters.take_kept().is_none(), "nobody listens to that");
+        counters.happened(Happening::Matched, [3, 4, 5, 0]);
+        counters.happened(Happening::PeerLost, [1]);
+        counters.listen(1 << eager, || 8);
+        counters.count(Event::Eager);
+        counters.happened(Happening::Matched, [3, 4, 5, 0]);
+        let kept = counters.take_kept().unwrap();
+        let records = [
+            Record { kind: matched, at_ns: 7, fields: [3, 4, 5, 0] },
+            Record { kind: eager, at_ns: 7, fields: [0; FIELDS] },
+        ];
+        assert_eq!(kept.records, records);
+        (0..RECORDS_MAX + 3).for_each(|_| counters.count(Event::Eager));
+        let kept = counters.take_kept().unwrap();
+        assert_eq!((kept.records.len(), kept.dropped[eager]), (RECORDS_MAX, 3));
+        assert!(counters.take_kept().is_none());
+        assert_eq!(counters.get(Event::Eager), RECORDS_MAX as u64 + 6);
+    }
 
     #[test]
     fn variables_have_names_of_their_own_and_every_group_has_some() {

@@ -106,7 +106,7 @@ static void counters(void) {
     for (int index = -1; index <= num; index += num + 1)
         IS(MPI_T_pvar_get_info(index, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
            MPI_T_ERR_INVALID_INDEX);
-    IS(MPI_T_event_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), MPI_T_ERR_INVALID_INDEX);
+    IS(MPI_T_event_get_info(-1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), MPI_T_ERR_INVALID_INDEX);
     MPI_T_pvar_handle none = MPI_T_PVAR_HANDLE_NULL;
     IS(MPI_T_pvar_handle_alloc(session, num, NULL, &none, &num), MPI_T_ERR_INVALID_INDEX);
     CHECK(none == MPI_T_PVAR_HANDLE_NULL);

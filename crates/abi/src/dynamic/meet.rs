@@ -30,8 +30,8 @@ use crate::{comm, device, letter, wait};
 
 /// Which part the root takes.
 pub enum Part {
-    /// It waits at this port of its own.
-    Accept(u32),
+    /// It waits at this port of its own, so long if that is bounded.
+    Accept(u32, Option<Duration>),
     /// It comes to a port of another process, which may take so long.
     Connect(Port, Duration),
 }
@@ -66,7 +66,7 @@ pub fn groups(cx: &Cx, comm: Handle, root: i32, part: impl FnOnce() -> Result<Pa
         return fail(Class::OTHER, format!("rank {rank} cannot be reached by processes of other jobs"));
     }
     let met = (place.rank == root).then(|| match part()? {
-        Part::Accept(port) => accept(cx, port, &cards),
+        Part::Accept(port, patience) => accept(cx, port, patience, &cards),
         Part::Connect(port, patience) => connect(cx, &port, patience, &cards),
     });
     let met = tell_group(cx, comm, root, met)?;
@@ -101,7 +101,8 @@ pub fn check_root(place: &Place, root: i32) -> Result<u32> {
     })
 }
 
-fn accept(cx: &Cx, port: u32, mine: &[[u64; Card::WORDS]]) -> Result<Met> {
+fn accept(cx: &Cx, port: u32, patience: Option<Duration>, mine: &[[u64; Card::WORDS]]) -> Result<Met> {
+    let until = patience.map(|patience| Instant::now() + patience);
     let mut hello = Box::new([0u64; 3]);
     let span = Span { addr: hello.as_mut_ptr() as usize, len: size_of_val(&*hello) };
     let want = Want { source: None, context: HELLO, tag: Some(port as i32) };
@@ -111,8 +112,15 @@ fn accept(cx: &Cx, port: u32, mine: &[[u64; Card::WORDS]]) -> Result<Met> {
         if let Some(card) = asker {
             admit(world, &card);
         }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            world.engine.cancel(op);
+        }
         Ok(world.engine.take(op))
     })?;
+    if outcome.cancelled {
+        let patience = patience.unwrap_or_default().as_secs();
+        return fail(Class::PORT, format!("nobody has connected within {patience} s"));
+    }
     let from = outcome.source as u32;
     // They were written through their address.
     let [size, _, their_tag] = *std::hint::black_box(hello);

@@ -53,7 +53,7 @@ pub fn name_job(name: Option<&str>) -> std::result::Result<(), String> {
 }
 
 /// The card of this process, which others can reach from here on.
-fn own_card(cx: &Cx) -> Result<Card> {
+pub fn own_card(cx: &Cx) -> Result<Card> {
     let fail =
         |text: String| Error::new(Class::OTHER, format!("no process of another job can be met: {text}"));
     let job = *JOB.get().expect("named when the process was connected");
@@ -67,11 +67,19 @@ fn own_card(cx: &Cx) -> Result<Card> {
 }
 
 /// The number that the process with this card has here.
-fn admit(world: &mut World, card: &Card) -> u32 {
+pub fn admit(world: &mut World, card: &Card) -> u32 {
     if Some(&card.job) == JOB.get() {
         return card.rank;
     }
     world.engine.extend(|device| device::introduce(device, card)) as u32
+}
+
+/// What all processes call the one that has this number here.
+pub fn name(world: &mut World, process: u32) -> ([u8; 16], u32) {
+    match process < world.job_size() {
+        true => (*JOB.get().expect("named when the process was connected"), process),
+        false => world.engine.extend(|device| device::adapter(device).name_of(process as usize)),
+    }
 }
 
 /// Before a communicator goes for good: those of other jobs wait for each other, so that nothing is under way.

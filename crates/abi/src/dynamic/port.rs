@@ -126,7 +126,7 @@ pub fn accept(
     newcomm: Out<Handle>,
 ) -> Result {
     newcomm.set(COMM_NULL);
-    let part = || Ok(Part::Accept(own_port(cx, &port_name.get()?.to_text())?));
+    let part = || Ok(Part::Accept(own_port(cx, &port_name.get()?.to_text())?, None));
     newcomm.set(meet::groups(cx, comm, root, part)?);
     Ok(())
 }
@@ -165,7 +165,7 @@ pub fn join(cx: &Cx, fd: i32, intercomm: Out<Handle>) -> Result {
     let own = new(cx)?;
     let met = swap(fd, own).and_then(|other| {
         let part = match own.card.to_words().cmp(&other.card.to_words()) {
-            std::cmp::Ordering::Less => Part::Accept(own.number),
+            std::cmp::Ordering::Less => Part::Accept(own.number, Some(PATIENCE)),
             std::cmp::Ordering::Greater => Part::Connect(other, PATIENCE),
             std::cmp::Ordering::Equal => {
                 return fail(Class::ARG, "argument `fd` is a socket whose other end is in this process");

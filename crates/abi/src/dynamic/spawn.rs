@@ -246,8 +246,10 @@ fn start_job(
         Some(Err((codes, error))) => (0, codes, Some(error)),
     };
     let class = failed.as_ref().map_or(0, |error| error.class.0 as u64);
-    let head = run::spread_words(cx, comm, root as usize, vec![class, codes.len() as u64])?;
-    let [class, count] = head[..] else { unreachable!("as many as were sent") };
+    let why = failed.as_ref().map_or(&b""[..], |error| error.text.as_bytes());
+    let head = vec![class, codes.len() as u64, why.len() as u64];
+    let head = run::spread_words(cx, comm, root as usize, head)?;
+    let [class, count, why_len] = head[..] else { unreachable!("as many as were sent") };
     let codes = if place.rank == root_rank { codes } else { vec![0; count as usize] };
     let codes = run::spread_words(cx, comm, root as usize, codes)?;
     if !array_of_errcodes.is_null() {
@@ -256,14 +258,31 @@ fn start_job(
         room.iter_mut().zip(&codes).for_each(|(code, word)| *code = layout::write(Set::Code, *word as i32));
     }
     if class != 0 {
-        let text = format!("rank {root}, the root, could not start the processes");
+        // Whoever is the first to fail for it says why.
+        let words = why.chunks(8).map(|bytes| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        });
+        let words = match &failed {
+            Some(_) => words.collect(),
+            None => vec![0; (why_len as usize).div_ceil(8)],
+        };
+        let words = run::spread_words(cx, comm, root as usize, words)?;
+        let bytes: Vec<u8> =
+            words.iter().flat_map(|word| word.to_le_bytes()).take(why_len as usize).collect();
+        let text = format!("root {root}: {}", String::from_utf8_lossy(&bytes));
         return Err(failed.unwrap_or_else(|| Error::new(Class(class as i32), text)));
     }
-    let met = meet::groups(cx, comm, root, || Ok(Part::Accept(port)));
+    let met = meet::groups(cx, comm, root, || Ok(Part::Accept(port, Some(PATIENCE))));
     if place.rank == root_rank {
         port::end(cx, port);
     }
-    intercomm.set(met?);
+    let late = |error: Error| match error.class {
+        Class::PORT => Error::new(Class::SPAWN, format!("the processes that were started: {}", error.text)),
+        _ => error,
+    };
+    intercomm.set(met.map_err(late)?);
     Ok(())
 }
 

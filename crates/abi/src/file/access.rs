@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use mpi::comm::COMM_NULL;
 use mpi::error::{Class, Error, Result, fail};
-use mpi::file::{Amode, Hints, View, refused};
+use mpi::file::{Amode, Errand, Hints, View, refused};
 use mpi::handle::Handle;
 use mpi::request::{Body, Ended};
 use mpi::status::Status;
 
+use super::beside;
 use super::convert::{Memory, Stream};
 use super::shared::{self, Shared};
 use super::together;
@@ -179,6 +180,38 @@ impl Job {
 
     /// Moves the bytes of an access by this rank itself; how many were moved.
     pub fn alone(&self, way: Way, ready: &mut Ready) -> Result<u64> {
+        self.mover().alone(way, ready)
+    }
+
+    fn mover(&self) -> Mover {
+        let window = self.hints.buffer_bytes;
+        Mover { disk: self.disk.clone(), view: self.view.clone(), window, atomic: self.atomic }
+    }
+}
+
+/// Moves the bytes of an access, on any thread.
+struct Mover {
+    disk: Arc<disk::File>,
+    view: Arc<View>,
+    window: u64,
+    atomic: bool,
+}
+
+/// Most pieces that are counted to predict what an access takes.
+const PIECES_COUNTED: usize = 64;
+
+impl Mover {
+    /// What moving the bytes by oneself is expected to take: no less than that.
+    fn predicted_ns(&self, way: Way, ready: &Ready) -> u64 {
+        if ready.len == 0 {
+            return 0;
+        }
+        let rates = if way == Way::Read { &self.disk.reading } else { &self.disk.writing };
+        let calls = self.view.pieces(ready.start, ready.len).take(PIECES_COUNTED).count() as u64;
+        (calls * rates.call_ps()).saturating_add(ready.len.saturating_mul(rates.byte_ps())) / 1000
+    }
+
+    fn alone(&self, way: Way, ready: &mut Ready) -> Result<u64> {
         if ready.len == 0 {
             return Ok(0);
         }
@@ -187,8 +220,8 @@ impl Job {
         let stream = &mut ready.stream;
         let mut work = || match way {
             Way::Read => {
-                let window = self.hints.buffer_bytes;
-                stream.with_mut(|bytes| disk::read(&self.disk, pieces(), bytes, window)).map(|got| got as u64)
+                let read = |bytes: &mut [u8]| disk::read(&self.disk, pieces(), bytes, self.window);
+                stream.with_mut(read).map(|got| got as u64)
             }
             Way::Write => stream.with(|bytes| disk::write(&self.disk, pieces(), bytes)).map(|()| len),
         };
@@ -223,8 +256,56 @@ pub fn go(cx: &Cx, fh: Handle, access: Access, raw: Raw) -> Result<Status> {
             (job.alone(access.way, &mut ready)?, ready)
         }
     };
-    let memory = memory?;
-    let bytes = match access.way {
+    ended(cx, &job, access.way, &memory?, ready, got)
+}
+
+/// How much of an access the call that begins it has done.
+pub enum Begun {
+    /// All.
+    Done(Status),
+    /// A thread of the library moves the bytes.
+    Beside(Arc<Errand>),
+}
+
+/// Begins an access. What takes long enough, and neither needs other ranks nor functions of the application, is left to the
+/// thread; all else is done at once (docs/protocols/files.md).
+pub fn begin(cx: &Cx, fh: Handle, access: Access, raw: Raw) -> Result<Begun> {
+    let job = Job::of(cx, fh)?;
+    let buffer = cx.world().buffer(raw.0, raw.1, raw.2, "buf");
+    let memory = buffer.map(|buffer| Memory { buffer, datatype: raw.2 });
+    let ready = job.ready(cx, access, &memory);
+    let ready = match access.who {
+        Who::All => match together::agree_on(cx, &job, access.way, ready)? {
+            (Some(plan), ready) => {
+                let (got, ready) = together::carry_out(cx, &job, access.way, &plan, ready)?;
+                return ended(cx, &job, access.way, &memory?, ready, got).map(Begun::Done);
+            }
+            (None, ready) => ready,
+        },
+        Who::Alone | Who::Ordered => ready?,
+    };
+    let (memory, mover, mut ready) = (memory?, job.mover(), ready);
+    let may_be_left = beside::is_worth(mover.predicted_ns(access.way, &ready));
+    if !may_be_left || memory.is_converted_outside(&job.view) {
+        let got = job.alone(access.way, &mut ready)?;
+        return ended(cx, &job, access.way, &memory, ready, got).map(Begun::Done);
+    }
+    let work = move || {
+        let moved = mover.alone(access.way, &mut ready);
+        let bytes = moved.and_then(|got| match access.way {
+            Way::Read => memory.finish_plainly(&mover.view, ready.stream, got),
+            Way::Write => Ok(memory.buffer.ty.size() * memory.buffer.count),
+        });
+        let mut status = Status::EMPTY;
+        let error = bytes.map(|bytes| status.set_count_bytes(bytes)).err();
+        Ended { status, error }
+    };
+    Ok(Begun::Beside(beside::begin(cx, fh, work)))
+}
+
+/// What is told of an access whose bytes were moved; those that were read are put where they belong.
+fn ended(cx: &Cx, job: &Job, way: Way, memory: &Memory, ready: Ready, got: u64) -> Result<Status> {
+    let bytes = match way {
         Way::Read => memory.finish(cx, &job.view, ready.stream, got)?,
         Way::Write => memory.buffer.ty.size() * memory.buffer.count,
     };
@@ -233,9 +314,12 @@ pub fn go(cx: &Cx, fh: Handle, access: Access, raw: Raw) -> Result<Status> {
     Ok(status)
 }
 
-/// The request of an access that is done: all work is in the call that begins it (docs/protocols/files.md).
-fn done(cx: &Cx, status: Status, request: Out<Handle>) -> Result {
-    let body = Body::Ended(Ended { status, error: None });
+/// The request of an access that was begun.
+fn request_of(cx: &Cx, begun: Begun, request: Out<Handle>) -> Result {
+    let body = match begun {
+        Begun::Done(status) => Body::Ended(Ended { status, error: None }),
+        Begun::Beside(errand) => Body::Beside(errand),
+    };
     request.set(cx.world().objects.requests.add(COMM_NULL, body)?);
     Ok(())
 }
@@ -262,7 +346,7 @@ macro_rules! accesses {
             cx: &Cx, fh: Handle, $($offset: i64,)? buf: usize, count: u64, datatype: Handle, request: Out<Handle>,
         ) -> Result {
             let access = Access { way: Way::$way, at: At::$at$(($offset))?, who: Who::Alone };
-            done(cx, go(cx, fh, access, (buf, count, datatype))?, request)
+            request_of(cx, begin(cx, fh, access, (buf, count, datatype))?, request)
         }
     };
 }

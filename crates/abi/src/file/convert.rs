@@ -123,15 +123,28 @@ impl Memory {
 
     /// The first `got` bytes of the stream have been read: puts them into memory, and says how many that are there.
     pub fn finish(&self, cx: &Cx, view: &View, stream: Stream, got: u64) -> Result<u64> {
+        match &view.datarep {
+            Datarep::User(user) if let Some(convert) = user.read => {
+                let Stream::Made(bytes) = stream else { return Ok(got) };
+                let items = got.checked_div(self.item(cx, view)?).unwrap_or(0);
+                self.call(convert, user, items, bytes.as_ptr() as usize)?;
+                Ok(items * self.buffer.ty.size())
+            }
+            _ => self.finish_plainly(view, stream, got),
+        }
+    }
+
+    /// Whether functions of the application take part, which only its own threads may call.
+    pub fn is_converted_outside(&self, view: &View) -> bool {
+        matches!(&view.datarep, Datarep::User(_))
+    }
+
+    /// As [`Memory::finish`], where they do not.
+    pub fn finish_plainly(&self, view: &View, stream: Stream, got: u64) -> Result<u64> {
         let Stream::Made(bytes) = stream else { return Ok(got) };
         let Buffer { addr, count, ty } = &self.buffer;
         match &view.datarep {
             Datarep::External32 => ty.unpack_external_part(*addr, *count, &bytes[..got as usize]),
-            Datarep::User(user) if let Some(convert) = user.read => {
-                let items = got.checked_div(self.item(cx, view)?).unwrap_or(0);
-                self.call(convert, user, items, bytes.as_ptr() as usize)?;
-                Ok(items * ty.size())
-            }
             _ => {
                 ty.unpack(*addr, *count, 0, &bytes[..got as usize]);
                 Ok(got)

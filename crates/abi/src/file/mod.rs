@@ -2,12 +2,15 @@
 
 pub mod access;
 mod agree;
+mod beside;
 mod convert;
 pub mod pointer;
 mod shared;
 pub mod split;
 mod together;
 pub mod view;
+
+pub use beside::stop as stop_beside;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,17 +1,28 @@
-//! MPI 5.0 section 14.4.5: split collectives. The first call does it all, which the standard allows; the second says
-//! what came of it.
+//! MPI 5.0 section 14.4.5: split collectives. The first call does all that needs other ranks, and has the rest done beside the
+//! application; the second waits for it and says what came of it.
+
+use std::sync::Arc;
 
 use mpi::error::{Class, Result, fail};
-use mpi::file::Split;
+use mpi::file::{Errand, Split};
 use mpi::handle::Handle;
+use mpi::request::Ended;
 
-use super::access::{Access, At, Raw, Way, Who, go};
+use super::access::{self, Access, At, Begun, Raw, Way, Who};
 use crate::cx::Cx;
 use crate::kind::text::StatusPlace;
+use crate::wait;
 
 fn begin(cx: &Cx, fh: Handle, name: &'static str, access: Access, raw: Raw) -> Result {
-    let status = go(cx, fh, access, raw)?;
-    cx.objects().file_mut(fh)?.split = Some(Split { name, buf: raw.0, status });
+    let errand = match access::begin(cx, fh, access, raw)? {
+        Begun::Beside(errand) => errand,
+        Begun::Done(status) => {
+            let errand = Errand::new(fh);
+            errand.end(Ended { status, error: None });
+            Arc::new(errand)
+        }
+    };
+    cx.objects().file_mut(fh)?.split = Some(Split { name, buf: raw.0, errand });
     Ok(())
 }
 
@@ -26,12 +37,13 @@ fn end(cx: &Cx, fh: Handle, name: &'static str, buf: usize, place: StatusPlace) 
         Some(split) if split.buf != buf => {
             return fail(Class::BUFFER, format!("argument `buf` is not that of {name}_begin"));
         }
-        Some(split) => split.status,
+        Some(split) => split.errand.clone(),
     };
     file.split = None;
     drop(objects);
-    place.set_keeping_error(begun.to_ints());
-    Ok(())
+    let ended = wait::until(cx, |_| Ok(begun.outcome().cloned()))?;
+    place.set_keeping_error(ended.status.to_ints());
+    ended.error.map_or(Ok(()), Err)
 }
 
 macro_rules! splits {

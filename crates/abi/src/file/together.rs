@@ -68,12 +68,23 @@ fn plan(all: &[[u64; WORDS]], way: Way) -> Option<Plan> {
 
 /// Does a collective access; how many bytes of the stream were moved.
 pub fn go(cx: &Cx, job: &Job, way: Way, ready: Result<Ready>) -> Result<(u64, Ready)> {
+    match agree_on(cx, job, way, ready)? {
+        (Some(plan), ready) => carry_out(cx, job, way, &plan, ready),
+        (None, mut ready) => Ok((job.alone(way, &mut ready)?, ready)),
+    }
+}
+
+/// The plan of two phases, if these pay: else each rank moves its own pieces.
+pub fn agree_on(cx: &Cx, job: &Job, way: Way, ready: Result<Ready>) -> Result<(Option<Plan>, Ready)> {
     let ranks = run::site(cx, job.comm)?.size;
     let all = run::exchange_words(cx, job.comm, words(job, way, ranks, &ready))?;
-    let mut ready = all_well(ready, all.iter().map(|words| words[0]))?;
-    let Some(plan) = plan(&all, way) else {
-        return Ok((job.alone(way, &mut ready)?, ready));
-    };
+    let ready = all_well(ready, all.iter().map(|words| words[0]))?;
+    Ok((plan(&all, way), ready))
+}
+
+/// Moves the bytes in two phases; how many bytes of this rank's stream were moved.
+pub fn carry_out(cx: &Cx, job: &Job, way: Way, plan: &Plan, mut ready: Ready) -> Result<(u64, Ready)> {
+    let ranks = run::site(cx, job.comm)?.size;
     let cuts = plan.cut(job.view.pieces(ready.start, ready.len));
     let rounds: Vec<&[Cut]> = (0..plan.rounds())
         .map(|round| {

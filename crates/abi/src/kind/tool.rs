@@ -42,6 +42,11 @@ impl<T: Stored> MaybeOut<T> {
         MaybeOut(Out::at(place, arg).ok())
     }
 
+    /// Whether the result is wanted.
+    pub fn is_wanted(self) -> bool {
+        self.0.is_some()
+    }
+
     /// Stores the result if it is wanted.
     pub fn set(self, value: T) {
         if let Some(out) = self.0 {
@@ -57,6 +62,20 @@ pub struct ToolText(Option<TextOut>);
 /// The room in a [`ToolText`], and then what the string needs; both with the terminating zero.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolLength(Option<IntRef>);
+
+impl ToolLength {
+    /// The room; none if it is not given.
+    pub fn room(self) -> usize {
+        self.0.map_or(0, |length| usize::try_from(length.get()).unwrap_or(0))
+    }
+
+    /// Stores how much there is.
+    pub fn set_count(self, count: usize) {
+        if let Some(length) = self.0 {
+            length.set(count as i32);
+        }
+    }
+}
 
 impl ToolText {
     /// Stores as much of `text` as there is room for, and how much room it needs. Without a length

@@ -225,6 +225,7 @@ macro_rules! entry {
                     $(let $p = unsafe { <$k as $crate::kind::Kind>::$parse($p, stringify!($p), &cx)? };)*
                     $($handler)*(&cx, $($p),*)
                 })();
+                cx.tell_tools();
                 match outcome {
                     Ok(()) => 0,
                     Err(error) => $crate::raise::failed(&cx, &{

@@ -48,7 +48,7 @@ rows! { "15 Tool information interface";
     MPI_T_event_copy(event_instance: ToolEventInstance, buffer: Addr) tool => crate::tools::event::copy;
     MPI_T_event_get_index(name: StrIn, event_index: IntOut) tool => crate::tools::event::get_index;
     MPI_T_event_get_info(event_index: Int, name: ToolStrOut, name_len: ToolLengthInOut, verbosity: ToolVerbosityOut,
-        array_of_datatypes: DatatypesOut, array_of_displacements: AintsOut, num_elements: ToolIntOut,
+        array_of_datatypes: DatatypesOut, array_of_displacements: AintsOut, num_elements: ToolLengthInOut,
         enumtype: ToolEnumOut, info: ToolInfoOut, desc: ToolStrOut, desc_len: ToolLengthInOut, bind: ToolBindOut) tool
         => crate::tools::event::get_info;
     MPI_T_event_get_num(num_events: IntOut) tool => crate::tools::event::get_num;

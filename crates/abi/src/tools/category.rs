@@ -65,15 +65,14 @@ pub fn get_categories(_: &Cx, cat_index: i32, len: usize, indices: Array<i32>) -
     list(cat_index, len, indices, |category| category.categories)
 }
 
-/// `MPI_T_category_get_events`: there are none.
+/// `MPI_T_category_get_events`.
 pub fn get_events(_: &Cx, cat_index: i32, len: usize, indices: Array<i32>) -> Result {
-    list(cat_index, len, indices, |_| Vec::new())
+    list(cat_index, len, indices, |category| category.events)
 }
 
 /// `MPI_T_category_get_num_events`.
 pub fn get_num_events(_: &Cx, cat_index: i32, num_events: Out<i32>) -> Result {
-    tools::category(cat_index)?;
-    num_events.set(0);
+    num_events.set(tools::category(cat_index)?.events.len() as i32);
     Ok(())
 }
 

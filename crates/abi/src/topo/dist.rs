@@ -5,9 +5,9 @@ use mpi::comm::COMM_NULL;
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 use mpi::topo::dist::{Dist, Edge};
-use mpi::topo::{self, Topology};
+use mpi::topo::{self, Topology, reorder};
 
-use super::{agree, make, room, store};
+use super::{agree, hosts, make, room, store};
 use crate::coll::run;
 use crate::cx::Cx;
 use crate::kind::array::Array;
@@ -52,7 +52,7 @@ pub fn create_adjacent(
     let destinations = (destinations, weights(destweights, outdegree, "destweights")?);
     let dist = Dist::adjacent(sources, destinations, room)?;
     let contexts = agree(cx, comm, ("adjacent", dist.weights.is_some(), reorder))?;
-    finish(cx, comm, &contexts, room, dist, newcomm)
+    finish(cx, comm, &contexts, reorder, dist, newcomm)
 }
 
 /// `MPI_Dist_graph_create`: both ends of each edge are told of it.
@@ -89,13 +89,32 @@ pub fn create(
     let told = told.iter().flat_map(|list| list.as_chunks().0.iter().map(|words| Edge::from_words(*words)));
     let me = cx.world().comm(comm)?.place.rank;
     let dist = Dist::gathered(me, told, weights.is_some());
-    finish(cx, comm, &contexts, room, dist, newcomm)
+    finish(cx, comm, &contexts, reorder, dist, newcomm)
 }
 
-/// Makes the communicator, of all ranks.
-fn finish(cx: &Cx, comm: Handle, contexts: &[u64], room: u32, dist: Dist, newcomm: Out<Handle>) -> Result {
-    let order: Vec<u32> = (0..room).collect();
-    make(cx, comm, contexts, &order, || Topology::Dist(dist), newcomm)
+/// Makes the communicator, of all ranks. Where the program lets the library choose who carries which node, all tell all of their
+/// nodes, so that all come to the same order; on one host there is nothing to gain.
+fn finish(
+    cx: &Cx,
+    comm: Handle,
+    contexts: &[u64],
+    reorder: bool,
+    dist: Dist,
+    newcomm: Out<Handle>,
+) -> Result {
+    let hosts = hosts(cx, comm, contexts.len() as u32)?;
+    let Some(hosts) = hosts.filter(|hosts| reorder && hosts.iter().any(|host| *host != hosts[0])) else {
+        let order: Vec<u32> = (0..contexts.len() as u32).collect();
+        return make(cx, comm, contexts, &order, || Topology::Dist(dist), newcomm);
+    };
+    let told = run::exchange_lists(cx, comm, &vec![dist.to_words(); hosts.len()])?;
+    let mut nodes: Vec<Dist> =
+        told.iter().map(|words| Dist::from_words(words, dist.weights.is_some())).collect();
+    let edges: Vec<_> = (0..).zip(&nodes).flat_map(|(number, node)| node.leaving(number)).collect();
+    let order = reorder::order_by_weight(&hosts, &edges);
+    let me = cx.world().comm(comm)?.place.rank;
+    let own = order.iter().position(|rank| *rank == me).expect("every rank carries a node");
+    make(cx, comm, contexts, &order, || Topology::Dist(nodes.swap_remove(own)), newcomm)
 }
 
 /// `MPI_Dist_graph_neighbors_count`.

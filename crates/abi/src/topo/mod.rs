@@ -55,14 +55,20 @@ fn order(
     reorder: bool,
     edges: impl FnOnce() -> Vec<(u32, u32)>,
 ) -> Result<Vec<u32>> {
+    match hosts(cx, comm, nodes)?.filter(|_| reorder) {
+        Some(hosts) => Ok(reorder::order(&hosts, &edges())),
+        None => Ok((0..nodes).collect()),
+    }
+}
+
+/// The hosts of the first ranks of `comm`, by numbers; `None` where that is not known.
+fn hosts(cx: &Cx, comm: Handle, ranks: u32) -> Result<Option<Vec<u32>>> {
     let world = cx.world();
     let members = &world.comm(comm)?.place.mine;
-    let hosts = match world.engine.device().hosts() {
-        Some(hosts) if reorder => hosts,
-        _ => return Ok((0..nodes).collect()),
-    };
-    let host = |rank| hosts[members.world_rank(rank) as usize];
-    Ok(reorder::order(&(0..nodes).map(host).collect::<Vec<u32>>(), &edges()))
+    let Some(hosts) = world.engine.device().hosts() else { return Ok(None) };
+    let host = |rank| hosts.get(members.world_rank(rank) as usize).copied();
+    // Of processes of other jobs nothing is known.
+    Ok((0..ranks).map(host).collect())
 }
 
 /// A context from each rank, once all ranks have said that they ask for the same.

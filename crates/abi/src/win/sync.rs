@@ -9,7 +9,7 @@ use mpi::win::epoch::{Epoch, Held, LockType, Members, NOCHECK, NOPRECEDE, check_
 use mpi::win::issue::Sync;
 use mpi::win::locks::Asked;
 use mpi::win::{Path, about};
-use proto::event::Event;
+use proto::event::{Event, Happening};
 
 use crate::coll::run;
 use crate::cx::Cx;
@@ -85,6 +85,17 @@ fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
     wait::until(cx, |world| Ok(world.has_fetched(win, target)?.then_some(())))
 }
 
+/// How an epoch ended, as tools are told.
+const FENCE: u64 = 0;
+const COMPLETE: u64 = 1;
+const WAIT: u64 = 2;
+const UNLOCK: u64 = 3;
+
+/// Tells tools that an epoch is over.
+fn over(cx: &Cx, win: Handle, how: u64) {
+    cx.world().engine.happened(Happening::EpochEnded, [win.0.into(), how]);
+}
+
 /// `MPI_Win_fence`. What went wrong with this rank's operations is told when all have come: others wait for it.
 pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
@@ -115,6 +126,7 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
         epoch.fenced(assert);
         Ok(())
     })?;
+    over(cx, win, FENCE);
     completed
 }
 
@@ -159,6 +171,7 @@ pub fn complete(cx: &Cx, win: Handle) -> Result {
         epoch.ended();
         Ok(())
     })?;
+    over(cx, win, COMPLETE);
     completed.and(fetched)
 }
 
@@ -171,7 +184,9 @@ fn end_exposure(cx: &Cx, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| {
         epoch.waited();
         Ok(())
-    })
+    })?;
+    over(cx, win, WAIT);
+    Ok(())
 }
 
 /// `MPI_Win_wait`.
@@ -245,6 +260,7 @@ pub fn unlock(cx: &Cx, rank: i32, win: Handle) -> Result {
         epoch.unlocked(target);
         Ok(())
     })?;
+    over(cx, win, UNLOCK);
     done
 }
 
@@ -278,6 +294,7 @@ pub fn unlock_all(cx: &Cx, win: Handle) -> Result {
         epoch.ended();
         Ok(())
     })?;
+    over(cx, win, UNLOCK);
     done
 }
 

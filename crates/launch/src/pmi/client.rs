@@ -30,10 +30,23 @@ pub(super) trait Space: Send {
     fn abort(&mut self, code: i32) -> Result<(), String>;
     /// Has the launcher start programs as another job, whose processes find a value under a key.
     fn spawn(&mut self, _: Vec<Program>, _key: &str, _value: &[u8]) -> Result<(), String> {
-        Err("this launcher is spoken to by a protocol in which this library cannot ask for processes; Tern's \
-             mpiexec can be asked"
-            .into())
+        let launcher = launcher_by(|name| std::env::var_os(name).is_some());
+        Err(format!(
+            "{launcher} is spoken to by PMI-2 or PMIx, in which this library cannot ask for processes; Tern's mpiexec and \
+             Hydra can be asked"
+        ))
     }
+}
+
+/// What people call the launcher that sets these variables.
+fn launcher_by(is_set: impl Fn(&str) -> bool) -> &'static str {
+    const KNOWN: [(&str, &str); 4] = [
+        ("SLURM_STEP_ID", "srun of Slurm"),
+        ("PRTE_LAUNCHED", "mpirun of Open MPI (PRRTE)"),
+        ("OMPI_COMM_WORLD_SIZE", "mpirun of Open MPI (PRRTE)"),
+        ("FLUX_JOB_ID", "flux run"),
+    ];
+    KNOWN.iter().find(|(name, _)| is_set(name)).map_or("the launcher of this job", |(_, launcher)| launcher)
 }
 
 /// See [`Space`].
@@ -123,5 +136,17 @@ impl Client {
     /// Has the launcher end the whole job; the caller exits after this.
     pub fn abort(&mut self, code: i32) -> Result<(), String> {
         self.0.abort(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_have_names() {
+        assert_eq!(launcher_by(|name| name == "SLURM_STEP_ID"), "srun of Slurm");
+        assert_eq!(launcher_by(|name| name.starts_with("OMPI_")), "mpirun of Open MPI (PRRTE)");
+        assert_eq!(launcher_by(|_| false), "the launcher of this job");
     }
 }

@@ -2,6 +2,7 @@
 
 mod amode;
 mod datarep;
+mod errand;
 mod hints;
 mod view;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 pub use amode::{Amode, Whence};
 pub use datarep::{Conversion, Datarep, Sizes, UserRep};
+pub use errand::Errand;
 pub use hints::Hints;
 pub use view::{Pieces, View};
 
@@ -49,8 +51,8 @@ pub struct Split {
     pub name: &'static str,
     /// The buffer, which the second call names again.
     pub buf: usize,
-    /// What the second call returns.
-    pub status: crate::status::Status,
+    /// What the second call waits for.
+    pub errand: Arc<Errand>,
 }
 
 impl Objects {

@@ -1,8 +1,8 @@
 //! Categories: `tern`, in it `settings` with all control variables and a category for each group of
-//! performance variables. They are the same from the start to the end.
+//! performance variables and types of events. They are the same from the start to the end.
 
 use fabric::settings;
-use proto::event::Group;
+use proto::event::{Group, types};
 
 use super::{class, named, variables};
 use crate::error::{Result, fail};
@@ -18,6 +18,8 @@ pub struct Category {
     pub controls: Vec<i32>,
     /// Indices of performance variables.
     pub variables: Vec<i32>,
+    /// Indices of types of events.
+    pub events: Vec<i32>,
     /// Indices of categories.
     pub categories: Vec<i32>,
 }
@@ -33,6 +35,7 @@ pub fn category(index: i32) -> Result<Category> {
         doc,
         controls: Vec::new(),
         variables: Vec::new(),
+        events: Vec::new(),
         categories: Vec::new(),
     };
     Ok(match index {
@@ -49,7 +52,9 @@ pub fn category(index: i32) -> Result<Category> {
             let (group, name, doc) = Group::ALL[index as usize - 2];
             let mut members = all(variables().len());
             members.retain(|&index| variables()[index as usize].group == group);
-            Category { variables: members, ..part(name, doc) }
+            let mut events = all(types().len());
+            events.retain(|&index| types()[index as usize].group == group);
+            Category { variables: members, events, ..part(name, doc) }
         }
         _ => {
             return fail(
@@ -75,6 +80,9 @@ mod tests {
         let mut found: Vec<i32> = categories.iter().flat_map(|c| c.variables.clone()).collect();
         found.sort_unstable();
         assert_eq!(found, (0..variables().len() as i32).collect::<Vec<_>>());
+        let mut found: Vec<i32> = categories.iter().flat_map(|c| c.events.clone()).collect();
+        found.sort_unstable();
+        assert_eq!(found, (0..types().len() as i32).collect::<Vec<_>>());
         for (index, category) in categories.iter().enumerate() {
             assert_eq!(category_named(category.name.as_bytes()), Ok(index as i32));
         }

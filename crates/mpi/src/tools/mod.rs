@@ -1,11 +1,12 @@
 //! The tool information interface (MPI 5.0 section 15.3): control variables from the declaration of the
-//! settings, performance variables from the declaration of the events, categories from both.
+//! settings, performance variables and types of events from the declaration of the events, categories from all.
 //!
 //! It has a life of its own: it may be initialised before MPI, several times, and outlive it. What is
 //! watched lives in the rank, so whoever asks for a value passes how to find it out ([`Now`]).
 
 mod categories;
 mod controls;
+mod events;
 mod sessions;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::handle::{Handle, Slab};
 
 pub use categories::{COUNT as CATEGORIES, Category, category, category_named};
 pub use controls::{Control, Enumeration, Kind, control_named, enumeration, enumeration_of};
+pub use events::{Callback, Registration, SAFETY, event_named, event_type};
 pub use sessions::{ALL_HANDLES, Session, Watch, is_state};
 
 /// Error classes of the interface (MPI 5.0 section 15.3.10). They are returned, never raised.
@@ -77,6 +79,7 @@ pub struct Tools {
     controls: Slab<Control>,
     sessions: Slab<Session>,
     watches: Slab<Watch>,
+    registrations: Slab<Registration>,
     /// The variables as they were when MPI was finalised.
     last: Option<Arc<[u64]>>,
 }
@@ -100,7 +103,7 @@ impl Tools {
     pub fn finalize(&mut self) {
         self.users -= 1;
         if self.users == 0 {
-            (self.controls, self.sessions, self.watches) = Default::default();
+            (self.controls, self.sessions, self.watches, self.registrations) = Default::default();
         }
     }
 

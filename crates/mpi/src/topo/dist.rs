@@ -15,6 +15,35 @@ pub struct Dist {
     pub weights: Option<[Vec<i32>; 2]>,
 }
 
+impl Dist {
+    /// As it is told other ranks.
+    pub fn to_words(&self) -> Vec<u64> {
+        let degrees = [self.sources.len() as u64, self.destinations.len() as u64];
+        let [before, behind] = self.weights.as_ref().map_or([&[][..], &[]], |[a, b]| [&a[..], &b[..]]);
+        let numbers = [&self.sources, &self.destinations, before, behind].concat();
+        degrees.into_iter().chain(numbers.into_iter().map(|number| number as u32 as u64)).collect()
+    }
+
+    /// What a rank has told of a graph with weights, or without.
+    pub fn from_words(words: &[u64], is_weighted: bool) -> Dist {
+        let (degrees, rest) = words.split_at(2);
+        let numbers: Vec<i32> = rest.iter().map(|word| *word as u32 as i32).collect();
+        let (sources, rest) = numbers.split_at(degrees[0] as usize);
+        let (destinations, rest) = rest.split_at(degrees[1] as usize);
+        let weights = is_weighted.then(|| {
+            let (before, behind) = rest.split_at(sources.len());
+            [before.to_vec(), behind.to_vec()]
+        });
+        Dist { sources: sources.to_vec(), destinations: destinations.to_vec(), weights }
+    }
+
+    /// The edges that leave node `from`, with how much each counts.
+    pub fn leaving(&self, from: u32) -> impl Iterator<Item = (u32, u32, u64)> {
+        let weight = |at: usize| self.weights.as_ref().map_or(1, |[_, weights]| weights[at].max(0) as u64);
+        self.destinations.iter().enumerate().map(move |(at, to)| (from, *to as u32, weight(at)))
+    }
+}
+
 /// An edge as one rank tells of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge {

@@ -9,8 +9,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The rank that carries each node; `hosts` are those of ranks 0, 1, …, of which there are as many as nodes.
-/// Edges count in both directions.
+/// Edges count in both directions, all the same.
 pub fn order(hosts: &[u32], edges: &[(u32, u32)]) -> Vec<u32> {
+    order_by_weight(hosts, &edges.iter().map(|(a, b)| (*a, *b, 1)).collect::<Vec<Edge>>())
+}
+
+/// Two nodes, and how much their edge counts.
+pub type Edge = (u32, u32, u64);
+
+/// As [`order`], where edges have weights.
+pub fn order_by_weight(hosts: &[u32], edges: &[Edge]) -> Vec<u32> {
     let nodes = hosts.len();
     let identity = || (0..nodes as u32).collect();
     if hosts.windows(2).all(|two| two[0] == two[1]) {
@@ -29,9 +37,10 @@ pub fn order(hosts: &[u32], edges: &[(u32, u32)]) -> Vec<u32> {
     order
 }
 
-/// Edges between nodes that different hosts carry.
-fn crossing(host_of: &[u32], edges: &[(u32, u32)]) -> usize {
-    edges.iter().filter(|(a, b)| host_of[*a as usize] != host_of[*b as usize]).count()
+/// The weight of the edges between nodes that different hosts carry.
+fn crossing(host_of: &[u32], edges: &[Edge]) -> u64 {
+    let crosses = |a: u32, b: u32| host_of[a as usize] != host_of[b as usize];
+    edges.iter().filter(|(a, b, _)| crosses(*a, *b)).map(|(.., weight)| weight).sum()
 }
 
 /// Hosts in the order in which they appear.
@@ -45,23 +54,23 @@ fn unique(hosts: &[u32]) -> Vec<u32> {
     seen
 }
 
-fn adjacency(nodes: usize, edges: &[(u32, u32)]) -> Vec<Vec<u32>> {
+fn adjacency(nodes: usize, edges: &[Edge]) -> Vec<Vec<(u32, u64)>> {
     let mut near = vec![Vec::new(); nodes];
-    for &(a, b) in edges.iter().filter(|(a, b)| a != b) {
-        near[a as usize].push(b);
-        near[b as usize].push(a);
+    for &(a, b, weight) in edges.iter().filter(|(a, b, _)| a != b) {
+        near[a as usize].push((b, weight));
+        near[b as usize].push((a, weight));
     }
     near
 }
 
 /// The host of each node, grown node by node.
-fn grown(hosts: &[u32], near: &[Vec<u32>]) -> Vec<u32> {
+fn grown(hosts: &[u32], near: &[Vec<(u32, u64)>]) -> Vec<u32> {
     let mut host_of: Vec<Option<u32>> = vec![None; hosts.len()];
     let mut first = 0;
     for host in unique(hosts) {
         // Edges to what this host has, and when a node was last looked at with that many.
-        let mut joined = vec![0usize; hosts.len()];
-        let mut heap: BinaryHeap<(usize, Reverse<usize>, Reverse<usize>)> = BinaryHeap::new();
+        let mut joined = vec![0u64; hosts.len()];
+        let mut heap: BinaryHeap<(u64, Reverse<usize>, Reverse<usize>)> = BinaryHeap::new();
         for _ in hosts.iter().filter(|other| **other == host) {
             let next = loop {
                 match heap.pop() {
@@ -78,11 +87,11 @@ fn grown(hosts: &[u32], near: &[Vec<u32>]) -> Vec<u32> {
                 }
             };
             host_of[next] = Some(host);
-            for &node in &near[next] {
+            for &(node, weight) in &near[next] {
                 let node = node as usize;
-                joined[node] += 1;
+                joined[node] += weight;
                 // Of equal ones that with the fewest edges elsewhere, then the first.
-                let free = near[node].iter().filter(|other| host_of[**other as usize].is_none()).count();
+                let free = near[node].iter().filter(|(other, _)| host_of[*other as usize].is_none()).count();
                 heap.push((joined[node], Reverse(free), Reverse(node)));
             }
         }
@@ -100,10 +109,24 @@ mod tests {
         Cart::new(dims, &vec![ring; dims.len()], u32::MAX).unwrap().edges()
     }
 
-    fn cut(hosts: &[u32], edges: &[(u32, u32)]) -> (usize, usize) {
+    fn cut(hosts: &[u32], edges: &[(u32, u32)]) -> (u64, u64) {
         let order = order(hosts, edges);
+        let edges = &edges.iter().map(|(a, b)| (*a, *b, 1)).collect::<Vec<Edge>>();
         let host_of: Vec<u32> = order.iter().map(|rank| hosts[*rank as usize]).collect();
         (crossing(hosts, edges), crossing(&host_of, edges))
+    }
+
+    #[test]
+    fn heavy_edges_stay_inside_hosts() {
+        // A ring of four on two hosts: it is cut at its light edges, wherever these are.
+        for shift in 0..4 {
+            let ring = |i: u32| ((i + shift) % 4, (i + shift + 1) % 4, [100, 1][i as usize % 2]);
+            let edges: Vec<Edge> = (0..4).map(ring).collect();
+            let hosts = [0, 1, 0, 1];
+            let order = order_by_weight(&hosts, &edges);
+            let host_of: Vec<u32> = order.iter().map(|rank| hosts[*rank as usize]).collect();
+            assert_eq!(crossing(&host_of, &edges), 2, "{order:?}");
+        }
     }
 
     #[test]

@@ -289,7 +289,12 @@ pub struct Choices {
     entries: Vec<Entry>,
     /// What changed, and what is to be done again.
     pub journal: Journal,
+    /// For tools that listen: lengths with the way before and after, as numbers.
+    changes: Option<Vec<[u64; 3]>>,
 }
+
+/// Most changes that wait for a tool; more are not told.
+const CHANGES_MAX: usize = 64;
 
 /// The ways of a message that is too long for eager, or may be.
 pub const LONG: [Way; 7] = [
@@ -303,6 +308,19 @@ pub const LONG: [Way; 7] = [
 ];
 
 impl Choices {
+    /// From here on changes are kept for a tool, or not.
+    pub fn listen(&mut self, is_wanted: bool) {
+        match is_wanted {
+            true => drop(self.changes.get_or_insert_default()),
+            false => self.changes = None,
+        }
+    }
+
+    /// The changes since the last call.
+    pub fn take_changes(&mut self) -> Vec<[u64; 3]> {
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// The way of a message, which is counted, and what it is predicted to cost. `None` if no way is
     /// open to it.
     pub fn take(&mut self, facts: &Facts, message: &Message, ways: &[Way]) -> Option<(Way, f64)> {
@@ -331,6 +349,9 @@ impl Choices {
         if entry.way != before {
             entry.since = 0;
             self.journal.note(entry, Some(before), facts, message);
+            if let Some(changes) = self.changes.as_mut().filter(|changes| changes.len() < CHANGES_MAX) {
+                changes.push([message.len as u64, before as u64, entry.way as u64]);
+            }
         }
         Some((way, terms::cost(way, facts, message)?.total_ns()))
     }

@@ -1,7 +1,7 @@
 //! What arrives: frames are taken in, matched, and handed to whom they belong.
 
 use super::Engine;
-use crate::event::Event;
+use crate::event::{Event, Happening};
 use crate::message::malformed;
 use crate::message::matching::{Body, Direct, Envelope};
 use crate::message::op::Outcome;
@@ -81,6 +81,7 @@ impl<D: Device> Engine<D> {
             self.peers[envelope.source].came(data.len as u64, false);
         }
         let Some(op) = self.matching.take_posted(&envelope) else { return self.keep_eager(envelope, data) };
+        self.counters.happened(Happening::Matched, matched(&envelope, data.len as u64, false));
         let peer = &mut self.peers[envelope.source];
         peer.seen = peer.seen.wrapping_add(1);
         self.deliver(op, envelope, data);
@@ -104,6 +105,7 @@ impl<D: Device> Engine<D> {
         } else if claim(&self.dev, envelope.source, &offer)
             && let Some(op) = self.matching.take_posted(&envelope)
         {
+            self.counters.happened(Happening::Matched, matched(&envelope, offer.len, false));
             self.rendezvous().begin_receive(op, envelope, offer);
         }
         true
@@ -158,6 +160,11 @@ impl<D: Device> Engine<D> {
         self.matching.keep(envelope, body);
         true
     }
+}
+
+/// What tools are told of a message that has met its receive.
+pub(crate) fn matched(envelope: &Envelope, bytes: u64, was_unexpected: bool) -> [u64; 4] {
+    [envelope.source as u64, envelope.tag as u32 as u64, bytes, was_unexpected.into()]
 }
 
 /// How the receive of an eager message with this header ends when it fits.

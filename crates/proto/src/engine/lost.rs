@@ -6,6 +6,7 @@
 //! communicators those are, the layer above knows.
 
 use crate::engine::Engine;
+use crate::event::Happening;
 use crate::message::op::{OpId, Outcome, Receive, Sending};
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank};
@@ -34,6 +35,7 @@ impl<D: Device> Engine<D> {
             self.peers.lose(rank);
             self.lose_epochs(rank, &fault);
             self.lost.push((rank, fault));
+            self.counters.happened(Happening::PeerLost, [rank as u64]);
         }
         if !self.lost.is_empty() {
             self.end_with_lost();

@@ -2,7 +2,7 @@
 
 use crate::choice::eager_limit::EagerLimit;
 use crate::engine::Engine;
-use crate::event::{Event, Gauge, Source};
+use crate::event::{Event, Gauge, Happening, Kept, Source};
 use fabric::Device;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -14,6 +14,27 @@ impl<D: Device> Engine<D> {
             Source::Amount(amount) => self.counters.sum(amount),
             Source::Gauge(gauge) => self.gauge(gauge) as u64,
         }
+    }
+
+    /// From here on what happens of these types is kept for tools, a bit for each of [`crate::event::types`], with the
+    /// time of this clock.
+    pub fn listen(&mut self, wanted: u64, clock: fn() -> u64) {
+        self.counters.listen(wanted, clock);
+        self.matching.watch(self.counters.wants(Happening::Matched));
+        self.learner.choices.listen(self.counters.wants(Happening::ChoiceChanged));
+    }
+
+    /// What has happened since the last call.
+    pub fn take_kept(&mut self) -> Option<Box<Kept>> {
+        for change in self.learner.choices.take_changes() {
+            self.counters.happened(Happening::ChoiceChanged, change);
+        }
+        self.counters.take_kept()
+    }
+
+    /// Something has happened above the protocols.
+    pub fn happened<const N: usize>(&mut self, what: Happening, known: [u64; N]) {
+        self.counters.happened(what, known);
     }
 
     /// A number that changes when a message is sent or received, when an operation begins or ends, and

@@ -2,6 +2,8 @@
 
 use crate::choice::eager_limit::EagerLimit;
 use crate::engine::Engine;
+use crate::engine::arrive::matched;
+use crate::event::Happening;
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive};
 use crate::rendezvous::cancel::{claim, is_offered};
@@ -173,6 +175,7 @@ impl<D: Device> Engine<D> {
 
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
         let id = self.insert_receive(Receive { want, buf, rtr: None, long: false })?;
+        self.counters.happened(Happening::Matched, matched(&message.envelope, message.body.len(), true));
         let span = |bytes: &[u8]| Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
         match message.body {
             Body::Small(bytes, len) => self.deliver(id, message.envelope, span(&bytes[..len as usize])),

@@ -191,6 +191,8 @@ pub struct Matching {
     order: u64,
     /// Receives, and one more where no message may be taken before its receive is posted.
     posted: usize,
+    /// Whether every match is seen.
+    is_watched: bool,
     waiting: usize,
     held_bytes: usize,
     most_held_bytes: usize,
@@ -204,6 +206,7 @@ impl Matching {
             any: VecDeque::new(),
             order: 0,
             posted: usize::from(!at_once),
+            is_watched: false,
             waiting: 0,
             held_bytes: 0,
             most_held_bytes: 0,
@@ -221,6 +224,15 @@ impl Matching {
     #[inline(always)]
     pub fn is_quiet(&self, source: Rank) -> bool {
         self.posted == 0 && (self.waiting == 0 || self.sources[source].unexpected.is_empty())
+    }
+
+    /// From here on, or no longer, every message is matched by the general path, so that it is seen.
+    pub fn watch(&mut self, is_watched: bool) {
+        if self.is_watched != is_watched {
+            self.is_watched = is_watched;
+            // As if there were always a receive: then no message is taken where it lies.
+            self.posted = if is_watched { self.posted + 1 } else { self.posted - 1 };
+        }
     }
 
     /// Bytes held by messages that wait.
@@ -248,6 +260,7 @@ impl Matching {
     /// into its buffer with nothing else to be done.
     #[inline(always)]
     pub fn post(&mut self, want: Want, op: OpId, direct: Option<Span>) {
+        let direct = direct.filter(|_| !self.is_watched);
         self.order += 1;
         self.posted += 1;
         let entry = Posted {

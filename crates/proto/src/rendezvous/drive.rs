@@ -3,8 +3,8 @@
 
 use super::movers::{FAILED, Happening, Machine, Message, Mover, Step};
 use super::posting::{Posted, RankPort};
-use crate::choice::way::Protocol;
-use crate::event::Event;
+use crate::choice::way::{Protocol, Way};
+use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::{Body, Envelope};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
@@ -43,6 +43,10 @@ impl<D: Device> Rendezvous<'_, D> {
             step => {
                 self.learner.leaves(id, self.dev.now_ns());
                 self.counters.count(Event::RtsSent);
+                if let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) {
+                    self.counters
+                        .happened(Told::RendezvousBegun, [long.message.peer as u64, long.message.len, 1]);
+                }
                 self.conclude(id, step);
                 true
             }
@@ -75,7 +79,11 @@ impl<D: Device> Rendezvous<'_, D> {
         self.learner.reported(rts.report);
         self.heed(&envelope, rts.flags);
         match self.matching.take_posted(&envelope) {
-            Some(op) => self.begin_long(op, envelope, rts, along),
+            Some(op) => {
+                let known = [from as u64, envelope.tag as u32 as u64, rts.len, 0];
+                self.counters.happened(Told::Matched, known);
+                self.begin_long(op, envelope, rts, along)
+            }
             None => {
                 self.counters.count(Event::Unexpected);
                 let mut bytes = vec![0u8; along.len].into_boxed_slice();
@@ -100,6 +108,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let local = receive.buf.part(0, ends.len as usize);
         let along = along.part(0, local.len);
         self.dev.copy(local.addr, along.addr, along.len);
+        self.counters.happened(Told::RendezvousBegun, [envelope.source as u64, rts.len, 0]);
         let message = Message { protocol, peer: envelope.source, local, peer_op: rts.op, len: rts.len };
         let machine = Machine::new(protocol, Side::Receive);
         let long = Long {
@@ -355,6 +364,9 @@ impl<D: Device> Rendezvous<'_, D> {
                 let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
                 assert_eq!(long.posted.open, 0, "a message ends with its transfers");
                 let ends = long.outcome.clone();
+                let (peer, len) = (long.message.peer as u64, long.message.len);
+                let (sends, way) = (long.side == Side::Send, Way::of(long.message.protocol));
+                self.counters.happened(Told::RendezvousEnded, [peer, len, sends.into(), way as u64]);
                 if long.side == Side::Receive {
                     let report = self.learner.received(long, self.dev.now_ns());
                     self.peers[long.message.peer].report(report);

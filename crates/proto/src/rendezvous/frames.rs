@@ -2,7 +2,8 @@
 
 use super::Rendezvous;
 use crate::choice::facts::Path;
-use crate::event::Event;
+use crate::choice::way::Way;
+use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{Failure, OpId, Outcome, Receive, Side};
@@ -88,6 +89,8 @@ impl<D: Device> Rendezvous<'_, D> {
         let state = if done { State::Done(s.outcome()) } else { State::Streaming(s, stream) };
         self.ops.set(id, state);
         if done {
+            let known = [s.to as u64, s.data.len as u64, 1, Way::Frames as u64];
+            self.counters.happened(Told::RendezvousEnded, known);
             self.learner.ended_at(id, &*self.dev);
         }
         (stream.sent > before, done)
@@ -111,6 +114,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let ended = (*filled >= limit).then(|| Outcome::of_receive(&envelope, *message_len, receive.buf));
         self.dev.copy(to, data.addr, data.len);
         if let Some(outcome) = ended {
+            self.counters.happened(Told::RendezvousEnded, [from as u64, outcome.len, 0, Way::Frames as u64]);
             self.ops.set(id, State::Done(outcome));
         }
         Ok(())

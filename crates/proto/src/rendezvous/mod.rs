@@ -25,8 +25,8 @@ pub(crate) mod state;
 
 use crate::choice::eager_limit::EagerLimit;
 use crate::choice::facts::Path;
-use crate::choice::way::Protocol;
-use crate::event::Counters;
+use crate::choice::way::{Protocol, Way};
+use crate::event::{Counters, Happening as Told};
 use crate::memory::rcache::Rcache;
 use crate::memory::staging::Staging;
 use crate::message::malformed;
@@ -234,6 +234,13 @@ impl<D: Device> Rendezvous<'_, D> {
             return (moved, false);
         }
         let outcome = transfer.outcome.clone();
+        let known = [
+            transfer.peer as u64,
+            transfer.len as u64,
+            (transfer.side == Side::Send).into(),
+            Way::Both as u64,
+        ];
+        self.counters.happened(Told::RendezvousEnded, known);
         if transfer.side == Side::Receive {
             self.dev.was_written(transfer.local.part(0, transfer.len));
         }

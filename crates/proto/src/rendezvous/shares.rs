@@ -5,7 +5,7 @@
 use super::Rendezvous;
 use crate::choice::tuning::PIECE_MIN;
 use crate::choice::way::Way;
-use crate::event::{Amount, Event};
+use crate::event::{Amount, Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
@@ -40,6 +40,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return false;
         }
         self.counters.count(Event::RtsSent);
+        self.counters.happened(Told::RendezvousBegun, [s.to as u64, s.data.len as u64, 1]);
         self.learner.forget(id);
         self.tell_host(id, s.to, s.data.len, if direct { Way::Both } else { Way::Frames });
         self.ops.set(id, State::Offered(s, Rts { share, direct }));
@@ -99,6 +100,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
         let len = outcome.len as usize;
         let from = envelope.source;
+        self.counters.happened(Told::RendezvousBegun, [from as u64, offer.len, 0]);
         let by_frames = offer.addr == Offer::BY_FRAMES && offer.len > 0;
         if offer.share == Offer::NO_SHARE || by_frames || (len > 0 && !self.dev.reach(from)) {
             return self.ask_for_frames(id, receive, outcome, offer);
@@ -158,6 +160,7 @@ impl<D: Device> Rendezvous<'_, D> {
             self.counters.count(Event::PiecePulled);
             self.counters.add(Amount::PulledBytes, len as u64);
         }
+        self.counters.happened(Told::RendezvousEnded, [peer as u64, len as u64, 0, Way::Both as u64]);
         for (word, value) in [
             (ShareWord::Length, len as u64),
             (ShareWord::Claim, Claims::whole(len).0),

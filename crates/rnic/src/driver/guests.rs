@@ -161,6 +161,11 @@ impl Rnic {
         Ok(card)
     }
 
+    /// What all processes call a peer that has been introduced.
+    pub fn name_of(&self, peer: Rank) -> ([u8; 16], u32) {
+        self.guests.card(peer).expect("it has been introduced").name()
+    }
+
     /// The peer with this card, behind all that are known if it is new.
     pub fn introduce(&mut self, card: &Card) -> Rank {
         if let Some(peer) = self.guests.by_name.get(&card.name()).copied() {
