@@ -92,7 +92,7 @@ def lay(root, prefix):
     for name in COMPILERS + LAUNCHERS:
         (commands / f"{name}.tern").symlink_to(f"../lib/{triplet()}/tern/bin/{name}")
     (commands / "tern").symlink_to(f"../lib/{triplet()}/tern/bin/tern")
-    for shared in home.glob("lib/*.so.1"):
+    for shared in home.glob("lib/*.so.*"):
         shared.chmod(0o644)
     # Reached by a link elsewhere, so it cannot say where it is relative to itself.
     flags = (home / "lib" / "pkgconfig" / "mpi.pc").read_text().replace("${pcfiledir}/../..", f"/usr/lib/{triplet()}/tern")

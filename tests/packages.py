@@ -244,6 +244,8 @@ def container(bench):
     image = (ROOT / "packaging" / "Containerfile").read_text().split("\nFROM ")[2]
     steps = [step.replace("\\\n", " ") for step in re.findall(r"^RUN ((?:.*\\\n)*.*)$", image, flags=re.M)]
     (root / "tmp" / "dist").mkdir()
+    for name in ("resolv.conf", "hosts"):
+        shutil.copy(pathlib.Path("/etc") / name, root / "etc" / name)
     shutil.copy(made, root / "tmp" / "dist")
     shutil.copy(ROOT / "examples" / "cmake" / "sum.c", root / "usr" / "local" / "src")
     for step in steps:

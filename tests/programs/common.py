@@ -99,7 +99,7 @@ class Place:
         found = sorted(wheels.glob(f"mpi4py-{MPI4PY}-*.whl"))
         if not found:
             self.build(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-binary", "mpi4py", "-w", wheels,
-                       f"mpi4py=={MPI4PY}", MPICC=str(self.prefix / "bin" / "mpicc"), MPI4PY_BUILD_MPIABI="1", CFLAGS="-O1 -g0")
+                       f"mpi4py=={MPI4PY}", MPICC=str(self.prefix / "bin" / "mpicc"), MPI4PY_BUILD_MPIABI="1", CFLAGS="-O0 -g0")
             found = sorted(wheels.glob(f"mpi4py-{MPI4PY}-*.whl"))
         return found[-1]
 
@@ -108,15 +108,17 @@ class Place:
             text = self.run(python, "-c", f"from importlib.metadata import version; print(version('{module}'))")
             self.versions[module] = text.split()[-1]
 
-    def sdist(self, package, version):
-        """The unmodified source distribution of PyPI, unpacked: its directory."""
+    def sdist(self, package, version, python=None):
+        """The unmodified source distribution of PyPI, unpacked: its directory. pip asks a source for its metadata, for which
+        it may want what `python` has."""
         archives = self.base / "sdist"
         archives.mkdir(exist_ok=True)
         stem = re.compile(rf"{package.replace('-', '[-_]')}-{re.escape(version)}\.tar\.gz$", re.I)
         found = [path for path in archives.iterdir() if stem.match(path.name)]
         if not found:
-            self.build(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", package, "-d", archives,
-                       f"{package}=={version}")
+            isolated = ["--no-build-isolation"] if python else []
+            self.build(python or sys.executable, "-m", "pip", "download", "-q", "--no-deps", *isolated, "--no-binary", package,
+                       "-d", archives, f"{package}=={version}")
             found = [path for path in archives.iterdir() if stem.match(path.name)]
         tree = self.work / found[0].name.removesuffix(".tar.gz")
         if not tree.exists():
@@ -153,7 +155,7 @@ class Place:
                 raise Skip("dpkg-source is missing: install dpkg-dev")
             shutil.rmtree(holds, ignore_errors=True)
             holds.mkdir()
-            self.apt("update") if not (self.base / "apt" / "lists").exists() else self.updated()
+            self.updated()
             self.apt("source", package, cwd=holds)
             self.mark("source", package)
         description = next(holds.glob("*.dsc")).read_text()
@@ -167,7 +169,7 @@ class Place:
         if not self.done(mark):
             archives = self.base / "debs"
             archives.mkdir(exist_ok=True)
-            self.apt("update") if not (self.base / "apt" / "lists").exists() else self.updated()
+            self.updated()
             self.apt("download", *packages, cwd=archives)
             for package in packages:
                 newest = max(archives.glob(f"{package}_*.deb"), key=lambda path: path.stat().st_mtime)
@@ -175,8 +177,12 @@ class Place:
             self.mark(mark)
         return root / "usr"
 
+    def triplet(self):
+        """The name of the directory that Debian has for libraries of this machine."""
+        return self.run("dpkg", "--print-architecture").strip().replace("amd64", "x86_64").replace("arm64", "aarch64") + "-linux-gnu"
+
     def lapack(self):
         """The reference BLAS and LAPACK: the directories of the two libraries."""
         usr = self.debian_packages("libblas3", "libblas-dev", "liblapack3", "liblapack-dev")
-        libraries = usr / "lib" / self.run("dpkg-architecture", "-qDEB_HOST_MULTIARCH").strip()
+        libraries = usr / "lib" / self.triplet()
         return libraries / "blas", libraries / "lapack"

@@ -25,6 +25,10 @@ pub struct View {
     /// Bytes that elements take in the file, where those of the representation are not the native ones.
     pub sizes: Sizes,
     scale: Scale,
+    /// Tiles begin before the one in front has ended, so the stream ends with the first: only that far do positions in the
+    /// file rise. HDF5 makes such types of its chunks: where some are resized and others are not, the extent of their struct
+    /// is less than what it spans (section 5.1.6).
+    is_one_tile: bool,
 }
 
 impl View {
@@ -49,9 +53,10 @@ impl View {
             return fail(Class::TYPE, text);
         }
         check_order(&etype, "etype", 1)?;
-        check_order(&filetype, "filetype", 2)?;
+        check_order(&filetype, "filetype", 1)?;
+        let is_one_tile = check_order(&filetype, "filetype", 2).is_err();
         let scale = if datarep.is_plain() { Scale::ONE } else { Scale::of(&filetype, &sizes)? };
-        Ok(View { disp, etype, filetype, datarep, sizes, scale })
+        Ok(View { disp, etype, filetype, datarep, sizes, scale, is_one_tile })
     }
 
     /// That of a file just opened: bytes.
@@ -64,6 +69,7 @@ impl View {
             datarep: Datarep::Native,
             sizes: Sizes::default(),
             scale: Scale::ONE,
+            is_one_tile: false,
         }
     }
 
@@ -85,6 +91,13 @@ impl View {
                 return fail(Class::ARG, format!("the view has no data, {len} bytes of it are asked for"));
             }
             return Ok(0);
+        }
+        if self.is_one_tile && start + i128::from(len) > tile {
+            let (apart, over) = (self.filetype.extent(), self.filetype.true_extent());
+            let text = format!(
+                "tiles of the view overlap, they begin {apart} bytes apart and span {over}: only the first can be accessed"
+            );
+            return fail(Class::TYPE, text);
         }
         let tiles = (start + i128::from(len)) / tile + 1;
         let reach = self.scale.place(self.filetype.extent()).max(0);

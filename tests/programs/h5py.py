@@ -1,0 +1,73 @@
+"""HDF5 over MPI-IO, and h5py on it."""
+
+from common import Failure
+
+DESCRIPTION = "HDF5's parallel tests t_mpi and testphdf5 on 3 ranks; h5py's tests for MPI on 2; a file written by 4 ranks and read by 3"
+VERSION = "3.16.0"
+PROGRAM = """
+import sys
+import numpy
+import h5py
+from mpi4py import MPI
+
+world = MPI.COMM_WORLD
+rows = 12
+def row(of):
+    return numpy.arange(of * 1000, of * 1000 + 1000, dtype="f8")
+
+if sys.argv[1] == "write":
+    with h5py.File("rows.h5", "w", driver="mpio", comm=world) as file:
+        whole = file.create_dataset("whole", (rows, 1000), dtype="f8")
+        chunks = file.create_dataset("chunks", (rows, 1000), dtype="f8", chunks=(1, 100))
+        file.attrs["ranks"] = world.size
+        for at in range(world.rank, rows, world.size):
+            with whole.collective:
+                whole[at, :] = row(at)
+            chunks[at, ::2] = row(at)[::2]
+else:
+    with h5py.File("rows.h5", "r", driver="mpio", comm=world) as file:
+        assert file.attrs["ranks"] == 4
+        with file["whole"].collective:
+            assert (file["whole"][:, world.rank::world.size] == numpy.array([row(at) for at in range(rows)])[:, world.rank::world.size]).all()
+        for at in range(rows):
+            assert (file["chunks"][at, ::2] == row(at)[::2]).all() and not file["chunks"][at, 1::2].any()
+world.Barrier()
+if world.rank == 0:
+    print(sys.argv[1], "done by", world.size)
+"""
+
+
+def library(place):
+    tree, prefix = place.debian_source("hdf5"), place.work / "hdf5"
+    facts = (place.versions["hdf5"], place.prefix)
+    if not place.done("hdf5", *facts):
+        # Debian's own names for several libraries beside each other are not wanted.
+        place.build("./configure", f"--prefix={prefix}", "--enable-parallel", "--disable-static", "--disable-tools",
+                    "--enable-build-mode=production", "CC=mpicc", "CFLAGS=-O0 -w", "RUNPARALLEL=mpiexec -n 3", cwd=tree)
+        for part in ("src", "hl/src"):
+            place.build("make", "install", cwd=tree / part)
+        place.build("make", "libh5test.la", cwd=tree / "test")
+        place.build("make", "t_mpi", "testphdf5", cwd=tree / "testpar")
+        place.mark("hdf5", *facts)
+    return tree, prefix
+
+
+def check(place):
+    tree, prefix = library(place)
+    for program in ("t_mpi", "testphdf5"):
+        said = place.mpiexec(3, f"./{program}", cwd=tree / "testpar", timeout=900)
+        if "***FAIL" in said or "FAILED" in said:
+            raise Failure(f"{program}: {said}")
+        place.expect(f"HDF5's {program}", said, r"(?i)(no errors|tests finished successfully|tests finished with no errors)")
+    python = place.venv("numpy==2.4.6", "cython==3.3.1", "pkgconfig", "setuptools<81", "wheel", "pytest", "pytest-mpi")
+    if not place.done("h5py", VERSION, place.prefix):
+        place.build(python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-binary", "h5py",
+                    f"h5py=={VERSION}", CC="mpicc", HDF5_MPI="ON", HDF5_DIR=str(prefix), CFLAGS="-O0 -g0 -w")
+        place.mark("h5py", VERSION, place.prefix)
+    place.python_version(python, "h5py", "mpi4py")
+    libraries = {"LD_LIBRARY_PATH": str(prefix / "lib")}
+    said = place.mpiexec(2, python, "-m", "pytest", "-q", "--with-mpi", "--only-mpi", "--pyargs", "h5py", **libraries)
+    place.expect("h5py's tests for MPI on 2", said, r"^\d+ passed")
+    (place.work / "rows.py").write_text(PROGRAM)
+    said = place.mpiexec(4, python, "rows.py", "write", **libraries) + place.mpiexec(3, python, "rows.py", "read", **libraries)
+    place.expect("written by 4 ranks, read by 3", said, r"^write done by 4$", r"^read done by 3$")
