@@ -223,7 +223,7 @@ fn utter(pair: &mut Pair, random: &mut Random, protocol: Protocol, op: OpId) -> 
         3 => pair.say(random.of(&[Kind::RtrAck, Kind::RtrCancel]), 3, CONTEXT, &rts.encode()),
         4..6 => pair.say(Kind::Ack, tag, 9, &fragment.encode()),
         6 => pair.say(Kind::Ready, tag, 9, &fragment.encode()),
-        7..9 => pair.say(Kind::Fin, tag, 9, &fragment.encode()),
+        7 | 8 => pair.say(Kind::Fin, tag, 9, &fragment.encode()),
         _ => pair.say(Kind::Data, tag, random.number(), &data[..random.below(65)]),
     }
 }
