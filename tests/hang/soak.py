@@ -68,11 +68,11 @@ def many(tools, count):
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
             if number == 0:
-                ip("-n", switch, "link", "add", "br", "type", "bridge")
-                ip("-n", switch, "link", "set", "br", "up")
+                ip("-n", switch, "link", "add", "name", "sw", "type", "bridge")
+                ip("-n", switch, "link", "set", "sw", "up")
                 continue
             ip("link", "add", "tv", "netns", name, "type", "veth", "peer", "name", f"p{number}", "netns", switch)
-            ip("-n", switch, "link", "set", f"p{number}", "master", "br", "up")
+            ip("-n", switch, "link", "set", f"p{number}", "master", "sw", "up")
             ip("-n", name, "addr", "add", f"10.77.33.{number}/24", "dev", "tv")
             ip("-n", name, "link", "set", "tv", "up")
         launcher = tools.scratch / "switch-launcher"
