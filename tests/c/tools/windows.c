@@ -22,24 +22,11 @@ static long counted(int which) {
     return (long)got;
 }
 
-int main(int argc, char **argv) {
-    t_begin(&argc, &argv);
-    int creates = argc > 1 && strcmp(argv[1], "create") == 0, provided;
-    long *base, own[200] = {0}, value = 1, old = -1, many[100] = {0};
-    MPI_Win win;
-    MPI_Group world, other, self;
-    CHECK_EQ(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
-    CHECK_EQ(MPI_T_pvar_session_create(&session), MPI_SUCCESS);
-    for (int i = 0, index, count; i < COUNT; i++) {
-        CHECK_EQ(MPI_T_pvar_get_index(names[i], MPI_T_PVAR_CLASS_COUNTER, &index), MPI_SUCCESS);
-        CHECK_EQ(MPI_T_pvar_handle_alloc(session, index, NULL, &handles[i], &count), MPI_SUCCESS);
-        CHECK_EQ(MPI_T_pvar_start(session, handles[i]), MPI_SUCCESS);
-    }
-    if (creates)
-        OK(MPI_Win_create(own, sizeof own, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-    else
-        OK(MPI_Win_allocate(sizeof own, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
-    int next = (t_rank + 1) % t_size, last = (t_rank + t_size - 1) % t_size;
+static long value = 1, old = -1, many[100];
+static MPI_Win win;
+static int next;
+
+static void fences(void) {
     /* 10 fences with an operation of each kind, one of many elements among them, 1 without. */
     for (int i = 0; i < 10; i++) {
         OK(MPI_Win_fence(0, win));
@@ -49,6 +36,11 @@ int main(int argc, char **argv) {
     }
     OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
     CHECK_EQ(counted(FENCES), 11);
+}
+
+static void exposures(void) {
+    int last = (t_rank + t_size - 1) % t_size;
+    MPI_Group world, other, self;
     OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
     OK(MPI_Group_incl(world, 1, &next, &other));
     OK(MPI_Group_incl(world, 1, &last, &self));
@@ -62,6 +54,12 @@ int main(int argc, char **argv) {
     }
     CHECK_EQ(counted(POSTS), 5);
     CHECK_EQ(counted(STARTS), 5);
+    OK(MPI_Group_free(&world));
+    OK(MPI_Group_free(&other));
+    OK(MPI_Group_free(&self));
+}
+
+static void locks(void) {
     for (int i = 0; i < 8; i++) {
         long zero = 0;
         OK(MPI_Win_lock(i % 2 ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, next, 0, win));
@@ -87,6 +85,27 @@ int main(int argc, char **argv) {
         OK(MPI_Put(&value, 1, MPI_LONG, next, 180, 1, MPI_LONG, win));
     OK(MPI_Win_unlock_all(win));
     CHECK_EQ(counted(FLUSHES), 13);
+}
+
+int main(int argc, char **argv) {
+    t_begin(&argc, &argv);
+    int creates = argc > 1 && strcmp(argv[1], "create") == 0, provided;
+    long *base, own[200] = {0};
+    CHECK_EQ(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
+    CHECK_EQ(MPI_T_pvar_session_create(&session), MPI_SUCCESS);
+    for (int i = 0, index, count; i < COUNT; i++) {
+        CHECK_EQ(MPI_T_pvar_get_index(names[i], MPI_T_PVAR_CLASS_COUNTER, &index), MPI_SUCCESS);
+        CHECK_EQ(MPI_T_pvar_handle_alloc(session, index, NULL, &handles[i], &count), MPI_SUCCESS);
+        CHECK_EQ(MPI_T_pvar_start(session, handles[i]), MPI_SUCCESS);
+    }
+    if (creates)
+        OK(MPI_Win_create(own, sizeof own, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    else
+        OK(MPI_Win_allocate(sizeof own, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    next = (t_rank + 1) % t_size;
+    fences();
+    exposures();
+    locks();
     long puts = 10 + 10 + 8 + 2, gets = 10 + 8 + 3, atomics = 10 + 3 * 8 + 6;
     CHECK_EQ(counted(PUTS) + counted(GETS) + counted(ATOMICS) + counted(TOLD) + counted(COPIED), puts + gets + atomics);
     if (!creates) {
@@ -94,9 +113,6 @@ int main(int argc, char **argv) {
         CHECK_EQ(counted(GETS), gets);
         CHECK_EQ(counted(ATOMICS), atomics);
     }
-    OK(MPI_Group_free(&world));
-    OK(MPI_Group_free(&other));
-    OK(MPI_Group_free(&self));
     OK(MPI_Win_free(&win));
     return t_end();
 }
