@@ -124,8 +124,8 @@ pub const OPTIONS: &[Opt] = &[
     does(
         &["abi"],
         "standard|mpich",
-        "mpich: programs and Python modules that were built for MPICH, Intel MPI or MVAPICH (libmpi.so.12) find\nTern's \
-         library with that ABI, by LD_LIBRARY_PATH; standard: as without (default)",
+        "what the programs were built for (default standard); mpich: MPICH, Intel MPI or MVAPICH\n(libmpi.so.12): they find \
+         Tern's library with that ABI by LD_LIBRARY_PATH",
         |draft, values| {
             draft.plan.environment.extend(values.abi()?);
             Ok(())
