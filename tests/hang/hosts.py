@@ -109,7 +109,7 @@ def mixed(tools):
 
 
 # The collectives that can have two levels.
-FORCED = ["ALLGATHER", "ALLREDUCE", "ALLTOALL", "BARRIER", "BCAST", "GATHER", "REDUCE", "REDUCE_SCATTER", "SCATTER"]
+FORCED = ["ALLGATHER", "ALLREDUCE", "ALLTOALL", "BARRIER", "BCAST", "GATHER", "REDUCE", "REDUCE_SCATTER", "SCAN", "SCATTER"]
 
 
 def collectives(tools, program, algorithm):
