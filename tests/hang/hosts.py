@@ -145,7 +145,7 @@ def spread_in_vain(tools):
 
 
 # The collectives that can have two levels.
-FORCED = ["ALLGATHER", "ALLREDUCE", "ALLTOALL", "BARRIER", "BCAST", "GATHER", "REDUCE", "REDUCE_SCATTER", "SCATTER"]
+FORCED = ["ALLGATHER", "ALLREDUCE", "ALLTOALL", "BARRIER", "BCAST", "GATHER", "REDUCE", "REDUCE_SCATTER", "SCAN", "SCATTER"]
 
 
 def collectives(tools, program, algorithm):
