@@ -207,7 +207,7 @@ impl Mover {
             return 0;
         }
         let rates = self.rates(way);
-        let (mut calls, mut bytes) = (0, 0);
+        let (mut calls, mut bytes) = (0u64, 0u64);
         for piece in self.view.pieces(ready.start, ready.len).take(PIECES_COUNTED) {
             (calls, bytes) = (calls + 1, bytes + piece.len);
         }
