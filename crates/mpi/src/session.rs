@@ -97,9 +97,9 @@ mod tests {
 
     #[test]
     fn groups_and_names_meet_apart() {
-        let named = |ranks: [u32; 3]| ranks.map(|rank| ([0; 16], rank)).to_vec();
+        let named = |ranks: [u32; 3]| -> Vec<Name> { ranks.map(|rank| ([0; 16], rank)).to_vec() };
         let (one, other) = (named([0, 1, 2]), named([0, 2, 1]));
-        let foreign = vec![([1; 16], 0), ([0; 16], 1), ([0; 16], 2)];
+        let foreign: Vec<Name> = vec![([1; 16], 0), ([0; 16], 1), ([0; 16], 2)];
         let places = [
             meeting(b"a", &[&one]),
             meeting(b"b", &[&one]),

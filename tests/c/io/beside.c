@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <signal.h>
 
-enum { MANY = 100, LONG = 1 << 20 };
+enum { MANY = 20, LONG = 1 << 20 };
 
 static int *numbers(int seed, int count) {
     int *made = malloc(count * sizeof *made);
@@ -17,7 +17,7 @@ static int *numbers(int seed, int count) {
 
 /* More accesses than the library takes at once; each rank has its part of the file. */
 static void many(void) {
-    enum { COUNT = 50000 };
+    enum { COUNT = 700000 };
     MPI_File file = f_open(F_NEW);
     MPI_Request requests[MANY];
     MPI_Status statuses[MANY];

@@ -6,6 +6,51 @@
 // one-host: makes hosts of its own, on the loopback
 #include "tern_test.h"
 
+/* The same as a distributed graph, told by each rank of its own node, and by rank 0 of all. Heavy edges are those of
+ * nodes 2i and 2i + 1, so the cut is at a light one where there is one. */
+static void distributed(int reorder, int mine, int all) {
+    MPI_Comm graph;
+    int at, cut, cuts, around[2] = {-1, -1};
+    int own[2], weights[2], degree = 0, degrees[64], nodes[64], to[128], heavy[128], m = 0;
+    for (int node = 0; node < t_size; node++) {
+        int begin = m;
+        for (int side = -1; side <= 1; side += 2)
+            if (node + side >= 0 && node + side < t_size) {
+                to[m] = node + side;
+                heavy[m++] = (node < node + side ? node : node + side) % 2 == 0 ? 100 : 1;
+                if (node == t_rank) {
+                    own[degree] = to[m - 1];
+                    weights[degree++] = heavy[m - 1];
+                }
+            }
+        nodes[node] = node;
+        degrees[node] = m - begin;
+    }
+    if (all)
+        OK(MPI_Dist_graph_create(MPI_COMM_WORLD, t_rank == 0 ? t_size : 0, nodes, degrees, to, heavy, MPI_INFO_NULL, reorder,
+                                 &graph));
+    else
+        OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, degree, own, weights, degree, own, weights, MPI_INFO_NULL, reorder,
+                                          &graph));
+    int in, out, weighted, from[2], before[2], behind[2], loads[2];
+    OK(MPI_Comm_rank(graph, &at));
+    OK(MPI_Dist_graph_neighbors_count(graph, &in, &out, &weighted));
+    CHECK_EQ(in, (at > 0) + (at < t_size - 1));
+    CHECK_EQ(out, in);
+    CHECK(weighted);
+    OK(MPI_Dist_graph_neighbors(graph, 2, from, before, 2, behind, loads));
+    OK(MPI_Neighbor_allgather(&mine, 1, MPI_INT, around, 1, MPI_INT, graph));
+    cut = 0;
+    for (int i = 0; i < in; i++) {
+        CHECK(from[i] == at - 1 || from[i] == at + 1);
+        CHECK_EQ(before[i], (at < from[i] ? at : from[i]) % 2 == 0 ? 100 : 1);
+        cut += around[i] != mine;
+    }
+    OK(MPI_Allreduce(&cut, &cuts, 1, MPI_INT, MPI_SUM, graph));
+    CHECK_EQ(cuts, 2 * (reorder ? 1 : t_size - 1));
+    OK(MPI_Comm_free(&graph));
+}
+
 int main(int argc, char **argv) {
     const char *rank = getenv("PMI_RANK");
     CHECK(rank != NULL);
@@ -48,49 +93,8 @@ int main(int argc, char **argv) {
         OK(MPI_Allreduce(&cut, &cuts, 1, MPI_INT, MPI_SUM, graph));
         CHECK_EQ(cuts, 2 * (reorder ? 1 : t_size - 1));
         OK(MPI_Comm_free(&graph));
-
-        /* The same as a distributed graph, told by each rank of its own node, and by rank 0 of all. Heavy edges are those of
-         * nodes 2i and 2i + 1, so the cut is at a light one where there is one. */
-        for (int all = 0; all < 2; all++) {
-            int own[2], weights[2], degree = 0, degrees[64], nodes[64], to[128], heavy[128], m = 0;
-            for (int node = 0; node < t_size; node++) {
-                int begin = m;
-                for (int side = -1; side <= 1; side += 2)
-                    if (node + side >= 0 && node + side < t_size) {
-                        to[m] = node + side;
-                        heavy[m++] = (node < node + side ? node : node + side) % 2 == 0 ? 100 : 1;
-                        if (node == t_rank) {
-                            own[degree] = to[m - 1];
-                            weights[degree++] = heavy[m - 1];
-                        }
-                    }
-                nodes[node] = node;
-                degrees[node] = m - begin;
-            }
-            if (all)
-                OK(MPI_Dist_graph_create(MPI_COMM_WORLD, t_rank == 0 ? t_size : 0, nodes, degrees, to, heavy, MPI_INFO_NULL, reorder,
-                                         &graph));
-            else
-                OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, degree, own, weights, degree, own, weights, MPI_INFO_NULL, reorder,
-                                                  &graph));
-            int in, out, weighted, from[2], before[2], behind[2], loads[2];
-            OK(MPI_Comm_rank(graph, &at));
-            OK(MPI_Dist_graph_neighbors_count(graph, &in, &out, &weighted));
-            CHECK_EQ(in, (at > 0) + (at < t_size - 1));
-            CHECK_EQ(out, in);
-            CHECK(weighted);
-            OK(MPI_Dist_graph_neighbors(graph, 2, from, before, 2, behind, loads));
-            OK(MPI_Neighbor_allgather(&mine, 1, MPI_INT, around, 1, MPI_INT, graph));
-            cut = 0;
-            for (int i = 0; i < in; i++) {
-                CHECK(from[i] == at - 1 || from[i] == at + 1);
-                CHECK_EQ(before[i], (at < from[i] ? at : from[i]) % 2 == 0 ? 100 : 1);
-                cut += around[i] != mine;
-            }
-            OK(MPI_Allreduce(&cut, &cuts, 1, MPI_INT, MPI_SUM, graph));
-            CHECK_EQ(cuts, 2 * (reorder ? 1 : t_size - 1));
-            OK(MPI_Comm_free(&graph));
-        }
+        distributed(reorder, mine, 0);
+        distributed(reorder, mine, 1);
     }
     return t_end();
 }

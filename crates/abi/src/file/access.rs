@@ -201,14 +201,23 @@ struct Mover {
 const PIECES_COUNTED: usize = 64;
 
 impl Mover {
-    /// What moving the bytes by oneself is expected to take: no less than that.
+    /// What moving the bytes by oneself is expected to take, a call for each piece.
     fn predicted_ns(&self, way: Way, ready: &Ready) -> u64 {
         if ready.len == 0 {
             return 0;
         }
-        let rates = if way == Way::Read { &self.disk.reading } else { &self.disk.writing };
-        let calls = self.view.pieces(ready.start, ready.len).take(PIECES_COUNTED).count() as u64;
-        (calls * rates.call_ps()).saturating_add(ready.len.saturating_mul(rates.byte_ps())) / 1000
+        let rates = self.rates(way);
+        let (mut calls, mut bytes) = (0u64, 0u64);
+        for piece in self.view.pieces(ready.start, ready.len).take(PIECES_COUNTED) {
+            (calls, bytes) = (calls + 1, bytes + piece.len);
+        }
+        // The others are taken for alike.
+        let calls = calls * ready.len.div_ceil(bytes.max(1));
+        calls.saturating_mul(rates.call_ps()).saturating_add(ready.len.saturating_mul(rates.byte_ps())) / 1000
+    }
+
+    fn rates(&self, way: Way) -> &disk::Rates {
+        if way == Way::Read { &self.disk.reading } else { &self.disk.writing }
     }
 
     fn alone(&self, way: Way, ready: &mut Ready) -> Result<u64> {
@@ -285,7 +294,8 @@ pub fn begin(cx: &Cx, fh: Handle, access: Access, raw: Raw) -> Result<Begun> {
         Who::Alone | Who::Ordered => ready?,
     };
     let (memory, mover, mut ready) = (memory?, job.mover(), ready);
-    let may_be_left = beside::is_worth(mover.predicted_ns(access.way, &ready));
+    let (took_ns, byte_ps) = (mover.predicted_ns(access.way, &ready), mover.rates(access.way).byte_ps());
+    let may_be_left = beside::is_worth(cx, took_ns, byte_ps);
     if !may_be_left || memory.is_converted_outside(&job.view) {
         let got = job.alone(access.way, &mut ready)?;
         return ended(cx, &job, access.way, &memory, ready, got).map(Begun::Done);

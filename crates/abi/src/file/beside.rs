@@ -17,10 +17,13 @@ use crate::cx::Cx;
 use crate::engine;
 
 /// Most accesses that wait for the thread; of more the caller does each itself, as it would without one.
-const QUEUE_MAX: usize = 64;
-/// Accesses that take less are done at once: to wake the thread, and to be woken by it, costs as much. Two wake-ups of
-/// a few microseconds each, and the caches that its core has not.
-const WORTH_NS: u64 = 30_000;
+const QUEUE_MAX: usize = 16;
+/// Accesses that take less are done at once: the thread has to be woken, and its core has not the data in its caches. With
+/// two ranks on two cores writes of 1 MiB into a page cache gained nothing, those of 4 MiB did (bench/files.c).
+const WORTH_NS: u64 = 300_000;
+/// What takes longer for a byte waits for a device: a page cache takes a core and a tenth of that, and where there are
+/// more ranks than cores a thread finds none (eight ranks on two cores lost by it).
+const DEVICE_PS: u64 = 1000;
 
 type Work = Box<dyn FnOnce() -> Ended + Send>;
 
@@ -33,9 +36,10 @@ struct Order {
 type Running = (SyncSender<Order>, JoinHandle<()>);
 static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 
-/// Whether an access that is predicted to take so long is one for the thread.
-pub fn is_worth(took_ns: u64) -> bool {
-    took_ns >= WORTH_NS && engine::may_have_threads()
+/// Whether an access that is predicted to take so long, and so long for a byte, is one for the thread.
+pub fn is_worth(cx: &Cx, took_ns: u64, byte_ps: u64) -> bool {
+    let has_cores = || cx.world().engine.in_vain().is_none();
+    took_ns >= WORTH_NS && engine::may_have_threads() && (byte_ps >= DEVICE_PS || has_cores())
 }
 
 /// Has the thread do something; if it cannot, the caller does it.
