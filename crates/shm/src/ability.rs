@@ -1,6 +1,6 @@
 //! What this device can do on this machine, for people: `tern info` prints it.
 
-use crate::cma::{self, Way};
+use crate::cma::{self, Direction};
 use crate::nap;
 use crate::sync::{AtomicU64, Ordering};
 use fabric::{Fault, Span};
@@ -78,7 +78,7 @@ fn copy_by_child() -> Result<(), String> {
             let mut seen = 0u64;
             let local = Span { addr: &raw mut seen as usize, len: 8 };
             let copy = |way| cma::transfer(way, parent, 0, local, value.as_ptr() as usize);
-            let code = match copy(Way::Read).and_then(|()| copy(Way::Write)) {
+            let code = match copy(Direction::Read).and_then(|()| copy(Direction::Write)) {
                 Ok(()) if seen == value.load(Ordering::Relaxed) => 0,
                 Err(Fault::NotPermitted) => 1,
                 _ => 2,

@@ -4,7 +4,7 @@ use fabric::{Fault, Span};
 
 /// Direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// From the peer's memory.
     Read,
     /// To the peer's memory.
@@ -12,7 +12,7 @@ pub enum Way {
 }
 
 /// Copies `local.len` bytes from or to `remote` in process `pid`; continues after partial copies.
-pub fn transfer(way: Way, pid: i32, peer: usize, local: Span, remote: usize) -> Result<(), Fault> {
+pub fn transfer(way: Direction, pid: i32, peer: usize, local: Span, remote: usize) -> Result<(), Fault> {
     let mut done = 0;
     while done < local.len {
         let mine = libc::iovec { iov_base: (local.addr + done) as *mut _, iov_len: local.len - done };
@@ -20,8 +20,8 @@ pub fn transfer(way: Way, pid: i32, peer: usize, local: Span, remote: usize) -> 
         // SAFETY: `mine` is a buffer the application gave to MPI; the kernel checks `theirs`.
         let moved = unsafe {
             match way {
-                Way::Read => libc::process_vm_readv(pid, &mine, 1, &theirs, 1, 0),
-                Way::Write => libc::process_vm_writev(pid, &mine, 1, &theirs, 1, 0),
+                Direction::Read => libc::process_vm_readv(pid, &mine, 1, &theirs, 1, 0),
+                Direction::Write => libc::process_vm_writev(pid, &mine, 1, &theirs, 1, 0),
             }
         };
         if moved > 0 {
@@ -37,7 +37,7 @@ pub fn transfer(way: Way, pid: i32, peer: usize, local: Span, remote: usize) -> 
             Some(libc::EPERM | libc::ENOSYS | libc::EACCES) => return Err(Fault::NotPermitted),
             Some(libc::ESRCH) => return Err(Fault::PeerGone(peer)),
             Some(libc::EFAULT) => {
-                let local = if way == Way::Read {
+                let local = if way == Direction::Read {
                     is_readable(pid, remote + done)
                 } else {
                     !is_readable(std::process::id() as i32, local.addr + done)
@@ -89,18 +89,18 @@ mod tests {
         let mut to = vec![0u8; from.len()];
         let local = Span { addr: to.as_mut_ptr() as usize, len: to.len() };
         let pid = std::process::id() as i32;
-        if transfer(Way::Read, pid, 0, local, from.as_ptr() as usize) == Err(Fault::NotPermitted) {
+        if transfer(Direction::Read, pid, 0, local, from.as_ptr() as usize) == Err(Fault::NotPermitted) {
             // A container that forbids it: the device then reports it as a capability.
             return require::missing("single-copy", &"process_vm_readv is not permitted");
         }
         assert_eq!(from, to);
         to[5] = 99;
-        transfer(Way::Write, pid, 0, local, from.as_ptr() as usize).unwrap();
+        transfer(Direction::Write, pid, 0, local, from.as_ptr() as usize).unwrap();
         assert_eq!(from[5], 99);
         // Where a copy stops, it says whose address it was: the peer's, then the own.
         let good = local.addr;
         let bad = Span { addr: 1, len: 10 };
-        for way in [Way::Read, Way::Write] {
+        for way in [Direction::Read, Direction::Write] {
             let fault = |local| Err(Fault::BadAddress { local });
             assert_eq!(transfer(way, pid, 7, local, 1), fault(false));
             assert_eq!(transfer(way, pid, 7, bad, good), fault(true));

@@ -8,7 +8,7 @@ mod waits;
 use crate::bell::ShmBell;
 use crate::berth::{Berth, Descriptors, Ring};
 use crate::bytes;
-use crate::cma::{self, Way};
+use crate::cma::{self, Direction};
 use crate::layout::Layout;
 use crate::link::{self, Link, Reach, word64};
 use crate::nap::{self, Patience, Stage};
@@ -17,7 +17,7 @@ use crate::pool::{BLOCK_BYTES, Block, Pool};
 use crate::ring::{IN_BLOCK, INLINE};
 use crate::segment::Segment;
 use crate::shares::ShmShares;
-pub use crate::stores::Way as StoreWay;
+pub use crate::stores::StoreWay;
 use crate::sync::{AtomicU64, Ordering};
 use crate::watched;
 use fabric::{
@@ -374,7 +374,7 @@ impl Device for Shm {
 
     fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
         if peer != self.me {
-            return self.transfer(Way::Read, peer, local, remote);
+            return self.transfer(Direction::Read, peer, local, remote);
         }
         self.copy(local.addr, remote, local.len);
         Ok(())
@@ -382,7 +382,7 @@ impl Device for Shm {
 
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
         if peer != self.me {
-            return self.transfer(Way::Write, peer, local, remote);
+            return self.transfer(Direction::Write, peer, local, remote);
         }
         self.copy(remote, local.addr, local.len);
         Ok(())

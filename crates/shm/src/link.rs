@@ -8,7 +8,7 @@ use crate::openings::Openings;
 use crate::pool::Block;
 use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, Turn};
 use crate::segment::Segment;
-use crate::stores::{Place, Stores, Way};
+use crate::stores::{Place, StoreWay, Stores};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::Span;
 use std::time::Instant;
@@ -57,7 +57,13 @@ pub struct Link {
 
 impl Link {
     /// The link between `me` and `peer`, whose payloads are written in one of these ways.
-    pub fn new(segment: &Segment, layout: &Layout, me: usize, peer: usize, ways: &'static [Way]) -> Link {
+    pub fn new(
+        segment: &Segment,
+        layout: &Layout,
+        me: usize,
+        peer: usize,
+        ways: &'static [StoreWay],
+    ) -> Link {
         // SAFETY: offsets come from the layout of this very segment: aligned, inside, and of
         // the type that every rank uses there.
         unsafe {
@@ -120,8 +126,8 @@ impl Link {
     }
 
     /// Tells the peer what it takes to read what it writes in one way; it sees that with the next credit.
-    pub fn tell_cost(&mut self, way: Way, ns_per_byte: f32) {
-        self.costs_told = self.costs_told.wrapping_add(1 << Way::BITS);
+    pub fn tell_cost(&mut self, way: StoreWay, ns_per_byte: f32) {
+        self.costs_told = self.costs_told.wrapping_add(1 << StoreWay::BITS);
         let word = (ns_per_byte.to_bits() as u64) << 32 | (self.costs_told | way as u32) as u64;
         self.tell.store(word, Ordering::Relaxed);
     }
@@ -153,7 +159,7 @@ impl Link {
         let word = self.told.load(Ordering::Relaxed);
         if word as u32 != self.costs_heard {
             self.costs_heard = word as u32;
-            self.stores.read_took(Way::from_bits(word), f32::from_bits((word >> 32) as u32));
+            self.stores.read_took(StoreWay::from_bits(word), f32::from_bits((word >> 32) as u32));
         }
     }
 

@@ -42,7 +42,7 @@ const RARE: u32 = 8;
 /// How payloads are written into shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
-pub enum Way {
+pub enum StoreWay {
     /// Through the caches.
     Ordinary = 0,
     /// Past them.
@@ -51,32 +51,33 @@ pub enum Way {
     Prefetched = 2,
 }
 
-impl Way {
-    /// Bits of a number that [`Way::from_bits`] knows.
+impl StoreWay {
+    /// Bits of a number that [`StoreWay::from_bits`] knows.
     pub const BITS: u32 = 2;
 
     /// The one of this number, as another rank says it.
-    pub fn from_bits(bits: u64) -> Way {
-        [Way::Ordinary, Way::Streaming, Way::Prefetched, Way::Ordinary][(bits & 3) as usize]
+    pub fn from_bits(bits: u64) -> StoreWay {
+        [StoreWay::Ordinary, StoreWay::Streaming, StoreWay::Prefetched, StoreWay::Ordinary]
+            [(bits & 3) as usize]
     }
 
     /// Those that this processor has, the one first that is likely to be the best. To ask for lines that are there
     /// costs little: a few ns for 1 KiB. That they are elsewhere costs several hundred.
-    pub fn all() -> &'static [Way] {
+    pub fn all() -> &'static [StoreWay] {
         match (bytes::prefetches(), bytes::STREAMS) {
-            (true, true) => &[Way::Prefetched, Way::Ordinary, Way::Streaming],
-            (true, false) => &[Way::Prefetched, Way::Ordinary],
-            (false, true) => &[Way::Ordinary, Way::Streaming],
-            (false, false) => &[Way::Ordinary],
+            (true, true) => &[StoreWay::Prefetched, StoreWay::Ordinary, StoreWay::Streaming],
+            (true, false) => &[StoreWay::Prefetched, StoreWay::Ordinary],
+            (false, true) => &[StoreWay::Ordinary, StoreWay::Streaming],
+            (false, false) => &[StoreWay::Ordinary],
         }
     }
 
     /// That one alone, or, where this processor does not have it, the ordinary one.
-    pub fn only(self) -> &'static [Way] {
+    pub fn only(self) -> &'static [StoreWay] {
         match self {
-            Way::Prefetched if bytes::prefetches() => &[Way::Prefetched],
-            Way::Streaming if bytes::STREAMS => &[Way::Streaming],
-            _ => &[Way::Ordinary],
+            StoreWay::Prefetched if bytes::prefetches() => &[StoreWay::Prefetched],
+            StoreWay::Streaming if bytes::STREAMS => &[StoreWay::Streaming],
+            _ => &[StoreWay::Ordinary],
         }
     }
 }
@@ -85,7 +86,7 @@ impl Way {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// By which stores.
-    pub way: Way,
+    pub way: StoreWay,
     /// Whether writer and reader are to say how long it took.
     pub measured: bool,
 }
@@ -105,7 +106,7 @@ impl Place {
     /// In one word: granule (16) | way, measured (16) | length (32).
     #[inline]
     pub fn pack(self) -> u64 {
-        let flags = self.plan.way as u64 | (self.plan.measured as u64) << Way::BITS;
+        let flags = self.plan.way as u64 | (self.plan.measured as u64) << StoreWay::BITS;
         self.granule as u64 | flags << 16 | (self.len as u64) << 32
     }
 
@@ -113,19 +114,19 @@ impl Place {
     #[inline]
     pub fn unpack(word: u64) -> Place {
         let flags = word >> 16;
-        let plan = Plan { way: Way::from_bits(flags), measured: flags >> Way::BITS & 1 != 0 };
+        let plan = Plan { way: StoreWay::from_bits(flags), measured: flags >> StoreWay::BITS & 1 != 0 };
         Place { granule: word as u16 as usize, len: (word >> 32) as usize, plan }
     }
 }
 
 /// Nanoseconds per byte of one way, as far as they are known.
 #[derive(Clone, Copy, Default, Debug)]
-struct Cost {
+struct CopyNs {
     into: Option<f32>,
     out: Option<f32>,
 }
 
-impl Cost {
+impl CopyNs {
     fn sum(&self) -> Option<f32> {
         Some(self.into? + self.out?)
     }
@@ -140,14 +141,14 @@ fn fastest(known: Option<f32>, seen: f32) -> Option<f32> {
 #[derive(Clone, Debug)]
 pub struct Stores {
     /// The ways there are; one alone is taken for ever.
-    ways: &'static [Way],
-    way: Way,
+    ways: &'static [StoreWay],
+    way: StoreWay,
     /// The one it is compared with, its place among them, and comparisons so far with this length.
-    other: Way,
+    other: StoreWay,
     at: usize,
     comparisons: usize,
     /// What each of both costs by this comparison.
-    costs: [Cost; 2],
+    costs: [CopyNs; 2],
     /// Copies of it, of how many.
     copies: u32,
     all: u32,
@@ -158,14 +159,14 @@ pub struct Stores {
 
 impl Stores {
     /// One of these `ways`, the first one until another is seen to be cheaper.
-    pub fn new(ways: &'static [Way]) -> Stores {
+    pub fn new(ways: &'static [StoreWay]) -> Stores {
         Stores {
             ways,
             way: ways[0],
             other: ways[0],
             at: 0,
             comparisons: 0,
-            costs: [Cost::default(); 2],
+            costs: [CopyNs::default(); 2],
             copies: 0,
             all: 0,
             bits: 0,
@@ -176,7 +177,7 @@ impl Stores {
     /// How to copy `len` bytes to several peers at once, whose readers are not asked what it takes.
     #[inline]
     pub fn unmeasured(&self, len: usize) -> Plan {
-        Plan { way: if len < LEAST { Way::Ordinary } else { self.way }, measured: false }
+        Plan { way: if len < LEAST { StoreWay::Ordinary } else { self.way }, measured: false }
     }
 
     /// How to copy `len` bytes.
@@ -216,14 +217,14 @@ impl Stores {
         let count = self.ways.len();
         let mut places = (1..=count).map(|step| (self.at + step) % count);
         self.at = places.find(|at| self.ways[*at] != self.way).unwrap_or(self.at);
-        (self.other, self.costs) = (self.ways[self.at], [Cost::default(); 2]);
+        (self.other, self.costs) = (self.ways[self.at], [CopyNs::default(); 2]);
         self.comparisons += 1;
         let rest = if self.comparisons < count - 1 { REST_MIN } else { REST };
         (self.copies, self.all) = (0, SAMPLES * SAMPLE + BURST + rest);
     }
 
     /// What is known of a way, if it is one of those that are compared.
-    fn cost(&mut self, way: Way) -> Option<&mut Cost> {
+    fn cost(&mut self, way: StoreWay) -> Option<&mut CopyNs> {
         let at = [self.way, self.other].iter().position(|its| *its == way)?;
         Some(&mut self.costs[at])
     }
@@ -236,11 +237,11 @@ impl Stores {
     }
 
     /// The reader says what it took to read.
-    pub fn read_took(&mut self, way: Way, ns_per_byte: f32) {
+    pub fn read_took(&mut self, way: StoreWay, ns_per_byte: f32) {
         if let Some(cost) = self.cost(way) {
             cost.out = fastest(cost.out, ns_per_byte);
         }
-        let [mine, other] = self.costs.each_ref().map(Cost::sum);
+        let [mine, other] = self.costs.each_ref().map(CopyNs::sum);
         if let (Some(mine), Some(other)) = (mine, other)
             && other < MARGIN * mine
         {
@@ -262,10 +263,10 @@ impl Stores {
 mod tests {
     use super::*;
 
-    const ALL: [Way; 3] = [Way::Prefetched, Way::Ordinary, Way::Streaming];
+    const ALL: [StoreWay; 3] = [StoreWay::Prefetched, StoreWay::Ordinary, StoreWay::Streaming];
 
     /// Copies `len` bytes by this plan, where each byte costs this much for each way; `disturbed` ones take longer.
-    fn copy_once(stores: &mut Stores, len: usize, ps: [u64; 3], disturbed: bool) -> Way {
+    fn copy_once(stores: &mut Stores, len: usize, ps: [u64; 3], disturbed: bool) -> StoreWay {
         let plan = stores.plan(len);
         if plan.measured {
             let ns = if disturbed { 1_000_000 } else { ps[plan.way as usize] * len as u64 / 1000 };
@@ -296,10 +297,10 @@ mod tests {
     #[test]
     fn of_three_ways_the_cheapest_is_found_wherever_it_is_in_the_order() {
         for (ps, best) in [
-            (NEAR, Way::Prefetched),
-            (FAR, Way::Prefetched),
-            (APART, Way::Streaming),
-            ([100, 300, 200], Way::Ordinary),
+            (NEAR, StoreWay::Prefetched),
+            (FAR, StoreWay::Prefetched),
+            (APART, StoreWay::Streaming),
+            ([100, 300, 200], StoreWay::Ordinary),
         ] {
             let mut stores = Stores::new(&ALL);
             copy(&mut stores, 2 * (SAMPLES * SAMPLE + BURST + REST_MIN), ps);
@@ -325,15 +326,15 @@ mod tests {
     /// What cannot be had is not tried.
     #[test]
     fn where_there_are_two_ways_or_one_no_other_is_taken() {
-        let mut two = Stores::new(&[Way::Ordinary, Way::Streaming]);
+        let mut two = Stores::new(&[StoreWay::Ordinary, StoreWay::Streaming]);
         assert_eq!(copy(&mut two, 10 * REST, NEAR)[2], 0);
         for way in ALL {
             let mut one = Stores::new(way.only());
             let taken = copy(&mut one, 5000, FAR);
             assert_eq!(taken[way.only()[0] as usize], 5000);
-            assert!(!one.plan(8192).measured && one.plan(100).way == Way::Ordinary);
+            assert!(!one.plan(8192).measured && one.plan(100).way == StoreWay::Ordinary);
         }
-        assert!(Way::all().iter().all(|way| way.only() == [*way]));
+        assert!(StoreWay::all().iter().all(|way| way.only() == [*way]));
     }
 
     #[test]
@@ -341,14 +342,16 @@ mod tests {
         for (way, measured) in ALL.into_iter().flat_map(|way| [(way, true), (way, false)]) {
             let place = Place { granule: 1023, len: 65536, plan: Plan { way, measured } };
             assert_eq!(Place::unpack(place.pack()), place);
-            assert_eq!(Way::from_bits(way as u64), way);
+            assert_eq!(StoreWay::from_bits(way as u64), way);
         }
     }
 
     #[test]
     fn short_payloads_are_not_measured() {
         let mut stores = Stores::new(&ALL);
-        assert!((0..5000).all(|_| !stores.plan(1500).measured && stores.plan(1000).way == Way::Ordinary));
+        assert!(
+            (0..5000).all(|_| !stores.plan(1500).measured && stores.plan(1000).way == StoreWay::Ordinary)
+        );
     }
 
     /// Other processes on the core, a machine that stands still.
@@ -357,7 +360,7 @@ mod tests {
         let mut stores = Stores::new(&ALL);
         for round in 0..10 * REST {
             copy_once(&mut stores, 8192, FAR, (round / SAMPLE).is_multiple_of(3));
-            assert_eq!(stores.way, Way::Prefetched);
+            assert_eq!(stores.way, StoreWay::Prefetched);
         }
     }
 
@@ -377,7 +380,7 @@ mod tests {
                 let (len, ps) =
                     if round % period == 0 { (4096, [900, 800, 850]) } else { (65536, [110, 100, 105]) };
                 copy_once(&mut stores, len, ps, false);
-                assert_eq!(stores.way, Way::Prefetched, "{period} {round}");
+                assert_eq!(stores.way, StoreWay::Prefetched, "{period} {round}");
             }
         }
     }
@@ -388,6 +391,6 @@ mod tests {
         let mut stores = Stores::new(&ALL);
         (0..3 * REST).for_each(|_| _ = copy_once(&mut stores, 4096, FAR, false));
         (0..3 * REST).for_each(|_| _ = copy_once(&mut stores, 65536, APART, false));
-        assert_eq!(stores.way, Way::Streaming);
+        assert_eq!(stores.way, StoreWay::Streaming);
     }
 }

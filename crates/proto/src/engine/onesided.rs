@@ -6,7 +6,7 @@
 
 use super::Engine;
 use crate::epoch::early::gain_ns;
-use crate::epoch::journal::Kind;
+use crate::epoch::journal::EpochKind;
 use crate::epoch::plan::{self, Item, Limits, Memory, Part, Step};
 use crate::epoch::window::{Access, Epochs, Exposed, Window};
 use crate::epoch::{Action, Bundling, Ending, Held, Schedule};
@@ -434,7 +434,7 @@ impl<D: Device> Engine<D> {
         };
         let plan = plan::plan(&items, &schedule, &limits, &self.learner.facts);
         let every: Vec<Item> = all.iter().map(|op| self.item(rank, op.action, op.local)).collect();
-        let kind = Kind::of(&every);
+        let kind = EpochKind::of(&every);
         let messages = plan.steps.iter().filter(|step| matches!(step, Step::Message(..))).count();
         (0..messages).for_each(|_| self.counters.count(Event::EpochMessage));
         if plan.merged {

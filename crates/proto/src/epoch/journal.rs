@@ -10,7 +10,7 @@ const KINDS_MAX: usize = 256;
 
 /// Epochs for one target that are alike: counts and lengths by powers of two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Kind {
+pub struct EpochKind {
     puts: u8,
     gets: u8,
     put_bytes: u8,
@@ -21,16 +21,16 @@ fn class(n: usize) -> u8 {
     n.checked_ilog2().map_or(0, |log| log as u8 + 1)
 }
 
-impl Kind {
+impl EpochKind {
     /// That of these operations.
-    pub fn of(items: &[Item]) -> Kind {
+    pub fn of(items: &[Item]) -> EpochKind {
         let of = |action: Action| {
             let all = items.iter().filter(move |item| item.action == action);
             let (count, bytes) = all.fold((0, 0), |(count, bytes), item| (count + 1, bytes + item.len));
             (class(count), class(bytes.checked_div(count).unwrap_or(0)))
         };
         let ((puts, put_bytes), (gets, get_bytes)) = (of(Action::Put), of(Action::Get));
-        Kind { puts, gets, put_bytes, get_bytes }
+        EpochKind { puts, gets, put_bytes, get_bytes }
     }
 
     fn text(&self) -> String {
@@ -74,12 +74,12 @@ pub struct Entry {
 /// The account of one rank.
 #[derive(Debug, Default)]
 pub struct Journal {
-    kinds: BTreeMap<Kind, Entry>,
+    kinds: BTreeMap<EpochKind, Entry>,
 }
 
 impl Journal {
     /// A plan is carried out; `early` operations have left before.
-    pub fn planned(&mut self, kind: Kind, plan: &Plan, early: usize) {
+    pub fn planned(&mut self, kind: EpochKind, plan: &Plan, early: usize) {
         let entry = self.entry(kind);
         let in_messages = |step: &Step| if let Step::Message(parts, _) = step { parts.len() } else { 0 };
         let direct = plan.steps.iter().filter(|step| matches!(step, Step::Direct(_))).count();
@@ -95,18 +95,18 @@ impl Journal {
     }
 
     /// An epoch of this kind has ended so long after its end was called.
-    pub fn ended(&mut self, kind: Kind, took_ns: f64) {
+    pub fn ended(&mut self, kind: EpochKind, took_ns: f64) {
         self.entry(kind).observed_ns += took_ns;
     }
 
-    fn entry(&mut self, kind: Kind) -> &mut Entry {
+    fn entry(&mut self, kind: EpochKind) -> &mut Entry {
         let is_new = !self.kinds.contains_key(&kind);
-        let kind = if is_new && self.kinds.len() >= KINDS_MAX { Kind::default() } else { kind };
+        let kind = if is_new && self.kinds.len() >= KINDS_MAX { EpochKind::default() } else { kind };
         self.kinds.entry(kind).or_default()
     }
 
     /// What there is, by kind.
-    pub fn entries(&self) -> impl Iterator<Item = (&Kind, &Entry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&EpochKind, &Entry)> {
         self.kinds.iter()
     }
 
@@ -116,7 +116,7 @@ impl Journal {
     }
 }
 
-fn line(kind: &Kind, entry: &Entry) -> String {
+fn line(kind: &EpochKind, entry: &Entry) -> String {
     let order = entry.order.map_or("-", |order| Order::ALL[order as usize].1);
     let small = entry.small_bytes.map_or("none".into(), |len| format!("up to {}", bytes(len as u64)));
     let each = |sum: f64| sum / 1000.0 / entry.epochs.max(1) as f64;

@@ -1,7 +1,7 @@
 //! What a rank keeps of its windows: what is exposed, what is held, what is under way.
 
 use crate::epoch::early::Habit;
-use crate::epoch::journal::{Journal, Kind};
+use crate::epoch::journal::{EpochKind, Journal};
 use crate::epoch::plan::Step;
 use crate::epoch::{Action, Ending, Held, Schedule};
 use crate::memory::bounce::{Bounce, Slot};
@@ -91,7 +91,7 @@ pub(crate) struct Access {
     /// A message that waits for room.
     pub message: Option<([u64; 2], Vec<u8>)>,
     pub ending: Option<Ending>,
-    pub kind: Kind,
+    pub kind: EpochKind,
     /// Not zero once the end was called.
     pub closed_ns: u64,
     /// RDMA reads that have not ended.

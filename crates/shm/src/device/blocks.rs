@@ -4,7 +4,7 @@ use super::Shm;
 use crate::bytes;
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES};
 use crate::ring::Seen;
-use crate::stores::{Place, Plan, Way};
+use crate::stores::{Place, Plan, StoreWay};
 use fabric::{Device, Rank, Span};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
@@ -204,9 +204,9 @@ fn write(plan: Plan, into: usize, data: Span, at: usize, len: usize) {
     // SAFETY: the block is ours until the frame is popped, and as long as `data`, a buffer of this process.
     unsafe {
         match plan.way {
-            Way::Ordinary => bytes::copy(into + at, data.addr + at, len),
-            Way::Prefetched => bytes::copy_prefetched(into + at, data.addr + at, len),
-            Way::Streaming => bytes::stream(into + at, data.addr + at, len),
+            StoreWay::Ordinary => bytes::copy(into + at, data.addr + at, len),
+            StoreWay::Prefetched => bytes::copy_prefetched(into + at, data.addr + at, len),
+            StoreWay::Streaming => bytes::stream(into + at, data.addr + at, len),
         }
     }
 }
@@ -224,7 +224,7 @@ mod tests {
     fn what_it_takes_to_read_is_heard_of() {
         for behind in [1, 2, 5, 12] {
             let (mut a, mut b) = pair();
-            a.links[1].stores = Stores::new(&[Way::Ordinary, Way::Streaming]);
+            a.links[1].stores = Stores::new(&[StoreWay::Ordinary, StoreWay::Streaming]);
             let payload = [7u8; 3000];
             let mut room = [0u8; 3000];
             let span = |at: *const u8| Span { addr: at as usize, len: payload.len() };

@@ -6,7 +6,7 @@
 //! again when the last look was a while ago, a shorter one than process ids take to come round.
 
 use super::{Options, Shm};
-use crate::cma::{self, Way};
+use crate::cma::{self, Direction};
 use crate::link::{Link, Reach};
 use crate::sync::{AtomicU64, Ordering};
 use fabric::{Fault, Rank, Span};
@@ -26,13 +26,19 @@ impl Shm {
         let mut word = value;
         let local = Span { addr: &raw mut word as usize, len: 8 };
         let reads = has_number(pid, peer, addr, value) == Ok(true);
-        let writes = reads && cma::transfer(Way::Write, pid, peer, local, addr).is_ok();
+        let writes = reads && cma::transfer(Direction::Write, pid, peer, local, addr).is_ok();
         self.links[peer].reach =
             if writes { Reach::Yes { pid, addr, value, seen: Instant::now() } } else { Reach::No };
     }
 
     /// Copies from or to a peer's memory. Once that is refused it is not tried again.
-    pub(super) fn transfer(&mut self, way: Way, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
+    pub(super) fn transfer(
+        &mut self,
+        way: Direction,
+        peer: Rank,
+        local: Span,
+        remote: usize,
+    ) -> Result<(), Fault> {
         let result = self.prove(peer).and_then(|pid| cma::transfer(way, pid, peer, local, remote));
         if result == Err(Fault::NotPermitted) {
             self.links[peer].reach = Reach::No;
@@ -73,7 +79,7 @@ impl Shm {
 fn has_number(pid: i32, peer: Rank, addr: usize, value: u64) -> Result<bool, Fault> {
     let mut word = 0u64;
     let local = Span { addr: &raw mut word as usize, len: 8 };
-    cma::transfer(Way::Read, pid, peer, local, addr).map(|()| word == value)
+    cma::transfer(Direction::Read, pid, peer, local, addr).map(|()| word == value)
 }
 
 /// Tries single copy on this very process: seccomp filters of containers refuse even that.
@@ -84,11 +90,11 @@ pub(super) fn try_single_copy(options: &Options, probe: &AtomicU64) -> (bool, St
     let mut seen = 0u64;
     let local = Span { addr: &raw mut seen as usize, len: 8 };
     let me = std::process::id() as i32;
-    let read = cma::transfer(Way::Read, me, 0, local, probe.as_ptr() as usize);
+    let read = cma::transfer(Direction::Read, me, 0, local, probe.as_ptr() as usize);
     if read != Ok(()) || seen != probe.load(Ordering::Relaxed) {
         return (false, format!("process_vm_readv is not permitted here ({read:?})"));
     }
-    match cma::transfer(Way::Write, me, 0, local, probe.as_ptr() as usize) {
+    match cma::transfer(Direction::Write, me, 0, local, probe.as_ptr() as usize) {
         Ok(()) => (true, "single copy by process_vm_readv/writev".into()),
         other => (false, format!("process_vm_writev is not permitted here ({other:?})")),
     }
@@ -103,7 +109,8 @@ pub(super) fn measure_single_copy() -> (f64, f64) {
         let local = Span { addr: to.as_mut_ptr() as usize, len };
         let once = || {
             let start = Instant::now();
-            let done = cma::transfer(Way::Read, std::process::id() as i32, 0, local, from.as_ptr() as usize);
+            let done =
+                cma::transfer(Direction::Read, std::process::id() as i32, 0, local, from.as_ptr() as usize);
             done.map_or(f64::MAX, |()| start.elapsed().as_nanos() as f64)
         };
         (0..4).map(|_| once()).fold(f64::MAX, f64::min)

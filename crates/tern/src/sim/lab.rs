@@ -15,25 +15,25 @@ const ACQUAINTED: usize = 24;
 
 /// How messages are to travel.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct Variant {
     /// What to call it.
     pub name: &'static str,
     /// Limits, frames, pipelines, collectives.
     pub setup: Setup,
 }
 
-impl Way {
+impl Variant {
     /// All messages above `eager_bytes` by one protocol, the others by copy.
-    pub fn forced(name: &'static str, protocol: Protocol, eager_bytes: usize) -> Way {
+    pub fn forced(name: &'static str, protocol: Protocol, eager_bytes: usize) -> Variant {
         let mut setup = Setup::default();
         setup.limits.force = Some(protocol);
         setup.limits.eager_bytes = eager_bytes;
         setup.limits.eager_by = EagerBy::Copy;
-        Way { name, setup }
+        Variant { name, setup }
     }
 
     /// The same with other pipelines.
-    pub fn tuned(mut self, tuning: Tuning) -> Way {
+    pub fn tuned(mut self, tuning: Tuning) -> Variant {
         self.setup.tuning = tuning;
         self
     }
@@ -61,7 +61,7 @@ pub fn spread(cluster: &Cluster) -> Cluster {
 pub fn run<R: 'static>(
     cluster: &Cluster,
     ranks: usize,
-    way: &Way,
+    way: &Variant,
     body: impl Fn(&mut Rank<'_>) -> Ran<R> + 'static,
 ) -> Result<Vec<R>, String> {
     run_counted(cluster, ranks, way, body).map(|(results, _)| results)
@@ -71,7 +71,7 @@ pub fn run<R: 'static>(
 pub fn run_counted<R: 'static>(
     cluster: &Cluster,
     ranks: usize,
-    way: &Way,
+    way: &Variant,
     body: impl Fn(&mut Rank<'_>) -> Ran<R> + 'static,
 ) -> Result<(Vec<R>, Counters), String> {
     let report = Job::new(cluster, ranks).program(&way.setup, body)?;
@@ -93,7 +93,7 @@ pub enum Buffers {
 /// A ping-pong between two hosts: half of every round trip, in nanoseconds.
 pub fn ping_pong(
     cluster: &Cluster,
-    way: &Way,
+    way: &Variant,
     len: usize,
     rounds: usize,
     buffers: Buffers,
@@ -158,7 +158,7 @@ pub fn timed(
 }
 
 /// How often something happened on the sending rank while one message of this length went to the other.
-pub fn count(cluster: &Cluster, way: &Way, len: usize, event: Event) -> Result<u64, String> {
+pub fn count(cluster: &Cluster, way: &Variant, len: usize, event: Event) -> Result<u64, String> {
     let counts = run(&spread(cluster), 2, way, move |rank| {
         acquaint(rank)?;
         let buffer = rank.buffer(len);

@@ -6,7 +6,7 @@ use sim::{Cluster, Rank, Setup};
 
 use super::p002::{CASES as EXCHANGES, PATTERNS, SHORT, SKEWS_NS, iteration_of, run_time};
 use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Study};
-use crate::sim::lab::{self, Buffers, Way, mean};
+use crate::sim::lab::{self, Buffers, Variant, mean};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
@@ -67,23 +67,23 @@ fn part(lengths: &[usize]) -> Result<Study, String> {
     }
     let cluster = Cluster::find("ne020")?;
     for (model, name, _) in EXCHANGES {
-        let time = |way: &Way| iteration_of(&cluster, way, model);
+        let time = |way: &Variant| iteration_of(&cluster, way, model);
         say(&mut study, format!("ne020, exchange {name}"), &compared(time)?);
     }
     for (pattern, name) in PATTERNS {
         for skew_ns in SKEWS_NS {
-            let time = |way: &Way| run_time(&cluster, way, pattern, skew_ns, SHORT);
+            let time = |way: &Variant| run_time(&cluster, way, pattern, skew_ns, SHORT);
             say(&mut study, format!("{name}, {skew_ns} ns apart"), &compared(time)?);
         }
         let skew_ns = SKEWS_NS[SKEWS_NS.len() / 2];
-        let time = |way: &Way| run_time(&cluster, way, pattern, skew_ns, LONGER);
+        let time = |way: &Variant| run_time(&cluster, way, pattern, skew_ns, LONGER);
         say(&mut study, format!("{name}, {skew_ns} ns apart, rounds 201 to 240"), &compared(time)?);
     }
     let cluster = Cluster::find("lioncub")?;
     for (buffers, words) in CASES {
         let mut most = Distance { behind: f64::MIN, ahead: 0.0, best: "" };
         for len in SHORTER {
-            most = most.most(&compared(|way: &Way| ring(&cluster, way, len, buffers))?);
+            most = most.most(&compared(|way: &Variant| ring(&cluster, way, len, buffers))?);
         }
         say(&mut study, format!("lioncub, ring of 8 both ways, {words} buffers"), &most);
     }
@@ -129,7 +129,7 @@ fn say(study: &mut Study, what: String, distance: &Distance) {
 }
 
 /// The choice beside every fixed protocol.
-fn compared(time: impl Fn(&Way) -> Result<f64, String>) -> Result<Distance, String> {
+fn compared(time: impl Fn(&Variant) -> Result<f64, String>) -> Result<Distance, String> {
     let chosen = time(&auto())?;
     let times = fixed().iter().map(time).collect::<Result<Vec<f64>, String>>()?;
     let best = (0..times.len()).min_by(|a, b| times[*a].total_cmp(&times[*b])).ok_or("no protocol")?;
@@ -175,17 +175,17 @@ fn ping_pongs(
 }
 
 /// Every protocol, forced.
-pub fn fixed() -> Vec<Way> {
-    Protocol::ALL.iter().map(|(protocol, name)| Way::forced(name, *protocol, EAGER)).collect()
+pub fn fixed() -> Vec<Variant> {
+    Protocol::ALL.iter().map(|(protocol, name)| Variant::forced(name, *protocol, EAGER)).collect()
 }
 
 /// The choice.
-pub fn auto() -> Way {
-    Way { name: "choice", setup: Setup::default() }
+pub fn auto() -> Variant {
+    Variant { name: "choice", setup: Setup::default() }
 }
 
 /// Time of an exchange with both neighbours in a ring of 8 hosts, in the second half of the rounds.
-fn ring(cluster: &Cluster, way: &Way, len: usize, buffers: Buffers) -> Result<f64, String> {
+fn ring(cluster: &Cluster, way: &Variant, len: usize, buffers: Buffers) -> Result<f64, String> {
     let times = lab::run(&lab::spread(cluster), 8, way, move |rank| {
         lab::acquaint(rank)?;
         let (me, n) = (rank.rank(), rank.size());
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_comparison_finds_best_and_worst() {
-        let order = |way: &Way| Protocol::ALL.iter().position(|(_, name)| *name == way.name);
+        let order = |way: &Variant| Protocol::ALL.iter().position(|(_, name)| *name == way.name);
         let distance = compared(|way| Ok(order(way).map_or(2.0, |at| 1.0 + at as f64))).unwrap();
         assert_eq!((distance.behind, distance.ahead, distance.best), (100.0, 3.5, "rget"));
     }

@@ -10,7 +10,7 @@ use proto::{EagerBy, Event, Protocol};
 use sim::Cluster;
 
 use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Study};
-use crate::sim::lab::{self, Ran, Way, median};
+use crate::sim::lab::{self, Ran, Variant, median};
 
 const KB: usize = 1 << 10;
 /// Where the paper's platform changes to rendezvous, which is RPUT.
@@ -59,9 +59,9 @@ fn platform(cluster: &Cluster, path: Path) -> Cluster {
     cluster
 }
 
-fn way(by: EagerBy, path: Path) -> Way {
+fn way(by: EagerBy, path: Path) -> Variant {
     let name = if by == EagerBy::Copy { "copy" } else { "frequent buffers" };
-    let mut way = Way::forced(name, Protocol::Rput, EAGER);
+    let mut way = Variant::forced(name, Protocol::Rput, EAGER);
     way.setup.limits.eager_by = by;
     if path == Path::SendRecv {
         way.setup.channel.slots = 0;

@@ -4,7 +4,7 @@ use proto::{Protocol, Tuning};
 use sim::Cluster;
 
 use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Scale, Study};
-use crate::sim::lab::{self, Buffers, Ran, Way, mb_s};
+use crate::sim::lab::{self, Buffers, Ran, Variant, mb_s};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
@@ -32,21 +32,21 @@ const PIPELINE: usize = 1;
 const PINNED: usize = 2;
 const COPY: usize = 3;
 
-fn ways() -> [Way; 4] {
+fn ways() -> [Variant; 4] {
     let copy = Tuning { fixed_chunk_bytes: Some(64 * KB), ..Tuning::default() };
     let pipeline = Tuning { rdma_offset_bytes: OFFSET, ..Tuning::default() };
     [
-        Way::forced("caching pipeline", Protocol::CachingPipeline, EAGER).tuned(pipeline.clone()),
-        Way::forced("pipeline", Protocol::Pipeline, EAGER).tuned(pipeline),
-        Way::forced("leave pinned", Protocol::Rput, EAGER),
-        Way::forced("copy in/out", Protocol::CopyPipeline, EAGER).tuned(copy),
+        Variant::forced("caching pipeline", Protocol::CachingPipeline, EAGER).tuned(pipeline.clone()),
+        Variant::forced("pipeline", Protocol::Pipeline, EAGER).tuned(pipeline),
+        Variant::forced("leave pinned", Protocol::Rput, EAGER),
+        Variant::forced("copy in/out", Protocol::CopyPipeline, EAGER).tuned(copy),
     ]
 }
 
 /// The pipeline in blocks as long as the measured library's.
-fn in_long_blocks() -> Way {
+fn in_long_blocks() -> Variant {
     let tuning = Tuning { rdma_offset_bytes: OFFSET, block_bytes: BLOCK, ..Tuning::default() };
-    Way::forced("pipeline in blocks of 1 MiB", Protocol::Pipeline, EAGER).tuned(tuning)
+    Variant::forced("pipeline in blocks of 1 MiB", Protocol::Pipeline, EAGER).tuned(tuning)
 }
 
 /// Runs it.
@@ -234,7 +234,7 @@ fn orders(figures: &[Effective], study: &mut Study) {
 /// sends to both neighbours; averages over 21 lengths, logarithmic over the rings. Random orders are
 /// rings of 8 too, on a switch that does not block. Of its three methods only the non-blocking one is run, and
 /// of its three repetitions one: in virtual time they are the same.
-fn b_eff(cluster: &Cluster, way: &Way) -> Result<Effective, String> {
+fn b_eff(cluster: &Cluster, way: &Variant) -> Result<Effective, String> {
     let rings = [(2, 1.0), (4, 1.0), (RANKS, 4.0)];
     let (mut all, mut longest, mut weights) = (0.0, 0.0, 0.0);
     for (ring, weight) in rings {
@@ -249,7 +249,7 @@ fn b_eff(cluster: &Cluster, way: &Way) -> Result<Effective, String> {
 }
 
 /// By length: MB/s that a rank sends, in rings of `ring` ranks.
-fn rings_of(cluster: &Cluster, way: &Way, ring: usize) -> Result<Vec<f64>, String> {
+fn rings_of(cluster: &Cluster, way: &Variant, ring: usize) -> Result<Vec<f64>, String> {
     let times = lab::run(&lab::spread(cluster), RANKS, way, move |rank| {
         lab::acquaint(rank)?;
         let (first, place) = (rank.rank() / ring * ring, rank.rank() % ring);

@@ -10,7 +10,7 @@ use proto::channel::Settings;
 use sim::Cluster;
 
 use crate::sim::figure::Study;
-use crate::sim::lab::Way;
+use crate::sim::lab::Variant;
 
 pub use exchanges::{CASES, PATTERNS, SHORT, SKEWS_NS, iteration_of, run_time};
 
@@ -32,25 +32,25 @@ pub fn study() -> Result<Study, String> {
 }
 
 /// All messages above the limit by one protocol, in frames that reach it.
-fn forced(name: &'static str, protocol: Protocol) -> Way {
-    let mut way = Way::forced(name, protocol, EAGER);
+fn forced(name: &'static str, protocol: Protocol) -> Variant {
+    let mut way = Variant::forced(name, protocol, EAGER);
     way.setup.channel.frame_bytes = EAGER;
     let usual = Settings::default();
     way.setup.channel.slot_bytes = EAGER + usual.slot_bytes - usual.frame_bytes;
     way
 }
 
-fn current() -> Way {
+fn current() -> Variant {
     forced("current", Protocol::Rget)
 }
 
-fn new() -> Way {
+fn new() -> Variant {
     forced("new", Protocol::Speculative)
 }
 
 /// The new protocol without adaptation.
-fn stubborn() -> Way {
-    let mut way = Way { name: "new, without adaptation", ..new() };
+fn stubborn() -> Variant {
+    let mut way = Variant { name: "new, without adaptation", ..new() };
     way.setup.limits.adapt = false;
     way
 }

@@ -7,7 +7,7 @@ use proto::{Event, Protocol, Tuning};
 use sim::Cluster;
 
 use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Scale, Study};
-use crate::sim::lab::{self, Buffers, Raw, Way, mb_s};
+use crate::sim::lab::{self, Buffers, Raw, Variant, mb_s};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
@@ -34,8 +34,8 @@ pub fn study() -> Result<Study, String> {
     Ok(study)
 }
 
-fn superpipeline(cluster: &Cluster) -> Way {
-    Way::forced("superpipeline", Protocol::Superpipeline, EAGER).tuned(Tuning::of(&lab::facts(cluster)))
+fn superpipeline(cluster: &Cluster) -> Variant {
+    Variant::forced("superpipeline", Protocol::Superpipeline, EAGER).tuned(Tuning::of(&lab::facts(cluster)))
 }
 
 fn raw_curve(cluster: &Cluster, name: &str, raw: Raw, sizes: &[usize]) -> Result<Curve, String> {
@@ -138,7 +138,7 @@ type Points = Vec<(f64, f64)>;
 ///
 /// It is a round trip of short messages during which the first chunk is copied. Nothing can hide that copy in the
 /// paper's program, so that only what is left of the round trip is taken off.
-fn without_rendezvous(cluster: &Cluster, way: &Way, sizes: &[usize]) -> Result<(Points, Points), String> {
+fn without_rendezvous(cluster: &Cluster, way: &Variant, sizes: &[usize]) -> Result<(Points, Points), String> {
     let handshake = 2.0 * lab::median(lab::ping_pong(cluster, way, 8, 5, Buffers::Same)?);
     let (mut whole, mut alone) = (Vec::new(), Vec::new());
     for &len in sizes {
@@ -155,8 +155,8 @@ fn without_rendezvous(cluster: &Cluster, way: &Way, sizes: &[usize]) -> Result<(
 fn first_and_best(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     let ways = [
         superpipeline(cluster),
-        Way::forced("rcache, RPUT", Protocol::Rput, EAGER),
-        Way::forced("rcache, RGET", Protocol::Rget, EAGER),
+        Variant::forced("rcache, RPUT", Protocol::Rput, EAGER),
+        Variant::forced("rcache, RGET", Protocol::Rget, EAGER),
     ];
     let mut curves = Vec::new();
     for way in &ways {
@@ -208,9 +208,10 @@ fn gaps(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     // Chunks as long as they come, not folded into a limited buffer.
     let unfolded = |fixed| Tuning { staging_bytes: 32 * MB, fixed_chunk_bytes: fixed, ..Tuning::of(&facts) };
     let ways = [
-        Way::forced("fixed chunks of 16 KB", Protocol::CopyPipeline, EAGER).tuned(unfolded(Some(16 * KB))),
-        Way::forced("optimal chunks", Protocol::CopyPipeline, EAGER).tuned(unfolded(None)),
-        Way::forced("superpipeline", Protocol::Superpipeline, EAGER).tuned(unfolded(None)),
+        Variant::forced("fixed chunks of 16 KB", Protocol::CopyPipeline, EAGER)
+            .tuned(unfolded(Some(16 * KB))),
+        Variant::forced("optimal chunks", Protocol::CopyPipeline, EAGER).tuned(unfolded(None)),
+        Variant::forced("superpipeline", Protocol::Superpipeline, EAGER).tuned(unfolded(None)),
     ];
     let mut curves = Vec::new();
     for way in &ways {
@@ -240,7 +241,7 @@ fn gaps(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
 fn first_chunk(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     let best = Tuning::of(&lab::facts(cluster));
     let time = |len: usize, tuning: Tuning| -> Result<f64, String> {
-        let way = Way::forced("superpipeline", Protocol::Superpipeline, EAGER).tuned(tuning);
+        let way = Variant::forced("superpipeline", Protocol::Superpipeline, EAGER).tuned(tuning);
         Ok(lab::median(lab::ping_pong(cluster, &way, len, 3, Buffers::Same)?))
     };
     let mut curves = Vec::new();

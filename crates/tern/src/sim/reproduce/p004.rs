@@ -5,7 +5,7 @@ use proto::epoch::{Bundling, Order, Schedule};
 use sim::{Cluster, Rank, Setup, Window};
 
 use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Study};
-use crate::sim::lab::{self, Way, mb_s, median};
+use crate::sim::lab::{self, Variant, mb_s, median};
 
 /// Rounds of a test, and those before that do not count.
 const ROUNDS: usize = 12;
@@ -53,7 +53,7 @@ pub enum Test {
 
 /// Mean time of an iteration of a test in ns, as the first process sees it.
 pub fn time(cluster: &Cluster, test: Test, schedule: Schedule, len: usize) -> Result<f64, String> {
-    let way = Way { name: "epoch", setup: setup() };
+    let way = Variant { name: "epoch", setup: setup() };
     let mut all = lab::run(&lab::spread(cluster), 2, &way, move |rank| {
         lab::acquaint(rank)?;
         let memory = rank.buffer(2 * EACH * len);

@@ -6,7 +6,7 @@ use sim::rank::{INT64, SUM};
 use sim::{Cluster, Setup};
 
 use crate::sim::figure::{Claim, Curve, Figure, Paper, Scale, Study};
-use crate::sim::lab::{self, Way};
+use crate::sim::lab::{self, Variant};
 
 /// Calls before measuring, and measured ones.
 const WARM: usize = 10;
@@ -20,7 +20,7 @@ pub fn study() -> Result<Study, String> {
     let (mut sums, mut halos) = (Vec::new(), Vec::new());
     for ranks in [64, 256, 1024, 4096] {
         let start = Instant::now();
-        let way = Way { name: "choice", setup: Setup::default() };
+        let way = Variant { name: "choice", setup: Setup::default() };
         let (times, counters) = lab::run_counted(&cluster, ranks, &way, both)?;
         let longest = |at: fn(&(f64, f64)) -> f64| times.iter().map(at).fold(0.0, f64::max) / 1000.0;
         let (sum, halo) = (longest(|t| t.0), longest(|t| t.1));

@@ -7,7 +7,7 @@ use sim::Cluster;
 use super::choice::{EAGER, auto, fixed};
 use crate::sim::chart::size;
 use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Study};
-use crate::sim::lab::{self, Way, mb_s, mean};
+use crate::sim::lab::{self, Variant, mb_s, mean};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
@@ -59,11 +59,11 @@ pub fn study() -> Result<Study, String> {
 /// (fi_rxm(7): eager up to about 16 KiB, then the receiver reads, registrations are cached); and Open MPI's
 /// openib component before registrations were kept (eager up to 12 KiB, frames up to `min_rdma_size` of 1 MiB, then
 /// blocks that are registered while others fly).
-fn others() -> [Way; 2] {
+fn others() -> [Variant; 2] {
     let pipeline = Tuning { rdma_offset_bytes: MB, ..Tuning::default() };
     [
-        Way::forced("16 KB, rget and cache", Protocol::Rget, 16 * KB),
-        Way::forced("12 KB, pipeline behind 1 MB", Protocol::Pipeline, 12 * KB).tuned(pipeline),
+        Variant::forced("16 KB, rget and cache", Protocol::Rget, 16 * KB),
+        Variant::forced("12 KB, pipeline behind 1 MB", Protocol::Pipeline, 12 * KB).tuned(pipeline),
     ]
 }
 
@@ -73,7 +73,7 @@ fn case(
     (late, comes): (Late, &str),
     study: &mut Study,
 ) -> Result<(), String> {
-    let curve = |way: &Way| -> Result<Curve, String> {
+    let curve = |way: &Variant| -> Result<Curve, String> {
         let point = |len: &usize| Ok((*len as f64, mb_s(*len, delivered(cluster, way, *len, every, late)?)));
         Ok(Curve::new(way.name, LENGTHS.iter().map(point).collect::<Result<Vec<_>, String>>()?))
     };
@@ -121,7 +121,7 @@ fn case(
 }
 
 /// Mean time from when both sides are there until the message is, in the second half of the messages.
-fn delivered(cluster: &Cluster, way: &Way, len: usize, every: usize, late: Late) -> Result<f64, String> {
+fn delivered(cluster: &Cluster, way: &Variant, len: usize, every: usize, late: Late) -> Result<f64, String> {
     let times = lab::run(&lab::spread(cluster), 2, way, move |rank| {
         lab::acquaint(rank)?;
         let mut buffer = rank.buffer(len);

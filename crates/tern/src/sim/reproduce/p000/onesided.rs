@@ -7,7 +7,7 @@ use sim::{Cluster, Rank, Window};
 
 use super::{EAGER, KB, ROUNDS, SETTLED, SIZES, gain};
 use crate::sim::figure::{Claim, Curve, Figure, Paper, Study};
-use crate::sim::lab::{self, Ran, Way, median};
+use crate::sim::lab::{self, Ran, Variant, median};
 use proto::Protocol;
 
 /// Table 2: length, and least number of uses.
@@ -30,8 +30,8 @@ const FEWER: &str = "300 buffers instead of the paper's 1000: 45,150 operations.
 const SMALL: &str =
     "What is spared, a copy less two searches, is a difference of small assumed and derived figures.";
 
-fn way(by: EagerBy) -> Way {
-    let mut way = Way::forced("one-sided", Protocol::Rput, EAGER);
+fn way(by: EagerBy) -> Variant {
+    let mut way = Variant::forced("one-sided", Protocol::Rput, EAGER);
     way.setup.limits.eager_by = by;
     way
 }

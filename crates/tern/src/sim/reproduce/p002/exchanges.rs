@@ -6,7 +6,7 @@ use sim::{Cluster, Rank, Request};
 
 use super::{current, new, stubborn};
 use crate::sim::figure::{Claim, Curve, Figure, Paper, Scale, Study};
-use crate::sim::lab::{self, Ran, Way};
+use crate::sim::lab::{self, Ran, Variant};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
@@ -35,7 +35,7 @@ pub const CASES: [(Model, &str, (f64, f64)); 2] =
     [(Model::ReceiveFirst, "model 1", (80.0, 32.0)), (Model::SendFirst, "model 2", (50.0, 20.0))];
 
 /// Time of one iteration where communication takes four fifths of the computation.
-pub fn iteration_of(cluster: &Cluster, way: &Way, model: Model) -> Result<f64, String> {
+pub fn iteration_of(cluster: &Cluster, way: &Variant, model: Model) -> Result<f64, String> {
     let communication = iteration(cluster, &current(), model, 0)?;
     iteration(cluster, way, model, (communication / 0.8 / 2.0) as u64)
 }
@@ -72,7 +72,7 @@ pub fn models(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
 }
 
 /// Time of one iteration of an exchange between two ranks, `half_ns` for each of producing and consuming.
-fn iteration(cluster: &Cluster, way: &Way, model: Model, half_ns: u64) -> Result<f64, String> {
+fn iteration(cluster: &Cluster, way: &Variant, model: Model, half_ns: u64) -> Result<f64, String> {
     let pack_ns = cluster.copy_time_ns(LEN, LEN) as u64;
     let times = lab::run(&lab::spread(cluster), 2, way, move |rank| {
         lab::acquaint(rank)?;
@@ -161,7 +161,7 @@ pub const SKEWS_NS: [u64; 5] = [500, 1_500, 5_000, 15_000, 50_000];
 /// Time of a whole pattern, computation and all, after warm-up.
 pub fn run_time(
     cluster: &Cluster,
-    way: &Way,
+    way: &Variant,
     pattern: Pattern,
     skew_ns: u64,
     rounds: Rounds,
@@ -210,7 +210,7 @@ fn stated(pattern: Pattern) -> [Paper; 2] {
 pub fn applications(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     let mut volume = 0.0f64;
     for (pattern, name) in PATTERNS {
-        let runs = |way: &Way| {
+        let runs = |way: &Variant| {
             let run = |skew_ns| behaviour(cluster, way, pattern, skew_ns, SHORT);
             SKEWS_NS.into_iter().map(run).collect::<Result<Vec<_>, String>>()
         };
@@ -273,7 +273,7 @@ pub fn applications(cluster: &Cluster, study: &mut Study) -> Result<(), String> 
 /// One run; the ranks' computations differ by up to `skew_ns`.
 fn behaviour(
     cluster: &Cluster,
-    way: &Way,
+    way: &Variant,
     pattern: Pattern,
     skew_ns: u64,
     (warm, rounds): Rounds,
@@ -466,7 +466,7 @@ pub fn crossing(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
 }
 
 /// Time of a message whose two sides begin at the same time.
-fn crossed(cluster: &Cluster, way: &Way, len: usize) -> Result<f64, String> {
+fn crossed(cluster: &Cluster, way: &Variant, len: usize) -> Result<f64, String> {
     let times = lab::run(&lab::spread(cluster), 2, way, move |rank| {
         lab::acquaint(rank)?;
         let buffer = rank.buffer(len);

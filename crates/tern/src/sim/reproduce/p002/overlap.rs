@@ -5,7 +5,7 @@ use sim::{Cluster, Rank};
 
 use super::{current, new};
 use crate::sim::figure::{Claim, Curve, Figure, Paper, Scale, Study};
-use crate::sim::lab::{self, Ran, Way};
+use crate::sim::lab::{self, Ran, Variant};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
@@ -85,7 +85,7 @@ pub fn overlap(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
 }
 
 /// By the definition of section 3.6.1: computation grows by a tenth each round until the time grows by a tenth.
-fn overlap_of(cluster: &Cluster, way: &Way, side: Side, first: First, len: usize) -> Result<f64, String> {
+fn overlap_of(cluster: &Cluster, way: &Variant, side: Side, first: First, len: usize) -> Result<f64, String> {
     let alone = lab::median(rounds(cluster, way, side, first, len, |_| 0, 5)?);
     let compute = move |round: usize| (alone * 0.02 * 1.1f64.powi(round as i32)) as u64;
     let times = rounds(cluster, way, side, first, len, compute, STEPS)?;
@@ -97,7 +97,7 @@ fn overlap_of(cluster: &Cluster, way: &Way, side: Side, first: First, len: usize
 /// Times of messages as the computing side sees them.
 fn rounds(
     cluster: &Cluster,
-    way: &Way,
+    way: &Variant,
     side: Side,
     first: First,
     len: usize,
@@ -186,7 +186,7 @@ pub fn progress(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
 
 /// Latency of 1 MB as the receiver sees it: until the data is there where it is the receiver that is delayed,
 /// which looks at the buffer now and then (section 3.6.2), else until its receive has ended.
-fn delayed(cluster: &Cluster, way: &Way, side: Side, first: First, delay_ns: u64) -> Result<f64, String> {
+fn delayed(cluster: &Cluster, way: &Variant, side: Side, first: First, delay_ns: u64) -> Result<f64, String> {
     let times = lab::run(&lab::spread(cluster), 2, way, move |rank| {
         lab::acquaint(rank)?;
         let buffer = rank.buffer(MB);
