@@ -1,4 +1,4 @@
-//! What may wait so that several messages leave by one system call
+//! What may wait so that several messages leave by one system call.
 //!
 //! The first one to a peer between two looks leaves at once, alone: nobody waits on a quiet link. What follows it before this
 //! rank looks around is one of many, and waits for the others.

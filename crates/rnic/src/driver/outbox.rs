@@ -1,4 +1,4 @@
-//! Datagrams that leave together: several to one peer by one system call, which the kernel cuts apart (GSO)
+//! Datagrams that leave together: several to one peer by one system call, which the kernel cuts apart (GSO).
 //!
 //! Where it cannot each leaves by a call of its own.
 

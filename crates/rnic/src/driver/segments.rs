@@ -1,4 +1,4 @@
-//! Two options of UDP sockets that no crate of ours knows: several datagrams by one call, out (GSO) and in (GRO)
+//! Two options of UDP sockets that no crate of ours knows: several datagrams by one call, out (GSO) and in (GRO).
 #![allow(unsafe_code)]
 
 use std::net::UdpSocket;
