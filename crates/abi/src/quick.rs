@@ -147,7 +147,7 @@ pub fn MPI_Get(
     global::at_once()?.transfer_now::<false>(here, there, handle(win)).then_some(0)
 }
 
-/// `MPI_Accumulate` of one element in shared memory.
+/// `MPI_Accumulate` of one run in shared memory.
 #[inline(always)]
 pub fn MPI_Accumulate(
     buf: usize,
@@ -161,10 +161,16 @@ pub fn MPI_Accumulate(
     win: usize,
 ) -> Option<i32> {
     let there = there(target, disp, target_n, target_datatype)?;
-    if count(n)? != 1 || there.count != 1 || datatype != target_datatype {
+    if count(n)? != there.count || datatype != target_datatype {
         return None;
     }
-    global::at_once()?.accumulate_now(buf, None, there, handle(op), handle(win)).then_some(0)
+    let (op, win) = (handle(op), handle(win));
+    let mut world = global::at_once()?;
+    let done = match there.count {
+        1 => world.accumulate_now(buf, None, there, op, win),
+        _ => world.accumulate_run_now(buf, there, op, win),
+    };
+    done.then_some(0)
 }
 
 /// `MPI_Fetch_and_op` in shared memory.

@@ -5,7 +5,7 @@
 //! for each rank: lock | who waits for it | guard of elements without atomic instruction | next ticket | ticket served
 //!                a word for each round of a barrier
 //!                whether it is in the middle of atomic instructions
-//!                whether runs of its elements are changed without
+//!                whether its elements are changed under its guard alone
 //!                posts of each rank to it | completes of each rank to it
 //! ```
 //!
@@ -13,15 +13,16 @@
 //! numbered, so the words need no reset and no message. Each of them has one writer, so they are stores, not atomic
 //! read-modify-writes.
 //!
-//! A long run of elements is changed faster without atomic instructions. Who does so takes the guard of the target, says
-//! so, has all cores put their stores and loads in order (`membarrier`) and waits until nobody is in the middle of
-//! atomic instructions; who begins these says so by a plain store and looks. After the barrier either its look is over,
-//! and its store is seen, or it sees what was said.
+//! Single elements are changed by atomic instructions, which counters that all ranks change want. Runs are changed
+//! many times faster under a guard, by vector instructions. So from the first run on all elements of a target are changed
+//! under its guard: who changes that run takes the guard, says so, has all cores put their stores and loads in order
+//! (`membarrier`) and waits until nobody is in the middle of atomic instructions; who begins these says so by a plain
+//! store and looks. After the barrier either its look is over, and its store is seen, or it sees what was said.
 //!
 //! Who does not get a lock takes a ticket, and tickets are served in their order: nobody overtakes. Only who holds
 //! another lock of the window already may share one past those who wait, for they may wait for what it holds.
 
-use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,6 @@ use super::{Member, packed};
 use crate::datatype;
 use crate::error::{Class, Result, fail};
 use crate::mem;
-use crate::op::Predefined;
 use fabric::Bell;
 
 /// Bit of the lock: it is held exclusively. The rest counts those who share it.
@@ -48,8 +48,6 @@ const STILL: usize = BUSY + 64;
 /// Bytes before the counters of a rank: the words above, those of different writers on lines of their own, and as many
 /// rounds as any number of ranks needs.
 const HEAD_BYTES: usize = STILL + 64;
-/// Bytes from which on a run is changed by the cheaper way: below, a look at the clock would show.
-pub(super) const LONG_BYTES: u64 = 1024;
 /// How long an element is guarded at most: a rank that dies meanwhile would keep it for ever.
 const GUARD_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -68,31 +66,6 @@ pub struct Control {
     /// Of each rank: its completes that have been used up.
     completes: Box<[u32]>,
     barrier: Barrier,
-    costs: Costs,
-}
-
-/// What it costs to change long runs, as measured: ns, and ns per byte; 0: not known yet.
-#[derive(Debug, Default)]
-struct Costs {
-    /// Until nobody is in the middle of atomic instructions.
-    still_ns: Cell<f64>,
-    /// Without such instructions then.
-    plain: Cell<f64>,
-    /// With them.
-    atomic: Cell<f64>,
-}
-
-impl Costs {
-    fn learn(cost: &Cell<f64>, ns: f64) {
-        let known = cost.get();
-        cost.set(if known == 0.0 { ns } else { known + (ns - known) / 8.0 });
-    }
-
-    /// Whether atomic instructions are the cheaper way, or not known.
-    fn prefer_atomics(&self, len: f64) -> bool {
-        let atomic = self.atomic.get();
-        atomic * len < self.still_ns.get() + self.plain.get() * len || atomic == 0.0
-    }
 }
 
 /// How far the last barrier has come.
@@ -127,17 +100,7 @@ impl Control {
     pub fn new(base: usize, ranks: usize, me: usize) -> Control {
         let zero = || vec![0; ranks].into_boxed_slice();
         let (posted, completed, posts, completes) = (zero(), zero(), zero(), zero());
-        Control {
-            base,
-            ranks,
-            me,
-            posted,
-            completed,
-            posts,
-            completes,
-            barrier: Barrier::default(),
-            costs: Costs::default(),
-        }
+        Control { base, ranks, me, posted, completed, posts, completes, barrier: Barrier::default() }
     }
 
     #[inline(always)]
@@ -301,17 +264,27 @@ impl Control {
         }
     }
 
-    /// Runs `f` while no other rank changes elements of this target that have no atomic instruction.
+    #[inline(always)]
+    fn try_guard(&self, target: u32) -> bool {
+        let mine = self.me as u32 + 1;
+        self.word(target, GUARD, |word| {
+            let is_free = word.load(Ordering::Relaxed) == 0;
+            is_free && word.compare_exchange(0, mine, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        })
+    }
+
+    #[inline(always)]
+    fn end_guard(&self, target: u32) {
+        self.word(target, GUARD, |word| word.store(0, Ordering::Release));
+    }
+
+    /// Runs `f` while no other rank changes elements of this target under its guard.
     fn alone(&self, target: u32, f: &mut dyn FnMut()) -> Result {
-        let (guard, mine) = (self.address(target, GUARD), self.me as u32 + 1);
-        let start = Instant::now();
-        loop {
-            let taken = mem::word(guard, |word| {
-                word.compare_exchange_weak(0, mine, Ordering::Acquire, Ordering::Relaxed)
-            });
-            match taken {
-                Ok(_) => break,
-                Err(holder) if start.elapsed() > GUARD_PATIENCE => {
+        if !self.try_guard(target) {
+            let start = Instant::now();
+            while !self.try_guard(target) {
+                if start.elapsed() > GUARD_PATIENCE {
+                    let holder = self.word(target, GUARD, |word| word.load(Ordering::Relaxed));
                     let text = format!(
                         "rank {} of the window keeps elements of target {target} for {} s",
                         holder.wrapping_sub(1),
@@ -319,22 +292,56 @@ impl Control {
                     );
                     return fail(Class::RMA_CONFLICT, text);
                 }
-                Err(_) => std::thread::yield_now(),
+                std::thread::yield_now();
             }
         }
         f();
-        mem::word(guard, |word| word.store(0, Ordering::Release));
+        self.end_guard(target);
         Ok(())
     }
 
-    /// Runs what changes elements of a target by atomic instructions, unless somebody changes some without; whether it
-    /// has.
+    /// Whether elements of a target are changed under its guard alone.
     #[inline(always)]
-    pub fn briefly(&self, target: u32, f: impl FnOnce()) -> bool {
+    fn is_guarded(&self, target: u32) -> bool {
+        self.word(target, STILL, |word| word.load(Ordering::Acquire)) != 0
+    }
+
+    /// Changes an element of a target at once: `by_atomics`, or `without` under its guard, as it is done there; whether
+    /// it is done.
+    #[inline(always)]
+    pub fn change_now(
+        &self,
+        target: u32,
+        looks: u32,
+        by_atomics: impl FnOnce(),
+        without: impl FnOnce(),
+    ) -> bool {
+        if !self.is_guarded(target) {
+            return self.briefly(target, by_atomics);
+        }
+        let taken = (0..looks).any(|_| self.try_guard(target));
+        if taken {
+            without();
+            self.end_guard(target);
+        }
+        taken
+    }
+
+    /// Changes a run of elements of a target `without` atomic instructions, under its guard, if that is how they are
+    /// changed there; whether it is done.
+    #[inline(always)]
+    pub fn change_run_now(&self, target: u32, looks: u32, without: impl FnOnce()) -> bool {
+        self.is_guarded(target) && self.change_now(target, looks, || {}, without)
+    }
+
+    /// Runs what changes elements of a target by atomic instructions, unless they are changed under its guard; whether
+    /// it has.
+    #[inline(always)]
+    fn briefly(&self, target: u32, f: impl FnOnce()) -> bool {
         self.word(self.me as u32, BUSY, |word| word.store(1, Ordering::Relaxed));
-        // The barrier of who changes a long run orders the processor; the compiler must not look first either.
+        // The barrier of who guards them orders the processor; the compiler must not look first either.
         compiler_fence(Ordering::SeqCst);
-        let may = self.word(target, STILL, |word| word.load(Ordering::Acquire)) == 0;
+        let may = !self.is_guarded(target);
         if may {
             f();
         }
@@ -342,11 +349,22 @@ impl Control {
         may
     }
 
-    /// Waits until nobody is in the middle of atomic instructions, nor begins them on this target.
-    fn hold_still(&self, target: u32, bell: &dyn Bell) -> Result {
+    /// From here on elements of a target are changed under its guard alone.
+    fn guard_from_now(&self, target: u32, bell: &dyn Bell) -> Result {
+        let mut done = Ok(());
+        self.alone(target, &mut || {
+            if !self.is_guarded(target) {
+                self.word(target, STILL, |word| word.store(1, Ordering::SeqCst));
+                bell.barrier();
+                done = self.wait_for_atomics();
+            }
+        })?;
+        done
+    }
+
+    /// Waits until nobody is in the middle of atomic instructions.
+    fn wait_for_atomics(&self) -> Result {
         let start = Instant::now();
-        self.word(target, STILL, |word| word.store(1, Ordering::SeqCst));
-        bell.barrier();
         for rank in 0..self.ranks as u32 {
             while self.word(rank, BUSY, |word| word.load(Ordering::Acquire)) != 0 {
                 if start.elapsed() > GUARD_PATIENCE {
@@ -359,63 +377,55 @@ impl Control {
                 std::thread::yield_now();
             }
         }
-        Costs::learn(&self.costs.still_ns, start.elapsed().as_nanos() as f64);
         Ok(())
     }
 
-    /// Combines the elements of an area; a long run of them by the cheaper way.
-    fn combine(
+    /// Runs what changes elements of an area, given what it finds there.
+    fn change(
         &self,
-        (op, target, area): (Predefined, u32, &Area),
-        at: Place,
-        data: &[u8],
-        mut old: Option<&mut [u8]>,
-        bell: Option<&dyn Bell>,
+        (target, area, addr): (u32, &Area, usize),
+        is_alone: bool,
+        bell: &dyn Fn() -> Option<Arc<dyn Bell>>,
+        f: &mut dyn FnMut(&Place) -> Result,
     ) -> Result {
-        let len = area.len() as f64;
-        let has_atomics = area.ty.basic().is_some_and(|basic| basic.pair().is_none() && basic.size() <= 8);
-        let Some(bell) = bell.filter(|_| has_atomics && !at.is_alone && area.len() >= LONG_BYTES) else {
-            return operation::accumulate(op, area, &at, data, old);
+        let guard = |f: &mut dyn FnMut()| self.alone(target, f);
+        let briefly = |f: &mut dyn FnMut()| {
+            let done = self.briefly(target, &mut *f);
+            if done { Ok(()) } else { self.alone(target, f) }
         };
-        let per_byte = |start: Instant| start.elapsed().as_nanos() as f64 / len;
-        if self.costs.prefer_atomics(len) {
-            let start = Instant::now();
-            operation::accumulate(op, area, &at, data, old)?;
-            Costs::learn(&self.costs.atomic, per_byte(start));
-            return Ok(());
+        let at = Place { addr, alone: &guard, briefly: &briefly, is_alone };
+        if is_alone {
+            return f(&at);
+        }
+        let is_run = area.ty.basic().is_some_and(|basic| area.len() > u64::from(basic.size()));
+        if is_run
+            && !self.is_guarded(target)
+            && let Some(bell) = bell()
+        {
+            self.guard_from_now(target, &*bell)?;
+        }
+        if !self.is_guarded(target) {
+            return f(&at);
         }
         let mut done = Ok(());
-        self.alone(target, &mut || {
-            done = self.hold_still(target, bell).and_then(|()| {
-                let start = Instant::now();
-                let at = Place { is_alone: true, ..at };
-                operation::accumulate(op, area, &at, data, old.as_deref_mut())?;
-                Costs::learn(&self.costs.plain, per_byte(start));
-                Ok(())
-            });
-            self.word(target, STILL, |word| word.store(0, Ordering::Release));
-        })?;
+        self.alone(target, &mut || done = f(&Place { is_alone: true, ..at }))?;
         done
     }
 
-    /// Carries an operation out; `is_alone`: nobody else touches the target meanwhile. With `bell` long runs may be
-    /// changed without atomic instructions.
+    /// Carries an operation out; `is_alone`: nobody else touches the target meanwhile. Without `bell` elements are never
+    /// changed under a guard that atomic instructions do for.
     pub fn operate(
         &self,
         operation: &Operation,
         member: &Member,
         is_alone: bool,
-        bell: Option<&dyn Bell>,
+        bell: &dyn Fn() -> Option<Arc<dyn Bell>>,
     ) -> Result {
         let Operation { verb, target, area, data, result, compare } = operation;
         let addr = area.locate(member.base, member.size, member.unit, *target)?;
         let there = datatype::Buffer { base: addr, count: area.count, ty: &area.ty };
-        let alone = |f: &mut dyn FnMut()| self.alone(*target, f);
-        let briefly = |f: &mut dyn FnMut()| {
-            let done = self.briefly(*target, &mut *f);
-            if done { Ok(()) } else { self.alone(*target, f) }
-        };
-        let at = Place { addr, alone: &alone, briefly: &briefly, is_alone };
+        let change =
+            |f: &mut dyn FnMut(&Place) -> Result| self.change((*target, area, addr), is_alone, bell, f);
         let here = |buffer: &crate::request::Buffer| (buffer.addr, buffer.count, buffer.ty.clone());
         match verb {
             Verb::Put => {
@@ -427,12 +437,14 @@ impl Control {
                 datatype::copy(there, datatype::Buffer { base, count, ty: &ty });
             }
             Verb::Accumulate(op) => {
-                packed(data, |data| self.combine((*op, *target, area), at, data, None, bell))?;
+                packed(data, |data| change(&mut |at| operation::accumulate(*op, area, at, data, None)))?
             }
             Verb::Fetch(op) => {
                 let result = result.as_ref().expect("a fetch has a result");
                 let mut old = vec![0; area.len() as usize];
-                packed(data, |data| self.combine((*op, *target, area), at, data, Some(&mut old), bell))?;
+                packed(data, |data| {
+                    change(&mut |at| operation::accumulate(*op, area, at, data, Some(&mut old)))
+                })?;
                 result.ty.unpack(result.addr, result.count, 0, &old);
             }
             Verb::Swap => {
@@ -440,7 +452,7 @@ impl Control {
                 let mut old = vec![0; area.len() as usize];
                 packed(data, |new| {
                     mem::with(*compare, new.len(), |compare| {
-                        operation::swap(area, &at, new, compare, &mut old)
+                        change(&mut |at| operation::swap(area, at, new, compare, &mut old))
                     })
                 })?;
                 result.ty.unpack(result.addr, result.count, 0, &old);
@@ -453,6 +465,7 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     fn two(memory: &[u64]) -> [Control; 2] {
         [0, 1].map(|me| Control::new(memory.as_ptr() as usize, 2, me))
@@ -487,27 +500,24 @@ mod tests {
     }
 
     #[test]
-    fn atomic_instructions_wait_for_who_changes_a_long_run_without() {
+    fn from_the_first_run_on_elements_are_changed_under_the_guard() {
         let memory = vec![0u64; Control::bytes(2) / 8];
         let [one, other] = two(&memory);
-        assert!(other.briefly(0, || {}) && one.briefly(0, || {}));
-        one.hold_still(0, &Fence).unwrap();
-        assert!(!other.briefly(0, || panic!("changed what another one changes")));
-        assert!(other.briefly(1, || {}), "another target");
-        one.word(0, STILL, |word| word.store(0, Ordering::Release));
-        assert!(other.briefly(0, || {}));
+        let changed = |control: &Control, target| {
+            let way = Cell::new("not");
+            let done = control.change_now(target, 2, || way.set("by atomics"), || way.set("guarded"));
+            assert_eq!(done, way.get() != "not");
+            way.get()
+        };
+        assert_eq!((changed(&one, 0), changed(&other, 0)), ("by atomics", "by atomics"));
+        one.guard_from_now(0, &Fence).unwrap();
+        assert_eq!((changed(&one, 0), changed(&other, 0)), ("guarded", "guarded"));
+        assert_eq!(changed(&other, 1), "by atomics", "another target");
+        one.alone(0, &mut || assert_eq!(changed(&other, 0), "not", "changed what another one changes"))
+            .unwrap();
+        assert!(!other.briefly(0, || panic!("changed what is guarded")));
+        assert_eq!(changed(&other, 0), "guarded");
         drop(std::hint::black_box(memory));
-    }
-
-    #[test]
-    fn long_runs_take_the_cheaper_way_once_both_are_known() {
-        let costs = Costs::default();
-        assert!(costs.prefer_atomics(1e6), "nothing is known");
-        Costs::learn(&costs.atomic, 1.0);
-        assert!(!costs.prefer_atomics(1e6), "the other way is not known");
-        Costs::learn(&costs.still_ns, 5000.0);
-        Costs::learn(&costs.plain, 0.25);
-        assert!(costs.prefer_atomics(4000.0) && !costs.prefer_atomics(8000.0));
     }
 
     #[test]

@@ -53,11 +53,9 @@ impl<D: Device> World<D> {
         match &mut window.path {
             Path::Direct(control) => {
                 let is_alone = window.epoch.is_alone(target);
-                let is_long = operation.area.len() >= direct::LONG_BYTES;
-                let bell = is_long.then(|| engine.device().bell()).flatten();
-                control
-                    .operate(operation, &member, is_alone, bell.as_deref())
-                    .map_err(|error| about(win, &error))?;
+                let bell = || engine.device().bell();
+                let done = control.operate(operation, &member, is_alone, &bell);
+                done.map_err(|error| about(win, &error))?;
                 engine.count(match operation.verb {
                     Verb::Put => Event::WindowPut,
                     Verb::Get => Event::WindowGet,

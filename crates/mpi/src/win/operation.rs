@@ -55,6 +55,17 @@ pub struct Operation {
     pub compare: usize,
 }
 
+impl Place<'_> {
+    /// Runs what changes elements that have no atomic instruction.
+    fn guarded(&self, f: &mut dyn FnMut()) -> Result {
+        if self.is_alone {
+            f();
+            return Ok(());
+        }
+        (self.alone)(f)
+    }
+}
+
 impl Verb {
     /// Whether something comes back.
     pub fn fetches(self) -> bool {
@@ -165,7 +176,7 @@ pub fn accumulate(
     let size = basic.size() as usize;
     if basic.pair().is_some() || size > 8 {
         let mut before = vec![0; area.len() as usize];
-        (at.alone)(&mut || {
+        return at.guarded(&mut || {
             area.ty.pack(at.addr, area.count, 0, &mut before);
             if let Some(old) = &mut old {
                 old.copy_from_slice(&before);
@@ -174,8 +185,7 @@ pub fn accumulate(
                 combine(op, basic, data, &mut before);
                 area.ty.unpack(at.addr, area.count, 0, &before);
             }
-        })?;
-        return Ok(());
+        });
     }
     let mut position = 0;
     for (addr, len) in area.ty.runs(at.addr, area.count, 0) {
@@ -257,6 +267,37 @@ pub fn change_one(op: Predefined, basic: Basic, addr: usize, with: [u8; 8]) -> [
     })
 }
 
+/// As [`change_one`] while nobody else changes it.
+#[inline]
+pub fn change_alone(op: Predefined, basic: Basic, addr: usize, with: [u8; 8]) -> [u8; 8] {
+    let size = basic.size() as usize;
+    let before = mem::short(addr, size);
+    let mut next = before;
+    match (op, basic) {
+        (Predefined::NoOp, _) => return before,
+        (Predefined::Sum, Basic::I64 | Basic::U64) => {
+            next = u64::from_ne_bytes(before).wrapping_add(u64::from_ne_bytes(with)).to_ne_bytes();
+        }
+        (Predefined::Sum, Basic::F64) => {
+            next = (f64::from_ne_bytes(with) + f64::from_ne_bytes(before)).to_ne_bytes();
+        }
+        _ => op::apply(op, basic, &with[..size], &mut next[..size]),
+    }
+    mem::write(addr, &next[..size]);
+    before
+}
+
+/// As [`swap_one`] while nobody else changes it.
+#[inline]
+pub fn swap_alone(basic: Basic, addr: usize, compare: [u8; 8], new: [u8; 8]) -> [u8; 8] {
+    let size = basic.size() as usize;
+    let before = mem::short(addr, size);
+    if before == compare {
+        mem::write(addr, &new[..size]);
+    }
+    before
+}
+
 /// Replaces one element that lies on its boundary by another one if it is as a third one; what it was before.
 #[inline]
 pub fn swap_one(basic: Basic, addr: usize, compare: [u8; 8], new: [u8; 8]) -> [u8; 8] {
@@ -285,7 +326,7 @@ pub fn swap(area: &Area, at: &Place, new: &[u8], compare: &[u8], old: &mut [u8])
         return fail(Class::TYPE, "MPI_Compare_and_swap is not defined for elements of this datatype");
     };
     let size = basic.size() as usize;
-    if is_atomic(basic, at.addr) {
+    if is_atomic(basic, at.addr) && !at.is_alone {
         let word = |bytes: &[u8]| {
             let mut word = [0; 8];
             word[..size].copy_from_slice(bytes);
@@ -296,7 +337,7 @@ pub fn swap(area: &Area, at: &Place, new: &[u8], compare: &[u8], old: &mut [u8])
             old.copy_from_slice(&before[..size]);
         });
     }
-    (at.alone)(&mut || {
+    at.guarded(&mut || {
         mem::read(at.addr, old);
         if old == compare {
             mem::write(at.addr, new);

@@ -4,16 +4,18 @@
 //! has to be waited for long, and otherwise nothing, or no more than the general path goes on with: that one checks
 //! every argument and says what is wrong. What is done is the same.
 
+use std::cell::Cell;
+
 use super::direct::{Control, Told};
 use super::epoch::{Held, LockType};
-use super::operation::{change_one, compares, is_atomic, swap_one};
+use super::operation::{change_alone, change_one, compares, is_atomic, swap_alone, swap_one};
 use super::{Path, Window, known};
 use crate::comm::Place;
 use crate::datatype::basic::{self, Basic, basic_size};
 use crate::group::Group;
 use crate::handle::Handle;
 use crate::mem;
-use crate::op::Predefined;
+use crate::op::{self, Predefined};
 use crate::p2p::plain_len;
 use crate::world::World;
 use fabric::Device;
@@ -95,6 +97,31 @@ impl<D: Device> World<D> {
         true
     }
 
+    /// `MPI_Accumulate` of a run of elements that are changed under a guard; whether it is done.
+    #[inline(always)]
+    pub fn accumulate_run_now(&mut self, addr: usize, there: There, op: Handle, win: Handle) -> bool {
+        let Some((basic, op)) = element(there.datatype, op) else { return false };
+        let Some(len) = plain_len(there.count, there.datatype, addr) else { return false };
+        if len == 0 || op == Predefined::NoOp || basic.pair().is_some() || basic.size() > 8 {
+            return false;
+        }
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        let change = || {
+            mem::with(addr, len, |data| {
+                mem::with_mut(remote, len, |there| op::apply(op, basic, data, there));
+            });
+        };
+        let (target, looks) = (there.target as u32, engine.looks_near());
+        if window.epoch.is_alone(target) {
+            change();
+        } else if !control(window).is_some_and(|control| control.change_run_now(target, looks, change)) {
+            return false;
+        }
+        engine.count(Event::WindowAtomic);
+        true
+    }
+
     /// `MPI_Accumulate` of one element, and `MPI_Fetch_and_op` with the address of the result; whether it is done.
     #[inline(always)]
     pub fn accumulate_now(
@@ -117,11 +144,14 @@ impl<D: Device> World<D> {
             return false;
         }
         let with = if carries { mem::short(addr, len) } else { [0; 8] };
-        let mut before = [0; 8];
-        let change = || before = change_one(op, basic, remote, with);
-        if !control(window).is_some_and(|control| control.briefly(there.target as u32, change)) {
+        let (before, looks) = (Cell::new([0; 8]), engine.looks_near());
+        let by_atomics = || before.set(change_one(op, basic, remote, with));
+        let without = || before.set(change_alone(op, basic, remote, with));
+        let Some(control) = control(window) else { return false };
+        if !control.change_now(there.target as u32, looks, by_atomics, without) {
             return false;
         }
+        let before = before.get();
         if let Some(result) = result {
             mem::write(result, &before[..len]);
         }
@@ -143,11 +173,15 @@ impl<D: Device> World<D> {
         if !is_atomic(row.basic, remote) {
             return false;
         }
-        let mut before = [0; 8];
-        let swap = || before = swap_one(row.basic, remote, mem::short(compare, len), mem::short(addr, len));
-        if !control(window).is_some_and(|control| control.briefly(there.target as u32, swap)) {
+        let (before, looks) = (Cell::new([0; 8]), engine.looks_near());
+        let (compare, new) = (mem::short(compare, len), mem::short(addr, len));
+        let by_atomics = || before.set(swap_one(row.basic, remote, compare, new));
+        let without = || before.set(swap_alone(row.basic, remote, compare, new));
+        let Some(control) = control(window) else { return false };
+        if !control.change_now(there.target as u32, looks, by_atomics, without) {
             return false;
         }
+        let before = before.get();
         mem::write(result, &before[..len]);
         engine.count(Event::WindowAtomic);
         true
