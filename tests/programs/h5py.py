@@ -59,7 +59,7 @@ def check(place):
         if "***FAIL" in said or "FAILED" in said:
             raise Failure(f"{program}: {said}")
         place.expect(f"HDF5's {program}", said, r"(?i)(no errors|tests finished successfully|tests finished with no errors)")
-    python = place.venv("numpy==2.4.6", "cython==3.3.1", "pkgconfig", "setuptools<81", "wheel", "pytest", "pytest-mpi")
+    python = place.venv("numpy==2.4.6", "cython==3.3.1", "pkgconfig", "setuptools>=77", "wheel", "pytest", "pytest-mpi")
     if not place.done("h5py", VERSION, place.prefix):
         place.build(python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-binary", "h5py",
                     f"h5py=={VERSION}", CC="mpicc", HDF5_MPI="ON", HDF5_DIR=str(prefix), CFLAGS="-O0 -g0 -w")
