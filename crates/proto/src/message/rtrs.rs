@@ -293,7 +293,7 @@ mod tests {
             rtrs.was_sent();
         }
         // The first of the four had come.
-        let came = NUMBER_MASK as u16;
+        let came = (u32::MAX & NUMBER_MASK) as u16;
         let crossed: Vec<bool> =
             [u32::MAX - 1, u32::MAX, 0, 1].iter().map(|number| rtrs.has_crossed(*number, came)).collect();
         assert_eq!(crossed, [false, true, true, true]);
