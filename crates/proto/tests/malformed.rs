@@ -218,13 +218,13 @@ fn utter(pair: &mut Pair, random: &mut Random, protocol: Protocol, op: OpId) -> 
     let (seen, earlier) = (random.of(&[0, 1, u32::MAX]), random.of(&[0, 1, 2, u32::MAX]));
     let rtr = Rtr { len: rts.len, addr: rts.addr, op: rts.op, seen, earlier, ..Rtr::default() };
     match random.below(11) {
+        10 => pair.say(Kind::LongRtr, 3, CONTEXT, &rtr.encode()),
         0..3 => pair.say(Kind::LongRts, 3, CONTEXT, &rts.encode()),
         3 => pair.say(random.of(&[Kind::RtrAck, Kind::RtrCancel]), 3, CONTEXT, &rts.encode()),
         4..6 => pair.say(Kind::Ack, tag, 9, &fragment.encode()),
         6 => pair.say(Kind::Ready, tag, 9, &fragment.encode()),
-        7 | 8 => pair.say(Kind::Fin, tag, 9, &fragment.encode()),
-        9 => pair.say(Kind::Data, tag, random.number(), &data[..random.below(65)]),
-        _ => pair.say(Kind::LongRtr, 3, CONTEXT, &rtr.encode()),
+        7..9 => pair.say(Kind::Fin, tag, 9, &fragment.encode()),
+        _ => pair.say(Kind::Data, tag, random.number(), &data[..random.below(65)]),
     }
 }
 

@@ -77,7 +77,7 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
         self.learner.reported(rts.report);
-        self.heed(from, rts.flags);
+        self.heed(&envelope, rts.flags);
         match self.matching.take_posted(&envelope) {
             Some(op) => {
                 let known = [from as u64, envelope.tag as u32 as u64, rts.len, 0];
@@ -175,12 +175,12 @@ impl<D: Device> Rendezvous<'_, D> {
             // What the other side said before it knew, or will say until it does.
             Some(State::Long(long)) if long.message.peer == from && long.ending.is_some() => Ok(false),
             Some(State::Long(long)) if long.message.peer == from => {
-                let before = std::mem::replace(&mut long.message.peer_op, head.context as u32);
+                long.message.peer_op = head.context as u32;
                 if long.side == Side::Receive {
                     return Ok(true);
                 }
                 let to = long.envelope();
-                Ok(!self.met(id, &to, before == 0, head.kind, *fragment))
+                Ok(!self.met(id, &to, head.kind, *fragment))
             }
             // The message had left as a whole when its receiver was done with what comes first.
             _ if is_rts_ack(head.kind, fragment) => {
@@ -395,7 +395,14 @@ impl<D: Device> Rendezvous<'_, D> {
             return None;
         }
         match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Long(long)) if long.side == Side::Send => Some(long.sending()),
+            Some(State::Long(long)) if long.side == Side::Send => Some(Sending {
+                to: long.message.peer,
+                context: long.context,
+                tag: long.outcome.tag,
+                data: long.message.local,
+                met: true,
+                flags: 0,
+            }),
             _ => None,
         }
     }

@@ -25,6 +25,14 @@ impl<K: Eq + Hash + Copy, V> Recent<K, V> {
         self.young.get(key).or_else(|| self.old.get(key))
     }
 
+    /// As [`Recent::get`], to change it.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        match self.young.get_mut(key) {
+            None => self.old.get_mut(key),
+            found => found,
+        }
+    }
+
     /// The entry of a key, made if there is none; `forget` is given those that have to go for it.
     pub fn entry(&mut self, key: K, make: impl FnOnce() -> V, mut forget: impl FnMut(&K, V)) -> &mut V {
         if !self.young.contains_key(&key) {
@@ -56,6 +64,7 @@ mod tests {
         }
         assert_eq!(table.get(&1000), Some(&100));
         assert!(!gone.contains(&1000) && gone.contains(&0) && table.get(&0).is_none());
-        assert_eq!(table.entry(1000, || 0, |_, _| ()), &100);
+        *table.get_mut(&1000).unwrap() = 5;
+        assert_eq!(table.entry(1000, || 0, |_, _| ()), &5);
     }
 }

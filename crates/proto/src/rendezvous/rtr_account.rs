@@ -7,7 +7,7 @@
 //!   against it. One that was met by an eager message, or by an RTS that it does not answer, was sent for nothing.
 //! - If under 80 % were of use none are sent, and it is counted silently which receives were early enough; at 80 % they begin
 //!   again (dissertation, sections 4.2.6 and 4.4.2, where the sender judges and tells).
-//! - Of no use is an RTR, too, whose sender says that RTRs are unwelcome, for another way is cheaper.
+//! - An RTS says if RTRs are unwelcome, for another way is cheaper.
 //! - Memory that is not registered is not registered for an RTR before receives of the envelope were seen to wait long
 //!   enough to hide it. (The dissertation's buffers come again.)
 //!
@@ -68,6 +68,8 @@ impl Usage {
 /// What the receiver keeps for one envelope.
 #[derive(Debug, Default)]
 struct Incoming {
+    /// The sender has no use for RTRs.
+    unwelcome: bool,
     /// Too few were of use.
     idle: bool,
     usage: Usage,
@@ -82,7 +84,7 @@ struct Incoming {
 pub(crate) struct Meeting {
     /// Whether its RTR was of use; `None` if it had none.
     pub used: Option<bool>,
-    /// Whether one would have been of use.
+    /// Whether one would have been in time.
     pub early: bool,
     /// For how long it had waited, and how long the registration of its memory takes.
     pub waited_ns: u64,
@@ -146,12 +148,22 @@ impl RtrAccount {
 
     /// Whether RTRs may be sent for an envelope.
     pub fn may_offer(&self, from: &Envelope) -> bool {
-        self.persists || self.incoming.get(from).is_none_or(|known| !known.idle)
+        self.incoming.get(from).is_none_or(|known| !known.unwelcome && (self.persists || !known.idle))
     }
 
     /// Whether memory is to be registered for an RTR.
     pub fn may_register(&self, from: &Envelope) -> bool {
         self.incoming.get(from).is_some_and(|known| known.hidden.pays() == Some(true))
+    }
+
+    /// An RTS has come, which says whether RTRs are welcome.
+    pub fn on_rts(&mut self, from: &Envelope, flags: u16) {
+        let unwelcome = flags & UNWELCOME != 0;
+        match self.incoming.get_mut(from) {
+            Some(known) => known.unwelcome = unwelcome,
+            None if unwelcome => self.coming(from).unwelcome = true,
+            None => {}
+        }
     }
 
     /// A receive has met a rendezvous.
@@ -222,6 +234,15 @@ mod tests {
             account.met(&FROM, meeting(None, true));
             assert!(account.may_offer(&FROM) && !account.may_register(&FROM));
         }
+    }
+
+    #[test]
+    fn the_sender_says_whether_rtrs_are_welcome() {
+        let mut account = RtrAccount::new(true);
+        account.on_rts(&FROM, UNWELCOME);
+        assert!(!account.may_offer(&FROM) && account.may_offer(&Envelope { tag: 6, ..FROM }));
+        account.on_rts(&FROM, 0);
+        assert!(account.may_offer(&FROM));
     }
 
     /// One of five that is away is too many when the receiver waits for it.

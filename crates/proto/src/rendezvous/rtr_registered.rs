@@ -88,12 +88,13 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let protocol = way.protocol().unwrap_or(protocol);
         let is_read = matches!(protocol, Protocol::Rget | Protocol::Speculative);
-        let flags = match held {
-            // Whatever is known of writes to RTRs that come in time: one that crosses begins before the read would.
-            None if speculates && is_read && self.may_be_answered(&s.envelope()) => ANSWERABLE,
-            Some(_) if is_welcome && fits.is_some() => DECLINED,
-            _ if is_welcome => 0,
-            _ => UNWELCOME,
+        let flags = match is_welcome {
+            false => UNWELCOME,
+            true if fits.is_some() => DECLINED,
+            true if speculates && held.is_none() && is_read && self.may_be_answered(&s.envelope()) => {
+                ANSWERABLE
+            }
+            true => 0,
         };
         Step::Long(protocol, flags)
     }
@@ -304,8 +305,9 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// What an RTS says of RTRs.
-    pub(crate) fn heed(&mut self, from: Rank, flags: u16) {
-        if let Some(rtrs) = self.peers[from].known_rtrs() {
+    pub(crate) fn heed(&mut self, envelope: &Envelope, flags: u16) {
+        self.rtrs.on_rts(envelope, flags);
+        if let Some(rtrs) = self.peers[envelope.source].known_rtrs() {
             rtrs.heard(flags >> CAME_SHIFT);
         }
     }
@@ -330,8 +332,7 @@ impl<D: Device> Rendezvous<'_, D> {
         });
         let used = out.as_ref().map(|_| is_written || is_declined);
         let latency_ns = self.path(envelope.source).latency.value;
-        let is_early = waited_ns as f64 > if is_answerable { 0.0 } else { 2.0 * latency_ns };
-        let early = is_early && rts.flags & UNWELCOME == 0;
+        let early = waited_ns as f64 > if is_answerable { 0.0 } else { 2.0 * latency_ns };
         self.account_met(envelope, used, early, waited_ns, rts.len as usize);
         match out {
             Some(out) if is_written => met.written = Some(out),
@@ -367,18 +368,15 @@ impl<D: Device> Rendezvous<'_, D> {
         self.control(from, head, &ack.encode());
     }
 
-    /// The receiver has said something of a send, for the first time if `is_first`; true if that was no more than that it
-    /// has met its receive.
-    pub(crate) fn met(&mut self, id: OpId, to: &Envelope, is_first: bool, kind: Kind, f: Fragment) -> bool {
-        if is_first && self.speculates(Some(to.source)) {
-            let was_here = self.learner.was_here(id);
-            self.rtrs.was_present(to, was_here);
-            self.is_answered(id, to.source);
-        }
+    /// The receiver has answered a send; true if that was all it said.
+    pub(crate) fn met(&mut self, id: OpId, to: &Envelope, kind: Kind, f: Fragment) -> bool {
         let is_ack = is_rts_ack(kind, &f);
         if is_ack {
+            let was_here = self.learner.was_here(id);
             self.hear_ack(id, &f);
+            self.rtrs.was_present(to, was_here);
         }
+        self.is_answered(id, to.source);
         is_ack
     }
 

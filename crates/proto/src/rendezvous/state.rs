@@ -183,12 +183,6 @@ impl Long {
         self.side == Side::Send && self.message.peer_op == 0 && self.ending.is_none()
     }
 
-    /// The send behind it.
-    pub fn sending(&self) -> Sending {
-        let (to, context, tag) = (self.message.peer, self.context, self.outcome.tag);
-        Sending { to, context, tag, data: self.message.local, met: true, flags: 0 }
-    }
-
     /// Whether it is a send whose RTS an RTR may answer.
     pub fn is_answerable(&self) -> bool {
         self.side == Side::Send && self.flags & ANSWERABLE != 0
