@@ -1,7 +1,7 @@
 //! Message headers, offers, long messages and what stands behind frames: what is accepted encodes to the same bytes.
 
 use wire::head::{Head, Offer};
-use wire::long::{Fragment, LongRts, Rtr};
+use wire::long::{Fragment, LongRts};
 use wire::packet::{self, Packet};
 use wire::slot::{Meet, Tail};
 
@@ -26,10 +26,6 @@ pub fn decode(input: &[u8]) {
     }
     if let Ok(fragment) = Fragment::decode(input) {
         assert_eq!(fragment.encode(), input);
-    }
-    if let Ok(rtr) = Rtr::decode(input) {
-        assert_eq!(rtr.encode(), input);
-        assert!(rtr.addr.checked_add(rtr.len).is_some());
     }
     if let Ok(rts) = LongRts::decode(input) {
         assert_eq!(rts.encode(), input[..LongRts::LEN]);

@@ -9,7 +9,7 @@ use proto::{Engine, Limits, Mode, OpId, Protocol, Tuning, Want};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wire::head::{Head, Kind};
-use wire::long::{Fragment, LongRts, Rtr};
+use wire::long::{Fragment, LongRts};
 
 const CONTEXT: u64 = 1;
 const LEN: usize = 30_000;
@@ -100,8 +100,7 @@ fn no_message_is_longer_than_memory() {
                 let rts = LongRts { len, addr, op: 7, protocol: protocol as u16, ..LongRts::default() };
                 let heard = pair.say(Kind::LongRts, 3, CONTEXT, &rts.encode());
                 assert_named(&heard, &format!("{name}, {len} bytes at {addr:#x}"));
-                let rtr = Rtr { len, addr, op: 7, ..Rtr::default() };
-                let heard = pair.say(Kind::LongRtr, 3, CONTEXT, &rtr.encode());
+                let heard = pair.say(Kind::LongRtr, 3, CONTEXT, &rts.encode());
                 assert_named(&heard, &format!("{name}, RTR of {len} bytes at {addr:#x}"));
             }
         }
@@ -215,12 +214,9 @@ fn utter(pair: &mut Pair, random: &mut Random, protocol: Protocol, op: OpId) -> 
     };
     let tag = if random.below(8) == 0 { random.half() as i32 } else { op.0 as i32 };
     let data = [5u8; 64];
-    let (seen, earlier) = (random.of(&[0, 1, u32::MAX]), random.of(&[0, 1, 2, u32::MAX]));
-    let rtr = Rtr { len: rts.len, addr: rts.addr, op: rts.op, seen, earlier, ..Rtr::default() };
-    match random.below(11) {
-        10 => pair.say(Kind::LongRtr, 3, CONTEXT, &rtr.encode()),
+    match random.below(10) {
         0..3 => pair.say(Kind::LongRts, 3, CONTEXT, &rts.encode()),
-        3 => pair.say(random.of(&[Kind::RtrAck, Kind::RtrCancel]), 3, CONTEXT, &rts.encode()),
+        3 => pair.say(random.of(&[Kind::LongRtr, Kind::RtrAck, Kind::RtrCancel]), 3, CONTEXT, &rts.encode()),
         4..6 => pair.say(Kind::Ack, tag, 9, &fragment.encode()),
         6 => pair.say(Kind::Ready, tag, 9, &fragment.encode()),
         7..9 => pair.say(Kind::Fin, tag, 9, &fragment.encode()),

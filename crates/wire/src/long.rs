@@ -6,7 +6,7 @@
 //! | Ack     | operation there | operation here    | [`Fragment`]: how much is wanted, and from where on RDMA takes over |
 //! | Ready   | operation there | operation here    | [`Fragment`]: a piece of the target buffer, or of staging memory, may be written |
 //! | Fin     | operation there | operation here    | [`Fragment`]: what has been moved |
-//! | LongRtr | MPI tag         | context id        | [`Rtr`] |
+//! | LongRtr | MPI tag         | context id        | [`LongRts`] of the receiver's buffer |
 //! | RtrAck  | MPI tag         | context id        | [`LongRts`]: `addr` is the receive operation |
 //! | RtrCancel | MPI tag       | context id        | [`LongRts`]: `op` is the receive operation |
 //! | RtrGone | operation there | 0                 | empty |
@@ -106,7 +106,9 @@ impl LongRts {
         let mut keys = [0; RAILS];
         keys.iter_mut().enumerate().for_each(|(at, key)| *key = half(bytes, 24 + 4 * at));
         let (len, addr) = (word(bytes, 0), word(bytes, 8));
-        is_in_memory(len, addr)?;
+        if len > isize::MAX as u64 || addr.checked_add(len).is_none() {
+            return Err(Malformed(format!("a buffer of {len} bytes at {addr:#x}")));
+        }
         Ok(LongRts {
             len,
             addr,
@@ -117,66 +119,6 @@ impl LongRts {
             report: Report::decode(bytes, 40),
         })
     }
-}
-
-/// The buffer of a receive that waits for its message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Rtr {
-    /// Its length in bytes.
-    pub len: u64,
-    /// Its address.
-    pub addr: u64,
-    /// Operation at the receiver.
-    pub op: u32,
-    /// Messages of the sender that the receiver had taken in (wraps).
-    pub seen: u32,
-    /// Earlier receives for the same messages that wait.
-    pub earlier: u32,
-    /// Keys of the buffer by adapter.
-    pub keys: [u32; RAILS],
-    /// Of a message that went the other way.
-    pub report: Report,
-}
-
-impl Rtr {
-    /// Length of the encoded form in bytes.
-    pub const LEN: usize = 44 + Report::LEN;
-
-    /// The bytes.
-    pub fn encode(self) -> [u8; Self::LEN] {
-        let mut out = [0; Self::LEN];
-        out[..8].copy_from_slice(&self.len.to_le_bytes());
-        out[8..16].copy_from_slice(&self.addr.to_le_bytes());
-        out[16..20].copy_from_slice(&self.op.to_le_bytes());
-        out[20..24].copy_from_slice(&self.seen.to_le_bytes());
-        out[24..28].copy_from_slice(&self.earlier.to_le_bytes());
-        for (at, key) in self.keys.iter().enumerate() {
-            out[28 + 4 * at..32 + 4 * at].copy_from_slice(&key.to_le_bytes());
-        }
-        out[44..].copy_from_slice(&self.report.encode());
-        out
-    }
-
-    /// Reads bytes of any content. A buffer that no memory can hold is refused.
-    pub fn decode(bytes: &[u8]) -> Result<Rtr, Malformed> {
-        if bytes.len() != Self::LEN {
-            return Err(Malformed(format!("an RTR of {} bytes, it has {}", bytes.len(), Self::LEN)));
-        }
-        let mut keys = [0; RAILS];
-        keys.iter_mut().enumerate().for_each(|(at, key)| *key = half(bytes, 28 + 4 * at));
-        let (len, addr) = (word(bytes, 0), word(bytes, 8));
-        is_in_memory(len, addr)?;
-        let (op, seen, earlier) = (half(bytes, 16), half(bytes, 20), half(bytes, 24));
-        Ok(Rtr { len, addr, op, seen, earlier, keys, report: Report::decode(bytes, 44) })
-    }
-}
-
-/// An error for a buffer that no memory can hold.
-fn is_in_memory(len: u64, addr: u64) -> Result<(), Malformed> {
-    if len > isize::MAX as u64 || addr.checked_add(len).is_none() {
-        return Err(Malformed(format!("a buffer of {len} bytes at {addr:#x}")));
-    }
-    Ok(())
 }
 
 /// A piece of a message or of a buffer.
@@ -251,8 +193,6 @@ mod tests {
         assert_eq!(LongRts::decode(&bytes), Ok(rts));
         bytes.extend([1, 2, 3]);
         assert_eq!(LongRts::decode(&bytes), Ok(rts));
-        let rtr = Rtr { len: 1 << 40, addr: 2, op: 3, seen: u32::MAX, earlier: 5, keys, report };
-        assert_eq!(Rtr::decode(&rtr.encode()), Ok(rtr));
         let fragment = Fragment { offset: 1, len: 2, addr: 3, key: 4, rail: 5, flags: 0xfffe };
         assert_eq!(Fragment::decode(&fragment.encode()), Ok(fragment));
         assert_eq!(Report::of(&report.put(fragment)), report);
@@ -262,14 +202,12 @@ mod tests {
     fn no_buffer_is_longer_than_memory() {
         for (len, addr) in [(u64::MAX, 0), (1 << 63, 0), (2, u64::MAX), (u64::MAX >> 1, 1 << 63 | 2)] {
             assert!(LongRts::decode(&LongRts { len, addr, ..LongRts::default() }.encode()).is_err());
-            assert!(Rtr::decode(&Rtr { len, addr, ..Rtr::default() }.encode()).is_err());
         }
     }
 
     #[test]
     fn other_lengths_are_refused() {
         assert!(LongRts::decode(&[0; LongRts::LEN - 1]).is_err());
-        assert!(Rtr::decode(&[0; Rtr::LEN - 1]).is_err() && Rtr::decode(&[0; Rtr::LEN + 1]).is_err());
         assert!(Fragment::decode(&[0; 31]).is_err() && Fragment::decode(&[0; 33]).is_err());
     }
 }

@@ -15,8 +15,6 @@ pub const WINDOW: u32 = 2;
 pub const PIECE_MIN: usize = 32 * 1024;
 /// Envelopes for which each side keeps account of RTRs; those not used for longest are forgotten.
 pub const ENVELOPES_MAX: usize = 4096;
-/// Answers to RTSs that found their sender inside MPI, before an RTR that crosses one may answer it.
-pub const PRESENT_MIN: u32 = 8;
 
 /// Sizes, depths and counts of the pipelines.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,8 +52,6 @@ pub struct Tuning {
     pub staged_messages: usize,
     /// Speculative rendezvous: envelopes of which each side keeps account.
     pub envelopes: usize,
-    /// Speculative rendezvous: answers after which it is judged whether a sender is inside MPI when they come.
-    pub present_min: u32,
 }
 
 impl Default for Tuning {
@@ -73,7 +69,6 @@ impl Default for Tuning {
             staging_bytes: 128 * 1024,
             staged_messages: 4,
             envelopes: ENVELOPES_MAX,
-            present_min: PRESENT_MIN,
         }
     }
 }

@@ -248,7 +248,7 @@ impl<D: Device> Engine<D> {
 
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
-        self.rtrs.keep(tuning.envelopes, tuning.present_min);
+        self.rtrs.keep(tuning.envelopes);
         self.staging = Staging::new(tuning.staged_messages, tuning.staging_bytes);
         self.learner.facts.paths.iter_mut().for_each(|path| path.tuning = tuning.clone());
     }

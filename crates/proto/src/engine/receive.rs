@@ -110,7 +110,8 @@ impl<D: Device> Engine<D> {
             return self.receive_unexpected(want, message, buf);
         }
         let id = self.insert_receive(Receive { want, buf, rtr: None, long })?;
-        let rtr = self.rendezvous().offer(id, &want, buf, long);
+        self.rendezvous().speculate(id, &want, buf);
+        let rtr = if long { self.rendezvous().offer_buffer(id, &want, buf) } else { None };
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { want, buf, rtr, long }));
         }
@@ -196,7 +197,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn deliver(&mut self, id: OpId, envelope: Envelope, data: Span) {
         let receive = self.ops.posted(id);
         if receive.rtr.is_some() || !self.rtrs.waiting.is_empty() {
-            self.rendezvous().void_rtr(id, receive.rtr, &envelope);
+            self.rendezvous().met_by_eager(id, receive.rtr, &envelope);
         }
         let len = data.len.min(receive.buf.len);
         let limit = &mut self.eager_limits[self.dev.distance(envelope.source) as usize];

@@ -5,7 +5,6 @@ use crate::choice::way::Way;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::memory::rcache::Held;
-use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Sending};
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank, Span};
@@ -149,7 +148,7 @@ impl<D: Device> Engine<D> {
         let step = match step {
             Step::Long(protocol, _) => self.rendezvous().begin_rendezvous(id, &sending, protocol),
             step => {
-                self.rendezvous().consume_keys(&sending);
+                self.rtrs.other_left(&sending.envelope(), None);
                 step
             }
         };
@@ -176,8 +175,8 @@ impl<D: Device> Engine<D> {
 
     /// What a send is to do first.
     fn first_step(&mut self, sending: &mut Sending, eager: bool, held: Option<Held>) -> Step {
-        match self.rendezvous().take_share(sending, !eager && sending.helps()) {
-            Some(rtr) => Step::Write(rtr),
+        match self.rendezvous().take_offer(sending, !eager && sending.helps()) {
+            Some(offer) => Step::Matched(offer),
             None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
             None => match self.rendezvous().long_protocol(sending) {
                 Some(protocol) => Step::Long(protocol, 0),
@@ -266,8 +265,8 @@ impl<D: Device> Engine<D> {
         let (sending, step) = match self.ops.get(id).map(|op| &op.state) {
             Some(State::Queued(sending, step)) => (*sending, *step),
             Some(State::Long(long)) => {
-                let to = long.envelope();
-                return self.rendezvous().start_long(id) && self.has_left(id, to);
+                let to = long.message.peer;
+                return self.rendezvous().start_long(id) && self.has_left(to);
             }
             _ => return true,
         };
@@ -275,10 +274,11 @@ impl<D: Device> Engine<D> {
             Step::Eager => self.leave_eager(id, sending),
             Step::ZeroCopy(held) => self.leave_zero_copy(id, sending, held),
             Step::Rts => self.rendezvous().leave_rts(id, sending),
+            Step::Matched(offer) => self.rendezvous().leave_matched(id, sending, offer),
             Step::Long(protocol, flags) => self.rendezvous().leave_long(id, sending, protocol, flags),
-            Step::Write(rtr) => self.rendezvous().leave_taken(id, sending, rtr),
+            Step::Write(rtr) => self.rendezvous().leave_write(id, sending, rtr),
         };
-        left && self.has_left(id, sending.envelope())
+        left && self.has_left(sending.to)
     }
 
     /// An eager message whose payload has waited for room for long goes by rendezvous: what fills that room may be
@@ -302,15 +302,11 @@ impl<D: Device> Engine<D> {
         if now_ns - since_ns < PATIENCE_NS || !self.rendezvous().leave_rts(id, sending) {
             return false;
         }
-        self.has_left(id, sending.envelope())
+        self.has_left(to)
     }
 
-    fn has_left(&mut self, id: OpId, to: Envelope) -> bool {
-        let rts = match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Long(long)) if long.is_answerable() => Some((id, long.message.len)),
-            _ => None,
-        };
-        self.peers[to.source].has_left(to.context, to.tag, rts);
+    fn has_left(&mut self, to: Rank) -> bool {
+        self.peers[to].sent = self.peers[to].sent.wrapping_add(1);
         true
     }
 

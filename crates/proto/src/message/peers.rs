@@ -1,11 +1,11 @@
 //! What is kept for each peer, and the frames that wait for room.
 
 use crate::message::op::OpId;
-use crate::message::rtrs::Rtrs;
 use crate::message::sparse::Sparse;
 use fabric::{Device, Rank, Span};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
+use wire::head::Offer;
 use wire::long::Report;
 
 /// How a frame leaves.
@@ -42,14 +42,24 @@ fn send(dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8], how: How) 
     }
 }
 
+/// A buffer that a peer has offered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offered {
+    pub context: u64,
+    pub tag: i32,
+    pub offer: Offer,
+}
+
 /// What the engine keeps for one peer.
 pub(crate) struct Peer {
     /// Nothing stands in the way of an eager frame.
     pub plain: bool,
     /// Nothing goes there any more.
     pub lost: bool,
-    /// Eager messages to it have to be told to [`Peer::rtrs`].
+    /// Eager messages to it have to be told to the tables of speculative rendezvous.
     pub watched: bool,
+    /// RTRs that came to nothing in a row.
+    pub rtr_misses: u8,
     /// Messages sent to it (wraps).
     pub sent: u32,
     /// Messages from it that have been taken in (wraps).
@@ -64,8 +74,8 @@ pub(crate) struct Peer {
     /// Lengths of which the last message from it came by rendezvous: a bit for each class. No more bits than find
     /// room beside the flags: the distance of two peers is multiplied for every message.
     by_rendezvous: u16,
-    /// RTRs from and to it, once there are any.
-    rtrs: Option<Box<Rtrs>>,
+    /// Buffers it has offered.
+    pub offers: Vec<Offered>,
     /// How long messages from it took, to be told with what goes there anyway.
     pub reports: VecDeque<Report>,
     /// The message at the front of the queue that had no room, and since when.
@@ -78,13 +88,14 @@ impl Default for Peer {
             plain: true,
             lost: false,
             watched: false,
+            rtr_misses: 0,
             sent: 0,
             seen: 0,
             queue: VecDeque::new(),
             control: VecDeque::new(),
             gone: Vec::new(),
             by_rendezvous: 0,
-            rtrs: None,
+            offers: Vec::new(),
             reports: VecDeque::new(),
             stuck: None,
         }
@@ -106,25 +117,6 @@ impl Peer {
         self.by_rendezvous >> length_class(len as u64) & 1 != 0
     }
 
-    /// RTRs from and to it.
-    pub fn rtrs(&mut self) -> &mut Rtrs {
-        self.rtrs.get_or_insert_default()
-    }
-
-    /// As [`Peer::rtrs`], if there have been any.
-    pub fn known_rtrs(&mut self) -> Option<&mut Rtrs> {
-        self.rtrs.as_deref_mut()
-    }
-
-    /// A message has left to it: which envelope it has, and its operation and length if it is an RTS that an RTR may answer.
-    #[inline]
-    pub fn has_left(&mut self, context: u64, tag: i32, rts: Option<(OpId, u64)>) {
-        if let Some(rtrs) = &mut self.rtrs {
-            rtrs.left(self.sent, context, tag, rts);
-        }
-        self.sent = self.sent.wrapping_add(1);
-    }
-
     /// Keeps a report for the next message that has room for it.
     pub fn report(&mut self, report: Report) {
         if self.reports.len() >= REPORTS_MAX {
@@ -137,7 +129,7 @@ impl Peer {
     pub fn update_plain(&mut self) {
         self.plain = self.queue.is_empty()
             && self.control.is_empty()
-            && self.rtrs.as_ref().is_none_or(|rtrs| rtrs.is_empty())
+            && self.offers.is_empty()
             && !self.watched
             && !self.lost;
     }
@@ -202,7 +194,7 @@ impl Peers {
         peer.queue.clear();
         peer.control.clear();
         peer.gone.clear();
-        peer.rtrs = None;
+        peer.offers.clear();
         peer.reports.clear();
         peer.stuck = None;
     }

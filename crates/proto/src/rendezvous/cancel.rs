@@ -23,7 +23,7 @@
 //! is next inside MPI.
 
 use crate::message::matching::{Body, Envelope, Unexpected};
-use crate::message::op::{OpId, Outcome, Receive, Sending};
+use crate::message::op::{OpId, Outcome, Receive};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::state::{Rts, State, Step};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
@@ -52,7 +52,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return false; // the sender is asked whether it has taken the RTR
         }
         self.rtrs.waiting.remove(&id);
-        if !self.withdraw_share(id, receive.rtr) {
+        if !self.withdraw_offer(id, receive.rtr) {
             return false; // its sender has taken it: the message is on its way
         }
         self.matching.withdraw(&receive.want, id);
@@ -68,54 +68,60 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     fn cancel_send(&mut self, id: OpId) -> bool {
-        let Some((s, settled_by)) = self.unmet(id) else { return false };
-        match settled_by {
-            SettledBy::Nobody => self.peers[s.to].queue.retain(|queued| *queued != id),
-            SettledBy::Share(index) => {
+        let sending = match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Queued(s, Step::Eager | Step::Rts)) if !s.met => {
+                let s = *s;
+                self.peers[s.to].queue.retain(|queued| *queued != id);
+                s
+            }
+            Some(State::Offered(s, Rts { share: Some(index), .. })) if !s.met => {
+                let (s, index) = (*s, *index);
                 let share = Share { owner: self.dev.me(), index };
                 if !self.dev.opened_shares().take(share, ShareWord::Open, id.0 as u64) {
                     return false; // its receiver has taken it
                 }
                 self.close_share(Some(index));
+                self.learner.forget(id);
+                s
             }
-            SettledBy::Receiver => {
-                let head = Head::new(Kind::RtsCancel, s.tag, s.context).encode();
-                let body = LongRts { op: id.0, ..LongRts::default() };
-                self.control(s.to, head, &body.encode());
+            Some(State::Offered(s, Rts { share: None, .. })) if !s.met => {
+                let envelope = s.envelope();
+                self.ask_for_rts(id, envelope);
                 return false;
             }
-        }
-        self.take_back(id, s)
-    }
-
-    /// A send that no receive is known to have met, and who settles whether one has.
-    fn unmet(&self, id: OpId) -> Option<(Sending, SettledBy)> {
-        match self.ops.get(id).map(|op| &op.state)? {
-            State::Queued(s, Step::Eager | Step::Rts | Step::Long(..)) if !s.met => {
-                Some((*s, SettledBy::Nobody))
+            Some(State::Queued(s, Step::Long(..))) if !s.met => {
+                let s = *s;
+                self.unqueue(id, s.envelope());
+                s
             }
-            State::Offered(s, Rts { share, .. }) if !s.met => {
-                Some((*s, share.map_or(SettledBy::Receiver, SettledBy::Share)))
+            Some(State::Long(long)) if long.may_come_back() => {
+                let envelope = long.envelope();
+                if !self.peers[envelope.source].queue.contains(&id) {
+                    self.ask_for_rts(id, envelope);
+                    return false;
+                }
+                let Some(s) = self.long_sending(id) else { return false };
+                self.unqueue(id, envelope);
+                s
             }
-            State::Long(long) if long.may_come_back() => {
-                let waits = self.peers[long.message.peer].queue.contains(&id);
-                Some((long.sending(), if waits { SettledBy::Nobody } else { SettledBy::Receiver }))
-            }
-            _ => None,
-        }
-    }
-
-    /// A message is taken back: it never was. False if its receiver is at work.
-    fn take_back(&mut self, id: OpId, s: Sending) -> bool {
-        if let Some(State::Long(_)) = self.ops.get(id).map(|op| &op.state)
-            && self.long_sending(id).is_none()
-        {
-            return false;
-        }
-        self.is_answered(id, s.to);
-        self.learner.forget(id);
-        self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..s.outcome() }));
+            _ => return false,
+        };
+        self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..sending.outcome() }));
         true
+    }
+
+    /// A rendezvous that has not left never will.
+    fn unqueue(&mut self, id: OpId, to: Envelope) {
+        self.peers[to.source].queue.retain(|queued| *queued != id);
+        self.rtrs.other_left(&to, Some(id));
+        self.learner.forget(id);
+    }
+
+    /// Asks the receiver whether an RTS has met its receive.
+    fn ask_for_rts(&mut self, id: OpId, to: Envelope) {
+        let head = Head::new(Kind::RtsCancel, to.tag, to.context).encode();
+        let body = LongRts { op: id.0, ..LongRts::default() };
+        self.control(to.source, head, &body.encode());
     }
 
     /// RtsCancel: the sender takes a message back, unless it has met its receive.
@@ -134,23 +140,18 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// RtsGone: the receiver has forgotten an RTS.
     pub(crate) fn on_rts_gone(&mut self, from: Rank, id: OpId) {
-        if let Some((s, SettledBy::Receiver)) = self.unmet(id)
-            && s.to == from
-        {
-            self.take_back(id, s);
-        }
+        let sending = match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Offered(s, Rts { share: None, .. })) if s.to == from => Some(*s),
+            Some(State::Long(long)) if long.message.peer == from && long.may_come_back() => {
+                self.long_sending(id)
+            }
+            _ => None,
+        };
+        let Some(s) = sending else { return };
+        self.rtrs.on_met(&s.envelope(), id, None);
+        self.learner.forget(id);
+        self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..s.outcome() }));
     }
-}
-
-/// Who settles whether a send has been met.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SettledBy {
-    /// It has not left.
-    Nobody,
-    /// The word of a share, at once.
-    Share(u32),
-    /// Its receiver, who has to be asked.
-    Receiver,
 }
 
 /// Takes the message of an RTS for a receive; false if its sender has taken it back.

@@ -9,8 +9,7 @@ use crate::message::malformed;
 use crate::message::matching::{Body, Envelope};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
-use crate::rendezvous::rtr_account::{ANSWERABLE, CAME_SHIFT, DECLINED, UNWELCOME};
-use crate::rendezvous::rtr_registered::{Met, is_rts_ack};
+use crate::rendezvous::rtr_registered::is_rts_ack;
 use crate::rendezvous::state::Long;
 use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Frame, Rank, Span};
@@ -32,11 +31,11 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// Lets the RTS of a long message leave; false if there is no room.
     pub(crate) fn start_long(&mut self, id: OpId) -> bool {
-        self.tell_rtrs(id);
         match self.happen(id, Happening::Start) {
             Step::NoRoom => false,
             Step::Frames => {
                 let Some(s) = self.long_sending(id) else { return true };
+                self.rtrs.other_left(&s.envelope(), Some(id));
                 self.ops.set(id, State::Queued(s, crate::rendezvous::state::Step::Rts));
                 self.leave_rts(id, s)
             }
@@ -51,15 +50,6 @@ impl<D: Device> Rendezvous<'_, D> {
                 true
             }
         }
-    }
-
-    /// The RTS that is about to leave says how many RTRs have come.
-    fn tell_rtrs(&mut self, id: OpId) {
-        let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
-        let Some(rtrs) = self.peers[long.message.peer].known_rtrs() else { return };
-        let (came, covers) = rtrs.came();
-        let known = UNWELCOME | DECLINED | if covers { ANSWERABLE } else { 0 };
-        long.flags = long.flags & known | came << CAME_SHIFT;
     }
 
     /// LongRts: match it, or keep it for its receive.
@@ -97,12 +87,9 @@ impl<D: Device> Rendezvous<'_, D> {
     /// A long message has met its receive.
     pub(crate) fn begin_long(&mut self, id: OpId, envelope: Envelope, rts: LongRts, along: Span) {
         let receive = self.ops.posted(id);
-        self.withdraw_share(id, receive.rtr);
+        self.withdraw_offer(id, receive.rtr);
         let begun_ns = self.dev.now_ns();
-        let Met { waited_ns, inside_ns, answers, written } = self.meet(id, &envelope, receive.buf.len, &rts);
-        if let Some(out) = written {
-            return self.expect_write(id, &envelope, receive, out, rts, inside_ns);
-        }
+        let (waited_ns, inside_ns, answers) = self.meet(id, &envelope, rts.len);
         let protocol = Protocol::of(rts.protocol).expect("checked when it arrived");
         let ends = Outcome::of_receive(&envelope, rts.len, receive.buf);
         let local = receive.buf.part(0, ends.len as usize);
@@ -179,8 +166,8 @@ impl<D: Device> Rendezvous<'_, D> {
                 if long.side == Side::Receive {
                     return Ok(true);
                 }
-                let to = long.envelope();
-                Ok(!self.met(id, &to, head.kind, *fragment))
+                let (to, begun_ns) = (long.envelope(), long.begun_ns);
+                Ok(!self.met(id, &to, begun_ns, head.kind, *fragment))
             }
             // The message had left as a whole when its receiver was done with what comes first.
             _ if is_rts_ack(head.kind, fragment) => {

@@ -38,7 +38,8 @@ impl<D: Device> Rendezvous<'_, D> {
                 Some((transfer.sending(), Rts { share: None, direct: true }))
             }
             Some(State::Long(long)) if long.message.peer == from => {
-                self.is_answered(id, from);
+                let envelope = long.envelope();
+                self.rtrs.on_met(&envelope, id, None);
                 self.long_sending(id).map(|s| (s, Rts { share: None, direct: false }))
             }
             _ => None,

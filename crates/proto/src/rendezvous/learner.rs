@@ -277,27 +277,6 @@ impl Learner {
         }
     }
 
-    /// Whether this rank has been inside MPI since the RTS of a message left.
-    pub(crate) fn was_here(&self, id: OpId) -> bool {
-        self.told.get(&id).is_some_and(|told| told.left_ns >= self.away_ns)
-    }
-
-    /// An RTR has answered the RTS of a message, which goes another way than was predicted: what it takes says nothing of
-    /// that. Whether this rank has been inside MPI meanwhile.
-    pub(crate) fn answered_by_rtr(&mut self, id: OpId) -> bool {
-        let was_here = self.was_here(id);
-        if let Some(told) = self.told.get_mut(&id) {
-            told.late_ns = Some(0.0);
-            if let Some(key) = told.key.take() {
-                self.choices.untold(key, told.way);
-            }
-            if let Some(late_ns) = self.late.get_mut(&told.envelope) {
-                *late_ns -= HABIT * *late_ns;
-            }
-        }
-        was_here
-    }
-
     /// By how much the receiver is expected to come late; 0 if that is less than a round trip.
     pub(crate) fn late_ns(&self, to: &Envelope, distance: Distance) -> f64 {
         let late_ns = self.late.get(to).copied().unwrap_or(0.0);

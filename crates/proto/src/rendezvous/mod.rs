@@ -15,7 +15,6 @@ pub(crate) mod learner;
 pub(crate) mod movers;
 pub(crate) mod posting;
 mod recent;
-mod rtr;
 pub(crate) mod rtr_account;
 mod rtr_registered;
 mod rtr_shares;
@@ -68,7 +67,7 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub learner: &'a mut Learner,
     /// Operations that progress by looking: offered, moving, streaming.
     pub active: &'a mut Vec<OpId>,
-    /// What was seen of RTRs.
+    /// RTRs over registered memory.
     pub rtrs: &'a mut RtrAccount,
     /// Transfers that wait for room in the queue of their adapter.
     pub backlog: &'a mut Backlog,
@@ -98,8 +97,7 @@ impl<D: Device> Rendezvous<'_, D> {
             Kind::Data => self.on_data(from, head, data),
             Kind::LongRts => self.on_long_rts(from, envelope, data),
             Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame),
-            Kind::LongRtr => self.on_long_rtr(envelope, data),
-            Kind::RtrCancel => self.on_rtr_cancel(envelope, data),
+            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, data),
             Kind::RtrAck => self.on_rtr_ack(envelope, data),
             Kind::RtsCancel => self.on_rts_cancel(envelope, data),
             Kind::RtsGone => {

@@ -11,13 +11,19 @@ pub(crate) struct Recent<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,
     half: usize,
+    has_forgotten: bool,
 }
 
 impl<K: Eq + Hash + Copy, V> Recent<K, V> {
     /// An empty table of at most `most` entries.
     pub fn new(most: usize) -> Recent<K, V> {
         let half = (most / 2).max(1);
-        Recent { young: HashMap::new(), old: HashMap::new(), half }
+        Recent { young: HashMap::new(), old: HashMap::new(), half, has_forgotten: false }
+    }
+
+    /// Whether an entry was ever forgotten.
+    pub fn has_forgotten(&self) -> bool {
+        self.has_forgotten
     }
 
     /// An entry as it stands; to ask so does not keep it from being forgotten.
@@ -39,6 +45,7 @@ impl<K: Eq + Hash + Copy, V> Recent<K, V> {
             let value = self.old.remove(&key).unwrap_or_else(make);
             if self.young.len() >= self.half {
                 let oldest = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+                self.has_forgotten |= !oldest.is_empty();
                 oldest.into_iter().for_each(|(key, value)| forget(&key, value));
             }
             self.young.insert(key, value);
@@ -63,7 +70,9 @@ mod tests {
             assert!((key.saturating_sub(2)..=key).all(|recent| table.get(&recent).is_some()));
         }
         assert_eq!(table.get(&1000), Some(&100));
-        assert!(!gone.contains(&1000) && gone.contains(&0) && table.get(&0).is_none());
+        assert!(
+            table.has_forgotten() && !gone.contains(&1000) && gone.contains(&0) && table.get(&0).is_none()
+        );
         *table.get_mut(&1000).unwrap() = 5;
         assert_eq!(table.entry(1000, || 0, |_, _| ()), &5);
     }

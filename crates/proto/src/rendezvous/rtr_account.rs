@@ -1,47 +1,69 @@
-//! Whether early receivers offer their buffers (RTR): what was seen of an envelope (peer, context, tag).
+//! Speculative rendezvous: who may send an RTR, and which send an RTR belongs to.
 //!
-//! The receiver judges, for it sees all that becomes of its RTRs; which message one belongs to is the business of
-//! [`crate::message::rtrs`].
+//! Wins when receivers come early: the sender writes at once, while the receiver computes. Costs
+//! an RTR for nothing when both sides come together (dissertation, chapter 4). The rules, per
+//! envelope (peer, context, tag):
 //!
-//! - An RTR was of use if its sender wrote to it; if it tried another way though it had the RTR in time, that says nothing
-//!   against it. One that was met by an eager message, or by an RTS that it does not answer, was sent for nothing.
-//! - If under 80 % were of use none are sent, and it is counted silently which receives were early enough; at 80 % they begin
-//!   again (dissertation, sections 4.2.6 and 4.4.2, where the sender judges and tells).
-//! - An RTS says if RTRs are unwelcome, for another way is cheaper.
+//! - A receive that finds no message sends an RTR, unless a receive posted before would accept
+//!   the same message and has sent none (section 4.2.3). Receives with a wildcard send none.
+//! - A send that finds an RTR writes, and an RTR-ACK takes the place of its RTS. A receive that
+//!   finds an RTS, or is met by one without having sent an RTR, answers with an RTS-ACK.
+//!   What the protocol does first goes before the RTS-ACK, on which no byte waits. (In the dissertation it comes
+//!   first.)
+//! - So each receive brings the sender exactly one of RTR and RTS-ACK: an RTR belongs to the
+//!   oldest send without, and only if there is none it is kept for the next send.
+//! - An eager message may have met a receive whose RTR is on its way. It sets the *Eager flag*; the
+//!   next rendezvous drops all RTRs and tells the receiver to stop (stop-RTR). When the receiver
+//!   has answered, none is on its way any more, and the next RTS lets it resume (resume-RTR).
+//! - With stop-RTR the receiver takes all its RTRs for granted as dropped. (The dissertation does not
+//!   say so. A receive whose RTR was dropped would else let later ones send theirs, which the
+//!   sender would give to the wrong send: `tests/races` finds it.)
 //! - Memory that is not registered is not registered for an RTR before receives of the envelope were seen to wait long
 //!   enough to hide it. (The dissertation's buffers come again.)
+//! - Each side keeps account of the envelopes used last. A sender that has forgotten some takes each new
+//!   one for such that eager messages may have left for: its first rendezvous stops the receiver's
+//!   RTRs, whatever has become of earlier ones. A receiver that has forgotten that it was to stop takes
+//!   all envelopes of that sender that it does not know for stopped, until an RTS says otherwise.
+//! - If under 80 % of the RTRs were used, the sender stops them too, and counts silently which
+//!   receives were early enough; at 80 % it lets them resume (sections 4.2.6 and 4.4.2).
 //!
-//! The sender of an RTS lets an RTR that crosses it answer it, if it is seen to be inside MPI when answers come: then the write
-//! begins a latency earlier than the read that the RTS asks for. A sender that computes is read from.
+//! ```text
+//! early receiver              early sender                crossing
+//! S            R              S            R              S            R
+//! ◀────── RTR ─┤ Irecv        ├─ RTS ──────▶              ├─ RTS ─╲╱─ RTR ┤
+//! Isend                       ◀─ read ─────┤ Irecv        RTR dropped
+//! ├─ RTR-ACK ──▶              ◀─ RTS-ACK ──┤              ◀─ read ──────┤
+//! ├═ write ════▶              ◀─ FIN ──────┤              ◀─ FIN ───────┤
+//! ├─ FIN ──────▶
+//! ```
 
-use crate::choice::tuning::{ENVELOPES_MAX, PRESENT_MIN};
+use super::movers::stripes::Stripes;
+use crate::choice::tuning::ENVELOPES_MAX;
 use crate::message::matching::Envelope;
 use crate::message::op::OpId;
-use crate::rendezvous::movers::stripes::Stripes;
 use crate::rendezvous::recent::Recent;
-use std::collections::HashMap;
+use fabric::Rank;
+use std::collections::{HashMap, HashSet, VecDeque};
+use wire::long::LongRts;
 
-/// Flag of an RTS: RTRs are of no use to its sender.
-pub(crate) const UNWELCOME: u16 = 1;
-/// Flag of an RTS: an RTR that crosses it answers it.
-pub(crate) const ANSWERABLE: u16 = 2;
-/// Flag of an RTS: its sender had an RTR in time, and tries another way.
-pub(crate) const DECLINED: u16 = 4;
-/// Above these flags an RTS says how many RTRs had come when it left.
-pub(crate) const CAME_SHIFT: u32 = 3;
-/// Part of the RTRs that must be of use, in per cent (section 4.4.2).
+/// Flag of an RTS: no more RTRs for this envelope, and those sent are void.
+pub(crate) const STOP: u16 = 1;
+/// Flag of an RTS: RTRs are welcome again.
+pub(crate) const RESUME: u16 = 2;
+/// Part of the RTRs that must be used, in per cent (section 4.4.2).
 const USAGE_MIN: u32 = 80;
 /// RTRs, or silent observations, before they are judged.
 const SAMPLES_MIN: u32 = 8;
 /// Observations after which older ones count half.
 const SAMPLES_MAX: u32 = 64;
+
 /// As many registrations a receive must have waited for one to be hidden: other receives and sends may have waited
 /// for it.
 const HIDDEN: f64 = 3.0;
 
 /// How often something was of use.
 #[derive(Clone, Copy, Debug, Default)]
-struct Usage {
+pub(crate) struct Usage {
     all: u32,
     used: u32,
 }
@@ -55,40 +77,68 @@ impl Usage {
         self.used += u32::from(used);
     }
 
-    fn is_enough(&self) -> bool {
-        self.used * 100 >= USAGE_MIN * self.all
-    }
-
     /// `None` before there are enough observations.
     fn pays(&self) -> Option<bool> {
-        (self.all >= SAMPLES_MIN).then(|| self.is_enough())
+        (self.all >= SAMPLES_MIN).then_some(self.used * 100 >= USAGE_MIN * self.all)
     }
+}
+
+/// Where the sender of an envelope stands with RTRs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Flag {
+    /// Every RTR has its send.
+    #[default]
+    Clear,
+    /// Eager messages left: RTRs may be void.
+    Eager,
+    /// This operation's RTS told the receiver to stop.
+    Stopping(OpId),
+    /// No RTR is on its way.
+    Stopped,
+}
+
+/// What the sender keeps for one envelope.
+#[derive(Debug, Default)]
+struct Outgoing {
+    flag: Flag,
+    /// Stopped because RTRs did not pay, not because of eager messages.
+    idle: bool,
+    /// RTRs without a send.
+    rtrs: VecDeque<LongRts>,
+    /// Sends whose RTS is out and whose receive has not answered.
+    sends: Vec<OpId>,
+    usage: Usage,
+    silent: Usage,
 }
 
 /// What the receiver keeps for one envelope.
 #[derive(Debug, Default)]
 struct Incoming {
-    /// The sender has no use for RTRs.
-    unwelcome: bool,
-    /// Too few were of use.
-    idle: bool,
-    usage: Usage,
-    /// While none are sent: whether they would have been.
-    silent: Usage,
+    stopped: bool,
+    /// RTRs in a row that met an eager message.
+    missed: u32,
     /// How often receives waited for so long that a registration before the message costs nothing.
-    hidden: Usage,
+    early: Usage,
 }
 
-/// A receive that has met an RTS.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Meeting {
-    /// Whether its RTR was of use; `None` if it had none.
-    pub used: Option<bool>,
-    /// Whether one would have been in time.
-    pub early: bool,
-    /// For how long it had waited, and how long the registration of its memory takes.
-    pub waited_ns: u64,
-    pub register_ns: f64,
+/// How a send is to begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Plan {
+    /// Write into the buffer of this RTR.
+    Write(LongRts),
+    /// Send an RTS with these flags.
+    Rts(u16),
+}
+
+/// Whether an RTR is of use to a send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wants {
+    /// It takes it.
+    Takes,
+    /// Not this time, for it tries another way.
+    Declines,
+    /// No.
+    Nothing,
 }
 
 /// A receive that is posted.
@@ -97,164 +147,210 @@ pub(crate) struct Waiting {
     pub since_ns: u64,
     /// How long this rank had been outside MPI before.
     pub outside_ns: u64,
-    /// Its RTR, if one is out.
-    pub rtr: Option<Out>,
+    /// Its memory, if an RTR is out.
+    pub rtr: Option<Stripes>,
     /// It is to be cancelled once the sender has given the RTR up.
     pub cancelling: bool,
-}
-
-/// An RTR over registered memory that is out.
-#[derive(Debug)]
-pub(crate) struct Out {
-    pub stripes: Stripes,
-    /// Which one to that peer.
-    pub number: u32,
-    /// Messages of the peer that had been taken in.
-    pub seen: u32,
 }
 
 /// The tables of one rank.
 #[derive(Debug)]
 pub(crate) struct RtrAccount {
+    out: Recent<Envelope, Outgoing>,
     incoming: Recent<Envelope, Incoming>,
-    /// Of messages sent: whether this rank was inside MPI when they were answered.
-    present: Recent<Envelope, Usage>,
-    /// Answers after which that is judged.
-    present_min: u32,
-    /// Posted receives that expect a rendezvous over registered memory.
+    /// Senders of which an envelope that was to stop is forgotten.
+    stopped: HashSet<Rank>,
+    /// Posted receives that expect a rendezvous.
     pub waiting: HashMap<OpId, Waiting>,
-    /// Whether RTRs go on however few are used, and none answers an RTS.
+    /// Whether RTRs go on however few are used.
     persists: bool,
+    /// Shortest time an RTS took to be answered: a round trip.
+    round_trip_ns: Option<u64>,
 }
 
 impl RtrAccount {
-    /// Empty tables; without `adapt` what is seen changes nothing.
+    /// Empty tables; without `adapt` RTRs never stop for being of little use.
     pub fn new(adapt: bool) -> RtrAccount {
         RtrAccount {
+            out: Recent::new(ENVELOPES_MAX),
             incoming: Recent::new(ENVELOPES_MAX),
-            present: Recent::new(ENVELOPES_MAX),
-            present_min: PRESENT_MIN,
+            stopped: HashSet::new(),
             waiting: HashMap::new(),
             persists: !adapt,
+            round_trip_ns: None,
         }
     }
 
-    /// Keeps account of so many envelopes from here on, and judges senders after so many answers; to be called before
-    /// the first message.
-    pub fn keep(&mut self, most: usize, present_min: u32) {
-        (self.incoming, self.present) = (Recent::new(most), Recent::new(most));
-        self.present_min = present_min;
+    /// Keeps account of so many envelopes from here on; to be called before the first message.
+    pub fn keep(&mut self, most: usize) {
+        (self.out, self.incoming) = (Recent::new(most), Recent::new(most));
     }
 
-    /// Whether RTRs may be sent for an envelope.
-    pub fn may_offer(&self, from: &Envelope) -> bool {
-        self.incoming.get(from).is_none_or(|known| !known.unwelcome && (self.persists || !known.idle))
+    /// Whether an RTR waits for the next rendezvous, if that has `len` bytes.
+    pub fn is_offered(&mut self, to: &Envelope, len: u64, sent_before: bool) -> bool {
+        let persists = self.persists;
+        let out = self.outgoing(to, sent_before);
+        out.may_write(persists) && out.rtrs.front().is_some_and(|rtr| len <= rtr.len)
     }
 
-    /// Whether memory is to be registered for an RTR.
-    pub fn may_register(&self, from: &Envelope) -> bool {
-        self.incoming.get(from).is_some_and(|known| known.hidden.pays() == Some(true))
+    /// A rendezvous begins: by RTR or RTS. `sent_before` says whether anything has left to this peer
+    /// before, `wants` whether an RTR is of use.
+    pub fn begin(&mut self, to: &Envelope, op: OpId, len: u64, sent_before: bool, wants: Wants) -> Plan {
+        let persists = self.persists;
+        self.outgoing(to, sent_before).begin(op, len, wants, persists)
     }
 
-    /// An RTS has come, which says whether RTRs are welcome.
-    pub fn on_rts(&mut self, from: &Envelope, flags: u16) {
-        let unwelcome = flags & UNWELCOME != 0;
-        match self.incoming.get_mut(from) {
-            Some(known) => known.unwelcome = unwelcome,
-            None if unwelcome => self.coming(from).unwelcome = true,
-            None => {}
-        }
-    }
-
-    /// A receive has met a rendezvous.
-    pub fn met(&mut self, from: &Envelope, meeting: Meeting) {
-        let known = self.coming(from);
-        known.hidden.count(meeting.waited_ns as f64 > HIDDEN * meeting.register_ns);
-        match meeting.used {
-            Some(used) => known.used(used),
-            None if known.idle => {
-                known.silent.count(meeting.early);
-                if known.silent.pays() == Some(true) {
-                    (known.idle, known.usage) = (false, Usage::default());
-                }
-            }
-            None => {}
-        }
-    }
-
-    /// A receive with an RTR out was met by an eager message.
-    pub fn missed(&mut self, from: &Envelope) {
-        self.coming(from).used(false);
+    fn outgoing(&mut self, to: &Envelope, sent_before: bool) -> &mut Outgoing {
+        // What left before this account was kept may have been eager.
+        let before = sent_before || self.out.has_forgotten();
+        let flag = if before { Flag::Eager } else { Flag::Clear };
+        self.out.entry(*to, || Outgoing { flag, ..Outgoing::default() }, |_, _| ())
     }
 
     /// What is kept for an envelope of which something has come.
     fn coming(&mut self, from: &Envelope) -> &mut Incoming {
-        self.incoming.entry(*from, Incoming::default, |_, _| ())
+        let (incoming, senders) = (&mut self.incoming, &mut self.stopped);
+        let stopped = senders.contains(&from.source);
+        let forget = |envelope: &Envelope, incoming: Incoming| {
+            if incoming.stopped {
+                senders.insert(envelope.source);
+            }
+        };
+        incoming.entry(*from, || Incoming { stopped, ..Incoming::default() }, forget)
     }
 
-    /// The RTS of a message has been answered; whether this rank has been inside MPI since it left.
-    pub fn was_present(&mut self, to: &Envelope, present: bool) {
-        self.present.entry(*to, Usage::default, |_, _| ()).count(present);
-    }
-
-    /// Whether an RTR that crosses an RTS finds its sender inside MPI.
-    pub fn is_present(&self, to: &Envelope) -> bool {
-        let known = self.present.get(to).copied().unwrap_or_default();
-        !self.persists && known.all >= self.present_min && known.is_enough()
-    }
-}
-
-impl Incoming {
-    fn used(&mut self, used: bool) {
-        self.usage.count(used);
-        if self.usage.pays() == Some(false) {
-            (self.idle, self.silent) = (true, Usage::default());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FROM: Envelope = Envelope { source: 1, context: 3, tag: 5 };
-
-    fn meeting(used: Option<bool>, early: bool) -> Meeting {
-        Meeting { used, early, waited_ns: 1000, register_ns: 400.0 }
-    }
-
-    #[test]
-    fn rtrs_stop_that_come_to_nothing_and_begin_again_when_they_would_be_of_use() {
-        for adapt in [true, false] {
-            let mut account = RtrAccount::new(adapt);
-            (0..SAMPLES_MIN).for_each(|_| account.met(&FROM, meeting(Some(false), false)));
-            assert_eq!(account.may_offer(&FROM), !adapt);
-            (0..SAMPLES_MIN - 1).for_each(|_| account.met(&FROM, meeting(None, true)));
-            assert_eq!(account.may_offer(&FROM), !adapt);
-            account.met(&FROM, meeting(None, true));
-            assert!(account.may_offer(&FROM) && !account.may_register(&FROM));
+    /// A message that is no rendezvous over registered memory leaves; `op` if it was to be one.
+    pub fn other_left(&mut self, to: &Envelope, op: Option<OpId>) {
+        let Some(out) = self.out.get_mut(to) else { return };
+        out.sends.retain(|send| Some(*send) != op);
+        match out.flag {
+            Flag::Clear => out.flag = Flag::Eager,
+            Flag::Stopping(stop) if Some(stop) == op => out.flag = Flag::Eager,
+            _ => {}
         }
     }
 
-    #[test]
-    fn the_sender_says_whether_rtrs_are_welcome() {
-        let mut account = RtrAccount::new(true);
-        account.on_rts(&FROM, UNWELCOME);
-        assert!(!account.may_offer(&FROM) && account.may_offer(&Envelope { tag: 6, ..FROM }));
-        account.on_rts(&FROM, 0);
-        assert!(account.may_offer(&FROM));
+    /// An RTR has arrived.
+    pub fn on_rtr(&mut self, from: &Envelope, rtr: LongRts, sent_before: bool) {
+        let out = self.outgoing(from, sent_before);
+        match out.flag {
+            Flag::Stopping(_) | Flag::Stopped => out.usage.count(false),
+            _ if out.sends.is_empty() => out.rtrs.push_back(rtr),
+            _ => {
+                out.sends.remove(0);
+                out.usage.count(false);
+            }
+        }
     }
 
-    /// One of five that is away is too many when the receiver waits for it.
-    #[test]
-    fn who_computes_meanwhile_is_not_waited_for() {
-        let mut account = RtrAccount::new(true);
-        (0..PRESENT_MIN).for_each(|_| {
-            assert!(!account.is_present(&FROM));
-            account.was_present(&FROM, true);
-        });
-        assert!(account.is_present(&FROM));
-        (0..SAMPLES_MAX).for_each(|answer| account.was_present(&FROM, answer % 4 != 0));
-        assert!(!account.is_present(&FROM));
+    /// RTS-ACK, the end of the read, or a CTS: the receive of this send has been met. `waited_ns` says
+    /// for how long the receive had been posted when the RTS came.
+    pub fn on_met(&mut self, to: &Envelope, op: OpId, waited_ns: Option<u64>) {
+        let Some(out) = self.out.get_mut(to) else { return };
+        out.sends.retain(|send| *send != op);
+        if out.flag == Flag::Stopping(op) {
+            out.flag = Flag::Stopped;
+            out.rtrs.clear();
+        }
+        if let Some(waited_ns) = waited_ns {
+            out.silent.count(self.round_trip_ns.is_some_and(|rtt| waited_ns > rtt));
+        }
+    }
+
+    /// An RTS was answered after this time.
+    pub fn on_round_trip(&mut self, ns: u64) {
+        self.round_trip_ns = Some(self.round_trip_ns.map_or(ns, |known| known.min(ns)));
+    }
+
+    /// The receiver takes an RTR back; whether no send has it.
+    pub fn give_up(&mut self, from: &Envelope, op: u32) -> bool {
+        let Some(out) = self.out.get_mut(from) else { return false };
+        let before = out.rtrs.len();
+        out.rtrs.retain(|rtr| rtr.op != op);
+        out.rtrs.len() < before
+    }
+
+    /// Whether RTRs may be sent for an envelope.
+    pub fn may_offer(&self, from: &Envelope) -> bool {
+        match self.incoming.get(from) {
+            Some(known) => !known.stopped && known.missed < SAMPLES_MIN,
+            None => !self.stopped.contains(&from.source),
+        }
+    }
+
+    /// An RTS has come; whether all RTRs for its envelope are void.
+    pub fn on_rts(&mut self, from: &Envelope, flags: u16) -> bool {
+        if flags & (STOP | RESUME) != 0 || self.incoming.get(from).is_some() {
+            let incoming = self.coming(from);
+            incoming.missed = 0;
+            incoming.stopped = flags & STOP != 0 || incoming.stopped && flags & RESUME == 0;
+        }
+        flags & STOP != 0
+    }
+
+    /// Whether memory is to be registered for an RTR.
+    pub fn may_register(&self, from: &Envelope) -> bool {
+        self.incoming.get(from).is_some_and(|i| i.early.pays() == Some(true))
+    }
+
+    /// A receive for which memory is to be registered for so long has waited for a rendezvous.
+    pub fn waited(&mut self, from: &Envelope, waited_ns: u64, register_ns: f64) {
+        self.coming(from).early.count(waited_ns as f64 > HIDDEN * register_ns);
+    }
+
+    /// A receive with an RTR out was met by an eager message.
+    pub fn missed(&mut self, from: &Envelope) {
+        self.coming(from).missed += 1;
+    }
+}
+
+impl Outgoing {
+    /// Whether the next rendezvous takes an RTR if there is one.
+    fn may_write(&self, persists: bool) -> bool {
+        self.flag == Flag::Clear && (persists || self.usage.pays() != Some(false))
+    }
+
+    fn begin(&mut self, op: OpId, len: u64, wants: Wants, persists: bool) -> Plan {
+        let flags = match self.flag {
+            Flag::Eager => STOP,
+            Flag::Clear if !persists && self.usage.pays() == Some(false) => {
+                (self.idle, self.silent) = (true, Usage::default());
+                STOP
+            }
+            Flag::Stopped if wants != Wants::Nothing && (!self.idle || self.silent.pays() == Some(true)) => {
+                RESUME
+            }
+            Flag::Stopped | Flag::Stopping(_) => 0,
+            Flag::Clear => return self.begin_clear(op, len, wants),
+        };
+        // Until the receiver has stopped, all RTRs are dropped; then none is on its way; and the
+        // receive of the RTS that lets them resume sends none. So no RTR belongs to this send.
+        match flags {
+            STOP => {
+                self.flag = Flag::Stopping(op);
+                self.rtrs.drain(..).for_each(|_| self.usage.count(false));
+                self.sends.clear();
+            }
+            RESUME => {
+                (self.flag, self.idle, self.usage) = (Flag::Clear, false, Usage::default());
+                self.rtrs.clear();
+            }
+            _ => {}
+        }
+        Plan::Rts(flags)
+    }
+
+    fn begin_clear(&mut self, op: OpId, len: u64, wants: Wants) -> Plan {
+        match self.rtrs.pop_front() {
+            Some(rtr) => {
+                let fits = len <= rtr.len;
+                self.usage.count(fits && wants != Wants::Nothing);
+                if fits && wants == Wants::Takes { Plan::Write(rtr) } else { Plan::Rts(0) }
+            }
+            None => {
+                self.sends.push(op);
+                Plan::Rts(0)
+            }
+        }
     }
 }

@@ -1,126 +1,113 @@
-//! RTRs over registered memory: what the two sides agree on is said in messages.
-//!
-//! An RTR-ACK takes the place of the RTS of a message that is written where an RTR said. An RTS that meets a receive without an RTR
-//! is answered by an RTS-ACK, behind what the protocol does first, on which bytes wait. (In the dissertation it comes first.)
-//! A receiver that takes an RTR back asks its sender (RTR-CANCEL), who says RTR-GONE when no message can have it. The rules are in
-//! [`super::rtr`].
+//! RTRs over registered memory: sent, taken, answered, asked back, by the rules of [`super::rtr_account`].
 
 use super::movers::stripes::Stripes;
 use super::movers::{Happening, Machine, Message};
-use crate::choice::way::{Protocol, Way};
+use crate::choice::eager_limit::limit_from;
+use crate::choice::way::Protocol;
+use crate::choice::way::Way;
 use crate::event::Event;
 use crate::message::malformed;
-use crate::message::matching::Envelope;
+use crate::message::matching::{Envelope, Want};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
-use crate::message::rtrs::{DEPTH, Fate, Memory, Rtr};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::write;
-use crate::rendezvous::rtr::Offering;
-use crate::rendezvous::rtr_account::{ANSWERABLE, CAME_SHIFT, DECLINED, Meeting, Out, UNWELCOME, Waiting};
+use crate::rendezvous::rtr_account::{Plan, Waiting, Wants};
 use crate::rendezvous::state::Long;
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank, Span};
 use wire::Malformed;
 use wire::head::{Head, Kind};
-use wire::long::{Fragment, LongRts, RAILS, Report};
-
-/// What a receive that an RTS has met knows of its wait.
-pub(super) struct Met {
-    /// For how long it had waited, and how much of that inside MPI.
-    pub waited_ns: u64,
-    pub inside_ns: u64,
-    /// Whether the RTS is to be answered; an RTR says the same.
-    pub answers: bool,
-    /// Its RTR, if that answers the RTS: the sender writes.
-    pub written: Option<Out>,
-}
+use wire::long::{Fragment, LongRts, Report};
 
 /// Flag of an Ack: it is an RTS-ACK. Its length says for how long the receive had waited, in ns, its offset how long
 /// ago they met.
 const RTS_ACK: u16 = 2;
 
 impl<D: Device> Rendezvous<'_, D> {
-    /// Sends an RTR if the rules allow one and it is worth its registration.
-    pub(super) fn send_rtr_of_keys(&mut self, id: OpId, envelope: &Envelope, buf: Span) -> Option<Out> {
-        let source = envelope.source;
-        let is_worth =
-            self.rules.force.is_some() || self.rcache.has(0, buf) || self.rtrs.may_register(envelope);
-        if !is_worth || !self.can_transfer(source) {
-            return None;
+    /// A receive has been posted that found no message: sends an RTR if the rules allow one. To be
+    /// called before it is in the queue.
+    pub(crate) fn speculate(&mut self, id: OpId, want: &Want, buf: Span) {
+        let limit = limit_from(self.eager_limits, want.source.map(|source| self.dev.distance(source)));
+        if !self.speculates(want.source) || buf.len <= limit || want.source == Some(self.dev.me()) {
+            return;
         }
-        let Offering { earlier, seen, number, .. } = self.may_offer(envelope)?;
-        let stripes = self.with_port(source, |port| Stripes::hold(port, buf).ok())?;
-        let rtr = wire::long::Rtr {
+        let since_ns = self.dev.now_ns();
+        let outside_ns = self.learner.outside_ns(since_ns);
+        let mut waiting = Waiting { since_ns, outside_ns, rtr: None, cancelling: false };
+        if let (Some(source), Some(tag)) = (want.source, want.tag) {
+            let envelope = Envelope { source, context: want.context, tag };
+            if self.may_offer(&envelope, buf) {
+                waiting.rtr = self.send_rtr(id, &envelope, buf);
+            }
+        }
+        self.rtrs.waiting.insert(id, waiting);
+    }
+
+    /// Whether the rules allow an RTR for the next receive of an envelope, and it is worth its registration.
+    fn may_offer(&mut self, envelope: &Envelope, buf: Span) -> bool {
+        let first_come = |op| self.rtrs.waiting.get(&op).is_some_and(|w: &Waiting| w.rtr.is_some());
+        self.rtrs.may_offer(envelope)
+            && self.matching.posted_for(envelope).all(first_come)
+            && self.peers[envelope.source].control.is_empty()
+            && self.can_transfer(envelope.source)
+            && (self.rules.force.is_some() || self.rcache.has(0, buf) || self.rtrs.may_register(envelope))
+    }
+
+    fn send_rtr(&mut self, id: OpId, envelope: &Envelope, buf: Span) -> Option<Stripes> {
+        let stripes = self.with_port(envelope.source, |port| Stripes::hold(port, buf).ok())?;
+        let rtr = LongRts {
             len: buf.len as u64,
             addr: buf.addr as u64,
             op: id.0,
-            seen,
-            earlier,
+            protocol: Protocol::Speculative as u16,
+            flags: 0,
             keys: stripes.keys(),
-            report: self.peers[source].reports.front().copied().unwrap_or_default(),
+            report: self.peers[envelope.source].reports.front().copied().unwrap_or_default(),
         };
         let head = Head::new(Kind::LongRtr, envelope.tag, envelope.context).encode();
-        if !self.dev.try_send(source, head, span_of(&rtr.encode())) {
-            self.with_port(source, |port| stripes.release(port));
-            return None;
+        if self.dev.try_send(envelope.source, head, span_of(&rtr.encode())) {
+            self.counters.count(Event::RtrSent);
+            self.peers[envelope.source].reports.pop_front();
+            return Some(stripes);
         }
-        self.counters.count(Event::RtrSent);
-        let peer = &mut self.peers[source];
-        peer.reports.pop_front();
-        peer.rtrs().was_sent();
-        Some(Out { stripes, number, seen })
+        self.with_port(envelope.source, |port| stripes.release(port));
+        None
     }
 
     /// How a rendezvous over registered memory begins: by the cheapest way that is open to it.
     pub(crate) fn begin_rendezvous(&mut self, id: OpId, s: &Sending, protocol: Protocol) -> Step {
-        let speculates = self.speculates(Some(s.to));
-        if speculates {
-            self.watch(s.to);
+        let (envelope, len) = (s.envelope(), s.data.len as u64);
+        if !self.speculates(Some(s.to)) {
+            let (way, _) = self.select(id, s, protocol, false);
+            self.rtrs.other_left(&envelope, None);
+            return Step::Long(way.protocol().unwrap_or(protocol), 0);
         }
-        let held = self.consume_keys(s);
-        let fits = held.filter(|rtr| speculates && s.data.len as u64 <= rtr.len);
-        let (way, is_welcome) = self.select(id, s, protocol, fits.is_some());
-        if let Some(rtr) = fits
-            && way == Way::Write
-        {
-            self.counters.count(Event::RtrTaken);
-            return Step::Write(rtr);
-        }
-        let protocol = way.protocol().unwrap_or(protocol);
-        let is_read = matches!(protocol, Protocol::Rget | Protocol::Speculative);
-        let flags = match is_welcome {
-            false => UNWELCOME,
-            true if fits.is_some() => DECLINED,
-            true if speculates && held.is_none() && is_read && self.may_be_answered(&s.envelope()) => {
-                ANSWERABLE
-            }
-            true => 0,
+        let sent_before = self.watch(s.to);
+        let is_offered = self.rtrs.is_offered(&envelope, len, sent_before);
+        let (way, is_welcome) = self.select(id, s, protocol, is_offered);
+        let wants = match (is_offered, is_welcome) {
+            (true, _) if way == Way::Write => Wants::Takes,
+            (true, true) => Wants::Declines,
+            (false, true) => Wants::Takes,
+            (_, false) => Wants::Nothing,
         };
-        Step::Long(protocol, flags)
-    }
-
-    /// Whether an RTR that crosses the RTS of a read may answer it: its memory is registered as it stands, and its sender
-    /// there to write.
-    fn may_be_answered(&self, to: &Envelope) -> bool {
-        self.dev.rails() == 1 && self.rtrs.is_present(to)
-    }
-
-    /// A message consumes the oldest RTR over registered memory of its envelope.
-    pub(crate) fn consume_keys(&mut self, s: &Sending) -> Option<Rtr> {
-        let rtrs = self.peers[s.to].known_rtrs()?;
-        match rtrs.next(s.context, s.tag)?.memory {
-            Memory::Keys(_) => rtrs.take(s.context, s.tag),
-            Memory::Share(_) => None,
+        match self.rtrs.begin(&envelope, id, len, sent_before, wants) {
+            Plan::Rts(flags) => Step::Long(way.protocol().unwrap_or(protocol), flags),
+            Plan::Write(rtr) => {
+                self.counters.count(Event::RtrTaken);
+                Step::Write(rtr)
+            }
         }
     }
 
     /// Announces that a message goes where an RTR said, and begins to write; false if there is no
     /// room.
-    pub(super) fn leave_write(&mut self, id: OpId, s: Sending, rtr: Rtr, keys: [u32; RAILS]) -> bool {
+    pub(crate) fn leave_write(&mut self, id: OpId, s: Sending, rtr: LongRts) -> bool {
         let begun_ns = self.dev.now_ns();
         self.learner.begins(id, begun_ns);
         let held = self.with_port(s.to, |port| Stripes::hold_as(port, s.data, rtr.len));
         let Ok(stripes) = held else {
+            self.rtrs.other_left(&s.envelope(), Some(id));
             self.ops.set(id, State::Queued(s, Step::Rts));
             return self.leave_rts(id, s);
         };
@@ -138,8 +125,7 @@ impl<D: Device> Rendezvous<'_, D> {
             len: s.data.len as u64,
             protocol: Protocol::Speculative,
         };
-        let target = write::Target { addr: rtr.addr, keys };
-        let machine = Machine::RtrSend(write::Sender::Held(stripes, target));
+        let machine = Machine::RtrSend(write::Sender::Held(stripes, rtr));
         let long = Long::new(Side::Send, message, s.context, s.outcome(), machine, begun_ns);
         self.ops.set(id, State::Long(Box::new(long)));
         let step = self.happen(id, Happening::Start);
@@ -147,53 +133,21 @@ impl<D: Device> Rendezvous<'_, D> {
         true
     }
 
-    /// LongRtr: kept for the message it belongs to, or for nothing.
-    pub(crate) fn on_long_rtr(&mut self, envelope: Envelope, data: Span) -> Result<(), Fault> {
-        let from = envelope.source;
-        let mut body = [0u8; wire::long::Rtr::LEN];
-        if data.len != body.len() {
-            return Err(malformed(from, Malformed(format!("an RTR of {} bytes", data.len))));
-        }
-        self.dev.peek_bytes(data, &mut body);
-        let said = wire::long::Rtr::decode(&body).map_err(|e| malformed(from, e))?;
-        self.learner.reported(said.report);
-        self.watch(from);
-        let Envelope { context, tag, .. } = envelope;
-        let wire::long::Rtr { len, addr, op, keys, .. } = said;
-        let rtr = Rtr { context, tag, op, addr, len, memory: Memory::Keys(keys) };
-        let peer = &mut self.peers[from];
-        let (sent, waits) = (peer.sent, !peer.queue.is_empty());
-        if let Fate::Answers(id) = peer.rtrs().on_rtr(rtr, said.seen, said.earlier, sent, waits) {
-            self.answer_by_write(id, rtr, keys);
-        }
-        Ok(())
-    }
-
-    /// An RTR has crossed the RTS of its message, which its receiver knows too: this side writes.
-    fn answer_by_write(&mut self, id: OpId, rtr: Rtr, keys: [u32; RAILS]) {
-        let was_here = self.learner.answered_by_rtr(id);
-        let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
-        let offered = if long.ending.is_none() { long.machine.take_offered() } else { None };
-        let Some(stripes) = offered else { return };
-        long.machine = Machine::RtrSend(write::Sender::Held(stripes, write::Target { addr: rtr.addr, keys }));
-        long.message.peer_op = rtr.op;
-        let envelope = long.envelope();
-        self.rtrs.was_present(&envelope, was_here);
-        self.counters.count(Event::RtrTaken);
-        let step = self.happen(id, Happening::Start);
-        self.conclude(id, step);
-    }
-
-    /// RtrCancel: the receiver takes an RTR back.
-    pub(crate) fn on_rtr_cancel(&mut self, envelope: Envelope, data: Span) -> Result<(), Fault> {
-        let op = self.long_body(envelope.source, data)?.op;
-        let peer = &mut self.peers[envelope.source];
-        if peer.rtrs().give_up(op) {
-            // Before later sends take the RTRs behind it.
-            self.control(envelope.source, gone(op), &[]);
+    /// LongRtr or RtrCancel.
+    pub(crate) fn on_long_rtr(&mut self, envelope: Envelope, kind: Kind, data: Span) -> Result<(), Fault> {
+        let rtr = self.long_body(envelope.source, data)?;
+        if kind == Kind::LongRtr {
+            self.learner.reported(rtr.report);
+            let sent_before = self.watch(envelope.source);
+            self.rtrs.on_rtr(&envelope, rtr, sent_before);
             return Ok(());
         }
-        peer.gone.push(op);
+        if self.rtrs.give_up(&envelope, rtr.op) {
+            // Before later sends take the RTRs behind it.
+            self.control(envelope.source, gone(rtr.op), &[]);
+            return Ok(());
+        }
+        self.peers[envelope.source].gone.push(rtr.op);
         self.tell_gone(envelope.source);
         Ok(())
     }
@@ -207,12 +161,11 @@ impl<D: Device> Rendezvous<'_, D> {
         }
     }
 
-    /// Has every message to this peer looked at.
-    fn watch(&mut self, to: Rank) {
+    /// Has every message to this peer looked at; whether some have left before.
+    fn watch(&mut self, to: Rank) -> bool {
         let peer = &mut self.peers[to];
         (peer.watched, peer.plain) = (true, false);
-        let sent = peer.sent;
-        peer.rtrs().watch(sent);
+        peer.sent != 0 || !peer.queue.is_empty()
     }
 
     pub(crate) fn long_body(&self, from: Rank, data: Span) -> Result<LongRts, Fault> {
@@ -244,110 +197,80 @@ impl<D: Device> Rendezvous<'_, D> {
         let Some(mut waiting) = self.rtrs.waiting.remove(&id) else {
             return refuse("for a receive without RTR");
         };
-        let Some(out) = waiting.rtr.take() else {
+        let Some(stripes) = waiting.rtr.take() else {
             return refuse("for a receive without RTR");
         };
-        let peer = &mut self.peers[from];
-        peer.seen = peer.seen.wrapping_add(1);
-        peer.rtrs().rendezvous_came();
-        let waited = self.time_waited(&waiting);
-        self.account_met(&envelope, Some(true), true, waited.0, receive.buf.len);
-        self.expect_write(id, &envelope, receive, out, ack, waited.1);
-        Ok(())
-    }
-
-    /// The sender writes into the buffer of a receive, as its RTR said. `said` names its operation and the length.
-    pub(super) fn expect_write(
-        &mut self,
-        id: OpId,
-        envelope: &Envelope,
-        receive: Receive,
-        out: Out,
-        said: LongRts,
-        inside_ns: u64,
-    ) {
         let begun_ns = self.dev.now_ns();
-        let ends = Outcome::of_receive(envelope, said.len, receive.buf);
+        self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+        let ends = Outcome::of_receive(&envelope, ack.len, receive.buf);
+        let (waited_ns, inside_ns) = self.time_waited(&waiting);
+        self.rtrs.waited(&envelope, waited_ns, self.learner.facts.register.at(receive.buf.len as f64));
         let message = Message {
-            peer: envelope.source,
+            peer: from,
             local: receive.buf,
-            peer_op: said.op,
-            len: said.len,
+            peer_op: ack.op,
+            len: ack.len,
             protocol: Protocol::Speculative,
         };
-        let machine = Machine::RtrReceive(write::Receiver::new(out.stripes, said.len));
+        let machine = Machine::RtrReceive(write::Receiver::new(stripes, ack.len));
         let long = Long {
             waited_ns: inside_ns,
             away_ns: self.learner.receives(begun_ns),
             ..Long::new(Side::Receive, message, envelope.context, ends, machine, begun_ns)
         };
         self.ops.set(id, State::Long(Box::new(long)));
+        Ok(())
     }
 
-    /// Releases the memory of an RTR whose receive has been met by a message that is no rendezvous over registered memory.
-    pub(super) fn release_rtr(&mut self, id: OpId, envelope: &Envelope) {
+    /// A receive has been met by a message that does not use its RTR, which is void now.
+    pub(crate) fn recall(&mut self, id: OpId, envelope: &Envelope) {
         if self.rtrs.waiting.is_empty() {
             return;
         }
-        let Some(out) = self.rtrs.waiting.remove(&id).and_then(|waiting| waiting.rtr) else { return };
-        self.counters.count(Event::RtrDropped);
-        self.with_port(envelope.source, |port| out.stripes.release(port));
-        self.peers[envelope.source].rtrs().was_missed();
-        self.rtrs.missed(envelope);
+        let Some(waiting) = self.rtrs.waiting.remove(&id) else { return };
+        if let Some(stripes) = waiting.rtr {
+            self.counters.count(Event::RtrDropped);
+            self.with_port(envelope.source, |port| stripes.release(port));
+            self.rtrs.missed(envelope);
+        }
     }
 
     /// A receive ends because its sender is lost, who cannot write into its buffer any more.
     pub(crate) fn withdraw_lost(&mut self, id: OpId, receive: &Receive) {
         let Some(waiting) = self.rtrs.waiting.remove(&id) else { return };
-        if let (Some(out), Some(source)) = (waiting.rtr, receive.want.source) {
-            self.with_port(source, |port| out.stripes.release(port));
+        if let (Some(stripes), Some(source)) = (waiting.rtr, receive.want.source) {
+            self.with_port(source, |port| stripes.release(port));
         }
     }
 
-    /// What an RTS says of RTRs.
+    /// The flags of an RTS: with stop-RTR all RTRs for its envelope are void.
     pub(crate) fn heed(&mut self, envelope: &Envelope, flags: u16) {
-        self.rtrs.on_rts(envelope, flags);
-        if let Some(rtrs) = self.peers[envelope.source].known_rtrs() {
-            rtrs.heard(flags >> CAME_SHIFT);
+        if !self.rtrs.on_rts(envelope, flags) {
+            return;
+        }
+        let posted: Vec<OpId> = self.matching.posted_for(envelope).collect();
+        for id in posted {
+            let Some(waiting) = self.rtrs.waiting.get_mut(&id) else { continue };
+            let Some(stripes) = waiting.rtr.take() else { continue };
+            self.counters.count(Event::RtrDropped);
+            self.with_port(envelope.source, |port| stripes.release(port));
         }
     }
 
-    /// An RTS has met a receive: what is known of its wait, and whether its RTR, if one is out, answers the RTS. If not it
-    /// is void.
-    pub(super) fn meet(&mut self, id: OpId, envelope: &Envelope, room: usize, rts: &LongRts) -> Met {
+    /// An RTS has met a receive, whose RTR is void: for how long the receive has waited, in ns, how much of that
+    /// inside MPI, and whether it is to be answered, for an RTR says the same.
+    pub(crate) fn meet(&mut self, id: OpId, envelope: &Envelope, len: u64) -> (u64, u64, bool) {
         let waiting = if self.rtrs.waiting.is_empty() { None } else { self.rtrs.waiting.remove(&id) };
         let (waited_ns, inside_ns) = waiting.as_ref().map_or((0, 0), |w| self.time_waited(w));
-        let out = waiting.and_then(|w| w.rtr);
-        let mut met = Met { waited_ns, inside_ns, answers: out.is_none(), written: None };
-        if !self.speculates(Some(envelope.source)) {
-            return Met { answers: false, ..met };
+        if self.speculates(Some(envelope.source)) {
+            self.rtrs.waited(envelope, waited_ns, self.learner.facts.register.at(len as f64));
         }
-        let (is_answerable, is_declined) = (rts.flags & ANSWERABLE != 0, rts.flags & DECLINED != 0);
-        let peer = &mut self.peers[envelope.source];
-        let is_written = out.as_ref().is_some_and(|out| {
-            // The RTS is the last message that was taken in: a receive with an RTR out was posted before it came.
-            let depth = peer.seen.wrapping_sub(1).wrapping_sub(out.seen);
-            let has_crossed = peer.rtrs().has_crossed(out.number, rts.flags >> CAME_SHIFT);
-            is_answerable && has_crossed && depth < DEPTH && rts.len <= room as u64
-        });
-        let used = out.as_ref().map(|_| is_written || is_declined);
-        let latency_ns = self.path(envelope.source).latency.value;
-        let early = waited_ns as f64 > if is_answerable { 0.0 } else { 2.0 * latency_ns };
-        self.account_met(envelope, used, early, waited_ns, rts.len as usize);
-        match out {
-            Some(out) if is_written => met.written = Some(out),
-            Some(out) => {
-                self.counters.count(Event::RtrDropped);
-                self.with_port(envelope.source, |port| out.stripes.release(port));
-            }
-            None => {}
-        }
-        met
-    }
-
-    fn account_met(&mut self, from: &Envelope, used: Option<bool>, early: bool, waited_ns: u64, len: usize) {
-        let register_ns = self.learner.facts.register.at(len as f64);
-        self.rtrs.met(from, Meeting { used, early, waited_ns, register_ns });
+        let Some(stripes) = waiting.and_then(|w| w.rtr) else {
+            return (waited_ns, inside_ns, self.speculates(Some(envelope.source)));
+        };
+        self.counters.count(Event::RtrDropped);
+        self.with_port(envelope.source, |port| stripes.release(port));
+        (waited_ns, inside_ns, false)
     }
 
     /// For how long a receive has waited, and how much of that inside MPI, in ns.
@@ -369,22 +292,15 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// The receiver has answered a send; true if that was all it said.
-    pub(crate) fn met(&mut self, id: OpId, to: &Envelope, kind: Kind, f: Fragment) -> bool {
+    pub(crate) fn met(&mut self, id: OpId, to: &Envelope, begun_ns: u64, kind: Kind, f: Fragment) -> bool {
         let is_ack = is_rts_ack(kind, &f);
         if is_ack {
-            let was_here = self.learner.was_here(id);
             self.hear_ack(id, &f);
-            self.rtrs.was_present(to, was_here);
+            let trip_ns = self.dev.now_ns().saturating_sub(begun_ns);
+            self.rtrs.on_round_trip(trip_ns.saturating_sub(f.offset));
         }
-        self.is_answered(id, to.source);
+        self.rtrs.on_met(to, id, is_ack.then_some(f.len));
         is_ack
-    }
-
-    /// No RTR can answer this RTS any more.
-    pub(crate) fn is_answered(&mut self, id: OpId, to: Rank) {
-        if let Some(rtrs) = self.peers[to].known_rtrs() {
-            rtrs.answered(id);
-        }
     }
 
     /// An RTS-ACK, which may come when the message has left as a whole.
@@ -416,8 +332,8 @@ impl<D: Device> Rendezvous<'_, D> {
         if want.source != Some(from) || !self.rtrs.waiting.get(&id).is_some_and(|w| w.cancelling) {
             return;
         }
-        if let Some(out) = self.rtrs.waiting.remove(&id).and_then(|waiting| waiting.rtr) {
-            self.with_port(from, |port| out.stripes.release(port));
+        if let Some(stripes) = self.rtrs.waiting.remove(&id).and_then(|waiting| waiting.rtr) {
+            self.with_port(from, |port| stripes.release(port));
         }
         self.matching.withdraw(&want, id);
         let tag = want.tag.unwrap_or(-1);

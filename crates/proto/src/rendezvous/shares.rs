@@ -92,10 +92,11 @@ impl<D: Device> Rendezvous<'_, D> {
     /// frames otherwise.
     pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer) {
         let receive = self.ops.posted(id);
-        self.void_rtr(id, receive.rtr, &envelope);
+        self.withdraw_offer(id, receive.rtr);
+        self.recall(id, &envelope);
         let is_alone = offer.other & Offer::ALONE != 0;
-        if !is_alone && let Some(rtrs) = self.peers[envelope.source].known_rtrs() {
-            rtrs.rendezvous_came();
+        if !is_alone {
+            self.peers[envelope.source].rtr_misses = 0; // long messages come: offers may pay again
         }
         let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
         let len = outcome.len as usize;

@@ -4,13 +4,13 @@ use crate::choice::way::Protocol;
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
 use crate::message::op::{self, Op, OpId, Outcome, PendingOp, Receive, Sending, Side, Standing};
-use crate::message::rtrs::Rtr;
 use crate::rendezvous::draining::Ending;
 use crate::rendezvous::movers::both::Transfer;
 use crate::rendezvous::movers::{Machine, Message};
 use crate::rendezvous::posting::Posted;
-use crate::rendezvous::rtr_account::ANSWERABLE;
 use fabric::{Device, Rank, ShareWord, Shares};
+use wire::head::Offer;
+use wire::long::LongRts;
 
 /// Where an operation stands.
 #[derive(Debug)]
@@ -66,10 +66,12 @@ pub(crate) enum Step {
     ZeroCopy(Held),
     /// Send RTS.
     Rts,
+    /// Take an RTR: announce the match.
+    Matched(Offer),
     /// Begin a long message with these flags of its RTS.
     Long(Protocol, u16),
-    /// Announce that an RTR is taken, and write to where it says.
-    Write(Rtr),
+    /// Take an RTR for registered memory.
+    Write(LongRts),
 }
 
 /// An RTS that is out.
@@ -181,11 +183,6 @@ impl Long {
     /// Whether it is a send that no receive is known to have met.
     pub fn may_come_back(&self) -> bool {
         self.side == Side::Send && self.message.peer_op == 0 && self.ending.is_none()
-    }
-
-    /// Whether it is a send whose RTS an RTR may answer.
-    pub fn is_answerable(&self) -> bool {
-        self.side == Side::Send && self.flags & ANSWERABLE != 0
     }
 
     /// Where the message goes or comes from.

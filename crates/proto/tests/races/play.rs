@@ -34,7 +34,7 @@ struct OneRank<D: Device> {
 }
 
 /// Pipelines of several steps for messages as short as these.
-fn tuning(envelopes: usize, present_min: u32) -> Tuning {
+fn tuning(envelopes: usize) -> Tuning {
     Tuning {
         head_bytes: 4,
         rdma_offset_bytes: 12,
@@ -44,7 +44,6 @@ fn tuning(envelopes: usize, present_min: u32) -> Tuning {
         staging_bytes: 4096,
         staged_messages: 1,
         envelopes,
-        present_min,
         ..Tuning::default()
     }
 }
@@ -77,7 +76,7 @@ impl<'a, S: Stage> Play<'a, S> {
         let rank = |me| OneRank {
             engine: {
                 let mut engine = Engine::new(stage.device(me), limits.clone());
-                engine.tune(tuning(scenario.envelopes, scenario.present_min));
+                engine.tune(tuning(scenario.envelopes));
                 engine
             },
             done: 0,

@@ -41,8 +41,6 @@ pub struct Scenario {
     pub grants: Vec<usize>,
     /// Envelopes of which account is kept.
     pub envelopes: usize,
-    /// Answers after which an RTR that crosses an RTS may answer it.
-    pub present_min: u32,
     /// Whether eager messages are found while their sender is still writing them.
     pub slow: bool,
 }
@@ -59,7 +57,6 @@ impl Scenario {
             reach,
             grants,
             envelopes: 64,
-            present_min: 0,
             slow: false,
         }
     }
@@ -86,7 +83,6 @@ impl Random {
         scenario.force = self.of(&forced);
         scenario.slow = self.below(2) == 0;
         scenario.envelopes = self.of(&[1, 64]);
-        scenario.present_min = self.of(&[0, 0, 8]);
         scenario
     }
 

@@ -163,16 +163,6 @@ impl Machine {
     }
 }
 
-impl Machine {
-    /// The registered memory of a sender that waits to be read from, which waits for nothing any more.
-    pub fn take_offered(&mut self) -> Option<stripes::Stripes> {
-        match self {
-            Machine::RgetSend(sender) => sender.take_offered(),
-            _ => None,
-        }
-    }
-}
-
 /// Does something with whichever machine it is.
 macro_rules! each {
     ($self:expr, $machine:ident => $what:expr) => {

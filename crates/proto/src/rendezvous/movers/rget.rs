@@ -64,17 +64,6 @@ impl Mover for Sender {
 }
 
 impl Sender {
-    /// What may be read; `None` if the RTS is not out.
-    pub fn take_offered(&mut self) -> Option<Stripes> {
-        match std::mem::take(self) {
-            Sender::Offered(stripes) => Some(stripes),
-            other => {
-                *self = other;
-                None
-            }
-        }
-    }
-
     fn offer(&mut self, stripes: Stripes, message: &Message, port: &mut impl Port) -> Step {
         let rts = LongRts {
             len: message.len,

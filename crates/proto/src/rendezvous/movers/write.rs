@@ -1,27 +1,19 @@
 //! The transfer of a speculative rendezvous whose RTR was in time: the sender writes at once. Each
 //! stripe has its FIN, which goes by its adapter, behind it.
 //!
-//! See [`crate::rendezvous::rtr`] for the rules that say when.
+//! See [`crate::rendezvous::rtr_account`] for the rules that say when.
 
 use super::port::Port;
 use super::stripes::{Stripes, ends_stripe};
 use super::{Happening, Message, Mover, Step};
 use fabric::Remote;
-use wire::long::{Fragment, RAILS};
-
-/// Where an RTR said that the message goes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Target {
-    pub addr: u64,
-    /// By adapter.
-    pub keys: [u32; RAILS],
-}
+use wire::long::{Fragment, LongRts};
 
 /// The sending side: registered before it is begun.
 #[derive(Debug)]
 pub(crate) enum Sender {
-    /// Nothing is written yet.
-    Held(Stripes, Target),
+    /// The RTR-ACK has not left.
+    Held(Stripes, LongRts),
     /// So many writes are under way.
     Writing(Stripes, usize),
     /// At its end.
@@ -31,11 +23,11 @@ pub(crate) enum Sender {
 impl Mover for Sender {
     fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::replace(self, Sender::Over), what) {
-            (Sender::Held(stripes, target), Happening::Start) => {
+            (Sender::Held(stripes, rtr), Happening::Start) => {
                 let mut under_way = 0;
                 for stripe in stripes.iter() {
                     let rail = stripe.held.rail;
-                    let remote = Remote { addr: target.addr + stripe.offset as u64, key: target.keys[rail] };
+                    let remote = Remote { addr: rtr.addr + stripe.offset as u64, key: rtr.keys[rail] };
                     port.write(rail, stripe.local(message.local), remote, rail as u32);
                     under_way += 1;
                 }
