@@ -37,6 +37,10 @@ fn run(mut arguments: Vec<std::ffi::OsString>) -> Result<ExitCode, String> {
         return Err(format!("no command given\n{HELP}"));
     }
     let command = arguments.remove(0);
+    // The others write to programs that they start.
+    if !matches!(command.to_str(), Some("doctor" | "bench")) {
+        launch::sys::signal::end_when_unread();
+    }
     let done = match command.to_str() {
         Some("doctor") => return doctor::run(arguments),
         Some("info") => info::run(arguments),

@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
     t_begin(&argc, &argv);
     int value = t_rank, got = -1;
     OK(MPI_Sendrecv(&value, 1, MPI_INT, 1 - t_rank, 1, &got, 1, MPI_INT, 1 - t_rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL)); /* whose text is the one to read */
     if (t_rank == 1)
         sleep(2);
     struct stat what;

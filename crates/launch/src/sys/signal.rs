@@ -59,6 +59,12 @@ pub fn reset_ignored() {
     }
 }
 
+/// Who stops reading what this process writes ends it, as a filter in a shell is used to; the runtime would have it fail.
+pub fn end_when_unread() {
+    // SAFETY: the default action replaces an ignored signal, no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 impl Signals {
     /// Blocks `wanted`, except those that this process was told to ignore (as `nohup` does for
     /// SIGHUP), and delivers them through the descriptor. All others are not blocked.
