@@ -11,7 +11,7 @@ import time
 from hosts import TRANSPORTS, ip, namespaces
 from support import Case, Skip
 
-PROTOCOLS = ["", "rget", "rput", "pipeline", "superpipeline", "speculative", "eager"]
+PROTOCOLS = ["", "rget", "rput", "pipeline", "superpipeline", "speculative", "eager-copy"]
 # How long one job of the soak is: then its protocol changes.
 TURN = 5
 

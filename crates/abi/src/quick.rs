@@ -10,7 +10,9 @@
 use mpi::handle::Handle;
 use mpi::status::Status;
 use mpi::win::quick::There;
+use shm::owner::AtOnce;
 
+use crate::tools::event;
 use crate::{engine, global, layout};
 
 /// A handle as the general path would see it, or one that names nothing.
@@ -107,6 +109,12 @@ pub fn MPI_Irecv(
     Some(0)
 }
 
+/// The rank for what is done in a window at once: not where tools listen, who are told by the general path.
+#[inline(always)]
+fn unheard() -> Option<AtOnce<'static, global::World>> {
+    if event::are_heard() { None } else { global::at_once() }
+}
+
 /// Where a one-sided operation goes.
 #[inline(always)]
 fn there(target: i32, disp: i64, n: impl Into<i64>, datatype: usize) -> Option<There> {
@@ -127,7 +135,7 @@ pub fn MPI_Put(
 ) -> Option<i32> {
     let there = there(target, disp, target_n, target_datatype)?;
     let here = (buf, count(n)?, handle(datatype));
-    global::at_once()?.transfer_now::<true>(here, there, handle(win)).then_some(0)
+    unheard()?.transfer_now::<true>(here, there, handle(win)).then_some(0)
 }
 
 /// `MPI_Get` of one run in shared memory.
@@ -144,7 +152,7 @@ pub fn MPI_Get(
 ) -> Option<i32> {
     let there = there(target, disp, target_n, target_datatype)?;
     let here = (buf, count(n)?, handle(datatype));
-    global::at_once()?.transfer_now::<false>(here, there, handle(win)).then_some(0)
+    unheard()?.transfer_now::<false>(here, there, handle(win)).then_some(0)
 }
 
 /// `MPI_Accumulate` of one run in shared memory.
@@ -165,7 +173,7 @@ pub fn MPI_Accumulate(
         return None;
     }
     let (op, win) = (handle(op), handle(win));
-    let mut world = global::at_once()?;
+    let mut world = unheard()?;
     let done = match there.count {
         1 => world.accumulate_now(buf, None, there, op, win),
         _ => world.accumulate_run_now(buf, there, op, win),
@@ -185,7 +193,7 @@ pub fn MPI_Fetch_and_op(
     win: usize,
 ) -> Option<i32> {
     let there = there(target, disp, 1, datatype)?;
-    global::at_once()?.accumulate_now(buf, Some(result), there, handle(op), handle(win)).then_some(0)
+    unheard()?.accumulate_now(buf, Some(result), there, handle(op), handle(win)).then_some(0)
 }
 
 /// `MPI_Compare_and_swap` in shared memory.
@@ -200,13 +208,13 @@ pub fn MPI_Compare_and_swap(
     win: usize,
 ) -> Option<i32> {
     let there = there(target, disp, 1, datatype)?;
-    global::at_once()?.swap_now([buf, compare, result], there, handle(win)).then_some(0)
+    unheard()?.swap_now([buf, compare, result], there, handle(win)).then_some(0)
 }
 
 /// `MPI_Win_flush` in shared memory.
 #[inline(always)]
 pub fn MPI_Win_flush(rank: i32, win: usize) -> Option<i32> {
-    global::at_once()?.flush_now(Some(rank), handle(win)).then_some(0)
+    unheard()?.flush_now(Some(rank), handle(win)).then_some(0)
 }
 
 /// `MPI_Win_flush_local` in shared memory, where it is no less.
@@ -218,7 +226,7 @@ pub fn MPI_Win_flush_local(rank: i32, win: usize) -> Option<i32> {
 /// `MPI_Win_flush_all` in shared memory.
 #[inline(always)]
 pub fn MPI_Win_flush_all(win: usize) -> Option<i32> {
-    global::at_once()?.flush_now(None, handle(win)).then_some(0)
+    unheard()?.flush_now(None, handle(win)).then_some(0)
 }
 
 /// `MPI_Win_flush_local_all` in shared memory, where it is no less.
@@ -230,44 +238,44 @@ pub fn MPI_Win_flush_local_all(win: usize) -> Option<i32> {
 /// `MPI_Win_fence` in shared memory, if the others come soon.
 #[inline(always)]
 pub fn MPI_Win_fence(assert: i32, win: usize) -> Option<i32> {
-    global::at_once()?.fence_now(assert, handle(win)).then_some(0)
+    unheard()?.fence_now(assert, handle(win)).then_some(0)
 }
 
 /// `MPI_Win_post` in shared memory.
 #[inline(always)]
 pub fn MPI_Win_post(group: usize, assert: i32, win: usize) -> Option<i32> {
-    global::at_once()?.expose_now(handle(group), assert, handle(win)).then_some(0)
+    unheard()?.expose_now(handle(group), assert, handle(win)).then_some(0)
 }
 
 /// `MPI_Win_start` in shared memory, if the targets post soon.
 #[inline(always)]
 pub fn MPI_Win_start(group: usize, assert: i32, win: usize) -> Option<i32> {
-    global::at_once()?.start_now(handle(group), assert, handle(win)).then_some(0)
+    unheard()?.start_now(handle(group), assert, handle(win)).then_some(0)
 }
 
 /// `MPI_Win_complete` in shared memory.
 #[inline(always)]
 pub fn MPI_Win_complete(win: usize) -> Option<i32> {
-    global::at_once()?.complete_now(handle(win)).then_some(0)
+    unheard()?.complete_now(handle(win)).then_some(0)
 }
 
 /// `MPI_Win_wait` in shared memory, if the origins complete soon.
 #[inline(always)]
 pub fn MPI_Win_wait(win: usize) -> Option<i32> {
-    global::at_once()?.wait_now(handle(win)).then_some(0)
+    unheard()?.wait_now(handle(win)).then_some(0)
 }
 
 /// `MPI_Win_lock` of a lock in shared memory that is free.
 #[inline(always)]
 pub fn MPI_Win_lock(kind: i32, rank: i32, assert: i32, win: usize) -> Option<i32> {
-    let taken = assert == 0 && global::at_once()?.lock_now(kind, rank, handle(win));
+    let taken = assert == 0 && unheard()?.lock_now(kind, rank, handle(win));
     taken.then_some(0)
 }
 
 /// `MPI_Win_unlock` in shared memory.
 #[inline(always)]
 pub fn MPI_Win_unlock(rank: i32, win: usize) -> Option<i32> {
-    global::at_once()?.unlock_now(rank, handle(win)).then_some(0)
+    unheard()?.unlock_now(rank, handle(win)).then_some(0)
 }
 
 #[inline(always)]

@@ -100,10 +100,12 @@ fn over(cx: &Cx, win: Handle, how: u64) {
 pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
     if let Some(completed) = far::fence_of_two(cx, win)? {
+        cx.world().engine.count(Event::WindowFence);
         with_epoch(cx, win, |epoch| {
             epoch.fenced(assert);
             Ok(())
         })?;
+        over(cx, win, FENCE);
         return completed;
     }
     let completed = if assert & NOPRECEDE == 0 { complete_at(cx, win, None) } else { Ok(()) };

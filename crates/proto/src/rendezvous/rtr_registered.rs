@@ -5,7 +5,7 @@ use super::movers::{Happening, Machine, Message};
 use crate::choice::eager_limit::limit_from;
 use crate::choice::way::Protocol;
 use crate::choice::way::Way;
-use crate::event::Event;
+use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::{Envelope, Want};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
@@ -118,6 +118,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return false;
         }
         self.learner.leaves(id, self.dev.now_ns());
+        self.counters.happened(Told::RendezvousBegun, [s.to as u64, s.data.len as u64, 1]);
         let message = Message {
             peer: s.to,
             local: s.data,
@@ -202,6 +203,8 @@ impl<D: Device> Rendezvous<'_, D> {
         };
         let begun_ns = self.dev.now_ns();
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+        self.counters.happened(Told::Matched, [from as u64, envelope.tag as u32 as u64, ack.len, 0]);
+        self.counters.happened(Told::RendezvousBegun, [from as u64, ack.len, 0]);
         let ends = Outcome::of_receive(&envelope, ack.len, receive.buf);
         let (waited_ns, inside_ns) = self.time_waited(&waiting);
         self.rtrs.waited(&envelope, waited_ns, self.learner.facts.register.at(receive.buf.len as f64));

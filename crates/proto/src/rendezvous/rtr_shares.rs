@@ -19,7 +19,7 @@
 //! long message again.
 
 use crate::choice::way::Way;
-use crate::event::Event;
+use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::{Envelope, Want};
 use crate::message::op::{OpId, Outcome, Sending, Side};
@@ -169,6 +169,7 @@ impl<D: Device> Rendezvous<'_, D> {
         if !self.dev.try_send(s.to, Head::new(Kind::Matched, s.tag, s.context).encode(), data) {
             return false;
         }
+        self.counters.happened(Told::RendezvousBegun, [s.to as u64, s.data.len as u64, 1]);
         self.tell_host(id, s.to, s.data.len, Way::Both);
         let transfer = Transfer {
             side: Side::Send,
@@ -201,6 +202,8 @@ impl<D: Device> Rendezvous<'_, D> {
         };
         self.matching.withdraw(&receive.want, id);
         self.peers[from].rtr_misses = 0;
+        self.counters.happened(Told::Matched, [from as u64, envelope.tag as u32 as u64, offer.len, 0]);
+        self.counters.happened(Told::RendezvousBegun, [from as u64, offer.len, 0]);
         let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
         let mut transfer = Transfer {
             side: Side::Receive,
