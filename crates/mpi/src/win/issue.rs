@@ -72,13 +72,13 @@ impl<D: Device> World<D> {
                     engine.count(Event::WindowCopied);
                     return Ok(None);
                 }
+                engine.count(Event::WindowTold);
                 if let Some(far) = &mut active.far
                     && let Some(begun) =
                         far.operate(engine, operation, &member, asks).map_err(|error| about(win, &error))?
                 {
                     return Ok(begun);
                 }
-                engine.count(Event::WindowTold);
                 let ticket = (asks && operation.verb.fetches()).then(Arc::<Ticket>::default);
                 let mut reply = 0;
                 if let Some(result) = &operation.result {
