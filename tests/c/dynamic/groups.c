@@ -1,6 +1,7 @@
 /* Intercommunicators and communicators of groups whose members are processes of several jobs: of processes that know each other
  * already, and of some that never met. */
 // np: 1,2,3
+// not-on: mpich (5.0.2 ends with an internal error in MPI_Intercomm_create_from_groups)
 #include "../tern_test.h"
 
 #define CHILDREN 2

@@ -1,6 +1,7 @@
 /* Non-blocking and split accesses that take long enough to be done beside the application: many at once, in order, into
  * memory with gaps, in other representations; failures are told when they are waited for. */
 // np: 1,2,3
+// not-on: mpich (5.0.2 ends with an error inside ADIOI_Calc_aggregator)
 #include "file_test.h"
 
 #include <sys/resource.h>
