@@ -73,7 +73,7 @@ run-heat-fortran: build
 
 # The same on two hosts that namespaces stand for: an even number of ranks, two at least.
 run-hosts: run-heat
-	@scripts/two-hosts.sh $(MPIEXEC) $$(( ($(NP) + 1) / 2 * 2 )) $(BUILD)/examples/heat --check --out $(BUILD)/examples/heat-hosts.png || \
+	@scripts/hosts.sh run 2 $(MPIEXEC) $$(( ($(NP) + 1) / 2 * 2 )) $(BUILD)/examples/heat --check --out $(BUILD)/examples/heat-hosts.png || \
 		{ code=$$?; [ $$code -eq 77 ] && echo "make run: the heat equation on two hosts is left out" || exit $$code; }
 
 # mpi4py's own benchmarks, unmodified, built from its source distribution.

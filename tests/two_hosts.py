@@ -1,15 +1,15 @@
-"""Jobs on two hosts that network namespaces stand for: half of the ranks in each (scripts/two-hosts.sh)."""
+"""Jobs on two hosts that network namespaces stand for: half of the ranks in each (scripts/hosts.sh)."""
 
 import pathlib
 import subprocess
 
-SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "scripts" / "two-hosts.sh"
+SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "scripts" / "hosts.sh"
 NOT_HERE = 77
 
 
 def command(mpiexec, ranks, *words):
     """What starts `ranks` ranks of `words`."""
-    return [str(word) for word in (SCRIPT, mpiexec, ranks, *words)]
+    return [str(word) for word in (SCRIPT, "run", 2, mpiexec, ranks, *words)]
 
 
 def lacking(mpiexec):

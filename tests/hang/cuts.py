@@ -9,7 +9,7 @@ import re
 import signal
 import time
 
-from hosts import ip, names, namespaces
+from hosts import made, namespaces
 from support import Case
 
 # After so long a peer that does not answer is lost: it is looked for every 5 s, and may take 15 s to answer; an error about
@@ -48,24 +48,16 @@ def cases():
 
 @contextlib.contextmanager
 def job(tools, transport, what, *more):
-    """Two ranks on each of two hosts, which have all met; and the cable of their messages."""
-    ends = [f"{name}d" for name in names()]
+    """Two ranks on each of two hosts, which have all met, the hosts, and what ends the program; messages have a cable of their own, net 32."""
     stop = tools.scratch / "stop"
     stop.unlink(missing_ok=True)
-    with namespaces(tools) as (hosts, inside, _):
-        ip("link", "add", ends[0], "netns", names()[0], "type", "veth", "peer", "name", ends[1], "netns", names()[1])
-        for number, (name, end) in enumerate(zip(names(), ends), 1):
-            ip("-n", name, "addr", "add", f"10.77.32.{number}/24", "dev", end)
-            ip("-n", name, "link", "set", end, "up")
-
-        def cable(*words, side=1):
-            ip("-n", names()[side], "link", "set", ends[side], *words)
-
+    with namespaces(tools) as (hosts, inside, both):
+        both.script("cable", 2, 32)
         settings = ["--genv", "TERN_INTERFACE", "10.77.32.0/24", "--genv", "TERN_TRANSPORT", transport]
         words = [*hosts, *settings, *more, tools.program("lost"), what, stop]
         with tools.job(*words, launcher=inside) as running:
             running.wait_for("all to meet", lambda: running.printed().count("met") == RANKS)
-            yield running, cable, stop
+            yield running, both, stop
 
 
 def expect_lost(outcome):
@@ -77,54 +69,23 @@ def expect_lost(outcome):
 
 
 def cut(tools, transport, what):
-    with job(tools, transport, what) as (running, cable, _):
+    with job(tools, transport, what) as (running, hosts, _):
         time.sleep(0.5)
-        cable("down")
+        hosts.link(32, "down")
         expect_lost(running.end(BOUND))
-
-
-@contextlib.contextmanager
-def three_hosts(tools):
-    """Three hosts at two switches, one for the launcher and one for messages: the words that start something on the first
-    host, and what cuts the last one off from the second switch."""
-    switch, hosts = f"tern{os.getpid()}s", [f"tern{os.getpid()}{name}" for name in "xyz"]
-    try:
-        for name in [switch, *hosts]:
-            ip("netns", "add", name)
-        for net in (33, 34):
-            ip("-n", switch, "link", "add", f"switch{net}", "type", "bridge")
-            ip("-n", switch, "link", "set", f"switch{net}", "up")
-            for number, name in enumerate(hosts, 1):
-                here, there = f"n{net}", f"p{net}{number}"
-                ip("link", "add", here, "netns", name, "type", "veth", "peer", "name", there, "netns", switch)
-                ip("-n", name, "addr", "add", f"10.77.{net}.{number}/24", "dev", here)
-                ip("-n", name, "link", "set", here, "up")
-                ip("-n", name, "link", "set", "lo", "up")
-                ip("-n", switch, "link", "set", there, "master", f"switch{net}", "up")
-        launcher = tools.scratch / "switched-launcher"
-        launcher.write_text(
-            f"#!/bin/sh\ncase $1 in *.1) n={hosts[0]} ;; *.2) n={hosts[1]} ;; *) n={hosts[2]} ;; esac\nshift\n"
-            "exec ip netns exec $n unshare -u -m sh -c 'mount -t tmpfs tmpfs /dev/shm; hostname '$n'; "
-            "exec sh -c \"$*\"' x \"$@\"\n"
-        )
-        launcher.chmod(0o755)
-        words = ["--launcher", launcher, "--hosts", ",".join(f"10.77.33.{number}:2" for number in (1, 2, 3))]
-        words += ["--genv", "TERN_INTERFACE", "10.77.34.0/24"]
-        inside = ["ip", "netns", "exec", hosts[0], tools.mpiexec]
-        yield words, inside, lambda: ip("-n", switch, "link", "set", "p343", "down")
-    finally:
-        for name in [switch, *hosts]:
-            ip("netns", "del", name, check=False)
 
 
 def cut_off(tools, transport, algorithm):
     """A rank that waits for one that has given up is told of it; so are those who come to the end of the program."""
-    with three_hosts(tools) as (words, inside, cut_last):
-        words = [*words, "--genv", "TERN_TRANSPORT", transport, "--genv", "TERN_COLL_ALLREDUCE", algorithm]
-        with tools.job(*words, tools.program("lost"), "collective", tools.scratch / "stop", launcher=inside) as running:
+    with made(tools, 3) as hosts:
+        hosts.script("cable", 3, 32)
+        words = [*hosts.words(2), "--genv", "TERN_INTERFACE", "10.77.32.0/24"]
+        words += ["--genv", "TERN_TRANSPORT", transport, "--genv", "TERN_COLL_ALLREDUCE", algorithm]
+        words += [tools.program("lost"), "collective", tools.scratch / "stop"]
+        with tools.job(*words, launcher=hosts.inside(tools.mpiexec)) as running:
             running.wait_for("all to meet", lambda: running.printed().count("met") == 6)
             time.sleep(0.5)
-            cut_last()
+            hosts.ip("s", "link", "set", "p32-3", "down")
             outcome = running.end(BOUND)
         outcome.expect(outcome.code == 0, "ranks that go on after the error")
         for rank in range(6):
@@ -133,20 +94,20 @@ def cut_off(tools, transport, algorithm):
 
 
 def fatal(tools, transport, what):
-    with job(tools, transport, what, "--genv", "LOST_IS_FATAL", "1") as (running, cable, _):
-        cable("down")
+    with job(tools, transport, what, "--genv", "LOST_IS_FATAL", "1") as (running, hosts, _):
+        hosts.link(32, "down")
         outcome = running.end(BOUND)
         outcome.expect(outcome.code == 58, "the class as exit code")
         outcome.expect_message(r"MPI_\w+\(.*\): .*rank \d of MPI_COMM_WORLD is lost: (10\.77\.32\.\d:\d+ does not answer: )?\w")
 
 
 def short_cuts(tools, transport):
-    with job(tools, transport, "survive") as (running, cable, stop):
+    with job(tools, transport, "survive") as (running, hosts, stop):
         for _ in range(5):
             time.sleep(0.3)
-            cable("down")
+            hosts.link(32, "down")
             time.sleep(0.1)
-            cable("up")
+            hosts.link(32, "up")
         # A TCP that has lost something just then tries again some 100 ms later.
         time.sleep(1)
         stop.touch()
@@ -162,12 +123,12 @@ def computes(tools, transport):
 
 
 def mtu(tools, transport):
-    with job(tools, transport, "survive") as (running, cable, stop):
+    with job(tools, transport, "survive") as (running, hosts, stop):
         for length in ["9000", "1300", "600", "1500"]:
             time.sleep(0.3)
             # The way back is found out when a packet is refused: the narrow end is the sender's first.
-            for side in (0, 1) if int(length) < 1500 else (1, 0):
-                cable("mtu", length, side=side)
+            for host in (1, 2) if int(length) < 1500 else (2, 1):
+                hosts.link(32, "mtu", length, host=host)
         time.sleep(1)
         stop.touch()
         outcome = running.end(BOUND)
@@ -175,18 +136,18 @@ def mtu(tools, transport):
 
 
 def no_route(tools, transport):
-    with job(tools, transport, "exchange") as (running, _, _):
+    with job(tools, transport, "exchange") as (running, hosts, _):
         time.sleep(0.5)
-        for name, number in zip(names(), (2, 1)):
-            ip("-n", name, "route", "add", "unreachable", f"10.77.32.{number}/32")
-            ip("-n", name, "neigh", "flush", "all")
+        for host, other in (1, 2), (2, 1):
+            hosts.ip(host, "route", "add", "unreachable", f"10.77.32.{other}/32")
+            hosts.ip(host, "neigh", "flush", "all")
         expect_lost(running.end(BOUND))
 
 
 def half_open(tools, transport):
     """One end is deaf from now on, and the other hears no more than that it is: nothing tells it that anything ended."""
-    with job(tools, transport, "receive") as (running, cable, _):
-        ip("-n", names()[1], "addr", "flush", "dev", f"{names()[1]}d")
+    with job(tools, transport, "receive") as (running, hosts, _):
+        hosts.ip(2, "addr", "flush", "dev", "tv32")
         expect_lost(running.end(BOUND))
 
 

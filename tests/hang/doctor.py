@@ -97,23 +97,21 @@ def across(tools, hosts, inside, *words):
 def two_hosts(tools):
     with namespaces(tools) as (hosts, inside, _):
         outcome = across(tools, hosts, inside, tools.program("bytes"))
-        says(outcome, 0, r"host tern\d+a \(rank 0\)", r"host tern\d+b \(rank 1\)", r"pass  reaches +tern\d+b at 10\.77\.31\.2:",
-             r"pass  reaches +tern\d+a at 10\.77\.31\.1:")
+        says(outcome, 0, r"host tern\d+h1 \(rank 0\)", r"host tern\d+h2 \(rank 1\)", r"pass  reaches +tern\d+h2 at 10\.77\.31\.2:",
+             r"pass  reaches +tern\d+h1 at 10\.77\.31\.1:")
         outcome.expect(outcome.err == "", "silence")
 
 
 def firewall(tools):
     """mpiexec reaches the second host by one address; messages would go by another, which leads nowhere."""
-    with namespaces(tools) as (hosts, inside, _):
-        name = inside[3]
-        for words in (["addr", "add", "10.99.0.1/32", "dev", "lo"], ["route", "add", "unreachable", "10.99.0.2/32"]):
-            subprocess.run(["ip", "-n", name, *words], check=True)
-        other = name[:-1] + "b"
-        subprocess.run(["ip", "-n", other, "addr", "add", "10.99.0.2/32", "dev", "lo"], check=True)
+    with namespaces(tools) as (hosts, inside, both):
+        both.ip(1, "addr", "add", "10.99.0.1/32", "dev", "lo")
+        both.ip(1, "route", "add", "unreachable", "10.99.0.2/32")
+        both.ip(2, "addr", "add", "10.99.0.2/32", "dev", "lo")
         command = [*inside[:-1], "env", "TERN_INTERFACE=10.99.0.0/24"]
         names = hosts[3].replace(":2", "")
         outcome = run(tools, tools.tern, "doctor", "--hosts", names, "--launcher", hosts[1], launcher=command)
-        says(outcome, 1, r"FAIL  reaches +tern\d+b not at 10\.99\.0\.2:\d+: .*\n +mend: TERN_INTERFACE")
+        says(outcome, 1, r"FAIL  reaches +tern\d+h2 not at 10\.99\.0\.2:\d+: .*\n +mend: TERN_INTERFACE")
 
 
 def unreachable(tools):
@@ -137,6 +135,6 @@ def chosen(tools):
     with namespaces(tools) as (hosts, inside, _):
         with tools.job(*hosts, tools.tern, "info", "--devices", launcher=inside) as job:
             outcome = job.end()
-        says(outcome, 0, r"rank 0-1 on tern\d+a: shm among them; rnic at 10\.77\.31\.1 to all others",
-             r"rank 2-3 on tern\d+b: shm among them; rnic at 10\.77\.31\.2 to all others")
+        says(outcome, 0, r"rank 0-1 on tern\d+h1: shm among them; rnic at 10\.77\.31\.1 to all others",
+             r"rank 2-3 on tern\d+h2: shm among them; rnic at 10\.77\.31\.2 to all others")
         outcome.expect(outcome.out.count("Chosen") == 1, "one answer")

@@ -5,11 +5,12 @@ import itertools
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import time
 
 from hangs import ask_until, has_started
-from support import Case, Skip, run
+from support import Case, Failure, Skip, run
 
 LAUNCHER = pathlib.Path(__file__).resolve().parents[2] / "crates" / "launch" / "tests" / "fake-launcher.sh"
 TRANSPORTS = ["rc", "rd", "ud", "hybrid"]
@@ -56,9 +57,9 @@ def bytes_arrive(tools):
 
 def between(tools, devices, transport, lossy=False):
     """Shared memory inside a host, iWARP over TCP or by datagrams between them; or that alone."""
-    with namespaces(tools) as (hosts, inside, _):
+    with namespaces(tools) as (hosts, inside, both):
         if lossy:
-            make_lossy(inside[3])
+            make_lossy(both)
         program = tools.program("bytes")
         chosen = ["--genv", "TERN_DEVICES", devices, "--genv", "TERN_TRANSPORT", transport]
         with tools.job(*hosts, *chosen, program, launcher=inside) as job:
@@ -67,21 +68,13 @@ def between(tools, devices, transport, lossy=False):
         outcome.expect(outcome.err == "", "silence")
 
 
-def make_lossy(namespace):
-    """What leaves a host may be lost, come twice or late."""
-    device = next(name for name in in_namespace(namespace, "ls", "/sys/class/net").split() if name.startswith("tv"))
-    in_namespace(namespace, "tc", "qdisc", "add", "dev", device, "root", "netem",
-                 "delay", "200us", "loss", "1%", "duplicate", "1%", "reorder", "99%")
-
-
-def in_namespace(namespace, *words):
-    try:
-        done = subprocess.run(["ip", "netns", "exec", namespace, *words], capture_output=True, text=True)
-    except FileNotFoundError:
-        raise Skip("no iproute2 here") from None
+def make_lossy(hosts):
+    """What leaves the first host may be lost, come twice or late."""
+    netem = ["delay", "200us", "loss", "1%", "duplicate", "1%", "reorder", "99%"]
+    words = ["tc", "-n", hosts.namespace(1), "qdisc", "add", "dev", "tv31", "root", "netem", *netem]
+    done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode != 0:
         raise Skip(f"no loss can be made here: {done.stderr.strip()}")
-    return done.stdout
 
 
 def cancels(tools, transport, protocol):
@@ -176,72 +169,94 @@ def deadlock(tools):
         ask_until(job, "the cycle", lambda report: "cycle: rank 0 → rank 1 → rank 0" in report)
 
 
-def names():
-    """The two namespaces of a case."""
-    return [f"tern{os.getpid()}{side}" for side in "ab"]
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "hosts.sh"
+NOT_HERE = 77
 
 
-def ip(*words, check=True):
+def ip(*words):
     done = subprocess.run(["ip", *words], capture_output=True, text=True)
-    if check and done.returncode != 0:
+    if done.returncode != 0:
         raise Skip(f"no network namespaces here: {done.stderr.strip()}")
+
+
+class Hosts:
+    """So many hosts that namespaces stand for (scripts/hosts.sh), which begin with 1."""
+
+    def __init__(self, tools, count):
+        self.name, self.count = f"tern{os.getpid()}h", count
+        self.launcher = tools.scratch / "namespace-launcher"
+        self.launcher.write_text(f"#!/bin/sh\nexec {SCRIPT} reach {self.name} \"$@\"\n")
+        self.launcher.chmod(0o755)
+
+    def script(self, verb, *words):
+        command = [str(word) for word in (SCRIPT, verb, self.name, *words)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == NOT_HERE:
+            raise Skip(done.stdout.strip())
+        if done.returncode != 0:
+            raise Failure(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+
+    def namespace(self, host):
+        return f"{self.name}{host}"
+
+    def ip(self, host, *words):
+        """A command of iproute2 on a host; `s` is the switch."""
+        ip("-n", self.namespace(host), *words)
+
+    def link(self, net, *words, host=2):
+        """What becomes of a host's end of a cable."""
+        self.ip(host, "link", "set", f"tv{net}", *words)
+
+    def words(self, ranks):
+        """What places so many ranks on each."""
+        hosts = ",".join(f"10.77.31.{host + 1}:{ranks}" for host in range(self.count))
+        return ["--launcher", self.launcher, "--hosts", hosts]
+
+    def inside(self, command):
+        """What starts something on the first."""
+        return ["ip", "netns", "exec", self.namespace(1), command]
+
+
+@contextlib.contextmanager
+def made(tools, count):
+    """Hosts for as long as the case lasts."""
+    hosts = Hosts(tools, count)
+    hosts.script("make", count)
+    try:
+        yield hosts
+    finally:
+        hosts.script("remove")
 
 
 @contextlib.contextmanager
 def namespaces(tools):
-    """Two hosts that a veth pair joins: the words that start something on the first, and a launcher."""
-    a, b = names()
-    ends = [f"tv{os.getpid()}{side}" for side in "ab"]
-    try:
-        subprocess.run(["ip", "-V"], capture_output=True)
-    except FileNotFoundError:
-        raise Skip("no iproute2 here") from None
-    try:
-        for name in names():
-            ip("netns", "add", name)
-        ip("link", "add", ends[0], "netns", a, "type", "veth", "peer", "name", ends[1], "netns", b)
-        for number, (name, end) in enumerate(zip(names(), ends), 1):
-            ip("-n", name, "addr", "add", f"10.77.31.{number}/24", "dev", end)
-            ip("-n", name, "-6", "addr", "add", f"fd77:31::{number}/64", "dev", end, "nodad")
-            ip("-n", name, "link", "set", end, "up")
-            ip("-n", name, "link", "set", "lo", "up")
-        launcher = tools.scratch / "namespace-launcher"
-        launcher.write_text(
-            f"#!/bin/sh\ncase $1 in *.1) n={a} ;; *) n={b} ;; esac\nshift\n"
-            "exec ip netns exec $n unshare -u -m sh -c 'mount -t tmpfs tmpfs /dev/shm; hostname '$n'; "
-            "exec sh -c \"$*\"' x \"$@\"\n"
-        )
-        launcher.chmod(0o755)
-        hosts = ["--launcher", launcher, "--hosts", "10.77.31.1:2,10.77.31.2:2"]
-        inside = ["ip", "netns", "exec", a, tools.mpiexec]
-        yield hosts, inside, lambda state: ip("-n", b, "link", "set", ends[1], state)
-    finally:
-        for name in names():
-            ip("netns", "del", name, check=False)
+    """Two hosts: the words that place two ranks on each, what starts something on the first, and the hosts."""
+    with made(tools, 2) as hosts:
+        yield hosts.words(2), hosts.inside(tools.mpiexec), hosts
 
 
 def short_cut(tools):
-    with namespaces(tools) as (hosts, inside, cable):
+    with namespaces(tools) as (hosts, inside, both):
         script = f"echo $PMI_RANK $(hostname) $TERN_HOST_ADDRESS; until [ -e {tools.scratch}/cable-is-back ]; do sleep 0.05; done; echo on"
         with tools.job(*hosts, "sh", "-c", script, launcher=inside) as job:
             job.wait_for("all ranks", lambda: len(job.printed().splitlines()) == 4)
-            cable("down")
+            both.link(31, "down")
             time.sleep(0.1)
-            cable("up")
+            both.link(31, "up")
             (tools.scratch / "cable-is-back").touch()
             outcome = job.end()
         places = sorted(line for line in outcome.out.splitlines() if line != "on")
-        expected = [rf"{rank} tern\d+{'ab'[rank // 2]} 10\.77\.31\.{rank // 2 + 1}" for rank in range(4)]
+        expected = [rf"{rank} tern\d+h{rank // 2 + 1} 10\.77\.31\.{rank // 2 + 1}" for rank in range(4)]
         fits = len(places) == 4 and all(re.fullmatch(p, line) for p, line in zip(expected, places))
         outcome.expect(outcome.code == 0 and fits, "four ranks on two hosts")
         outcome.expect(outcome.out.count("on\n") == 4 and outcome.err == "", "all of them to go on in silence")
 
 
 def long_cut(tools):
-    with namespaces(tools) as (hosts, inside, cable):
+    with namespaces(tools) as (hosts, inside, both):
         with tools.job(*hosts, "sh", "-c", "echo here; sleep 1000", launcher=inside) as job:
             job.wait_for("all ranks", lambda: job.printed().count("here") == 4)
-            cable("down")
+            both.link(31, "down")
             outcome = job.end()
         outcome.expect(outcome.code == 1, "exit code 1")
         outcome.expect_message(r"host 10\.77\.31\.2: its agent is gone: .*(timed out|No route to host)")

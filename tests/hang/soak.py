@@ -1,15 +1,14 @@
 """Much between hosts: random traffic for a while, connections that come and go, and more ranks and hosts than elsewhere.
 
-TERN_SOAK_SECONDS=600 (default 20, shared out among the transports), TERN_TEST_SEED, TERN_CROWD=8x16 (hosts and ranks of each)."""
+TERN_TEST_SOAK_SECONDS=600 (default 20, shared out among the transports), TERN_TEST_SEED, TERN_TEST_CROWD=8x16 (hosts and ranks of each)."""
 
-import contextlib
 import os
 import random
 import re
 import time
 
-from hosts import TRANSPORTS, ip, namespaces
-from support import Case, Skip
+from hosts import TRANSPORTS, made, namespaces
+from support import Case
 
 PROTOCOLS = ["", "rget", "rput", "pipeline", "superpipeline", "speculative", "eager-copy"]
 # How long one job of the soak is: then its protocol changes.
@@ -29,7 +28,7 @@ def soak(tools, transport):
     """Each job has a protocol and a seed of its own."""
     seed = int(os.environ.get("TERN_TEST_SEED", time.time_ns() % 1_000_000))
     chance = random.Random(f"{seed} {transport}")
-    left = float(os.environ.get("TERN_SOAK_SECONDS", 20)) / len(TRANSPORTS)
+    left = float(os.environ.get("TERN_TEST_SOAK_SECONDS", 20)) / len(TRANSPORTS)
     while left > 0:
         seconds, protocol = min(left, TURN), chance.choice(PROTOCOLS)
         left -= TURN
@@ -58,47 +57,13 @@ def turns(tools):
         outcome.expect(sum(ended for _, _, ended in counts) >= 2, "connections to be given back")
 
 
-@contextlib.contextmanager
-def many(tools, count):
-    """So many hosts at one switch: the words that name them, and what starts something on the first."""
-    names = [f"tern{os.getpid()}m{number}" for number in range(count)]
-    switch = f"{names[0]}s"
-    try:
-        for number, name in enumerate([switch, *names]):
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-            if number == 0:
-                ip("-n", switch, "link", "add", "name", "sw", "type", "bridge")
-                ip("-n", switch, "link", "set", "sw", "up")
-                continue
-            ip("link", "add", "tv", "netns", name, "type", "veth", "peer", "name", f"p{number}", "netns", switch)
-            ip("-n", switch, "link", "set", f"p{number}", "master", "sw", "up")
-            ip("-n", name, "addr", "add", f"10.77.33.{number}/24", "dev", "tv")
-            ip("-n", name, "link", "set", "tv", "up")
-        launcher = tools.scratch / "switch-launcher"
-        launcher.write_text(
-            f"#!/bin/sh\nn={names[0][:-1]}$((${{1##*.}} - 1))\nshift\n"
-            "exec ip netns exec $n unshare -u -m sh -c 'mount -t tmpfs tmpfs /dev/shm; hostname '$n'; "
-            "exec sh -c \"$*\"' x \"$@\"\n"
-        )
-        launcher.chmod(0o755)
-        yield launcher, [f"10.77.33.{number + 1}" for number in range(count)], ["ip", "netns", "exec", names[0], tools.mpiexec]
-    except FileNotFoundError:
-        raise Skip("no iproute2 here") from None
-    finally:
-        for name in [*names, switch]:
-            with contextlib.suppress(FileNotFoundError):
-                ip("netns", "del", name, check=False)
-
-
 def crowd(tools, transport):
-    hosts, ranks = (int(number) for number in os.environ.get("TERN_CROWD", "4x8").split("x"))
-    with many(tools, hosts) as (launcher, addresses, inside):
-        words = ["--launcher", launcher, "--hosts", ",".join(f"{address}:{ranks}" for address in addresses)]
-        words += ["--genv", "TERN_TRANSPORT", transport, tools.program("crowd")]
-        with tools.job(*words, launcher=inside) as job:
+    hosts, ranks = (int(number) for number in os.environ.get("TERN_TEST_CROWD", "4x8").split("x"))
+    with made(tools, hosts) as switched:
+        words = [*switched.words(ranks), "--genv", "TERN_TRANSPORT", transport, tools.program("crowd")]
+        with tools.job(*words, launcher=switched.inside(tools.mpiexec)) as job:
             outcome = job.end()
     outcome.expect(outcome.code == 0 and f"all bytes arrived: {hosts * ranks} ranks" in outcome.out, "all bytes")
     outcome.expect(outcome.err == "", "silence")
-    if "TERN_CROWD" in os.environ:
+    if "TERN_TEST_CROWD" in os.environ:
         print(f"{transport}: {outcome.out.strip()}")

@@ -22,7 +22,7 @@ pub struct Case {
     pub arguments: &'static [&'static str],
     /// Where the figures come from.
     pub reading: Reading,
-    /// Whether it is measured between two hosts (`--hosts`), half of the ranks on each, or on one.
+    /// Whether it is measured between hosts (`--hosts`), as many ranks on each, or on one.
     pub between_hosts: bool,
     /// Whether `--quick` leaves it out.
     pub only_full: bool,
@@ -157,6 +157,21 @@ pub const ALL: &[Case] = &[
     between("hosts-stencil", "stencil", 4, &[], "an iteration of Jacobi's method, by the length of a row"),
     between("hosts-memory", "memory", 16, &[], "memory per rank after all have talked to all"),
     Case { only_full: true, ..between("hosts-memory64", "memory", 64, &[], "the same with 64 ranks") },
+    Case {
+        only_full: true,
+        ..between(
+            "hosts-memory128",
+            "memory",
+            128,
+            &[],
+            "the same with 128 ranks, on --hosts namespaces:8 16 each; `peer`: what each of the far ones adds",
+        )
+    },
+    Case {
+        between_hosts: true,
+        only_full: true,
+        ..timed("hosts-startup128", 128, 3, "hello world on 128 ranks from start to end; `init`: MPI_Init")
+    },
 ];
 
 /// The case that uses no MPI, and that only Tern's launcher starts.
@@ -202,7 +217,7 @@ const fn printed(
     }
 }
 
-/// The cases to run, on one host or between two: all, or those whose names are in `only`.
+/// The cases to run, on one host or between several: all, or those whose names are in `only`.
 pub fn select(only: &[String], quick: bool, between_hosts: bool) -> Result<Vec<Case>, String> {
     let here = || ALL.iter().filter(|case| case.between_hosts == between_hosts);
     for name in only {

@@ -1,40 +1,63 @@
-//! Two hosts to measure between: those the user names, or two network namespaces joined by a cable.
+//! Hosts to measure between: those the user names, or network namespaces joined by cables (`scripts/hosts.sh`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::library::{Kind, Library};
 
-/// What `--hosts` is given to have namespaces made.
+/// What `--hosts` is given to have namespaces made, two, or as many as stand behind a colon.
 pub const MADE: &str = "namespaces";
 
-/// Two hosts, and how commands get there.
+/// The script that makes them.
+const SCRIPT: &str = include_str!("../../../../scripts/hosts.sh");
+
+/// What the script says by its exit code where they cannot be made.
+const NOT_HERE: i32 = 77;
+
+/// The first net of the script's hosts, and the interface that each has in it.
+const NET: &str = "10.77.31";
+const DEVICE: &str = "tv31";
+
+/// The most hosts that are made.
+const MOST: usize = 64;
+
+/// The hosts, and how commands get there.
 pub struct Hosts {
-    names: [String; 2],
+    names: Vec<String>,
     made: Option<Namespaces>,
 }
 
-/// Two network namespaces; dropping this removes them.
+/// Network namespaces; dropping this removes them.
 struct Namespaces {
-    names: [String; 2],
-    device: String,
+    name: String,
+    mtu: u32,
     scratch: PathBuf,
 }
 
 impl Hosts {
-    /// Hosts as `--hosts` names them; the MTU is that of the cable if namespaces are to be made.
+    /// Hosts as `--hosts` names them; the MTU is that of the cables if namespaces are to be made.
     pub fn open(text: &str, mtu: u32) -> Result<Hosts, String> {
-        if text == MADE {
-            let made = Namespaces::make(mtu)?;
-            return Ok(Hosts { names: ADDRESSES.map(str::to_string), made: Some(made) });
+        let wrong =
+            || format!("--hosts {text}: must be two hosts or more, as in a,b, or {MADE}, or {MADE}:8");
+        if let Some(count) = text.strip_prefix(MADE) {
+            let count = match count.strip_prefix(':') {
+                Some(count) => count.parse().map_err(|_| wrong())?,
+                None if count.is_empty() => 2,
+                None => return Err(wrong()),
+            };
+            if !(2..=MOST).contains(&count) {
+                return Err(format!("--hosts {text}: {MADE} can be 2 to {MOST}"));
+            }
+            let made = Namespaces::make(count, mtu)?;
+            let names = (1..=count).map(|host| format!("{NET}.{host}")).collect();
+            return Ok(Hosts { names, made: Some(made) });
         }
         let names: Vec<String> = text.split(',').map(|name| name.trim().to_string()).collect();
-        match <[String; 2]>::try_from(names) {
-            Ok(names) if names.iter().all(|name| !name.is_empty()) && names[0] != names[1] => {
-                Ok(Hosts { names, made: None })
-            }
-            _ => Err(format!("--hosts {text}: must be two hosts, as in a,b, or {MADE}")),
+        let twice = (1..names.len()).any(|at| names[..at].contains(&names[at]));
+        if names.len() < 2 || names.iter().any(String::is_empty) || twice {
+            return Err(wrong());
         }
+        Ok(Hosts { names, made: None })
     }
 
     /// The first host as others reach it.
@@ -45,33 +68,35 @@ impl Hosts {
     /// What they are, for the record.
     pub fn about(&self) -> String {
         match &self.made {
-            Some(made) => format!("two network namespaces joined by veth, MTU {}", made.mtu()),
-            None => format!("{} and {}", self.names[0], self.names[1]),
+            Some(made) => {
+                format!("{} network namespaces joined by veth, MTU {}", self.names.len(), made.mtu)
+            }
+            None => self.names.join(", "),
         }
     }
 
-    /// `library`'s launcher with what places half of `ranks` on each host, the lower half on the first.
+    /// `library`'s launcher with what places as many of `ranks` on each host, the first of them on the first.
     pub fn launcher(&self, library: &Library, ranks: u32) -> Command {
-        let each = ranks.div_ceil(2).to_string();
+        let each = ranks.div_ceil(self.names.len() as u32).to_string();
         let mut command = match &self.made {
             Some(made) => {
                 let mut command = Command::new("ip");
-                command.args(["netns", "exec", &made.names[0]]).arg(&library.mpiexec);
+                command.args(["netns", "exec", &format!("{}1", made.name)]).arg(&library.mpiexec);
                 command
             }
             None => Command::new(&library.mpiexec),
         };
         let script = self.made.as_ref().map(|made| made.scratch.join("launcher"));
         command.args(placement(library.kind, &self.names, &each, script.as_deref()));
-        if let (Some(made), Kind::Hydra | Kind::Intel) = (&self.made, library.kind) {
-            command.args(["-iface", &made.device]);
+        if let (Some(_), Kind::Hydra | Kind::Intel) = (&self.made, library.kind) {
+            command.args(["-iface", DEVICE]);
         }
         command
     }
 }
 
 /// How a launcher is told hosts, ranks on each, and the command in place of ssh.
-fn placement(kind: Kind, hosts: &[String; 2], each: &str, script: Option<&Path>) -> Vec<String> {
+fn placement(kind: Kind, hosts: &[String], each: &str, script: Option<&Path>) -> Vec<String> {
     let list = hosts.join(",");
     let script = script.map(|path| path.display().to_string());
     let mut words: Vec<String> = match kind {
@@ -94,82 +119,50 @@ fn placement(kind: Kind, hosts: &[String; 2], each: &str, script: Option<&Path>)
     words
 }
 
-const ADDRESSES: [&str; 2] = ["10.77.31.1", "10.77.31.2"];
-
 impl Namespaces {
-    fn make(mtu: u32) -> Result<Namespaces, String> {
+    fn make(count: usize, mtu: u32) -> Result<Namespaces, String> {
         let own = std::process::id();
-        let names = [format!("ternbench{own}a"), format!("ternbench{own}b")];
         let scratch = std::env::temp_dir().join(format!("tern-bench-{own}"));
         std::fs::create_dir(&scratch).map_err(|e| format!("{}: {e}", scratch.display()))?;
-        let made = Namespaces { names, device: format!("tb{own}"), scratch };
-        made.write_launcher()?;
-        let (a, b, device, mtu) = (&made.names[0], &made.names[1], &made.device, mtu.to_string());
-        for command in [
-            vec!["netns", "add", a],
-            vec!["netns", "add", b],
-            vec![
-                "link", "add", device, "mtu", &mtu, "netns", a, "type", "veth", "peer", "name", device,
-                "netns", b,
-            ],
-            vec!["-n", b, "link", "set", device, "mtu", &mtu],
-            vec!["-n", a, "addr", "add", "10.77.31.1/24", "dev", device],
-            vec!["-n", b, "addr", "add", "10.77.31.2/24", "dev", device],
-            vec!["-n", a, "link", "set", device, "up"],
-            vec!["-n", b, "link", "set", device, "up"],
-            vec!["-n", a, "link", "set", "lo", "up"],
-            vec!["-n", b, "link", "set", "lo", "up"],
-        ] {
-            ip(&command)?;
+        let made = Namespaces { name: format!("ternbench{own}h"), mtu, scratch };
+        made.write("hosts.sh", SCRIPT)?;
+        let launcher = format!("#!/bin/sh\nexec '{}' reach {} \"$@\"\n", made.script().display(), made.name);
+        made.write("launcher", &launcher)?;
+        let said = made.run("make").args([count.to_string(), mtu.to_string()]).output();
+        let said = said.map_err(|e| format!("{}: {e}", made.script().display()))?;
+        if said.status.success() {
+            return Ok(made);
         }
-        Ok(made)
+        let text = if said.status.code() == Some(NOT_HERE) { said.stdout } else { said.stderr };
+        let text = String::from_utf8_lossy(&text);
+        Err(format!("--hosts {MADE}: {} (it takes root and Debian's package iproute2)", text.trim()))
     }
 
-    /// What stands in for ssh: [OPTIONS] HOST COMMAND.
-    fn write_launcher(&self) -> Result<(), String> {
-        let [a, b] = &self.names;
-        let text = format!(
-            "#!/bin/sh\n\
-             while case $1 in -*) true ;; *) false ;; esac; do shift; done\n\
-             case $1 in *.1) n={a} ;; *) n={b} ;; esac\n\
-             shift\n\
-             exec ip netns exec $n unshare --uts --mount sh -c \
-             'mount -t tmpfs tmpfs /dev/shm && hostname '$n' && exec sh -c \"$*\"' x \"$@\"\n"
-        );
-        let path = self.scratch.join("launcher");
+    fn script(&self) -> PathBuf {
+        self.scratch.join("hosts.sh")
+    }
+
+    fn run(&self, verb: &str) -> Command {
+        let mut command = Command::new(self.script());
+        command.args([verb, &self.name]);
+        command
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), String> {
+        let path = self.scratch.join(name);
         let failed = |e: std::io::Error| format!("{}: {e}", path.display());
         std::fs::write(&path, text).map_err(failed)?;
         let rights = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(&path, rights).map_err(failed)
-    }
-
-    fn mtu(&self) -> String {
-        let path = format!("/sys/class/net/{}/mtu", self.device);
-        let said = Command::new("ip").args(["netns", "exec", &self.names[0], "cat", &path]).output();
-        said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_string()).unwrap_or_default()
     }
 }
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
         // What is left of them can only be told, not mended.
-        for name in &self.names {
-            let _ =
-                Command::new("ip").args(["netns", "del", name]).stderr(std::process::Stdio::null()).status();
-        }
+        let _ = self.run("remove").stderr(std::process::Stdio::null()).status();
         let _ = std::fs::remove_dir_all(&self.scratch);
     }
-}
-
-fn ip(arguments: &[&str]) -> Result<(), String> {
-    let said = Command::new("ip").args(arguments).output().map_err(|e| {
-        format!("--hosts {MADE}: ip: {e} (Debian's package iproute2; namespaces are made by root)")
-    })?;
-    if said.status.success() {
-        return Ok(());
-    }
-    let why = String::from_utf8_lossy(&said.stderr).trim().to_string();
-    Err(format!("--hosts {MADE}: ip {}: {why}", arguments.join(" ")))
 }
 
 #[cfg(test)]
@@ -188,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn two_different_hosts_are_needed() {
-        for text in ["", "a", "a,a", "a,b,c", "a,"] {
+    fn different_hosts_are_needed() {
+        for text in ["", "a", "a,a", "a,b,a", "a,", "namespaces:1", "namespaces:x", "namespaces2"] {
             let error = Hosts::open(text, 1500).err().expect(text);
             assert!(error.contains(&format!("--hosts {text}")), "{error}");
         }
-        assert_eq!(Hosts::open("a, b", 1500).unwrap().first(), "a");
+        assert_eq!(Hosts::open("a, b,c", 1500).unwrap().about(), "a, b, c");
     }
 }

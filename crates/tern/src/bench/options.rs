@@ -18,9 +18,9 @@ results.json and plots.
   --seconds S          time to spend on one point (0.2; quick 0.05)
   --only CASE[,CASE]   these cases only; --list names them
   --list               the cases, and what each shows
-  --hosts A,B          between two hosts, half of the ranks on each; `namespaces` makes two
-                       network namespaces on this machine (root, iproute2)
-  --mtu BYTES          MTU of their cable (1500)
+  --hosts A,B          between hosts, as many ranks on each; `namespaces` makes two network
+                       namespaces on this machine (root, iproute2), `namespaces:8` eight
+  --mtu BYTES          MTU of their cables (1500)
   --transports LIST    Tern once more with each of these as TERN_TRANSPORT: rc, rd, ud, hybrid
   --pool               one table over all states of the machine, however different
   --peer NAME=PREFIX   another library, with mpicc and mpiexec in PREFIX or PREFIX/bin
@@ -43,7 +43,7 @@ pub struct Options {
     pub only: Vec<String>,
     /// Only list the cases.
     pub list: bool,
-    /// Two hosts to measure between.
+    /// Hosts to measure between.
     pub hosts: Option<String>,
     /// MTU of the cable between namespaces.
     pub mtu: u32,
