@@ -1,6 +1,7 @@
 /* Memory per rank after every rank has talked to every other: the proportional set size of each
  * process, averaged over the ranks (pages shared by several processes are divided among them),
- * while all of them are there. `init` is the same before the first message. */
+ * while all of them are there. `init` is the same before the first message; `peer` what each of the farther half of
+ * the peers has added: with four hosts or more and ranks in blocks these are all on other hosts. */
 #include <stdio.h>
 
 #include "bench.h"
@@ -20,30 +21,43 @@ static double pss_megabytes(void)
 	return (double)kilobytes / 1024;
 }
 
-static void talk_to_all(void)
+/* Exchanges with the ranks that are at least `first`, and fewer than `end`, places away in either direction. */
+static void talk(int first, int end)
 {
 	char out[8] = { 0 }, in[8];
-	for (int step = 1; step < bench.ranks; step++) {
+	for (int step = first; step < end; step++) {
 		int to = (bench.rank + step) % bench.ranks;
 		int from = (bench.rank + bench.ranks - step) % bench.ranks;
 		MPI_Sendrecv(out, 8, MPI_CHAR, to, 1, in, 8, MPI_CHAR, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	}
 }
 
-static void report(const char *variant)
+static void print(const char *variant, double value, const char *unit)
+{
+	if (bench.rank == 0)
+		emit("memory", variant, (size_t)bench.ranks, (struct spread){ value, value, value, 1 }, unit);
+}
+
+static double measure(void)
 {
 	bench_sync();
 	double mean = bench_mean(pss_megabytes());
 	bench_sync();
-	if (bench.rank == 0)
-		emit("memory", variant, (size_t)bench.ranks, (struct spread){ mean, mean, mean, 1 }, "MB");
+	return mean;
 }
 
 int main(int argc, char **argv)
 {
 	bench_start(&argc, &argv, "memory", 1, 8, 8);
-	report("init");
-	talk_to_all();
-	report("");
+	int quarter = bench.ranks / 4, half = bench.ranks / 2;
+	print("init", measure(), "MB");
+	talk(1, quarter + 1);
+	double near = measure();
+	/* Each step up to the half has two new peers, and what is beyond has none. */
+	talk(quarter + 1, half + 1);
+	double all = measure();
+	print("", all, "MB");
+	if (half > quarter)
+		print("peer", (all - near) * 1024 / (bench.ranks - 1 - 2 * quarter), "KB");
 	return bench_stop();
 }
