@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST = 48, LONGEST = 1 << 20, COMMS = 3 };
 
@@ -99,6 +100,8 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    printf("rank %d, process %d\n", rank, (int)getpid());
+    fflush(stdout);
     MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
     MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &comms[2]);
     state = strtoull(argv[2], NULL, 10);
