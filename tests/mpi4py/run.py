@@ -188,7 +188,7 @@ def main():
     parser.add_argument("filter", nargs="*", help="run modules whose name contains one of these")
     parser.add_argument("--mpi", default=str(ROOT / "build"), help="prefix of the library (default: build)")
     parser.add_argument("--abi", help="run the wheel of PyPI, which is built for this ABI (mpich), instead")
-    parser.add_argument("--np", default="1,2,3", help="numbers of ranks")
+    parser.add_argument("--np", default="1,2,3,4", help="numbers of ranks")
     parser.add_argument("--timeout", type=float, default=120, help="seconds per module")
     parser.add_argument("--record", action="store_true", help="write the counts of this run into counts.txt")
     parser.add_argument("--two-hosts", action="store_true", help="half of the ranks in each of two network namespaces")
