@@ -85,7 +85,7 @@ impl<D: Device> Engine<D> {
         if !is_short || self.matching.waiting() != 0 {
             return self.receive_otherwise(want, buf);
         }
-        let Some(id) = self.ops.insert(State::Posted(Receive { want, buf, rtr: None, long: false })) else {
+        let Some(id) = self.ops.insert(State::Posted(Receive::new(want, buf))) else {
             return Err(too_many());
         };
         self.matching.post(want, id, Some(buf));
@@ -109,11 +109,12 @@ impl<D: Device> Engine<D> {
         if let Some(message) = self.probe_matched(&want) {
             return self.receive_unexpected(want, message, buf);
         }
-        let id = self.insert_receive(Receive { want, buf, rtr: None, long })?;
+        let receive = Receive { long, ..Receive::new(want, buf) };
+        let id = self.insert_receive(receive)?;
         self.rendezvous().speculate(id, &want, buf);
         let rtr = if long { self.rendezvous().offer_buffer(id, &want, buf) } else { None };
         if rtr.is_some() {
-            self.ops.set(id, State::Posted(Receive { want, buf, rtr, long }));
+            self.ops.set(id, State::Posted(Receive { rtr, ..receive }));
         }
         let at = want.source.map_or(Distance::Host, |source| self.dev.distance(source));
         let direct = rtr.is_none() && !long && !self.eager_limits[at as usize].measures(buf.len);
@@ -175,7 +176,7 @@ impl<D: Device> Engine<D> {
     }
 
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
-        let id = self.insert_receive(Receive { want, buf, rtr: None, long: false })?;
+        let id = self.insert_receive(Receive::new(want, buf))?;
         self.counters.happened(Happening::Matched, matched(&message.envelope, message.body.len(), true));
         let span = |bytes: &[u8]| Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
         match message.body {

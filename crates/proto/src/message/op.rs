@@ -105,6 +105,16 @@ pub(crate) struct Receive {
     pub rtr: Option<u32>,
     /// Whether it is so long that its sender may ask for an answer.
     pub long: bool,
+    /// Whether the sender has been asked to give its RTR up.
+    pub withdrawn: bool,
+}
+
+impl Receive {
+    /// A receive that has offered nothing.
+    #[inline(always)]
+    pub fn new(want: Want, buf: Span) -> Receive {
+        Receive { want, buf, rtr: None, long: false, withdrawn: false }
+    }
 }
 
 /// A send, from the call to its end.
@@ -126,6 +136,8 @@ pub(crate) trait Standing: std::fmt::Debug {
     fn needs_care(&self) -> bool;
     /// Whether it is a receive that no message has met.
     fn is_posted(&self) -> bool;
+    /// Whether it may go on to that state.
+    fn may_become(&self, next: &Self) -> bool;
     /// The state of an operation that has ended.
     fn done(outcome: Outcome) -> Self;
     /// Tag and length, if it has ended well.
@@ -215,9 +227,11 @@ impl<S: Standing> Ops<S> {
         if *generation == id.0 >> INDEX_BITS { op.as_mut() } else { None }
     }
 
+    /// The operation goes on to another state.
     #[inline]
     pub fn set(&mut self, id: OpId, state: S) {
         let op = self.get_mut(id).expect("the operation is pending");
+        assert!(op.state.may_become(&state), "{:?} cannot become {state:?}", op.state);
         let (before, after) = (op.state.needs_care() as u32, state.needs_care() as u32);
         op.state = state;
         self.care = self.care + after - before;

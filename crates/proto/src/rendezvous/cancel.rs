@@ -23,9 +23,10 @@
 //! is next inside MPI.
 
 use crate::message::matching::{Body, Envelope, Unexpected};
-use crate::message::op::{OpId, Outcome, Receive};
+use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
-use crate::rendezvous::state::{Rts, State, Step};
+use crate::rendezvous::phase::Phase;
+use crate::rendezvous::state::{Course, Rts, State, Step};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
 use wire::head::{Head, Kind, Offer};
 use wire::long::LongRts;
@@ -68,57 +69,67 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     fn cancel_send(&mut self, id: OpId) -> bool {
-        let sending = match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Queued(s, Step::Eager | Step::Rts)) if !s.met => {
-                let s = *s;
-                self.peers[s.to].queue.retain(|queued| *queued != id);
-                s
-            }
-            Some(State::Offered(s, Rts { share: Some(index), .. })) if !s.met => {
-                let (s, index) = (*s, *index);
+        let Some(state) = self.ops.get(id).map(|op| &op.state) else { return false };
+        let (phase, share) = match state {
+            State::Queued(s, _) | State::Offered(s, _) if s.met => return false,
+            State::Queued(_, Step::ZeroCopy(_) | Step::Matched(_) | Step::Write(_)) => return false,
+            State::Offered(_, Rts { share, .. }) => (state.phase(), *share),
+            _ => (state.phase(), None),
+        };
+        let is_watched = matches!(state, State::Long(_) | State::Queued(_, Step::Long(..)));
+        match (phase, share) {
+            (Phase::Queued, _) => {}
+            (Phase::Offered, Some(index)) => {
                 let share = Share { owner: self.dev.me(), index };
                 if !self.dev.opened_shares().take(share, ShareWord::Open, id.0 as u64) {
                     return false; // its receiver has taken it
                 }
                 self.close_share(Some(index));
-                self.learner.forget(id);
-                s
             }
-            Some(State::Offered(s, Rts { share: None, .. })) if !s.met => {
-                let envelope = s.envelope();
-                self.ask_for_rts(id, envelope);
+            (Phase::Offered, None) => {
+                self.ask_for_rts(id);
                 return false;
             }
-            Some(State::Queued(s, Step::Long(..))) if !s.met => {
-                let s = *s;
-                self.unqueue(id, s.envelope());
-                s
-            }
-            Some(State::Long(long)) if long.may_come_back() => {
-                let envelope = long.envelope();
-                if !self.peers[envelope.source].queue.contains(&id) {
-                    self.ask_for_rts(id, envelope);
-                    return false;
-                }
-                let Some(s) = self.long_sending(id) else { return false };
-                self.unqueue(id, envelope);
-                s
-            }
             _ => return false,
-        };
-        self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..sending.outcome() }));
+        }
+        let Some(s) = self.take_sending(id) else { return false };
+        if phase == Phase::Queued {
+            self.peers[s.to].queue.retain(|queued| *queued != id);
+        }
+        if is_watched {
+            self.rtrs.other_left(&s.envelope(), Some(id));
+        }
+        self.end_cancelled(id, s);
         true
     }
 
-    /// A rendezvous that has not left never will.
-    fn unqueue(&mut self, id: OpId, to: Envelope) {
-        self.peers[to.source].queue.retain(|queued| *queued != id);
-        self.rtrs.other_left(&to, Some(id));
+    /// The send of an operation whose message nobody has met; nothing is held for it any more.
+    fn take_sending(&mut self, id: OpId) -> Option<Sending> {
+        match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Queued(s, _) | State::Offered(s, _)) => Some(*s),
+            Some(State::Long(_)) => self.long_sending(id),
+            _ => None,
+        }
+    }
+
+    fn end_cancelled(&mut self, id: OpId, s: Sending) {
         self.learner.forget(id);
+        self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..s.outcome() }));
     }
 
     /// Asks the receiver whether an RTS has met its receive.
-    fn ask_for_rts(&mut self, id: OpId, to: Envelope) {
+    fn ask_for_rts(&mut self, id: OpId) {
+        let to = match self.ops.get_mut(id).map(|op| &mut op.state) {
+            Some(State::Offered(s, rts)) => {
+                rts.withdrawn = true;
+                s.envelope()
+            }
+            Some(State::Long(long)) => {
+                long.goes_on(Course::Withdrawn);
+                long.envelope()
+            }
+            _ => return,
+        };
         let head = Head::new(Kind::RtsCancel, to.tag, to.context).encode();
         let body = LongRts { op: id.0, ..LongRts::default() };
         self.control(to.source, head, &body.encode());
@@ -140,17 +151,18 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// RtsGone: the receiver has forgotten an RTS.
     pub(crate) fn on_rts_gone(&mut self, from: Rank, id: OpId) {
-        let sending = match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Offered(s, Rts { share: None, .. })) if s.to == from => Some(*s),
-            Some(State::Long(long)) if long.message.peer == from && long.may_come_back() => {
-                self.long_sending(id)
-            }
-            _ => None,
-        };
-        let Some(s) = sending else { return };
-        self.rtrs.on_met(&s.envelope(), id, None);
-        self.learner.forget(id);
-        self.ops.set(id, State::Done(Outcome { len: 0, cancelled: true, ..s.outcome() }));
+        let is_asked = self.ops.get(id).is_some_and(|op| {
+            let to = match &op.state {
+                State::Offered(s, _) => s.to,
+                State::Long(long) if long.side == Side::Send => long.message.peer,
+                _ => return false,
+            };
+            to == from && op.state.phase() == Phase::Withdrawn
+        });
+        if is_asked && let Some(s) = self.take_sending(id) {
+            self.rtrs.on_met(&s.envelope(), id, None);
+            self.end_cancelled(id, s);
+        }
     }
 }
 

@@ -24,7 +24,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let buf = Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() };
         let Envelope { source, context, tag } = envelope;
         let want = Want { source: Some(source), context, tag: Some(tag) };
-        let receive = Receive { want, buf, rtr: None, long: false };
+        let receive = Receive::new(want, buf);
         let keeping = self.ops.insert(State::Posted(receive)).expect("there is room for one more");
         self.begin_receive(keeping, envelope, offer);
         Some(Body::Coming(keeping, bytes))

@@ -26,7 +26,8 @@ use crate::message::malformed;
 use crate::message::op::{OpId, Side};
 use crate::message::peers::How;
 use crate::rendezvous::Rendezvous;
-use crate::rendezvous::state::State;
+use crate::rendezvous::phase::Phase;
+use crate::rendezvous::state::{Course, State};
 use fabric::{Device, Fault, Rank};
 use wire::Malformed;
 use wire::head::{Head, Kind};
@@ -75,9 +76,9 @@ impl<D: Device> Rendezvous<'_, D> {
         let forgotten = self.backlog.forget(id.0);
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
         long.posted.open -= forgotten;
-        match &mut long.ending {
+        match long.ending() {
             Some(known) => known.alone |= ending.alone,
-            None => long.ending = Some(ending),
+            None => long.goes_on(Course::Draining(ending)),
         }
         self.learner.forget(id);
         self.end_if_drained(id);
@@ -87,7 +88,7 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn end_if_drained(&mut self, id: OpId) {
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
         let (message, posted) = (long.message, long.posted);
-        let Some(ending) = long.ending.as_mut().filter(|_| posted.open == 0) else { return };
+        let Some(ending) = long.ending().filter(|_| posted.open == 0) else { return };
         if !std::mem::replace(&mut ending.told, true) && !ending.alone {
             let head = Head::new(Kind::Fin, message.peer_op as i32, id.0 as u64).encode();
             let len = behind(&posted).count() as u64;
@@ -105,11 +106,11 @@ impl<D: Device> Rendezvous<'_, D> {
         self.with_machine(id, |machine, _, port| machine.retreat(port));
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
         let (mut ends, side) = (long.outcome.clone(), long.side);
-        let ending = long.ending.take().expect("only a message that has failed ends so");
+        let fault = long.ending().expect("only a message that has failed ends so").fault.clone();
         if side == Side::Receive {
             self.learner.gives_up();
         }
-        ends.failure = ends.failure.or(Some(ending.fault.into()));
+        ends.failure = ends.failure.or(Some(fault.into()));
         self.ops.set(id, State::Done(ends));
     }
 
@@ -122,7 +123,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return Err(malformed(from, Malformed(what)));
         }
         match self.ops.get_mut(id).map(|op| &mut op.state) {
-            Some(State::Long(long)) if long.message.peer == from => {
+            Some(State::Long(long)) if long.message.peer == from && long.phase() != Phase::Queued => {
                 if said.flags & HEARD == 0 {
                     long.message.peer_op = head.context as u32;
                 }
@@ -138,7 +139,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let text = format!("rank {from} could not do its part of the transfer");
         self.fail_long(id, Ending::new(Fault::Device(text), false));
         if let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state)
-            && let Some(ending) = &mut long.ending
+            && let Some(ending) = long.ending()
         {
             ending.heard |= 1 << said.rail;
             ending.expected = said.len as u32;

@@ -9,9 +9,9 @@ use crate::message::malformed;
 use crate::message::matching::{Body, Envelope};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
+use crate::rendezvous::phase::Phase;
 use crate::rendezvous::rtr_registered::is_rts_ack;
-use crate::rendezvous::state::Long;
-use crate::rendezvous::state::State;
+use crate::rendezvous::state::{Course, Long, State};
 use fabric::{Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
 use wire::head::{Head, Kind, Offer};
@@ -22,8 +22,11 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn leave_long(&mut self, id: OpId, s: Sending, protocol: Protocol, flags: u16) -> bool {
         let message = Message { protocol, peer: s.to, local: s.data, peer_op: 0, len: s.data.len as u64 };
         let (machine, begun_ns) = (Machine::new(protocol, Side::Send), self.dev.now_ns());
-        let long =
-            Long { flags, ..Long::new(Side::Send, message, s.context, s.outcome(), machine, begun_ns) };
+        let queued = Course::Queued;
+        let long = Long {
+            flags,
+            ..Long::new(queued, Side::Send, message, s.context, s.outcome(), machine, begun_ns)
+        };
         self.learner.begins(id, long.begun_ns);
         self.ops.set(id, State::Long(Box::new(long)));
         self.start_long(id)
@@ -42,7 +45,8 @@ impl<D: Device> Rendezvous<'_, D> {
             step => {
                 self.learner.leaves(id, self.dev.now_ns());
                 self.counters.count(Event::RtsSent);
-                if let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) {
+                if let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) {
+                    long.goes_on(Course::Offered);
                     self.counters
                         .happened(Told::RendezvousBegun, [long.message.peer as u64, long.message.len, 1]);
                 }
@@ -102,7 +106,7 @@ impl<D: Device> Rendezvous<'_, D> {
             flags: rts.flags,
             waited_ns: inside_ns,
             away_ns: self.learner.receives(begun_ns),
-            ..Long::new(Side::Receive, message, envelope.context, ends, machine, begun_ns)
+            ..Long::new(Course::Moving, Side::Receive, message, envelope.context, ends, machine, begun_ns)
         };
         self.ops.set(id, State::Long(Box::new(long)));
         if !self.can_transfer(envelope.source) {
@@ -160,9 +164,9 @@ impl<D: Device> Rendezvous<'_, D> {
     ) -> Result<bool, Fault> {
         match self.ops.get_mut(id).map(|op| &mut op.state) {
             // What the other side said before it knew, or will say until it does.
-            Some(State::Long(long)) if long.message.peer == from && long.ending.is_some() => Ok(false),
-            Some(State::Long(long)) if long.message.peer == from => {
-                long.message.peer_op = head.context as u32;
+            Some(State::Long(long)) if long.message.peer == from && long.has_failed() => Ok(false),
+            Some(State::Long(long)) if long.message.peer == from && long.phase() != Phase::Queued => {
+                long.is_met(head.context as u32);
                 if long.side == Side::Receive {
                     return Ok(true);
                 }
@@ -191,7 +195,7 @@ impl<D: Device> Rendezvous<'_, D> {
     ) -> Result<(), Fault> {
         match self.ops.get(id).map(|op| &op.state) {
             Some(State::Long(long)) if long.message.peer == from && long.side == Side::Receive => {
-                if long.ending.is_some() {
+                if long.has_failed() {
                     return Ok(());
                 }
                 self.hear(from, id, Happening::Data(offset, data))
@@ -238,7 +242,7 @@ impl<D: Device> Rendezvous<'_, D> {
             panic!("a completion for an operation that has ended");
         };
         long.posted.open -= 1;
-        if long.ending.is_some() {
+        if long.has_failed() {
             return self.end_if_drained(id);
         }
         match result {
@@ -254,7 +258,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// A look at a long message that asked for it: (it moved, it needs no more looks).
     pub(crate) fn look_at_long(&mut self, id: OpId) -> (bool, bool) {
         if let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state)
-            && long.ending.is_some()
+            && long.has_failed()
         {
             return (false, true);
         }

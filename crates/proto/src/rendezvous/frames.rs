@@ -7,7 +7,7 @@ use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{Failure, OpId, Outcome, Receive, Side};
-use crate::rendezvous::state::{Filling, Rts, State, Stream};
+use crate::rendezvous::state::{Filling, State, Stream};
 use fabric::{Device, Fault, Rank, Span};
 use wire::head::{Head, Kind, Offer};
 
@@ -30,21 +30,21 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn on_cts(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
         let waiting = match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Offered(s, rts)) => Some((*s, *rts)),
+            Some(State::Offered(s, rts)) => Some((*s, rts.share, rts.direct)),
             Some(State::Moving(transfer))
                 if transfer.side == Side::Send && transfer.needs_frames(&*self.dev) =>
             {
                 transfer.leave(&*self.dev);
-                Some((transfer.sending(), Rts { share: None, direct: true }))
+                Some((transfer.sending(), None, true))
             }
             Some(State::Long(long)) if long.message.peer == from => {
                 let envelope = long.envelope();
                 self.rtrs.on_met(&envelope, id, None);
-                self.long_sending(id).map(|s| (s, Rts { share: None, direct: false }))
+                self.long_sending(id).map(|s| (s, None, false))
             }
             _ => None,
         };
-        let Some((s, rts)) = waiting else {
+        let Some((s, share, is_active)) = waiting else {
             return Err(malformed(
                 from,
                 wire::Malformed("CTS for a send that is not waiting for one".into()),
@@ -56,11 +56,11 @@ impl<D: Device> Rendezvous<'_, D> {
         let mut limit = [0u8; 8];
         self.dev.peek_bytes(data, &mut limit);
         let limit = (u64::from_le_bytes(limit) as usize).min(s.data.len);
-        self.close_share(rts.share);
+        self.close_share(share);
         self.learner.takes_frames(id);
         let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
         self.ops.set(id, State::Streaming(s, stream));
-        if !rts.direct {
+        if !is_active {
             self.active.push(id);
         }
         Ok(())

@@ -13,6 +13,7 @@ mod drive;
 mod frames;
 pub(crate) mod learner;
 pub(crate) mod movers;
+pub(crate) mod phase;
 pub(crate) mod posting;
 mod recent;
 pub(crate) mod rtr_account;

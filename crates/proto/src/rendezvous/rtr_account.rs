@@ -149,8 +149,6 @@ pub(crate) struct Waiting {
     pub outside_ns: u64,
     /// Its memory, if an RTR is out.
     pub rtr: Option<Stripes>,
-    /// It is to be cancelled once the sender has given the RTR up.
-    pub cancelling: bool,
 }
 
 /// The tables of one rank.

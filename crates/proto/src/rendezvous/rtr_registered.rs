@@ -12,8 +12,7 @@ use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::write;
 use crate::rendezvous::rtr_account::{Plan, Waiting, Wants};
-use crate::rendezvous::state::Long;
-use crate::rendezvous::state::{State, Step};
+use crate::rendezvous::state::{Course, Long, State, Step};
 use fabric::{Device, Fault, Rank, Span};
 use wire::Malformed;
 use wire::head::{Head, Kind};
@@ -33,7 +32,7 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let since_ns = self.dev.now_ns();
         let outside_ns = self.learner.outside_ns(since_ns);
-        let mut waiting = Waiting { since_ns, outside_ns, rtr: None, cancelling: false };
+        let mut waiting = Waiting { since_ns, outside_ns, rtr: None };
         if let (Some(source), Some(tag)) = (want.source, want.tag) {
             let envelope = Envelope { source, context: want.context, tag };
             if self.may_offer(&envelope, buf) {
@@ -127,7 +126,7 @@ impl<D: Device> Rendezvous<'_, D> {
             protocol: Protocol::Speculative,
         };
         let machine = Machine::RtrSend(write::Sender::Held(stripes, rtr));
-        let long = Long::new(Side::Send, message, s.context, s.outcome(), machine, begun_ns);
+        let long = Long::new(Course::Moving, Side::Send, message, s.context, s.outcome(), machine, begun_ns);
         self.ops.set(id, State::Long(Box::new(long)));
         let step = self.happen(id, Happening::Start);
         self.conclude(id, step);
@@ -219,7 +218,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let long = Long {
             waited_ns: inside_ns,
             away_ns: self.learner.receives(begun_ns),
-            ..Long::new(Side::Receive, message, envelope.context, ends, machine, begun_ns)
+            ..Long::new(Course::Moving, Side::Receive, message, envelope.context, ends, machine, begun_ns)
         };
         self.ops.set(id, State::Long(Box::new(long)));
         Ok(())
@@ -314,16 +313,16 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// Asks the sender to give an RTR up; false if there is none.
     pub(crate) fn ask_back(&mut self, id: OpId) -> bool {
-        let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return false };
-        let (want, buf) = (receive.want, receive.buf);
-        let Some(waiting) = self.rtrs.waiting.get_mut(&id).filter(|w| w.rtr.is_some()) else { return false };
-        if !waiting.cancelling {
-            waiting.cancelling = true;
-            let (Some(source), Some(tag)) = (want.source, want.tag) else { return false };
-            let body = LongRts { len: buf.len as u64, op: id.0, ..LongRts::default() };
-            let head = Head::new(Kind::RtrCancel, tag, want.context).encode();
-            self.control(source, head, &body.encode());
+        if self.rtrs.waiting.get(&id).is_none_or(|waiting| waiting.rtr.is_none()) {
+            return false;
         }
+        let receive = self.ops.posted(id);
+        let Receive { want, buf, withdrawn, .. } = receive;
+        let (false, Some(source), Some(tag)) = (withdrawn, want.source, want.tag) else { return true };
+        self.ops.set(id, State::Posted(Receive { withdrawn: true, ..receive }));
+        let body = LongRts { len: buf.len as u64, op: id.0, ..LongRts::default() };
+        let head = Head::new(Kind::RtrCancel, tag, want.context).encode();
+        self.control(source, head, &body.encode());
         true
     }
 
@@ -331,8 +330,8 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn on_rtr_gone(&mut self, from: Rank, head: Head) {
         let id = OpId(head.tag as u32);
         let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return };
-        let want = receive.want;
-        if want.source != Some(from) || !self.rtrs.waiting.get(&id).is_some_and(|w| w.cancelling) {
+        let Receive { want, withdrawn, .. } = *receive;
+        if want.source != Some(from) || !withdrawn {
             return;
         }
         if let Some(stripes) = self.rtrs.waiting.remove(&id).and_then(|waiting| waiting.rtr) {

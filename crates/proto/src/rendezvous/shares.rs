@@ -43,7 +43,7 @@ impl<D: Device> Rendezvous<'_, D> {
         self.counters.happened(Told::RendezvousBegun, [s.to as u64, s.data.len as u64, 1]);
         self.learner.forget(id);
         self.tell_host(id, s.to, s.data.len, if direct { Way::Both } else { Way::Frames });
-        self.ops.set(id, State::Offered(s, Rts { share, direct }));
+        self.ops.set(id, State::Offered(s, Rts { share, direct, withdrawn: false }));
         if direct {
             self.active.push(id);
         }

@@ -7,6 +7,7 @@ use crate::message::op::{self, Op, OpId, Outcome, PendingOp, Receive, Sending, S
 use crate::rendezvous::draining::Ending;
 use crate::rendezvous::movers::both::Transfer;
 use crate::rendezvous::movers::{Machine, Message};
+use crate::rendezvous::phase::Phase;
 use crate::rendezvous::posting::Posted;
 use fabric::{Device, Rank, ShareWord, Shares};
 use wire::head::Offer;
@@ -81,6 +82,8 @@ pub(crate) struct Rts {
     pub share: Option<u32>,
     /// Whether its receiver can copy. If not it asks for frames.
     pub direct: bool,
+    /// Whether the receiver has been asked to forget it.
+    pub withdrawn: bool,
 }
 
 /// Progress of a stream of frames.
@@ -114,6 +117,11 @@ impl Standing for State {
         matches!(self, State::Posted(_))
     }
 
+    #[inline]
+    fn may_become(&self, next: &State) -> bool {
+        self.phase().may_become(next.phase())
+    }
+
     #[inline(always)]
     fn done(outcome: Outcome) -> State {
         State::Done(outcome)
@@ -126,6 +134,42 @@ impl Standing for State {
             _ => None,
         }
     }
+}
+
+impl State {
+    /// How far the message has come.
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        match self {
+            State::Queued(..) => Phase::Queued,
+            State::Offered(_, rts) if rts.withdrawn => Phase::Withdrawn,
+            State::Offered(..) => Phase::Offered,
+            State::Posted(receive) if receive.withdrawn => Phase::Withdrawn,
+            State::Posted(_) => Phase::Posted,
+            State::Streaming(..)
+            | State::Filling(_)
+            | State::Moving(_)
+            | State::Following(_)
+            | State::Gathered(..) => Phase::Moving,
+            State::Long(long) => long.phase(),
+            State::Done(_) => Phase::Done,
+        }
+    }
+}
+
+/// How far a long message has come, and what is known only there.
+#[derive(Debug)]
+pub(crate) enum Course {
+    /// The RTS waits for room.
+    Queued,
+    /// The RTS is out.
+    Offered,
+    /// Its receiver has been asked to forget the RTS.
+    Withdrawn,
+    /// Both sides have been found.
+    Moving,
+    /// It has failed.
+    Draining(Ending),
 }
 
 /// A long message under way, one side of it.
@@ -148,13 +192,14 @@ pub(crate) struct Long {
     /// Whether the operation is among those that are looked at.
     pub looking: bool,
     pub posted: Posted,
-    /// Once it has failed.
-    pub ending: Option<Ending>,
+    /// Changed by [`Long::goes_on`] alone.
+    pub course: Course,
 }
 
 impl Long {
-    /// A message whose RTS leaves, or has met its receive.
+    /// A message whose RTS is to leave, or whose two sides have met.
     pub fn new(
+        course: Course,
         side: Side,
         message: Message,
         context: u64,
@@ -163,7 +208,7 @@ impl Long {
         begun_ns: u64,
     ) -> Long {
         let (waited_ns, away_ns, looking) = (0, 0, false);
-        let (flags, posted, ending) = (0, Posted::default(), None);
+        let (flags, posted) = (0, Posted::default());
         Long {
             side,
             message,
@@ -176,13 +221,45 @@ impl Long {
             away_ns,
             looking,
             posted,
-            ending,
+            course,
         }
     }
 
-    /// Whether it is a send that no receive is known to have met.
-    pub fn may_come_back(&self) -> bool {
-        self.side == Side::Send && self.message.peer_op == 0 && self.ending.is_none()
+    /// How far it has come.
+    pub fn phase(&self) -> Phase {
+        match self.course {
+            Course::Queued => Phase::Queued,
+            Course::Offered => Phase::Offered,
+            Course::Withdrawn => Phase::Withdrawn,
+            Course::Moving => Phase::Moving,
+            Course::Draining(_) => Phase::Draining,
+        }
+    }
+
+    /// It goes on.
+    pub fn goes_on(&mut self, next: Course) {
+        let before = self.phase();
+        self.course = next;
+        assert!(before.may_become(self.phase()), "{before:?} cannot become {self:?}");
+    }
+
+    /// The other side has said something, so it has been found: by this operation there.
+    pub fn is_met(&mut self, peer_op: u32) {
+        self.message.peer_op = peer_op;
+        self.goes_on(Course::Moving);
+    }
+
+    /// What is left to do of a message that has failed.
+    pub fn ending(&mut self) -> Option<&mut Ending> {
+        match &mut self.course {
+            Course::Draining(ending) => Some(ending),
+            _ => None,
+        }
+    }
+
+    /// Whether it has failed.
+    pub fn has_failed(&self) -> bool {
+        self.phase() == Phase::Draining
     }
 
     /// Where the message goes or comes from.

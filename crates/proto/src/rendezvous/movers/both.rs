@@ -210,7 +210,7 @@ impl Transfer {
     /// The receive or the send that this was begun for.
     pub fn receive(&self) -> Receive {
         let want = Want { source: Some(self.peer), context: self.context, tag: Some(self.outcome.tag) };
-        Receive { want, buf: self.local, rtr: None, long: false }
+        Receive::new(want, self.local)
     }
 
     /// As [`Transfer::receive`].
