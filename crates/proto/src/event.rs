@@ -94,7 +94,7 @@ events! {
     RtsSent: "a rendezvous was opened by the sender",
     RtrSent: "an early receiver offered its buffer",
     RtrTaken: "a sender took the offer of an early receiver",
-    RtrDropped: "an offer crossed a message or was not usable",
+    RtrDropped: "an offer of this rank was of no use: it crossed a message, or its message went another way",
     PiecePulled: "the receiver copied a piece of a message",
     PiecePushed: "the sender copied a piece of a message",
     [Adapters]

@@ -7,7 +7,8 @@
 
 use crate::engine::Engine;
 use crate::event::Happening;
-use crate::message::op::{OpId, Outcome, Receive, Sending};
+use crate::message::op::{OpId, Outcome, Sending};
+use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank};
 
@@ -84,10 +85,10 @@ impl<D: Device> Engine<D> {
             Some(State::Posted(receive)) => {
                 let receive = *receive;
                 self.matching.withdraw(&receive.want, id);
-                self.rendezvous().withdraw_lost(id, &receive);
-                of_receive(&receive)
+                self.rendezvous().void_rtr(id, Void::Lost);
+                Outcome::of_nothing(&receive.want)
             }
-            Some(State::Filling(filling)) => of_receive(&filling.receive),
+            Some(State::Filling(filling)) => Outcome::of_nothing(&filling.receive.want),
             Some(State::Long(_)) => return self.rendezvous().lose_long(id, fault.clone()),
             _ => return,
         };
@@ -98,15 +99,5 @@ impl<D: Device> Engine<D> {
     fn of_send(&mut self, id: OpId, sending: Sending) -> Outcome {
         self.learner.forget(id);
         Outcome { len: 0, ..sending.outcome() }
-    }
-}
-
-fn of_receive(receive: &Receive) -> Outcome {
-    Outcome {
-        source: receive.want.source.unwrap_or(0),
-        tag: receive.want.tag.unwrap_or(-1),
-        len: 0,
-        cancelled: false,
-        failure: None,
     }
 }

@@ -7,6 +7,7 @@ use crate::event::Happening;
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive};
 use crate::rendezvous::cancel::{claim, is_offered};
+use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::State;
 use fabric::{Device, Distance, Fault, Rank, Span};
 use wire::head::eager_word;
@@ -111,8 +112,7 @@ impl<D: Device> Engine<D> {
         }
         let receive = Receive { long, ..Receive::new(want, buf) };
         let id = self.insert_receive(receive)?;
-        self.rendezvous().speculate(id, &want, buf);
-        let rtr = if long { self.rendezvous().offer_buffer(id, &want, buf) } else { None };
+        let rtr = if long { self.rendezvous().offer(id, &receive) } else { None };
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { rtr, ..receive }));
         }
@@ -197,8 +197,8 @@ impl<D: Device> Engine<D> {
     #[inline]
     pub(crate) fn deliver(&mut self, id: OpId, envelope: Envelope, data: Span) {
         let receive = self.ops.posted(id);
-        if receive.rtr.is_some() || !self.rtrs.waiting.is_empty() {
-            self.rendezvous().met_by_eager(id, receive.rtr, &envelope);
+        if receive.long {
+            self.rendezvous().void_rtr(id, Void::Eager);
         }
         let len = data.len.min(receive.buf.len);
         let limit = &mut self.eager_limits[self.dev.distance(envelope.source) as usize];

@@ -143,15 +143,8 @@ impl<D: Device> Engine<D> {
             self.look_before_send(to)?;
         }
         self.has_room()?;
-        let step = self.first_step(&mut sending, eager, held);
-        let id = self.ops.insert(State::Queued(sending, step)).expect("there is room for one more");
-        let step = match step {
-            Step::Long(protocol, _) => self.rendezvous().begin_rendezvous(id, &sending, protocol),
-            step => {
-                self.rtrs.other_left(&sending.envelope(), None);
-                step
-            }
-        };
+        let id = self.ops.insert(State::Queued(sending, Step::Rts)).expect("there is room for one more");
+        let step = self.rendezvous().first_step(id, &mut sending, eager, held);
         self.ops.set(id, State::Queued(sending, step));
         if self.peers[to].queue.is_empty() && self.peers[to].control.is_empty() {
             if self.leave(id) {
@@ -171,18 +164,6 @@ impl<D: Device> Engine<D> {
             self.drain(to)?;
         }
         Ok(())
-    }
-
-    /// What a send is to do first.
-    fn first_step(&mut self, sending: &mut Sending, eager: bool, held: Option<Held>) -> Step {
-        match self.rendezvous().take_offer(sending, !eager && sending.helps()) {
-            Some(offer) => Step::Matched(offer),
-            None if eager => held.map_or(Step::Eager, Step::ZeroCopy),
-            None => match self.rendezvous().long_protocol(sending) {
-                Some(protocol) => Step::Long(protocol, 0),
-                None => Step::Rts,
-            },
-        }
     }
 
     /// Whether a standard message that fits into a block goes by one with no other question asked; if not, or if
@@ -274,9 +255,8 @@ impl<D: Device> Engine<D> {
             Step::Eager => self.leave_eager(id, sending),
             Step::ZeroCopy(held) => self.leave_zero_copy(id, sending, held),
             Step::Rts => self.rendezvous().leave_rts(id, sending),
-            Step::Matched(offer) => self.rendezvous().leave_matched(id, sending, offer),
+            Step::Taken(rtr) => self.rendezvous().leave_taken(id, sending, rtr),
             Step::Long(protocol, flags) => self.rendezvous().leave_long(id, sending, protocol, flags),
-            Step::Write(rtr) => self.rendezvous().leave_write(id, sending, rtr),
         };
         left && self.has_left(sending.to)
     }

@@ -3,6 +3,7 @@
 pub mod matching;
 pub mod op;
 pub(crate) mod peers;
+pub(crate) mod rtrs;
 mod sparse;
 
 use fabric::{Fault, Rank};

@@ -53,6 +53,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// How a receive ends that nothing has met.
+    pub(crate) fn of_nothing(want: &Want) -> Outcome {
+        let (source, tag) = (want.source.unwrap_or(0), want.tag.unwrap_or(-1));
+        Outcome { source, tag, len: 0, cancelled: false, failure: None }
+    }
+
     /// How a receive into `buf` ends for a message of `message_len` bytes.
     pub(crate) fn of_receive(envelope: &Envelope, message_len: u64, buf: Span) -> Outcome {
         let failure = (message_len > buf.len as u64).then(|| Box::new(Failure::Truncated { message_len }));
@@ -96,13 +102,22 @@ pub struct PendingOp {
     pub since_ns: u64,
 }
 
+/// By what a receive has offered its buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RtrBy {
+    /// This share.
+    Share(u32),
+    /// Keys of registered memory.
+    Keys,
+}
+
 /// A receive, from posting to matching.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Receive {
     pub want: Want,
     pub buf: Span,
-    /// The share of an RTR that is out.
-    pub rtr: Option<u32>,
+    /// Its RTR, if one is out.
+    pub rtr: Option<RtrBy>,
     /// Whether it is so long that its sender may ask for an answer.
     pub long: bool,
     /// Whether the sender has been asked to give its RTR up.

@@ -1,11 +1,11 @@
 //! What is kept for each peer, and the frames that wait for room.
 
 use crate::message::op::OpId;
+use crate::message::rtrs::Rtrs;
 use crate::message::sparse::Sparse;
 use fabric::{Device, Rank, Span};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
-use wire::head::Offer;
 use wire::long::Report;
 
 /// How a frame leaves.
@@ -42,14 +42,6 @@ fn send(dev: &mut impl Device, to: Rank, head: [u64; 2], body: &[u8], how: How) 
     }
 }
 
-/// A buffer that a peer has offered.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Offered {
-    pub context: u64,
-    pub tag: i32,
-    pub offer: Offer,
-}
-
 /// What the engine keeps for one peer.
 pub(crate) struct Peer {
     /// Nothing stands in the way of an eager frame.
@@ -58,7 +50,7 @@ pub(crate) struct Peer {
     pub lost: bool,
     /// Eager messages to it have to be told to the tables of speculative rendezvous.
     pub watched: bool,
-    /// RTRs that came to nothing in a row.
+    /// RTRs by shares that came to nothing in a row.
     pub rtr_misses: u8,
     /// Messages sent to it (wraps).
     pub sent: u32,
@@ -75,7 +67,7 @@ pub(crate) struct Peer {
     /// room beside the flags: the distance of two peers is multiplied for every message.
     by_rendezvous: u16,
     /// Buffers it has offered.
-    pub offers: Vec<Offered>,
+    pub rtrs: Rtrs,
     /// How long messages from it took, to be told with what goes there anyway.
     pub reports: VecDeque<Report>,
     /// The message at the front of the queue that had no room, and since when.
@@ -95,7 +87,7 @@ impl Default for Peer {
             control: VecDeque::new(),
             gone: Vec::new(),
             by_rendezvous: 0,
-            offers: Vec::new(),
+            rtrs: Rtrs::default(),
             reports: VecDeque::new(),
             stuck: None,
         }
@@ -129,7 +121,7 @@ impl Peer {
     pub fn update_plain(&mut self) {
         self.plain = self.queue.is_empty()
             && self.control.is_empty()
-            && self.offers.is_empty()
+            && self.rtrs.is_empty()
             && !self.watched
             && !self.lost;
     }
@@ -194,7 +186,7 @@ impl Peers {
         peer.queue.clear();
         peer.control.clear();
         peer.gone.clear();
-        peer.offers.clear();
+        peer.rtrs.clear();
         peer.reports.clear();
         peer.stuck = None;
     }

@@ -22,7 +22,7 @@
 //! Frames of a pair arrive in order, so the question finds the RTS or a receive that has taken it. A receiver answers when it
 //! is next inside MPI.
 
-use crate::message::matching::{Body, Envelope, Unexpected};
+use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::phase::Phase;
@@ -49,30 +49,24 @@ impl<D: Device> Rendezvous<'_, D> {
         if begun == Some(receive.buf.addr) {
             return false;
         }
-        if self.ask_back(id) {
-            return false; // the sender is asked whether it has taken the RTR
+        if !self.take_rtr_back(id) {
+            return false;
         }
-        self.rtrs.waiting.remove(&id);
-        if !self.withdraw_offer(id, receive.rtr) {
-            return false; // its sender has taken it: the message is on its way
-        }
-        self.matching.withdraw(&receive.want, id);
-        let outcome = Outcome {
-            source: receive.want.source.unwrap_or(0),
-            tag: receive.want.tag.unwrap_or(-1),
-            len: 0,
-            cancelled: true,
-            failure: None,
-        };
-        self.ops.set(id, State::Done(outcome));
+        self.end_receive_cancelled(id, &receive.want);
         true
+    }
+
+    /// A receive that nothing has met, nor will, ends.
+    pub(super) fn end_receive_cancelled(&mut self, id: OpId, want: &Want) {
+        self.matching.withdraw(want, id);
+        self.ops.set(id, State::Done(Outcome { cancelled: true, ..Outcome::of_nothing(want) }));
     }
 
     fn cancel_send(&mut self, id: OpId) -> bool {
         let Some(state) = self.ops.get(id).map(|op| &op.state) else { return false };
         let (phase, share) = match state {
             State::Queued(s, _) | State::Offered(s, _) if s.met => return false,
-            State::Queued(_, Step::ZeroCopy(_) | Step::Matched(_) | Step::Write(_)) => return false,
+            State::Queued(_, Step::ZeroCopy(_) | Step::Taken(_)) => return false,
             State::Offered(_, Rts { share, .. }) => (state.phase(), *share),
             _ => (state.phase(), None),
         };

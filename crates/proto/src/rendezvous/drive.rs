@@ -91,7 +91,6 @@ impl<D: Device> Rendezvous<'_, D> {
     /// A long message has met its receive.
     pub(crate) fn begin_long(&mut self, id: OpId, envelope: Envelope, rts: LongRts, along: Span) {
         let receive = self.ops.posted(id);
-        self.withdraw_offer(id, receive.rtr);
         let begun_ns = self.dev.now_ns();
         let (waited_ns, inside_ns, answers) = self.meet(id, &envelope, rts.len);
         let protocol = Protocol::of(rts.protocol).expect("checked when it arrived");

@@ -16,6 +16,7 @@ pub(crate) mod movers;
 pub(crate) mod phase;
 pub(crate) mod posting;
 mod recent;
+pub(crate) mod rtr;
 pub(crate) mod rtr_account;
 mod rtr_registered;
 mod rtr_shares;
@@ -86,12 +87,11 @@ impl<D: Device> Rendezvous<'_, D> {
             }
             Kind::Rtr => {
                 let offer = read_offer(self.dev, from, data)?;
-                self.on_rtr(from, head, offer);
+                self.on_rtr(&envelope, offer);
                 Ok(())
             }
             Kind::Matched => {
                 let offer = read_offer(self.dev, from, data)?;
-                self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
                 self.on_matched(envelope, offer)
             }
             Kind::Cts => self.on_cts(from, head, data),

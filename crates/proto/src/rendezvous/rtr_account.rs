@@ -41,10 +41,10 @@ use super::movers::stripes::Stripes;
 use crate::choice::tuning::ENVELOPES_MAX;
 use crate::message::matching::Envelope;
 use crate::message::op::OpId;
+use crate::message::rtrs::{Rtr, Rtrs};
 use crate::rendezvous::recent::Recent;
 use fabric::Rank;
-use std::collections::{HashMap, HashSet, VecDeque};
-use wire::long::LongRts;
+use std::collections::{HashMap, HashSet};
 
 /// Flag of an RTS: no more RTRs for this envelope, and those sent are void.
 pub(crate) const STOP: u16 = 1;
@@ -54,6 +54,8 @@ pub(crate) const RESUME: u16 = 2;
 const USAGE_MIN: u32 = 80;
 /// RTRs, or silent observations, before they are judged.
 const SAMPLES_MIN: u32 = 8;
+/// RTRs in a row that come to nothing, after which no more are sent until a rendezvous comes.
+pub(crate) const MISSES_MAX: u8 = 8;
 /// Observations after which older ones count half.
 const SAMPLES_MAX: u32 = 64;
 
@@ -103,8 +105,6 @@ struct Outgoing {
     flag: Flag,
     /// Stopped because RTRs did not pay, not because of eager messages.
     idle: bool,
-    /// RTRs without a send.
-    rtrs: VecDeque<LongRts>,
     /// Sends whose RTS is out and whose receive has not answered.
     sends: Vec<OpId>,
     usage: Usage,
@@ -115,8 +115,8 @@ struct Outgoing {
 #[derive(Debug, Default)]
 struct Incoming {
     stopped: bool,
-    /// RTRs in a row that met an eager message.
-    missed: u32,
+    /// RTRs in a row that came to nothing.
+    missed: u8,
     /// How often receives waited for so long that a registration before the message costs nothing.
     early: Usage,
 }
@@ -125,9 +125,19 @@ struct Incoming {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Plan {
     /// Write into the buffer of this RTR.
-    Write(LongRts),
+    Write(Rtr),
     /// Send an RTS with these flags.
     Rts(u16),
+}
+
+/// A send by rendezvous that begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Send {
+    pub op: OpId,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Whether an RTR is of use.
+    pub wants: Wants,
 }
 
 /// Whether an RTR is of use to a send.
@@ -141,14 +151,14 @@ pub(crate) enum Wants {
     Nothing,
 }
 
-/// A receive that is posted.
+/// A receive that is posted and expects a rendezvous over registered memory.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub since_ns: u64,
     /// How long this rank had been outside MPI before.
     pub outside_ns: u64,
     /// Its memory, if an RTR is out.
-    pub rtr: Option<Stripes>,
+    pub stripes: Option<Stripes>,
 }
 
 /// The tables of one rank.
@@ -158,7 +168,7 @@ pub(crate) struct RtrAccount {
     incoming: Recent<Envelope, Incoming>,
     /// Senders of which an envelope that was to stop is forgotten.
     stopped: HashSet<Rank>,
-    /// Posted receives that expect a rendezvous.
+    /// Posted receives that expect such a rendezvous.
     pub waiting: HashMap<OpId, Waiting>,
     /// Whether RTRs go on however few are used.
     persists: bool,
@@ -185,17 +195,17 @@ impl RtrAccount {
     }
 
     /// Whether an RTR waits for the next rendezvous, if that has `len` bytes.
-    pub fn is_offered(&mut self, to: &Envelope, len: u64, sent_before: bool) -> bool {
+    pub fn is_offered(&mut self, rtrs: &Rtrs, to: &Envelope, len: u64, sent_before: bool) -> bool {
         let persists = self.persists;
-        let out = self.outgoing(to, sent_before);
-        out.may_write(persists) && out.rtrs.front().is_some_and(|rtr| len <= rtr.len)
+        self.outgoing(to, sent_before).may_write(persists)
+            && rtrs.next(to.context, to.tag).is_some_and(|rtr| len <= rtr.len)
     }
 
-    /// A rendezvous begins: by RTR or RTS. `sent_before` says whether anything has left to this peer
-    /// before, `wants` whether an RTR is of use.
-    pub fn begin(&mut self, to: &Envelope, op: OpId, len: u64, sent_before: bool, wants: Wants) -> Plan {
+    /// A rendezvous begins: by one of the RTRs of its peer, or by RTS. `sent_before` says whether anything has left to
+    /// this peer before.
+    pub fn begin(&mut self, rtrs: &mut Rtrs, to: &Envelope, send: Send, sent_before: bool) -> Plan {
         let persists = self.persists;
-        self.outgoing(to, sent_before).begin(op, len, wants, persists)
+        self.outgoing(to, sent_before).begin(rtrs, to, send, persists)
     }
 
     fn outgoing(&mut self, to: &Envelope, sent_before: bool) -> &mut Outgoing {
@@ -228,17 +238,18 @@ impl RtrAccount {
         }
     }
 
-    /// An RTR has arrived.
-    pub fn on_rtr(&mut self, from: &Envelope, rtr: LongRts, sent_before: bool) {
+    /// An RTR has arrived; whether it is for the next send.
+    pub fn on_rtr(&mut self, from: &Envelope, sent_before: bool) -> bool {
         let out = self.outgoing(from, sent_before);
-        match out.flag {
-            Flag::Stopping(_) | Flag::Stopped => out.usage.count(false),
-            _ if out.sends.is_empty() => out.rtrs.push_back(rtr),
-            _ => {
-                out.sends.remove(0);
-                out.usage.count(false);
-            }
+        let is_stopped = matches!(out.flag, Flag::Stopping(_) | Flag::Stopped);
+        let is_next = !is_stopped && out.sends.is_empty();
+        if !is_stopped && !is_next {
+            out.sends.remove(0);
         }
+        if !is_next {
+            out.usage.count(false);
+        }
+        is_next
     }
 
     /// RTS-ACK, the end of the read, or a CTS: the receive of this send has been met. `waited_ns` says
@@ -248,7 +259,6 @@ impl RtrAccount {
         out.sends.retain(|send| *send != op);
         if out.flag == Flag::Stopping(op) {
             out.flag = Flag::Stopped;
-            out.rtrs.clear();
         }
         if let Some(waited_ns) = waited_ns {
             out.silent.count(self.round_trip_ns.is_some_and(|rtt| waited_ns > rtt));
@@ -260,18 +270,10 @@ impl RtrAccount {
         self.round_trip_ns = Some(self.round_trip_ns.map_or(ns, |known| known.min(ns)));
     }
 
-    /// The receiver takes an RTR back; whether no send has it.
-    pub fn give_up(&mut self, from: &Envelope, op: u32) -> bool {
-        let Some(out) = self.out.get_mut(from) else { return false };
-        let before = out.rtrs.len();
-        out.rtrs.retain(|rtr| rtr.op != op);
-        out.rtrs.len() < before
-    }
-
     /// Whether RTRs may be sent for an envelope.
     pub fn may_offer(&self, from: &Envelope) -> bool {
         match self.incoming.get(from) {
-            Some(known) => !known.stopped && known.missed < SAMPLES_MIN,
+            Some(known) => !known.stopped && known.missed < MISSES_MAX,
             None => !self.stopped.contains(&from.source),
         }
     }
@@ -296,9 +298,9 @@ impl RtrAccount {
         self.coming(from).early.count(waited_ns as f64 > HIDDEN * register_ns);
     }
 
-    /// A receive with an RTR out was met by an eager message.
-    pub fn missed(&mut self, from: &Envelope) {
-        self.coming(from).missed += 1;
+    /// RTRs in a row that came to nothing.
+    pub fn misses(&mut self, from: &Envelope) -> &mut u8 {
+        &mut self.coming(from).missed
     }
 }
 
@@ -308,7 +310,8 @@ impl Outgoing {
         self.flag == Flag::Clear && (persists || self.usage.pays() != Some(false))
     }
 
-    fn begin(&mut self, op: OpId, len: u64, wants: Wants, persists: bool) -> Plan {
+    fn begin(&mut self, rtrs: &mut Rtrs, to: &Envelope, send: Send, persists: bool) -> Plan {
+        let Send { op, wants, .. } = send;
         let flags = match self.flag {
             Flag::Eager => STOP,
             Flag::Clear if !persists && self.usage.pays() == Some(false) => {
@@ -319,27 +322,27 @@ impl Outgoing {
                 RESUME
             }
             Flag::Stopped | Flag::Stopping(_) => 0,
-            Flag::Clear => return self.begin_clear(op, len, wants),
+            Flag::Clear => return self.begin_clear(rtrs, to, send),
         };
         // Until the receiver has stopped, all RTRs are dropped; then none is on its way; and the
         // receive of the RTS that lets them resume sends none. So no RTR belongs to this send.
         match flags {
             STOP => {
                 self.flag = Flag::Stopping(op);
-                self.rtrs.drain(..).for_each(|_| self.usage.count(false));
+                (0..rtrs.drop_all(to.context, to.tag)).for_each(|_| self.usage.count(false));
                 self.sends.clear();
             }
             RESUME => {
                 (self.flag, self.idle, self.usage) = (Flag::Clear, false, Usage::default());
-                self.rtrs.clear();
             }
             _ => {}
         }
         Plan::Rts(flags)
     }
 
-    fn begin_clear(&mut self, op: OpId, len: u64, wants: Wants) -> Plan {
-        match self.rtrs.pop_front() {
+    fn begin_clear(&mut self, rtrs: &mut Rtrs, to: &Envelope, send: Send) -> Plan {
+        let Send { op, len, wants } = send;
+        match rtrs.take(to.context, to.tag) {
             Some(rtr) => {
                 let fits = len <= rtr.len;
                 self.usage.count(fits && wants != Wants::Nothing);

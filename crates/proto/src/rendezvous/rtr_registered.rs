@@ -2,58 +2,41 @@
 
 use super::movers::stripes::Stripes;
 use super::movers::{Happening, Machine, Message};
-use crate::choice::eager_limit::limit_from;
 use crate::choice::way::Protocol;
 use crate::choice::way::Way;
 use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
-use crate::message::matching::{Envelope, Want};
-use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
+use crate::message::matching::Envelope;
+use crate::message::op::{OpId, Outcome, Receive, RtrBy, Sending, Side};
+use crate::message::rtrs::{Memory, Rtr};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::write;
-use crate::rendezvous::rtr_account::{Plan, Waiting, Wants};
+use crate::rendezvous::rtr::Void;
+use crate::rendezvous::rtr_account::{Plan, Send, Waiting, Wants};
 use crate::rendezvous::state::{Course, Long, State, Step};
 use fabric::{Device, Fault, Rank, Span};
 use wire::Malformed;
 use wire::head::{Head, Kind};
-use wire::long::{Fragment, LongRts, Report};
+use wire::long::{Fragment, LongRts, RAILS, Report};
 
 /// Flag of an Ack: it is an RTS-ACK. Its length says for how long the receive had waited, in ns, its offset how long
 /// ago they met.
 const RTS_ACK: u16 = 2;
 
 impl<D: Device> Rendezvous<'_, D> {
-    /// A receive has been posted that found no message: sends an RTR if the rules allow one. To be
-    /// called before it is in the queue.
-    pub(crate) fn speculate(&mut self, id: OpId, want: &Want, buf: Span) {
-        let limit = limit_from(self.eager_limits, want.source.map(|source| self.dev.distance(source)));
-        if !self.speculates(want.source) || buf.len <= limit || want.source == Some(self.dev.me()) {
-            return;
-        }
+    /// A receive that is about to be posted expects a rendezvous: how long it waits says whether an RTR pays.
+    pub(super) fn waits_from_now(&mut self, id: OpId) {
         let since_ns = self.dev.now_ns();
         let outside_ns = self.learner.outside_ns(since_ns);
-        let mut waiting = Waiting { since_ns, outside_ns, rtr: None };
-        if let (Some(source), Some(tag)) = (want.source, want.tag) {
-            let envelope = Envelope { source, context: want.context, tag };
-            if self.may_offer(&envelope, buf) {
-                waiting.rtr = self.send_rtr(id, &envelope, buf);
-            }
-        }
-        self.rtrs.waiting.insert(id, waiting);
+        self.rtrs.waiting.insert(id, Waiting { since_ns, outside_ns, stripes: None });
     }
 
-    /// Whether the rules allow an RTR for the next receive of an envelope, and it is worth its registration.
-    fn may_offer(&mut self, envelope: &Envelope, buf: Span) -> bool {
-        let first_come = |op| self.rtrs.waiting.get(&op).is_some_and(|w: &Waiting| w.rtr.is_some());
-        self.rtrs.may_offer(envelope)
-            && self.matching.posted_for(envelope).all(first_come)
-            && self.peers[envelope.source].control.is_empty()
-            && self.can_transfer(envelope.source)
-            && (self.rules.force.is_some() || self.rcache.has(0, buf) || self.rtrs.may_register(envelope))
-    }
-
-    fn send_rtr(&mut self, id: OpId, envelope: &Envelope, buf: Span) -> Option<Stripes> {
-        let stripes = self.with_port(envelope.source, |port| Stripes::hold(port, buf).ok())?;
+    /// Offers a buffer; false if it cannot be registered, or there is no room.
+    pub(super) fn send_rtr_of_keys(&mut self, id: OpId, envelope: &Envelope, buf: Span) -> bool {
+        let source = envelope.source;
+        let Some(stripes) = self.with_port(source, |port| Stripes::hold(port, buf).ok()) else {
+            return false;
+        };
         let rtr = LongRts {
             len: buf.len as u64,
             addr: buf.addr as u64,
@@ -61,16 +44,17 @@ impl<D: Device> Rendezvous<'_, D> {
             protocol: Protocol::Speculative as u16,
             flags: 0,
             keys: stripes.keys(),
-            report: self.peers[envelope.source].reports.front().copied().unwrap_or_default(),
+            report: self.peers[source].reports.front().copied().unwrap_or_default(),
         };
         let head = Head::new(Kind::LongRtr, envelope.tag, envelope.context).encode();
-        if self.dev.try_send(envelope.source, head, span_of(&rtr.encode())) {
-            self.counters.count(Event::RtrSent);
-            self.peers[envelope.source].reports.pop_front();
-            return Some(stripes);
+        if !self.dev.try_send(source, head, span_of(&rtr.encode())) {
+            self.with_port(source, |port| stripes.release(port));
+            return false;
         }
-        self.with_port(envelope.source, |port| stripes.release(port));
-        None
+        self.counters.count(Event::RtrSent);
+        self.peers[source].reports.pop_front();
+        self.rtrs.waiting.entry(id).and_modify(|waiting| waiting.stripes = Some(stripes));
+        true
     }
 
     /// How a rendezvous over registered memory begins: by the cheapest way that is open to it.
@@ -82,7 +66,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return Step::Long(way.protocol().unwrap_or(protocol), 0);
         }
         let sent_before = self.watch(s.to);
-        let is_offered = self.rtrs.is_offered(&envelope, len, sent_before);
+        let is_offered = self.rtrs.is_offered(&self.peers[s.to].rtrs, &envelope, len, sent_before);
         let (way, is_welcome) = self.select(id, s, protocol, is_offered);
         let wants = match (is_offered, is_welcome) {
             (true, _) if way == Way::Write => Wants::Takes,
@@ -90,18 +74,19 @@ impl<D: Device> Rendezvous<'_, D> {
             (false, true) => Wants::Takes,
             (_, false) => Wants::Nothing,
         };
-        match self.rtrs.begin(&envelope, id, len, sent_before, wants) {
+        let send = Send { op: id, len, wants };
+        match self.rtrs.begin(&mut self.peers[s.to].rtrs, &envelope, send, sent_before) {
             Plan::Rts(flags) => Step::Long(way.protocol().unwrap_or(protocol), flags),
             Plan::Write(rtr) => {
                 self.counters.count(Event::RtrTaken);
-                Step::Write(rtr)
+                Step::Taken(rtr)
             }
         }
     }
 
     /// Announces that a message goes where an RTR said, and begins to write; false if there is no
     /// room.
-    pub(crate) fn leave_write(&mut self, id: OpId, s: Sending, rtr: LongRts) -> bool {
+    pub(super) fn leave_write(&mut self, id: OpId, s: Sending, rtr: Rtr, keys: [u32; RAILS]) -> bool {
         let begun_ns = self.dev.now_ns();
         self.learner.begins(id, begun_ns);
         let held = self.with_port(s.to, |port| Stripes::hold_as(port, s.data, rtr.len));
@@ -125,7 +110,7 @@ impl<D: Device> Rendezvous<'_, D> {
             len: s.data.len as u64,
             protocol: Protocol::Speculative,
         };
-        let machine = Machine::RtrSend(write::Sender::Held(stripes, rtr));
+        let machine = Machine::RtrSend(write::Sender::Held(stripes, rtr.addr, keys));
         let long = Long::new(Course::Moving, Side::Send, message, s.context, s.outcome(), machine, begun_ns);
         self.ops.set(id, State::Long(Box::new(long)));
         let step = self.happen(id, Happening::Start);
@@ -137,12 +122,13 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn on_long_rtr(&mut self, envelope: Envelope, kind: Kind, data: Span) -> Result<(), Fault> {
         let rtr = self.long_body(envelope.source, data)?;
         if kind == Kind::LongRtr {
-            self.learner.reported(rtr.report);
-            let sent_before = self.watch(envelope.source);
-            self.rtrs.on_rtr(&envelope, rtr, sent_before);
+            let LongRts { len, addr, op, keys, report, .. } = rtr;
+            self.learner.reported(report);
+            let Envelope { context, tag, .. } = envelope;
+            self.keep_rtr(&envelope, Rtr { context, tag, op, addr, len, memory: Memory::Keys(keys) }, 0, 0);
             return Ok(());
         }
-        if self.rtrs.give_up(&envelope, rtr.op) {
+        if self.peers[envelope.source].rtrs.give_up(rtr.op) {
             // Before later sends take the RTRs behind it.
             self.control(envelope.source, gone(rtr.op), &[]);
             return Ok(());
@@ -162,7 +148,7 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// Has every message to this peer looked at; whether some have left before.
-    fn watch(&mut self, to: Rank) -> bool {
+    pub(super) fn watch(&mut self, to: Rank) -> bool {
         let peer = &mut self.peers[to];
         (peer.watched, peer.plain) = (true, false);
         peer.sent != 0 || !peer.queue.is_empty()
@@ -181,29 +167,13 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn on_rtr_ack(&mut self, envelope: Envelope, data: Span) -> Result<(), Fault> {
         let from = envelope.source;
         let ack = self.long_body(from, data)?;
+        if ack.addr > u32::MAX as u64 {
+            return Err(malformed(from, Malformed("RTR-ACK for no operation".into())));
+        }
         let id = OpId(ack.addr as u32);
-        let refuse = |what: &str| Err(malformed(from, Malformed(format!("RTR-ACK {what}"))));
-        if ack.addr > u32::MAX as u64 || ack.len == 0 {
-            return refuse("for no operation, or of nothing");
-        }
-        let receive = match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Posted(receive)) if receive.want.accepts(&envelope) => *receive,
-            _ => return refuse("for a receive that is not posted"),
-        };
-        // Of a peer that breaks the rules nothing is released: it may be writing.
-        if ack.len > receive.buf.len as u64 || self.matching.take_posted(&envelope) != Some(id) {
-            return refuse("for a receive that is not the next, or too short");
-        }
-        let Some(mut waiting) = self.rtrs.waiting.remove(&id) else {
-            return refuse("for a receive without RTR");
-        };
-        let Some(stripes) = waiting.rtr.take() else {
-            return refuse("for a receive without RTR");
-        };
+        let receive = self.rtr_is_taken(id, &envelope, ack.len, RtrBy::Keys)?;
+        let waiting = self.take_waiting(id).expect("a receive with such an RTR waits");
         let begun_ns = self.dev.now_ns();
-        self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
-        self.counters.happened(Told::Matched, [from as u64, envelope.tag as u32 as u64, ack.len, 0]);
-        self.counters.happened(Told::RendezvousBegun, [from as u64, ack.len, 0]);
         let ends = Outcome::of_receive(&envelope, ack.len, receive.buf);
         let (waited_ns, inside_ns) = self.time_waited(&waiting);
         self.rtrs.waited(&envelope, waited_ns, self.learner.facts.register.at(receive.buf.len as f64));
@@ -214,6 +184,7 @@ impl<D: Device> Rendezvous<'_, D> {
             len: ack.len,
             protocol: Protocol::Speculative,
         };
+        let stripes = waiting.stripes.expect("its RTR is out");
         let machine = Machine::RtrReceive(write::Receiver::new(stripes, ack.len));
         let long = Long {
             waited_ns: inside_ns,
@@ -224,27 +195,6 @@ impl<D: Device> Rendezvous<'_, D> {
         Ok(())
     }
 
-    /// A receive has been met by a message that does not use its RTR, which is void now.
-    pub(crate) fn recall(&mut self, id: OpId, envelope: &Envelope) {
-        if self.rtrs.waiting.is_empty() {
-            return;
-        }
-        let Some(waiting) = self.rtrs.waiting.remove(&id) else { return };
-        if let Some(stripes) = waiting.rtr {
-            self.counters.count(Event::RtrDropped);
-            self.with_port(envelope.source, |port| stripes.release(port));
-            self.rtrs.missed(envelope);
-        }
-    }
-
-    /// A receive ends because its sender is lost, who cannot write into its buffer any more.
-    pub(crate) fn withdraw_lost(&mut self, id: OpId, receive: &Receive) {
-        let Some(waiting) = self.rtrs.waiting.remove(&id) else { return };
-        if let (Some(stripes), Some(source)) = (waiting.rtr, receive.want.source) {
-            self.with_port(source, |port| stripes.release(port));
-        }
-    }
-
     /// The flags of an RTS: with stop-RTR all RTRs for its envelope are void.
     pub(crate) fn heed(&mut self, envelope: &Envelope, flags: u16) {
         if !self.rtrs.on_rts(envelope, flags) {
@@ -252,27 +202,24 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let posted: Vec<OpId> = self.matching.posted_for(envelope).collect();
         for id in posted {
-            let Some(waiting) = self.rtrs.waiting.get_mut(&id) else { continue };
-            let Some(stripes) = waiting.rtr.take() else { continue };
-            self.counters.count(Event::RtrDropped);
-            self.with_port(envelope.source, |port| stripes.release(port));
+            let stripes = self.rtrs.waiting.get_mut(&id).and_then(|waiting| waiting.stripes.take());
+            self.void(id, stripes, Void::Stopped);
+            self.ops.without_rtr(id);
         }
     }
 
     /// An RTS has met a receive, whose RTR is void: for how long the receive has waited, in ns, how much of that
     /// inside MPI, and whether it is to be answered, for an RTR says the same.
     pub(crate) fn meet(&mut self, id: OpId, envelope: &Envelope, len: u64) -> (u64, u64, bool) {
-        let waiting = if self.rtrs.waiting.is_empty() { None } else { self.rtrs.waiting.remove(&id) };
+        let waiting = self.take_waiting(id);
         let (waited_ns, inside_ns) = waiting.as_ref().map_or((0, 0), |w| self.time_waited(w));
-        if self.speculates(Some(envelope.source)) {
+        let speculates = self.speculates(Some(envelope.source));
+        if speculates {
             self.rtrs.waited(envelope, waited_ns, self.learner.facts.register.at(len as f64));
         }
-        let Some(stripes) = waiting.and_then(|w| w.rtr) else {
-            return (waited_ns, inside_ns, self.speculates(Some(envelope.source)));
-        };
-        self.counters.count(Event::RtrDropped);
-        self.with_port(envelope.source, |port| stripes.release(port));
-        (waited_ns, inside_ns, false)
+        let is_offered = self.ops.posted(id).rtr.is_some();
+        self.void(id, waiting.and_then(|w| w.stripes), Void::Rts { takes: true });
+        (waited_ns, inside_ns, speculates && !is_offered)
     }
 
     /// For how long a receive has waited, and how much of that inside MPI, in ns.
@@ -311,19 +258,15 @@ impl<D: Device> Rendezvous<'_, D> {
         self.learner.answered(id, self.dev.now_ns().saturating_sub(f.offset), f.len);
     }
 
-    /// Asks the sender to give an RTR up; false if there is none.
-    pub(crate) fn ask_back(&mut self, id: OpId) -> bool {
-        if self.rtrs.waiting.get(&id).is_none_or(|waiting| waiting.rtr.is_none()) {
-            return false;
-        }
+    /// Asks the sender to give an RTR up.
+    pub(super) fn ask_back(&mut self, id: OpId) {
         let receive = self.ops.posted(id);
         let Receive { want, buf, withdrawn, .. } = receive;
-        let (false, Some(source), Some(tag)) = (withdrawn, want.source, want.tag) else { return true };
+        let (false, Some(source), Some(tag)) = (withdrawn, want.source, want.tag) else { return };
         self.ops.set(id, State::Posted(Receive { withdrawn: true, ..receive }));
         let body = LongRts { len: buf.len as u64, op: id.0, ..LongRts::default() };
         let head = Head::new(Kind::RtrCancel, tag, want.context).encode();
         self.control(source, head, &body.encode());
-        true
     }
 
     /// RtrGone: a receive that was to be cancelled is, unless a message has met it.
@@ -334,13 +277,8 @@ impl<D: Device> Rendezvous<'_, D> {
         if want.source != Some(from) || !withdrawn {
             return;
         }
-        if let Some(stripes) = self.rtrs.waiting.remove(&id).and_then(|waiting| waiting.rtr) {
-            self.with_port(from, |port| stripes.release(port));
-        }
-        self.matching.withdraw(&want, id);
-        let tag = want.tag.unwrap_or(-1);
-        let ends = Outcome { source: from, tag, len: 0, cancelled: true, failure: None };
-        self.ops.set(id, State::Done(ends));
+        self.void_rtr(id, Void::Cancelled);
+        self.end_receive_cancelled(id, &want);
     }
 }
 

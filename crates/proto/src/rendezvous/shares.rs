@@ -92,12 +92,8 @@ impl<D: Device> Rendezvous<'_, D> {
     /// frames otherwise.
     pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer) {
         let receive = self.ops.posted(id);
-        self.withdraw_offer(id, receive.rtr);
-        self.recall(id, &envelope);
         let is_alone = offer.other & Offer::ALONE != 0;
-        if !is_alone {
-            self.peers[envelope.source].rtr_misses = 0; // long messages come: offers may pay again
-        }
+        self.meet_rts(id, &envelope, !is_alone && offer.addr != Offer::BY_FRAMES);
         let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
         let len = outcome.len as usize;
         let from = envelope.source;

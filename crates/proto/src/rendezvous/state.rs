@@ -4,14 +4,13 @@ use crate::choice::way::Protocol;
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
 use crate::message::op::{self, Op, OpId, Outcome, PendingOp, Receive, Sending, Side, Standing};
+use crate::message::rtrs::Rtr;
 use crate::rendezvous::draining::Ending;
 use crate::rendezvous::movers::both::Transfer;
 use crate::rendezvous::movers::{Machine, Message};
 use crate::rendezvous::phase::Phase;
 use crate::rendezvous::posting::Posted;
 use fabric::{Device, Rank, ShareWord, Shares};
-use wire::head::Offer;
-use wire::long::LongRts;
 
 /// Where an operation stands.
 #[derive(Debug)]
@@ -67,12 +66,10 @@ pub(crate) enum Step {
     ZeroCopy(Held),
     /// Send RTS.
     Rts,
-    /// Take an RTR: announce the match.
-    Matched(Offer),
+    /// Go where an RTR says: announce the match.
+    Taken(Rtr),
     /// Begin a long message with these flags of its RTS.
     Long(Protocol, u16),
-    /// Take an RTR for registered memory.
-    Write(LongRts),
 }
 
 /// An RTS that is out.
@@ -337,6 +334,13 @@ impl Op<State> {
 }
 
 impl Ops {
+    /// The RTR of a posted receive is void.
+    pub fn without_rtr(&mut self, id: OpId) {
+        if let Some(State::Posted(receive)) = self.get_mut(id).map(|op| &mut op.state) {
+            receive.rtr = None;
+        }
+    }
+
     /// The receive that a message has met.
     pub fn posted(&self, id: OpId) -> Receive {
         match self.get(id).map(|op| &op.state) {

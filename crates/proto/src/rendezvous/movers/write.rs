@@ -1,19 +1,19 @@
 //! The transfer of a speculative rendezvous whose RTR was in time: the sender writes at once. Each
 //! stripe has its FIN, which goes by its adapter, behind it.
 //!
-//! See [`crate::rendezvous::rtr_account`] for the rules that say when.
+//! See [`crate::rendezvous::rtr`] for the rules that say when.
 
 use super::port::Port;
 use super::stripes::{Stripes, ends_stripe};
 use super::{Happening, Message, Mover, Step};
 use fabric::Remote;
-use wire::long::{Fragment, LongRts};
+use wire::long::{Fragment, RAILS};
 
 /// The sending side: registered before it is begun.
 #[derive(Debug)]
 pub(crate) enum Sender {
-    /// The RTR-ACK has not left.
-    Held(Stripes, LongRts),
+    /// The RTR-ACK has not left; where the receiver's buffer lies, and its keys.
+    Held(Stripes, u64, [u32; RAILS]),
     /// So many writes are under way.
     Writing(Stripes, usize),
     /// At its end.
@@ -23,11 +23,11 @@ pub(crate) enum Sender {
 impl Mover for Sender {
     fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::replace(self, Sender::Over), what) {
-            (Sender::Held(stripes, rtr), Happening::Start) => {
+            (Sender::Held(stripes, addr, keys), Happening::Start) => {
                 let mut under_way = 0;
                 for stripe in stripes.iter() {
                     let rail = stripe.held.rail;
-                    let remote = Remote { addr: rtr.addr + stripe.offset as u64, key: rtr.keys[rail] };
+                    let remote = Remote { addr: addr + stripe.offset as u64, key: keys[rail] };
                     port.write(rail, stripe.local(message.local), remote, rail as u32);
                     under_way += 1;
                 }
@@ -56,7 +56,7 @@ impl Mover for Sender {
 
     fn retreat(&mut self, port: &mut impl Port) {
         match std::mem::replace(self, Sender::Over) {
-            Sender::Held(stripes, _) | Sender::Writing(stripes, _) => stripes.release(port),
+            Sender::Held(stripes, ..) | Sender::Writing(stripes, _) => stripes.release(port),
             Sender::Over => {}
         }
     }

@@ -1,0 +1,109 @@
+//! Buffers that early receivers have offered (RTRs), and that no message has met.
+
+use std::collections::VecDeque;
+use wire::long::RAILS;
+
+/// By what a sender may write into a buffer that is offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Memory {
+    /// A share of the receiver.
+    Share(u32),
+    /// Registered, with a key for each adapter.
+    Keys([u32; RAILS]),
+}
+
+/// A buffer that a peer has offered for a message with a tag in a context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rtr {
+    pub context: u64,
+    pub tag: i32,
+    /// The receive.
+    pub op: u32,
+    pub addr: u64,
+    pub len: u64,
+    pub memory: Memory,
+}
+
+impl Rtr {
+    fn is_for(&self, context: u64, tag: i32) -> bool {
+        self.context == context && self.tag == tag
+    }
+}
+
+/// What one peer has offered, oldest first. Those of an envelope are taken in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Rtrs(VecDeque<Rtr>);
+
+impl Rtrs {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// One has come.
+    pub fn push(&mut self, rtr: Rtr) {
+        self.0.push_back(rtr);
+    }
+
+    /// The one that the next message of an envelope meets.
+    pub fn next(&self, context: u64, tag: i32) -> Option<&Rtr> {
+        self.0.iter().find(|rtr| rtr.is_for(context, tag))
+    }
+
+    /// Takes that one.
+    pub fn take(&mut self, context: u64, tag: i32) -> Option<Rtr> {
+        let at = self.0.iter().position(|rtr| rtr.is_for(context, tag))?;
+        self.0.remove(at)
+    }
+
+    /// Keeps those of an envelope of which that is true; how many they are.
+    pub fn retain(&mut self, context: u64, tag: i32, is_good: impl Fn(&Rtr) -> bool) -> usize {
+        self.0.retain(|rtr| !rtr.is_for(context, tag) || is_good(rtr));
+        self.0.iter().filter(|rtr| rtr.is_for(context, tag)).count()
+    }
+
+    /// Drops those of an envelope; how many they were.
+    pub fn drop_all(&mut self, context: u64, tag: i32) -> u32 {
+        let before = self.0.len();
+        self.0.retain(|rtr| !rtr.is_for(context, tag));
+        (before - self.0.len()) as u32
+    }
+
+    /// The receiver takes that of a receive back; whether it was still there.
+    pub fn give_up(&mut self, op: u32) -> bool {
+        let before = self.0.len();
+        self.0.retain(|rtr| rtr.op != op);
+        self.0.len() < before
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rtr(tag: i32, op: u32) -> Rtr {
+        Rtr { context: 1, tag, op, addr: 0, len: 8, memory: Memory::Share(op) }
+    }
+
+    /// Envelopes do not get into each other's way, and within one the order is that of the receives.
+    #[test]
+    fn each_envelope_has_its_order() {
+        let mut rtrs = Rtrs::default();
+        [rtr(5, 1), rtr(6, 2), rtr(5, 3), rtr(6, 4), rtr(5, 5)].into_iter().for_each(|rtr| rtrs.push(rtr));
+        assert!(rtrs.give_up(3) && !rtrs.give_up(3) && rtrs.next(2, 5).is_none());
+        assert_eq!(rtrs.take(1, 6).map(|rtr| rtr.op), Some(2));
+        assert_eq!(rtrs.next(1, 5).map(|rtr| rtr.op), Some(1));
+        assert_eq!(rtrs.retain(1, 5, |rtr| rtr.op != 1), 1);
+        assert_eq!((rtrs.drop_all(1, 5), rtrs.drop_all(1, 5), rtrs.len()), (1, 0, 1));
+    }
+}
