@@ -338,3 +338,30 @@ fn a_peer_of_unreliable_datagrams_that_has_ended_is_lost() {
     assert_eq!((lost.0, lost.1.lost_peer()), (1, Some(1)));
     assert!(lost.1.to_string().contains("its process has ended"), "{}", lost.1);
 }
+
+/// What rank 0 of a large job sees at the start: all others connect before it looks, more than strangers may.
+#[test]
+fn all_ranks_of_a_large_job_may_come_at_once() {
+    const RANKS: usize = 80;
+    let listening: Vec<Listening> = (0..RANKS).map(|_| Listening::at(LOCAL).unwrap()).collect();
+    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
+    let open = |(me, l): (usize, Listening)| l.open(me, addresses.clone().into(), SECRET).unwrap();
+    let mut job: Vec<Rnic> = listening.into_iter().enumerate().map(open).collect();
+    let into = memory(&mut job[0], 8, 0);
+    for me in 1..RANKS {
+        job[0].post_receive(0, into, me as u64);
+        assert_eq!(job[me].post_send(0, 0, &[], 1), Ok(true));
+    }
+    let (start, mut ended) = (Instant::now(), [0; 2]);
+    while ended != [RANKS - 1; 2] {
+        for (me, rank) in job.iter_mut().enumerate() {
+            while let Some(completion) = rank.poll() {
+                assert_eq!(completion.result, Ok(()), "at rank {me}");
+                ended[usize::from(me > 0)] += 1;
+            }
+            assert_eq!(rank.take_lost(), None, "at rank {me}");
+        }
+        assert!(start.elapsed() < LONG, "{ended:?}");
+    }
+    std::thread::scope(|scope| job.into_iter().for_each(|rank| drop(scope.spawn(move || drop(rank)))));
+}

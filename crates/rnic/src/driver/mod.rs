@@ -49,7 +49,8 @@ use watch::Watch;
 
 /// Work requests that may be outstanding to one peer.
 const DEPTH: usize = 256;
-/// Strangers that may be connected at a time and have not said who they are.
+/// Those that may be connected at a time and have not said who they are, beside as many as there are ranks: all may come at
+/// once, and one that is closed takes its peer for lost.
 const STRANGERS: usize = 64;
 /// What the listener is called among what the kernel tells of; peers are called by their rank.
 const LISTENER: u64 = u64::MAX;
@@ -195,7 +196,7 @@ impl Rnic {
         {
             let strangers = self.meetings.values().filter(|meeting| meeting.to.is_none()).count();
             // More than that wait for their turn no longer: closed.
-            if strangers < STRANGERS && prepare(&socket).is_ok() {
+            if strangers < STRANGERS + self.size && prepare(&socket).is_ok() {
                 let _ = self.meet(Meeting::with_stranger(socket));
             }
         }
