@@ -1,11 +1,14 @@
 /* Blocking collective operations. The time is that of the operation alone, averaged over the
  * ranks; a barrier outside the timing separates the repetitions, so that no rank runs ahead.
  * The size is the block of one rank. `--only NAME` measures one operation. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
 
 static char *out, *in;
+/* Of the operations with a length for each rank: all alike, which only the program knows. */
+static int *lengths, *places;
 
 static void barrier(int n)
 {
@@ -48,12 +51,37 @@ static void alltoall(int n)
 	MPI_Alltoall(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD);
 }
 
+static void list(int n)
+{
+	for (int rank = 0; rank < bench.ranks; rank++) {
+		lengths[rank] = n;
+		places[rank] = n * rank;
+	}
+}
+
+static void gatherv(int n)
+{
+	MPI_Gatherv(out, n, MPI_CHAR, in, lengths, places, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void scatterv(int n)
+{
+	MPI_Scatterv(out, lengths, places, MPI_CHAR, in, n, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void alltoallv(int n)
+{
+	(void)n;
+	MPI_Alltoallv(out, lengths, places, MPI_CHAR, in, lengths, places, MPI_CHAR, MPI_COMM_WORLD);
+}
+
 static const struct operation {
 	const char *name;
 	void (*call)(int n);
 } operations[] = {
 	{ "barrier", barrier }, { "bcast", bcast },     { "reduce", reduce },       { "allreduce", allreduce },
 	{ "gather", gather },   { "scatter", scatter }, { "allgather", allgather }, { "alltoall", alltoall },
+	{ "gatherv", gatherv }, { "scatterv", scatterv }, { "alltoallv", alltoallv },
 };
 
 static const struct operation *operation;
@@ -73,6 +101,7 @@ static double repeat(size_t size, long count)
 
 static void measure(size_t size)
 {
+	list((int)size);
 	struct spread s = bench_measure(repeat, size, 1);
 	if (bench.rank == 0)
 		emit(operation->name, "", size, scaled(s, 1e6), "us");
@@ -96,6 +125,10 @@ int main(int argc, char **argv)
 	out = bench_buffer(bench.max * (size_t)bench.ranks);
 	in = bench_buffer(bench.max * (size_t)bench.ranks);
 	memset(out, 0, bench.max * (size_t)bench.ranks);
+	lengths = malloc(2 * sizeof *lengths * (size_t)bench.ranks);
+	if (!lengths)
+		bench_fail("no memory");
+	places = lengths + bench.ranks;
 	verify();
 	for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
 		operation = &operations[k];

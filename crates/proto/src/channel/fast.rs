@@ -47,10 +47,10 @@ impl<V: Verbs> Channel<V> {
         }
         let head = match tail.kind {
             FrameKind::Full => header(&self.verbs, end),
-            known => peer.headers_in.header(known)?,
+            known => ring.headers.header(known)?,
         };
         self.verbs.charge(Charge::Header);
-        peer.headers_in.keep(head, len as u64);
+        peer.ring_in.as_mut().expect("as above").headers.keep(head, len as u64);
         let data = Span { addr: end - tail.kind.trailer_len() - len, len };
         peer.front = Some(Front { path: Path::Fast, head, data, place: tail.next as u32 });
         Ok(true)
@@ -89,7 +89,7 @@ impl<V: Verbs> Channel<V> {
         // Without a registration the peer stays with Send/Recv, which has what it needs.
         let Ok(key) = self.verbs.register(RAIL, span) else { return };
         let memory = Local { span, key };
-        self.peers[p].ring_in = Some(RingIn::new(&mut self.verbs, memory, slots, slot_bytes));
+        self.peers[p].ring_in = Some(Box::new(RingIn::new(&mut self.verbs, memory, slots, slot_bytes)));
         self.peers[p].introduce = true;
         self.counters.count(Event::SlotsGiven);
     }

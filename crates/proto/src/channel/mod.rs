@@ -257,13 +257,12 @@ impl<V: Verbs> Channel<V> {
         let Some(p) = self.open(to)? else { return Ok(false) };
         let Some(path) = self.path(p, data.span.len) else { return Ok(false) };
         let peer = &self.peers[p];
-        let kind = match path {
-            Path::Fast if self.settings.cache_headers => peer.headers_out.kind_of(head),
-            _ => FrameKind::Full,
-        };
-        let next = match (path, &peer.ring_out) {
-            (Path::Fast, Some(ring)) => ring.next(),
-            _ => 0,
+        let (kind, next) = match (path, &peer.ring_out) {
+            (Path::Fast, Some(ring)) if self.settings.cache_headers => {
+                (ring.headers.kind_of(head), ring.next())
+            }
+            (Path::Fast, Some(ring)) => (FrameKind::Full, ring.next()),
+            _ => (FrameKind::Full, 0),
         };
         let trailer = trailer(peer, kind, head, data.span.len, next);
         let trailer = &trailer[trailer.len() - kind.trailer_len()..];
@@ -273,8 +272,8 @@ impl<V: Verbs> Channel<V> {
         }
         let peer = &mut self.peers[p];
         peer.posted(path, next);
-        if path == Path::Fast {
-            peer.headers_out.keep(head, data.span.len as u64);
+        if let (Path::Fast, Some(ring)) = (path, &mut peer.ring_out) {
+            ring.headers.keep(head, data.span.len as u64);
         }
         self.count_sent(path, kind);
         Ok(true)
@@ -446,6 +445,10 @@ impl<V: Verbs> Channel<V> {
     #[cold]
     fn first_contact(&mut self, rank: Rank) -> Result<usize, Fault> {
         let mailbox = self.mailboxes.open(&mut self.verbs)?;
+        if self.peers.len() == self.peers.capacity() {
+            // Doubling would keep twice the memory of the peers, and leave a hole where they were.
+            self.peers.reserve_exact(self.peers.len() / 8 + 4);
+        }
         self.peers.push(Peer::new(rank, mailbox));
         let p = self.peers.len() - 1;
         self.index.set(rank, p);

@@ -1,6 +1,5 @@
 //! What a channel keeps for a peer it has been in touch with.
 
-use super::headers::HeaderCache;
 use super::slots::{RingIn, RingOut};
 use fabric::{Fault, Rank, Remote, Span};
 use std::collections::VecDeque;
@@ -18,8 +17,6 @@ pub(super) enum Path {
 
 /// Frames under way in one direction.
 pub(super) const WINDOW: u64 = 64;
-/// The frame went by Send/Recv.
-const NO_SLOT: u8 = u8::MAX;
 
 /// The oldest frame of a peer, shown to the engine and not popped.
 #[derive(Clone, Copy, Debug)]
@@ -95,12 +92,10 @@ pub(super) struct Peer {
     /// Frames sent, and how many of them it has taken.
     sent: u64,
     acked: u64,
-    /// At n mod [`WINDOW`]: the slot of frame n, or [`NO_SLOT`].
-    slots: [u8; WINDOW as usize],
     /// Frames it has not taken from its receive buffers.
     pub buffers_held: u32,
-    pub ring_out: Option<RingOut>,
-    pub headers_out: HeaderCache,
+    /// The fast path, for the few that have one: what a rank keeps for each of many peers is to be small.
+    pub ring_out: Option<Box<RingOut>>,
 
     /// Where to tell it how many frames were taken.
     pub their_mailbox: Option<Remote>,
@@ -113,8 +108,7 @@ pub(super) struct Peer {
     pub heard: u32,
     /// Whether it was decided if it gets slots.
     pub ring_decided: bool,
-    pub ring_in: Option<RingIn>,
-    pub headers_in: HeaderCache,
+    pub ring_in: Option<Box<RingIn>>,
     pub arrived: VecDeque<Arrived>,
     /// What [`Arrived::copy`] of the front was.
     pub front_copy: Option<Box<[u8]>>,
@@ -135,10 +129,8 @@ impl Peer {
             introduced: false,
             sent: 0,
             acked: 0,
-            slots: [NO_SLOT; WINDOW as usize],
             buffers_held: 0,
             ring_out: None,
-            headers_out: HeaderCache::default(),
             their_mailbox: None,
             taken: 0,
             slots_owed: 0,
@@ -146,7 +138,6 @@ impl Peer {
             heard: 0,
             ring_decided: false,
             ring_in: None,
-            headers_in: HeaderCache::default(),
             arrived: VecDeque::new(),
             front_copy: None,
             front: None,
@@ -160,13 +151,15 @@ impl Peer {
 
     /// A frame has been posted; it told the peer what was taken so far, and the next slot.
     pub fn posted(&mut self, path: Path, next: u8) {
-        self.slots[(self.sent % WINDOW) as usize] = match path {
-            Path::Fast => self.ring_out.as_mut().expect("the fast path has slots").written(next),
-            Path::SendRecv => {
+        match (path, &mut self.ring_out) {
+            (Path::Fast, ring) => ring.as_mut().expect("the fast path has slots").written(self.sent, next),
+            (Path::SendRecv, ring) => {
                 self.buffers_held += 1;
-                NO_SLOT
+                if let Some(ring) = ring {
+                    ring.passed(self.sent);
+                }
             }
-        };
+        }
         self.sent += 1;
         assert!(self.sent - self.acked <= WINDOW, "more frames under way than credits allow");
         self.told();
@@ -190,9 +183,8 @@ impl Peer {
             return Err(Malformed(format!("{taken} frames acknowledged of {} sent", self.sent)));
         }
         for number in self.acked..taken {
-            match self.slots[(number % WINDOW) as usize] {
-                NO_SLOT => self.buffers_held -= 1,
-                slot => self.ring_out.as_mut().expect("the fast path has slots").taken(slot),
+            if !self.ring_out.as_mut().is_some_and(|ring| ring.taken(number)) {
+                self.buffers_held -= 1;
             }
         }
         self.acked = self.acked.max(taken);
@@ -205,6 +197,7 @@ impl Peer {
         let place = |seq: u16| seq.wrapping_sub(self.taken as u16);
         let is_behind = |other: &Arrived| place(other.tail.seq) < place(message.tail.seq);
         let at = self.arrived.iter().rposition(is_behind).map_or(0, |at| at + 1);
+        crate::channel::slots::begin_with_one(&mut self.arrived);
         self.arrived.insert(at, message);
     }
 
@@ -226,7 +219,7 @@ mod tests {
 
     fn peer() -> Peer {
         let mut peer = Peer::new(3, Remote::default());
-        peer.ring_out = Some(RingOut::new(Ring { addr: 0, key: 0, slots: 4, slot_bytes: 64 }));
+        peer.ring_out = Some(Box::new(RingOut::new(Ring { addr: 0, key: 0, slots: 4, slot_bytes: 64 })));
         peer
     }
 
@@ -239,6 +232,12 @@ mod tests {
             assert_eq!(index.get(rank), Some(p));
         }
         assert_eq!((index.get(0), index.get(1), index.get(998)), (Some(0), None, None));
+    }
+
+    /// Whoever speaks with thousands by datagram has one of these for each, and no slots.
+    #[test]
+    fn a_peer_without_slots_is_small() {
+        assert!(size_of::<Peer>() <= 320, "{} bytes", size_of::<Peer>());
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl<V: Verbs> Channel<V> {
                     ring.slots
                 )));
             }
-            peer.ring_out = Some(RingOut::new(ring));
+            peer.ring_out = Some(Box::new(RingOut::new(ring)));
         }
         Ok(())
     }

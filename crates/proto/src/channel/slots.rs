@@ -1,6 +1,9 @@
 //! Registered memory of the library, cut into slots.
 
+use super::headers::HeaderCache;
+use super::peer::WINDOW;
 use fabric::{Fault, Local, Remote, Span, Verbs};
+use std::collections::VecDeque;
 
 /// The adapter that carries frames, but for those that come behind what another one has written.
 /// Long messages are what several adapters are for.
@@ -64,6 +67,15 @@ impl Pool {
     }
 }
 
+/// A queue that never had anything gets room for one entry, not for four: kept for each of many peers, most of which never
+/// have two at a time, the difference is what most of their memory would be.
+#[inline]
+pub(crate) fn begin_with_one<T>(queue: &mut VecDeque<T>) {
+    if queue.capacity() == 0 {
+        queue.reserve_exact(1);
+    }
+}
+
 /// Slots in this rank's memory that one peer writes. Each frame names the slot of the next.
 pub(super) struct RingIn {
     memory: Local,
@@ -75,6 +87,8 @@ pub(super) struct RingIn {
     /// The same for the oldest frame whose word of acknowledgement has not been read.
     unread: u8,
     read: u64,
+    /// Of the last frame.
+    pub headers: HeaderCache,
 }
 
 impl RingIn {
@@ -85,7 +99,8 @@ impl RingIn {
         for slot in 1..=2 {
             verbs.store(memory.span.addr + slot * slot_bytes - 8, 0);
         }
-        RingIn { memory, slots, slot_bytes, here: 0, at: 0, unread: 0, read: 0 }
+        let headers = HeaderCache::default();
+        RingIn { memory, slots, slot_bytes, here: 0, at: 0, unread: 0, read: 0, headers }
     }
 
     /// What the peer must know of it.
@@ -148,11 +163,19 @@ pub(super) struct RingOut {
     here: u8,
     /// Those that are free beside it, a bit each.
     free: u64,
+    /// Of the last frame.
+    pub headers: HeaderCache,
+    /// At n mod [`WINDOW`]: the slot of frame n, or [`NO_SLOT`].
+    frames: [u8; WINDOW as usize],
 }
+
+/// The frame went by Send/Recv.
+const NO_SLOT: u8 = u8::MAX;
 
 impl RingOut {
     pub fn new(ring: wire::slot::Ring) -> RingOut {
-        RingOut { ring, here: 0, free: (1 << ring.slots) - 2 }
+        let frames = [NO_SLOT; WINDOW as usize];
+        RingOut { ring, here: 0, free: (1 << ring.slots) - 2, headers: HeaderCache::default(), frames }
     }
 
     /// Whether a frame can be written: there must be a slot for the one after it.
@@ -176,15 +199,26 @@ impl RingOut {
         Remote { addr, key: self.ring.key }
     }
 
-    /// A frame was written that named this slot as the next: its own.
-    pub fn written(&mut self, next: u8) -> u8 {
+    /// Frame `number` was written and named this slot as the next.
+    pub fn written(&mut self, number: u64, next: u8) {
         self.free &= !(1 << next);
-        std::mem::replace(&mut self.here, next)
+        self.frames[(number % WINDOW) as usize] = std::mem::replace(&mut self.here, next);
     }
 
-    /// The frame in this slot was taken.
-    pub fn taken(&mut self, slot: u8) {
-        self.free |= 1 << slot;
+    /// Frame `number` went by Send/Recv.
+    pub fn passed(&mut self, number: u64) {
+        self.frames[(number % WINDOW) as usize] = NO_SLOT;
+    }
+
+    /// The peer has taken frame `number`: whether it was in a slot, which is free again then.
+    pub fn taken(&mut self, number: u64) -> bool {
+        match self.frames[(number % WINDOW) as usize] {
+            NO_SLOT => false,
+            slot => {
+                self.free |= 1 << slot;
+                true
+            }
+        }
     }
 }
 
