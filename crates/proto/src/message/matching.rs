@@ -360,9 +360,12 @@ impl Matching {
         self.sources[source].unexpected.get(at)?.as_ref()
     }
 
-    /// All messages that wait, source by source.
+    /// All messages that wait, source by source. Who asks does so again and again while nothing waits, and there may be many
+    /// sources: no more of them are looked at than is needed.
     pub fn unexpected(&self) -> impl Iterator<Item = &Unexpected> {
-        self.sources.iter().flat_map(|(_, source)| source.unexpected.iter().flatten())
+        let sources = (self.waiting > 0).then(|| self.sources.iter());
+        let all = sources.into_iter().flatten().flat_map(|(_, source)| source.unexpected.iter().flatten());
+        all.take(self.waiting)
     }
 
     /// The waiting messages that are still at their senders, of those whose offers are asked for.
