@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use fabric::{Distance, Span, Verbs};
 use mpi::coll::{
-    Amount, Asked, Call, Cores, Forced, Key, Kind, Known, Progress, Rates, Schedule, Side, Tariff, Type,
+    Amount, Asked, Call, Cores, Forced, Ints, Key, Kind, Known, Progress, Rates, Schedule, Side, Tariff, Type,
 };
 use mpi::collio::InFlight;
 use mpi::comm::{COMM_WORLD, Place};
@@ -311,6 +311,34 @@ impl<'y> Rank<'y> {
         self.collective(Key { send: each, recv: each, ..key(Kind::Alltoall, 0) }, out, into)
     }
 
+    /// `MPI_Gatherv` of bytes: parts of these lengths in `into`, one behind the other, which only the root needs.
+    pub fn gatherv(&mut self, out: Span, into: Span, lens: &[i64], root: usize) -> Result<()> {
+        let (byte, places) = (byte(), places(lens));
+        let all = varied(lens, &places, &byte);
+        let recv = if self.rank() == root { all } else { Side::Absent };
+        self.uneven(Kind::Gatherv, root, (Side::Even { count: out.len as u64, ty: &byte }, out), (recv, into))
+    }
+
+    /// `MPI_Scatterv` of bytes, as [`Rank::gatherv`].
+    pub fn scatterv(&mut self, out: Span, lens: &[i64], into: Span, root: usize) -> Result<()> {
+        let (byte, places) = (byte(), places(lens));
+        let all = varied(lens, &places, &byte);
+        let send = if self.rank() == root { all } else { Side::Absent };
+        self.uneven(
+            Kind::Scatterv,
+            root,
+            (send, out),
+            (Side::Even { count: into.len as u64, ty: &byte }, into),
+        )
+    }
+
+    /// `MPI_Alltoallv` of bytes: parts of these lengths, one behind the other.
+    pub fn alltoallv(&mut self, out: (Span, &[i64]), into: (Span, &[i64])) -> Result<()> {
+        let (byte, places) = (byte(), [places(out.1), places(into.1)]);
+        let send = varied(out.1, &places[0], &byte);
+        self.uneven(Kind::Alltoallv, 0, (send, out.0), (varied(into.1, &places[1], &byte), into.0))
+    }
+
     /// `MPI_Allreduce` of elements of this type.
     pub fn allreduce(&mut self, out: Span, into: Span, datatype: Handle, op: Handle) -> Result<()> {
         let both = elements(into, datatype)?;
@@ -403,6 +431,18 @@ impl<'y> Rank<'y> {
         Ok(())
     }
 
+    /// Runs a collective whose parts have lengths of their own.
+    fn uneven(&mut self, kind: Kind, root: usize, send: (Side, Span), recv: (Side, Span)) -> Result<()> {
+        let (rank, size, in_place) = (self.rank(), self.size(), false);
+        let call =
+            Call { kind, rank, size, send: send.0, recv: recv.0, in_place, op: None, root, across: None };
+        mpi::coll::args::check(&call, send.1.addr, recv.1.addr)?;
+        let comm = self.world.comm_mut(COMM_WORLD)?;
+        let mut schedule = comm.coll.compile(&call, send.1.addr, recv.1.addr)?;
+        schedule.start(comm.coll.next_tag(kind));
+        self.complete(&mut schedule)
+    }
+
     fn complete(&mut self, schedule: &mut Schedule) -> Result<()> {
         let mut flight = InFlight::waiting();
         self.until(|world| match world.advance_on(COMM_WORLD, schedule, &mut flight)? {
@@ -411,6 +451,25 @@ impl<'y> Rank<'y> {
             Progress::Call(_) => Err(Error::new(Class::OP, "only predefined operations are simulated")),
         })
     }
+}
+
+fn byte() -> Type {
+    Type::predefined(BYTE).expect("a predefined type")
+}
+
+/// Where parts of these lengths begin.
+fn places(lens: &[i64]) -> Vec<i64> {
+    let mut end = 0;
+    let place = |len: &i64| {
+        let begin = end;
+        end += len;
+        begin
+    };
+    lens.iter().map(place).collect()
+}
+
+fn varied<'a>(lens: &'a [i64], places: &'a [i64], ty: &'a Type) -> Side<'a> {
+    Side::Varied { counts: Ints::Large(lens), displs: Ints::Large(places), ty }
 }
 
 fn key(kind: Kind, root: usize) -> Key {

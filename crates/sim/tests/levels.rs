@@ -8,13 +8,16 @@ use sim::rank::{INT64, SUM};
 use sim::{Cluster, Job, Rank, Setup};
 
 /// The collectives with a table of algorithms that a simulated rank can call.
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 12] = [
     Kind::Barrier,
     Kind::Bcast,
     Kind::Gather,
+    Kind::Gatherv,
     Kind::Scatter,
+    Kind::Scatterv,
     Kind::Allgather,
     Kind::Alltoall,
+    Kind::Alltoallv,
     Kind::Reduce,
     Kind::Allreduce,
     Kind::Scan,
@@ -22,13 +25,17 @@ const KINDS: [Kind; 9] = [
 
 /// A collective of `len` bytes, as [`mpi::coll::Problem`] counts them.
 fn call(rank: &mut Rank<'_>, kind: Kind, one: Span, all: [Span; 2]) -> Result<()> {
+    let lens = vec![one.len as i64; rank.size()];
     match kind {
         Kind::Barrier => rank.barrier(),
         Kind::Bcast => rank.bcast(one, 0),
         Kind::Gather => rank.gather(one, all[0], 0),
+        Kind::Gatherv => rank.gatherv(one, all[0], &lens, 0),
         Kind::Scatter => rank.scatter(all[0], one, 0),
+        Kind::Scatterv => rank.scatterv(all[0], &lens, one, 0),
         Kind::Allgather => rank.allgather(one, all[0]),
         Kind::Alltoall => rank.alltoall(all[0], all[1]),
+        Kind::Alltoallv => rank.alltoallv((all[0], &lens), (all[1], &lens)),
         Kind::Reduce => rank.reduce(one, all[0].part(0, one.len), INT64, SUM, 0),
         Kind::Scan => rank.scan(one, all[0].part(0, one.len), INT64, SUM),
         _ => rank.allreduce(one, all[0].part(0, one.len), INT64, SUM),

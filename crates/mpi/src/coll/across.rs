@@ -16,9 +16,26 @@ pub fn applies(kind: Kind, problem: &Problem, levels: &Levels) -> bool {
     match kind {
         Kind::Reduce | Kind::Allreduce => problem.commutes || levels.is_in_order(),
         Kind::ReduceScatter | Kind::ReduceScatterBlock | Kind::Scan | Kind::Exscan => levels.is_in_order(),
-        Kind::Alltoall => levels.most() * levels.size() <= BLOCKS,
+        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => levels.most() * levels.size() <= BLOCKS,
         _ => true,
     }
+}
+
+/// Most scratch memory of a leader for blocks that are not its own.
+const LEADER_BYTES: u64 = 16 << 20;
+
+/// The longest block that goes through leaders in collectives of which only the ends of a block know how long it is: to be
+/// copied on its way costs it no more than a message of its own between hosts costs its ends. All ranks find the same.
+pub fn through_leaders(kind: Kind, levels: &Levels, tariff: &Tariff) -> u64 {
+    let (near, far) = (&tariff.host, &tariff.network);
+    let is_mesh = matches!(kind, Kind::Alltoallv | Kind::Alltoallw);
+    // Packed and unpacked once, or at both ends and by both leaders, beside the ways inside.
+    let (copies, ways, blocks) =
+        if is_mesh { (4.0, 2.0, levels.most() * levels.size()) } else { (1.0, 1.0, levels.size()) };
+    let spared_ns = far.overhead_ns.max(far.receive_ns).max(far.gap_ns);
+    let level = &near.levels[0];
+    let per_byte = ways * near.per_byte(level, 0.0) + copies * level.copy;
+    ((spared_ns / per_byte) as u64).min(LEADER_BYTES / blocks as u64)
 }
 
 /// The predicted price on two levels of an algorithm that applies.
@@ -83,6 +100,17 @@ fn two_level(kind: Kind, problem: &Problem, levels: &Levels, tariff: &Tariff) ->
         Kind::Gather | Kind::Scatter => {
             near(Kind::Gather, n).and(far(Kind::Gatherv, c * n)).and(packed(size * n))
         }
+        // Lengths nobody knows: as if all were nothing, for what is long goes straight in any case.
+        Kind::Gatherv | Kind::Scatterv => {
+            near(Kind::Gatherv, WORD).and(near(kind, n)).and(far(kind, c * (n + WORD)))
+        }
+        Kind::Alltoallv | Kind::Alltoallw => {
+            let inside = near(Kind::Gatherv, 2 * size * WORD).and(near(Kind::Gatherv, size * n));
+            let inside = inside.and(near(Kind::Scatterv, size * n)).and(near(kind, n));
+            // Each block is a step of a program that is written while others wait, and one that is run.
+            let sorted = Price { latency_ns: (4 * c * size) as f64 * COPY_NS, ..copies(4 * c * size * n) };
+            inside.and(far(Kind::Alltoallv, c * c * (n + WORD))).and(sorted)
+        }
         Kind::Allgather | Kind::Allgatherv => {
             let total = if kind == Kind::Allgather { size * n } else { n };
             let inside = near(Kind::Gatherv, total / size).and(near(Kind::Bcast, total));
@@ -104,6 +132,9 @@ fn two_level(kind: Kind, problem: &Problem, levels: &Levels, tariff: &Tariff) ->
         }
     }
 }
+
+/// Bytes of a length that is told.
+const WORD: u64 = size_of::<u64>() as u64;
 
 /// What a copy costs before its first byte, as a step of a program.
 const COPY_NS: f64 = 20.0;

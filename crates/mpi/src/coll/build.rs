@@ -2,6 +2,7 @@
 use super::cost::Algorithm;
 use super::overlap::Reach;
 use super::schedule::{Base, Buf, Program, Step};
+use super::sequel::{Sequel, Write};
 use super::tag::Kind;
 use super::ty::Type;
 use crate::op::Op;
@@ -52,6 +53,8 @@ pub struct Builder {
     types: Vec<Type>,
     messages: u32,
     temp: u64,
+    words: Vec<u64>,
+    sequel: Option<Sequel>,
 }
 
 /// The number of a message in a program, to be waited for.
@@ -60,11 +63,17 @@ pub struct Posted(Option<u32>);
 
 impl Default for Builder {
     fn default() -> Self {
-        Builder { steps: Vec::with_capacity(8), types: vec![Type::bytes()], messages: 0, temp: 0 }
+        let (steps, types) = (Vec::with_capacity(8), vec![Type::bytes()]);
+        Builder { steps, types, messages: 0, temp: 0, words: Vec::new(), sequel: None }
     }
 }
 
 impl Builder {
+    /// A program behind another one, whose types and scratch memory are there still.
+    pub fn after(first: &Program) -> Builder {
+        Builder { types: first.types.clone(), temp: first.temp_bytes as u64, ..Builder::default() }
+    }
+
     /// The finished program.
     pub fn finish(
         self,
@@ -82,6 +91,8 @@ impl Builder {
             op,
             temp_bytes: self.temp as usize,
             messages: self.messages,
+            words: self.words,
+            sequel: self.sequel,
             reach: Reach::default(),
             chosen: None,
         }
@@ -106,6 +117,24 @@ impl Builder {
         let offset = self.temp.next_multiple_of(16);
         self.temp = offset + bytes;
         Buf { offset: offset as i64, count: bytes, ty: 0, base: Base::Temp }
+    }
+
+    /// Numbers that can be sent and copied.
+    pub fn words(&mut self, numbers: &[u64]) -> Buf {
+        let offset = size_of_val(&*self.words) as i64;
+        self.words.extend_from_slice(numbers);
+        Buf { offset, count: size_of_val(numbers) as u64, ty: 0, base: Base::Words }
+    }
+
+    /// Ends the program with the numbers that have come into `words`, none above `most`: they say what follows.
+    pub fn then(&mut self, words: Buf, most: u64, write: Box<Write>) {
+        self.wait_all();
+        self.sequel = Some(Sequel { words, most, write });
+    }
+
+    /// The number at `word` is what `from` says that it sends to `to`: it must be `bytes`.
+    pub fn expect(&mut self, word: Buf, bytes: u64, from: u32, to: u32) {
+        self.steps.push(Step::Expect { word, bytes, from, to });
     }
 
     /// Scratch memory laid out like `buf`, as reductions need it.
@@ -202,7 +231,7 @@ impl Builder {
                 }
                 Step::Wait(one) => open.retain(|other| *other != one),
                 Step::WaitAll => open.clear(),
-                Step::Copy { .. } | Step::Reduce { .. } => {}
+                Step::Copy { .. } | Step::Reduce { .. } | Step::Expect { .. } => {}
             }
         }
         self.steps.extend(open.into_iter().map(Step::Wait));

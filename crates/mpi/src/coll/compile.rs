@@ -11,7 +11,7 @@ use super::schedule::{Base, Buf, Program};
 use super::tag::Kind;
 use super::two_level::{self, Places};
 use super::ty::Type;
-use super::{allgather, alltoall, barrier, bcast, gather, linear, reduce, scan};
+use super::{allgather, alltoall, barrier, bcast, gather, linear, reduce, scan, uneven};
 use crate::op::Op;
 
 /// One side of a call: what a buffer holds. Where it lies is not part of the program.
@@ -148,8 +148,8 @@ pub fn compile(call: &Call, spread: &Spread, tariff: &Tariff, forced: &Forced) -
         | Kind::NeighborAlltoallv
         | Kind::NeighborAlltoallw => unreachable!("written along edges"),
     }
-    // What every rank does with every other is the same by any of these algorithms.
-    let free = matches!(call.kind, Kind::Alltoallv | Kind::Alltoallw);
+    // What every rank does with every other is the same by any flat algorithm of these.
+    let free = matches!(call.kind, Kind::Alltoallv | Kind::Alltoallw) && plan.places.is_none();
     let algorithm = (!free).then_some(algorithm);
     let root = call.kind.is_rooted().then_some(call.root as u32);
     let chosen = Some(Chosen::new(&problem, choice));
@@ -215,7 +215,12 @@ fn rooted(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let mut types = Vec::new();
     let all = if call.is_root() { blocks(b, many_base, many, v.size, &mut types) } else { None };
     let (all, each) = (all.as_ref(), call.bytes());
+    let is_uneven = matches!(call.kind, Kind::Gatherv | Kind::Scatterv);
     match (gathers, &plan.places) {
+        (true, Some(places)) if is_uneven => uneven::gather(b, places, mine, all, places.through(call.kind)),
+        (false, Some(places)) if is_uneven => {
+            uneven::scatter(b, places, mine, all, places.through(call.kind))
+        }
         (true, Some(places)) => two_level::gather(b, places, mine, all, each),
         (true, None) => gather_by(plan.algorithm, b, v, mine, all, each, call.root),
         (false, Some(places)) => two_level::scatter(b, places, mine, all, each),
@@ -283,8 +288,14 @@ fn all_to_all(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let send = blocks(b, Base::Send, &call.send, v.size, &mut send_types);
     // By two levels and in Bruck's algorithm the blocks leave the buffer before any is received into it.
     let from = send.unwrap_or(recv);
-    if let Some(places) = &plan.places {
-        return two_level::alltoall(b, places, &from, &recv, call.bytes());
+    match &plan.places {
+        Some(places) if call.kind == Kind::Alltoall => {
+            return two_level::alltoall(b, places, &from, &recv, call.bytes());
+        }
+        Some(places) => {
+            return uneven::alltoall(b, places, &from, &recv, send.is_none(), places.through(call.kind));
+        }
+        None => {}
     }
     match (send, plan.algorithm) {
         (_, Algorithm::Bruck) => alltoall::bruck(b, v, &from, &recv, call.bytes()),

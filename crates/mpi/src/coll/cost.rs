@@ -88,10 +88,10 @@ pub const fn algorithms(kind: Kind) -> &'static [Algorithm] {
         Kind::Barrier => &[Dissemination, RecursiveDoubling, Linear, Star, TwoLevel],
         Kind::Bcast => &[Binomial, ScatterAllgather, Chain, Linear, TwoLevel],
         Kind::Gather | Kind::Scatter => &[Binomial, Linear, TwoLevel],
-        Kind::Gatherv | Kind::Scatterv => &[Linear],
+        Kind::Gatherv | Kind::Scatterv => &[Linear, TwoLevel],
         Kind::Allgather | Kind::Allgatherv => &[RecursiveDoubling, Bruck, Neighbour, Ring, Linear, TwoLevel],
         Kind::Alltoall => &[Bruck, Linear, Pairwise, TwoLevel],
-        Kind::Alltoallv | Kind::Alltoallw => &[Linear, Pairwise],
+        Kind::Alltoallv | Kind::Alltoallw => &[Linear, Pairwise, TwoLevel],
         Kind::Reduce => &[Binomial, Rabenseifner, InOrder, Linear, TwoLevel],
         Kind::Allreduce => &[RecursiveDoubling, Rabenseifner, Ring, ReduceBcast, Linear, Star, TwoLevel],
         Kind::ReduceScatterBlock | Kind::ReduceScatter => {

@@ -2,7 +2,7 @@
 //!
 //! The binomial tree takes ⌈log2 p⌉ steps but moves most data several times; linear moves each
 //! block once and waits p times at the root. Where only the root knows the sizes (Gatherv,
-//! Scatterv) linear is the only choice that all ranks can agree on.
+//! Scatterv) linear is the only choice on one level that all ranks can agree on.
 use std::collections::VecDeque;
 
 use super::blocks::Blocks;

@@ -19,14 +19,17 @@ pub mod levels;
 mod linear;
 pub mod neighbor;
 pub mod overlap;
+pub mod program;
 pub mod rates;
 mod reduce;
 mod scan;
 pub mod schedule;
+pub mod sequel;
 pub mod state;
 pub mod tag;
 mod two_level;
 pub mod ty;
+mod uneven;
 
 pub use account::Account;
 pub use blocks::Ints;

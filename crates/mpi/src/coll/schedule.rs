@@ -17,101 +17,13 @@
 //! ```
 use std::sync::Arc;
 
-use super::account::Chosen;
-use super::cost::Algorithm;
-use super::overlap::Reach;
+pub use super::program::{Base, Buf, Program, Step};
 use super::tag::{Kind, Tag};
 use super::ty::Type;
 use crate::error::{Class, Error, Result, fail};
 use crate::handle::Handle;
 use crate::mem;
 use crate::op::{self, Op};
-
-/// What a [`Buf`] is relative to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Base {
-    /// The send buffer of the call.
-    Send,
-    /// The receive buffer of the call (or its only buffer).
-    Recv,
-    /// Scratch memory of the schedule.
-    Temp,
-}
-
-/// `count` elements of a type at a place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Buf {
-    /// Distance from the base in bytes.
-    pub offset: i64,
-    /// Number of elements.
-    pub count: u64,
-    /// Index into the types of the program; 0 is bytes.
-    pub ty: u32,
-    /// What the offset counts from.
-    pub base: Base,
-}
-
-/// One step of a program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Start sending `buf` to a rank of the communicator.
-    Send {
-        /// The receiver.
-        peer: u32,
-        /// What is sent; untouched until waited for.
-        buf: Buf,
-    },
-    /// Start receiving into `buf`.
-    Recv {
-        /// The sender.
-        peer: u32,
-        /// Where the message goes; exactly this much must come.
-        buf: Buf,
-    },
-    /// Wait for the message with this number (sends and receives count from 0 in program order).
-    Wait(u32),
-    /// Wait for everything started so far.
-    WaitAll,
-    /// Copy, packing or unpacking where the types differ.
-    Copy {
-        /// The source.
-        from: Buf,
-        /// The destination, of the same number of bytes.
-        to: Buf,
-    },
-    /// `inout = from op inout`.
-    Reduce {
-        /// The left operand.
-        from: Buf,
-        /// The right operand and result.
-        inout: Buf,
-    },
-}
-
-/// The program of one rank for one collective.
-#[derive(Debug)]
-pub struct Program {
-    /// Which collective it is.
-    pub kind: Kind,
-    /// The steps in order.
-    pub steps: Vec<Step>,
-    /// The types its buffers refer to.
-    pub types: Vec<Type>,
-    /// How it is run: the same on all ranks, or `None` where it need not be.
-    pub algorithm: Option<Algorithm>,
-    /// The root, if it has one: the same on all ranks.
-    pub root: Option<u32>,
-    /// The operation of its Reduce steps.
-    pub op: Option<Op>,
-    /// Scratch memory it needs.
-    pub temp_bytes: usize,
-    /// How many messages it sends and receives.
-    pub messages: u32,
-    /// How far its buffers reach.
-    pub reach: Reach,
-    /// What was chosen, where there was a choice.
-    pub chosen: Option<Chosen>,
-}
 
 /// Memory to be sent or received into.
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +100,9 @@ const PATIENCE: u32 = 1024;
 /// From this length on it pays to write once what several ranks read.
 const SHARED_BYTES: u64 = 2048;
 
+/// Scratch memory that is kept after a sequel: what a leader has needed for others may be much.
+const SCRATCH_KEPT: usize = 32 << 10;
+
 /// A call of a user-defined reduction that the caller of [`Schedule::advance`] makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UserReduce {
@@ -230,6 +145,8 @@ struct Message {
 #[derive(Debug)]
 pub struct Schedule {
     program: Arc<Program>,
+    /// The program of the call, once its sequel is run.
+    first: Option<Arc<Program>>,
     send: usize,
     recv: usize,
     temp: Box<[u128]>,
@@ -255,6 +172,7 @@ impl Schedule {
         Ok(Schedule {
             tag: Tag::idle(program.kind),
             program,
+            first: None,
             send,
             recv,
             temp,
@@ -289,6 +207,9 @@ impl Schedule {
     /// Begins a run; every rank of the communicator uses the same tag for the same collective.
     pub fn start(&mut self, tag: Tag) {
         debug_assert_eq!(tag.kind(), Some(self.program.kind));
+        if let Some(first) = self.first.take() {
+            self.program = first;
+        }
         self.tag = tag.signed(self.program.algorithm, self.program.root);
         self.pc = 0;
         self.calling = false;
@@ -297,9 +218,9 @@ impl Schedule {
         self.since_ns = None;
     }
 
-    /// The program being run.
+    /// The program of the call.
     pub fn program(&self) -> &Arc<Program> {
-        &self.program
+        self.first.as_ref().unwrap_or(&self.program)
     }
 
     /// The tag of the current or last run.
@@ -317,6 +238,26 @@ impl Schedule {
         if self.pc == 0 && self.since_ns.is_none() {
             self.since_ns = io.now_ns();
         }
+        loop {
+            match self.run(io)? {
+                Progress::Done => {}
+                other => return Ok(other),
+            }
+            self.messages.clear();
+            self.settled = 0;
+            if !self.goes_on()? {
+                break;
+            }
+        }
+        if let Some(since_ns) = self.since_ns.take() {
+            io.ended(self.program(), since_ns);
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Runs the steps of one program, to the end of all its messages.
+    #[inline]
+    fn run(&mut self, io: &mut impl Io) -> Result<Progress> {
         while let Some(&step) = self.program.steps.get(self.pc) {
             match step {
                 Step::Send { buf, .. } if self.is_sent_on(&buf) && self.send_all(&buf, io) => continue,
@@ -345,18 +286,52 @@ impl Schedule {
                         return Ok(Progress::Call(call));
                     }
                 }
+                Step::Expect { word, bytes, from, to } => self.compare(&word, bytes, (from, to), io)?,
             }
             self.pc += 1;
         }
-        if !self.settle_all(io)? {
-            return Ok(Progress::Pending);
+        Ok(if self.settle_all(io)? { Progress::Done } else { Progress::Pending })
+    }
+
+    /// Whether there is more to run: what the numbers that have come ask for.
+    #[inline]
+    fn goes_on(&mut self) -> Result<bool> {
+        if let Some(first) = &self.first {
+            let kept = first.temp_bytes.max(SCRATCH_KEPT).next_multiple_of(size_of::<u128>());
+            if size_of_val(&*self.temp) > kept {
+                self.temp = mem::zeroed(kept / size_of::<u128>())?;
+            }
+        } else if let Some(sequel) = &self.program.sequel {
+            let (at, len) = (self.address(&sequel.words), self.bytes(&sequel.words) as usize);
+            let rest = mem::with(at, len, |bytes| sequel.follow(&self.program, bytes))?;
+            self.enlarge(rest.temp_bytes)?;
+            self.first = Some(std::mem::replace(&mut self.program, Arc::new(rest)));
+            self.pc = 0;
+            return Ok(true);
         }
-        self.messages.clear();
-        self.settled = 0;
-        if let Some(since_ns) = self.since_ns.take() {
-            io.ended(&self.program, since_ns);
+        Ok(false)
+    }
+
+    /// More scratch memory, with what the old has.
+    fn enlarge(&mut self, bytes: usize) -> Result {
+        if bytes > size_of_val(&*self.temp) {
+            let mut temp = mem::zeroed(bytes.div_ceil(size_of::<u128>()))?;
+            mem::copy(temp.as_mut_ptr() as usize, self.temp.as_ptr() as usize, size_of_val(&*self.temp));
+            self.temp = temp;
         }
-        Ok(Progress::Done)
+        Ok(())
+    }
+
+    fn compare(&self, word: &Buf, bytes: u64, (from, to): (u32, u32), io: &impl Io) -> Result {
+        let told = u64::from_ne_bytes(mem::short(self.address(word), size_of::<u64>()));
+        if told == bytes {
+            return Ok(());
+        }
+        let (from, to, kind) = (io.name(from as usize), io.name(to as usize), self.program.kind.name());
+        let text = format!(
+            "{from} sends {told} bytes to {to} in this {kind}, whose count and datatype ask for {bytes}"
+        );
+        fail(Class::TRUNCATE, text)
     }
 
     /// Whether the next step sends the same data to another rank, and so much that this matters.
@@ -485,6 +460,7 @@ impl Schedule {
             Base::Send => self.send,
             Base::Recv => self.recv,
             Base::Temp => self.temp.as_ptr() as usize,
+            Base::Words => self.program.words.as_ptr() as usize,
         };
         base.wrapping_add_signed(buf.offset as isize)
     }

@@ -147,6 +147,65 @@ fn gather_and_scatter() {
     }
 }
 
+/// Blocks that go through leaders beside such as are too long for it, and none: amounts differ by rank.
+#[test]
+fn long_and_short_blocks_on_two_levels() {
+    let most = |kind, spread: &Spread| across::through_leaders(kind, spread.levels().unwrap(), &TARIFF);
+    for kind in [Kind::Gatherv, Kind::Scatterv, Kind::Alltoallv, Kind::Alltoallw] {
+        for size in [3, 4, 7, 12] {
+            for (root, in_place) in [(0, false), (0, true), (size - 1, true)] {
+                for spread in placements(size, (size + root) as u64) {
+                    if spread.levels().is_none() {
+                        continue;
+                    }
+                    let ty = [quad(), gappy()][root % 2].clone();
+                    let count = (most(kind, &spread) / ty.size) as usize;
+                    let case = Case { kind, size, root, count, op: None, ty, in_place, spread };
+                    let mut forced = Forced::default();
+                    forced.set(kind, Some(Algorithm::TwoLevel));
+                    oracle::check(&case, &forced, 3, "TwoLevel");
+                }
+            }
+        }
+    }
+}
+
+/// The whole would fit: what one rank sends too much another one sends too little.
+#[test]
+fn lengths_that_differ_by_way_of_leaders_are_told() {
+    let (ty, hosts) = (quad(), [0, 0, 1, 1, 1]);
+    let spread = Spread::of(hosts.len(), |rank| hosts[rank]);
+    let (counts, displs) = ([1, 1, 1, 2, 1], [0, 1, 2, 3, 5]);
+    let mut forced = Forced::default();
+    forced.set(Kind::Gatherv, Some(Algorithm::TwoLevel));
+    let mut memory = vec![vec![0u8; 256]; hosts.len()];
+    let schedules = (0..hosts.len()).map(|rank| {
+        let count = [1, 1, 1, 1, 2][rank];
+        let all = Side::Varied { counts: Ints::Small(&counts), displs: Ints::Small(&displs), ty: &ty };
+        let call = Call {
+            kind: Kind::Gatherv,
+            rank,
+            size: hosts.len(),
+            send: Side::Even { count, ty: &ty },
+            recv: if rank == 0 { all } else { Side::Absent },
+            in_place: false,
+            op: None,
+            root: 0,
+            across: None,
+        };
+        let program = Arc::new(compile(&call, &spread, &TARIFF, &forced));
+        let at = memory[rank].as_mut_ptr() as usize;
+        Schedule::new(program, at, at + 128).unwrap()
+    });
+    let errors = net::run_to_error(schedules.collect(), 1);
+    let told = |e: &crate::Error| {
+        e.class == crate::Class::TRUNCATE
+            && e.text.contains("rank 3 sends 16 bytes to rank 0")
+            && e.text.contains("32")
+    };
+    assert!(errors.iter().any(told), "{errors:?}");
+}
+
 #[test]
 fn allgather() {
     for kind in [Kind::Allgather, Kind::Allgatherv] {

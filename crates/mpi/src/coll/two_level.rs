@@ -14,18 +14,18 @@ use super::levels::{Levels, Spread};
 use super::rates::Tariff;
 use super::schedule::{Base, Buf};
 use super::tag::Kind;
-use super::{alltoall, barrier, gather};
+use super::{across, alltoall, barrier, gather};
 
 /// A rank's place on both levels.
 pub struct Places<'a> {
-    levels: &'a Levels,
-    tariff: &'a Tariff,
-    rank: usize,
-    root: usize,
+    pub(super) levels: &'a Levels,
+    pub(super) tariff: &'a Tariff,
+    pub(super) rank: usize,
+    pub(super) root: usize,
     /// This rank's host.
-    host: usize,
+    pub(super) host: usize,
     /// One rank of each host.
-    leaders: Vec<u32>,
+    pub(super) leaders: Vec<u32>,
 }
 
 impl<'a> Places<'a> {
@@ -36,7 +36,7 @@ impl<'a> Places<'a> {
         Places { levels, tariff, rank, root, host: levels.host(rank), leaders }
     }
 
-    fn members(&self) -> &'a [u32] {
+    pub(super) fn members(&self) -> &'a [u32] {
         self.levels.members(self.host)
     }
 
@@ -45,29 +45,29 @@ impl<'a> Places<'a> {
     }
 
     /// The ranks of this host.
-    fn inside(&self) -> View<'a> {
+    pub(super) fn inside(&self) -> View<'a> {
         View::of(self.members(), self.place(self.rank as u32))
     }
 
     /// The place of this host's leader among them.
-    fn head(&self) -> usize {
+    pub(super) fn head(&self) -> usize {
         self.place(self.leaders[self.host])
     }
 
-    fn leads(&self) -> bool {
+    pub(super) fn leads(&self) -> bool {
         self.leaders[self.host] as usize == self.rank
     }
 
     /// The leaders, for one of them.
-    fn between(&self) -> View<'_> {
+    pub(super) fn between(&self) -> View<'_> {
         View::of(&self.leaders, self.host)
     }
 
-    fn root_host(&self) -> usize {
+    pub(super) fn root_host(&self) -> usize {
         self.levels.host(self.root)
     }
 
-    fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         self.members().len() == 1
     }
 
@@ -91,6 +91,17 @@ impl<'a> Places<'a> {
     ) -> (Algorithm, u64) {
         let problem = Problem { size, bytes, commutes, root: 0, spread };
         (choose(kind, &problem, self.tariff, None).winner, segment(&problem, self.tariff))
+    }
+
+    /// The longest block that goes through leaders where only its ends know how long it is.
+    pub(super) fn through(&self, kind: Kind) -> u64 {
+        across::through_leaders(kind, self.levels, self.tariff)
+    }
+
+    /// Whether leaders send each other what short blocks of a host make one after the other.
+    pub(super) fn passes_in_pairs(&self) -> bool {
+        let words = (self.levels.most() * self.levels.most() * size_of::<u64>()) as u64;
+        self.far(Kind::Alltoallv, words, true).0 == Algorithm::Pairwise
     }
 
     /// Whether a buffer that holds a block of each rank lies as leaders pass it on.
