@@ -23,9 +23,10 @@ def cases():
     for devices, transport in itertools.product(["auto", "rnic"], TRANSPORTS):
         name = f"two namespaces, devices {devices}, transport {transport}: all bytes arrive"
         yield Case(name, lambda tools, d=devices, t=transport: between(tools, d, t))
-    for transport in TRANSPORTS:
-        name = f"two namespaces, transport {transport}: all bytes arrive where 1 % is lost, doubled and late"
-        yield Case(name, lambda tools, t=transport: between(tools, "auto", t, lossy=True))
+    for transport, integrity in [*itertools.product(TRANSPORTS, ["mac"]), ("rc", "crc")]:
+        name = f"two namespaces, transport {transport}, integrity {integrity}: all bytes arrive"
+        yield Case(name, lambda tools, t=transport, i=integrity: between(tools, "auto", t, i))
+    yield Case("two hosts whose ranks check messages in different ways: refused", unlike)
     for program in ["allgather", "alltoall", "barrier", "bcast", "gather_scatter", "reduce", "persistent", "random_sequence"]:
         for algorithm in ["auto", "two-level"]:
             yield Case(
@@ -55,26 +56,24 @@ def bytes_arrive(tools):
     outcome.expect(outcome.err == "", "silence")
 
 
-def between(tools, devices, transport, lossy=False):
+def between(tools, devices, transport, integrity="auto"):
     """Shared memory inside a host, iWARP over TCP or by datagrams between them; or that alone."""
-    with namespaces(tools) as (hosts, inside, both):
-        if lossy:
-            make_lossy(both)
+    with namespaces(tools) as (hosts, inside, _):
         program = tools.program("bytes")
-        chosen = ["--genv", "TERN_DEVICES", devices, "--genv", "TERN_TRANSPORT", transport]
+        chosen = ["--genv", "TERN_DEVICES", devices, "--genv", "TERN_TRANSPORT", transport, "--genv", "TERN_INTEGRITY", integrity]
         with tools.job(*hosts, *chosen, program, launcher=inside) as job:
             outcome = job.end()
         outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
         outcome.expect(outcome.err == "", "silence")
 
 
-def make_lossy(hosts):
-    """What leaves the first host may be lost, come twice or late."""
-    netem = ["delay", "200us", "loss", "1%", "duplicate", "1%", "reorder", "99%"]
-    words = ["tc", "-n", hosts.namespace(1), "qdisc", "add", "dev", "tv31", "root", "netem", *netem]
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise Skip(f"no loss can be made here: {done.stderr.strip()}")
+def unlike(tools):
+    program = tools.program("bytes")
+    words = ["-n", "1", "-host", "127.0.0.1", "-env", "TERN_INTEGRITY", "mac", program, ":"]
+    words += ["-n", "1", "-host", "127.0.0.2", "-env", "TERN_INTEGRITY", "auto", program]
+    outcome = run(tools, *TWICE[:2], *words, env={"TERN_DEVICES": "rnic"})
+    outcome.expect(outcome.code != 0, "a failure")
+    outcome.expect_message(r"rank 1 on \S+ has TERN_TRANSPORT=rc,TERN_INTEGRITY=auto, this rank TERN_TRANSPORT=rc,TERN_INTEGRITY=mac")
 
 
 def cancels(tools, transport, protocol):

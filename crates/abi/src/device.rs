@@ -11,7 +11,7 @@ use launch::pmi::client::Client;
 use launch::report::HOST_ADDRESS;
 use proto::channel::{self, Channel};
 use proto::reliable::{self, Reliable, Use};
-use rnic::{Card, Listening, Rnic, Secret};
+use rnic::{Card, Integrity, Listening, Rnic, Secret};
 use shm::Shm;
 
 /// The device of this process's rank.
@@ -114,13 +114,29 @@ pub struct Hosts {
     far: Option<Far>,
 }
 
-/// Where a rank listens and what its host is called, from what it has told all; an error if it is not of this kind.
-fn read_place(rank: usize, text: &str) -> Result<(SocketAddr, String), String> {
+/// The settings that all ranks must have alike to understand each other's messages.
+fn manner(settings: &Settings) -> String {
+    ["TERN_TRANSPORT", "TERN_INTEGRITY"].map(|name| format!("{name}={}", settings.text(name))).join(",")
+}
+
+/// How messages are checked.
+fn integrity(settings: &Settings) -> Integrity {
+    Integrity::named(settings.text("TERN_INTEGRITY")).expect("the setting has these words")
+}
+
+/// Where a rank listens and what its host is called, from what it has told all; an error if it is not of this kind, or
+/// has other settings than this one.
+fn read_place(rank: usize, text: &str, manner: &str) -> Result<(SocketAddr, String), String> {
     let kind = kind();
-    let mut words = text.splitn(3, ' ');
-    match (words.next(), words.next().and_then(|at| at.parse().ok()), words.next()) {
-        (Some(theirs), Some(at), Some(name)) if theirs == kind => Ok((at, name.to_owned())),
-        (Some(theirs), _, Some(name)) if theirs.starts_with("tern-") => Err(format!(
+    let mut words = text.splitn(4, ' ');
+    match (words.next(), words.next().and_then(|at| at.parse().ok()), words.next(), words.next()) {
+        (Some(theirs), Some(at), Some(said), Some(name)) if theirs == kind && said == manner => {
+            Ok((at, name.to_owned()))
+        }
+        (Some(theirs), Some(_), Some(said), Some(name)) if theirs == kind => Err(format!(
+            "rank {rank} on {name} has {said}, this rank {manner}: all ranks of a job must have the same"
+        )),
+        (Some(theirs), _, _, Some(name)) if theirs.starts_with("tern-") => Err(format!(
             "rank {rank} on {name} runs {theirs}, this rank {kind}: all ranks of a job must have the same version of Tern on \
              hosts of one architecture"
         )),
@@ -166,18 +182,35 @@ impl Hosts {
         }
         let carriers = Carriers::chosen(settings);
         let listening = carriers.listen(settings.text("TERN_TRANSPORT"), address::outer(settings)?)?;
+        let listening = listening.checked_by(integrity(settings));
+        let manner = manner(settings);
         let name = crate::env::host_name().map_err(|error| error.to_string())?;
         client.offer_secret()?;
-        let told = format!("{} {} {name}", kind(), listening.address()?);
+        let told = format!("{} {} {manner} {name}", kind(), listening.address()?);
         let told = client.share("tern.at", told.as_bytes())?;
         let (mut addresses, mut names) = (Vec::new(), Vec::new());
         for (rank, text) in told.iter().enumerate() {
             let text = String::from_utf8_lossy(text);
-            let (at, name) = read_place(rank, &text)?;
+            let (at, name) = read_place(rank, &text, &manner)?;
             addresses.push(at);
             names.push(name);
         }
         address::are_alike(&addresses)?;
+        // Whoever has the narrowest way: a datagram that is longer than the buffers of its receiver is refused.
+        let listening = match carriers {
+            Carriers::Adapter => listening,
+            Carriers::Datagrams { .. } => {
+                let longest = listening.longest_datagram(&addresses);
+                let all = client.share("tern.datagram", longest.to_string().as_bytes())?;
+                let said = |text: &Vec<u8>| str::from_utf8(text).ok()?.parse().ok();
+                let least = all
+                    .iter()
+                    .map(said)
+                    .collect::<Option<Vec<usize>>>()
+                    .and_then(|all| all.into_iter().min());
+                listening.limited_to(least.ok_or("a rank does not say how long its datagrams are")?)
+            }
+        };
         let far = Far { listening, carriers, addresses: addresses.into(), secret: client.secret()?, hosts };
         Ok(Hosts { me, here, size: n, names, far: Some(far) })
     }
@@ -220,7 +253,7 @@ impl Hosts {
 pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<Card, String> {
     if device.far().is_none() {
         let settings = Settings::from_env()?;
-        let listening = Listening::at(address::outer(&settings)?)?;
+        let listening = Listening::at(address::outer(&settings)?)?.checked_by(integrity(&settings));
         // The ranks of the job are on this host and are reached by its memory.
         let nowhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)); device.size()];
         let adapter = listening.open(device.me(), nowhere.into(), Secret::default())?;
@@ -248,11 +281,16 @@ pub fn introduce(device: &mut Device, card: &Card) -> usize {
     peer
 }
 
-/// A line for each peer on another host that something was sent to, behind `head`: what carries messages there, and why.
+/// How many datagrams were refused, if any were. A line for each peer on another host that something was sent to, behind `head`: what carries messages there, and why.
 /// Nothing where all are reached in the same way.
 pub fn carriers(device: &Device, head: &str) -> String {
     let Some(far) = device.far() else { return String::new() };
     let mut text = String::new();
+    let refused = far.verbs().verbs().refused();
+    if refused > 0 {
+        text +=
+            &format!("{head}{refused} datagrams were refused: changed on the way, forged or played again\n");
+    }
     for standing in far.verbs().standings() {
         let Use { datagrams, connected, begun, refused, ended } = standing.used;
         let by = if standing.is_connected { "a connection (RC)" } else { "datagrams (UD)" };
@@ -272,11 +310,13 @@ mod tests {
     #[test]
     fn ranks_of_another_kind_are_refused_by_name() {
         let at = "[fd00::1]:7".parse().unwrap();
-        assert_eq!(read_place(1, &format!("{} [fd00::1]:7 a b", kind())), Ok((at, "a b".into())));
-        let why = read_place(3, "tern-0.0.9-s390x-64be 10.0.0.1:7 big").unwrap_err();
+        assert_eq!(read_place(1, &format!("{} [fd00::1]:7 rc a b", kind()), "rc"), Ok((at, "a b".into())));
+        let why = read_place(3, "tern-0.0.9-s390x-64be 10.0.0.1:7 rc big", "rc").unwrap_err();
         assert!(why.contains("rank 3 on big runs tern-0.0.9-s390x-64be, this rank tern-"), "{why}");
         for text in ["10.0.0.1:7 old", "", "x", &kind(), &format!("{} nowhere", kind())] {
-            assert!(read_place(3, text).unwrap_err().contains("another version"), "{text}");
+            assert!(read_place(3, text, "rc").unwrap_err().contains("another version"), "{text}");
         }
+        let why = read_place(3, &format!("{} 10.0.0.1:7 rd big", kind()), "rc").unwrap_err();
+        assert!(why.contains("rank 3 on big has rd, this rank rc"), "{why}");
     }
 }

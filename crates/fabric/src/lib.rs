@@ -4,6 +4,7 @@
 pub mod costs;
 pub mod device;
 pub mod pair;
+mod rate;
 pub mod settings;
 pub mod shares;
 pub mod transfers;
@@ -13,6 +14,7 @@ pub mod waiting;
 pub use costs::{COPY_LEVELS, Costs, Distance, Source};
 pub use device::{Caps, Device, Exchange, Fault, Frame, Rank, Span};
 pub use pair::{Pair, PairNap};
+pub use rate::Rate;
 pub use shares::{NoShares, Share, ShareWord, Shares};
 pub use transfers::{Immediate, Transfers};
 pub use verbs::{Charge, Completion, Done, Local, Remote, Verbs, VerbsCaps};

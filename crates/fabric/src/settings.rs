@@ -159,6 +159,12 @@ pub const ALL: &[Setting] = &[
         doc: "Whether every rank says at the end, on the standard error output, which protocols its messages took, how many, what was predicted and observed, and why: `used` by peer class and size range, `all` also what is in force for each kind of message. Counting costs every message two looks at the clock.",
     },
     Setting {
+        name: "TERN_INTEGRITY",
+        kind: Type::Word(&["auto", "crc", "mac"]),
+        default: "auto",
+        doc: "How the software adapter knows that what comes is what was sent: auto by what each transport has (the checksum of TCP, a CRC32c in each datagram), crc by a CRC32c in each segment over TCP as well, mac by a keyed MAC behind each message, so that nobody on the network can have anything changed, left out, moved or played again. What they cost: docs/results.md. Must be the same on all ranks.",
+    },
+    Setting {
         name: "TERN_INTERFACE",
         kind: Type::Text,
         default: "",

@@ -9,6 +9,7 @@ use super::burst::Burst;
 use super::greeting::{self, Secret};
 use super::outbox::Outbox;
 use super::postings::{Posted, Postings};
+use super::seal::{DatagramSeals, Integrity, TRAILER_LEN};
 use super::{Contact, DEPTH, Door, LINGER, Rnic, segments};
 use crate::stack::Work;
 use crate::stack::rd::{Pair, PairSettings};
@@ -24,7 +25,7 @@ use wire::datagram::{self, Head};
 /// What the kernel keeps for this rank while it computes, if it lets.
 const BUFFER_BYTES: usize = 4 << 20;
 /// Longest datagram where the network would take a longer one: what the kernel keeps is counted by datagrams, too.
-const DATAGRAM_MAX: usize = 16 << 10;
+pub const DATAGRAM_MAX: usize = 16 << 10;
 /// The heads of an IPv4 packet, of an IPv6 packet, and of UDP.
 const IPV4: usize = 20;
 const IPV6: usize = 40;
@@ -38,6 +39,7 @@ const READS: usize = 64;
 const PATIENCE: u32 = 32;
 /// Requests of a peer, and to it, under way.
 const REQUESTS: usize = 64;
+const ID: &[u8] = b"reliable datagrams";
 
 /// What all pairs have in common.
 pub struct Datagrams {
@@ -46,6 +48,9 @@ pub struct Datagrams {
     door: TcpListener,
     /// Ends a sleep when something is due.
     alarm: Alarm,
+    secret: Secret,
+    /// What each datagram ends with.
+    trailer_len: usize,
     /// What datagrams to and from each rank are known by.
     ids: Box<[(u64, u64)]>,
     /// Ranks there is a pair with.
@@ -61,6 +66,7 @@ pub struct Datagrams {
 #[derive(Debug)]
 pub struct Peer {
     pair: Pair,
+    seals: Option<Box<DatagramSeals>>,
     postings: Postings,
     /// What waits for more to leave with.
     pub burst: Burst,
@@ -101,24 +107,30 @@ pub fn bind(address: IpAddr, port: u16) -> std::io::Result<UdpSocket> {
 impl Datagrams {
     pub fn new(
         (socket, door): (UdpSocket, TcpListener),
-        me: Rank,
+        (me, secret, integrity): (Rank, Secret, Integrity),
         size: usize,
-        secret: &Secret,
         epoll: &OwnedFd,
     ) -> Result<Datagrams, rustix::io::Errno> {
         epoll::add(epoll, &socket, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         let alarm = Alarm::new(epoll)?;
-        let id = |from, to| greeting::datagram_id(secret, b"reliable datagrams", from, to);
+        let id = |from, to| greeting::datagram_id(&secret, ID, from, to);
         Ok(Datagrams {
             outbox: Outbox::new(&socket),
             socket,
             door,
             alarm,
+            secret,
+            trailer_len: if integrity == Integrity::Mac { TRAILER_LEN } else { 0 },
             ids: (0..size).map(|rank| (id(me, rank), id(rank, me))).collect(),
             peers: Vec::new(),
             due_ns: u64::MAX,
             heard: Vec::new(),
         })
+    }
+
+    /// What datagrams with this peer are sealed by, if they are.
+    fn seals(&self, me: Rank, peer: Rank) -> Option<Box<DatagramSeals>> {
+        (self.trailer_len > 0).then(|| Box::new(DatagramSeals::new(&self.secret, ID, me, peer)))
     }
 
     /// Where peers knock.
@@ -165,18 +177,26 @@ impl Rnic {
 
     /// Makes a pair with a peer.
     pub(super) fn pair(&mut self, peer: Rank) {
+        let Door::Datagrams(datagrams) = &self.door else { return };
+        let seals = datagrams.seals(self.me, peer);
+        self.pair_sealed(peer, seals);
+    }
+
+    fn pair_sealed(&mut self, peer: Rank, seals: Option<Box<DatagramSeals>>) {
         let Door::Datagrams(datagrams) = &mut self.door else { return };
+        let datagram_max = datagram_max(self.addresses[peer]) - datagrams.trailer_len;
         let pair = Pair::new(PairSettings {
             rank: self.me as u32,
             id: datagrams.ids[peer].0,
-            datagram_max: datagram_max(self.addresses[peer]),
+            datagram_max,
             first: 0,
             depth: DEPTH,
             requests: REQUESTS,
             domain: 0,
         });
         datagrams.peers.push(peer);
-        let peer_of = Peer { pair, postings: Postings::default(), burst: Burst::default(), is_lost: false };
+        let (postings, burst) = (Postings::default(), Burst::default());
+        let peer_of = Peer { pair, seals, postings, burst, is_lost: false };
         self.contacts[peer] = Contact::Paired(Box::new(peer_of));
     }
 
@@ -185,11 +205,17 @@ impl Rnic {
         let now_ns = self.clock_ns();
         let Door::Datagrams(datagrams) = &mut self.door else { return };
         let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
-        let Peer { pair, postings, burst, .. } = &mut **contact;
+        let Peer { pair, seals, postings, burst, .. } = &mut **contact;
         let Datagrams { socket, outbox, .. } = &mut **datagrams;
         burst.sent();
-        let mut next =
-            |out: &mut Vec<u8>| pair.transmit(now_ns, &self.regions, |fpdu| postings.payload(fpdu), out);
+        let mut next = |out: &mut Vec<u8>| {
+            let begin = out.len();
+            let is_one = pair.transmit(now_ns, &self.regions, |fpdu| postings.payload(fpdu), out);
+            if is_one && let Some(seals) = seals {
+                seals.seal.datagram(out, begin);
+            }
+            is_one
+        };
         while outbox.add(socket, self.addresses[peer], &mut next) {}
         // What the socket does not take is lost as on the way, and comes again by the same rules.
         outbox.send(socket);
@@ -252,9 +278,11 @@ impl Rnic {
             let Door::Datagrams(datagrams) = &self.door else { break };
             let Ok((got, _)) = datagrams.socket.recv_from(&mut room) else { break };
             self.quiet = 0;
+            let trailer_len = datagrams.trailer_len;
             let mut rest = &room[..got];
-            while let Some(len) = datagram::length(rest) {
-                let (one, behind) = rest.split_at(len);
+            while let Some(len) = datagram::length(rest)
+                && let Some((one, behind)) = rest.split_at_checked(len + trailer_len)
+            {
                 self.take_datagram(one);
                 rest = behind;
             }
@@ -304,14 +332,25 @@ impl Rnic {
         if peer == self.me || datagrams.ids.get(peer).is_none_or(|(_, theirs)| *theirs != id) {
             return;
         }
-        let Ok((head, content)) = Head::decode(one) else { return };
+        // Who has overheard an id has no pair made.
+        let mut first = matches!(self.contacts[peer], Contact::None).then(|| datagrams.seals(self.me, peer));
+        let seals = match (&mut first, &mut self.contacts[peer]) {
+            (Some(seals), _) => seals,
+            (None, Contact::Paired(contact)) => &mut contact.seals,
+            _ => return,
+        };
+        let opened = if let Some(seals) = seals { seals.check.open(one) } else { Some(one) };
+        let Some(Ok((head, content))) = opened.map(Head::decode) else {
+            self.refused += 1;
+            return;
+        };
         if datagrams.heard.last() != Some(&peer) {
             datagrams.heard.push(peer);
         }
         self.watch.heard(peer);
-        if matches!(self.contacts[peer], Contact::None) {
+        if let Some(seals) = first {
             self.watch.begin(now_ns);
-            self.pair(peer);
+            self.pair_sealed(peer, seals);
         }
         let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
         // What it drops is as lost.

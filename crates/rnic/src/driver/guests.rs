@@ -283,9 +283,9 @@ impl Rnic {
             return Err(fail("it is no process of another job".into()));
         };
         let nonce: [u8; 16] = random().map_err(|e| fail(e.to_string()))?;
-        let (private, key) = (greeting::guest_request(own, card, port, nonce), card.key);
+        let (private, key) = (greeting::guest_request(own, card, port, self.integrity, nonce), card.key);
         let socket = connect(address).map_err(|e| fail(e.to_string()))?;
-        self.meet(Meeting::with_guest(socket, peer, private, key)).map_err(fail)?;
+        self.meet(Meeting::with_guest(socket, peer, private, key, self.integrity)).map_err(fail)?;
         self.contacts[peer] = Contact::Begun(std::collections::VecDeque::new());
         Ok(())
     }

@@ -1,16 +1,19 @@
 //! A connected peer: the socket, the state machine of the connection, and the payload of what is posted.
 //!
 //! Payload is not copied on its way out: FPDUs that the socket has not taken lend it until it has. On its way in
-//! long payload is read straight into place, together with the header behind it.
+//! long payload is read straight into place, together with the header behind it. Where messages have MACs ([`super::seal`])
+//! everything that comes waits until that of its FPDU was right.
 
 use super::burst::Burst;
 use super::postings::{Posted, Postings};
+use super::seal::{StreamSeals, TAG_LEN};
 use super::{Host, memory};
-use crate::stack::{Connection, Done, Fpdu, NotDone, Regions, Sink, Work};
+use crate::stack::{Cause, Connection, Done, Fpdu, NotDone, Regions, Sink, Work};
 use fabric::Span;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use wire::iwarp::mpa;
 
 /// FPDUs that one write takes, and bytes after which it takes no more.
 const BATCH: usize = 64;
@@ -31,9 +34,12 @@ pub struct Link {
     /// The state machine.
     pub connection: Connection,
     postings: Postings,
-    /// What the socket has not taken, and how much of the first of these it has.
-    unsent: VecDeque<Fpdu>,
+    /// What the socket has not taken, each with its MAC if it has one, and how much of the first of these it has.
+    unsent: VecDeque<(Fpdu, Option<[u8; TAG_LEN]>)>,
     written: usize,
+    seals: Option<Box<StreamSeals>>,
+    /// Bytes whose MAC has not come.
+    sealed: Vec<u8>,
     /// Bytes that came and could not be taken in yet.
     kept: Vec<u8>,
     /// What waits for more to leave with.
@@ -48,14 +54,23 @@ pub struct Link {
 
 impl Link {
     /// A connection over this socket, which does not block; `early` has come behind its set-up.
-    pub fn new(socket: TcpStream, connection: Connection, early: &[u8]) -> Link {
+    pub fn new(
+        socket: TcpStream,
+        connection: Connection,
+        early: &[u8],
+        seals: Option<Box<StreamSeals>>,
+    ) -> Link {
+        let (sealed, kept) =
+            if seals.is_some() { (early.to_vec(), vec![]) } else { (vec![], early.to_vec()) };
         Link {
             socket,
             connection,
             postings: Postings::default(),
             unsent: VecDeque::new(),
             written: 0,
-            kept: early.to_vec(),
+            seals,
+            sealed,
+            kept,
             burst: Burst::default(),
             asks_for_room: false,
             is_ended: false,
@@ -100,9 +115,12 @@ impl Link {
             }
             let mut slices: Vec<IoSlice> = Vec::with_capacity(4 * BATCH);
             let mut skip = self.written;
-            for fpdu in &self.unsent {
+            for (fpdu, tag) in &self.unsent {
                 let payload = self.postings.payload(fpdu);
                 fpdu.slices(&payload, skip, |slice| slices.push(IoSlice::new(slice)));
+                if let Some(tag) = tag {
+                    slices.push(IoSlice::new(&tag[skip.saturating_sub(fpdu.len())..]));
+                }
                 skip = 0;
             }
             match self.socket.write_vectored(&slices) {
@@ -130,35 +148,47 @@ impl Link {
 
     /// Takes from the connection what the next write shall take.
     fn cut(&mut self, regions: &Regions) {
-        let mut bytes: usize = self.unsent.iter().map(Fpdu::len).sum();
+        let mut bytes: usize = self.unsent.iter().map(|(fpdu, _)| fpdu.len()).sum();
         while self.unsent.len() < BATCH && bytes < BATCH_BYTES {
             let Some(mut fpdu) = self.connection.next_fpdu(regions) else { return };
             let payload = self.postings.payload(&fpdu);
             fpdu.seal(&payload);
             bytes += fpdu.len();
-            self.unsent.push_back(fpdu);
+            let tag = self.seals.as_mut().map(|seals| {
+                let mut pieces = Vec::with_capacity(4);
+                fpdu.slices(&payload, 0, |piece| pieces.push(piece));
+                seals.seal.stream(pieces.into_iter())
+            });
+            self.unsent.push_back((fpdu, tag));
         }
     }
 
     /// The socket has taken so many bytes.
     fn took(&mut self, taken: usize) {
         self.written += taken;
-        while self.unsent.front().is_some_and(|fpdu| fpdu.len() <= self.written) {
-            self.written -= self.unsent.pop_front().map_or(0, |fpdu| fpdu.len());
+        while let Some((fpdu, tag)) = self.unsent.front() {
+            let (len, sealed_len) = (fpdu.len(), fpdu.len() + tag.map_or(0, |tag| tag.len()));
+            if self.written < sealed_len {
+                return;
+            }
+            self.written -= sealed_len;
+            self.connection.written(len);
+            self.unsent.pop_front();
         }
-        self.connection.written(taken);
     }
 
     /// Takes in what has come; whether there was anything. `room` is the caller's, to read into.
     pub fn receive(&mut self, regions: &mut Regions, host: &mut Host, room: &mut [u8]) -> bool {
-        if !self.feed_kept(regions, host) {
+        if !self.feed_kept(regions, host) || !self.feed_sealed(regions, host) {
             return false;
         }
         let mut moved = false;
         let mut left = LOOK_BYTES;
         while left > 0 && self.connection.failure().is_none() && !self.is_ended {
             let (direct, len) = match self.connection.expects() {
-                Some((at, len)) if len >= DIRECT => (Span { addr: host.address(at), len }, len + BETWEEN),
+                Some((at, len)) if len >= DIRECT && self.seals.is_none() => {
+                    (Span { addr: host.address(at), len }, len + BETWEEN)
+                }
                 _ => (Span::EMPTY, room.len()),
             };
             let read = if direct.len == 0 {
@@ -178,7 +208,13 @@ impl Link {
                         self.connection.placed(memory::bytes(direct.part(0, placed)));
                         host.is_touched = true;
                     }
-                    if !self.feed(&room[..got - placed], regions, host) || got < len {
+                    let is_taken = if self.seals.is_some() {
+                        self.sealed.extend_from_slice(&room[..got]);
+                        self.feed_sealed(regions, host)
+                    } else {
+                        self.feed(&room[..got - placed], regions, host)
+                    };
+                    if !is_taken || got < len {
                         break;
                     }
                 }
@@ -195,6 +231,34 @@ impl Link {
         let taken = self.connection.feed(bytes, regions, sink);
         self.kept.extend_from_slice(&bytes[taken..]);
         self.kept.is_empty()
+    }
+
+    /// Feeds the connection what has come with its MAC; false if some of it has to wait, or one was wrong.
+    fn feed_sealed(&mut self, regions: &mut Regions, sink: &mut impl Sink) -> bool {
+        if self.sealed.is_empty() {
+            return true;
+        }
+        let mut sealed = std::mem::take(&mut self.sealed);
+        let (mut rest, mut goes_on) = (&sealed[..], true);
+        while goes_on
+            && let Some(segment_len) = rest.first_chunk().map(|len| usize::from(u16::from_be_bytes(*len)))
+            && let len = mpa::LENGTH_LEN + segment_len + mpa::pad_len(segment_len) + mpa::CRC_LEN
+            && let Some((fpdu, behind)) = rest.split_at_checked(len)
+            && let Some((tag, behind)) = behind.split_first_chunk::<TAG_LEN>()
+        {
+            let is_right = self.seals.as_mut().is_some_and(|seals| seals.check.is_next(fpdu, tag));
+            if is_right {
+                goes_on = self.feed(fpdu, regions, sink) && self.connection.failure().is_none();
+            } else {
+                self.connection.terminate(Cause::MPA_MAC);
+                goes_on = false;
+            }
+            rest = behind;
+        }
+        let left = rest.len();
+        sealed.drain(..sealed.len() - left);
+        self.sealed = sealed;
+        goes_on
     }
 
     /// Feeds what had to wait; false if some of it still has to.
@@ -243,6 +307,10 @@ impl Link {
     /// Nothing more will come, or go.
     pub fn end(&mut self) {
         self.is_ended = true;
+        if !self.sealed.is_empty() && self.kept.is_empty() {
+            // Within a message, which the connection has not seen.
+            self.connection.terminate(Cause::MPA_LOST);
+        }
         self.connection.closed();
         self.unsent.clear();
         self.written = 0;

@@ -6,13 +6,14 @@ use super::guests::Guests;
 use super::host::Host;
 use super::link::READ_BYTES;
 use super::postings::INLINE;
+use super::seal::Integrity;
 use super::unreliable::Unreliable;
 use super::watch::Watch;
 use super::{Contact, DEPTH, Door, LISTENER, Rnic};
 use crate::stack::{MAX_REGIONS, Regions};
 use fabric::{Rank, VerbsCaps};
 use rustix::event::epoll;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::time::Instant;
 
@@ -20,7 +21,13 @@ use std::time::Instant;
 const PORTS: usize = 64;
 
 /// A rank's adapter before it knows where the others are: with what is reliable, and with unreliable datagrams.
-pub struct Listening(Socket, Option<UdpSocket>);
+pub struct Listening {
+    socket: Socket,
+    unreliable: Option<UdpSocket>,
+    integrity: Integrity,
+    /// Longest unreliable datagram, if that is known.
+    longest: Option<usize>,
+}
 
 enum Socket {
     Tcp(TcpListener),
@@ -30,26 +37,30 @@ enum Socket {
 }
 
 impl Listening {
+    fn new(socket: Socket, unreliable: Option<UdpSocket>) -> Listening {
+        Listening { socket, unreliable, integrity: Integrity::Auto, longest: None }
+    }
+
     /// Listens for connections (RC) at this address of this host, at a port that the system chooses.
     pub fn at(address: IpAddr) -> Result<Listening, String> {
         let fail = |e: std::io::Error| format!("cannot listen at {address}: {e}");
         let listener = TcpListener::bind((address, 0)).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
-        Ok(Listening(Socket::Tcp(listener), None))
+        Ok(Listening::new(Socket::Tcp(listener), None))
     }
 
     /// The same for reliable datagrams (RD).
     pub fn for_datagrams(address: IpAddr) -> Result<Listening, String> {
         let (socket, door) =
             datagrams::bind_with_door(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
-        Ok(Listening(Socket::Udp(socket, door), None))
+        Ok(Listening::new(Socket::Udp(socket, door), None))
     }
 
     /// For unreliable datagrams (UD) and nothing else.
     pub fn for_unreliable(address: IpAddr) -> Result<Listening, String> {
         let (socket, door) =
             datagrams::bind_with_door(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
-        Ok(Listening(Socket::Door(door), Some(socket)))
+        Ok(Listening::new(Socket::Door(door), Some(socket)))
     }
 
     /// For connections (RC) and unreliable datagrams (UD), at the same port.
@@ -58,16 +69,35 @@ impl Listening {
         for _ in 0..PORTS {
             let listening = Listening::at(address)?;
             match datagrams::bind(address, listening.address()?.port()) {
-                Ok(socket) => return Ok(Listening(listening.0, Some(socket))),
+                Ok(socket) => return Ok(Listening::new(listening.socket, Some(socket))),
                 Err(error) => why = error.to_string(),
             }
         }
         Err(format!("cannot listen at {address} for connections and datagrams at one port: {why}"))
     }
 
+    /// With messages that are checked in this way, which must be the same for all ranks.
+    pub fn checked_by(self, integrity: Integrity) -> Listening {
+        Listening { integrity, ..self }
+    }
+
+    /// Longest unreliable datagram that the ways to all these addresses take at present. Receive buffers have that length, so
+    /// all ranks must be limited to the least.
+    pub fn longest_datagram(&self, addresses: &[SocketAddr]) -> usize {
+        // A look at the routing table for each host.
+        let hosts: BTreeMap<IpAddr, SocketAddr> = addresses.iter().map(|at| (at.ip(), *at)).collect();
+        let longest = hosts.values().map(|at| datagrams::datagram_max(*at)).min();
+        longest.unwrap_or(datagrams::DATAGRAM_MAX)
+    }
+
+    /// With no longer unreliable datagrams, which must be the same for all ranks.
+    pub fn limited_to(self, longest: usize) -> Listening {
+        Listening { longest: Some(longest), ..self }
+    }
+
     /// Where the others find it.
     pub fn address(&self) -> Result<SocketAddr, String> {
-        let address = match &self.0 {
+        let address = match &self.socket {
             Socket::Tcp(listener) | Socket::Door(listener) => listener.local_addr(),
             Socket::Udp(socket, _) => socket.local_addr(),
         };
@@ -78,23 +108,25 @@ impl Listening {
     pub fn open(self, me: Rank, addresses: Box<[SocketAddr]>, secret: Secret) -> Result<Rnic, String> {
         let fail = |e: rustix::io::Errno| format!("cannot watch sockets: {e}");
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
-        let door = match self.0 {
+        let longest = self.longest.unwrap_or_else(|| self.longest_datagram(&addresses));
+        let door = match self.socket {
             Socket::Tcp(listener) => {
                 let data = epoll::EventData::new_u64(LISTENER);
                 epoll::add(&epoll, &listener, data, epoll::EventFlags::IN).map_err(fail)?;
                 Door::Connections(listener)
             }
             Socket::Udp(socket, door) => {
+                let settings = (me, secret, self.integrity);
                 let datagrams =
-                    Datagrams::new((socket, door), me, addresses.len(), &secret, &epoll).map_err(fail)?;
+                    Datagrams::new((socket, door), settings, addresses.len(), &epoll).map_err(fail)?;
                 Door::Datagrams(Box::new(datagrams))
             }
             Socket::Door(door) => Door::Knocks(door),
         };
-        let unreliable = match self.1 {
+        let unreliable = match self.unreliable {
             Some(socket) => {
-                let settings = (me, secret, &epoll);
-                Some(Box::new(Unreliable::new(socket, settings, &addresses).map_err(fail)?))
+                let settings = (me, secret, self.integrity, &epoll);
+                Some(Box::new(Unreliable::new(socket, settings, longest).map_err(fail)?))
             }
             None => None,
         };
@@ -114,6 +146,8 @@ impl Listening {
         Ok(Rnic {
             me,
             secret,
+            integrity: self.integrity,
+            refused: 0,
             door,
             unreliable,
             epoll,

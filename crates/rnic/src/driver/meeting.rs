@@ -5,6 +5,9 @@
 
 use super::greeting::{self, Secret};
 use super::guests::{Asker, Card};
+use super::seal::{Integrity, StreamSeals};
+use super::socket::random;
+use super::{Contact, Rnic};
 use crate::stack::{Agreed, Proposal, Side, Start};
 use fabric::Rank;
 use std::io::{ErrorKind, Read, Write};
@@ -20,6 +23,9 @@ pub const CROSSING: &[u8] = b"crossing";
 /// What is said to one that has had a connection.
 pub const KNOWN: &[u8] = b"this rank has been connected before";
 
+/// What is said to one that checks messages in another way.
+pub const DIFFERS: &[u8] = b"integrity";
+
 /// What is said to one that asks at a port where nobody is let in.
 pub const CLOSED: &[u8] = b"the port is closed";
 
@@ -31,6 +37,7 @@ pub struct Meeting {
     /// To whom, if this side began.
     pub to: Option<Rank>,
     request: Vec<u8>,
+    integrity: Integrity,
     /// What a guest that was asked knows.
     key: Option<Secret>,
     unsent: Vec<u8>,
@@ -45,8 +52,8 @@ pub struct Meeting {
 pub enum Met {
     /// It goes on.
     Waits,
-    /// This side asked, and the peer has agreed.
-    Agreed(Agreed, Vec<u8>),
+    /// This side asked, and the peer has agreed; what has come behind, and how messages are sealed.
+    Agreed(Agreed, Vec<u8>, Option<Box<StreamSeals>>),
     /// A rank of the job asks.
     Asked(Rank, Start, Vec<u8>),
     /// A process of another job asks.
@@ -58,32 +65,37 @@ pub enum Met {
 }
 
 /// What is proposed to peers.
-pub fn proposal(private: Vec<u8>) -> Proposal {
-    Proposal { crc: false, ird: 64, ord: 64, private, ..Proposal::default() }
+pub fn proposal(private: Vec<u8>, integrity: Integrity) -> Proposal {
+    Proposal { crc: integrity == Integrity::Crc, ird: 64, ord: 64, private, ..Proposal::default() }
 }
 
 impl Meeting {
     /// Somebody has connected.
     pub fn with_stranger(socket: TcpStream) -> Meeting {
-        Meeting::new(socket, None, Vec::new(), Vec::new())
+        Meeting::new(socket, None, Vec::new(), Integrity::Auto)
     }
 
-    /// This rank connects to `peer`.
-    pub fn with(socket: TcpStream, peer: Rank, me: Rank, secret: &Secret, nonce: [u8; 16]) -> Meeting {
-        let private = greeting::request(secret, me, peer, nonce);
-        let unsent = proposal(private.clone()).request();
-        Meeting::new(socket, Some(peer), private, unsent)
+    /// This rank connects to `peer`, and says this.
+    pub fn with(socket: TcpStream, peer: Rank, private: Vec<u8>, integrity: Integrity) -> Meeting {
+        Meeting::new(socket, Some(peer), private, integrity)
     }
 
     /// This process connects to one of another job, which has this key.
-    pub fn with_guest(socket: TcpStream, peer: Rank, private: Vec<u8>, key: Secret) -> Meeting {
-        let unsent = proposal(private.clone()).request();
-        Meeting { key: Some(key), ..Meeting::new(socket, Some(peer), private, unsent) }
+    pub fn with_guest(
+        socket: TcpStream,
+        peer: Rank,
+        private: Vec<u8>,
+        key: Secret,
+        integrity: Integrity,
+    ) -> Meeting {
+        Meeting { key: Some(key), ..Meeting::new(socket, Some(peer), private, integrity) }
     }
 
-    fn new(socket: TcpStream, to: Option<Rank>, request: Vec<u8>, unsent: Vec<u8>) -> Meeting {
+    fn new(socket: TcpStream, to: Option<Rank>, request: Vec<u8>, integrity: Integrity) -> Meeting {
+        let asks = |_| proposal(request.clone(), integrity).request();
+        let unsent = to.map(asks).unwrap_or_default();
         let (came, since) = (Vec::new(), Instant::now());
-        Meeting { socket, to, request, key: None, unsent, came, since, is_ended: false }
+        Meeting { socket, to, request, integrity, key: None, unsent, came, since, is_ended: false }
     }
 
     /// Whether there is something to write.
@@ -128,11 +140,21 @@ impl Meeting {
         if reply.rejected && reply.private == CLOSED {
             return Met::Failed("the port is closed".into());
         }
+        if reply.rejected && reply.private == DIFFERS {
+            return Met::Failed(
+                "it checks messages in another way: TERN_INTEGRITY must be the same on all ranks".into(),
+            );
+        }
         if !reply.rejected && !greeting::is_reply(secret, &self.request, &reply.private) {
             return Met::Failed("the answer is not that of a rank of this job".into());
         }
-        match proposal(self.request.clone()).agree(reply) {
-            Ok(agreed) => Met::Agreed(agreed, self.came.split_off(len)),
+        let is_sealed = self.integrity == Integrity::Mac;
+        let seals = || Box::new(StreamSeals::new(secret, &self.request, &reply.private, true));
+        match proposal(self.request.clone(), self.integrity).agree(reply) {
+            Ok(agreed) => {
+                let seals = is_sealed.then(seals);
+                Met::Agreed(agreed, self.came.split_off(len), seals)
+            }
             Err(why) => Met::Failed(format!("the peer refuses: {why:?}")),
         }
     }
@@ -168,6 +190,36 @@ impl Meeting {
             }
         }
         Ok(())
+    }
+}
+
+impl Rnic {
+    /// A rank of the job asks for a connection.
+    pub(super) fn asked(&mut self, peer: Rank, mut meeting: Meeting, start: &Start, early: &[u8]) {
+        let refusal = match &self.contacts[peer] {
+            _ if !greeting::has_integrity(&start.private, self.integrity) => Some(DIFFERS),
+            Contact::None | Contact::Expected(_) => None,
+            Contact::Begun(_) => {
+                let mine_stays = self.guests.is_first(peer).unwrap_or(peer > self.me);
+                mine_stays.then_some(CROSSING)
+            }
+            Contact::Connected(_) | Contact::Paired(_) | Contact::Gone => Some(KNOWN),
+        };
+        if let Some(why) = refusal {
+            meeting.answer(&Proposal::reject(start, why));
+            return;
+        }
+        let key =
+            if peer < self.size { self.secret } else { self.guests.own().map_or([0; 16], |own| own.key) };
+        let Ok(nonce) = random() else { return };
+        let private = greeting::reply(&key, &start.private, nonce);
+        let (reply, agreed) = proposal(Vec::new(), self.integrity).reply(start, &private);
+        let is_sealed = self.integrity == Integrity::Mac;
+        let seals = || Box::new(StreamSeals::new(&key, &start.private, &private, false));
+        let seals = is_sealed.then(seals);
+        if meeting.answer(&reply) {
+            self.connected(peer, meeting.socket, agreed, early, seals);
+        }
     }
 }
 

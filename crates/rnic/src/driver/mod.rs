@@ -16,15 +16,14 @@ mod meeting;
 mod memory;
 mod outbox;
 mod postings;
+mod seal;
 mod segments;
 mod socket;
 mod unreliable;
 mod verbs;
 mod watch;
 
-use crate::stack::{
-    Agreed, Connection, Done as Ended, NotDone, Proposal, Regions, SEGMENT_MAX, Settings, Start, Work,
-};
+use crate::stack::{Agreed, Connection, Done as Ended, NotDone, Regions, SEGMENT_MAX, Settings, Work};
 use burst::Burst;
 use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Local, Nap, Rank, VerbsCaps};
@@ -38,6 +37,8 @@ use meeting::{Meeting, Met};
 use postings::{Payload, Posted};
 use rustix::event::epoll;
 use rustix::io::Errno;
+pub use seal::Integrity;
+use seal::StreamSeals;
 use socket::{connect, prepare, random};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
@@ -99,6 +100,9 @@ enum Door {
 pub struct Rnic {
     me: Rank,
     secret: Secret,
+    integrity: Integrity,
+    /// Datagrams that said they were of a rank of the job and were changed, forged or played again.
+    refused: u64,
     door: Door,
     /// Unreliable datagrams beside it.
     unreliable: Option<Box<Unreliable>>,
@@ -154,6 +158,11 @@ impl Rnic {
         self.epoll.as_raw_fd()
     }
 
+    /// Datagrams so far that said they were of a rank of the job and were changed, forged or played again.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Has the kernel tell of a socket, by this name.
     fn hear(&self, socket: &TcpStream, name: u64, wants_room: bool, is_known: bool) -> Result<(), String> {
         let room = if wants_room { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
@@ -174,7 +183,8 @@ impl Rnic {
         let fail = |e: String| Fault::PeerLost(peer, format!("cannot connect to {address}: {e}"));
         let socket = connect(address).map_err(|e| fail(e.to_string()))?;
         let nonce: [u8; 16] = random().map_err(|e| fail(e.to_string()))?;
-        let meeting = Meeting::with(socket, peer, self.me, &self.secret, nonce);
+        let private = greeting::request(&self.secret, self.me, peer, self.integrity, nonce);
+        let meeting = Meeting::with(socket, peer, private, self.integrity);
         self.meet(meeting).map_err(fail)?;
         self.contacts[peer] = Contact::Begun(VecDeque::new());
         Ok(())
@@ -210,11 +220,11 @@ impl Rnic {
                 let _ = self.hear(&meeting.socket, name, meeting.wants_room(), true);
                 self.meetings.insert(name, meeting);
             }
-            Met::Agreed(agreed, early) => {
+            Met::Agreed(agreed, early, seals) => {
                 if let Some(peer) = meeting.to
                     && matches!(self.contacts[peer], Contact::Begun(_))
                 {
-                    self.connected(peer, meeting.socket, agreed, &early);
+                    self.connected(peer, meeting.socket, agreed, &early, seals);
                 }
             }
             Met::Asked(peer, start, early) => self.asked(peer, meeting, &start, &early),
@@ -245,30 +255,14 @@ impl Rnic {
         }
     }
 
-    /// A rank of the job asks for a connection.
-    fn asked(&mut self, peer: Rank, mut meeting: Meeting, start: &Start, early: &[u8]) {
-        let refusal = match &self.contacts[peer] {
-            Contact::None | Contact::Expected(_) => None,
-            Contact::Begun(_) => {
-                let mine_stays = self.guests.is_first(peer).unwrap_or(peer > self.me);
-                mine_stays.then_some(meeting::CROSSING)
-            }
-            Contact::Connected(_) | Contact::Paired(_) | Contact::Gone => Some(meeting::KNOWN),
-        };
-        if let Some(why) = refusal {
-            meeting.answer(&Proposal::reject(start, why));
-            return;
-        }
-        let key =
-            if peer < self.size { self.secret } else { self.guests.own().map_or([0; 16], |own| own.key) };
-        let private = greeting::reply(&key, &start.private);
-        let (reply, agreed) = meeting::proposal(Vec::new()).reply(start, &private);
-        if meeting.answer(&reply) {
-            self.connected(peer, meeting.socket, agreed, early);
-        }
-    }
-
-    fn connected(&mut self, peer: Rank, socket: TcpStream, agreed: Agreed, early: &[u8]) {
+    fn connected(
+        &mut self,
+        peer: Rank,
+        socket: TcpStream,
+        agreed: Agreed,
+        early: &[u8],
+        seals: Option<Box<StreamSeals>>,
+    ) {
         let settings = Settings { segment_max: SEGMENT_MAX, depth: DEPTH, ..Settings::from(agreed) };
         // That of a guest that was held is not watched any more.
         let watched = self.hear(&socket, peer as u64, false, true);
@@ -280,7 +274,7 @@ impl Rnic {
             _ => VecDeque::new(),
         };
         self.watch.begin(self.clock_ns());
-        let mut link = Box::new(Link::new(socket, Connection::new(settings), early));
+        let mut link = Box::new(Link::new(socket, Connection::new(settings), early, seals));
         for (posted, work) in waiting {
             assert!(link.post(posted, work).is_none(), "no more waits than fits");
         }

@@ -5,17 +5,17 @@
 
 use super::alarm::Alarm;
 use super::burst::Burst;
-use super::datagrams::datagram_max;
 use super::greeting::{self, Secret};
 use super::link::READ_BYTES;
 use super::outbox::Outbox;
+use super::seal::{DatagramSeals, Integrity, TRAILER_LEN};
 use super::{ALARM, Rnic, memory};
 use crate::stack::ud::{Handle, QueuePair};
-use fabric::{Completion, Done, Local, Rank};
+use fabric::{Completion, Done, Fault, Local, Rank};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use wire::datagram::{self, CRC_LEN, HEAD_LEN, Head};
@@ -40,6 +40,9 @@ pub struct Unreliable {
     handles: BTreeMap<Rank, Handle>,
     /// What datagrams of each rank are known by, once one has come that says it is of that rank.
     ids: BTreeMap<Rank, u64>,
+    /// What each datagram ends with, and how those with each rank are sealed.
+    trailer_len: usize,
+    seals: BTreeMap<Rank, DatagramSeals>,
     outbox: Outbox,
     /// What waits for more to leave with, whoever it is for.
     pub burst: Burst,
@@ -53,13 +56,11 @@ pub struct Unreliable {
 impl Unreliable {
     pub fn new(
         socket: UdpSocket,
-        (me, secret, epoll): (Rank, Secret, &OwnedFd),
-        addresses: &[SocketAddr],
+        (me, secret, integrity, epoll): (Rank, Secret, Integrity, &OwnedFd),
+        longest: usize,
     ) -> Result<Unreliable, Errno> {
         epoll::add(epoll, &socket, epoll::EventData::new_u64(ALARM), epoll::EventFlags::IN)?;
-        // A look at the routing table for each host.
-        let hosts: BTreeMap<IpAddr, SocketAddr> = addresses.iter().map(|at| (at.ip(), *at)).collect();
-        let longest = hosts.values().map(|at| datagram_max(*at)).min();
+        let trailer_len = if integrity == Integrity::Mac { TRAILER_LEN } else { 0 };
         Ok(Unreliable {
             outbox: Outbox::new(&socket),
             burst: Burst::default(),
@@ -70,9 +71,11 @@ impl Unreliable {
             pair: QueuePair::new(me as u32, 0),
             me,
             secret,
-            longest: longest.expect("this rank has an address"),
+            longest: longest - trailer_len,
             handles: BTreeMap::new(),
             ids: BTreeMap::new(),
+            trailer_len,
+            seals: BTreeMap::new(),
             out: Vec::new(),
             answer: Vec::new(),
         })
@@ -87,6 +90,19 @@ impl Unreliable {
     fn is_from(&mut self, rank: Rank, id: u64) -> bool {
         let (secret, me) = (&self.secret, self.me);
         id == *self.ids.entry(rank).or_insert_with(|| greeting::datagram_id(secret, ID, rank, me))
+    }
+
+    /// How datagrams with a rank are sealed, if they are.
+    fn seals(&mut self, rank: Rank) -> Option<&mut DatagramSeals> {
+        let (secret, me) = (&self.secret, self.me);
+        let seals = || DatagramSeals::new(secret, ID, me, rank);
+        (self.trailer_len > 0).then(|| self.seals.entry(rank).or_insert_with(seals))
+    }
+
+    /// The first datagram of what the kernel gave, with what it ends with; behind that, what follows.
+    fn first_held(&self, room: &[u8]) -> Option<usize> {
+        let len = datagram::length(room)? + self.trailer_len;
+        (len <= room.len()).then_some(len)
     }
 
     /// Whether something the kernel gave waits for receive buffers.
@@ -118,11 +134,17 @@ impl Rnic {
         out.clear();
         parts.iter().for_each(|part| out.extend_from_slice(memory::bytes(part.span)));
         let mut handle = *unreliable.handle(to);
-        let Unreliable { socket, outbox, pair, burst, .. } = &mut **unreliable;
+        unreliable.seals(to);
+        let Unreliable { socket, outbox, pair, burst, seals, .. } = &mut **unreliable;
+        let mut seals = seals.get_mut(&to);
         burst.posted();
         pair.send(&mut handle, &out, false, |datagram| {
             outbox.add(socket, self.addresses[to], |bytes| {
+                let begin = bytes.len();
                 bytes.extend_from_slice(datagram);
+                if let Some(seals) = &mut seals {
+                    seals.seal.datagram(bytes, begin);
+                }
                 true
             });
         });
@@ -152,7 +174,8 @@ impl Rnic {
         let mut held = unreliable.held.clone();
         for _ in 0..READS {
             while !self.host.free.is_empty()
-                && let Some(len) = datagram::length(&room[held.clone()])
+                && let Some(unreliable) = &self.unreliable
+                && let Some(len) = unreliable.first_held(&room[held.clone()])
             {
                 self.take_unreliable(&room[held.start..held.start + len]);
                 held.start += len;
@@ -190,7 +213,14 @@ impl Rnic {
         if from >= self.addresses.len() || from == self.me || !unreliable.is_from(from, id) {
             return;
         }
-        let Ok((head, content)) = Head::decode(one) else { return };
+        let opened = match unreliable.seals(from) {
+            Some(seals) => seals.check.open(one),
+            None => Some(one),
+        };
+        let Some(Ok((head, content))) = opened.map(Head::decode) else {
+            self.refused += 1;
+            return;
+        };
         self.watch.heard(from);
         let back = *unreliable.handle(from);
         let mut answer = std::mem::take(&mut unreliable.answer);
@@ -205,11 +235,22 @@ impl Rnic {
             &mut answer,
         );
         if !answer.is_empty() {
+            if let Some(seals) = unreliable.seals(from) {
+                seals.seal.datagram(&mut answer, 0);
+            }
             let _ = unreliable.socket.send_to(&answer, self.addresses[from]);
         }
         unreliable.answer = answer;
-        // What a peer does wrong is said by what is above, which knows what was meant.
-        while unreliable.pair.error().is_some() {}
+        // What a peer does wrong is said by what is above, which knows what was meant. What this rank does wrong is not lost on
+        // the way, and would come again for ever.
+        let mut refusal = None;
+        while let Some(error) = unreliable.pair.error() {
+            refusal = refusal.or(error.is_own.then_some(error.cause));
+        }
+        if let Some(cause) = refusal {
+            let why = Fault::PeerLost(from, format!("it refuses datagrams of this rank: {cause}"));
+            self.watch.lost(from, why);
+        }
         if let Ok(Some(received)) = came
             && let Some((_, work)) = self.host.filling.remove(&received.arrived.id)
         {

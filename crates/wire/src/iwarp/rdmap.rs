@@ -331,6 +331,7 @@ causes! {
     MPA_CATASTROPHIC = 2 0 0x05 "MPA: local catastrophic error"
     MPA_IRD = 2 0 0x06 "MPA: insufficient IRD"
     MPA_RTR = 2 0 0x07 "MPA: no matching RTR option"
+    MPA_MAC = 2 0 0x80 "a message whose MAC is wrong: it was forged, changed, cut out or played again"
 }
 
 impl std::fmt::Display for Cause {
