@@ -285,16 +285,16 @@ fn goodput(loss: u64, seed: u64) -> f64 {
 }
 
 /// Beside what TCP gets where it is Reno and nothing else limits it (Mathis et al., CCR 1997: MSS / RTT · 1.22 / √p, without
-/// delayed acknowledgements): not much less, for then the short timers do not help, and not much more, for then it is not fair.
-/// Where 10 % are lost that formula is a bound that TCP is far below, for it waits for timers of 200 ms.
+/// delayed acknowledgements): no less, for losses without a queue take less of the window than half. Where 10 % are lost most
+/// windows end by a timer, which the formula leaves out.
 #[test]
-fn goodput_under_losses_is_that_of_tcp() {
-    for (loss, least, most) in [(0, 0.9, 1.0), (1_000, 0.5, 1.6), (10_000, 0.5, 1.6), (100_000, 0.15, 1.6)] {
+fn goodput_under_losses_is_no_less_than_that_of_reno() {
+    for (loss, least) in [(0, 0.9), (1_000, 1.0), (10_000, 1.0), (100_000, 0.5)] {
         let p = loss as f64 / 1e6;
         let reno = (1400.0 / 100_000.0 * 1.22 / p.sqrt()).min(1.0 / 0.8);
         let seeds = 4;
         let got = (0..seeds).map(|seed| goodput(loss, seed)).sum::<f64>() / seeds as f64;
         println!("{:5.1} % lost: {:6.3} Gbit/s, Reno's model {:6.3}", 100.0 * p, 8.0 * got, 8.0 * reno);
-        assert!((least * reno..=most * reno).contains(&got), "{loss}: {got} beside {reno} bytes per ns");
+        assert!(got >= least * reno, "{loss}: {got} beside {reno} bytes per ns");
     }
 }

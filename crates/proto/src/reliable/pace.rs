@@ -2,6 +2,7 @@
 //! (RFC 5681, RFC 6298).
 
 use super::stream::{ACK_DELAY_NS, WINDOW};
+use fabric::Rate;
 
 /// Packets under way at the beginning (RFC 6928), and at least.
 const BEGIN: u32 = 10;
@@ -21,8 +22,10 @@ pub(super) struct Pace {
     /// The first number that was not sent when something was lost last: what is lost before is one event.
     event: Option<u32>,
     trip_ns: Option<u64>,
+    least_ns: u64,
     deviation_ns: u64,
     timeouts: u32,
+    rate: Rate,
 }
 
 impl Default for Pace {
@@ -33,8 +36,10 @@ impl Default for Pace {
             counted: 0,
             event: None,
             trip_ns: None,
+            least_ns: u64::MAX,
             deviation_ns: 0,
             timeouts: 0,
+            rate: Rate::default(),
         }
     }
 }
@@ -48,6 +53,17 @@ impl Pace {
         self.trip_ns.unwrap_or(0)
     }
 
+    /// The shortest that was measured.
+    pub(super) fn least_ns(&self) -> u64 {
+        self.least_ns
+    }
+
+    /// After which time without an answer the last packet is sent once more (RFC 8985 section 7.2): two round trips, and as
+    /// long as the receiver may hold an answer back.
+    pub(super) fn probe_ns(&self) -> u64 {
+        self.trip_ns.map_or(TIMEOUT_MIN_NS, |trip| 2 * trip + ACK_DELAY_NS).min(self.timeout_ns())
+    }
+
     pub(super) fn timeout_ns(&self) -> u64 {
         let measured =
             self.trip_ns.map_or(TIMEOUT_MIN_NS, |trip| trip + 4 * self.deviation_ns + ACK_DELAY_NS);
@@ -55,6 +71,7 @@ impl Pace {
     }
 
     pub(super) fn measured(&mut self, took_ns: u64) {
+        self.least_ns = self.least_ns.min(took_ns);
         let trip_ns = self.trip_ns.unwrap_or(took_ns);
         let off = trip_ns.abs_diff(took_ns);
         self.deviation_ns = match self.trip_ns {
@@ -64,9 +81,13 @@ impl Pace {
         self.trip_ns = Some(trip_ns - trip_ns / 8 + took_ns / 8);
     }
 
-    /// So many have come while the window was in use.
-    pub(super) fn acknowledged(&mut self, packets: u32) {
+    /// So many have come; `is_full`: the window was in use.
+    pub(super) fn acknowledged(&mut self, now_ns: u64, packets: u32, is_full: bool) {
         self.timeouts = 0;
+        self.rate.acknowledged(now_ns, packets, self.trip_ns(), self.least_ns, is_full);
+        if !is_full {
+            return;
+        }
         if self.window < self.threshold {
             self.window = (self.window + packets).min(WINDOW);
             return;
@@ -84,7 +105,7 @@ impl Pace {
             return;
         }
         self.event = Some(next);
-        self.window = (self.window / 2).max(LEAST);
+        self.window = self.rate.left(self.window).max(LEAST);
         self.threshold = self.window;
         self.counted = 0;
     }
@@ -92,7 +113,7 @@ impl Pace {
     pub(super) fn timed_out(&mut self, next: u32) {
         self.timeouts += 1;
         if self.timeouts == 1 {
-            self.threshold = (self.window / 2).max(LEAST);
+            self.threshold = self.rate.left(self.window).max(LEAST);
         }
         self.event = Some(next);
         (self.window, self.counted) = (LEAST, 0);

@@ -6,9 +6,13 @@
 //! ```text
 //!          ┌────────────── again ──────────────┐
 //!          ▼                                   │
-//!  push ─ Out ── three later ones are here ──▶ Lost ◀── timeout: all that are out
+//!  push ─ Out ── one that left later is here, and a round trip and a quarter have passed ──▶ Lost ◀── timeout: all that are out
 //!          └───▶ Here, behind a gap ──▶ acknowledged: gone
 //! ```
+//!
+//! What is lost is found out by times and not by counting (RACK, RFC 8985): windows are small where much is lost, and then few
+//! packets follow one that is. Where none does the last one is sent once more after two round trips (its section 7): what that
+//! brings back tells of the others, long before the timeout.
 //!
 //! Acknowledgements go with whatever is sent; alone every 50 packets (dissertation, section 6.6.1), when one is asked for,
 //! when something is missing or comes twice, and after a while.
@@ -23,8 +27,6 @@ pub(super) const WINDOW: u32 = BITS;
 const ACK_EVERY: u32 = 50;
 /// How long an acknowledgement waits for something to go with.
 pub(super) const ACK_DELAY_NS: u64 = 500_000;
-/// Later packets that are here before one counts as lost (RFC 5681 section 3.2).
-const LATER: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -53,6 +55,11 @@ pub(super) enum Taken {
     Dropped,
 }
 
+/// Whether the first of these left before the second: when, and their numbers.
+fn is_before(one: (u64, u32), other: (u64, u32)) -> bool {
+    one.0 < other.0 || one.0 == other.0 && (one.1.wrapping_sub(other.1) as i32) < 0
+}
+
 /// See the [head of this module](self).
 #[derive(Debug)]
 pub(super) struct Stream<S, K> {
@@ -63,7 +70,14 @@ pub(super) struct Stream<S, K> {
     /// Sent since an acknowledgement was asked for.
     unasked: u32,
     pace: Pace,
+    /// When no answer has come for too long; whether the last packet was sent once more meanwhile.
     timer_ns: Option<u64>,
+    has_probed: bool,
+    /// When more is to be taken for lost.
+    loss_ns: Option<u64>,
+    /// Of what is here what left last: when, its number, and how long it took.
+    newest: Option<(u64, u32)>,
+    newest_took_ns: u64,
     expected: u32,
     kept: BTreeMap<u32, K>,
     unanswered: u32,
@@ -84,6 +98,10 @@ impl<S: Copy, K> Stream<S, K> {
             unasked: 0,
             pace: Pace::default(),
             timer_ns: None,
+            has_probed: false,
+            loss_ns: None,
+            newest: None,
+            newest_took_ns: 0,
             expected: first,
             kept: BTreeMap::new(),
             unanswered: 0,
@@ -105,8 +123,13 @@ impl<S: Copy, K> Stream<S, K> {
         self.sent.push_back(Sent { item: Some(item), at_ns: now_ns, times: 1, state: State::Out });
         self.out += 1;
         self.unasked += 1;
-        self.timer_ns = self.timer_ns.or(Some(now_ns + self.pace.timeout_ns()));
+        self.timer_ns = self.timer_ns.or(Some(now_ns + self.patience_ns()));
         (seq, self.asks())
+    }
+
+    /// How long to wait for an answer before something is done.
+    fn patience_ns(&self) -> u64 {
+        if self.has_probed { self.pace.timeout_ns() } else { self.pace.probe_ns() }
     }
 
     fn asks(&mut self) -> bool {
@@ -139,23 +162,26 @@ impl<S: Copy, K> Stream<S, K> {
             return false;
         }
         let (mut here, was_full) = (0, 2 * self.out >= self.pace.window());
+        let mut measured_ns = None;
         for _ in 0..newly {
-            here += u32::from(self.is_here(0, now_ns, freed));
+            here += u32::from(self.is_here(0, now_ns, freed, &mut measured_ns));
             self.sent.pop_front();
+            self.first = self.first.wrapping_add(1);
         }
-        self.first = ack;
-        let mut newest = 0;
         for at in 1..self.sent.len().min(BITS as usize + 1) {
             if came >> (at - 1) & 1 != 0 {
-                here += u32::from(self.is_here(at, now_ns, freed));
-                newest = at;
+                here += u32::from(self.is_here(at, now_ns, freed, &mut measured_ns));
             }
         }
-        if here > 0 {
-            self.pace.acknowledged(if was_full { here } else { 0 });
-            self.timer_ns = (!self.sent.is_empty()).then(|| now_ns + self.pace.timeout_ns());
+        if let Some(sent_ns) = measured_ns {
+            self.pace.measured(now_ns.saturating_sub(sent_ns));
         }
-        self.lose_before(newest, now_ns);
+        if here > 0 {
+            self.pace.acknowledged(now_ns, here, was_full);
+            self.has_probed = false;
+            self.timer_ns = (!self.sent.is_empty()).then(|| now_ns + self.patience_ns());
+        }
+        self.lose(now_ns);
         if self.sent.is_empty() {
             self.sent.shrink_to(0);
         }
@@ -163,33 +189,48 @@ impl<S: Copy, K> Stream<S, K> {
     }
 
     /// A packet has come; whether that is news.
-    fn is_here(&mut self, at: usize, now_ns: u64, freed: &mut Vec<S>) -> bool {
+    fn is_here(&mut self, at: usize, now_ns: u64, freed: &mut Vec<S>, measured_ns: &mut Option<u64>) -> bool {
+        let seq = self.first.wrapping_add(at as u32);
         let sent = &mut self.sent[at];
         match sent.state {
             State::Here => return false,
             State::Out => self.out -= 1,
             State::Lost => self.lost -= 1,
         }
-        // RFC 6298 section 3: of what was sent twice it is not known which one is answered.
+        // RFC 6298 section 3: of what was sent twice it is not known which one is answered. Of several that are answered
+        // together the one that left last says how long the way is: the others have waited for it.
         if sent.times == 1 {
-            self.pace.measured(now_ns.saturating_sub(sent.at_ns));
+            *measured_ns = (*measured_ns).max(Some(sent.at_ns));
+        }
+        let took_ns = now_ns.saturating_sub(sent.at_ns);
+        let is_newest = self.newest.is_none_or(|newest| is_before(newest, (sent.at_ns, seq)));
+        if is_newest && (sent.times == 1 || took_ns >= self.pace.least_ns()) {
+            (self.newest, self.newest_took_ns) = (Some((sent.at_ns, seq)), took_ns);
         }
         sent.state = State::Here;
         freed.extend(sent.item.take());
         true
     }
 
-    /// What was sent well before a packet that is here, and a round trip ago, is lost.
-    fn lose_before(&mut self, newest: usize, now_ns: u64) {
-        let trip_ns = self.pace.trip_ns();
-        let end = (newest + 1).saturating_sub(LATER).min(self.sent.len());
+    /// What left before something that is here, and long enough ago, is lost; when that will be so of more.
+    fn lose(&mut self, now_ns: u64) {
+        self.loss_ns = None;
+        let Some(newest) = self.newest else { return };
+        let patience_ns = self.newest_took_ns + self.pace.trip_ns() / 4;
         let mut last = None;
-        for (at, sent) in self.sent.iter_mut().enumerate().take(end) {
-            if sent.state == State::Out && sent.at_ns + trip_ns <= now_ns {
+        for (at, sent) in self.sent.iter_mut().enumerate() {
+            let seq = self.first.wrapping_add(at as u32);
+            if sent.state != State::Out || !is_before((sent.at_ns, seq), newest) {
+                continue;
+            }
+            let due_ns = sent.at_ns + patience_ns;
+            if due_ns <= now_ns {
                 sent.state = State::Lost;
                 self.out -= 1;
                 self.lost += 1;
-                last = Some(self.first.wrapping_add(at as u32));
+                last = Some(seq);
+            } else {
+                self.loss_ns = Some(self.loss_ns.map_or(due_ns, |first| first.min(due_ns)));
             }
         }
         if let Some(seq) = last {
@@ -251,7 +292,7 @@ impl<S: Copy, K> Stream<S, K> {
     /// When [`Stream::tick`] is due.
     pub(super) fn due_ns(&self) -> Option<u64> {
         let owed = if self.answers { Some(0) } else { self.answer_ns };
-        [owed, self.timer_ns].into_iter().flatten().min()
+        [owed, self.timer_ns, self.loss_ns].into_iter().flatten().min()
     }
 
     /// Deals with what is due; whether no answer has come for too long.
@@ -259,7 +300,14 @@ impl<S: Copy, K> Stream<S, K> {
         if self.answer_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             self.answers = true;
         }
+        if self.loss_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            self.lose(now_ns);
+        }
         if self.timer_ns.is_none_or(|due_ns| due_ns > now_ns) {
+            return false;
+        }
+        if !std::mem::replace(&mut self.has_probed, true) && self.probe() {
+            self.timer_ns = Some(now_ns + self.pace.timeout_ns());
             return false;
         }
         for sent in self.sent.iter_mut().filter(|sent| sent.state == State::Out) {
@@ -272,10 +320,21 @@ impl<S: Copy, K> Stream<S, K> {
         true
     }
 
+    /// The last packet that is under way goes once more; false if there is none.
+    fn probe(&mut self) -> bool {
+        let Some(last) = self.sent.iter_mut().rev().find(|sent| sent.state == State::Out) else {
+            return false;
+        };
+        last.state = State::Lost;
+        self.out -= 1;
+        self.lost += 1;
+        true
+    }
+
     /// Nothing goes or comes any more: `freed` gets what was sent and is not acknowledged. What had come and is not dealt with.
     pub(super) fn end(&mut self, freed: &mut Vec<S>) -> impl Iterator<Item = K> {
         freed.extend(self.sent.drain(..).filter_map(|sent| sent.item));
-        (self.out, self.lost, self.timer_ns) = (0, 0, None);
+        (self.out, self.lost, self.timer_ns, self.loss_ns) = (0, 0, None, None);
         (self.answers, self.answer_ns) = (false, None);
         std::mem::take(&mut self.kept).into_values()
     }

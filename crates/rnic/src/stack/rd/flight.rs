@@ -207,6 +207,15 @@ impl Flight {
         (first_lost, due_ns)
     }
 
+    /// No answer has come: the last that is under way is to go once more, for what that brings back tells of the others.
+    pub(super) fn lose_last(&mut self) {
+        if let Some(last) = self.sent.iter_mut().rev().find(|sent| sent.state == State::Out) {
+            last.state = State::Lost;
+            self.out -= 1;
+            self.lost += 1;
+        }
+    }
+
     /// No answer has come: all that is under way is taken for lost.
     pub(super) fn lose_all(&mut self) {
         for sent in self.sent.iter_mut().filter(|sent| sent.state == State::Out) {

@@ -96,6 +96,8 @@ pub struct Pair {
     /// When no answer has come for too long, and when more will be taken for lost.
     timer_ns: Option<u64>,
     loss_ns: Option<u64>,
+    /// Since the last answer the last datagram was sent once more.
+    has_probed: bool,
     leave: Leave,
     /// The error that the peer is to be told.
     error: Option<Terminate>,
@@ -138,6 +140,7 @@ impl Pair {
             probes: false,
             timer_ns: None,
             loss_ns: None,
+            has_probed: false,
             leave: Leave::default(),
             error: None,
             resent: 0,
@@ -220,6 +223,11 @@ impl Pair {
         }
         self.timer_ns = None;
         if !self.wants_answer() {
+            return;
+        }
+        if !std::mem::replace(&mut self.has_probed, true) && self.flight.out() > 0 {
+            self.flight.lose_last();
+            self.timer_ns = Some(now_ns + self.trip.timeout_ns());
             return;
         }
         self.trip.timed_out();
@@ -324,13 +332,15 @@ impl Pair {
                 self.flight.find_all();
                 self.pace.restore();
             }
+            let (trip_ns, least_ns) = (self.trip.smoothed_ns(), self.trip.least_ns());
+            self.pace.rate().acknowledged(now_ns, what.newly, trip_ns, least_ns, self.is_held);
             self.pace.settle();
             self.trip.progressed();
             if self.is_held {
-                self.pace.acknowledged(what.newly, ack);
+                self.pace.acknowledged(what.newly);
             }
             self.connection.written(what.bytes);
-            self.timer_ns = None;
+            (self.timer_ns, self.has_probed) = (None, false);
             self.close();
         }
         self.lose(now_ns);
@@ -348,7 +358,9 @@ impl Pair {
     /// Sets the timer if something has to come and it is not set.
     fn time(&mut self, now_ns: u64) {
         if self.timer_ns.is_none() && self.wants_answer() {
-            self.timer_ns = Some(now_ns + self.trip.timeout_ns());
+            let probes = !self.has_probed && self.flight.out() > 0;
+            let patience_ns = if probes { self.trip.probe_ns() } else { self.trip.timeout_ns() };
+            self.timer_ns = Some(now_ns + patience_ns);
         }
     }
 

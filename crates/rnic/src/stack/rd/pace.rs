@@ -2,14 +2,18 @@
 //! estimate of round trips (RFC 6298).
 //!
 //! ```text
-//!          ┌─ timeout: 1, half as threshold ◀─────────────────┐
+//!          ┌─ timeout: 1, the same as threshold ◀─────────────┐
 //!          ▼                                                   │
-//!  slow start: + what is acknowledged ──▶ at the threshold: + 1 per window ──▶ loss: half, once per window
+//!  slow start: + what is acknowledged ──▶ at the threshold: + 1 per window ──▶ loss: half, or what the way
+//!                                                                              carries ([`Rate`]); once per window
 //! ```
 //!
 //! Counted in datagrams as CCID 2 (RFC 4341). The timer's least value is far below the second of RFC 6298: networks of a
 //! job answer in microseconds, and an incast whose last datagrams are lost stands still for as long (Vasudevan et al.,
 //! «Safe and effective fine-grained TCP retransmissions for datacenter communication», SIGCOMM 2009).
+
+use super::ACK_DELAY_NS;
+use fabric::Rate;
 
 /// Datagrams that may be under way to begin with (RFC 6928).
 const INITIAL: u32 = 10;
@@ -30,11 +34,19 @@ pub(super) struct Pace {
     answered: u64,
     /// What was in force before the timeout that is not known to be right.
     before: Option<(u32, u32)>,
+    rate: Rate,
 }
 
 impl Pace {
     pub(super) fn new(first: u64) -> Pace {
-        Pace { window: INITIAL, threshold: u32::MAX, credit: 0, answered: first, before: None }
+        Pace {
+            window: INITIAL,
+            threshold: u32::MAX,
+            credit: 0,
+            answered: first,
+            before: None,
+            rate: Rate::default(),
+        }
     }
 
     /// Datagrams that may be under way.
@@ -42,12 +54,9 @@ impl Pace {
         self.window as usize
     }
 
-    /// So many have been acknowledged, up to the number `ack`, while the window was used.
-    pub(super) fn acknowledged(&mut self, newly: u32, ack: u64) {
-        let is_recovering = ack < self.answered && self.window >= self.threshold;
-        if is_recovering {
-            return;
-        }
+    /// So many have been acknowledged while the window was used. Also while what was lost comes again: where something is lost in
+    /// each window the window would never grow otherwise.
+    pub(super) fn acknowledged(&mut self, newly: u32) {
         if self.window < self.threshold {
             self.window = self.window.saturating_add(newly).min(self.threshold.max(INITIAL));
             return;
@@ -59,12 +68,17 @@ impl Pace {
         }
     }
 
+    /// How much the way carries.
+    pub(super) fn rate(&mut self) -> &mut Rate {
+        &mut self.rate
+    }
+
     /// Something that was sent as number `seq` is lost; `next` is the number of the next one.
     pub(super) fn lost(&mut self, seq: u64, next: u64) {
         if seq < self.answered {
             return;
         }
-        self.threshold = (self.window / 2).max(2);
+        self.threshold = self.rate.left(self.window).max(2);
         (self.window, self.credit, self.answered, self.before) = (self.threshold, 0, next, None);
     }
 
@@ -74,7 +88,7 @@ impl Pace {
             self.before = Some((self.window, self.threshold));
         }
         if self.window > 1 {
-            self.threshold = (self.window / 2).max(2);
+            self.threshold = self.rate.left(self.window).max(2);
         }
         (self.window, self.credit, self.answered) = (1, 0, next);
     }
@@ -139,9 +153,21 @@ impl RoundTrip {
         once.saturating_mul(1 << self.timeouts.min(16)).min(RTO_MAX_NS)
     }
 
+    /// After which time without an answer the last datagram is sent once more (RFC 8985 section 7.2): two round trips, and as
+    /// long as the receiver may hold an answer back.
+    pub(super) fn probe_ns(&self) -> u64 {
+        let twice = self.smoothed_ns.map_or(FIRST_RTO_NS, |smoothed| 2 * smoothed + ACK_DELAY_NS);
+        twice.min(self.timeout_ns())
+    }
+
     /// How much later than what was sent behind it something may be acknowledged without being lost (RFC 8985 section 6.2).
     pub(super) fn reordering_ns(&self) -> u64 {
         self.smoothed_ns.unwrap_or(FIRST_RTO_NS) / 4
+    }
+
+    /// What it takes at present.
+    pub(super) fn smoothed_ns(&self) -> u64 {
+        self.smoothed_ns.unwrap_or(FIRST_RTO_NS)
     }
 
     /// The shortest that was measured.
@@ -157,15 +183,12 @@ mod tests {
     #[test]
     fn the_window_grows_and_halves_once_per_window() {
         let mut pace = Pace::new(0);
-        pace.acknowledged(10, 10);
+        pace.acknowledged(10);
         assert_eq!(pace.window(), 20, "slow start doubles");
         pace.lost(10, 30);
         pace.lost(20, 30);
         assert_eq!(pace.window(), 10, "once");
-        pace.acknowledged(10, 20);
-        assert_eq!(pace.window(), 10, "not while what was lost comes again");
-        pace.acknowledged(10, 30);
-        pace.acknowledged(9, 39);
+        pace.acknowledged(19);
         assert_eq!(pace.window(), 11, "one per window");
         pace.lost(30, 50);
         assert_eq!(pace.window(), 5);
@@ -174,7 +197,7 @@ mod tests {
     #[test]
     fn a_wrong_timeout_is_taken_back_and_a_right_one_is_not() {
         let mut pace = Pace::new(0);
-        pace.acknowledged(30, 30);
+        pace.acknowledged(30);
         pace.timed_out(70);
         pace.timed_out(70);
         assert_eq!(pace.window(), 1);
@@ -183,9 +206,9 @@ mod tests {
         assert_eq!(wrong.window(), 40);
         pace.settle();
         pace.restore();
-        pace.acknowledged(1, 31);
+        pace.acknowledged(1);
         assert_eq!(pace.window(), 2, "slow start");
-        pace.acknowledged(100, 70);
+        pace.acknowledged(100);
         assert_eq!(pace.window(), 20, "up to half of what it was");
     }
 
