@@ -32,6 +32,9 @@ def cases():
         name = f"a cable cut for good, {transport}, {what}: a named error"
         yield Case(name, lambda t, x=transport, w=what: cut(t, x, w), (transport, what) != ("ud", "exchange"))
     yield Case("a peer that computes for 40 s, ud: waited for", lambda t: computes(t, "ud"), True)
+    for transport in ["ud", "hybrid"]:
+        yield Case(f"cuts of 100 ms, {transport}: survived", lambda t, x=transport: short_cuts(t, x))
+        yield Case(f"the MTU changes, {transport}: all arrives", lambda t, x=transport: mtu(t, x))
     for transport in TRANSPORTS:
         is_rc = transport == "rc"
         for what in ["receive", "collective"]:

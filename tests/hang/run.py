@@ -19,6 +19,7 @@ import deaths
 import doctor
 import hangs
 import hosts
+import paths
 import reports
 import sites
 import slurm
@@ -41,7 +42,7 @@ def options():
 
 def main():
     arguments = options()
-    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts, cuts, sites, slurm, doctor, soak) for case in module.cases()]
+    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts, cuts, paths, sites, slurm, doctor, soak) for case in module.cases()]
     if arguments.filter:
         cases = [case for case in cases if any(f in case.name for f in arguments.filter)]
     elif not arguments.all:
