@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 
-from hosts import TRANSPORTS, in_namespace, ip, names, namespaces
+from hosts import TRANSPORTS, ip, made, namespaces
 from support import HERE, Case, Skip
 
 BOUND = 180
@@ -26,42 +26,28 @@ def cases():
 
 @contextlib.contextmanager
 def routed(tools):
-    """Two hosts with two routers between them: the words that start something on the first, and what sets the MTU between
-    the routers. Hosts and routers think of 1500 bytes at first."""
-    a, b = names()
-    r, s = f"{a}r", f"{b}r"
-    try:
-        for name in [a, r, s, b]:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        for left, right, net in [(a, r, 36), (r, s, 37), (s, b, 38)]:
-            ip("link", "add", f"e{net}", "netns", left, "type", "veth", "peer", "name", f"w{net}", "netns", right)
-            for number, (name, end) in enumerate([(left, "e"), (right, "w")], 1):
-                ip("-n", name, "addr", "add", f"10.77.{net}.{number}/24", "dev", f"{end}{net}")
-                ip("-n", name, "link", "set", f"{end}{net}", "up")
-        ip("-n", a, "route", "add", "default", "via", "10.77.36.2")
-        ip("-n", b, "route", "add", "default", "via", "10.77.38.1")
-        ip("-n", r, "route", "add", "10.77.38.0/24", "via", "10.77.37.2")
-        ip("-n", s, "route", "add", "10.77.36.0/24", "via", "10.77.37.1")
-        for name in [r, s]:
-            in_namespace(name, "sysctl", "-qw", "net.ipv4.ip_forward=1")
-        launcher = tools.scratch / "routed-launcher"
-        launcher.write_text(
-            f"#!/bin/sh\ncase $1 in *.36.1) n={a} ;; *) n={b} ;; esac\nshift\n"
-            "exec ip netns exec $n unshare -u -m sh -c 'mount -t tmpfs tmpfs /dev/shm; hostname '$n'; "
-            "exec sh -c \"$*\"' x \"$@\"\n"
-        )
-        launcher.chmod(0o755)
+    """Two hosts, 1 and 4, with two routers between them: the words that start something on the first, and what sets the MTU
+    between the routers. Hosts and routers think of 1500 bytes at first."""
+    with made(tools, 4) as hosts:
+        for left, net in [(1, 36), (2, 37), (3, 38)]:
+            ends = [hosts.namespace(left), "type", "veth", "peer", "name", f"w{net}", "netns", hosts.namespace(left + 1)]
+            ip("link", "add", f"e{net}", "netns", *ends)
+            for host, end in [(left, f"e{net}"), (left + 1, f"w{net}")]:
+                hosts.ip(host, "addr", "add", f"10.77.{net}.{host}/24", "dev", end)
+                hosts.ip(host, "link", "set", end, "up")
+        for host, to, via in [(1, 38, "36.2"), (4, 36, "38.3"), (2, 38, "37.3"), (3, 36, "37.2")]:
+            hosts.ip(host, "route", "add", f"10.77.{to}.0/24", "via", f"10.77.{via}")
+        for router in 2, 3:
+            forward = ["ip", "netns", "exec", hosts.namespace(router), "sysctl", "-qw", "net.ipv4.ip_forward=1"]
+            if (done := subprocess.run(forward, capture_output=True, text=True)).returncode != 0:
+                raise Skip(f"no router can be made here: {done.stderr.strip()}")
 
         def middle(mtu):
-            ip("-n", r, "link", "set", "e37", "mtu", mtu)
-            ip("-n", s, "link", "set", "w37", "mtu", mtu)
+            hosts.ip(2, "link", "set", "e37", "mtu", mtu)
+            hosts.ip(3, "link", "set", "w37", "mtu", mtu)
 
-        words = ["--launcher", launcher, "--hosts", "10.77.36.1:2,10.77.38.2:2"]
-        yield words, ["ip", "netns", "exec", a, tools.mpiexec], middle
-    finally:
-        for name in [a, r, s, b]:
-            ip("netns", "del", name, check=False)
+        words = ["--launcher", hosts.launcher, "--hosts", "10.77.36.1:2,10.77.38.4:2"]
+        yield words, hosts.inside(tools.mpiexec), middle
 
 
 def narrow(tools, transport):
@@ -83,20 +69,19 @@ def narrow(tools, transport):
 
 
 @contextlib.contextmanager
-def link(tools, *words):
+def link(tools, hosts, *words):
     """A link in user space (bench/link.c) between the two hosts, beside their cable."""
     program = tools.scratch / "link"
     if not program.exists():
         subprocess.run(["cc", "-O2", "-o", program, HERE.parent.parent / "bench" / "link.c"], check=True)
-    command = [program, *names(), *words]
+    command = [program, hosts.namespace(1), hosts.namespace(2), *words]
     with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             if process.stdout.readline() != "ready\n":
                 raise Skip(f"no link can be made here: {process.stderr.read().strip()}")
-            for number, name in enumerate(names(), 1):
-                ip("-n", name, "addr", "add", f"10.77.39.{number}/24", "dev", "link0")
-                ip("-n", name, "link", "set", "link0", "up")
-
+            for host in 1, 2:
+                hosts.ip(host, "addr", "add", f"10.77.39.{host}/24", "dev", "link0")
+                hosts.ip(host, "link", "set", "link0", "up")
 
             def carried():
                 process.terminate()
@@ -109,8 +94,8 @@ def link(tools, *words):
 
 def bad_link(tools, transport):
     seed = os.environ.get("TERN_TEST_SEED", "1")
-    with namespaces(tools) as (hosts, inside, _):
-        with link(tools, "--loss", "2", "--double", "1", "--late", "1", "--seed", seed) as (interface, _):
+    with namespaces(tools) as (hosts, inside, both):
+        with link(tools, both, "--loss", "2", "--double", "1", "--late", "1", "--seed", seed) as (interface, _):
             words = [*hosts, *interface, "--genv", "TERN_TRANSPORT", transport, tools.program("bytes")]
             with tools.job(*words, launcher=inside) as job:
                 outcome = job.end(BOUND)
@@ -122,8 +107,8 @@ def incast(tools, transport):
     """Their first windows alone overflow the port. Collapse (Vasudevan et al., SIGCOMM 2009) is that most of what is carried
     was sent before, and it is counted, not timed."""
     messages, length = 20, 64 << 10
-    with namespaces(tools) as (hosts, inside, _):
-        with link(tools, "--mbit", "1000", "--queue", "65536") as (interface, carried):
+    with namespaces(tools) as (hosts, inside, both):
+        with link(tools, both, "--mbit", "1000", "--queue", "65536") as (interface, carried):
             words = [*hosts[:2], "--hosts", "10.77.31.1:16,10.77.31.2:16", "-n", "32", *interface]
             words += ["--genv", "TERN_TRANSPORT", transport, tools.program("incast"), str(messages), str(length)]
             with tools.job(*words, launcher=inside) as job:
