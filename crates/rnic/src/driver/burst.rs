@@ -7,6 +7,10 @@
 const FEW: u32 = 1;
 /// So many do not wait for more: the peer has something to do meanwhile. 16 and 64 are slower by a tenth.
 const MANY: usize = 32;
+/// Nor do so many bytes: they fill a packet of the kernel (64 KiB, GSO), so more would not spare anything.
+const FULL: usize = 64 << 10;
+/// What is longer does not wait at all: of its time the system call is the least part. Frames are shorter.
+pub const LONG: usize = (16 << 10) + 64;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -15,6 +19,7 @@ pub struct Burst {
     look: u32,
     few: u32,
     waiting: usize,
+    bytes: usize,
 }
 
 impl Burst {
@@ -24,7 +29,7 @@ impl Burst {
             (self.look, self.few) = (look, 0);
         }
         self.few = self.few.saturating_add(1);
-        self.few > FEW && self.waiting < MANY
+        self.few > FEW && self.waiting < MANY && self.bytes < FULL
     }
 
     /// Something was posted.
@@ -32,9 +37,15 @@ impl Burst {
         self.waiting += 1;
     }
 
+    /// As [`Burst::posted`], of so many bytes.
+    pub fn posted_bytes(&mut self, len: usize) {
+        self.posted();
+        self.bytes += len;
+    }
+
     /// All that was posted has been offered to the socket.
     pub fn sent(&mut self) {
-        self.waiting = 0;
+        (self.waiting, self.bytes) = (0, 0);
     }
 
     /// Whether something posted has not been offered to the socket.
@@ -61,5 +72,19 @@ mod tests {
         assert_eq!((calls, burst.is_waiting()), (FEW + 3, false));
         burst.posted();
         assert!(!burst.may_wait(8), "the first after a look");
+    }
+
+    #[test]
+    fn a_packet_that_is_full_leaves() {
+        let mut burst = Burst::default();
+        let waits = [(); 6].map(|()| {
+            burst.posted_bytes(LONG);
+            let waits = burst.may_wait(1);
+            if !waits {
+                burst.sent();
+            }
+            waits
+        });
+        assert_eq!(waits, [false, true, true, true, false, true]);
     }
 }

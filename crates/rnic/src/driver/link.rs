@@ -88,8 +88,8 @@ impl Link {
         if !self.connection.post(self.postings.next(), work) {
             return Some(posted);
         }
+        self.burst.posted_bytes(posted.payload.len());
         self.postings.push(posted);
-        self.burst.posted();
         None
     }
 
@@ -113,7 +113,7 @@ impl Link {
             if self.unsent.is_empty() {
                 return moved;
             }
-            let mut slices: Vec<IoSlice> = Vec::with_capacity(4 * BATCH);
+            let mut slices: Vec<IoSlice> = Vec::with_capacity(4 * self.unsent.len());
             let mut skip = self.written;
             for (fpdu, tag) in &self.unsent {
                 let payload = self.postings.payload(fpdu);

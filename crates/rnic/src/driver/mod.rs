@@ -527,6 +527,7 @@ impl Rnic {
         let posted = Posted { work, payload: Payload::of(parts) };
         let is_short = matches!(posted.payload, Payload::Inline(_));
         let may_wait = is_short && !matches!(what, Work::Read { .. });
+        let (is_long, look) = (posted.payload.len() > burst::LONG, self.look);
         match &mut self.contacts[to] {
             Contact::Begun(waiting) | Contact::Expected(waiting) => {
                 if waiting.len() >= DEPTH {
@@ -541,6 +542,8 @@ impl Rnic {
                 if link.post(posted, what).is_some() {
                     return Ok(false);
                 }
+                // What was not copied waits only if it is one of many: nobody may say that it is to leave.
+                let may_wait = may_wait || !is_long && !is_short && link.burst.may_wait(look);
                 match may_wait {
                     true if waits => {}
                     true => self.waiting.push(to),

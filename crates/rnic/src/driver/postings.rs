@@ -30,6 +30,14 @@ impl Payload {
         Payload::Lent([span(0), span(1)])
     }
 
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Payload::Inline(bytes) => bytes.len(),
+            Payload::Lent([first, second]) => first.len + second.len,
+        }
+    }
+
     /// The part from `offset`, `len` bytes long.
     fn part(&self, offset: usize, len: usize) -> [&[u8]; 2] {
         match self {
