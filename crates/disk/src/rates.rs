@@ -2,6 +2,7 @@
 //! call costs, long ones what a byte does. Nothing is known of the file system and nothing is asked: a page cache
 //! and a server across a network differ by a factor of a thousand, and both are measured here.
 
+use fabric::estimate::Averaging;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Transfers up to this length say what a call costs.
@@ -9,7 +10,10 @@ const SHORT_BYTES: u64 = 4 << 10;
 /// Transfers from this length on say what a byte costs.
 const LONG_BYTES: u64 = 64 << 10;
 
-/// Costs in picoseconds; smoothed by an eighth.
+/// How a cost follows transfers: caches of the system and servers behind it change within a run.
+const SEEN: Averaging = Averaging::fading(8);
+
+/// Costs in picoseconds.
 #[derive(Debug)]
 pub struct Rates {
     call_ps: AtomicU64,
@@ -33,8 +37,8 @@ impl Default for Rates {
 }
 
 fn learn(kept: &AtomicU64, sample_ps: u64) {
-    let old = kept.load(Ordering::Relaxed);
-    kept.store((old - old / 8 + sample_ps / 8).max(1), Ordering::Relaxed);
+    let known = kept.load(Ordering::Relaxed) as f64;
+    kept.store((SEEN.follow(Some(known), 1, sample_ps as f64) as u64).max(1), Ordering::Relaxed);
 }
 
 impl Rates {

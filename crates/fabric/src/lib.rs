@@ -1,8 +1,10 @@
-//! The vocabulary below the protocols: memory spans, the [`Device`] contract, settings.
+//! The vocabulary below the protocols: memory spans, the [`Device`] contract, settings, what is learnt and chosen by it.
 #![forbid(unsafe_code)]
 
+pub mod arms;
 pub mod costs;
 pub mod device;
+pub mod estimate;
 pub mod pair;
 mod rate;
 pub mod settings;

@@ -3,7 +3,7 @@
 
 use fabric::{Caps, Costs, Distance, Source};
 use proptest::prelude::*;
-use proto::choice::choose::{Choices, DWELL, EXPLORE, Key, LONG, MARGIN, Seen, choose};
+use proto::choice::choose::{Choices, Key, LONG, POLICY, Seen, choose};
 use proto::choice::facts::Facts;
 use proto::choice::journal;
 use proto::choice::terms::{Message, cost};
@@ -96,15 +96,15 @@ fn a_change_needs_a_margin() {
     let mut choices = journalling();
     let (facts, m, _) = predictable();
     let rival = choose(&facts, &m, &Seen::default(), &LONG).unwrap();
-    let slower = 1.0 + rival.margin + MARGIN / 2.0;
+    let slower = 1.0 + rival.margin + POLICY.margin / 2.0;
     run(&mut choices, 400, |way| if way == Way::Rget { slower } else { 1.0 });
     assert_eq!(decisions(&choices).len(), 1, "the rival is ahead by less than the margin");
     let mut choices = journalling();
-    let slower = 1.0 + rival.margin + 3.0 * MARGIN;
+    let slower = 1.0 + rival.margin + 3.0 * POLICY.margin;
     run(&mut choices, 400, |way| if way == Way::Rget { slower } else { 1.0 });
     let changes = decisions(&choices);
     assert_eq!(changes.len(), 2, "{changes:?}");
-    assert!(changes[1].at > DWELL && changes[1].way != Way::Rget);
+    assert!(changes[1].at > POLICY.dwell && changes[1].way != Way::Rget);
 }
 
 /// However wildly times jump, a way stays in force for the dwell.
@@ -122,7 +122,7 @@ fn a_change_needs_a_dwell() {
         journal::parse("j", &format!("{}\n{}", journal::HEADER, choices.journal.text(0))).unwrap();
     assert!(decisions.len() > 1, "nothing changed: the test says nothing");
     let steps: Vec<u32> = decisions.windows(2).map(|w| w[1].at - w[0].at).collect();
-    assert!(steps.iter().all(|step| *step >= DWELL), "{steps:?}");
+    assert!(steps.iter().all(|step| *step >= POLICY.dwell), "{steps:?}");
 }
 
 /// Messages of a kind by which all ways that may be worth it have been tried.
@@ -131,11 +131,11 @@ const SETTLED: usize = 24;
 #[test]
 fn after_the_first_ones_one_message_in_many_explores() {
     let mut choices = Choices::default();
-    let ways = run(&mut choices, 4 * EXPLORE, |_| 1.0);
+    let ways = run(&mut choices, 4 * POLICY.tries.0, |_| 1.0);
     assert!(ways[SETTLED / 2..SETTLED].contains(&Way::Rget), "{ways:?}");
     assert_eq!(ways[SETTLED..].iter().filter(|way| **way != Way::Rget).count(), 4, "{ways:?}");
     let mut choices = Choices::default();
-    let ways = run(&mut choices, 40 * EXPLORE, |way| if way == Way::Rget { 1.0 } else { 5.0 });
+    let ways = run(&mut choices, 40 * POLICY.tries.0, |way| if way == Way::Rget { 1.0 } else { 5.0 });
     let explored = ways.iter().filter(|way| **way != Way::Rget).count();
     assert!(explored <= 2 * LONG.len(), "what costs more than twice as much is not tried again: {explored}");
 }
@@ -159,7 +159,7 @@ fn a_busy_wire_makes_all_ways_dearer() {
     let ways = run(&mut choices, 400, |_| 3.0);
     assert_eq!(decisions(&choices).len(), 1);
     let tried = ways.iter().filter(|way| **way != Way::Rget).count();
-    assert!(tried <= 2 * LONG.len() + 400 / EXPLORE as usize, "{tried}");
+    assert!(tried <= 2 * LONG.len() + 400 / POLICY.tries.0 as usize, "{tried}");
 }
 
 /// What was learnt of messages of a length holds for other buffers too.
@@ -191,7 +191,10 @@ fn a_journal_is_replayed_message_by_message() {
     again.journal.replay(3, &decisions);
     let replayed = run(&mut again, 500, |_| 1.0);
     let differs = ways.iter().zip(&replayed).filter(|(a, b)| a != b).count();
-    assert!(differs <= 2 * LONG.len() + (500 / EXPLORE) as usize, "only what was tried differs: {differs}");
+    assert!(
+        differs <= 2 * LONG.len() + (500 / POLICY.tries.0) as usize,
+        "only what was tried differs: {differs}"
+    );
     let without_reasons = |text: &str| -> Vec<String> {
         text.lines().map(|line| line.split('#').next().unwrap_or_default().to_string()).collect()
     };

@@ -18,6 +18,8 @@
 
 use crate::bytes;
 use crate::ring::CELLS;
+use fabric::arms::{Arms, Policy};
+use fabric::estimate::{Averaging, Estimate};
 
 /// Payloads whose copies are measured, and change the choice.
 const MEASURED: usize = 2048;
@@ -29,12 +31,12 @@ const SAMPLES: u32 = 4;
 /// Then so many go by the other way, all of them measured. Of each way the fastest copy counts: the others may have
 /// met what another way has left in the caches, or another process on the core.
 const BURST: u32 = 3;
-/// Then so many go by the way in force; while there are ways that have not been compared, no more than can be in
-/// flight, so that all answers have come.
+/// Then so many go by the way in force: at first no more than can be in flight, so that all answers have come.
 const REST: u32 = 1024;
 const REST_MIN: u32 = CELLS as u32;
-/// How much cheaper another way must be.
-const MARGIN: f32 = 0.8;
+/// Steps are comparisons, of a few copies each: another way must be much cheaper, for both sides of what is compared are
+/// disturbed alike, and what a way leaves in the caches speaks for it. The rest is copies.
+const POLICY: Policy = Policy { margin: 0.25, dwell: 0, tries: (REST_MIN, REST) };
 /// For how many copies of other lengths one of the length that is measured makes up: where it is rarer another
 /// length is.
 const RARE: u32 = 8;
@@ -52,6 +54,8 @@ pub enum StoreWay {
 }
 
 impl StoreWay {
+    /// How many there are.
+    const COUNT: usize = 3;
     /// Bits of a number that [`StoreWay::from_bits`] knows.
     pub const BITS: u32 = 2;
 
@@ -119,22 +123,17 @@ impl Place {
     }
 }
 
-/// Nanoseconds per byte of one way, as far as they are known.
+/// Nanoseconds per byte of one way in one comparison, as far as they are known: the least of all copies.
 #[derive(Clone, Copy, Default, Debug)]
 struct CopyNs {
-    into: Option<f32>,
-    out: Option<f32>,
+    into: Estimate,
+    out: Estimate,
 }
 
 impl CopyNs {
-    fn sum(&self) -> Option<f32> {
-        Some(self.into? + self.out?)
+    fn sum(&self) -> Option<f64> {
+        Some(self.into.value()? + self.out.value()?)
     }
-}
-
-/// The faster one.
-fn fastest(known: Option<f32>, seen: f32) -> Option<f32> {
-    Some(known.map_or(seen, |known| known.min(seen)))
 }
 
 /// How payloads to one peer are written.
@@ -142,16 +141,12 @@ fn fastest(known: Option<f32>, seen: f32) -> Option<f32> {
 pub struct Stores {
     /// The ways there are; one alone is taken for ever.
     ways: &'static [StoreWay],
-    way: StoreWay,
-    /// The one it is compared with, its place among them, and comparisons so far with this length.
-    other: StoreWay,
-    at: usize,
-    comparisons: usize,
-    /// What each of both costs by this comparison.
-    costs: [CopyNs; 2],
-    /// Copies of it, of how many.
+    /// The one in force, and the one it is compared with.
+    arms: Arms<StoreWay>,
+    /// What each of both costs by this comparison, by way.
+    costs: [CopyNs; StoreWay::COUNT],
+    /// Copies of it.
     copies: u32,
-    all: u32,
     /// The length that is measured, as a number of bits, and copies of others, as far as they were not made up for.
     bits: u32,
     others: u32,
@@ -162,13 +157,9 @@ impl Stores {
     pub fn new(ways: &'static [StoreWay]) -> Stores {
         Stores {
             ways,
-            way: ways[0],
-            other: ways[0],
-            at: 0,
-            comparisons: 0,
-            costs: [CopyNs::default(); 2],
+            arms: Arms::new(ways[0], &POLICY),
+            costs: Default::default(),
             copies: 0,
-            all: 0,
             bits: 0,
             others: REST,
         }
@@ -177,7 +168,7 @@ impl Stores {
     /// How to copy `len` bytes to several peers at once, whose readers are not asked what it takes.
     #[inline]
     pub fn unmeasured(&self, len: usize) -> Plan {
-        Plan { way: if len < LEAST { StoreWay::Ordinary } else { self.way }, measured: false }
+        Plan { way: if len < LEAST { StoreWay::Ordinary } else { self.arms.in_force() }, measured: false }
     }
 
     /// How to copy `len` bytes.
@@ -188,15 +179,18 @@ impl Stores {
             return self.unmeasured(len);
         }
         self.others = self.others.saturating_sub(RARE);
-        if self.copies == self.all {
+        if self.copies == SAMPLES * SAMPLE + BURST {
+            self.arms.step();
+            if !self.arms.is_due(&POLICY) {
+                return Plan { way: self.arms.in_force(), measured: false };
+            }
             self.begins();
         }
         self.copies += 1;
         if self.copies <= SAMPLES * SAMPLE {
-            return Plan { way: self.way, measured: self.copies.is_multiple_of(SAMPLE) };
+            return Plan { way: self.arms.in_force(), measured: self.copies.is_multiple_of(SAMPLE) };
         }
-        let measured = self.copies <= SAMPLES * SAMPLE + BURST;
-        Plan { way: if measured { self.other } else { self.way }, measured }
+        Plan { way: self.arms.tried(), measured: true }
     }
 
     /// Whether a length that was not measured is to be from now on.
@@ -206,56 +200,41 @@ impl Stores {
         if self.others <= REST {
             return false;
         }
-        (self.bits, self.others, self.comparisons) = (len.ilog2(), 0, 0);
-        (self.copies, self.all) = (0, 0);
+        (self.bits, self.others) = (len.ilog2(), 0);
+        self.arms.begin_anew(self.arms.in_force(), &POLICY);
+        self.begins();
         true
     }
 
-    /// A comparison is over: the next one is with the next of the other ways, soon for the first time.
+    /// The next comparison is with the next of the other ways.
     #[cold]
     fn begins(&mut self) {
-        let count = self.ways.len();
-        let mut places = (1..=count).map(|step| (self.at + step) % count);
-        self.at = places.find(|at| self.ways[*at] != self.way).unwrap_or(self.at);
-        (self.other, self.costs) = (self.ways[self.at], [CopyNs::default(); 2]);
-        self.comparisons += 1;
-        let rest = if self.comparisons < count - 1 { REST_MIN } else { REST };
-        (self.copies, self.all) = (0, SAMPLES * SAMPLE + BURST + rest);
-    }
-
-    /// What is known of a way, if it is one of those that are compared.
-    fn cost(&mut self, way: StoreWay) -> Option<&mut CopyNs> {
-        let at = [self.way, self.other].iter().position(|its| *its == way)?;
-        Some(&mut self.costs[at])
+        self.arms.turn(self.ways, self.arms.in_force());
+        (self.copies, self.costs) = (0, Default::default());
     }
 
     /// A payload of `len` bytes that was to be measured took this long to write.
     pub fn write_took(&mut self, plan: Plan, len: usize, ns: u64) {
-        if let Some(cost) = self.cost(plan.way) {
-            cost.into = fastest(cost.into, ns as f32 / len as f32);
-        }
+        self.costs[plan.way as usize].into.observe(&Averaging::LEAST, ns as f64 / len as f64);
     }
 
     /// The reader says what it took to read.
     pub fn read_took(&mut self, way: StoreWay, ns_per_byte: f32) {
-        if let Some(cost) = self.cost(way) {
-            cost.out = fastest(cost.out, ns_per_byte);
-        }
-        let [mine, other] = self.costs.each_ref().map(CopyNs::sum);
-        if let (Some(mine), Some(other)) = (mine, other)
-            && other < MARGIN * mine
-        {
-            (self.way, self.other) = (self.other, self.way);
-            self.costs.swap(0, 1);
+        self.costs[way as usize].out.observe(&Averaging::LEAST, f64::from(ns_per_byte));
+        let costs = self.ways.iter().filter_map(|way| Some((*way, self.costs[*way as usize].sum()?)));
+        let best = self.arms.best(&POLICY, 0.0, costs);
+        // Until the one in force has been measured nothing is better.
+        if self.costs[self.arms.in_force() as usize].sum().is_some() {
+            self.arms.change(best);
         }
     }
 }
 
 #[cfg(test)]
 impl Stores {
-    /// Which of the two that are compared it is known of what they cost.
-    pub fn known(&self) -> [bool; 2] {
-        self.costs.each_ref().map(|cost| cost.sum().is_some())
+    /// Of how many ways it is known what they cost.
+    pub fn known(&self) -> usize {
+        self.costs.iter().filter(|cost| cost.sum().is_some()).count()
     }
 }
 
@@ -360,7 +339,7 @@ mod tests {
         let mut stores = Stores::new(&ALL);
         for round in 0..10 * REST {
             copy_once(&mut stores, 8192, FAR, (round / SAMPLE).is_multiple_of(3));
-            assert_eq!(stores.way, StoreWay::Prefetched);
+            assert_eq!(stores.arms.in_force(), StoreWay::Prefetched);
         }
     }
 
@@ -380,7 +359,7 @@ mod tests {
                 let (len, ps) =
                     if round % period == 0 { (4096, [900, 800, 850]) } else { (65536, [110, 100, 105]) };
                 copy_once(&mut stores, len, ps, false);
-                assert_eq!(stores.way, StoreWay::Prefetched, "{period} {round}");
+                assert_eq!(stores.arms.in_force(), StoreWay::Prefetched, "{period} {round}");
             }
         }
     }
@@ -391,6 +370,6 @@ mod tests {
         let mut stores = Stores::new(&ALL);
         (0..3 * REST).for_each(|_| _ = copy_once(&mut stores, 4096, FAR, false));
         (0..3 * REST).for_each(|_| _ = copy_once(&mut stores, 65536, APART, false));
-        assert_eq!(stores.way, StoreWay::Streaming);
+        assert_eq!(stores.arms.in_force(), StoreWay::Streaming);
     }
 }

@@ -12,7 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("fabric", &["wire"]),
     ("proto", &["wire", "fabric"]),
-    ("disk", &[]),
+    ("disk", &["fabric"]),
     ("mpi", &["wire", "fabric", "proto", "disk"]),
     ("shm", &["fabric"]),
     ("rnic", &["wire", "fabric"]),

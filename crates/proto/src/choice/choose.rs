@@ -4,10 +4,9 @@
 //! in force for each kind of message ([`Key`]), so that the path of a message is a look into a
 //! table. Every message that ends brings what it took; how that compares with the prediction
 //! corrects the prediction for its kind and way ([`Seen`]), which covers what no formula
-//! knows: the receiver's habits, contention, caches. Another way comes into force when it is cheaper
-//! by [`MARGIN`] and the one in force has been so for [`DWELL`] messages, and only after [`TRIES`] messages have
-//! tried it. Which ways the first messages of a kind try depends on how far the model is to be believed: where what
-//! was seen agrees with it, only those predicted to cost hardly more. From then on one of [`EXPLORE`] messages tries
+//! knows: the receiver's habits, contention, caches. When another way comes into force says [`POLICY`], and it does only
+//! after [`TRIES`] messages have tried it. Which ways the first messages of a kind try depends on how far the model is to be believed: where what
+//! was seen agrees with it, only those predicted to cost hardly more. From then on one of 64 messages tries
 //! the runner-up, if it is not expected to cost more than [`WORTH`] times as much: a way that is never taken cannot
 //! be seen to have become cheaper.
 //!
@@ -20,20 +19,19 @@ use crate::choice::journal::Journal;
 use crate::choice::terms::{self, Cost, Message, Term};
 use crate::choice::way::Way;
 use fabric::Distance;
+use fabric::arms::{Arms, Policy};
+use fabric::estimate::{Averaging, Estimate};
 
-/// By which part a way must be cheaper than the one in force to replace it.
-pub const MARGIN: f64 = 0.04;
-/// Messages for which a way stays in force at least.
-pub const DWELL: u32 = 8;
-/// Messages of a kind between two that explore.
-pub const EXPLORE: u32 = 64;
+/// Steps are messages of a kind: their times differ by a few percent from one to the next, and some are under way
+/// when a way is changed. What a way costs may change with the application's phase, so it is tried as often as ever.
+pub const POLICY: Policy = Policy { margin: 0.04, dwell: 8, tries: (64, 64) };
+/// How what was seen corrects predictions: nothing is expected of a quotient, it may be off either way, and the first
+/// message by a way may pay for what is there from then on, such as staging memory.
+const SEEN: Averaging = Averaging { above: 2.0, below: 2.0, once: 2.0, ..Averaging::mean(32) };
 /// After the first ones, messages of a kind between two choices.
 const EVERY: u32 = 8;
 /// How much dearer than the winner a way may be that is worth a try.
 const WORTH: f64 = 2.0;
-/// By which factor the first message of a way must have taken longer than the second one to have paid for
-/// something that is there from then on.
-const ONCE: f64 = 2.0;
 /// Messages that try a way before it is judged.
 const TRIES: u8 = 2;
 /// How much dearer than what is in force a way may look whose first try has been seen, to be tried again.
@@ -47,10 +45,6 @@ const UNSURE: f64 = 1.3;
 const FIRST: f64 = 1.25;
 /// Messages of a kind after which it is known: until then each may try a way.
 const SETTLED: u32 = 24;
-/// Observations after which older ones fade.
-const MEMORY: u32 = 32;
-/// By which factor one observation may differ from what is known.
-const OUTLIER: f64 = 2.0;
 /// Shortest and longest lengths that are told apart: 2^7 and 2^30.
 const SIZES: (u32, u32) = (7, 30);
 
@@ -103,79 +97,62 @@ impl Key {
     }
 }
 
-/// How what was seen compares with what was predicted, for one kind of message.
+/// How what was seen compares with what was predicted, for one kind of message: quotients by way.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Seen([Ratio; Way::ALL.len()]);
-
-/// The same for one way.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Ratio {
-    /// What was seen by what was predicted, or what is to be expected.
-    value: f64,
-    count: u32,
-}
+pub struct Seen([Estimate; Way::ALL.len()]);
 
 impl Default for Seen {
     fn default() -> Seen {
-        Seen([Ratio { value: 1.0, count: 0 }; Way::ALL.len()])
+        Seen([Estimate::expected(1.0); Way::ALL.len()])
     }
 }
 
 impl Seen {
-    /// A message that was predicted to take one time took another. The first one may have paid for what is there
-    /// from then on, such as staging memory: then the second one takes its place.
+    /// A message that was predicted to take one time took another.
     pub fn observe(&mut self, way: Way, predicted_ns: f64, seen_ns: f64) {
-        let ratio = &mut self.0[way as usize];
-        let seen = seen_ns / predicted_ns.max(1.0);
-        ratio.count = ratio.count.saturating_add(1);
-        ratio.value = match ratio.count {
-            1 => seen,
-            2 if ratio.value > ONCE * seen => seen,
-            count => {
-                let seen =
-                    if count > 2 { seen.clamp(ratio.value / OUTLIER, ratio.value * OUTLIER) } else { seen };
-                ratio.value + (seen - ratio.value) / count.min(MEMORY) as f64
-            }
-        };
+        self.0[way as usize].observe(&SEEN, seen_ns / predicted_ns.max(1.0));
     }
 
     /// What to multiply a prediction by.
     pub fn correction(&self, way: Way) -> f64 {
-        self.0[way as usize].value
+        self.0[way as usize].value().unwrap_or(1.0)
     }
 
     /// Messages that were seen.
     pub fn count(&self, way: Way) -> u32 {
-        self.0[way as usize].count
+        self.0[way as usize].count()
+    }
+
+    /// The corrections of the ways that were seen.
+    fn seen(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().filter(|ratio| ratio.count() > 0).filter_map(Estimate::value)
     }
 
     /// How far apart the ways are: what the model does not know.
     fn spread(&self) -> f64 {
-        let known = self.0.iter().filter(|ratio| ratio.count > 0);
-        let (least, most) = known.fold((f64::MAX, 0.0f64), |(a, b), r| (r.value.min(a), r.value.max(b)));
+        let (least, most) =
+            self.seen().fold((f64::MAX, 0.0f64), |(a, b), ratio| (ratio.min(a), ratio.max(b)));
         if most > least { most / least } else { FIRST }
     }
 
     /// The same, with what is known from elsewhere of ways that have not been seen. Those of which nothing is known
     /// are as slow as the least slow one of the others: the wire may be busy.
     fn or(&self, other: &Seen) -> Seen {
-        let least = self.0.iter().filter(|ratio| ratio.count > 0).map(|ratio| ratio.value);
-        let least = least.fold(f64::INFINITY, f64::min);
+        let least = self.seen().fold(f64::INFINITY, f64::min);
         let busy = if least.is_finite() { least.max(1.0) } else { 1.0 };
         let mut both = *self;
-        for (known, other) in both.0.iter_mut().zip(&other.0).filter(|(known, _)| known.count == 0) {
-            let is_judged = other.count >= u32::from(TRIES);
-            *known = if is_judged { *other } else { Ratio { value: busy, count: 0 } };
+        for (known, other) in both.0.iter_mut().zip(&other.0).filter(|(known, _)| known.count() == 0) {
+            let is_judged = other.count() >= u32::from(TRIES);
+            *known = if is_judged { *other } else { Estimate::expected(busy) };
         }
         both
     }
 
     /// What a message is expected to take: registering takes no longer because the wire is busy.
     fn expected_ns(&self, way: Way, cost: &Cost) -> f64 {
-        let Ratio { value, count } = self.0[way as usize];
         let registering = cost.get(Term::Registration) + cost.get(Term::Deregistration);
-        let apart = if count == 0 { registering } else { 0.0 };
-        apart + (cost.total_ns() - apart) * value
+        let apart = if self.count(way) == 0 { registering } else { 0.0 };
+        apart + (cost.total_ns() - apart) * self.correction(way)
     }
 }
 
@@ -268,14 +245,11 @@ impl Known {
 pub struct Entry {
     /// Which kind.
     pub key: Key,
-    /// The way in force.
-    pub way: Way,
     /// The outcome of the last choice.
     pub last: Choice,
     /// Messages of this kind.
     pub messages: u32,
-    /// Messages since the last change.
-    pub since: u32,
+    arms: Arms<Way>,
     known: Known,
 }
 
@@ -332,11 +306,11 @@ impl Choices {
         let alike = &mut self.alike[key.alike()];
         let entry = &mut self.entries[at];
         entry.messages += 1;
-        entry.since = entry.since.saturating_add(1);
-        let before = entry.way;
+        entry.arms.step();
+        let before = entry.way();
         let mut way = match self.journal.pinned(key, entry.messages) {
             Some(pinned) => {
-                entry.way = pinned;
+                entry.arms.change(pinned);
                 pinned
             }
             None => entry.next(facts, message, ways, alike),
@@ -346,11 +320,10 @@ impl Choices {
         }
         entry.known.takes(way);
         alike.takes(way);
-        if entry.way != before {
-            entry.since = 0;
+        if entry.way() != before {
             self.journal.note(entry, Some(before), facts, message);
             if let Some(changes) = self.changes.as_mut().filter(|changes| changes.len() < CHANGES_MAX) {
-                changes.push([message.len as u64, before as u64, entry.way as u64]);
+                changes.push([message.len as u64, before as u64, entry.way() as u64]);
             }
         }
         Some((way, terms::cost(way, facts, message)?.total_ns()))
@@ -412,8 +385,8 @@ impl Choices {
             self.alike = vec![Known::default(); Key::ALIKE];
         }
         let last = choose(facts, message, &Seen::default().or(&self.alike[key.alike()].seen), ways)?;
-        let way = self.journal.pinned(key, 0).unwrap_or(last.winner);
-        let entry = Entry { key, way, last, messages: 0, since: 0, known: Known::default() };
+        let arms = Arms::new(self.journal.pinned(key, 0).unwrap_or(last.winner), &POLICY);
+        let entry = Entry { key, last, messages: 0, arms, known: Known::default() };
         self.journal.note(&entry, None, facts, message);
         self.entries.push(entry);
         self.index[key.index()] = self.entries.len() as u16;
@@ -422,6 +395,11 @@ impl Choices {
 }
 
 impl Entry {
+    /// The way in force.
+    pub fn way(&self) -> Way {
+        self.arms.in_force()
+    }
+
     /// What was seen of each way.
     pub fn seen(&self) -> &Seen {
         &self.known.seen
@@ -429,43 +407,45 @@ impl Entry {
 
     /// The way of the next message: that in force, which this may change, or one that is tried.
     fn next(&mut self, facts: &Facts, message: &Message, ways: &[Way], alike: &Known) -> Way {
+        let way = self.way();
+        let is_due = self.arms.is_due(&POLICY);
         if self.messages > SETTLED && !self.messages.is_multiple_of(EVERY) {
-            return self.way;
+            return way;
         }
         let seen = self.known.seen.or(&alike.seen);
         let cost_ns = |way: Way| terms::cost(way, facts, message).map(|cost| seen.expected_ns(way, &cost));
-        let Some(in_force_ns) = cost_ns(self.way) else {
-            let Some(choice) = choose(facts, message, &seen, ways) else { return self.way };
-            (self.way, self.last) = (choice.winner, choice); // what was possible before is not any more
-            return self.way;
+        let Some(in_force_ns) = cost_ns(way) else {
+            let Some(choice) = choose(facts, message, &seen, ways) else { return way };
+            self.last = choice;
+            self.arms.change(choice.winner); // what was possible before is not any more
+            return choice.winner;
         };
         // Where nobody tells times there are only predictions.
-        let is_told = self.known.seen.count(self.way) > 0 || self.messages <= DWELL;
-        let is_open = |way: &Way| *way == self.way || self.known.is_judged(*way) || !is_told;
+        let is_told = self.known.seen.count(way) > 0 || self.messages <= POLICY.dwell;
+        let is_open = |other: &Way| *other == way || self.known.is_judged(*other) || !is_told;
         let open: Vec<Way> = ways.iter().copied().filter(is_open).collect();
-        let Some(choice) = choose(facts, message, &seen, &open) else { return self.way };
+        let Some(choice) = choose(facts, message, &seen, &open) else { return way };
         // For people: what was not tried has a prediction all the same.
         let all = choose(facts, message, &seen, ways).filter(|all| all.winner == choice.winner);
         self.last = all.unwrap_or(choice);
-        if !self.known.is_tried(self.way) {
-            return self.way;
+        if !self.known.is_tried(way) {
+            return way;
         }
-        let may_try = self.known.seen.count(self.way) > 0
-            && (self.messages <= SETTLED || self.messages.is_multiple_of(EXPLORE));
+        let may_try = self.known.seen.count(way) > 0 && (self.messages <= SETTLED || is_due);
         if may_try && let Some(way) = self.worth_a_try(ways, choice.cost_ns, alike, cost_ns) {
             return way;
         }
-        if choice.winner != self.way && self.since > DWELL && in_force_ns > choice.cost_ns * (1.0 + MARGIN) {
-            self.way = choice.winner;
-        } else if self.messages.is_multiple_of(EXPLORE) {
-            return self.nearest(ways, choice.cost_ns, cost_ns).unwrap_or(self.way);
+        if self.arms.gives_way(&POLICY, choice.cost_ns, in_force_ns) {
+            self.arms.change(choice.winner);
+        } else if is_due {
+            return self.nearest(ways, choice.cost_ns, cost_ns).unwrap_or(way);
         }
-        self.way
+        self.way()
     }
 
     /// The cheapest of the ways that are not in force, if it is not far dearer than the best one.
     fn nearest(&self, ways: &[Way], best_ns: f64, cost_ns: impl Fn(Way) -> Option<f64>) -> Option<Way> {
-        let others = ways.iter().filter(|way| **way != self.way);
+        let others = ways.iter().filter(|way| **way != self.way());
         let costs = others.filter_map(|way| Some((*way, cost_ns(*way)?)));
         let nearest = costs.min_by(|a, b| a.1.total_cmp(&b.1));
         nearest.filter(|(_, ns)| *ns <= WORTH * best_ns).map(|(way, _)| way)

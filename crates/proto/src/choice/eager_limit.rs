@@ -14,6 +14,7 @@
 
 use crate::choice::tuning::PIECE_MIN;
 use fabric::Distance;
+use fabric::estimate::{Averaging, Estimate};
 
 /// Up to this length eager always wins in shared memory: a system call costs more than two copies.
 const FLOOR: usize = 4096;
@@ -21,44 +22,21 @@ const FLOOR: usize = 4096;
 const MEASURED: usize = 2048;
 /// Copies between two measured ones.
 const SAMPLE: u32 = 32;
-/// Measurements of which the fastest counts. The others may have met a page that was never
+/// How costs follow measurements: of four the fastest counts. The others may have met a page that was never
 /// touched, a block that left the cache, another process on the core.
-const GROUP: u32 = 4;
+const SEEN: Averaging = Averaging { least_of: 4, ..Averaging::fading(4) };
 /// Messages longer than this are copied by both sides: one piece of the least length for each.
 const SHARED: usize = 2 * PIECE_MIN;
-/// Weight of a new measurement or group.
-const WEIGHT: f64 = 0.25;
-
-/// A cost as measured: the fastest of each group, averaged.
-#[derive(Clone, Debug, Default)]
-pub struct Average {
-    /// `None` until measured.
-    pub ns: Option<f64>,
-    fastest: f64,
-    copies: u32,
-}
-
-impl Average {
-    /// Takes in a measurement.
-    fn learn(&mut self, seen: f64) {
-        self.fastest = if self.copies == 0 { seen } else { self.fastest.min(seen) };
-        self.copies = (self.copies + 1) % GROUP;
-        if self.copies == 0 {
-            let known = self.ns.unwrap_or(self.fastest);
-            self.ns = Some(known + WEIGHT * (self.fastest - known));
-        }
-    }
-}
 
 /// What is known about the costs of copying.
 #[derive(Clone, Debug)]
 pub struct CopyCosts {
     /// Into a block, per byte.
-    pub copy_in: Average,
+    pub copy_in: Estimate,
     /// Out of a block, per byte.
-    pub copy_out: Average,
+    pub copy_out: Estimate,
     /// Of a rendezvous beyond the bytes.
-    pub setup: Average,
+    pub setup: Estimate,
     /// Of single copy, ns per byte.
     pub single: f64,
 }
@@ -83,8 +61,8 @@ pub struct EagerLimit {
 impl EagerLimit {
     /// Eager up to `max` bytes; with `adapt` habits decide from [`FLOOR`] on.
     pub fn new(max: usize, adapt: bool, setup: f64, single: f64) -> EagerLimit {
-        let setup = Average { ns: Some(setup), ..Average::default() };
-        let costs = CopyCosts { copy_in: Average::default(), copy_out: Average::default(), setup, single };
+        let setup = Estimate::expected(setup);
+        let costs = CopyCosts { copy_in: Estimate::default(), copy_out: Estimate::default(), setup, single };
         let adapt = adapt && max > FLOOR;
         let watched = if adapt { MEASURED } else { usize::MAX };
         let asked = usize::MAX;
@@ -153,14 +131,14 @@ impl EagerLimit {
 
     /// What a rendezvous of `len` bytes is expected to take, in ns.
     pub fn rendezvous_ns(&self, len: usize) -> f64 {
-        self.costs.setup.ns.unwrap_or(0.0) + self.costs.single * len as f64
+        self.costs.setup.value().unwrap_or(0.0) + self.costs.single * len as f64
     }
 
     /// What both copies of a message of `len` bytes take together, in ns; before that is known, one straight copy.
-    pub fn copies_ns(&self, len: usize) -> f32 {
+    pub fn copies_ns(&self, len: usize) -> f64 {
         let CopyCosts { copy_in, copy_out, single, .. } = &self.costs;
-        let known = copy_in.ns.unwrap_or(*single) + copy_out.ns.unwrap_or(*single);
-        (known * len as f64) as f32
+        let known = copy_in.value().unwrap_or(*single) + copy_out.value().unwrap_or(*single);
+        known * len as f64
     }
 
     /// Whether messages of this length may go in several manners.
@@ -193,12 +171,12 @@ impl EagerLimit {
 
     /// A copy of `len` bytes into a block took this long.
     pub fn copied_in(&mut self, len: usize, ns: u64) {
-        self.costs.copy_in.learn(ns as f64 / len as f64);
+        self.costs.copy_in.observe(&SEEN, ns as f64 / len as f64);
     }
 
     /// A copy of `len` bytes out of a block took this long.
     pub fn copied_out(&mut self, len: usize, ns: u64) {
-        self.costs.copy_out.learn(ns as f64 / len as f64);
+        self.costs.copy_out.observe(&SEEN, ns as f64 / len as f64);
     }
 
     /// Whether a piece of this length says anything about the cost of a call.
@@ -209,7 +187,7 @@ impl EagerLimit {
     /// A piece of `len` bytes of a rendezvous, which [`EagerLimit::prices`], took this long.
     pub fn moved(&mut self, len: usize, ns: u64) {
         let setup = (ns as f64 - self.costs.single * len as f64).max(0.0) + HANDSHAKE_NS;
-        self.costs.setup.learn(setup);
+        self.costs.setup.observe(&SEEN, setup);
     }
 }
 
@@ -231,11 +209,11 @@ mod tests {
     fn slow_copies_between_fast_ones_do_not_count() {
         let mut limit = EagerLimit::new(16384, true, 1500.0, 0.08);
         for copy in 0..100 {
-            limit.copied_in(4096, if copy % GROUP == 0 { 290 } else { 9000 });
+            limit.copied_in(4096, if copy % SEEN.least_of == 0 { 290 } else { 9000 });
             limit.moved(16384, 2800);
         }
         let costs = limit.costs();
-        assert_eq!((costs.copy_in.ns, costs.copy_out.ns), (Some(290.0 / 4096.0), None));
+        assert_eq!((costs.copy_in.value(), costs.copy_out.value()), (Some(290.0 / 4096.0), None));
         assert!((limit.rendezvous_ns(16384) - 2800.0 - HANDSHAKE_NS).abs() < 1.0);
         assert_eq!(limit.limit(), 16384);
     }

@@ -131,7 +131,7 @@ pub(crate) fn because(way: Way, choice: &Choice) -> String {
 
 /// What is in force for a kind of message, and how each way has been seen.
 fn considered(entry: &Entry) -> String {
-    let mut text = format!("{} way={} messages={}", entry.key.text(), entry.way.name(), entry.messages);
+    let mut text = format!("{} way={} messages={}", entry.key.text(), entry.way().name(), entry.messages);
     for (way, name) in Way::ALL {
         if entry.seen().count(way) > 0 {
             let correction = entry.seen().correction(way);

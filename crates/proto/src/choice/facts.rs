@@ -1,23 +1,18 @@
 //! What is known: machine, peers and messages, as measured on the device in use.
 //!
 //! Each fact begins with a prior, which the device gives (from a cluster file, from a measurement at
-//! start-up, or assumed), and is corrected by what is observed. A prior counts as [`PRIOR`]
-//! observations, older observations fade: the last [`MEMORY`] make up a fact. A single
-//! observation counts for no more than four times what was known, so that an interrupted copy does
-//! not turn a choice over.
+//! start-up, or assumed), and is corrected by what is observed, as [`SEEN`] says.
 
 use crate::choice::tuning::{self, Tuning};
 use crate::choice::way::Way;
+use fabric::estimate::Averaging;
 use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
 
-/// As how many observations a prior counts.
-const PRIOR: u32 = 4;
-/// Observations after which older ones fade.
-const MEMORY: u32 = 32;
+/// How observations correct a prior: it is right about the kind of machine, so it counts as a few of them, and an
+/// interrupted copy shall not turn a choice over. A fact may sink as fast as it likes: less than it takes nothing takes.
+const SEEN: Averaging = Averaging { prior: 4, above: 4.0, ..Averaging::mean(32) };
 /// What is left of the weight of an observation when the next one comes.
-const FADES: f64 = 1.0 - 1.0 / MEMORY as f64;
-/// How far above what is known one observation may be taken for.
-const OUTLIER: f64 = 4.0;
+const FADES: f64 = 1.0 - 1.0 / SEEN.memory as f64;
 /// Lengths by which the prior of a line is represented.
 const PRIOR_LENGTHS: [f64; 2] = [4096.0, 1048576.0];
 
@@ -42,9 +37,8 @@ impl Fact {
 
     /// Takes an observation in.
     pub fn observe(&mut self, seen: f64) {
+        self.value = SEEN.follow(Some(self.value), self.count, seen);
         self.count = self.count.saturating_add(1);
-        let bounded = if self.value > 0.0 { seen.min(OUTLIER * self.value) } else { seen };
-        self.value += (bounded - self.value) / (self.count + PRIOR).min(MEMORY) as f64;
     }
 
     /// Where the value in force comes from.
@@ -87,10 +81,10 @@ impl Line {
         let (len, known) = (len as f64, self.at(len as f64).max(1.0));
         self.count = self.count.saturating_add(1);
         self.sums = self.sums.map(|sum| sum * FADES);
-        add(&mut self.sums, len, ns.min(OUTLIER * known), 1.0 / (known * known));
+        add(&mut self.sums, len, ns.min(SEEN.above * known), 1.0 / (known * known));
         // The prior fades as observations do, but for what they leave open.
         let mut sums = self.sums;
-        let weight = (PRIOR as f64 / 2.0 * FADES.powi(self.count as i32)).max(0.01);
+        let weight = (f64::from(SEEN.prior) / 2.0 * FADES.powi(self.count as i32)).max(0.01);
         for len in PRIOR_LENGTHS {
             let known = self.at(len).max(1.0);
             add(&mut sums, len, self.prior.0 + self.prior.1 * len, weight / (known * known));

@@ -4,7 +4,7 @@
 //! time it takes. A message begins with the one in which nobody waits; then the application shows by the
 //! time from one message to the next what it gets on fastest with ([`super::comparison`]).
 
-use crate::choice::comparison::{Again, At, Comparison};
+use crate::choice::comparison::{At, Comparison};
 use fabric::Rank;
 use std::collections::HashMap;
 
@@ -59,7 +59,7 @@ pub(crate) struct Leaving {
     /// Whether it fits into a block.
     pub fits: bool,
     /// What copying it takes, in ns.
-    pub copy_ns: f32,
+    pub copy_ns: f64,
 }
 
 /// How one habit gets on.
@@ -79,13 +79,13 @@ impl Course {
 
 /// Beside a computation that takes so many times as long as copying the message there is less to gain than that
 /// varies by, and much to lose: who does not copy when it sends waits, or has a thread copy.
-const BUSY: f32 = 20.0;
+const BUSY: f64 = 20.0;
 /// Habits that are kept; when there are more, all begin anew.
 const HABITS_MAX: usize = 4096;
 /// Messages of others after which a habit is not said to be trying any more: its messages may have ended.
 const PATIENCE: u32 = 1024;
-/// How often slower ways are tried again.
-const AGAIN: Again = Again { first: 32, last: 1024, settle: 4 };
+/// Groups by which it is known how much these differ: what comes between messages is all the application does.
+const SETTLE: u16 = 4;
 
 /// What is known of the habits of a rank.
 #[derive(Clone, Debug, Default)]
@@ -158,7 +158,7 @@ impl Habits {
             self.courses.clear();
         }
         let ways = if message.fits { 3 } else { 2 };
-        let mut comparison = Comparison::new(first as usize, ways, AGAIN, now_ns());
+        let mut comparison = Comparison::new(first as usize, ways, SETTLE, now_ns());
         let (manner, _) = Manner::ALL[comparison.next(At { is_round: false, may_try: false }, || 0)];
         self.courses.insert(habit, Course { comparison, heard: message.heard });
         manner

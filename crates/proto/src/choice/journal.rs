@@ -79,7 +79,7 @@ impl Journal {
             self.dropped += 1;
             return;
         }
-        let decision = Decision { rank: None, at: entry.messages, key: entry.key, way: entry.way };
+        let decision = Decision { rank: None, at: entry.messages, key: entry.key, way: entry.way() };
         let evidence = evidence(&entry.last, before, facts, message);
         self.lines.push(format!("{} # {evidence}", decision.text()));
     }

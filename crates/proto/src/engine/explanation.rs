@@ -29,15 +29,15 @@ impl<D: Device> Engine<D> {
         let limit = &self.eager_limits[Distance::Host as usize];
         let (longest, facts) = (bytes(limit.limit() as u64), limit.costs());
         let cost = |ns: Option<f64>| ns.map_or("not measured".into(), |ns| format!("{ns:.4} ns per byte"));
-        let single = format!("{} + {}", time(facts.setup.ns.unwrap_or(0.0)), cost(Some(facts.single)));
+        let single = format!("{} + {}", time(facts.setup.value().unwrap_or(0.0)), cost(Some(facts.single)));
         let single = if host.reach { &single } else { "not possible" };
         let habits = self.habits.iter().flat_map(|habits| habits.lines());
         let habits: String = habits.map(|line| format!("{prefix}{line}\n")).collect();
         text + &habits
             + &format!(
                 "{prefix}eager up to {longest} at most; copy into shared memory {}, out of it {}; single copy {single}\n",
-                cost(facts.copy_in.ns),
-                cost(facts.copy_out.ns),
+                cost(facts.copy_in.value()),
+                cost(facts.copy_out.value()),
             )
     }
 
@@ -80,9 +80,9 @@ impl<D: Device> Engine<D> {
         let mut facts = self.learner.facts.clone();
         if !facts.path(Distance::Host).registration {
             let seen = self.eager_limits[Distance::Host as usize].costs();
-            facts.single.fixed = seen.setup.ns.unwrap_or(facts.single.fixed);
-            if let Some(either) = seen.copy_in.ns.or(seen.copy_out.ns) {
-                let both = seen.copy_in.ns.unwrap_or(either) + seen.copy_out.ns.unwrap_or(either);
+            facts.single.fixed = seen.setup.value().unwrap_or(facts.single.fixed);
+            if let Some(either) = seen.copy_in.value().or(seen.copy_out.value()) {
+                let both = seen.copy_in.value().unwrap_or(either) + seen.copy_out.value().unwrap_or(either);
                 facts.copy.iter_mut().for_each(|(_, fact)| fact.value = both / 2.0);
             }
         }

@@ -21,7 +21,7 @@
 //! - messages within a host, where the adapter would only carry them over its bus twice.
 
 use crate::choice::choose::Key;
-use crate::choice::comparison::{Again, At, Comparison};
+use crate::choice::comparison::{At, Comparison};
 use crate::choice::facts::Facts;
 use crate::choice::terms::Message;
 use crate::choice::way::Way;
@@ -41,8 +41,8 @@ use wire::head::{Head, Kind};
 const REFRESH: u32 = 4096;
 /// The second of the two ways: copied, or gathered from the buffer itself.
 const GATHERED: usize = 1;
-/// How often the slower one of a buffer is tried again.
-const AGAIN: Again = Again { first: 32, last: 1024, settle: 0 };
+/// Groups of a buffer are taken as they come: few buffers are used for long.
+const SETTLE: u16 = 0;
 /// Every use ends what came before.
 const EACH: At = At { is_round: true, may_try: true };
 /// Buffers whose comparisons are kept; when there are more, all begin anew.
@@ -217,7 +217,7 @@ impl<D: Device> Engine<D> {
             if frequent.comparisons.len() >= COMPARISONS_MAX {
                 frequent.comparisons.clear();
             }
-            frequent.comparisons.insert(data.addr, Comparison::new(GATHERED, 2, AGAIN, self.dev.now_ns()));
+            frequent.comparisons.insert(data.addr, Comparison::new(GATHERED, 2, SETTLE, self.dev.now_ns()));
             self.counters.count(Event::FrequentBuffer);
         }
         Some(held)

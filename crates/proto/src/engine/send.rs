@@ -300,7 +300,7 @@ impl<D: Device> Engine<D> {
             return;
         }
         let distance = self.dev.distance(s.to);
-        let known = self.eager_limit(s.to).costs().copy_in.ns;
+        let known = self.eager_limit(s.to).costs().copy_in.value();
         let facts = &mut self.learner.facts;
         let copy_ns = facts.copy_ns_per_byte(len);
         let path = &mut facts.paths[distance as usize];

@@ -8,9 +8,10 @@ use crate::choice::facts::{Facts, Path};
 use crate::epoch::Action;
 use crate::epoch::plan::Item;
 use fabric::Distance;
+use fabric::estimate::Averaging;
 
-/// How much an epoch weighs among those before it.
-const WEIGHT: f64 = 0.25;
+/// How what is known of a window follows its epochs: an application changes what they are like from phase to phase.
+const LIKE: Averaging = Averaging::fading(4);
 
 /// What the epochs of a window have been like.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -26,9 +27,9 @@ pub struct Habit {
 impl Habit {
     /// An epoch has ended: the mean lag of its operations, and the Gets behind its first Put.
     pub fn ended(&mut self, lag_ns: f64, gets_behind: f64) {
-        let weight = if self.known { WEIGHT } else { 1.0 };
-        self.lag_ns += (lag_ns - self.lag_ns) * weight;
-        self.gets_behind += (gets_behind - self.gets_behind) * weight;
+        let follow = |known: f64, seen: f64| LIKE.follow(self.known.then_some(known), 1, seen);
+        (self.lag_ns, self.gets_behind) =
+            (follow(self.lag_ns, lag_ns), follow(self.gets_behind, gets_behind));
         self.known = true;
     }
 }

@@ -13,6 +13,7 @@ use crate::message::matching::Envelope;
 use crate::message::op::OpId;
 use crate::rendezvous::posting::Post;
 use crate::rendezvous::state::Long;
+use fabric::estimate::{Averaging, Least};
 use fabric::{Device, Distance, Rank, Span};
 use std::collections::{HashMap, HashSet, VecDeque};
 use wire::long::Report;
@@ -26,8 +27,8 @@ const ENVELOPES_MAX: usize = 4096;
 pub(crate) const SPECULATION: f64 = 0.25;
 /// Messages whose receivers have not told how long they took; of more the oldest are forgotten.
 const AWAITED_MAX: usize = 64;
-/// Weight of a new observation of a receiver's habit.
-const HABIT: f64 = 0.25;
+/// How what is known of a receiver's lateness follows what it does: applications change it from phase to phase.
+const LATE: Averaging = Averaging::fading(4);
 /// A rank that has not looked around for so long was outside MPI: what ended meanwhile says
 /// nothing about how long it took.
 const AWAY_NS: u64 = 5000;
@@ -63,31 +64,9 @@ struct Lone {
     to: Distance,
 }
 
-/// The shortest of some times, compared with what was expected: the others say how busy the ranks
+/// The shortest of some times of so many bytes, compared with what was expected: the others say how busy the ranks
 /// were that should have looked.
-#[derive(Clone, Copy, Debug, Default)]
-struct Shortest {
-    count: u32,
-    len: usize,
-    ns: f64,
-    ratio: f64,
-}
-
-impl Shortest {
-    /// `len` bytes took `ns`: the shortest of the last ones, once there are enough.
-    fn of(&mut self, len: usize, ns: f64, expected_ns: f64) -> Option<(usize, f64)> {
-        let ratio = ns / expected_ns.max(1.0);
-        if self.count == 0 || ratio < self.ratio {
-            *self = Shortest { len, ns, ratio, ..*self };
-        }
-        self.count += 1;
-        if self.count < TIMES {
-            return None;
-        }
-        self.count = 0;
-        Some((self.len, self.ns))
-    }
-}
+type Shortest = Least<(usize, f64)>;
 
 /// What one rank knows and has decided.
 #[derive(Debug)]
@@ -204,7 +183,10 @@ impl Learner {
         let expected_ns = link.write.at(lone.len as f64);
         let shortest = if lone.is_write { &mut self.writes } else { &mut self.reads };
         let took_ns = (now_ns - lone.posted_ns) as f64;
-        let Some((len, ns)) = shortest[lone.to as usize].of(lone.len, took_ns, expected_ns) else { return };
+        let ratio = took_ns / expected_ns.max(1.0);
+        let Some((_, (len, ns))) = shortest[lone.to as usize].add(TIMES, ratio, (lone.len, took_ns)) else {
+            return;
+        };
         if lone.is_write {
             // The sender learns of the end one latency later.
             link.write.observe(len, (ns - link.latency.value).max(0.0));
@@ -265,7 +247,7 @@ impl Learner {
         let late_ns = if waited_ns > 0 { 0.0 } else { (trip_ns - 2.0 * link.latency.value).max(0.0) };
         if waited_ns > 0
             && was_here
-            && let Some((_, ns)) = self.trips[told.to as usize].of(0, trip_ns, 1.0)
+            && let Some((ns, _)) = self.trips[told.to as usize].add(TIMES, trip_ns, (0, trip_ns))
         {
             link.latency.observe(ns / 2.0);
         }
@@ -273,7 +255,7 @@ impl Learner {
         told.met_ns = Some(now_ns as f64 - link.latency.value);
         if self.late.len() < ENVELOPES_MAX || self.late.contains_key(&to) {
             let known = self.late.entry(to).or_insert(late_ns);
-            *known += HABIT * (late_ns - *known);
+            *known = LATE.follow(Some(*known), 1, late_ns);
         }
     }
 
@@ -406,7 +388,7 @@ impl Learner {
             return true;
         }
         if message.rtr {
-            let in_force = self.choices.entry(Key::of(message)).map(|entry| entry.way);
+            let in_force = self.choices.entry(Key::of(message)).map(|entry| entry.way());
             return in_force == Some(Way::Write);
         }
         self.choices.would_write(&self.facts, message, way)
