@@ -78,7 +78,7 @@ impl<D: Device> Engine<D> {
                 }
                 self.of_send(id, sending)
             }
-            Some(State::Offered(sending, _) | State::Streaming(sending, _)) => {
+            Some(State::Offered(sending, _)) => {
                 let sending = *sending;
                 self.of_send(id, sending)
             }
@@ -88,7 +88,6 @@ impl<D: Device> Engine<D> {
                 self.rendezvous().void_rtr(id, Void::Lost);
                 Outcome::of_nothing(&receive.want)
             }
-            Some(State::Filling(filling)) => Outcome::of_nothing(&filling.receive.want),
             Some(State::Long(_)) => return self.rendezvous().lose_long(id, fault.clone()),
             _ => return,
         };

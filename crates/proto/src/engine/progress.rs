@@ -268,12 +268,7 @@ impl<D: Device> Engine<D> {
             self.dev.check()?;
             self.heed_losses()?;
         }
-        if self.is_asleep() && !self.idle.stamped {
-            self.idle.stamped = self.dev.now_ns() > self.idle.asleep_since_ns + STAMP_NS;
-            if self.idle.stamped {
-                self.stamp();
-            }
-        }
+        self.stamp_if_due();
         let offered_ns = self.idle.offered_since_ns;
         if offered_ns != 0 && (self.is_asleep() || self.dev.now_ns() > offered_ns + FETCH_NS) {
             self.fetch_offered();
@@ -282,6 +277,16 @@ impl<D: Device> Engine<D> {
             self.mind_held(moved)?;
         }
         Ok(())
+    }
+
+    /// A wait that has slept for long gives what is pending its time stamp.
+    fn stamp_if_due(&mut self) {
+        if self.is_asleep() && !self.idle.stamped {
+            self.idle.stamped = self.dev.now_ns() > self.idle.asleep_since_ns + STAMP_NS;
+            if self.idle.stamped {
+                self.stamp();
+            }
+        }
     }
 
     /// A message was left with its sender: gives way when that is due.

@@ -103,25 +103,27 @@ impl<D: Device> Engine<D> {
         mode: Mode,
     ) -> Result<Option<OpId>, Fault> {
         let manner = self.manner(to, context, data.len, mode);
-        let short = match manner {
-            Some(manner) => manner == Manner::Blocks,
-            None => mode == Mode::Standard && data.len <= self.eager_limit(to).limit(),
-        };
+        let is_short = || mode == Mode::Standard && data.len <= self.eager_limit(to).limit();
+        let short = manner.map_or_else(is_short, |manner| manner == Manner::Blocks);
         let counts = short && self.eager_limit(to).watches(data.len) && self.counts_use(to, data.len);
-        let held = if counts { self.frequent(to, data) } else { None };
-        let has_left = held.is_none()
-            && if short && !counts && manner.is_none() {
-                self.send_now::<false>(to, context, tag, data)
-            } else {
-                short && self.peers[to].plain && self.send_watched(to, context, tag, data)
-            };
-        if has_left {
+        let held = counts.then(|| self.frequent(to, data)).flatten();
+        let is_watched = counts || manner.is_some();
+        if short && held.is_none() && self.leaves_at_once(to, context, tag, data, is_watched) {
             return Ok(None);
         }
         let eager = if self.fits(to, data.len, mode) { Offer::EAGER } else { 0 };
         let alone = if manner == Some(Manner::Pulled) { Offer::ALONE } else { 0 };
         let sending = Sending { to, context, tag, data, met: false, flags: eager | alone };
         self.send_otherwise(sending, short, held)
+    }
+
+    /// Sends a short message if it can leave at once.
+    fn leaves_at_once(&mut self, to: Rank, context: u64, tag: i32, data: Span, is_watched: bool) -> bool {
+        if is_watched {
+            self.peers[to].plain && self.send_watched(to, context, tag, data)
+        } else {
+            self.send_now::<false>(to, context, tag, data)
+        }
     }
 
     /// Whether a message may go through a block.

@@ -30,60 +30,69 @@ impl Rtr {
     }
 }
 
-/// What one peer has offered, oldest first. Those of an envelope are taken in the order in which they came.
+/// What one peer has offered, oldest first. Those of an envelope are taken in the order in which they came. A peer that
+/// has offered nothing holds a word of memory for it.
 #[derive(Debug, Default)]
-pub(crate) struct Rtrs(VecDeque<Rtr>);
+#[allow(clippy::box_collection)] // it lies in what is kept of each peer, of which most offer nothing
+pub(crate) struct Rtrs(Option<Box<VecDeque<Rtr>>>);
 
 impl Rtrs {
+    fn iter(&self) -> impl Iterator<Item = &Rtr> {
+        self.0.iter().flat_map(|all| all.iter())
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.as_ref().map_or(0, |all| all.len())
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     /// One has come.
     pub fn push(&mut self, rtr: Rtr) {
-        self.0.push_back(rtr);
+        self.0.get_or_insert_default().push_back(rtr);
     }
 
     /// The one that the next message of an envelope meets.
     pub fn next(&self, context: u64, tag: i32) -> Option<&Rtr> {
-        self.0.iter().find(|rtr| rtr.is_for(context, tag))
+        self.iter().find(|rtr| rtr.is_for(context, tag))
     }
 
     /// Takes that one.
     pub fn take(&mut self, context: u64, tag: i32) -> Option<Rtr> {
-        let at = self.0.iter().position(|rtr| rtr.is_for(context, tag))?;
-        self.0.remove(at)
+        let at = self.iter().position(|rtr| rtr.is_for(context, tag))?;
+        self.0.as_mut()?.remove(at)
+    }
+
+    /// Keeps those of which that is true; how many went.
+    fn keep(&mut self, is_good: impl Fn(&Rtr) -> bool) -> usize {
+        let before = self.len();
+        self.0.iter_mut().for_each(|all| all.retain(&is_good));
+        before - self.len()
     }
 
     /// Keeps those of an envelope of which that is true; how many they are.
     pub fn retain(&mut self, context: u64, tag: i32, is_good: impl Fn(&Rtr) -> bool) -> usize {
-        self.0.retain(|rtr| !rtr.is_for(context, tag) || is_good(rtr));
-        self.0.iter().filter(|rtr| rtr.is_for(context, tag)).count()
+        self.keep(|rtr| !rtr.is_for(context, tag) || is_good(rtr));
+        self.iter().filter(|rtr| rtr.is_for(context, tag)).count()
     }
 
     /// Drops those of an envelope; how many they were.
-    pub fn drop_all(&mut self, context: u64, tag: i32) -> u32 {
-        let before = self.0.len();
-        self.0.retain(|rtr| !rtr.is_for(context, tag));
-        (before - self.0.len()) as u32
+    pub fn drop_all(&mut self, context: u64, tag: i32) -> usize {
+        self.keep(|rtr| !rtr.is_for(context, tag))
     }
 
     /// The receiver takes that of a receive back; whether it was still there.
     pub fn give_up(&mut self, op: u32) -> bool {
-        let before = self.0.len();
-        self.0.retain(|rtr| rtr.op != op);
-        self.0.len() < before
+        self.keep(|rtr| rtr.op != op) > 0
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.0 = None;
     }
 }
 

@@ -26,6 +26,7 @@ use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::phase::Phase;
+use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::{Course, Rts, State, Step};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
 use wire::head::{Head, Kind, Offer};
@@ -57,36 +58,17 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// A receive that nothing has met, nor will, ends.
-    pub(super) fn end_receive_cancelled(&mut self, id: OpId, want: &Want) {
+    fn end_receive_cancelled(&mut self, id: OpId, want: &Want) {
         self.matching.withdraw(want, id);
         self.ops.set(id, State::Done(Outcome { cancelled: true, ..Outcome::of_nothing(want) }));
     }
 
     fn cancel_send(&mut self, id: OpId) -> bool {
         let Some(state) = self.ops.get(id).map(|op| &op.state) else { return false };
-        let (phase, share) = match state {
-            State::Queued(s, _) | State::Offered(s, _) if s.met => return false,
-            State::Queued(_, Step::ZeroCopy(_) | Step::Taken(_)) => return false,
-            State::Offered(_, Rts { share, .. }) => (state.phase(), *share),
-            _ => (state.phase(), None),
-        };
+        let phase = state.phase();
         let is_watched = matches!(state, State::Long(_) | State::Queued(_, Step::Long(..)));
-        match (phase, share) {
-            (Phase::Queued, _) => {}
-            (Phase::Offered, Some(index)) => {
-                let share = Share { owner: self.dev.me(), index };
-                if !self.dev.opened_shares().take(share, ShareWord::Open, id.0 as u64) {
-                    return false; // its receiver has taken it
-                }
-                self.close_share(Some(index));
-            }
-            (Phase::Offered, None) => {
-                self.ask_for_rts(id);
-                return false;
-            }
-            _ => return false,
-        }
-        let Some(s) = self.take_sending(id) else { return false };
+        let is_back = self.take_send_back(id, phase);
+        let Some(s) = is_back.then(|| self.take_sending(id)).flatten() else { return false };
         if phase == Phase::Queued {
             self.peers[s.to].queue.retain(|queued| *queued != id);
         }
@@ -95,6 +77,20 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         self.end_cancelled(id, s);
         true
+    }
+
+    /// Takes a send back: whether nobody has met it. If not the receiver may have been asked.
+    fn take_send_back(&mut self, id: OpId, phase: Phase) -> bool {
+        match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Queued(s, _) | State::Offered(s, _)) if s.met => false,
+            Some(State::Queued(_, Step::ZeroCopy(_) | Step::Taken(_))) => false,
+            Some(State::Offered(_, Rts { share: Some(index), .. })) => self.take_share_back(id, *index),
+            _ if phase == Phase::Offered => {
+                self.ask_for_rts(id);
+                false
+            }
+            _ => phase == Phase::Queued,
+        }
     }
 
     /// The send of an operation whose message nobody has met; nothing is held for it any more.
@@ -143,17 +139,19 @@ impl<D: Device> Rendezvous<'_, D> {
         Ok(())
     }
 
-    /// RtsGone: the receiver has forgotten an RTS.
-    pub(crate) fn on_rts_gone(&mut self, from: Rank, id: OpId) {
-        let is_asked = self.ops.get(id).is_some_and(|op| {
-            let to = match &op.state {
-                State::Offered(s, _) => s.to,
-                State::Long(long) if long.side == Side::Send => long.message.peer,
-                _ => return false,
-            };
-            to == from && op.state.phase() == Phase::Withdrawn
-        });
-        if is_asked && let Some(s) = self.take_sending(id) {
+    /// RtsGone, RtrGone: the other side has forgotten what it was asked to. The operation is cancelled, unless a message,
+    /// or a receive, has met it.
+    pub(crate) fn on_gone(&mut self, from: Rank, kind: Kind, id: OpId) {
+        let side = if kind == Kind::RtsGone { Side::Send } else { Side::Receive };
+        let Some(op) = self.ops.get(id).filter(|op| op.state.phase() == Phase::Withdrawn) else { return };
+        if op.pending(id).is_none_or(|op| op.peer != Some(from) || op.side != side) {
+            return;
+        }
+        if let State::Posted(receive) = &op.state {
+            let want = receive.want;
+            self.void_rtr(id, Void::Cancelled);
+            self.end_receive_cancelled(id, &want);
+        } else if let Some(s) = self.take_sending(id) {
             self.rtrs.on_met(&s.envelope(), id, None);
             self.end_cancelled(id, s);
         }

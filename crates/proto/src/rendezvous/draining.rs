@@ -23,7 +23,7 @@
 use super::movers::{FAILED, HEARD, Mover};
 use super::posting::Posted;
 use crate::message::malformed;
-use crate::message::op::{OpId, Side};
+use crate::message::op::OpId;
 use crate::message::peers::How;
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::phase::Phase;
@@ -105,9 +105,9 @@ impl<D: Device> Rendezvous<'_, D> {
     fn end_long(&mut self, id: OpId) {
         self.with_machine(id, |machine, _, port| machine.retreat(port));
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
-        let (mut ends, side) = (long.outcome.clone(), long.side);
+        let (mut ends, is_counted) = (long.outcome.clone(), long.is_counted());
         let fault = long.ending().expect("only a message that has failed ends so").fault.clone();
-        if side == Side::Receive {
+        if is_counted {
             self.learner.gives_up();
         }
         ends.failure = ends.failure.or(Some(fault.into()));

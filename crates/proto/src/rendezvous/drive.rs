@@ -3,24 +3,31 @@
 
 use super::movers::{FAILED, Happening, Machine, Message, Mover, Step};
 use super::posting::{Posted, RankPort};
-use crate::choice::way::{Protocol, Way};
+use crate::choice::way::Protocol;
 use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::{Body, Envelope};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
+use crate::rendezvous::frames::Asked;
 use crate::rendezvous::phase::Phase;
 use crate::rendezvous::rtr_registered::is_rts_ack;
 use crate::rendezvous::state::{Course, Long, State};
 use fabric::{Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
-use wire::head::{Head, Kind, Offer};
+use wire::head::{Head, Kind};
 use wire::long::{Fragment, LongRts};
 
 impl<D: Device> Rendezvous<'_, D> {
     /// Makes a queued send a long message and lets its RTS leave; false if there is no room.
     pub(crate) fn leave_long(&mut self, id: OpId, s: Sending, protocol: Protocol, flags: u16) -> bool {
-        let message = Message { protocol, peer: s.to, local: s.data, peer_op: 0, len: s.data.len as u64 };
+        let message = Message {
+            protocol: Some(protocol),
+            peer: s.to,
+            local: s.data,
+            peer_op: 0,
+            len: s.data.len as u64,
+        };
         let (machine, begun_ns) = (Machine::new(protocol, Side::Send), self.dev.now_ns());
         let queued = Course::Queued;
         let long = Long {
@@ -99,7 +106,8 @@ impl<D: Device> Rendezvous<'_, D> {
         let along = along.part(0, local.len);
         self.dev.copy(local.addr, along.addr, along.len);
         self.counters.happened(Told::RendezvousBegun, [envelope.source as u64, rts.len, 0]);
-        let message = Message { protocol, peer: envelope.source, local, peer_op: rts.op, len: rts.len };
+        let message =
+            Message { protocol: Some(protocol), peer: envelope.source, local, peer_op: rts.op, len: rts.len };
         let machine = Machine::new(protocol, Side::Receive);
         let long = Long {
             flags: rts.flags,
@@ -123,10 +131,9 @@ impl<D: Device> Rendezvous<'_, D> {
 
     fn receive_by_frames(&mut self, id: OpId, receive: Receive, rts: LongRts) {
         let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
-        let ends = long.outcome.clone();
+        let (context, outcome) = (long.context, long.outcome.clone());
         self.learner.gives_up();
-        let offer = Offer { len: rts.len, addr: 0, share: Offer::NO_SHARE, op: rts.op, seen: 0, other: 0 };
-        self.ask_for_frames(id, receive, ends, offer);
+        self.ask_for_frames(id, Asked { buf: receive.buf, context, outcome, len: rts.len, op: rts.op });
     }
 
     /// Ack, Ready or Fin.
@@ -184,27 +191,8 @@ impl<D: Device> Rendezvous<'_, D> {
         }
     }
 
-    /// A piece of a long message has come in a frame.
-    pub(crate) fn on_long_data(
-        &mut self,
-        from: Rank,
-        id: OpId,
-        offset: u64,
-        data: Span,
-    ) -> Result<(), Fault> {
-        match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Long(long)) if long.message.peer == from && long.side == Side::Receive => {
-                if long.has_failed() {
-                    return Ok(());
-                }
-                self.hear(from, id, Happening::Data(offset, data))
-            }
-            _ => Err(malformed(from, Malformed("data for a receive that does not expect any".into()))),
-        }
-    }
-
     /// The other side has said something.
-    fn hear(&mut self, from: Rank, id: OpId, what: Happening) -> Result<(), Fault> {
+    pub(super) fn hear(&mut self, from: Rank, id: OpId, what: Happening) -> Result<(), Fault> {
         let step = self.happen(id, what.clone());
         if step == Step::Illegal {
             let what = format!("at the wrong time, or outside the message: {what:?}");
@@ -332,7 +320,7 @@ impl<D: Device> Rendezvous<'_, D> {
             flags: long.flags,
             local: long.message.local,
         };
-        port.dev.label(|| long.message.protocol.name());
+        port.dev.label(|| long.message.protocol.map_or("frames", Protocol::name));
         let result = f(&mut long.machine, &long.message, &mut port);
         port.dev.label(|| "eager");
         Some(result)
@@ -355,9 +343,9 @@ impl<D: Device> Rendezvous<'_, D> {
                 assert_eq!(long.posted.open, 0, "a message ends with its transfers");
                 let ends = long.outcome.clone();
                 let (peer, len) = (long.message.peer as u64, long.message.len);
-                let (sends, way) = (long.side == Side::Send, Way::of(long.message.protocol));
+                let (sends, way) = (long.side == Side::Send, long.way());
                 self.counters.happened(Told::RendezvousEnded, [peer, len, sends.into(), way as u64]);
-                if long.side == Side::Receive {
+                if long.is_counted() {
                     let report = self.learner.received(long, self.dev.now_ns());
                     self.peers[long.message.peer].report(report);
                 }

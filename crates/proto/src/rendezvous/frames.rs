@@ -1,124 +1,107 @@
-//! Rendezvous by frames: the payload is copied through the device, where nobody can copy from the other.
+//! Rendezvous by frames: how the two sides come to it.
+//!
+//! [`super::movers::frames`] moves the bytes.
 
 use super::Rendezvous;
-use crate::choice::facts::Path;
-use crate::choice::way::Way;
-use crate::event::{Event, Happening as Told};
+use super::movers::{Happening, Machine, Message, frames};
+use super::phase::Phase;
 use crate::message::malformed;
 use crate::message::matching::Envelope;
-use crate::message::op::{Failure, OpId, Outcome, Receive, Side};
-use crate::rendezvous::state::{Filling, State, Stream};
+use crate::message::op::{Failure, Op, OpId, Outcome, Sending, Side};
+use crate::rendezvous::state::{Course, Long, State};
 use fabric::{Device, Fault, Rank, Span};
-use wire::head::{Head, Kind, Offer};
+use wire::Malformed;
+use wire::head::{Head, Kind};
 
-/// Bytes of a frame where there is no room for longer ones.
-const LITTLE: usize = 2048;
+/// A message that its receiver asks for in frames.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// Where it goes.
+    pub buf: Span,
+    pub context: u64,
+    /// How the receive ends if all goes well.
+    pub outcome: Outcome,
+    /// Its length at the sender.
+    pub len: u64,
+    /// Operation at the sender.
+    pub op: u32,
+}
 
 impl<D: Device> Rendezvous<'_, D> {
-    pub(crate) fn ask_for_frames(&mut self, id: OpId, receive: Receive, outcome: Outcome, offer: Offer) {
-        let head = Head::new(Kind::Cts, offer.op as i32, id.0 as u64).encode();
+    pub(crate) fn ask_for_frames(&mut self, id: OpId, asked: Asked) {
+        let Asked { buf, context, outcome, len, op } = asked;
+        let head = Head::new(Kind::Cts, op as i32, id.0 as u64).encode();
         self.control(outcome.source, head, &outcome.len.to_le_bytes());
         if outcome.len == 0 {
             return self.ops.set(id, State::Done(outcome));
         }
-        let (from, tag) = (outcome.source, outcome.tag);
-        let filling = Filling { receive, from, tag, message_len: offer.len, filled: 0 };
-        self.ops.set(id, State::Filling(Box::new(filling)));
+        let local = buf.part(0, outcome.len as usize);
+        let message = Message { protocol: None, peer: outcome.source, local, peer_op: op, len };
+        let machine = Machine::FramesReceive(frames::Receiver::default());
+        let long = Long::new(Course::Moving, Side::Receive, message, context, outcome, machine, 0);
+        self.ops.set(id, State::Long(Box::new(long)));
     }
 
     /// CTS: the receiver wants frames.
     pub(crate) fn on_cts(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
-        let waiting = match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Offered(s, rts)) => Some((*s, rts.share, rts.direct)),
-            Some(State::Moving(transfer))
-                if transfer.side == Side::Send && transfer.needs_frames(&*self.dev) =>
-            {
-                transfer.leave(&*self.dev);
-                Some((transfer.sending(), None, true))
-            }
-            Some(State::Long(long)) if long.message.peer == from => {
-                let envelope = long.envelope();
-                self.rtrs.on_met(&envelope, id, None);
-                self.long_sending(id).map(|s| (s, None, false))
-            }
-            _ => None,
-        };
-        let Some((s, share, is_active)) = waiting else {
-            return Err(malformed(
-                from,
-                wire::Malformed("CTS for a send that is not waiting for one".into()),
-            ));
-        };
-        if s.to != from || data.len != 8 {
-            return Err(malformed(from, wire::Malformed("CTS that does not belong to this send".into())));
+        let refuse = |what: &str| Err(malformed(from, Malformed(format!("CTS {what}"))));
+        let is_from =
+            |op: &Op<State>| op.pending(id).is_some_and(|op| op.side == Side::Send && op.peer == Some(from));
+        if data.len != 8 || !self.ops.get(id).is_some_and(is_from) {
+            return refuse("that does not belong to a send");
         }
+        let Some((s, is_active)) = self.goes_by_frames(id) else {
+            return refuse("for a send that is not waiting for one");
+        };
         let mut limit = [0u8; 8];
         self.dev.peek_bytes(data, &mut limit);
         let limit = (u64::from_le_bytes(limit) as usize).min(s.data.len);
-        self.close_share(share);
         self.learner.takes_frames(id);
-        let stream = Stream { receiver_op: head.context as u32, limit, sent: 0 };
-        self.ops.set(id, State::Streaming(s, stream));
+        let peer_op = head.context as u32;
+        let message = Message { protocol: None, peer: from, local: s.data, peer_op, len: s.data.len as u64 };
+        let machine = Machine::FramesSend(frames::Sender::new(limit, !self.path(from).registration));
+        let long = Long::new(Course::Moving, Side::Send, message, s.context, s.outcome(), machine, 0);
+        self.ops.set(id, State::Long(Box::new(Long { looking: true, ..long })));
         if !is_active {
             self.active.push(id);
         }
         Ok(())
     }
 
-    /// Sends frames of a stream while there is room: (something was sent, all were sent).
-    pub(crate) fn stream(&mut self, id: OpId) -> (bool, bool) {
-        let Some(State::Streaming(s, stream)) = self.ops.get(id).map(|op| &op.state) else {
-            return (false, true);
-        };
-        let (s, mut stream) = (*s, *stream);
-        let before = stream.sent;
-        let Path { frame_bytes: frame, registration, .. } = *self.path(s.to);
-        // In shared memory there may be room for little where there is none for much.
-        let lens = [frame, LITTLE.min(frame)];
-        let lens = if registration { &lens[..1] } else { &lens };
-        while stream.sent < stream.limit {
-            let head = Head::new(Kind::Data, stream.receiver_op as i32, stream.sent as u64).encode();
-            let part = |len: &usize| s.data.part(stream.sent, *len.min(&(stream.limit - stream.sent)));
-            let Some(part) = lens.iter().map(part).find(|part| self.dev.try_send(s.to, head, *part)) else {
-                break;
-            };
-            self.counters.count(Event::FrameSent);
-            stream.sent += part.len;
+    /// A send whose receiver wants frames, if it may: and whether it is among the operations that are looked at.
+    fn goes_by_frames(&mut self, id: OpId) -> Option<(Sending, bool)> {
+        match &self.ops.get(id)?.state {
+            State::Offered(s, rts) => {
+                let (s, share, direct) = (*s, rts.share, rts.direct);
+                self.close_share(share);
+                Some((s, direct))
+            }
+            State::Moving(transfer) if transfer.needs_frames(&*self.dev) => {
+                transfer.leave(&*self.dev);
+                Some((transfer.sending(), true))
+            }
+            State::Long(long) if long.phase() != Phase::Queued => {
+                let (envelope, looking) = (long.envelope(), long.looking);
+                self.rtrs.on_met(&envelope, id, None);
+                self.long_sending(id).map(|s| (s, looking))
+            }
+            _ => None,
         }
-        let done = stream.sent >= stream.limit;
-        let state = if done { State::Done(s.outcome()) } else { State::Streaming(s, stream) };
-        self.ops.set(id, state);
-        if done {
-            let known = [s.to as u64, s.data.len as u64, 1, Way::Frames as u64];
-            self.counters.happened(Told::RendezvousEnded, known);
-            self.learner.ended_at(id, &*self.dev);
-        }
-        (stream.sent > before, done)
     }
 
-    /// A frame of a stream.
+    /// A piece of a message has come in a frame.
     pub(crate) fn on_data(&mut self, from: Rank, head: Head, data: Span) -> Result<(), Fault> {
         let id = OpId(head.tag as u32);
-        let Some(State::Filling(filling)) = self.ops.get_mut(id).map(|op| &mut op.state) else {
-            return self.on_long_data(from, id, head.context, data);
-        };
-        let Filling { receive, from: expected, tag, message_len, filled } = &mut **filling;
-        let limit = (*message_len).min(receive.buf.len as u64);
-        let end = head.context.checked_add(data.len as u64);
-        if *expected != from || end.is_none_or(|end| end > limit) {
-            return Err(malformed(from, wire::Malformed("data outside its receive".into())));
+        match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Long(long)) if long.message.peer == from && long.side == Side::Receive => {
+                if long.has_failed() {
+                    return Ok(());
+                }
+                self.hear(from, id, Happening::Data(head.context, data))
+            }
+            _ => Err(malformed(from, Malformed("data for a receive that does not expect any".into()))),
         }
-        *filled += data.len as u64;
-        let to = receive.buf.addr + head.context as usize;
-        let envelope = Envelope { source: from, context: receive.want.context, tag: *tag };
-        let ended = (*filled >= limit).then(|| Outcome::of_receive(&envelope, *message_len, receive.buf));
-        self.dev.copy(to, data.addr, data.len);
-        if let Some(outcome) = ended {
-            self.counters.happened(Told::RendezvousEnded, [from as u64, outcome.len, 0, Way::Frames as u64]);
-            self.ops.set(id, State::Done(outcome));
-        }
-        Ok(())
     }
 
     /// Neither side of a transfer can copy: the message comes as a whole in frames.
@@ -126,19 +109,14 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn fall_back(&mut self, id: OpId) {
         let Some(State::Moving(transfer)) = self.ops.get(id).map(|op| &op.state) else { return };
         transfer.leave(&*self.dev);
-        let (receive, mut outcome) = (transfer.receive(), transfer.outcome.clone());
-        let message_len = match outcome.failure.take().as_deref() {
+        let (buf, context, op) = (transfer.local, transfer.context, transfer.partner);
+        let outcome = &transfer.outcome;
+        let len = match outcome.failure.as_deref() {
             Some(Failure::Truncated { message_len }) => *message_len,
             _ => outcome.len,
         };
-        let offer = Offer {
-            len: message_len,
-            addr: 0,
-            share: Offer::NO_SHARE,
-            op: transfer.partner,
-            seen: 0,
-            other: 0,
-        };
-        self.ask_for_frames(id, receive, outcome, offer);
+        let envelope = Envelope { source: transfer.peer, context, tag: outcome.tag };
+        let outcome = Outcome::of_receive(&envelope, len, buf);
+        self.ask_for_frames(id, Asked { buf, context, outcome, len, op });
     }
 }

@@ -34,7 +34,7 @@ use crate::message::malformed;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
-use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord, Shares};
+use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord, Shares, Span};
 use learner::Learner;
 use posting::Backlog;
 use rtr_account::RtrAccount;
@@ -85,30 +85,34 @@ impl<D: Device> Rendezvous<'_, D> {
             Kind::Eager | Kind::Rts | Kind::Epoch => {
                 Err(malformed(from, Malformed("no part of a rendezvous".into())))
             }
-            Kind::Rtr => {
-                let offer = read_offer(self.dev, from, data)?;
-                self.on_rtr(&envelope, offer);
-                Ok(())
-            }
-            Kind::Matched => {
-                let offer = read_offer(self.dev, from, data)?;
-                self.on_matched(envelope, offer)
-            }
             Kind::Cts => self.on_cts(from, head, data),
             Kind::Data => self.on_data(from, head, data),
             Kind::LongRts => self.on_long_rts(from, envelope, data),
             Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame),
-            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, head.kind, data),
-            Kind::RtrAck => self.on_rtr_ack(envelope, data),
             Kind::RtsCancel => self.on_rts_cancel(envelope, data),
-            Kind::RtsGone => {
-                self.on_rts_gone(from, OpId(head.tag as u32));
+            Kind::RtsGone | Kind::RtrGone => {
+                self.on_gone(from, head.kind, OpId(head.tag as u32));
                 Ok(())
             }
-            Kind::RtrGone => {
-                self.on_rtr_gone(from, head);
+            _ => self.handle_rtr(envelope, head.kind, data),
+        }
+    }
+
+    /// An RTR, or what it has brought about.
+    fn handle_rtr(&mut self, envelope: Envelope, kind: Kind, data: Span) -> Result<(), Fault> {
+        match kind {
+            Kind::Rtr => {
+                let offer = read_offer(self.dev, envelope.source, data)?;
+                self.on_rtr(&envelope, offer);
                 Ok(())
             }
+            Kind::Matched => {
+                let offer = read_offer(self.dev, envelope.source, data)?;
+                self.on_matched(envelope, offer)
+            }
+            Kind::RtrAck => self.on_rtr_ack(envelope, data),
+            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, kind, data),
+            _ => Err(malformed(envelope.source, Malformed(format!("{kind:?} is no RTR")))),
         }
     }
 
@@ -208,7 +212,6 @@ impl<D: Device> Rendezvous<'_, D> {
                 self.begin_send(id, sending, share, partner as usize);
                 (true, false)
             }
-            State::Streaming(..) => self.stream(id),
             State::Following(_) => self.follow(id),
             State::Long(_) => self.look_at_long(id),
             _ => (false, true),

@@ -310,19 +310,22 @@ impl Outgoing {
         self.flag == Flag::Clear && (persists || self.usage.pays() != Some(false))
     }
 
+    /// Whether what stopped RTRs is over.
+    fn may_resume(&self) -> bool {
+        !self.idle || self.silent.pays() == Some(true)
+    }
+
     fn begin(&mut self, rtrs: &mut Rtrs, to: &Envelope, send: Send, persists: bool) -> Plan {
         let Send { op, wants, .. } = send;
         let flags = match self.flag {
             Flag::Eager => STOP,
-            Flag::Clear if !persists && self.usage.pays() == Some(false) => {
+            Flag::Clear if self.may_write(persists) => return self.begin_clear(rtrs, to, send),
+            Flag::Clear => {
                 (self.idle, self.silent) = (true, Usage::default());
                 STOP
             }
-            Flag::Stopped if wants != Wants::Nothing && (!self.idle || self.silent.pays() == Some(true)) => {
-                RESUME
-            }
+            Flag::Stopped if wants != Wants::Nothing && self.may_resume() => RESUME,
             Flag::Stopped | Flag::Stopping(_) => 0,
-            Flag::Clear => return self.begin_clear(rtrs, to, send),
         };
         // Until the receiver has stopped, all RTRs are dropped; then none is on its way; and the
         // receive of the RTS that lets them resume sends none. So no RTR belongs to this send.

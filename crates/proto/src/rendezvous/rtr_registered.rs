@@ -108,7 +108,7 @@ impl<D: Device> Rendezvous<'_, D> {
             local: s.data,
             peer_op: rtr.op,
             len: s.data.len as u64,
-            protocol: Protocol::Speculative,
+            protocol: Some(Protocol::Speculative),
         };
         let machine = Machine::RtrSend(write::Sender::Held(stripes, rtr.addr, keys));
         let long = Long::new(Course::Moving, Side::Send, message, s.context, s.outcome(), machine, begun_ns);
@@ -182,7 +182,7 @@ impl<D: Device> Rendezvous<'_, D> {
             local: receive.buf,
             peer_op: ack.op,
             len: ack.len,
-            protocol: Protocol::Speculative,
+            protocol: Some(Protocol::Speculative),
         };
         let stripes = waiting.stripes.expect("its RTR is out");
         let machine = Machine::RtrReceive(write::Receiver::new(stripes, ack.len));
@@ -267,18 +267,6 @@ impl<D: Device> Rendezvous<'_, D> {
         let body = LongRts { len: buf.len as u64, op: id.0, ..LongRts::default() };
         let head = Head::new(Kind::RtrCancel, tag, want.context).encode();
         self.control(source, head, &body.encode());
-    }
-
-    /// RtrGone: a receive that was to be cancelled is, unless a message has met it.
-    pub(crate) fn on_rtr_gone(&mut self, from: Rank, head: Head) {
-        let id = OpId(head.tag as u32);
-        let Some(State::Posted(receive)) = self.ops.get(id).map(|op| &op.state) else { return };
-        let Receive { want, withdrawn, .. } = *receive;
-        if want.source != Some(from) || !withdrawn {
-            return;
-        }
-        self.void_rtr(id, Void::Cancelled);
-        self.end_receive_cancelled(id, &want);
     }
 }
 

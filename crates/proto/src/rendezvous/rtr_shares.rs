@@ -44,7 +44,7 @@ impl<D: Device> Rendezvous<'_, D> {
         Some(index)
     }
 
-    /// Takes an RTR back. False if the sender was faster.
+    /// Takes an RTR, or an RTS, of this operation back. False if the other side was faster.
     pub(super) fn take_share_back(&mut self, id: OpId, index: u32) -> bool {
         let share = Share { owner: self.dev.me(), index };
         let is_ours = self.dev.opened_shares().take(share, ShareWord::Open, id.0 as u64);

@@ -9,6 +9,7 @@ use crate::event::{Amount, Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
+use crate::rendezvous::frames::Asked;
 use crate::rendezvous::movers::both::{self, Claims, PIECE_MAX, Transfer};
 use crate::rendezvous::state::{Rts, State};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
@@ -100,7 +101,8 @@ impl<D: Device> Rendezvous<'_, D> {
         self.counters.happened(Told::RendezvousBegun, [from as u64, offer.len, 0]);
         let by_frames = offer.addr == Offer::BY_FRAMES && offer.len > 0;
         if offer.share == Offer::NO_SHARE || by_frames || (len > 0 && !self.dev.reach(from)) {
-            return self.ask_for_frames(id, receive, outcome, offer);
+            let asked = asked(&receive, outcome, &offer);
+            return self.ask_for_frames(id, asked);
         }
         let share = Share { owner: from, index: offer.share };
         // A sender that does not help only has to be told of the end.
@@ -140,7 +142,10 @@ impl<D: Device> Rendezvous<'_, D> {
             let start = self.eager_limit(peer).prices(len).then(|| self.dev.now_ns());
             match self.dev.read(peer, receive.buf.part(0, len), offer.addr as usize) {
                 Ok(()) => {}
-                Err(Fault::NotPermitted) => return self.ask_for_frames(id, receive, outcome, offer),
+                Err(Fault::NotPermitted) => {
+                    let asked = asked(&receive, outcome, &offer);
+                    return self.ask_for_frames(id, asked);
+                }
                 Err(fault) => {
                     let (word, failure) = both::failed(fault, Side::Receive);
                     self.dev.opened_shares().store(share, ShareWord::Failed, word);
@@ -170,6 +175,12 @@ impl<D: Device> Rendezvous<'_, D> {
         self.dev.wake(peer);
         self.ops.set(id, State::Done(outcome));
     }
+}
+
+/// A message that cannot be copied.
+fn asked(receive: &Receive, outcome: Outcome, offer: &Offer) -> Asked {
+    let (buf, context) = (receive.buf, receive.want.context);
+    Asked { buf, context, outcome, len: offer.len, op: offer.op }
 }
 
 /// Reads an offer and checks what it refers to.

@@ -1,16 +1,16 @@
 //! Where an operation stands, from the call to its end.
 
-use crate::choice::way::Protocol;
+use crate::choice::way::{Protocol, Way};
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
 use crate::message::op::{self, Op, OpId, Outcome, PendingOp, Receive, Sending, Side, Standing};
 use crate::message::rtrs::Rtr;
 use crate::rendezvous::draining::Ending;
 use crate::rendezvous::movers::both::Transfer;
-use crate::rendezvous::movers::{Machine, Message};
+use crate::rendezvous::movers::{Machine, Message, Mover};
 use crate::rendezvous::phase::Phase;
 use crate::rendezvous::posting::Posted;
-use fabric::{Device, Rank, ShareWord, Shares};
+use fabric::{Device, ShareWord, Shares};
 
 /// Where an operation stands.
 #[derive(Debug)]
@@ -19,13 +19,9 @@ pub(crate) enum State {
     Queued(Sending, Step),
     /// RTS is out.
     Offered(Sending, Rts),
-    /// CTS has come: frames flow.
-    Streaming(Sending, Stream),
     /// Posted, not matched.
     Posted(Receive),
-    /// Frames are coming in.
-    Filling(Box<Filling>),
-    /// Registered memory moves, or is about to.
+    /// A protocol over registered memory, or frames.
     Long(Box<Long>),
     /// An eager message has left; the adapter still reads the buffer.
     Gathered(Sending, Held),
@@ -35,16 +31,6 @@ pub(crate) enum State {
     Following(Box<Following>),
     /// Ended; the outcome has not been fetched.
     Done(Outcome),
-}
-
-/// A message that comes in frames.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Filling {
-    pub receive: Receive,
-    pub from: Rank,
-    pub tag: i32,
-    pub message_len: u64,
-    pub filled: u64,
 }
 
 /// A receive that waits until its message has been kept as a whole.
@@ -83,25 +69,12 @@ pub(crate) struct Rts {
     pub withdrawn: bool,
 }
 
-/// Progress of a stream of frames.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stream {
-    pub receiver_op: u32,
-    pub limit: usize,
-    pub sent: usize,
-}
-
 impl Standing for State {
     // What is offered by remote access, or moves by it and is the peer's, the peer brings to its end alone.
     #[inline(always)]
     fn needs_care(&self) -> bool {
         match self {
-            State::Queued(..)
-            | State::Streaming(..)
-            | State::Filling(_)
-            | State::Gathered(..)
-            | State::Following(_)
-            | State::Long(_) => true,
+            State::Queued(..) | State::Gathered(..) | State::Following(_) | State::Long(_) => true,
             State::Posted(receive) => receive.long,
             State::Offered(_, rts) => !rts.direct,
             State::Moving(transfer) => transfer.owned,
@@ -143,11 +116,7 @@ impl State {
             State::Offered(..) => Phase::Offered,
             State::Posted(receive) if receive.withdrawn => Phase::Withdrawn,
             State::Posted(_) => Phase::Posted,
-            State::Streaming(..)
-            | State::Filling(_)
-            | State::Moving(_)
-            | State::Following(_)
-            | State::Gathered(..) => Phase::Moving,
+            State::Moving(_) | State::Following(_) | State::Gathered(..) => Phase::Moving,
             State::Long(long) => long.phase(),
             State::Done(_) => Phase::Done,
         }
@@ -222,6 +191,19 @@ impl Long {
         }
     }
 
+    /// Whether it is a message that is coming in, and of which the sender is told how long it took.
+    pub fn is_counted(&self) -> bool {
+        self.side == Side::Receive && !self.machine.is_framed()
+    }
+
+    /// How its bytes travel.
+    pub fn way(&self) -> Way {
+        match self.message.protocol {
+            Some(protocol) if !self.machine.is_framed() => Way::of(protocol),
+            _ => Way::Frames,
+        }
+    }
+
     /// How far it has come.
     pub fn phase(&self) -> Phase {
         match self.course {
@@ -288,10 +270,8 @@ impl Op<State> {
             State::Queued(..) => (0, 0),
             State::Posted(_) => (1, 0),
             State::Offered(..) => (2, 0),
-            State::Streaming(_, stream) => (3, stream.sent as u64),
-            State::Filling(filling) => (4, filling.filled),
             State::Moving(transfer) => (5, dev.opened_shares().load(transfer.share, ShareWord::Done)),
-            State::Long(_) => (6, 0),
+            State::Long(long) => (6, long.machine.moved()),
             State::Gathered(..) => (7, 0),
             State::Following(_) => (8, 0),
             State::Done(_) => (9, 0),
@@ -322,9 +302,8 @@ impl Op<State> {
         };
         Some(match &self.state {
             State::Queued(s, _) | State::Offered(s, _) => send(s, false),
-            State::Streaming(s, _) | State::Gathered(s, _) => send(s, true),
+            State::Gathered(s, _) => send(s, true),
             State::Posted(r) => receive(r, false),
-            State::Filling(f) => receive(&f.receive, true),
             State::Following(f) => receive(&f.receive, true),
             State::Moving(t) => t.pending(id, self.since_ns),
             State::Long(long) => long.pending(id, self.since_ns),

@@ -28,8 +28,7 @@
 use crate::choice::eager_limit::EagerLimit;
 use crate::choice::tuning::PIECE_MIN;
 use crate::event::{Amount, Counters, Event};
-use crate::message::matching::Want;
-use crate::message::op::{Failure, OpId, Outcome, PendingOp, Receive, Sending, Side};
+use crate::message::op::{Failure, OpId, Outcome, PendingOp, Sending, Side};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
 
 /// Largest piece: bounds how long the faster side waits for the last one.
@@ -207,13 +206,7 @@ impl Transfer {
         dev.opened_shares().add(self.share, ShareWord::Left, 1);
     }
 
-    /// The receive or the send that this was begun for.
-    pub fn receive(&self) -> Receive {
-        let want = Want { source: Some(self.peer), context: self.context, tag: Some(self.outcome.tag) };
-        Receive::new(want, self.local)
-    }
-
-    /// As [`Transfer::receive`].
+    /// The send that this was begun for.
     pub fn sending(&self) -> Sending {
         Sending {
             to: self.peer,

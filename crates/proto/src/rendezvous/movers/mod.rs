@@ -8,6 +8,7 @@
 pub(crate) mod both;
 pub(crate) mod chunks;
 mod copy_pipeline;
+pub(crate) mod frames;
 mod pipeline;
 pub(crate) mod port;
 mod rget;
@@ -27,8 +28,8 @@ use wire::long::{Fragment, LongRts, RAILS};
 /// What both machines of a message know.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// How it travels.
-    pub protocol: Protocol,
+    /// The protocol of its RTS; `None` if it came to frames without one.
+    pub protocol: Option<Protocol>,
     /// The other rank.
     pub peer: Rank,
     /// This rank's buffer, cut to the bytes that travel.
@@ -40,6 +41,11 @@ pub struct Message {
 }
 
 impl Message {
+    /// The number of its protocol in an RTS.
+    pub fn number(&self) -> u16 {
+        self.protocol.map_or(0, |protocol| protocol as u16)
+    }
+
     /// Whether a fragment told by the peer lies inside the message and in memory, and names an adapter
     /// there is.
     pub fn covers(&self, fragment: &Fragment, rails: usize) -> bool {
@@ -119,6 +125,11 @@ pub(crate) trait Mover {
     fn is_unanswered(&self) -> bool {
         false
     }
+
+    /// How many bytes have been moved, where that is known: for reports.
+    fn moved(&self) -> u64 {
+        0
+    }
 }
 
 /// A machine of either side of any protocol.
@@ -134,9 +145,16 @@ pub(crate) enum Machine {
     PipelineReceive(pipeline::Receiver),
     CopySend(superpipeline::Sender),
     CopyReceive(superpipeline::Receiver),
+    FramesSend(frames::Sender),
+    FramesReceive(frames::Receiver),
 }
 
 impl Machine {
+    /// Whether the message goes by frames as a whole.
+    pub fn is_framed(&self) -> bool {
+        matches!(self, Machine::FramesSend(_) | Machine::FramesReceive(_))
+    }
+
     pub fn new(protocol: Protocol, side: Side) -> Machine {
         match (protocol, side) {
             (Protocol::Rget | Protocol::Speculative, Side::Send) => {
@@ -177,6 +195,8 @@ macro_rules! each {
             Machine::PipelineReceive($machine) => $what,
             Machine::CopySend($machine) => $what,
             Machine::CopyReceive($machine) => $what,
+            Machine::FramesSend($machine) => $what,
+            Machine::FramesReceive($machine) => $what,
         }
     };
 }
@@ -192,6 +212,10 @@ impl Mover for Machine {
 
     fn is_unanswered(&self) -> bool {
         each!(self, machine => machine.is_unanswered())
+    }
+
+    fn moved(&self) -> u64 {
+        each!(self, machine => machine.moved())
     }
 }
 

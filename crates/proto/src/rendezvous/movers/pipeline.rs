@@ -41,7 +41,7 @@ const FRAMES_AT_ONCE: usize = 4;
 impl Message {
     /// Whether its registrations may stay.
     fn keeps(&self) -> bool {
-        self.protocol == Protocol::CachingPipeline
+        self.protocol == Some(Protocol::CachingPipeline)
     }
 
     /// How far the block of memory that begins at `offset` goes, and what is registered for it.
@@ -102,19 +102,24 @@ struct Piece {
     len: u64,
 }
 
+impl Sender {
+    /// RTS, with as much of the message as goes into its frame.
+    fn start(&mut self, message: &Message, port: &mut impl Port) -> Step {
+        let along = port.tuning().head_bytes.min(port.frame_bytes() - LongRts::LEN);
+        let along = along.min(message.local.len);
+        let protocol = message.number();
+        if !port.request(LongRts { len: message.len, protocol, ..LongRts::default() }, along) {
+            return Step::NoRoom;
+        }
+        *self = Sender::Asked(along as u64);
+        Step::Going
+    }
+}
+
 impl Mover for Sender {
     fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         let step = match (&mut *self, what) {
-            (Sender::Idle, Happening::Start) => {
-                let along = port.tuning().head_bytes.min(port.frame_bytes() - LongRts::LEN);
-                let along = along.min(message.local.len);
-                let protocol = message.protocol as u16;
-                if !port.request(LongRts { len: message.len, protocol, ..LongRts::default() }, along) {
-                    return Step::NoRoom;
-                }
-                *self = Sender::Asked(along as u64);
-                Step::Going
-            }
+            (Sender::Idle, Happening::Start) => self.start(message, port),
             (Sender::Asked(along), Happening::Ack(ack))
                 if ack.len <= message.len && ack.offset <= ack.len && ack.offset >= ack.len.min(*along) =>
             {

@@ -69,7 +69,7 @@ impl Sender {
             len: message.len,
             addr: message.local.addr as u64,
             keys: stripes.keys(),
-            protocol: message.protocol as u16,
+            protocol: message.number(),
             ..LongRts::default()
         };
         if port.request(rts, 0) {

@@ -64,7 +64,7 @@ impl Mover for Sender {
     fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (&mut *self, what) {
             (Sender::Idle, Happening::Start) => {
-                let protocol = message.protocol as u16;
+                let protocol = message.number();
                 if !port.request(LongRts { len: message.len, protocol, ..LongRts::default() }, 0) {
                     return Step::NoRoom;
                 }

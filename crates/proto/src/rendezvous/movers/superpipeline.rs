@@ -42,7 +42,7 @@ use wire::long::{Fragment, LongRts, RAILS};
 /// How a message is cut.
 fn plan(message: &Message, tuning: &Tuning) -> Plan {
     match message.protocol {
-        Protocol::CopyPipeline => copy_pipeline::plan(message.len, tuning),
+        Some(Protocol::CopyPipeline) => copy_pipeline::plan(message.len, tuning),
         _ => Plan::growing(tuning.first_chunk_bytes, tuning.growth, tuning),
     }
 }
@@ -139,12 +139,12 @@ impl Sender {
     fn start(&mut self, message: &Message, port: &mut impl Port) -> Step {
         let Ok(slab) = port.stage(Use::Early) else { return Step::Frames };
         let plan = plan(message, port.tuning());
-        let (protocol, keys) = (message.protocol as u16, plan.encode());
+        let (protocol, keys) = (message.number(), plan.encode());
         if !port.request(LongRts { len: message.len, protocol, keys, ..LongRts::default() }, 0) {
             slab.into_iter().for_each(|slab| port.unstage(slab));
             return Step::NoRoom;
         }
-        if message.protocol == Protocol::Superpipeline
+        if message.protocol == Some(Protocol::Superpipeline)
             && let (Some(slab), Some(chunk)) = (&slab, plan.chunks(message.len).next())
         {
             copy_in(&plan, slab, &chunk, message, port);
@@ -161,7 +161,7 @@ impl Sender {
         message: &Message,
         port: &mut impl Port,
     ) -> Step {
-        let is_ahead = slab.is_some() && message.protocol == Protocol::Superpipeline;
+        let is_ahead = slab.is_some() && message.protocol == Some(Protocol::Superpipeline);
         let slab = match slab.map_or_else(|| port.stage(Use::Granted), |slab| Ok(Some(slab))) {
             Ok(Some(slab)) => slab,
             Ok(None) => {

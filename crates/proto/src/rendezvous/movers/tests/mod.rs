@@ -1,7 +1,7 @@
 //! Every machine in every state is told everything: the table of what it does is a snapshot
 //! (`transitions.txt`; `TERN_UPDATE_SNAPSHOTS=1` writes it), and nothing stays held.
 
-mod script;
+pub(super) mod script;
 
 use super::chunks::Plan;
 use super::{BY_FRAMES, Happening, Machine, Mover, Step};
@@ -190,7 +190,7 @@ impl Stage {
     }
 
     fn tell(&mut self, protocol: Protocol, name: &str) -> Step {
-        self.machine.on(happening(protocol, name), &message(protocol, LEN), &mut self.script)
+        self.machine.on(happening(protocol, name), &message(Some(protocol), LEN), &mut self.script)
     }
 }
 

@@ -156,6 +156,6 @@ impl Port for Script {
 }
 
 /// A message of this length.
-pub fn message(protocol: crate::choice::way::Protocol, len: usize) -> Message {
+pub fn message(protocol: Option<crate::choice::way::Protocol>, len: usize) -> Message {
     Message { protocol, peer: 1, local: Span { addr: BUFFER, len }, peer_op: 9, len: len as u64 }
 }
