@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use crate::sys::{self, Lock};
-use crate::{Fault, Rates, Result};
+use crate::{Fault, Rates, Result, Style};
 
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,6 +112,16 @@ impl File {
             Some(libc::EINVAL) => Ok(()),
             _ => Err(self.fault("synchronise", &cause)),
         })
+    }
+
+    /// Says that a range will be read soon.
+    pub fn will_be_read(&self, range: Range<u64>) {
+        sys::will_be_read(&self.file, &range);
+    }
+
+    /// Says in what order it will be read.
+    pub fn will_be_read_in(&self, style: Style) {
+        sys::will_be_read_in(&self.file, style);
     }
 
     /// Reads from `offset` on until the buffer is full or the file ends; how many bytes came.

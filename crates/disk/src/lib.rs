@@ -12,8 +12,19 @@ mod sys;
 pub use counter::{Counter, Place};
 pub use fault::{Fault, Result};
 pub use file::{File, How, remove};
-pub use rates::Rates;
+pub use rates::{Rates, Trim};
 pub use sieve::{read, write};
+
+/// In what order a file is read, as far as that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// Nothing is known.
+    Any,
+    /// From the start to the end.
+    Sequential,
+    /// In no order: what lies behind a piece is not worth reading.
+    Random,
+}
 
 /// A run of bytes of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

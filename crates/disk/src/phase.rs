@@ -55,6 +55,10 @@ pub struct Tariff {
     pub round_ps: u64,
     /// A byte exchanged.
     pub swap_ps: u64,
+    /// By what the prediction for accesses of each rank alone is multiplied, in 1/1024.
+    pub alone: u64,
+    /// As `alone`, for two phases.
+    pub phases: u64,
 }
 
 impl Tariff {
@@ -65,7 +69,26 @@ impl Tariff {
             byte_ps: rates.byte_ps(),
             round_ps: rates.round_ps(),
             swap_ps: rates.swap_ps(),
+            alone: rates.alone.factor(),
+            phases: rates.phases.factor(),
         }
+    }
+}
+
+/// What a collective access is predicted to take, in picoseconds, before what was learnt of such predictions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Costs {
+    /// If each rank moves its pieces itself.
+    pub alone_ps: u64,
+    /// In two phases.
+    pub phases_ps: u64,
+}
+
+impl Costs {
+    /// Whether two phases take less.
+    pub fn pays(&self, tariff: Tariff) -> bool {
+        let trimmed = |cost: u64, factor: u64| u128::from(cost) * u128::from(factor);
+        trimmed(self.phases_ps, tariff.phases) < trimmed(self.alone_ps, tariff.alone)
     }
 }
 
@@ -136,14 +159,14 @@ impl Plan {
         cuts
     }
 
-    /// Whether this costs less than that each rank moves its pieces itself. Writers of one file exclude each other
+    /// What this costs, and what it costs that each rank moves its pieces itself. Writers of one file exclude each other
     /// in the kernel, readers do not.
-    pub fn pays(&self, wishes: &[Wish], tariff: Tariff, writes: bool) -> bool {
+    pub fn costs(&self, wishes: &[Wish], tariff: Tariff, writes: bool) -> Costs {
         let cost = |calls: u64, bytes: u64| {
             u128::from(calls) * u128::from(tariff.call_ps) + u128::from(bytes) * u128::from(tariff.byte_ps)
         };
         let alone = wishes.iter().map(|wish| cost(wish.calls, wish.moved));
-        let alone = if writes { alone.sum() } else { alone.max().unwrap_or(0) };
+        let alone: u128 = if writes { alone.sum() } else { alone.max().unwrap_or(0) };
         let total: u64 = wishes.iter().map(|wish| wish.bytes).sum();
         let span = self.end - self.start;
         let ranks = wishes.len().max(1) as u64;
@@ -155,7 +178,8 @@ impl Plan {
         let moved = if writes { cost(calls, total) } else { cost(calls, span) / u128::from(self.owners) };
         let messages = u128::from(self.rounds()) * u128::from(tariff.round_ps)
             + u128::from(total / ranks) * u128::from(tariff.swap_ps) * 2;
-        moved + messages < alone
+        let fit = |cost: u128| u64::try_from(cost).unwrap_or(u64::MAX);
+        Costs { alone_ps: fit(alone), phases_ps: fit(moved + messages) }
     }
 }
 
@@ -233,7 +257,9 @@ mod tests {
             .map(|i| Wish::of((0..1 << 17).map(|k| Piece { offset: 64 * k + 8 * i, len: 8 }), |_, _| false))
             .collect();
         let plan = Plan::new(&strided, 8, 16 << 20).unwrap();
-        assert!(plan.pays(&strided, tariff, true));
+        let costs = plan.costs(&strided, tariff, true);
+        assert!(costs.pays(tariff));
+        assert!(!costs.pays(Tariff { phases: 1000 * tariff.phases, ..tariff }), "it never came true");
         assert!(interleaved(&strided));
         let read = |gap, len| Rates::default().joins(gap, len);
         let sieved: Vec<Wish> = (0..8)
@@ -244,7 +270,7 @@ mod tests {
             .map(|i| Wish::of(std::iter::once(Piece { offset: i << 20, len: 1 << 20 }), |_, _| false))
             .collect();
         let plan = Plan::new(&blocks, 8, 16 << 20).unwrap();
-        assert!(!plan.pays(&blocks, tariff, true) && !plan.pays(&blocks, tariff, false));
+        assert!([true, false].iter().all(|writes| !plan.costs(&blocks, tariff, *writes).pays(tariff)));
         assert!(!interleaved(&blocks));
         assert_eq!(Plan::new(&[Wish::default(); 3], 3, 1), None);
     }

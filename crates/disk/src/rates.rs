@@ -21,6 +21,49 @@ pub struct Rates {
     copy_ps: AtomicU64,
     round_ps: AtomicU64,
     swap_ps: AtomicU64,
+    advice_ps: AtomicU64,
+    /// How collective accesses by each rank itself, and those in two phases, have fared.
+    pub alone: Trim,
+    /// See `alone`.
+    pub phases: Trim,
+}
+
+/// By how much a prediction was wrong, as a factor in 1/1024: what its model leaves out, such as writers that wait for each
+/// other or memory that is cold, is the same the next time.
+#[derive(Debug)]
+pub struct Trim(AtomicU64);
+
+impl Trim {
+    /// A factor of 1.
+    pub const ONE: u64 = 1024;
+    /// Factors that are believed: from an eighth to eight times.
+    const RANGE: std::ops::RangeInclusive<u64> = Trim::ONE / 8..=Trim::ONE * 8;
+
+    /// The factor by which predictions are multiplied.
+    pub fn factor(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// What was predicted to take so long has taken so long.
+    pub fn came_true(&self, predicted_ps: u64, took_ns: u64) {
+        let took_ps = u128::from(took_ns) * 1000;
+        let factor = took_ps * u128::from(Trim::ONE) / u128::from(predicted_ps.max(1));
+        let factor =
+            u64::try_from(factor).unwrap_or(u64::MAX).clamp(*Trim::RANGE.start(), *Trim::RANGE.end());
+        learn(&self.0, factor);
+    }
+
+    /// The other way was taken: what was learnt of this one fades, so that it is tried again some day.
+    pub fn fade(&self) {
+        let old = self.factor();
+        self.0.store(old + Trim::ONE / 64 - old / 64, Ordering::Relaxed);
+    }
+}
+
+impl Default for Trim {
+    fn default() -> Trim {
+        Trim(AtomicU64::new(Trim::ONE))
+    }
 }
 
 impl Default for Rates {
@@ -32,6 +75,9 @@ impl Default for Rates {
             copy_ps: AtomicU64::new(80),
             round_ps: AtomicU64::new(30_000_000),
             swap_ps: AtomicU64::new(400),
+            advice_ps: AtomicU64::new(1_000_000),
+            alone: Trim::default(),
+            phases: Trim::default(),
         }
     }
 }
@@ -77,6 +123,19 @@ impl Rates {
         Self::split(&self.round_ps, &self.swap_ps, len, took_ns);
     }
 
+    /// To say of `calls` reads that they will come has taken so long.
+    pub fn advised(&self, calls: u64, took_ns: u64) {
+        learn(&self.advice_ps, took_ns.saturating_mul(1000) / calls.max(1));
+    }
+
+    /// Whether reads of this length wait for a device or a server, so that it is worth saying beforehand that they will come:
+    /// they take several times what saying so does, and more than copies out of memory would.
+    pub fn waits(&self, len: u64) -> bool {
+        let read = u128::from(self.call_ps()) + u128::from(len) * u128::from(self.byte_ps());
+        let advice = u128::from(self.advice_ps.load(Ordering::Relaxed));
+        read > 4 * advice + 2 * u128::from(len) * u128::from(self.copy_ps())
+    }
+
     /// So many bytes were copied.
     pub fn copied(&self, len: u64, took_ns: u64) {
         if len >= LONG_BYTES {
@@ -118,5 +177,35 @@ mod tests {
             rates.transferred(1 << 20, 1 << 30);
         }
         assert!(!rates.joins(1 << 20, 8), "and a slow line to it");
+    }
+
+    #[test]
+    fn reads_that_wait_are_told_from_those_that_copy() {
+        let rates = Rates::default();
+        assert!(!rates.waits(8) && !rates.waits(1 << 20));
+        for _ in 0..100 {
+            rates.advised(10, 4_000);
+            rates.transferred(4096, 70_000);
+        }
+        assert!(rates.waits(4096), "a device takes 70 us for each");
+        for _ in 0..100 {
+            rates.transferred(4096, 600);
+        }
+        assert!(!rates.waits(4096), "in the page cache by now");
+    }
+
+    #[test]
+    fn a_prediction_that_is_wrong_is_put_right_and_forgotten() {
+        let trim = Trim::default();
+        for _ in 0..100 {
+            trim.came_true(1_000_000, 3_000);
+        }
+        assert!((2950..=3072).contains(&trim.factor()), "{}", trim.factor());
+        trim.came_true(0, u64::MAX);
+        assert!(trim.factor() < 4 * Trim::ONE);
+        for _ in 0..1000 {
+            trim.fade();
+        }
+        assert!(trim.factor().abs_diff(Trim::ONE) < 64, "{}", trim.factor());
     }
 }

@@ -7,18 +7,23 @@ use std::time::Instant;
 
 use crate::{File, Piece, Result};
 
+/// Pieces that the kernel is told of before they are read: as many as devices and servers have under way at once.
+const AHEAD: u64 = 64;
+
 /// Reads pieces in ascending order into `buffer`, one behind the other, with at most `window` bytes of the file at
 /// once. How many bytes came: fewer where the file ends.
 pub fn read(
     file: &File,
-    pieces: impl Iterator<Item = Piece>,
+    pieces: impl Iterator<Item = Piece> + Clone,
     buffer: &mut [u8],
     window: u64,
 ) -> Result<usize> {
+    let mut advice = Advice { pieces: pieces.clone(), read: 0, told: 0 };
     let mut pieces = pieces.peekable();
     let (mut done, mut group) = (0, Vec::new());
     let mut room = Vec::new();
     while let Some(first) = pieces.next() {
+        advice.before(file, first.len);
         group.clear();
         group.push(first);
         let mut end = first.end();
@@ -37,11 +42,46 @@ pub fn read(
             _ => read_together(file, &group, &mut room, into)?,
         };
         done += came;
+        advice.read += group.len() as u64;
         if (came as u64) < wanted {
             break;
         }
     }
     Ok(done)
+}
+
+/// Tells the kernel of pieces before they are read, where reading waits: what one read waits for and what the next one does
+/// then come at the same time. Where it was measured this was as good as io_uring (docs/protocols/files.md).
+struct Advice<I> {
+    /// Those it has not been told of.
+    pieces: I,
+    /// Pieces that were read.
+    read: u64,
+    /// Pieces it was told of, or that needed no advice.
+    told: u64,
+}
+
+impl<I: Iterator<Item = Piece>> Advice<I> {
+    /// A piece of so many bytes is about to be read.
+    fn before(&mut self, file: &File, len: u64) {
+        // Many at a time, so that the clock is not looked at for each.
+        if !file.reading.waits(len) || self.told > self.read + AHEAD / 2 {
+            return;
+        }
+        let begun = Instant::now();
+        // What is being read needs no advice any more.
+        let behind = (self.read + 1).saturating_sub(self.told);
+        let wanted = behind + AHEAD;
+        let mut calls = 0;
+        for piece in self.pieces.by_ref().take(wanted as usize).skip(behind as usize) {
+            file.will_be_read(piece.offset..piece.end());
+            calls += 1;
+        }
+        self.told += wanted;
+        if calls > 0 {
+            file.reading.advised(calls, begun.elapsed().as_nanos() as u64);
+        }
+    }
 }
 
 /// Reads from the first piece to the last with one call.

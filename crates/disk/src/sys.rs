@@ -5,6 +5,8 @@ use std::io::{Error, Result};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
+use crate::Style;
+
 /// What a range of a file is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lock {
@@ -45,6 +47,25 @@ pub fn preallocate(file: &File, len: u64) -> Result<()> {
             code => return Err(Error::from_raw_os_error(code)),
         }
     }
+}
+
+/// Says that a range will be read soon: the kernel begins to fetch what it does not have. Only advice, so nothing is told of
+/// its failing.
+pub fn will_be_read(file: &File, range: &Range<u64>) {
+    let len = (range.end - range.start) as i64;
+    // SAFETY: an open descriptor.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), range.start as i64, len, libc::POSIX_FADV_WILLNEED) };
+}
+
+/// Says in what order a file will be read, which is advice for reading ahead.
+pub fn will_be_read_in(file: &File, style: Style) {
+    let advice = match style {
+        Style::Any => libc::POSIX_FADV_NORMAL,
+        Style::Sequential => libc::POSIX_FADV_SEQUENTIAL,
+        Style::Random => libc::POSIX_FADV_RANDOM,
+    };
+    // SAFETY: an open descriptor.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, advice) };
 }
 
 fn retry(mut call: impl FnMut() -> i32) -> Result<()> {

@@ -228,22 +228,78 @@ pub fn exchange_words<const N: usize>(cx: &Cx, comm: Handle, mine: [u64; N]) -> 
     Ok(done.words()[N..].as_chunks().0.to_vec())
 }
 
+/// A list of words for each member, one behind the other.
+pub struct Lists {
+    words: Words,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+enum Words {
+    Made(Vec<u64>),
+    /// Behind so many words that were sent.
+    Came(Box<Schedule>, usize),
+}
+
+impl Lists {
+    /// None yet, with room for so many words.
+    pub fn with_room(words: usize) -> Lists {
+        Lists { words: Words::Made(Vec::with_capacity(words)), ends: Vec::new() }
+    }
+
+    /// The list of the next member: what `f` appends.
+    pub fn push(&mut self, f: impl FnOnce(&mut Vec<u64>)) {
+        let Words::Made(words) = &mut self.words else { unreachable!("lists that came are not added to") };
+        f(words);
+        self.ends.push(words.len());
+    }
+
+    /// The lists, by member.
+    pub fn iter(&self) -> impl Iterator<Item = &[u64]> + Clone {
+        let words = match &self.words {
+            Words::Made(words) => words,
+            Words::Came(schedule, sent) => &schedule.words()[*sent..],
+        };
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(move |(start, end)| &words[*start..*end])
+    }
+
+    /// Words of all lists.
+    pub fn word_count(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    fn lens(&self) -> impl Iterator<Item = u64> {
+        self.iter().map(|list| list.len() as u64)
+    }
+}
+
+impl FromIterator<Vec<u64>> for Lists {
+    fn from_iter<I: IntoIterator<Item = Vec<u64>>>(lists: I) -> Lists {
+        let mut all = Lists::with_room(0);
+        lists.into_iter().for_each(|list| all.push(|words| words.extend(list)));
+        all
+    }
+}
+
 /// Gives every member its list of words, and returns what the members have given this one.
-pub fn exchange_lists(cx: &Cx, comm: Handle, lists: &[Vec<u64>]) -> Result<Vec<Vec<u64>>> {
+pub fn exchange_lists(cx: &Cx, comm: Handle, lists: Lists) -> Result<Lists> {
     let site = site(cx, comm)?;
     let ty = word();
     let one = Side::Even { count: 1, ty: &ty };
-    let lens = lists.iter().map(|list| list.len() as u64).collect();
-    let lens = swap_words(cx, comm, &internal(mpi::coll::Kind::Alltoall, site, one, one), lens, site.size)?;
-    let (out, out_at) = laid_out(lists.iter().map(|list| list.len() as u64));
-    let (into, into_at) = laid_out(lens.into_iter());
+    let lens: Vec<u64> = lists.lens().collect();
+    let call = internal(mpi::coll::Kind::Alltoall, site, one, one);
+    let (done, at) = swap_words(cx, comm, &call, lens, site.size)?;
+    let (out, out_at) = laid_out(lists.lens());
+    let (into, into_at) = laid_out(done.words()[at..].iter().copied());
     let side =
         |counts, displs| Side::Varied { counts: Ints::Large(counts), displs: Ints::Large(displs), ty: &ty };
     let call = internal(mpi::coll::Kind::Alltoallv, site, side(&out, &out_at), side(&into, &into_at));
     let room = into.iter().sum::<i64>() as usize;
-    let came = swap_words(cx, comm, &call, lists.concat(), room)?;
-    let list = |(at, len): (&i64, &i64)| came[*at as usize..][..*len as usize].to_vec();
-    Ok(into_at.iter().zip(&into).map(list).collect())
+    let Words::Made(words) = lists.words else { unreachable!("what came is not sent on") };
+    let (done, sent) = swap_words(cx, comm, &call, words, room)?;
+    let ends = into_at.iter().zip(&into).map(|(at, len)| (*at + *len) as usize).collect();
+    Ok(Lists { words: Words::Came(done, sent), ends })
 }
 
 /// Lengths of lists that lie one behind the other, and where each begins.
@@ -257,8 +313,15 @@ fn laid_out(lens: impl Iterator<Item = u64>) -> (Vec<i64>, Vec<i64>) {
     lens.map(place).unzip()
 }
 
-/// Runs a call with these words in its send buffer; what came into its receive buffer of `room` words.
-fn swap_words(cx: &Cx, comm: Handle, call: &Call, mut words: Vec<u64>, room: usize) -> Result<Vec<u64>> {
+/// Runs a call with these words in its send buffer; when it is done what came into its receive buffer of `room` words lies
+/// behind them, from that word on.
+fn swap_words(
+    cx: &Cx,
+    comm: Handle,
+    call: &Call,
+    mut words: Vec<u64>,
+    room: usize,
+) -> Result<(Box<Schedule>, usize)> {
     let sent = words.len();
     words.resize(sent + room, 0);
     let mut words = words.into_boxed_slice();
@@ -266,7 +329,7 @@ fn swap_words(cx: &Cx, comm: Handle, call: &Call, mut words: Vec<u64>, room: usi
     let recv = send + sent * size_of::<u64>();
     let mut schedule = with_state(cx, comm, |state| state.compile(call, send, recv))??;
     schedule.own(words);
-    Ok(blocking(cx, comm, schedule)?.words()[sent..].to_vec())
+    Ok((blocking(cx, comm, schedule)?, sent))
 }
 
 /// The schedule that spreads one word of member 0, which is among its own words when it is done.

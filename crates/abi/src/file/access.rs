@@ -284,13 +284,14 @@ pub fn begin(cx: &Cx, fh: Handle, access: Access, raw: Raw) -> Result<Begun> {
     let memory = buffer.map(|buffer| Memory { buffer, datatype: raw.2 });
     let ready = job.ready(cx, access, &memory);
     let ready = match access.who {
-        Who::All => match together::agree_on(cx, &job, access.way, ready)? {
-            (Some(plan), ready) => {
-                let (got, ready) = together::carry_out(cx, &job, access.way, &plan, ready)?;
+        Who::All => {
+            let (agreed, ready) = together::agree_on(cx, &job, access.way, ready)?;
+            if let Some(plan) = agreed.plan {
+                let (got, ready) = together::carry_out(cx, &job, access.way, &agreed, plan, ready)?;
                 return ended(cx, &job, access.way, &memory?, ready, got).map(Begun::Done);
             }
-            (None, ready) => ready,
-        },
+            ready
+        }
         Who::Alone | Who::Ordered => ready?,
     };
     let (memory, mover, mut ready) = (memory?, job.mover(), ready);

@@ -126,6 +126,7 @@ fn open_on(cx: &Cx, comm: Handle, asked: Asked) -> Result<File> {
     let opened = opened.unwrap_or_else(|| open(false));
     let file = agree(cx, comm, opened)?;
     check_one_file(cx, comm, &file)?;
+    file.will_be_read_in(asked.hints.style());
     let shared = shared::open(cx, comm, &asked.path)?;
     let mut file = File {
         comm,
@@ -280,7 +281,11 @@ pub fn set_info(cx: &Cx, fh: Handle, info: Handle) -> Result {
     if let Some(info) = cx.anytime().optional_info(info)? {
         hints.update(info);
     }
-    cx.objects().file_mut(fh)?.hints = hints;
+    let mut objects = cx.objects();
+    let file = objects.file_mut(fh)?;
+    file.disk.will_be_read_in(hints.style());
+    file.hints = hints;
+    drop(objects);
     run::barrier(cx, below(cx, fh)?.0)
 }
 

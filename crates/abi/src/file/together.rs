@@ -4,18 +4,19 @@
 
 use std::time::Instant;
 
-use disk::Piece;
-use disk::phase::{Cut, Plan, Tariff, Wish};
+use disk::phase::{Costs, Cut, Plan, Tariff, Wish};
+use disk::{Piece, Rates};
 use mpi::error::Result;
 use mpi::file::refused;
+use mpi::mem;
 
 use super::access::{Job, Ready, Way};
 use super::agree::{agree, all_well, class_of};
-use crate::coll::run;
+use crate::coll::run::{self, Lists};
 use crate::cx::Cx;
 
 /// What ranks tell each other before anything is moved.
-const WORDS: usize = 13;
+const WORDS: usize = 15;
 
 /// Hints about the use of two phases, as they travel.
 const AS_IT_PAYS: u64 = 2;
@@ -25,10 +26,13 @@ fn wish(job: &Job, way: Way, ready: &Ready) -> Wish {
     Wish::of(job.view.pieces(ready.start, ready.len), joins)
 }
 
+fn rates(job: &Job, way: Way) -> &Rates {
+    if way == Way::Read { &job.disk.reading } else { &job.disk.writing }
+}
+
 fn words(job: &Job, way: Way, ranks: usize, ready: &Result<Ready>) -> [u64; WORDS] {
     let wish = ready.as_ref().map_or(Wish::default(), |ready| wish(job, way, ready));
-    let rates = if way == Way::Read { &job.disk.reading } else { &job.disk.writing };
-    let tariff = Tariff::of(rates);
+    let tariff = Tariff::of(rates(job, way));
     let buffering = job.hints.buffering.map_or(AS_IT_PAYS, u64::from);
     let (owners, buffer) = (job.hints.owners(ranks as u64), job.hints.buffer_bytes);
     [
@@ -42,88 +46,137 @@ fn words(job: &Job, way: Way, ranks: usize, ready: &Result<Ready>) -> [u64; WORD
         tariff.byte_ps,
         tariff.round_ps,
         tariff.swap_ps,
+        tariff.alone,
+        tariff.phases,
         owners,
         buffer,
         buffering | u64::from(job.atomic) << 8,
     ]
 }
 
-/// The plan that all ranks come to, if two phases are better; hints and rates are those of the first.
-fn plan(all: &[[u64; WORDS]], way: Way) -> Option<Plan> {
+/// What all ranks have come to.
+pub struct Agreed {
+    /// How two phases go, if these are better.
+    pub plan: Option<Plan>,
+    /// What was predicted, where there was a choice.
+    costs: Option<Costs>,
+}
+
+impl Agreed {
+    /// Tells the predictions what has come of them. What ranks one behind the other have taken one of them sees as well as all,
+    /// for they have begun at the same time.
+    fn came_true(&self, rates: &Rates, begun: Instant) {
+        let Some(costs) = self.costs else { return };
+        let took_ns = begun.elapsed().as_nanos() as u64;
+        let (taken, other, predicted_ps) = match self.plan {
+            Some(_) => (&rates.phases, &rates.alone, costs.phases_ps),
+            None => (&rates.alone, &rates.phases, costs.alone_ps),
+        };
+        taken.came_true(predicted_ps, took_ns);
+        other.fade();
+    }
+}
+
+/// What all ranks come to, with the hints and rates of the first.
+fn plan(all: &[[u64; WORDS]], way: Way) -> Agreed {
     let wish = |w: &[u64; WORDS]| Wish { first: w[1], end: w[2], bytes: w[3], calls: w[4], moved: w[5] };
     let wishes: Vec<Wish> = all.iter().map(wish).collect();
-    let [.., call_ps, byte_ps, round_ps, swap_ps, owners, buffer, how] = all[0];
-    let plan = Plan::new(&wishes, owners, buffer)?;
+    let [.., call_ps, byte_ps, round_ps, swap_ps, alone, phases, owners, buffer, how] = all[0];
     // An atomic access is one locked section of the rank that makes it.
-    if all.len() == 1 || how >> 8 != 0 {
-        return None;
-    }
-    let tariff = Tariff { call_ps, byte_ps, round_ps, swap_ps };
+    let plan = Plan::new(&wishes, owners, buffer).filter(|_| all.len() > 1 && how >> 8 == 0);
+    let Some(plan) = plan else { return Agreed { plan: None, costs: None } };
+    let tariff = Tariff { call_ps, byte_ps, round_ps, swap_ps, alone, phases };
+    let costs = plan.costs(&wishes, tariff, way == Way::Write);
     let is_better = match how & 0xff {
-        AS_IT_PAYS => plan.pays(&wishes, tariff, way == Way::Write),
+        AS_IT_PAYS => costs.pays(tariff),
         how => how != 0,
     };
-    is_better.then_some(plan)
+    Agreed { plan: is_better.then_some(plan), costs: Some(costs) }
 }
 
 /// Does a collective access; how many bytes of the stream were moved.
 pub fn go(cx: &Cx, job: &Job, way: Way, ready: Result<Ready>) -> Result<(u64, Ready)> {
-    match agree_on(cx, job, way, ready)? {
-        (Some(plan), ready) => carry_out(cx, job, way, &plan, ready),
-        (None, mut ready) => Ok((job.alone(way, &mut ready)?, ready)),
+    let (agreed, mut ready) = agree_on(cx, job, way, ready)?;
+    if let Some(plan) = agreed.plan {
+        return carry_out(cx, job, way, &agreed, plan, ready);
     }
+    let begun = Instant::now();
+    let moved = job.alone(way, &mut ready)?;
+    agreed.came_true(rates(job, way), begun);
+    Ok((moved, ready))
 }
 
-/// The plan of two phases, if these pay: else each rank moves its own pieces.
-pub fn agree_on(cx: &Cx, job: &Job, way: Way, ready: Result<Ready>) -> Result<(Option<Plan>, Ready)> {
+/// What all ranks come to, and their errors.
+pub fn agree_on(cx: &Cx, job: &Job, way: Way, ready: Result<Ready>) -> Result<(Agreed, Ready)> {
     let ranks = run::site(cx, job.comm)?.size;
     let all = run::exchange_words(cx, job.comm, words(job, way, ranks, &ready))?;
     let ready = all_well(ready, all.iter().map(|words| words[0]))?;
     Ok((plan(&all, way), ready))
 }
 
-/// Moves the bytes in two phases; how many bytes of this rank's stream were moved.
-pub fn carry_out(cx: &Cx, job: &Job, way: Way, plan: &Plan, mut ready: Ready) -> Result<(u64, Ready)> {
+/// Moves the bytes in two phases, which all have agreed upon; how many bytes of this rank's stream were moved.
+pub fn carry_out(
+    cx: &Cx,
+    job: &Job,
+    way: Way,
+    agreed: &Agreed,
+    plan: Plan,
+    mut ready: Ready,
+) -> Result<(u64, Ready)> {
+    let begun = Instant::now();
     let ranks = run::site(cx, job.comm)?.size;
     let cuts = plan.cut(job.view.pieces(ready.start, ready.len));
-    let rounds: Vec<&[Cut]> = (0..plan.rounds())
-        .map(|round| {
-            let from = cuts.partition_point(|cut| cut.round < round);
-            &cuts[from..cuts.partition_point(|cut| cut.round <= round)]
-        })
-        .collect();
     let (mut moved, mut outcome) = (0, Ok(()));
-    for cuts in rounds {
+    for round in 0..plan.rounds() {
+        let from = cuts.partition_point(|cut| cut.round < round);
+        let cuts = &cuts[from..cuts.partition_point(|cut| cut.round <= round)];
+        let begun = Instant::now();
         let round = match way {
-            Way::Write => write_round(cx, job, ranks, cuts, &ready),
-            Way::Read => read_round(cx, job, ranks, cuts, &mut ready),
+            Way::Write => write_round(cx, job, ranks, cuts, &ready)?,
+            Way::Read => read_round(cx, job, ranks, cuts, &mut ready)?,
         };
-        let (here, bytes) = round?;
-        moved += bytes;
-        outcome = outcome.and(here);
+        let took_ns = begun.elapsed().as_nanos() as u64;
+        rates(job, way).exchanged(8 * round.words as u64, took_ns.saturating_sub(round.disk_ns));
+        moved += round.bytes;
+        outcome = outcome.and(round.outcome);
     }
     agree(cx, job.comm, outcome)?;
+    agreed.came_true(rates(job, way), begun);
     Ok((moved, ready))
 }
 
-/// Lists of words for each rank: for the owners of the cuts what `entry` says.
+/// What came of one round.
+struct Round {
+    /// Of this rank's part of the file.
+    outcome: Result,
+    /// How many bytes of this rank's stream were moved.
+    bytes: u64,
+    /// How many words this rank has sent or received, whichever is more.
+    words: usize,
+    /// What the accesses of the file have taken.
+    disk_ns: u64,
+}
+
+/// Lists of words for each rank: for the owners of the cuts what `entry` says, which is `words` words of all cuts.
 fn lists<'a>(
     ranks: usize,
     cuts: &'a [Cut],
+    words: usize,
     mut entry: impl FnMut(&mut Vec<u64>, &[&'a Cut]),
-) -> Vec<Vec<u64>> {
+) -> Lists {
     let mut by_owner: Vec<Vec<&Cut>> = vec![Vec::new(); ranks];
     cuts.iter().for_each(|cut| by_owner[cut.owner].push(cut));
-    let mut list = |cuts: &Vec<&'a Cut>| {
-        let mut list = Vec::new();
-        if !cuts.is_empty() {
-            list.push(cuts.len() as u64);
-            list.extend(cuts.iter().flat_map(|cut| [cut.piece.offset, cut.piece.len]));
-            entry(&mut list, cuts);
-        }
-        list
-    };
-    by_owner.iter().map(&mut list).collect()
+    let mut lists = Lists::with_room(2 * ranks + 2 * cuts.len() + words);
+    for cuts in by_owner {
+        lists.push(|list| {
+            if !cuts.is_empty() {
+                list.push(cuts.len() as u64);
+                list.extend(cuts.iter().flat_map(|cut| [cut.piece.offset, cut.piece.len]));
+                entry(list, &cuts);
+            }
+        });
+    }
+    lists
 }
 
 /// The pieces at the beginning of a list, and what follows.
@@ -158,19 +211,14 @@ fn push_bytes(list: &mut Vec<u64>, chunks: &mut dyn Iterator<Item = &[u8]>) {
     }
 }
 
-/// The bytes in words.
-fn bytes_of(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+/// The bytes in words, as [`push_bytes`] has put them there.
+fn with_bytes<R>(words: &[u64], f: impl FnOnce(&[u8]) -> R) -> R {
+    mem::with(words.as_ptr() as usize, size_of_val(words), f)
 }
 
-fn swap(cx: &Cx, job: &Job, way: Way, lists: &[Vec<u64>]) -> Result<Vec<Vec<u64>>> {
-    let begun = Instant::now();
-    let came = run::exchange_lists(cx, job.comm, lists)?;
-    let sent: usize = lists.iter().map(Vec::len).sum();
-    let got: usize = came.iter().map(Vec::len).sum();
-    let rates = if way == Way::Read { &job.disk.reading } else { &job.disk.writing };
-    rates.exchanged(8 * sent.max(got) as u64, begun.elapsed().as_nanos() as u64);
-    Ok(came)
+/// Words that so many bytes fill.
+fn words_for(bytes: u64) -> usize {
+    bytes.div_ceil(8) as usize
 }
 
 /// Pieces in ascending order, those that touch or overlap as one.
@@ -213,75 +261,82 @@ impl Room {
     }
 }
 
-/// One round of writing; the outcome of this rank's part of the file, and how many bytes of its own have gone.
-fn write_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &Ready) -> Result<(Result, u64)> {
+/// One round of writing.
+fn write_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &Ready) -> Result<Round> {
+    let bytes = cuts.iter().map(|cut| cut.piece.len).sum();
     let lists = ready.stream.with(|data| {
         let of = |cut: &&Cut| &data[cut.position as usize..][..cut.piece.len as usize];
-        lists(ranks, cuts, |list, cuts| push_bytes(list, &mut cuts.iter().map(of)))
+        lists(ranks, cuts, words_for(bytes), |list, cuts| push_bytes(list, &mut cuts.iter().map(of)))
     });
-    let came = swap(cx, job, Way::Write, &lists)?;
-    let parsed: Vec<(Vec<Piece>, Vec<u8>)> = came
-        .iter()
-        .map(|list| {
-            let (pieces, data) = parse(list);
-            (pieces, bytes_of(data))
-        })
-        .collect();
+    let sent = lists.word_count();
+    let came = run::exchange_lists(cx, job.comm, lists)?;
+    let parsed: Vec<(Vec<Piece>, &[u64])> = came.iter().map(parse).collect();
     let room = Room::of(parsed.iter().flat_map(|(pieces, _)| pieces.iter().copied()).collect());
     let mut data = vec![0; room.len as usize];
     // Rank by rank: where two write the same byte the higher one has written last, everywhere.
-    for (pieces, bytes) in &parsed {
-        let mut from = 0;
-        for piece in pieces {
-            let len = piece.len as usize;
-            data[room.place(piece)..][..len].copy_from_slice(&bytes[from..from + len]);
-            from += len;
-        }
+    for (pieces, words) in &parsed {
+        with_bytes(words, |bytes| {
+            let mut from = 0;
+            for piece in pieces {
+                let len = piece.len as usize;
+                data[room.place(piece)..][..len].copy_from_slice(&bytes[from..from + len]);
+                from += len;
+            }
+        });
     }
+    let begun = Instant::now();
     let outcome = disk::write(&job.disk, room.runs.iter().copied(), &data).map_err(refused);
-    Ok((outcome, cuts.iter().map(|cut| cut.piece.len).sum()))
+    let disk_ns = begun.elapsed().as_nanos() as u64;
+    Ok(Round { outcome, bytes, words: sent.max(came.word_count()), disk_ns })
 }
 
-/// One round of reading; as [`write_round`].
-fn read_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &mut Ready) -> Result<(Result, u64)> {
-    let asked = swap(cx, job, Way::Read, &lists(ranks, cuts, |_, _| ()))?;
+/// One round of reading.
+fn read_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &mut Ready) -> Result<Round> {
+    let asked = run::exchange_lists(cx, job.comm, lists(ranks, cuts, 0, |_, _| ()))?;
     let asked: Vec<Vec<Piece>> = asked.iter().map(|list| parse(list).0).collect();
     let room = Room::of(asked.iter().flatten().copied().collect());
     let mut data = vec![0; room.len as usize];
+    let begun = Instant::now();
     let read = disk::read(&job.disk, room.runs.iter().copied(), &mut data, job.hints.buffer_bytes);
+    let disk_ns = begun.elapsed().as_nanos() as u64;
     let (got, outcome) = match read.map_err(refused) {
         Ok(got) => (got, Ok(())),
         Err(error) => (0, Err(error)),
     };
-    let answers: Vec<Vec<u64>> = asked
-        .iter()
-        .map(|pieces| {
-            // What lies before the end of the file is what lies before the end of what was read.
-            let there = |piece: &Piece| {
-                let from = room.place(piece).min(got);
-                &data[from..(room.place(piece) + piece.len as usize).min(got)]
-            };
-            let mut list = vec![pieces.iter().map(|piece| there(piece).len() as u64).sum()];
-            push_bytes(&mut list, &mut pieces.iter().map(there));
-            list
-        })
-        .collect();
-    let came = swap(cx, job, Way::Read, &answers)?;
+    let all: u64 = asked.iter().flatten().map(|piece| piece.len).sum();
+    let mut answers = Lists::with_room(2 * ranks + words_for(all));
+    for pieces in &asked {
+        // What lies before the end of the file is what lies before the end of what was read.
+        let there = |piece: &Piece| {
+            let from = room.place(piece).min(got);
+            &data[from..(room.place(piece) + piece.len as usize).min(got)]
+        };
+        answers.push(|list| {
+            list.push(pieces.iter().map(|piece| there(piece).len() as u64).sum());
+            push_bytes(list, &mut pieces.iter().map(there));
+        });
+    }
+    let sent = answers.word_count();
+    let came = run::exchange_lists(cx, job.comm, answers)?;
     let mut moved = 0;
     for (owner, list) in came.iter().enumerate() {
         let Some((valid, words)) = list.split_first() else { continue };
-        let (bytes, mut from) = (bytes_of(words), 0);
-        let valid = *valid as usize;
+        moved += with_bytes(words, |bytes| fill(ready, cuts, owner, &bytes[..*valid as usize]));
+    }
+    Ok(Round { outcome, bytes: moved, words: sent.max(came.word_count()), disk_ns })
+}
+
+/// Puts what an owner has read into the stream; how many bytes that is.
+fn fill(ready: &mut Ready, cuts: &[Cut], owner: usize, bytes: &[u8]) -> u64 {
+    ready.stream.with_mut(|data| {
+        let mut from = 0;
         for cut in cuts.iter().filter(|cut| cut.owner == owner) {
-            let len = (cut.piece.len as usize).min(valid - from);
-            ready.stream.with_mut(|data| {
-                data[cut.position as usize..][..len].copy_from_slice(&bytes[from..from + len])
-            });
+            let len = (cut.piece.len as usize).min(bytes.len() - from);
+            data[cut.position as usize..][..len].copy_from_slice(&bytes[from..from + len]);
             from += len;
         }
-        moved += from as u64;
-    }
-    Ok((outcome, moved))
+        from as u64
+    })
 }
 
 #[cfg(test)]
@@ -294,7 +349,7 @@ mod tests {
         for cut in 0..100 {
             let mut list = vec![7];
             push_bytes(&mut list, &mut [&bytes[..cut], &[], &bytes[cut..]].into_iter());
-            assert_eq!(bytes_of(&list[1..])[..100], bytes);
+            with_bytes(&list[1..], |found| assert_eq!(found[..100], bytes));
         }
     }
 

@@ -85,7 +85,7 @@ pub fn create(
             lists[edge.to as usize].extend(edge.words());
         }
     }
-    let told = run::exchange_lists(cx, comm, &lists)?;
+    let told = run::exchange_lists(cx, comm, lists.into_iter().collect())?;
     let told = told.iter().flat_map(|list| list.as_chunks().0.iter().map(|words| Edge::from_words(*words)));
     let me = cx.world().comm(comm)?.place.rank;
     let dist = Dist::gathered(me, told, weights.is_some());
@@ -107,7 +107,7 @@ fn finish(
         let order: Vec<u32> = (0..contexts.len() as u32).collect();
         return make(cx, comm, contexts, &order, || Topology::Dist(dist), newcomm);
     };
-    let told = run::exchange_lists(cx, comm, &vec![dist.to_words(); hosts.len()])?;
+    let told = run::exchange_lists(cx, comm, hosts.iter().map(|_| dist.to_words()).collect())?;
     let mut nodes: Vec<Dist> =
         told.iter().map(|words| Dist::from_words(words, dist.weights.is_some())).collect();
     let edges: Vec<_> = (0..).zip(&nodes).flat_map(|(number, node)| node.leaving(number)).collect();

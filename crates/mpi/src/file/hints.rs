@@ -1,5 +1,7 @@
 //! Hints of files (MPI 5.0 section 14.2.8): those that the standard reserves and what is in force.
 
+use disk::Style;
+
 use crate::error::Result;
 use crate::info::Info;
 
@@ -18,7 +20,7 @@ pub struct Hints {
     others: Vec<(&'static str, String)>,
 }
 
-/// Reserved hints that are reported and change nothing.
+/// Reserved hints that are kept as they were given; all but `access_style` change nothing.
 const KEPT: [&str; 11] = [
     "access_style",
     "cb_block_size",
@@ -91,6 +93,17 @@ impl Hints {
         Ok(info)
     }
 
+    /// What `access_style`, a list of words, says of the order of reading.
+    pub fn style(&self) -> Style {
+        let given = self.others.iter().find(|(key, _)| *key == "access_style");
+        let has = |word: &str| given.is_some_and(|(_, words)| words.split(',').any(|one| one.trim() == word));
+        match (has("random") || has("reverse_sequential"), has("sequential")) {
+            (true, _) => Style::Random,
+            (false, true) => Style::Sequential,
+            (false, false) => Style::Any,
+        }
+    }
+
     /// How many of `size` ranks access the file in collective operations.
     pub fn owners(&self, size: u64) -> u64 {
         self.nodes.unwrap_or(size).min(size)
@@ -110,6 +123,7 @@ mod tests {
             ("collective_buffering", "false"),
             ("file_perm", "640"),
             ("striping_unit", "65536"),
+            ("access_style", "read_once, sequential"),
             ("unknown", "x"),
         ] {
             info.set(key.as_bytes(), value.as_bytes()).unwrap();
@@ -121,6 +135,7 @@ mod tests {
             (hints.permissions, hints.buffer_bytes, hints.buffering),
             (0o640, BUFFER_BYTES, Some(false))
         );
+        assert_eq!((hints.style(), Hints::default().style()), (Style::Sequential, Style::Any));
         let told = hints.to_info(2).unwrap();
         assert_eq!((told.hint("cb_nodes"), told.hint("striping_unit")), (Some("2"), Some("65536")));
         assert_eq!((told.hint("unknown"), told.hint("file_perm")), (None, Some("640")));

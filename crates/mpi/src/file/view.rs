@@ -163,7 +163,7 @@ impl View {
 }
 
 /// Iterator over the pieces of a stretch; those that touch are one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     view: &'a View,
     position: u64,
