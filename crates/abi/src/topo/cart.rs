@@ -6,7 +6,7 @@ use mpi::group::UNDEFINED;
 use mpi::handle::Handle;
 use mpi::topo::{Cart, Topology};
 
-use super::{agree, fits, make, order, room, store};
+use super::{Agreed, agree, fits, make, order, room, store};
 use crate::cx::Cx;
 use crate::kind::array::Array;
 use crate::kind::output::Out;
@@ -37,9 +37,9 @@ pub fn create(
 ) -> Result {
     newcomm.set(COMM_NULL);
     let cart = read(cx, comm, ndims, dims, periods)?;
-    let contexts = agree(cx, comm, ("cart", &cart.dims, &cart.periods, reorder))?;
-    let order = order(cx, comm, cart.size(), reorder, || cart.edges())?;
-    make(cx, comm, &contexts, &order, || Topology::Cart(cart), newcomm)
+    let agreed = agree(cx, comm, reorder, ("cart", &cart.dims, &cart.periods))?;
+    let order = order(cx, comm, cart.size(), &agreed, || cart.edges())?;
+    make(cx, comm, &agreed.contexts, &order, || Topology::Cart(cart), newcomm)
 }
 
 /// `MPI_Cart_sub`.
@@ -54,8 +54,8 @@ pub fn sub(cx: &Cx, comm: Handle, remain: Array<i32>, newcomm: Out<Handle>) -> R
         .iter()
         .map(|remains| *remains != 0)
         .collect();
-    let contexts = agree(cx, comm, ("sub", remain))?;
-    make(cx, comm, &contexts, &members, || Topology::Cart(cart), newcomm)
+    let agreed = agree(cx, comm, false, ("sub", remain))?;
+    make(cx, comm, &agreed.contexts, &members, || Topology::Cart(cart), newcomm)
 }
 
 /// `MPI_Cart_map`.
@@ -68,7 +68,7 @@ pub fn map(
     newrank: Out<i32>,
 ) -> Result {
     let cart = read(cx, comm, ndims, dims, periods)?;
-    let order = order(cx, comm, cart.size(), true, || cart.edges())?;
+    let order = order(cx, comm, cart.size(), &Agreed::nothing(cart.size()), || cart.edges())?;
     let me = cx.world().comm(comm)?.place.rank;
     newrank.set(order.iter().position(|rank| *rank == me).map_or(UNDEFINED, |node| node as i32));
     Ok(())

@@ -7,7 +7,7 @@ use mpi::handle::Handle;
 use mpi::topo::dist::{Dist, Edge};
 use mpi::topo::{self, Topology, reorder};
 
-use super::{agree, hosts, make, room, store};
+use super::{Agreed, agree, make, places, room, store};
 use crate::coll::run;
 use crate::cx::Cx;
 use crate::kind::array::Array;
@@ -51,8 +51,8 @@ pub fn create_adjacent(
     let sources = (sources, weights(sourceweights, indegree, "sourceweights")?);
     let destinations = (destinations, weights(destweights, outdegree, "destweights")?);
     let dist = Dist::adjacent(sources, destinations, room)?;
-    let contexts = agree(cx, comm, ("adjacent", dist.weights.is_some(), reorder))?;
-    finish(cx, comm, &contexts, reorder, dist, newcomm)
+    let agreed = agree(cx, comm, reorder, ("adjacent", dist.weights.is_some()))?;
+    finish(cx, comm, &agreed, dist, newcomm)
 }
 
 /// `MPI_Dist_graph_create`: both ends of each edge are told of it.
@@ -77,7 +77,7 @@ pub fn create(
     let destinations = unsafe { destinations.slice(count)? };
     let weights = weights(given, count, "weights")?;
     let edges = Dist::edges(sources, degrees, destinations, weights, room)?;
-    let contexts = agree(cx, comm, ("graph", weights.is_some(), reorder))?;
+    let agreed = agree(cx, comm, reorder, ("graph", weights.is_some()))?;
     let mut lists = vec![Vec::new(); room as usize];
     for edge in edges {
         lists[edge.from as usize].extend(edge.words());
@@ -89,29 +89,23 @@ pub fn create(
     let told = told.iter().flat_map(|list| list.as_chunks().0.iter().map(|words| Edge::from_words(*words)));
     let me = cx.world().comm(comm)?.place.rank;
     let dist = Dist::gathered(me, told, weights.is_some());
-    finish(cx, comm, &contexts, reorder, dist, newcomm)
+    finish(cx, comm, &agreed, dist, newcomm)
 }
 
 /// Makes the communicator, of all ranks. Where the program lets the library choose who carries which node, all tell all of their
-/// nodes, so that all come to the same order; on one host there is nothing to gain.
-fn finish(
-    cx: &Cx,
-    comm: Handle,
-    contexts: &[u64],
-    reorder: bool,
-    dist: Dist,
-    newcomm: Out<Handle>,
-) -> Result {
-    let hosts = hosts(cx, comm, contexts.len() as u32)?;
-    let Some(hosts) = hosts.filter(|hosts| reorder && hosts.iter().any(|host| *host != hosts[0])) else {
+/// nodes, so that all come to the same order; where all are equally near there is nothing to gain.
+fn finish(cx: &Cx, comm: Handle, agreed: &Agreed, dist: Dist, newcomm: Out<Handle>) -> Result {
+    let contexts = &agreed.contexts;
+    let places = places(cx, comm, contexts.len() as u32, agreed)?;
+    let Some(places) = places.filter(|places| places.iter().any(|place| *place != places[0])) else {
         let order: Vec<u32> = (0..contexts.len() as u32).collect();
         return make(cx, comm, contexts, &order, || Topology::Dist(dist), newcomm);
     };
-    let told = run::exchange_lists(cx, comm, hosts.iter().map(|_| dist.to_words()).collect())?;
+    let told = run::exchange_lists(cx, comm, places.iter().map(|_| dist.to_words()).collect())?;
     let mut nodes: Vec<Dist> =
         told.iter().map(|words| Dist::from_words(words, dist.weights.is_some())).collect();
     let edges: Vec<_> = (0..).zip(&nodes).flat_map(|(number, node)| node.leaving(number)).collect();
-    let order = reorder::order_by_weight(&hosts, &edges);
+    let order = reorder::order(&places, &edges);
     let me = cx.world().comm(comm)?.place.rank;
     let own = order.iter().position(|rank| *rank == me).expect("every rank carries a node");
     make(cx, comm, contexts, &order, || Topology::Dist(nodes.swap_remove(own)), newcomm)

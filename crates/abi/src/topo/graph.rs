@@ -6,7 +6,7 @@ use mpi::group::UNDEFINED;
 use mpi::handle::Handle;
 use mpi::topo::{Graph, Topology};
 
-use super::{agree, fits, make, order, room, store};
+use super::{Agreed, agree, fits, make, order, room, store};
 use crate::cx::Cx;
 use crate::kind::array::Array;
 use crate::kind::output::Out;
@@ -38,9 +38,9 @@ pub fn create(
 ) -> Result {
     newcomm.set(COMM_NULL);
     let graph = read(cx, comm, nnodes, index, edges)?;
-    let contexts = agree(cx, comm, ("graph", &graph.index, &graph.edges, reorder))?;
-    let order = order(cx, comm, graph.size(), reorder, || graph.pairs())?;
-    make(cx, comm, &contexts, &order, || Topology::Graph(graph), newcomm)
+    let agreed = agree(cx, comm, reorder, ("graph", &graph.index, &graph.edges))?;
+    let order = order(cx, comm, graph.size(), &agreed, || graph.pairs())?;
+    make(cx, comm, &agreed.contexts, &order, || Topology::Graph(graph), newcomm)
 }
 
 /// `MPI_Graph_map`.
@@ -53,7 +53,7 @@ pub fn map(
     newrank: Out<i32>,
 ) -> Result {
     let graph = read(cx, comm, nnodes, index, edges)?;
-    let order = order(cx, comm, graph.size(), true, || graph.pairs())?;
+    let order = order(cx, comm, graph.size(), &Agreed::nothing(graph.size()), || graph.pairs())?;
     let me = cx.world().comm(comm)?.place.rank;
     newrank.set(order.iter().position(|rank| *rank == me).map_or(UNDEFINED, |node| node as i32));
     Ok(())

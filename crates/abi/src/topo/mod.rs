@@ -4,6 +4,7 @@
 pub mod cart;
 pub mod dist;
 pub mod graph;
+mod near;
 pub mod neighbor;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -46,19 +47,44 @@ fn room(cx: &Cx, comm: Handle) -> Result<u32> {
     Ok(place.size())
 }
 
+/// What all ranks of a communicator have told each other about a new topology.
+struct Agreed {
+    /// A context from each.
+    contexts: Vec<u64>,
+    /// The cache of each, where the program leaves it to the library who carries which node.
+    caches: Option<Vec<u64>>,
+}
+
+impl Agreed {
+    /// For who asks alone who would carry which node (`MPI_Cart_map`): of caches nothing is known.
+    fn nothing(nodes: u32) -> Agreed {
+        Agreed { contexts: Vec::new(), caches: Some(vec![near::UNKNOWN; nodes as usize]) }
+    }
+}
+
 /// Which ranks of `comm` carry the nodes of a graph: those of the same number, unless the program leaves that to the
 /// library.
 fn order(
     cx: &Cx,
     comm: Handle,
     nodes: u32,
-    reorder: bool,
+    agreed: &Agreed,
     edges: impl FnOnce() -> Vec<(u32, u32)>,
 ) -> Result<Vec<u32>> {
-    match hosts(cx, comm, nodes)?.filter(|_| reorder) {
-        Some(hosts) => Ok(reorder::order(&hosts, &edges())),
-        None => Ok((0..nodes).collect()),
-    }
+    Ok(match places(cx, comm, nodes, agreed)? {
+        Some(places) => {
+            let edges: Vec<reorder::Edge> = edges().into_iter().map(|(a, b)| (a, b, 1)).collect();
+            reorder::order(&places, &edges)
+        }
+        None => (0..nodes).collect(),
+    })
+}
+
+/// Where the first ranks of `comm` are, if that is known and somebody asks for it.
+fn places(cx: &Cx, comm: Handle, ranks: u32, agreed: &Agreed) -> Result<Option<Vec<reorder::Place>>> {
+    let Some(caches) = &agreed.caches else { return Ok(None) };
+    let hosts = hosts(cx, comm, ranks)?;
+    Ok(hosts.map(|hosts| hosts.into_iter().zip(caches.iter().copied()).collect()))
 }
 
 /// The hosts of the first ranks of `comm`, by numbers; `None` where that is not known.
@@ -71,14 +97,18 @@ fn hosts(cx: &Cx, comm: Handle, ranks: u32) -> Result<Option<Vec<u32>>> {
     Ok((0..ranks).map(host).collect())
 }
 
-/// A context from each rank, once all ranks have said that they ask for the same.
-fn agree(cx: &Cx, comm: Handle, asked: impl Hash) -> Result<Vec<u64>> {
+/// What each rank tells, once all have said that they ask for the same.
+fn agree(cx: &Cx, comm: Handle, reorder: bool, asked: impl Hash) -> Result<Agreed> {
     let mut hasher = DefaultHasher::new();
-    asked.hash(&mut hasher);
+    (reorder, asked).hash(&mut hasher);
     let (asked, context) = (hasher.finish(), cx.world().new_context());
-    let all = run::exchange_words(cx, comm, [asked, context])?;
-    match all.iter().position(|[theirs, _]| *theirs != asked) {
-        None => Ok(all.into_iter().map(|[_, context]| context).collect()),
+    let cache = if reorder { near::cache() } else { 0 };
+    let all = run::exchange_words(cx, comm, [asked, context, cache])?;
+    match all.iter().position(|[theirs, ..]| *theirs != asked) {
+        None => {
+            let caches = reorder.then(|| all.iter().map(|[.., cache]| *cache).collect());
+            Ok(Agreed { contexts: all.into_iter().map(|[_, context, _]| context).collect(), caches })
+        }
         Some(rank) => fail(
             Class::NOT_SAME,
             format!(

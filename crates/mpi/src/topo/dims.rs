@@ -1,4 +1,8 @@
 //! `MPI_Dims_create` (MPI 5.0 section 8.5.2): as balanced as can be.
+//!
+//! That leaves the machine no say: the standard wants the dimensions as close to each other as possible, and up to 1,024
+//! processes in three dimensions all numbers but one (360) have a single closest form. What fits the machine is who carries
+//! which place of the grid: `MPI_Cart_create` with `reorder` (`reorder.rs`).
 
 use crate::error::{Class, Result, fail};
 

@@ -3,22 +3,47 @@
 //!
 //! Messages inside a host are several times cheaper than those between hosts, so what counts is the weight of the
 //! edges that cross. Each host in turn takes a node and then, as long as it has processes left, the one that most
-//! edges join with those it has. If that crosses no less than leaving everything where it is, it is left.
+//! edges join with those it has. If that crosses no less than leaving everything where it is, it is left. Of what a host
+//! has the same is then asked for its caches: processes that share one read each other's messages from it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The rank that carries each node; `hosts` are those of ranks 0, 1, …, of which there are as many as nodes.
-/// Edges count in both directions, all the same.
-pub fn order(hosts: &[u32], edges: &[(u32, u32)]) -> Vec<u32> {
-    order_by_weight(hosts, &edges.iter().map(|(a, b)| (*a, *b, 1)).collect::<Vec<Edge>>())
-}
-
 /// Two nodes, and how much their edge counts.
 pub type Edge = (u32, u32, u64);
 
-/// As [`order`], where edges have weights.
-pub fn order_by_weight(hosts: &[u32], edges: &[Edge]) -> Vec<u32> {
+/// Where a process is: its host, and a number that those of this host share who share a cache.
+pub type Place = (u32, u64);
+
+/// The rank that carries each node; `places` are those of ranks 0, 1, …, of which there are as many as nodes. Edges count in
+/// both directions, all the same.
+pub fn order(places: &[Place], edges: &[Edge]) -> Vec<u32> {
+    let hosts: Vec<u32> = places.iter().map(|place| place.0).collect();
+    let mut order = order_by_hosts(&hosts, edges);
+    for host in unique(&hosts) {
+        let carried: Vec<usize> =
+            (0..order.len()).filter(|node| hosts[order[*node] as usize] == host).collect();
+        let ranks: Vec<u32> = carried.iter().map(|node| order[*node]).collect();
+        let caches: Vec<u64> = ranks.iter().map(|rank| places[*rank as usize].1).collect();
+        if caches.iter().all(|cache| *cache == caches[0]) {
+            continue;
+        }
+        let mut number = vec![None; order.len()];
+        (0..).zip(&carried).for_each(|(at, node)| number[*node] = Some(at));
+        let inner = |&(a, b, weight): &Edge| Some((number[a as usize]?, number[b as usize]?, weight));
+        let inner: Vec<Edge> = edges.iter().filter_map(inner).collect();
+        let domains: Vec<u64> = unique(&caches);
+        let domain =
+            |cache| domains.iter().position(|known| *known == cache).expect("it is one of them") as u32;
+        let domains: Vec<u32> = caches.iter().map(|cache| domain(*cache)).collect();
+        let moved = order_by_hosts(&domains, &inner);
+        carried.iter().zip(moved).for_each(|(node, at)| order[*node] = ranks[at as usize]);
+    }
+    order
+}
+
+/// As [`order`] by hosts alone.
+fn order_by_hosts(hosts: &[u32], edges: &[Edge]) -> Vec<u32> {
     let nodes = hosts.len();
     let identity = || (0..nodes as u32).collect();
     if hosts.windows(2).all(|two| two[0] == two[1]) {
@@ -43,8 +68,8 @@ fn crossing(host_of: &[u32], edges: &[Edge]) -> u64 {
     edges.iter().filter(|(a, b, _)| crosses(*a, *b)).map(|(.., weight)| weight).sum()
 }
 
-/// Hosts in the order in which they appear.
-fn unique(hosts: &[u32]) -> Vec<u32> {
+/// Hosts, or caches, in the order in which they appear.
+fn unique<T: PartialEq + Copy>(hosts: &[T]) -> Vec<T> {
     let mut seen = Vec::new();
     for host in hosts {
         if !seen.contains(host) {
@@ -105,13 +130,22 @@ mod tests {
     use crate::topo::Cart;
     use proptest::prelude::*;
 
+    fn weighted(edges: &[(u32, u32)]) -> Vec<Edge> {
+        edges.iter().map(|(a, b)| (*a, *b, 1)).collect()
+    }
+
+    fn order(hosts: &[u32], edges: &[(u32, u32)]) -> Vec<u32> {
+        let places: Vec<Place> = hosts.iter().map(|host| (*host, 0)).collect();
+        super::order(&places, &weighted(edges))
+    }
+
     fn grid(dims: &[i32], ring: i32) -> Vec<(u32, u32)> {
         Cart::new(dims, &vec![ring; dims.len()], u32::MAX).unwrap().edges()
     }
 
     fn cut(hosts: &[u32], edges: &[(u32, u32)]) -> (u64, u64) {
         let order = order(hosts, edges);
-        let edges = &edges.iter().map(|(a, b)| (*a, *b, 1)).collect::<Vec<Edge>>();
+        let edges = &weighted(edges);
         let host_of: Vec<u32> = order.iter().map(|rank| hosts[*rank as usize]).collect();
         (crossing(hosts, edges), crossing(&host_of, edges))
     }
@@ -123,7 +157,7 @@ mod tests {
             let ring = |i: u32| ((i + shift) % 4, (i + shift + 1) % 4, [100, 1][i as usize % 2]);
             let edges: Vec<Edge> = (0..4).map(ring).collect();
             let hosts = [0, 1, 0, 1];
-            let order = order_by_weight(&hosts, &edges);
+            let order = order_by_hosts(&hosts, &edges);
             let host_of: Vec<u32> = order.iter().map(|rank| hosts[*rank as usize]).collect();
             assert_eq!(crossing(&host_of, &edges), 2, "{order:?}");
         }
@@ -141,6 +175,23 @@ mod tests {
     }
 
     #[test]
+    fn neighbours_inside_a_host_come_to_one_cache() {
+        // Two hosts of two caches with two processes each, dealt out to the caches in turn; a chain.
+        let places: Vec<Place> = (0..8).map(|rank| (rank / 4, u64::from(rank % 2))).collect();
+        let chain: Vec<Edge> = (0..7).map(|i| (i, i + 1, 1)).collect();
+        let order = super::order(&places, &chain);
+        let differ = |what: fn(&Place) -> u64| {
+            let of = |node: u32| what(&places[order[node as usize] as usize]);
+            chain.iter().filter(|(a, b, _)| of(*a) != of(*b)).count()
+        };
+        assert_eq!(differ(|place| place.0.into()), 1, "{order:?}");
+        assert_eq!(differ(|place| u64::from(place.0) << 8 | place.1), 3, "{order:?}");
+        // Caches of nobody knows which processes change nothing.
+        let places: Vec<Place> = (0..8).map(|rank| (rank / 4, u64::MAX)).collect();
+        assert_eq!(super::order(&places, &chain), (0..8).collect::<Vec<u32>>());
+    }
+
+    #[test]
     fn nothing_moves_where_nothing_is_won() {
         let all = |hosts: &[u32], dims: &[i32]| order(hosts, &grid(dims, 1));
         assert_eq!(all(&[7; 6], &[3, 2]), [0, 1, 2, 3, 4, 5]);
@@ -153,6 +204,7 @@ mod tests {
         #[test]
         fn it_is_a_permutation_that_crosses_no_more(
             hosts in proptest::collection::vec(0u32..4, 1..24),
+            caches in proptest::collection::vec(0u64..3, 24),
             picks in proptest::collection::vec((any::<u32>(), any::<u32>()), 0..80),
         ) {
             let n = hosts.len() as u32;
@@ -162,6 +214,13 @@ mod tests {
             prop_assert!(after <= before);
             carried.sort();
             prop_assert_eq!(carried, (0..n).collect::<Vec<_>>());
+            let places: Vec<Place> = hosts.iter().copied().zip(caches).collect();
+            let near = super::order(&places, &weighted(&edges));
+            let host_of = |order: &[u32]| order.iter().map(|rank| hosts[*rank as usize]).collect::<Vec<u32>>();
+            prop_assert_eq!(host_of(&near), host_of(&order(&hosts, &edges)), "caches move nothing to another host");
+            let mut near = near;
+            near.sort();
+            prop_assert_eq!(near, (0..n).collect::<Vec<_>>());
         }
     }
 }
