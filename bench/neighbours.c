@@ -123,6 +123,20 @@ static void measure(const char *variant, bench_body *body, size_t size)
 		emit(bench.name, variant, size, scaled(s, body == cart_shift ? 1e9 : 1e6), body == cart_shift ? "ns" : "us");
 }
 
+/* What neighbour `s` has sent here. Where it is the neighbour on the other side too, libraries differ about which of its two
+ * messages is which, and either does. */
+static void check_side(const char *got, size_t size, int s, int same)
+{
+	int seed = 8 * from[s] + (same ? 0 : s ^ 1);
+	if (from[s] == from[s ^ 1] && !same && size > 0) {
+		char first;
+		bench_fill(&first, 1, seed);
+		if (*got != first)
+			seed = 8 * from[s] + s;
+	}
+	bench_check(got, size, seed);
+}
+
 /* Exchanges with all four neighbours bring what these sent. */
 static void exchange(const char *variant, bench_body *body, size_t size, int same)
 {
@@ -134,7 +148,7 @@ static void exchange(const char *variant, bench_body *body, size_t size, int sam
 	}
 	body(size, 1);
 	for (int s = 0; s < SIDES; s++)
-		bench_check(in + s * size, size, 8 * from[s] + (same ? 0 : s ^ 1));
+		check_side(in + s * size, size, s, same);
 	measure(variant, body, size);
 }
 

@@ -12,6 +12,7 @@ use mpi::status::Status;
 use mpi::win::quick::There;
 use shm::owner::AtOnce;
 
+use crate::kind::output::Out;
 use crate::tools::event;
 use crate::{engine, global, layout};
 
@@ -107,6 +108,23 @@ pub fn MPI_Irecv(
     store(request, posted);
     engine::leave(&world);
     Some(0)
+}
+
+/// `MPI_Cart_shift` where nothing is wrong.
+#[inline(always)]
+pub fn MPI_Cart_shift(comm: usize, direction: i32, disp: i32, source: usize, dest: usize) -> Option<i32> {
+    let world = global::at_once()?;
+    let comm = world.comm(handle(comm)).ok()?;
+    let places = [Out::at(source, "").ok()?, Out::at(dest, "").ok()?];
+    let ranks = mpi::topo::cart(comm.topology()).ok()?.shift(comm.place.rank, direction, disp).ok()?;
+    places.into_iter().zip(ranks).for_each(|(place, rank)| place.set(rank));
+    Some(0)
+}
+
+/// `MPI_Pready` of a partition that does not complete its message.
+#[inline(always)]
+pub fn MPI_Pready(partition: i32, request: usize) -> Option<i32> {
+    global::at_once()?.ready_now(handle(request), partition).then_some(0)
 }
 
 /// The rank for what is done in a window at once: not where tools listen, who are told by the general path.

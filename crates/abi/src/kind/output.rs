@@ -67,7 +67,7 @@ pub struct Out<T> {
 
 impl<T: Stored> Out<T> {
     #[inline(always)]
-    pub(super) fn at(place: usize, arg: &'static str) -> Result<Self> {
+    pub(crate) fn at(place: usize, arg: &'static str) -> Result<Self> {
         Ok(Out { place: not_null(place, arg)?, value: PhantomData })
     }
 

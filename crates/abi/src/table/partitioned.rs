@@ -8,7 +8,7 @@ use crate::table::rows;
 
 rows! { "4 Partitioned communication";
     MPI_Parrived(request: Request, partition: Int, flag: FlagOut) => crate::partitioned::arrived;
-    MPI_Pready(partition: Int, request: Request) => crate::partitioned::ready;
+    MPI_Pready(partition: Int, request: Request) quick => crate::partitioned::ready;
     MPI_Pready_list(length: Length, array_of_partitions: Ints, request: Request) => crate::partitioned::ready_list;
     MPI_Pready_range(partition_low: Int, partition_high: Int, request: Request) => crate::partitioned::ready_range;
     MPI_Precv_init(buf: BufOut, partitions: Length, count: LongCount, datatype: Datatype, source: Dest,

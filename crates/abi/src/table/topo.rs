@@ -13,7 +13,8 @@ rows! { "8 Virtual topologies";
     MPI_Cart_get(comm: Comm, maxdims: Length, dims: IntsOut, periods: IntsOut, coords: IntsOut) => crate::topo::cart::get;
     MPI_Cart_map(comm: Comm, ndims: Length, dims: Ints, periods: Ints, newrank: IntOut) => crate::topo::cart::map;
     MPI_Cart_rank(comm: Comm, coords: Ints, rank: IntOut) => crate::topo::cart::rank;
-    MPI_Cart_shift(comm: Comm, direction: Int, disp: Int, rank_source: RankOut, rank_dest: RankOut) => crate::topo::cart::shift;
+    MPI_Cart_shift(comm: Comm, direction: Int, disp: Int, rank_source: RankOut, rank_dest: RankOut) quick
+        => crate::topo::cart::shift;
     MPI_Cart_sub(comm: Comm, remain_dims: Ints, newcomm: CommOut) => crate::topo::cart::sub;
     MPI_Cartdim_get(comm: Comm, ndims: IntOut) => crate::topo::cart::dim;
     MPI_Dims_create(nnodes: Length, ndims: Length, dims: IntsOut) => crate::topo::dims_create;

@@ -240,6 +240,16 @@ impl<D: Device> World<D> {
         }
     }
 
+    /// `MPI_Pready` of one that waits for others of its message: whether it was that, else nothing has been done.
+    #[inline]
+    pub fn ready_now(&mut self, handle: Handle, partition: i32) -> bool {
+        let request = self.objects.requests.get_mut(handle).filter(|request| request.body.is_some());
+        match request.and_then(|request| request.recipe.as_deref_mut()) {
+            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => sender.ready_now(partition),
+            _ => false,
+        }
+    }
+
     /// `MPI_Parrived`: true of what is not under way.
     pub fn has_arrived(&mut self, handle: Handle, partition: i32) -> Result<bool> {
         let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };

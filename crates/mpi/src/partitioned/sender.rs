@@ -36,6 +36,10 @@ pub(super) struct Term {
     pub rounds: u64,
 }
 
+/// Rounds at the end of a term in which it is looked when partitions become ready: the clock costs as much as the rest of
+/// MPI_Pready.
+const WATCHED: u64 = 8;
+
 /// The tag of messages that tell of a term; those of data follow.
 pub(super) const TERM_TAG: i32 = 0;
 
@@ -79,7 +83,7 @@ pub struct Sender {
     term: Term,
     /// Rounds of the term that are left.
     left: u64,
-    /// When each partition became ready, from the start of its round on, summed over the rounds of the term.
+    /// When each partition became ready, from the start of its round on, summed over the rounds that are watched.
     ready_ns: Vec<f64>,
     round: Round,
 }
@@ -87,7 +91,8 @@ pub struct Sender {
 /// What is under way.
 #[derive(Debug, Default)]
 struct Round {
-    began_ns: u64,
+    /// When it began, if it is watched.
+    began_ns: Option<u64>,
     is_ready: Vec<bool>,
     /// Partitions that each message still waits for.
     missing: Vec<usize>,
@@ -126,21 +131,25 @@ impl Sender {
         }
         self.left -= 1;
         let (partitions, together) = (self.parts.partitions, self.term.together as usize);
-        let missing: Vec<usize> =
-            (0..messages(partitions, together)).map(|m| together.min(partitions - m * together)).collect();
-        self.round = Round {
-            began_ns: world.engine.device().now_ns(),
-            is_ready: vec![false; partitions],
-            unsent: missing.len(),
-            missing,
-            ..Round::default()
-        };
+        let is_watched = self.left < WATCHED;
+        let round = &mut self.round;
+        round.began_ns = is_watched.then(|| world.engine.device().now_ns());
+        round.is_ready.clear();
+        round.is_ready.resize(partitions, false);
+        round.missing.clear();
+        round
+            .missing
+            .extend((0..messages(partitions, together)).map(|m| together.min(partitions - m * together)));
+        round.unsent = round.missing.len();
+        round.flying.clear();
+        round.error = None;
         if partitions == 0 { self.send(&mut world.engine, 0) } else { Ok(()) }
     }
 
     fn begin_term<D: Device>(&mut self, world: &mut World<D>) -> Result {
         let rounds = self.term.rounds;
-        self.ready_ns.iter_mut().for_each(|sum| *sum /= rounds as f64);
+        let watched = rounds.min(WATCHED);
+        self.ready_ns.iter_mut().for_each(|sum| *sum /= watched as f64);
         let together = choose(&world.engine, self.to, &self.parts, &self.ready_ns) as u64;
         let rounds = if together == self.term.together { rounds.saturating_mul(2) } else { 1 };
         self.term = Term { together, rounds };
@@ -155,10 +164,29 @@ impl Sender {
         if std::mem::replace(&mut self.round.is_ready[partition], true) {
             return fail(Class::ARG, format!("argument `{arg}` is {partition}, which is ready already"));
         }
-        self.ready_ns[partition] += engine.device().now_ns().saturating_sub(self.round.began_ns) as f64;
+        if let Some(began_ns) = self.round.began_ns {
+            self.ready_ns[partition] += engine.device().now_ns().saturating_sub(began_ns) as f64;
+        }
         let message = partition / self.term.together as usize;
         self.round.missing[message] -= 1;
         if self.round.missing[message] == 0 { self.send(engine, message) } else { Ok(()) }
+    }
+
+    /// As [`Sender::ready`] where that is no more than noting it: nothing leaves, nothing is wrong and nobody looks at the clock.
+    #[inline]
+    pub(super) fn ready_now(&mut self, partition: i32) -> bool {
+        let Ok(partition) = usize::try_from(partition) else { return false };
+        let round = &mut self.round;
+        if round.began_ns.is_some() || round.is_ready.get(partition) != Some(&false) {
+            return false;
+        }
+        let missing = &mut round.missing[partition / self.term.together as usize];
+        if *missing == 1 {
+            return false;
+        }
+        *missing -= 1;
+        round.is_ready[partition] = true;
+        true
     }
 
     fn send<D: Device>(&mut self, engine: &mut Engine<D>, message: usize) -> Result {

@@ -76,13 +76,27 @@ impl Cart {
         Ok(rank)
     }
 
-    /// Who is `disp` further in a dimension.
-    fn beyond(&self, rank: u32, direction: usize, disp: i64) -> Option<u32> {
+    /// Where a rank is in one dimension, and by how much ranks differ from one place to the next there.
+    fn place(&self, rank: u32, direction: usize) -> (i64, i64) {
+        let stride: u32 = self.dims[direction + 1..].iter().map(|dim| *dim as u32).product();
+        // Divisions are most of what a shift costs: none that has no effect.
+        let at = if stride == 1 { rank } else { rank / stride };
+        let at = if direction == 0 { at } else { at % self.dims[direction] as u32 };
+        (at.into(), stride.into())
+    }
+
+    /// Who is `disp` further than `rank`, which is at this place of a dimension.
+    fn beyond(&self, rank: u32, direction: usize, (from, stride): (i64, i64), disp: i64) -> Option<u32> {
         let dim = i64::from(self.dims[direction]);
-        let stride: i64 = self.dims[direction + 1..].iter().map(|dim| i64::from(*dim)).product();
-        let from = i64::from(rank) / stride % dim;
-        let to = from + disp;
-        let to = if self.periods[direction] { to.rem_euclid(dim) } else { to };
+        let mut to = from + disp;
+        if self.periods[direction] {
+            to = match to {
+                back if (-dim..0).contains(&back) => back + dim,
+                on if (dim..2 * dim).contains(&on) => on - dim,
+                inside if (0..dim).contains(&inside) => inside,
+                far => far.rem_euclid(dim),
+            };
+        }
         (0..dim).contains(&to).then(|| (i64::from(rank) + (to - from) * stride) as u32)
     }
 
@@ -99,13 +113,17 @@ impl Cart {
                 },
             );
         };
-        let at = |disp| self.beyond(rank, direction, disp).map_or(PROC_NULL, |rank| rank as i32);
+        let place = self.place(rank, direction);
+        let at = |disp| self.beyond(rank, direction, place, disp).map_or(PROC_NULL, |rank| rank as i32);
         Ok([at(-i64::from(disp)), at(disp.into())])
     }
 
     /// The neighbours of a rank: for each dimension the one before and the one behind.
     pub fn neighbors(&self, rank: u32) -> Vec<Option<u32>> {
-        let both = |d| [self.beyond(rank, d, -1), self.beyond(rank, d, 1)];
+        let both = |d| {
+            let place = self.place(rank, d);
+            [-1, 1].map(|disp| self.beyond(rank, d, place, disp))
+        };
         (0..self.dims.len()).flat_map(both).collect()
     }
 

@@ -1,8 +1,10 @@
 //! How many partitions of a partitioned send go in one message (MPI 5.0 chapter 4).
 //!
 //! A partition that leaves when it is ready travels while the next is computed; but every message has costs that do
-//! not depend on its length. So partitions are put together as far as that lets the last of them arrive earliest:
-//! what is known is when each became ready in the rounds before, and what a message of each length costs.
+//! not depend on its length, and what its two ends do they do instead of computing: that of a message that leaves early is
+//! not hidden. So partitions are put together as far as that lets the last of them arrive earliest, with what the
+//! messages before it have held up: what is known is when each became ready in the rounds before, and what a message of
+//! each length costs.
 
 /// How many consecutive partitions of `bytes` each belong into one message, if they become ready at these times and
 /// a message of so many bytes takes its path for `cost_ns`. Of equal ends the one with fewer messages is taken.
@@ -14,12 +16,17 @@ pub fn cut(ready_ns: &[f64], bytes: usize, cost_ns: impl Fn(usize) -> f64) -> us
     best.map_or(1, |(together, _)| together)
 }
 
-/// When the last message has arrived, if they leave in the order in which they are ready.
+/// When the last message has arrived, if they leave in the order in which they are ready, and each one but the last has held up
+/// those who compute for as long as a message without data takes.
 fn end_ns(ready_ns: &[f64], together: usize, bytes: usize, cost_ns: &impl Fn(usize) -> f64) -> f64 {
     let message = |part: &[f64]| (part.iter().copied().fold(0.0, f64::max), part.len() * bytes);
     let mut messages: Vec<(f64, usize)> = ready_ns.chunks(together).map(message).collect();
+    if messages.is_empty() {
+        return 0.0;
+    }
     messages.sort_by(|a, b| a.0.total_cmp(&b.0));
-    messages.iter().fold(0.0, |end: f64, (ready, len)| end.max(*ready) + cost_ns(*len))
+    let held_up = (messages.len() - 1) as f64 * cost_ns(0);
+    held_up + messages.iter().fold(0.0, |end: f64, (ready, len)| end.max(*ready) + cost_ns(*len))
 }
 
 #[cfg(test)]
@@ -50,6 +57,13 @@ mod tests {
         // Two and two become ready together.
         let pairs = [0.0, 0.0, 1e6, 1e6, 2e6, 2e6, 3e6, 3e6];
         assert_eq!(cut(&pairs, 100_000, line), 2);
+    }
+
+    #[test]
+    fn messages_that_leave_early_cost_both_ends_what_they_would_have_computed() {
+        // All but the last would have arrived by the end, 1.5 us earlier than together; but 15 messages hold up both ends by 15.
+        let late: Vec<f64> = (1..=16).map(|i| f64::from(i) * 2000.0).collect();
+        assert_eq!(cut(&late, 100, line), 16);
     }
 
     #[test]
