@@ -100,8 +100,7 @@ install: build
 	install -m 755 $(BUILD)/lib/libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib
 	ln -sf libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib/libmpi_abi.so
 	install -d $(DESTDIR)$(PREFIX)/lib/tern/mpich
-	install -m 755 $(BUILD)/lib/tern/mpich/libmpi.so.12 $(DESTDIR)$(PREFIX)/lib/tern/mpich
-	ln -sf libmpi.so.12 $(DESTDIR)$(PREFIX)/lib/tern/mpich/libmpich.so.12
+	install -m 755 $(BUILD)/lib/tern/mpich/*.so.12 $(DESTDIR)$(PREFIX)/lib/tern/mpich
 	install -m 644 $(BUILD)/lib/pkgconfig/mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	for name in mpi-c mpi-cxx; do ln -sf mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc; done
 	install -m 644 $(BUILD)/include/mpi.h $(BUILD)/include/mpif.h $(DESTDIR)$(PREFIX)/include

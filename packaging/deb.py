@@ -67,7 +67,7 @@ def scripts():
         remove += f"    update-alternatives --remove {group} {path}\n"
     yield "postinst", f'#!/bin/sh\nset -e\nif [ "$1" = configure ]; then\n{install}fi\n'
     # The modules that mpifort has made since.
-    remove += f"    rm -rf /usr/lib/{triplet()}/tern/lib/tern\n"
+    remove += f"    rm -rf /usr/lib/{triplet()}/tern/lib/tern/fortran\n"
     yield "prerm", f'#!/bin/sh\nset -e\nif [ "$1" = remove ] || [ "$1" = deconfigure ]; then\n{remove}fi\n'
 
 

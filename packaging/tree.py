@@ -46,7 +46,7 @@ def install(scratch):
     run("make", "-s", "-o", "build", "install", f"DESTDIR={scratch}", "PREFIX=/tern", cwd=ROOT, env=outside)
     tree = scratch / "tern"
     # Module files are for one compiler in one version: mpifort makes those that are wanted.
-    shutil.rmtree(tree / "lib" / "tern", ignore_errors=True)
+    shutil.rmtree(tree / "lib" / "tern" / "fortran", ignore_errors=True)
     for path in binaries(tree):
         run("strip", "--strip-unneeded", path)
     return tree

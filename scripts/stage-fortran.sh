@@ -1,8 +1,9 @@
 #!/bin/sh
 # Puts the Fortran bindings below PREFIX: the library, mpif.h, the sources of the modules, and the module files for
-# the compilers that are found here. For another compiler mpifort makes them on first use.
+# the compilers that are found here. For another compiler mpifort makes them on first use. Beside the library with MPICH's
+# ABI goes the one that Fortran programs built for MPICH ask for.
 #
-# usage: stage-fortran.sh TERN-FORTRAN PREFIX     (after stage-abi.sh)
+# usage: stage-fortran.sh TERN-FORTRAN PREFIX     (after stage-abi.sh and stage-mpich.sh)
 set -eu
 
 if [ $# -ne 2 ]; then
@@ -16,20 +17,38 @@ trap 'rm -rf "$work"' EXIT
 
 "$1" "$source/include/mpi.h" "$work"
 compile() {
-    ${CC:-cc} -std=gnu11 -O2 -fPIC -Wall -Wextra -I"$prefix/include" -I"$work" "$@"
+    ${CC:-cc} -std=gnu11 -O2 -fPIC -Wall -Wextra "$@"
 }
-compile -c "$work/entries.c" -o "$work/entries.o"
-compile -DTERN_PROFILING -c "$work/entries.c" -o "$work/profiling.o"
-compile -c "$work/runtime.c" -o "$work/runtime.o"
-compile -c "$work/section.c" -o "$work/section.o"
-# Sections and arguments are the library's own matter; what Fortran calls begins with mpi_ or pmpi_.
-echo '{ global: mpi_*; pmpi_*; local: *; };' >"$work/exports"
-# Written beside and renamed, so that a running program keeps its old file.
-${CC:-cc} -shared -o "$prefix/lib/.libmpi_tern_fortran.so.$$" -Wl,-soname,libmpi_tern_fortran.so.1 \
-    -Wl,--version-script="$work/exports" -Wl,-z,relro,-z,now -Wl,--no-undefined \
-    "$work"/*.o -L"$prefix/lib" -Wl,-rpath,'$ORIGIN' -Wl,--enable-new-dtags -lmpi_abi
-mv "$prefix/lib/.libmpi_tern_fortran.so.$$" "$prefix/lib/libmpi_tern_fortran.so.1"
+# What Fortran calls begins with mpi_ or pmpi_, all else is the library's own matter. Written beside and renamed, so that a
+# running program keeps its old file.
+#
+# usage: link DIRECTORY NAME VERSION LIBRARY-OF-C EXPORTS OBJECT...
+link() {
+    to=$1 name=$2 version=$3 c=$4
+    echo "{ global: $5 local: *; };" >"$work/exports"
+    shift 5
+    ${CC:-cc} -shared -o "$to/.$name.$$" -Wl,-soname,$name.$version -Wl,--version-script="$work/exports" \
+        -Wl,-z,relro,-z,now -Wl,--no-undefined "$@" "$c" -Wl,-rpath,'$ORIGIN' -Wl,--enable-new-dtags
+    mv "$to/.$name.$$" "$to/$name.$version"
+}
+
+standard="-I$prefix/include -I$work"
+compile $standard -c "$work/entries.c" -o "$work/entries.o"
+compile $standard -DTERN_PROFILING -c "$work/entries.c" -o "$work/profiling.o"
+compile $standard -c "$work/runtime.c" -o "$work/runtime.o"
+compile $standard -c "$work/section.c" -o "$work/section.o"
+link "$prefix/lib" libmpi_tern_fortran.so 1 "$prefix/lib/libmpi_abi.so.1" 'mpi_*; pmpi_*;' "$work"/*.o
 ln -sf libmpi_tern_fortran.so.1 "$prefix/lib/libmpi_tern_fortran.so"
+
+mpich="-DTERN_MPICH -I$work/mpich -I$work"
+for of in entries removed; do
+    compile $mpich -c "$work/$of.c" -o "$work/mpich/$of.o"
+    compile $mpich -DTERN_PROFILING -c "$work/$of.c" -o "$work/mpich/profiling-$of.o"
+done
+compile $mpich -c "$work/runtime.c" -o "$work/mpich/runtime.o"
+link "$prefix/lib/tern/mpich" libmpifort.so 12 "$prefix/lib/tern/mpich/libmpi.so.12" 'mpi_*; pmpi_*; mpipriv*; mpifcmb*;' \
+    "$work"/mpich/*.o
+"$source/scripts/stand-in.sh" "$prefix/lib/tern/mpich" libmpichfort.so.12 libmpifort.so.12
 
 cp "$work/mpif.h" "$prefix/include/mpif.h"
 mkdir -p "$prefix/share/tern/fortran"

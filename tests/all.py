@@ -118,6 +118,7 @@ def stages(arguments):
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
         if (peer := ROOT / "build" / "peers" / "mpich" / "bin" / "mpicc").exists():
             yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
+            yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])
             yield Stage("MPICH's ABI, C programs", [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"])
             yield Stage("MPICH's ABI, mpi4py's wheel", [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])

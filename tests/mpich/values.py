@@ -27,7 +27,7 @@ def values():
     constants = (LAYOUT / "constants.rs").read_text(encoding="utf-8")
     for name, value in re.findall(r'\("(MPI_\w+)", -?\w+, (-?\w+)\)', constants):
         yield name, int(value, 0)
-    handles = (LAYOUT / "handles.rs").read_text(encoding="utf-8")
+    handles = (LAYOUT / "names.rs").read_text(encoding="utf-8")
     for name, value in re.findall(r'\("(MPI_\w+)", (0x\w+)\)', handles):
         yield f"(unsigned){name}", int(value.replace("_", ""), 0)
     for name, value in re.findall(r"pub const (MAX_\w+): usize = (\d+);", (LAYOUT / "mod.rs").read_text(encoding="utf-8")):

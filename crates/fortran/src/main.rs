@@ -10,10 +10,14 @@
 //! - that of C (`bind(C)`) where a buffer of any type and rank is passed: by a descriptor (`CFI_cdesc_t`), whose
 //!   parts that are needed here lie alike with gfortran and flang.
 //!
+//! The functions of FORTRAN 77's kind are compiled a second time for binaries that were built for MPICH (`libmpifort.so.12`),
+//! with a header that [`mpich`] makes of the same one.
+//!
 //! usage: tern-fortran MPI.H DIRECTORY
 
 mod constants;
 mod modules;
+mod mpich;
 mod parameter;
 mod shim;
 
@@ -21,7 +25,8 @@ use std::path::Path;
 use std::{env, fs, io, process};
 
 /// What is compiled beside the generated functions, and what both include.
-const RUNTIME: [(&str, &str); 3] = [
+const RUNTIME: [(&str, &str); 4] = [
+    ("removed.c", include_str!("removed.c")),
     ("runtime.c", include_str!("runtime.c")),
     ("section.c", include_str!("section.c")),
     ("runtime.h", include_str!("runtime.h")),
@@ -40,8 +45,11 @@ fn main() {
 }
 
 fn write(header: &Path, directory: &Path) -> io::Result<()> {
-    let constants = constants::read(&fs::read_to_string(header)?);
-    fs::create_dir_all(directory)?;
+    let header = fs::read_to_string(header)?;
+    let constants = constants::read(&header);
+    let mpich = directory.join("mpich");
+    fs::create_dir_all(&mpich)?;
+    fs::write(mpich.join("mpi.h"), mpich::header(&header) + &mpich::conversions())?;
     for (name, text) in RUNTIME {
         fs::write(directory.join(name), text)?;
     }

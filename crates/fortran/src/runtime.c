@@ -13,10 +13,17 @@
 
 /* Compilers align common blocks as they like, and linkers warn where two definitions differ. */
 #define COMMON __attribute__((aligned(32)))
+#ifdef TERN_MPICH
+COMMON struct bottom mpipriv1_;
+COMMON struct ignored mpipriv2_;
+COMMON struct no_arguments mpiprivc_ = { " ", " " };
+COMMON int mpifcmb5_[1], mpifcmb9_[1], mpifcmba_[1];
+#else
 COMMON int mpi_fortran_bottom_, mpi_fortran_in_place_, mpi_fortran_buffer_automatic_;
 COMMON int mpi_fortran_unweighted_[1], mpi_fortran_weights_empty_[1], mpi_fortran_errcodes_ignore_[1];
 COMMON MPI_Status mpi_fortran_status_ignore_, mpi_fortran_statuses_ignore_;
 COMMON char mpi_fortran_argv_null_[1] = " ", mpi_fortran_argvs_null_[1] = " ";
+#endif
 
 static void *room(size_t bytes)
 {
@@ -133,7 +140,7 @@ static char *fill(char **pointers, char *bytes, const char *texts, size_t len, s
 
 void *tern_texts(const char *texts, size_t len, long long count)
 {
-    if (texts == mpi_fortran_argv_null_) return MPI_ARGV_NULL;
+    if (texts == STANDS_FOR_ARGV_NULL) return MPI_ARGV_NULL;
     size_t bytes = 0, n = measure(texts, len, len, count, &bytes);
     char **made = room((n + 1) * sizeof *made + bytes);
     fill(made, (char *) (made + n + 1), texts, len, len, n);
@@ -142,7 +149,7 @@ void *tern_texts(const char *texts, size_t len, long long count)
 
 void *tern_text_lists(const char *texts, size_t len, long long count)
 {
-    if (texts == mpi_fortran_argvs_null_) return MPI_ARGVS_NULL;
+    if (texts == STANDS_FOR_ARGVS_NULL) return MPI_ARGVS_NULL;
     size_t step = len * (size_t) (count > 0 ? count : 1), all = 0, bytes = 0;
     for (long long i = 0; i < count; i++) all += measure(texts + (size_t) i * len, len, step, -1, &bytes) + 1;
     char ***lists = room((size_t) (count > 0 ? count : 0) * sizeof *lists + all * sizeof(char *) + bytes);
@@ -211,10 +218,29 @@ DEFINE_ATTRIBUTE_FUNCTIONS(, MPI_Comm, PMPI_Comm_toint, int)
         (void) object, (void) keyval, (void) value, (void) extra;                                                      \
         *code = MPI_SUCCESS;                                                                                           \
     }
+#ifdef TERN_MPICH
+/* MPICH has these under both names. */
+#define DEFINE_PROFILING(name)                                                                                         \
+    extern __typeof__(mpi_##name##_) pmpi_##name##_ __attribute__((alias("mpi_" #name "_")));
+#else
+#define DEFINE_PROFILING(name)
+#endif
 DEFINE_PREDEFINED(comm_, MPI_Aint)
 DEFINE_PREDEFINED(type_, MPI_Aint)
 DEFINE_PREDEFINED(win_, MPI_Aint)
 DEFINE_PREDEFINED(, int)
+DEFINE_PROFILING(comm_null_copy_fn)
+DEFINE_PROFILING(comm_dup_fn)
+DEFINE_PROFILING(comm_null_delete_fn)
+DEFINE_PROFILING(type_null_copy_fn)
+DEFINE_PROFILING(type_dup_fn)
+DEFINE_PROFILING(type_null_delete_fn)
+DEFINE_PROFILING(win_null_copy_fn)
+DEFINE_PROFILING(win_dup_fn)
+DEFINE_PROFILING(win_null_delete_fn)
+DEFINE_PROFILING(null_copy_fn)
+DEFINE_PROFILING(dup_fn)
+DEFINE_PROFILING(null_delete_fn)
 
 int tern_call_GrequestQueryFn(void *extra, MPI_Status *status)
 {
@@ -266,6 +292,7 @@ DEFINE_CONVERSION(write_c, second, MPI_Count)
 
 void mpi_conversion_fn_null_(void) {}
 void mpi_conversion_fn_null_c_(void) {}
+DEFINE_PROFILING(conversion_fn_null)
 
 int tern_is_conversion_null(procedure *function)
 {
@@ -276,7 +303,7 @@ int tern_is_conversion_null(procedure *function)
 
 MPI_Aint tern_attribute(int keyval, void *value)
 {
-    switch (keyval) {
+    switch (tern_keyval(keyval)) {
     case MPI_TAG_UB:
     case MPI_IO:
     case MPI_HOST:
@@ -325,6 +352,7 @@ int tern_refuse(const int *fortran)
     return code;
 }
 
+#ifndef TERN_MPICH
 /* ---- What has no operation in C ------------------------------------------------------------------- */
 
 #define DEFINE_COMPARISON(name)                                                                                        \
@@ -393,3 +421,4 @@ DEFINE_SIZEOF(complex8)
 DEFINE_SIZEOF(complex16)
 DEFINE_SIZEOF(logical4)
 DEFINE_SIZEOF(character)
+#endif

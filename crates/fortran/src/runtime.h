@@ -65,35 +65,70 @@ MPI_Datarep_conversion_function_c tern_call_read_c, tern_call_write_c;
 int tern_is_conversion_null(procedure *function);
 
 /* Variables that stand for special addresses, by their own address (MPI 5.0 section 19.1.5). Common blocks of
- * mpif.h and module mpi and variables of module mpi_f08 have these names. */
+ * mpif.h and module mpi and variables of module mpi_f08 have these names; the program's are those that count. */
+#ifdef TERN_MPICH
+extern struct bottom { int bottom, in_place, status_ignore[5]; } mpipriv1_;
+extern struct ignored { int statuses[5], errcodes[1]; } mpipriv2_;
+extern struct no_arguments { char argvs[1], argv[1]; } mpiprivc_;
+extern int mpifcmb5_[1], mpifcmb9_[1], mpifcmba_[1];
+#define STANDS_FOR_BOTTOM ((void *) &mpipriv1_.bottom)
+#define STANDS_FOR_IN_PLACE ((void *) &mpipriv1_.in_place)
+#define STANDS_FOR_BUFFER_AUTOMATIC ((void *) mpifcmba_)
+#define STANDS_FOR_STATUS_IGNORE ((void *) mpipriv1_.status_ignore)
+#define STANDS_FOR_STATUSES_IGNORE ((void *) mpipriv2_.statuses)
+#define STANDS_FOR_UNWEIGHTED mpifcmb5_
+#define STANDS_FOR_WEIGHTS_EMPTY mpifcmb9_
+#define STANDS_FOR_ERRCODES_IGNORE mpipriv2_.errcodes
+#define STANDS_FOR_ARGV_NULL mpiprivc_.argv
+#define STANDS_FOR_ARGVS_NULL mpiprivc_.argvs
+#else
 extern int mpi_fortran_bottom_, mpi_fortran_in_place_, mpi_fortran_buffer_automatic_;
 extern int mpi_fortran_unweighted_[1], mpi_fortran_weights_empty_[1], mpi_fortran_errcodes_ignore_[1];
 extern MPI_Status mpi_fortran_status_ignore_, mpi_fortran_statuses_ignore_;
 extern char mpi_fortran_argv_null_[1], mpi_fortran_argvs_null_[1];
+#define STANDS_FOR_BOTTOM ((void *) &mpi_fortran_bottom_)
+#define STANDS_FOR_IN_PLACE ((void *) &mpi_fortran_in_place_)
+#define STANDS_FOR_BUFFER_AUTOMATIC ((void *) &mpi_fortran_buffer_automatic_)
+#define STANDS_FOR_STATUS_IGNORE ((void *) &mpi_fortran_status_ignore_)
+#define STANDS_FOR_STATUSES_IGNORE ((void *) &mpi_fortran_statuses_ignore_)
+#define STANDS_FOR_UNWEIGHTED mpi_fortran_unweighted_
+#define STANDS_FOR_WEIGHTS_EMPTY mpi_fortran_weights_empty_
+#define STANDS_FOR_ERRCODES_IGNORE mpi_fortran_errcodes_ignore_
+#define STANDS_FOR_ARGV_NULL mpi_fortran_argv_null_
+#define STANDS_FOR_ARGVS_NULL mpi_fortran_argvs_null_
+#endif
 
 static inline void *tern_choice(void *place)
 {
-    if (place == &mpi_fortran_bottom_) return MPI_BOTTOM;
-    if (place == &mpi_fortran_in_place_) return MPI_IN_PLACE;
-    if (place == &mpi_fortran_buffer_automatic_) return MPI_BUFFER_AUTOMATIC;
+    if (place == STANDS_FOR_BOTTOM) return MPI_BOTTOM;
+    if (place == STANDS_FOR_IN_PLACE) return MPI_IN_PLACE;
+    if (place == STANDS_FOR_BUFFER_AUTOMATIC) return MPI_BUFFER_AUTOMATIC;
     return place;
 }
 static inline MPI_Status *tern_status(MPI_Status *status)
 {
-    return status == &mpi_fortran_status_ignore_ ? MPI_STATUS_IGNORE : status;
+    return status == STANDS_FOR_STATUS_IGNORE ? MPI_STATUS_IGNORE : status;
 }
 static inline MPI_Status *tern_statuses(MPI_Status *statuses)
 {
-    return statuses == &mpi_fortran_statuses_ignore_ ? MPI_STATUSES_IGNORE : statuses;
+    return statuses == STANDS_FOR_STATUSES_IGNORE ? MPI_STATUSES_IGNORE : statuses;
 }
 static inline int *tern_weights(int *weights)
 {
-    if (weights == mpi_fortran_unweighted_) return MPI_UNWEIGHTED;
-    return weights == mpi_fortran_weights_empty_ ? MPI_WEIGHTS_EMPTY : weights;
+    if (weights == STANDS_FOR_UNWEIGHTED) return MPI_UNWEIGHTED;
+    return weights == STANDS_FOR_WEIGHTS_EMPTY ? MPI_WEIGHTS_EMPTY : weights;
 }
 static inline int *tern_errcodes(int *codes)
 {
-    return codes == mpi_fortran_errcodes_ignore_ ? MPI_ERRCODES_IGNORE : codes;
+    return codes == STANDS_FOR_ERRCODES_IGNORE ? MPI_ERRCODES_IGNORE : codes;
+}
+/* MPICH's keys of predefined attributes are even in Fortran and the odd number before in C. */
+static inline int tern_keyval(int keyval)
+{
+#ifdef TERN_MPICH
+    if (keyval > 0 && keyval != MPI_KEYVAL_INVALID && keyval % 2 == 0) return keyval - 1;
+#endif
+    return keyval;
 }
 static inline void tern_count_from_1(int *index)
 {

@@ -1,7 +1,8 @@
 //! The C functions that Fortran calls: arguments as C wants them, the call, results as Fortran wants them.
 //!
 //! The file is compiled twice: as `mpi_…_` it calls `MPI_…`, as `pmpi_…_` it calls `PMPI_…`, so that a tool that
-//! takes over either the Fortran or the C name sees each call once (MPI 5.0 section 15.2).
+//! takes over either the Fortran or the C name sees each call once (MPI 5.0 section 15.2). What only `mpi_f08` calls is
+//! left out of MPICH's ABI: the compiler passes its own descriptors there.
 
 use std::fmt::Write;
 
@@ -43,12 +44,14 @@ pub fn render() -> String {
             writeln!(text, "\nSAME({0}_cptr, {0})", short(row.name)).expect("writing to a string");
         }
         if !is_old(row) {
+            text.push_str("\n#ifndef TERN_MPICH");
             for large in [false, true] {
                 if large && !is_large(row) {
                     continue;
                 }
                 f08(&mut text, row, large);
             }
+            text.push_str("#endif\n");
         }
     }
     text
@@ -132,7 +135,7 @@ fn returning(text: &mut String, row: &Row) {
     let declared = if declared.is_empty() { "void".to_string() } else { declared.join(", ") };
     let passed: Vec<String> = row.params.iter().map(|p| format!("*{}", p.name)).collect();
     let (returns, passed, short) = (row.returns, passed.join(", "), short(row.name));
-    write!(text, "\n{returns} ENTRY({short})({declared})\n{{\n    return CALL({name})({passed});\n}}\nSAME({short}_f08, {short})\n")
+    write!(text, "\n{returns} ENTRY({short})({declared})\n{{\n    return CALL({name})({passed});\n}}\n#ifndef TERN_MPICH\nSAME({short}_f08, {short})\n#endif\n")
         .expect("writing to a string");
 }
 
@@ -144,6 +147,9 @@ fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
         Form::Absent => Piece { passed: "0".into(), ..Piece::default() },
         Form::Handle(class, intent) => handle(name, class, *intent),
         Form::Handles(class, intent, length) => handles(name, class, *intent, length),
+        Form::Number(c, Intent::In) if parameter.kind == "Keyval" => {
+            simple(c, format!("tern_keyval(*{name})"))
+        }
         Form::Number(c, Intent::In) => simple(c, format!("*{name}")),
         Form::Number(c, _) | Form::Numbers(c, _) => simple(c, name.into()),
         Form::Logical(Intent::In) => simple("int", format!("*{name} != 0")),

@@ -6,6 +6,7 @@ use std::path::Path;
 use mpi::datatype::basic;
 use mpi::handle::Handle;
 use mpi::status::Status;
+use tern_mpich::layout::mpich::names::NAMES;
 use tern_mpich::layout::mpich::{constants, handles};
 use tern_mpich::layout::{self, Set};
 use tern_mpich::object::{self, Object};
@@ -121,7 +122,7 @@ fn constants_go_there_and_back_and_others_are_no_constants() {
 
 #[test]
 fn every_predefined_handle_has_a_value() {
-    let names: BTreeMap<&str, u32> = handles::NAMES.iter().copied().collect();
+    let names: BTreeMap<&str, u32> = NAMES.iter().copied().collect();
     let datatypes = basic::PREDEFINED.iter().map(|row| (row.name, row.handle));
     for (name, handle) in object::PREDEFINED.iter().copied().chain(datatypes) {
         if name == "MPI_FILE_NULL" {
@@ -137,7 +138,7 @@ fn every_predefined_handle_has_a_value() {
 
 #[test]
 fn handles_of_objects_are_never_taken_for_predefined_ones() {
-    let names: BTreeSet<u32> = handles::NAMES.iter().map(|row| row.1).collect();
+    let names: BTreeSet<u32> = NAMES.iter().map(|row| row.1).collect();
     let near = names.iter().flat_map(|raw| [*raw, raw & 0x7fff_ffff, raw.wrapping_add(7)]);
     let some = near.chain([1 << 20, 0x7fff_ffff, 0x1234_5678]).filter(|raw| (1 << 20..1 << 31).contains(raw));
     for raw in some {

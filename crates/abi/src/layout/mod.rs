@@ -7,6 +7,12 @@
 
 #[cfg(feature = "mpich")]
 pub mod mpich;
+/// Of MPICH's ABI only its values, for the Fortran bindings that speak it.
+#[cfg(not(feature = "mpich"))]
+pub mod mpich {
+    pub mod constants;
+    pub mod names;
+}
 #[cfg(not(feature = "mpich"))]
 mod standard;
 

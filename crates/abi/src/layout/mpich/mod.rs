@@ -8,6 +8,7 @@ pub mod constants;
 mod entry;
 mod extra;
 pub mod handles;
+pub mod names;
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
