@@ -177,6 +177,11 @@ class Place:
             self.mark(mark)
         return root / "usr"
 
+    def debian_version(self, package):
+        """Of one that debian_packages has fetched."""
+        newest = max((self.base / "debs").glob(f"{package}_*.deb"), key=lambda path: path.stat().st_mtime)
+        return self.run("dpkg-deb", "-f", newest, "Version").strip()
+
     def triplet(self):
         """The name of the directory that Debian has for libraries of this machine."""
         return self.run("dpkg", "--print-architecture").strip().replace("amd64", "x86_64").replace("arm64", "aarch64") + "-linux-gnu"
