@@ -8,7 +8,8 @@
  * Patterns of scheduled epochs («004», docs/protocols/epochs.md): `pattern1` is 16 Puts and 16 Gets in an
  * epoch, `alternating` or `puts_first`, of `size` bytes each; `pattern2` is 8 Puts of 8 bytes and one of `size`,
  * `small_first` or `large_first`; each with fence and with pscw, us per epoch.
- * `busy`: a Put and flush to a target that computes for 2 ms outside MPI: `free`, us beside one that waits in MPI.
+ * `busy`, of ranks that share a host: a Put and flush to a target that computes for 2 ms outside MPI: `free`, us beside
+ * one that waits in MPI.
  * With more than two ranks (`counter`): all ranks add to one counter of rank 0, us per addition and rank: `fetch_add`,
  * `swap` (until it succeeds), `lock` (exclusive, get, put). */
 #include "bench.h"
@@ -319,6 +320,19 @@ static void verify(size_t size)
 	bench_sync();
 }
 
+/* Moments are the same on both ranks where these share a clock. */
+static int is_one_host;
+
+static int share_a_host(void)
+{
+	MPI_Comm near;
+	int ranks;
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
+	MPI_Comm_size(near, &ranks);
+	MPI_Comm_free(&near);
+	return ranks == bench.ranks;
+}
+
 static void sizes(size_t size)
 {
 	for (verb = PUT; verb <= IDLE; verb++) {
@@ -348,7 +362,7 @@ static void sizes(size_t size)
 				                                : (small_first ? "pscw, small first" : "pscw, large first"),
 				       pattern2, size, 1e6, "us");
 	}
-	if (bench_wanted("busy"))
+	if (bench_wanted("busy") && is_one_host)
 		for (target_computes = 0; target_computes < 2; target_computes++)
 			report("busy", target_computes ? "computes" : "free", beside, size, 1e6, "us");
 }
@@ -359,6 +373,7 @@ int main(int argc, char **argv)
 	MPI_Win_allocate((MPI_Aint)(2 * bench.max + APART), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
 	memset(window, 0, 2 * bench.max + APART);
 	mine = bench_buffer(2 * bench.max + APART);
+	is_one_host = share_a_host();
 	bench_sync();
 	if (bench.ranks > 2) {
 		counters();
