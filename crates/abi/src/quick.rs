@@ -139,6 +139,16 @@ fn there(target: i32, disp: i64, n: impl Into<i64>, datatype: usize) -> Option<T
     Some(There { target, disp, count: count(n)?, datatype: handle(datatype) })
 }
 
+/// `MPI_Put` or `MPI_Get` of one run in shared memory.
+#[inline(always)]
+fn transfer<const PUT: bool>(
+    (buf, n, datatype): (usize, u64, usize),
+    there: There,
+    win: usize,
+) -> Option<i32> {
+    unheard()?.transfer_now::<PUT>((buf, n, handle(datatype)), there, handle(win)).then_some(0)
+}
+
 /// `MPI_Put` of one run in shared memory.
 #[inline(always)]
 pub fn MPI_Put(
@@ -151,9 +161,7 @@ pub fn MPI_Put(
     target_datatype: usize,
     win: usize,
 ) -> Option<i32> {
-    let there = there(target, disp, target_n, target_datatype)?;
-    let here = (buf, count(n)?, handle(datatype));
-    unheard()?.transfer_now::<true>(here, there, handle(win)).then_some(0)
+    transfer::<true>((buf, count(n)?, datatype), there(target, disp, target_n, target_datatype)?, win)
 }
 
 /// `MPI_Get` of one run in shared memory.
@@ -168,9 +176,7 @@ pub fn MPI_Get(
     target_datatype: usize,
     win: usize,
 ) -> Option<i32> {
-    let there = there(target, disp, target_n, target_datatype)?;
-    let here = (buf, count(n)?, handle(datatype));
-    unheard()?.transfer_now::<false>(here, there, handle(win)).then_some(0)
+    transfer::<false>((buf, count(n)?, datatype), there(target, disp, target_n, target_datatype)?, win)
 }
 
 /// `MPI_Accumulate` of one run in shared memory.

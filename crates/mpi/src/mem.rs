@@ -104,40 +104,47 @@ pub fn in_vectors(f: impl FnOnce()) {
     f();
 }
 
+/// Runs `$body` with the atomic word of `$len` bytes (1, 2, 4 or 8) at `$addr`, which lies on its boundary, and with what
+/// makes a value of it of the first of 8 bytes, and 8 bytes of a value.
+macro_rules! by_width {
+    ($addr:ident, $len:ident, |$place:ident, $narrow:ident, $widen:ident| $body:expr) => {{
+        assert!($addr.is_multiple_of($len), "an element that is not on its boundary");
+        match $len {
+            1 => by_width!(@ AtomicU8, u8, $addr, $place, $narrow, $widen, $body),
+            2 => by_width!(@ AtomicU16, u16, $addr, $place, $narrow, $widen, $body),
+            4 => by_width!(@ AtomicU32, u32, $addr, $place, $narrow, $widen, $body),
+            8 => by_width!(@ AtomicU64, u64, $addr, $place, $narrow, $widen, $body),
+            _ => panic!("no atomic instruction changes {} bytes", $len),
+        }
+    }};
+    (@ $atomic:ty, $plain:ty, $addr:ident, $place:ident, $narrow:ident, $widen:ident, $body:expr) => {{
+        // SAFETY: as in `write`; aligned, and others of this job change it by atomic instructions too.
+        let $place = unsafe { <$atomic>::from_ptr($addr as *mut $plain) };
+        let $narrow =
+            |bytes: [u8; 8]| <$plain>::from_ne_bytes(*bytes.first_chunk().expect("at most 8 bytes"));
+        let $widen = |value: $plain| {
+            let mut bytes = [0; 8];
+            bytes[..size_of::<$plain>()].copy_from_slice(&value.to_ne_bytes());
+            bytes
+        };
+        $body
+    }};
+}
+
 /// Changes the `len` bytes (1, 2, 4 or 8) at `addr`, which lie on their boundary, in one atomic step; what they were. They are the
 /// first bytes of what `f` is given and gives.
 #[inline]
 pub fn update(addr: usize, len: usize, f: impl Fn([u8; 8]) -> [u8; 8]) -> [u8; 8] {
-    macro_rules! width {
-        ($atomic:ty, $plain:ty) => {{
-            // SAFETY: as in `write`; aligned, and others of this job change it by atomic instructions too.
-            let place = unsafe { <$atomic>::from_ptr(addr as *mut $plain) };
-            let widen = |value: $plain| {
-                let mut bytes = [0; 8];
-                bytes[..size_of::<$plain>()].copy_from_slice(&value.to_ne_bytes());
-                bytes
-            };
-            let next = |value: $plain| {
-                let bytes = f(widen(value));
-                <$plain>::from_ne_bytes(bytes[..size_of::<$plain>()].try_into().expect("as many bytes"))
-            };
-            let mut seen = place.load(Ordering::Acquire);
-            loop {
-                match place.compare_exchange_weak(seen, next(seen), Ordering::AcqRel, Ordering::Acquire) {
-                    Ok(before) => return widen(before),
-                    Err(now) => seen = now,
-                }
+    by_width!(addr, len, |place, narrow, widen| {
+        let mut seen = place.load(Ordering::Acquire);
+        loop {
+            let next = narrow(f(widen(seen)));
+            match place.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(before) => break widen(before),
+                Err(now) => seen = now,
             }
-        }};
-    }
-    assert!(addr.is_multiple_of(len), "an element that is not on its boundary");
-    match len {
-        1 => width!(AtomicU8, u8),
-        2 => width!(AtomicU16, u16),
-        4 => width!(AtomicU32, u32),
-        8 => width!(AtomicU64, u64),
-        _ => panic!("no atomic instruction changes {len} bytes"),
-    }
+        }
+    })
 }
 
 /// What one atomic instruction does with the element at an address and another one.
@@ -160,59 +167,28 @@ pub enum Instruction {
 /// As [`update`], by one instruction.
 #[inline]
 pub fn change(addr: usize, len: usize, how: Instruction, with: [u8; 8]) -> [u8; 8] {
-    macro_rules! width {
-        ($atomic:ty, $plain:ty) => {{
-            // SAFETY: as in `update`.
-            let place = unsafe { <$atomic>::from_ptr(addr as *mut $plain) };
-            let with = <$plain>::from_ne_bytes(*with.first_chunk().expect("at most 8 bytes"));
-            let before = match how {
-                Instruction::Add => place.fetch_add(with, Ordering::AcqRel),
-                Instruction::And => place.fetch_and(with, Ordering::AcqRel),
-                Instruction::Or => place.fetch_or(with, Ordering::AcqRel),
-                Instruction::Xor => place.fetch_xor(with, Ordering::AcqRel),
-                Instruction::Swap => place.swap(with, Ordering::AcqRel),
-                Instruction::Load => place.load(Ordering::Acquire),
-            };
-            let mut bytes = [0; 8];
-            bytes[..size_of::<$plain>()].copy_from_slice(&before.to_ne_bytes());
-            bytes
-        }};
-    }
-    assert!(addr.is_multiple_of(len), "an element that is not on its boundary");
-    match len {
-        1 => width!(AtomicU8, u8),
-        2 => width!(AtomicU16, u16),
-        4 => width!(AtomicU32, u32),
-        8 => width!(AtomicU64, u64),
-        _ => panic!("no atomic instruction changes {len} bytes"),
-    }
+    by_width!(addr, len, |place, narrow, widen| {
+        let with = narrow(with);
+        widen(match how {
+            Instruction::Add => place.fetch_add(with, Ordering::AcqRel),
+            Instruction::And => place.fetch_and(with, Ordering::AcqRel),
+            Instruction::Or => place.fetch_or(with, Ordering::AcqRel),
+            Instruction::Xor => place.fetch_xor(with, Ordering::AcqRel),
+            Instruction::Swap => place.swap(with, Ordering::AcqRel),
+            Instruction::Load => place.load(Ordering::Acquire),
+        })
+    })
 }
 
 /// Replaces the `len` bytes (1, 2, 4 or 8) at `addr`, which lie on their boundary, by `new` if they are `compare`, in
 /// one atomic step; what they were.
 #[inline]
 pub fn swap_if(addr: usize, len: usize, compare: [u8; 8], new: [u8; 8]) -> [u8; 8] {
-    macro_rules! width {
-        ($atomic:ty, $plain:ty) => {{
-            // SAFETY: as in `update`.
-            let place = unsafe { <$atomic>::from_ptr(addr as *mut $plain) };
-            let plain =
-                |bytes: [u8; 8]| <$plain>::from_ne_bytes(*bytes.first_chunk().expect("at most 8 bytes"));
-            let done =
-                place.compare_exchange(plain(compare), plain(new), Ordering::AcqRel, Ordering::Acquire);
-            let mut bytes = [0; 8];
-            bytes[..size_of::<$plain>()].copy_from_slice(&done.unwrap_or_else(|now| now).to_ne_bytes());
-            bytes
-        }};
-    }
-    assert!(addr.is_multiple_of(len), "an element that is not on its boundary");
-    match len {
-        1 => width!(AtomicU8, u8),
-        2 => width!(AtomicU16, u16),
-        4 => width!(AtomicU32, u32),
-        8 => width!(AtomicU64, u64),
-        _ => panic!("no atomic instruction changes {len} bytes"),
-    }
+    by_width!(addr, len, |place, narrow, widen| {
+        let (compare, new) = (narrow(compare), narrow(new));
+        let done = place.compare_exchange(compare, new, Ordering::AcqRel, Ordering::Acquire);
+        widen(done.unwrap_or_else(|now| now))
+    })
 }
 
 /// Copies a run of bytes, one of the lengths of most one-sided operations without a call.
