@@ -9,19 +9,22 @@ use crate::kind::handle::HandleRef;
 use crate::layout::Slot;
 use crate::object::Object;
 use crate::request::Set;
-use crate::wait;
-/// `MPI_Start`.
+use crate::{engine, wait};
+
+/// `MPI_Start`. What is over by then needs no look around.
 pub fn start(cx: &Cx, request: HandleRef) -> Result {
-    start_one(cx, request.handle)?;
-    wait::progress(cx)
+    if start_one(cx, request.handle)? { Ok(()) } else { wait::progress(cx) }
 }
 
-fn start_one(cx: &Cx, handle: Handle) -> Result {
+/// Starts one; whether it is over already.
+fn start_one(cx: &Cx, handle: Handle) -> Result<bool> {
     let mut world = cx.world();
     if let Some(request) = world.objects.requests.get(handle) {
         cx.concerns(Object::Comm, request.comm);
     }
-    world.start(handle).map_err(|e| Error::new(e.class, format!("argument `request` {}", e.text)))
+    let started = world.start(handle);
+    engine::leave(&world);
+    started.map_err(|e| Error::new(e.class, format!("argument `request` {}", e.text)))
 }
 
 /// `MPI_Startall`.

@@ -13,8 +13,12 @@ use mpi::win::quick::There;
 use shm::owner::AtOnce;
 
 use crate::kind::output::Out;
+use crate::object::Object;
 use crate::tools::event;
 use crate::{engine, global, layout};
+
+mod empty;
+pub use empty::*;
 
 /// A handle as the general path would see it, or one that names nothing.
 #[inline(always)]
@@ -107,6 +111,23 @@ pub fn MPI_Irecv(
     let posted = world.irecv_now(buf, n, handle(datatype), source, tag, handle(comm))?;
     store(request, posted);
     engine::leave(&world);
+    Some(0)
+}
+
+/// `MPI_Wait` for what was over when it was begun.
+#[inline(always)]
+pub fn MPI_Wait(request: usize, status: usize) -> Option<i32> {
+    if request == 0 {
+        return None;
+    }
+    let world = global::at_once()?;
+    // SAFETY: not null, and the application passes the address of a handle variable.
+    let raw = unsafe { layout::load(Object::Request, request) };
+    if !world.objects.requests.is_sent(handle(raw)) {
+        return None;
+    }
+    store(request, mpi::request::REQUEST_NULL);
+    put(status, Status::EMPTY);
     Some(0)
 }
 

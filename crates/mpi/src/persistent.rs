@@ -8,8 +8,8 @@ use crate::world::World;
 use fabric::Device;
 
 impl<D: Device> World<D> {
-    /// `MPI_Start`.
-    pub fn start(&mut self, handle: Handle) -> Result {
+    /// `MPI_Start`; whether the operation is over already.
+    pub fn start(&mut self, handle: Handle) -> Result<bool> {
         let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };
         if request.recipe.is_none() {
             return fail(Class::REQUEST, "is not a persistent request");
@@ -25,6 +25,7 @@ impl<D: Device> World<D> {
         let (body, call) = started?;
         let goes_on = matches!(body, Body::Collective(_));
         let is_partitioned = matches!(body, Body::Partitioned);
+        let is_over = matches!(body, Body::Ended(_));
         request.body = Some(body);
         if goes_on {
             self.start_schedule(handle, call);
@@ -32,7 +33,7 @@ impl<D: Device> World<D> {
         if is_partitioned {
             self.note_untold(handle);
         }
-        Ok(())
+        Ok(is_over)
     }
 
     /// The body of the active request, and the function of the application that has to be called.

@@ -280,6 +280,12 @@ impl Requests {
         self.sent.is_some()
     }
 
+    /// Whether it is the request that [`Requests::sent`] gives.
+    #[inline(always)]
+    pub fn is_sent(&self, handle: Handle) -> bool {
+        self.sent == Some(handle)
+    }
+
     /// The request of a send that has left already, or of a collective that is done: nothing has to be remembered about it, so
     /// all of them share one.
     #[inline]

@@ -1,6 +1,6 @@
 //! Collectives under way: from where they are begun to where their requests end.
 
-use crate::coll::{Progress, Schedule, UserReduce};
+use crate::coll::{Kind, Progress, Schedule, Spread, UserReduce};
 use crate::collio::{CollIo, InFlight};
 use crate::comm::Comms;
 use crate::error::Result;
@@ -68,6 +68,25 @@ impl<D: Device> World<D> {
                 Ok((handle, false))
             }
         }
+    }
+
+    /// A collective in which this rank has no data to send and none to receive, as `moves_nothing` says of its number
+    /// and how many there are: nothing is left of it but that it is counted. False, and nothing has happened, where
+    /// that is not so, where a rank may pass on what is not its own (several hosts), and on intercommunicators.
+    #[inline(always)]
+    pub fn empty_now(
+        &mut self,
+        kind: Kind,
+        comm: Handle,
+        moves_nothing: impl FnOnce((usize, usize)) -> bool,
+    ) -> bool {
+        let Some(held) = self.objects.comms.get_mut(comm) else { return false };
+        let is_flat = !held.place.is_inter() && matches!(held.coll.spread, Spread::OneHost);
+        if !is_flat || !moves_nothing((held.place.rank as usize, held.place.size() as usize)) {
+            return false;
+        }
+        held.coll.next_tag(kind);
+        true
     }
 
     /// The body of the request of a collective that has come so far, and the function of the application that

@@ -1,5 +1,5 @@
-/* Collectives with lists of counts that are all zero, or zero for some ranks: nothing is touched, what is between
- * them arrives, and the send buffer may be NULL. With the argument `apart` each rank comes to a call without data only when
+/* Collectives of no elements, and with lists of counts that are all zero, or zero for some ranks: nothing is touched, what is
+ * between them arrives, and the send buffer may be NULL. With the argument `apart` each rank comes to a call without data only when
  * the one before it has left: nobody has to wait for what does not come. */
 // args:
 // args[tern]: apart
@@ -92,6 +92,42 @@ static void none(enum form form, int full, int in_place) {
     CHECK_UNTOUCHED(buffer, sizeof buffer, 0x55);
 }
 
+/* Collectives of a count that is zero for all. Even ranks give a copy of the type and so go another way than the others: it
+ * is the same call, and what follows must meet. */
+static void even(enum form form, MPI_Datatype copy) {
+    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Datatype type = t_rank % 2 ? MPI_INT : copy;
+    int from[1] = {0x55555555}, to[1] = {0x55555555}, one = t_rank + 1, sum = 0, root = t_size - 1;
+    COLL(form, Bcast, bcast, to, 0, type, root, comm);
+    COLL(form, Gather, gather, from, 0, type, to, 0, type, root, comm);
+    COLL(form, Scatter, scatter, from, 0, type, to, 0, type, root, comm);
+    COLL(form, Allgather, allgather, from, 0, type, to, 0, type, comm);
+    COLL(form, Alltoall, alltoall, from, 0, type, to, 0, type, comm);
+    COLL(form, Reduce, reduce, from, to, 0, type, MPI_SUM, root, comm);
+    COLL(form, Allreduce, allreduce, from, to, 0, type, MPI_SUM, comm);
+    COLL(form, Reduce_scatter_block, reduce_scatter_block, from, to, 0, type, MPI_SUM, comm);
+    COLL(form, Scan, scan, from, to, 0, type, MPI_SUM, comm);
+    COLL(form, Exscan, exscan, from, to, 0, type, MPI_SUM, comm);
+    COLL(form, Allreduce, allreduce, &one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    CHECK(sum == t_size * (t_size + 1) / 2);
+    CHECK(from[0] == 0x55555555 && to[0] == 0x55555555);
+}
+
+/* What a request says of a collective that moved nothing. */
+static void asked(void) {
+    MPI_Request request;
+    MPI_Status status = {0};
+    int flag = 0, count = -1;
+    OK(MPI_Ibcast(NULL, 0, MPI_INT, 0, MPI_COMM_WORLD, &request));
+    CHECK(request != MPI_REQUEST_NULL);
+    OK(MPI_Request_get_status(request, &flag, &status));
+    CHECK(flag);
+    OK(MPI_Wait(&request, &status));
+    OK(MPI_Get_count(&status, MPI_INT, &count));
+    CHECK(request == MPI_REQUEST_NULL && count == 0);
+    CHECK(status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG);
+}
+
 /* One rank after the other. */
 static void apart(void) {
     for (int round = 0; round < ROUNDS; round++) {
@@ -109,6 +145,8 @@ int main(int argc, char **argv) {
     t_begin(&argc, &argv);
     OK(MPI_Type_contiguous(0, MPI_INT, &empty));
     OK(MPI_Type_commit(&empty));
+    MPI_Datatype copy;
+    OK(MPI_Type_dup(MPI_INT, &copy));
     layout(~0u);
     for (int round = 0; round < ROUNDS; round++)
         for (int form = 0; form < FORMS; form++) {
@@ -116,11 +154,14 @@ int main(int argc, char **argv) {
                 apart();
                 continue;
             }
+            even(form, copy);
+            asked();
             for (unsigned mask = 0; mask < 1u << t_size; mask += t_size > 4 ? 13 : 1) {
                 some(mask, form);
                 none(form, mask & 1, mask >> 1 & 1);
             }
         }
+    OK(MPI_Type_free(&copy));
     OK(MPI_Type_free(&empty));
     return t_end();
 }

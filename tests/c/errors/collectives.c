@@ -20,6 +20,13 @@ int main(int argc, char **argv) {
     FAILS(MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, comm), MPI_ERR_OP);
     FAILS(MPI_Barrier(MPI_COMM_NULL), MPI_ERR_COMM);
     FAILS(MPI_Ibarrier(MPI_COMM_NULL, &request), MPI_ERR_COMM);
+    /* Without any data too. */
+    FAILS(MPI_Bcast(in, 0, MPI_INT, t_size, comm), MPI_ERR_ROOT);
+    FAILS(MPI_Igather(in, 0, MPI_INT, out, 0, MPI_INT, -1, comm, &request), MPI_ERR_ROOT);
+    FAILS(MPI_Bcast(in, 0, MPI_DATATYPE_NULL, 0, comm), MPI_ERR_TYPE);
+    FAILS(MPI_Bcast(in, 0, MPI_INT, 0, MPI_COMM_NULL), MPI_ERR_COMM);
+    FAILS(MPI_Allreduce(in, out, 0, MPI_INT, MPI_OP_NULL, comm), MPI_ERR_OP);
+    FAILS(MPI_Iallreduce(in, out, 0, MPI_DOUBLE, MPI_BAND, comm, &request), MPI_ERR_OP);
     MPI_Op op = MPI_SUM;
     FAILS_EITHER(MPI_Op_free(&op), MPI_ERR_OP, MPI_ERR_ARG);
     return t_end();

@@ -11,7 +11,7 @@
 //! From it come both names (`MPI_X` and `PMPI_X` at one address) and, for rows marked `large`,
 //! both widths (`X` and `X_c`); the conformance matrix and the check of `mpi.h`. The flag
 //! `anytime` allows the call before MPI_Init and after MPI_Finalize (MPI 5.0 section 11.4.1);
-//! `quick` has [`crate::quick`] try first; `tool` marks the tools interface, which returns its codes without an error handler.
+//! `quick` has [`crate::quick`] try first, `listed` too, which tells it the width of arrays; `tool` marks the tools interface, which returns its codes without an error handler.
 
 mod attr;
 mod coll;
@@ -138,7 +138,7 @@ impl Flags {
             b"anytime" => self.anytime = true,
             b"tool" => self.tool = true,
             b"variadic" => self.variadic = true,
-            b"quick" => {}
+            b"quick" | b"listed" => {}
             _ => panic!("no such flag"),
         }
         self
@@ -203,7 +203,7 @@ macro_rules! entry {
     ($name:ident [$suffix:literal $large:literal] $width:ident $parse:ident ($($p:ident: $k:ident),*) [$($handler:tt)*] $flags:tt) => {
         const _: () = {
             $crate::layout::outer! { ["P", stringify!($name), $suffix] $width ($($p: $k),*) {
-                match $crate::table::quick! { $flags $name ($($p),*) } {
+                match $crate::table::quick! { $flags $large $name ($($p),*) } {
                     Some(code) => code,
                     // SAFETY: these are the arguments the application called the operation with.
                     None => unsafe { general($($p),*) },
@@ -240,20 +240,22 @@ macro_rules! entry {
     };
 }
 
-/// What a row with the flag `quick` tries first; see [`crate::quick`].
+/// What a row with the flag `quick` or `listed` tries first; see [`crate::quick`].
 macro_rules! quick {
-    ([] $name:ident $args:tt) => { None::<i32> };
-    ([quick $($rest:ident)*] $name:ident $args:tt) => { $crate::quick::$name $args };
-    ([$other:ident $($rest:ident)*] $name:ident $args:tt) => {
-        $crate::table::quick! { [$($rest)*] $name $args }
+    ([] $large:literal $name:ident $args:tt) => { None::<i32> };
+    ([quick $($rest:ident)*] $large:literal $name:ident $args:tt) => { $crate::quick::$name $args };
+    ([listed $($rest:ident)*] $large:literal $name:ident $args:tt) => { $crate::quick::$name::<$large> $args };
+    ([$other:ident $($rest:ident)*] $large:literal $name:ident $args:tt) => {
+        $crate::table::quick! { [$($rest)*] $large $name $args }
     };
 }
 
-/// The general path of a row: apart from the first steps of one that has `quick`, so that these
+/// The general path of a row: apart from the first steps of one that has `quick` or `listed`, so that these
 /// have the registers to themselves.
 macro_rules! apart {
     ([] $($general:tt)*) => { #[inline(always)] $($general)* };
     ([quick $($rest:ident)*] $($general:tt)*) => { #[inline(never)] $($general)* };
+    ([listed $($rest:ident)*] $($general:tt)*) => { #[inline(never)] $($general)* };
     ([$other:ident $($rest:ident)*] $($general:tt)*) => { $crate::table::apart! { [$($rest)*] $($general)* } };
 }
 

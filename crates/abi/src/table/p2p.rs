@@ -82,7 +82,7 @@ rows! { "3 Point-to-point communication";
         status: StatusOut) => crate::request::testany;
     MPI_Testsome(incount: IntCount, array_of_requests: Requests, outcount: IntOut,
         array_of_indices: IntsOut, array_of_statuses: StatusesOut) => crate::request::testsome;
-    MPI_Wait(request: RequestRefOrNull, status: StatusOut) => crate::request::wait;
+    MPI_Wait(request: RequestRefOrNull, status: StatusOut) quick => crate::request::wait;
     MPI_Waitall(count: IntCount, array_of_requests: Requests, array_of_statuses: StatusesOut) => crate::request::waitall;
     MPI_Waitany(count: IntCount, array_of_requests: Requests, index: IntOut, status: StatusOut) => crate::request::waitany;
     MPI_Waitsome(incount: IntCount, array_of_requests: Requests, outcount: IntOut,
