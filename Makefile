@@ -17,7 +17,7 @@ MPIEXEC := $(BUILD)/bin/mpiexec
 # Commands that are used, with Debian's packages that have them: those before `--` are needed.
 PACKAGES_BUILD := cc:gcc ld:binutils
 PACKAGES_RUN := $(PACKAGES_BUILD) -- python3:python3 gfortran:gfortran ip:iproute2
-PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- c++:g++ gfortran:gfortran ip:iproute2 munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client valgrind:valgrind
+PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- c++:g++ gfortran:gfortran ib_send_lat:perftest ibv_rc_pingpong:ibverbs-utils ip:iproute2 munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client valgrind:valgrind
 
 .PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test test-quick install wheel deb programs bench fuzz miri swarm snapshots clean help
 
@@ -48,9 +48,10 @@ packages-test:
 
 build:
 	@command -v $(CARGO) >/dev/null || { echo "make: $(CARGO) is needed: https://rustup.rs" >&2; exit 1; }
-	$(CARGO) build --release -p abi -p mpich -p launch -p tern -p fortran
+	$(CARGO) build --release -p abi -p mpich -p verbs-abi -p launch -p tern -p fortran
 	scripts/stage-abi.sh $(TARGET)/release/libabi.a $(BUILD)
 	scripts/stage-mpich.sh $(TARGET)/release/libtern_mpich.a $(BUILD)
+	scripts/stage-verbs.sh $(TARGET)/release/libtern_verbs.a $(BUILD)
 	scripts/stage-fortran.sh $(TARGET)/release/tern-fortran $(BUILD)
 	@for b in $(BINARIES); do install -m 755 $(TARGET)/release/$$b $(BUILD)/bin/$$b || exit 1; done
 	ln -sf mpiexec $(BUILD)/bin/mpirun
@@ -101,6 +102,8 @@ install: build
 	ln -sf libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib/libmpi_abi.so
 	install -d $(DESTDIR)$(PREFIX)/lib/tern/mpich
 	install -m 755 $(BUILD)/lib/tern/mpich/*.so.12 $(DESTDIR)$(PREFIX)/lib/tern/mpich
+	install -d $(DESTDIR)$(PREFIX)/lib/tern/verbs
+	install -m 755 $(BUILD)/lib/tern/verbs/libibverbs.so.1 $(DESTDIR)$(PREFIX)/lib/tern/verbs
 	install -m 644 $(BUILD)/lib/pkgconfig/mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	for name in mpi-c mpi-cxx; do ln -sf mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc; done
 	install -m 644 $(BUILD)/include/mpi.h $(BUILD)/include/mpif.h $(DESTDIR)$(PREFIX)/include

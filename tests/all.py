@@ -116,6 +116,7 @@ def stages(arguments):
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
         yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
+        yield Stage("programs on verbs", [python, tests / "verbs" / "run.py"])
         if (peer := ROOT / "build" / "peers" / "mpich" / "bin" / "mpicc").exists():
             yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
             yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])

@@ -8,6 +8,7 @@ mod doctor;
 mod explain;
 mod info;
 mod sim;
+mod verbs;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ usage: tern COMMAND [OPTIONS]
   bench    measure this MPI and others side by side
   explain  which way a message or a collective would take, what each would cost, and why
   sim      run programs on modelled clusters; reproduce the papers
+  verbs    run a program that is written to verbs on the software RDMA adapter
 
 `tern COMMAND --help` explains the options of a command.";
 
@@ -38,7 +40,7 @@ fn run(mut arguments: Vec<std::ffi::OsString>) -> Result<ExitCode, String> {
     }
     let command = arguments.remove(0);
     // The others write to programs that they start.
-    if !matches!(command.to_str(), Some("doctor" | "bench")) {
+    if !matches!(command.to_str(), Some("doctor" | "bench" | "verbs")) {
         launch::sys::signal::end_when_unread();
     }
     let done = match command.to_str() {
@@ -47,6 +49,7 @@ fn run(mut arguments: Vec<std::ffi::OsString>) -> Result<ExitCode, String> {
         Some("bench") => bench::run(arguments),
         Some("explain") => explain::run(arguments),
         Some("sim") => sim::run(arguments),
+        Some("verbs") => verbs::run(arguments),
         Some("-h" | "--help" | "help") => {
             println!("{HELP}");
             Ok(())

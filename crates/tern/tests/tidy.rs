@@ -20,6 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "disk"]),
     ("mpich", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "disk"]),
+    ("verbs-abi", &["wire", "fabric", "launch", "rnic"]),
     ("fortran", &["abi"]),
     ("memhook", &["fabric"]),
     ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
@@ -35,6 +36,19 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
     ("tern", &[]),
     ("mpi", &["mem.rs"]),
     ("disk", &["sys.rs"]),
+    (
+        "verbs-abi",
+        &[
+            "exports/mod.rs",
+            "exports/contexts.rs",
+            "exports/data.rs",
+            "exports/missing.rs",
+            "exports/objects.rs",
+            "exports/pairs.rs",
+            "exports/words.rs",
+            "layout.rs",
+        ],
+    ),
 ];
 
 /// Which folders of `proto` a folder may use besides itself and `event.rs`: data runs one way.

@@ -1,8 +1,9 @@
 //! What the stack asks of this process: where bytes go, and what has come.
 
+use super::link::Landing;
 use super::memory;
 use crate::stack::{Arrived, Atomic, Place, Receive, Sink};
-use fabric::{Local, Rank};
+use fabric::{Local, Rank, Span};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 
@@ -30,6 +31,16 @@ impl Host {
                 local.span.addr + offset as usize
             }
         }
+    }
+}
+
+impl Landing for Host {
+    fn span(&self, place: Place, len: usize) -> Span {
+        Span { addr: self.address(place), len }
+    }
+
+    fn touched(&mut self) {
+        self.is_touched = true;
     }
 }
 

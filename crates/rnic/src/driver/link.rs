@@ -5,10 +5,10 @@
 //! everything that comes waits until that of its FPDU was right.
 
 use super::burst::Burst;
+use super::memory;
 use super::postings::{Posted, Postings};
 use super::seal::{StreamSeals, TAG_LEN};
-use super::{Host, memory};
-use crate::stack::{Cause, Connection, Done, Fpdu, NotDone, Regions, Sink, Work};
+use crate::stack::{Cause, Connection, Done, Fpdu, NotDone, Place, Regions, Sink, Work};
 use fabric::Span;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -26,6 +26,14 @@ const DIRECT: usize = 4096;
 const BETWEEN: usize = 64;
 /// Bytes taken in for one look: others wait for theirs.
 const LOOK_BYTES: usize = 1 << 20;
+
+/// Where what comes over a connection goes.
+pub trait Landing: Sink {
+    /// The memory of a place, up to `len` bytes of it: fewer where it lies in pieces.
+    fn span(&self, place: Place, len: usize) -> Span;
+    /// Bytes have been put there without [`Sink::place`].
+    fn touched(&mut self);
+}
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -178,7 +186,7 @@ impl Link {
     }
 
     /// Takes in what has come; whether there was anything. `room` is the caller's, to read into.
-    pub fn receive(&mut self, regions: &mut Regions, host: &mut Host, room: &mut [u8]) -> bool {
+    pub fn receive(&mut self, regions: &mut Regions, host: &mut impl Landing, room: &mut [u8]) -> bool {
         if !self.feed_kept(regions, host) || !self.feed_sealed(regions, host) {
             return false;
         }
@@ -187,7 +195,8 @@ impl Link {
         while left > 0 && self.connection.failure().is_none() && !self.is_ended {
             let (direct, len) = match self.connection.expects() {
                 Some((at, len)) if len >= DIRECT && self.seals.is_none() => {
-                    (Span { addr: host.address(at), len }, len + BETWEEN)
+                    let span = host.span(at, len);
+                    (span, span.len + BETWEEN)
                 }
                 _ => (Span::EMPTY, room.len()),
             };
@@ -206,7 +215,7 @@ impl Link {
                     let placed = got.min(direct.len);
                     if placed > 0 {
                         self.connection.placed(memory::bytes(direct.part(0, placed)));
-                        host.is_touched = true;
+                        host.touched();
                     }
                     let is_taken = if self.seals.is_some() {
                         self.sealed.extend_from_slice(&room[..got]);

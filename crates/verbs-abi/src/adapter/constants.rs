@@ -1,0 +1,48 @@
+//! Values of `infiniband/verbs.h`.
+#![allow(missing_docs)]
+
+pub const WC_SUCCESS: i32 = 0;
+pub const WC_LOC_LEN_ERR: i32 = 1;
+pub const WC_LOC_QP_OP_ERR: i32 = 2;
+pub const WC_LOC_PROT_ERR: i32 = 4;
+pub const WC_WR_FLUSH_ERR: i32 = 5;
+pub const WC_REM_INV_REQ_ERR: i32 = 9;
+pub const WC_REM_ACCESS_ERR: i32 = 10;
+pub const WC_REM_OP_ERR: i32 = 11;
+pub const WC_RETRY_EXC_ERR: i32 = 12;
+
+pub const OP_SEND: i32 = 0;
+pub const OP_WRITE: i32 = 1;
+pub const OP_READ: i32 = 2;
+pub const OP_COMPARE_SWAP: i32 = 3;
+pub const OP_FETCH_ADD: i32 = 4;
+pub const OP_RECEIVE: i32 = 128;
+pub const OP_RECEIVE_WITH_IMMEDIATE: i32 = 129;
+
+pub const FLAG_GRH: u32 = 1;
+pub const FLAG_IMMEDIATE: u32 = 2;
+pub const FLAG_INVALIDATED: u32 = 8;
+
+pub const WR_WRITE: i32 = 0;
+pub const WR_WRITE_WITH_IMMEDIATE: i32 = 1;
+pub const WR_SEND: i32 = 2;
+pub const WR_SEND_WITH_IMMEDIATE: i32 = 3;
+pub const WR_READ: i32 = 4;
+pub const WR_COMPARE_SWAP: i32 = 5;
+pub const WR_FETCH_ADD: i32 = 6;
+pub const WR_SEND_WITH_INVALIDATE: i32 = 9;
+
+pub const SEND_SIGNALED: u32 = 2;
+pub const SEND_SOLICITED: u32 = 4;
+pub const SEND_INLINE: u32 = 8;
+
+pub const STATE_RESET: i32 = 0;
+pub const STATE_INIT: i32 = 1;
+pub const STATE_RTR: i32 = 2;
+pub const STATE_RTS: i32 = 3;
+pub const STATE_SQD: i32 = 4;
+pub const STATE_SQE: i32 = 5;
+pub const STATE_ERR: i32 = 6;
+
+pub const TYPE_RC: i32 = 2;
+pub const TYPE_UD: i32 = 4;

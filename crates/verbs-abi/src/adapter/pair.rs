@@ -1,0 +1,331 @@
+//! A queue pair: what is posted to it, what it is known to be, and its transport.
+
+use super::constants::*;
+use super::meeting::{Ends, UNTOLD};
+use super::queues::Ended;
+use super::rc::{self, Phase, Rc, Sent};
+use super::ud::Ud;
+use super::{Adapter, Buffer};
+use crate::layout::QpAttr;
+use fabric::Span;
+use rnic::driver::{Link, Payload};
+use rnic::stack::{Agreed, Atomic, Connection, Failure, Rights, SEGMENT_MAX, Settings, Work};
+use std::net::{IpAddr, TcpStream};
+
+/// Where a queue pair's peer is.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Its address.
+    pub at: IpAddr,
+    /// Its number.
+    pub number: u32,
+}
+
+/// How a queue pair reaches others.
+#[derive(Debug)]
+pub enum Transport {
+    /// RC.
+    Connection(Box<Rc>),
+    /// UD.
+    Datagrams(Box<Ud>),
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Pair {
+    /// Its number, by which peers name it.
+    pub number: u32,
+    /// Its address.
+    pub at: IpAddr,
+    /// Its protection domain.
+    pub domain: u32,
+    /// `enum ibv_qp_state`.
+    pub state: i32,
+    /// What the program has said of it.
+    pub attr: QpAttr,
+    /// Where its peer is (RC).
+    pub route: Option<Route>,
+    /// Completion queues.
+    pub send_queue: u32,
+    /// See [`Pair::send_queue`].
+    pub receive_queue: u32,
+    /// The queue of its receive buffers, and whether others take from it, too.
+    pub receives: u32,
+    /// See [`Pair::receives`].
+    pub shares_receives: bool,
+    /// Whether all work is told when it ends well.
+    pub tells_all: bool,
+    /// See [`Transport`].
+    pub transport: Transport,
+}
+
+/// Work as it is posted.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// As the program names it.
+    pub id: u64,
+    /// `enum ibv_wr_opcode`.
+    pub opcode: i32,
+    /// `enum ibv_send_flags`.
+    pub flags: u32,
+    /// Immediate data, or the key that ends.
+    pub word: u32,
+    /// Memory of this side with its keys.
+    pub parts: Vec<(Span, u32)>,
+    /// Address and key there, or of a datagram the receiver's number and key.
+    pub there: (u64, u32),
+    /// Operands of an atomic operation: added or compared, stored.
+    pub operands: (u64, u64),
+    /// Where a datagram goes.
+    pub to: Option<IpAddr>,
+}
+
+/// Why work that was under way when a connection ended was not done.
+pub fn status_of(rc: &Rc) -> i32 {
+    let Phase::Connected(link) = &rc.phase else { return WC_WR_FLUSH_ERR };
+    match link.connection.failure() {
+        Some(Failure::Terminated(terminate)) => match terminate.cause.layer {
+            // RDMAP's and DDP's errors of access (RFC 5040 section 4.8, RFC 5041 section 7).
+            0 | 1 => WC_REM_ACCESS_ERR,
+            _ => WC_REM_OP_ERR,
+        },
+        Some(Failure::Lost) => WC_RETRY_EXC_ERR,
+        _ => WC_WR_FLUSH_ERR,
+    }
+}
+
+/// Whether the peer has ended the connection in good order.
+pub fn has_parted(rc: &Rc) -> bool {
+    matches!(&rc.phase, Phase::Connected(link) if matches!(link.connection.failure(), Some(Failure::Closed)))
+}
+
+impl Pair {
+    /// Its first packet number, as far as the program has told it.
+    pub fn sends_from(&self) -> u32 {
+        if self.state == STATE_RTS { self.attr.sq_psn } else { UNTOLD }
+    }
+
+    /// Requests of the peer that are kept, and own ones under way at a time.
+    pub fn limits(&self) -> (u16, u16) {
+        // Before it may send, nobody has said how many: the peer's limit holds then.
+        let own = if self.state == STATE_RTS { self.attr.max_rd_atomic.max(1) } else { u8::MAX };
+        (self.attr.max_dest_rd_atomic.into(), own.into())
+    }
+
+    /// Whether it waits for this peer: `None` if it does not know yet.
+    pub fn expects(&self, from: IpAddr, ends: &Ends) -> Option<bool> {
+        let Transport::Connection(rc) = &self.transport else { return Some(false) };
+        if !matches!(rc.phase, Phase::Apart) || self.state == STATE_ERR {
+            return Some(false);
+        }
+        let route = self.route?;
+        let agrees = |told: u32, known: u32| told == UNTOLD || known == UNTOLD || told == known;
+        let is_it = route.number == ends.from && route.at == from;
+        Some(is_it && agrees(ends.sends, self.attr.rq_psn) && agrees(ends.expects, self.sends_from()))
+    }
+
+    /// The connection to its peer is there.
+    pub fn connect(&mut self, socket: TcpStream, agreed: Agreed, early: &[u8]) {
+        let Transport::Connection(rc) = &mut self.transport else { return };
+        if !matches!(rc.phase, Phase::Apart) || self.state == STATE_ERR {
+            return;
+        }
+        // Two pieces of work at most are made of one request.
+        let depth = 2 * self.attr.cap.max_send_wr as usize + 2;
+        let settings =
+            Settings { segment_max: SEGMENT_MAX, depth, domain: self.domain, ..Settings::from(agreed) };
+        let mut link = Box::new(Link::new(socket, Connection::new(settings), early, None));
+        for (posted, work) in rc.waiting.drain(..) {
+            assert!(link.post(posted, work).is_none(), "no more waits than fits");
+        }
+        rc.phase = Phase::Connected(link);
+    }
+
+    /// Its socket, if it has one.
+    pub fn socket(&self) -> Option<&TcpStream> {
+        match &self.transport {
+            Transport::Connection(rc) => match &rc.phase {
+                Phase::Connected(link) => Some(link.socket()),
+                _ => None,
+            },
+            Transport::Datagrams(_) => None,
+        }
+    }
+
+    /// Its peer has gone in good order.
+    pub fn part(&mut self) {
+        if let Transport::Connection(rc) = &mut self.transport {
+            rc.phase = Phase::Parted;
+        }
+    }
+
+    /// Ends its connection; what had not ended.
+    pub fn give_up(&mut self) -> Vec<Ended> {
+        let Transport::Connection(rc) = &mut self.transport else { return Vec::new() };
+        rc.phase = Phase::Gone;
+        rc.waiting.clear();
+        rc.sent.drain(..).map(|sent| sent.ended).collect()
+    }
+
+    /// Begins anew (`IBV_QPS_RESET`).
+    pub fn reset(&mut self) {
+        self.route = None;
+        if let Transport::Connection(rc) = &mut self.transport {
+            **rc = Rc::default();
+        }
+    }
+}
+
+impl Adapter {
+    /// Posts work to a queue pair; an error number if it is refused, and then nothing has happened. It leaves with the next
+    /// [`Adapter::send`].
+    pub fn post(&mut self, handle: u32, request: Request) -> Result<(), i32> {
+        let Some(pair) = self.pairs.get(handle) else { return Err(libc::EINVAL) };
+        let (queue, domain) = (pair.send_queue, pair.domain);
+        let is_told = pair.tells_all || request.flags & SEND_SIGNALED != 0;
+        let len: usize = request.parts.iter().map(|part| part.0.len).sum();
+        if request.parts.len() > pair.attr.cap.max_send_sge.max(1) as usize {
+            return Err(libc::EINVAL);
+        }
+        let opcode = completion_of(request.opcode).ok_or(libc::EINVAL)?;
+        let mut ended = Ended { id: request.id, opcode, number: pair.number, ..Ended::default() };
+        if pair.state == STATE_ERR || pair.state == STATE_SQE {
+            ended.status = WC_WR_FLUSH_ERR;
+            self.complete(queue, ended, true);
+            return Ok(());
+        }
+        if pair.state != STATE_RTS {
+            return Err(libc::EINVAL);
+        }
+        let needed = if takes_data(request.opcode) { Rights::LOCAL_WRITE } else { Rights::NONE };
+        if request.flags & SEND_INLINE == 0 {
+            let is_denied = |(span, key): &(Span, u32)| {
+                self.regions.check(*key, span.addr as u64, span.len as u64, needed, domain).is_err()
+            };
+            if request.parts.iter().any(is_denied) {
+                ended.status = WC_LOC_PROT_ERR;
+                self.complete(queue, ended, true);
+                self.flush(handle);
+                return Ok(());
+            }
+        }
+        match &mut pair.transport {
+            Transport::Datagrams(ud) => {
+                if !matches!(request.opcode, WR_SEND | WR_SEND_WITH_IMMEDIATE) {
+                    return Err(libc::EINVAL);
+                }
+                let to = request.to.ok_or(libc::EINVAL)?;
+                let parts: Vec<Span> = request.parts.iter().map(|part| part.0).collect();
+                let immediate = (request.opcode == WR_SEND_WITH_IMMEDIATE).then_some(request.word);
+                let there = (to, request.there.0 as u32, request.there.1);
+                ud.send(there, &parts, immediate, request.flags & SEND_SOLICITED != 0);
+                if is_told {
+                    self.complete(queue, ended, false);
+                }
+            }
+            Transport::Connection(rc) => {
+                if rc.sent.len() >= pair.attr.cap.max_send_wr as usize {
+                    return Err(libc::ENOMEM);
+                }
+                if matches!(rc.phase, Phase::Parted) {
+                    ended.status = WC_RETRY_EXC_ERR;
+                    self.complete(queue, ended, true);
+                    self.flush(handle);
+                    return Ok(());
+                }
+                hand_over(rc, &request, len as u32, ended, is_told)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts a receive buffer; an error number if it is refused.
+    pub fn post_receive(&mut self, queue: u32, buffer: Buffer) -> Result<(), i32> {
+        let Some(receives) = self.receives.get(queue) else { return Err(libc::EINVAL) };
+        if receives.free.len() >= receives.room {
+            return Err(libc::ENOMEM);
+        }
+        if buffer.pieces.len() > receives.pieces.max(1) {
+            return Err(libc::EINVAL);
+        }
+        receives.free.push_back(buffer);
+        Ok(())
+    }
+}
+
+/// `enum ibv_wc_opcode` of work; `None` if such is not done here.
+fn completion_of(opcode: i32) -> Option<i32> {
+    Some(match opcode {
+        WR_SEND | WR_SEND_WITH_IMMEDIATE | WR_SEND_WITH_INVALIDATE => OP_SEND,
+        WR_WRITE | WR_WRITE_WITH_IMMEDIATE => OP_WRITE,
+        WR_READ => OP_READ,
+        WR_COMPARE_SWAP => OP_COMPARE_SWAP,
+        WR_FETCH_ADD => OP_FETCH_ADD,
+        _ => return None,
+    })
+}
+
+/// Whether work brings data to this side.
+fn takes_data(opcode: i32) -> bool {
+    matches!(opcode, WR_READ | WR_COMPARE_SWAP | WR_FETCH_ADD)
+}
+
+/// Makes work of the connection of a request.
+fn hand_over(rc: &mut Rc, request: &Request, len: u32, ended: Ended, is_told: bool) -> Result<(), i32> {
+    let solicited = request.flags & SEND_SOLICITED != 0;
+    let (to, stag) = request.there;
+    let (mut payload, mut result) = (Payload::Lent([Span::EMPTY; 2]), Span::EMPTY);
+    let one = |parts: &[(Span, u32)]| parts.first().copied().unwrap_or((Span::EMPTY, 0));
+    let work = match request.opcode {
+        WR_READ if request.parts.len() > 1 => return Err(libc::EINVAL),
+        WR_READ => {
+            let (span, key) = one(&request.parts);
+            Work::Read { len, sink_stag: key, sink_to: span.addr as u64, stag, to }
+        }
+        WR_COMPARE_SWAP | WR_FETCH_ADD => {
+            result = one(&request.parts).0;
+            if to % 8 != 0 || request.parts.len() != 1 || result.len < 8 {
+                return Err(libc::EINVAL);
+            }
+            let (first, second) = request.operands;
+            let atomic = match request.opcode {
+                WR_FETCH_ADD => Atomic::FetchAdd { add: first, mask: 0 },
+                _ => Atomic::CompareSwap { compare: first, compare_mask: !0, swap: second, swap_mask: !0 },
+            };
+            Work::Atomic { stag, to, atomic }
+        }
+        opcode => {
+            payload = payload_of(request, len);
+            let immediate = rc::behind_write(request.word, len);
+            match opcode {
+                WR_WRITE => Work::Write { len, stag, to, immediate: None },
+                WR_WRITE_WITH_IMMEDIATE => {
+                    Work::Write { len, stag, to, immediate: Some((immediate, solicited)) }
+                }
+                WR_SEND_WITH_INVALIDATE => Work::Send { len, solicited, invalidate: Some(request.word) },
+                _ => Work::Send { len, solicited, invalidate: None },
+            }
+        }
+    };
+    if request.opcode == WR_SEND_WITH_IMMEDIATE {
+        let word = (rc::before_send(request.word), false);
+        let mark = Work::Write { len: 0, stag: 0, to: 0, immediate: Some(word) };
+        let sent = Sent { ended, is_told: false, result: Span::EMPTY };
+        if !rc.post(Payload::Lent([Span::EMPTY; 2]), mark, sent) {
+            return Err(libc::ENOMEM);
+        }
+    }
+    if rc.post(payload, work, Sent { ended, is_told, result }) { Ok(()) } else { Err(libc::ENOMEM) }
+}
+
+/// The payload of a request, copied where it must be or lies in more than two pieces.
+fn payload_of(request: &Request, len: u32) -> Payload {
+    let parts: Vec<fabric::Local> =
+        request.parts.iter().map(|(span, key)| fabric::Local { span: *span, key: *key }).collect();
+    if request.flags & SEND_INLINE == 0 && parts.len() <= 2 {
+        return Payload::of(&parts);
+    }
+    let mut bytes = Vec::with_capacity(len as usize);
+    parts.iter().for_each(|part| bytes.extend_from_slice(rnic::driver::memory::bytes(part.span)));
+    Payload::Inline(bytes.into())
+}

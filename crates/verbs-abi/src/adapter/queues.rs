@@ -1,0 +1,147 @@
+//! Queues that programs look into: completions, and what is to be received into.
+
+use fabric::Span;
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+/// What has ended, as `struct ibv_wc` says it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ended {
+    /// As the program named the work.
+    pub id: u64,
+    /// `enum ibv_wc_status`.
+    pub status: i32,
+    /// `enum ibv_wc_opcode`.
+    pub opcode: i32,
+    /// Bytes that came.
+    pub len: u32,
+    /// Immediate data as they stand in memory, or the key that ended.
+    pub immediate: u32,
+    /// The queue pair's number.
+    pub number: u32,
+    /// Who sent a datagram.
+    pub source: u32,
+    /// `enum ibv_wc_flags`.
+    pub flags: u32,
+}
+
+/// What a completion queue is asked to tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wish {
+    /// Nothing.
+    #[default]
+    None,
+    /// The next message whose sender asks for it, or the next error.
+    Solicited,
+    /// Whatever comes next.
+    Next,
+}
+
+/// A completion queue.
+#[derive(Debug, Default)]
+pub struct Completions {
+    /// What has ended and was not fetched.
+    pub ended: VecDeque<Ended>,
+    /// Room, as was asked for: more is kept all the same.
+    pub room: usize,
+    /// What its channel shall be told.
+    pub wish: Wish,
+    /// The channel, by its number.
+    pub channel: Option<u32>,
+    /// What events call it: the address of the program's object.
+    pub address: usize,
+    /// Queue pairs that use it.
+    pub users: usize,
+}
+
+/// A channel of events: a descriptor that counts, and which queues it told.
+#[derive(Debug)]
+pub struct Channel {
+    /// An event descriptor, one for each event.
+    pub descriptor: OwnedFd,
+    /// Completion queues that have something, by address.
+    pub ready: VecDeque<usize>,
+    /// Completion queues that use it.
+    pub users: usize,
+}
+
+impl Channel {
+    /// Tells of a queue.
+    pub fn tell(&mut self, queue: usize) {
+        self.ready.push_back(queue);
+        // It counts up to 2^64 - 2 and never blocks before.
+        let _ = rustix::io::write(&self.descriptor, &1u64.to_ne_bytes());
+    }
+}
+
+/// Memory for one message.
+#[derive(Clone, Debug, Default)]
+pub struct Buffer {
+    /// As the program named it.
+    pub id: u64,
+    /// Its pieces.
+    pub pieces: Vec<Span>,
+}
+
+impl Buffer {
+    /// Bytes in it.
+    pub fn room(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.len).sum()
+    }
+
+    /// The memory from `offset` on, up to `len` bytes in one piece.
+    pub fn part(&self, mut offset: usize, len: usize) -> Span {
+        for piece in &self.pieces {
+            if offset < piece.len {
+                return piece.part(offset, len.min(piece.len - offset));
+            }
+            offset -= piece.len;
+        }
+        Span::EMPTY
+    }
+
+    /// Copies into it from `offset` on.
+    pub fn fill(&self, mut offset: usize, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let to = self.part(offset, bytes.len());
+            if to.len == 0 {
+                return;
+            }
+            rnic::driver::memory::copy(to.addr, bytes.as_ptr() as usize, to.len);
+            offset += to.len;
+            bytes = &bytes[to.len..];
+        }
+    }
+}
+
+/// Buffers in the order in which messages take them: of a queue pair, or shared by several.
+#[derive(Debug, Default)]
+pub struct Receives {
+    /// Those that are free.
+    pub free: VecDeque<Buffer>,
+    /// Most at a time.
+    pub room: usize,
+    /// Pieces of one at most.
+    pub pieces: usize,
+    /// Queue pairs that use it.
+    pub users: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_goes_over_the_pieces_of_a_buffer() {
+        let mut memory = [0u8; 16];
+        let base = memory.as_mut_ptr() as usize;
+        let pieces = vec![Span { addr: base, len: 3 }, Span { addr: base + 8, len: 5 }];
+        let buffer = Buffer { id: 1, pieces };
+        assert_eq!(buffer.room(), 8);
+        assert_eq!(buffer.part(2, 10), Span { addr: base + 2, len: 1 });
+        assert_eq!(buffer.part(3, 2), Span { addr: base + 8, len: 2 });
+        assert_eq!(buffer.part(8, 1).len, 0);
+        buffer.fill(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(memory, [0, 1, 2, 0, 0, 0, 0, 0, 3, 4, 5, 6, 7, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,191 @@
+//! A reliable connection (RC): an iWARP connection over TCP behind a queue pair.
+//!
+//! What verbs have and iWARP has not: a message with immediate data is one message there, two here. A Write with
+//! immediate data is followed by Immediate Data (RFC 7306 section 6) that hold the word and the length of the Write; a
+//! Send with immediate data is preceded by such, marked, whose receive buffer the Send then takes.
+
+use super::constants::*;
+use super::queues::{Buffer, Ended, Receives};
+use fabric::Span;
+use rnic::driver::{Landing, Link, Payload, Posted, memory};
+use rnic::stack::{Arrived, Atomic, Done, NotDone, Place, Receive, Sink, Work};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
+
+/// In the upper half of Immediate Data: they are of the Send behind them. Else it is the length of the Write before.
+const OF_NEXT_SEND: u64 = 1 << 63;
+
+/// The Immediate Data that precede a Send.
+pub fn before_send(immediate: u32) -> u64 {
+    OF_NEXT_SEND | u64::from(immediate)
+}
+
+/// The Immediate Data that follow a Write.
+pub fn behind_write(immediate: u32, len: u32) -> u64 {
+    u64::from(len) << 32 | u64::from(immediate)
+}
+
+/// Work that was handed to the connection, in the order of posting.
+#[derive(Debug)]
+pub struct Sent {
+    /// What is told when it has ended; without it nobody is told unless it fails.
+    pub ended: Ended,
+    /// Whether it is told.
+    pub is_told: bool,
+    /// Where what an atomic operation finds goes.
+    pub result: Span,
+}
+
+/// How far a queue pair has come with its peer.
+#[derive(Debug, Default)]
+pub enum Phase {
+    /// Not begun; what is posted waits.
+    #[default]
+    Apart,
+    /// As if it were one connection.
+    Connected(Box<Link>),
+    /// The peer has ended it in good order.
+    Parted,
+    /// It is gone.
+    Gone,
+}
+
+/// What a queue pair has beside its queues.
+#[derive(Debug, Default)]
+pub struct Rc {
+    /// How far it has come.
+    pub phase: Phase,
+    /// What is posted before there is a connection.
+    pub waiting: VecDeque<(Posted, Work)>,
+    /// Work under way.
+    pub sent: VecDeque<Sent>,
+    /// Of what comes.
+    pub arrivals: Arrivals,
+}
+
+/// Buffers that messages are filling, and messages that have come.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    filling: HashMap<u64, Buffer>,
+    next: u64,
+    /// The immediate data of the next Send.
+    immediate: Option<u32>,
+    /// What has come: the completion, and whether its sender asks for an event.
+    pub came: Vec<(Ended, bool)>,
+}
+
+impl Arrivals {
+    /// Takes back a buffer that will not be filled.
+    pub fn take_back(&mut self, id: u64) -> Option<Buffer> {
+        self.filling.remove(&id)
+    }
+}
+
+impl Rc {
+    /// Posts work; false if there is no room.
+    pub fn post(&mut self, payload: Payload, work: Work, sent: Sent) -> bool {
+        let posted = Posted { work: 0, payload };
+        match &mut self.phase {
+            Phase::Connected(link) => {
+                if link.post(posted, work).is_some() {
+                    return false;
+                }
+            }
+            _ => self.waiting.push_back((posted, work)),
+        }
+        self.sent.push_back(sent);
+        true
+    }
+
+    /// The oldest work that has ended, if somebody is to be told; `None` if there is none.
+    pub fn poll(&mut self) -> Option<Option<Ended>> {
+        let Phase::Connected(link) = &mut self.phase else { return None };
+        let (_, result) = link.poll()?;
+        let sent = self.sent.pop_front().expect("what has ended was posted");
+        let mut ended = sent.ended;
+        match result {
+            Ok(Done::Atomic(was)) => {
+                memory::copy(sent.result.addr, was.to_ne_bytes().as_ptr() as usize, sent.result.len.min(8));
+            }
+            Ok(_) => {}
+            Err(NotDone::NoRequests) => ended.status = WC_LOC_QP_OP_ERR,
+            Err(NotDone::Flushed) => ended.status = WC_WR_FLUSH_ERR,
+        }
+        Some((sent.is_told || ended.status != WC_SUCCESS).then_some(ended))
+    }
+}
+
+/// What a connection needs of its queue pair while it takes something in.
+pub struct Coming<'a> {
+    /// Buffers for messages.
+    pub receives: &'a mut Receives,
+    /// See [`Arrivals`].
+    pub arrivals: &'a mut Arrivals,
+    /// The number of the queue pair.
+    pub number: u32,
+}
+
+impl Landing for Coming<'_> {
+    fn span(&self, place: Place, len: usize) -> Span {
+        match place {
+            Place::Region { to, .. } => Span { addr: to as usize, len },
+            Place::Buffer { id, offset } => {
+                self.arrivals.filling.get(&id).map_or(Span::EMPTY, |buffer| buffer.part(offset as usize, len))
+            }
+        }
+    }
+
+    fn touched(&mut self) {}
+}
+
+impl Sink for Coming<'_> {
+    fn receive(&mut self, _msn: u32) -> Receive {
+        let Some(buffer) = self.receives.free.pop_front() else { return Receive::Later };
+        let (id, len) = (self.arrivals.next, buffer.room());
+        self.arrivals.next += 1;
+        self.arrivals.filling.insert(id, buffer);
+        Receive::Buffer { id, len }
+    }
+
+    fn place(&mut self, place: Place, bytes: &[u8]) {
+        match place {
+            Place::Region { to, .. } => memory::copy(to as usize, bytes.as_ptr() as usize, bytes.len()),
+            Place::Buffer { id, offset } => {
+                if let Some(buffer) = self.arrivals.filling.get(&id) {
+                    buffer.fill(offset as usize, bytes);
+                }
+            }
+        }
+    }
+
+    fn arrived(&mut self, arrived: Arrived) {
+        let Some(buffer) = self.arrivals.filling.remove(&arrived.id) else { return };
+        let mut ended = Ended { id: buffer.id, opcode: OP_RECEIVE, number: self.number, ..Ended::default() };
+        ended.len = arrived.len;
+        match arrived.immediate {
+            Some(word) if word & OF_NEXT_SEND != 0 => {
+                self.arrivals.immediate = Some(word as u32);
+                return self.receives.free.push_front(buffer);
+            }
+            Some(word) => {
+                (ended.opcode, ended.len) = (OP_RECEIVE_WITH_IMMEDIATE, (word >> 32) as u32);
+                (ended.immediate, ended.flags) = (word as u32, FLAG_IMMEDIATE);
+            }
+            None => {
+                if let Some(word) = self.arrivals.immediate.take() {
+                    (ended.immediate, ended.flags) = (word, FLAG_IMMEDIATE);
+                } else if let Some(key) = arrived.invalidated {
+                    (ended.immediate, ended.flags) = (key, FLAG_INVALIDATED);
+                }
+            }
+        }
+        self.arrivals.came.push((ended, arrived.solicited));
+    }
+
+    fn atomic(&mut self, _stag: u32, to: u64, atomic: &Atomic) -> u64 {
+        let word = memory::word(to as usize);
+        match word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| Some(atomic.apply(held))) {
+            Ok(held) | Err(held) => held,
+        }
+    }
+}

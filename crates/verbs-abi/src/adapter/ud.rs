@@ -1,0 +1,182 @@
+//! Unreliable datagrams (UD): a socket of a queue pair's own.
+//!
+//! In front of a message stand eight bytes: immediate data (4), and whether there are any (4). What a datagram is
+//! known by is the number of the queue pair it is for and its key.
+
+use super::constants::*;
+use super::number;
+use super::queues::{Buffer, Ended, Receives};
+use fabric::Span;
+use rnic::driver::memory;
+use rnic::stack::ud::{Handle, QueuePair};
+use rnic::stack::{Arrived, Atomic, Place, Receive, Regions, Sink};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use wire::datagram::{self, Head};
+
+/// What stands in front of a message.
+const PREFIX: usize = 8;
+/// What stands in front of the data in a receive buffer: a global routing header.
+pub const GRH: usize = 40;
+
+/// A queue pair's socket, and what it has heard of.
+#[derive(Debug)]
+pub struct Ud {
+    /// The socket; it does not block.
+    pub socket: UdpSocket,
+    pair: QueuePair,
+    number: u32,
+    handles: HashMap<(SocketAddr, u32), Handle>,
+    filling: HashMap<u64, Buffer>,
+    prefixes: HashMap<u64, [u8; PREFIX]>,
+    next: u64,
+    datagram_max: usize,
+}
+
+/// What datagrams for this queue pair are known by.
+fn name(number: u32, key: u32) -> u64 {
+    u64::from(key) << 32 | u64::from(number)
+}
+
+struct Coming<'a> {
+    receives: &'a mut Receives,
+    filling: &'a mut HashMap<u64, Buffer>,
+    prefixes: &'a mut HashMap<u64, [u8; PREFIX]>,
+    next: &'a mut u64,
+}
+
+impl Sink for Coming<'_> {
+    fn receive(&mut self, _msn: u32) -> Receive {
+        let Some(buffer) = self.receives.free.pop_front() else { return Receive::None };
+        let id = *self.next;
+        *self.next += 1;
+        let len = (buffer.room() + PREFIX).saturating_sub(GRH);
+        self.filling.insert(id, buffer);
+        Receive::Buffer { id, len }
+    }
+
+    fn place(&mut self, place: Place, bytes: &[u8]) {
+        let Place::Buffer { id, offset } = place else { return };
+        let offset = offset as usize;
+        let head = PREFIX.saturating_sub(offset).min(bytes.len());
+        if head > 0 {
+            self.prefixes.entry(id).or_default()[offset..offset + head].copy_from_slice(&bytes[..head]);
+        }
+        if let Some(buffer) = self.filling.get(&id) {
+            buffer.fill(GRH + (offset + head).saturating_sub(PREFIX), &bytes[head..]);
+        }
+    }
+
+    fn arrived(&mut self, _arrived: Arrived) {}
+
+    fn atomic(&mut self, _stag: u32, _to: u64, _atomic: &Atomic) -> u64 {
+        0
+    }
+}
+
+impl Ud {
+    /// At this socket, whose port the number names.
+    pub fn new(socket: UdpSocket, number: u32, domain: u32, datagram_max: usize) -> Ud {
+        let pair = QueuePair::new(number, domain);
+        let (handles, filling, prefixes) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Ud { socket, pair, number, handles, filling, prefixes, next: 0, datagram_max }
+    }
+
+    /// Sends a message; it is complete then, whatever becomes of it.
+    pub fn send(
+        &mut self,
+        to: (IpAddr, u32, u32),
+        parts: &[Span],
+        immediate: Option<u32>,
+        is_solicited: bool,
+    ) {
+        let (at, there, key) = to;
+        let address = SocketAddr::new(at, number::port(there));
+        let mut message = Vec::with_capacity(PREFIX + parts.iter().map(|part| part.len).sum::<usize>());
+        message.extend_from_slice(&immediate.unwrap_or(0).to_ne_bytes());
+        message.extend_from_slice(&u32::from(immediate.is_some()).to_be_bytes());
+        parts.iter().for_each(|part| message.extend_from_slice(memory::bytes(*part)));
+        let datagram_max = self.datagram_max;
+        let handle = self
+            .handles
+            .entry((address, there))
+            .or_insert_with(|| Handle::new(name(there, key), datagram_max));
+        handle.id = name(there, key);
+        // What the socket does not take is lost, as on the way.
+        self.pair.send(handle, &message, is_solicited, |bytes| drop(self.socket.send_to(bytes, address)));
+    }
+
+    /// Takes in what has come, up to `most` datagrams; the messages, with whether their senders ask for an event, and
+    /// whether anything had come.
+    pub fn receive(
+        &mut self,
+        key: u32,
+        receives: &mut Receives,
+        regions: &Regions,
+        now_ns: u64,
+        room: &mut [u8],
+    ) -> (Vec<(Ended, bool)>, bool) {
+        let (mut came, mut moved) = (Vec::new(), false);
+        let (mut answer, back) = (Vec::new(), Handle::new(0, self.datagram_max));
+        while let Ok((len, from)) = self.socket.recv_from(room) {
+            moved = true;
+            let bytes = &room[..len];
+            if Head::claims(bytes).is_none_or(|claims| claims.1 != name(self.number, key)) {
+                continue;
+            }
+            let Ok((head, content)) = Head::decode(bytes) else { continue };
+            if head.kind != datagram::Kind::Unreliable {
+                continue;
+            }
+            let mut sink = Coming {
+                receives,
+                filling: &mut self.filling,
+                prefixes: &mut self.prefixes,
+                next: &mut self.next,
+            };
+            answer.clear();
+            let received = self.pair.receive(now_ns, &head, content, regions, &mut sink, &back, &mut answer);
+            if let Ok(Some(received)) = received
+                && let Some(buffer) = self.filling.remove(&received.arrived.id)
+            {
+                let prefix = self.prefixes.remove(&received.arrived.id).unwrap_or_default();
+                let local = self.socket.local_addr().map_or(from.ip(), |local| local.ip());
+                buffer.fill(0, &routing_header(from.ip(), local, received.arrived.len));
+                came.push((ended(&buffer, &received, prefix, self.number), received.arrived.solicited));
+                break;
+            }
+        }
+        while let Some(id) = self.pair.returned() {
+            self.prefixes.remove(&id);
+            receives.free.extend(self.filling.remove(&id));
+        }
+        (came, moved)
+    }
+}
+
+fn ended(buffer: &Buffer, received: &rnic::stack::ud::Received, prefix: [u8; PREFIX], number: u32) -> Ended {
+    let has_immediate = prefix[PREFIX - 1] != 0;
+    let immediate = u32::from_ne_bytes(prefix[..4].try_into().expect("four bytes"));
+    let len = (received.arrived.len as usize).saturating_sub(PREFIX) + GRH;
+    Ended {
+        id: buffer.id,
+        status: WC_SUCCESS,
+        opcode: OP_RECEIVE,
+        len: len as u32,
+        immediate,
+        number,
+        source: received.from,
+        flags: FLAG_GRH | if has_immediate { FLAG_IMMEDIATE } else { 0 },
+    }
+}
+
+/// A global routing header (`struct ibv_grh`) that says who sent a datagram.
+fn routing_header(from: IpAddr, to: IpAddr, len: u32) -> [u8; GRH] {
+    let mut out = [0; GRH];
+    out[0] = 6 << 4;
+    out[4..6].copy_from_slice(&(len as u16).to_be_bytes());
+    (out[6], out[7]) = (27, 64);
+    out[8..24].copy_from_slice(&number::gid(from));
+    out[24..].copy_from_slice(&number::gid(to));
+    out
+}

@@ -1,0 +1,338 @@
+//! Queue pairs: made, moved from state to state, asked and given back.
+
+use super::contexts::{INLINE_MAX, PIECES_MAX, QUEUE_MAX, REQUESTS_MAX};
+use super::{CONDITION, MUTEX, code, none, open_of};
+use crate::adapter::constants::*;
+use crate::adapter::ud::Ud;
+use crate::adapter::{Adapter, Pair, Receives, Route, Transport, number};
+use crate::interfaces::Interface;
+use crate::layout::*;
+use crate::thread;
+use std::ffi::{c_int, c_void};
+
+/// `enum ibv_qp_attr_mask`.
+const STATE: c_int = 1;
+const ACCESS: c_int = 1 << 3;
+const PKEY: c_int = 1 << 4;
+const PORT: c_int = 1 << 5;
+const QKEY: c_int = 1 << 6;
+const ROUTE: c_int = 1 << 7;
+const PATH_MTU: c_int = 1 << 8;
+const TIMEOUT: c_int = 1 << 9;
+const RETRIES: c_int = 1 << 10;
+const RNR_RETRIES: c_int = 1 << 11;
+const RQ_PSN: c_int = 1 << 12;
+const READS: c_int = 1 << 13;
+const RNR_TIMER: c_int = 1 << 15;
+const SQ_PSN: c_int = 1 << 16;
+const DEST_READS: c_int = 1 << 17;
+const DEST: c_int = 1 << 20;
+/// `IBV_QP_INIT_ATTR_PD`, the one field of the extended attributes that is known beside the operations to be sent.
+const EX_DOMAIN: u32 = 1;
+/// What datagrams carry in front of their data.
+const DATAGRAM_HEADS: usize = 28;
+
+/// Whether there is something that is not done here, or not so much of it; an error number then.
+fn refusal(attr: &QpInitAttr) -> Option<c_int> {
+    let cap = &attr.cap;
+    let is_over = cap.max_send_wr > QUEUE_MAX
+        || cap.max_recv_wr > QUEUE_MAX
+        || cap.max_send_sge > PIECES_MAX
+        || cap.max_recv_sge > PIECES_MAX
+        || cap.max_inline_data > INLINE_MAX;
+    match attr.qp_type {
+        TYPE_RC | TYPE_UD if is_over || attr.send_cq.is_null() || attr.recv_cq.is_null() => {
+            Some(libc::EINVAL)
+        }
+        TYPE_RC | TYPE_UD => None,
+        _ => Some(libc::EOPNOTSUPP),
+    }
+}
+
+/// A number for a queue pair at this interface, and what it reaches others by.
+fn transport(
+    adapter: &mut Adapter,
+    interface: &Interface,
+    domain: u32,
+    is_datagram: bool,
+) -> std::io::Result<(u32, Transport)> {
+    if !is_datagram {
+        let number = adapter.number_for_connection(interface.at)?;
+        return Ok((number, Transport::Connection(Box::default())));
+    }
+    let (socket, number) = adapter.number_for_datagrams(interface.at)?;
+    let ud = Ud::new(socket, number, domain, interface.mtu.min(65_535) - DATAGRAM_HEADS);
+    Ok((number, Transport::Datagrams(Box::new(ud))))
+}
+
+/// Counts a queue pair among the users of what it is made of.
+fn use_all(adapter: &mut Adapter, queues: [u32; 2], receives: u32, domain: u32) {
+    for queue in queues {
+        if let Some(completions) = adapter.completions.get(queue) {
+            completions.users += 1;
+        }
+    }
+    if let Some(receives) = adapter.receives.get(receives) {
+        receives.users += 1;
+    }
+    if let Some(users) = adapter.domains.get(domain) {
+        *users += 1;
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *mut Qp {
+    // SAFETY: the program's structure.
+    let attr = unsafe { &mut *attr };
+    if let Some(error) = refusal(attr) {
+        return none(error);
+    }
+    attr.cap.max_inline_data = INLINE_MAX;
+    // SAFETY: objects of this library; null or a queue of it.
+    let (context, domain, queues, interface, shared) = unsafe {
+        let context = (*pd).context;
+        let queues = [(*attr.send_cq).handle, (*attr.recv_cq).handle];
+        let shared = attr.srq.as_ref().map(|srq| srq.handle);
+        (context, (*pd).handle, queues, &open_of(context).interface, shared)
+    };
+    let mut adapter = match crate::adapter() {
+        Ok(adapter) => adapter,
+        Err(error) => return none(code(&error)),
+    };
+    let (number, transport) = match transport(&mut adapter, interface, domain, attr.qp_type == TYPE_UD) {
+        Ok(made) => made,
+        Err(error) => return none(code(&error)),
+    };
+    let receives = shared.unwrap_or_else(|| {
+        let (room, pieces) = (attr.cap.max_recv_wr as usize, attr.cap.max_recv_sge as usize);
+        adapter.receives.insert(Receives { room, pieces, ..Receives::default() })
+    });
+    let pair = Pair {
+        number,
+        at: interface.at,
+        domain,
+        state: STATE_RESET,
+        attr: QpAttr { cap: attr.cap, ..QpAttr::default() },
+        route: None,
+        send_queue: queues[0],
+        receive_queue: queues[1],
+        receives,
+        shares_receives: shared.is_some(),
+        tells_all: attr.sq_sig_all != 0,
+        transport,
+    };
+    let handle = match adapter.add(interface.at, pair) {
+        Ok(handle) => handle,
+        Err(error) => return none(code(&error)),
+    };
+    use_all(&mut adapter, queues, receives, domain);
+    Box::into_raw(Box::new(Qp {
+        context,
+        qp_context: attr.qp_context,
+        pd,
+        send_cq: attr.send_cq,
+        recv_cq: attr.recv_cq,
+        srq: attr.srq,
+        handle,
+        qp_num: number,
+        state: STATE_RESET,
+        qp_type: attr.qp_type,
+        mutex: MUTEX,
+        cond: CONDITION,
+        events_completed: 0,
+    }))
+}
+
+pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitAttrEx) -> *mut Qp {
+    // SAFETY: the program's structure.
+    let attr = unsafe { &mut *attr };
+    if attr.comp_mask & !EX_DOMAIN != 0 || attr.comp_mask & EX_DOMAIN == 0 {
+        return none(libc::EOPNOTSUPP);
+    }
+    let mut basic = QpInitAttr {
+        qp_context: attr.qp_context,
+        send_cq: attr.send_cq,
+        recv_cq: attr.recv_cq,
+        srq: attr.srq,
+        cap: attr.cap,
+        qp_type: attr.qp_type,
+        sq_sig_all: attr.sq_sig_all,
+    };
+    // SAFETY: as the caller says.
+    let qp = unsafe { ibv_create_qp(attr.pd, &mut basic) };
+    attr.cap = basic.cap;
+    qp
+}
+
+/// What must be said on the way from one state to another, and what may; `None` if there is no such way
+/// (InfiniBand's specification, section 11.2.5.2, as `man ibv_modify_qp` has it).
+fn allowed(from: c_int, to: c_int, is_datagram: bool) -> Option<(c_int, c_int)> {
+    Some(match (from, to, is_datagram) {
+        (_, STATE_RESET | STATE_ERR, _) => (STATE, 0),
+        (STATE_RESET, STATE_INIT, true) => (STATE | PKEY | PORT | QKEY, 0),
+        (STATE_RESET, STATE_INIT, false) => (STATE | PKEY | PORT | ACCESS, 0),
+        (STATE_INIT, STATE_INIT, _) => (0, STATE | PKEY | PORT | QKEY | ACCESS),
+        (STATE_INIT, STATE_RTR, true) => (STATE, PKEY | QKEY),
+        (STATE_INIT, STATE_RTR, false) => {
+            (STATE | ROUTE | PATH_MTU | DEST | RQ_PSN | DEST_READS | RNR_TIMER, PKEY | ACCESS)
+        }
+        (STATE_RTR, STATE_RTS, true) => (STATE | SQ_PSN, QKEY),
+        (STATE_RTR, STATE_RTS, false) => {
+            (STATE | SQ_PSN | TIMEOUT | RETRIES | RNR_RETRIES | READS, ACCESS | RNR_TIMER)
+        }
+        (STATE_RTS, STATE_RTS, true) => (0, STATE | QKEY),
+        (STATE_RTS, STATE_RTS, false) => (0, STATE | ACCESS | RNR_TIMER),
+        _ => return None,
+    })
+}
+
+/// Takes over what the mask names.
+fn note(known: &mut QpAttr, given: &QpAttr, mask: c_int) {
+    macro_rules! take {
+        ($($bit:expr => $($field:ident),+;)*) => {
+            $(if mask & $bit != 0 { $(known.$field = given.$field;)+ })*
+        };
+    }
+    take! {
+        ACCESS => qp_access_flags;
+        PKEY => pkey_index;
+        PORT => port_num;
+        QKEY => qkey;
+        ROUTE => ah_attr;
+        PATH_MTU => path_mtu;
+        TIMEOUT => timeout;
+        RETRIES => retry_cnt;
+        RNR_RETRIES => rnr_retry;
+        RQ_PSN => rq_psn;
+        READS => max_rd_atomic;
+        RNR_TIMER => min_rnr_timer;
+        SQ_PSN => sq_psn;
+        DEST_READS => max_dest_rd_atomic;
+        DEST => dest_qp_num;
+    }
+}
+
+/// What is wrong with what the mask names.
+fn is_unfit(given: &QpAttr, mask: c_int) -> bool {
+    let has = |bit| mask & bit != 0;
+    has(PORT) && given.port_num != 1
+        || has(PKEY) && given.pkey_index != 0
+        || has(ROUTE) && (given.ah_attr.is_global == 0 || given.ah_attr.grh.sgid_index != 0)
+        || has(READS) && given.max_rd_atomic > REQUESTS_MAX
+        || has(DEST_READS) && given.max_dest_rd_atomic > REQUESTS_MAX
+        || has(DEST) && given.dest_qp_num >> 24 != 0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_int) -> c_int {
+    // SAFETY: a queue pair of this library, and the program's structure.
+    let (qp, given) = unsafe { (&mut *qp, &*attr) };
+    let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
+    let Some(pair) = adapter.pairs.get(qp.handle) else { return libc::EINVAL };
+    let from = pair.state;
+    let to = if mask & STATE != 0 { given.qp_state } else { from };
+    let is_datagram = qp.qp_type == TYPE_UD;
+    let Some((needed, optional)) = allowed(from, to, is_datagram) else { return libc::EINVAL };
+    let is_named = mask & needed == needed && mask & !(needed | optional) == 0;
+    if !is_named && !matches!(to, STATE_RESET | STATE_ERR) || is_unfit(given, mask) {
+        return libc::EINVAL;
+    }
+    note(&mut pair.attr, given, mask);
+    // Packet numbers have 24 bits.
+    pair.attr.sq_psn &= 0xff_ffff;
+    pair.attr.rq_psn &= 0xff_ffff;
+    if to == STATE_ERR && from != STATE_ERR {
+        adapter.flush(qp.handle);
+    } else {
+        pair.state = to;
+    }
+    qp.state = to;
+    match (to, is_datagram) {
+        (STATE_RESET, _) => {
+            if let Some(pair) = adapter.pairs.get(qp.handle) {
+                pair.reset();
+            }
+        }
+        (STATE_RTR, false) if from == STATE_INIT => {
+            if let Some(pair) = adapter.pairs.get(qp.handle) {
+                let at = number::address(&pair.attr.ah_attr.grh.dgid.0);
+                pair.route = Some(Route { at, number: pair.attr.dest_qp_num });
+            }
+            if let Err(error) = adapter.go(qp.handle) {
+                return code(&error);
+            }
+        }
+        _ => {}
+    }
+    drop(adapter);
+    if to == STATE_RTR {
+        thread::start();
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ibv_query_qp(
+    qp: *mut Qp,
+    attr: *mut QpAttr,
+    _mask: c_int,
+    init: *mut QpInitAttr,
+) -> c_int {
+    let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
+    // SAFETY: a queue pair of this library.
+    let qp = unsafe { &mut *qp };
+    let Some(pair) = adapter.pairs.get(qp.handle) else { return libc::EINVAL };
+    qp.state = pair.state;
+    // SAFETY: the program's structures.
+    unsafe {
+        *attr = QpAttr { qp_state: pair.state, cur_qp_state: pair.state, ..pair.attr };
+        *init = QpInitAttr {
+            qp_context: qp.qp_context,
+            send_cq: qp.send_cq,
+            recv_cq: qp.recv_cq,
+            srq: qp.srq,
+            cap: pair.attr.cap,
+            qp_type: qp.qp_type,
+            sq_sig_all: pair.tells_all.into(),
+        };
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
+    let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
+    // SAFETY: a queue pair of this library, whose context and domain are there.
+    let (handle, domain, at) =
+        unsafe { ((*qp).handle, (*(*qp).pd).handle, open_of((*qp).context).interface.at) };
+    let Some(pair) = adapter.pairs.get(handle) else { return libc::EINVAL };
+    let (queues, receives, is_shared) =
+        ([pair.send_queue, pair.receive_queue], pair.receives, pair.shares_receives);
+    let number = pair.number;
+    adapter.remove(at, handle);
+    for queue in queues {
+        if let Some(completions) = adapter.completions.get(queue) {
+            completions.users -= 1;
+            completions.ended.retain(|ended| ended.number != number);
+        }
+    }
+    if is_shared {
+        if let Some(receives) = adapter.receives.get(receives) {
+            receives.users -= 1;
+        }
+    } else {
+        adapter.receives.remove(receives);
+    }
+    if let Some(users) = adapter.domains.get(domain) {
+        *users -= 1;
+    }
+    // SAFETY: made by `ibv_create_qp`, and given back once.
+    drop(unsafe { Box::from_raw(qp) });
+    0
+}
+
+/// The newer way to post is not there: programs that ask fall back to `ibv_post_send`.
+#[unsafe(no_mangle)]
+extern "C" fn ibv_qp_to_qp_ex(_qp: *mut Qp) -> *mut c_void {
+    std::ptr::null_mut()
+}

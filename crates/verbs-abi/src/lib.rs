@@ -1,0 +1,35 @@
+//! `libibverbs.so.1`: the software adapter for programs that are written to verbs, without a kernel module.
+//!
+//! ```text
+//! program ─▶ exports/ (C functions, rdma-core's structures in layout.rs) ─▶ adapter/ ─▶ rnic::{stack, driver::Link}
+//!                                                                   ▲
+//!                                            thread.rs, which looks where the program does not
+//! ```
+//!
+//! Each interface that is up is a device, `tern_` and its name, of one port, which looks like RoCE: its link layer is
+//! Ethernet, its GID the address of the interface. Reliable connections are iWARP over TCP, datagrams are UDP
+//! (`docs/verbs.md`).
+#![deny(unsafe_code)]
+
+pub mod adapter;
+#[allow(unsafe_code)]
+mod exports;
+pub mod interfaces;
+pub mod layout;
+pub mod thread;
+
+use adapter::Adapter;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The adapter of this process.
+pub fn adapter() -> std::io::Result<MutexGuard<'static, Adapter>> {
+    static ADAPTER: OnceLock<Mutex<Adapter>> = OnceLock::new();
+    let adapter = match ADAPTER.get() {
+        Some(adapter) => adapter,
+        None => {
+            let fresh = Mutex::new(Adapter::new()?);
+            ADAPTER.get_or_init(|| fresh)
+        }
+    };
+    Ok(adapter.lock().unwrap_or_else(PoisonError::into_inner))
+}

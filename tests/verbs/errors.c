@@ -1,0 +1,256 @@
+/* What a program does wrong is answered as libibverbs answers it, and leaves the rest unharmed. Two queue pairs of one process. */
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(what) \
+    do { \
+        if (!(what)) { \
+            fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, #what, errno); \
+            exit(1); \
+        } \
+    } while (0)
+
+enum { LENGTH = 4096 };
+
+static struct ibv_context *context;
+static struct ibv_pd *pd, *other_pd;
+static struct ibv_cq *cq;
+static union ibv_gid gid;
+static char *memory;
+static struct ibv_mr *mr;
+
+static struct ibv_qp *create(struct ibv_srq *srq) {
+    struct ibv_qp_init_attr attr = {
+        .send_cq = cq, .recv_cq = cq, .srq = srq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
+        .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 2, .max_recv_sge = 3}};
+    struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+    CHECK(qp && attr.cap.max_inline_data >= 64);
+    return qp;
+}
+
+static int to_init(struct ibv_qp *qp) {
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1,
+                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
+    return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static int to_ready(struct ibv_qp *qp, uint32_t peer) {
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer, .rq_psn = 7,
+                               .max_dest_rd_atomic = 4, .min_rnr_timer = 12,
+                               .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 1}}};
+    int error = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    if (error) return error;
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = 7, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
+    return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                        IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void join(struct ibv_qp *a, struct ibv_qp *b) {
+    CHECK(to_init(a) == 0 && to_init(b) == 0);
+    CHECK(to_ready(a, b->qp_num) == 0 && to_ready(b, a->qp_num) == 0);
+}
+
+static void part(struct ibv_qp *a, struct ibv_qp *b) {
+    CHECK(ibv_destroy_qp(a) == 0 && ibv_destroy_qp(b) == 0);
+}
+
+static struct ibv_wc next(void) {
+    struct ibv_wc wc;
+    int got;
+    while ((got = ibv_poll_cq(cq, 1, &wc)) == 0)
+        ;
+    CHECK(got == 1);
+    return wc;
+}
+
+/* The completion of this work: others may come before it. */
+static struct ibv_wc of(uint64_t id) {
+    struct ibv_wc wc;
+    do
+        wc = next();
+    while (wc.wr_id != id);
+    return wc;
+}
+
+static int post(struct ibv_qp *qp, uint64_t id, enum ibv_wr_opcode opcode, void *at, uint32_t length, uint32_t lkey, void *there, uint32_t rkey) {
+    struct ibv_sge sge = {(uintptr_t)at, length, lkey};
+    struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .imm_data = 0x12345678}, *bad = NULL;
+    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+        wr.wr.atomic.remote_addr = (uintptr_t)there;
+        wr.wr.atomic.rkey = rkey;
+        wr.wr.atomic.compare_add = 5;
+        wr.wr.atomic.swap = 77;
+    } else {
+        wr.wr.rdma.remote_addr = (uintptr_t)there;
+        wr.wr.rdma.rkey = rkey;
+    }
+    int error = ibv_post_send(qp, &wr, &bad);
+    CHECK(!error == !bad);
+    return error;
+}
+
+static int receive(struct ibv_qp *qp, uint64_t id, struct ibv_sge *list, int count) {
+    struct ibv_recv_wr wr = {.wr_id = id, .sg_list = list, .num_sge = count}, *bad;
+    return ibv_post_recv(qp, &wr, &bad);
+}
+
+/* Everything that has its right answer. */
+static void fine(void) {
+    struct ibv_qp *a = create(NULL), *b = create(NULL);
+    join(a, b);
+    struct ibv_sge pieces[3] = {{(uintptr_t)memory, 3, mr->lkey}, {(uintptr_t)memory + 100, 5, mr->lkey}, {(uintptr_t)memory + 200, 50, mr->lkey}};
+    CHECK(receive(b, 1, pieces, 3) == 0);
+    strcpy(memory + 1000, "over three pieces");
+    CHECK(post(a, 2, IBV_WR_SEND_WITH_IMM, memory + 1000, 18, mr->lkey, NULL, 0) == 0);
+    struct ibv_wc wc = of(1);
+    CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV && wc.byte_len == 18 && wc.qp_num == b->qp_num);
+    CHECK(wc.wc_flags & IBV_WC_WITH_IMM && wc.imm_data == 0x12345678);
+    CHECK(!memcmp(memory, "ove", 3) && !memcmp(memory + 100, "r thr", 5) && !strcmp(memory + 200, "ee pieces"));
+
+    CHECK(receive(b, 3, pieces, 1) == 0);
+    CHECK(post(a, 4, IBV_WR_RDMA_WRITE_WITH_IMM, memory + 1000, 18, mr->lkey, memory + 2000, mr->rkey) == 0);
+    wc = of(3);
+    CHECK(wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.byte_len == 18 && wc.imm_data == 0x12345678 && !strcmp(memory + 2000, "over three pieces"));
+
+    CHECK(post(a, 5, IBV_WR_RDMA_READ, memory + 2100, 5, mr->lkey, memory + 2000, mr->rkey) == 0);
+    wc = of(5);
+    CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RDMA_READ && !memcmp(memory + 2100, "over ", 5));
+
+    uint64_t *word = (uint64_t *)(memory + 3000), *was = word + 1;
+    *word = 5;
+    CHECK(post(a, 6, IBV_WR_ATOMIC_FETCH_AND_ADD, was, 8, mr->lkey, word, mr->rkey) == 0);
+    CHECK(of(6).status == IBV_WC_SUCCESS && *was == 5 && *word == 10);
+    CHECK(post(a, 7, IBV_WR_ATOMIC_CMP_AND_SWP, was, 8, mr->lkey, word, mr->rkey) == 0);
+    CHECK(of(7).status == IBV_WC_SUCCESS && *was == 10 && *word == 10);
+    *word = 5;
+    CHECK(post(a, 8, IBV_WR_ATOMIC_CMP_AND_SWP, was, 8, mr->lkey, word, mr->rkey) == 0);
+    CHECK(of(8).status == IBV_WC_SUCCESS && *was == 5 && *word == 77);
+    part(a, b);
+}
+
+/* Access that is refused at the other end: the reason here, error there, and both queue pairs flush. */
+static void denied(enum ibv_wr_opcode opcode, void *there, uint32_t rkey) {
+    struct ibv_qp *a = create(NULL), *b = create(NULL);
+    join(a, b);
+    struct ibv_sge sge = {(uintptr_t)memory, 64, mr->lkey};
+    CHECK(receive(b, 20, &sge, 1) == 0);
+    CHECK(post(a, 10, opcode, memory + 1000, 8, mr->lkey, there, rkey) == 0);
+    /* The Write itself has left; the reason comes back to what is under way behind it. */
+    CHECK(post(a, 11, IBV_WR_RDMA_READ, memory + 1000, 8, mr->lkey, memory, mr->rkey) == 0);
+    CHECK(of(11).status == IBV_WC_REM_ACCESS_ERR || opcode != IBV_WR_RDMA_WRITE);
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    CHECK(ibv_query_qp(a, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR);
+    CHECK(post(a, 12, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
+    CHECK(of(12).status == IBV_WC_WR_FLUSH_ERR);
+    part(a, b);
+}
+
+static void local(void) {
+    struct ibv_qp *a = create(NULL), *b = create(NULL);
+    CHECK(post(a, 30, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == EINVAL); /* in RESET */
+    struct ibv_sge sge = {(uintptr_t)memory, 64, mr->lkey};
+    CHECK(receive(a, 30, &sge, 1) == EINVAL);
+    CHECK(to_ready(a, b->qp_num) == EINVAL); /* without INIT */
+    join(a, b);
+    CHECK(to_init(a) == EINVAL);
+    struct ibv_sge many[4] = {sge, sge, sge, sge};
+    struct ibv_send_wr wr = {.sg_list = many, .num_sge = 3, .opcode = IBV_WR_SEND}, *bad;
+    CHECK(ibv_post_send(a, &wr, &bad) == EINVAL && bad == &wr);
+    CHECK(receive(a, 30, many, 4) == EINVAL);
+    for (int i = 0; i < 8; i++) CHECK(receive(b, 31, &sge, 1) == 0);
+    CHECK(receive(b, 31, &sge, 1) == ENOMEM);
+    CHECK(post(a, 32, IBV_WR_LOCAL_INV, memory, 8, mr->lkey, NULL, 0) == EINVAL);
+    CHECK(post(a, 33, IBV_WR_SEND, memory, LENGTH + 1, mr->lkey, NULL, 0) == 0);
+    CHECK(of(33).status == IBV_WC_LOC_PROT_ERR);
+    part(a, b);
+
+    CHECK(!ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL);
+    CHECK(!ibv_create_cq(context, 0, NULL, NULL, 0) && errno == EINVAL);
+    struct ibv_ah_attr route = {.port_num = 1};
+    CHECK(!ibv_create_ah(pd, &route) && errno == EINVAL);
+    union ibv_gid none;
+    CHECK(ibv_query_gid(context, 1, 1, &none) != 0);
+    struct ibv_port_attr port;
+    CHECK(ibv_query_port(context, 2, &port) != 0);
+    CHECK(ibv_dealloc_pd(pd) == EBUSY);
+}
+
+/* A message that is longer than the buffer, and a number that nobody has. */
+static void lost(void) {
+    struct ibv_qp *a = create(NULL), *b = create(NULL);
+    join(a, b);
+    struct ibv_sge sge = {(uintptr_t)memory, 4, mr->lkey};
+    CHECK(receive(b, 40, &sge, 1) == 0);
+    CHECK(post(a, 41, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
+    CHECK(post(a, 42, IBV_WR_RDMA_READ, memory, 8, mr->lkey, memory, mr->rkey) == 0);
+    CHECK(of(42).status != IBV_WC_SUCCESS);
+    part(a, b);
+
+    a = create(NULL);
+    CHECK(to_init(a) == 0 && to_ready(a, 0x000101) == 0);
+    CHECK(post(a, 43, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
+    if (a->qp_num < 0x000101) CHECK(of(43).status == IBV_WC_RETRY_EXC_ERR);
+    CHECK(ibv_destroy_qp(a) == 0);
+}
+
+static void shared(void) {
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(pd, &attr);
+    CHECK(srq);
+    struct ibv_qp *a = create(srq), *b = create(srq);
+    join(a, b);
+    struct ibv_sge sge = {(uintptr_t)memory, 64, mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = 50, .sg_list = &sge, .num_sge = 1}, *bad;
+    CHECK(ibv_post_recv(a, &wr, &bad) == EINVAL && bad == &wr);
+    /* Without a buffer the message waits, and comes when there is one. */
+    CHECK(post(a, 51, IBV_WR_SEND, memory + 1000, 8, mr->lkey, NULL, 0) == 0);
+    CHECK(of(51).status == IBV_WC_SUCCESS);
+    CHECK(ibv_post_srq_recv(srq, &wr, &bad) == 0);
+    struct ibv_wc wc = of(50);
+    CHECK(wc.status == IBV_WC_SUCCESS && wc.byte_len == 8 && wc.qp_num == b->qp_num);
+    CHECK(ibv_destroy_srq(srq) == EBUSY);
+    part(a, b);
+    CHECK(ibv_destroy_srq(srq) == 0);
+}
+
+int main(int argc, char **argv) {
+    int count;
+    struct ibv_device **list = ibv_get_device_list(&count);
+    CHECK(list && count > 0);
+    for (int i = 0; i < count; i++)
+        if (argc < 2 || !strcmp(ibv_get_device_name(list[i]), argv[1])) context = ibv_open_device(list[i]);
+    ibv_free_device_list(list);
+    CHECK(context);
+    CHECK(ibv_query_gid(context, 1, 0, &gid) == 0);
+    CHECK((pd = ibv_alloc_pd(context)) && (other_pd = ibv_alloc_pd(context)));
+    CHECK((cq = ibv_create_cq(context, 256, NULL, NULL, 0)));
+    memory = aligned_alloc(4096, LENGTH);
+    memset(memory, 0, LENGTH);
+    const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    CHECK((mr = ibv_reg_mr(pd, memory, LENGTH, all)));
+    struct ibv_mr *readable = ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_REMOTE_READ);
+    struct ibv_mr *elsewhere = ibv_reg_mr(other_pd, memory, LENGTH, all);
+    CHECK(readable && elsewhere);
+
+    fine();
+    denied(IBV_WR_RDMA_WRITE, memory, mr->rkey + 1);                       /* no such key */
+    denied(IBV_WR_RDMA_WRITE, memory + LENGTH - 4, mr->rkey);              /* over the end */
+    denied(IBV_WR_RDMA_WRITE, memory, readable->rkey);                     /* no right to write */
+    denied(IBV_WR_RDMA_WRITE, memory, elsewhere->rkey);                    /* of another domain */
+    denied(IBV_WR_RDMA_READ, memory - 8, mr->rkey);                        /* before the beginning */
+    denied(IBV_WR_ATOMIC_FETCH_AND_ADD, memory, readable->rkey);           /* no right to change */
+    local();
+    lost();
+    shared();
+    fine();
+
+    CHECK(ibv_dereg_mr(mr) == 0 && ibv_dereg_mr(readable) == 0 && ibv_dereg_mr(elsewhere) == 0);
+    CHECK(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_dealloc_pd(other_pd) == 0 && ibv_close_device(context) == 0);
+    puts("right");
+    return 0;
+}
