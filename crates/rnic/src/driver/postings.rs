@@ -31,7 +31,7 @@ impl Payload {
     }
 
     /// Its length in bytes.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Payload::Inline(bytes) => bytes.len(),
             Payload::Lent([first, second]) => first.len + second.len,
