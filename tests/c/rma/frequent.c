@@ -1,0 +1,101 @@
+/* Short Puts and Gets that go directly leave from a buffer that comes often ("000", section 3.2), unless all are to be
+ * copied; either is forced here, for else what is known of costs decides. What they move is right, also when the buffer was
+ * mapped anew meanwhile, and for buffers that come once. By Tern's adapter, with this schedule and this protocol of short
+ * messages. */
+// np: 2
+// args: original eager-zero-copy
+// args: gets-first eager-zero-copy
+// args: original eager-copy
+// not-on: mpich (other variables)
+// not-on: ompi (other variables)
+#include <sys/mman.h>
+
+#include "tern_test.h"
+
+enum { LEN = 8000, ROOM = 16384, ROUNDS = 400, ONCE = 64 };
+
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle direct, spared;
+static MPI_Win win;
+static char *base;
+
+static long counted(MPI_T_pvar_handle handle) {
+    uint64_t got = 0;
+    CHECK_EQ(MPI_T_pvar_read(session, handle, &got), MPI_SUCCESS);
+    return (long)got;
+}
+
+static void watch(const char *name, MPI_T_pvar_handle *handle) {
+    int index, count;
+    CHECK_EQ(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index), MPI_SUCCESS);
+    CHECK_EQ(MPI_T_pvar_handle_alloc(session, index, NULL, handle, &count), MPI_SUCCESS);
+    CHECK_EQ(MPI_T_pvar_start(session, *handle), MPI_SUCCESS);
+}
+
+static char *fresh(char *at) {
+    int how = MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0);
+    char *memory = mmap(at, ROOM, PROT_READ | PROT_WRITE, how, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    return memory;
+}
+
+static char pattern(int round, int i) {
+    return (char)(round * 31 + i * 7 + i / 251);
+}
+
+/* Bytes go there and come back. */
+static void there_and_back(char *out, char *in, int round) {
+    for (int i = 0; i < LEN; i++)
+        out[i] = pattern(round, i);
+    OK(MPI_Put(out, LEN, MPI_BYTE, 1, 0, LEN, MPI_BYTE, win));
+    OK(MPI_Win_flush(1, win));
+    OK(MPI_Get(in, LEN, MPI_BYTE, 1, 0, LEN, MPI_BYTE, win));
+    OK(MPI_Win_flush(1, win));
+    for (int i = 0; i < LEN; i++)
+        CHECK_AT(i, in[i], pattern(round, i));
+}
+
+static void origin(int copies) {
+    char *out = fresh(NULL), *in = fresh(NULL), *once[ONCE];
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win));
+    for (int round = 0; round < ROUNDS; round++)
+        there_and_back(out, in, round);
+    long often = counted(spared);
+    /* The same addresses, other memory. */
+    fresh(out);
+    for (int round = 0; round < ROUNDS; round++)
+        there_and_back(out, in, round + 1);
+    CHECK(counted(direct) >= 2 * ROUNDS);
+    CHECK(copies ? often == 0 : often > ROUNDS);
+    if (!copies)
+        CHECK(counted(spared) > often);
+    OK(MPI_Win_unlock(1, win));
+    munmap(in, ROOM);
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win));
+    for (int i = 0; i < ONCE; i++)
+        there_and_back(once[i] = fresh(NULL), out + LEN, i);
+    for (int i = 0; i < ONCE; i++)
+        munmap(once[i], ROOM);
+    OK(MPI_Win_unlock(1, win));
+    munmap(out, ROOM);
+}
+
+int main(int argc, char **argv) {
+    int provided, copies = argc > 2 && strcmp(argv[2], "eager-copy") == 0;
+    unsetenv("TERN_WIN"); /* that would be messages alone */
+    setenv("TERN_DEVICES", "rnic", 1);
+    setenv("TERN_WIN_SCHEDULE", argc > 1 ? argv[1] : "original", 1);
+    if (argc > 2)
+        setenv("TERN_PROTOCOL", argv[2], 1);
+    t_begin(&argc, &argv);
+    CHECK_EQ(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
+    CHECK_EQ(MPI_T_pvar_session_create(&session), MPI_SUCCESS);
+    watch("tern_put_direct", &direct);
+    watch("tern_epoch_zero_copy", &spared);
+    OK(MPI_Win_allocate(ROOM, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    if (t_rank == 0)
+        origin(copies);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Win_free(&win));
+    return t_end();
+}
