@@ -257,6 +257,12 @@ pub trait Device: Transfers {
     fn bell(&self) -> Option<Arc<dyn Bell>> {
         None
     }
+    /// Whether peers were served since this was asked without anything coming of it here: their reads and writes of this
+    /// rank's memory. Where one came others follow, so a wait that only serves does not count as one in vain.
+    #[inline(always)]
+    fn has_served(&mut self) -> bool {
+        false
+    }
     /// The next peer that was lost, and why, each once: nothing more comes from there or goes there, and all that was
     /// posted has completed or will. Other peers are not concerned. Asked when [`Device::check`] is.
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {

@@ -536,6 +536,11 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         self.near.bell()
     }
 
+    #[inline]
+    fn has_served(&mut self) -> bool {
+        self.far.as_mut().is_some_and(Device::has_served)
+    }
+
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {
         self.far.as_mut()?.take_lost()
     }

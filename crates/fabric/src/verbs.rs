@@ -241,6 +241,11 @@ pub trait Verbs {
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a row. There is no
     /// sleep while a completion or a touched peer waits to be asked for: nothing would end it.
     fn idle(&mut self, round: u32) -> Self::Nap;
+    /// As [`crate::Device::has_served`].
+    #[inline(always)]
+    fn has_served(&mut self) -> bool {
+        false
+    }
     /// As [`crate::Device::take_lost`].
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {
         None

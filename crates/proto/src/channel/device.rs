@@ -212,6 +212,11 @@ impl<V: Verbs> Device for Channel<V> {
         self.verbs.idle(round)
     }
 
+    #[inline]
+    fn has_served(&mut self) -> bool {
+        self.verbs.has_served()
+    }
+
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {
         let (rank, fault) = self.verbs.take_lost()?;
         if let Some(p) = self.known(rank) {

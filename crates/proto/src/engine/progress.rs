@@ -107,6 +107,9 @@ impl<D: Device> Engine<D> {
             self.idle.round = 0;
             return Ok(None);
         }
+        if self.dev.has_served() {
+            self.idle.round = 0;
+        }
         // While a message is held no sleep: its sender finds no room and wakes nobody.
         let nap = self.dev.idle(if self.idle.holds { 0 } else { self.idle.round });
         self.idle.round = self.idle.round.saturating_add(1);

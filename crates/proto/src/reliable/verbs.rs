@@ -281,6 +281,11 @@ impl<V: Verbs> Verbs for Reliable<V> {
         self.verbs.idle(round)
     }
 
+    #[inline]
+    fn has_served(&mut self) -> bool {
+        self.verbs.has_served()
+    }
+
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {
         let (rank, why) = self.verbs.take_lost()?;
         if let Some(ways) = &mut self.ways {

@@ -277,7 +277,7 @@ impl Rnic {
         for _ in 0..READS {
             let Door::Datagrams(datagrams) = &self.door else { break };
             let Ok((got, _)) = datagrams.socket.recv_from(&mut room) else { break };
-            self.quiet = 0;
+            (self.quiet, self.has_served) = (0, true);
             let trailer_len = datagrams.trailer_len;
             let mut rest = &room[..got];
             while let Some(len) = datagram::length(rest)

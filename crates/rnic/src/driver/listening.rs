@@ -156,6 +156,7 @@ impl Listening {
             addresses: addresses.into(),
             guests: Guests::default(),
             has_news: false,
+            has_served: false,
             meetings: HashMap::new(),
             next_meeting: 0,
             regions: Regions::new(),

@@ -115,6 +115,8 @@ pub struct Rnic {
     guests: Guests,
     /// Something is to be looked at that no peer has sent.
     has_news: bool,
+    /// Something has come of a peer since that was asked.
+    has_served: bool,
     meetings: HashMap<u64, Meeting>,
     next_meeting: u64,
     regions: Regions,
@@ -456,7 +458,7 @@ impl Rnic {
         match self.hot {
             Some(peer) => {
                 if self.serve(peer) {
-                    self.quiet = 0;
+                    (self.quiet, self.has_served) = (0, true);
                     self.send(peer);
                 }
                 if !asks {
@@ -491,7 +493,7 @@ impl Rnic {
                 name if name >= MEETING => self.look_at(name),
                 peer => {
                     let peer = peer as Rank;
-                    self.serve(peer);
+                    self.has_served |= self.serve(peer);
                     self.send(peer);
                     self.hot = is_one.then_some(peer);
                 }

@@ -188,7 +188,7 @@ impl Rnic {
                 held = 0..0;
                 break;
             };
-            self.quiet = 0;
+            (self.quiet, self.has_served) = (0, true);
             held = 0..got;
         }
         let Some(unreliable) = &mut self.unreliable else { return };

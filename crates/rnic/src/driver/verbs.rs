@@ -182,6 +182,10 @@ impl Verbs for Rnic {
         RnicNap(!std::mem::take(&mut self.has_alarm) && has_told_all && !waits && !holds)
     }
 
+    fn has_served(&mut self) -> bool {
+        std::mem::take(&mut self.has_served)
+    }
+
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {
         self.watch.take_lost()
     }
