@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! for each rank: lock | who waits for it | guard of elements without atomic instruction | next ticket | ticket served
+//!                whether who has that ticket is looking at the lock, and how many wait to share it
 //!                a word for each round of a barrier
 //!                whether it is in the middle of atomic instructions
 //!                whether its elements are changed under its guard alone
@@ -19,8 +20,11 @@
 //! (`membarrier`) and waits until nobody is in the middle of atomic instructions; who begins these says so by a plain
 //! store and looks. After the barrier either its look is over, and its store is seen, or it sees what was said.
 //!
-//! Who does not get a lock takes a ticket, and tickets are served in their order: nobody overtakes. Only who holds
-//! another lock of the window already may share one past those who wait, for they may wait for what it holds.
+//! Who does not get a lock takes a ticket, and tickets are served in their order. Only who holds another lock of the window
+//! already may share one past those who wait, for they may wait for what it holds. And while the next one has left its core
+//! to others, as ranks do that have to share cores, who has a core may have the lock exclusively: else it would lie idle until
+//! the system lets that one run. Nobody passes who waits to share the lock, or has looked in vain at its turn as often as
+//! there are ranks ([`super::locks`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
@@ -42,6 +46,12 @@ const WAITERS: usize = 4;
 const GUARD: usize = 8;
 const NEXT: usize = 12;
 const SERVED: usize = 16;
+/// [`LOOKS`], and [`SHARES`] for each that waits to share the lock: 0 while an exclusive lock may pass who is next.
+const LOOKING: usize = 20;
+/// Who is next looks at the lock.
+const LOOKS: u32 = 1;
+/// Somebody waits to share the lock.
+const SHARES: u32 = 2;
 const ROUNDS: usize = 64;
 const BUSY: usize = ROUNDS + 32 * 4;
 const STILL: usize = BUSY + 64;
@@ -119,13 +129,16 @@ impl Control {
         HEAD_BYTES + skip + from as usize * 4
     }
 
-    /// Takes the lock of a target if it is free and nobody is before this rank, or, where this rank `holds` another
-    /// one, if it can be shared.
+    /// Takes the lock of a target if it is free and nobody is before this rank or the next one is away, or, where this
+    /// rank `holds` another one, if it can be shared.
     #[inline]
     pub fn try_lock(&self, target: u32, kind: LockType, holds: bool) -> bool {
-        let ticket = |at| self.word(target, at, |word| word.load(Ordering::Acquire));
-        let overtakes = holds && kind == LockType::Shared;
-        (overtakes || ticket(NEXT) == ticket(SERVED)) && self.seize(target, kind)
+        let held = |at| self.word(target, at, |word| word.load(Ordering::Acquire));
+        let overtakes = match kind {
+            LockType::Shared => holds,
+            LockType::Exclusive => held(LOOKING) == 0,
+        };
+        (overtakes || held(NEXT) == held(SERVED)) && self.seize(target, kind)
     }
 
     #[inline]
@@ -145,8 +158,11 @@ impl Control {
     }
 
     /// This rank begins to wait for the lock of a target; its ticket.
-    pub fn queue(&self, target: u32) -> u32 {
+    pub fn queue(&self, target: u32, kind: LockType) -> u32 {
         self.waits(target);
+        if kind == LockType::Shared {
+            self.word(target, LOOKING, |word| word.fetch_add(SHARES, Ordering::SeqCst));
+        }
         self.word(target, NEXT, |word| word.fetch_add(1, Ordering::SeqCst))
     }
 
@@ -155,28 +171,48 @@ impl Control {
         self.word(target, WAITERS, |word| word.fetch_add(1, Ordering::SeqCst));
     }
 
-    /// Takes the lock if it is this ticket's turn and the lock is free.
-    pub fn lock_in_turn(&self, target: u32, kind: LockType, ticket: u32) -> bool {
-        let is_next = self.word(target, SERVED, |word| word.load(Ordering::SeqCst)) == ticket;
-        let taken = is_next && self.seize(target, kind);
+    /// Whether it is this ticket's turn.
+    pub fn is_turn(&self, target: u32, ticket: u32) -> bool {
+        self.word(target, SERVED, |word| word.load(Ordering::SeqCst)) == ticket
+    }
+
+    /// Takes the lock if it is this ticket's turn and the lock is free; else, whether this rank `leaves` its core to others
+    /// before it looks again.
+    pub fn lock_in_turn(&self, target: u32, kind: LockType, ticket: u32, leaves: bool) -> bool {
+        if !self.is_turn(target, ticket) {
+            return false;
+        }
+        self.word(target, LOOKING, |word| word.fetch_or(LOOKS, Ordering::SeqCst));
+        let taken = self.seize(target, kind);
         if taken {
+            self.waits_no_more(target, kind);
             self.serve_next(target, ticket);
+        } else if leaves {
+            self.word(target, LOOKING, |word| word.fetch_and(!LOOKS, Ordering::SeqCst));
         }
         taken
     }
 
+    fn waits_no_more(&self, target: u32, kind: LockType) {
+        if kind == LockType::Shared {
+            self.word(target, LOOKING, |word| word.fetch_sub(SHARES, Ordering::SeqCst));
+        }
+    }
+
     fn serve_next(&self, target: u32, ticket: u32) {
+        self.word(target, LOOKING, |word| word.fetch_and(!LOOKS, Ordering::SeqCst));
         self.word(target, SERVED, |word| word.store(ticket.wrapping_add(1), Ordering::SeqCst));
     }
 
-    /// This rank waits no longer, `ticket` having been given up if it has one and has no lock; whether others wait,
+    /// This rank waits no longer, its ticket having been `given_up` if it has one and has no lock; whether others wait,
     /// who may have to be woken.
     #[must_use]
-    pub fn waited(&self, target: u32, given_up: Option<u32>) -> bool {
-        if let Some(ticket) = given_up
-            && self.word(target, SERVED, |word| word.load(Ordering::SeqCst)) == ticket
-        {
-            self.serve_next(target, ticket);
+    pub fn waited(&self, target: u32, given_up: Option<(u32, LockType)>) -> bool {
+        if let Some((ticket, kind)) = given_up {
+            self.waits_no_more(target, kind);
+            if self.is_turn(target, ticket) {
+                self.serve_next(target, ticket);
+            }
         }
         self.word(target, WAITERS, |word| word.fetch_sub(1, Ordering::SeqCst)) > 1
     }
@@ -525,18 +561,46 @@ mod tests {
         let memory = vec![0u64; Control::bytes(2) / 8];
         let [one, other] = two(&memory);
         assert!(one.try_lock(0, LockType::Shared, false));
-        let first = other.queue(0);
-        assert!(!other.lock_in_turn(0, LockType::Exclusive, first));
+        let first = other.queue(0, LockType::Exclusive);
+        assert!(!other.lock_in_turn(0, LockType::Exclusive, first, false));
         assert!(!one.try_lock(0, LockType::Shared, false), "a shared lock overtook");
-        let second = one.queue(0);
-        assert!(!one.lock_in_turn(0, LockType::Shared, second), "a ticket was served too early");
-        assert!(one.unlock(0, LockType::Shared) && other.lock_in_turn(0, LockType::Exclusive, first));
-        assert!(other.waited(0, None) && !one.lock_in_turn(0, LockType::Shared, second));
-        assert!(other.unlock(0, LockType::Exclusive) && one.lock_in_turn(0, LockType::Shared, second));
+        let second = one.queue(0, LockType::Shared);
+        assert!(!one.lock_in_turn(0, LockType::Shared, second, false), "a ticket was served too early");
+        assert!(one.unlock(0, LockType::Shared) && other.lock_in_turn(0, LockType::Exclusive, first, false));
+        assert!(other.waited(0, None) && !one.lock_in_turn(0, LockType::Shared, second, false));
+        assert!(other.unlock(0, LockType::Exclusive) && one.lock_in_turn(0, LockType::Shared, second, false));
         assert!(!one.waited(0, None) && other.try_lock(0, LockType::Shared, false));
         // Who gives up at its turn leaves it to the next.
-        let (third, fourth) = (one.queue(1), other.queue(1));
-        assert!(one.waited(1, Some(third)) && other.lock_in_turn(1, LockType::Exclusive, fourth));
+        let queue = |of: &Control| of.queue(1, LockType::Exclusive);
+        let (third, fourth) = (queue(&one), queue(&other));
+        assert!(
+            one.waited(1, Some((third, LockType::Exclusive)))
+                && other.lock_in_turn(1, LockType::Exclusive, fourth, false)
+        );
+        drop(std::hint::black_box(memory));
+    }
+
+    #[test]
+    fn an_exclusive_lock_passes_who_is_away_and_nobody_else() {
+        let memory = vec![0u64; Control::bytes(2) / 8];
+        let [one, other] = two(&memory);
+        let passes = |kind| one.try_lock(0, kind, false);
+        assert!(one.try_lock(0, LockType::Exclusive, false));
+        let ticket = other.queue(0, LockType::Exclusive);
+        let turn = |leaves| other.lock_in_turn(0, LockType::Exclusive, ticket, leaves);
+        let gives_back = || one.unlock(0, LockType::Exclusive);
+        assert!(!turn(true) && gives_back());
+        assert!(!passes(LockType::Shared), "a shared lock passed one that waits");
+        assert!(passes(LockType::Exclusive), "the lock lies idle while who is next is away");
+        assert!(!turn(false) && gives_back());
+        assert!(!passes(LockType::Exclusive), "the lock passed one that looks");
+        assert!(turn(false) && !other.waited(0, None) && !other.unlock(0, LockType::Exclusive));
+        // Nor does it pass one that waits to share it, before and behind its look.
+        assert!(passes(LockType::Exclusive));
+        let ticket = other.queue(0, LockType::Shared);
+        assert!(gives_back() && !passes(LockType::Exclusive));
+        assert!(other.lock_in_turn(0, LockType::Shared, ticket, true) && !other.waited(0, None));
+        assert!(!other.unlock(0, LockType::Shared) && passes(LockType::Exclusive));
         drop(std::hint::black_box(memory));
     }
 

@@ -1,7 +1,8 @@
 //! Locks and those who wait for them, in the order in which they came. Nobody overtakes, so an exclusive lock is not put
 //! off for ever. Of a window that no memory is shared of its owner keeps them ([`Locks`]); else a word of the target and
-//! tickets do ([`super::direct`]).
+//! tickets do, where who has no core is passed a few times ([`super::direct`]).
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use super::epoch::LockType;
@@ -60,6 +61,18 @@ pub struct Waiting {
     kind: LockType,
     /// `None`: may share it whenever nobody holds it exclusively.
     ticket: Option<u32>,
+    /// How often it has left its core at its turn.
+    left: Cell<usize>,
+}
+
+impl Waiting {
+    /// Whether others may pass while this rank, whose turn it is, leaves its core: no more often than there are `ranks`,
+    /// so that who always finds the lock held again has it in the end.
+    fn lets_pass(&self, ranks: usize) -> bool {
+        let left = self.left.get();
+        self.left.set((left + 1).min(ranks));
+        left < ranks
+    }
 }
 
 /// What has become of a lock that was asked for.
@@ -83,20 +96,26 @@ impl<D: Device> World<D> {
         if control.try_lock(target, kind, overtakes) {
             return Ok(Asked::Taken);
         }
-        let ticket = (!overtakes).then(|| control.queue(target));
+        let ticket = (!overtakes).then(|| control.queue(target, kind));
         if ticket.is_none() {
             control.waits(target);
         }
         self.engine.count(Event::WindowLockWaited);
-        Ok(Asked::Waits(Waiting { target, kind, ticket }))
+        Ok(Asked::Waits(Waiting { target, kind, ticket, left: Cell::new(0) }))
     }
 
     /// Takes the lock if it is this rank's turn.
     pub fn lock_in_turn(&mut self, win: Handle, waiting: &Waiting) -> Result<bool> {
-        let Path::Direct(control) = &self.window(win)?.path else { return Ok(false) };
-        let Waiting { target, kind, ticket } = *waiting;
+        let goes = self.engine.round() >= self.engine.looks_near();
+        let window = self.window(win)?;
+        let Path::Direct(control) = &window.path else { return Ok(false) };
+        let Waiting { target, kind, ticket, .. } = *waiting;
         Ok(match ticket {
-            Some(ticket) => control.lock_in_turn(target, kind, ticket),
+            Some(ticket) if !control.is_turn(target, ticket) => false,
+            Some(ticket) => {
+                let leaves = goes && waiting.lets_pass(window.members.len());
+                control.lock_in_turn(target, kind, ticket, leaves)
+            }
             None => control.try_lock(target, kind, true),
         })
     }
@@ -106,7 +125,8 @@ impl<D: Device> World<D> {
         let World { objects, engine, .. } = self;
         let window = objects.windows.find_mut(win)?;
         let Path::Direct(control) = &window.path else { return Ok(()) };
-        if control.waited(waiting.target, waiting.ticket.filter(|_| !locked)) {
+        let given_up = waiting.ticket.filter(|_| !locked).map(|ticket| (ticket, waiting.kind));
+        if control.waited(waiting.target, given_up) {
             quick::wake_all(window, engine);
         }
         Ok(())
@@ -117,6 +137,13 @@ impl<D: Device> World<D> {
 mod tests {
     use super::*;
     use LockType::{Exclusive, Shared};
+
+    #[test]
+    fn others_pass_as_often_as_there_are_ranks() {
+        let waiting = Waiting { target: 0, kind: Exclusive, ticket: Some(7), left: Cell::new(0) };
+        assert_eq!((0..10).filter(|_| waiting.lets_pass(4)).count(), 4);
+        assert!(!waiting.lets_pass(4));
+    }
 
     #[test]
     fn nobody_overtakes() {
