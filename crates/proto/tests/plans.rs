@@ -3,7 +3,8 @@
 use fabric::{Caps, Costs, Distance};
 use proptest::prelude::*;
 use proto::choice::facts::Facts;
-use proto::epoch::plan::{Item, Limits, Memory, Plan, Step, plan};
+use proto::epoch::cost::Gone;
+use proto::epoch::plan::{Item, Kept, Limits, Memory, Plan, Step, plan};
 use proto::epoch::{Action, Bundling, Order, Schedule};
 
 fn facts(scale: f64) -> Facts {
@@ -85,7 +86,7 @@ proptest! {
         scale in 0.1f64..10.0,
     ) {
         let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct, ends };
-        let plan = plan(&items, &schedule, &limits, &facts(scale));
+        let plan = plan(&items, &[], &schedule, &limits, &facts(scale));
         check(&items, &limits, &plan);
         prop_assert!(schedule.order.is_none_or(|order| order == plan.order));
         if direct && schedule.bundling == Some(Bundling::Never) {
@@ -105,8 +106,8 @@ proptest! {
     ) {
         let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct: true, ends: true };
         let facts = facts(scale);
-        let free = plan(&items, &Schedule::CHOICE, &limits, &facts).predicted.total_ns();
-        let fixed = plan(&items, &forced, &limits, &facts).predicted.total_ns();
+        let free = plan(&items, &[], &Schedule::CHOICE, &limits, &facts).predicted.total_ns();
+        let fixed = plan(&items, &[], &forced, &limits, &facts).predicted.total_ns();
         prop_assert!(free <= fixed * (1.0 + 1e-6), "{free} {fixed}");
     }
 
@@ -116,7 +117,7 @@ proptest! {
         let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct: true, ends: true };
         let order = |order| {
             let fixed = Schedule::fixed(order, Bundling::Never, false);
-            let steps = plan(&items, &fixed, &limits, &facts(1.0)).steps;
+            let steps = plan(&items, &[], &fixed, &limits, &facts(1.0)).steps;
             let op = |step: &Step| if let Step::Direct(op) = step { Some(*op) } else { None };
             steps.iter().filter_map(op).collect::<Vec<usize>>()
         };
@@ -135,4 +136,47 @@ proptest! {
             }
         }
     }
+}
+
+const LIMITS: Limits = Limits { distance: Distance::Network, message_bytes: 4096, direct: true, ends: false };
+
+#[test]
+fn what_has_left_before_the_end_takes_as_long_as_is_left_of_it() {
+    let facts = facts(1.0);
+    let get = Item { action: Action::Get, len: 1 << 20, memory: Memory::Registered };
+    let schedule = Schedule::CHOICE;
+    let planned_ns = plan(&[get], &[], &schedule, &LIMITS, &facts).predicted.total_ns();
+    let left_ns = |since_ns| {
+        let gone = [Gone { item: get, since_ns, direct: true }];
+        plan(&[], &gone, &schedule, &LIMITS, &facts).predicted.total_ns()
+    };
+    assert!((left_ns(0.0) - planned_ns).abs() < 1.0, "{} {planned_ns}", left_ns(0.0));
+    assert!((left_ns(planned_ns / 2.0) - planned_ns / 2.0).abs() < 1.0, "{}", left_ns(planned_ns / 2.0));
+    let nothing_ns = plan(&[], &[], &schedule, &LIMITS, &facts).predicted.total_ns();
+    assert_eq!(left_ns(10.0 * planned_ns), nothing_ns);
+    // What is called behind it waits for the link.
+    let gone = [Gone { item: get, since_ns: 0.0, direct: true }];
+    let both_ns = plan(&[get], &gone, &schedule, &LIMITS, &facts).predicted.total_ns();
+    assert!(both_ns > 1.5 * planned_ns, "{both_ns} {planned_ns}");
+}
+
+#[test]
+fn a_plan_is_kept_for_epochs_that_are_alike_and_for_no_others() {
+    let (mut kept, mut known) = (Kept::default(), facts(1.0));
+    let put = |len| Item { action: Action::Put, len, memory: Memory::Copied };
+    let mut planned = |items: &[Item], limits: &Limits, facts: &Facts| {
+        let got = kept.plan(items.to_vec(), &[], &Schedule::CHOICE, limits, facts);
+        check(items, limits, &got);
+        let fresh = plan(items, &[], &Schedule::CHOICE, limits, facts);
+        (got == fresh, got.steps == fresh.steps)
+    };
+    let ends = Limits { ends: true, ..LIMITS };
+    assert!(planned(&[put(8), put(64)], &ends, &known).0);
+    assert!(planned(&[put(8), put(64)], &LIMITS, &known).0, "under other conditions");
+    assert!(planned(&[put(8), put(65)], &LIMITS, &known).0, "another length");
+    // What becomes known is heeded in the end, not at once.
+    known.paths[Distance::Network as usize].latency.value *= 3.0;
+    let (is_fresh, goes_alike) = planned(&[put(8), put(65)], &LIMITS, &known);
+    assert!(!is_fresh && goes_alike);
+    assert!((0..100).any(|_| planned(&[put(8), put(65)], &LIMITS, &known).0));
 }

@@ -10,7 +10,7 @@ use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
 
 /// How observations correct a prior: it is right about the kind of machine, so it counts as a few of them, and an
 /// interrupted copy shall not turn a choice over. A fact may sink as fast as it likes: less than it takes nothing takes.
-const SEEN: Averaging = Averaging { prior: 4, above: 4.0, ..Averaging::mean(32) };
+pub(crate) const SEEN: Averaging = Averaging { prior: 4, above: 4.0, ..Averaging::mean(32) };
 /// What is left of the weight of an observation when the next one comes.
 const FADES: f64 = 1.0 - 1.0 / SEEN.memory as f64;
 /// Lengths by which the prior of a line is represented.

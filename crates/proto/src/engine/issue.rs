@@ -187,6 +187,10 @@ impl<D: Device> Engine<D> {
             true => self.dev.post_write(rank, rail, local, remote, work),
             false => self.dev.post_read(rank, rail, local, remote, work),
         };
+        if posted == Ok(true) {
+            let (now_ns, to) = (self.dev.now_ns(), self.dev.distance(rank));
+            self.learner.posted(work, now_ns, local.span.len, write, to);
+        }
         if posted == Ok(true) && write && !is_own {
             let peer = epochs.windows.get_mut(&window).and_then(|found| found.peers.get_mut(&rank));
             peer.expect("it is busy").copied_writes += 1;
@@ -313,6 +317,7 @@ impl<D: Device> Engine<D> {
         if work & EPOCH == 0 {
             return false;
         }
+        self.learner.completed(work, self.dev.now_ns(), result.is_ok());
         let Some(mut epochs) = self.epochs.take() else { return true };
         let flight = epochs.land(work as u32).expect("an epoch's transfer ends once");
         let Flight { window, rank, write, memory, .. } = flight;

@@ -5,9 +5,10 @@
 //! docs/protocols/epochs.md.
 
 use super::Engine;
+use crate::epoch::cost::Gone;
 use crate::epoch::early::gain_ns;
 use crate::epoch::journal::EpochKind;
-use crate::epoch::plan::{self, Item, Limits, Memory, Part, Step};
+use crate::epoch::plan::{self, Item, Kept, Limits, Memory, Part, Step};
 use crate::epoch::window::{Access, Epochs, Exposed, Window};
 use crate::epoch::{Action, Bundling, Ending, Held, Schedule};
 use crate::event::Event;
@@ -59,6 +60,7 @@ impl<D: Device> Engine<D> {
                 peers: BTreeMap::new(),
                 habit: Default::default(),
                 small_bytes: None,
+                kept: Kept::default(),
             },
         );
         Ok(Exposed { addr: span.addr as u64, len: span.len as u64, keys, registered, window })
@@ -89,7 +91,8 @@ impl<D: Device> Engine<D> {
 
     /// What is fixed of the plans of a window from its next epoch on.
     pub fn schedule(&mut self, window: u32, schedule: Schedule) -> Result<(), Fault> {
-        self.windows()?.window(window)?.schedule = schedule;
+        let found = self.windows()?.window(window)?;
+        (found.schedule, found.kept) = (schedule, Kept::default());
         Ok(())
     }
 
@@ -398,6 +401,25 @@ impl<D: Device> Engine<D> {
         Item { action, len: local.len, memory }
     }
 
+    /// Those of an epoch's operations that do not wait any more.
+    fn gone_before(
+        &self,
+        rank: Rank,
+        all: &[Held],
+        waiting: &[usize],
+        limits: &Limits,
+        now_ns: u64,
+    ) -> Vec<Gone> {
+        let mut waiting = waiting.iter().peekable();
+        let gone = all.iter().enumerate().filter(|(op, _)| waiting.next_if(|next| *next == op).is_none());
+        let gone = gone.map(|(_, held)| Gone {
+            item: self.item(rank, held.action, held.local),
+            since_ns: now_ns.saturating_sub(held.since_ns) as f64,
+            direct: limits.direct,
+        });
+        gone.collect()
+    }
+
     /// Plans what is held for one target, and the end of the epoch if it comes now.
     fn plan_access(
         &mut self,
@@ -423,18 +445,19 @@ impl<D: Device> Engine<D> {
         if access.fault.is_some() {
             waiting.clear();
         }
-        let ops: Vec<Held> = waiting.iter().map(|op| access.ops[*op]).collect();
         let all = access.ops.clone();
-        let items: Vec<Item> = ops.iter().map(|op| self.item(rank, op.action, op.local)).collect();
+        let items: Vec<Item> =
+            waiting.iter().map(|op| self.item(rank, all[*op].action, all[*op].local)).collect();
         let limits = Limits {
             distance: self.dev.distance(rank),
             message_bytes: self.message_bytes(rank),
             direct: registered && self.path(rank).registration,
             ends: asks,
         };
-        let plan = plan::plan(&items, &schedule, &limits, &self.learner.facts);
-        let every: Vec<Item> = all.iter().map(|op| self.item(rank, op.action, op.local)).collect();
-        let kind = EpochKind::of(&every);
+        let gone = self.gone_before(rank, &all, &waiting, &limits, now_ns);
+        let kept = &mut self.epochs.as_mut().expect("it has windows").window(window)?.kept;
+        let plan = kept.plan(items, &gone, &schedule, &limits, &self.learner.facts);
+        let kind = EpochKind::of(&all);
         let messages = plan.steps.iter().filter(|step| matches!(step, Step::Message(..))).count();
         (0..messages).for_each(|_| self.counters.count(Event::EpochMessage));
         if plan.merged {
@@ -454,7 +477,7 @@ impl<D: Device> Engine<D> {
         });
         access.steps.extend(renamed);
         if ending.is_none() {
-            access.early += ops.len();
+            access.early += waiting.len();
             return Ok(());
         }
         (access.ending, access.closed_ns, access.kind) = (ending, now_ns, kind);

@@ -7,6 +7,8 @@
 //! | a message | `2·C` of its Puts, what parts cost, and `o`; the link out; `λ`; the same at the target; its answer likewise back |
 //! | the synchronisation | behind all reads (004, section 4.1.2); `o`; the link out for `g`; `λ` |
 //!
+//! What has left before the end is called occupies them since then; what of it is not over by then counts.
+//!
 //! The figures are facts of [`crate::choice::facts`].
 
 use crate::choice::facts::{Facts, Path};
@@ -34,8 +36,20 @@ impl Predicted {
     }
 }
 
-/// Since when the parts are free.
-struct Machine<'a> {
+/// An operation that has left before the end of its epoch is called.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gone {
+    /// What it is.
+    pub item: Item,
+    /// How long ago it was called, in ns.
+    pub since_ns: f64,
+    /// Whether it went by itself, or in a message.
+    pub direct: bool,
+}
+
+/// The parts of the machine, and since when they are free; 0 is when the end is called.
+#[derive(Clone, Debug)]
+pub struct Machine<'a> {
     facts: &'a Facts,
     path: &'a Path,
     processor: f64,
@@ -50,21 +64,9 @@ struct Machine<'a> {
     seen: Predicted,
 }
 
-/// What these steps take.
-pub fn predict(items: &[Item], steps: &[Step], distance: Distance, facts: &Facts) -> Predicted {
-    let path = facts.path(distance);
-    let mut machine = Machine {
-        facts,
-        path,
-        processor: 0.0,
-        out: 0.0,
-        into: 0.0,
-        target: 0.0,
-        target_out: 0.0,
-        bytes: 0.0,
-        reads: 0.0,
-        seen: Predicted::default(),
-    };
+/// What these steps take on a machine that is as `machine`.
+pub fn predict(machine: &Machine, items: &[Item], steps: &[Step]) -> Predicted {
+    let mut machine = machine.clone();
     for step in steps {
         match step {
             Step::Direct(op) => machine.direct(&items[*op]),
@@ -72,6 +74,7 @@ pub fn predict(items: &[Item], steps: &[Step], distance: Distance, facts: &Facts
             Step::Sync => machine.sync(),
         }
     }
+    let path = machine.path;
     // What both directions share sets a bound to all of it.
     let bus = machine.bytes * path.bus_per_byte + path.latency.value;
     let bus = if machine.bytes * path.bus_per_byte > 0.0 { bus } else { 0.0 };
@@ -80,6 +83,34 @@ pub fn predict(items: &[Item], steps: &[Step], distance: Distance, facts: &Facts
     let origin_ns = if origin_ns > target_ns { origin_ns.max(bus) } else { origin_ns };
     let target_ns = target_ns.max(bus);
     Predicted { origin_ns, target_ns, ends_ns: target_ns.max(origin_ns + path.latency.value) }
+}
+
+impl<'a> Machine<'a> {
+    /// As it is when the end is called behind operations that have left.
+    pub fn after(gone: &[Gone], distance: Distance, facts: &'a Facts) -> Machine<'a> {
+        let free = f64::NEG_INFINITY;
+        let mut machine = Machine {
+            facts,
+            path: facts.path(distance),
+            processor: free,
+            out: free,
+            into: free,
+            target: free,
+            target_out: free,
+            bytes: 0.0,
+            reads: 0.0,
+            seen: Predicted::default(),
+        };
+        for Gone { item, since_ns, direct } in gone {
+            machine.processor = machine.processor.max(-since_ns);
+            match direct {
+                true => machine.direct(item),
+                false => machine.message(&[*item], &[Part { op: 0, from: 0, len: item.len }], false),
+            }
+        }
+        (machine.processor, machine.bytes) = (machine.processor.max(0.0), 0.0);
+        machine
+    }
 }
 
 impl Machine<'_> {

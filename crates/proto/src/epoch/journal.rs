@@ -1,8 +1,8 @@
 //! What became of epochs, by kind: reordered, merged, issued early, predicted and observed.
 
 use crate::choice::journal::bytes;
-use crate::epoch::plan::{Item, Plan, Step};
-use crate::epoch::{Action, Order};
+use crate::epoch::plan::{Plan, Step};
+use crate::epoch::{Action, Held, Order};
 use std::collections::BTreeMap;
 
 /// Kinds that are kept apart; further ones are counted with each other.
@@ -23,10 +23,10 @@ fn class(n: usize) -> u8 {
 
 impl EpochKind {
     /// That of these operations.
-    pub fn of(items: &[Item]) -> EpochKind {
+    pub fn of(ops: &[Held]) -> EpochKind {
         let of = |action: Action| {
-            let all = items.iter().filter(move |item| item.action == action);
-            let (count, bytes) = all.fold((0, 0), |(count, bytes), item| (count + 1, bytes + item.len));
+            let all = ops.iter().filter(move |op| op.action == action);
+            let (count, bytes) = all.fold((0, 0), |(count, bytes), op| (count + 1, bytes + op.local.len));
             (class(count), class(bytes.checked_div(count).unwrap_or(0)))
         };
         let ((puts, put_bytes), (gets, get_bytes)) = (of(Action::Put), of(Action::Get));

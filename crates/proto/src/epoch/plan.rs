@@ -3,8 +3,8 @@
 //! Pure. Every order and bundling that is not fixed is a candidate, and the one of least predicted time
 //! ([`crate::epoch::cost`]) is taken; of equals the one that changes least.
 
-use crate::choice::facts::Facts;
-use crate::epoch::cost::{self, Predicted};
+use crate::choice::facts::{Facts, SEEN};
+use crate::epoch::cost::{self, Gone, Machine, Predicted};
 use crate::epoch::{Action, Bundling, Order, Schedule};
 use fabric::Distance;
 use wire::epoch::{AnswerHead, OpHead};
@@ -54,7 +54,7 @@ pub enum Step {
 }
 
 /// Under which conditions plans are made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// How far away the target is.
     pub distance: Distance,
@@ -88,19 +88,50 @@ pub struct Plan {
 /// Most bounds between small and large that are tried.
 const BOUNDS_MAX: usize = 8;
 
-/// The plan of least predicted time among those the schedule allows.
-pub fn plan(items: &[Item], schedule: &Schedule, limits: &Limits, facts: &Facts) -> Plan {
+/// The last plan of a window, for the next epoch that is like its last one.
+#[derive(Debug, Default)]
+pub struct Kept {
+    made: Option<(Vec<Item>, Limits, Plan)>,
+    uses: u32,
+}
+
+impl Kept {
+    /// As [`plan`]. What is known changes slowly, so a plan serves as many epochs as a fact consists of observations.
+    pub fn plan(
+        &mut self,
+        items: Vec<Item>,
+        gone: &[Gone],
+        schedule: &Schedule,
+        limits: &Limits,
+        facts: &Facts,
+    ) -> Plan {
+        let made = self.made.as_ref().filter(|_| gone.is_empty() && self.uses < SEEN.memory);
+        if let Some((.., plan)) = made.filter(|(known, under, _)| under == limits && *known == items) {
+            self.uses += 1;
+            return plan.clone();
+        }
+        let plan = plan(&items, gone, schedule, limits, facts);
+        if gone.is_empty() {
+            (self.made, self.uses) = (Some((items, *limits, plan.clone())), 0);
+        }
+        plan
+    }
+}
+
+/// The plan of least predicted time among those the schedule allows, behind operations that have left already.
+pub fn plan(items: &[Item], gone: &[Gone], schedule: &Schedule, limits: &Limits, facts: &Facts) -> Plan {
+    let machine = Machine::after(gone, limits.distance, facts);
     let mut best: Option<Plan> = None;
     for (order, _) in Order::ALL {
         if schedule.order.is_some_and(|fixed| fixed != order) {
             continue;
         }
-        // One operation has one order.
-        if items.len() < 2 && best.is_some() {
+        // Operations of one direction have one order.
+        if best.is_some() && items.windows(2).all(|two| two[0].action == two[1].action) {
             break;
         }
         for shape in shapes(items, schedule, limits) {
-            let candidate = lay_out(items, order, &shape, limits, facts);
+            let candidate = lay_out(items, order, &shape, limits, &machine);
             let is_better =
                 |best: &Plan| candidate.predicted.total_ns() < best.predicted.total_ns() * (1.0 - 1e-9);
             if best.as_ref().is_none_or(is_better) {
@@ -173,7 +204,7 @@ fn shapes(items: &[Item], schedule: &Schedule, limits: &Limits) -> Vec<Shape> {
 }
 
 /// Steps and what they are expected to take.
-fn lay_out(items: &[Item], order: Order, shape: &Shape, limits: &Limits, facts: &Facts) -> Plan {
+fn lay_out(items: &[Item], order: Order, shape: &Shape, limits: &Limits, machine: &Machine) -> Plan {
     let direct: Vec<usize> = (0..items.len()).filter(|op| !shape.bundled[*op]).collect();
     let direct = ordered(items, direct, order);
     let small: Vec<usize> = (0..items.len()).filter(|op| shape.bundled[*op]).collect();
@@ -197,7 +228,7 @@ fn lay_out(items: &[Item], order: Order, shape: &Shape, limits: &Limits, facts: 
     });
     let reordered = reordered.count();
     let bundled = small.len();
-    let predicted = cost::predict(items, &steps, limits.distance, facts);
+    let predicted = cost::predict(machine, items, &steps);
     let small_bytes = shape.small_bytes.filter(|_| bundled > 0);
     Plan { steps, predicted, order, small_bytes, bundled, merged, reordered }
 }

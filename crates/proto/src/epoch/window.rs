@@ -2,7 +2,7 @@
 
 use crate::epoch::early::Habit;
 use crate::epoch::journal::{EpochKind, Journal};
-use crate::epoch::plan::Step;
+use crate::epoch::plan::{Kept, Step};
 use crate::epoch::{Action, Ending, Held, Schedule};
 use crate::memory::bounce::{Bounce, Slot};
 use crate::memory::rcache;
@@ -195,6 +195,8 @@ pub(crate) struct Window {
     pub habit: Habit,
     /// Longest operation of which the last plan made messages.
     pub small_bytes: Option<usize>,
+    /// The last plan.
+    pub kept: Kept,
 }
 
 /// The windows of a rank.
