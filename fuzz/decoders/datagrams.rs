@@ -5,7 +5,7 @@
 use rnic::stack::rd::{Pair, PairSettings};
 use rnic::stack::ud::{Handle, MESSAGES, QueuePair};
 use rnic::stack::*;
-use wire::datagram::{self, Head, Kind, Reliable};
+use wire::datagram::{self, DatagramType, Head, Reliable};
 
 const BASE: u64 = 0x1000;
 const LEN: u64 = 0x400;
@@ -69,7 +69,8 @@ pub fn decode(input: &[u8]) {
     while let [len, kind, behind @ ..] = rest {
         let (content, behind) = behind.split_at(behind.len().min(usize::from(*len)));
         rest = behind;
-        let kinds = [Kind::Reliable, Kind::Reliable, Kind::Reliable, Kind::Error];
+        let kinds =
+            [DatagramType::Reliable, DatagramType::Reliable, DatagramType::Reliable, DatagramType::Error];
         let head = Head { kind: kinds[usize::from(kind & 3)], flags: kind >> 2 & 7, rank: 1, id: 2 };
         let _ = pair.receive(now_ns, &head, content, &mut regions, &mut sink);
         now_ns += u64::from(*kind) * 10_000;
@@ -87,14 +88,14 @@ pub fn decode(input: &[u8]) {
             assert_eq!(completion.id, done);
             done += 1;
         }
-        let kind = if kind & 1 == 0 { Kind::Unreliable } else { Kind::Error };
+        let kind = if kind & 1 == 0 { DatagramType::Unreliable } else { DatagramType::Error };
         out.clear();
         let head = Head { kind, flags: 0, rank: u32::from(*len & 31), id: 2 };
         let received = queue_pair.receive(now_ns, &head, content, &regions, &mut ud_sink, &back, &mut out);
         if let Ok(Some(received)) = received {
             ud_sink.arrived(received.arrived);
         }
-        assert!(out.is_empty() || kind == Kind::Unreliable);
+        assert!(out.is_empty() || kind == DatagramType::Unreliable);
         assert!(out.len() <= datagram::HEAD_LEN + content.len() + datagram::CRC_LEN);
         while queue_pair.returned().is_some() {}
         assert!(queue_pair.messages() <= MESSAGES);

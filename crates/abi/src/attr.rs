@@ -1,7 +1,7 @@
 //! MPI 5.0 section 7.7: attributes of communicators, datatypes and windows, and the calls of the functions
 //! that copy and delete them. No guard is alive during such a call: the function may call MPI.
 
-use mpi::attr::{AttrMap, CopyCall, Copying, DeleteCall, KEYVAL_INVALID, Kind};
+use mpi::attr::{AttrMap, CopyCall, Copying, DeleteCall, Holder, KEYVAL_INVALID};
 use mpi::error::{Error, Result};
 use mpi::handle::Handle;
 
@@ -18,7 +18,7 @@ type DeleteFn = unsafe extern "C" fn(usize, i32, usize, usize) -> i32;
 /// Copies the attributes of an object for its duplicate. If a copy function fails, what was
 /// copied until then is given back to its keys without a call: there is no new object yet that a
 /// delete function could be told of.
-pub fn copy_all(cx: &Cx, kind: Kind, object: Handle) -> Result<AttrMap> {
+pub fn copy_all(cx: &Cx, kind: Holder, object: Handle) -> Result<AttrMap> {
     let mut copying = {
         let mut objects = cx.objects();
         let (attrs, keyvals) = objects.attrs_mut(kind, object)?;
@@ -42,7 +42,7 @@ pub fn copy_all(cx: &Cx, kind: Kind, object: Handle) -> Result<AttrMap> {
 
 /// Deletes the attributes of an object before it goes, last set first. If a delete function
 /// fails, its attribute and those set before it stay, and so must the object.
-pub fn delete_all(cx: &Cx, kind: Kind, object: Handle) -> Result {
+pub fn delete_all(cx: &Cx, kind: Holder, object: Handle) -> Result {
     loop {
         let call = {
             let mut objects = cx.objects();
@@ -72,7 +72,7 @@ fn copy(cx: &Cx, object: Handle, call: &CopyCall) -> Result<Option<usize>> {
     Ok((flag != 0).then_some(value))
 }
 
-fn delete(cx: &Cx, kind: Kind, object: Handle, call: &DeleteCall) -> Result {
+fn delete(cx: &Cx, kind: Holder, object: Handle, call: &DeleteCall) -> Result {
     // SAFETY: as in `copy`.
     let code = unsafe {
         let function: DeleteFn = std::mem::transmute(call.function);
@@ -89,18 +89,18 @@ fn delete(cx: &Cx, kind: Kind, object: Handle, call: &DeleteCall) -> Result {
     Ok(())
 }
 
-fn create(cx: &Cx, kind: Kind, copy: usize, delete: usize, keyval: Out<i32>, extra_state: usize) -> Result {
+fn create(cx: &Cx, kind: Holder, copy: usize, delete: usize, keyval: Out<i32>, extra_state: usize) -> Result {
     keyval.set(cx.objects().keyvals.create(kind, copy, delete, extra_state)?.0 as i32);
     Ok(())
 }
 
-fn free(cx: &Cx, kind: Kind, keyval: IntRef) -> Result {
+fn free(cx: &Cx, kind: Holder, keyval: IntRef) -> Result {
     named("keyval", cx.objects().keyvals.free(kind, Handle(keyval.get() as u32)))?;
     keyval.set(KEYVAL_INVALID.0 as i32);
     Ok(())
 }
 
-fn set(cx: &Cx, kind: Kind, object: Handle, keyval: i32, value: usize) -> Result {
+fn set(cx: &Cx, kind: Holder, object: Handle, keyval: i32, value: usize) -> Result {
     let keyval = Handle(keyval as u32);
     let call = {
         let mut objects = cx.objects();
@@ -115,7 +115,7 @@ fn set(cx: &Cx, kind: Kind, object: Handle, keyval: i32, value: usize) -> Result
     named("keyval", keyvals.set(attrs, kind, keyval, value))
 }
 
-fn delete_attr(cx: &Cx, kind: Kind, object: Handle, keyval: i32) -> Result {
+fn delete_attr(cx: &Cx, kind: Holder, object: Handle, keyval: i32) -> Result {
     let call = {
         let mut objects = cx.objects();
         let (attrs, keyvals) = objects.attrs_mut(kind, object)?;
@@ -124,7 +124,7 @@ fn delete_attr(cx: &Cx, kind: Kind, object: Handle, keyval: i32) -> Result {
     call.map_or(Ok(()), |call| delete(cx, kind, object, &call))
 }
 
-fn get(cx: &Cx, kind: Kind, object: Handle, keyval: i32, value: Out<usize>, flag: Out<bool>) -> Result {
+fn get(cx: &Cx, kind: Holder, object: Handle, keyval: i32, value: Out<usize>, flag: Out<bool>) -> Result {
     let objects = cx.objects();
     let found = named("keyval", objects.attr(kind, object, Handle(keyval as u32)))?;
     flag.set(found.is_some());
@@ -144,27 +144,27 @@ macro_rules! operations {
     ($($kind:ident $c:literal: $create:ident $free:ident $set:ident $get:ident $delete:ident;)*) => { $(
         #[doc = concat!("`MPI_", $c, "_create_keyval`.")]
         pub fn $create(cx: &Cx, copy: usize, delete: usize, keyval: Out<i32>, extra_state: usize) -> Result {
-            create(cx, Kind::$kind, copy, delete, keyval, extra_state)
+            create(cx, Holder::$kind, copy, delete, keyval, extra_state)
         }
 
         #[doc = concat!("`MPI_", $c, "_free_keyval`.")]
         pub fn $free(cx: &Cx, keyval: IntRef) -> Result {
-            free(cx, Kind::$kind, keyval)
+            free(cx, Holder::$kind, keyval)
         }
 
         #[doc = concat!("`MPI_", $c, "_set_attr`.")]
         pub fn $set(cx: &Cx, object: Handle, keyval: i32, value: usize) -> Result {
-            set(cx, Kind::$kind, object, keyval, value)
+            set(cx, Holder::$kind, object, keyval, value)
         }
 
         #[doc = concat!("`MPI_", $c, "_get_attr`.")]
         pub fn $get(cx: &Cx, object: Handle, keyval: i32, value: Out<usize>, flag: Out<bool>) -> Result {
-            get(cx, Kind::$kind, object, keyval, value, flag)
+            get(cx, Holder::$kind, object, keyval, value, flag)
         }
 
         #[doc = concat!("`MPI_", $c, "_delete_attr`.")]
         pub fn $delete(cx: &Cx, object: Handle, keyval: i32) -> Result {
-            delete_attr(cx, Kind::$kind, object, keyval)
+            delete_attr(cx, Holder::$kind, object, keyval)
         }
     )* };
 }
@@ -261,13 +261,13 @@ mod tests {
         let (even_key, odd_key) = (key(&cx, &mut even), key(&cx, &mut odd));
         type_set_attr(&cx, old, even_key, 10).unwrap();
         type_set_attr(&cx, old, odd_key, 11).unwrap();
-        let copies = copy_all(&cx, Kind::Type, old).unwrap();
+        let copies = copy_all(&cx, Holder::Type, old).unwrap();
         cx.objects().types.get_mut(new).unwrap().attrs = copies;
         assert_eq!((value_of(&cx, new, even_key), value_of(&cx, new, odd_key)), (Some(11), None));
         type_set_attr(&cx, old, even_key, 20).unwrap();
         assert_eq!((value_of(&cx, old, even_key), &even.deleted[..]), (Some(20), &[10][..]));
-        delete_all(&cx, Kind::Type, new).unwrap();
-        delete_all(&cx, Kind::Type, old).unwrap();
+        delete_all(&cx, Holder::Type, new).unwrap();
+        delete_all(&cx, Holder::Type, old).unwrap();
         type_delete_attr(&cx, old, odd_key).unwrap();
         assert_eq!((&even.copied[..], &odd.copied[..]), (&[10][..], &[11][..]));
         assert_eq!((&even.deleted[..], &odd.deleted[..]), (&[10, 11, 20][..], &[11][..]));
@@ -289,8 +289,8 @@ mod tests {
         let old = new_type(&cx);
         let keyval = key(&cx, &mut seen);
         type_set_attr(&cx, old, keyval, FAIL_WITH_IO).unwrap();
-        assert_eq!(copy_all(&cx, Kind::Type, old).unwrap_err().class, Class::IO);
-        assert_eq!(delete_all(&cx, Kind::Type, old).unwrap_err().class, Class::IO);
+        assert_eq!(copy_all(&cx, Holder::Type, old).unwrap_err().class, Class::IO);
+        assert_eq!(delete_all(&cx, Holder::Type, old).unwrap_err().class, Class::IO);
         assert_eq!(type_delete_attr(&cx, old, keyval).unwrap_err().class, Class::IO);
         assert_eq!(type_set_attr(&cx, old, keyval, 2).unwrap_err().class, Class::IO);
         assert_eq!(value_of(&cx, old, keyval), Some(FAIL_WITH_IO));

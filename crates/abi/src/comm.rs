@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fabric::Device as _;
-use mpi::attr::Kind;
+use mpi::attr::Holder;
 use mpi::comm::{COMM_NULL, COMM_SELF, COMM_WORLD, Comms, Place, Purpose};
 use mpi::errhandler;
 use mpi::error::{Class, Result, fail};
@@ -100,7 +100,7 @@ pub fn add(cx: &Cx, parent: Handle, place: Place) -> Result<Handle> {
     let new = put(cx, place)?;
     let mut world = cx.world();
     world.comm_mut(new)?.session = world.comm(parent)?.session;
-    cx.anytime().errhandlers.inherit(errhandler::Kind::Comm, parent, new);
+    cx.anytime().errhandlers.inherit(errhandler::Raiser::Comm, parent, new);
     Ok(new)
 }
 
@@ -115,7 +115,7 @@ pub fn put(cx: &Cx, place: Place) -> Result<Handle> {
 
 /// A duplicate without context: attributes are copied first, since their functions may refuse.
 fn duplicate(cx: &Cx, comm: Handle, info: Option<Handle>) -> Result<Handle> {
-    let attrs = attr::copy_all(cx, Kind::Comm, comm)?;
+    let attrs = attr::copy_all(cx, Holder::Comm, comm)?;
     let (place, topology) = {
         let world = cx.world();
         let held = world.comm(comm)?;
@@ -354,7 +354,7 @@ pub fn free(cx: &Cx, comm: HandleRef) -> Result {
     if matches!(comm.handle, COMM_WORLD | COMM_SELF) {
         return fail(Class::COMM, "argument `comm` is a predefined communicator, which cannot be freed");
     }
-    attr::delete_all(cx, Kind::Comm, comm.handle)?;
+    attr::delete_all(cx, Holder::Comm, comm.handle)?;
     remove(cx, comm.handle)?;
     comm.set(COMM_NULL);
     Ok(())
@@ -370,6 +370,6 @@ pub fn remove(cx: &Cx, comm: Handle) -> Result {
     world.objects.comms.remove(comm);
     places::remove(comm);
     dynamic::part(&mut world);
-    cx.anytime().errhandlers.release(errhandler::Kind::Comm, comm);
+    cx.anytime().errhandlers.release(errhandler::Raiser::Comm, comm);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! MPI 5.0 section 9.3: error handlers. What happens when one is called is in [`crate::raise`].
 
-use mpi::errhandler::{Kind, NULL};
+use mpi::errhandler::{NULL, Raiser};
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 
@@ -11,61 +11,61 @@ use crate::kind::output::Out;
 use crate::object::Object;
 use crate::raise;
 
-fn create(cx: &Cx, kind: Kind, function: usize, errhandler: Out<Handle>) -> Result {
+fn create(cx: &Cx, kind: Raiser, function: usize, errhandler: Out<Handle>) -> Result {
     errhandler.set(cx.anytime().errhandlers.create(kind, function)?);
     Ok(())
 }
 
 /// `MPI_Comm_create_errhandler`.
 pub fn comm_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
-    create(cx, Kind::Comm, function, errhandler)
+    create(cx, Raiser::Comm, function, errhandler)
 }
 
 /// `MPI_Win_create_errhandler`.
 pub fn win_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
-    create(cx, Kind::Win, function, errhandler)
+    create(cx, Raiser::Win, function, errhandler)
 }
 
 /// `MPI_File_create_errhandler`.
 pub fn file_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
-    create(cx, Kind::File, function, errhandler)
+    create(cx, Raiser::File, function, errhandler)
 }
 
 /// `MPI_Session_create_errhandler`.
 pub fn session_create(cx: &Cx, function: usize, errhandler: Out<Handle>) -> Result {
-    create(cx, Kind::Session, function, errhandler)
+    create(cx, Raiser::Session, function, errhandler)
 }
 
 /// `MPI_Comm_set_errhandler`.
 pub fn comm_set(cx: &Cx, comm: Handle, errhandler: Handle) -> Result {
-    named("errhandler", cx.anytime().errhandlers.set(Kind::Comm, comm, errhandler))
+    named("errhandler", cx.anytime().errhandlers.set(Raiser::Comm, comm, errhandler))
 }
 
 /// `MPI_Comm_get_errhandler`.
 pub fn comm_get(cx: &Cx, comm: Handle, errhandler: Out<Handle>) -> Result {
-    errhandler.set(cx.anytime().errhandlers.get(Kind::Comm, comm));
+    errhandler.set(cx.anytime().errhandlers.get(Raiser::Comm, comm));
     Ok(())
 }
 
 /// `MPI_Session_set_errhandler`.
 pub fn session_set(cx: &Cx, session: Handle, errhandler: Handle) -> Result {
-    named("errhandler", cx.anytime().errhandlers.set(Kind::Session, session, errhandler))
+    named("errhandler", cx.anytime().errhandlers.set(Raiser::Session, session, errhandler))
 }
 
 /// `MPI_Session_get_errhandler`.
 pub fn session_get(cx: &Cx, session: Handle, errhandler: Out<Handle>) -> Result {
-    errhandler.set(cx.anytime().errhandlers.get(Kind::Session, session));
+    errhandler.set(cx.anytime().errhandlers.get(Raiser::Session, session));
     Ok(())
 }
 
 /// `MPI_Win_set_errhandler`.
 pub fn win_set(cx: &Cx, win: Handle, errhandler: Handle) -> Result {
-    named("errhandler", cx.anytime().errhandlers.set(Kind::Win, win, errhandler))
+    named("errhandler", cx.anytime().errhandlers.set(Raiser::Win, win, errhandler))
 }
 
 /// `MPI_Win_get_errhandler`.
 pub fn win_get(cx: &Cx, win: Handle, errhandler: Out<Handle>) -> Result {
-    errhandler.set(cx.anytime().errhandlers.get(Kind::Win, win));
+    errhandler.set(cx.anytime().errhandlers.get(Raiser::Win, win));
     Ok(())
 }
 

@@ -157,7 +157,7 @@ pub fn close_model() {
     world.close();
     for handle in [COMM_WORLD, COMM_SELF] {
         places::remove(handle);
-        anytime().errhandlers.release(errhandler::Kind::Comm, handle);
+        anytime().errhandlers.release(errhandler::Raiser::Comm, handle);
     }
 }
 
@@ -220,12 +220,12 @@ pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Handle, Optio
     if !is_active() {
         return (Action::Fatal, COMM_SELF, None);
     }
-    let comm = |handle| (errhandlers.action(errhandler::Kind::Comm, handle), handle);
+    let comm = |handle| (errhandlers.action(errhandler::Raiser::Comm, handle), handle);
     let (action, handle) = match subject {
         Some((Object::Comm, handle)) if places::of(handle).is_some() => comm(handle),
-        Some((Object::Session, handle)) => (errhandlers.action(errhandler::Kind::Session, handle), handle),
-        Some((Object::Win, handle)) => (errhandlers.action(errhandler::Kind::Win, handle), handle),
-        Some((Object::File, handle)) => (errhandlers.action(errhandler::Kind::File, handle), handle),
+        Some((Object::Session, handle)) => (errhandlers.action(errhandler::Raiser::Session, handle), handle),
+        Some((Object::Win, handle)) => (errhandlers.action(errhandler::Raiser::Win, handle), handle),
+        Some((Object::File, handle)) => (errhandlers.action(errhandler::Raiser::File, handle), handle),
         _ => comm(errhandlers.of_no_object()),
     };
     (action, handle, number())

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use launch::control::Control;
-use launch::report::{Kind, Pending};
+use launch::report::{OpType, Pending};
 use mpi::coll::Schedule;
 use mpi::collio::InFlight;
 use mpi::comm::{Comm, Place, Purpose};
@@ -207,8 +207,8 @@ impl<'a> Listing<'a> {
     fn partitioned(&mut self, part: &Partitioned, place: &Place, waited: bool) {
         let Some(Standing { sends, peer, tag, bytes, partitions, waiting }) = part.standing() else { return };
         let (call, what, kind) = match sends {
-            true => ("MPI_Psend_init", "not marked ready", Kind::Send),
-            false => ("MPI_Precv_init", "not here", Kind::Recv),
+            true => ("MPI_Psend_init", "not marked ready", OpType::Send),
+            false => ("MPI_Precv_init", "not here", OpType::Recv),
         };
         let name = match waiting {
             0 => call.to_string(),
@@ -265,7 +265,7 @@ impl<'a> Listing<'a> {
     /// The call that waits for several requests, which are listed beside it.
     fn call(&mut self) {
         let since_ns = self.world.engine.asleep_since_ns().unwrap_or(self.now_ns);
-        let call = self.blank(self.cx.name(), Kind::Wait, 0, since_ns);
+        let call = self.blank(self.cx.name(), OpType::Wait, 0, since_ns);
         self.blocking.push(Pending { communicator: String::new(), members: None, ..call });
     }
 
@@ -273,21 +273,21 @@ impl<'a> Listing<'a> {
     fn window(&mut self, win: Handle, awaited: &Awaited) {
         let Some(window) = self.world.objects.windows.get(win) else { return };
         let since_ns = self.world.engine.asleep_since_ns().unwrap_or(self.now_ns);
-        let kind = if *awaited == Awaited::Fence { Kind::Collective } else { Kind::Wait };
+        let kind = if *awaited == Awaited::Fence { OpType::Collective } else { OpType::Wait };
         let peer = match awaited {
             Awaited::Fence => None,
             Awaited::Told(told, from) => window.untold(*told, from),
             Awaited::Lock(target) => Some(*target),
         };
         // The owner of a lock's target is none of those who hold it up.
-        let holds_up = peer.filter(|_| kind == Kind::Wait && !matches!(awaited, Awaited::Lock(_)));
+        let holds_up = peer.filter(|_| kind == OpType::Wait && !matches!(awaited, Awaited::Lock(_)));
         let call = self.blank(self.cx.name(), kind, window.place.context | WINDOW, since_ns);
         self.blocking.push(Pending {
             peer: peer.map(|rank| rank as usize),
             world_peer: holds_up.map(|rank| window.place.world_rank(rank) as usize),
             communicator: window_name(window),
             members: Some(members(&window.place.mine)),
-            run: window.barriers().filter(|_| kind == Kind::Collective),
+            run: window.barriers().filter(|_| kind == OpType::Collective),
             ..call
         });
     }
@@ -301,7 +301,7 @@ impl<'a> Listing<'a> {
         let own = name.to_lowercase().contains(&schedule.program().kind.name().to_lowercase());
         let root = schedule.program().root.filter(|_| own);
         let tag = schedule.tag();
-        let call = self.blank(name, Kind::Collective, context, since_ns);
+        let call = self.blank(name, OpType::Collective, context, since_ns);
         let group = self.comm(context).map(|comm| &comm.place.peers);
         self.blocking.push(Pending {
             blocking,
@@ -315,7 +315,7 @@ impl<'a> Listing<'a> {
     fn message(&mut self, source: i32, tag: i32, comm: Handle) {
         let Some(found) = self.world.objects.comms.get(comm) else { return };
         let since_ns = self.world.engine.asleep_since_ns().unwrap_or(self.now_ns);
-        let call = self.blank(self.cx.name(), Kind::Recv, found.place.context, since_ns);
+        let call = self.blank(self.cx.name(), OpType::Recv, found.place.context, since_ns);
         let peer = (source != ANY_SOURCE).then_some(source as usize);
         self.blocking.push(Pending {
             peer,
@@ -335,7 +335,7 @@ impl<'a> Listing<'a> {
                 continue;
             }
             *seen += 1;
-            let message = self.blank("message".into(), Kind::Arrived, envelope.context >> 2, self.now_ns);
+            let message = self.blank("message".into(), OpType::Arrived, envelope.context >> 2, self.now_ns);
             listed.push(Pending {
                 blocking: false,
                 peer: self.rank_in(envelope.context >> 2, envelope.source),
@@ -354,8 +354,8 @@ impl<'a> Listing<'a> {
     fn describe(&self, op: &PendingOp, name: &str, blocking: bool) -> Pending {
         let context = op.context >> 2;
         let kind = match op.side {
-            Side::Send => Kind::Send,
-            Side::Receive => Kind::Recv,
+            Side::Send => OpType::Send,
+            Side::Receive => OpType::Recv,
         };
         let since_ns = if op.since_ns == 0 { self.now_ns } else { op.since_ns };
         Pending {
@@ -369,7 +369,7 @@ impl<'a> Listing<'a> {
     }
 
     /// An operation on a communicator, without a partner yet.
-    fn blank(&self, operation: String, kind: Kind, context: u64, since_ns: u64) -> Pending {
+    fn blank(&self, operation: String, kind: OpType, context: u64, since_ns: u64) -> Pending {
         let comm = self.comm(context);
         Pending {
             rank: self.world.rank() as usize,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mpi::attr::Kind;
+use mpi::attr::Holder;
 use mpi::comm::{COMM_NULL, Place};
 use mpi::errhandler;
 use mpi::error::{Class, Result, fail};
@@ -56,7 +56,7 @@ pub fn init(cx: &Cx, info: Handle, errhandler: Handle, session: Out<Handle>) -> 
         info.provide(THREAD_LEVEL, name);
         cx.objects().sessions.insert(Session { info, ..Session::default() })
     })?;
-    cx.anytime().errhandlers.set(errhandler::Kind::Session, made, errhandler)?;
+    cx.anytime().errhandlers.set(errhandler::Raiser::Session, made, errhandler)?;
     session.set(made);
     Ok(())
 }
@@ -71,7 +71,7 @@ pub fn finalize(cx: &Cx, session: HandleRef) -> Result {
         comms.map(|(handle, _)| handle).collect()
     };
     for comm in left {
-        attr::delete_all(cx, Kind::Comm, comm)?;
+        attr::delete_all(cx, Holder::Comm, comm)?;
         comm::remove(cx, comm)?;
     }
     bsend::drain(cx, BufferOwner::Session(of))?;
@@ -79,7 +79,7 @@ pub fn finalize(cx: &Cx, session: HandleRef) -> Result {
     session.set(SESSION_NULL);
     start::close_session(cx, || {
         cx.objects().sessions.remove(of);
-        cx.anytime().errhandlers.release(errhandler::Kind::Session, of);
+        cx.anytime().errhandlers.release(errhandler::Raiser::Session, of);
     })
 }
 
@@ -194,7 +194,7 @@ fn own(cx: &Cx, group: Handle, arg: &str) -> Result<Own> {
 fn made(cx: &Cx, own: &Own, place: Place, info: Handle, errhandler: Handle) -> Result<Handle> {
     let hints = cx.anytime().optional_info(info)?.cloned().unwrap_or_default();
     let new = put(cx, place)?;
-    cx.anytime().errhandlers.set(errhandler::Kind::Comm, new, errhandler)?;
+    cx.anytime().errhandlers.set(errhandler::Raiser::Comm, new, errhandler)?;
     let mut world = cx.world();
     let made = world.comm_mut(new)?;
     (made.info, made.session) = (hints, own.session);

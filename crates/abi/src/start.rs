@@ -300,8 +300,8 @@ pub fn finalize(cx: &Cx) -> Result {
             "MPI_Init has not been called, or MPI_Finalize has; sessions are ended by MPI_Session_finalize",
         );
     }
-    attributes::delete_all(cx, attr::Kind::Comm, COMM_SELF)?;
-    attributes::delete_all(cx, attr::Kind::Comm, COMM_WORLD)?;
+    attributes::delete_all(cx, attr::Holder::Comm, COMM_SELF)?;
+    attributes::delete_all(cx, attr::Holder::Comm, COMM_WORLD)?;
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
     meet(cx, COMM_WORLD)?;
     dynamic::take_leave(cx)?;

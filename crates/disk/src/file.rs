@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use crate::sys::{self, Lock};
-use crate::{Fault, Rates, Result, Style};
+use crate::{AccessCosts, Fault, Result, Style};
 
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,9 +34,9 @@ pub struct File {
     path: PathBuf,
     gate: Mutex<()>,
     /// What reading from it costs.
-    pub reading: Rates,
+    pub reading: AccessCosts,
     /// What writing to it costs.
-    pub writing: Rates,
+    pub writing: AccessCosts,
 }
 
 fn refused(path: &Path, errno: i32, doing: &str) -> Fault {
@@ -70,7 +70,13 @@ impl File {
 
     fn of(file: fs::File, path: &Path) -> File {
         let gate = Mutex::new(());
-        File { file, path: path.to_path_buf(), gate, reading: Rates::default(), writing: Rates::default() }
+        File {
+            file,
+            path: path.to_path_buf(),
+            gate,
+            reading: AccessCosts::default(),
+            writing: AccessCosts::default(),
+        }
     }
 
     /// The name it was opened by.

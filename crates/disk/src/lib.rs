@@ -12,7 +12,7 @@ mod sys;
 pub use counter::{Counter, Place};
 pub use fault::{Fault, Result};
 pub use file::{File, How, remove};
-pub use rates::{Rates, Trim};
+pub use rates::{AccessCosts, Trim};
 pub use sieve::{read, write};
 
 /// In what order a file is read, as far as that is known.

@@ -3,7 +3,7 @@
 //! (del Rosario, Bordawekar, Choudhary: Improved parallel I/O via a two-phase run-time access strategy, 1993). Pure:
 //! all ranks plan from the same facts and come to the same plan.
 
-use crate::{Piece, Rates};
+use crate::{AccessCosts, Piece};
 
 /// Domains begin at multiples of this many bytes, so that no page is written by two.
 const ALIGN: u64 = 4 << 10;
@@ -46,7 +46,7 @@ impl Wish {
 
 /// What moving costs, as one rank has measured it; all ranks go by the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tariff {
+pub struct RoundCosts {
     /// A call, in picoseconds.
     pub call_ps: u64,
     /// A byte of a call.
@@ -61,10 +61,10 @@ pub struct Tariff {
     pub phases: u64,
 }
 
-impl Tariff {
+impl RoundCosts {
     /// What these rates say now.
-    pub fn of(rates: &Rates) -> Tariff {
-        Tariff {
+    pub fn of(rates: &AccessCosts) -> RoundCosts {
+        RoundCosts {
             call_ps: rates.call_ps(),
             byte_ps: rates.byte_ps(),
             round_ps: rates.round_ps(),
@@ -86,7 +86,7 @@ pub struct Costs {
 
 impl Costs {
     /// Whether two phases take less.
-    pub fn pays(&self, tariff: Tariff) -> bool {
+    pub fn pays(&self, tariff: RoundCosts) -> bool {
         let trimmed = |cost: u64, factor: u64| u128::from(cost) * u128::from(factor);
         trimmed(self.phases_ps, tariff.phases) < trimmed(self.alone_ps, tariff.alone)
     }
@@ -161,7 +161,7 @@ impl Plan {
 
     /// What this costs, and what it costs that each rank moves its pieces itself. Writers of one file exclude each other
     /// in the kernel, readers do not.
-    pub fn costs(&self, wishes: &[Wish], tariff: Tariff, writes: bool) -> Costs {
+    pub fn costs(&self, wishes: &[Wish], tariff: RoundCosts, writes: bool) -> Costs {
         let cost = |calls: u64, bytes: u64| {
             u128::from(calls) * u128::from(tariff.call_ps) + u128::from(bytes) * u128::from(tariff.byte_ps)
         };
@@ -252,16 +252,16 @@ mod tests {
 
     #[test]
     fn many_small_pieces_are_worth_it_and_large_blocks_are_not() {
-        let tariff = Tariff::of(&Rates::default());
+        let tariff = RoundCosts::of(&AccessCosts::default());
         let strided: Vec<Wish> = (0..8)
             .map(|i| Wish::of((0..1 << 17).map(|k| Piece { offset: 64 * k + 8 * i, len: 8 }), |_, _| false))
             .collect();
         let plan = Plan::new(&strided, 8, 16 << 20).unwrap();
         let costs = plan.costs(&strided, tariff, true);
         assert!(costs.pays(tariff));
-        assert!(!costs.pays(Tariff { phases: 1000 * tariff.phases, ..tariff }), "it never came true");
+        assert!(!costs.pays(RoundCosts { phases: 1000 * tariff.phases, ..tariff }), "it never came true");
         assert!(interleaved(&strided));
-        let read = |gap, len| Rates::default().joins(gap, len);
+        let read = |gap, len| AccessCosts::default().joins(gap, len);
         let sieved: Vec<Wish> = (0..8)
             .map(|i| Wish::of((0..1 << 17).map(|k| Piece { offset: 64 * k + 8 * i, len: 8 }), read))
             .collect();

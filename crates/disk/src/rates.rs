@@ -15,7 +15,7 @@ const SEEN: Averaging = Averaging::fading(8);
 
 /// Costs in picoseconds.
 #[derive(Debug)]
-pub struct Rates {
+pub struct AccessCosts {
     call_ps: AtomicU64,
     byte_ps: AtomicU64,
     copy_ps: AtomicU64,
@@ -66,10 +66,10 @@ impl Default for Trim {
     }
 }
 
-impl Default for Rates {
+impl Default for AccessCosts {
     /// Before anything is measured: a page cache of today.
-    fn default() -> Rates {
-        Rates {
+    fn default() -> AccessCosts {
+        AccessCosts {
             call_ps: AtomicU64::new(1_000_000),
             byte_ps: AtomicU64::new(150),
             copy_ps: AtomicU64::new(80),
@@ -87,7 +87,7 @@ fn learn(kept: &AtomicU64, sample_ps: u64) {
     kept.store((SEEN.follow(Some(known), 1, sample_ps as f64) as u64).max(1), Ordering::Relaxed);
 }
 
-impl Rates {
+impl AccessCosts {
     /// What one call costs, in picoseconds.
     pub fn call_ps(&self) -> u64 {
         self.call_ps.load(Ordering::Relaxed)
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_a_call_costs_decides_which_gaps_are_read() {
-        let rates = Rates::default();
+        let rates = AccessCosts::default();
         assert!(rates.joins(1000, 8) && !rates.joins(1 << 20, 8) && !rates.joins(0, 1 << 20));
         for _ in 0..100 {
             rates.transferred(512, 1_000_000);
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn reads_that_wait_are_told_from_those_that_copy() {
-        let rates = Rates::default();
+        let rates = AccessCosts::default();
         assert!(!rates.waits(8) && !rates.waits(1 << 20));
         for _ in 0..100 {
             rates.advised(10, 4_000);

@@ -6,14 +6,14 @@ pub struct Constant {
     /// `MPI_…`
     pub name: String,
     /// The type of a handle (`MPI_Comm`), or of a number (`integer`, `integer(MPI_OFFSET_KIND)`).
-    pub kind: Kind,
+    pub kind: ConstantType,
     /// Its value.
     pub value: i64,
 }
 
 /// What a constant is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ConstantType {
     /// A handle of this type.
     Handle(String),
     /// An `INTEGER`.
@@ -57,15 +57,15 @@ fn in_fortran(name: &str, value: i64) -> i64 {
     if name.starts_with("MPI_MAX_") { value - 1 } else { value }
 }
 
-fn parse(value: &str) -> Option<(Kind, i64)> {
+fn parse(value: &str) -> Option<(ConstantType, i64)> {
     let value = value.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(value);
     match value.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
-        Some(("MPI_Offset", value)) => Some((Kind::Offset, number(value)?)),
+        Some(("MPI_Offset", value)) => Some((ConstantType::Offset, number(value)?)),
         Some((cast, value)) => {
             let class = HANDLES.into_iter().find(|class| cast.strip_prefix("MPI_") == Some(*class))?;
-            Some((Kind::Handle(format!("MPI_{class}")), number(value)?))
+            Some((ConstantType::Handle(format!("MPI_{class}")), number(value)?))
         }
-        None => Some((Kind::Integer, number(value)?)),
+        None => Some((ConstantType::Integer, number(value)?)),
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
                 ("MPI_DISPLACEMENT_CURRENT", -1)
             ]
         );
-        assert_eq!(constants[0].kind, Kind::Handle("MPI_Comm".into()));
-        assert_eq!(constants[5].kind, Kind::Offset);
+        assert_eq!(constants[0].kind, ConstantType::Handle("MPI_Comm".into()));
+        assert_eq!(constants[5].kind, ConstantType::Offset);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use abi::table::{Row, all};
 
-use crate::constants::{Constant, HANDLES, Kind};
+use crate::constants::{Constant, ConstantType, HANDLES};
 use crate::parameter::{Form, Intent, Parameter, has, in_fortran, is_large, is_old, parameters};
 use crate::shim::{is_own_in_f08, specific};
 
@@ -68,7 +68,7 @@ pub fn include_file(constants: &[Constant]) -> String {
     NUMBERS.iter().for_each(|(name, value)| number("integer", name, *value));
     for constant in constants {
         number(
-            if constant.kind == Kind::Offset { "integer*8" } else { "integer" },
+            if constant.kind == ConstantType::Offset { "integer*8" } else { "integer" },
             &constant.name,
             constant.value,
         );
@@ -152,9 +152,13 @@ pub fn f08(constants: &[Constant]) -> String {
     text.push_str("    integer, private :: MPI_internal(5)\n  end type\n");
     for Constant { name, kind, value } in constants {
         match kind {
-            Kind::Handle(class) => writeln!(text, "  type({class}), parameter :: {name} = {class}({value})"),
-            Kind::Integer => writeln!(text, "  integer, parameter :: {name} = {value}"),
-            Kind::Offset => writeln!(text, "  integer(MPI_OFFSET_KIND), parameter :: {name} = {value}"),
+            ConstantType::Handle(class) => {
+                writeln!(text, "  type({class}), parameter :: {name} = {class}({value})")
+            }
+            ConstantType::Integer => writeln!(text, "  integer, parameter :: {name} = {value}"),
+            ConstantType::Offset => {
+                writeln!(text, "  integer(MPI_OFFSET_KIND), parameter :: {name} = {value}")
+            }
         }
         .expect("writing to a string");
     }

@@ -4,7 +4,7 @@
 //! An edge goes from a rank that cannot go on to one that would have to act first. Operations that
 //! hold nobody up make no edges, nor does a receive from any source, which one of many could
 //! complete: a cycle that is named is one that cannot resolve by itself.
-use crate::report::{Kind, Pending, ranges};
+use crate::report::{OpType, Pending, ranges};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What is known about one rank.
@@ -74,10 +74,10 @@ impl<'a> View<'a> {
             let verb = if p.blocking { "waits in" } else { "has posted" };
             let head = format!("rank {rank} {verb} {}{}", call(p), since(p));
             match p.kind {
-                Kind::Recv => Some(format!("{head}; {}", self.why_no_send(rank, p))),
-                Kind::Send => Some(format!("{head}; {}", self.why_no_receive(rank, p))),
-                Kind::Wait => Some(head),
-                Kind::Collective | Kind::Arrived => None,
+                OpType::Recv => Some(format!("{head}; {}", self.why_no_send(rank, p))),
+                OpType::Send => Some(format!("{head}; {}", self.why_no_receive(rank, p))),
+                OpType::Wait => Some(head),
+                OpType::Collective | OpType::Arrived => None,
             }
         };
         self.all().filter_map(describe).collect()
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
             return format!("rank {from} {} instead", sends(send, recv));
         }
         let arrived = self.operations(rank).iter().find(|p| {
-            p.kind == Kind::Arrived && (recv.world_peer.is_none() || recv.world_peer == p.world_peer)
+            p.kind == OpType::Arrived && (recv.world_peer.is_none() || recv.world_peer == p.world_peer)
         });
         if let Some(message) = arrived {
             let from = message.world_peer.map_or_else(|| "a rank".into(), |rank| format!("rank {rank}"));
@@ -106,7 +106,7 @@ impl<'a> View<'a> {
 
     fn why_no_receive(&self, rank: usize, send: &Pending) -> String {
         let Some(peer) = send.world_peer else { return "its peer is unknown".into() };
-        let receives = || self.operations(peer).iter().filter(|p| p.kind == Kind::Recv);
+        let receives = || self.operations(peer).iter().filter(|p| p.kind == OpType::Recv);
         if receives().any(|recv| matches(rank, send, peer, recv)) {
             return format!("rank {peer} has a matching receive pending");
         }
@@ -118,7 +118,7 @@ impl<'a> View<'a> {
     }
 
     fn sends_to(&self, rank: usize) -> impl Iterator<Item = (usize, &'a Pending)> {
-        self.all().filter(move |(_, p)| p.kind == Kind::Send && p.world_peer == Some(rank))
+        self.all().filter(move |(_, p)| p.kind == OpType::Send && p.world_peer == Some(rank))
     }
 
     /// What a rank does, as the end of a sentence.
@@ -130,8 +130,8 @@ impl<'a> View<'a> {
             Some(State::Moving) => "it is moving".into(),
             Some(State::Silent(text)) => format!("it is {text}"),
             Some(State::Pending { operations, .. }) => {
-                let own = || operations.iter().filter(|p| p.kind != Kind::Arrived);
-                let part = || own().find(|p| p.blocking && p.kind != Kind::Wait);
+                let own = || operations.iter().filter(|p| p.kind != OpType::Arrived);
+                let part = || own().find(|p| p.blocking && p.kind != OpType::Wait);
                 match part().or_else(|| own().find(|p| p.blocking)).or_else(|| own().next()) {
                     Some(p) if p.blocking => format!("it waits in {}", call(p)),
                     Some(p) => format!("it is inside MPI and waits for nothing, having posted {}", call(p)),
@@ -213,7 +213,7 @@ impl<'a> View<'a> {
     /// so these should be the same one.
     fn oldest_collectives(&self) -> BTreeMap<u64, BTreeMap<usize, &'a Pending>> {
         let mut oldest: BTreeMap<u64, BTreeMap<usize, &Pending>> = BTreeMap::new();
-        for (rank, p) in self.all().filter(|(_, p)| p.kind == Kind::Collective) {
+        for (rank, p) in self.all().filter(|(_, p)| p.kind == OpType::Collective) {
             oldest.entry(p.context).or_default().entry(rank).or_insert(p);
         }
         oldest
@@ -243,7 +243,7 @@ impl<'a> View<'a> {
                 State::Moving => moving.push(*rank),
                 State::Ended => ended.push(*rank),
                 State::Silent(text) => lines.push(format!("rank {rank} is {text}")),
-                State::Pending { operations, .. } if operations.iter().all(|p| p.kind == Kind::Arrived) => {
+                State::Pending { operations, .. } if operations.iter().all(|p| p.kind == OpType::Arrived) => {
                     idle.push(*rank);
                 }
                 State::Pending { left_out: 0, .. } => {}
@@ -269,19 +269,19 @@ impl<'a> View<'a> {
         let mut edges: BTreeMap<usize, BTreeMap<usize, &Pending>> = BTreeMap::new();
         for (rank, p) in self.all().filter(|(rank, p)| p.blocking && !self.one_of_many(*rank, p)) {
             let waits_for: Vec<usize> = match p.kind {
-                Kind::Recv => match p.world_peer {
+                OpType::Recv => match p.world_peer {
                     Some(peer) if !self.sends_to(rank).any(|(from, s)| matches(from, s, rank, p)) => {
                         vec![peer]
                     }
                     _ => Vec::new(),
                 },
-                Kind::Send => match p.world_peer {
+                OpType::Send => match p.world_peer {
                     Some(peer) if !self.operations(peer).iter().any(|r| matches(rank, p, peer, r)) => {
                         vec![peer]
                     }
                     _ => Vec::new(),
                 },
-                Kind::Collective => {
+                OpType::Collective => {
                     let others = &oldest[&p.context];
                     // Who is in another call of the same number holds this one up, too. Whoever has
                     // left the call, or may have, does not.
@@ -291,8 +291,8 @@ impl<'a> View<'a> {
                     };
                     self.members(p).filter(holds_up).collect()
                 }
-                Kind::Wait => p.world_peer.into_iter().collect(),
-                Kind::Arrived => Vec::new(),
+                OpType::Wait => p.world_peer.into_iter().collect(),
+                OpType::Arrived => Vec::new(),
             };
             for peer in waits_for {
                 edges.entry(rank).or_default().entry(peer).or_insert(p);
@@ -305,8 +305,8 @@ impl<'a> View<'a> {
     fn one_of_many(&self, rank: usize, p: &Pending) -> bool {
         let chooses = |p: &Pending| p.operation.ends_with("any") || p.operation.ends_with("some");
         let own = self.operations(rank);
-        let parts = own.iter().filter(|o| o.blocking && o.kind != Kind::Wait).count();
-        parts > 1 && (chooses(p) || own.iter().any(|o| o.kind == Kind::Wait && chooses(o)))
+        let parts = own.iter().filter(|o| o.blocking && o.kind != OpType::Wait).count();
+        parts > 1 && (chooses(p) || own.iter().any(|o| o.kind == OpType::Wait && chooses(o)))
     }
 
     fn cycles(&self) -> Vec<String> {
@@ -360,8 +360,8 @@ fn shortest_cycle(start: usize, edges: &BTreeMap<usize, BTreeMap<usize, &Pending
 
 /// Whether `send` by rank `from` is what `recv` by rank `to` takes.
 fn matches(from: usize, send: &Pending, to: usize, recv: &Pending) -> bool {
-    send.kind == Kind::Send
-        && recv.kind == Kind::Recv
+    send.kind == OpType::Send
+        && recv.kind == OpType::Recv
         && send.context == recv.context
         && send.world_peer == Some(to)
         && recv.world_peer.is_none_or(|peer| peer == from)
@@ -389,12 +389,14 @@ fn call(p: &Pending) -> String {
     let peer = or_any(p.peer);
     let (op, comm, tag, bytes) = (&p.operation, &p.communicator, or_any(p.tag), p.bytes);
     match p.kind {
-        Kind::Send => format!("{op}(dest={peer}, tag={tag}, comm={comm}, {bytes} bytes)"),
-        Kind::Recv | Kind::Arrived => format!("{op}(source={peer}, tag={tag}, comm={comm}, {bytes} bytes)"),
-        Kind::Collective if p.peer.is_some() => format!("{op}(root={peer}, comm={comm})"),
-        Kind::Collective => format!("{op}(comm={comm})"),
-        Kind::Wait if p.peer.is_some() => format!("{op}(rank={peer}, {comm})"),
-        Kind::Wait => op.clone(),
+        OpType::Send => format!("{op}(dest={peer}, tag={tag}, comm={comm}, {bytes} bytes)"),
+        OpType::Recv | OpType::Arrived => {
+            format!("{op}(source={peer}, tag={tag}, comm={comm}, {bytes} bytes)")
+        }
+        OpType::Collective if p.peer.is_some() => format!("{op}(root={peer}, comm={comm})"),
+        OpType::Collective => format!("{op}(comm={comm})"),
+        OpType::Wait if p.peer.is_some() => format!("{op}(rank={peer}, {comm})"),
+        OpType::Wait => op.clone(),
     }
 }
 
@@ -444,7 +446,7 @@ fn or_any<T: std::fmt::Display>(value: Option<T>) -> String {
 mod tests {
     use super::*;
 
-    fn operation(rank: usize, kind: Kind, op: &str, peer: Option<usize>, tag: Option<i32>) -> Pending {
+    fn operation(rank: usize, kind: OpType, op: &str, peer: Option<usize>, tag: Option<i32>) -> Pending {
         Pending {
             rank,
             operation: op.into(),
@@ -464,15 +466,15 @@ mod tests {
     }
 
     fn recv(rank: usize, source: usize, tag: i32) -> Pending {
-        operation(rank, Kind::Recv, "MPI_Recv", Some(source), Some(tag))
+        operation(rank, OpType::Recv, "MPI_Recv", Some(source), Some(tag))
     }
 
     fn send(rank: usize, dest: usize, tag: i32) -> Pending {
-        operation(rank, Kind::Send, "MPI_Send", Some(dest), Some(tag))
+        operation(rank, OpType::Send, "MPI_Send", Some(dest), Some(tag))
     }
 
     fn collective(rank: usize, op: &str) -> Pending {
-        Pending { run: Some(1), ..operation(rank, Kind::Collective, op, None, None) }
+        Pending { run: Some(1), ..operation(rank, OpType::Collective, op, None, None) }
     }
 
     fn pending(operations: Vec<Pending>) -> State {
@@ -529,14 +531,14 @@ mod tests {
         let other = Pending { context: 3, communicator: "halo".into(), ..send(0, 1, 7) };
         let found = text(vec![pending(vec![other]), pending(vec![recv(1, 0, 7)])]);
         assert!(found.contains("rank 0 sends on communicator halo instead"), "{found}");
-        let eager = operation(1, Kind::Arrived, "message", Some(0), Some(6));
+        let eager = operation(1, OpType::Arrived, "message", Some(0), Some(6));
         let found = text(vec![State::Idle, pending(vec![recv(1, 0, 7), eager])]);
         assert!(found.contains("rank 0 sends tag 6 instead: that message has arrived"), "{found}");
     }
 
     #[test]
     fn any_source_makes_no_cycle() {
-        let any = operation(0, Kind::Recv, "MPI_Recv", None, None);
+        let any = operation(0, OpType::Recv, "MPI_Recv", None, None);
         let found = text(vec![pending(vec![any]), pending(vec![recv(1, 0, 1)])]);
         assert!(
             found.contains("source=any, tag=any") && found.contains("no rank has a matching send"),
@@ -637,7 +639,7 @@ mod tests {
         let posted = |rank, source| Pending { blocking: false, ..recv(rank, source, 0) };
         let found = text(vec![pending(vec![posted(0, 1)]), pending(vec![posted(1, 0)])]);
         assert!(found.contains("has posted") && !found.contains("cycle"), "{found}");
-        let any = operation(0, Kind::Wait, "MPI_Waitany", None, None);
+        let any = operation(0, OpType::Wait, "MPI_Waitany", None, None);
         let found = text(vec![
             pending(vec![any, recv(0, 1, 0), recv(0, 2, 0)]),
             pending(vec![recv(1, 0, 0)]),

@@ -37,7 +37,7 @@ pub const PENDING_MAX: usize = 64;
 
 /// What kind of operation is pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum OpType {
     /// A message that the peer has not taken yet.
     Send,
     /// A message that has not come yet.
@@ -50,12 +50,12 @@ pub enum Kind {
     Arrived,
 }
 
-const KINDS: [(Kind, &str); 5] = [
-    (Kind::Send, "send"),
-    (Kind::Recv, "recv"),
-    (Kind::Collective, "collective"),
-    (Kind::Wait, "wait"),
-    (Kind::Arrived, "arrived"),
+const KINDS: [(OpType, &str); 5] = [
+    (OpType::Send, "send"),
+    (OpType::Recv, "recv"),
+    (OpType::Collective, "collective"),
+    (OpType::Wait, "wait"),
+    (OpType::Arrived, "arrived"),
 ];
 
 /// One pending operation of one rank.
@@ -66,7 +66,7 @@ pub struct Pending {
     /// The MPI function, `MPI_Recv`.
     pub operation: String,
     /// What kind of operation it is.
-    pub kind: Kind,
+    pub kind: OpType,
     /// Whether the rank cannot go on before this is complete; a receive that is merely posted
     /// holds nobody up.
     pub blocking: bool,
@@ -328,7 +328,7 @@ mod tests {
         Pending {
             rank: 2,
             operation: "MPI_Recv".into(),
-            kind: Kind::Recv,
+            kind: OpType::Recv,
             blocking: true,
             peer: Some(0),
             world_peer: Some(4),

@@ -4,7 +4,7 @@ mod common;
 use common::*;
 use launch::control::{self, Control};
 use launch::pmi::client::Client;
-use launch::report::{Kind, Pending};
+use launch::report::{OpType, Pending};
 use std::io::Write;
 use std::os::fd::FromRawFd;
 use std::process::Command;
@@ -125,7 +125,7 @@ fn role_deadlock() {
     let wait = Pending {
         rank,
         operation: "MPI_Recv".into(),
-        kind: Kind::Recv,
+        kind: OpType::Recv,
         blocking: true,
         peer: Some(1 - rank.min(1)),
         world_peer: Some(1 - rank.min(1)),

@@ -13,10 +13,10 @@ use std::ptr::null_mut;
 const LARGE: usize = 256 << 20;
 
 /// Takes memory away; false if that did not work.
-type Way = fn(Span) -> bool;
+type Removal = fn(Span) -> bool;
 
 /// Names, the ways, and whether they leave the address free, for other threads to take.
-const WAYS: [(&str, Way, bool); 6] = [
+const WAYS: [(&str, Removal, bool); 6] = [
     ("munmap", munmap, true),
     ("MAP_FIXED", map_over, false),
     ("mremap", move_away, true),

@@ -22,7 +22,7 @@ pub const NULL_DELETE_FN: usize = 0;
 
 /// The kind of object a key value is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum Holder {
     /// Communicators.
     Comm,
     /// Datatypes.
@@ -56,7 +56,7 @@ pub struct Keyvals {
 
 #[derive(Debug)]
 struct Keyval {
-    kind: Kind,
+    kind: Holder,
     copy: usize,
     delete: usize,
     extra_state: usize,
@@ -113,13 +113,13 @@ impl AttrMap {
 /// Keys.
 impl Keyvals {
     /// `MPI_*_create_keyval`.
-    pub fn create(&mut self, kind: Kind, copy: usize, delete: usize, extra_state: usize) -> Result<Handle> {
+    pub fn create(&mut self, kind: Holder, copy: usize, delete: usize, extra_state: usize) -> Result<Handle> {
         self.keys.insert(Keyval { kind, copy, delete, extra_state, used: 0, freed: false })
     }
 
     /// `MPI_*_free_keyval`: the key lives on while attributes have it. Until then a program may free
     /// it again, through a copy of the handle: that is nothing more to do, for every MPI.
-    pub fn free(&mut self, kind: Kind, keyval: Handle) -> Result {
+    pub fn free(&mut self, kind: Holder, keyval: Handle) -> Result {
         if self.keys.get(keyval).is_none_or(|key| !key.freed) {
             self.check_settable(kind, keyval)?;
         }
@@ -131,7 +131,7 @@ impl Keyvals {
 
     /// Whether attributes with this key can be read and deleted: also after the key was freed,
     /// while attributes have it (MPI 5.0 section 7.7.2).
-    pub fn check(&self, kind: Kind, keyval: Handle) -> Result {
+    pub fn check(&self, kind: Holder, keyval: Handle) -> Result {
         match self.keys.get(keyval) {
             Some(key) if key.kind == kind => Ok(()),
             Some(key) => {
@@ -146,7 +146,7 @@ impl Keyvals {
         }
     }
 
-    fn check_settable(&self, kind: Kind, keyval: Handle) -> Result {
+    fn check_settable(&self, kind: Holder, keyval: Handle) -> Result {
         if let Some(name) = predefined_name(keyval) {
             return fail(Class::KEYVAL, format!("is {name}, which a program cannot set, delete or free"));
         }
@@ -182,13 +182,18 @@ impl Keyvals {
 impl Keyvals {
     /// First half of `MPI_*_set_attr`: the delete function to call for the old value, if any. Its
     /// result goes to [`Keyvals::deleted`] before [`Keyvals::set`] follows.
-    pub fn begin_set(&mut self, map: &mut AttrMap, kind: Kind, keyval: Handle) -> Result<Option<DeleteCall>> {
+    pub fn begin_set(
+        &mut self,
+        map: &mut AttrMap,
+        kind: Holder,
+        keyval: Handle,
+    ) -> Result<Option<DeleteCall>> {
         self.check_settable(kind, keyval)?;
         Ok(self.begin_delete_of(map, keyval))
     }
 
     /// Second half of `MPI_*_set_attr`.
-    pub fn set(&mut self, map: &mut AttrMap, kind: Kind, keyval: Handle, value: usize) -> Result {
+    pub fn set(&mut self, map: &mut AttrMap, kind: Holder, keyval: Handle, value: usize) -> Result {
         // Checked again: the delete function in between may have freed the key or set a value.
         self.check_settable(kind, keyval)?;
         self.serial += 1;
@@ -208,7 +213,7 @@ impl Keyvals {
     pub fn begin_delete(
         &mut self,
         map: &mut AttrMap,
-        kind: Kind,
+        kind: Holder,
         keyval: Handle,
     ) -> Result<Option<DeleteCall>> {
         if predefined_name(keyval).is_some() {
@@ -378,12 +383,12 @@ impl Predefined {
     }
 }
 
-impl Kind {
+impl Holder {
     fn objects(self) -> &'static str {
         match self {
-            Kind::Comm => "communicators",
-            Kind::Type => "datatypes",
-            Kind::Win => "windows",
+            Holder::Comm => "communicators",
+            Holder::Type => "datatypes",
+            Holder::Win => "windows",
         }
     }
 }
@@ -396,9 +401,9 @@ mod tests {
     const DELETE: usize = 0x2000;
 
     fn with(keyvals: &mut Keyvals, map: &mut AttrMap, copy: usize, delete: usize, value: usize) -> Handle {
-        let key = keyvals.create(Kind::Comm, copy, delete, 7).unwrap();
-        assert_eq!(keyvals.begin_set(map, Kind::Comm, key).unwrap(), None);
-        keyvals.set(map, Kind::Comm, key, value).unwrap();
+        let key = keyvals.create(Holder::Comm, copy, delete, 7).unwrap();
+        assert_eq!(keyvals.begin_set(map, Holder::Comm, key).unwrap(), None);
+        keyvals.set(map, Holder::Comm, key, value).unwrap();
         key
     }
 
@@ -406,29 +411,29 @@ mod tests {
     fn a_freed_key_lives_while_attributes_have_it() {
         let (mut keyvals, mut map) = (Keyvals::default(), AttrMap::default());
         let key = with(&mut keyvals, &mut map, 0, 0, 5);
-        keyvals.free(Kind::Comm, key).unwrap();
-        keyvals.check(Kind::Comm, key).unwrap();
+        keyvals.free(Holder::Comm, key).unwrap();
+        keyvals.check(Holder::Comm, key).unwrap();
         assert_eq!(map.get(key), Some(5));
-        assert_eq!(keyvals.begin_set(&mut map, Kind::Comm, key).unwrap_err().class, Class::KEYVAL);
-        keyvals.free(Kind::Comm, key).unwrap();
-        assert_eq!(keyvals.free(Kind::Type, key).unwrap_err().class, Class::KEYVAL);
+        assert_eq!(keyvals.begin_set(&mut map, Holder::Comm, key).unwrap_err().class, Class::KEYVAL);
+        keyvals.free(Holder::Comm, key).unwrap();
+        assert_eq!(keyvals.free(Holder::Type, key).unwrap_err().class, Class::KEYVAL);
         assert_eq!(map.get(key), Some(5));
-        assert_eq!(keyvals.begin_delete(&mut map, Kind::Comm, key).unwrap(), None);
+        assert_eq!(keyvals.begin_delete(&mut map, Holder::Comm, key).unwrap(), None);
         assert!(map.is_empty() && keyvals.keys.is_empty());
-        assert_eq!(keyvals.free(Kind::Comm, key).unwrap_err().class, Class::KEYVAL);
-        assert!(keyvals.check(Kind::Comm, key).unwrap_err().text.contains("freed"));
+        assert_eq!(keyvals.free(Holder::Comm, key).unwrap_err().class, Class::KEYVAL);
+        assert!(keyvals.check(Holder::Comm, key).unwrap_err().text.contains("freed"));
     }
 
     #[test]
     fn replacing_a_value_deletes_the_old_one_first_and_failure_keeps_it() {
         let (mut keyvals, mut map) = (Keyvals::default(), AttrMap::default());
         let key = with(&mut keyvals, &mut map, 0, DELETE, 5);
-        let call = keyvals.begin_set(&mut map, Kind::Comm, key).unwrap().unwrap();
+        let call = keyvals.begin_set(&mut map, Holder::Comm, key).unwrap().unwrap();
         assert_eq!((call.function, call.extra_state, call.value), (DELETE, 7, 5));
         assert_eq!(map.get(key), Some(5), "the function failed: nothing has changed");
-        let call = keyvals.begin_set(&mut map, Kind::Comm, key).unwrap().unwrap();
+        let call = keyvals.begin_set(&mut map, Holder::Comm, key).unwrap().unwrap();
         keyvals.deleted(&mut map, &call);
-        keyvals.set(&mut map, Kind::Comm, key, 6).unwrap();
+        keyvals.set(&mut map, Holder::Comm, key, 6).unwrap();
         assert_eq!((map.get(key), map.len()), (Some(6), 1));
         keyvals.deleted(&mut map, &call);
         assert_eq!(map.get(key), Some(6), "the result of an old call does not touch a new value");
@@ -440,7 +445,7 @@ mod tests {
         let first = with(&mut keyvals, &mut map, 0, DELETE, 1);
         with(&mut keyvals, &mut map, 0, NULL_DELETE_FN, 2);
         let third = with(&mut keyvals, &mut map, 0, DELETE, 3);
-        keyvals.free(Kind::Comm, third).unwrap();
+        keyvals.free(Holder::Comm, third).unwrap();
         let call = keyvals.next_delete(&mut map).unwrap();
         assert_eq!((call.keyval, call.value), (third, 3));
         assert_eq!(keyvals.next_delete(&mut map), Some(call), "not deleted yet");
@@ -489,15 +494,15 @@ mod tests {
     #[test]
     fn keys_have_a_kind_and_predefined_ones_are_fixed() {
         let (mut keyvals, mut map) = (Keyvals::default(), AttrMap::default());
-        let key = keyvals.create(Kind::Type, 0, 0, 0).unwrap();
+        let key = keyvals.create(Holder::Type, 0, 0, 0).unwrap();
         for error in [
-            keyvals.begin_set(&mut map, Kind::Comm, key).unwrap_err(),
-            keyvals.begin_set(&mut map, Kind::Comm, KEYVAL_INVALID).unwrap_err(),
-            keyvals.begin_set(&mut map, Kind::Comm, TAG_UB).unwrap_err(),
-            keyvals.begin_delete(&mut map, Kind::Comm, TAG_UB).unwrap_err(),
-            keyvals.begin_delete(&mut map, Kind::Comm, key).unwrap_err(),
-            keyvals.free(Kind::Comm, key).unwrap_err(),
-            keyvals.free(Kind::Comm, HOST).unwrap_err(),
+            keyvals.begin_set(&mut map, Holder::Comm, key).unwrap_err(),
+            keyvals.begin_set(&mut map, Holder::Comm, KEYVAL_INVALID).unwrap_err(),
+            keyvals.begin_set(&mut map, Holder::Comm, TAG_UB).unwrap_err(),
+            keyvals.begin_delete(&mut map, Holder::Comm, TAG_UB).unwrap_err(),
+            keyvals.begin_delete(&mut map, Holder::Comm, key).unwrap_err(),
+            keyvals.free(Holder::Comm, key).unwrap_err(),
+            keyvals.free(Holder::Comm, HOST).unwrap_err(),
         ] {
             assert_eq!(error.class, Class::KEYVAL, "{error}");
         }

@@ -1,7 +1,7 @@
 //! The transport of schedules: messages of the engine in the collective context.
 
 use crate::coll::schedule::Program;
-use crate::coll::{Account, Asked, Data, Io, Kind, Known, OpId, Progress, Schedule, Tag};
+use crate::coll::{Account, Asked, Collective, Data, Io, Known, OpId, Progress, Schedule, Tag};
 use crate::comm::{Comms, Place, Purpose};
 use crate::error::{Error, Result, fail};
 use crate::handle::Handle;
@@ -294,7 +294,7 @@ impl<D: Device> World<D> {
         // At the end of the job others may be ahead of this rank already.
         let collective =
             |context: u64| context & 3 == Purpose::Collective as u64 && context >> 2 != LAST_CONTEXT;
-        let name = |tag| Tag::from_value(tag)?.kind().map(Kind::name);
+        let name = |tag| Tag::from_value(tag)?.kind().map(Collective::name);
         let arrived = self.engine.arrived().filter(|(envelope, _)| collective(envelope.context));
         let (envelope, name) =
             arrived.filter_map(|(envelope, _)| Some((envelope, name(envelope.tag)?))).next()?;

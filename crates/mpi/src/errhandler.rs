@@ -22,7 +22,7 @@ pub const RETURN: Handle = Handle(0x143);
 
 /// The kind of object a handler the program made is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum Raiser {
     /// Communicators.
     Comm,
     /// Windows.
@@ -45,7 +45,7 @@ pub enum Action {
     /// Call the program's function at this address, then return the code.
     Call {
         /// What the function takes as its first argument.
-        kind: Kind,
+        kind: Raiser,
         /// The address of the function.
         function: usize,
     },
@@ -53,7 +53,7 @@ pub enum Action {
 
 #[derive(Debug)]
 struct User {
-    kind: Kind,
+    kind: Raiser,
     function: usize,
     /// Handles the program holds: from create and from get.
     held: u32,
@@ -67,12 +67,12 @@ pub struct Errhandlers {
     handlers: Slab<User>,
     /// Those that objects were given; others have the initial one: `MPI_ERRORS_RETURN` for files, else
     /// `MPI_ERRORS_ARE_FATAL`.
-    uses: BTreeMap<(Kind, Handle), Handle>,
+    uses: BTreeMap<(Raiser, Handle), Handle>,
 }
 
 impl Errhandlers {
     /// `MPI_*_create_errhandler`.
-    pub fn create(&mut self, kind: Kind, function: usize) -> Result<Handle> {
+    pub fn create(&mut self, kind: Raiser, function: usize) -> Result<Handle> {
         if function == 0 {
             return fail(Class::ARG, "the function of the error handler is NULL");
         }
@@ -90,7 +90,7 @@ impl Errhandlers {
     }
 
     /// `MPI_*_set_errhandler` of an object.
-    pub fn set(&mut self, kind: Kind, object: Handle, new: Handle) -> Result {
+    pub fn set(&mut self, kind: Raiser, object: Handle, new: Handle) -> Result {
         self.check(new)?;
         if let Some(user) = self.handlers.get_mut(new) {
             if user.kind != kind {
@@ -107,7 +107,7 @@ impl Errhandlers {
     }
 
     /// `MPI_*_get_errhandler` of an object: a handle that the program frees.
-    pub fn get(&mut self, kind: Kind, object: Handle) -> Handle {
+    pub fn get(&mut self, kind: Raiser, object: Handle) -> Handle {
         let used = self.of(kind, object);
         if let Some(user) = self.handlers.get_mut(used) {
             user.held += 1;
@@ -117,7 +117,7 @@ impl Errhandlers {
 
     /// A new object gets the handler of another one: a communicator that of its parent, even if the
     /// program has freed the handle.
-    pub fn inherit(&mut self, kind: Kind, from: Handle, to: Handle) {
+    pub fn inherit(&mut self, kind: Raiser, from: Handle, to: Handle) {
         let Some(used) = self.uses.get(&(kind, from)).copied() else { return };
         if let Some(user) = self.handlers.get_mut(used) {
             user.used += 1;
@@ -126,7 +126,7 @@ impl Errhandlers {
     }
 
     /// An object goes.
-    pub fn release(&mut self, kind: Kind, object: Handle) {
+    pub fn release(&mut self, kind: Raiser, object: Handle) {
         let Some(used) = self.uses.remove(&(kind, object)) else { return };
         if let Some(user) = self.handlers.get_mut(used) {
             user.used -= 1;
@@ -145,16 +145,16 @@ impl Errhandlers {
     /// section 9.3). Before MPI 4.0 it was `MPI_COMM_WORLD`, and programs of that time set no other:
     /// as long as nobody has set that of `MPI_COMM_SELF`, it is that of `MPI_COMM_WORLD`.
     pub fn of_no_object(&self) -> Handle {
-        if self.uses.contains_key(&(Kind::Comm, COMM_SELF)) { COMM_SELF } else { COMM_WORLD }
+        if self.uses.contains_key(&(Raiser::Comm, COMM_SELF)) { COMM_SELF } else { COMM_WORLD }
     }
 
-    fn of(&self, kind: Kind, object: Handle) -> Handle {
-        let initial = if kind == Kind::File { RETURN } else { ARE_FATAL };
+    fn of(&self, kind: Raiser, object: Handle) -> Handle {
+        let initial = if kind == Raiser::File { RETURN } else { ARE_FATAL };
         self.uses.get(&(kind, object)).copied().unwrap_or(initial)
     }
 
     /// What to do with an error of an object.
-    pub fn action(&self, kind: Kind, object: Handle) -> Action {
+    pub fn action(&self, kind: Raiser, object: Handle) -> Action {
         match self.of(kind, object) {
             ARE_FATAL => Action::Fatal,
             ABORT => Action::Abort,
@@ -168,7 +168,7 @@ impl Errhandlers {
 
     /// What to do with an error by a handler that no object has yet, and the null handle that its function gets.
     pub fn action_by(&self, handler: Handle) -> (Action, Handle) {
-        let null = |kind| if kind == Kind::Session { SESSION_NULL } else { COMM_NULL };
+        let null = |kind| if kind == Raiser::Session { SESSION_NULL } else { COMM_NULL };
         match (handler, self.handlers.get(handler)) {
             (ABORT, _) => (Action::Abort, COMM_NULL),
             (RETURN, _) => (Action::Return, COMM_NULL),
@@ -197,13 +197,13 @@ impl Errhandlers {
     }
 }
 
-impl Kind {
+impl Raiser {
     fn objects(self) -> &'static str {
         match self {
-            Kind::Comm => "communicators",
-            Kind::Win => "windows",
-            Kind::File => "files",
-            Kind::Session => "sessions",
+            Raiser::Comm => "communicators",
+            Raiser::Win => "windows",
+            Raiser::File => "files",
+            Raiser::Session => "sessions",
         }
     }
 }
@@ -218,17 +218,17 @@ mod tests {
     #[test]
     fn a_handler_outlives_its_handle_while_an_object_uses_it() {
         let mut table = Errhandlers::default();
-        let h = table.create(Kind::Comm, 0x1000).unwrap();
-        table.set(Kind::Comm, OBJECT, h).unwrap();
-        table.inherit(Kind::Comm, OBJECT, CHILD);
+        let h = table.create(Raiser::Comm, 0x1000).unwrap();
+        table.set(Raiser::Comm, OBJECT, h).unwrap();
+        table.inherit(Raiser::Comm, OBJECT, CHILD);
         table.free(h).unwrap();
         assert_eq!(table.free(h).unwrap_err().class, Class::ERRHANDLER);
-        assert_eq!(table.set(Kind::Comm, OBJECT, h).unwrap_err().class, Class::ERRHANDLER);
-        let call = Action::Call { kind: Kind::Comm, function: 0x1000 };
-        assert_eq!((table.action(Kind::Comm, OBJECT), table.action(Kind::Comm, CHILD)), (call, call));
-        table.release(Kind::Comm, OBJECT);
-        assert_eq!(table.action(Kind::Comm, OBJECT), Action::Fatal);
-        assert_eq!(table.get(Kind::Comm, CHILD), h);
+        assert_eq!(table.set(Raiser::Comm, OBJECT, h).unwrap_err().class, Class::ERRHANDLER);
+        let call = Action::Call { kind: Raiser::Comm, function: 0x1000 };
+        assert_eq!((table.action(Raiser::Comm, OBJECT), table.action(Raiser::Comm, CHILD)), (call, call));
+        table.release(Raiser::Comm, OBJECT);
+        assert_eq!(table.action(Raiser::Comm, OBJECT), Action::Fatal);
+        assert_eq!(table.get(Raiser::Comm, CHILD), h);
         table.release_all();
         table.check(h).unwrap();
         table.free(h).unwrap();
@@ -238,44 +238,44 @@ mod tests {
     #[test]
     fn errors_of_no_object_are_the_worlds_until_a_program_knows_better() {
         let mut table = Errhandlers::default();
-        table.set(Kind::Comm, COMM_WORLD, RETURN).unwrap();
+        table.set(Raiser::Comm, COMM_WORLD, RETURN).unwrap();
         assert_eq!(table.of_no_object(), COMM_WORLD);
-        table.set(Kind::Comm, COMM_SELF, ARE_FATAL).unwrap();
+        table.set(Raiser::Comm, COMM_SELF, ARE_FATAL).unwrap();
         assert_eq!(table.of_no_object(), COMM_SELF);
     }
 
     #[test]
     fn an_object_keeps_the_handler_it_was_given() {
         let mut table = Errhandlers::default();
-        let h = table.create(Kind::Comm, 0x1000).unwrap();
-        table.set(Kind::Comm, OBJECT, h).unwrap();
+        let h = table.create(Raiser::Comm, 0x1000).unwrap();
+        table.set(Raiser::Comm, OBJECT, h).unwrap();
         table.free(h).unwrap();
-        assert_eq!(table.get(Kind::Comm, CHILD), ARE_FATAL);
-        assert_eq!(table.get(Kind::Comm, OBJECT), h);
-        table.set(Kind::Comm, OBJECT, RETURN).unwrap();
-        table.set(Kind::Comm, CHILD, h).unwrap();
+        assert_eq!(table.get(Raiser::Comm, CHILD), ARE_FATAL);
+        assert_eq!(table.get(Raiser::Comm, OBJECT), h);
+        table.set(Raiser::Comm, OBJECT, RETURN).unwrap();
+        table.set(Raiser::Comm, CHILD, h).unwrap();
         table.free(h).unwrap();
-        let for_files = table.create(Kind::File, 0x2000).unwrap();
+        let for_files = table.create(Raiser::File, 0x2000).unwrap();
         for bad in [for_files, NULL] {
-            assert_eq!(table.set(Kind::Comm, CHILD, bad).unwrap_err().class, Class::ERRHANDLER);
+            assert_eq!(table.set(Raiser::Comm, CHILD, bad).unwrap_err().class, Class::ERRHANDLER);
         }
-        assert_eq!(table.get(Kind::Comm, CHILD), h, "a refused handler changes nothing");
+        assert_eq!(table.get(Raiser::Comm, CHILD), h, "a refused handler changes nothing");
     }
 
     #[test]
     fn kinds_and_null_are_told_apart() {
         let mut table = Errhandlers::default();
-        let h = table.create(Kind::Win, 0x1000).unwrap();
-        let error = table.set(Kind::Comm, OBJECT, h).unwrap_err();
+        let h = table.create(Raiser::Win, 0x1000).unwrap();
+        let error = table.set(Raiser::Comm, OBJECT, h).unwrap_err();
         assert!(error.class == Class::ERRHANDLER && error.text.contains("windows"), "{error}");
-        assert_eq!(table.set(Kind::Comm, OBJECT, NULL).unwrap_err().class, Class::ERRHANDLER);
-        assert_eq!(table.create(Kind::Comm, 0).unwrap_err().class, Class::ARG);
+        assert_eq!(table.set(Raiser::Comm, OBJECT, NULL).unwrap_err().class, Class::ERRHANDLER);
+        assert_eq!(table.create(Raiser::Comm, 0).unwrap_err().class, Class::ARG);
         for predefined in [ARE_FATAL, ABORT, RETURN] {
-            table.set(Kind::File, OBJECT, predefined).unwrap();
+            table.set(Raiser::File, OBJECT, predefined).unwrap();
             table.free(predefined).unwrap();
         }
-        table.set(Kind::File, OBJECT, ABORT).unwrap();
-        assert_eq!(table.action(Kind::File, OBJECT), Action::Abort);
-        assert_eq!(table.action(Kind::File, CHILD), Action::Return);
+        table.set(Raiser::File, OBJECT, ABORT).unwrap();
+        assert_eq!(table.action(Raiser::File, OBJECT), Action::Abort);
+        assert_eq!(table.action(Raiser::File, CHILD), Action::Return);
     }
 }

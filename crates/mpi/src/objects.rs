@@ -120,39 +120,39 @@ impl Objects {
 /// Attributes of the objects that have them.
 impl Objects {
     /// The attributes of an object and the keys they belong to.
-    pub fn attrs_mut(&mut self, kind: attr::Kind, handle: Handle) -> Result<(&mut AttrMap, &mut Keyvals)> {
+    pub fn attrs_mut(&mut self, kind: attr::Holder, handle: Handle) -> Result<(&mut AttrMap, &mut Keyvals)> {
         let attrs = match kind {
-            attr::Kind::Type => &mut self.types.get_mut(handle)?.attrs,
-            attr::Kind::Comm => match self.comms.get_mut(handle) {
+            attr::Holder::Type => &mut self.types.get_mut(handle)?.attrs,
+            attr::Holder::Comm => match self.comms.get_mut(handle) {
                 Some(comm) => &mut comm.attrs,
                 None => return Comms::refuse(handle),
             },
-            attr::Kind::Win => &mut self.windows.find_mut(handle)?.attrs,
+            attr::Holder::Win => &mut self.windows.find_mut(handle)?.attrs,
         };
         Ok((attrs, &mut self.keyvals))
     }
 
     /// The attributes of an object.
-    pub fn attrs(&self, kind: attr::Kind, handle: Handle) -> Result<&AttrMap> {
+    pub fn attrs(&self, kind: attr::Holder, handle: Handle) -> Result<&AttrMap> {
         match kind {
-            attr::Kind::Type => Ok(&self.types.get(handle)?.attrs),
-            attr::Kind::Comm => {
+            attr::Holder::Type => Ok(&self.types.get(handle)?.attrs),
+            attr::Holder::Comm => {
                 self.comms.get(handle).map_or_else(|| Comms::refuse(handle), |comm| Ok(&comm.attrs))
             }
-            attr::Kind::Win => Ok(&self.windows.find(handle)?.attrs),
+            attr::Holder::Win => Ok(&self.windows.find(handle)?.attrs),
         }
     }
 
     /// The value `MPI_*_get_attr` gives: for a predefined key the address of an `int`. Those of
     /// communicators answer on every communicator, since programs ask those they made as often
     /// as the world.
-    pub fn attr(&self, kind: attr::Kind, handle: Handle, keyval: Handle) -> Result<Option<usize>> {
+    pub fn attr(&self, kind: attr::Holder, handle: Handle, keyval: Handle) -> Result<Option<usize>> {
         let attrs = self.attrs(kind, handle)?;
         match keyval {
-            _ if kind == attr::Kind::Win && win::is_attribute(keyval) => {
+            _ if kind == attr::Holder::Win && win::is_attribute(keyval) => {
                 return Ok(self.windows.attr(handle, keyval));
             }
-            _ if kind != attr::Kind::Comm => {}
+            _ if kind != attr::Holder::Comm => {}
             attr::LASTUSEDCODE => return Ok(Some(self.last_used_code)),
             _ if (attr::TAG_UB..=attr::UNIVERSE_SIZE).contains(&keyval) => {
                 return Ok(self.predefined.address(keyval));
@@ -217,15 +217,15 @@ mod tests {
         objects.predefined.set(attr::TAG_UB, i32::MAX);
         objects.last_used_code = 0x1000;
         for comm in [COMM_WORLD, COMM_SELF] {
-            let value = |keyval| objects.attr(attr::Kind::Comm, comm, keyval);
+            let value = |keyval| objects.attr(attr::Holder::Comm, comm, keyval);
             assert!(value(attr::TAG_UB).unwrap().is_some());
             assert_eq!(value(attr::LASTUSEDCODE), Ok(Some(0x1000)));
             assert_eq!(value(attr::APPNUM), Ok(None));
             assert_eq!(value(attr::KEYVAL_INVALID).unwrap_err().class, Class::KEYVAL);
         }
         let freed = Handle(1 << 20 | 7);
-        assert_eq!(objects.attr(attr::Kind::Comm, freed, attr::TAG_UB).unwrap_err().class, Class::COMM);
-        let on_a_type = objects.attr(attr::Kind::Type, Handle(0x209), attr::TAG_UB);
+        assert_eq!(objects.attr(attr::Holder::Comm, freed, attr::TAG_UB).unwrap_err().class, Class::COMM);
+        let on_a_type = objects.attr(attr::Holder::Type, Handle(0x209), attr::TAG_UB);
         assert_eq!(on_a_type.unwrap_err().class, Class::KEYVAL);
     }
 }

@@ -1,6 +1,6 @@
 //! Collectives under way: from where they are begun to where their requests end.
 
-use crate::coll::{Kind, Progress, Schedule, Spread, UserReduce};
+use crate::coll::{Collective, Progress, Schedule, Spread, UserReduce};
 use crate::collio::{CollIo, InFlight};
 use crate::comm::Comms;
 use crate::error::Result;
@@ -76,7 +76,7 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn empty_now(
         &mut self,
-        kind: Kind,
+        kind: Collective,
         comm: Handle,
         moves_nothing: impl FnOnce((usize, usize)) -> bool,
     ) -> bool {

@@ -115,9 +115,9 @@ fn fill(addr: usize, byte: u8) {
 }
 
 /// Gives memory other pages; where it is then.
-type Way = fn(usize) -> usize;
+type Change = fn(usize) -> usize;
 
-const WAYS: [(&str, Way); 5] = [
+const WAYS: [(&str, Change); 5] = [
     ("munmap", |addr| {
         // SAFETY: memory of the test.
         assert_eq!(unsafe { libc::munmap(addr as *mut libc::c_void, LEN) }, 0);

@@ -8,7 +8,7 @@ use fake::{Fake, Net};
 use proto::{Engine, Limits, Mode, OpId, Protocol, Tuning, Want};
 use std::cell::RefCell;
 use std::rc::Rc;
-use wire::head::{Head, Kind};
+use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts};
 
 const CONTEXT: u64 = 1;
@@ -60,7 +60,7 @@ impl Pair {
     }
 
     /// Says something, and has it heard. Frames of the other direction are dropped.
-    fn say(&mut self, kind: Kind, tag: i32, context: u64, body: &[u8]) -> Result<(), Fault> {
+    fn say(&mut self, kind: FrameType, tag: i32, context: u64, body: &[u8]) -> Result<(), Fault> {
         let head = Head::new(kind, tag, context).encode();
         assert!(self.wrong.try_send(1, head, Span { addr: body.as_ptr() as usize, len: body.len() }));
         self.net.borrow_mut().arrive(0, 1);
@@ -98,9 +98,9 @@ fn no_message_is_longer_than_memory() {
                     pair.receive();
                 }
                 let rts = LongRts { len, addr, op: 7, protocol: protocol as u16, ..LongRts::default() };
-                let heard = pair.say(Kind::LongRts, 3, CONTEXT, &rts.encode());
+                let heard = pair.say(FrameType::LongRts, 3, CONTEXT, &rts.encode());
                 assert_named(&heard, &format!("{name}, {len} bytes at {addr:#x}"));
-                let heard = pair.say(Kind::LongRtr, 3, CONTEXT, &rts.encode());
+                let heard = pair.say(FrameType::LongRtr, 3, CONTEXT, &rts.encode());
                 assert_named(&heard, &format!("{name}, RTR of {len} bytes at {addr:#x}"));
             }
         }
@@ -113,8 +113,8 @@ fn who_has_answered_cannot_ask_for_frames() {
     let mut pair = Pair::new(Protocol::Rput);
     let op = pair.send().0 as i32;
     let len = LEN as u64;
-    pair.say(Kind::Ack, op, 9, &Fragment { len, ..Fragment::default() }.encode()).unwrap();
-    assert_named(&pair.say(Kind::Cts, op, 9, &len.to_le_bytes()), "CTS");
+    pair.say(FrameType::Ack, op, 9, &Fragment { len, ..Fragment::default() }.encode()).unwrap();
+    assert_named(&pair.say(FrameType::Cts, op, 9, &len.to_le_bytes()), "CTS");
 }
 
 struct Random(u64);
@@ -215,12 +215,17 @@ fn utter(pair: &mut Pair, random: &mut Random, protocol: Protocol, op: OpId) -> 
     let tag = if random.below(8) == 0 { random.half() as i32 } else { op.0 as i32 };
     let data = [5u8; 64];
     match random.below(10) {
-        0..3 => pair.say(Kind::LongRts, 3, CONTEXT, &rts.encode()),
-        3 => pair.say(random.of(&[Kind::LongRtr, Kind::RtrAck, Kind::RtrCancel]), 3, CONTEXT, &rts.encode()),
-        4..6 => pair.say(Kind::Ack, tag, 9, &fragment.encode()),
-        6 => pair.say(Kind::Ready, tag, 9, &fragment.encode()),
-        7..9 => pair.say(Kind::Fin, tag, 9, &fragment.encode()),
-        _ => pair.say(Kind::Data, tag, random.number(), &data[..random.below(65)]),
+        0..3 => pair.say(FrameType::LongRts, 3, CONTEXT, &rts.encode()),
+        3 => pair.say(
+            random.of(&[FrameType::LongRtr, FrameType::RtrAck, FrameType::RtrCancel]),
+            3,
+            CONTEXT,
+            &rts.encode(),
+        ),
+        4..6 => pair.say(FrameType::Ack, tag, 9, &fragment.encode()),
+        6 => pair.say(FrameType::Ready, tag, 9, &fragment.encode()),
+        7..9 => pair.say(FrameType::Fin, tag, 9, &fragment.encode()),
+        _ => pair.say(FrameType::Data, tag, random.number(), &data[..random.below(65)]),
     }
 }
 

@@ -2,20 +2,20 @@
 
 mod net;
 
-use net::{BASE, Faults, Net, Random, Way};
+use net::{BASE, Faults, Link, Net, Random};
 use rnic::stack::*;
 use std::collections::HashMap;
 
 const MEMORY: usize = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
-const FAST: Way = Way { delay_ns: 10_000, ns_per_byte: 0.8, queue_bytes: 400_000 };
+const FAST: Link = Link { delay_ns: 10_000, ns_per_byte: 0.8, queue_bytes: 400_000 };
 
 fn send(len: u32) -> Work {
     Work::Send { len, solicited: false, invalidate: None }
 }
 
 /// A network of two, and buffers for messages at the upper half of memory.
-fn two(way: Way, faults: Faults, seed: u64, datagram_max: usize, first: u32) -> Net {
+fn two(way: Link, faults: Faults, seed: u64, datagram_max: usize, first: u32) -> Net {
     let mut net = Net::new(2, MEMORY, way, faults, seed);
     net.join(0, 1, datagram_max, first);
     net
@@ -162,7 +162,7 @@ fn a_quiet_network_carries_nothing_twice() {
 }
 
 /// Senders through the one port of a receiver: nobody starves, and what the port carries twice is little.
-fn through_one_port(senders: usize, bytes: u32, way: Way) -> (u64, Vec<u64>) {
+fn through_one_port(senders: usize, bytes: u32, way: Link) -> (u64, Vec<u64>) {
     const PART: u64 = 1 << 19;
     let mut net = Net::new(senders + 1, (senders + 1) * PART as usize, way, Faults::default(), 1);
     for sender in 1..=senders {
@@ -203,7 +203,7 @@ fn through_one_port(senders: usize, bytes: u32, way: Way) -> (u64, Vec<u64>) {
 fn incast_of_sixteen_does_not_collapse() {
     let bytes = 256 << 10;
     for queue_bytes in [64_000, 400_000] {
-        let way = Way { delay_ns: 10_000, ns_per_byte: 0.8, queue_bytes };
+        let way = Link { delay_ns: 10_000, ns_per_byte: 0.8, queue_bytes };
         let (took_ns, _) = through_one_port(16, bytes, way);
         let least_ns = 16.0 * 4.0 * f64::from(bytes) * way.ns_per_byte;
         assert!(took_ns as f64 <= 2.5 * least_ns, "{queue_bytes}: {took_ns} ns, {least_ns} at best");
@@ -214,7 +214,7 @@ fn incast_of_sixteen_does_not_collapse() {
 #[test]
 fn equal_senders_share_a_port() {
     let (took_ns, ended) =
-        through_one_port(2, 400 << 10, Way { delay_ns: 50_000, ns_per_byte: 8.0, queue_bytes: 64_000 });
+        through_one_port(2, 400 << 10, Link { delay_ns: 50_000, ns_per_byte: 8.0, queue_bytes: 64_000 });
     let first = *ended.iter().min().unwrap();
     assert!(first as f64 > 0.6 * took_ns as f64, "{ended:?}");
 }
@@ -272,7 +272,7 @@ fn both_leave() {
 fn goodput(loss: u64, seed: u64) -> f64 {
     const WRITE: u32 = 256 << 10;
     const WRITES: u64 = 64;
-    let way = Way { delay_ns: 50_000, ns_per_byte: 0.8, queue_bytes: 400_000 };
+    let way = Link { delay_ns: 50_000, ns_per_byte: 0.8, queue_bytes: 400_000 };
     let mut net = two(way, Faults { loss, ..Faults::default() }, seed, 1472, 0);
     let stag = net.hosts[1].stag;
     for id in 0..WRITES {

@@ -216,7 +216,7 @@ fn any_input_is_taken_or_dropped() {
     let mut net = net::Net::new(
         2,
         1 << 16,
-        net::Way { delay_ns: 10, ns_per_byte: 0.0, queue_bytes: 1 },
+        net::Link { delay_ns: 10, ns_per_byte: 0.0, queue_bytes: 1 },
         Default::default(),
         1,
     );

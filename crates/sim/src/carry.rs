@@ -4,7 +4,7 @@ use fabric::{Done, Fault, Local, Remote, Span};
 use mpi::mem;
 
 use crate::adapter::Passage;
-use crate::message::{GATHER, Kind, Message, PIECE};
+use crate::message::{GATHER, Message, Opcode, PIECE};
 use crate::net::Net;
 use crate::queue::{Event, Ps};
 use crate::seat::State;
@@ -12,7 +12,7 @@ use crate::seat::State;
 /// What a rank posts.
 pub struct Post<'a> {
     /// What it does.
-    pub kind: Kind,
+    pub kind: Opcode,
     /// Who posts it.
     pub from: u32,
     /// To whom.
@@ -40,7 +40,7 @@ impl Net {
         let len = post.parts.iter().map(|part| part.span.len).sum();
         let mut inline = std::mem::take(&mut message.inline);
         inline.clear();
-        let is_datagram = post.kind == Kind::Datagram;
+        let is_datagram = post.kind == Opcode::Datagram;
         let keeps = post.is_inline || is_datagram;
         if keeps {
             for part in post.parts {
@@ -122,7 +122,7 @@ impl Net {
             0
         };
         let mut coming = Passage { first: sent.first + latency + late, last: sent.last + latency + late };
-        if kind != Kind::Datagram {
+        if kind != Opcode::Datagram {
             // What one queue pair carries stays in order: the adapter that receives takes one message after the
             // other, but inside a host there is none.
             let is_local = self.is_local(from, peer);
@@ -138,7 +138,7 @@ impl Net {
             Some(trace) => trace.left(host, self.messages.at(index), sent.first, sent.last),
             None => {}
         }
-        if kind == Kind::Datagram {
+        if kind == Opcode::Datagram {
             let poster = &mut self.seats[from as usize];
             poster.end(sent.last, Some((peer, rail)), work, Done::Sent, Ok(()));
             self.tell_at(from, sent.last);
@@ -153,10 +153,10 @@ impl Net {
         let message = self.messages.at(index);
         let (from, to, kind, rail) = (message.from, message.to, message.kind, message.rail);
         let Passage { first, last } = message.landing;
-        let seen = if message.len > PIECE || kind == Kind::ReadRequest { first } else { last };
+        let seen = if message.len > PIECE || kind == Opcode::ReadRequest { first } else { last };
         let target = message.target();
         self.seats[target as usize].expect(seen);
-        if target != from && kind != Kind::Datagram {
+        if target != from && kind != Opcode::Datagram {
             let latency =
                 if self.is_local(from, to) { self.local.latency } else { self.costs[rail as usize].latency };
             self.seats[from as usize].expect(last + latency);
@@ -200,13 +200,13 @@ impl Net {
             let at = self.host(target) * self.costs.len() + rail as usize;
             self.adapters[at].receive(&self.costs[rail as usize], coming, on_wire)
         };
-        if kind == Kind::ReadRequest {
+        if kind == Opcode::ReadRequest {
             return self.answer(index, landing.last);
         }
         self.messages.at_mut(index).landing = landing;
         self.expect(index);
         self.queue.push(landing.last, Event::Land(index));
-        if len > PIECE && matches!(kind, Kind::Write | Kind::ReadData) {
+        if len > PIECE && matches!(kind, Opcode::Write | Opcode::ReadData) {
             self.seats[target as usize].landing.push(index);
             if self.seats[target as usize].state == State::Napping
                 && let Some(at) = self.watched_lands(target, self.now)
@@ -230,7 +230,7 @@ impl Net {
             let text = format!("read by rank {from} from rank {to}: {text}");
             return self.refuse(index, Fault::Device(text));
         }
-        self.messages.at_mut(index).kind = Kind::ReadData;
+        self.messages.at_mut(index).kind = Opcode::ReadData;
         self.depart(index, to, ready);
     }
 
@@ -250,7 +250,7 @@ impl Net {
         if !self.seats[target as usize].is_alive() {
             return self.refuse(index, Fault::PeerGone(to as usize));
         }
-        if matches!(kind, Kind::Send | Kind::Write) && self.seats[from as usize].pair(to, rail).held > 0 {
+        if matches!(kind, Opcode::Send | Opcode::Write) && self.seats[from as usize].pair(to, rail).held > 0 {
             return self.hold(index);
         }
         self.deliver(index);
@@ -261,15 +261,15 @@ impl Net {
         let message = self.messages.at(index);
         let (from, target, kind, len) = (message.from, message.target(), message.kind, message.len);
         let done = match kind {
-            Kind::Send | Kind::Datagram => return self.deliver_send(index),
-            Kind::ReadRequest => unreachable!("a request is answered when it arrives"),
-            Kind::Write => Done::Written,
-            Kind::ReadData => Done::Read,
+            Opcode::Send | Opcode::Datagram => return self.deliver_send(index),
+            Opcode::ReadRequest => unreachable!("a request is answered when it arrives"),
+            Opcode::Write => Done::Written,
+            Opcode::ReadData => Done::Read,
         };
         if let Err(text) = self.copy_until(index, len) {
             return self.refuse(index, Fault::Device(text));
         }
-        if kind == Kind::Write {
+        if kind == Opcode::Write {
             self.seats[target as usize].touch(from);
             self.tell(target);
         }
@@ -279,7 +279,7 @@ impl Net {
     fn deliver_send(&mut self, index: u32) {
         let message = self.messages.at(index);
         let (from, to, len, kind) = (message.from, message.to, message.len, message.kind);
-        let is_datagram = kind == Kind::Datagram;
+        let is_datagram = kind == Opcode::Datagram;
         let rail = message.rail as usize;
         let Some((buffer, work)) = self.seats[to as usize].receives[rail].pop_front() else {
             if is_datagram {
@@ -338,7 +338,7 @@ impl Net {
             while let Some(at) = of_rail(self) {
                 let seat = &mut self.seats[rank as usize];
                 let message = self.messages.at(seat.held[at]);
-                if message.kind == Kind::Send && seat.receives[rail as usize].is_empty() {
+                if message.kind == Opcode::Send && seat.receives[rail as usize].is_empty() {
                     break;
                 }
                 let from = message.from;
@@ -354,7 +354,7 @@ impl Net {
         let message = self.messages.at(index);
         let Message { kind, from, to, rail, len, remote, landed, .. } = *message;
         let there = Local { span: Span { addr: remote.addr as usize, len }, key: remote.key };
-        let rail = (kind != Kind::Send && kind != Kind::Datagram).then_some(rail as usize);
+        let rail = (kind != Opcode::Send && kind != Opcode::Datagram).then_some(rail as usize);
         let about = |text| format!("{} of {len} bytes by rank {from} at rank {to}: {text}", kind.name());
         if len > 0 {
             self.seats[to as usize].regions.check(rail, there).map_err(about)?;
@@ -369,7 +369,7 @@ impl Net {
         let target = remote.addr as usize;
         if message.is_inline {
             mem::write(target + landed, &message.inline[landed..upto]);
-        } else if kind == Kind::ReadData {
+        } else if kind == Opcode::ReadData {
             message.pieces(landed, upto, |offset, addr, len| mem::copy(addr, target + offset, len));
         } else {
             message.pieces(landed, upto, |offset, addr, len| mem::copy(target + offset, addr, len));
@@ -397,7 +397,7 @@ impl Net {
         let mut soonest = None;
         for &index in &seat.landing {
             let message = self.messages.at(index);
-            if message.kind != Kind::Write {
+            if message.kind != Opcode::Write {
                 continue;
             }
             for &addr in seat.watched() {
@@ -416,9 +416,9 @@ impl Net {
     /// A message could not be delivered: its poster hears of it.
     pub fn refuse(&mut self, index: u32, fault: Fault) {
         let done = match self.messages.at(index).kind {
-            Kind::Send | Kind::Datagram => Done::Sent,
-            Kind::Write => Done::Written,
-            Kind::ReadRequest | Kind::ReadData => Done::Read,
+            Opcode::Send | Opcode::Datagram => Done::Sent,
+            Opcode::Write => Done::Written,
+            Opcode::ReadRequest | Opcode::ReadData => Done::Read,
         };
         self.counters.refused += 1;
         self.finish(index, done, Err(fault));

@@ -11,7 +11,7 @@ pub const PIECE: usize = 4096;
 
 /// What a message does where it arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Kind {
+pub enum Opcode {
     /// Fills a receive buffer.
     #[default]
     Send,
@@ -25,15 +25,15 @@ pub enum Kind {
     ReadData,
 }
 
-impl Kind {
+impl Opcode {
     /// For traces.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Send => "send",
-            Kind::Datagram => "datagram",
-            Kind::Write => "write",
-            Kind::ReadRequest => "read request",
-            Kind::ReadData => "read",
+            Opcode::Send => "send",
+            Opcode::Datagram => "datagram",
+            Opcode::Write => "write",
+            Opcode::ReadRequest => "read request",
+            Opcode::ReadData => "read",
         }
     }
 }
@@ -42,7 +42,7 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     /// What it does.
-    pub kind: Kind,
+    pub kind: Opcode,
     /// The rank that posted it.
     pub from: u32,
     /// The peer it was posted to.
@@ -78,12 +78,12 @@ pub struct Message {
 impl Message {
     /// The rank in whose memory it ends.
     pub fn target(&self) -> u32 {
-        if self.kind == Kind::ReadData { self.from } else { self.to }
+        if self.kind == Opcode::ReadData { self.from } else { self.to }
     }
 
     /// Bytes that the link carries: a request is a header.
     pub fn on_wire(&self) -> usize {
-        if self.kind == Kind::ReadRequest { 0 } else { self.len }
+        if self.kind == Opcode::ReadRequest { 0 } else { self.len }
     }
 
     /// Bytes that are in memory at `now`, in whole pieces before the end.

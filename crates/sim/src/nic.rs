@@ -9,7 +9,7 @@ use crate::carry::Post;
 use crate::clock::{Clock, Nap, Shared};
 use crate::cluster::Cluster;
 use crate::copier::Copier;
-use crate::message::{GATHER, Kind};
+use crate::message::{GATHER, Opcode};
 use crate::queue::{Ps, ps};
 use crate::regions::pages;
 
@@ -77,7 +77,7 @@ impl<'y> Nic<'y> {
     /// Posts work, unless the queue is full.
     fn post(
         &mut self,
-        kind: Kind,
+        kind: Opcode,
         to: Rank,
         rail: usize,
         parts: &[Local],
@@ -88,13 +88,13 @@ impl<'y> Nic<'y> {
         assert!(parts.len() <= GATHER, "a gather list has at most {GATHER} entries");
         let peer = to as u32;
         let (costs, len) = (&self.cluster.rails[rail], parts.iter().map(|part| part.span.len).sum::<usize>());
-        let is_inline = kind != Kind::ReadRequest && len <= costs.inline_bytes;
+        let is_inline = kind != Opcode::ReadRequest && len <= costs.inline_bytes;
         {
             let mut net = self.net().borrow_mut();
             let depth = net.limits[rail].0;
             let seat = &mut net.seats[me as usize];
             let pair = *seat.pair(peer, rail as u16);
-            if pair.outstanding >= depth || (pair.held > 0 && kind != Kind::Datagram) {
+            if pair.outstanding >= depth || (pair.held > 0 && kind != Opcode::Datagram) {
                 return Ok(false);
             }
             if !is_inline {
@@ -188,7 +188,7 @@ impl<'y> Verbs for Nic<'y> {
     }
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
-        self.post(Kind::Send, to, rail, parts, Remote::default(), work)
+        self.post(Opcode::Send, to, rail, parts, Remote::default(), work)
     }
 
     fn post_datagram(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
@@ -199,7 +199,7 @@ impl<'y> Verbs for Nic<'y> {
                 "datagram of {len} bytes (limit `datagram.max_bytes`: {limit})"
             )));
         }
-        self.post(Kind::Datagram, to, rail, parts, Remote::default(), work)
+        self.post(Opcode::Datagram, to, rail, parts, Remote::default(), work)
     }
 
     fn post_receive(&mut self, rail: usize, buffer: Local, work: u64) {
@@ -218,7 +218,7 @@ impl<'y> Verbs for Nic<'y> {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault> {
-        self.post(Kind::Write, to, rail, parts, remote, work)
+        self.post(Opcode::Write, to, rail, parts, remote, work)
     }
 
     fn post_read(
@@ -229,7 +229,7 @@ impl<'y> Verbs for Nic<'y> {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault> {
-        self.post(Kind::ReadRequest, from, rail, &[local], remote, work)
+        self.post(Opcode::ReadRequest, from, rail, &[local], remote, work)
     }
 
     fn poll(&mut self) -> Option<Completion> {

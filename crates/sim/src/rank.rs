@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use fabric::{Distance, Span, Verbs};
 use mpi::coll::{
-    Amount, Asked, Call, Cores, Forced, Ints, Key, Kind, Known, Progress, Rates, Schedule, Side, Tariff, Type,
+    Amount, Asked, Call, Collective, Cores, Forced, Ints, Key, Known, Progress, Rates, Schedule, Side,
+    Tariff, Type,
 };
 use mpi::collio::InFlight;
 use mpi::comm::{COMM_WORLD, Place};
@@ -276,39 +277,39 @@ impl<'y> Rank<'y> {
 
     /// `MPI_Barrier`.
     pub fn barrier(&mut self) -> Result<()> {
-        self.collective(key(Kind::Barrier, 0), Span::EMPTY, Span::EMPTY)
+        self.collective(key(Collective::Barrier, 0), Span::EMPTY, Span::EMPTY)
     }
 
     /// `MPI_Bcast` of bytes.
     pub fn bcast(&mut self, buffer: Span, root: usize) -> Result<()> {
         let recv = Some((buffer.len as u64, BYTE));
-        self.collective(Key { recv, ..key(Kind::Bcast, root) }, Span::EMPTY, buffer)
+        self.collective(Key { recv, ..key(Collective::Bcast, root) }, Span::EMPTY, buffer)
     }
 
     /// `MPI_Scatter` of bytes: equal parts of `out`, which only the root needs.
     pub fn scatter(&mut self, out: Span, into: Span, root: usize) -> Result<()> {
         let each = Some((into.len as u64, BYTE));
         let send = each.filter(|_| self.rank() == root);
-        self.collective(Key { send, recv: each, ..key(Kind::Scatter, root) }, out, into)
+        self.collective(Key { send, recv: each, ..key(Collective::Scatter, root) }, out, into)
     }
 
     /// `MPI_Gather` of bytes: equal parts of `into`, which only the root needs.
     pub fn gather(&mut self, out: Span, into: Span, root: usize) -> Result<()> {
         let each = Some((out.len as u64, BYTE));
         let recv = each.filter(|_| self.rank() == root);
-        self.collective(Key { send: each, recv, ..key(Kind::Gather, root) }, out, into)
+        self.collective(Key { send: each, recv, ..key(Collective::Gather, root) }, out, into)
     }
 
     /// `MPI_Allgather` of bytes.
     pub fn allgather(&mut self, out: Span, into: Span) -> Result<()> {
         let each = Some((out.len as u64, BYTE));
-        self.collective(Key { send: each, recv: each, ..key(Kind::Allgather, 0) }, out, into)
+        self.collective(Key { send: each, recv: each, ..key(Collective::Allgather, 0) }, out, into)
     }
 
     /// `MPI_Alltoall` of bytes: equal parts of both buffers.
     pub fn alltoall(&mut self, out: Span, into: Span) -> Result<()> {
         let each = Some(((out.len / self.size()) as u64, BYTE));
-        self.collective(Key { send: each, recv: each, ..key(Kind::Alltoall, 0) }, out, into)
+        self.collective(Key { send: each, recv: each, ..key(Collective::Alltoall, 0) }, out, into)
     }
 
     /// `MPI_Gatherv` of bytes: parts of these lengths in `into`, one behind the other, which only the root needs.
@@ -316,7 +317,12 @@ impl<'y> Rank<'y> {
         let (byte, places) = (byte(), places(lens));
         let all = varied(lens, &places, &byte);
         let recv = if self.rank() == root { all } else { Side::Absent };
-        self.uneven(Kind::Gatherv, root, (Side::Even { count: out.len as u64, ty: &byte }, out), (recv, into))
+        self.uneven(
+            Collective::Gatherv,
+            root,
+            (Side::Even { count: out.len as u64, ty: &byte }, out),
+            (recv, into),
+        )
     }
 
     /// `MPI_Scatterv` of bytes, as [`Rank::gatherv`].
@@ -325,7 +331,7 @@ impl<'y> Rank<'y> {
         let all = varied(lens, &places, &byte);
         let send = if self.rank() == root { all } else { Side::Absent };
         self.uneven(
-            Kind::Scatterv,
+            Collective::Scatterv,
             root,
             (send, out),
             (Side::Even { count: into.len as u64, ty: &byte }, into),
@@ -336,26 +342,30 @@ impl<'y> Rank<'y> {
     pub fn alltoallv(&mut self, out: (Span, &[i64]), into: (Span, &[i64])) -> Result<()> {
         let (byte, places) = (byte(), [places(out.1), places(into.1)]);
         let send = varied(out.1, &places[0], &byte);
-        self.uneven(Kind::Alltoallv, 0, (send, out.0), (varied(into.1, &places[1], &byte), into.0))
+        self.uneven(Collective::Alltoallv, 0, (send, out.0), (varied(into.1, &places[1], &byte), into.0))
     }
 
     /// `MPI_Allreduce` of elements of this type.
     pub fn allreduce(&mut self, out: Span, into: Span, datatype: Handle, op: Handle) -> Result<()> {
         let both = elements(into, datatype)?;
-        self.collective(Key { send: both, recv: both, op: Some(op), ..key(Kind::Allreduce, 0) }, out, into)
+        self.collective(
+            Key { send: both, recv: both, op: Some(op), ..key(Collective::Allreduce, 0) },
+            out,
+            into,
+        )
     }
 
     /// `MPI_Scan` of elements of this type.
     pub fn scan(&mut self, out: Span, into: Span, datatype: Handle, op: Handle) -> Result<()> {
         let both = elements(into, datatype)?;
-        self.collective(Key { send: both, recv: both, op: Some(op), ..key(Kind::Scan, 0) }, out, into)
+        self.collective(Key { send: both, recv: both, op: Some(op), ..key(Collective::Scan, 0) }, out, into)
     }
 
     /// `MPI_Reduce` of elements of this type.
     pub fn reduce(&mut self, out: Span, into: Span, datatype: Handle, op: Handle, root: usize) -> Result<()> {
         let send = elements(out, datatype)?;
         let recv = send.filter(|_| self.rank() == root);
-        self.collective(Key { send, recv, op: Some(op), ..key(Kind::Reduce, root) }, out, into)
+        self.collective(Key { send, recv, op: Some(op), ..key(Collective::Reduce, root) }, out, into)
     }
 
     /// Calls `ready` until it gives a value, looking around in between.
@@ -432,7 +442,13 @@ impl<'y> Rank<'y> {
     }
 
     /// Runs a collective whose parts have lengths of their own.
-    fn uneven(&mut self, kind: Kind, root: usize, send: (Side, Span), recv: (Side, Span)) -> Result<()> {
+    fn uneven(
+        &mut self,
+        kind: Collective,
+        root: usize,
+        send: (Side, Span),
+        recv: (Side, Span),
+    ) -> Result<()> {
         let (rank, size, in_place) = (self.rank(), self.size(), false);
         let call =
             Call { kind, rank, size, send: send.0, recv: recv.0, in_place, op: None, root, across: None };
@@ -472,7 +488,7 @@ fn varied<'a>(lens: &'a [i64], places: &'a [i64], ty: &'a Type) -> Side<'a> {
     Side::Varied { counts: Ints::Large(lens), displs: Ints::Large(places), ty }
 }
 
-fn key(kind: Kind, root: usize) -> Key {
+fn key(kind: Collective, root: usize) -> Key {
     Key { kind, in_place: false, root, send: None, recv: None, op: None }
 }
 

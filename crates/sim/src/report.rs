@@ -1,6 +1,6 @@
 //! What a simulation was.
 
-use crate::message::Kind;
+use crate::message::Opcode;
 use crate::queue::Ps;
 use crate::trace::Trace;
 
@@ -67,13 +67,13 @@ pub struct Counters {
 
 impl Counters {
     /// A message was posted.
-    pub fn posted(&mut self, kind: Kind, len: usize) {
+    pub fn posted(&mut self, kind: Opcode, len: usize) {
         self.bytes += len as u64;
         let counter = match kind {
-            Kind::Send => &mut self.sends,
-            Kind::Datagram => &mut self.datagrams,
-            Kind::Write => &mut self.writes,
-            Kind::ReadRequest | Kind::ReadData => &mut self.reads,
+            Opcode::Send => &mut self.sends,
+            Opcode::Datagram => &mut self.datagrams,
+            Opcode::Write => &mut self.writes,
+            Opcode::ReadRequest | Opcode::ReadData => &mut self.reads,
         };
         *counter += 1;
     }

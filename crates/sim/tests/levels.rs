@@ -2,48 +2,48 @@
 
 use fabric::Span;
 use mpi::coll::cost::{Algorithm, algorithms};
-use mpi::coll::{Forced, Kind};
+use mpi::coll::{Collective, Forced};
 use mpi::error::Result;
 use sim::rank::{INT64, SUM};
 use sim::{Cluster, Job, Rank, Setup};
 
 /// The collectives with a table of algorithms that a simulated rank can call.
-const KINDS: [Kind; 12] = [
-    Kind::Barrier,
-    Kind::Bcast,
-    Kind::Gather,
-    Kind::Gatherv,
-    Kind::Scatter,
-    Kind::Scatterv,
-    Kind::Allgather,
-    Kind::Alltoall,
-    Kind::Alltoallv,
-    Kind::Reduce,
-    Kind::Allreduce,
-    Kind::Scan,
+const KINDS: [Collective; 12] = [
+    Collective::Barrier,
+    Collective::Bcast,
+    Collective::Gather,
+    Collective::Gatherv,
+    Collective::Scatter,
+    Collective::Scatterv,
+    Collective::Allgather,
+    Collective::Alltoall,
+    Collective::Alltoallv,
+    Collective::Reduce,
+    Collective::Allreduce,
+    Collective::Scan,
 ];
 
 /// A collective of `len` bytes, as [`mpi::coll::Problem`] counts them.
-fn call(rank: &mut Rank<'_>, kind: Kind, one: Span, all: [Span; 2]) -> Result<()> {
+fn call(rank: &mut Rank<'_>, kind: Collective, one: Span, all: [Span; 2]) -> Result<()> {
     let lens = vec![one.len as i64; rank.size()];
     match kind {
-        Kind::Barrier => rank.barrier(),
-        Kind::Bcast => rank.bcast(one, 0),
-        Kind::Gather => rank.gather(one, all[0], 0),
-        Kind::Gatherv => rank.gatherv(one, all[0], &lens, 0),
-        Kind::Scatter => rank.scatter(all[0], one, 0),
-        Kind::Scatterv => rank.scatterv(all[0], &lens, one, 0),
-        Kind::Allgather => rank.allgather(one, all[0]),
-        Kind::Alltoall => rank.alltoall(all[0], all[1]),
-        Kind::Alltoallv => rank.alltoallv((all[0], &lens), (all[1], &lens)),
-        Kind::Reduce => rank.reduce(one, all[0].part(0, one.len), INT64, SUM, 0),
-        Kind::Scan => rank.scan(one, all[0].part(0, one.len), INT64, SUM),
+        Collective::Barrier => rank.barrier(),
+        Collective::Bcast => rank.bcast(one, 0),
+        Collective::Gather => rank.gather(one, all[0], 0),
+        Collective::Gatherv => rank.gatherv(one, all[0], &lens, 0),
+        Collective::Scatter => rank.scatter(all[0], one, 0),
+        Collective::Scatterv => rank.scatterv(all[0], &lens, one, 0),
+        Collective::Allgather => rank.allgather(one, all[0]),
+        Collective::Alltoall => rank.alltoall(all[0], all[1]),
+        Collective::Alltoallv => rank.alltoallv((all[0], &lens), (all[1], &lens)),
+        Collective::Reduce => rank.reduce(one, all[0].part(0, one.len), INT64, SUM, 0),
+        Collective::Scan => rank.scan(one, all[0].part(0, one.len), INT64, SUM),
         _ => rank.allreduce(one, all[0].part(0, one.len), INT64, SUM),
     }
 }
 
 /// Nanoseconds of a call after warm-up: from the first one's start to the last one's end.
-fn time(cluster: &Cluster, ranks: usize, kind: Kind, len: usize, forced: Option<Algorithm>) -> f64 {
+fn time(cluster: &Cluster, ranks: usize, kind: Collective, len: usize, forced: Option<Algorithm>) -> f64 {
     const WARM: usize = 12;
     const ROUNDS: usize = 8;
     let mut setup = Setup { forced: Forced::default(), ..Setup::default() };
@@ -74,10 +74,12 @@ const GOAL: f64 = 30.0;
 const EXCEPTIONS: [(&str, f64); 2] = [("c1, Bcast, 262144", 70.0), ("c2, Allreduce, 262144", 70.0)];
 
 /// Lengths, as [`mpi::coll::Problem`] counts them. Where each rank has a block for each the longest is left out.
-fn lengths(kind: Kind) -> &'static [usize] {
+fn lengths(kind: Collective) -> &'static [usize] {
     match kind {
-        Kind::Barrier => &[0],
-        Kind::Bcast | Kind::Reduce | Kind::Allreduce | Kind::Scan => &[8, 1024, 16 << 10, 256 << 10],
+        Collective::Barrier => &[0],
+        Collective::Bcast | Collective::Reduce | Collective::Allreduce | Collective::Scan => {
+            &[8, 1024, 16 << 10, 256 << 10]
+        }
         _ => &[8, 1024, 16 << 10],
     }
 }

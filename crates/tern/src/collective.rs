@@ -3,14 +3,14 @@
 use fabric::Distance;
 use fabric::settings::Settings;
 use mpi::coll::cost::{Algorithm, algorithms, choose, price, setting};
-use mpi::coll::{Cores, Forced, Kind, Problem, Rates, Spread, Tariff};
+use mpi::coll::{Collective, Cores, Forced, Problem, Rates, Spread, Tariff};
 use proto::choice::explain::table;
 use proto::choice::facts::Facts;
 use proto::choice::journal::{bytes, time};
 
 /// What is asked.
 pub struct Question {
-    pub kind: Kind,
+    pub kind: Collective,
     pub bytes: u64,
     pub ranks: usize,
     pub hosts: usize,
@@ -21,12 +21,12 @@ pub struct Question {
 }
 
 /// The collective with this MPI name, with or without its prefix.
-pub fn named(text: &str) -> Result<Kind, String> {
+pub fn named(text: &str) -> Result<Collective, String> {
     let lower = text.to_lowercase();
     let name = lower.strip_prefix("mpi_").unwrap_or(&lower);
-    let found = Kind::ALL.into_iter().find(|kind| kind.name().to_lowercase() == name);
+    let found = Collective::ALL.into_iter().find(|kind| kind.name().to_lowercase() == name);
     found.ok_or_else(|| {
-        let all = Kind::ALL.map(|kind| kind.name().to_lowercase()).join(", ");
+        let all = Collective::ALL.map(|kind| kind.name().to_lowercase()).join(", ");
         format!("--collective {text}: must be one of {all}")
     })
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use fabric::settings::Settings;
 use fabric::{Caps, Device, Distance, Source, Span};
-use mpi::coll::{Kind, Tariff};
+use mpi::coll::{Collective, Tariff};
 use proto::Protocol;
 use proto::choice::choose::{Seen, choose};
 use proto::choice::explain::table;
@@ -58,7 +58,7 @@ struct Question {
     late_us: f64,
     rtr: bool,
     cluster: Option<String>,
-    collective: Option<Kind>,
+    collective: Option<Collective>,
     ranks: Option<usize>,
     hosts: Option<usize>,
     in_turn: bool,
@@ -258,7 +258,7 @@ fn forced(question: &Question, settings: &Settings, eager_bytes: usize) -> Optio
 }
 
 /// The same for a collective.
-fn answer_collective(question: &Question, kind: Kind, settings: &Settings) -> Result<String, String> {
+fn answer_collective(question: &Question, kind: Collective, settings: &Settings) -> Result<String, String> {
     let (tariff, capacity, cores, place) = match &question.cluster {
         Some(name) => {
             let cluster = Cluster::find(name)?;

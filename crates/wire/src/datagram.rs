@@ -23,7 +23,7 @@ pub const LONGEST: usize = 65_507;
 
 /// What a datagram is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum DatagramType {
     /// Of an RD pair: segments, an acknowledgement, or both.
     Reliable = 0,
     /// One segment of UD.
@@ -36,7 +36,7 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
     /// What it is.
-    pub kind: Kind,
+    pub kind: DatagramType,
     /// Flags of RD: [`NUMBERED`], [`ASKS`], [`CLOSES`].
     pub flags: u8,
     /// Its sender.
@@ -113,9 +113,9 @@ impl Head {
         let kind = match datagram[0] {
             b if b >> 4 != VERSION => return Err(Dropped::Unknown),
             b => match b & 0x0f {
-                0 => Kind::Reliable,
-                1 => Kind::Unreliable,
-                2 => Kind::Error,
+                0 => DatagramType::Reliable,
+                1 => DatagramType::Unreliable,
+                2 => DatagramType::Error,
                 _ => return Err(Dropped::Unknown),
             },
         };
@@ -172,7 +172,7 @@ pub fn seal(out: &mut Vec<u8>, begin: usize) {
 mod tests {
     use super::*;
 
-    fn datagram(kind: Kind, flags: u8, reliable: &Reliable, payload: &[u8]) -> Vec<u8> {
+    fn datagram(kind: DatagramType, flags: u8, reliable: &Reliable, payload: &[u8]) -> Vec<u8> {
         let mut out = vec![9; 3];
         Head { kind, flags, rank: 77, id: 0x0102_0304_0506_0708 }.begin(&mut out);
         reliable.encode(&mut out);
@@ -186,18 +186,19 @@ mod tests {
         for words in 0..=WORDS_MAX {
             let mut reliable = Reliable { seq: u32::MAX, ack: 5, window: 300, came: [0; WORDS_MAX] };
             (0..words).for_each(|at| reliable.came[at] = 1 << at | 1 << 63);
-            let bytes = datagram(Kind::Reliable, NUMBERED | CLOSES, &reliable, b"payload");
+            let bytes = datagram(DatagramType::Reliable, NUMBERED | CLOSES, &reliable, b"payload");
             assert_eq!(length(&[&bytes[..], b"behind it"].concat()), Some(bytes.len()));
             assert_eq!(Head::claims(&bytes), Some((77, 0x0102_0304_0506_0708)));
             let (head, rest) = Head::decode(&bytes).unwrap();
-            assert_eq!((head.kind, head.flags), (Kind::Reliable, NUMBERED | CLOSES));
+            assert_eq!((head.kind, head.flags), (DatagramType::Reliable, NUMBERED | CLOSES));
             assert_eq!(Reliable::decode(rest), Ok((reliable, &b"payload"[..])));
         }
     }
 
     #[test]
     fn every_changed_bit_and_every_cut_is_seen() {
-        let bytes = datagram(Kind::Error, ASKS, &Reliable { came: [1; 4], ..Reliable::default() }, b"xyz");
+        let bytes =
+            datagram(DatagramType::Error, ASKS, &Reliable { came: [1; 4], ..Reliable::default() }, b"xyz");
         for bit in 0..8 * bytes.len() {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
@@ -211,7 +212,7 @@ mod tests {
     #[test]
     fn what_is_unknown_is_dropped() {
         let unknown = |at: usize, value: u8| {
-            let mut bytes = datagram(Kind::Reliable, 0, &Reliable::default(), &[0; 8]);
+            let mut bytes = datagram(DatagramType::Reliable, 0, &Reliable::default(), &[0; 8]);
             bytes[at] = value;
             bytes.truncate(bytes.len() - CRC_LEN);
             seal(&mut bytes, 0);

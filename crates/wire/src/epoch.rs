@@ -1,4 +1,4 @@
-//! Messages of one-sided epochs: kind [`crate::head::Kind::Epoch`].
+//! Messages of one-sided epochs: kind [`crate::head::FrameType::Epoch`].
 //!
 //! The `aux` of the header is [flags](POST), its tag the number of the window, its context what the flags say. A frame
 //! with [`OPS`] holds operations one behind the other, each an [`OpHead`] and, of a Put, its bytes; the answer to

@@ -16,7 +16,7 @@ pub const VERSION: u8 = 1;
 /// Kinds of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameType {
     /// Envelope and the whole payload.
     Eager = 1,
     /// Request to send: envelope and an [`Offer`] of the sender's buffer.
@@ -58,8 +58,8 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
     /// What follows.
-    pub kind: Kind,
-    /// Kind-specific.
+    pub kind: FrameType,
+    /// FrameType-specific.
     pub aux: u16,
     /// MPI tag, or an operation id where the kind has no envelope.
     pub tag: i32,
@@ -70,7 +70,7 @@ pub struct Head {
 impl Head {
     /// A header with `aux` zero.
     #[inline]
-    pub fn new(kind: Kind, tag: i32, context: u64) -> Head {
+    pub fn new(kind: FrameType, tag: i32, context: u64) -> Head {
         Head { kind, aux: 0, tag, context }
     }
 
@@ -90,23 +90,23 @@ impl Head {
         let kind = match words[0] & 0xffff {
             k if k >> 8 != VERSION as u64 => return Err(bad_version(k >> 8)),
             k => match k & 0xff {
-                1 => Kind::Eager,
-                2 => Kind::Rts,
-                3 => Kind::Rtr,
-                4 => Kind::Matched,
-                5 => Kind::Cts,
-                6 => Kind::Data,
-                7 => Kind::LongRts,
-                8 => Kind::Ack,
-                9 => Kind::Ready,
-                10 => Kind::Fin,
-                11 => Kind::LongRtr,
-                12 => Kind::RtrAck,
-                13 => Kind::RtrCancel,
-                14 => Kind::RtrGone,
-                15 => Kind::Epoch,
-                16 => Kind::RtsCancel,
-                17 => Kind::RtsGone,
+                1 => FrameType::Eager,
+                2 => FrameType::Rts,
+                3 => FrameType::Rtr,
+                4 => FrameType::Matched,
+                5 => FrameType::Cts,
+                6 => FrameType::Data,
+                7 => FrameType::LongRts,
+                8 => FrameType::Ack,
+                9 => FrameType::Ready,
+                10 => FrameType::Fin,
+                11 => FrameType::LongRtr,
+                12 => FrameType::RtrAck,
+                13 => FrameType::RtrCancel,
+                14 => FrameType::RtrGone,
+                15 => FrameType::Epoch,
+                16 => FrameType::RtsCancel,
+                17 => FrameType::RtsGone,
                 other => return Err(bad_kind(other)),
             },
         };
@@ -122,7 +122,7 @@ impl Head {
 /// The word 0 of a plain eager message with this tag: what the fast path compares with.
 #[inline]
 pub fn eager_word(tag: i32) -> u64 {
-    Head::new(Kind::Eager, tag, 0).encode()[0]
+    Head::new(FrameType::Eager, tag, 0).encode()[0]
 }
 
 /// The tag in the word that [`eager_word`] gives.

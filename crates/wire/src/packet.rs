@@ -20,7 +20,7 @@ pub const ASKS: u8 = 2;
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum Opcode {
     /// An acknowledgement alone: it has no number.
     Ack,
     /// Part of a message for a receive buffer.
@@ -41,23 +41,23 @@ pub enum Kind {
     Bye,
 }
 
-const KINDS: [Kind; 9] = [
-    Kind::Ack,
-    Kind::Send,
-    Kind::Write,
-    Kind::Read,
-    Kind::Data,
-    Kind::Want,
-    Kind::Refuse,
-    Kind::Parted,
-    Kind::Bye,
+const KINDS: [Opcode; 9] = [
+    Opcode::Ack,
+    Opcode::Send,
+    Opcode::Write,
+    Opcode::Read,
+    Opcode::Data,
+    Opcode::Want,
+    Opcode::Refuse,
+    Opcode::Parted,
+    Opcode::Bye,
 ];
 
 /// What a packet begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// What it is.
-    pub kind: Kind,
+    pub kind: Opcode,
     /// [`LAST`], [`ASKS`].
     pub flags: u8,
     /// Its number, or that of the next one.
@@ -66,9 +66,9 @@ pub struct Packet {
     pub ack: u32,
     /// Bit 0 is `ack` + 1; a one: it has come.
     pub came: u128,
-    /// See [`Kind`].
+    /// See [`Opcode`].
     pub key: u32,
-    /// See [`Kind`].
+    /// See [`Opcode`].
     pub addr: u64,
 }
 

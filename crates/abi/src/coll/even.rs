@@ -1,7 +1,7 @@
 //! Collectives in which every rank has the same amount of data.
 #![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
 
-use mpi::coll::{Key, Kind};
+use mpi::coll::{Collective, Key};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
@@ -10,7 +10,8 @@ use super::{Form, amount, forms, keyed};
 use crate::cx::Cx;
 use crate::kind::output::Out;
 
-const PLAIN: Key = Key { kind: Kind::Barrier, in_place: false, root: 0, send: None, recv: None, op: None };
+const PLAIN: Key =
+    Key { kind: Collective::Barrier, in_place: false, root: 0, send: None, recv: None, op: None };
 
 forms! {
     read_barrier => "Barrier" barrier ibarrier barrier_init (comm: Handle);
@@ -57,9 +58,9 @@ fn read_bcast(
 ) -> Result {
     let site = run::site(cx, comm)?;
     let part = site.part(root)?;
-    site.in_place(Kind::Bcast, 0, buffer, part.is_root)?;
+    site.in_place(Collective::Bcast, 0, buffer, part.is_root)?;
     let recv = (part.is_root || part.takes_part).then_some((count, datatype));
-    let key = Key { kind: Kind::Bcast, root: part.root, recv, ..PLAIN };
+    let key = Key { kind: Collective::Bcast, root: part.root, recv, ..PLAIN };
     keyed(cx, form, comm, site, key, 0, buffer)
 }
 
@@ -77,7 +78,7 @@ fn read_gather(
 ) -> Result {
     let site = run::site(cx, comm)?;
     let Part { root, is_root, takes_part } = site.part(root)?;
-    let in_place = site.in_place(Kind::Gather, sendbuf, recvbuf, is_root)?;
+    let in_place = site.in_place(Collective::Gather, sendbuf, recvbuf, is_root)?;
     let sends = takes_part && !in_place;
     let send = if sends { amount(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))? } else { None };
     let recv = if is_root { amount(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))? } else { None };
@@ -86,7 +87,7 @@ fn read_gather(
         form,
         comm,
         site,
-        Key { kind: Kind::Gather, root, in_place, send, recv, op: None },
+        Key { kind: Collective::Gather, root, in_place, send, recv, op: None },
         sendbuf,
         recvbuf,
     )
@@ -106,7 +107,7 @@ fn read_scatter(
 ) -> Result {
     let site = run::site(cx, comm)?;
     let Part { root, is_root, takes_part } = site.part(root)?;
-    let in_place = site.in_place(Kind::Scatter, sendbuf, recvbuf, is_root)?;
+    let in_place = site.in_place(Collective::Scatter, sendbuf, recvbuf, is_root)?;
     let send = if is_root { amount(cx, (sendcount, "sendcount"), (sendtype, "sendtype"))? } else { None };
     let receives = takes_part && !in_place;
     let recv = if receives { amount(cx, (recvcount, "recvcount"), (recvtype, "recvtype"))? } else { None };
@@ -115,7 +116,7 @@ fn read_scatter(
         form,
         comm,
         site,
-        Key { kind: Kind::Scatter, root, in_place, send, recv, op: None },
+        Key { kind: Collective::Scatter, root, in_place, send, recv, op: None },
         sendbuf,
         recvbuf,
     )
@@ -133,7 +134,7 @@ fn read_allgather(
     comm: Handle,
 ) -> Result {
     let recv = (recvbuf, recvcount, recvtype);
-    all(cx, form, Kind::Allgather, (sendbuf, sendcount, sendtype), recv, comm)
+    all(cx, form, Collective::Allgather, (sendbuf, sendcount, sendtype), recv, comm)
 }
 
 fn read_alltoall(
@@ -148,13 +149,13 @@ fn read_alltoall(
     comm: Handle,
 ) -> Result {
     let recv = (recvbuf, recvcount, recvtype);
-    all(cx, form, Kind::Alltoall, (sendbuf, sendcount, sendtype), recv, comm)
+    all(cx, form, Collective::Alltoall, (sendbuf, sendcount, sendtype), recv, comm)
 }
 
 fn all(
     cx: &Cx,
     form: Form,
-    kind: Kind,
+    kind: Collective,
     send: (usize, i64, usize),
     recv: (usize, u64, Handle),
     comm: Handle,
@@ -179,11 +180,11 @@ fn read_reduce(
 ) -> Result {
     let site = run::site(cx, comm)?;
     let Part { root, is_root, takes_part } = site.part(root)?;
-    let in_place = site.in_place(Kind::Reduce, sendbuf, recvbuf, is_root)?;
+    let in_place = site.in_place(Collective::Reduce, sendbuf, recvbuf, is_root)?;
     let vector = Some((count, datatype));
     let send = if takes_part && !in_place { vector } else { None };
     let recv = if is_root { vector } else { None };
-    let key = Key { kind: Kind::Reduce, root, in_place, send, recv, op: Some(op) };
+    let key = Key { kind: Collective::Reduce, root, in_place, send, recv, op: Some(op) };
     keyed(cx, form, comm, site, key, sendbuf, recvbuf)
 }
 
@@ -198,7 +199,7 @@ fn read_allreduce(
     op: Handle,
     comm: Handle,
 ) -> Result {
-    combine(cx, form, Kind::Allreduce, (sendbuf, recvbuf), (count, datatype), op, comm)
+    combine(cx, form, Collective::Allreduce, (sendbuf, recvbuf), (count, datatype), op, comm)
 }
 
 fn read_reduce_scatter_block(
@@ -211,7 +212,7 @@ fn read_reduce_scatter_block(
     op: Handle,
     comm: Handle,
 ) -> Result {
-    combine(cx, form, Kind::ReduceScatterBlock, (sendbuf, recvbuf), (recvcount, datatype), op, comm)
+    combine(cx, form, Collective::ReduceScatterBlock, (sendbuf, recvbuf), (recvcount, datatype), op, comm)
 }
 
 fn read_scan(
@@ -224,7 +225,7 @@ fn read_scan(
     op: Handle,
     comm: Handle,
 ) -> Result {
-    combine(cx, form, Kind::Scan, (sendbuf, recvbuf), (count, datatype), op, comm)
+    combine(cx, form, Collective::Scan, (sendbuf, recvbuf), (count, datatype), op, comm)
 }
 
 fn read_exscan(
@@ -237,14 +238,14 @@ fn read_exscan(
     op: Handle,
     comm: Handle,
 ) -> Result {
-    combine(cx, form, Kind::Exscan, (sendbuf, recvbuf), (count, datatype), op, comm)
+    combine(cx, form, Collective::Exscan, (sendbuf, recvbuf), (count, datatype), op, comm)
 }
 
 #[inline]
 fn combine(
     cx: &Cx,
     form: Form,
-    kind: Kind,
+    kind: Collective,
     (sendbuf, recvbuf): (usize, usize),
     vector: (u64, Handle),
     op: Handle,

@@ -1,7 +1,9 @@
 //! Where a schedule meets the rank's communicators and requests: run to its end, as a request,
 //! again and again.
 
-use mpi::coll::{Across, Asked, Call, Ints, Kind, Known, Progress, Schedule, Side, State, Type, args, inter};
+use mpi::coll::{
+    Across, Asked, Call, Collective, Ints, Known, Progress, Schedule, Side, State, Type, args, inter,
+};
 use mpi::collio::{Begun, InFlight};
 use mpi::error::Result;
 use mpi::handle::Handle;
@@ -49,7 +51,7 @@ impl Site {
 
     /// Whether this rank works in place: see [`args::in_place`].
     #[inline]
-    pub fn in_place(&self, kind: Kind, send: usize, recv: usize, rooted: bool) -> Result<bool> {
+    pub fn in_place(&self, kind: Collective, send: usize, recv: usize, rooted: bool) -> Result<bool> {
         if self.across.is_some() {
             return across_in_place(kind, send, recv);
         }
@@ -64,10 +66,10 @@ impl Site {
 }
 
 #[cold]
-fn across_in_place(kind: Kind, send: usize, recv: usize) -> Result<bool> {
+fn across_in_place(kind: Collective, send: usize, recv: usize) -> Result<bool> {
     let in_place = match kind {
-        Kind::Bcast | Kind::Barrier => false,
-        Kind::Scatter | Kind::Scatterv => recv == args::IN_PLACE,
+        Collective::Bcast | Collective::Barrier => false,
+        Collective::Scatter | Collective::Scatterv => recv == args::IN_PLACE,
         _ => send == args::IN_PLACE,
     };
     inter::check(kind, in_place).map(|()| false)
@@ -202,7 +204,7 @@ pub fn keep(cx: &Cx, comm: Handle, call: Known, schedule: Box<Schedule>) -> Resu
 /// Waits for all members.
 pub fn barrier(cx: &Cx, comm: Handle) -> Result {
     let site = crowd(cx, comm)?;
-    let call = internal(Kind::Barrier, site, Side::Absent, Side::Absent);
+    let call = internal(Collective::Barrier, site, Side::Absent, Side::Absent);
     let schedule = with_state(cx, comm, |state| state.compile(&call, 0, 0))??;
     blocking(cx, comm, schedule).map(drop)
 }
@@ -219,7 +221,7 @@ pub fn exchange_words<const N: usize>(cx: &Cx, comm: Handle, mine: [u64; N]) -> 
     words[..N].copy_from_slice(&mine);
     let ty = word();
     let side = Side::Even { count: N as u64, ty: &ty };
-    let call = internal(Kind::Allgather, site, side, side);
+    let call = internal(Collective::Allgather, site, side, side);
     let send = words.as_mut_ptr() as usize;
     let recv = send + size_of_val(&mine);
     let mut schedule = with_state(cx, comm, |state| state.compile(&call, send, recv))??;
@@ -288,13 +290,13 @@ pub fn exchange_lists(cx: &Cx, comm: Handle, lists: Lists) -> Result<Lists> {
     let ty = word();
     let one = Side::Even { count: 1, ty: &ty };
     let lens: Vec<u64> = lists.lens().collect();
-    let call = internal(mpi::coll::Kind::Alltoall, site, one, one);
+    let call = internal(mpi::coll::Collective::Alltoall, site, one, one);
     let (done, at) = swap_words(cx, comm, &call, lens, site.size)?;
     let (out, out_at) = laid_out(lists.lens());
     let (into, into_at) = laid_out(done.words()[at..].iter().copied());
     let side =
         |counts, displs| Side::Varied { counts: Ints::Large(counts), displs: Ints::Large(displs), ty: &ty };
-    let call = internal(mpi::coll::Kind::Alltoallv, site, side(&out, &out_at), side(&into, &into_at));
+    let call = internal(mpi::coll::Collective::Alltoallv, site, side(&out, &out_at), side(&into, &into_at));
     let room = into.iter().sum::<i64>() as usize;
     let Words::Made(words) = lists.words else { unreachable!("what came is not sent on") };
     let (done, sent) = swap_words(cx, comm, &call, words, room)?;
@@ -347,14 +349,14 @@ fn spread(cx: &Cx, comm: Handle, root: usize, words: Vec<u64>) -> Result<Box<Sch
     let site = crowd(cx, comm)?;
     let ty = word();
     let recv = Side::Even { count: words.len() as u64, ty: &ty };
-    let call = Call { root, ..internal(Kind::Bcast, site, Side::Absent, recv) };
+    let call = Call { root, ..internal(Collective::Bcast, site, Side::Absent, recv) };
     let mut words = words.into_boxed_slice();
     let mut schedule = with_state(cx, comm, |state| state.compile(&call, 0, words.as_mut_ptr() as usize))??;
     schedule.own(words);
     Ok(schedule)
 }
 
-fn internal<'a>(kind: Kind, site: Site, send: Side<'a>, recv: Side<'a>) -> Call<'a> {
+fn internal<'a>(kind: Collective, site: Site, send: Side<'a>, recv: Side<'a>) -> Call<'a> {
     Call {
         kind,
         rank: site.rank,

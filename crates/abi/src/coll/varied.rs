@@ -1,7 +1,7 @@
 //! Collectives with a count, and mostly a displacement, per rank.
 #![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
 
-use mpi::coll::{Asked, Call, Given, Ints, Kind, Known, Listed, Lists, Side, Type};
+use mpi::coll::{Asked, Call, Collective, Given, Ints, Known, Listed, Lists, Side, Type};
 use mpi::error::Result;
 use mpi::handle::Handle;
 
@@ -39,7 +39,7 @@ forms! {
 fn rooted<'a>(
     cx: &Cx,
     comm: Handle,
-    kind: Kind,
+    kind: Collective,
     send: usize,
     recv: usize,
     root: i32,
@@ -50,13 +50,19 @@ fn rooted<'a>(
     Ok((listed(kind, site, part.root, in_place), site, part))
 }
 
-fn rootless<'a>(cx: &Cx, comm: Handle, kind: Kind, send: usize, recv: usize) -> Result<(Listed<'a>, Site)> {
+fn rootless<'a>(
+    cx: &Cx,
+    comm: Handle,
+    kind: Collective,
+    send: usize,
+    recv: usize,
+) -> Result<(Listed<'a>, Site)> {
     let site = run::site(cx, comm)?;
     let in_place = site.in_place(kind, send, recv, false)?;
     Ok((listed(kind, site, 0, in_place), site))
 }
 
-fn listed<'a>(kind: Kind, site: Site, root: usize, in_place: bool) -> Listed<'a> {
+fn listed<'a>(kind: Collective, site: Site, root: usize, in_place: bool) -> Listed<'a> {
     Listed {
         kind,
         in_place,
@@ -195,7 +201,7 @@ fn read_gatherv(
     root: i32,
     comm: Handle,
 ) -> Result {
-    let (mut listed, site, part) = rooted(cx, comm, Kind::Gatherv, sendbuf, recvbuf, root)?;
+    let (mut listed, site, part) = rooted(cx, comm, Collective::Gatherv, sendbuf, recvbuf, root)?;
     if part.takes_part && !listed.in_place {
         listed.send = even((sendcount, "sendcount"), sendtype)?;
     }
@@ -218,7 +224,7 @@ fn read_scatterv(
     root: i32,
     comm: Handle,
 ) -> Result {
-    let (mut listed, site, part) = rooted(cx, comm, Kind::Scatterv, sendbuf, recvbuf, root)?;
+    let (mut listed, site, part) = rooted(cx, comm, Collective::Scatterv, sendbuf, recvbuf, root)?;
     if part.is_root {
         listed.send = varied(sendcounts, displs, sendtype, site.blocks())?;
     }
@@ -240,7 +246,7 @@ fn read_allgatherv(
     recvtype: Handle,
     comm: Handle,
 ) -> Result {
-    let (mut listed, site) = rootless(cx, comm, Kind::Allgatherv, sendbuf, recvbuf)?;
+    let (mut listed, site) = rootless(cx, comm, Collective::Allgatherv, sendbuf, recvbuf)?;
     if !listed.in_place {
         listed.send = even((sendcount, "sendcount"), sendtype)?;
     }
@@ -261,7 +267,7 @@ fn read_alltoallv(
     recvtype: Handle,
     comm: Handle,
 ) -> Result {
-    let (mut listed, site) = rootless(cx, comm, Kind::Alltoallv, sendbuf, recvbuf)?;
+    let (mut listed, site) = rootless(cx, comm, Collective::Alltoallv, sendbuf, recvbuf)?;
     if !listed.in_place {
         listed.send = varied(sendcounts, sdispls, sendtype, site.blocks())?;
     }
@@ -283,7 +289,7 @@ fn read_alltoallw(
     comm: Handle,
 ) -> Result {
     let (mut send, mut recv) = (Vec::new(), Vec::new());
-    let (mut listed, site) = rootless(cx, comm, Kind::Alltoallw, sendbuf, recvbuf)?;
+    let (mut listed, site) = rootless(cx, comm, Collective::Alltoallw, sendbuf, recvbuf)?;
     if !listed.in_place {
         listed.send = mixed(sendcounts, sdispls, sendtypes, site.blocks(), &mut send)?;
     }
@@ -302,7 +308,7 @@ fn read_reduce_scatter(
     op: Handle,
     comm: Handle,
 ) -> Result {
-    let (mut listed, site) = rootless(cx, comm, Kind::ReduceScatter, sendbuf, recvbuf)?;
+    let (mut listed, site) = rootless(cx, comm, Collective::ReduceScatter, sendbuf, recvbuf)?;
     // SAFETY: MPI says there is a count per rank of the communicator; not used beyond the call.
     let counts = ints(unsafe { recvcounts.counts(site.size)? });
     let ty = raw(datatype);

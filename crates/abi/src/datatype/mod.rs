@@ -5,7 +5,7 @@ pub mod pack;
 
 use std::sync::Arc;
 
-use mpi::attr::Kind;
+use mpi::attr::Holder;
 use mpi::datatype::{Combiner, Datatype, TypeClass, basic_size, match_size, small_form_only};
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
@@ -50,7 +50,7 @@ pub fn free(cx: &Cx, datatype: HandleRef) -> Result {
     if let Err(error) = cx.objects().types.check_free(handle) {
         return fail(error.class, format!("argument `datatype` {}", error.text));
     }
-    attr::delete_all(cx, Kind::Type, handle)?;
+    attr::delete_all(cx, Holder::Type, handle)?;
     cx.objects().types.free(handle)?;
     datatype.set(Object::Datatype.null().0);
     Ok(())
@@ -58,7 +58,7 @@ pub fn free(cx: &Cx, datatype: HandleRef) -> Result {
 
 /// `MPI_Type_dup`.
 pub fn dup(cx: &Cx, oldtype: Handle, newtype: Out<Handle>) -> Result {
-    let attrs = attr::copy_all(cx, Kind::Type, oldtype)?;
+    let attrs = attr::copy_all(cx, Holder::Type, oldtype)?;
     let mut objects = cx.objects();
     let copy = objects.types.dup(oldtype)?;
     objects.datatype_mut(copy)?.attrs = attrs;

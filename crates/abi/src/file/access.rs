@@ -23,7 +23,7 @@ use crate::kind::text::StatusPlace;
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Direction {
     /// From the file to memory.
     Read,
     /// From memory to the file.
@@ -56,7 +56,7 @@ pub enum Who {
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     /// Which way.
-    pub way: Way,
+    pub way: Direction,
     /// Where it begins.
     pub at: At,
     /// Who takes part.
@@ -109,8 +109,8 @@ impl Job {
 
     fn check(&self, access: Access) -> Result {
         match access.way {
-            Way::Read => self.amode.check_read()?,
-            Way::Write => self.amode.check_write()?,
+            Direction::Read => self.amode.check_read()?,
+            Direction::Write => self.amode.check_write()?,
         }
         if access.who != Who::Alone && self.is_split {
             return fail(Class::IO, "a split collective of this file has begun and has not ended");
@@ -172,14 +172,14 @@ impl Job {
         };
         let start = self.view.stretch(start, len)?;
         let stream = match access.way {
-            Way::Read => memory.room(cx, &self.view)?,
-            Way::Write => memory.outgoing(cx, &self.view)?,
+            Direction::Read => memory.room(cx, &self.view)?,
+            Direction::Write => memory.outgoing(cx, &self.view)?,
         };
         Ok(Ready { start, len, stream })
     }
 
     /// Moves the bytes of an access by this rank itself; how many were moved.
-    pub fn alone(&self, way: Way, ready: &mut Ready) -> Result<u64> {
+    pub fn alone(&self, way: Direction, ready: &mut Ready) -> Result<u64> {
         self.mover().alone(way, ready)
     }
 
@@ -202,7 +202,7 @@ const PIECES_COUNTED: usize = 64;
 
 impl Mover {
     /// What moving the bytes by oneself is expected to take, a call for each piece.
-    fn predicted_ns(&self, way: Way, ready: &Ready) -> u64 {
+    fn predicted_ns(&self, way: Direction, ready: &Ready) -> u64 {
         if ready.len == 0 {
             return 0;
         }
@@ -216,11 +216,11 @@ impl Mover {
         calls.saturating_mul(rates.call_ps()).saturating_add(ready.len.saturating_mul(rates.byte_ps())) / 1000
     }
 
-    fn rates(&self, way: Way) -> &disk::Rates {
-        if way == Way::Read { &self.disk.reading } else { &self.disk.writing }
+    fn rates(&self, way: Direction) -> &disk::AccessCosts {
+        if way == Direction::Read { &self.disk.reading } else { &self.disk.writing }
     }
 
-    fn alone(&self, way: Way, ready: &mut Ready) -> Result<u64> {
+    fn alone(&self, way: Direction, ready: &mut Ready) -> Result<u64> {
         if ready.len == 0 {
             return Ok(0);
         }
@@ -228,14 +228,14 @@ impl Mover {
         let pieces = || self.view.pieces(start, len);
         let stream = &mut ready.stream;
         let mut work = || match way {
-            Way::Read => {
+            Direction::Read => {
                 let read = |bytes: &mut [u8]| disk::read(&self.disk, pieces(), bytes, self.window);
                 stream.with_mut(read).map(|got| got as u64)
             }
-            Way::Write => stream.with(|bytes| disk::write(&self.disk, pieces(), bytes)).map(|()| len),
+            Direction::Write => stream.with(|bytes| disk::write(&self.disk, pieces(), bytes)).map(|()| len),
         };
         let moved = match self.atomic {
-            true => self.disk.locked(self.range(start, len), way == Way::Read, work),
+            true => self.disk.locked(self.range(start, len), way == Direction::Read, work),
             false => work(),
         };
         moved.map_err(refused)
@@ -304,8 +304,8 @@ pub fn begin(cx: &Cx, fh: Handle, access: Access, raw: Raw) -> Result<Begun> {
     let work = move || {
         let moved = mover.alone(access.way, &mut ready);
         let bytes = moved.and_then(|got| match access.way {
-            Way::Read => memory.finish_plainly(&mover.view, ready.stream, got),
-            Way::Write => Ok(memory.buffer.ty.size() * memory.buffer.count),
+            Direction::Read => memory.finish_plainly(&mover.view, ready.stream, got),
+            Direction::Write => Ok(memory.buffer.ty.size() * memory.buffer.count),
         });
         let mut status = Status::EMPTY;
         let error = bytes.map(|bytes| status.set_count_bytes(bytes)).err();
@@ -315,10 +315,10 @@ pub fn begin(cx: &Cx, fh: Handle, access: Access, raw: Raw) -> Result<Begun> {
 }
 
 /// What is told of an access whose bytes were moved; those that were read are put where they belong.
-fn ended(cx: &Cx, job: &Job, way: Way, memory: &Memory, ready: Ready, got: u64) -> Result<Status> {
+fn ended(cx: &Cx, job: &Job, way: Direction, memory: &Memory, ready: Ready, got: u64) -> Result<Status> {
     let bytes = match way {
-        Way::Read => memory.finish(cx, &job.view, ready.stream, got)?,
-        Way::Write => memory.buffer.ty.size() * memory.buffer.count,
+        Direction::Read => memory.finish(cx, &job.view, ready.stream, got)?,
+        Direction::Write => memory.buffer.ty.size() * memory.buffer.count,
     };
     let mut status = Status::EMPTY;
     status.set_count_bytes(bytes);
@@ -343,7 +343,7 @@ macro_rules! accesses {
         pub fn $plain(
             cx: &Cx, fh: Handle, $($offset: i64,)? buf: usize, count: u64, datatype: Handle, status: StatusPlace,
         ) -> Result {
-            let access = Access { way: Way::$way, at: At::$at$(($offset))?, who: Who::$who };
+            let access = Access { way: Direction::$way, at: At::$at$(($offset))?, who: Who::$who };
             status.set_keeping_error(go(cx, fh, access, (buf, count, datatype))?.to_ints());
             Ok(())
         }
@@ -356,7 +356,7 @@ macro_rules! accesses {
         pub fn $start(
             cx: &Cx, fh: Handle, $($offset: i64,)? buf: usize, count: u64, datatype: Handle, request: Out<Handle>,
         ) -> Result {
-            let access = Access { way: Way::$way, at: At::$at$(($offset))?, who: Who::Alone };
+            let access = Access { way: Direction::$way, at: At::$at$(($offset))?, who: Who::Alone };
             request_of(cx, begin(cx, fh, access, (buf, count, datatype))?, request)
         }
     };

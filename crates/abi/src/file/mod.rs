@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use mpi::coll::Spread;
 use mpi::comm::Place;
-use mpi::errhandler::Kind;
+use mpi::errhandler::Raiser;
 use mpi::error::{Class, Error, Result, fail};
 use mpi::file::{Amode, FILE_NULL, File, Hints, View, path_of, refused};
 use mpi::group::Group;
@@ -72,7 +72,7 @@ pub fn open(cx: &Cx, comm: Handle, filename: Text, amode: i32, info: Handle, fh:
     match open_on(cx, own, asked) {
         Ok(file) => {
             let new = cx.objects().files.insert(file)?;
-            cx.anytime().errhandlers.inherit(Kind::File, FILE_NULL, new);
+            cx.anytime().errhandlers.inherit(Raiser::File, FILE_NULL, new);
             fh.set(new);
             Ok(())
         }
@@ -205,7 +205,7 @@ pub fn close(cx: &Cx, fh: HandleRef) -> Result {
     comms::remove(cx, comm)?;
     // An error is the file's still: what handles it stays until MPI_Finalize.
     if outcome.is_ok() {
-        cx.anytime().errhandlers.release(Kind::File, fh.handle);
+        cx.anytime().errhandlers.release(Raiser::File, fh.handle);
     }
     outcome
 }
@@ -322,11 +322,11 @@ pub fn sync(cx: &Cx, fh: Handle) -> Result {
 
 /// `MPI_File_set_errhandler`.
 pub fn set_errhandler(cx: &Cx, file: Handle, errhandler: Handle) -> Result {
-    crate::attr::named("errhandler", cx.anytime().errhandlers.set(Kind::File, file, errhandler))
+    crate::attr::named("errhandler", cx.anytime().errhandlers.set(Raiser::File, file, errhandler))
 }
 
 /// `MPI_File_get_errhandler`.
 pub fn get_errhandler(cx: &Cx, file: Handle, errhandler: Out<Handle>) -> Result {
-    errhandler.set(cx.anytime().errhandlers.get(Kind::File, file));
+    errhandler.set(cx.anytime().errhandlers.get(Raiser::File, file));
     Ok(())
 }

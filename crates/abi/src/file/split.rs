@@ -8,7 +8,7 @@ use mpi::file::{Errand, Split};
 use mpi::handle::Handle;
 use mpi::request::Ended;
 
-use super::access::{self, Access, At, Begun, Raw, Way, Who};
+use super::access::{self, Access, At, Begun, Direction, Raw, Who};
 use crate::cx::Cx;
 use crate::kind::text::StatusPlace;
 use crate::wait;
@@ -52,7 +52,7 @@ macro_rules! splits {
         pub fn $begin(
             cx: &Cx, fh: Handle, $($offset: i64,)? buf: usize, count: u64, datatype: Handle,
         ) -> Result {
-            let access = Access { way: Way::$way, at: At::$at$(($offset))?, who: Who::$who };
+            let access = Access { way: Direction::$way, at: At::$at$(($offset))?, who: Who::$who };
             begin(cx, fh, $name, access, (buf, count, datatype))
         }
 

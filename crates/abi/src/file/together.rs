@@ -4,13 +4,13 @@
 
 use std::time::Instant;
 
-use disk::phase::{Costs, Cut, Plan, Tariff, Wish};
-use disk::{Piece, Rates};
+use disk::phase::{Costs, Cut, Plan, RoundCosts, Wish};
+use disk::{AccessCosts, Piece};
 use mpi::error::Result;
 use mpi::file::refused;
 use mpi::mem;
 
-use super::access::{Job, Ready, Way};
+use super::access::{Direction, Job, Ready};
 use super::agree::{agree, all_well, class_of};
 use crate::coll::run::{self, Lists};
 use crate::cx::Cx;
@@ -21,18 +21,18 @@ const WORDS: usize = 15;
 /// Hints about the use of two phases, as they travel.
 const AS_IT_PAYS: u64 = 2;
 
-fn wish(job: &Job, way: Way, ready: &Ready) -> Wish {
-    let joins = |gap, len| way == Way::Read && job.disk.reading.joins(gap, len);
+fn wish(job: &Job, way: Direction, ready: &Ready) -> Wish {
+    let joins = |gap, len| way == Direction::Read && job.disk.reading.joins(gap, len);
     Wish::of(job.view.pieces(ready.start, ready.len), joins)
 }
 
-fn rates(job: &Job, way: Way) -> &Rates {
-    if way == Way::Read { &job.disk.reading } else { &job.disk.writing }
+fn rates(job: &Job, way: Direction) -> &AccessCosts {
+    if way == Direction::Read { &job.disk.reading } else { &job.disk.writing }
 }
 
-fn words(job: &Job, way: Way, ranks: usize, ready: &Result<Ready>) -> [u64; WORDS] {
+fn words(job: &Job, way: Direction, ranks: usize, ready: &Result<Ready>) -> [u64; WORDS] {
     let wish = ready.as_ref().map_or(Wish::default(), |ready| wish(job, way, ready));
-    let tariff = Tariff::of(rates(job, way));
+    let tariff = RoundCosts::of(rates(job, way));
     let buffering = job.hints.buffering.map_or(AS_IT_PAYS, u64::from);
     let (owners, buffer) = (job.hints.owners(ranks as u64), job.hints.buffer_bytes);
     [
@@ -65,7 +65,7 @@ pub struct Agreed {
 impl Agreed {
     /// Tells the predictions what has come of them. What ranks one behind the other have taken one of them sees as well as all,
     /// for they have begun at the same time.
-    fn came_true(&self, rates: &Rates, begun: Instant) {
+    fn came_true(&self, rates: &AccessCosts, begun: Instant) {
         let Some(costs) = self.costs else { return };
         let took_ns = begun.elapsed().as_nanos() as u64;
         let (taken, other, predicted_ps) = match self.plan {
@@ -78,15 +78,15 @@ impl Agreed {
 }
 
 /// What all ranks come to, with the hints and rates of the first.
-fn plan(all: &[[u64; WORDS]], way: Way) -> Agreed {
+fn plan(all: &[[u64; WORDS]], way: Direction) -> Agreed {
     let wish = |w: &[u64; WORDS]| Wish { first: w[1], end: w[2], bytes: w[3], calls: w[4], moved: w[5] };
     let wishes: Vec<Wish> = all.iter().map(wish).collect();
     let [.., call_ps, byte_ps, round_ps, swap_ps, alone, phases, owners, buffer, how] = all[0];
     // An atomic access is one locked section of the rank that makes it.
     let plan = Plan::new(&wishes, owners, buffer).filter(|_| all.len() > 1 && how >> 8 == 0);
     let Some(plan) = plan else { return Agreed { plan: None, costs: None } };
-    let tariff = Tariff { call_ps, byte_ps, round_ps, swap_ps, alone, phases };
-    let costs = plan.costs(&wishes, tariff, way == Way::Write);
+    let tariff = RoundCosts { call_ps, byte_ps, round_ps, swap_ps, alone, phases };
+    let costs = plan.costs(&wishes, tariff, way == Direction::Write);
     let is_better = match how & 0xff {
         AS_IT_PAYS => costs.pays(tariff),
         how => how != 0,
@@ -95,7 +95,7 @@ fn plan(all: &[[u64; WORDS]], way: Way) -> Agreed {
 }
 
 /// Does a collective access; how many bytes of the stream were moved.
-pub fn go(cx: &Cx, job: &Job, way: Way, ready: Result<Ready>) -> Result<(u64, Ready)> {
+pub fn go(cx: &Cx, job: &Job, way: Direction, ready: Result<Ready>) -> Result<(u64, Ready)> {
     let (agreed, mut ready) = agree_on(cx, job, way, ready)?;
     if let Some(plan) = agreed.plan {
         return carry_out(cx, job, way, &agreed, plan, ready);
@@ -107,7 +107,7 @@ pub fn go(cx: &Cx, job: &Job, way: Way, ready: Result<Ready>) -> Result<(u64, Re
 }
 
 /// What all ranks come to, and their errors.
-pub fn agree_on(cx: &Cx, job: &Job, way: Way, ready: Result<Ready>) -> Result<(Agreed, Ready)> {
+pub fn agree_on(cx: &Cx, job: &Job, way: Direction, ready: Result<Ready>) -> Result<(Agreed, Ready)> {
     let ranks = run::site(cx, job.comm)?.size;
     let all = run::exchange_words(cx, job.comm, words(job, way, ranks, &ready))?;
     let ready = all_well(ready, all.iter().map(|words| words[0]))?;
@@ -118,7 +118,7 @@ pub fn agree_on(cx: &Cx, job: &Job, way: Way, ready: Result<Ready>) -> Result<(A
 pub fn carry_out(
     cx: &Cx,
     job: &Job,
-    way: Way,
+    way: Direction,
     agreed: &Agreed,
     plan: Plan,
     mut ready: Ready,
@@ -132,8 +132,8 @@ pub fn carry_out(
         let cuts = &cuts[from..cuts.partition_point(|cut| cut.round <= round)];
         let begun = Instant::now();
         let round = match way {
-            Way::Write => write_round(cx, job, ranks, cuts, &ready)?,
-            Way::Read => read_round(cx, job, ranks, cuts, &mut ready)?,
+            Direction::Write => write_round(cx, job, ranks, cuts, &ready)?,
+            Direction::Read => read_round(cx, job, ranks, cuts, &mut ready)?,
         };
         let took_ns = begun.elapsed().as_nanos() as u64;
         rates(job, way).exchanged(8 * round.words as u64, took_ns.saturating_sub(round.disk_ns));

@@ -1,6 +1,6 @@
 //! The standard ABI (MPI 5.0 chapter 20): what lies in C is what the library works with.
 
-use mpi::attr::Kind;
+use mpi::attr::Holder;
 use mpi::handle::Handle;
 
 use super::Set;
@@ -127,7 +127,7 @@ pub fn write(_: Set, value: i32) -> i32 {
 
 /// The value of an attribute as the application gets it.
 #[inline(always)]
-pub fn attribute(_: Kind, _: Handle, value: usize) -> usize {
+pub fn attribute(_: Holder, _: Handle, value: usize) -> usize {
     value
 }
 

@@ -5,7 +5,7 @@
 //! the general way, which says what is wrong.
 #![allow(non_snake_case, clippy::too_many_arguments)]
 
-use mpi::coll::{Kind, args};
+use mpi::coll::{Collective, args};
 use mpi::datatype::basic;
 use mpi::op::Predefined;
 
@@ -22,13 +22,18 @@ type Seat = (usize, usize);
 
 /// A collective that is over when it is called.
 #[inline(always)]
-fn over(kind: Kind, comm: usize, moves_nothing: impl FnOnce(Seat) -> bool) -> Option<i32> {
+fn over(kind: Collective, comm: usize, moves_nothing: impl FnOnce(Seat) -> bool) -> Option<i32> {
     unheard()?.empty_now(kind, handle(comm), moves_nothing).then_some(0)
 }
 
 /// As [`over`], of the form that gives a request.
 #[inline(always)]
-fn begun(kind: Kind, comm: usize, request: usize, moves_nothing: impl FnOnce(Seat) -> bool) -> Option<i32> {
+fn begun(
+    kind: Collective,
+    comm: usize,
+    request: usize,
+    moves_nothing: impl FnOnce(Seat) -> bool,
+) -> Option<i32> {
     let mut world = unheard()?;
     if request == 0
         || !world.objects.requests.has_sent()
@@ -123,7 +128,7 @@ macro_rules! empty {
             if !$first {
                 return None;
             }
-            over(Kind::$kind, comm, |$seat| $nothing)
+            over(Collective::$kind, comm, |$seat| $nothing)
         }
 
         #[doc = concat!("`", stringify!($started), "` of nothing.")]
@@ -132,7 +137,7 @@ macro_rules! empty {
             if !$first {
                 return None;
             }
-            begun(Kind::$kind, comm, request, |$seat| $nothing)
+            begun(Collective::$kind, comm, request, |$seat| $nothing)
         }
     )*};
 }

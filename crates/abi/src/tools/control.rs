@@ -3,7 +3,7 @@
 use fabric::settings::ALL;
 use mpi::error::{Result, fail};
 use mpi::handle::Handle;
-use mpi::tools::{self, Control, Kind, class};
+use mpi::tools::{self, Control, ValueForm, class};
 
 use super::{BIND_NO_OBJECT, TUNER_BASIC};
 use crate::cx::Cx;
@@ -77,9 +77,9 @@ pub fn read(cx: &Cx, handle: Handle, buf: usize) -> Result {
     // as it was told when it allocated the handle.
     unsafe {
         match value {
-            Kind::Text(text) => std::ptr::copy_nonoverlapping(text.as_ptr(), buf as *mut u8, text.len()),
-            Kind::Choice(value) => (buf as *mut i32).write(value),
-            Kind::Number(value) => (buf as *mut u64).write(value),
+            ValueForm::Text(text) => std::ptr::copy_nonoverlapping(text.as_ptr(), buf as *mut u8, text.len()),
+            ValueForm::Choice(value) => (buf as *mut i32).write(value),
+            ValueForm::Number(value) => (buf as *mut u64).write(value),
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use mpi::coll::neighbor::{self, Call};
-use mpi::coll::{Asked, Given, Key, Kind, Known, Listed, Lists, Schedule};
+use mpi::coll::{Asked, Collective, Given, Key, Known, Listed, Lists, Schedule};
 use mpi::error::Result;
 use mpi::handle::Handle;
 use mpi::topo::{Neighbors, Topology};
@@ -62,7 +62,7 @@ impl Around {
 
 /// A call as the application gave it.
 struct Read<'a> {
-    kind: Kind,
+    kind: Collective,
     around: &'a Around,
     send: Given<'a>,
     recv: Given<'a>,
@@ -138,7 +138,7 @@ fn read_allgather(
     comm: Handle,
 ) -> Result {
     let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
-    all(cx, form, Kind::NeighborAllgather, send, recv, comm)
+    all(cx, form, Collective::NeighborAllgather, send, recv, comm)
 }
 
 fn read_alltoall(
@@ -153,14 +153,14 @@ fn read_alltoall(
     comm: Handle,
 ) -> Result {
     let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
-    all(cx, form, Kind::NeighborAlltoall, send, recv, comm)
+    all(cx, form, Collective::NeighborAlltoall, send, recv, comm)
 }
 
 /// A call with one count for all neighbours.
 fn all(
     cx: &Cx,
     form: Form,
-    kind: Kind,
+    kind: Collective,
     send: (usize, u64, Handle),
     recv: (usize, u64, Handle),
     comm: Handle,
@@ -186,7 +186,7 @@ fn read_allgatherv(
     let around = Around::of(cx, comm)?;
     let send = even(sendcount, sendtype);
     let recv = varied(recvcounts, displs, recvtype.0 as usize, around.indegree())?;
-    let read = Read { kind: Kind::NeighborAllgatherv, around: &around, send, recv, names: NAMES };
+    let read = Read { kind: Collective::NeighborAllgatherv, around: &around, send, recv, names: NAMES };
     call(cx, form, comm, read, sendbuf, recvbuf)
 }
 
@@ -206,7 +206,7 @@ fn read_alltoallv(
     let around = Around::of(cx, comm)?;
     let send = varied(sendcounts, sdispls, sendtype.0 as usize, around.outdegree())?;
     let recv = varied(recvcounts, rdispls, recvtype.0 as usize, around.indegree())?;
-    let read = Read { kind: Kind::NeighborAlltoallv, around: &around, send, recv, names: NAMES };
+    let read = Read { kind: Collective::NeighborAlltoallv, around: &around, send, recv, names: NAMES };
     call(cx, form, comm, read, sendbuf, recvbuf)
 }
 
@@ -228,6 +228,6 @@ fn read_alltoallw(
     let send = mixed(sendcounts, sdispls, sendtypes, around.outdegree(), &mut sends)?;
     let recv = mixed(recvcounts, rdispls, recvtypes, around.indegree(), &mut recvs)?;
     let names = Names { send: "sendtypes", recv: "recvtypes" };
-    let read = Read { kind: Kind::NeighborAlltoallw, around: &around, send, recv, names };
+    let read = Read { kind: Collective::NeighborAlltoallw, around: &around, send, recv, names };
     call(cx, form, comm, read, sendbuf, recvbuf)
 }

@@ -7,7 +7,7 @@ pub mod sync;
 
 use std::sync::Arc;
 
-use mpi::attr::Kind;
+use mpi::attr::Holder;
 use mpi::comm::Place;
 use mpi::errhandler;
 use mpi::error::{Class, Result, fail};
@@ -180,7 +180,7 @@ pub fn free(cx: &Cx, win: HandleRef) -> Result {
         window.epoch.check_free().map_err(|error| about(win.handle, &error))?;
         window.comm
     };
-    attr::delete_all(cx, Kind::Win, win.handle)?;
+    attr::delete_all(cx, Holder::Win, win.handle)?;
     far::complete_untold(cx, win.handle)?;
     run::barrier(cx, hidden)?;
     let concealed = cx.world().conceal(win.handle);
@@ -190,7 +190,7 @@ pub fn free(cx: &Cx, win: HandleRef) -> Result {
         world.objects.windows.remove(win.handle)
     };
     drop(window);
-    cx.anytime().errhandlers.release(errhandler::Kind::Win, win.handle);
+    cx.anytime().errhandlers.release(errhandler::Raiser::Win, win.handle);
     win.set(WIN_NULL);
     concealed
 }

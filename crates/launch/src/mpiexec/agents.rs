@@ -52,7 +52,7 @@ struct Agent {
     /// What it is told behind that.
     later: Vec<Vec<u8>>,
     state: State,
-    way: Way,
+    way: Route,
     /// How many ranks it takes, as the user says.
     slots: Option<usize>,
 }
@@ -397,14 +397,14 @@ fn handover(host: usize, secret: &[u8; 16], address: SocketAddr) -> String {
 }
 
 /// The way to a host.
-struct Way {
+struct Route {
     /// The address of this host that the agent connects to.
     own: IpAddr,
     /// Whether the agent is started without a launcher, because the host is this one.
     direct: bool,
 }
 
-fn ways(network: &Network) -> Result<Vec<Way>, String> {
+fn ways(network: &Network) -> Result<Vec<Route>, String> {
     let reaching = &network.reaching;
     let commanded = matches!(reaching.launcher, Launcher::Command(_));
     let given = given(reaching)?;
@@ -420,7 +420,7 @@ fn ways(network: &Network) -> Result<Vec<Way>, String> {
     }
     // An agent of this host connects to the address that the others see: it is how they reach its ranks.
     let seen = ways.iter().find_map(|(own, _)| *own).unwrap_or(Ipv4Addr::LOCALHOST.into());
-    Ok(ways.into_iter().map(|(own, direct)| Way { own: own.unwrap_or(seen), direct }).collect())
+    Ok(ways.into_iter().map(|(own, direct)| Route { own: own.unwrap_or(seen), direct }).collect())
 }
 
 /// The address of this host that the user has chosen.

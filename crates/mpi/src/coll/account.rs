@@ -2,7 +2,7 @@
 
 use super::cost::{Algorithm, Choice, Problem};
 use super::levels::Spread;
-use super::tag::Kind;
+use super::tag::Collective;
 use proto::choice::explain::{Detail, table};
 use proto::choice::journal::{bytes, time};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ struct Case {
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    kind: Kind,
+    kind: Collective,
     count: u64,
     predicted_ns: f64,
     seen_ns: f64,
@@ -61,7 +61,7 @@ impl Account {
     }
 
     /// A collective has ended that took this rank so long.
-    pub fn ended(&mut self, kind: Kind, chosen: &Chosen, took_ns: u64) {
+    pub fn ended(&mut self, kind: Collective, chosen: &Chosen, took_ns: u64) {
         let case = Case {
             kind: kind as u8,
             range: (chosen.bytes > 0).then(|| (chosen.bytes.ilog2() / 2) as u8),
@@ -141,11 +141,11 @@ mod tests {
         let spread = Spread::of(8, |rank| rank as u32 / 4);
         let tariff = Tariff::default();
         for (kind, size, bytes, forced) in [
-            (Kind::Allreduce, 8, 8, None),
-            (Kind::Allreduce, 8, 9, None),
-            (Kind::Allreduce, 8, 8, Some(Algorithm::Ring)),
-            (Kind::Barrier, 8, 0, None),
-            (Kind::Gatherv, 8, 0, None),
+            (Collective::Allreduce, 8, 8, None),
+            (Collective::Allreduce, 8, 9, None),
+            (Collective::Allreduce, 8, 8, Some(Algorithm::Ring)),
+            (Collective::Barrier, 8, 0, None),
+            (Collective::Gatherv, 8, 0, None),
         ] {
             let problem = Problem { size, bytes, commutes: true, root: 0, spread: &spread };
             let choice = choose(kind, &problem, &tariff, forced);

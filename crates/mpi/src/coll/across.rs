@@ -6,17 +6,22 @@
 use super::cost::{self, Algorithm, Algorithm::*, Price, Problem};
 use super::levels::{Edges, Levels, Spread};
 use super::rates::{Level, Rates, Tariff};
-use super::tag::Kind;
+use super::tag::Collective;
 
 /// The most blocks one leader may deal with one by one: it bounds the length of the program.
 const BLOCKS: usize = 1 << 14;
 
 /// Whether two levels give the right result, in a program of bounded length.
-pub fn applies(kind: Kind, problem: &Problem, levels: &Levels) -> bool {
+pub fn applies(kind: Collective, problem: &Problem, levels: &Levels) -> bool {
     match kind {
-        Kind::Reduce | Kind::Allreduce => problem.commutes || levels.is_in_order(),
-        Kind::ReduceScatter | Kind::ReduceScatterBlock | Kind::Scan | Kind::Exscan => levels.is_in_order(),
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => levels.most() * levels.size() <= BLOCKS,
+        Collective::Reduce | Collective::Allreduce => problem.commutes || levels.is_in_order(),
+        Collective::ReduceScatter
+        | Collective::ReduceScatterBlock
+        | Collective::Scan
+        | Collective::Exscan => levels.is_in_order(),
+        Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => {
+            levels.most() * levels.size() <= BLOCKS
+        }
         _ => true,
     }
 }
@@ -26,9 +31,9 @@ const LEADER_BYTES: u64 = 16 << 20;
 
 /// The longest block that goes through leaders in collectives of which only the ends of a block know how long it is: to be
 /// copied on its way costs it no more than a message of its own between hosts costs its ends. All ranks find the same.
-pub fn through_leaders(kind: Kind, levels: &Levels, tariff: &Tariff) -> u64 {
+pub fn through_leaders(kind: Collective, levels: &Levels, tariff: &Tariff) -> u64 {
     let (near, far) = (&tariff.host, &tariff.network);
-    let is_mesh = matches!(kind, Kind::Alltoallv | Kind::Alltoallw);
+    let is_mesh = matches!(kind, Collective::Alltoallv | Collective::Alltoallw);
     // Packed and unpacked once, or at both ends and by both leaders, beside the ways inside.
     let (copies, ways, blocks) =
         if is_mesh { (4.0, 2.0, levels.most() * levels.size()) } else { (1.0, 1.0, levels.size()) };
@@ -39,37 +44,45 @@ pub fn through_leaders(kind: Kind, levels: &Levels, tariff: &Tariff) -> u64 {
 }
 
 /// The predicted price on two levels of an algorithm that applies.
-pub fn price(kind: Kind, algorithm: Algorithm, problem: &Problem, levels: &Levels, tariff: &Tariff) -> Price {
+pub fn price(
+    kind: Collective,
+    algorithm: Algorithm,
+    problem: &Problem,
+    levels: &Levels,
+    tariff: &Tariff,
+) -> Price {
     if algorithm == TwoLevel {
         return two_level(kind, problem, levels, tariff);
     }
     let m = Model::new(kind, problem, levels, tariff);
     let (n, p, up, down, odd) = (m.n, m.p, m.up, m.down, f64::from(m.odd));
     match (kind, algorithm) {
-        (Kind::Barrier, Linear) => m.mesh(0.0),
-        (Kind::Barrier, Star) => m.star(true, 0.0).and(m.star(false, 0.0)),
-        (Kind::Barrier, RecursiveDoubling) => m.exchanges(|_| 0.0).and(m.folded(2.0 * odd, 0.0)),
-        (Kind::Barrier, _) => m.sum(up, |k| m.leg(Edges::Shift(k), 1.0, 0.0)),
-        (Kind::Bcast, ScatterAllgather) => m.tree(|k| n * f64::from(1 << k) / p).and(m.ring(p - 1.0, n / p)),
-        (Kind::Bcast, Chain) => m.chain(),
-        (Kind::Bcast, Linear) => m.star(false, n),
-        (Kind::Bcast, _) => m.tree(|_| n),
-        (Kind::Gather | Kind::Scatter, Binomial) => {
+        (Collective::Barrier, Linear) => m.mesh(0.0),
+        (Collective::Barrier, Star) => m.star(true, 0.0).and(m.star(false, 0.0)),
+        (Collective::Barrier, RecursiveDoubling) => m.exchanges(|_| 0.0).and(m.folded(2.0 * odd, 0.0)),
+        (Collective::Barrier, _) => m.sum(up, |k| m.leg(Edges::Shift(k), 1.0, 0.0)),
+        (Collective::Bcast, ScatterAllgather) => {
+            m.tree(|k| n * f64::from(1 << k) / p).and(m.ring(p - 1.0, n / p))
+        }
+        (Collective::Bcast, Chain) => m.chain(),
+        (Collective::Bcast, Linear) => m.star(false, n),
+        (Collective::Bcast, _) => m.tree(|_| n),
+        (Collective::Gather | Collective::Scatter, Binomial) => {
             m.tree(|k| n * f64::from(1 << k)).and(m.copies((p / 2.0).floor() * n))
         }
-        (Kind::Gather | Kind::Gatherv, _) => m.star(true, n),
-        (Kind::Scatter | Kind::Scatterv, _) => m.star(false, n),
-        (Kind::Allgather | Kind::Allgatherv, _) => m.gathering(kind, algorithm),
-        (Kind::Alltoall, Bruck) => {
+        (Collective::Gather | Collective::Gatherv, _) => m.star(true, n),
+        (Collective::Scatter | Collective::Scatterv, _) => m.star(false, n),
+        (Collective::Allgather | Collective::Allgatherv, _) => m.gathering(kind, algorithm),
+        (Collective::Alltoall, Bruck) => {
             m.sum(up, |k| m.leg(Edges::Shift(k), 1.0, n * p / 2.0)).and(m.copies((up + 2.0) * n * p))
         }
-        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, Pairwise) => m.pairwise(n),
-        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, _) => m.mesh(n),
-        (Kind::Scan | Kind::Exscan, RecursiveDoubling) => {
+        (Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw, Pairwise) => m.pairwise(n),
+        (Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw, _) => m.mesh(n),
+        (Collective::Scan | Collective::Exscan, RecursiveDoubling) => {
             m.sum(up, |k| m.leg(Edges::Xor(k), 1.0, n)).and(m.combines(2.0 * up * n)).and(m.copies(2.0 * n))
         }
-        (Kind::Scan | Kind::Exscan, _) => m.line(n).and(m.combines((p - 1.0) * n)),
-        (Kind::Allreduce, RecursiveDoubling) => {
+        (Collective::Scan | Collective::Exscan, _) => m.line(n).and(m.combines((p - 1.0) * n)),
+        (Collective::Allreduce, RecursiveDoubling) => {
             m.exchanges(|_| n).and(m.folded(2.0 * odd, n)).and(m.combines((down + odd) * n))
         }
         _ => m.reduction(kind, algorithm),
@@ -77,7 +90,7 @@ pub fn price(kind: Kind, algorithm: Algorithm, problem: &Problem, levels: &Level
 }
 
 /// The sum of the phases, among as many ranks as the largest host has.
-fn two_level(kind: Kind, problem: &Problem, levels: &Levels, tariff: &Tariff) -> Price {
+fn two_level(kind: Collective, problem: &Problem, levels: &Levels, tariff: &Tariff) -> Price {
     let (size, c) = (levels.size() as u64, levels.most() as u64);
     let n = problem.bytes;
     let least = |kind, size, bytes, spread: &Spread| {
@@ -93,42 +106,46 @@ fn two_level(kind: Kind, problem: &Problem, levels: &Levels, tariff: &Tariff) ->
     // What does not lie in order is packed and unpacked.
     let packed = |bytes: u64| if levels.is_in_order() { Price::default() } else { copies(bytes) };
     match kind {
-        Kind::Barrier => near(Kind::Bcast, 0).and(far(Kind::Barrier, 0)).and(near(Kind::Bcast, 0)),
-        Kind::Bcast => far(Kind::Bcast, n).and(near(Kind::Bcast, n)),
-        Kind::Reduce => near(Kind::Reduce, n).and(far(Kind::Reduce, n)),
-        Kind::Allreduce => near(Kind::Reduce, n).and(far(Kind::Allreduce, n)).and(near(Kind::Bcast, n)),
-        Kind::Gather | Kind::Scatter => {
-            near(Kind::Gather, n).and(far(Kind::Gatherv, c * n)).and(packed(size * n))
+        Collective::Barrier => {
+            near(Collective::Bcast, 0).and(far(Collective::Barrier, 0)).and(near(Collective::Bcast, 0))
+        }
+        Collective::Bcast => far(Collective::Bcast, n).and(near(Collective::Bcast, n)),
+        Collective::Reduce => near(Collective::Reduce, n).and(far(Collective::Reduce, n)),
+        Collective::Allreduce => {
+            near(Collective::Reduce, n).and(far(Collective::Allreduce, n)).and(near(Collective::Bcast, n))
+        }
+        Collective::Gather | Collective::Scatter => {
+            near(Collective::Gather, n).and(far(Collective::Gatherv, c * n)).and(packed(size * n))
         }
         // Lengths nobody knows: as if all were nothing, for what is long goes straight in any case.
-        Kind::Gatherv | Kind::Scatterv => {
-            near(Kind::Gatherv, WORD).and(near(kind, n)).and(far(kind, c * (n + WORD)))
+        Collective::Gatherv | Collective::Scatterv => {
+            near(Collective::Gatherv, WORD).and(near(kind, n)).and(far(kind, c * (n + WORD)))
         }
-        Kind::Alltoallv | Kind::Alltoallw => {
-            let inside = near(Kind::Gatherv, 2 * size * WORD).and(near(Kind::Gatherv, size * n));
-            let inside = inside.and(near(Kind::Scatterv, size * n)).and(near(kind, n));
+        Collective::Alltoallv | Collective::Alltoallw => {
+            let inside = near(Collective::Gatherv, 2 * size * WORD).and(near(Collective::Gatherv, size * n));
+            let inside = inside.and(near(Collective::Scatterv, size * n)).and(near(kind, n));
             // Each block is a step of a program that is written while others wait, and one that is run.
             let sorted = Price { latency_ns: (4 * c * size) as f64 * COPY_NS, ..copies(4 * c * size * n) };
-            inside.and(far(Kind::Alltoallv, c * c * (n + WORD))).and(sorted)
+            inside.and(far(Collective::Alltoallv, c * c * (n + WORD))).and(sorted)
         }
-        Kind::Allgather | Kind::Allgatherv => {
-            let total = if kind == Kind::Allgather { size * n } else { n };
-            let inside = near(Kind::Gatherv, total / size).and(near(Kind::Bcast, total));
-            inside.and(far(Kind::Allgatherv, total)).and(packed(total))
+        Collective::Allgather | Collective::Allgatherv => {
+            let total = if kind == Collective::Allgather { size * n } else { n };
+            let inside = near(Collective::Gatherv, total / size).and(near(Collective::Bcast, total));
+            inside.and(far(Collective::Allgatherv, total)).and(packed(total))
         }
-        Kind::Alltoall => {
-            let inside = near(Kind::Gatherv, size * n).and(near(Kind::Scatterv, size * n));
+        Collective::Alltoall => {
+            let inside = near(Collective::Gatherv, size * n).and(near(Collective::Scatterv, size * n));
             let sorted = Price { latency_ns: (c * size) as f64 * COPY_NS, ..copies(2 * c * size * n) };
-            inside.and(far(Kind::Alltoallv, c * c * n)).and(sorted).and(packed(2 * size * n))
+            inside.and(far(Collective::Alltoallv, c * c * n)).and(sorted).and(packed(2 * size * n))
         }
-        Kind::Scan | Kind::Exscan => {
-            let inside = near(kind, n).and(near(Kind::Bcast, n));
+        Collective::Scan | Collective::Exscan => {
+            let inside = near(kind, n).and(near(Collective::Bcast, n));
             let reduce_ns = n as f64 * tariff.host.level(problem.data(kind)).reduce;
-            inside.and(far(Kind::Exscan, n)).and(Price { reduce_ns, ..Price::default() })
+            inside.and(far(Collective::Exscan, n)).and(Price { reduce_ns, ..Price::default() })
         }
         _ => {
-            let inside = near(Kind::Reduce, n).and(near(Kind::Scatterv, n / size));
-            inside.and(far(Kind::ReduceScatter, n))
+            let inside = near(Collective::Reduce, n).and(near(Collective::Scatterv, n / size));
+            inside.and(far(Collective::ReduceScatter, n))
         }
     }
 }
@@ -162,7 +179,7 @@ struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    fn new(kind: Kind, problem: &Problem, levels: &'a Levels, tariff: &'a Tariff) -> Model<'a> {
+    fn new(kind: Collective, problem: &Problem, levels: &'a Levels, tariff: &'a Tariff) -> Model<'a> {
         let near = &tariff.host;
         let crowd = levels.most().div_ceil(near.cores.max(1) as usize) as f64;
         Model {
@@ -322,8 +339,8 @@ impl<'a> Model<'a> {
         self.line(segment).and(self.leg(Edges::Shift(0), rest.max(0.0), segment))
     }
 
-    fn gathering(&self, kind: Kind, algorithm: Algorithm) -> Price {
-        let n = if kind == Kind::Allgather { self.n } else { self.n / self.p };
+    fn gathering(&self, kind: Collective, algorithm: Algorithm) -> Price {
+        let n = if kind == Collective::Allgather { self.n } else { self.n / self.p };
         match algorithm {
             Linear => self.mesh(n),
             RecursiveDoubling => self.exchanges(|k| n * f64::from(1 << k)),
@@ -340,7 +357,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn reduction(&self, kind: Kind, algorithm: Algorithm) -> Price {
+    fn reduction(&self, kind: Collective, algorithm: Algorithm) -> Price {
         let (n, p, up, down, odd) = (self.n, self.p, self.up, self.down, f64::from(self.odd));
         let share = (p - 1.0) / p;
         let part = |k: u32| n * f64::from(1 << k) / f64::from(1 << down as u32);
@@ -349,20 +366,22 @@ impl<'a> Model<'a> {
             self.exchanges(part).and(self.folded(folds * odd, n)).and(work)
         };
         match (kind, algorithm) {
-            (Kind::Reduce, Rabenseifner) => halved(1.0).and(self.exchanges(part)),
-            (Kind::Allreduce, Rabenseifner) => halved(2.0).and(self.exchanges(part)),
-            (Kind::Reduce, InOrder) => self.tree(|_| n).and(self.folded(1.0, n)).and(self.combines(up * n)),
-            (Kind::Reduce, Linear) => self.star(true, n).and(self.combines((p - 1.0) * n)),
-            (Kind::Reduce, _) => self.tree(|_| n).and(self.combines(up * n)),
-            (Kind::Allreduce, Ring) => {
+            (Collective::Reduce, Rabenseifner) => halved(1.0).and(self.exchanges(part)),
+            (Collective::Allreduce, Rabenseifner) => halved(2.0).and(self.exchanges(part)),
+            (Collective::Reduce, InOrder) => {
+                self.tree(|_| n).and(self.folded(1.0, n)).and(self.combines(up * n))
+            }
+            (Collective::Reduce, Linear) => self.star(true, n).and(self.combines((p - 1.0) * n)),
+            (Collective::Reduce, _) => self.tree(|_| n).and(self.combines(up * n)),
+            (Collective::Allreduce, Ring) => {
                 let work = self.combines(share * n).and(self.copies(n));
                 self.ring(2.0 * (p - 1.0), n / p).and(work)
             }
-            (Kind::Allreduce, ReduceBcast) => {
+            (Collective::Allreduce, ReduceBcast) => {
                 self.tree(|_| n).and(self.tree(|_| n)).and(self.combines(up * n))
             }
-            (Kind::Allreduce, Linear) => self.mesh(n).and(self.combines(self.crowd * (p - 1.0) * n)),
-            (Kind::Allreduce, _) => {
+            (Collective::Allreduce, Linear) => self.mesh(n).and(self.combines(self.crowd * (p - 1.0) * n)),
+            (Collective::Allreduce, _) => {
                 self.star(true, n).and(self.star(false, n)).and(self.combines((p - 1.0) * n))
             }
             (_, RecursiveHalving) => halved(1.0).and(self.folded(odd, n / p)),
@@ -386,7 +405,13 @@ impl<'a> Model<'a> {
 mod tests {
     use super::*;
 
-    fn winner(kind: Kind, hosts: &[u32], bytes: u64, commutes: bool, forced: Option<Algorithm>) -> Algorithm {
+    fn winner(
+        kind: Collective,
+        hosts: &[u32],
+        bytes: u64,
+        commutes: bool,
+        forced: Option<Algorithm>,
+    ) -> Algorithm {
         let spread = &Spread::of(hosts.len(), |rank| hosts[rank]);
         let problem = Problem { size: hosts.len(), bytes, commutes, root: 0, spread };
         cost::choose(kind, &problem, &Tariff::default(), forced).winner
@@ -401,15 +426,20 @@ mod tests {
     fn short_messages_take_two_levels_and_long_ones_the_ring() {
         for in_turn in [false, true] {
             let hosts = hosts(in_turn);
-            for kind in
-                [Kind::Barrier, Kind::Bcast, Kind::Reduce, Kind::Allreduce, Kind::Allgather, Kind::Alltoall]
-            {
+            for kind in [
+                Collective::Barrier,
+                Collective::Bcast,
+                Collective::Reduce,
+                Collective::Allreduce,
+                Collective::Allgather,
+                Collective::Alltoall,
+            ] {
                 assert_eq!(winner(kind, &hosts, 8, true, None), TwoLevel, "{kind:?}, in turn {in_turn}");
             }
         }
-        assert_eq!(winner(Kind::Allreduce, &hosts(false), 1 << 24, true, None), Ring);
+        assert_eq!(winner(Collective::Allreduce, &hosts(false), 1 << 24, true, None), Ring);
         assert_ne!(
-            winner(Kind::Allreduce, &hosts(true), 1 << 24, true, None),
+            winner(Collective::Allreduce, &hosts(true), 1 << 24, true, None),
             Ring,
             "all of its edges leave a host"
         );
@@ -417,16 +447,16 @@ mod tests {
 
     #[test]
     fn flat_ones_can_be_forced_and_two_levels_only_where_there_are_two() {
-        assert_eq!(winner(Kind::Bcast, &hosts(false), 8, true, Some(Binomial)), Binomial);
-        assert_eq!(winner(Kind::Bcast, &hosts(true), 1 << 24, true, Some(TwoLevel)), TwoLevel);
-        let one_host = winner(Kind::Bcast, &[3; 8], 8, true, Some(TwoLevel));
-        let apart = winner(Kind::Bcast, &[0, 1, 2, 3], 8, true, Some(TwoLevel));
+        assert_eq!(winner(Collective::Bcast, &hosts(false), 8, true, Some(Binomial)), Binomial);
+        assert_eq!(winner(Collective::Bcast, &hosts(true), 1 << 24, true, Some(TwoLevel)), TwoLevel);
+        let one_host = winner(Collective::Bcast, &[3; 8], 8, true, Some(TwoLevel));
+        let apart = winner(Collective::Bcast, &[0, 1, 2, 3], 8, true, Some(TwoLevel));
         assert!(one_host != TwoLevel && apart != TwoLevel);
     }
 
     #[test]
     fn what_does_not_commute_keeps_its_order() {
-        for kind in [Kind::Reduce, Kind::Allreduce] {
+        for kind in [Collective::Reduce, Collective::Allreduce] {
             assert_eq!(winner(kind, &hosts(false), 8, false, Some(TwoLevel)), TwoLevel);
             assert_ne!(winner(kind, &hosts(true), 8, false, Some(TwoLevel)), TwoLevel);
         }

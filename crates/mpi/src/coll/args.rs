@@ -5,7 +5,7 @@
 use super::blocks::Ints;
 use super::compile::{Call, Side};
 use super::overlap;
-use super::tag::Kind;
+use super::tag::Collective;
 use super::ty::Type;
 use crate::datatype::basic;
 use crate::error::{Class, Result, fail};
@@ -28,8 +28,8 @@ pub fn root(root: i32, size: usize) -> Result<usize> {
 /// Whether this rank works in place, or the argument in which `MPI_IN_PLACE` has no meaning.
 ///
 /// `rooted` says for collectives with a root whether this rank is it.
-pub fn in_place(kind: Kind, send: usize, recv: usize, rooted: bool) -> Result<bool> {
-    use Kind::*;
+pub fn in_place(kind: Collective, send: usize, recv: usize, rooted: bool) -> Result<bool> {
+    use Collective::*;
     let refuse =
         |arg: &str, why: &str| fail(Class::BUFFER, format!("argument `{arg}` is MPI_IN_PLACE, {why}"));
     match kind {
@@ -54,9 +54,9 @@ pub fn in_place(kind: Kind, send: usize, recv: usize, rooted: bool) -> Result<bo
 }
 
 /// Names of the buffer arguments of a collective, as the standard has them.
-fn names(kind: Kind) -> (&'static str, &'static str) {
+fn names(kind: Collective) -> (&'static str, &'static str) {
     match kind {
-        Kind::Bcast => ("buffer", "buffer"),
+        Collective::Bcast => ("buffer", "buffer"),
         _ => ("sendbuf", "recvbuf"),
     }
 }
@@ -77,13 +77,13 @@ pub fn check(call: &Call, send: usize, recv: usize) -> Result {
     to_itself(call)
 }
 
-fn sends_blocks(kind: Kind) -> bool {
-    use Kind::*;
+fn sends_blocks(kind: Collective) -> bool {
+    use Collective::*;
     matches!(kind, Scatter | Scatterv | Alltoall | Alltoallv | Alltoallw | ReduceScatterBlock)
 }
 
-fn receives_blocks(kind: Kind) -> bool {
-    use Kind::*;
+fn receives_blocks(kind: Collective) -> bool {
+    use Collective::*;
     matches!(kind, Gather | Gatherv | Allgather | Allgatherv | Alltoall | Alltoallv | Alltoallw)
 }
 
@@ -154,7 +154,7 @@ pub(super) fn present(side: &Side, addr: usize, name: &str, size: usize, blocks:
 
 /// What a rank sends to itself must fit what it expects from itself.
 fn to_itself(call: &Call) -> Result {
-    use Kind::*;
+    use Collective::*;
     let own = |side: &Side, index: usize| match *side {
         Side::Absent => None,
         Side::Even { count, ty } => Some(count * ty.size),
@@ -201,7 +201,7 @@ mod tests {
         Type::predefined(Handle(0x209)).unwrap()
     }
 
-    fn call<'a>(kind: Kind, send: Side<'a>, recv: Side<'a>, op: Option<&'a Op>) -> Call<'a> {
+    fn call<'a>(kind: Collective, send: Side<'a>, recv: Side<'a>, op: Option<&'a Op>) -> Call<'a> {
         Call { kind, rank: 0, size: 4, send, recv, in_place: false, op, root: 0, across: None }
     }
 
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn in_place_is_taken_where_the_standard_has_it() {
-        use Kind::*;
+        use Collective::*;
         assert_eq!(in_place(Allreduce, IN_PLACE, 64, false), Ok(true));
         assert_eq!(in_place(Allreduce, 64, 128, false), Ok(false));
         assert_eq!(in_place(Gather, IN_PLACE, 64, true), Ok(true));
@@ -246,16 +246,16 @@ mod tests {
         let int = int();
         let some = Side::Even { count: 3, ty: &int };
         let none = Side::Even { count: 0, ty: &int };
-        let error = check(&call(Kind::Allgather, some, some, None), 64, 0).unwrap_err();
+        let error = check(&call(Collective::Allgather, some, some, None), 64, 0).unwrap_err();
         assert_eq!(error.class, Class::BUFFER);
         assert_eq!(error.text, "argument `recvbuf` is NULL with 12 elements of MPI_INT");
-        let error = check(&call(Kind::Allgather, some, some, None), 64, 64).unwrap_err();
+        let error = check(&call(Collective::Allgather, some, some, None), 64, 64).unwrap_err();
         assert!(error.class == Class::BUFFER && error.text.contains("MPI_IN_PLACE"), "{error}");
-        check(&call(Kind::Allgather, none, none, None), 0, 0).unwrap();
-        check(&call(Kind::Allgather, some, some, None), 64, 128).unwrap();
+        check(&call(Collective::Allgather, none, none, None), 0, 0).unwrap();
+        check(&call(Collective::Allgather, some, some, None), 64, 128).unwrap();
         let huge = Side::Even { count: 1 << 62, ty: &int };
         assert_eq!(
-            check(&call(Kind::Bcast, Side::Absent, huge, None), 0, 64).unwrap_err().class,
+            check(&call(Collective::Bcast, Side::Absent, huge, None), 0, 64).unwrap_err().class,
             Class::COUNT
         );
     }
@@ -266,18 +266,18 @@ mod tests {
         let some = Side::Even { count: 3, ty: &int };
         let chars = Side::Even { count: 3, ty: &char };
         let sum = Op::Predefined(Predefined::Sum);
-        let error = check(&call(Kind::Allreduce, chars, chars, Some(&sum)), 64, 128).unwrap_err();
+        let error = check(&call(Collective::Allreduce, chars, chars, Some(&sum)), 64, 128).unwrap_err();
         assert_eq!(
             (error.class, error.text.as_str()),
             (Class::OP, "MPI_SUM is not defined for MPI_CHARACTER")
         );
         // Not significant on this rank: the receive side of a Reduce, so the send side decides.
-        assert!(check(&call(Kind::Reduce, chars, Side::Absent, Some(&sum)), 64, 0).is_err());
-        let error = check(&call(Kind::Gather, chars, some, None), 64, 128).unwrap_err();
+        assert!(check(&call(Collective::Reduce, chars, Side::Absent, Some(&sum)), 64, 0).is_err());
+        let error = check(&call(Collective::Gather, chars, some, None), 64, 128).unwrap_err();
         assert_eq!(error.class, Class::TRUNCATE);
         let (counts, displs) = ([1, 3, 3, 3], [0, 3, 6, 9]);
         let varied = Side::Varied { counts: Ints::Small(&counts), displs: Ints::Small(&displs), ty: &int };
-        assert!(check(&call(Kind::Allgatherv, some, varied, None), 64, 128).is_err());
+        assert!(check(&call(Collective::Allgatherv, some, varied, None), 64, 128).is_err());
         assert_eq!(counts_ok(Ints::Small(&[1, -2]), "recvcounts").unwrap_err().class, Class::COUNT);
     }
 }

@@ -3,7 +3,7 @@ use super::cost::Algorithm;
 use super::overlap::Reach;
 use super::schedule::{Base, Buf, Program, Step};
 use super::sequel::{Sequel, Write};
-use super::tag::Kind;
+use super::tag::Collective;
 use super::ty::Type;
 use crate::op::Op;
 
@@ -77,7 +77,7 @@ impl Builder {
     /// The finished program.
     pub fn finish(
         self,
-        kind: Kind,
+        kind: Collective,
         algorithm: Option<Algorithm>,
         root: Option<u32>,
         op: Option<Op>,

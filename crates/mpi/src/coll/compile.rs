@@ -8,7 +8,7 @@ use super::levels::Spread;
 use super::overlap::Reach;
 use super::rates::Tariff;
 use super::schedule::{Base, Buf, Program};
-use super::tag::Kind;
+use super::tag::Collective;
 use super::two_level::{self, Places};
 use super::ty::Type;
 use super::{allgather, alltoall, barrier, bcast, gather, linear, reduce, scan, uneven};
@@ -53,7 +53,7 @@ pub enum Side<'a> {
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     /// Which collective.
-    pub kind: Kind,
+    pub kind: Collective,
     /// This rank.
     pub rank: usize,
     /// Ranks of the communicator.
@@ -87,10 +87,16 @@ impl Call<'_> {
             Side::Mixed { .. } => 0,
         };
         match self.kind {
-            Kind::Barrier | Kind::Gatherv | Kind::Scatterv | Kind::Alltoallv | Kind::Alltoallw => 0,
-            Kind::ReduceScatterBlock => of(&self.recv) * self.size as u64,
-            Kind::Gather | Kind::Reduce => of(if self.in_place { &self.recv } else { &self.send }),
-            Kind::Scatter => of(if self.in_place { &self.send } else { &self.recv }),
+            Collective::Barrier
+            | Collective::Gatherv
+            | Collective::Scatterv
+            | Collective::Alltoallv
+            | Collective::Alltoallw => 0,
+            Collective::ReduceScatterBlock => of(&self.recv) * self.size as u64,
+            Collective::Gather | Collective::Reduce => {
+                of(if self.in_place { &self.recv } else { &self.send })
+            }
+            Collective::Scatter => of(if self.in_place { &self.send } else { &self.recv }),
             _ => of(&self.recv),
         }
     }
@@ -99,7 +105,7 @@ impl Call<'_> {
     /// other group, but for the parts of a reduction, which stay in this one.
     pub fn blocks(&self) -> usize {
         match self.across {
-            Some(across) if self.kind != Kind::ReduceScatterBlock => across.remote,
+            Some(across) if self.kind != Collective::ReduceScatterBlock => across.remote,
             _ => self.size,
         }
     }
@@ -132,24 +138,30 @@ pub fn compile(call: &Call, spread: &Spread, tariff: &Tariff, forced: &Forced) -
     let mut b = Builder::default();
     let v = View::all(call.rank, call.size);
     match call.kind {
-        Kind::Barrier => match &plan.places {
+        Collective::Barrier => match &plan.places {
             Some(places) => two_level::barrier(&mut b, places),
             None => barrier::by(&mut b, &v, algorithm),
         },
-        Kind::Bcast => broadcast(&mut b, &v, call, &plan),
-        Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(&mut b, &v, call, &plan),
-        Kind::Allgather | Kind::Allgatherv => gather_to_all(&mut b, &v, call, &plan),
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => all_to_all(&mut b, &v, call, &plan),
-        Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan => reduction(&mut b, &v, call, &plan),
-        Kind::ReduceScatterBlock | Kind::ReduceScatter => reduce_scatter(&mut b, &v, call, &plan),
-        Kind::NeighborAllgather
-        | Kind::NeighborAllgatherv
-        | Kind::NeighborAlltoall
-        | Kind::NeighborAlltoallv
-        | Kind::NeighborAlltoallw => unreachable!("written along edges"),
+        Collective::Bcast => broadcast(&mut b, &v, call, &plan),
+        Collective::Gather | Collective::Gatherv | Collective::Scatter | Collective::Scatterv => {
+            rooted(&mut b, &v, call, &plan)
+        }
+        Collective::Allgather | Collective::Allgatherv => gather_to_all(&mut b, &v, call, &plan),
+        Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => {
+            all_to_all(&mut b, &v, call, &plan)
+        }
+        Collective::Reduce | Collective::Allreduce | Collective::Scan | Collective::Exscan => {
+            reduction(&mut b, &v, call, &plan)
+        }
+        Collective::ReduceScatterBlock | Collective::ReduceScatter => reduce_scatter(&mut b, &v, call, &plan),
+        Collective::NeighborAllgather
+        | Collective::NeighborAllgatherv
+        | Collective::NeighborAlltoall
+        | Collective::NeighborAlltoallv
+        | Collective::NeighborAlltoallw => unreachable!("written along edges"),
     }
     // What every rank does with every other is the same by any flat algorithm of these.
-    let free = matches!(call.kind, Kind::Alltoallv | Kind::Alltoallw) && plan.places.is_none();
+    let free = matches!(call.kind, Collective::Alltoallv | Collective::Alltoallw) && plan.places.is_none();
     let algorithm = (!free).then_some(algorithm);
     let root = call.kind.is_rooted().then_some(call.root as u32);
     let chosen = Some(Chosen::new(&problem, choice));
@@ -205,7 +217,7 @@ pub(super) fn bcast_by(algorithm: Algorithm, b: &mut Builder, v: &View, buf: Buf
 }
 
 fn rooted(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
-    let gathers = matches!(call.kind, Kind::Gather | Kind::Gatherv);
+    let gathers = matches!(call.kind, Collective::Gather | Collective::Gatherv);
     let (one, one_base, many, many_base) = if gathers {
         (&call.send, Base::Send, &call.recv, Base::Recv)
     } else {
@@ -215,7 +227,7 @@ fn rooted(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     let mut types = Vec::new();
     let all = if call.is_root() { blocks(b, many_base, many, v.size, &mut types) } else { None };
     let (all, each) = (all.as_ref(), call.bytes());
-    let is_uneven = matches!(call.kind, Kind::Gatherv | Kind::Scatterv);
+    let is_uneven = matches!(call.kind, Collective::Gatherv | Collective::Scatterv);
     match (gathers, &plan.places) {
         (true, Some(places)) if is_uneven => uneven::gather(b, places, mine, all, places.through(call.kind)),
         (false, Some(places)) if is_uneven => {
@@ -289,7 +301,7 @@ fn all_to_all(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     // By two levels and in Bruck's algorithm the blocks leave the buffer before any is received into it.
     let from = send.unwrap_or(recv);
     match &plan.places {
-        Some(places) if call.kind == Kind::Alltoall => {
+        Some(places) if call.kind == Collective::Alltoall => {
             return two_level::alltoall(b, places, &from, &recv, call.bytes());
         }
         Some(places) => {
@@ -313,7 +325,7 @@ fn reduction(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
     if input.count == 0 {
         return;
     }
-    if call.kind == Kind::Reduce {
+    if call.kind == Collective::Reduce {
         let output = output.filter(|_| call.is_root());
         return match &plan.places {
             Some(places) => two_level::reduce(b, places, input, output, commutes),
@@ -321,11 +333,13 @@ fn reduction(b: &mut Builder, v: &View, call: &Call, plan: &Plan) {
         };
     }
     let output = output.expect("only Reduce has ranks without result");
-    let exclusive = call.kind == Kind::Exscan;
+    let exclusive = call.kind == Collective::Exscan;
     match (call.kind, plan.algorithm, &plan.places) {
-        (Kind::Scan | Kind::Exscan, _, Some(places)) => two_level::scan(b, places, input, output, exclusive),
-        (Kind::Allreduce, _, Some(places)) => two_level::allreduce(b, places, input, output, commutes),
-        (Kind::Allreduce, algorithm, None) => allreduce_by(algorithm, b, v, input, output, commutes),
+        (Collective::Scan | Collective::Exscan, _, Some(places)) => {
+            two_level::scan(b, places, input, output, exclusive)
+        }
+        (Collective::Allreduce, _, Some(places)) => two_level::allreduce(b, places, input, output, commutes),
+        (Collective::Allreduce, algorithm, None) => allreduce_by(algorithm, b, v, input, output, commutes),
         (_, algorithm, _) => scan_by(algorithm, b, v, input, output, exclusive),
     }
 }

@@ -16,7 +16,7 @@
 use super::across;
 use super::levels::Spread;
 use super::rates::{Level, Rates, Tariff};
-use super::tag::Kind;
+use super::tag::Collective;
 use fabric::settings::Settings;
 
 /// The known ways to run a collective.
@@ -83,47 +83,51 @@ impl Algorithm {
 }
 
 /// The algorithms for a collective; of equal costs the first one wins.
-pub const fn algorithms(kind: Kind) -> &'static [Algorithm] {
+pub const fn algorithms(kind: Collective) -> &'static [Algorithm] {
     match kind {
-        Kind::Barrier => &[Dissemination, RecursiveDoubling, Linear, Star, TwoLevel],
-        Kind::Bcast => &[Binomial, ScatterAllgather, Chain, Linear, TwoLevel],
-        Kind::Gather | Kind::Scatter => &[Binomial, Linear, TwoLevel],
-        Kind::Gatherv | Kind::Scatterv => &[Linear, TwoLevel],
-        Kind::Allgather | Kind::Allgatherv => &[RecursiveDoubling, Bruck, Neighbour, Ring, Linear, TwoLevel],
-        Kind::Alltoall => &[Bruck, Linear, Pairwise, TwoLevel],
-        Kind::Alltoallv | Kind::Alltoallw => &[Linear, Pairwise, TwoLevel],
-        Kind::Reduce => &[Binomial, Rabenseifner, InOrder, Linear, TwoLevel],
-        Kind::Allreduce => &[RecursiveDoubling, Rabenseifner, Ring, ReduceBcast, Linear, Star, TwoLevel],
-        Kind::ReduceScatterBlock | Kind::ReduceScatter => {
+        Collective::Barrier => &[Dissemination, RecursiveDoubling, Linear, Star, TwoLevel],
+        Collective::Bcast => &[Binomial, ScatterAllgather, Chain, Linear, TwoLevel],
+        Collective::Gather | Collective::Scatter => &[Binomial, Linear, TwoLevel],
+        Collective::Gatherv | Collective::Scatterv => &[Linear, TwoLevel],
+        Collective::Allgather | Collective::Allgatherv => {
+            &[RecursiveDoubling, Bruck, Neighbour, Ring, Linear, TwoLevel]
+        }
+        Collective::Alltoall => &[Bruck, Linear, Pairwise, TwoLevel],
+        Collective::Alltoallv | Collective::Alltoallw => &[Linear, Pairwise, TwoLevel],
+        Collective::Reduce => &[Binomial, Rabenseifner, InOrder, Linear, TwoLevel],
+        Collective::Allreduce => {
+            &[RecursiveDoubling, Rabenseifner, Ring, ReduceBcast, Linear, Star, TwoLevel]
+        }
+        Collective::ReduceScatterBlock | Collective::ReduceScatter => {
             &[RecursiveHalving, Pairwise, Ring, InOrder, Linear, TwoLevel]
         }
-        Kind::Scan | Kind::Exscan => &[RecursiveDoubling, Linear, TwoLevel],
-        Kind::NeighborAllgather
-        | Kind::NeighborAllgatherv
-        | Kind::NeighborAlltoall
-        | Kind::NeighborAlltoallv
-        | Kind::NeighborAlltoallw => &[Linear],
+        Collective::Scan | Collective::Exscan => &[RecursiveDoubling, Linear, TwoLevel],
+        Collective::NeighborAllgather
+        | Collective::NeighborAllgatherv
+        | Collective::NeighborAlltoall
+        | Collective::NeighborAlltoallv
+        | Collective::NeighborAlltoallw => &[Linear],
     }
 }
 
 /// The setting that forces an algorithm.
-pub const fn setting(kind: Kind) -> &'static str {
+pub const fn setting(kind: Collective) -> &'static str {
     match kind {
-        Kind::Barrier => "TERN_COLL_BARRIER",
-        Kind::Bcast => "TERN_COLL_BCAST",
-        Kind::Gather | Kind::Gatherv => "TERN_COLL_GATHER",
-        Kind::Scatter | Kind::Scatterv => "TERN_COLL_SCATTER",
-        Kind::Allgather | Kind::Allgatherv => "TERN_COLL_ALLGATHER",
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => "TERN_COLL_ALLTOALL",
-        Kind::Reduce => "TERN_COLL_REDUCE",
-        Kind::Allreduce => "TERN_COLL_ALLREDUCE",
-        Kind::ReduceScatterBlock | Kind::ReduceScatter => "TERN_COLL_REDUCE_SCATTER",
-        Kind::Scan | Kind::Exscan => "TERN_COLL_SCAN",
-        Kind::NeighborAllgather
-        | Kind::NeighborAllgatherv
-        | Kind::NeighborAlltoall
-        | Kind::NeighborAlltoallv
-        | Kind::NeighborAlltoallw => panic!("there is no choice"),
+        Collective::Barrier => "TERN_COLL_BARRIER",
+        Collective::Bcast => "TERN_COLL_BCAST",
+        Collective::Gather | Collective::Gatherv => "TERN_COLL_GATHER",
+        Collective::Scatter | Collective::Scatterv => "TERN_COLL_SCATTER",
+        Collective::Allgather | Collective::Allgatherv => "TERN_COLL_ALLGATHER",
+        Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => "TERN_COLL_ALLTOALL",
+        Collective::Reduce => "TERN_COLL_REDUCE",
+        Collective::Allreduce => "TERN_COLL_ALLREDUCE",
+        Collective::ReduceScatterBlock | Collective::ReduceScatter => "TERN_COLL_REDUCE_SCATTER",
+        Collective::Scan | Collective::Exscan => "TERN_COLL_SCAN",
+        Collective::NeighborAllgather
+        | Collective::NeighborAllgatherv
+        | Collective::NeighborAlltoall
+        | Collective::NeighborAlltoallv
+        | Collective::NeighborAlltoallw => panic!("there is no choice"),
     }
 }
 
@@ -145,8 +149,11 @@ pub struct Problem<'a> {
 
 impl Problem<'_> {
     /// Bytes that a rank deals with in a call: whether they fit a cache decides what each costs.
-    pub fn data(&self, kind: Kind) -> f64 {
-        let has_blocks = matches!(kind, Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall);
+    pub fn data(&self, kind: Collective) -> f64 {
+        let has_blocks = matches!(
+            kind,
+            Collective::Gather | Collective::Scatter | Collective::Allgather | Collective::Alltoall
+        );
         let blocks = if has_blocks { self.size } else { 1 };
         self.bytes as f64 * blocks as f64
     }
@@ -215,14 +222,14 @@ impl Choice {
 }
 
 /// Whether an algorithm gives the right result in this case.
-pub fn applies(kind: Kind, algorithm: Algorithm, problem: &Problem) -> bool {
+pub fn applies(kind: Collective, algorithm: Algorithm, problem: &Problem) -> bool {
     match (kind, algorithm) {
         (_, TwoLevel) => problem.spread.levels().is_some_and(|levels| across::applies(kind, problem, levels)),
-        (Kind::Allgather | Kind::Allgatherv, RecursiveDoubling) => problem.size.is_power_of_two(),
-        (Kind::Allgather | Kind::Allgatherv, Neighbour) => problem.size.is_multiple_of(2),
-        (Kind::Reduce, Binomial | Rabenseifner) => problem.commutes,
-        (Kind::Allreduce, Rabenseifner | Ring) => problem.commutes,
-        (Kind::ReduceScatter | Kind::ReduceScatterBlock, RecursiveHalving | Pairwise | Ring) => {
+        (Collective::Allgather | Collective::Allgatherv, RecursiveDoubling) => problem.size.is_power_of_two(),
+        (Collective::Allgather | Collective::Allgatherv, Neighbour) => problem.size.is_multiple_of(2),
+        (Collective::Reduce, Binomial | Rabenseifner) => problem.commutes,
+        (Collective::Allreduce, Rabenseifner | Ring) => problem.commutes,
+        (Collective::ReduceScatter | Collective::ReduceScatterBlock, RecursiveHalving | Pairwise | Ring) => {
             problem.commutes
         }
         _ => true,
@@ -230,7 +237,7 @@ pub fn applies(kind: Kind, algorithm: Algorithm, problem: &Problem) -> bool {
 }
 
 /// The predicted cost of an algorithm that applies.
-pub fn price(kind: Kind, algorithm: Algorithm, problem: &Problem, tariff: &Tariff) -> Price {
+pub fn price(kind: Collective, algorithm: Algorithm, problem: &Problem, tariff: &Tariff) -> Price {
     match problem.spread {
         Spread::OneHost => flat(kind, algorithm, problem, &tariff.host),
         Spread::Apart => flat(kind, algorithm, problem, &tariff.network),
@@ -239,32 +246,32 @@ pub fn price(kind: Kind, algorithm: Algorithm, problem: &Problem, tariff: &Tarif
 }
 
 /// The same where all edges are alike.
-fn flat(kind: Kind, algorithm: Algorithm, problem: &Problem, link: &Rates) -> Price {
+fn flat(kind: Collective, algorithm: Algorithm, problem: &Problem, link: &Rates) -> Price {
     let m = Model::new(kind, problem, link);
     let (n, p, up, down, odd) = (m.n, m.p, m.up, m.down, m.odd);
     let share = (p - 1.0) / p;
     match (kind, algorithm) {
-        (Kind::Barrier, Linear) => m.mesh(0.0),
-        (Kind::Barrier, Star) => m.round_trip(),
-        (Kind::Barrier, RecursiveDoubling) => m.all(down + 2.0 * odd, 0.0, 0.0, 0.0),
-        (Kind::Barrier, _) => m.all(up, 0.0, 0.0, 0.0),
-        (Kind::Bcast, ScatterAllgather) => m.all(up + p - 1.0, 2.0 * share * n, 0.0, 0.0),
-        (Kind::Bcast, Chain) => {
+        (Collective::Barrier, Linear) => m.mesh(0.0),
+        (Collective::Barrier, Star) => m.round_trip(),
+        (Collective::Barrier, RecursiveDoubling) => m.all(down + 2.0 * odd, 0.0, 0.0, 0.0),
+        (Collective::Barrier, _) => m.all(up, 0.0, 0.0, 0.0),
+        (Collective::Bcast, ScatterAllgather) => m.all(up + p - 1.0, 2.0 * share * n, 0.0, 0.0),
+        (Collective::Bcast, Chain) => {
             let segment = segment_of(problem, link) as f64;
             let rounds = (n / segment).ceil() + (p - 2.0).max(0.0);
             // Who copies takes in all that has come before it passes anything on.
             let sent = if link.is_copied() { (p - 1.0) * n } else { rounds * segment.min(n) };
             m.tree(rounds, sent, 0.0)
         }
-        (Kind::Bcast, Linear) => m.star(false),
-        (Kind::Bcast, _) => m.tree(up, up * n, 0.0),
-        (Kind::Gather | Kind::Scatter | Kind::Gatherv | Kind::Scatterv, Binomial) => {
+        (Collective::Bcast, Linear) => m.star(false),
+        (Collective::Bcast, _) => m.tree(up, up * n, 0.0),
+        (Collective::Gather | Collective::Scatter | Collective::Gatherv | Collective::Scatterv, Binomial) => {
             m.all(up, 0.0, 0.0, (p / 2.0).floor() * n / m.crowd).and(m.tree(0.0, (p - 1.0) * n, 0.0))
         }
-        (Kind::Gather | Kind::Gatherv, _) => m.star(true),
-        (Kind::Scatter | Kind::Scatterv, _) => m.star(false),
-        (Kind::Allgather | Kind::Allgatherv, _) => {
-            let total = if kind == Kind::Allgather { p * n } else { n };
+        (Collective::Gather | Collective::Gatherv, _) => m.star(true),
+        (Collective::Scatter | Collective::Scatterv, _) => m.star(false),
+        (Collective::Allgather | Collective::Allgatherv, _) => {
+            let total = if kind == Collective::Allgather { p * n } else { n };
             let rounds = match algorithm {
                 Linear => return m.mesh(share * total),
                 RecursiveDoubling => down,
@@ -274,13 +281,15 @@ fn flat(kind: Kind, algorithm: Algorithm, problem: &Problem, link: &Rates) -> Pr
             };
             m.all(rounds, share * total, 0.0, if algorithm == Bruck { total } else { 0.0 })
         }
-        (Kind::Alltoall, Bruck) => m.all(up, up * n * p / 2.0, 0.0, (up + 2.0) * n * p),
-        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, Pairwise) => {
+        (Collective::Alltoall, Bruck) => m.all(up, up * n * p / 2.0, 0.0, (up + 2.0) * n * p),
+        (Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw, Pairwise) => {
             m.all(p - 1.0, (p - 1.0) * n, 0.0, 0.0)
         }
-        (Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw, _) => m.mesh((p - 1.0) * n),
-        (Kind::Scan | Kind::Exscan, RecursiveDoubling) => m.all(up, up * n, 2.0 * up * n, 2.0 * n),
-        (Kind::Scan | Kind::Exscan, _) => m.tree(p - 1.0, (p - 1.0) * n, (p - 1.0) * n),
+        (Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw, _) => m.mesh((p - 1.0) * n),
+        (Collective::Scan | Collective::Exscan, RecursiveDoubling) => {
+            m.all(up, up * n, 2.0 * up * n, 2.0 * n)
+        }
+        (Collective::Scan | Collective::Exscan, _) => m.tree(p - 1.0, (p - 1.0) * n, (p - 1.0) * n),
         _ => m.reduction(kind, algorithm),
     }
 }
@@ -303,7 +312,7 @@ struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    fn new(kind: Kind, problem: &Problem, link: &'a Rates) -> Model<'a> {
+    fn new(kind: Collective, problem: &Problem, link: &'a Rates) -> Model<'a> {
         let crowd = problem.size.div_ceil(link.cores.max(1) as usize) as f64;
         Model {
             link,
@@ -378,25 +387,29 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn reduction(&self, kind: Kind, algorithm: Algorithm) -> Price {
+    fn reduction(&self, kind: Collective, algorithm: Algorithm) -> Price {
         let (n, p, up, down, odd) = (self.n, self.p, self.up, self.down, self.odd);
         let share = (p - 1.0) / p;
         let with = |cost: Price, combined: f64| Price { reduce_ns: combined * self.byte.reduce, ..cost };
         match (kind, algorithm) {
-            (Kind::Reduce, Rabenseifner) => {
+            (Collective::Reduce, Rabenseifner) => {
                 self.all(2.0 * down + odd, (2.0 * share + odd) * n, (share + odd) * n, n)
             }
-            (Kind::Reduce, InOrder) => self.tree(up + 1.0, (up + 1.0) * n, up * n),
-            (Kind::Reduce, Linear) => with(self.star(true), (p - 1.0) * n),
-            (Kind::Reduce, _) => self.tree(up, up * n, up * n),
-            (Kind::Allreduce, Rabenseifner) => {
+            (Collective::Reduce, InOrder) => self.tree(up + 1.0, (up + 1.0) * n, up * n),
+            (Collective::Reduce, Linear) => with(self.star(true), (p - 1.0) * n),
+            (Collective::Reduce, _) => self.tree(up, up * n, up * n),
+            (Collective::Allreduce, Rabenseifner) => {
                 self.all(2.0 * (down + odd), 2.0 * (share + odd) * n, (share + odd) * n, n)
             }
-            (Kind::Allreduce, Ring) => self.all(2.0 * (p - 1.0), 2.0 * share * n, share * n, n),
-            (Kind::Allreduce, ReduceBcast) => self.tree(up, up * n, up * n).and(self.tree(up, up * n, 0.0)),
-            (Kind::Allreduce, Linear) => with(self.mesh((p - 1.0) * n), self.crowd * (p - 1.0) * n),
-            (Kind::Allreduce, Star) => with(self.round_trip(), (p - 1.0) * n),
-            (Kind::Allreduce, _) => self.all(down + 2.0 * odd, (down + 2.0 * odd) * n, (down + odd) * n, 0.0),
+            (Collective::Allreduce, Ring) => self.all(2.0 * (p - 1.0), 2.0 * share * n, share * n, n),
+            (Collective::Allreduce, ReduceBcast) => {
+                self.tree(up, up * n, up * n).and(self.tree(up, up * n, 0.0))
+            }
+            (Collective::Allreduce, Linear) => with(self.mesh((p - 1.0) * n), self.crowd * (p - 1.0) * n),
+            (Collective::Allreduce, Star) => with(self.round_trip(), (p - 1.0) * n),
+            (Collective::Allreduce, _) => {
+                self.all(down + 2.0 * odd, (down + 2.0 * odd) * n, (down + odd) * n, 0.0)
+            }
             (_, RecursiveHalving) => {
                 let fold = odd * n * (1.0 + 1.0 / p);
                 self.all(down + 2.0 * odd, share * n + fold, (share + odd) * n, n)
@@ -427,7 +440,7 @@ pub(super) fn segment_of(problem: &Problem, link: &Rates) -> u64 {
 }
 
 /// The algorithm of least predicted cost among those that apply, or the forced one if it applies.
-pub fn choose(kind: Kind, problem: &Problem, tariff: &Tariff, forced: Option<Algorithm>) -> Choice {
+pub fn choose(kind: Collective, problem: &Problem, tariff: &Tariff, forced: Option<Algorithm>) -> Choice {
     let applicable = algorithms(kind).iter().copied().filter(|a| applies(kind, *a, problem));
     let mut all = [None; MOST];
     for (place, algorithm) in all.iter_mut().zip(applicable) {
@@ -448,25 +461,25 @@ pub fn choose(kind: Kind, problem: &Problem, tariff: &Tariff, forced: Option<Alg
 
 /// Algorithms forced by settings.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Forced([Option<Algorithm>; Kind::ALL.len()]);
+pub struct Forced([Option<Algorithm>; Collective::ALL.len()]);
 
 impl Forced {
     /// Reads what the settings force.
     pub fn read(settings: &Settings) -> Forced {
-        Forced(Kind::ALL.map(|kind| Self::parse(kind, settings.text(setting(kind)))))
+        Forced(Collective::ALL.map(|kind| Self::parse(kind, settings.text(setting(kind)))))
     }
 
     /// Forces one algorithm for one collective.
-    pub fn set(&mut self, kind: Kind, algorithm: Option<Algorithm>) {
+    pub fn set(&mut self, kind: Collective, algorithm: Option<Algorithm>) {
         self.0[kind as usize] = algorithm;
     }
 
     /// What is forced for a collective.
-    pub fn get(&self, kind: Kind) -> Option<Algorithm> {
+    pub fn get(&self, kind: Collective) -> Option<Algorithm> {
         self.0[kind as usize]
     }
 
-    fn parse(kind: Kind, word: &str) -> Option<Algorithm> {
+    fn parse(kind: Collective, word: &str) -> Option<Algorithm> {
         algorithms(kind).iter().copied().find(|a| a.word() == word)
     }
 }
@@ -483,37 +496,37 @@ mod tests {
         Problem { size, bytes, commutes, root: 0, spread: &Spread::OneHost }
     }
 
-    fn winner(kind: Kind, size: usize, bytes: u64, commutes: bool) -> Algorithm {
+    fn winner(kind: Collective, size: usize, bytes: u64, commutes: bool) -> Algorithm {
         choose(kind, &problem(size, bytes, commutes), &TARIFF, None).winner
     }
 
     #[test]
     fn latency_decides_for_short_and_bandwidth_for_long_vectors() {
-        assert_eq!(winner(Kind::Bcast, 4, 8, true), Linear);
-        assert_eq!(winner(Kind::Bcast, 64, 8, true), Binomial);
-        assert_ne!(winner(Kind::Bcast, 16, 1 << 24, true), Binomial);
-        assert_eq!(winner(Kind::Allreduce, 16, 8, true), RecursiveDoubling);
-        assert!(matches!(winner(Kind::Allreduce, 16, 1 << 24, true), Rabenseifner | Ring));
-        assert_eq!(winner(Kind::Allreduce, 16, 1 << 24, false), RecursiveDoubling);
-        assert_eq!(winner(Kind::Alltoall, 64, 8, true), Bruck);
-        assert_ne!(winner(Kind::Alltoall, 64, 1 << 20, true), Bruck);
-        assert_eq!(winner(Kind::Reduce, 16, 1 << 24, true), Rabenseifner);
-        assert_eq!(winner(Kind::Reduce, 16, 1 << 24, false), InOrder);
-        assert_eq!(winner(Kind::Scan, 16, 8, true), RecursiveDoubling);
+        assert_eq!(winner(Collective::Bcast, 4, 8, true), Linear);
+        assert_eq!(winner(Collective::Bcast, 64, 8, true), Binomial);
+        assert_ne!(winner(Collective::Bcast, 16, 1 << 24, true), Binomial);
+        assert_eq!(winner(Collective::Allreduce, 16, 8, true), RecursiveDoubling);
+        assert!(matches!(winner(Collective::Allreduce, 16, 1 << 24, true), Rabenseifner | Ring));
+        assert_eq!(winner(Collective::Allreduce, 16, 1 << 24, false), RecursiveDoubling);
+        assert_eq!(winner(Collective::Alltoall, 64, 8, true), Bruck);
+        assert_ne!(winner(Collective::Alltoall, 64, 1 << 20, true), Bruck);
+        assert_eq!(winner(Collective::Reduce, 16, 1 << 24, true), Rabenseifner);
+        assert_eq!(winner(Collective::Reduce, 16, 1 << 24, false), InOrder);
+        assert_eq!(winner(Collective::Scan, 16, 8, true), RecursiveDoubling);
     }
 
     #[test]
     fn with_more_ranks_than_cores_few_rounds_win() {
         let crowded = Tariff { host: Rates { cores: 2, ..LINK }, ..*TARIFF };
         let winner = |kind, bytes| choose(kind, &problem(8, bytes, true), &crowded, None).winner;
-        for kind in [Kind::Bcast, Kind::Allgather, Kind::Reduce] {
+        for kind in [Collective::Bcast, Collective::Allgather, Collective::Reduce] {
             assert_eq!(winner(kind, 8), Linear, "{kind:?}");
         }
-        for kind in [Kind::Barrier, Kind::Allreduce] {
+        for kind in [Collective::Barrier, Collective::Allreduce] {
             assert_eq!(winner(kind, 8), Star, "{kind:?}");
         }
-        assert_ne!(winner(Kind::Allreduce, 1 << 22), Linear);
-        assert_eq!(choose(Kind::Barrier, &problem(64, 0, true), &TARIFF, None).winner, Dissemination);
+        assert_ne!(winner(Collective::Allreduce, 1 << 22), Linear);
+        assert_eq!(choose(Collective::Barrier, &problem(64, 0, true), &TARIFF, None).winner, Dissemination);
     }
 
     /// What was measured on two cores (docs/results.md): with dozens of ranks per core a message to everybody costs more
@@ -522,7 +535,7 @@ mod tests {
     fn with_dozens_of_ranks_per_core_few_messages_win() {
         let winner = |size, bytes| {
             let crowded = Tariff { host: Rates { cores: 2, ..Rates::HOST }, ..*TARIFF };
-            choose(Kind::Alltoall, &problem(size, bytes, true), &crowded, None).winner
+            choose(Collective::Alltoall, &problem(size, bytes, true), &crowded, None).winner
         };
         for (size, bytes) in [(64, 8), (128, 8), (256, 8), (64, 256), (128, 1024), (256, 1024)] {
             assert_eq!(winner(size, bytes), Bruck, "{size} ranks, {bytes} bytes");
@@ -534,7 +547,7 @@ mod tests {
 
     #[test]
     fn the_choice_is_the_cheapest_and_a_forced_one_wins_where_it_applies() {
-        for kind in Kind::ALL {
+        for kind in Collective::ALL {
             for size in 1..20 {
                 for bytes in [0, 8, 4096, 1 << 22] {
                     for commutes in [false, true] {
@@ -566,20 +579,20 @@ mod tests {
     #[test]
     fn settings_list_exactly_the_algorithms() {
         use fabric::settings::{ALL, Type};
-        for kind in Kind::ALL {
+        for kind in Collective::ALL {
             let declared = ALL.iter().find(|s| s.name == setting(kind)).expect("the setting is declared");
             let Type::Word(words) = declared.kind else { panic!("{} is not a word", declared.name) };
             assert_eq!(words[0], "auto");
             let listed = |a: &Algorithm| words.contains(&a.word());
             assert!(algorithms(kind).iter().all(listed), "{kind:?}");
             // Families share a setting; every word belongs to one of its collectives.
-            let family = Kind::ALL.into_iter().filter(|k| setting(*k) == declared.name);
+            let family = Collective::ALL.into_iter().filter(|k| setting(*k) == declared.name);
             let known: Vec<_> = family.flat_map(|k| algorithms(k).iter().map(|a| a.word())).collect();
             assert!(words[1..].iter().all(|w| known.contains(w)), "{kind:?}");
         }
         let lookup = |name: &str| (name == "TERN_COLL_ALLREDUCE").then(|| "ring".to_string());
         let forced = Forced::read(&Settings::read(lookup, std::iter::empty()).unwrap());
-        assert_eq!(forced.get(Kind::Allreduce), Some(Ring));
-        assert_eq!(forced.get(Kind::Bcast), None);
+        assert_eq!(forced.get(Collective::Allreduce), Some(Ring));
+        assert_eq!(forced.get(Collective::Bcast), None);
     }
 }

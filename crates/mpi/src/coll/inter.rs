@@ -14,7 +14,7 @@ use super::levels::Spread;
 use super::overlap::Reach;
 use super::rates::Tariff;
 use super::schedule::{Base, Buf, Program};
-use super::tag::Kind;
+use super::tag::Collective;
 use super::{linear, reduce};
 use crate::error::{Class, Result, fail};
 use crate::op::Op;
@@ -75,7 +75,7 @@ pub fn compile(call: &Call, across: Across, spread: &Spread, tariff: &Tariff, fo
         true => (0..size, size..size + remote),
         false => (remote..remote + size, 0..remote),
     };
-    if call.kind == Kind::Barrier {
+    if call.kind == Collective::Barrier {
         // All wait for all: more than the standard asks for, which has no rank wait for its own group.
         let (rank, size) = (own.start as usize + call.rank, call.size + across.remote);
         return super::compile(&Call { rank, size, across: None, ..call.clone() }, spread, tariff, forced);
@@ -84,14 +84,14 @@ pub fn compile(call: &Call, across: Across, spread: &Spread, tariff: &Tariff, fo
     let s = Sides { own: View::of(&own, call.rank), others: View::of(&others, 0), tariff, forced };
     let mut b = Builder::default();
     match call.kind {
-        Kind::Bcast => bcast(&mut b, &s, call),
-        Kind::Gather | Kind::Gatherv => gather(&mut b, &s, call),
-        Kind::Scatter | Kind::Scatterv => scatter(&mut b, &s, call),
-        Kind::Allgather | Kind::Allgatherv => gather_to_all(&mut b, &s, call),
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => all_to_all(&mut b, &s, call),
-        Kind::Reduce => reduction(&mut b, &s, call),
-        Kind::Allreduce => reduce_to_all(&mut b, &s, call),
-        Kind::ReduceScatterBlock | Kind::ReduceScatter => reduce_scatter(&mut b, &s, call),
+        Collective::Bcast => bcast(&mut b, &s, call),
+        Collective::Gather | Collective::Gatherv => gather(&mut b, &s, call),
+        Collective::Scatter | Collective::Scatterv => scatter(&mut b, &s, call),
+        Collective::Allgather | Collective::Allgatherv => gather_to_all(&mut b, &s, call),
+        Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => all_to_all(&mut b, &s, call),
+        Collective::Reduce => reduction(&mut b, &s, call),
+        Collective::Allreduce => reduce_to_all(&mut b, &s, call),
+        Collective::ReduceScatterBlock | Collective::ReduceScatter => reduce_scatter(&mut b, &s, call),
         _ => unreachable!("done above, refused by `check`, or of topologies, which have one group"),
     }
     // The root is the same number on both sides: its own rank.
@@ -105,8 +105,8 @@ pub fn compile(call: &Call, across: Across, spread: &Spread, tariff: &Tariff, fo
 }
 
 /// What intercommunicators have no meaning for.
-pub fn check(kind: Kind, in_place: bool) -> Result {
-    if matches!(kind, Kind::Scan | Kind::Exscan) {
+pub fn check(kind: Collective, in_place: bool) -> Result {
+    if matches!(kind, Collective::Scan | Collective::Exscan) {
         let name = kind.name();
         return fail(
             Class::COMM,
@@ -114,7 +114,8 @@ pub fn check(kind: Kind, in_place: bool) -> Result {
         );
     }
     if in_place {
-        let arg = if kind == Kind::Scatter || kind == Kind::Scatterv { "recvbuf" } else { "sendbuf" };
+        let arg =
+            if kind == Collective::Scatter || kind == Collective::Scatterv { "recvbuf" } else { "sendbuf" };
         return fail(
             Class::BUFFER,
             format!("argument `{arg}` is MPI_IN_PLACE, which has no meaning on an intercommunicator"),
@@ -149,7 +150,7 @@ fn spread(b: &mut Builder, s: &Sides, recv: Side) {
         return;
     }
     let problem = flat(size, b.bytes(buf), true);
-    let algorithm = choose(Kind::Bcast, &problem, s.tariff, s.forced.get(Kind::Bcast)).winner;
+    let algorithm = choose(Collective::Bcast, &problem, s.tariff, s.forced.get(Collective::Bcast)).winner;
     bcast_by(algorithm, b, &s.own, buf, 0, segment(&problem, s.tariff));
 }
 
@@ -247,7 +248,7 @@ fn reduce_to_first(b: &mut Builder, s: &Sides, input: Buf, op: Option<&Op>) -> O
     let commutes = op.is_none_or(Op::commutes);
     let output = (v.me == 0).then(|| b.temp_like(input));
     let problem = flat(v.size, b.bytes(input), commutes);
-    match choose(Kind::Reduce, &problem, s.tariff, s.forced.get(Kind::Reduce)).winner {
+    match choose(Collective::Reduce, &problem, s.tariff, s.forced.get(Collective::Reduce)).winner {
         Algorithm::Rabenseifner => reduce::rabenseifner(b, v, input, output, 0),
         Algorithm::InOrder => reduce::in_order(b, v, input, output, 0),
         Algorithm::Linear => linear::reduce(b, v, input, output, 0),

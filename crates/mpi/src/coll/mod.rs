@@ -40,7 +40,7 @@ pub use levels::{Levels, Spread};
 pub use rates::{Cores, Rates, Tariff, agreed, agreement};
 pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
 pub use state::{Amount, Asked, Given, Key, Known, Listed, Lists, State};
-pub use tag::{Kind, Tag, notice, noticed};
+pub use tag::{Collective, Tag, notice, noticed};
 pub use ty::Type;
 
 #[cfg(test)]

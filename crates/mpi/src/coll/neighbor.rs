@@ -9,15 +9,15 @@ use super::build::{Builder, View};
 use super::compile::{Side, blocks};
 use super::overlap::Sides;
 use super::schedule::{Base, Program};
-use super::tag::Kind;
+use super::tag::Collective;
 use crate::error::{Class, Result, fail};
 use crate::topo::Neighbors;
 
 /// A call, its arguments read.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Which collective: one of [`Kind::NEIGHBOR`].
-    pub kind: Kind,
+    /// Which collective: one of [`Collective::NEIGHBOR`].
+    pub kind: Collective,
     /// This rank.
     pub rank: usize,
     /// Ranks of the communicator.
@@ -33,7 +33,7 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Whether all destinations get the same.
     fn gathers(&self) -> bool {
-        matches!(self.kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv)
+        matches!(self.kind, Collective::NeighborAllgather | Collective::NeighborAllgatherv)
     }
 
     fn sent_blocks(&self) -> usize {

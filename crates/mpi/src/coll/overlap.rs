@@ -5,7 +5,7 @@
 //! Only what fills its memory is looked at; types with gaps may be interlaced on purpose.
 
 use super::compile::{Call, Side};
-use super::tag::Kind;
+use super::tag::Collective;
 use super::ty::Type;
 use crate::error::{Class, Result, fail};
 
@@ -162,12 +162,12 @@ fn run(addr: usize, count: u64, ty: &Type) -> Option<Run> {
 }
 
 fn sent_blocks(call: &Call) -> u64 {
-    use Kind::*;
+    use Collective::*;
     if matches!(call.kind, Alltoall | Scatter | ReduceScatterBlock) { call.blocks() as u64 } else { 1 }
 }
 
 fn received_blocks(call: &Call) -> u64 {
-    use Kind::*;
+    use Collective::*;
     if matches!(call.kind, Alltoall | Gather | Allgather) { call.blocks() as u64 } else { 1 }
 }
 
@@ -181,7 +181,7 @@ mod tests {
         Type::predefined(Handle(0x209)).unwrap()
     }
 
-    fn refused(kind: Kind, send: (Side, usize), recv: (Side, usize)) -> Option<String> {
+    fn refused(kind: Collective, send: (Side, usize), recv: (Side, usize)) -> Option<String> {
         let call = Call {
             kind,
             rank: 1,
@@ -203,7 +203,7 @@ mod tests {
         let int = int();
         let side = Side::Even { count: 2, ty: &int };
         let shared = |kind, send, recv| refused(kind, (side, send), (side, recv));
-        use Kind::*;
+        use Collective::*;
         for (kind, sent, received) in [
             (Alltoall, 24, 24),
             (Allgather, 8, 24),
@@ -233,7 +233,7 @@ mod tests {
         let varied =
             |displs| Side::Varied { counts: Ints::Small(&counts), displs: Ints::Small(displs), ty: &int };
         let one = Side::Even { count: 1, ty: &int };
-        use Kind::*;
+        use Collective::*;
         for kind in [Gatherv, Allgatherv] {
             assert_eq!(
                 refused(kind, (one, 1000 + 48), (varied(&gaps), 1000)),
@@ -267,7 +267,7 @@ mod tests {
         let one = Side::Even { count: 1, ty: &int };
         let none = Side::Even { count: 0, ty: &int };
         let call = |send| Call {
-            kind: Kind::Allgatherv,
+            kind: Collective::Allgatherv,
             rank: 0,
             size: 3,
             send,
@@ -291,8 +291,8 @@ mod tests {
     fn types_that_c_pads_fill_their_memory() {
         let pair = Type::predefined(Handle(0x229)).unwrap();
         let side = Side::Even { count: 2, ty: &pair };
-        assert!(refused(Kind::Allreduce, (side, 1000), (side, 1000)).is_some());
-        assert_eq!(refused(Kind::Allreduce, (side, 1000), (side, 1032)), None);
+        assert!(refused(Collective::Allreduce, (side, 1000), (side, 1000)).is_some());
+        assert_eq!(refused(Collective::Allreduce, (side, 1000), (side, 1032)), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@ use super::account::Chosen;
 use super::cost::Algorithm;
 use super::overlap::Reach;
 use super::sequel::Sequel;
-use super::tag::Kind;
+use super::tag::Collective;
 use super::ty::Type;
 use crate::op::Op;
 
@@ -85,7 +85,7 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Program {
     /// Which collective it is.
-    pub kind: Kind,
+    pub kind: Collective,
     /// The steps in order.
     pub steps: Vec<Step>,
     /// The types its buffers refer to.

@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 pub use super::program::{Base, Buf, Program, Step};
-use super::tag::{Kind, Tag};
+use super::tag::{Collective, Tag};
 use super::ty::Type;
 use crate::error::{Class, Error, Result, fail};
 use crate::handle::Handle;
@@ -349,7 +349,7 @@ impl Schedule {
             _ => None,
         };
         let mut peers: Vec<usize> = self.program.steps[self.pc..].iter().map_while(same).collect();
-        if Kind::NEIGHBOR.contains(&self.program.kind) {
+        if Collective::NEIGHBOR.contains(&self.program.kind) {
             // Several edges may lead to one rank; what is written once goes to different ones.
             let again = (1..peers.len()).find(|at| peers[..*at].contains(&peers[*at]));
             peers.truncate(again.unwrap_or(peers.len()));

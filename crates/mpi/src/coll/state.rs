@@ -5,7 +5,7 @@ use super::cost::Forced;
 use super::levels::Spread;
 use super::rates::Tariff;
 use super::schedule::Schedule;
-use super::tag::{Kind, Tag};
+use super::tag::{Collective, Tag};
 use crate::error::Result;
 use crate::handle::Handle;
 
@@ -17,7 +17,7 @@ pub type Amount = Option<(u64, Handle)>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
     /// Which collective.
-    pub kind: Kind,
+    pub kind: Collective,
     /// Whether this rank gave `MPI_IN_PLACE`.
     pub in_place: bool,
     /// The root, 0 where there is none.
@@ -116,7 +116,7 @@ impl Given<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
     /// Which collective.
-    pub kind: Kind,
+    pub kind: Collective,
     /// Whether this rank gave `MPI_IN_PLACE`.
     pub in_place: bool,
     /// Ranks of the communicator.
@@ -276,19 +276,19 @@ impl State {
 
     /// The tag of the next collective called on the communicator.
     #[inline]
-    pub fn next_tag(&mut self, kind: Kind) -> Tag {
+    pub fn next_tag(&mut self, kind: Collective) -> Tag {
         self.runs = self.runs.wrapping_add(1);
         Tag::new(kind, self.runs, false)
     }
 
     /// The [number](Tag::run) of the last collective called on the communicator; 0 before the first.
     pub fn begun(&self) -> u32 {
-        Tag::new(Kind::Barrier, self.runs, false).run()
+        Tag::new(Collective::Barrier, self.runs, false).run()
     }
 
     /// The tag of the next persistent collective initialised on the communicator, for all its
     /// starts.
-    pub fn next_persistent_tag(&mut self, kind: Kind) -> Tag {
+    pub fn next_persistent_tag(&mut self, kind: Collective) -> Tag {
         self.persistent_runs = self.persistent_runs.wrapping_add(1);
         Tag::new(kind, self.persistent_runs, true)
     }
@@ -342,7 +342,14 @@ mod tests {
     const INT: Handle = Handle(0x209);
 
     fn key(count: u64, ty: Handle) -> Key {
-        Key { kind: Kind::Bcast, in_place: false, root: 0, send: None, recv: Some((count, ty)), op: None }
+        Key {
+            kind: Collective::Bcast,
+            in_place: false,
+            root: 0,
+            send: None,
+            recv: Some((count, ty)),
+            op: None,
+        }
     }
 
     fn state() -> State {
@@ -353,7 +360,7 @@ mod tests {
         let ty = Type::predefined(INT).unwrap();
         let recv = Side::Even { count, ty: &ty };
         let call = Call {
-            kind: Kind::Bcast,
+            kind: Collective::Bcast,
             rank: 0,
             size: 2,
             send: Side::Absent,
@@ -408,7 +415,7 @@ mod tests {
         let mut state = state();
         let ty = Type::predefined(INT).unwrap();
         let side = Side::Even { count: 4, ty: &ty };
-        let kind = Kind::Allreduce;
+        let kind = Collective::Allreduce;
         let sum = crate::op::Op::Predefined(crate::op::Predefined::Sum);
         let call = Call {
             kind,
@@ -438,7 +445,7 @@ mod tests {
         let (small, offsets) = (Ints::Small(&counts), Ints::Small(&displs));
         let recv = Given::Varied { counts: small, displs: offsets, ty: int };
         let call = Listed {
-            kind: Kind::Allgatherv,
+            kind: Collective::Allgatherv,
             in_place: false,
             size: 3,
             root: 0,
@@ -451,7 +458,7 @@ mod tests {
         let large = Given::Varied { counts: Ints::Large(&wide), displs: offsets, ty: int };
         assert!(lists.tell(&Listed { recv: large, ..call }), "the width of the numbers says nothing");
         let differ = [
-            Listed { kind: Kind::Gatherv, ..call },
+            Listed { kind: Collective::Gatherv, ..call },
             Listed { in_place: true, ..call },
             Listed { root: 1, ..call },
             Listed { send: Given::Absent, ..call },
@@ -477,10 +484,10 @@ mod tests {
     #[test]
     fn persistent_collectives_count_for_themselves() {
         let mut state = state();
-        let first = state.next_tag(Kind::Bcast);
-        let persistent = state.next_persistent_tag(Kind::Bcast);
+        let first = state.next_tag(Collective::Bcast);
+        let persistent = state.next_persistent_tag(Collective::Bcast);
         assert_ne!(first, persistent);
-        assert_eq!(state.next_tag(Kind::Bcast).run(), first.run() + 1);
-        assert_eq!(state.next_persistent_tag(Kind::Bcast).run(), persistent.run() + 1);
+        assert_eq!(state.next_tag(Collective::Bcast).run(), first.run() + 1);
+        assert_eq!(state.next_persistent_tag(Collective::Bcast).run(), persistent.run() + 1);
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Class, Error};
 /// The collectives (MPI 5.0 chapter 6, and section 8.6 along the edges of a topology) and internal uses of schedules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum Collective {
     /// `MPI_Barrier`
     Barrier,
     /// `MPI_Bcast`
@@ -57,68 +57,68 @@ pub enum Kind {
     NeighborAlltoallw,
 }
 
-impl Kind {
+impl Collective {
     /// The collectives among all ranks, in the order of their numbers: those that have a choice of algorithms.
-    pub const ALL: [Kind; 17] = [
-        Kind::Barrier,
-        Kind::Bcast,
-        Kind::Gather,
-        Kind::Gatherv,
-        Kind::Scatter,
-        Kind::Scatterv,
-        Kind::Allgather,
-        Kind::Allgatherv,
-        Kind::Alltoall,
-        Kind::Alltoallv,
-        Kind::Alltoallw,
-        Kind::Reduce,
-        Kind::Allreduce,
-        Kind::ReduceScatterBlock,
-        Kind::ReduceScatter,
-        Kind::Scan,
-        Kind::Exscan,
+    pub const ALL: [Collective; 17] = [
+        Collective::Barrier,
+        Collective::Bcast,
+        Collective::Gather,
+        Collective::Gatherv,
+        Collective::Scatter,
+        Collective::Scatterv,
+        Collective::Allgather,
+        Collective::Allgatherv,
+        Collective::Alltoall,
+        Collective::Alltoallv,
+        Collective::Alltoallw,
+        Collective::Reduce,
+        Collective::Allreduce,
+        Collective::ReduceScatterBlock,
+        Collective::ReduceScatter,
+        Collective::Scan,
+        Collective::Exscan,
     ];
 
     /// The collectives along the edges of a topology, whose numbers follow.
-    pub const NEIGHBOR: [Kind; 5] = [
-        Kind::NeighborAllgather,
-        Kind::NeighborAllgatherv,
-        Kind::NeighborAlltoall,
-        Kind::NeighborAlltoallv,
-        Kind::NeighborAlltoallw,
+    pub const NEIGHBOR: [Collective; 5] = [
+        Collective::NeighborAllgather,
+        Collective::NeighborAllgatherv,
+        Collective::NeighborAlltoall,
+        Collective::NeighborAlltoallv,
+        Collective::NeighborAlltoallw,
     ];
 
     /// Whether its calls name a root.
     pub fn is_rooted(self) -> bool {
-        use Kind::{Bcast, Gather, Gatherv, Reduce, Scatter, Scatterv};
+        use Collective::{Bcast, Gather, Gatherv, Reduce, Scatter, Scatterv};
         matches!(self, Bcast | Gather | Gatherv | Reduce | Scatter | Scatterv)
     }
 
     /// The MPI name without its prefix.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Barrier => "Barrier",
-            Kind::Bcast => "Bcast",
-            Kind::Gather => "Gather",
-            Kind::Gatherv => "Gatherv",
-            Kind::Scatter => "Scatter",
-            Kind::Scatterv => "Scatterv",
-            Kind::Allgather => "Allgather",
-            Kind::Allgatherv => "Allgatherv",
-            Kind::Alltoall => "Alltoall",
-            Kind::Alltoallv => "Alltoallv",
-            Kind::Alltoallw => "Alltoallw",
-            Kind::Reduce => "Reduce",
-            Kind::Allreduce => "Allreduce",
-            Kind::ReduceScatterBlock => "Reduce_scatter_block",
-            Kind::ReduceScatter => "Reduce_scatter",
-            Kind::Scan => "Scan",
-            Kind::Exscan => "Exscan",
-            Kind::NeighborAllgather => "Neighbor_allgather",
-            Kind::NeighborAllgatherv => "Neighbor_allgatherv",
-            Kind::NeighborAlltoall => "Neighbor_alltoall",
-            Kind::NeighborAlltoallv => "Neighbor_alltoallv",
-            Kind::NeighborAlltoallw => "Neighbor_alltoallw",
+            Collective::Barrier => "Barrier",
+            Collective::Bcast => "Bcast",
+            Collective::Gather => "Gather",
+            Collective::Gatherv => "Gatherv",
+            Collective::Scatter => "Scatter",
+            Collective::Scatterv => "Scatterv",
+            Collective::Allgather => "Allgather",
+            Collective::Allgatherv => "Allgatherv",
+            Collective::Alltoall => "Alltoall",
+            Collective::Alltoallv => "Alltoallv",
+            Collective::Alltoallw => "Alltoallw",
+            Collective::Reduce => "Reduce",
+            Collective::Allreduce => "Allreduce",
+            Collective::ReduceScatterBlock => "Reduce_scatter_block",
+            Collective::ReduceScatter => "Reduce_scatter",
+            Collective::Scan => "Scan",
+            Collective::Exscan => "Exscan",
+            Collective::NeighborAllgather => "Neighbor_allgather",
+            Collective::NeighborAllgatherv => "Neighbor_allgatherv",
+            Collective::NeighborAlltoall => "Neighbor_alltoall",
+            Collective::NeighborAlltoallv => "Neighbor_alltoallv",
+            Collective::NeighborAlltoallw => "Neighbor_alltoallw",
         }
     }
 }
@@ -143,7 +143,7 @@ const PERSISTENT: i32 = 1 << (RUN + RUN_BITS);
 
 impl Tag {
     /// The tag of run number `run` (counted per communicator, wraps).
-    pub fn new(kind: Kind, run: u32, persistent: bool) -> Tag {
+    pub fn new(kind: Collective, run: u32, persistent: bool) -> Tag {
         let run = (run & ((1 << RUN_BITS) - 1)) as i32;
         Tag(run << RUN | kind as i32 | if persistent { PERSISTENT } else { 0 })
     }
@@ -156,7 +156,7 @@ impl Tag {
         Tag(plain | root << ROOT | algorithm << KIND_BITS)
     }
 
-    pub(super) fn idle(kind: Kind) -> Tag {
+    pub(super) fn idle(kind: Collective) -> Tag {
         Tag::new(kind, 0, false)
     }
 
@@ -172,9 +172,12 @@ impl Tag {
     }
 
     /// Which collective.
-    pub fn kind(self) -> Option<Kind> {
+    pub fn kind(self) -> Option<Collective> {
         let number = (self.0 & ((1 << KIND_BITS) - 1)) as usize;
-        Kind::ALL.get(number).or_else(|| Kind::NEIGHBOR.get(number - Kind::ALL.len())).copied()
+        Collective::ALL
+            .get(number)
+            .or_else(|| Collective::NEIGHBOR.get(number - Collective::ALL.len()))
+            .copied()
     }
 
     /// Whether it is that of a persistent collective.
@@ -235,7 +238,7 @@ mod tests {
 
     #[test]
     fn tags_come_back_and_conflict_only_within_a_run() {
-        for (i, kind) in Kind::ALL.into_iter().chain(Kind::NEIGHBOR).enumerate() {
+        for (i, kind) in Collective::ALL.into_iter().chain(Collective::NEIGHBOR).enumerate() {
             assert_eq!(kind as usize, i);
             for run in [0, 1, (1 << RUN_BITS) - 1] {
                 for persistent in [false, true] {
@@ -245,14 +248,14 @@ mod tests {
                 }
             }
         }
-        let last = Tag::new(Kind::Exscan, (1 << RUN_BITS) - 1, true);
+        let last = Tag::new(Collective::Exscan, (1 << RUN_BITS) - 1, true);
         let signed = last.signed(Some(Algorithm::Pairwise), Some(u32::MAX));
         assert!(signed.value() >= 0 && signed != last && signed.is_persistent());
         assert_eq!((signed.kind(), signed.run()), (last.kind(), last.run()));
         assert_eq!(signed.signed(None, None), last);
-        assert_eq!(Tag::new(Kind::Scan, 1 << RUN_BITS, false), Tag::new(Kind::Scan, 0, false));
-        let bcast = Tag::new(Kind::Bcast, 7, false);
-        let other = bcast.conflict(Tag::new(Kind::Reduce, 7, false), "rank 3").unwrap();
+        assert_eq!(Tag::new(Collective::Scan, 1 << RUN_BITS, false), Tag::new(Collective::Scan, 0, false));
+        let bcast = Tag::new(Collective::Bcast, 7, false);
+        let other = bcast.conflict(Tag::new(Collective::Reduce, 7, false), "rank 3").unwrap();
         assert!(other.text.contains("rank 3 is in Reduce"));
         let chain = bcast.signed(Some(Algorithm::Chain), Some(2));
         assert_eq!(
@@ -267,8 +270,8 @@ mod tests {
                 .text
                 .contains("another root")
         );
-        assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 8, false), "rank 3"), None);
-        assert_eq!(bcast.conflict(Tag::new(Kind::Reduce, 7, true), "rank 3"), None);
+        assert_eq!(bcast.conflict(Tag::new(Collective::Reduce, 8, false), "rank 3"), None);
+        assert_eq!(bcast.conflict(Tag::new(Collective::Reduce, 7, true), "rank 3"), None);
         assert_eq!(Tag::from_value(31), None);
         for lost in [0, 1, 12345, (1 << 26) - 1] {
             assert_eq!((noticed(notice(lost)), Tag::from_value(notice(lost))), (Some(lost), None));

@@ -93,14 +93,15 @@ fn placements(size: usize, seed: u64) -> Vec<Spread> {
     [blocks, one_of].into_iter().map(|hosts| Spread::of(size, |rank| hosts[rank])).collect()
 }
 
-fn all_cases(kind: Kind, ops: &[Option<Op>], types: &[Type], counts: &[usize]) {
+fn all_cases(kind: Collective, ops: &[Option<Op>], types: &[Type], counts: &[usize]) {
     for size in sizes() {
         let roots = if oracle::has_root(kind) { vec![0, size / 2, size - 1] } else { vec![0] };
         for root in roots {
             for &count in counts {
                 for op in ops {
                     for ty in types {
-                        for &in_place in if kind == Kind::Bcast { &[false][..] } else { &[false, true] } {
+                        for &in_place in if kind == Collective::Bcast { &[false][..] } else { &[false, true] }
+                        {
                             every_algorithm(&Case {
                                 kind,
                                 size,
@@ -123,7 +124,7 @@ fn all_cases(kind: Kind, ops: &[Option<Op>], types: &[Type], counts: &[usize]) {
 fn barrier() {
     for size in sizes() {
         every_algorithm(&Case {
-            kind: Kind::Barrier,
+            kind: Collective::Barrier,
             size,
             root: 0,
             count: 0,
@@ -137,12 +138,12 @@ fn barrier() {
 
 #[test]
 fn bcast() {
-    all_cases(Kind::Bcast, &[None], &[quad(), gappy()], &[0, 1, 7, 300]);
+    all_cases(Collective::Bcast, &[None], &[quad(), gappy()], &[0, 1, 7, 300]);
 }
 
 #[test]
 fn gather_and_scatter() {
-    for kind in [Kind::Gather, Kind::Gatherv, Kind::Scatter, Kind::Scatterv] {
+    for kind in [Collective::Gather, Collective::Gatherv, Collective::Scatter, Collective::Scatterv] {
         all_cases(kind, &[None], &[quad(), gappy()], &[0, 1, 5]);
     }
 }
@@ -151,7 +152,7 @@ fn gather_and_scatter() {
 #[test]
 fn long_and_short_blocks_on_two_levels() {
     let most = |kind, spread: &Spread| across::through_leaders(kind, spread.levels().unwrap(), &TARIFF);
-    for kind in [Kind::Gatherv, Kind::Scatterv, Kind::Alltoallv, Kind::Alltoallw] {
+    for kind in [Collective::Gatherv, Collective::Scatterv, Collective::Alltoallv, Collective::Alltoallw] {
         for size in [3, 4, 7, 12] {
             for (root, in_place) in [(0, false), (0, true), (size - 1, true)] {
                 for spread in placements(size, (size + root) as u64) {
@@ -177,13 +178,13 @@ fn lengths_that_differ_by_way_of_leaders_are_told() {
     let spread = Spread::of(hosts.len(), |rank| hosts[rank]);
     let (counts, displs) = ([1, 1, 1, 2, 1], [0, 1, 2, 3, 5]);
     let mut forced = Forced::default();
-    forced.set(Kind::Gatherv, Some(Algorithm::TwoLevel));
+    forced.set(Collective::Gatherv, Some(Algorithm::TwoLevel));
     let mut memory = vec![vec![0u8; 256]; hosts.len()];
     let schedules = (0..hosts.len()).map(|rank| {
         let count = [1, 1, 1, 1, 2][rank];
         let all = Side::Varied { counts: Ints::Small(&counts), displs: Ints::Small(&displs), ty: &ty };
         let call = Call {
-            kind: Kind::Gatherv,
+            kind: Collective::Gatherv,
             rank,
             size: hosts.len(),
             send: Side::Even { count, ty: &ty },
@@ -208,14 +209,14 @@ fn lengths_that_differ_by_way_of_leaders_are_told() {
 
 #[test]
 fn allgather() {
-    for kind in [Kind::Allgather, Kind::Allgatherv] {
+    for kind in [Collective::Allgather, Collective::Allgatherv] {
         all_cases(kind, &[None], &[quad(), gappy()], &[0, 1, 5, 130]);
     }
 }
 
 #[test]
 fn alltoall() {
-    for kind in [Kind::Alltoall, Kind::Alltoallv, Kind::Alltoallw] {
+    for kind in [Collective::Alltoall, Collective::Alltoallv, Collective::Alltoallw] {
         all_cases(kind, &[None], &[quad(), gappy()], &[0, 1, 3]);
     }
 }
@@ -223,10 +224,10 @@ fn alltoall() {
 #[test]
 fn reductions_by_operations_of_the_application() {
     let ops = [Some(matrix_product()), Some(user_sum())];
-    for kind in [Kind::Reduce, Kind::Allreduce, Kind::Scan, Kind::Exscan] {
+    for kind in [Collective::Reduce, Collective::Allreduce, Collective::Scan, Collective::Exscan] {
         all_cases(kind, &ops, &[quad(), gappy()], &[0, 1, 3, 40]);
     }
-    for kind in [Kind::ReduceScatter, Kind::ReduceScatterBlock] {
+    for kind in [Collective::ReduceScatter, Collective::ReduceScatterBlock] {
         all_cases(kind, &ops, &[quad(), gappy()], &[0, 1, 4]);
     }
 }
@@ -236,12 +237,12 @@ fn reductions_by_predefined_operations() {
     let ops = [Some(Op::Predefined(Predefined::Sum))];
     let int = Type::predefined(INT).unwrap();
     for kind in [
-        Kind::Reduce,
-        Kind::Allreduce,
-        Kind::Scan,
-        Kind::Exscan,
-        Kind::ReduceScatter,
-        Kind::ReduceScatterBlock,
+        Collective::Reduce,
+        Collective::Allreduce,
+        Collective::Scan,
+        Collective::Exscan,
+        Collective::ReduceScatter,
+        Collective::ReduceScatterBlock,
     ] {
         all_cases(kind, &ops, std::slice::from_ref(&int), &[0, 1, 2, 5, 33]);
     }
@@ -249,7 +250,7 @@ fn reductions_by_predefined_operations() {
 
 #[test]
 fn the_cheapest_algorithm_is_right_too() {
-    for kind in Kind::ALL {
+    for kind in Collective::ALL {
         for size in sizes() {
             let op = oracle::reduces(kind).then(user_sum);
             let spread = Spread::OneHost;
@@ -263,7 +264,7 @@ fn the_cheapest_algorithm_is_right_too() {
     }
 }
 
-fn program(kind: Kind, rank: usize, count: u64) -> Arc<schedule::Program> {
+fn program(kind: Collective, rank: usize, count: u64) -> Arc<schedule::Program> {
     let ty = quad();
     let side = Side::Even { count, ty: &ty };
     let call = Call {
@@ -285,7 +286,8 @@ fn mismatched_sizes_name_the_peer() {
     for (theirs, ours) in [(1, 2), (2, 1)] {
         let mut memory = [vec![0u8; 64], vec![0u8; 64]];
         let schedules = [(0, theirs), (1, ours)].map(|(rank, count)| {
-            Schedule::new(program(Kind::Bcast, rank, count), 0, memory[rank].as_mut_ptr() as usize).unwrap()
+            Schedule::new(program(Collective::Bcast, rank, count), 0, memory[rank].as_mut_ptr() as usize)
+                .unwrap()
         });
         let errors = net::run_to_error(schedules.into(), 1);
         assert_eq!(errors.len(), 1);
@@ -298,8 +300,9 @@ fn mismatched_sizes_name_the_peer() {
 #[test]
 fn a_mismatched_collective_is_told() {
     let mut memory = [vec![0u8; 64], vec![0u8; 64]];
-    let bcast = Schedule::new(program(Kind::Bcast, 1, 1), 0, memory[1].as_mut_ptr() as usize).unwrap();
-    let barrier = Schedule::new(program(Kind::Barrier, 0, 0), 0, memory[0].as_mut_ptr() as usize).unwrap();
+    let bcast = Schedule::new(program(Collective::Bcast, 1, 1), 0, memory[1].as_mut_ptr() as usize).unwrap();
+    let barrier =
+        Schedule::new(program(Collective::Barrier, 0, 0), 0, memory[0].as_mut_ptr() as usize).unwrap();
     let errors = net::run_to_error(vec![barrier, bcast], 1);
     let told =
         |e: &crate::Error| e.class == crate::Class::NOT_SAME && e.text.contains("rank 0 is in Barrier");
@@ -315,7 +318,7 @@ fn counts_that_lead_to_other_algorithms_are_told() {
         let recv = Side::Even { count: counts[rank], ty: &ty };
         let op = user_sum();
         let call = Call {
-            kind: Kind::Allreduce,
+            kind: Collective::Allreduce,
             rank,
             size: 4,
             send: Side::Absent,
@@ -341,5 +344,5 @@ fn a_long_chain_stays_bounded() {
     let segment = cost::segment(&problem, &TARIFF);
     assert!(problem.bytes.div_ceil(segment) <= 1024);
     let forced = Some(Algorithm::Chain);
-    assert_eq!(cost::choose(Kind::Bcast, &problem, &TARIFF, forced).winner, Algorithm::Chain);
+    assert_eq!(cost::choose(Collective::Bcast, &problem, &TARIFF, forced).winner, Algorithm::Chain);
 }

@@ -13,7 +13,7 @@ use super::cost::{Algorithm, Problem, choose, segment};
 use super::levels::{Levels, Spread};
 use super::rates::Tariff;
 use super::schedule::{Base, Buf};
-use super::tag::Kind;
+use super::tag::Collective;
 use super::{across, alltoall, barrier, gather};
 
 /// A rank's place on both levels.
@@ -72,18 +72,18 @@ impl<'a> Places<'a> {
     }
 
     /// The cheapest algorithm of a phase inside this host, and its segment.
-    fn near(&self, kind: Kind, bytes: u64, commutes: bool) -> (Algorithm, u64) {
+    fn near(&self, kind: Collective, bytes: u64, commutes: bool) -> (Algorithm, u64) {
         self.cheapest(kind, self.members().len(), bytes, commutes, &Spread::OneHost)
     }
 
     /// The same between hosts.
-    fn far(&self, kind: Kind, bytes: u64, commutes: bool) -> (Algorithm, u64) {
+    fn far(&self, kind: Collective, bytes: u64, commutes: bool) -> (Algorithm, u64) {
         self.cheapest(kind, self.levels.count(), bytes, commutes, &Spread::Apart)
     }
 
     fn cheapest(
         &self,
-        kind: Kind,
+        kind: Collective,
         size: usize,
         bytes: u64,
         commutes: bool,
@@ -94,14 +94,14 @@ impl<'a> Places<'a> {
     }
 
     /// The longest block that goes through leaders where only its ends know how long it is.
-    pub(super) fn through(&self, kind: Kind) -> u64 {
+    pub(super) fn through(&self, kind: Collective) -> u64 {
         across::through_leaders(kind, self.levels, self.tariff)
     }
 
     /// Whether leaders send each other what short blocks of a host make one after the other.
     pub(super) fn passes_in_pairs(&self) -> bool {
         let words = (self.levels.most() * self.levels.most() * size_of::<u64>()) as u64;
-        self.far(Kind::Alltoallv, words, true).0 == Algorithm::Pairwise
+        self.far(Collective::Alltoallv, words, true).0 == Algorithm::Pairwise
     }
 
     /// Whether a buffer that holds a block of each rank lies as leaders pass it on.
@@ -116,11 +116,11 @@ impl<'a> Places<'a> {
 /// Everybody tells the leader, leaders tell each other, and each tells everybody.
 pub fn barrier(b: &mut Builder, places: &Places) {
     let (v, head) = (places.inside(), places.head());
-    let (shape, _) = places.near(Kind::Bcast, 0, true);
+    let (shape, _) = places.near(Collective::Bcast, 0, true);
     barrier::enter(b, &v, head, shape);
     if places.leads() {
         b.wait_all();
-        barrier::by(b, &places.between(), places.far(Kind::Barrier, 0, true).0);
+        barrier::by(b, &places.between(), places.far(Collective::Barrier, 0, true).0);
         b.wait_all();
     }
     barrier::release(b, &v, head, shape);
@@ -130,7 +130,7 @@ pub fn barrier(b: &mut Builder, places: &Places) {
 pub fn bcast(b: &mut Builder, places: &Places, buf: Buf) {
     let bytes = b.bytes(buf);
     if places.leads() {
-        let (algorithm, segment) = places.far(Kind::Bcast, bytes, true);
+        let (algorithm, segment) = places.far(Collective::Bcast, bytes, true);
         bcast_by(algorithm, b, &places.between(), buf, places.root_host(), segment);
         b.wait_received();
     }
@@ -140,7 +140,7 @@ pub fn bcast(b: &mut Builder, places: &Places, buf: Buf) {
 /// The leader's data to its host.
 fn spread(b: &mut Builder, places: &Places, buf: Buf) {
     if !places.is_alone() {
-        let (algorithm, segment) = places.near(Kind::Bcast, b.bytes(buf), true);
+        let (algorithm, segment) = places.near(Collective::Bcast, b.bytes(buf), true);
         bcast_by(algorithm, b, &places.inside(), buf, places.head(), segment);
     }
 }
@@ -150,7 +150,7 @@ fn combine(b: &mut Builder, places: &Places, input: Buf, home: Buf, commutes: bo
     if places.is_alone() {
         return b.copy(input, home);
     }
-    let (algorithm, _) = places.near(Kind::Reduce, b.bytes(input), commutes);
+    let (algorithm, _) = places.near(Collective::Reduce, b.bytes(input), commutes);
     let home = Some(home).filter(|_| places.leads());
     reduce_by(algorithm, b, &places.inside(), input, home, places.head());
     b.wait_all();
@@ -166,7 +166,7 @@ pub fn reduce(b: &mut Builder, places: &Places, input: Buf, output: Option<Buf>,
         partial = output.unwrap_or_else(|| b.temp_like(input));
         combine(b, places, input, partial, commutes);
     }
-    let (algorithm, _) = places.far(Kind::Reduce, b.bytes(input), commutes);
+    let (algorithm, _) = places.far(Collective::Reduce, b.bytes(input), commutes);
     reduce_by(algorithm, b, &places.between(), partial, output, places.root_host());
 }
 
@@ -176,7 +176,7 @@ pub fn allreduce(b: &mut Builder, places: &Places, input: Buf, output: Buf, comm
         combine(b, places, input, output, commutes);
     }
     if places.leads() {
-        let (algorithm, _) = places.far(Kind::Allreduce, b.bytes(input), commutes);
+        let (algorithm, _) = places.far(Collective::Allreduce, b.bytes(input), commutes);
         let partial = if places.is_alone() { input } else { output };
         allreduce_by(algorithm, b, &places.between(), partial, output, commutes);
         b.wait_all();
@@ -205,7 +205,7 @@ pub fn reduce_scatter(
     let first = |host: usize| cuts(places.levels.start(host));
     let part = b.part(whole, 0, first(places.host + 1) - first(places.host));
     let part = b.temp_like(part);
-    let (algorithm, _) = places.far(Kind::ReduceScatter, b.bytes(whole), commutes);
+    let (algorithm, _) = places.far(Collective::ReduceScatter, b.bytes(whole), commutes);
     reduce_scatter_by(algorithm, b, &places.between(), whole, part, &first);
     b.wait_all();
     let begin = first(places.host);
@@ -231,7 +231,8 @@ pub fn scan(b: &mut Builder, places: &Places, input: Buf, output: Buf, exclusive
         whole = b.temp_like(output);
         b.copy(input, whole);
     }
-    let (algorithm, _) = places.near(if exclusive { Kind::Exscan } else { Kind::Scan }, bytes, true);
+    let (algorithm, _) =
+        places.near(if exclusive { Collective::Exscan } else { Collective::Scan }, bytes, true);
     scan_by(algorithm, b, &v, input, output, exclusive);
     b.wait_all();
     let before = b.temp_like(output);
@@ -241,7 +242,7 @@ pub fn scan(b: &mut Builder, places: &Places, input: Buf, output: Buf, exclusive
         }
         let tails = (0..levels.count()).map(|host| levels.members(host)[levels.members(host).len() - 1]);
         let tails: Vec<u32> = tails.collect();
-        let (algorithm, _) = places.far(Kind::Exscan, bytes, true);
+        let (algorithm, _) = places.far(Collective::Exscan, bytes, true);
         scan_by(algorithm, b, &View::of(&tails, places.host), whole, before, true);
         b.wait_all();
     }
@@ -249,7 +250,7 @@ pub fn scan(b: &mut Builder, places: &Places, input: Buf, output: Buf, exclusive
         return;
     }
     if !places.is_alone() {
-        let (algorithm, segment) = places.near(Kind::Bcast, bytes, true);
+        let (algorithm, segment) = places.near(Collective::Bcast, bytes, true);
         bcast_by(algorithm, b, &v, before, tail, segment);
         b.wait_all();
     }
@@ -292,7 +293,7 @@ pub fn gather(b: &mut Builder, places: &Places, mine: Option<Buf>, all: Option<&
         return;
     }
     let (v, head) = (places.inside(), places.head());
-    let (algorithm, _) = places.near(Kind::Gather, each, true);
+    let (algorithm, _) = places.near(Collective::Gather, each, true);
     let own = |b: &Builder, all: &Blocks| mine.unwrap_or_else(|| all.get(b, places.rank));
     if !places.leads() {
         return gather_by(algorithm, b, &v, mine, None, each, head);
@@ -327,7 +328,7 @@ pub fn scatter(b: &mut Builder, places: &Places, mine: Option<Buf>, all: Option<
         return;
     }
     let (v, head) = (places.inside(), places.head());
-    let (algorithm, _) = places.near(Kind::Scatter, each, true);
+    let (algorithm, _) = places.near(Collective::Scatter, each, true);
     if !places.leads() {
         return scatter_by(algorithm, b, &v, mine, None, each, head);
     }
@@ -381,7 +382,7 @@ pub fn allgather(b: &mut Builder, places: &Places, mine: Option<Buf>, all: &Bloc
         let sizes: Vec<u64> = (0..levels.count()).map(of_host).collect();
         let displs = displacements(whole, &sizes);
         let counts: Vec<i64> = sizes.iter().map(|bytes| *bytes as i64).collect();
-        let (algorithm, _) = places.far(Kind::Allgatherv, total, true);
+        let (algorithm, _) = places.far(Collective::Allgatherv, total, true);
         allgather_by(algorithm, b, &places.between(), None, &varied(&counts, &displs));
         b.wait_all();
     } else {
@@ -486,7 +487,7 @@ fn exchange(b: &mut Builder, places: &Places, inbox: Buf, each: u64) -> Buf {
         counts: Ints::Large(&counts),
         displs: Ints::Large(displs),
     };
-    let (algorithm, _) = places.far(Kind::Alltoallv, here * here * each, true);
+    let (algorithm, _) = places.far(Collective::Alltoallv, here * here * each, true);
     match algorithm {
         Algorithm::Pairwise => alltoall::pairwise(b, &places.between(), &blocks(&from), &blocks(&to)),
         _ => alltoall::linear(b, &places.between(), &blocks(&from), &blocks(&to)),

@@ -17,7 +17,7 @@ pub struct Control {
 
 /// The form of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ValueForm {
     /// Characters with a terminating zero, as many as the handle says.
     Text(Vec<u8>),
     /// One of an enumeration.
@@ -94,8 +94,8 @@ impl Tools {
     pub fn control(&mut self, index: i32) -> Result<(Handle, i32)> {
         let setting = self.setting(index)?;
         let count = match self.value(setting) {
-            Kind::Text(text) => text.len() + 1,
-            Kind::Choice(_) | Kind::Number(_) => 1,
+            ValueForm::Text(text) => text.len() + 1,
+            ValueForm::Choice(_) | ValueForm::Number(_) => 1,
         };
         let handle = insert(&mut self.controls, Control { setting, count }, class::OUT_OF_HANDLES)?;
         Ok((handle, count as i32))
@@ -107,13 +107,13 @@ impl Tools {
     }
 
     /// `MPI_T_cvar_read`. A text that has become longer than the program was told is cut.
-    pub fn read_control(&self, handle: Handle) -> Result<Kind> {
+    pub fn read_control(&self, handle: Handle) -> Result<ValueForm> {
         let Some(control) = self.controls.get(handle) else { return no_handle() };
         Ok(match self.value(control.setting) {
-            Kind::Text(mut text) => {
+            ValueForm::Text(mut text) => {
                 text.resize(control.count, 0);
                 text[control.count - 1] = 0;
-                Kind::Text(text)
+                ValueForm::Text(text)
             }
             other => other,
         })
@@ -126,16 +126,16 @@ impl Tools {
         fail(class::CVAR_SET_NEVER, format!("{name} is read when MPI is initialised, from the environment"))
     }
 
-    fn value(&self, setting: &Setting) -> Kind {
+    fn value(&self, setting: &Setting) -> ValueForm {
         let settings = self.settings.as_ref().expect("read when the interface was initialised");
         let text = settings.text(setting.name);
         match setting.kind {
-            Type::Text => Kind::Text(text.into()),
-            Type::Flag => Kind::Choice(settings.flag(setting.name).into()),
-            Type::Bytes | Type::Number => Kind::Number(settings.number(setting.name)),
+            Type::Text => ValueForm::Text(text.into()),
+            Type::Flag => ValueForm::Choice(settings.flag(setting.name).into()),
+            Type::Bytes | Type::Number => ValueForm::Number(settings.number(setting.name)),
             Type::Word(words) => {
                 let index = words.iter().position(|word| *word == text);
-                Kind::Choice(index.expect("checked when read") as i32)
+                ValueForm::Choice(index.expect("checked when read") as i32)
             }
         }
     }

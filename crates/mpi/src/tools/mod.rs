@@ -18,7 +18,7 @@ use crate::error::{Class, Result, fail};
 use crate::handle::{Handle, Slab};
 
 pub use categories::{COUNT as CATEGORIES, Category, category, category_named};
-pub use controls::{Control, Enumeration, Kind, control_named, enumeration, enumeration_of};
+pub use controls::{Control, Enumeration, ValueForm, control_named, enumeration, enumeration_of};
 pub use events::{Callback, Registration, SAFETY, event_named, event_type};
 pub use sessions::{ALL_HANDLES, Session, Watch, is_state};
 

@@ -8,7 +8,7 @@ use crate::message::op::Outcome;
 use crate::rendezvous::cancel::claim;
 use crate::rendezvous::shares::read_offer;
 use fabric::{Device, Fault, Frame, Rank, Span};
-use wire::head::{Head, Kind, Offer, eager_tag};
+use wire::head::{FrameType, Head, Offer, eager_tag};
 
 /// Frames taken from one source before the others get their turn.
 const BATCH: usize = 64;
@@ -64,13 +64,13 @@ impl<D: Device> Engine<D> {
         let head = Head::decode(frame.head).map_err(|e| malformed(from, e))?;
         let envelope = Envelope { source: from, context: head.context, tag: head.tag };
         match head.kind {
-            Kind::Eager => Ok(self.on_eager(envelope, frame.data)),
-            Kind::Rts => {
+            FrameType::Eager => Ok(self.on_eager(envelope, frame.data)),
+            FrameType::Rts => {
                 let offer = read_offer(&self.dev, from, frame.data)?;
                 Ok(self.on_rts(envelope, offer))
             }
-            Kind::Epoch => self.on_epoch(from, head, frame).map(|()| true),
-            Kind::LongRts if !self.has_place(&envelope, frame.data.len) => Ok(false),
+            FrameType::Epoch => self.on_epoch(from, head, frame).map(|()| true),
+            FrameType::LongRts if !self.has_place(&envelope, frame.data.len) => Ok(false),
             _ => self.rendezvous().handle(from, head, frame).map(|()| true),
         }
     }

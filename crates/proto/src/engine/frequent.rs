@@ -35,7 +35,7 @@ use crate::rendezvous::movers::port::Port;
 use crate::rendezvous::state::State;
 use fabric::{Charge, Device, Distance, Fault, Local, Rank, Span};
 use std::collections::HashMap;
-use wire::head::{Head, Kind};
+use wire::head::{FrameType, Head};
 
 /// Uses between two times that the thresholds are worked out anew.
 const REFRESH: u32 = 4096;
@@ -245,7 +245,7 @@ impl<D: Device> Engine<D> {
     /// Lets an eager message leave from its buffer, or by copy if that cannot be; false if there is no
     /// room for either, and what is held stays so.
     pub(crate) fn leave_zero_copy(&mut self, id: OpId, s: Sending, held: Held) -> bool {
-        let head = Head::new(Kind::Eager, s.tag, s.context).encode();
+        let head = Head::new(FrameType::Eager, s.tag, s.context).encode();
         let counts = self.learner.account.is_on();
         let start = if counts { self.dev.now_ns() } else { 0 };
         self.dev.label(|| "eager-zero-copy");

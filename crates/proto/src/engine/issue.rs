@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::rendezvous::movers::port::Port;
 use fabric::{Charge, Device, Fault, Local, Rank, Remote, Span};
 use wire::epoch::{self as flags, OpHead};
-use wire::head::{Head, Kind as Message};
+use wire::head::{FrameType as Message, Head};
 
 /// The bit of work that says that a transfer is of an epoch.
 const EPOCH: u64 = 1 << 62;

@@ -16,7 +16,7 @@ use crate::message::peers::How;
 use fabric::{Charge, Device, Fault, Rank, Span};
 use std::collections::BTreeMap;
 use wire::epoch as flags;
-use wire::head::{Head, Kind as Message};
+use wire::head::{FrameType as Message, Head};
 use wire::long::RAILS;
 
 /// Shortest part of a frame that a message of operations is given.

@@ -8,7 +8,7 @@ use crate::memory::rcache::Held;
 use crate::message::op::{OpId, Sending};
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Fault, Rank, Span};
-use wire::head::{Head, Kind, Offer};
+use wire::head::{FrameType, Head, Offer};
 
 /// For how long an eager message waits for room before it goes by rendezvous.
 const PATIENCE_NS: u64 = 1_000_000;
@@ -34,7 +34,7 @@ impl<D: Device> Engine<D> {
         if !peer.plain || !limit.is_plain(data.len) {
             return self.send_now_otherwise(to, context, tag, data);
         }
-        let head = Head::new(Kind::Eager, tag, context).encode();
+        let head = Head::new(FrameType::Eager, tag, context).encode();
         let left =
             if MORE { self.dev.try_send_more(to, head, data) } else { self.dev.try_send(to, head, data) };
         if left {
@@ -64,7 +64,7 @@ impl<D: Device> Engine<D> {
         let learns = self.eager_limit_mut(to).measures(data.len);
         let counts = self.learner.account.is_on();
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
-        if !self.dev.try_send(to, Head::new(Kind::Eager, tag, context).encode(), data) {
+        if !self.dev.try_send(to, Head::new(FrameType::Eager, tag, context).encode(), data) {
             return false;
         }
         if learns || counts {
@@ -85,7 +85,8 @@ impl<D: Device> Engine<D> {
         if plain < 2 || self.learner.account.is_on() {
             return 0;
         }
-        let left = self.dev.try_send_all(&to[..plain], Head::new(Kind::Eager, tag, context).encode(), data);
+        let left =
+            self.dev.try_send_all(&to[..plain], Head::new(FrameType::Eager, tag, context).encode(), data);
         for &peer in &to[..left] {
             self.peers[peer].sent = self.peers[peer].sent.wrapping_add(1);
             self.counters.count(Event::Eager);
@@ -316,7 +317,7 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn leave_eager(&mut self, id: OpId, s: Sending) -> bool {
-        let head = Head::new(Kind::Eager, s.tag, s.context).encode();
+        let head = Head::new(FrameType::Eager, s.tag, s.context).encode();
         let learns = self.eager_limit_mut(s.to).measures(s.data.len);
         let counts = self.learner.account.is_on();
         let start = if learns || counts { self.dev.now_ns() } else { 0 };

@@ -7,7 +7,7 @@ use crate::message::malformed;
 use fabric::{Charge, Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
 use wire::epoch::{self as flags, AnswerHead, OpHead};
-use wire::head::{Head, Kind as Message};
+use wire::head::{FrameType as Message, Head};
 
 impl<D: Device> Engine<D> {
     /// A message of an epoch.

@@ -4,7 +4,7 @@ use super::outward::Job;
 use super::stream::Taken;
 use super::{Kept, Packet, RAIL, READS, Ways, Work};
 use fabric::{Completion, Done, Fault, Local, Rank, Span, Verbs};
-use wire::packet::{ASKS, HEAD_LEN, Kind, LAST};
+use wire::packet::{ASKS, HEAD_LEN, LAST, Opcode};
 
 /// Completions taken from the adapter in one look: what is due to be sent waits for it.
 const COMPLETIONS: usize = 64;
@@ -149,7 +149,7 @@ impl Ways {
         if self.heard.last() != Some(&from) {
             self.heard.push(from);
         }
-        if !is_ours || packet.kind == Kind::Ack {
+        if !is_ours || packet.kind == Opcode::Ack {
             self.post_buffer(index, verbs);
             return Ok(());
         }
@@ -219,9 +219,9 @@ impl Ways {
         verbs: &mut impl Verbs,
     ) -> Result<bool, String> {
         match packet.kind {
-            Kind::Ack => {}
-            Kind::Send => return self.send_came(from, packet, payload, verbs),
-            Kind::Write => {
+            Opcode::Ack => {}
+            Opcode::Send => return self.send_came(from, packet, payload, verbs),
+            Opcode::Write => {
                 if payload.len > 0 {
                     let to = self.permitted(packet.key, packet.addr, payload.len)?;
                     verbs.copy(to.addr, payload.addr, payload.len);
@@ -230,12 +230,12 @@ impl Ways {
                     self.touched.push(from);
                 }
             }
-            Kind::Read => self.read_came(from, packet, payload, verbs)?,
-            Kind::Data => self.data_came(from, packet, payload, verbs)?,
-            Kind::Want => self.want_came(from),
-            Kind::Refuse => self.refuse_came(from),
-            Kind::Parted => self.parted_came(from, verbs),
-            Kind::Bye => self.peer(from).said_bye = true,
+            Opcode::Read => self.read_came(from, packet, payload, verbs)?,
+            Opcode::Data => self.data_came(from, packet, payload, verbs)?,
+            Opcode::Want => self.want_came(from),
+            Opcode::Refuse => self.refuse_came(from),
+            Opcode::Parted => self.parted_came(from, verbs),
+            Opcode::Bye => self.peer(from).said_bye = true,
         }
         Ok(true)
     }

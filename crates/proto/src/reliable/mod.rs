@@ -28,7 +28,7 @@ use route::Route;
 pub use route::{Standing, Use};
 use std::collections::{HashMap, VecDeque};
 use stream::Stream;
-use wire::packet::{HEAD_LEN, Kind, Packet};
+use wire::packet::{HEAD_LEN, Opcode, Packet};
 
 /// The adapter that carries all of it.
 const RAIL: usize = 0;
@@ -299,7 +299,7 @@ impl Ways {
     }
 
     /// Sends something for the other side of this one's kind.
-    fn say(&mut self, to: Rank, kind: Kind) {
+    fn say(&mut self, to: Rank, kind: Opcode) {
         self.peer(to).jobs.push_back(Job::word(kind));
         self.heard.push(to);
     }

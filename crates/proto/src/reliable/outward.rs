@@ -2,7 +2,7 @@
 
 use super::{MINE, Packet, RAIL, Ways, Work};
 use fabric::{Completion, Done, Fault, Local, Rank, Span, Verbs};
-use wire::packet::{ASKS, HEAD_LEN, Kind, LAST};
+use wire::packet::{ASKS, HEAD_LEN, LAST, Opcode};
 
 /// What a job carries.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ enum Payload {
 /// Work that is to be cut into packets.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    kind: Kind,
+    kind: Opcode,
     key: u32,
     addr: u64,
     payload: Payload,
@@ -31,7 +31,7 @@ pub(super) struct Job {
 
 impl Job {
     /// Work of who posts; what is at most `inline` bytes long is copied.
-    pub(super) fn new(kind: Kind, parts: &[Local], inline: usize, verbs: &impl Verbs) -> Job {
+    pub(super) fn new(kind: Opcode, parts: &[Local], inline: usize, verbs: &impl Verbs) -> Job {
         let len = parts.iter().map(|part| part.span.len).sum();
         let span = |at: usize| parts.get(at).map_or(Span::EMPTY, |part| part.span);
         let payload = if len <= inline {
@@ -60,12 +60,12 @@ impl Job {
     }
 
     /// A packet without payload.
-    pub(super) fn word(kind: Kind) -> Job {
+    pub(super) fn word(kind: Opcode) -> Job {
         Job::bytes(kind, &[])
     }
 
     /// A packet with this payload.
-    pub(super) fn bytes(kind: Kind, bytes: &[u8]) -> Job {
+    pub(super) fn bytes(kind: Opcode, bytes: &[u8]) -> Job {
         let payload = Payload::Inline(bytes.into());
         Job { kind, key: 0, addr: 0, payload, len: bytes.len(), at: 0, tells: None, region: None }
     }
@@ -73,12 +73,12 @@ impl Job {
     /// The answer to a read.
     pub(super) fn answer(id: u32, region: u32, span: Span) -> Job {
         let payload = Payload::Lent([span, Span::EMPTY]);
-        let (kind, region) = (Kind::Data, Some(region));
+        let (kind, region) = (Opcode::Data, Some(region));
         Job { kind, key: id, addr: 0, payload, len: span.len, at: 0, tells: None, region }
     }
 
     pub(super) fn is_answer(&self) -> bool {
-        self.kind == Kind::Data
+        self.kind == Opcode::Data
     }
 
     /// Copies the next part to `to`, at most as long as that.
@@ -196,7 +196,7 @@ impl Ways {
         let (ack, came) = peer.stream.answer();
         let flags = if is_last { LAST } else { 0 } | if asks { ASKS } else { 0 };
         let addr = match job.kind {
-            Kind::Write | Kind::Data => job.addr + job.at as u64,
+            Opcode::Write | Opcode::Data => job.addr + job.at as u64,
             _ => job.addr,
         };
         let packet = Packet { kind: job.kind, flags, seq, ack, came, key: job.key, addr };
@@ -228,7 +228,7 @@ impl Ways {
             return Ok(()); // at the next look
         };
         let (ack, came) = self.peer(to).stream.answer();
-        let packet = Packet { kind: Kind::Ack, flags: 0, seq: 0, ack, came, key: 0, addr: 0 };
+        let packet = Packet { kind: Opcode::Ack, flags: 0, seq: 0, ack, came, key: 0, addr: 0 };
         verbs.poke_bytes(note.span.addr, &packet.encode());
         let part = Local { span: note.span.part(0, HEAD_LEN), key: note.key };
         if !verbs.post_datagram(to, RAIL, &[part], Work::Note(index).encode())? {

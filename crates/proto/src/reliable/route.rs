@@ -18,7 +18,7 @@
 use super::outward::Job;
 use super::{RAIL, Ways, Work};
 use fabric::{Fault, Rank, Verbs};
-use wire::packet::Kind;
+use wire::packet::Opcode;
 
 /// How often connections that are idle are looked for.
 const LOOK_NS: u64 = 100_000_000;
@@ -117,7 +117,7 @@ impl Ways {
         }
         self.connections += 1;
         self.peer(to).route.state = State::Wanted;
-        self.peer(to).jobs.push_back(Job::word(Kind::Want));
+        self.peer(to).jobs.push_back(Job::word(Opcode::Want));
     }
 
     /// The peer wants a connection.
@@ -129,11 +129,11 @@ impl Ways {
             State::Datagrams if has_room => {
                 route.state = State::Agreed;
                 self.connections += 1;
-                self.say(from, Kind::Want);
+                self.say(from, Opcode::Want);
             }
             State::Datagrams => {
                 route.all.refused += 1;
-                self.say(from, Kind::Refuse);
+                self.say(from, Opcode::Refuse);
             }
             _ => self.fail(from, "a connection is wanted that is there"),
         }
@@ -169,7 +169,7 @@ impl Ways {
                 }
                 if *sent && *came && !*said {
                     *said = true;
-                    self.say(to, Kind::Parted);
+                    self.say(to, Opcode::Parted);
                 }
                 self.part(to, verbs);
             }

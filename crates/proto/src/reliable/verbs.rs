@@ -5,7 +5,7 @@ use super::{READS, Read, Reliable, Standing, Ways};
 use fabric::{
     Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps,
 };
-use wire::packet::Kind;
+use wire::packet::Opcode;
 
 /// Looks in vain after which acknowledgements do not wait for something to go with.
 const PATIENCE: u32 = 32;
@@ -125,7 +125,7 @@ impl<V: Verbs> Verbs for Reliable<V> {
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
         let inline = self.caps.inline_bytes;
-        let job = |verbs: &V| Job::new(Kind::Send, parts, inline, verbs).telling(work, Done::Sent);
+        let job = |verbs: &V| Job::new(Opcode::Send, parts, inline, verbs).telling(work, Done::Sent);
         self.post(to, len_of(parts), work, |verbs, work| verbs.post_send(to, rail, parts, work), job)
     }
 
@@ -153,7 +153,7 @@ impl<V: Verbs> Verbs for Reliable<V> {
     ) -> Result<bool, Fault> {
         let inline = self.caps.inline_bytes;
         let job = |verbs: &V| {
-            let job = Job::new(Kind::Write, parts, inline, verbs).naming(remote.key, remote.addr);
+            let job = Job::new(Opcode::Write, parts, inline, verbs).naming(remote.key, remote.addr);
             job.telling(work, Done::Written)
         };
         let over = |verbs: &mut V, work| verbs.post_write(to, rail, parts, remote, work);
@@ -325,7 +325,7 @@ impl Ways {
         peer.reads.push(Read { id, work, to: local.span, got: 0 });
         peer.next_read = id.wrapping_add(1);
         let posted =
-            self.post(from, Job::bytes(Kind::Read, &request).naming(remote.key, remote.addr), verbs)?;
+            self.post(from, Job::bytes(Opcode::Read, &request).naming(remote.key, remote.addr), verbs)?;
         if !posted {
             self.peer(from).reads.pop();
         }
@@ -367,7 +367,7 @@ impl<V: Verbs> Drop for Reliable<V> {
         let until_ns = self.verbs.now_ns().saturating_add(linger_ns);
         let Some(ways) = &mut self.ways else { return };
         for at in 0..ways.known.len() {
-            ways.say(ways.known[at], Kind::Bye);
+            ways.say(ways.known[at], Opcode::Bye);
         }
         let mut round = 0;
         while ways.fault.is_none() && self.verbs.now_ns() < until_ns {

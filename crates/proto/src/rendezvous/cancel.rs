@@ -29,7 +29,7 @@ use crate::rendezvous::phase::Phase;
 use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::{Course, Rts, State, Step};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
-use wire::head::{Head, Kind, Offer};
+use wire::head::{FrameType, Head, Offer};
 use wire::long::LongRts;
 
 impl<D: Device> Rendezvous<'_, D> {
@@ -120,7 +120,7 @@ impl<D: Device> Rendezvous<'_, D> {
             }
             _ => return,
         };
-        let head = Head::new(Kind::RtsCancel, to.tag, to.context).encode();
+        let head = Head::new(FrameType::RtsCancel, to.tag, to.context).encode();
         let body = LongRts { op: id.0, ..LongRts::default() };
         self.control(to.source, head, &body.encode());
     }
@@ -134,15 +134,15 @@ impl<D: Device> Rendezvous<'_, D> {
             _ => false,
         };
         if self.matching.forget(&envelope, is_it) {
-            self.control(envelope.source, Head::new(Kind::RtsGone, op as i32, 0).encode(), &[]);
+            self.control(envelope.source, Head::new(FrameType::RtsGone, op as i32, 0).encode(), &[]);
         }
         Ok(())
     }
 
     /// RtsGone, RtrGone: the other side has forgotten what it was asked to. The operation is cancelled, unless a message,
     /// or a receive, has met it.
-    pub(crate) fn on_gone(&mut self, from: Rank, kind: Kind, id: OpId) {
-        let side = if kind == Kind::RtsGone { Side::Send } else { Side::Receive };
+    pub(crate) fn on_gone(&mut self, from: Rank, kind: FrameType, id: OpId) {
+        let side = if kind == FrameType::RtsGone { Side::Send } else { Side::Receive };
         let Some(op) = self.ops.get(id).filter(|op| op.state.phase() == Phase::Withdrawn) else { return };
         if op.pending(id).is_none_or(|op| op.peer != Some(from) || op.side != side) {
             return;

@@ -30,7 +30,7 @@ use crate::rendezvous::phase::Phase;
 use crate::rendezvous::state::{Course, State};
 use fabric::{Device, Fault, Rank};
 use wire::Malformed;
-use wire::head::{Head, Kind};
+use wire::head::{FrameType, Head};
 use wire::long::{Fragment, RAILS};
 
 /// What is left to do of a message that has failed.
@@ -90,7 +90,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let (message, posted) = (long.message, long.posted);
         let Some(ending) = long.ending().filter(|_| posted.open == 0) else { return };
         if !std::mem::replace(&mut ending.told, true) && !ending.alone {
-            let head = Head::new(Kind::Fin, message.peer_op as i32, id.0 as u64).encode();
+            let head = Head::new(FrameType::Fin, message.peer_op as i32, id.0 as u64).encode();
             let len = behind(&posted).count() as u64;
             for rail in behind(&posted) {
                 let said = Fragment { len, rail, flags: FAILED, ..Fragment::default() }.encode();
@@ -129,7 +129,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 }
             }
             _ if said.flags & HEARD == 0 => {
-                let head = Head::new(Kind::Fin, head.context as i32, 0).encode();
+                let head = Head::new(FrameType::Fin, head.context as i32, 0).encode();
                 let answer = Fragment { flags: FAILED | HEARD, ..*said };
                 self.control(from, head, &answer.encode());
                 return Ok(());

@@ -15,7 +15,7 @@ use crate::rendezvous::rtr_registered::is_rts_ack;
 use crate::rendezvous::state::{Course, Long, State};
 use fabric::{Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
-use wire::head::{Head, Kind};
+use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts};
 
 impl<D: Device> Rendezvous<'_, D> {
@@ -145,15 +145,15 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         self.dev.peek_bytes(frame.data, &mut body);
         let fragment = Fragment::decode(&body).map_err(|e| malformed(from, e))?;
-        if head.kind == Kind::Fin && fragment.flags & FAILED != 0 {
+        if head.kind == FrameType::Fin && fragment.flags & FAILED != 0 {
             return self.on_failed(from, head, &fragment);
         }
         if !self.is_for_machine(from, id, head, &fragment)? {
             return Ok(());
         }
         let what = match head.kind {
-            Kind::Ack => Happening::Ack(fragment),
-            Kind::Ready => Happening::Ready(fragment),
+            FrameType::Ack => Happening::Ack(fragment),
+            FrameType::Ready => Happening::Ready(fragment),
             _ => Happening::Fin(fragment),
         };
         self.hear(from, id, what)

@@ -11,7 +11,7 @@ use crate::message::op::{Failure, Op, OpId, Outcome, Sending, Side};
 use crate::rendezvous::state::{Course, Long, State};
 use fabric::{Device, Fault, Rank, Span};
 use wire::Malformed;
-use wire::head::{Head, Kind};
+use wire::head::{FrameType, Head};
 
 /// A message that its receiver asks for in frames.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
 impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn ask_for_frames(&mut self, id: OpId, asked: Asked) {
         let Asked { buf, context, outcome, len, op } = asked;
-        let head = Head::new(Kind::Cts, op as i32, id.0 as u64).encode();
+        let head = Head::new(FrameType::Cts, op as i32, id.0 as u64).encode();
         self.control(outcome.source, head, &outcome.len.to_le_bytes());
         if outcome.len == 0 {
             return self.ops.set(id, State::Done(outcome));

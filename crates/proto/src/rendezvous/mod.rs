@@ -41,7 +41,7 @@ use rtr_account::RtrAccount;
 use shares::read_offer;
 use state::{Ops, Rts, State};
 use wire::Malformed;
-use wire::head::{Head, Kind};
+use wire::head::{FrameType, Head};
 
 /// What settings say about rendezvous.
 #[derive(Clone, Copy, Debug)]
@@ -82,15 +82,15 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn handle(&mut self, from: Rank, head: Head, frame: Frame) -> Result<(), Fault> {
         let (data, envelope) = (frame.data, Envelope { source: from, context: head.context, tag: head.tag });
         match head.kind {
-            Kind::Eager | Kind::Rts | Kind::Epoch => {
+            FrameType::Eager | FrameType::Rts | FrameType::Epoch => {
                 Err(malformed(from, Malformed("no part of a rendezvous".into())))
             }
-            Kind::Cts => self.on_cts(from, head, data),
-            Kind::Data => self.on_data(from, head, data),
-            Kind::LongRts => self.on_long_rts(from, envelope, data),
-            Kind::Ack | Kind::Ready | Kind::Fin => self.on_long(from, head, frame),
-            Kind::RtsCancel => self.on_rts_cancel(envelope, data),
-            Kind::RtsGone | Kind::RtrGone => {
+            FrameType::Cts => self.on_cts(from, head, data),
+            FrameType::Data => self.on_data(from, head, data),
+            FrameType::LongRts => self.on_long_rts(from, envelope, data),
+            FrameType::Ack | FrameType::Ready | FrameType::Fin => self.on_long(from, head, frame),
+            FrameType::RtsCancel => self.on_rts_cancel(envelope, data),
+            FrameType::RtsGone | FrameType::RtrGone => {
                 self.on_gone(from, head.kind, OpId(head.tag as u32));
                 Ok(())
             }
@@ -99,19 +99,19 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// An RTR, or what it has brought about.
-    fn handle_rtr(&mut self, envelope: Envelope, kind: Kind, data: Span) -> Result<(), Fault> {
+    fn handle_rtr(&mut self, envelope: Envelope, kind: FrameType, data: Span) -> Result<(), Fault> {
         match kind {
-            Kind::Rtr => {
+            FrameType::Rtr => {
                 let offer = read_offer(self.dev, envelope.source, data)?;
                 self.on_rtr(&envelope, offer);
                 Ok(())
             }
-            Kind::Matched => {
+            FrameType::Matched => {
                 let offer = read_offer(self.dev, envelope.source, data)?;
                 self.on_matched(envelope, offer)
             }
-            Kind::RtrAck => self.on_rtr_ack(envelope, data),
-            Kind::LongRtr | Kind::RtrCancel => self.on_long_rtr(envelope, kind, data),
+            FrameType::RtrAck => self.on_rtr_ack(envelope, data),
+            FrameType::LongRtr | FrameType::RtrCancel => self.on_long_rtr(envelope, kind, data),
             _ => Err(malformed(envelope.source, Malformed(format!("{kind:?} is no RTR")))),
         }
     }

@@ -10,7 +10,7 @@ use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::Port;
 use fabric::{Device, Fault, Local, Rank, Remote, Span};
 use std::collections::VecDeque;
-use wire::head::{Head, Kind};
+use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts};
 
 /// What one side of a message has posted.
@@ -212,7 +212,7 @@ impl<D: Device> Port for RankPort<'_, D> {
     fn request(&mut self, rts: LongRts, along: usize) -> bool {
         let report = self.peers[self.peer].reports.front().copied().unwrap_or_default();
         let body = LongRts { op: self.op, flags: self.flags, report, ..rts }.encode();
-        let head = Head::new(Kind::LongRts, self.envelope.0, self.envelope.1).encode();
+        let head = Head::new(FrameType::LongRts, self.envelope.0, self.envelope.1).encode();
         let has_left = if along == 0 {
             self.dev.try_send(self.peer, head, span_of(&body))
         } else {
@@ -232,7 +232,7 @@ impl<D: Device> Port for RankPort<'_, D> {
     }
 
     fn frame(&mut self, data: Span, offset: u64) -> bool {
-        let head = Head::new(Kind::Data, self.peer_op as i32, offset).encode();
+        let head = Head::new(FrameType::Data, self.peer_op as i32, offset).encode();
         let sent = self.dev.try_send(self.peer, head, data);
         if sent {
             self.counters.count(Event::FrameSent);
@@ -240,18 +240,18 @@ impl<D: Device> Port for RankPort<'_, D> {
         sent
     }
 
-    fn tell(&mut self, kind: Kind, fragment: Fragment) {
+    fn tell(&mut self, kind: FrameType, fragment: Fragment) {
         let head = Head::new(kind, self.peer_op as i32, self.op as u64).encode();
         self.peers.control(self.dev, self.peer, head, &fragment.encode());
     }
 
-    fn tell_with_next(&mut self, kind: Kind, fragment: Fragment) {
+    fn tell_with_next(&mut self, kind: FrameType, fragment: Fragment) {
         let head = Head::new(kind, self.peer_op as i32, self.op as u64).encode();
         self.peers.control_as(self.dev, self.peer, How::WithNext, head, &fragment.encode());
     }
 
     fn fin(&mut self, fragment: Fragment) {
-        let head = Head::new(Kind::Fin, self.peer_op as i32, self.op as u64).encode();
+        let head = Head::new(FrameType::Fin, self.peer_op as i32, self.op as u64).encode();
         let behind = How::Behind(Some(fragment.rail as usize));
         self.peers.control_as(self.dev, self.peer, behind, head, &fragment.encode());
     }

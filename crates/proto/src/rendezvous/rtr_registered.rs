@@ -16,7 +16,7 @@ use crate::rendezvous::rtr_account::{Plan, Send, Waiting, Wants};
 use crate::rendezvous::state::{Course, Long, State, Step};
 use fabric::{Device, Fault, Rank, Span};
 use wire::Malformed;
-use wire::head::{Head, Kind};
+use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts, RAILS, Report};
 
 /// Flag of an Ack: it is an RTS-ACK. Its length says for how long the receive had waited, in ns, its offset how long
@@ -46,7 +46,7 @@ impl<D: Device> Rendezvous<'_, D> {
             keys: stripes.keys(),
             report: self.peers[source].reports.front().copied().unwrap_or_default(),
         };
-        let head = Head::new(Kind::LongRtr, envelope.tag, envelope.context).encode();
+        let head = Head::new(FrameType::LongRtr, envelope.tag, envelope.context).encode();
         if !self.dev.try_send(source, head, span_of(&rtr.encode())) {
             self.with_port(source, |port| stripes.release(port));
             return false;
@@ -96,7 +96,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return self.leave_rts(id, s);
         };
         let ack = LongRts { len: s.data.len as u64, addr: rtr.op as u64, op: id.0, ..LongRts::default() };
-        let head = Head::new(Kind::RtrAck, s.tag, s.context).encode();
+        let head = Head::new(FrameType::RtrAck, s.tag, s.context).encode();
         if !self.dev.try_send(s.to, head, span_of(&ack.encode())) {
             self.with_port(s.to, |port| stripes.release(port));
             return false;
@@ -119,9 +119,14 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// LongRtr or RtrCancel.
-    pub(crate) fn on_long_rtr(&mut self, envelope: Envelope, kind: Kind, data: Span) -> Result<(), Fault> {
+    pub(crate) fn on_long_rtr(
+        &mut self,
+        envelope: Envelope,
+        kind: FrameType,
+        data: Span,
+    ) -> Result<(), Fault> {
         let rtr = self.long_body(envelope.source, data)?;
-        if kind == Kind::LongRtr {
+        if kind == FrameType::LongRtr {
             let LongRts { len, addr, op, keys, report, .. } = rtr;
             self.learner.reported(report);
             let Envelope { context, tag, .. } = envelope;
@@ -236,12 +241,19 @@ impl<D: Device> Rendezvous<'_, D> {
         let since_ns = self.dev.now_ns().saturating_sub(met_ns);
         let ack = Fragment { len: waited_ns, offset: since_ns, flags: RTS_ACK, ..Fragment::default() };
         let ack = self.peers[from].reports.pop_front().unwrap_or_default().put(ack);
-        let head = Head::new(Kind::Ack, rts.op as i32, id.0 as u64).encode();
+        let head = Head::new(FrameType::Ack, rts.op as i32, id.0 as u64).encode();
         self.control(from, head, &ack.encode());
     }
 
     /// The receiver has answered a send; true if that was all it said.
-    pub(crate) fn met(&mut self, id: OpId, to: &Envelope, begun_ns: u64, kind: Kind, f: Fragment) -> bool {
+    pub(crate) fn met(
+        &mut self,
+        id: OpId,
+        to: &Envelope,
+        begun_ns: u64,
+        kind: FrameType,
+        f: Fragment,
+    ) -> bool {
         let is_ack = is_rts_ack(kind, &f);
         if is_ack {
             self.hear_ack(id, &f);
@@ -265,18 +277,18 @@ impl<D: Device> Rendezvous<'_, D> {
         let (false, Some(source), Some(tag)) = (withdrawn, want.source, want.tag) else { return };
         self.ops.set(id, State::Posted(Receive { withdrawn: true, ..receive }));
         let body = LongRts { len: buf.len as u64, op: id.0, ..LongRts::default() };
-        let head = Head::new(Kind::RtrCancel, tag, want.context).encode();
+        let head = Head::new(FrameType::RtrCancel, tag, want.context).encode();
         self.control(source, head, &body.encode());
     }
 }
 
 /// Whether a fragment says no more than that an RTS has met a receive.
-pub(crate) fn is_rts_ack(kind: Kind, f: &Fragment) -> bool {
-    kind == Kind::Ack && f.flags & RTS_ACK != 0
+pub(crate) fn is_rts_ack(kind: FrameType, f: &Fragment) -> bool {
+    kind == FrameType::Ack && f.flags & RTS_ACK != 0
 }
 
 fn gone(op: u32) -> [u64; 2] {
-    Head::new(Kind::RtrGone, op as i32, 0).encode()
+    Head::new(FrameType::RtrGone, op as i32, 0).encode()
 }
 
 fn span_of(bytes: &[u8]) -> Span {

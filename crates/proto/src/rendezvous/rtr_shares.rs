@@ -12,7 +12,7 @@ use crate::rendezvous::Rendezvous;
 use crate::rendezvous::movers::both::Transfer;
 use crate::rendezvous::state::State;
 use fabric::{Device, Fault, Share, ShareWord, Shares, Span};
-use wire::head::{Head, Kind, Offer};
+use wire::head::{FrameType, Head, Offer};
 
 impl<D: Device> Rendezvous<'_, D> {
     /// Offers a buffer; the share if it did.
@@ -36,7 +36,7 @@ impl<D: Device> Rendezvous<'_, D> {
         };
         let body = offer.encode();
         let data = Span { addr: body.as_ptr() as usize, len: body.len() };
-        if !self.dev.try_send(source, Head::new(Kind::Rtr, tag, context).encode(), data) {
+        if !self.dev.try_send(source, Head::new(FrameType::Rtr, tag, context).encode(), data) {
             self.close_share(Some(index));
             return None;
         }
@@ -76,7 +76,7 @@ impl<D: Device> Rendezvous<'_, D> {
         };
         let body = reply.encode();
         let data = Span { addr: body.as_ptr() as usize, len: body.len() };
-        if !self.dev.try_send(s.to, Head::new(Kind::Matched, s.tag, s.context).encode(), data) {
+        if !self.dev.try_send(s.to, Head::new(FrameType::Matched, s.tag, s.context).encode(), data) {
             return false;
         }
         self.counters.happened(Told::RendezvousBegun, [s.to as u64, s.data.len as u64, 1]);

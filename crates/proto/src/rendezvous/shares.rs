@@ -13,7 +13,7 @@ use crate::rendezvous::frames::Asked;
 use crate::rendezvous::movers::both::{self, Claims, PIECE_MAX, Transfer};
 use crate::rendezvous::state::{Rts, State};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
-use wire::head::{Head, Kind, Offer};
+use wire::head::{FrameType, Head, Offer};
 
 impl<D: Device> Rendezvous<'_, D> {
     /// Lets the RTS of a message leave; false if there is no room.
@@ -36,7 +36,7 @@ impl<D: Device> Rendezvous<'_, D> {
         };
         let body = offer.encode();
         let data = Span { addr: body.as_ptr() as usize, len: body.len() };
-        if !self.dev.try_send(s.to, Head::new(Kind::Rts, s.tag, s.context).encode(), data) {
+        if !self.dev.try_send(s.to, Head::new(FrameType::Rts, s.tag, s.context).encode(), data) {
             self.close_share(share);
             return false;
         }

@@ -41,7 +41,7 @@ pub struct Faults {
 
 /// What the way to a host is like.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct Link {
     pub delay_ns: u64,
     /// Nanoseconds for a byte of the port in front of the host, and bytes that may wait there.
     pub ns_per_byte: f64,
@@ -167,7 +167,7 @@ pub struct Net {
     pub hosts: Vec<Host>,
     pub faults: Faults,
     pub random: Random,
-    pub ways: Vec<Way>,
+    pub ways: Vec<Link>,
     /// Until when the port of each host is taken.
     taken_until: Vec<u64>,
     under_way: BTreeMap<(u64, u64), (usize, usize, Vec<u8>)>,
@@ -179,7 +179,7 @@ pub struct Net {
 }
 
 impl Net {
-    pub fn new(hosts: usize, memory: usize, way: Way, faults: Faults, seed: u64) -> Net {
+    pub fn new(hosts: usize, memory: usize, way: Link, faults: Faults, seed: u64) -> Net {
         Net {
             now: 1,
             hosts: (0..hosts).map(|_| Host::new(memory)).collect(),
@@ -217,7 +217,7 @@ impl Net {
         if self.random.strikes(loss) {
             return;
         }
-        let Way { delay_ns, ns_per_byte, queue_bytes } = self.ways[to];
+        let Link { delay_ns, ns_per_byte, queue_bytes } = self.ways[to];
         let waits_ns = self.taken_until[to].saturating_sub(self.now);
         if waits_ns as f64 > queue_bytes as f64 * ns_per_byte {
             self.overflows += 1;

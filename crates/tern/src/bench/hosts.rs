@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::library::{Kind, Library};
+use super::library::{Library, Vendor};
 
 /// What `--hosts` is given to have namespaces made, two, or as many as stand behind a colon.
 pub const MADE: &str = "namespaces";
@@ -88,7 +88,7 @@ impl Hosts {
         };
         let script = self.made.as_ref().map(|made| made.scratch.join("launcher"));
         command.args(placement(library.kind, &self.names, &each, script.as_deref()));
-        if let (Some(_), Kind::Hydra | Kind::Intel) = (&self.made, library.kind) {
+        if let (Some(_), Vendor::Hydra | Vendor::Intel) = (&self.made, library.kind) {
             command.args(["-iface", DEVICE]);
         }
         command
@@ -96,24 +96,24 @@ impl Hosts {
 }
 
 /// How a launcher is told hosts, ranks on each, and the command in place of ssh.
-fn placement(kind: Kind, hosts: &[String], each: &str, script: Option<&Path>) -> Vec<String> {
+fn placement(kind: Vendor, hosts: &[String], each: &str, script: Option<&Path>) -> Vec<String> {
     let list = hosts.join(",");
     let script = script.map(|path| path.display().to_string());
     let mut words: Vec<String> = match kind {
-        Kind::Tern => vec!["--hosts".into(), list, "-ppn".into(), each.into()],
-        Kind::Hydra | Kind::Intel => vec!["-hosts".into(), list, "-ppn".into(), each.into()],
-        Kind::OpenMpi => {
+        Vendor::Tern => vec!["--hosts".into(), list, "-ppn".into(), each.into()],
+        Vendor::Hydra | Vendor::Intel => vec!["-hosts".into(), list, "-ppn".into(), each.into()],
+        Vendor::OpenMpi => {
             let slots: Vec<String> = hosts.iter().map(|host| format!("{host}:{each}")).collect();
             vec!["--host".into(), slots.join(",")]
         }
     };
     if let Some(script) = script {
         words.extend(match kind {
-            Kind::Tern => vec!["--launcher".into(), script],
-            Kind::Hydra | Kind::Intel => {
+            Vendor::Tern => vec!["--launcher".into(), script],
+            Vendor::Hydra | Vendor::Intel => {
                 vec!["-launcher".into(), "ssh".into(), "-launcher-exec".into(), script]
             }
-            Kind::OpenMpi => vec!["--mca".into(), "plm_rsh_agent".into(), script],
+            Vendor::OpenMpi => vec!["--mca".into(), "plm_rsh_agent".into(), script],
         });
     }
     words
@@ -174,10 +174,10 @@ mod tests {
         let hosts = ["a".to_string(), "b".to_string()];
         let words =
             |kind, script: Option<&str>| placement(kind, &hosts, "2", script.map(Path::new)).join(" ");
-        assert_eq!(words(Kind::Tern, None), "--hosts a,b -ppn 2");
-        assert_eq!(words(Kind::Tern, Some("/s")), "--hosts a,b -ppn 2 --launcher /s");
-        assert_eq!(words(Kind::Hydra, Some("/s")), "-hosts a,b -ppn 2 -launcher ssh -launcher-exec /s");
-        assert_eq!(words(Kind::OpenMpi, Some("/s")), "--host a:2,b:2 --mca plm_rsh_agent /s");
+        assert_eq!(words(Vendor::Tern, None), "--hosts a,b -ppn 2");
+        assert_eq!(words(Vendor::Tern, Some("/s")), "--hosts a,b -ppn 2 --launcher /s");
+        assert_eq!(words(Vendor::Hydra, Some("/s")), "-hosts a,b -ppn 2 -launcher ssh -launcher-exec /s");
+        assert_eq!(words(Vendor::OpenMpi, Some("/s")), "--host a:2,b:2 --mca plm_rsh_agent /s");
     }
 
     #[test]

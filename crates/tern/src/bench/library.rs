@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// Whose launcher it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Vendor {
     /// Tern's.
     Tern,
     /// MPICH's.
@@ -34,13 +34,13 @@ pub struct Library {
     /// Variables that its commands need.
     pub environment: Vec<(String, OsString)>,
     /// Whose launcher it is.
-    pub kind: Kind,
+    pub kind: Vendor,
 }
 
 impl Library {
     /// Whether it is Tern: what is compared with the best of the others.
     pub fn is_tern(&self) -> bool {
-        self.kind == Kind::Tern
+        self.kind == Vendor::Tern
     }
 
     /// The same between hosts, where options for one host do not fit, and sockets are what there is: hosts that are
@@ -48,7 +48,7 @@ impl Library {
     pub fn between_hosts(&self) -> Library {
         let mut library = self.clone();
         match self.kind {
-            Kind::Intel => {
+            Vendor::Intel => {
                 library.options = ["-genv", "I_MPI_PIN", "0"].map(str::to_string).to_vec();
                 library
                     .environment
@@ -60,8 +60,8 @@ impl Library {
                     library.environment.push(variable("LD_LIBRARY_PATH", dir));
                 }
             }
-            Kind::Hydra => library.environment.push(variable("UCX_TLS", "tcp,self")),
-            Kind::Tern | Kind::OpenMpi => {}
+            Vendor::Hydra => library.environment.push(variable("UCX_TLS", "tcp,self")),
+            Vendor::Tern | Vendor::OpenMpi => {}
         }
         library
     }
@@ -133,10 +133,10 @@ fn open(name: Option<&str>, prefix: &Path) -> Result<Library, String> {
 }
 
 /// Variables that a library needs where nobody has run its set-up script.
-fn environment(kind: Kind, commands: &Path) -> Vec<(String, OsString)> {
+fn environment(kind: Vendor, commands: &Path) -> Vec<(String, OsString)> {
     const ROOT: &str = "I_MPI_ROOT";
     match commands.parent() {
-        Some(prefix) if kind == Kind::Intel && std::env::var_os(ROOT).is_none() => {
+        Some(prefix) if kind == Vendor::Intel && std::env::var_os(ROOT).is_none() => {
             vec![(ROOT.to_string(), prefix.into())]
         }
         _ => Vec::new(),
@@ -148,18 +148,18 @@ fn variable(name: &str, value: impl Into<OsString>) -> (String, OsString) {
 }
 
 /// Which MPI a launcher belongs to: name, options, kind.
-fn recognise(version: &str) -> Option<(&'static str, &'static [&'static str], Kind)> {
+fn recognise(version: &str) -> Option<(&'static str, &'static [&'static str], Vendor)> {
     let lower = version.to_lowercase();
     let first = lower.lines().next().unwrap_or("");
     if first.split(|c: char| !c.is_alphanumeric()).any(|word| word == "tern") {
-        Some(("Tern", &["--bind", "none"], Kind::Tern))
+        Some(("Tern", &["--bind", "none"], Vendor::Tern))
     } else if lower.contains("intel(r) mpi") {
         // Without the second it would look for a network that one host does not need.
-        Some(("Intel MPI", &["-genv", "I_MPI_PIN", "0", "-genv", "I_MPI_FABRICS", "shm"], Kind::Intel))
+        Some(("Intel MPI", &["-genv", "I_MPI_PIN", "0", "-genv", "I_MPI_FABRICS", "shm"], Vendor::Intel))
     } else if lower.contains("open mpi") || lower.contains("openrte") || lower.contains("prte") {
-        Some(("Open MPI", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"], Kind::OpenMpi))
+        Some(("Open MPI", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"], Vendor::OpenMpi))
     } else if lower.contains("hydra") {
-        Some(("MPICH", &["-bind-to", "none"], Kind::Hydra))
+        Some(("MPICH", &["-bind-to", "none"], Vendor::Hydra))
     } else {
         None
     }
@@ -200,8 +200,8 @@ mod tests {
         let root = std::env::var_os("I_MPI_ROOT");
         let expected =
             if root.is_none() { vec![("I_MPI_ROOT".to_string(), "/opt/impi".into())] } else { Vec::new() };
-        assert_eq!(environment(Kind::Intel, Path::new("/opt/impi/bin")), expected);
-        assert_eq!(environment(Kind::Hydra, Path::new("/opt/mpich/bin")), []);
+        assert_eq!(environment(Vendor::Intel, Path::new("/opt/impi/bin")), expected);
+        assert_eq!(environment(Vendor::Hydra, Path::new("/opt/mpich/bin")), []);
     }
 
     #[test]

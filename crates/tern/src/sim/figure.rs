@@ -17,7 +17,7 @@ pub enum Paper {
 
 /// What a row is: how Tern's figure stands to what was put into the cluster file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Basis {
     /// It follows from the protocols and the parameters.
     Prediction,
     /// A parameter was chosen so that it comes out.
@@ -31,15 +31,15 @@ pub enum Kind {
     Goal,
 }
 
-impl Kind {
+impl Basis {
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Prediction => "prediction",
-            Kind::Fitted => "fitted",
-            Kind::Derived => "derived",
-            Kind::Identity => "identity",
-            Kind::Goal => "goal",
+            Basis::Prediction => "prediction",
+            Basis::Fitted => "fitted",
+            Basis::Derived => "derived",
+            Basis::Identity => "identity",
+            Basis::Goal => "goal",
         }
     }
 }
@@ -73,7 +73,7 @@ pub struct Claim {
     /// What the simulation gives.
     pub tern: f64,
     /// What the row is.
-    pub kind: Kind,
+    pub kind: Basis,
     /// Least and greatest difference that is allowed.
     pub tolerance: (f64, f64),
     /// A named exception from it.
@@ -97,12 +97,12 @@ impl Claim {
             _ => 0.0,
         };
         let what = what.into();
-        let kind = Kind::Prediction;
+        let kind = Basis::Prediction;
         Claim { place, what, unit, paper, tern, kind, tolerance: (-most, most), exception: None, note: None }
     }
 
     /// The same, but of another kind.
-    pub fn is(self, kind: Kind) -> Claim {
+    pub fn is(self, kind: Basis) -> Claim {
         Claim { kind, ..self }
     }
 

@@ -125,7 +125,7 @@ impl Ud {
                 continue;
             }
             let Ok((head, content)) = Head::decode(bytes) else { continue };
-            if head.kind != datagram::Kind::Unreliable {
+            if head.kind != datagram::DatagramType::Unreliable {
                 continue;
             }
             let mut sink = Coming {

@@ -12,7 +12,7 @@ pub mod names;
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use mpi::attr::{self, Kind};
+use mpi::attr::{self, Holder};
 use mpi::handle::Handle;
 
 use super::Set;
@@ -150,14 +150,14 @@ pub fn write(set: Set, value: i32) -> i32 {
 }
 
 /// The value of an attribute as the application gets it: those that are addresses of constants lead to others.
-pub fn attribute(kind: Kind, keyval: Handle, value: usize) -> usize {
+pub fn attribute(kind: Holder, keyval: Handle, value: usize) -> usize {
     static LAST_USED: AtomicI32 = AtomicI32::new(0);
     static FLAVORS: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
     static MODELS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
     let (set, cells): (Set, &[AtomicI32]) = match (kind, keyval.0) {
-        (Kind::Comm, _) if keyval == attr::LASTUSEDCODE => (Set::Code, std::slice::from_ref(&LAST_USED)),
-        (Kind::Win, 604) => (Set::Flavor, &FLAVORS),
-        (Kind::Win, 605) => (Set::Model, &MODELS),
+        (Holder::Comm, _) if keyval == attr::LASTUSEDCODE => (Set::Code, std::slice::from_ref(&LAST_USED)),
+        (Holder::Win, 604) => (Set::Flavor, &FLAVORS),
+        (Holder::Win, 605) => (Set::Model, &MODELS),
         _ => return value,
     };
     // SAFETY: the value of this key is the address of an `int` that lives as long as the object.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::inter::{NOBODY, ROOT};
 use super::super::schedule::Schedule;
-use super::super::{Across, Call, Forced, Ints, Kind, Side, Spread, Tag, Type, compile};
+use super::super::{Across, Call, Collective, Forced, Ints, Side, Spread, Tag, Type, compile};
 use super::net::{self, Random};
 use super::oracle::{Memory, Words, combine, has_root, reduces, user_function};
 use super::{INT, TARIFF, gappy, matrix_product, quad, user_sum};
@@ -13,7 +13,7 @@ use crate::op::{Op, Predefined};
 
 /// One collective between two groups.
 struct Case {
-    kind: Kind,
+    kind: Collective,
     /// Ranks of the group that comes first in the row, and of the other.
     sizes: [usize; 2],
     /// The root: its group and its rank there.
@@ -42,7 +42,7 @@ impl Case {
 
     /// Elements that pass from a rank to one of the other group.
     fn amount(&self, side: usize, from: usize, to: usize) -> usize {
-        use Kind::*;
+        use Collective::*;
         match self.kind {
             Gatherv | Allgatherv => self.count * ((from + side) % 3),
             Scatterv => self.count * (to % 3),
@@ -53,7 +53,7 @@ impl Case {
 
     /// What a rank has for one of the other group.
     fn data(&self, side: usize, from: usize, to: usize) -> Words {
-        use Kind::*;
+        use Collective::*;
         let each = matches!(self.kind, Scatter | Scatterv | Alltoall | Alltoallv | Alltoallw);
         let n = self.amount(side, from, to) * self.words();
         let seed = (side * 10_000 + from * 100 + if each { to + 1 } else { 0 }) as u64;
@@ -63,7 +63,9 @@ impl Case {
     /// Elements of the vectors that are reduced.
     fn total(&self) -> usize {
         match self.kind {
-            Kind::ReduceScatterBlock | Kind::ReduceScatter => self.count * self.sizes[0] * self.sizes[1],
+            Collective::ReduceScatterBlock | Collective::ReduceScatter => {
+                self.count * self.sizes[0] * self.sizes[1]
+            }
             _ => self.count,
         }
     }
@@ -72,7 +74,7 @@ impl Case {
     fn share(&self, side: usize, rank: usize) -> usize {
         let (size, fair) = (self.sizes[side], self.total() / self.sizes[side]);
         match self.kind {
-            Kind::ReduceScatterBlock => fair,
+            Collective::ReduceScatterBlock => fair,
             _ if rank + 1 == size => self.total() - fair / 2 * (size - 1),
             _ => fair / 2,
         }
@@ -92,7 +94,7 @@ impl Case {
 
     /// Where the block of peer number `i` begins: from the back, with gaps, where that can be said.
     fn at(&self, i: usize, peers: usize) -> usize {
-        use Kind::*;
+        use Collective::*;
         match self.kind {
             Gatherv | Scatterv | Allgatherv | Alltoallv | Alltoallw => (peers - 1 - i) * (2 * self.count + 1),
             _ => i * self.count,
@@ -101,7 +103,7 @@ impl Case {
 
     /// What a rank brings, by place in its send buffer, and what it must get, by place in its receive buffer.
     fn meaning(&self, side: usize, me: usize) -> (Placed, Placed) {
-        use Kind::*;
+        use Collective::*;
         let (other, peers) = (1 - side, self.sizes[1 - side]);
         let is_root = self.root == (side, me);
         let rooted = side != self.root.0;
@@ -134,7 +136,7 @@ impl Case {
         let (send, recv) = (Memory::new(room, &self.ty), Memory::new(room, &self.ty));
         let (bring, expect) = self.meaning(side, me);
         bring.iter().for_each(|(at, words)| send.put(*at, &self.ty, words));
-        if self.kind == Kind::Bcast && self.root == (side, me) {
+        if self.kind == Collective::Bcast && self.root == (side, me) {
             recv.put(0, &self.ty, &self.data(side, me, 0));
         }
         let sent = send.bytes.clone();
@@ -147,7 +149,7 @@ impl Case {
     }
 
     fn schedule(&self, side: usize, me: usize, rank: &Rank) -> Schedule {
-        use Kind::*;
+        use Collective::*;
         let (ty, other, peers) = (&self.ty, 1 - side, self.sizes[1 - side]);
         let (is_root, rooted) = (self.root == (side, me), side != self.root.0);
         let own = |n: usize| Side::Even { count: n as u64, ty };
@@ -236,7 +238,7 @@ impl Case {
 
 const SIZES: [[usize; 2]; 9] = [[1, 1], [1, 4], [2, 1], [2, 3], [3, 3], [4, 7], [9, 2], [5, 8], [40, 3]];
 
-fn all_cases(kinds: &[Kind], ops: &[Option<Op>], types: &[Type], counts: &[usize]) {
+fn all_cases(kinds: &[Collective], ops: &[Option<Op>], types: &[Type], counts: &[usize]) {
     for &kind in kinds {
         for sizes in SIZES {
             let last = |side: usize| (side, sizes[side] - 1);
@@ -254,14 +256,19 @@ fn all_cases(kinds: &[Kind], ops: &[Option<Op>], types: &[Type], counts: &[usize
 
 #[test]
 fn data_goes_from_each_group_to_the_other() {
-    let kinds = Kind::ALL.into_iter().filter(|kind| !reduces(*kind)).collect::<Vec<_>>();
+    let kinds = Collective::ALL.into_iter().filter(|kind| !reduces(*kind)).collect::<Vec<_>>();
     all_cases(&kinds, &[None], &[quad(), gappy()], &[0, 1, 5]);
-    all_cases(&[Kind::Bcast], &[None], &[quad()], &[300]);
+    all_cases(&[Collective::Bcast], &[None], &[quad()], &[300]);
 }
 
 #[test]
 fn each_group_gets_the_reduction_of_the_other() {
-    let kinds = [Kind::Reduce, Kind::Allreduce, Kind::ReduceScatter, Kind::ReduceScatterBlock];
+    let kinds = [
+        Collective::Reduce,
+        Collective::Allreduce,
+        Collective::ReduceScatter,
+        Collective::ReduceScatterBlock,
+    ];
     all_cases(&kinds, &[Some(matrix_product()), Some(user_sum())], &[quad(), gappy()], &[0, 1, 4]);
     let int = Type::predefined(INT).unwrap();
     all_cases(&kinds, &[Some(Op::Predefined(Predefined::Sum))], &[int], &[1, 2, 300]);
@@ -270,6 +277,6 @@ fn each_group_gets_the_reduction_of_the_other() {
 #[test]
 fn a_barrier_joins_both_groups() {
     for sizes in SIZES {
-        Case { kind: Kind::Barrier, sizes, root: (0, 0), count: 0, op: None, ty: quad() }.check();
+        Case { kind: Collective::Barrier, sizes, root: (0, 0), count: 0, op: None, ty: quad() }.check();
     }
 }

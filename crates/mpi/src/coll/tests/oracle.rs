@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::super::compile::{Call, Side, compile};
 use super::super::cost::Forced;
 use super::super::schedule::{Schedule, UserReduce};
-use super::super::tag::{Kind, Tag};
+use super::super::tag::{Collective, Tag};
 use super::super::{Ints, Spread, Type};
 use super::net::{self, Random};
 use super::{MATRIX_PRODUCT, TARIFF, USER_SUM, gappy, quad};
@@ -14,7 +14,7 @@ use crate::op::{Op, Predefined};
 /// One collective on one communicator.
 #[derive(Clone)]
 pub struct Case {
-    pub kind: Kind,
+    pub kind: Collective,
     pub size: usize,
     pub root: usize,
     pub count: usize,
@@ -24,13 +24,13 @@ pub struct Case {
     pub spread: Spread,
 }
 
-pub fn has_root(kind: Kind) -> bool {
-    use Kind::*;
+pub fn has_root(kind: Collective) -> bool {
+    use Collective::*;
     matches!(kind, Bcast | Gather | Gatherv | Scatter | Scatterv | Reduce)
 }
 
-pub fn reduces(kind: Kind) -> bool {
-    use Kind::*;
+pub fn reduces(kind: Collective) -> bool {
+    use Collective::*;
     matches!(kind, Reduce | Allreduce | ReduceScatter | ReduceScatterBlock | Scan | Exscan)
 }
 
@@ -97,7 +97,7 @@ fn shape(case: &Case, count_of: impl Fn(usize) -> usize) -> Shape {
 
 /// How many elements pass from one rank to another in this case.
 fn amount(case: &Case, from: usize, to: usize) -> usize {
-    use Kind::*;
+    use Collective::*;
     match case.kind {
         Gatherv | Allgatherv => (case.count * (from % 3)).saturating_sub(from % 2),
         Scatterv | ReduceScatter => (case.count * (to % 3)).saturating_sub(to % 2),
@@ -113,7 +113,11 @@ fn data(case: &Case, from: usize, to: usize) -> Words {
     let words = case.ty.size as usize / 4;
     let to = if matches!(
         case.kind,
-        Kind::Scatter | Kind::Scatterv | Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw
+        Collective::Scatter
+            | Collective::Scatterv
+            | Collective::Alltoall
+            | Collective::Alltoallv
+            | Collective::Alltoallw
     ) {
         to
     } else {
@@ -126,8 +130,8 @@ fn data(case: &Case, from: usize, to: usize) -> Words {
 /// The whole vector a rank brings to a reduction.
 fn vector(case: &Case, rank: usize) -> Words {
     let elements: usize = match case.kind {
-        Kind::ReduceScatter => (0..case.size).map(|to| amount(case, rank, to)).sum(),
-        Kind::ReduceScatterBlock => case.count * case.size,
+        Collective::ReduceScatter => (0..case.size).map(|to| amount(case, rank, to)).sum(),
+        Collective::ReduceScatterBlock => case.count * case.size,
         _ => case.count,
     };
     (0..elements * case.ty.size as usize / 4).map(|i| Random::mix(rank as u64, i as u64) as u32).collect()
@@ -187,7 +191,7 @@ struct Rank {
 
 /// Where rank `r`'s block is in the buffer of this shape.
 fn place(case: &Case, shape: &Shape, r: usize) -> usize {
-    use Kind::*;
+    use Collective::*;
     match case.kind {
         Gatherv | Scatterv | Allgatherv | Alltoallv | Alltoallw => shape.displs[r] as usize,
         _ => r * case.count,
@@ -195,7 +199,7 @@ fn place(case: &Case, shape: &Shape, r: usize) -> usize {
 }
 
 fn prepare(case: &Case, me: usize) -> Rank {
-    use Kind::*;
+    use Collective::*;
     let is_root = me == case.root;
     let in_place = case.in_place
         && match case.kind {
@@ -233,7 +237,7 @@ fn prepare(case: &Case, me: usize) -> Rank {
 
 /// Puts this rank's contribution where the call will look for it.
 fn fill(case: &Case, me: usize, rank: &Rank) {
-    use Kind::*;
+    use Collective::*;
     let input = if rank.in_place { &rank.recv } else { &rank.send };
     match case.kind {
         Barrier => {}
@@ -267,7 +271,7 @@ fn fill(case: &Case, me: usize, rank: &Rank) {
 
 /// What the receive buffer must hold afterwards.
 fn expected(case: &Case, me: usize, rank: &Rank) -> Vec<(usize, Words)> {
-    use Kind::*;
+    use Collective::*;
     let words = case.ty.size as usize / 4;
     let is_root = me == case.root;
     match case.kind {
@@ -299,7 +303,7 @@ fn expected(case: &Case, me: usize, rank: &Rank) -> Vec<(usize, Words)> {
 }
 
 fn schedule(case: &Case, me: usize, rank: &Rank, forced: &Forced) -> Schedule {
-    use Kind::*;
+    use Collective::*;
     let ty = &case.ty;
     let even = Side::Even { count: case.count as u64, ty };
     let varied = |s: &'_ Shape| -> (Vec<i32>, Vec<i64>) {

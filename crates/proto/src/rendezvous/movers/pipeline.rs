@@ -32,7 +32,7 @@ use crate::event::Event;
 use crate::memory::rcache::Held;
 use fabric::{Local, Remote, Span};
 use std::collections::VecDeque;
-use wire::head::Kind;
+use wire::head::FrameType;
 use wire::long::{Fragment, LongRts, RAILS};
 
 /// Frames sent before what has arrived is looked at: a READY must not wait for long.
@@ -226,7 +226,7 @@ impl Moving {
             }
             if let Some(offset) = run.block {
                 let fin = Fragment { offset, len: run.end - offset, flags: BY_FRAMES, ..Fragment::default() };
-                port.tell(Kind::Fin, fin);
+                port.tell(FrameType::Fin, fin);
                 self.left -= fin.len;
             }
             self.runs.pop_front();
@@ -312,7 +312,7 @@ impl Exposing {
     fn new(along: u64, message: &Message, port: &mut impl Port) -> Exposing {
         let len = message.local.len as u64;
         let offset = (port.tuning().rdma_offset_bytes as u64).max(along).min(len);
-        port.tell(Kind::Ack, Fragment { offset, len, ..Fragment::default() });
+        port.tell(FrameType::Ack, Fragment { offset, len, ..Fragment::default() });
         Exposing {
             framed: (along, offset),
             streaming: offset - along,
@@ -343,11 +343,11 @@ impl Exposing {
         match held {
             Some(held) => {
                 let addr = (message.local.addr + offset as usize) as u64;
-                port.tell(Kind::Ready, Fragment { addr, key: held.key, ..told });
+                port.tell(FrameType::Ready, Fragment { addr, key: held.key, ..told });
             }
             // One that is on the wire gives its registration back soon.
             None if !self.blocks.is_empty() => return false,
-            None => port.tell(Kind::Ready, Fragment { flags: BY_FRAMES, ..told }),
+            None => port.tell(FrameType::Ready, Fragment { flags: BY_FRAMES, ..told }),
         }
         self.given[rail] += len;
         self.blocks.push(Block { offset, len, left: len, held });

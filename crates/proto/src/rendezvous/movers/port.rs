@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::memory::rcache::Held;
 use crate::memory::staging::{Slab, Use};
 use fabric::{Fault, Local, Remote, Span};
-use wire::head::Kind;
+use wire::head::FrameType;
 use wire::long::{Fragment, LongRts};
 
 /// Time, memory, transfers and messages to the other side. Whatever costs time is a call here.
@@ -44,9 +44,9 @@ pub trait Port {
     /// there is no room now; then nothing has happened.
     fn frame(&mut self, data: Span, offset: u64) -> bool;
     /// Tells the other side something; arrives in order and is not lost.
-    fn tell(&mut self, kind: Kind, fragment: Fragment);
+    fn tell(&mut self, kind: FrameType, fragment: Fragment);
     /// As [`Port::tell`], where more is told in this call: both may leave together.
-    fn tell_with_next(&mut self, kind: Kind, fragment: Fragment) {
+    fn tell_with_next(&mut self, kind: FrameType, fragment: Fragment) {
         self.tell(kind, fragment);
     }
     /// Tells the other side what has been moved, in order with all that is told, and behind everything

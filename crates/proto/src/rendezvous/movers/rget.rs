@@ -18,7 +18,7 @@ use super::port::Port;
 use super::stripes::Stripes;
 use super::{Happening, Message, Mover, Step};
 use fabric::Remote;
-use wire::head::Kind;
+use wire::head::FrameType;
 use wire::long::{Fragment, LongRts};
 
 /// The sending side.
@@ -108,7 +108,7 @@ impl Mover for Receiver {
                     under_way += 1;
                 }
                 if under_way == 0 {
-                    port.tell(Kind::Fin, Fragment::default()); // no room for anything
+                    port.tell(FrameType::Fin, Fragment::default()); // no room for anything
                     return Step::Done;
                 }
                 *self = Receiver::Reading(stripes, under_way);
@@ -116,7 +116,7 @@ impl Mover for Receiver {
             }
             (Receiver::Reading(stripes, 1), Happening::Completed(_)) => {
                 stripes.release(port);
-                port.tell(Kind::Fin, Fragment { len: message.local.len as u64, ..Fragment::default() });
+                port.tell(FrameType::Fin, Fragment { len: message.local.len as u64, ..Fragment::default() });
                 Step::Done
             }
             (Receiver::Reading(stripes, under_way), Happening::Completed(_)) => {

@@ -24,7 +24,7 @@ use super::{BY_FRAMES, Happening, Message, Mover, Step};
 use crate::memory::rcache::Held;
 use fabric::{Local, Remote};
 use std::collections::VecDeque;
-use wire::head::Kind;
+use wire::head::FrameType;
 use wire::long::{Fragment, LongRts};
 
 /// Frames sent before what has arrived is looked at.
@@ -143,7 +143,7 @@ impl Moving {
             sent += 1;
             (rest.offset, rest.len, self.left) = (rest.offset + len, rest.len - len, self.left - len);
             if rest.len == 0 {
-                port.tell(Kind::Fin, Fragment { addr: 0, key: 0, flags: BY_FRAMES, ..*rest });
+                port.tell(FrameType::Fin, Fragment { addr: 0, key: 0, flags: BY_FRAMES, ..*rest });
                 self.framed.pop_front();
             }
         }
@@ -172,11 +172,11 @@ impl Mover for Receiver {
                 let Ok(stripes) = Stripes::hold(port, message.local) else { return Step::Frames };
                 let taken = Fragment { len: message.local.len as u64, ..Fragment::default() };
                 match stripes.iter().next() {
-                    Some(_) => port.tell_with_next(Kind::Ack, taken),
-                    None => port.tell(Kind::Ack, taken),
+                    Some(_) => port.tell_with_next(FrameType::Ack, taken),
+                    None => port.tell(FrameType::Ack, taken),
                 }
                 for stripe in stripes.iter() {
-                    port.tell(Kind::Ready, stripe.fragment(message.local));
+                    port.tell(FrameType::Ready, stripe.fragment(message.local));
                 }
                 let open = stripes.rails(message.local.len as u64);
                 if open == 0 {

@@ -36,7 +36,7 @@ use crate::event::Event;
 use crate::memory::staging::{BUFFERS, Slab, Use};
 use fabric::{Fault, Local, Remote};
 use std::collections::VecDeque;
-use wire::head::Kind;
+use wire::head::FrameType;
 use wire::long::{Fragment, LongRts, RAILS};
 
 /// How a message is cut.
@@ -355,7 +355,7 @@ impl Receiver {
             rail: rail as u16,
             flags: if told { TELL } else { 0 },
         };
-        port.tell(Kind::Ack, ack);
+        port.tell(FrameType::Ack, ack);
         if landing.granted.is_empty() {
             port.unstage(slab);
             return Step::Done;
@@ -415,7 +415,7 @@ impl Landing {
         self.granted.pop_front();
         self.copied = 0;
         if self.grant(port) {
-            port.tell(Kind::Ready, Fragment { offset: chunk.index as u64, ..Fragment::default() });
+            port.tell(FrameType::Ready, Fragment { offset: chunk.index as u64, ..Fragment::default() });
         }
         if !self.granted.is_empty() {
             return Step::Going;

@@ -29,7 +29,9 @@ use super::{
 use arrivals::{Arrivals, Taken};
 use flight::Flight;
 use pace::{Pace, RoundTrip};
-use wire::datagram::{self, ASKS, CLOSES, Dropped, HEAD_LEN, Head, Kind, NUMBERED, RELIABLE_LEN, Reliable};
+use wire::datagram::{
+    self, ASKS, CLOSES, DatagramType, Dropped, HEAD_LEN, Head, NUMBERED, RELIABLE_LEN, Reliable,
+};
 
 /// How long an acknowledgement waits for something to go with.
 const ACK_DELAY_NS: u64 = 200_000;
@@ -263,16 +265,16 @@ impl Pair {
     ) -> Result<(), Dropped> {
         match head.kind {
             // Errors are not answered: both sides may have found one.
-            Kind::Error if self.has_failed() => return Ok(()),
-            Kind::Error => {
+            DatagramType::Error if self.has_failed() => return Ok(()),
+            DatagramType::Error => {
                 let terminate =
                     Terminate::decode(content).unwrap_or(Terminate::new(Cause::RDMAP_UNSPECIFIED));
                 self.connection.terminated(terminate);
                 self.fail();
                 return Ok(());
             }
-            Kind::Unreliable => return Err(Dropped::Unknown),
-            Kind::Reliable => {}
+            DatagramType::Unreliable => return Err(Dropped::Unknown),
+            DatagramType::Reliable => {}
         }
         let (reliable, segments) = Reliable::decode(content)?;
         if self.has_failed() {
@@ -541,7 +543,8 @@ impl Pair {
         };
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let flags = flag(seq.is_some(), NUMBERED) | flag(asks, ASKS) | flag(closes, CLOSES);
-        Head { kind: Kind::Reliable, flags, rank: self.settings.rank, id: self.settings.id }.begin(out);
+        Head { kind: DatagramType::Reliable, flags, rank: self.settings.rank, id: self.settings.id }
+            .begin(out);
         let number = seq.unwrap_or(self.flight.next());
         let reliable = Reliable {
             seq: number as u32,
@@ -564,7 +567,8 @@ impl Pair {
     fn tell_error(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(terminate) = self.error.take() else { return false };
         let begin = out.len();
-        Head { kind: Kind::Error, flags: 0, rank: self.settings.rank, id: self.settings.id }.begin(out);
+        Head { kind: DatagramType::Error, flags: 0, rank: self.settings.rank, id: self.settings.id }
+            .begin(out);
         let mut body = [0; Terminate::MAX_LEN];
         let len = terminate.encode(&mut body);
         out.extend_from_slice(&body[..len]);

@@ -13,7 +13,7 @@ pub use ranges::{RANGES_MAX, Ranges};
 use super::inbound::cause_of;
 use super::{Arrived, Cause, Place, Receive, Regions, Rights, Sink, Terminate, describe};
 use std::collections::{BTreeMap, VecDeque};
-use wire::datagram::{self, CRC_LEN, Dropped, HEAD_LEN, Head, Kind};
+use wire::datagram::{self, CRC_LEN, DatagramType, Dropped, HEAD_LEN, Head};
 use wire::iwarp::ddp::{self, Header, TAGGED_LEN, Target, UNTAGGED_LEN, queue};
 use wire::iwarp::rdmap::Opcode;
 
@@ -176,7 +176,7 @@ impl QueuePair {
             let mut bytes = [0; UNTAGGED_LEN];
             let len = header(offset, end == payload.len()).encode(&mut bytes);
             out.clear();
-            Head { kind: Kind::Unreliable, flags: 0, rank: self.rank, id: to.id }.begin(&mut out);
+            Head { kind: DatagramType::Unreliable, flags: 0, rank: self.rank, id: to.id }.begin(&mut out);
             out.extend_from_slice(&bytes[..len]);
             out.extend_from_slice(&payload[offset..end]);
             datagram::seal(&mut out, 0);
@@ -203,14 +203,14 @@ impl QueuePair {
     ) -> Result<Option<Received>, Dropped> {
         self.tick(now_ns);
         match head.kind {
-            Kind::Reliable => return Err(Dropped::Unknown),
-            Kind::Error => {
+            DatagramType::Reliable => return Err(Dropped::Unknown),
+            DatagramType::Error => {
                 let terminate = Terminate::decode(content).ok_or(Dropped::Short)?;
                 let msn = terminate.ddp.and_then(|header| msn_of(&header));
                 self.err(Error { peer: head.rank, cause: terminate.cause, msn, is_own: true });
                 return Ok(None);
             }
-            Kind::Unreliable => {}
+            DatagramType::Unreliable => {}
         }
         let judged =
             Header::decode(content).map_err(|refused| cause_of(refused, content)).and_then(|header| {
@@ -384,7 +384,7 @@ impl QueuePair {
     /// Says to its sender what was wrong with a segment, in no more bytes than it had.
     fn tell(&self, cause: Cause, segment: &[u8], back: &Handle, answer: &mut Vec<u8>) {
         let begin = answer.len();
-        Head { kind: Kind::Error, flags: 0, rank: self.rank, id: back.id }.begin(answer);
+        Head { kind: DatagramType::Error, flags: 0, rank: self.rank, id: back.id }.begin(answer);
         let mut body = [0; Terminate::MAX_LEN];
         let mut terminate = describe(cause, segment.len(), segment.get(..UNTAGGED_LEN).unwrap_or(segment));
         terminate.request = None;

@@ -5,7 +5,7 @@ use proto::Protocol;
 use sim::{Cluster, Rank, Setup};
 
 use super::p002::{CASES as EXCHANGES, PATTERNS, SHORT, SKEWS_NS, iteration_of, run_time};
-use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Study};
+use crate::sim::figure::{Basis, Claim, Curve, Figure, Paper, Study};
 use crate::sim::lab::{self, Buffers, Variant, mean};
 
 const KB: usize = 1 << 10;
@@ -115,7 +115,7 @@ const NOBODYS: &str = "Per message the superpipeline and RGET take as long; that
 
 fn say(study: &mut Study, what: String, distance: &Distance) {
     let claim =
-        |what: String, unit, paper, tern| Claim::new("oracle", what, unit, paper, tern).is(Kind::Goal);
+        |what: String, unit, paper, tern| Claim::new("oracle", what, unit, paper, tern).is(Basis::Goal);
     let best = format!("{what}: most behind the best ({})", distance.best);
     let behind = claim(best, "%", Paper::AtMost(5.0), distance.behind);
     let known = EXCEPTIONS.iter().find(|(case, ..)| *case == what);

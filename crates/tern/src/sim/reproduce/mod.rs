@@ -154,7 +154,7 @@ fn row(claim: &Claim, notes: &mut Vec<&'static str>) -> [String; 8] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figure::Kind;
+    use super::super::figure::Basis;
     use super::*;
 
     /// Where the tables are kept.
@@ -186,7 +186,7 @@ mod tests {
     fn a_table_lines_up() {
         let claims = vec![
             Claim::new("fig. 2", "a", "%", Paper::Is(40.0), 33.0).except(-7.5, "why").note("what"),
-            Claim::new("table 1", "longer", "MB/s", Paper::AtMost(7.0), 6.0).is(Kind::Fitted).note("what"),
+            Claim::new("table 1", "longer", "MB/s", Paper::AtMost(7.0), 6.0).is(Basis::Fitted).note("what"),
             Claim::new("", "", "", Paper::Is(2.0), f64::INFINITY)
                 .within_factor(2.0)
                 .except(f64::INFINITY, "why"),

@@ -9,7 +9,7 @@ use proto::payback;
 use proto::{EagerBy, Event, Protocol};
 use sim::Cluster;
 
-use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Study};
+use crate::sim::figure::{Basis, Claim, Curve, Figure, Paper, Study};
 use crate::sim::lab::{self, Ran, Variant, median};
 
 const KB: usize = 1 << 10;
@@ -167,7 +167,7 @@ fn latency(cluster: &Cluster, (path, path_name): (Path, &str), study: &mut Study
             let what = format!("uses that pay for the registration, {len} B, {path_name}");
             let claim = Claim::new("table 2", what, "", paper, least).within_factor(2.0);
             study.claims.push(match (path, len) {
-                (_, FITTED) => claim.within(5.0).is(Kind::Fitted),
+                (_, FITTED) => claim.within(5.0).is(Basis::Fitted),
                 (Path::Fast, 512) => claim.except(210.0, GATHER),
                 (Path::SendRecv, 512) => claim.except(f64::INFINITY, GATHER),
                 _ => claim,
@@ -187,7 +187,7 @@ fn latency(cluster: &Cluster, (path, path_name): (Path, &str), study: &mut Study
         study.claims.extend([
             Claim::new("fig. 4a", "latency spared in theory, 8 KB", "%", Paper::Is(15.0), at(0, 8 * KB))
                 .within(1.0)
-                .is(Kind::Derived),
+                .is(Basis::Derived),
             Claim::new("fig. 4a", "latency spared, 8 KB", "%", Paper::Is(14.0), at(1, 8 * KB)).within(1.0),
             Claim::new("fig. 4a", "latency spared, 128 B", "%", Paper::Between(-1.0, 1.0), at(1, 128)),
         ]);

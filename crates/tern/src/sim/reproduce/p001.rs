@@ -3,7 +3,7 @@
 use proto::{Protocol, Tuning};
 use sim::Cluster;
 
-use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Scale, Study};
+use crate::sim::figure::{Basis, Claim, Curve, Figure, Paper, Scale, Study};
 use crate::sim::lab::{self, Buffers, Ran, Variant, mb_s};
 
 const KB: usize = 1 << 10;
@@ -74,7 +74,7 @@ fn without_reuse(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     let speedup = curves[PIPELINE].percent_of(&curves[PINNED]).max() - 100.0;
     study.claims.push(
         Claim::new("fig. 5", "most that the pipeline gains over leave pinned", "%", Paper::Is(67.0), speedup)
-            .is(Kind::Fitted)
+            .is(Basis::Fitted)
             .note(BLOCKS),
     );
     study.figures.push(Figure::by_size("001-fig5", "Bandwidth without reuse", "MB/s", curves));
@@ -163,16 +163,16 @@ fn effective_bandwidth(cluster: &Cluster, study: &mut Study) -> Result<(), Strin
     }
     for (at, (way, (all, longest, ping_pong))) in ways().iter().zip(paper).enumerate() {
         let figure = &figures[at];
-        let claim = |what: &str, paper: f64, tern: f64, kind: Kind| {
+        let claim = |what: &str, paper: f64, tern: f64, kind: Basis| {
             let claim = Claim::new("table", format!("{what}, {}", way.name), "MB/s", Paper::Is(paper), tern);
             if at == PIPELINE { claim.is(kind).note(BLOCKS) } else { claim.is(kind) }
         };
         // The wire was worked out from 743, the bus from 678 beside it.
         let [over_all_is, at_longest_is, ping_pong_is] = match at {
-            CACHING => [Kind::Prediction, Kind::Derived, Kind::Derived],
-            PIPELINE => [Kind::Fitted, Kind::Fitted, Kind::Prediction],
-            PINNED => [Kind::Prediction; 3],
-            _ => [Kind::Prediction, Kind::Fitted, Kind::Prediction],
+            CACHING => [Basis::Prediction, Basis::Derived, Basis::Derived],
+            PIPELINE => [Basis::Fitted, Basis::Fitted, Basis::Prediction],
+            PINNED => [Basis::Prediction; 3],
+            _ => [Basis::Prediction, Basis::Fitted, Basis::Prediction],
         };
         study.claims.extend([
             claim("b_eff per process", all, figure.all, over_all_is),
@@ -227,7 +227,7 @@ fn orders(figures: &[Effective], study: &mut Study) {
     ]);
     let (kept, names) = order(|figure| figure.longest);
     let what = format!("order at Lmax kept (1: yes): {names}");
-    study.claims.push(claim(what, "", Paper::Is(1.0), kept).is(Kind::Fitted));
+    study.claims.push(claim(what, "", Paper::Is(1.0), kept).is(Basis::Fitted));
 }
 
 /// b_eff: rings of 2, 4 and 8 ranks (the last counts four times, as where 8 ranks are all there are), every rank

@@ -6,7 +6,7 @@
 use proto::{Event, Protocol, Tuning};
 use sim::Cluster;
 
-use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Scale, Study};
+use crate::sim::figure::{Basis, Claim, Curve, Figure, Paper, Scale, Study};
 use crate::sim::lab::{self, Buffers, Raw, Variant, mb_s};
 
 const KB: usize = 1 << 10;
@@ -72,10 +72,10 @@ fn naive(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
             share(&of_registration, 16 * MB),
         )
         .within(1.0)
-        .is(Kind::Derived),
+        .is(Basis::Derived),
         Claim::new("fig. 2", "naive copy, 16 MB, of raw", "%", Paper::Is(57.0), share(&of_copy, 16 * MB))
             .within(1.0)
-            .is(Kind::Derived),
+            .is(Basis::Derived),
     ]);
     study.figures.push(Figure::by_size(
         "003-fig2",
@@ -225,7 +225,7 @@ fn gaps(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     let expected = 64f64.ln() / Tuning::of(&facts).growth.ln();
     const CUTS: &str = "Counts the cuts of this code, which follow the equation: it shows that they do.";
     let claim = |place, what, unit, paper: f64, tern| {
-        Claim::new(place, what, unit, Paper::Is(paper), tern).within(10.0).is(Kind::Identity).note(CUTS)
+        Claim::new(place, what, unit, Paper::Is(paper), tern).within(10.0).is(Basis::Identity).note(CUTS)
     };
     study.claims.extend([
         claim("eq. 1", "gaps grow from 256 KB to 16 MB, fixed chunks", "×", 64.0, growth(&curves[0])),

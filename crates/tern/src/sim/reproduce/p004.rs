@@ -4,7 +4,7 @@ use proto::EagerBy;
 use proto::epoch::{Bundling, Order, Schedule};
 use sim::{Cluster, Rank, Setup, Window};
 
-use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Study};
+use crate::sim::figure::{Basis, Claim, Curve, Figure, Paper, Study};
 use crate::sim::lab::{self, Variant, mb_s, median};
 
 /// Rounds of a test, and those before that do not count.
@@ -159,7 +159,7 @@ fn oracle(cluster: &Cluster, test: Test, what: &str) -> Result<Claim, String> {
         }
     }
     let text = format!("{what}, {}: choice behind the best schedule ({best})", cluster.name);
-    let claim = Claim::new("oracle", text, "%", Paper::AtMost(5.0), behind).is(Kind::Goal);
+    let claim = Claim::new("oracle", text, "%", Paper::AtMost(5.0), behind).is(Basis::Goal);
     let is_named = test == Test::Exchange && cluster.name == "ia32-pcix";
     Ok(if is_named { claim.except(2.0, SHORT) } else { claim })
 }
@@ -226,7 +226,7 @@ fn latency(cluster: &Cluster, at: usize, test: Test, study: &mut Study) -> Resul
     let large = spared(curves[0].at(last), curves[2].at(last));
     study
         .claims
-        .push(Claim::new(places[at], text, "%", Paper::Is(0.0), large).within(1.0).is(Kind::Prediction));
+        .push(Claim::new(places[at], text, "%", Paper::Is(0.0), large).within(1.0).is(Basis::Prediction));
     let title = format!("Latency of a {what}, {}", cluster.name);
     study.figures.push(Figure::by_size(figures[at], title, "us", curves).logarithmic());
     Ok(())

@@ -6,7 +6,7 @@ use sim::Cluster;
 
 use super::choice::{EAGER, auto, fixed};
 use crate::sim::chart::size;
-use crate::sim::figure::{Claim, Curve, Figure, Kind, Paper, Study};
+use crate::sim::figure::{Basis, Claim, Curve, Figure, Paper, Study};
 use crate::sim::lab::{self, Variant, mb_s, mean};
 
 const KB: usize = 1 << 10;
@@ -100,7 +100,7 @@ fn case(
     let behind = behind.fold(f64::MIN, f64::max);
     let case = format!("{}, {reuse} buffers, receiver {comes}", cluster.name);
     let what = format!("{case}: {}; choice most behind", winners.join(", "));
-    let behind = Claim::new("today", what, "%", Paper::AtMost(5.0), behind).is(Kind::Goal);
+    let behind = Claim::new("today", what, "%", Paper::AtMost(5.0), behind).is(Basis::Goal);
     study.claims.push(if case == EXCEPTION.0 { behind.except(EXCEPTION.1, EXCEPTION.2) } else { behind });
     for other in others() {
         let other = curve(&other)?;

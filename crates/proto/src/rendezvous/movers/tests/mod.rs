@@ -103,9 +103,9 @@ const ALL: &[&str] = &[
 ];
 
 /// States by the way that leads there: what happens, and from where on the port refuses what.
-type Way = (&'static str, &'static [&'static str]);
+type Path = (&'static str, &'static [&'static str]);
 
-fn ways(protocol: Protocol, side: Side) -> &'static [Way] {
+fn ways(protocol: Protocol, side: Side) -> &'static [Path] {
     match (protocol, side) {
         (Protocol::Rget | Protocol::Speculative, Side::Send) => &[("Idle", &[]), ("Offered", &["start"])],
         (Protocol::Rget | Protocol::Speculative, Side::Receive) => {

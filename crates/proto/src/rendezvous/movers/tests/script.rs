@@ -8,7 +8,7 @@ use crate::rendezvous::movers::Message;
 use crate::rendezvous::movers::port::Port;
 use fabric::{Fault, Local, Remote, Span};
 use std::collections::BTreeMap;
-use wire::head::Kind;
+use wire::head::FrameType;
 use wire::long::{Fragment, LongRts};
 
 /// Where the buffer of every scripted message lies.
@@ -144,12 +144,12 @@ impl Port for Script {
         !self.has_no_room
     }
 
-    fn tell(&mut self, kind: Kind, f: Fragment) {
+    fn tell(&mut self, kind: FrameType, f: Fragment) {
         self.note(format!("{kind:?} {}..+{} rail {} flags {}", f.offset, f.len, f.rail, f.flags));
     }
 
     fn fin(&mut self, fragment: Fragment) {
-        self.tell(Kind::Fin, fragment);
+        self.tell(FrameType::Fin, fragment);
     }
 
     fn emit(&mut self, _event: Event) {}

@@ -1,6 +1,6 @@
 //! Figure 8: broadcast and scatter, on one rank and on four ranks of each of 4 hosts.
 
-use mpi::coll::{Algorithm, Kind};
+use mpi::coll::{Algorithm, Collective};
 use proto::{EagerBy, Event};
 use sim::Cluster;
 
@@ -25,7 +25,7 @@ struct Times {
 /// Runs it.
 pub fn study(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     let mut curves: Vec<(Curve, Curve)> = Vec::new();
-    for kind in [Kind::Bcast, Kind::Scatter] {
+    for kind in [Collective::Bcast, Collective::Scatter] {
         for ranks in [4, 16] {
             let (mut whole, mut mean) = (Vec::new(), Vec::new());
             for len in SIZES {
@@ -34,7 +34,7 @@ pub fn study(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
                 whole.push((len as f64, gain(old.whole, new.whole)));
                 mean.push((len as f64, gain(old.mean, new.mean)));
             }
-            let name = if kind == Kind::Bcast { "broadcast" } else { "scatter" };
+            let name = if kind == Collective::Bcast { "broadcast" } else { "scatter" };
             let name = format!("{name}, {ranks} ranks");
             let by_mean = format!("{name}, mean of the ranks");
             curves.push((Curve::new(name, whole), Curve::new(by_mean, mean)));
@@ -64,7 +64,7 @@ pub fn study(cluster: &Cluster, study: &mut Study) -> Result<(), String> {
     Ok(())
 }
 
-fn run(cluster: &Cluster, by: EagerBy, kind: Kind, ranks: usize, len: usize) -> Result<Times, String> {
+fn run(cluster: &Cluster, by: EagerBy, kind: Collective, ranks: usize, len: usize) -> Result<Times, String> {
     let mut way = way(by, Path::Fast);
     way.setup.forced.set(kind, Some(Algorithm::Binomial));
     let cluster = if ranks == cluster.hosts { lab::spread(cluster) } else { cluster.clone() };
@@ -76,7 +76,7 @@ fn run(cluster: &Cluster, by: EagerBy, kind: Kind, ranks: usize, len: usize) -> 
             rank.barrier()?;
             let start = rank.now_ns();
             match kind {
-                Kind::Bcast => rank.bcast(buffer, 0)?,
+                Collective::Bcast => rank.bcast(buffer, 0)?,
                 _ => rank.scatter(root, buffer, 0)?,
             }
             if round >= WARM {
