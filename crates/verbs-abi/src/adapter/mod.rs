@@ -76,6 +76,8 @@ const LEAVING: u64 = 1 << 34;
 const EVENTS: usize = 32;
 /// Looks at one socket alone, while nobody else speaks, between two questions to the kernel.
 const SOME: u32 = 16;
+/// Who may be connected and has not been given to a queue pair, at a time.
+const STRANGERS: usize = 256;
 /// Bytes read at a time where what comes is not known to be payload.
 const READ_BYTES: usize = 64 << 10;
 
@@ -268,7 +270,9 @@ impl Adapter {
     fn accept(&mut self, listener: usize) {
         self.meetings.retain(|_, meeting| !meeting.is_late());
         while let Ok((socket, _)) = self.listeners[listener].0.accept() {
-            if rnic::driver::prepare(&socket).is_ok() {
+            let strangers = self.meetings.values().filter(|meeting| meeting.asks.is_none()).count();
+            // More than that wait for their turn no longer: closed.
+            if strangers < STRANGERS && rnic::driver::prepare(&socket).is_ok() {
                 self.begin(Meeting::with_stranger(socket));
             }
         }
