@@ -32,6 +32,11 @@ def cases():
         name = f"a cable cut for good, {transport}, {what}: a named error"
         yield Case(name, lambda t, x=transport, w=what: cut(t, x, w), (transport, what) != ("ud", "exchange"))
     yield Case("a peer that computes for 40 s, ud: waited for", lambda t: computes(t, "ud"), True)
+    for transport in [*TRANSPORTS, "ud", "hybrid"]:
+        for host, end in (1, "own"), (2, "other"):
+            name = f"the first messages while the {end} end of the cable is down, {transport}: they arrive"
+            yield Case(name, lambda t, x=transport, h=host: first(t, x, h), (transport, end) != ("rc", "own"))
+    yield Case("the first messages over a cable that stays cut, rc: a named error", lambda t: first(t, "rc", 1, True), True)
     for transport in ["ud", "hybrid"]:
         yield Case(f"cuts of 100 ms, {transport}: survived", lambda t, x=transport: short_cuts(t, x))
         yield Case(f"the MTU changes, {transport}: all arrives", lambda t, x=transport: mtu(t, x))
@@ -114,6 +119,20 @@ def short_cuts(tools, transport):
         # A TCP that has lost something just then tries again some 100 ms later.
         time.sleep(1)
         stop.touch()
+        outcome = running.end(BOUND)
+        outcome.expect(outcome.code == 0 and outcome.out.count("all went well") == RANKS, "that all arrives")
+        outcome.expect(outcome.err == "", "silence")
+
+
+def first(tools, transport, host, stays=False):
+    """Longer than a system looks for a neighbour (3 s), and says then that there is no way."""
+    with job(tools, transport, "first") as (running, hosts, begin):
+        hosts.link(32, "down", host=host)
+        begin.touch()
+        if stays:
+            return expect_lost(running.end(BOUND))
+        time.sleep(4)
+        hosts.link(32, "up", host=host)
         outcome = running.end(BOUND)
         outcome.expect(outcome.code == 0 and outcome.out.count("all went well") == RANKS, "that all arrives")
         outcome.expect(outcome.err == "", "silence")

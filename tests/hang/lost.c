@@ -10,7 +10,8 @@
  *   collective allreduces over all
  *   computes   one rank of each pair computes for 40 s while the other sends: nothing is wrong
  *   survive    as exchange, until FILE is there; all must arrive
- * Who has met its peer prints «met»; the cable is cut then. An error is returned, shown, and the ranks of a host go on. */
+ *   first      an exchange that is the first thing that ranks of two hosts say, once FILE is there
+ * Who has met its peer prints «met»; the cable is cut then (`first`: who has begun). An error is returned, shown, and the ranks of a host go on. */
 #include <mpi.h>
 
 #include <stdio.h>
@@ -96,6 +97,11 @@ static int act(const char *what) {
             code = MPI_Send(out, SHORT, MPI_BYTE, peer, 5, MPI_COMM_WORLD);
         return code;
     }
+    if (!strcmp(what, "first")) {
+        while (!is_there())
+            usleep(1000);
+        return exchange(LONG, 0);
+    }
     int ends = 0, mine;
     for (int round = 0; code == MPI_SUCCESS && !ends; round++) {
         code = exchange(round % 2 ? SHORT : LONG, round);
@@ -117,12 +123,17 @@ int main(int argc, char **argv) {
     file = argv[2];
     peer = (rank + size / 2) % size;
     out = calloc(1, LONG), in = calloc(1, LONG);
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    int is_first = !strcmp(argv[1], "first");
+    if (is_first)
+        MPI_Comm_dup(MPI_COMM_SELF, &here);
+    else
+        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
     if (!getenv("LOST_IS_FATAL"))
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (exchange(1, 0) != MPI_SUCCESS)
+    if (!is_first && exchange(1, 0) != MPI_SUCCESS)
         MPI_Abort(MPI_COMM_WORLD, 3);
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (!is_first)
+        MPI_Barrier(MPI_COMM_WORLD);
     printf("met: rank %d, process %d\n", rank, (int)getpid());
     fflush(stdout);
     int code = act(argv[1]);

@@ -1,5 +1,6 @@
 //! An adapter before it knows where the others are: the sockets at which it can be reached.
 
+use super::again::Again;
 use super::datagrams::{self, Datagrams};
 use super::greeting::Secret;
 use super::guests::Guests;
@@ -131,18 +132,7 @@ impl Listening {
             None => None,
         };
         let watch = Watch::new(&epoll, addresses.len()).map_err(fail)?;
-        let caps = VerbsCaps {
-            name: "rnic",
-            inline_bytes: INLINE,
-            gather: 2,
-            datagram_bytes: unreliable.as_ref().map_or(0, |unreliable| unreliable.payload()),
-            depth: DEPTH,
-            lockable_bytes: usize::MAX / 8,
-            regions: MAX_REGIONS,
-            page_bytes: 4096,
-            offload: false,
-            writes_in_order: true,
-        };
+        let caps = caps(unreliable.as_ref().map_or(0, |unreliable| unreliable.payload()));
         Ok(Rnic {
             me,
             secret,
@@ -159,6 +149,7 @@ impl Listening {
             has_served: false,
             meetings: HashMap::new(),
             next_meeting: 0,
+            again: Again::default(),
             regions: Regions::new(),
             host: Host::default(),
             ended: VecDeque::new(),
@@ -175,5 +166,21 @@ impl Listening {
             fault: None,
             watch,
         })
+    }
+}
+
+/// What the adapter can do; `datagram_bytes` is the payload of an unreliable datagram.
+fn caps(datagram_bytes: usize) -> VerbsCaps {
+    VerbsCaps {
+        name: "rnic",
+        inline_bytes: INLINE,
+        gather: 2,
+        datagram_bytes,
+        depth: DEPTH,
+        lockable_bytes: usize::MAX / 8,
+        regions: MAX_REGIONS,
+        page_bytes: 4096,
+        offload: false,
+        writes_in_order: true,
     }
 }

@@ -3,13 +3,16 @@
 //! Either may begin, on first use. Where both do at once the one of the lower rank stays: the higher one takes that,
 //! and gives its own up; the lower one refuses the other's.
 
+use super::again::is_no_way;
 use super::greeting::{self, Secret};
 use super::guests::{Asker, Card};
 use super::seal::{Integrity, StreamSeals};
-use super::socket::random;
-use super::{Contact, Rnic};
+use super::socket::{connect, prepare, random};
+use super::{Contact, Door, MEETING, Rnic, STRANGERS};
 use crate::stack::{Agreed, Proposal, Side, Start};
-use fabric::Rank;
+use fabric::{Fault, Rank};
+use rustix::event::epoll;
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -60,6 +63,8 @@ pub enum Met {
     Guest(Asker, Start, Vec<u8>),
     /// The peer's own connection stays.
     Crossing,
+    /// This side has asked, and the system knows no way to the peer now.
+    NoWay,
     /// It came to nothing, for this reason.
     Failed(String),
 }
@@ -111,8 +116,10 @@ impl Meeting {
 
     /// Looks what has come.
     pub fn look(&mut self, me: Rank, size: usize, secret: &Secret, own: Option<&Card>) -> Met {
-        if let Err(why) = self.write().and_then(|()| self.read()) {
-            return Met::Failed(why);
+        match self.write().and_then(|()| self.read()) {
+            Err(error) if self.to.is_some() && is_no_way(&error) => return Met::NoWay,
+            Err(error) => return Met::Failed(error.to_string()),
+            Ok(()) => {}
         }
         let side = if self.to.is_some() { Side::Reply } else { Side::Request };
         match Start::decode(side, &self.came) {
@@ -165,18 +172,18 @@ impl Meeting {
         self.write().is_ok() && self.unsent.is_empty()
     }
 
-    fn write(&mut self) -> Result<(), String> {
+    fn write(&mut self) -> std::io::Result<()> {
         while !self.unsent.is_empty() {
             match self.socket.write(&self.unsent) {
                 Ok(taken) => drop(self.unsent.drain(..taken)),
                 Err(error) if is_soon(error.kind()) => return Ok(()),
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> std::io::Result<()> {
         let mut room = [0; 2048];
         while self.came.len() < FRAME_MAX {
             match self.socket.read(&mut room) {
@@ -186,7 +193,7 @@ impl Meeting {
                 }
                 Ok(got) => self.came.extend_from_slice(&room[..got]),
                 Err(error) if is_soon(error.kind()) => break,
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -194,6 +201,106 @@ impl Meeting {
 }
 
 impl Rnic {
+    /// Begins to connect to a peer.
+    pub(super) fn begin(&mut self, peer: Rank) -> Result<(), Fault> {
+        if peer >= self.size {
+            return self.begin_at(peer, 0);
+        }
+        let is_asked = self.ask(peer)?;
+        self.contacts[peer] = Contact::Begun(VecDeque::new());
+        if !is_asked {
+            self.begin_later(peer);
+        }
+        Ok(())
+    }
+
+    /// Asks a rank of the job for a connection; false if there is no way to it now.
+    pub(super) fn ask(&mut self, peer: Rank) -> Result<bool, Fault> {
+        let address = self.addresses[peer];
+        let fail = |e: String| Fault::PeerLost(peer, format!("cannot connect to {address}: {e}"));
+        let socket = match connect(address) {
+            Ok(socket) => socket,
+            Err(error) if is_no_way(&error) => return Ok(false),
+            Err(error) => return Err(fail(error.to_string())),
+        };
+        let nonce: [u8; 16] = random().map_err(|e| fail(e.to_string()))?;
+        let private = greeting::request(&self.secret, self.me, peer, self.integrity, nonce);
+        let meeting = Meeting::with(socket, peer, private, self.integrity);
+        self.meet(meeting).map_err(fail)?;
+        Ok(true)
+    }
+
+    pub(super) fn meet(&mut self, meeting: Meeting) -> Result<(), String> {
+        let name = MEETING + self.next_meeting;
+        self.next_meeting += 1;
+        self.hear(&meeting.socket, name, meeting.wants_room(), false)?;
+        self.meetings.insert(name, meeting);
+        Ok(())
+    }
+
+    /// Lets in who has connected.
+    pub(super) fn accept(&mut self) {
+        self.meetings.retain(|_, meeting| !meeting.is_late());
+        while let Door::Connections(listener) = &self.door
+            && let Ok((socket, _)) = listener.accept()
+        {
+            let strangers = self.meetings.values().filter(|meeting| meeting.to.is_none()).count();
+            // More than that wait for their turn no longer: closed.
+            if strangers < STRANGERS + self.size && prepare(&socket).is_ok() {
+                let _ = self.meet(Meeting::with_stranger(socket));
+            }
+        }
+    }
+
+    /// Looks at a set-up.
+    pub(super) fn look_at(&mut self, name: u64) {
+        let Some(mut meeting) = self.meetings.remove(&name) else { return };
+        match meeting.look(self.me, self.size, &self.secret, self.guests.own()) {
+            Met::Waits => {
+                let _ = self.hear(&meeting.socket, name, meeting.wants_room(), true);
+                self.meetings.insert(name, meeting);
+            }
+            Met::Agreed(agreed, early, seals) => {
+                if let Some(peer) = meeting.to
+                    && matches!(self.contacts[peer], Contact::Begun(_))
+                {
+                    self.connected(peer, meeting.socket, agreed, &early, seals);
+                }
+            }
+            Met::Asked(peer, start, early) => self.asked(peer, meeting, &start, &early),
+            Met::Guest(asker, start, early) => {
+                // What it sends next is heard once it is known.
+                let _ = epoll::delete(&self.epoll, &meeting.socket);
+                self.asked_by_guest(asker, meeting, start, early);
+            }
+            Met::Crossing => {
+                if let Some(peer) = meeting.to
+                    && let Contact::Begun(waiting) = &mut self.contacts[peer]
+                {
+                    self.contacts[peer] = Contact::Expected(std::mem::take(waiting));
+                }
+            }
+            Met::NoWay if meeting.to.is_some_and(|peer| peer < self.size) => {
+                let peer = meeting.to.expect("this side has begun");
+                if matches!(self.contacts[peer], Contact::Begun(_)) {
+                    self.begin_later(peer);
+                }
+            }
+            Met::NoWay => self.has_not_met(&meeting, "there is no way to it"),
+            Met::Failed(why) => self.has_not_met(&meeting, &why),
+        }
+    }
+
+    /// A set-up has come to nothing.
+    fn has_not_met(&mut self, meeting: &Meeting, why: &str) {
+        let Some(peer) = meeting.to else { return };
+        if !matches!(self.contacts[peer], Contact::Begun(_)) || self.trial_failed(peer, why) {
+            return;
+        }
+        let address = self.addresses[peer];
+        self.lose(peer, &Fault::PeerLost(peer, format!("cannot connect to {address}: {why}")));
+    }
+
     /// A rank of the job asks for a connection.
     pub(super) fn asked(&mut self, peer: Rank, mut meeting: Meeting, start: &Start, early: &[u8]) {
         let refusal = match &self.contacts[peer] {

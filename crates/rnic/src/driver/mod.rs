@@ -4,6 +4,7 @@
 //! Everything happens in calls of its owner, mostly in [`Verbs::poll`]: there is no thread. Its owner sleeps on
 //! [`Rnic::descriptor`] until a socket has something.
 
+mod again;
 mod alarm;
 mod burst;
 mod datagrams;
@@ -24,6 +25,7 @@ mod verbs;
 mod watch;
 
 use crate::stack::{Agreed, Connection, Done as Ended, NotDone, Regions, SEGMENT_MAX, Settings, Work};
+use again::Again;
 use burst::Burst;
 use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Local, Nap, Rank, VerbsCaps};
@@ -33,7 +35,7 @@ pub use guests::{Asker, Card};
 use host::Host;
 pub use link::{Landing, Link};
 pub use listening::Listening;
-use meeting::{Meeting, Met};
+use meeting::Meeting;
 pub use postings::{Payload, Posted};
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -119,6 +121,7 @@ pub struct Rnic {
     has_served: bool,
     meetings: HashMap<u64, Meeting>,
     next_meeting: u64,
+    again: Again,
     regions: Regions,
     host: Host,
     ended: VecDeque<Completion>,
@@ -174,87 +177,6 @@ impl Rnic {
             false => epoll::add(&self.epoll, socket, data, flags),
         };
         watched.map_err(|e| format!("cannot watch a socket: {e}"))
-    }
-
-    /// Begins to connect to a peer.
-    fn begin(&mut self, peer: Rank) -> Result<(), Fault> {
-        if peer >= self.size {
-            return self.begin_at(peer, 0);
-        }
-        let address = self.addresses[peer];
-        let fail = |e: String| Fault::PeerLost(peer, format!("cannot connect to {address}: {e}"));
-        let socket = connect(address).map_err(|e| fail(e.to_string()))?;
-        let nonce: [u8; 16] = random().map_err(|e| fail(e.to_string()))?;
-        let private = greeting::request(&self.secret, self.me, peer, self.integrity, nonce);
-        let meeting = Meeting::with(socket, peer, private, self.integrity);
-        self.meet(meeting).map_err(fail)?;
-        self.contacts[peer] = Contact::Begun(VecDeque::new());
-        Ok(())
-    }
-
-    fn meet(&mut self, meeting: Meeting) -> Result<(), String> {
-        let name = MEETING + self.next_meeting;
-        self.next_meeting += 1;
-        self.hear(&meeting.socket, name, meeting.wants_room(), false)?;
-        self.meetings.insert(name, meeting);
-        Ok(())
-    }
-
-    /// Lets in who has connected.
-    fn accept(&mut self) {
-        self.meetings.retain(|_, meeting| !meeting.is_late());
-        while let Door::Connections(listener) = &self.door
-            && let Ok((socket, _)) = listener.accept()
-        {
-            let strangers = self.meetings.values().filter(|meeting| meeting.to.is_none()).count();
-            // More than that wait for their turn no longer: closed.
-            if strangers < STRANGERS + self.size && prepare(&socket).is_ok() {
-                let _ = self.meet(Meeting::with_stranger(socket));
-            }
-        }
-    }
-
-    /// Looks at a set-up.
-    fn look_at(&mut self, name: u64) {
-        let Some(mut meeting) = self.meetings.remove(&name) else { return };
-        match meeting.look(self.me, self.size, &self.secret, self.guests.own()) {
-            Met::Waits => {
-                let _ = self.hear(&meeting.socket, name, meeting.wants_room(), true);
-                self.meetings.insert(name, meeting);
-            }
-            Met::Agreed(agreed, early, seals) => {
-                if let Some(peer) = meeting.to
-                    && matches!(self.contacts[peer], Contact::Begun(_))
-                {
-                    self.connected(peer, meeting.socket, agreed, &early, seals);
-                }
-            }
-            Met::Asked(peer, start, early) => self.asked(peer, meeting, &start, &early),
-            Met::Guest(asker, start, early) => {
-                // What it sends next is heard once it is known.
-                let _ = epoll::delete(&self.epoll, &meeting.socket);
-                self.asked_by_guest(asker, meeting, start, early);
-            }
-            Met::Crossing => {
-                if let Some(peer) = meeting.to
-                    && let Contact::Begun(waiting) = &mut self.contacts[peer]
-                {
-                    self.contacts[peer] = Contact::Expected(std::mem::take(waiting));
-                }
-            }
-            Met::Failed(why) => {
-                if let Some(peer) = meeting.to
-                    && matches!(self.contacts[peer], Contact::Begun(_))
-                {
-                    if self.trial_failed(peer, &why) {
-                        return;
-                    }
-                    let address = self.addresses[peer];
-                    let why = Fault::PeerLost(peer, format!("cannot connect to {address}: {why}"));
-                    self.lose(peer, &why);
-                }
-            }
-        }
     }
 
     fn connected(
@@ -336,6 +258,17 @@ impl Rnic {
         self.taken_in(peer, is_stalled);
         self.settle(peer);
         moved
+    }
+
+    /// Takes in what has waited for a receive buffer, now that there are some.
+    fn serve_stalled(&mut self) {
+        if self.stalled.is_empty() || self.host.free.is_empty() {
+            return;
+        }
+        for peer in std::mem::take(&mut self.stalled) {
+            self.serve(peer);
+            self.resume(peer);
+        }
     }
 
     /// Tells what has come from a peer, some of which may wait for a receive buffer.
@@ -430,13 +363,11 @@ impl Rnic {
 
     /// Asks the kernel what there is, and deals with it.
     fn look(&mut self) {
-        if !self.stalled.is_empty() && !self.host.free.is_empty() {
-            for peer in std::mem::take(&mut self.stalled) {
-                self.serve(peer);
-                self.resume(peer);
-            }
-        }
+        self.serve_stalled();
         self.send_waiting();
+        if self.again.is_due(|| self.clock_ns()) {
+            self.begin_again();
+        }
         self.look = self.look.wrapping_add(1);
         self.quiet = self.quiet.saturating_add(1);
         let asks = self.look.is_multiple_of(SOME);
