@@ -6,6 +6,7 @@ says what it should, and every limit is one that only a job that never ends woul
 """
 
 import argparse
+import multiprocessing
 import pathlib
 import sys
 import tempfile
@@ -27,6 +28,9 @@ import soak
 from support import Failure, Skip, Tools
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Two that run beside each other: most cases wait most of their time. Those of the second are in namespaces with shared memory of
+# their own; some of the first look whether any is left behind.
+LANES = [(hangs, reports, bad, deaths, containers, sites, slurm, doctor), (hosts, cuts, paths, soak)]
 
 
 def options():
@@ -42,14 +46,32 @@ def options():
 
 def main():
     arguments = options()
-    cases = [case for module in (hangs, reports, bad, deaths, containers, hosts, cuts, paths, sites, slurm, doctor, soak) for case in module.cases()]
+    lanes = [[case for module in lane for case in module.cases()] for lane in LANES]
     if arguments.filter:
-        cases = [case for case in cases if any(f in case.name for f in arguments.filter)]
+        lanes = [[case for case in lane if any(f in case.name for f in arguments.filter)] for lane in lanes]
     elif not arguments.all:
-        cases = [case for case in cases if not case.is_long]
+        lanes = [[case for case in lane if not case.is_long] for lane in lanes]
     if arguments.list:
-        print("\n".join(case.name for case in cases))
+        print("\n".join(case.name for lane in lanes for case in lane))
         return 0
+    # Each in a process of its own: what a case makes is named after that.
+    fork = multiprocessing.get_context("fork")
+    counts = fork.SimpleQueue()
+    workers = [fork.Process(target=run, args=(arguments, cases, counts)) for cases in lanes if cases]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    passed, failed, skipped = 0, 0, 0
+    for worker in workers:
+        good, bad, left = counts.get() if worker.exitcode == 0 else (0, 1, 0)
+        passed, failed, skipped = passed + good, failed + bad, skipped + left
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+def run(arguments, cases, counts):
+    """One case after the other; puts how many passed, failed and were skipped."""
     passed, failed, skipped = 0, 0, 0
     with tempfile.TemporaryDirectory(prefix="tern-hang-") as scratch:
         tools = Tools(arguments.mpi, arguments.hydra, arguments.openmpi, scratch)
@@ -67,8 +89,7 @@ def main():
             except Exception:
                 failed += 1
                 print(f"FAILED  {case.name}: {traceback.format_exc()}", flush=True)
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    counts.put((passed, failed, skipped))
 
 
 if __name__ == "__main__":
