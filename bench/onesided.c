@@ -10,8 +10,9 @@
  * `small_first` or `large_first`; each with fence and with pscw, us per epoch.
  * `busy`, of ranks that share a host: a Put and flush to a target that computes for 2 ms outside MPI: `free`, us beside
  * one that waits in MPI.
- * With more than two ranks (`counter`): all ranks add to one counter of rank 0, us per addition and rank: `fetch_add`,
- * `swap` (until it succeeds), `lock` (exclusive, get, put). */
+ * By two ranks and by more, with their number for a size, in us. `counter`: all add to one counter of rank 0, per addition and
+ * rank: `fetch_add`, `swap` (until it succeeds), `lock` (exclusive, get, put). `ring`: each puts 8 bytes to the next one, and a
+ * fence, in a window of MPI_Win_allocate or MPI_Win_create. */
 #include "bench.h"
 
 #include <string.h>
@@ -259,6 +260,19 @@ static double counter_lock(size_t size, long count)
 	return now() - start;
 }
 
+static double ring(size_t size, long count)
+{
+	int next = (bench.rank + 1) % bench.ranks;
+	(void)size;
+	MPI_Win_fence(0, win);
+	double start = now();
+	for (long i = 0; i < count; i++) {
+		MPI_Put(mine, SMALL, MPI_BYTE, next, APART, SMALL, MPI_BYTE, win);
+		MPI_Win_fence(0, win);
+	}
+	return now() - start;
+}
+
 static void report(const char *name, const char *variant, bench_body *body, size_t size, double factor, const char *unit)
 {
 	struct spread s = bench_measure(body, size, 0);
@@ -300,6 +314,18 @@ static void counters(void)
 			check_counter(kinds[i].body);
 			report("counter", kinds[i].name, kinds[i].body, (size_t)bench.ranks, 1e6, "us");
 		}
+}
+
+static void rings(void)
+{
+	if (!bench_wanted("ring"))
+		return;
+	report("ring", "allocate", ring, (size_t)bench.ranks, 1e6, "us");
+	MPI_Win allocated = win;
+	MPI_Win_create(window, 2 * APART, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	report("ring", "create", ring, (size_t)bench.ranks, 1e6, "us");
+	MPI_Win_free(&win);
+	win = allocated;
 }
 
 /* Bytes go where they should, both ways. */
@@ -377,6 +403,7 @@ int main(int argc, char **argv)
 	bench_sync();
 	if (bench.ranks > 2) {
 		counters();
+		rings();
 		MPI_Win_free(&win);
 		return bench_stop();
 	}
@@ -392,6 +419,7 @@ int main(int argc, char **argv)
 	if (bench_wanted("shared"))
 		report("idle", "shared lock", shared, 0, 1e6, "us");
 	counters();
+	rings();
 	MPI_Group_free(&peer);
 	MPI_Group_free(&world);
 	MPI_Win_free(&win);

@@ -27,7 +27,7 @@ static void in_window(const char *how) {
     int one = 1;
     MPI_Comm_group(MPI_COMM_WORLD, &all);
     MPI_Group_incl(all, 1, &one, &group);
-    if (strcmp(how, "fence") == 0)
+    if (strncmp(how, "fence", 5) == 0)
         MPI_Win_fence(0, win);
     else if (strcmp(how, "start") == 0)
         MPI_Win_start(group, 0, win);
@@ -42,7 +42,10 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     int *base;
-    MPI_Win_allocate(sizeof value, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    if (strcmp(how, "fence-told") == 0) /* the memory is not shared */
+        MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    else
+        MPI_Win_allocate(sizeof value, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
     if (rank == 1 && strcmp(how, "lock") == 0)
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
     MPI_Barrier(MPI_COMM_WORLD);

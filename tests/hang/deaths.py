@@ -7,7 +7,7 @@ import signal
 from support import Case, Skip, is_alive, segments, wait_until
 
 RANKS = 4
-WAYS = ["recv", "barrier", "finalize", "busy", "fence", "start", "lock"]
+WAYS = ["recv", "barrier", "finalize", "busy", "fence", "fence-told", "start", "lock"]
 
 
 def cases():

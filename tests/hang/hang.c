@@ -193,12 +193,23 @@ static MPI_Win window(void) {
     return win;
 }
 
-static void fence(void) {
-    MPI_Win win = window();
+static void miss_fence(MPI_Win win) {
     MPI_Win_fence(0, win);
     if (rank == 1)
         compute();
     MPI_Win_fence(0, win);
+}
+
+static void fence(void) {
+    miss_fence(window());
+}
+
+/* Of memory that is not shared. */
+static void fence_told(void) {
+    MPI_Win win;
+    MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, world, &win);
+    MPI_Win_set_name(win, "counters");
+    miss_fence(win);
 }
 
 static void start_without_post(void) {
@@ -267,6 +278,7 @@ static const struct {
     {"itself", itself},
     {"test-loop", test_loop},
     {"fence", fence},
+    {"fence-told", fence_told},
     {"start-without-post", start_without_post},
     {"lock-held", lock_held},
 };

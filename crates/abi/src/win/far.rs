@@ -1,12 +1,13 @@
-//! Synchronisation in windows that adapters reach: what a synchronisation by messages has to wait for, and the fence
-//! of two ranks, which needs no barrier.
+//! Synchronisation in windows whose memory is not shared: what goes by an adapter and what goes by messages overtake each
+//! other, so one waits for the other; and the fence that needs no barrier.
 
 use mpi::error::Result;
 use mpi::handle::Handle;
 use mpi::win::direct::Told;
+use mpi::win::fence::words;
 use mpi::win::issue::Sync;
 
-use super::sync::{complete_at, settle};
+use super::sync::{hear, settle};
 use crate::cx::Cx;
 use crate::wait;
 
@@ -35,15 +36,26 @@ pub fn complete_untold(cx: &Cx, win: Handle) -> Result {
     settle(cx, win, None)
 }
 
-/// A fence of two ranks, each behind an adapter of the other: the end of each one's epoch, told behind its last
-/// operation, says also that it has come to the fence. `None` for other windows; else how the operations ended.
-pub fn fence_of_two(cx: &Cx, win: Handle) -> Result<Option<Result>> {
-    let Some(other) = cx.world().only_other(win)? else { return Ok(None) };
-    // What goes by messages is acknowledged before.
-    let asks = cx.world().tells(win)?;
-    let completed = if asks { complete_at(cx, win, None) } else { Ok(()) };
-    cx.world().notify(win, &[other], Told::Complete)?;
+/// Waits until ranks have heeded what they were told, for what comes next could overtake it.
+pub fn be_heeded(cx: &Cx, win: Handle, told: &[u32]) -> Result {
+    let overtaken = cx.world().overtaken(win, told)?;
+    overtaken.iter().try_for_each(|rank| cx.world().synchronise(win, *rank, Sync::Lull))?;
+    // Others may not have been sent yet what they are to answer.
+    overtaken.iter().try_for_each(|rank| settle(cx, win, Some(*rank)))
+}
+
+/// A fence in which each rank tells all others of the end of its epoch, behind the last operation at each or with it, and then
+/// that all of them have ended at its own memory: only from then on may others come there, for what a third one has put would else
+/// come behind them. Of two ranks the first word says both. `None` for other windows; else how the operations ended.
+pub fn fence(cx: &Cx, win: Handle) -> Result<Option<Result>> {
+    let Some(others) = cx.world().fenced_with(win)? else { return Ok(None) };
+    let heeded = be_heeded(cx, win, &others);
+    cx.world().notify(win, &others, Told::Complete)?;
     let done = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
-    wait::until(cx, |world| Ok(world.heard(win, &[other], Told::Complete)?.then_some(())))?;
-    Ok(Some(completed.and(done)))
+    hear(cx, win, Told::Complete, &others)?;
+    if words(others.len() + 1) > 1 {
+        cx.world().notify(win, &others, Told::Post)?;
+        hear(cx, win, Told::Post, &others)?;
+    }
+    Ok(Some(heeded.and(done)))
 }

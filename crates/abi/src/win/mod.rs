@@ -14,7 +14,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::{Group, PROC_NULL};
 use mpi::handle::Handle;
 use mpi::info::Info;
-use mpi::win::{Flavour, Made, Path, WIN_NULL, Window, about};
+use mpi::win::{Flavour, Made, Path, WIN_NULL, Window, about, fence};
 use proto::event::Event;
 
 use crate::coll::run;
@@ -82,7 +82,20 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
     cx.world().engine.count(made);
     info.set(PATH_HINT.as_bytes(), memory::describe(control.is_some(), far.is_some()).as_bytes())?;
     let copies = flavour == Flavour::Create && memory::copies();
-    let made = Made { comm: hidden, place, flavour, members, control, copies, far, info, memory: keep };
+    let tells_fences =
+        flavour != Flavour::Dynamic && fence::is_told(members.len(), &cx.world().comm(hidden)?.coll);
+    let made = Made {
+        comm: hidden,
+        place,
+        flavour,
+        members,
+        control,
+        copies,
+        far,
+        tells_fences,
+        info,
+        memory: keep,
+    };
     let window = Window::new(made);
     let base = window.own().base;
     let handle = cx.world().objects.windows.add(window)?;

@@ -55,7 +55,7 @@ fn await_others<T>(
 }
 
 /// Waits until all of these have told this rank so.
-fn hear(cx: &Cx, win: Handle, told: Told, from: &Members) -> Result {
+pub(super) fn hear(cx: &Cx, win: Handle, told: Told, from: &Members) -> Result {
     let heard = |world: &mut World| Ok(world.heard(win, from, told)?.then_some(()));
     await_others(cx, win, &Awaited::Told(told, from.clone()), heard)
 }
@@ -99,7 +99,7 @@ fn over(cx: &Cx, win: Handle, how: u64) {
 /// `MPI_Win_fence`. What went wrong with this rank's operations is told when all have come: others wait for it.
 pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
-    if let Some(completed) = far::fence_of_two(cx, win)? {
+    if let Some(completed) = far::fence(cx, win)? {
         cx.world().engine.count(Event::WindowFence);
         with_epoch(cx, win, |epoch| {
             epoch.fenced(assert);
@@ -164,9 +164,7 @@ pub fn start(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
 pub fn complete(cx: &Cx, win: Handle) -> Result {
     let targets = with_epoch(cx, win, |epoch| epoch.started().cloned())?;
     let is_dynamic = cx.world().window(win)?.flavour == mpi::win::Flavour::Dynamic;
-    // What goes by an adapter ends with a word of the engine, which knows nothing of messages.
-    let completed =
-        if is_dynamic || cx.world().is_mixed(win, &targets)? { complete_at(cx, win, None) } else { Ok(()) };
+    let completed = if is_dynamic { complete_at(cx, win, None) } else { far::be_heeded(cx, win, &targets) };
     cx.world().notify(win, &targets, Told::Complete)?;
     let fetched = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
     with_epoch(cx, win, |epoch| {

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
+use super::epoch::Members;
 use super::far::Far;
 use super::locks::Locks;
 use super::message::{self, Record, Told, TypeName};
@@ -85,6 +86,14 @@ pub struct Active {
     pub touched: Box<[bool]>,
     /// By target: bytes of these operations.
     pub load: Box<[u64]>,
+    /// By target: the last of these operations is answered, which says also that all before it are done.
+    answered: Box<[bool]>,
+    /// By target: something that it was told has not left at once, so what is sent next may overtake it.
+    pub held: Box<[bool]>,
+    /// By rank: it was told of an unlock without being asked for an answer.
+    pub untold: Box<[bool]>,
+    /// A target may refuse what its origin cannot check, and says so in an acknowledgement.
+    pub(super) refuses: bool,
     /// By target: what it is to be told.
     pub batches: Box<[Vec<u8>]>,
     /// Answers that have not come.
@@ -108,14 +117,20 @@ pub struct Active {
     last_reply: i32,
     /// Targets behind an adapter, if there are any.
     pub far: Option<Box<Far>>,
+    /// All other ranks, if a fence is that each tells each other one of the end of its epoch.
+    pub fenced_with: Option<Members>,
 }
 
 impl Active {
     /// Of a window of so many ranks.
-    pub fn new(ranks: usize, far: Option<Box<Far>>) -> Active {
+    pub fn new(ranks: usize, far: Option<Box<Far>>, fenced_with: Option<Members>, refuses: bool) -> Active {
         Active {
             touched: vec![false; ranks].into(),
             load: vec![0; ranks].into(),
+            answered: vec![false; ranks].into(),
+            held: vec![false; ranks].into(),
+            untold: vec![false; ranks].into(),
+            refuses,
             batches: (0..ranks).map(|_| Vec::new()).collect(),
             pending: Vec::new(),
             inbox: VecDeque::new(),
@@ -128,6 +143,7 @@ impl Active {
             types: HashMap::new(),
             last_reply: 0,
             far,
+            fenced_with,
         }
     }
 
@@ -142,9 +158,21 @@ impl Active {
         message::push(&mut self.batches[target as usize], record);
     }
 
-    /// Whether nothing that this target is asked for could tell of an operation that has failed there.
+    /// Whether a target need not be asked whether all operations are done: there are none, or the answer to the last one tells.
     pub fn owes_nothing(&self, target: u32) -> bool {
-        !self.touched[target as usize] && self.far.as_ref().is_some_and(|far| far.reaches(target))
+        !self.touched[target as usize] || !self.refuses && self.answered[target as usize]
+    }
+
+    /// What a target was told it has done, or will have when its answers are here.
+    pub fn synchronised(&mut self, target: u32) {
+        self.touched[target as usize] = false;
+        self.load[target as usize] = 0;
+        self.held[target as usize] = false;
+    }
+
+    /// Whether something that a rank has told this one is not heeded yet.
+    pub fn owes_heed(&self, from: u32) -> bool {
+        self.inbox.iter().any(|arrival| arrival.from == from)
     }
 
     /// Gathers an operation. Its bytes are copied, so the origin's buffer is free again.
@@ -152,6 +180,7 @@ impl Active {
         let Operation { verb, target, area, data, compare, .. } = operation;
         let target = *target as usize;
         self.touched[target] = true;
+        self.answered[target] = verb.fetches();
         self.load[target] += area.len() + message::OPERATION_BYTES as u64;
         let (known, next) = &mut self.told[target];
         let description: Vec<u8>;

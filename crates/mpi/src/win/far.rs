@@ -6,17 +6,17 @@
 
 use std::sync::Arc;
 
-use super::active::Ticket;
+use super::active::{TELL, Ticket};
 use super::operation::{Area, Operation, Verb};
-use super::{Member, about};
-use crate::comm::Place;
+use super::{Member, Path, Window, about};
+use crate::comm::{Place, Purpose};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::request::Buffer;
 use crate::world::{World, fault};
 use fabric::{Device, Rank, Span};
 use proto::epoch::{Ending, Schedule};
-use proto::{Engine, Exposed};
+use proto::{Engine, Exposed, Want};
 
 /// Most pieces of an operation that are operations of their own: a type of more is told the target once.
 const PIECES: usize = 16;
@@ -39,8 +39,6 @@ pub struct Far {
     closing: Vec<u32>,
     /// Operations with requests, by target.
     tickets: Vec<(u32, Arc<Ticket>)>,
-    /// By rank: it was told of an unlock without being asked for an answer.
-    pub(super) untold: Box<[bool]>,
 }
 
 impl Far {
@@ -198,11 +196,9 @@ impl<D: Device> World<D> {
         }
         let number = self.objects.windows.next_number();
         let span = Span { addr: own.base, len: own.size as usize };
-        let exposed = engine.expose(number, span).map_err(fault)?;
-        Ok(std::array::from_fn(|at| {
-            let bytes = exposed.encode();
-            u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().expect("eight bytes"))
-        }))
+        let bytes = engine.expose(number, span).map_err(fault)?.encode();
+        let (words, _) = bytes.as_chunks();
+        Ok(std::array::from_fn(|at| u64::from_le_bytes(words[at])))
     }
 
     /// What a window whose ranks have told these words keeps for those behind an adapter.
@@ -238,7 +234,6 @@ impl<D: Device> World<D> {
             touched: vec![false; ranks].into(),
             closing: Vec::new(),
             tickets: Vec::new(),
-            untold: vec![false; ranks].into(),
         })))
     }
 
@@ -248,26 +243,6 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let far = window.active().and_then(|active| active.far.take());
         far.map_or(Ok(()), |far| engine.withdraw(far.number).map_err(|reason| about(win, &fault(reason))))
-    }
-
-    /// Whether operations at a target go both by the adapter and by messages in the epoch that is open.
-    pub fn is_mixed(&mut self, win: Handle, targets: &[u32]) -> Result<bool> {
-        let Some(active) = self.window(win)?.active() else { return Ok(false) };
-        let Some(far) = &active.far else { return Ok(false) };
-        Ok(targets.iter().any(|rank| far.reaches(*rank) && active.touched[*rank as usize]))
-    }
-
-    /// Whether operations of the epoch that is open go by messages.
-    pub fn tells(&mut self, win: Handle) -> Result<bool> {
-        Ok(self.window(win)?.active().is_some_and(|active| active.touched.contains(&true)))
-    }
-
-    /// The other rank of a window of two that reach each other by an adapter.
-    pub fn only_other(&mut self, win: Handle) -> Result<Option<u32>> {
-        let window = self.window(win)?;
-        let (own, ranks) = (window.place.rank, window.members.len());
-        let far = window.active().and_then(|active| active.far.as_ref()).filter(|_| ranks == 2);
-        Ok(far.map(|_| 1 - own).filter(|other| far.is_some_and(|far| far.reaches(*other))))
     }
 
     /// Whether an operation at a target goes by the adapter and has not ended.
@@ -291,10 +266,10 @@ impl<D: Device> World<D> {
 
     /// Ranks that were told of something that they do not answer.
     pub fn untold(&mut self, win: Handle) -> Result<Vec<u32>> {
-        let far = self.window(win)?.active().and_then(|active| active.far.as_mut());
-        let Some(far) = far else { return Ok(Vec::new()) };
-        let untold = std::mem::replace(&mut far.untold, vec![false; far.reached.len()].into());
-        Ok((0..).zip(&untold).filter(|(_, untold)| **untold).map(|(rank, _)| rank).collect())
+        let Some(active) = self.window(win)?.active() else { return Ok(Vec::new()) };
+        let untold =
+            (0..).zip(&mut active.untold).filter_map(|(rank, told)| std::mem::take(told).then_some(rank));
+        Ok(untold.collect())
     }
 
     /// Whether nothing is on its way from these memories here, or to them.
@@ -318,13 +293,21 @@ impl<D: Device> World<D> {
     /// Whether all of these have completed an epoch here; then that is used up.
     pub(super) fn far_completed(&mut self, win: Handle, from: &[u32]) -> Result<Option<bool>> {
         let World { objects, engine, .. } = self;
-        let Some(active) = objects.windows.find_mut(win)?.active() else { return Ok(None) };
+        let Window { path: Path::Active(active), place, .. } = objects.windows.find_mut(win)? else {
+            return Ok(None);
+        };
         let Some(far) = &active.far else { return Ok(None) };
         let (by_adapter, others) = far.split(from);
         if others.iter().any(|rank| active.completes[*rank as usize] == 0) {
             return Ok(Some(false));
         }
-        let over = engine.is_exposure_over(far.number, &by_adapter).map_err(fault)?;
+        // Messages that left before the word of an adapter have come before it, and are to be heeded first.
+        let context = place.context_for(Purpose::Message);
+        let told = |source| Want { source: Some(source), context, tag: Some(TELL) };
+        let have_come = engine.have_ended(far.number, &by_adapter).map_err(fault)?
+            && !from.iter().any(|rank| active.owes_heed(*rank))
+            && !by_adapter.iter().any(|rank| engine.probe(&told(*rank)).is_some());
+        let over = have_come && engine.is_exposure_over(far.number, &by_adapter).map_err(fault)?;
         if over {
             others.iter().for_each(|rank| active.completes[*rank as usize] -= 1);
         }

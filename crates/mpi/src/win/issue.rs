@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::active::{Active, Answer, Arrival, BATCH_BYTES, Pending, TELL, Ticket};
 use super::direct;
-use super::epoch::LockType;
+use super::epoch::{LockType, Members};
 use super::message::Record;
 use super::operation::{Operation, Verb};
 use super::target::Letter;
 use super::{Path, Window, about, quick};
-use crate::comm::Purpose;
+use crate::comm::{Place, Purpose};
 use crate::error::{Class, Error, Result};
 use crate::handle::Handle;
 use crate::mem;
@@ -110,9 +110,12 @@ impl<D: Device> World<D> {
                 return Ok(());
             }
         }
-        if sync == Sync::Unlock && active.owes_nothing(target) {
-            active.far.as_mut().expect("it reaches the target").untold[target as usize] = true;
-            active.tell(target, &Record::Unlock(0));
+        if matches!(sync, Sync::Flush | Sync::Unlock) && active.owes_nothing(target) {
+            active.synchronised(target);
+            if sync == Sync::Unlock {
+                active.untold[target as usize] = true;
+                active.tell(target, &Record::Unlock(0));
+            }
             return send_batch(active, place, target, engine, detached);
         }
         let reply = active.next_reply();
@@ -120,8 +123,7 @@ impl<D: Device> World<D> {
         let span = Span { addr: room.as_ptr() as usize, len: room.len() };
         let op = expect(engine, place, target, reply, span)?;
         active.pending.push(Pending { target, op, answer: Answer::Done, room });
-        active.touched[target as usize] = false;
-        active.load[target as usize] = 0;
+        active.synchronised(target);
         active.tell(
             target,
             &match sync {
@@ -143,6 +145,27 @@ impl<D: Device> World<D> {
         Ok((0..active.touched.len() as u32).filter(is_meant).filter(is_touched).collect())
     }
 
+    /// Ranks whose operations, told by messages, are to be heeded before those in `told` are told of the end of an epoch: the
+    /// word of an adapter overtakes what has not left, and who is not told sees no end at all.
+    pub fn overtaken(&mut self, win: Handle, told: &[u32]) -> Result<Vec<u32>> {
+        let World { objects, engine, detached, .. } = self;
+        let Window { path: Path::Active(active), place, .. } = objects.windows.find_mut(win)? else {
+            return Ok(Vec::new());
+        };
+        let mut overtaken = Vec::new();
+        for rank in 0..place.size() {
+            let by_adapter = active.far.as_ref().is_some_and(|far| far.reaches(rank));
+            if active.touched[rank as usize] && by_adapter {
+                send_batch(active, place, rank, engine, detached)?;
+            }
+            let is_late = by_adapter && active.held[rank as usize];
+            if active.touched[rank as usize] && (is_late || !told.contains(&rank)) {
+                overtaken.push(rank);
+            }
+        }
+        Ok(overtaken)
+    }
+
     /// Tells ranks that their windows' owner exposes its memory, or that all operations of an epoch are there.
     pub fn notify(&mut self, win: Handle, to: &[u32], told: direct::Told) -> Result {
         let World { objects, engine, detached, .. } = self;
@@ -159,11 +182,14 @@ impl<D: Device> World<D> {
             if told == direct::Told::Complete && active.far.as_ref().is_some_and(|far| far.reaches(rank)) {
                 let far = active.far.as_mut().expect("it reaches the rank");
                 far.close(engine, rank, Ending::Complete)?;
+                active.synchronised(rank);
                 continue;
             }
             let record = if told == direct::Told::Post { Record::Post } else { Record::Complete };
             active.tell(rank, &record);
-            active.touched[rank as usize] &= told == direct::Told::Post;
+            if told == direct::Told::Complete {
+                active.synchronised(rank);
+            }
             send_batch(active, place, rank, engine, detached)?;
         }
         Ok(())
@@ -191,6 +217,11 @@ impl<D: Device> World<D> {
     pub fn meet(&mut self, win: Handle) -> Result<Option<bool>> {
         let World { objects, engine, .. } = self;
         Ok(quick::meet(objects.windows.find_mut(win)?, engine))
+    }
+
+    /// The other ranks, if each is told of a fence by itself.
+    pub fn fenced_with(&mut self, win: Handle) -> Result<Option<Members>> {
+        Ok(self.window(win)?.active().and_then(|active| active.fenced_with.clone()))
     }
 
     /// Begins to give back a lock, which [`World::is_quiet`] says is over.
@@ -273,7 +304,7 @@ impl<D: Device> World<D> {
 /// Puts or gets a long run of bytes without the target, where the kernel lets this rank; whether it has.
 fn copy_alone<D: Device>(
     engine: &mut Engine<D>,
-    place: &crate::comm::Place,
+    place: &Place,
     operation: &Operation,
     member: &super::Member,
 ) -> Result<bool> {
@@ -295,7 +326,7 @@ fn copy_alone<D: Device>(
 /// Posts the receive of an answer.
 fn expect<D: Device>(
     engine: &mut Engine<D>,
-    place: &crate::comm::Place,
+    place: &Place,
     target: u32,
     reply: i32,
     room: Span,
@@ -305,23 +336,22 @@ fn expect<D: Device>(
     engine.receive(want, room).map_err(fault)
 }
 
-/// Sends bytes, which live until they have left.
+/// Sends bytes, which live until they have left; whether they have.
 fn send<D: Device>(
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
     (to, context, tag): (usize, u64, i32),
     bytes: Box<[u8]>,
-) -> Result {
+) -> Result<bool> {
     let span = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
-    if let Some(op) = engine.send(to, context, tag, span, Mode::Standard).map_err(fault)? {
-        detached.push((op, Detached::Send(Keep::Packed(bytes))));
-    }
-    Ok(())
+    let op = engine.send(to, context, tag, span, Mode::Standard).map_err(fault)?;
+    detached.extend(op.map(|op| (op, Detached::Send(Keep::Packed(bytes)))));
+    Ok(op.is_none())
 }
 
 fn send_batch<D: Device>(
     active: &mut Active,
-    place: &crate::comm::Place,
+    place: &Place,
     target: u32,
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
@@ -331,7 +361,9 @@ fn send_batch<D: Device>(
         return Ok(());
     }
     let to = place.world_rank(target) as usize;
-    send(engine, detached, (to, place.context_for(Purpose::Message), TELL), batch.into())
+    let to = (to, place.context_for(Purpose::Message), TELL);
+    active.held[target as usize] |= !send(engine, detached, to, batch.into())?;
+    Ok(())
 }
 
 fn serve<D: Device>(
@@ -339,10 +371,9 @@ fn serve<D: Device>(
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
 ) -> Result<bool> {
-    let place = window.place.clone();
+    let Window { path: Path::Active(active), place, .. } = window else { return Ok(false) };
     let context = place.context_for(Purpose::Message);
     let mut moved = false;
-    let active = window.active().expect("only windows of this kind are served");
     let want = Want { source: None, context, tag: Some(TELL) };
     while active.inbox.len() < ARRIVALS && engine.has_room().is_ok() {
         let Some(message) = engine.probe_matched(&want) else { break };
@@ -365,7 +396,11 @@ fn serve<D: Device>(
     if let Some(failure) = active.far.as_mut().and_then(|far| far.look(engine, &mut moved)) {
         active.failure.get_or_insert(failure);
     }
+    if active.inbox.is_empty() {
+        return Ok(moved);
+    }
     let letters = heed_in_order(window, &mut moved)?;
+    let place = &window.place;
     for Letter { to, tag, bytes } in letters {
         send(engine, detached, (place.world_rank(to) as usize, context, tag), bytes)?;
     }
@@ -418,7 +453,8 @@ fn take_answers<D: Device>(active: &mut Active, engine: &mut Engine<D>, moved: &
         match answer {
             Answer::Data(_, Some(ticket)) => ticket.end(error),
             // An error of what was fetched comes again with the acknowledgement.
-            Answer::Data(_, None) if error.as_ref().is_some_and(|e| e.class == Class::RMA_RANGE) => {}
+            Answer::Data(_, None)
+                if active.refuses && error.as_ref().is_some_and(|e| e.class == Class::RMA_RANGE) => {}
             _ => {
                 if let Some(error) = error {
                     active.failure.get_or_insert(error);

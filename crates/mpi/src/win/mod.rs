@@ -9,6 +9,7 @@ pub mod active;
 pub mod direct;
 pub mod epoch;
 pub mod far;
+pub mod fence;
 pub mod issue;
 pub mod locks;
 pub mod message;
@@ -145,6 +146,8 @@ pub struct Made {
     pub copies: bool,
     /// How targets behind an adapter are reached, if there are any.
     pub far: Option<Box<Far>>,
+    /// Whether ranks that do not share memory meet in a fence by telling each other.
+    pub tells_fences: bool,
     /// Hints.
     pub info: Info,
     /// Memory that lives as long as the window.
@@ -154,7 +157,7 @@ pub struct Made {
 impl Window {
     /// A window in which nothing is open.
     pub fn new(made: Made) -> Window {
-        let Made { comm, place, flavour, members, control, copies, far, info, memory } = made;
+        let Made { comm, place, flavour, members, control, copies, far, tells_fences, info, memory } = made;
         let own = members[place.rank as usize];
         let values = Values {
             size: own.size as i64,
@@ -164,7 +167,15 @@ impl Window {
         };
         let path = match control {
             Some(control) => Path::Direct(control),
-            None => Path::Active(Box::new(Active::new(members.len(), far))),
+            None => {
+                let others = || (0..place.size()).filter(|rank| *rank != place.rank).collect();
+                Path::Active(Box::new(Active::new(
+                    members.len(),
+                    far,
+                    tells_fences.then(others),
+                    flavour == Flavour::Dynamic,
+                )))
+            }
         };
         Window {
             comm,

@@ -108,7 +108,13 @@ pub const ALL: &[Case] = &[
         &[],
         "Put, Get and accumulates under flush, fence, post/start/complete/wait and lock; two patterns of epochs; beside a target that computes",
     ),
-    printed("counter4", "onesided", 4, &[], "one counter that 4 ranks add to (size: ranks)"),
+    printed(
+        "counter4",
+        "onesided",
+        4,
+        &[],
+        "one counter that 4 ranks add to, and a fence of 4 (size: ranks)",
+    ),
     Case { only_full: true, ..printed("counter16", "onesided", 16, &[], "the same by 16 ranks") },
     printed(
         "files",
@@ -166,7 +172,7 @@ pub const ALL: &[Case] = &[
         "onesided",
         4,
         &[],
-        "one counter that 4 ranks on two hosts add to (size: ranks)",
+        "one counter that 4 ranks on two hosts add to, and a fence of theirs (size: ranks)",
     ),
     between("hosts-stencil", "stencil", 4, &[], "an iteration of Jacobi's method, by the length of a row"),
     between("hosts-memory", "memory", 16, &[], "memory per rank after all have talked to all"),
