@@ -28,9 +28,9 @@ import soak
 from support import Failure, Skip, Tools
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Two that run beside each other: most cases wait most of their time. Those of the second are in namespaces with shared memory of
-# their own; some of the first look whether any is left behind.
-LANES = [(hangs, reports, bad, deaths, containers, sites, slurm, doctor), (hosts, cuts, paths, soak)]
+# They run beside each other: most cases wait most of their time. Only those of the first use shared memory outside of namespaces,
+# and some look whether any is left behind.
+LANES = [(hangs, reports, bad, deaths, containers, sites, slurm, doctor), (hosts, cuts), (paths, soak)]
 
 
 def options():
