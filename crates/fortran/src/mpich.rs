@@ -31,28 +31,6 @@ const SPECIAL: [(&str, Set); 4] = [
     ("MPI_ANY_TAG", Set::Tag),
 ];
 
-const SETS: [Set; 19] = [
-    Set::Code,
-    Set::Keyval,
-    Set::Comparison,
-    Set::ThreadLevel,
-    Set::SplitType,
-    Set::Topology,
-    Set::Combiner,
-    Set::Order,
-    Set::Distribution,
-    Set::DistributionArgument,
-    Set::TypeClass,
-    Set::Whence,
-    Set::LockType,
-    Set::Amode,
-    Set::Assert,
-    Set::Displacement,
-    Set::Flavor,
-    Set::Model,
-    Set::Verbosity,
-];
-
 /// The header, made of that of the standard ABI.
 pub fn header(standard: &str) -> String {
     let (before, rest) = standard.split_once("typedef struct MPI_Status {").expect("the header has a status");
@@ -95,7 +73,7 @@ fn value_of(name: &str, standard: &str) -> Option<String> {
         let value = standard.trim_matches(|c| c == '(' || c == ')').parse().ok()?;
         return Some(format!("({})", constants::write(*set, value)));
     }
-    let rows = SETS.iter().flat_map(|set| constants::rows(*set));
+    let rows = Set::ALL.iter().flat_map(|set| constants::rows(*set));
     let row: Option<&Row> = rows.into_iter().find(|row| row.0 == name);
     row.map(|row| format!("({})", row.2))
 }
@@ -145,7 +123,7 @@ mod tests {
     fn every_handle_and_constant_of_the_tables_has_its_value() {
         let made = header(include_str!("../../../include/mpi.h"));
         let rows =
-            SETS.iter().flat_map(|set| constants::rows(*set)).map(|row| (row.0, format!("({})", row.2)));
+            Set::ALL.iter().flat_map(|set| constants::rows(*set)).map(|row| (row.0, format!("({})", row.2)));
         for (name, value) in
             rows.chain(NAMES.iter().map(|(name, value)| (*name, format!("((int) {value:#x})"))))
         {

@@ -73,3 +73,33 @@ pub enum Set {
     /// `MPI_T_PVAR_CLASS_…`.
     VariableClass,
 }
+
+impl Set {
+    /// All of them.
+    pub const ALL: [Set; 24] = [
+        Set::Rank,
+        Set::Tag,
+        Set::Code,
+        Set::Keyval,
+        Set::Comparison,
+        Set::ThreadLevel,
+        Set::SplitType,
+        Set::Topology,
+        Set::Combiner,
+        Set::Order,
+        Set::Distribution,
+        Set::DistributionArgument,
+        Set::TypeClass,
+        Set::Whence,
+        Set::LockType,
+        Set::Amode,
+        Set::Assert,
+        Set::Displacement,
+        Set::Flavor,
+        Set::Model,
+        Set::Verbosity,
+        Set::Bind,
+        Set::Scope,
+        Set::VariableClass,
+    ];
+}

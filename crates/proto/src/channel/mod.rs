@@ -31,7 +31,7 @@
 mod device;
 mod fast;
 mod headers;
-mod peer;
+pub(crate) mod peer;
 mod sendrecv;
 pub(crate) mod slots;
 

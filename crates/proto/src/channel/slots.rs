@@ -3,7 +3,6 @@
 use super::headers::HeaderCache;
 use super::peer::WINDOW;
 use fabric::{Fault, Local, Remote, Span, Verbs};
-use std::collections::VecDeque;
 
 /// The adapter that carries frames, but for those that come behind what another one has written.
 /// Long messages are what several adapters are for.
@@ -64,15 +63,6 @@ impl Pool {
     pub fn give_back(&mut self, index: u32) -> Option<u64> {
         self.free.push(index);
         self.then[index as usize].take()
-    }
-}
-
-/// A queue that never had anything gets room for one entry, not for four: kept for each of many peers, most of which never
-/// have two at a time, the difference is what most of their memory would be.
-#[inline]
-pub(crate) fn begin_with_one<T>(queue: &mut VecDeque<T>) {
-    if queue.capacity() == 0 {
-        queue.reserve_exact(1);
     }
 }
 

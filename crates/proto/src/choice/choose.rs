@@ -5,10 +5,10 @@
 //! table. Every message that ends brings what it took; how that compares with the prediction
 //! corrects the prediction for its kind and way ([`Seen`]), which covers what no formula
 //! knows: the receiver's habits, contention, caches. When another way comes into force says [`POLICY`], and it does only
-//! after [`TRIES`] messages have tried it. Which ways the first messages of a kind try depends on how far the model is to be believed: where what
-//! was seen agrees with it, only those predicted to cost hardly more. From then on one of 64 messages tries
-//! the runner-up, if it is not expected to cost more than [`WORTH`] times as much: a way that is never taken cannot
-//! be seen to have become cheaper.
+//! after [`TRIES`] messages have tried it. Which ways the first messages of a kind try depends on how far the model is
+//! to be believed: where what was seen agrees with it, only those predicted to cost hardly more. From then on one
+//! message out of as many as [`POLICY`] says tries the runner-up, if it is not expected to cost more than [`WORTH`]
+//! times as much: a way that is never taken cannot be seen to have become cheaper.
 //!
 //! Contention makes every way slower than predicted. So a way that nothing is known of is taken to be as much slower
 //! as the least slow of the others, but for its registrations, which need no wire; else those that were never taken

@@ -120,7 +120,7 @@ impl Ways {
         if !peer.route.takes_datagrams() || peer.jobs.len() >= super::DEPTH {
             return Ok(false);
         }
-        crate::channel::slots::begin_with_one(&mut peer.jobs);
+        crate::channel::peer::begin_with_one(&mut peer.jobs);
         peer.jobs.push_back(job);
         self.used(to, bytes, verbs.now_ns());
         self.send(to, verbs)?;

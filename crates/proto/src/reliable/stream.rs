@@ -119,7 +119,7 @@ impl<S: Copy, K> Stream<S, K> {
     /// A new packet leaves: its number, and whether an acknowledgement is to be asked for.
     pub(super) fn push(&mut self, now_ns: u64, item: S) -> (u32, bool) {
         let seq = self.first.wrapping_add(self.sent.len() as u32);
-        crate::channel::slots::begin_with_one(&mut self.sent);
+        crate::channel::peer::begin_with_one(&mut self.sent);
         self.sent.push_back(Sent { item: Some(item), at_ns: now_ns, times: 1, state: State::Out });
         self.out += 1;
         self.unasked += 1;
