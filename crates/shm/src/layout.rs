@@ -63,6 +63,7 @@ impl Layout {
     }
 
     /// Row `rank` of a part that has `each` bytes per rank.
+    #[inline]
     fn row(&self, part: usize, rank: usize, each: usize) -> usize {
         assert!(rank < self.n, "rank {rank} of {}", self.n);
         part + rank * each
@@ -111,6 +112,7 @@ impl Layout {
     }
 
     /// Share `index` of `rank`.
+    #[inline]
     pub fn share(&self, rank: usize, index: usize) -> usize {
         assert!(index < SHARES, "share {index} of {SHARES}");
         self.row(self.shares, rank, SHARES * LINE) + index * LINE

@@ -27,10 +27,22 @@ impl ShmShares {
         ShmShares { me, base: segment.at(0), layout: *layout, used, next: Cell::new(0) }
     }
 
+    /// Address of the line of a share.
+    #[inline]
+    fn line(&self, share: Share) -> usize {
+        self.base + self.layout.share(share.owner, share.index as usize)
+    }
+
+    #[inline]
     fn word(&self, share: Share, word: ShareWord) -> &AtomicU64 {
-        let offset = self.layout.share(share.owner, share.index as usize);
+        self.word_of(self.line(share), word)
+    }
+
+    /// A word of the share whose line lies there.
+    #[inline]
+    fn word_of(&self, line: usize, word: ShareWord) -> &AtomicU64 {
         // SAFETY: an aligned word of a share line inside the segment, which outlives `self`.
-        unsafe { word64(self.base + offset + word as usize * 8) }
+        unsafe { word64(line + word as usize * 8) }
     }
 }
 
@@ -44,7 +56,8 @@ impl Shares for ShmShares {
             }
             self.used[index].set(true);
             self.next.set((index + 1) % SHARES);
-            ShareWord::ALL.into_iter().for_each(|word| self.store(share, word, 0));
+            let line = self.line(share);
+            ShareWord::ALL.iter().for_each(|word| self.word_of(line, *word).store(0, Ordering::Release));
             return Some(index as u32);
         }
         None
@@ -54,19 +67,23 @@ impl Shares for ShmShares {
         SHARES as u32
     }
 
+    #[inline]
     fn add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
         self.word(share, word).fetch_add(value, Ordering::AcqRel)
     }
 
+    #[inline]
     fn take(&self, share: Share, word: ShareWord, held: u64) -> bool {
         let order = (Ordering::AcqRel, Ordering::Acquire);
         self.word(share, word).compare_exchange(held, 0, order.0, order.1).is_ok()
     }
 
+    #[inline]
     fn load(&self, share: Share, word: ShareWord) -> u64 {
         self.word(share, word).load(Ordering::Acquire)
     }
 
+    #[inline]
     fn store(&self, share: Share, word: ShareWord, value: u64) {
         self.word(share, word).store(value, Ordering::Release);
     }

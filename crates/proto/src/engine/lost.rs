@@ -78,10 +78,6 @@ impl<D: Device> Engine<D> {
                 }
                 self.of_send(id, sending)
             }
-            Some(State::Offered(sending, _)) => {
-                let sending = *sending;
-                self.of_send(id, sending)
-            }
             Some(State::Posted(receive)) => {
                 let receive = *receive;
                 self.matching.withdraw(&receive.want, id);

@@ -33,6 +33,7 @@ use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
 use crate::rendezvous::learner::Learner;
+use crate::rendezvous::movers::port::Turn;
 use crate::rendezvous::posting::Backlog;
 use crate::rendezvous::rtr_account::RtrAccount;
 use crate::rendezvous::state::{Ops, State};
@@ -311,6 +312,7 @@ impl<D: Device> Engine<D> {
             rtrs: &mut self.rtrs,
             backlog: &mut self.backlog,
             aside: &mut self.aside,
+            turn: Turn::default(),
         }
     }
 

@@ -50,7 +50,7 @@ impl<D: Device> Engine<D> {
             Event::WindowStart,
         ];
         ENDS.map(|event| self.counters.get(event)).hash(&mut hash);
-        self.ops.iter().for_each(|(id, op)| (id, op.moved(&self.dev)).hash(&mut hash));
+        self.ops.iter().for_each(|(id, op)| (id, op.moved()).hash(&mut hash));
         hash.finish()
     }
 

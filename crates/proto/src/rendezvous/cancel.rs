@@ -25,9 +25,10 @@
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::rendezvous::Rendezvous;
+use crate::rendezvous::movers::{Mover, Withdrawal};
 use crate::rendezvous::phase::Phase;
 use crate::rendezvous::rtr::Void;
-use crate::rendezvous::state::{Course, Rts, State, Step};
+use crate::rendezvous::state::{Course, State, Step};
 use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
 use wire::head::{FrameType, Head, Offer};
 use wire::long::LongRts;
@@ -38,7 +39,7 @@ impl<D: Device> Rendezvous<'_, D> {
     pub fn cancel(&mut self, id: OpId) -> bool {
         match self.ops.get(id).map(|op| &op.state) {
             Some(State::Posted(receive)) => self.cancel_receive(id, *receive),
-            Some(State::Queued(..) | State::Offered(..) | State::Long(_)) => self.cancel_send(id),
+            Some(State::Queued(..) | State::Long(_)) => self.cancel_send(id),
             _ => false,
         }
     }
@@ -66,7 +67,10 @@ impl<D: Device> Rendezvous<'_, D> {
     fn cancel_send(&mut self, id: OpId) -> bool {
         let Some(state) = self.ops.get(id).map(|op| &op.state) else { return false };
         let phase = state.phase();
-        let is_watched = matches!(state, State::Long(_) | State::Queued(_, Step::Long(..)));
+        let is_watched = match state {
+            State::Long(long) => long.message.protocol.is_some(),
+            state => matches!(state, State::Queued(_, Step::Long(..))),
+        };
         let is_back = self.take_send_back(id, phase);
         let Some(s) = is_back.then(|| self.take_sending(id)).flatten() else { return false };
         if phase == Phase::Queued {
@@ -82,12 +86,14 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Takes a send back: whether nobody has met it. If not the receiver may have been asked.
     fn take_send_back(&mut self, id: OpId, phase: Phase) -> bool {
         match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Queued(s, _) | State::Offered(s, _)) if s.met => false,
+            Some(State::Queued(s, _)) if s.met => false,
             Some(State::Queued(_, Step::ZeroCopy(_) | Step::Taken(_))) => false,
-            Some(State::Offered(_, Rts { share: Some(index), .. })) => self.take_share_back(id, *index),
             _ if phase == Phase::Offered => {
-                self.ask_for_rts(id);
-                false
+                let back = self.with_machine(id, |machine, _, port| machine.take_back(port));
+                if back == Some(Withdrawal::Asked) {
+                    self.ask_for_rts(id);
+                }
+                back == Some(Withdrawal::Back)
             }
             _ => phase == Phase::Queued,
         }
@@ -96,7 +102,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// The send of an operation whose message nobody has met; nothing is held for it any more.
     fn take_sending(&mut self, id: OpId) -> Option<Sending> {
         match self.ops.get(id).map(|op| &op.state) {
-            Some(State::Queued(s, _) | State::Offered(s, _)) => Some(*s),
+            Some(State::Queued(s, _)) => Some(*s),
             Some(State::Long(_)) => self.long_sending(id),
             _ => None,
         }
@@ -109,17 +115,9 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// Asks the receiver whether an RTS has met its receive.
     fn ask_for_rts(&mut self, id: OpId) {
-        let to = match self.ops.get_mut(id).map(|op| &mut op.state) {
-            Some(State::Offered(s, rts)) => {
-                rts.withdrawn = true;
-                s.envelope()
-            }
-            Some(State::Long(long)) => {
-                long.goes_on(Course::Withdrawn);
-                long.envelope()
-            }
-            _ => return,
-        };
+        let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
+        long.goes_on(Course::Withdrawn);
+        let to = long.envelope();
         let head = Head::new(FrameType::RtsCancel, to.tag, to.context).encode();
         let body = LongRts { op: id.0, ..LongRts::default() };
         self.control(to.source, head, &body.encode());

@@ -3,20 +3,54 @@
 
 use super::movers::{FAILED, Happening, Machine, Message, Mover, Step};
 use super::posting::{Posted, RankPort};
-use crate::choice::way::Protocol;
+use crate::choice::way::{Protocol, Way};
 use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::{Body, Envelope};
-use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
+use crate::message::op::{Failure, OpId, Outcome, Sending, Side};
 use crate::rendezvous::Rendezvous;
-use crate::rendezvous::frames::Asked;
-use crate::rendezvous::phase::Phase;
 use crate::rendezvous::rtr_registered::is_rts_ack;
 use crate::rendezvous::state::{Course, Long, State};
-use fabric::{Device, Fault, Frame, Rank, Span};
+use fabric::{Device, Fault, Frame, Rank, Shares, Span};
 use wire::Malformed;
 use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts};
+
+/// What a port is about.
+struct About {
+    peer: Rank,
+    op: u32,
+    peer_op: u32,
+    envelope: (i32, u64),
+    flags: u16,
+    local: Span,
+}
+
+/// The port to a peer, from what a rank lends to its rendezvous: without its operations, of which one is at work.
+macro_rules! port {
+    ($rank:expr, $posted:expr, $about:expr) => {
+        RankPort {
+            dev: $rank.dev,
+            cache: $rank.rcache,
+            staging: $rank.staging,
+            peers: $rank.peers,
+            counters: $rank.counters,
+            learner: $rank.learner,
+            backlog: $rank.backlog,
+            eager_limits: $rank.eager_limits,
+            aside: $rank.aside,
+            turn: $rank.turn,
+            posted: $posted,
+            fault: None,
+            peer: $about.peer,
+            op: $about.op,
+            peer_op: $about.peer_op,
+            envelope: $about.envelope,
+            flags: $about.flags,
+            local: $about.local,
+        }
+    };
+}
 
 impl<D: Device> Rendezvous<'_, D> {
     /// Makes a queued send a long message and lets its RTS leave; false if there is no room.
@@ -117,23 +151,16 @@ impl<D: Device> Rendezvous<'_, D> {
         };
         self.ops.set(id, State::Long(Box::new(long)));
         if !self.can_transfer(envelope.source) {
-            return self.receive_by_frames(id, receive, rts);
+            return self.fall_back(id);
         }
         let step = self.happen(id, Happening::Matched(rts, along.len as u64));
         if answers {
             self.answer_rts(id, envelope.source, rts, waited_ns, begun_ns);
         }
         match step {
-            Step::Frames => self.receive_by_frames(id, receive, rts),
+            Step::Frames => self.fall_back(id),
             step => self.conclude(id, step),
         }
-    }
-
-    fn receive_by_frames(&mut self, id: OpId, receive: Receive, rts: LongRts) {
-        let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
-        let (context, outcome) = (long.context, long.outcome.clone());
-        self.learner.gives_up();
-        self.ask_for_frames(id, Asked { buf: receive.buf, context, outcome, len: rts.len, op: rts.op });
     }
 
     /// Ack, Ready or Fin.
@@ -171,7 +198,7 @@ impl<D: Device> Rendezvous<'_, D> {
         match self.ops.get_mut(id).map(|op| &mut op.state) {
             // What the other side said before it knew, or will say until it does.
             Some(State::Long(long)) if long.message.peer == from && long.has_failed() => Ok(false),
-            Some(State::Long(long)) if long.message.peer == from && long.phase() != Phase::Queued => {
+            Some(State::Long(long)) if long.message.peer == from && long.speaks() => {
                 long.is_met(head.context as u32);
                 if long.side == Side::Receive {
                     return Ok(true);
@@ -242,24 +269,44 @@ impl<D: Device> Rendezvous<'_, D> {
         }
     }
 
-    /// A look at a long message that asked for it: (it moved, it needs no more looks).
-    pub(crate) fn look_at_long(&mut self, id: OpId) -> (bool, bool) {
-        if let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state)
-            && long.has_failed()
-        {
-            return (false, true);
+    /// A look at what progresses by looking: (it moved, it needs no more looks).
+    pub(super) fn look_at(&mut self, id: OpId) -> (bool, bool) {
+        match self.ops.get(id).map(|op| &op.state) {
+            Some(State::Long(long)) if !long.has_failed() => {
+                if long.machine.takes_turns() && long.side != self.turn.copies {
+                    return (false, false);
+                }
+                if let Some((share, word)) = long.machine.awaits()
+                    && self.dev.opened_shares().load(share, word) == 0
+                {
+                    return (false, false);
+                }
+            }
+            Some(State::Following(_)) => return self.follow(id),
+            _ => return (false, true),
         }
-        let step = self.happen(id, Happening::Look);
-        let (moved, ended) = match step {
+        match self.happen(id, Happening::Look) {
             Step::Looking => (false, false),
             Step::Moved => (true, false),
-            _ => (true, true),
-        };
-        if ended && let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) {
-            long.looking = false;
+            Step::Done => {
+                self.end_well(id, None);
+                (true, true)
+            }
+            step => (true, self.conclude_look(id, step)),
         }
-        self.conclude(id, step);
-        (moved, ended)
+    }
+
+    /// What a look has changed: whether it needs no more of them.
+    fn conclude_look(&mut self, id: OpId, step: Step) -> bool {
+        let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return true };
+        long.looking = step == Step::Met;
+        let ends = !long.looking;
+        match step {
+            Step::Met => long.goes_on(Course::Moving),
+            Step::Frames => self.fall_back(id),
+            step => self.conclude(id, step),
+        }
+        ends
     }
 
     /// Tells a machine what happens.
@@ -277,23 +324,22 @@ impl<D: Device> Rendezvous<'_, D> {
     /// The port to a peer outside any operation: for registrations.
     pub(crate) fn with_port<R>(&mut self, peer: Rank, f: impl FnOnce(&mut RankPort<D>) -> R) -> R {
         let mut posted = Posted::default();
-        f(&mut RankPort {
-            dev: self.dev,
-            cache: self.rcache,
-            staging: self.staging,
-            peers: self.peers,
-            counters: self.counters,
-            learner: self.learner,
-            backlog: self.backlog,
-            posted: &mut posted,
-            fault: None,
-            peer,
-            op: 0,
-            peer_op: 0,
-            envelope: (0, 0),
-            flags: 0,
-            local: Span::EMPTY,
-        })
+        let about = About { peer, op: 0, peer_op: 0, envelope: (0, 0), flags: 0, local: Span::EMPTY };
+        f(&mut port!(self, &mut posted, about))
+    }
+
+    /// The port of an operation that agrees by a share, before it is kept as a long one.
+    pub(super) fn with_port_of<R>(
+        &mut self,
+        id: OpId,
+        envelope: &Envelope,
+        f: impl FnOnce(&mut RankPort<D>) -> R,
+    ) -> R {
+        let mut posted = Posted::default();
+        let Envelope { source: peer, context, tag } = *envelope;
+        let about =
+            About { peer, op: id.0, peer_op: 0, envelope: (tag, context), flags: 0, local: Span::EMPTY };
+        f(&mut port!(self, &mut posted, about))
     }
 
     pub(crate) fn with_machine<R>(
@@ -302,26 +348,18 @@ impl<D: Device> Rendezvous<'_, D> {
         f: impl FnOnce(&mut Machine, &Message, &mut RankPort<D>) -> R,
     ) -> Option<R> {
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return None };
-        let long = &mut **long;
-        let mut port = RankPort {
-            dev: self.dev,
-            cache: self.rcache,
-            staging: self.staging,
-            peers: self.peers,
-            counters: self.counters,
-            backlog: self.backlog,
-            posted: &mut long.posted,
-            learner: self.learner,
-            fault: None,
-            peer: long.message.peer,
+        let Long { message, machine, posted, outcome, context, flags, .. } = &mut **long;
+        let about = About {
+            peer: message.peer,
             op: id.0,
-            peer_op: long.message.peer_op,
-            envelope: (long.outcome.tag, long.context),
-            flags: long.flags,
-            local: long.message.local,
+            peer_op: message.peer_op,
+            envelope: (outcome.tag, *context),
+            flags: *flags,
+            local: message.local,
         };
-        port.dev.label(|| long.message.protocol.map_or("frames", Protocol::name));
-        let result = f(&mut long.machine, &long.message, &mut port);
+        let mut port = port!(self, posted, about);
+        port.dev.label(|| message.protocol.map_or(machine.way(None).name(), Protocol::name));
+        let result = f(machine, message, &mut port);
         port.dev.label(|| "eager");
         Some(result)
     }
@@ -331,39 +369,46 @@ impl<D: Device> Rendezvous<'_, D> {
         match step {
             Step::Going => {}
             Step::Looking | Step::Moved => {
-                if let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state)
-                    && !long.looking
-                {
-                    long.looking = true;
+                let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
+                if !std::mem::replace(&mut long.looking, true) {
                     self.active.push(id);
                 }
             }
-            Step::Done => {
-                let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
-                assert_eq!(long.posted.open, 0, "a message ends with its transfers");
-                let ends = long.outcome.clone();
-                let (peer, len) = (long.message.peer as u64, long.message.len);
-                let (sends, way) = (long.side == Side::Send, long.way());
-                self.counters.happened(Told::RendezvousEnded, [peer, len, sends.into(), way as u64]);
-                if long.is_counted() {
-                    let report = self.learner.received(long, self.dev.now_ns());
-                    self.peers[long.message.peer].report(report);
-                }
-                self.learner.ended_at(id, &*self.dev);
-                self.ops.set(id, State::Done(ends));
-            }
+            Step::Done => self.end_well(id, None),
+            Step::Spoilt(failure) => self.end_well(id, Some(failure)),
             Step::Failed(fault) => self.lose_long(id, fault),
-            Step::NoRoom | Step::Frames | Step::Illegal => {
+            Step::Met | Step::NoRoom | Step::Frames | Step::Illegal => {
                 unreachable!("{step:?} is handled where it is allowed")
             }
         }
+    }
+
+    /// Nothing of a message is under way any more, nor held; what has gone wrong, if anything.
+    fn end_well(&mut self, id: OpId, failure: Option<Box<Failure>>) {
+        let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
+        assert_eq!(long.posted.open, 0, "a message ends with its transfers");
+        let ends = Outcome { failure: failure.or(long.outcome.failure.take()), ..long.outcome };
+        if long.is_counted() {
+            let report = self.learner.received(long, self.dev.now_ns());
+            self.peers[long.message.peer].report(report);
+        }
+        let (peer, len, side, way) = (long.message.peer, long.message.len, long.side, long.way());
+        self.tell_end(peer, len, side, way);
+        self.learner.ended_at(id, &*self.dev);
+        self.ops.set(id, State::Done(ends));
+    }
+
+    /// Tells observers that a rendezvous has ended.
+    pub(super) fn tell_end(&mut self, peer: Rank, len: u64, side: Side, way: Way) {
+        let sends = side == Side::Send;
+        self.counters.happened(Told::RendezvousEnded, [peer as u64, len, sends.into(), way as u64]);
     }
 
     /// The send behind a long message, which is to go by frames; `None` if the receiver has answered it
     /// in another way, and may be at work.
     pub(crate) fn long_sending(&mut self, id: OpId) -> Option<Sending> {
         let is_open = self.with_machine(id, |machine, _, port| {
-            let is_open = machine.is_unanswered();
+            let is_open = machine.is_unanswered(port);
             if is_open {
                 machine.retreat(port);
             }

@@ -6,8 +6,7 @@ use super::Rendezvous;
 use super::movers::{Happening, Machine, Message, frames};
 use super::phase::Phase;
 use crate::message::malformed;
-use crate::message::matching::Envelope;
-use crate::message::op::{Failure, Op, OpId, Outcome, Sending, Side};
+use crate::message::op::{Op, OpId, Outcome, Sending, Side};
 use crate::rendezvous::state::{Course, Long, State};
 use fabric::{Device, Fault, Rank, Span};
 use wire::Malformed;
@@ -25,6 +24,13 @@ pub(crate) struct Asked {
     pub len: u64,
     /// Operation at the sender.
     pub op: u32,
+}
+
+impl Asked {
+    /// A message that was to come another way.
+    pub fn of(message: &Message, context: u64, outcome: Outcome) -> Asked {
+        Asked { buf: message.local, context, outcome, len: message.len, op: message.peer_op }
+    }
 }
 
 impl<D: Device> Rendezvous<'_, D> {
@@ -72,15 +78,6 @@ impl<D: Device> Rendezvous<'_, D> {
     /// A send whose receiver wants frames, if it may: and whether it is among the operations that are looked at.
     fn goes_by_frames(&mut self, id: OpId) -> Option<(Sending, bool)> {
         match &self.ops.get(id)?.state {
-            State::Offered(s, rts) => {
-                let (s, share, direct) = (*s, rts.share, rts.direct);
-                self.close_share(share);
-                Some((s, direct))
-            }
-            State::Moving(transfer) if transfer.needs_frames(&*self.dev) => {
-                transfer.leave(&*self.dev);
-                Some((transfer.sending(), true))
-            }
             State::Long(long) if long.phase() != Phase::Queued => {
                 let (envelope, looking) = (long.envelope(), long.looking);
                 self.rtrs.on_met(&envelope, id, None);
@@ -104,19 +101,14 @@ impl<D: Device> Rendezvous<'_, D> {
         }
     }
 
-    /// Neither side of a transfer can copy: the message comes as a whole in frames.
+    /// This side cannot register its memory, or neither can copy: the message comes as a whole in frames.
     #[cold]
     pub(crate) fn fall_back(&mut self, id: OpId) {
-        let Some(State::Moving(transfer)) = self.ops.get(id).map(|op| &op.state) else { return };
-        transfer.leave(&*self.dev);
-        let (buf, context, op) = (transfer.local, transfer.context, transfer.partner);
-        let outcome = &transfer.outcome;
-        let len = match outcome.failure.as_deref() {
-            Some(Failure::Truncated { message_len }) => *message_len,
-            _ => outcome.len,
-        };
-        let envelope = Envelope { source: transfer.peer, context, tag: outcome.tag };
-        let outcome = Outcome::of_receive(&envelope, len, buf);
-        self.ask_for_frames(id, Asked { buf, context, outcome, len, op });
+        let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { return };
+        let asked = Asked::of(&long.message, long.context, long.outcome.clone());
+        if long.is_counted() {
+            self.learner.gives_up();
+        }
+        self.ask_for_frames(id, asked);
     }
 }

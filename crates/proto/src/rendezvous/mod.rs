@@ -1,8 +1,8 @@
 //! Rendezvous: messages whose sender and receiver agree before the payload moves.
 //!
-//! Two kinds: through a share, a few words that both sides can change ([`shares`]), and over registered memory
-//! ([`drive`]). In either an early receiver may offer its buffer (RTR), and where neither works the
-//! message goes by [`frames`].
+//! The two agree through a share, a few words that both sides can change ([`shares`]), or by messages, where memory is
+//! registered ([`drive`]). In either an early receiver may offer its buffer (RTR), and where neither works the
+//! message goes by [`frames`]. From the RTS on each side is one machine ([`movers`]), whoever moves the bytes.
 //!
 //! A [`Rendezvous`] is what this part of the protocols needs of a rank, handed to it for the length of a call.
 
@@ -22,24 +22,26 @@ mod rtr_registered;
 mod rtr_shares;
 mod selection;
 pub(crate) mod shares;
+mod sharing;
 pub(crate) mod state;
 
 use crate::choice::eager_limit::EagerLimit;
 use crate::choice::facts::Path;
-use crate::choice::way::{Protocol, Way};
-use crate::event::{Counters, Happening as Told};
+use crate::choice::way::Protocol;
+use crate::event::Counters;
 use crate::memory::rcache::Rcache;
 use crate::memory::staging::Staging;
 use crate::message::malformed;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
-use fabric::{Device, Distance, Fault, Frame, Rank, Share, ShareWord, Shares, Span};
+use fabric::{Device, Distance, Fault, Frame, Rank, Span};
 use learner::Learner;
+use movers::port::Turn;
 use posting::Backlog;
 use rtr_account::RtrAccount;
 use shares::read_offer;
-use state::{Ops, Rts, State};
+use state::{Ops, State};
 use wire::Malformed;
 use wire::head::{FrameType, Head};
 
@@ -75,6 +77,8 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub backlog: &'a mut Backlog,
     /// Bytes that may still be copied in a look beside the application; `None` inside MPI.
     pub aside: &'a mut Option<usize>,
+    /// Whose turn it is to copy, in a look around.
+    pub turn: Turn,
 }
 
 impl<D: Device> Rendezvous<'_, D> {
@@ -172,11 +176,12 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Looks at all active operations, and copies pieces of those of one side.
     fn pump_all(&mut self, copies: Side) -> bool {
         let mut moved = false;
-        let alone = copies == Side::Receive && self.sends_long();
+        let alone = self.aside.is_some() || copies == Side::Receive && self.sends_long();
+        self.turn = Turn { copies, alone, left: None };
         let mut kept = 0;
         for at in 0..self.active.len() {
             let id = self.active[at];
-            let (advanced, ended) = self.pump_one(id, copies, alone);
+            let (advanced, ended) = self.look_at(id);
             moved |= advanced | ended;
             if !ended {
                 self.active[kept] = id;
@@ -187,67 +192,12 @@ impl<D: Device> Rendezvous<'_, D> {
         moved
     }
 
-    /// Whether a long send of this rank is under way. Then its receiver, which takes its own
+    /// Whether a long send of this rank is under way by a share. Then its receiver, which takes its own
     /// receives first too, is not expected to help with ours.
     fn sends_long(&self) -> bool {
         self.active.iter().any(|id| match self.ops.get(*id).map(|op| &op.state) {
-            Some(State::Moving(transfer)) => transfer.side == Side::Send,
-            Some(State::Offered(..)) => true,
+            Some(State::Long(long)) => long.side == Side::Send && long.machine.takes_turns(),
             _ => false,
         })
-    }
-
-    /// (something changed, nothing is left to look at).
-    fn pump_one(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
-        let Some(op) = self.ops.get_mut(id) else { return (false, true) };
-        match &mut op.state {
-            State::Moving(_) => self.pump_moving(id, copies, alone),
-            State::Offered(sending, Rts { share: Some(index), .. }) => {
-                let share = Share { owner: self.dev.me(), index: *index };
-                let partner = self.dev.opened_shares().load(share, ShareWord::Partner);
-                if partner == 0 {
-                    return (false, false);
-                }
-                let sending = *sending;
-                self.begin_send(id, sending, share, partner as usize);
-                (true, false)
-            }
-            State::Following(_) => self.follow(id),
-            State::Long(_) => self.look_at_long(id),
-            _ => (false, true),
-        }
-    }
-
-    /// A message that both sides copy: as [`Rendezvous::pump_one`].
-    fn pump_moving(&mut self, id: OpId, copies: Side, alone: bool) -> (bool, bool) {
-        let Some(State::Moving(transfer)) = self.ops.get_mut(id).map(|op| &mut op.state) else {
-            return (false, true);
-        };
-        let aside = &mut *self.aside;
-        let limit = &mut self.eager_limits[self.dev.distance(transfer.peer) as usize];
-        let moved = transfer.side == copies
-            && (aside.is_none() || transfer.is_left_to_owner(&*self.dev))
-            && transfer.copy(self.dev, self.counters, limit, alone || aside.is_some(), aside);
-        if transfer.side == Side::Receive && transfer.needs_frames(&*self.dev) {
-            self.fall_back(id);
-            return (true, true);
-        }
-        if !transfer.ended(&*self.dev) {
-            return (moved, false);
-        }
-        let outcome = transfer.outcome.clone();
-        let known = [
-            transfer.peer as u64,
-            transfer.len as u64,
-            (transfer.side == Side::Send).into(),
-            Way::Both as u64,
-        ];
-        self.counters.happened(Told::RendezvousEnded, known);
-        if transfer.side == Side::Receive {
-            self.dev.was_written(transfer.local.part(0, transfer.len));
-        }
-        self.ops.set(id, State::Done(outcome));
-        self.learner.ended_at(id, &*self.dev);
-        (true, true)
     }
 }

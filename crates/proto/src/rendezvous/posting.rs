@@ -1,5 +1,6 @@
 //! What messages over registered memory have posted: the port of an operation, and transfers that wait for room.
 
+use crate::choice::eager_limit::EagerLimit;
 use crate::choice::facts::Path;
 use crate::choice::tuning::Tuning;
 use crate::event::{Amount, Counters, Event};
@@ -7,8 +8,8 @@ use crate::memory::rcache::{Held, Rcache};
 use crate::memory::staging::{Slab, Staging, Use};
 use crate::message::peers::{How, Peers};
 use crate::rendezvous::learner::Learner;
-use crate::rendezvous::movers::port::Port;
-use fabric::{Device, Fault, Local, Rank, Remote, Span};
+use crate::rendezvous::movers::port::{Port, Turn};
+use fabric::{Device, Distance, Fault, Local, Rank, Remote, Span};
 use std::collections::VecDeque;
 use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts};
@@ -95,6 +96,11 @@ pub(crate) struct RankPort<'a, D: Device> {
     pub backlog: &'a mut Backlog,
     pub learner: &'a mut Learner,
     pub posted: &'a mut Posted,
+    /// By distance.
+    pub eager_limits: &'a mut [EagerLimit; Distance::ALL.len()],
+    /// Bytes that may still be copied in a look beside the application; `None` inside MPI.
+    pub aside: &'a mut Option<usize>,
+    pub turn: Turn,
     /// The first transfer that could not be posted for another reason than room.
     pub fault: Option<Fault>,
     pub peer: Rank,
@@ -108,7 +114,7 @@ pub(crate) struct RankPort<'a, D: Device> {
 }
 
 impl<D: Device> RankPort<'_, D> {
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.learner.facts.path(self.dev.distance(self.peer))
     }
 

@@ -3,90 +3,62 @@
 //! See [`super::movers::both`] for what happens then, and [`super::frames`] where nobody can copy.
 
 use super::Rendezvous;
-use crate::choice::tuning::PIECE_MIN;
 use crate::choice::way::Way;
-use crate::event::{Amount, Event, Happening as Told};
+use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::Envelope;
-use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
+use crate::message::op::{OpId, Outcome, Sending, Side};
 use crate::rendezvous::frames::Asked;
-use crate::rendezvous::movers::both::{self, Claims, PIECE_MAX, Transfer};
-use crate::rendezvous::state::{Rts, State};
-use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
-use wire::head::{FrameType, Head, Offer};
+use crate::rendezvous::movers::{Happening, Machine, Message, Mover, Step, both};
+use crate::rendezvous::posting::RankPort;
+use crate::rendezvous::state::{Course, Long, State};
+use fabric::{Device, Fault, Rank, Share, Shares, Span};
+use wire::head::Offer;
 
 impl<D: Device> Rendezvous<'_, D> {
     /// Lets the RTS of a message leave; false if there is no room.
     pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
-        let share = self.open_share(s.to);
         // A message to oneself never takes frames: its receive completes as soon as it is matched.
         let can_copy = self.path(s.to).reach || s.data.len == 0 || s.to == self.dev.me();
-        let direct = can_copy && share.is_some();
-        if let Some(index) = share {
-            let share = Share { owner: self.dev.me(), index };
-            self.dev.opened_shares().store(share, ShareWord::Open, id.0 as u64);
+        let has_left = self.leave_by_share(id, s, 0, both::Sender::new(can_copy, s.met, s.flags));
+        if has_left {
+            self.counters.count(Event::RtsSent);
         }
-        let offer = Offer {
-            len: s.data.len as u64,
-            addr: if direct { s.data.addr as u64 } else { Offer::BY_FRAMES },
-            share: share.unwrap_or(Offer::NO_SHARE),
-            op: id.0,
-            seen: 0,
-            other: s.flags,
-        };
-        let body = offer.encode();
-        let data = Span { addr: body.as_ptr() as usize, len: body.len() };
-        if !self.dev.try_send(s.to, Head::new(FrameType::Rts, s.tag, s.context).encode(), data) {
-            self.close_share(share);
+        has_left
+    }
+
+    /// Lets a message leave of which the receiver is told by a share, or asks for in frames; false if there is no room.
+    pub(super) fn leave_by_share(
+        &mut self,
+        id: OpId,
+        s: Sending,
+        peer_op: u32,
+        machine: both::Sender,
+    ) -> bool {
+        let Sending { to: peer, context, data: local, .. } = s;
+        let message = Message { protocol: None, peer, local, peer_op, len: local.len as u64 };
+        let course = if machine.has_begun() { Course::Moving } else { Course::Offered };
+        let machine = Machine::BothSend(machine);
+        let mut long = Box::new(Long::new(course, Side::Send, message, context, s.outcome(), machine, 0));
+        let begin = |port: &mut RankPort<D>| long.machine.on(Happening::Start, &long.message, port);
+        let step = self.with_port_of(id, &s.envelope(), begin);
+        if matches!(step, Step::NoRoom) {
             return false;
         }
-        self.counters.count(Event::RtsSent);
-        self.counters.happened(Told::RendezvousBegun, [s.to as u64, s.data.len as u64, 1]);
+        self.counters.happened(Told::RendezvousBegun, [peer as u64, local.len as u64, 1]);
         self.learner.forget(id);
-        self.tell_host(id, s.to, s.data.len, if direct { Way::Both } else { Way::Frames });
-        self.ops.set(id, State::Offered(s, Rts { share, direct, withdrawn: false }));
-        if direct {
-            self.active.push(id);
-        }
+        self.tell_host(id, peer, local.len, long.way());
+        self.begin_copy(id, long, &step);
         true
     }
 
-    /// Opens a share for a message to or from a peer; `None` if there is none for that, or all are in use.
-    pub(crate) fn open_share(&mut self, peer: Rank) -> Option<u32> {
-        self.dev.shares().filter(|_| !self.path(peer).registration).and_then(Shares::open)
-    }
-
-    /// Makes a share of this rank that nobody uses available again.
-    pub(crate) fn close_share(&mut self, share: Option<u32>) {
-        if let Some(index) = share {
-            let share = Share { owner: self.dev.me(), index };
-            self.dev.opened_shares().store(share, ShareWord::Left, 2);
+    /// A message begins that both sides copy, and is looked at from here on unless it only waits to be asked for.
+    pub(super) fn begin_copy(&mut self, id: OpId, mut long: Box<Long>, step: &Step) {
+        long.looking = matches!(step, Step::Looking);
+        if long.looking {
+            self.active.push(id);
         }
-    }
-
-    /// The receiver has taken the RTS: copy together with it.
-    pub(crate) fn begin_send(&mut self, id: OpId, s: Sending, share: Share, remote: usize) {
-        let len = self.dev.opened_shares().load(share, ShareWord::Length) as usize;
-        let mut transfer = Transfer {
-            side: Side::Send,
-            peer: s.to,
-            share,
-            local: s.data,
-            remote,
-            partner: 0,
-            len: len.min(s.data.len),
-            context: s.context,
-            outcome: s.outcome(),
-            can_copy: true,
-            owned: false,
-            helps: s.helps(),
-            alone: false,
-            theirs: 0,
-        };
-        if !self.dev.reach(s.to) {
-            transfer.refuse(&*self.dev);
-        }
-        self.ops.set(id, State::Moving(Box::new(transfer)));
+        self.ops.set(id, State::Long(long));
     }
 
     /// RTS has met its receive: by remote access if this rank can reach the sender's memory, by
@@ -96,91 +68,32 @@ impl<D: Device> Rendezvous<'_, D> {
         let is_alone = offer.other & Offer::ALONE != 0;
         self.meet_rts(id, &envelope, !is_alone && offer.addr != Offer::BY_FRAMES);
         let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
-        let len = outcome.len as usize;
-        let from = envelope.source;
+        let (from, len) = (envelope.source, outcome.len as usize);
         self.counters.happened(Told::RendezvousBegun, [from as u64, offer.len, 0]);
+        let local = receive.buf.part(0, len);
+        let message = Message { protocol: None, peer: from, local, peer_op: offer.op, len: offer.len };
         let by_frames = offer.addr == Offer::BY_FRAMES && offer.len > 0;
         if offer.share == Offer::NO_SHARE || by_frames || (len > 0 && !self.dev.reach(from)) {
-            let asked = asked(&receive, outcome, &offer);
-            return self.ask_for_frames(id, asked);
+            return self.ask_for_frames(id, Asked::of(&message, envelope.context, outcome));
         }
         let share = Share { owner: from, index: offer.share };
-        // A sender that does not help only has to be told of the end.
-        let is_one_piece = is_alone && len <= PIECE_MAX && *self.aside != Some(0);
-        if len <= PIECE_MIN || is_one_piece {
-            return self.pull_whole(id, receive, share, outcome, offer);
-        }
-        self.dev.opened_shares().store(share, ShareWord::Length, len as u64);
-        self.dev.opened_shares().store(share, ShareWord::Partner, receive.buf.addr.max(1) as u64);
-        self.dev.wake(from);
-        let transfer = Transfer {
-            side: Side::Receive,
-            peer: from,
-            share,
-            local: receive.buf,
-            remote: offer.addr as usize,
-            partner: offer.op,
-            len,
-            context: envelope.context,
-            outcome,
-            can_copy: true,
-            owned: true,
-            helps: true,
-            alone: is_alone,
-            theirs: 0,
+        let mut machine = both::Receiver::new(share, offer.addr as usize, len, is_alone);
+        let begin = |port: &mut RankPort<D>| machine.on(Happening::Start, &message, port);
+        let failure = match self.with_port_of(id, &envelope, begin) {
+            Step::Done => outcome.failure,
+            Step::Spoilt(failure) => Some(failure),
+            Step::Frames => {
+                return self.ask_for_frames(id, Asked::of(&message, envelope.context, outcome));
+            }
+            step => {
+                let (context, machine) = (envelope.context, Machine::BothReceive(machine));
+                let long = Long::new(Course::Moving, Side::Receive, message, context, outcome, machine, 0);
+                return self.begin_copy(id, Box::new(long), &step);
+            }
         };
-        self.ops.set(id, State::Moving(Box::new(transfer)));
-        self.active.push(id);
+        self.tell_end(from, offer.len, Side::Receive, Way::Both);
+        self.ops.set(id, State::Done(Outcome { failure, ..outcome }));
     }
-
-    /// Copies the whole message at once; its sender learns of the match and the end together, by
-    /// one line.
-    fn pull_whole(&mut self, id: OpId, receive: Receive, share: Share, mut outcome: Outcome, offer: Offer) {
-        let len = outcome.len as usize;
-        let peer = outcome.source;
-        if len > 0 {
-            let start = self.eager_limit(peer).prices(len).then(|| self.dev.now_ns());
-            match self.dev.read(peer, receive.buf.part(0, len), offer.addr as usize) {
-                Ok(()) => {}
-                Err(Fault::NotPermitted) => {
-                    let asked = asked(&receive, outcome, &offer);
-                    return self.ask_for_frames(id, asked);
-                }
-                Err(fault) => {
-                    let (word, failure) = both::failed(fault, Side::Receive);
-                    self.dev.opened_shares().store(share, ShareWord::Failed, word);
-                    outcome.failure = Some(Box::new(failure));
-                }
-            }
-            if let Some(start) = start {
-                let took_ns = self.dev.now_ns() - start;
-                self.eager_limit(peer).moved(len, took_ns);
-            }
-            if let Some(left) = self.aside {
-                *left = left.saturating_sub(len);
-            }
-            self.counters.count(Event::PiecePulled);
-            self.counters.add(Amount::PulledBytes, len as u64);
-        }
-        self.counters.happened(Told::RendezvousEnded, [peer as u64, len as u64, 0, Way::Both as u64]);
-        for (word, value) in [
-            (ShareWord::Length, len as u64),
-            (ShareWord::Claim, Claims::whole(len).0),
-            (ShareWord::Done, len as u64),
-            (ShareWord::Left, 1),
-            (ShareWord::Partner, receive.buf.addr.max(1) as u64),
-        ] {
-            self.dev.opened_shares().store(share, word, value);
-        }
-        self.dev.wake(peer);
-        self.ops.set(id, State::Done(outcome));
-    }
-}
-
-/// A message that cannot be copied.
-fn asked(receive: &Receive, outcome: Outcome, offer: &Offer) -> Asked {
-    let (buf, context) = (receive.buf, receive.want.context);
-    Asked { buf, context, outcome, len: offer.len, op: offer.op }
 }
 
 /// Reads an offer and checks what it refers to.

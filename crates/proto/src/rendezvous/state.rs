@@ -6,27 +6,21 @@ use crate::message::matching::Envelope;
 use crate::message::op::{self, Op, OpId, Outcome, PendingOp, Receive, Sending, Side, Standing};
 use crate::message::rtrs::Rtr;
 use crate::rendezvous::draining::Ending;
-use crate::rendezvous::movers::both::Transfer;
 use crate::rendezvous::movers::{Machine, Message, Mover};
 use crate::rendezvous::phase::Phase;
 use crate::rendezvous::posting::Posted;
-use fabric::{Device, ShareWord, Shares};
 
 /// Where an operation stands.
 #[derive(Debug)]
 pub(crate) enum State {
     /// In the queue of its peer, waiting for room.
     Queued(Sending, Step),
-    /// RTS is out.
-    Offered(Sending, Rts),
     /// Posted, not matched.
     Posted(Receive),
-    /// A protocol over registered memory, or frames.
+    /// A rendezvous whose RTS is to leave, or has left or come, or whose RTR is taken.
     Long(Box<Long>),
     /// An eager message has left; the adapter still reads the buffer.
     Gathered(Sending, Held),
-    /// Both sides copy.
-    Moving(Box<Transfer>),
     /// A receive of a message that is still being kept.
     Following(Box<Following>),
     /// Ended; the outcome has not been fetched.
@@ -58,26 +52,13 @@ pub(crate) enum Step {
     Long(Protocol, u16),
 }
 
-/// An RTS that is out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rts {
-    /// The share that says whether it may be matched; `None` when all were in use.
-    pub share: Option<u32>,
-    /// Whether its receiver can copy. If not it asks for frames.
-    pub direct: bool,
-    /// Whether the receiver has been asked to forget it.
-    pub withdrawn: bool,
-}
-
 impl Standing for State {
-    // What is offered by remote access, or moves by it and is the peer's, the peer brings to its end alone.
     #[inline(always)]
     fn needs_care(&self) -> bool {
         match self {
-            State::Queued(..) | State::Gathered(..) | State::Following(_) | State::Long(_) => true,
+            State::Queued(..) | State::Gathered(..) | State::Following(_) => true,
             State::Posted(receive) => receive.long,
-            State::Offered(_, rts) => !rts.direct,
-            State::Moving(transfer) => transfer.owned,
+            State::Long(long) => long.machine.needs_care(),
             State::Done(_) => false,
         }
     }
@@ -112,11 +93,9 @@ impl State {
     pub fn phase(&self) -> Phase {
         match self {
             State::Queued(..) => Phase::Queued,
-            State::Offered(_, rts) if rts.withdrawn => Phase::Withdrawn,
-            State::Offered(..) => Phase::Offered,
             State::Posted(receive) if receive.withdrawn => Phase::Withdrawn,
             State::Posted(_) => Phase::Posted,
-            State::Moving(_) | State::Following(_) | State::Gathered(..) => Phase::Moving,
+            State::Following(_) | State::Gathered(..) => Phase::Moving,
             State::Long(long) => long.phase(),
             State::Done(_) => Phase::Done,
         }
@@ -193,15 +172,12 @@ impl Long {
 
     /// Whether it is a message that is coming in, and of which the sender is told how long it took.
     pub fn is_counted(&self) -> bool {
-        self.side == Side::Receive && !self.machine.is_framed()
+        self.side == Side::Receive && self.message.protocol.is_some()
     }
 
     /// How its bytes travel.
     pub fn way(&self) -> Way {
-        match self.message.protocol {
-            Some(protocol) if !self.machine.is_framed() => Way::of(protocol),
-            _ => Way::Frames,
-        }
+        self.machine.way(self.message.protocol)
     }
 
     /// How far it has come.
@@ -220,6 +196,11 @@ impl Long {
         let before = self.phase();
         self.course = next;
         assert!(before.may_become(self.phase()), "{before:?} cannot become {self:?}");
+    }
+
+    /// Whether the other side may say something of it in messages.
+    pub fn speaks(&self) -> bool {
+        self.message.protocol.is_some() && self.phase() != Phase::Queued
     }
 
     /// The other side has said something, so it has been found: by this operation there.
@@ -254,7 +235,7 @@ impl Long {
             tag: Some(self.outcome.tag),
             context: self.context,
             len: self.message.local.len,
-            matched: self.side == Side::Receive || self.message.peer_op != 0,
+            matched: !matches!(self.phase(), Phase::Queued | Phase::Offered | Phase::Withdrawn),
             since_ns,
         }
     }
@@ -265,16 +246,15 @@ pub(crate) type Ops = op::Ops<State>;
 
 impl Op<State> {
     /// How far it has come, in steps of its own: what changes when it gets on.
-    pub fn moved(&self, dev: &impl Device) -> (u32, u64) {
+    pub fn moved(&self) -> (u32, u64) {
         match &self.state {
             State::Queued(..) => (0, 0),
             State::Posted(_) => (1, 0),
-            State::Offered(..) => (2, 0),
-            State::Moving(transfer) => (5, dev.opened_shares().load(transfer.share, ShareWord::Done)),
-            State::Long(long) => (6, long.machine.moved()),
-            State::Gathered(..) => (7, 0),
-            State::Following(_) => (8, 0),
-            State::Done(_) => (9, 0),
+            State::Long(long) if long.phase() == Phase::Offered => (2, 0),
+            State::Long(long) => (3, long.machine.moved()),
+            State::Gathered(..) => (4, 0),
+            State::Following(_) => (5, 0),
+            State::Done(_) => (6, 0),
         }
     }
 
@@ -301,11 +281,10 @@ impl Op<State> {
             since_ns: self.since_ns,
         };
         Some(match &self.state {
-            State::Queued(s, _) | State::Offered(s, _) => send(s, false),
+            State::Queued(s, _) => send(s, false),
             State::Gathered(s, _) => send(s, true),
             State::Posted(r) => receive(r, false),
             State::Following(f) => receive(&f.receive, true),
-            State::Moving(t) => t.pending(id, self.since_ns),
             State::Long(long) => long.pending(id, self.since_ns),
             State::Done(_) => return None,
         })

@@ -25,78 +25,13 @@
 //! all that is left when it is inside MPI.
 //! Where both are refused, the receiver asks for the message in frames, as a whole.
 
-use crate::choice::eager_limit::EagerLimit;
+use super::claims::{Claims, PAGE, PIECE_MAX, piece};
+use super::port::{Port, Turn};
+use super::{Happening, Message, Mover, Step, Withdrawal};
 use crate::choice::tuning::PIECE_MIN;
-use crate::event::{Amount, Counters, Event};
-use crate::message::op::{Failure, OpId, Outcome, PendingOp, Sending, Side};
-use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
-
-/// Largest piece: bounds how long the faster side waits for the last one.
-pub(crate) const PIECE_MAX: usize = 1024 * 1024;
-/// What claims count in.
-const PAGE: usize = 4096;
-
-/// Length of the next piece when `left` bytes are unclaimed: half of them, or all if nobody else
-/// is expected to take the other half.
-fn piece(left: usize, alone: bool) -> usize {
-    let wanted = if alone { left } else { left / 2 };
-    wanted.clamp(PIECE_MIN, PIECE_MAX)
-}
-
-/// What the two sides have claimed, in pages, in one word: the receiver's from the beginning of
-/// the message in the lower half, the sender's from its end in the upper half.
-#[derive(Clone, Copy)]
-pub(crate) struct Claims(pub u64);
-
-impl Claims {
-    /// `pages` claimed by one side.
-    pub fn of(side: Side, pages: usize) -> Claims {
-        match side {
-            Side::Receive => Claims(pages as u64),
-            Side::Send => Claims((pages as u64) << 32),
-        }
-    }
-
-    /// All of a message of `len` bytes, claimed by its receiver.
-    pub fn whole(len: usize) -> Claims {
-        Claims::of(Side::Receive, len.div_ceil(PAGE))
-    }
-
-    /// Pages claimed from the beginning and from the end.
-    fn both(self) -> (usize, usize) {
-        (self.0 as u32 as usize, (self.0 >> 32) as usize)
-    }
-
-    /// Pages of `len` bytes that nobody has claimed; `None` if there are none.
-    fn left(self, len: usize) -> Option<usize> {
-        let (front, back) = self.both();
-        len.div_ceil(PAGE).checked_sub(front + back).filter(|left| *left > 0)
-    }
-
-    /// What is added to take a claim of `pages` back.
-    fn back(side: Side, pages: usize) -> u64 {
-        Claims::of(side, pages).0.wrapping_neg()
-    }
-
-    /// The bytes of `len` that a claim of `pages` by `side` got, these being the claims before it, which leave
-    /// as many.
-    fn piece(self, side: Side, pages: usize, len: usize) -> (usize, usize) {
-        let (front, back) = self.both();
-        let first = match side {
-            Side::Receive => front,
-            Side::Send => len.div_ceil(PAGE) - back - pages,
-        };
-        let offset = first * PAGE;
-        (offset, (pages * PAGE).min(len - offset))
-    }
-}
-
-/// A piece that one side has claimed.
-struct Piece {
-    offset: usize,
-    len: usize,
-    pages: usize,
-}
+use crate::message::op::{Failure, Side};
+use fabric::{Fault, Share, ShareWord};
+use wire::head::{FrameType, Offer};
 
 /// What [`ShareWord::Failed`] counts, in fields of 20 bits: copies that failed, and whose buffer it was, if
 /// that is known. Above them a bit for each side that is refused.
@@ -114,248 +49,567 @@ fn refusal(side: Side) -> u64 {
 }
 
 /// A copy of this side has failed: what is added to that word, and what this one reports.
-pub(crate) fn failed(fault: Fault, side: Side) -> (u64, Failure) {
-    let Fault::BadAddress { local } = fault else { return (FAILED, Failure::Device(fault)) };
+fn failed(fault: Fault, side: Side) -> (u64, Box<Failure>) {
+    let Fault::BadAddress { local } = fault else { return (FAILED, fault.into()) };
     let of_sender = (side == Side::Send) == local;
     let (word, whose) =
         if of_sender { (BAD_SEND_BUFFER, Side::Send) } else { (BAD_RECEIVE_BUFFER, Side::Receive) };
-    (word, Failure::Buffer { side: whose, own: local })
+    (word, Box::new(Failure::Buffer { side: whose, own: local }))
 }
 
-/// A message under way between two buffers.
+/// The sending side.
 #[derive(Debug)]
-pub(crate) struct Transfer {
-    pub side: Side,
-    pub peer: Rank,
-    pub share: Share,
-    pub local: Span,
+pub(crate) enum Sender {
+    /// The RTS is to leave, or is out.
+    Offering(Rts),
+    /// Both buffers are known.
+    Copying(Copying),
+}
+
+/// An RTS.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rts {
+    /// The share that says whether it may be matched; `None` when all were in use.
+    pub share: Option<Share>,
+    /// Whether its receiver can copy. If not it asks for frames.
+    pub direct: bool,
+    /// Whether a receive waits for it, so that it cannot be taken back.
+    pub met: bool,
+    /// [`Offer::EAGER`], [`Offer::ALONE`].
+    pub flags: u32,
+}
+
+impl Sender {
+    /// A message whose RTS is to leave.
+    pub fn new(direct: bool, met: bool, flags: u32) -> Sender {
+        Sender::Offering(Rts { share: None, direct, met, flags })
+    }
+
+    /// A message of `len` bytes that goes where an RTR said.
+    pub fn taken(share: Share, remote: usize, len: usize) -> Sender {
+        Sender::Copying(Copying { owned: true, ..Copying::new(Side::Send, share, remote, len) })
+    }
+
+    /// Whether both buffers are known.
+    pub fn has_begun(&self) -> bool {
+        matches!(self, Sender::Copying(_))
+    }
+
+    /// Whether the payload is to be copied, and not to come in frames.
+    pub fn is_direct(&self) -> bool {
+        !matches!(self, Sender::Offering(Rts { direct: false, .. }))
+    }
+}
+
+impl Rts {
+    fn leave(&mut self, message: &Message, port: &mut impl Port) -> Step {
+        self.share = port.open_share();
+        self.direct &= self.share.is_some();
+        let offer = Offer {
+            len: message.len,
+            addr: if self.direct { message.local.addr as u64 } else { Offer::BY_FRAMES },
+            share: self.share.map_or(Offer::NO_SHARE, |share| share.index),
+            op: 0,
+            seen: 0,
+            other: self.flags,
+        };
+        if !port.announce(FrameType::Rts, offer) {
+            self.share.take().inspect(|share| port.close_share(*share));
+            return Step::NoRoom;
+        }
+        if self.direct { Step::Looking } else { Step::Going }
+    }
+
+    /// The receiver has taken the RTS: copy together with it.
+    fn look(&self, message: &Message, port: &mut impl Port) -> Option<Copying> {
+        let share = self.share.filter(|_| self.direct)?;
+        let remote = port.word(share, ShareWord::Partner);
+        if remote == 0 {
+            return None;
+        }
+        let len = (port.word(share, ShareWord::Length) as usize).min(message.local.len);
+        let helps = self.flags & Offer::ALONE == 0;
+        let mut copying = Copying { helps, ..Copying::new(Side::Send, share, remote as usize, len) };
+        if !port.reaches() {
+            copying.refuse(port);
+        }
+        Some(copying)
+    }
+}
+
+impl Mover for Sender {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+        match (&mut *self, what) {
+            (Sender::Offering(rts), Happening::Start) => rts.leave(message, port),
+            (Sender::Offering(rts), Happening::Look) => {
+                let Some(mut copying) = rts.look(message, port) else { return Step::Looking };
+                let step = copying.look(message, port);
+                *self = Sender::Copying(copying);
+                if matches!(step, Step::Looking | Step::Moved) { Step::Met } else { step }
+            }
+            (Sender::Copying(copying), Happening::Start) => copying.announce(message, port),
+            (Sender::Copying(copying), Happening::Look) => copying.look(message, port),
+            _ => Step::Illegal,
+        }
+    }
+
+    fn retreat(&mut self, port: &mut impl Port) {
+        match self {
+            Sender::Offering(rts) => rts.share.take().into_iter().for_each(|share| port.close_share(share)),
+            Sender::Copying(copying) => copying.leave(port),
+        }
+    }
+
+    fn is_unanswered(&self, port: &impl Port) -> bool {
+        match self {
+            Sender::Offering(_) => true,
+            Sender::Copying(copying) => copying.needs_frames(port),
+        }
+    }
+
+    fn take_back(&mut self, port: &mut impl Port) -> Withdrawal {
+        match self {
+            Sender::Offering(Rts { met: false, share: Some(share), .. }) => match port.take_share(*share) {
+                true => Withdrawal::Back,
+                false => Withdrawal::Met,
+            },
+            Sender::Offering(Rts { met: false, .. }) => Withdrawal::Asked,
+            _ => Withdrawal::Met,
+        }
+    }
+
+    fn needs_care(&self) -> bool {
+        match self {
+            Sender::Offering(rts) => !rts.direct,
+            Sender::Copying(copying) => copying.owned,
+        }
+    }
+
+    fn awaits(&self) -> Option<(Share, ShareWord)> {
+        match self {
+            Sender::Offering(rts) => Some((rts.share?, ShareWord::Partner)),
+            Sender::Copying(_) => None,
+        }
+    }
+
+    fn moved(&self) -> u64 {
+        match self {
+            Sender::Offering(_) => 0,
+            Sender::Copying(copying) => copying.moved,
+        }
+    }
+}
+
+/// The receiving side.
+#[derive(Debug)]
+pub(crate) struct Receiver(Copying);
+
+impl Receiver {
+    /// An RTS has met its receive: `len` bytes are to be moved from there, and `alone` says that its sender does not help.
+    pub fn new(share: Share, remote: usize, len: usize, alone: bool) -> Receiver {
+        Receiver(Copying { owned: true, alone, ..Copying::new(Side::Receive, share, remote, len) })
+    }
+
+    /// The sender has taken the RTR of a receive, for a message of `len` bytes that lies there.
+    pub fn taken(share: Share, remote: usize, len: usize) -> Receiver {
+        Receiver(Copying::new(Side::Receive, share, remote, len))
+    }
+
+    fn start(&mut self, message: &Message, port: &mut impl Port) -> Step {
+        let copying = &mut self.0;
+        if !copying.owned {
+            if !port.reaches() {
+                copying.refuse(port);
+            }
+            return Step::Looking;
+        }
+        // A sender that does not help only has to be told of the end.
+        let is_one_piece = copying.alone && copying.len <= PIECE_MAX && port.turn().left != Some(0);
+        if copying.len <= PIECE_MIN || is_one_piece {
+            return copying.pull_whole(message, port);
+        }
+        port.set_word(copying.share, ShareWord::Length, copying.len as u64);
+        port.set_word(copying.share, ShareWord::Partner, message.local.addr.max(1) as u64);
+        port.wake();
+        Step::Looking
+    }
+}
+
+impl Mover for Receiver {
+    fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
+        match what {
+            Happening::Start => self.start(message, port),
+            Happening::Look => self.0.look(message, port),
+            _ => Step::Illegal,
+        }
+    }
+
+    fn retreat(&mut self, port: &mut impl Port) {
+        self.0.leave(port);
+    }
+
+    fn needs_care(&self) -> bool {
+        self.0.owned
+    }
+
+    fn moved(&self) -> u64 {
+        self.0.moved
+    }
+}
+
+/// A piece that one side has claimed.
+struct Piece {
+    offset: usize,
+    len: usize,
+    pages: usize,
+    /// Nothing was left to claim behind it.
+    is_last: bool,
+}
+
+/// One side of a message whose two buffers are known.
+#[derive(Debug)]
+pub(crate) struct Copying {
+    side: Side,
+    share: Share,
     /// Address of the peer's buffer.
-    pub remote: usize,
-    /// The peer's operation, at the receiver: it is asked for frames if need be.
-    pub partner: u32,
+    remote: usize,
     /// Bytes to move.
-    pub len: usize,
-    pub context: u64,
-    pub outcome: Outcome,
-    /// Whether this side can reach the peer's memory: see [`Transfer::refuse`].
-    pub can_copy: bool,
+    len: usize,
+    /// Whether this side can reach the peer's memory: see [`Copying::refuse`].
+    can_copy: bool,
     /// Whether this side found the other one's buffer. Of the two sides exactly one did, and it owns the
     /// copy: it sees to it that every piece is claimed, whether the other one helps or not.
-    pub owned: bool,
+    owned: bool,
     /// Whether this side copies while the other one can.
-    pub helps: bool,
+    helps: bool,
     /// Whether the other side has said that it does not.
-    pub alone: bool,
+    alone: bool,
     /// What the other side had claimed, in pages, when the owner last looked beside its application.
-    pub theirs: usize,
+    theirs: usize,
+    /// Bytes that both had moved when this side looked last.
+    moved: u64,
+    /// What has gone wrong here.
+    failure: Option<Box<Failure>>,
 }
 
-impl Transfer {
-    /// Copies pieces until none is left to claim; whether there was any.
-    /// `alone` if the peer is not expected to help; `aside`: how many bytes a look beside the application
-    /// may still copy.
-    pub fn copy(
-        &mut self,
-        dev: &mut impl Device,
-        counters: &mut Counters,
-        eager_limit: &mut EagerLimit,
-        alone: bool,
-        aside: &mut Option<usize>,
-    ) -> bool {
-        let mut any = false;
-        let copies = self.helps || self.is_refused(dev);
-        while copies
-            && self.can_copy
-            && *aside != Some(0)
-            && let Some(piece) = self.claim(dev, alone || self.alone)
+impl Copying {
+    fn new(side: Side, share: Share, remote: usize, len: usize) -> Copying {
+        Copying {
+            side,
+            share,
+            remote,
+            len,
+            can_copy: true,
+            owned: false,
+            helps: true,
+            alone: false,
+            theirs: 0,
+            moved: 0,
+            failure: None,
+        }
+    }
+
+    /// Announces that the message goes into the buffer that an RTR has offered.
+    fn announce(&self, message: &Message, port: &mut impl Port) -> Step {
+        let offer = Offer {
+            len: message.len,
+            addr: message.local.addr as u64,
+            share: self.share.index,
+            op: 0,
+            seen: 0,
+            other: message.peer_op,
+        };
+        if port.announce(FrameType::Matched, offer) { Step::Looking } else { Step::NoRoom }
+    }
+
+    /// Copies the whole message at once; its sender learns of the match and the end together, by
+    /// one line.
+    fn pull_whole(&mut self, message: &Message, port: &mut impl Port) -> Step {
+        let (share, len) = (self.share, self.len);
+        if len > 0
+            && let Err(fault) = port.copy_across(self.side, message.local.part(0, len), self.remote)
         {
-            let start = eager_limit.prices(piece.len).then(|| dev.now_ns());
-            let copied = self.copy_piece(dev, counters, &piece);
-            if copied && let Some(start) = start {
-                eager_limit.moved(piece.len, dev.now_ns() - start);
+            if fault == Fault::NotPermitted {
+                return Step::Frames;
             }
-            if let Some(left) = aside {
-                *left = left.saturating_sub(piece.len);
-            }
-            any = true;
+            let (word, failure) = failed(fault, self.side);
+            port.set_word(share, ShareWord::Failed, word);
+            self.failure = Some(failure);
+        }
+        for (word, value) in [
+            (ShareWord::Length, len as u64),
+            (ShareWord::Claim, Claims::whole(len).0),
+            (ShareWord::Done, len as u64),
+            (ShareWord::Left, 1),
+            (ShareWord::Partner, message.local.addr.max(1) as u64),
+        ] {
+            port.set_word(share, word, value);
+        }
+        port.wake();
+        self.end()
+    }
+
+    fn look(&mut self, message: &Message, port: &mut impl Port) -> Step {
+        let turn = port.turn();
+        let is_mine = turn.copies == self.side && (turn.left.is_none() || self.is_left_to_owner(port));
+        let moved = is_mine && self.copy(&turn, message, port);
+        if self.side == Side::Receive && self.needs_frames(port) {
+            self.leave(port);
+            return Step::Frames;
+        }
+        if self.moved < self.len as u64 {
+            self.moved = port.word(self.share, ShareWord::Done);
+        }
+        if self.moved < self.len as u64 {
+            return if moved { Step::Moved } else { Step::Looking };
+        }
+        if self.failure.is_none() {
+            self.failure = self.told(message, port.word(self.share, ShareWord::Failed)).map(Box::new);
+        }
+        self.leave(port);
+        if self.side == Side::Receive {
+            port.was_written(message.local.part(0, self.len));
+        }
+        self.end()
+    }
+
+    /// All bytes have been moved, or tried.
+    fn end(&mut self) -> Step {
+        self.failure.take().map_or(Step::Done, Step::Spoilt)
+    }
+
+    /// Copies pieces until none is left to claim; whether there was any.
+    fn copy(&mut self, turn: &Turn, message: &Message, port: &mut impl Port) -> bool {
+        let (mut any, alone) = (false, turn.alone || self.alone);
+        let mut copies = self.can_copy && (self.helps || self.is_refused(port));
+        while copies
+            && port.turn().left != Some(0)
+            && let Some(piece) = self.claim(port, alone)
+        {
+            self.copy_piece(&piece, message, port);
+            (any, copies) = (true, self.can_copy && !piece.is_last);
         }
         any
     }
 
     /// This side cannot copy: what it has claimed and not copied is the other's.
-    pub fn refuse(&mut self, dev: &impl Device) {
+    fn refuse(&mut self, port: &mut impl Port) {
         self.can_copy = false;
-        dev.opened_shares().add(self.share, ShareWord::Failed, refusal(self.side));
-        dev.wake(self.peer);
+        port.add_word(self.share, ShareWord::Failed, refusal(self.side));
+        port.wake();
     }
 
     /// Whether the other side cannot copy.
-    fn is_refused(&self, dev: &impl Device) -> bool {
+    fn is_refused(&self, port: &impl Port) -> bool {
         let other = if self.side == Side::Send { Side::Receive } else { Side::Send };
-        dev.opened_shares().load(self.share, ShareWord::Failed) & refusal(other) != 0
+        port.word(self.share, ShareWord::Failed) & refusal(other) != 0
     }
 
     /// Whether neither side can copy: then the receiver is to ask for frames.
-    pub fn needs_frames(&self, dev: &impl Device) -> bool {
+    fn needs_frames(&self, port: &impl Port) -> bool {
         let both = refusal(Side::Send) | refusal(Side::Receive);
-        !self.can_copy && dev.opened_shares().load(self.share, ShareWord::Failed) & both == both
+        !self.can_copy && port.word(self.share, ShareWord::Failed) & both == both
     }
 
-    /// Leaves the share: the message goes another way.
-    pub fn leave(&self, dev: &impl Device) {
-        dev.opened_shares().add(self.share, ShareWord::Left, 1);
-    }
-
-    /// The send that this was begun for.
-    pub fn sending(&self) -> Sending {
-        Sending {
-            to: self.peer,
-            context: self.context,
-            tag: self.outcome.tag,
-            data: self.local,
-            met: true,
-            flags: 0,
-        }
+    /// Leaves the share: this side touches it no more.
+    fn leave(&self, port: &mut impl Port) {
+        port.add_word(self.share, ShareWord::Left, 1);
     }
 
     /// Whether it is for this side to copy beside its application: it owns the copy, and the other one
     /// has claimed nothing since this was last asked. Who is inside MPI copies to the end, and the
     /// cores are the application's.
-    pub fn is_left_to_owner(&mut self, dev: &impl Device) -> bool {
-        let (front, back) = Claims(dev.opened_shares().load(self.share, ShareWord::Claim)).both();
+    fn is_left_to_owner(&mut self, port: &impl Port) -> bool {
+        let (front, back) = Claims(port.word(self.share, ShareWord::Claim)).both();
         let theirs = if self.side == Side::Receive { back } else { front };
         self.owned && std::mem::replace(&mut self.theirs, theirs) == theirs
     }
 
-    /// Whether the whole message has been moved. To be called until it says so, and not again:
-    /// then this side has left the share.
-    pub fn ended(&mut self, dev: &impl Device) -> bool {
-        let done = dev.opened_shares().load(self.share, ShareWord::Done) >= self.len as u64;
-        if done {
-            if self.outcome.failure.is_none() {
-                self.outcome.failure =
-                    self.told(dev.opened_shares().load(self.share, ShareWord::Failed)).map(Box::new);
-            }
-            self.leave(dev);
-        }
-        done
-    }
-
     /// The failure that the share's word stands for.
-    fn told(&self, word: u64) -> Option<Failure> {
+    fn told(&self, message: &Message, word: u64) -> Option<Failure> {
         let has = |what: u64| word & (what * COUNT) != 0;
+        let of = |side| Failure::Buffer { side, own: side == self.side };
         match () {
-            _ if has(BAD_SEND_BUFFER) => Some(self.bad_buffer(Side::Send)),
-            _ if has(BAD_RECEIVE_BUFFER) => Some(self.bad_buffer(Side::Receive)),
+            _ if has(BAD_SEND_BUFFER) => Some(of(Side::Send)),
+            _ if has(BAD_RECEIVE_BUFFER) => Some(of(Side::Receive)),
             _ if has(FAILED) => {
-                let text = format!("rank {} could not copy its part", self.peer);
+                let text = format!("rank {} could not copy its part", message.peer);
                 Some(Failure::Device(Fault::Device(text)))
             }
             _ => None,
         }
     }
 
-    fn bad_buffer(&self, side: Side) -> Failure {
-        Failure::Buffer { side, own: side == self.side }
-    }
-
     /// Claims the next piece of this side.
     ///
     /// A look before the claim says how much is left, and spares an atomic operation when nothing is.
     /// What the claim did not get is taken back: else it would be missing when a piece is given back.
-    fn claim(&self, dev: &impl Device, alone: bool) -> Option<Piece> {
-        let left = Claims(dev.opened_shares().load(self.share, ShareWord::Claim)).left(self.len)?;
+    fn claim(&self, port: &mut impl Port, alone: bool) -> Option<Piece> {
+        let left = Claims(port.word(self.share, ShareWord::Claim)).left(self.len)?;
         let wanted = piece(left * PAGE, alone).div_ceil(PAGE).min(left);
-        let before =
-            Claims(dev.opened_shares().add(self.share, ShareWord::Claim, Claims::of(self.side, wanted).0));
-        let pages = wanted.min(before.left(self.len).unwrap_or(0));
+        let before = Claims(port.add_word(self.share, ShareWord::Claim, Claims::of(self.side, wanted).0));
+        let left = before.left(self.len).unwrap_or(0);
+        let pages = wanted.min(left);
         if pages < wanted {
-            dev.opened_shares().add(self.share, ShareWord::Claim, Claims::back(self.side, wanted - pages));
+            port.add_word(self.share, ShareWord::Claim, Claims::back(self.side, wanted - pages));
         }
         let (offset, len) = (pages > 0).then(|| before.piece(self.side, pages, self.len))?;
-        Some(Piece { offset, len, pages })
+        Some(Piece { offset, len, pages, is_last: pages == left })
     }
 
-    /// Whether it was copied; if not, either it has failed, or it is given back.
-    fn copy_piece(&mut self, dev: &mut impl Device, counters: &mut Counters, piece: &Piece) -> bool {
-        let local = self.local.part(piece.offset, piece.len);
-        let result = match self.side {
-            Side::Receive => dev.read(self.peer, local, self.remote + piece.offset),
-            Side::Send => dev.write(self.peer, local, self.remote + piece.offset),
-        };
-        let is_copied = result.is_ok();
-        match result {
+    /// Copies a piece; if this side may not, it is given back.
+    fn copy_piece(&mut self, piece: &Piece, message: &Message, port: &mut impl Port) {
+        let local = message.local.part(piece.offset, piece.len);
+        match port.copy_across(self.side, local, self.remote + piece.offset) {
+            Ok(()) => {}
             Err(Fault::NotPermitted) => {
-                dev.opened_shares().add(self.share, ShareWord::Claim, Claims::back(self.side, piece.pages));
-                self.refuse(dev);
-                return false;
+                port.add_word(self.share, ShareWord::Claim, Claims::back(self.side, piece.pages));
+                return self.refuse(port);
             }
             Err(fault) => {
                 let (word, failure) = failed(fault, self.side);
-                dev.opened_shares().add(self.share, ShareWord::Failed, word);
-                self.outcome.failure = Some(Box::new(failure));
+                port.add_word(self.share, ShareWord::Failed, word);
+                self.failure = Some(failure);
             }
-            Ok(()) => self.count(counters, piece.len as u64),
         }
-        let before = dev.opened_shares().add(self.share, ShareWord::Done, local.len as u64);
-        if before + local.len as u64 >= self.len as u64 {
-            dev.wake(self.peer);
-        }
-        is_copied
-    }
-
-    fn count(&self, counters: &mut Counters, len: u64) {
-        let (event, amount) = match self.side {
-            Side::Receive => (Event::PiecePulled, Amount::PulledBytes),
-            Side::Send => (Event::PiecePushed, Amount::PushedBytes),
-        };
-        counters.count(event);
-        counters.add(amount, len);
-    }
-
-    pub fn pending(&self, id: OpId, since_ns: u64) -> PendingOp {
-        PendingOp {
-            id,
-            side: self.side,
-            peer: Some(self.peer),
-            tag: Some(self.outcome.tag),
-            context: self.context,
-            len: self.len,
-            matched: true,
-            since_ns,
+        let before = port.add_word(self.share, ShareWord::Done, local.len as u64);
+        self.moved = before + local.len as u64;
+        if self.moved >= self.len as u64 {
+            port.wake();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::script::{BUFFER, Script, message};
     use super::*;
 
-    /// Whoever claims how much, in whatever order: every byte once.
+    /// Bytes of the message.
+    const LEN: usize = 3 << 20;
+    const SHARE: Share = Share { owner: 0, index: 3 };
+
+    /// The bytes that a side has copied across, in order: the script's share is that of both sides.
+    fn copied(script: &mut Script, side: Side, mover: &mut impl Mover) -> (Step, Vec<String>) {
+        script.turn.copies = side;
+        script.log.clear();
+        let step = mover.on(Happening::Look, &message(None, LEN), script);
+        (step, script.log.iter().filter(|line| line.contains("across")).cloned().collect())
+    }
+
+    /// The sender finds that its RTS has met a receive, when it is not its turn.
+    fn meets(script: &mut Script, sender: &mut Sender) {
+        assert_eq!(copied(script, Side::Receive, sender), (Step::Met, vec![]));
+    }
+
+    fn offered(script: &mut Script) -> Sender {
+        let mut sender = Sender::new(true, false, 0);
+        assert_eq!(sender.on(Happening::Start, &message(None, LEN), script), Step::Looking);
+        sender
+    }
+
+    fn matched(script: &mut Script) -> Receiver {
+        let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false);
+        assert_eq!(receiver.on(Happening::Start, &message(None, LEN), script), Step::Looking);
+        receiver
+    }
+
+    /// The sender finds that it is met, the receiver copies what it claims, and both end when all is done.
     #[test]
-    fn claims_from_both_ends_cover_a_message_once() {
-        for (len, order) in
-            [(1, 0b1), (4096, 0b0), (300_001, 0b0110_1001), (5 << 20, 0b0111_0001), (5 << 20, 0)]
-        {
-            let (mut claims, mut covered, mut at) = (Claims(0), Vec::new(), 0);
-            while let Some(left) = claims.left(len) {
-                let side = if order >> (at % 8) & 1 == 0 { Side::Receive } else { Side::Send };
-                let pages = piece(left * PAGE, at % 3 == 0).div_ceil(PAGE).min(left);
-                if at % 5 != 3 {
-                    covered.push(claims.piece(side, pages, len));
-                } else {
-                    claims.0 = claims.0.wrapping_add(Claims::back(side, pages)); // given back as soon as claimed
-                }
-                claims.0 += Claims::of(side, pages).0;
-                at += 1;
+    fn both_sides_end_when_all_is_copied() {
+        let mut script = Script::default();
+        let mut sender = offered(&mut script);
+        assert_eq!(copied(&mut script, Side::Send, &mut sender), (Step::Looking, vec![]));
+        let mut receiver = matched(&mut script);
+        meets(&mut script, &mut sender);
+        script.turn.left = Some(0);
+        assert_eq!(copied(&mut script, Side::Receive, &mut receiver), (Step::Looking, vec![]));
+        script.turn.left = None;
+        let (step, pieces) = copied(&mut script, Side::Send, &mut sender);
+        assert_eq!((step, pieces.len()), (Step::Done, 8));
+        assert_eq!(
+            pieces[0],
+            format!("Send buffer+{}..+{} across from {:#x}", 2 << 20, 1 << 20, BUFFER + (2 << 20))
+        );
+        assert_eq!(copied(&mut script, Side::Receive, &mut receiver), (Step::Done, vec![]));
+        assert_eq!(script.share[ShareWord::Left as usize], 2);
+    }
+
+    /// What one side may not copy the other does; where neither may, the receiver asks for frames, and no sooner may the
+    /// sender be asked.
+    #[test]
+    fn who_is_refused_leaves_it_to_the_other() {
+        let mut script = Script::default();
+        let mut sender = offered(&mut script);
+        let mut receiver = matched(&mut script);
+        meets(&mut script, &mut sender);
+        script.copies = Some(Err(Fault::NotPermitted));
+        assert_eq!(copied(&mut script, Side::Receive, &mut receiver).0, Step::Moved);
+        assert_eq!(script.share[ShareWord::Claim as usize], 0, "it is given back");
+        assert!(!sender.is_unanswered(&script));
+        assert_eq!(copied(&mut script, Side::Send, &mut sender).0, Step::Moved);
+        assert_eq!(copied(&mut script, Side::Receive, &mut receiver).0, Step::Frames);
+        assert!(sender.is_unanswered(&script));
+        sender.retreat(&mut script);
+        assert_eq!(script.share[ShareWord::Left as usize], 2);
+    }
+
+    /// A copy that fails is told to the other side, and the rest is moved all the same.
+    #[test]
+    fn both_hear_of_what_failed() {
+        let mut script = Script::default();
+        let mut sender = offered(&mut script);
+        let mut receiver = matched(&mut script);
+        meets(&mut script, &mut sender);
+        script.copies = Some(Err(Fault::BadAddress { local: true }));
+        let (own, other) = (true, false);
+        let bad = |own| Step::Spoilt(Box::new(Failure::Buffer { side: Side::Receive, own }));
+        assert_eq!(copied(&mut script, Side::Receive, &mut receiver).0, bad(own));
+        assert_eq!(copied(&mut script, Side::Send, &mut sender).0, bad(other));
+    }
+
+    /// An RTS that finds no room leaves no share behind, one that is out may be taken back until it is met, and none
+    /// that a receive waits for.
+    #[test]
+    fn an_rts_is_taken_back_by_its_share() {
+        let message = message(None, LEN);
+        let mut script = Script { has_no_room: true, ..Script::default() };
+        let mut sender = Sender::new(true, false, 0);
+        assert_eq!(sender.on(Happening::Start, &message, &mut script), Step::NoRoom);
+        assert_eq!(script.log, ["open a share", "close share 3"]);
+        script.has_no_room = false;
+        let mut sender = offered(&mut script);
+        assert_eq!(sender.take_back(&mut script), Withdrawal::Back);
+        script.was_taken = true;
+        assert_eq!(sender.take_back(&mut script), Withdrawal::Met);
+        script.has_no_share = true;
+        for (met, becomes) in [(false, Withdrawal::Asked), (true, Withdrawal::Met)] {
+            let mut sender = Sender::new(true, met, 0);
+            assert_eq!(sender.on(Happening::Start, &message, &mut script), Step::Going);
+            assert_eq!((sender.take_back(&mut script), sender.needs_care()), (becomes, true));
+        }
+    }
+
+    /// Short messages, and those whose sender does not help, are copied when they meet their receive.
+    #[test]
+    fn a_short_message_is_pulled_as_a_whole() {
+        for (len, alone, step) in [
+            (PIECE_MIN, false, Step::Done),
+            (PIECE_MIN + 1, false, Step::Looking),
+            (PIECE_MAX, true, Step::Done),
+            (PIECE_MAX + 1, true, Step::Looking),
+        ] {
+            let (mut script, message) = (Script::default(), message(None, len));
+            let mut receiver = Receiver::new(SHARE, 0x5000, len, alone);
+            assert_eq!(receiver.on(Happening::Start, &message, &mut script), step);
+            let done = if step == Step::Done { len as u64 } else { 0 };
+            assert_eq!(script.share[ShareWord::Done as usize], done);
+            if step == Step::Done {
+                let mut sender =
+                    Sender::Offering(Rts { share: Some(SHARE), direct: true, met: false, flags: 0 });
+                assert_eq!(copied(&mut script, Side::Send, &mut sender), (Step::Done, vec![]));
             }
-            covered.sort();
-            let end = covered.iter().fold(0, |end, (offset, len)| {
-                assert_eq!(*offset, end);
-                end + len
-            });
-            assert_eq!(end, len);
-            assert!(Claims::whole(len).left(len).is_none());
+            assert_eq!(receiver.on(Happening::Ack(Default::default()), &message, &mut script), Step::Illegal);
         }
     }
 }

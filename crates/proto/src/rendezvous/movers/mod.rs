@@ -1,12 +1,14 @@
 //! Who moves the bytes: what the protocols over registered memory have in common, and a file for each.
 //!
-//! In shared memory [`both`] sides copy. Over registered memory a protocol is two machines, one on each side. Both are given what happens as a [`Happening`]
+//! A protocol is two machines, one on each side. Both are given what happens as a [`Happening`]
 //! and act on the world through a [`Port`]; a [`Step`] says how they stand. The sender's machine
 //! begins when the message may leave (its RTS keeps the order of messages), the receiver's when
-//! the RTS has met its receive.
+//! the RTS has met its receive. What happens over registered memory comes in messages; where [`both`] sides copy it is
+//! changed words of a share, which a look around finds.
 
 pub(crate) mod both;
 pub(crate) mod chunks;
+pub(crate) mod claims;
 mod copy_pipeline;
 pub(crate) mod frames;
 mod pipeline;
@@ -19,16 +21,16 @@ mod superpipeline;
 mod tests;
 pub(crate) mod write;
 
-use crate::choice::way::Protocol;
-use crate::message::op::Side;
-use fabric::{Fault, Rank, Span};
+use crate::choice::way::{Protocol, Way};
+use crate::message::op::{Failure, Side};
+use fabric::{Fault, Rank, Share, ShareWord, Span};
 use port::Port;
 use wire::long::{Fragment, LongRts, RAILS};
 
 /// What both machines of a message know.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// The protocol of its RTS; `None` if it came to frames without one.
+    /// The protocol over registered memory of its RTS; `None` if it came to frames without one, or by a share.
     pub protocol: Option<Protocol>,
     /// The other rank.
     pub peer: Rank,
@@ -59,7 +61,7 @@ impl Message {
 /// What happens to a machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Happening {
-    /// The message may leave: send the RTS.
+    /// The message may leave: send the RTS. By a share it is told both sides, once there is one.
     Start,
     /// Its RTS has met a receive; so many bytes came along and are in place.
     Matched(LongRts, u64),
@@ -87,11 +89,15 @@ pub enum Step {
     Looking,
     /// As [`Step::Looking`], and this look found something to do.
     Moved,
+    /// It has found that its RTS has met a receive, and is not at its end.
+    Met,
     /// All bytes are where they belong and nothing is held.
     Done,
+    /// As [`Step::Done`] for both sides, but some of the bytes could not be moved.
+    Spoilt(Box<Failure>),
     /// The RTS could not leave: to be started again when there is room.
     NoRoom,
-    /// This side cannot register its memory: the message goes by frames. Nothing is held.
+    /// This side cannot register its memory, or neither can copy: the message goes by frames. Nothing is held.
     Frames,
     /// What happened is not allowed in this state.
     Illegal,
@@ -112,6 +118,17 @@ impl Step {
     }
 }
 
+/// What became of the wish to take a message back whose RTS is out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Withdrawal {
+    /// Nobody has met it, nor will.
+    Back,
+    /// A receive has met it, or waits for it.
+    Met,
+    /// Its receiver alone knows, and is to be asked.
+    Asked,
+}
+
 /// One side of one protocol.
 pub(crate) trait Mover {
     /// Takes in what happens, and acts on it.
@@ -122,8 +139,23 @@ pub(crate) trait Mover {
     fn retreat(&mut self, port: &mut impl Port);
 
     /// Whether this is a sender whose receiver may still ask for frames: it has said nothing else.
-    fn is_unanswered(&self) -> bool {
+    fn is_unanswered(&self, _port: &impl Port) -> bool {
         false
+    }
+
+    /// Takes the RTS back, if that can be done without the receiver.
+    fn take_back(&mut self, _port: &mut impl Port) -> Withdrawal {
+        Withdrawal::Asked
+    }
+
+    /// Whether the message gets on only if this rank looks.
+    fn needs_care(&self) -> bool {
+        true
+    }
+
+    /// The word that must cease to be 0 before a look finds anything.
+    fn awaits(&self) -> Option<(Share, ShareWord)> {
+        None
     }
 
     /// How many bytes have been moved, where that is known: for reports.
@@ -147,12 +179,25 @@ pub(crate) enum Machine {
     CopyReceive(superpipeline::Receiver),
     FramesSend(frames::Sender),
     FramesReceive(frames::Receiver),
+    BothSend(both::Sender),
+    BothReceive(both::Receiver),
 }
 
 impl Machine {
-    /// Whether the message goes by frames as a whole.
-    pub fn is_framed(&self) -> bool {
-        matches!(self, Machine::FramesSend(_) | Machine::FramesReceive(_))
+    /// Whether it is looked at when it is its side's turn, and not before.
+    #[inline]
+    pub fn takes_turns(&self) -> bool {
+        matches!(self, Machine::BothSend(_) | Machine::BothReceive(_))
+    }
+
+    /// How the bytes of a message travel that began with this protocol, if with any.
+    pub fn way(&self, protocol: Option<Protocol>) -> Way {
+        match self {
+            Machine::BothSend(machine) if !machine.is_direct() => Way::Frames,
+            Machine::BothSend(_) | Machine::BothReceive(_) => Way::Both,
+            Machine::FramesSend(_) | Machine::FramesReceive(_) => Way::Frames,
+            _ => protocol.map_or(Way::Frames, Way::of),
+        }
     }
 
     pub fn new(protocol: Protocol, side: Side) -> Machine {
@@ -197,6 +242,8 @@ macro_rules! each {
             Machine::CopyReceive($machine) => $what,
             Machine::FramesSend($machine) => $what,
             Machine::FramesReceive($machine) => $what,
+            Machine::BothSend($machine) => $what,
+            Machine::BothReceive($machine) => $what,
         }
     };
 }
@@ -210,8 +257,29 @@ impl Mover for Machine {
         each!(self, machine => machine.retreat(port))
     }
 
-    fn is_unanswered(&self) -> bool {
-        each!(self, machine => machine.is_unanswered())
+    fn is_unanswered(&self, port: &impl Port) -> bool {
+        each!(self, machine => machine.is_unanswered(port))
+    }
+
+    fn take_back(&mut self, port: &mut impl Port) -> Withdrawal {
+        each!(self, machine => machine.take_back(port))
+    }
+
+    #[inline]
+    fn needs_care(&self) -> bool {
+        match self {
+            Machine::BothSend(machine) => machine.needs_care(),
+            Machine::BothReceive(machine) => machine.needs_care(),
+            _ => true,
+        }
+    }
+
+    #[inline]
+    fn awaits(&self) -> Option<(Share, ShareWord)> {
+        match self {
+            Machine::BothSend(machine) => machine.awaits(),
+            _ => None,
+        }
     }
 
     fn moved(&self) -> u64 {

@@ -4,12 +4,59 @@ use crate::choice::tuning::Tuning;
 use crate::event::Event;
 use crate::memory::rcache::Held;
 use crate::memory::staging::{Slab, Use};
-use fabric::{Fault, Local, Remote, Span};
-use wire::head::FrameType;
+use crate::message::op::Side;
+use fabric::{Fault, Local, Remote, Share, ShareWord, Span};
+use wire::head::{FrameType, Offer};
 use wire::long::{Fragment, LongRts};
 
+/// Whose turn it is to copy in a look around.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The side: a rank copies pieces of its own receives first.
+    pub copies: Side,
+    /// Whether the other side is not expected to help.
+    pub alone: bool,
+    /// Bytes that may still be copied in a look beside the application; `None` inside MPI.
+    pub left: Option<usize>,
+}
+
+impl Default for Turn {
+    fn default() -> Turn {
+        Turn { copies: Side::Receive, alone: false, left: None }
+    }
+}
+
+/// Words that both sides of a message can change, and copies across to the other side's memory.
+pub trait Sharing {
+    /// Opens a share, which may be taken by its word `Open`; `None` if there is none for this peer, or all are in use.
+    fn open_share(&mut self) -> Option<Share>;
+    /// Makes a share of this rank that nobody uses available again.
+    fn close_share(&mut self, share: Share);
+    /// Takes the share of this operation back; false if the other side was faster.
+    fn take_share(&mut self, share: Share) -> bool;
+    /// Reads a word of a share.
+    fn word(&self, share: Share, word: ShareWord) -> u64;
+    /// Sets a word of a share.
+    fn set_word(&mut self, share: Share, word: ShareWord, value: u64);
+    /// Adds to a word of a share, modulo 2^64, and returns what it held before.
+    fn add_word(&mut self, share: Share, word: ShareWord, value: u64) -> u64;
+    /// Wakes the other side, which may sleep and sees a share only by looking.
+    fn wake(&mut self);
+    /// Whether this rank can copy from and to the other side's memory.
+    fn reaches(&mut self) -> bool;
+    /// Copies from the other side's memory at `remote` to `local` at its receiver, the other way at its sender.
+    fn copy_across(&mut self, side: Side, local: Span, remote: usize) -> Result<(), Fault>;
+    /// The other side may have written this memory.
+    fn was_written(&mut self, span: Span);
+    /// Tells the other side about a share in the order of messages; the offer gets the number of the operation. False
+    /// if there is no room now; then nothing has happened.
+    fn announce(&mut self, kind: FrameType, offer: Offer) -> bool;
+    /// Whose turn it is to copy.
+    fn turn(&self) -> Turn;
+}
+
 /// Time, memory, transfers and messages to the other side. Whatever costs time is a call here.
-pub trait Port {
+pub trait Port: Sharing {
     /// What the pipelines are tuned by.
     fn tuning(&self) -> &Tuning;
     /// Adapters to spread a message over.

@@ -58,7 +58,7 @@ impl Mover for Sender {
         }
     }
 
-    fn is_unanswered(&self) -> bool {
+    fn is_unanswered(&self, _port: &impl Port) -> bool {
         true
     }
 }

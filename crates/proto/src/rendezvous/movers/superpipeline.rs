@@ -129,7 +129,7 @@ impl Mover for Sender {
         }
     }
 
-    fn is_unanswered(&self) -> bool {
+    fn is_unanswered(&self, _port: &impl Port) -> bool {
         matches!(self, Sender::Idle | Sender::Asked(..))
     }
 }

@@ -4,11 +4,12 @@ use crate::choice::tuning::Tuning;
 use crate::event::Event;
 use crate::memory::rcache::Held;
 use crate::memory::staging::{BUFFERS, Slab, Use};
+use crate::message::op::Side;
 use crate::rendezvous::movers::Message;
-use crate::rendezvous::movers::port::Port;
-use fabric::{Fault, Local, Remote, Span};
+use crate::rendezvous::movers::port::{Port, Sharing, Turn};
+use fabric::{Fault, Local, Remote, Share, ShareWord, Span};
 use std::collections::BTreeMap;
-use wire::head::FrameType;
+use wire::head::{FrameType, Offer};
 use wire::long::{Fragment, LongRts};
 
 /// Where the buffer of every scripted message lies.
@@ -32,6 +33,14 @@ pub struct Script {
     pub has_no_slab: bool,
     pub is_disordered: bool,
     pub keys: u32,
+    /// The words of the one share there is.
+    pub share: [u64; ShareWord::ALL.len()],
+    pub has_no_share: bool,
+    /// Whether the other side has taken the share.
+    pub was_taken: bool,
+    /// How copies across end; well if it is not said.
+    pub copies: Option<Result<(), Fault>>,
+    pub turn: Turn,
 }
 
 impl Script {
@@ -43,6 +52,66 @@ impl Script {
 /// An address, by what lies there.
 fn place(addr: usize) -> String {
     if addr >= STAGING { format!("staging+{}", addr - STAGING) } else { format!("buffer+{}", addr - BUFFER) }
+}
+
+impl Sharing for Script {
+    fn open_share(&mut self) -> Option<Share> {
+        let share = (!self.has_no_share).then_some(Share { owner: 0, index: 3 })?;
+        self.note("open a share".into());
+        Some(share)
+    }
+
+    fn close_share(&mut self, share: Share) {
+        self.note(format!("close share {}", share.index));
+    }
+
+    fn take_share(&mut self, _share: Share) -> bool {
+        !self.was_taken
+    }
+
+    fn word(&self, share: Share, word: ShareWord) -> u64 {
+        assert_eq!(share.index, 3);
+        self.share[word as usize]
+    }
+
+    fn set_word(&mut self, share: Share, word: ShareWord, value: u64) {
+        assert_eq!(share.index, 3);
+        self.share[word as usize] = value;
+        self.note(format!("{word:?} := {value:#x}"));
+    }
+
+    fn add_word(&mut self, share: Share, word: ShareWord, value: u64) -> u64 {
+        assert_eq!(share.index, 3);
+        let before = self.share[word as usize];
+        self.share[word as usize] = before.wrapping_add(value);
+        before
+    }
+
+    fn wake(&mut self) {
+        self.note("wake".into());
+    }
+
+    fn reaches(&mut self) -> bool {
+        self.copies != Some(Err(Fault::NotPermitted))
+    }
+
+    fn copy_across(&mut self, side: Side, local: Span, remote: usize) -> Result<(), Fault> {
+        self.note(format!("{side:?} {}..+{} across from {remote:#x}", place(local.addr), local.len));
+        self.copies.clone().unwrap_or(Ok(()))
+    }
+
+    fn was_written(&mut self, _span: Span) {}
+
+    fn announce(&mut self, kind: FrameType, offer: Offer) -> bool {
+        if !self.has_no_room {
+            self.note(format!("{kind:?} {} bytes", offer.len));
+        }
+        !self.has_no_room
+    }
+
+    fn turn(&self) -> Turn {
+        self.turn
+    }
 }
 
 impl Port for Script {
