@@ -20,7 +20,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("launch", &["fabric"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "disk"]),
     ("mpich", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "disk"]),
-    ("verbs-abi", &["wire", "fabric", "launch", "rnic"]),
+    ("verbs-layout", &[]),
+    ("verbs-abi", &["wire", "fabric", "launch", "rnic", "verbs-layout"]),
     ("fortran", &["abi"]),
     ("memhook", &["fabric"]),
     ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
@@ -46,9 +47,9 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
             "exports/objects.rs",
             "exports/pairs.rs",
             "exports/words.rs",
-            "layout.rs",
         ],
     ),
+    ("verbs-layout", &["layout.rs"]),
 ];
 
 /// Which folders of `proto` a folder may use besides itself and `event.rs`: data runs one way.

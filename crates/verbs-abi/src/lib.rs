@@ -1,7 +1,7 @@
 //! `libibverbs.so.1`: the software adapter for programs that are written to verbs, without a kernel module.
 //!
 //! ```text
-//! program ─▶ exports/ (C functions, rdma-core's structures in layout.rs) ─▶ adapter/ ─▶ rnic::{stack, driver::Link}
+//! program ─▶ exports/ (C functions, rdma-core's structures in `verbs_layout`) ─▶ adapter/ ─▶ rnic::{stack, driver::Link}
 //!                                                                   ▲
 //!                                            thread.rs, which looks where the program does not
 //! ```
@@ -15,8 +15,9 @@ pub mod adapter;
 #[allow(unsafe_code)]
 mod exports;
 pub mod interfaces;
-pub mod layout;
 pub mod thread;
+
+pub use verbs_layout::layout;
 
 use adapter::Adapter;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

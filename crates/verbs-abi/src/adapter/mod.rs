@@ -4,7 +4,6 @@
 //! (`crate::thread`) that takes over where none of them looks. Numbers name everything; no pointer of a program is
 //! followed here but those of memory that it has registered.
 
-pub mod constants;
 pub mod meeting;
 pub mod number;
 mod pair;
@@ -12,6 +11,8 @@ pub mod queues;
 pub mod rc;
 mod sockets;
 pub mod ud;
+
+pub use verbs_layout::constants;
 
 pub use pair::{Pair, Request, Route, Transport};
 pub use queues::{Buffer, Channel, Completions, Ended, Receives, Wish};

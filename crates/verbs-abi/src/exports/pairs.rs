@@ -2,6 +2,7 @@
 
 use super::contexts::{INLINE_MAX, PIECES_MAX, QUEUE_MAX, REQUESTS_MAX};
 use super::{CONDITION, MUTEX, code, none, open_of};
+use crate::adapter::constants::attributes::*;
 use crate::adapter::constants::*;
 use crate::adapter::ud::Ud;
 use crate::adapter::{Adapter, Pair, Receives, Route, Transport, number};
@@ -10,23 +11,6 @@ use crate::layout::*;
 use crate::thread;
 use std::ffi::{c_int, c_void};
 
-/// `enum ibv_qp_attr_mask`.
-const STATE: c_int = 1;
-const ACCESS: c_int = 1 << 3;
-const PKEY: c_int = 1 << 4;
-const PORT: c_int = 1 << 5;
-const QKEY: c_int = 1 << 6;
-const ROUTE: c_int = 1 << 7;
-const PATH_MTU: c_int = 1 << 8;
-const TIMEOUT: c_int = 1 << 9;
-const RETRIES: c_int = 1 << 10;
-const RNR_RETRIES: c_int = 1 << 11;
-const RQ_PSN: c_int = 1 << 12;
-const READS: c_int = 1 << 13;
-const RNR_TIMER: c_int = 1 << 15;
-const SQ_PSN: c_int = 1 << 16;
-const DEST_READS: c_int = 1 << 17;
-const DEST: c_int = 1 << 20;
 /// `IBV_QP_INIT_ATTR_PD`, the one field of the extended attributes that is known beside the operations to be sent.
 const EX_DOMAIN: u32 = 1;
 /// What datagrams carry in front of their data.

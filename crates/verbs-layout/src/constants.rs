@@ -46,3 +46,23 @@ pub const STATE_ERR: i32 = 6;
 
 pub const TYPE_RC: i32 = 2;
 pub const TYPE_UD: i32 = 4;
+
+/// `enum ibv_qp_attr_mask`.
+pub mod attributes {
+    pub const STATE: i32 = 1;
+    pub const ACCESS: i32 = 1 << 3;
+    pub const PKEY: i32 = 1 << 4;
+    pub const PORT: i32 = 1 << 5;
+    pub const QKEY: i32 = 1 << 6;
+    pub const ROUTE: i32 = 1 << 7;
+    pub const PATH_MTU: i32 = 1 << 8;
+    pub const TIMEOUT: i32 = 1 << 9;
+    pub const RETRIES: i32 = 1 << 10;
+    pub const RNR_RETRIES: i32 = 1 << 11;
+    pub const RQ_PSN: i32 = 1 << 12;
+    pub const READS: i32 = 1 << 13;
+    pub const RNR_TIMER: i32 = 1 << 15;
+    pub const SQ_PSN: i32 = 1 << 16;
+    pub const DEST_READS: i32 = 1 << 17;
+    pub const DEST: i32 = 1 << 20;
+}

@@ -2,7 +2,7 @@
 
 use std::mem::{offset_of, size_of};
 use std::process::Command;
-use tern_verbs::layout::*;
+use verbs_layout::layout::*;
 
 /// Assertions for the C compiler: the size of a structure, and where its fields are.
 macro_rules! asserted {

@@ -1,0 +1,5 @@
+//! The C structures and values of rdma-core's `infiniband/verbs.h`, once for the library that offers them to programs
+//! (`verbs-abi`) and for the device that uses the system's (`ibv`). Nothing here does anything.
+
+pub mod constants;
+pub mod layout;
