@@ -73,7 +73,7 @@ def unlike(tools):
     words += ["-n", "1", "-host", "127.0.0.2", "-env", "TERN_INTEGRITY", "auto", program]
     outcome = run(tools, *TWICE[:2], *words, env={"TERN_DEVICES": "rnic"})
     outcome.expect(outcome.code != 0, "a failure")
-    outcome.expect_message(r"rank [01] on \S+ has TERN_TRANSPORT=rc,TERN_INTEGRITY=(mac|auto), this rank TERN_TRANSPORT=rc,TERN_INTEGRITY=")
+    outcome.expect_message(r"rank [01] on \S+ has TERN_DEVICES=rnic,TERN_TRANSPORT=rc,TERN_INTEGRITY=(mac|auto), this rank TERN_DEVICES=rnic,TERN_TRANSPORT=rc,TERN_INTEGRITY=")
 
 
 def cancels(tools, transport, protocol):

@@ -1,11 +1,14 @@
-//! What connects this rank with the others: shared memory on this host, the software adapter between hosts.
+//! What connects this rank with the others: shared memory on this host, the software adapter or one of the system between
+//! hosts.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use fabric::settings::Settings;
-use fabric::{Device as _, Exchange, Fault, Pair, Verbs as _};
+use fabric::{Device as _, Either, Exchange, Fault, Pair, Verbs};
+use ibv::{Ibv, Opened};
 use launch::address;
 use launch::pmi::client::Client;
 use launch::report::HOST_ADDRESS;
@@ -14,8 +17,10 @@ use proto::reliable::{self, Reliable, Use};
 use rnic::{Card, Integrity, Listening, Rnic, Secret};
 use shm::Shm;
 
+/// What messages go to other hosts by: the software adapter, or adapters of the system.
+type Adapter = Either<Rnic, Ibv>;
 /// The device of this process's rank.
-pub type Device = Pair<Shm, Channel<Reliable<Rnic>>>;
+pub type Device = Pair<Shm, Channel<Reliable<Adapter>>>;
 
 /// What the end of a rank waits for peers to take, at most.
 const LINGER_NS: u64 = 5_000_000_000;
@@ -39,12 +44,17 @@ fn kind() -> String {
 
 /// What ranks of other hosts are reached by.
 struct Far {
-    listening: Listening,
+    way: Way,
     carriers: Carriers,
-    addresses: Box<[SocketAddr]>,
     secret: Secret,
     /// By rank: its host.
     hosts: Arc<[u32]>,
+}
+
+/// An adapter before it is connected, and where those of all ranks are.
+enum Way {
+    Software(Listening, Box<[SocketAddr]>),
+    System(Opened, Vec<Vec<u8>>),
 }
 
 /// How messages get to other hosts.
@@ -80,7 +90,7 @@ impl Carriers {
     }
 
     /// Frames over an adapter of these.
-    fn carry(self, adapter: Rnic) -> Result<Channel<Reliable<Rnic>>, Fault> {
+    fn carry<V: Verbs>(self, adapter: V) -> Result<Channel<Reliable<V>>, Fault> {
         let Carriers::Datagrams { connections } = self else {
             let settings = channel::Settings { slots: SLOTS, ..channel::Settings::default() };
             return Channel::new(Reliable::plain(adapter), settings);
@@ -116,7 +126,9 @@ pub struct Hosts {
 
 /// The settings that all ranks must have alike to understand each other's messages.
 fn manner(settings: &Settings) -> String {
-    ["TERN_TRANSPORT", "TERN_INTEGRITY"].map(|name| format!("{name}={}", settings.text(name))).join(",")
+    ["TERN_DEVICES", "TERN_TRANSPORT", "TERN_INTEGRITY"]
+        .map(|name| format!("{name}={}", settings.text(name)))
+        .join(",")
 }
 
 /// How messages are checked.
@@ -124,9 +136,9 @@ fn integrity(settings: &Settings) -> Integrity {
     Integrity::named(settings.text("TERN_INTEGRITY")).expect("the setting has these words")
 }
 
-/// Where a rank listens and what its host is called, from what it has told all; an error if it is not of this kind, or
+/// Where a rank is reached and what its host is called, from what it has told all; an error if it is not of this kind, or
 /// has other settings than this one.
-fn read_place(rank: usize, text: &str, manner: &str) -> Result<(SocketAddr, String), String> {
+fn read_place<At: FromStr>(rank: usize, text: &str, manner: &str) -> Result<(At, String), String> {
     let kind = kind();
     let mut words = text.splitn(4, ' ');
     match (words.next(), words.next().and_then(|at| at.parse().ok()), words.next(), words.next()) {
@@ -144,6 +156,80 @@ fn read_place(rank: usize, text: &str, manner: &str) -> Result<(SocketAddr, Stri
             "rank {rank} says `{text}` of where it listens: it runs another version of Tern than this one, {kind}"
         )),
     }
+}
+
+/// Tells all ranks where this one is reached, and hears it of them, with the names of their hosts. Collective.
+fn tell<At: FromStr>(
+    at: &str,
+    settings: &Settings,
+    client: &mut Client,
+) -> Result<(Vec<At>, Vec<String>), String> {
+    let manner = manner(settings);
+    let name = crate::env::host_name().map_err(|error| error.to_string())?;
+    client.offer_secret()?;
+    let told = format!("{} {at} {manner} {name}", kind());
+    let told = client.share("tern.at", told.as_bytes())?;
+    let read = |(rank, text): (usize, &Vec<u8>)| read_place(rank, &String::from_utf8_lossy(text), &manner);
+    told.iter().enumerate().map(read).collect()
+}
+
+/// The software adapter. Collective.
+fn software(
+    carriers: Carriers,
+    settings: &Settings,
+    client: &mut Client,
+) -> Result<(Way, Vec<String>), String> {
+    let listening = carriers.listen(settings.text("TERN_TRANSPORT"), address::outer(settings)?)?;
+    let listening = listening.checked_by(integrity(settings));
+    let (addresses, names) = tell::<SocketAddr>(&listening.address()?.to_string(), settings, client)?;
+    address::are_alike(&addresses)?;
+    // Whoever has the narrowest way: a datagram that is longer than the buffers of its receiver is refused.
+    let listening = match carriers {
+        Carriers::Adapter => listening,
+        Carriers::Datagrams { .. } => {
+            let longest = listening.longest_datagram(&addresses);
+            let all = client.share("tern.datagram", longest.to_string().as_bytes())?;
+            let said = |text: &Vec<u8>| str::from_utf8(text).ok()?.parse().ok();
+            let least =
+                all.iter().map(said).collect::<Option<Vec<usize>>>().and_then(|all| all.into_iter().min());
+            listening.limited_to(least.ok_or("a rank does not say how long its datagrams are")?)
+        }
+    };
+    Ok((Way::Software(listening, addresses.into()), names))
+}
+
+/// Adapters of the system. Collective: a rank that has none says so to all, so that none waits for it.
+fn system(
+    carriers: Carriers,
+    settings: &Settings,
+    client: &mut Client,
+) -> Result<(Way, Vec<String>), String> {
+    let opened = open(carriers, settings);
+    let card = match &opened {
+        Ok(opened) => opened.card(),
+        Err(_) => "none".into(),
+    };
+    let (cards, names) = tell::<String>(&card, settings, client)?;
+    let opened = opened?;
+    if let Some(rank) = cards.iter().position(|card| card == "none") {
+        return Err(format!(
+            "rank {rank} on {} has no adapter that can be used, as it says itself",
+            names[rank]
+        ));
+    }
+    Ok((Way::System(opened, cards.into_iter().map(String::into_bytes).collect()), names))
+}
+
+/// The adapters of this rank.
+fn open(carriers: Carriers, settings: &Settings) -> Result<Opened, String> {
+    for (name, not) in [("TERN_TRANSPORT", "rd"), ("TERN_INTEGRITY", "mac")] {
+        if settings.text(name) == not {
+            return Err(format!(
+                "{name}={not} is the software adapter's: adapters of the system have no such thing"
+            ));
+        }
+    }
+    Opened::open(&ibv::Choice::from(settings)?, matches!(carriers, Carriers::Datagrams { .. }))
 }
 
 impl Hosts {
@@ -165,7 +251,7 @@ impl Hosts {
             return Ok(Hosts::one(me, n));
         }
         // Where nobody is to share memory each rank is a host of its own.
-        let hosts: Arc<[u32]> = if wanted == "rnic" {
+        let hosts: Arc<[u32]> = if wanted == "rnic" || wanted == "ibv" {
             (0..n as u32).collect()
         } else {
             let memories = client.share("tern.host", address::memory(settings)?.as_bytes())?;
@@ -181,38 +267,17 @@ impl Hosts {
             return Ok(Hosts::one(me, n));
         }
         let carriers = Carriers::chosen(settings);
-        let listening = carriers.listen(settings.text("TERN_TRANSPORT"), address::outer(settings)?)?;
-        let listening = listening.checked_by(integrity(settings));
-        let manner = manner(settings);
-        let name = crate::env::host_name().map_err(|error| error.to_string())?;
-        client.offer_secret()?;
-        let told = format!("{} {} {manner} {name}", kind(), listening.address()?);
-        let told = client.share("tern.at", told.as_bytes())?;
-        let (mut addresses, mut names) = (Vec::new(), Vec::new());
-        for (rank, text) in told.iter().enumerate() {
-            let text = String::from_utf8_lossy(text);
-            let (at, name) = read_place(rank, &text, &manner)?;
-            addresses.push(at);
-            names.push(name);
-        }
-        address::are_alike(&addresses)?;
-        // Whoever has the narrowest way: a datagram that is longer than the buffers of its receiver is refused.
-        let listening = match carriers {
-            Carriers::Adapter => listening,
-            Carriers::Datagrams { .. } => {
-                let longest = listening.longest_datagram(&addresses);
-                let all = client.share("tern.datagram", longest.to_string().as_bytes())?;
-                let said = |text: &Vec<u8>| str::from_utf8(text).ok()?.parse().ok();
-                let least = all
-                    .iter()
-                    .map(said)
-                    .collect::<Option<Vec<usize>>>()
-                    .and_then(|all| all.into_iter().min());
-                listening.limited_to(least.ok_or("a rank does not say how long its datagrams are")?)
-            }
+        let (way, names) = match wanted {
+            "ibv" | "shm+ibv" => system(carriers, settings, client)?,
+            _ => software(carriers, settings, client)?,
         };
-        let far = Far { listening, carriers, addresses: addresses.into(), secret: client.secret()?, hosts };
-        Ok(Hosts { me, here, size: n, names, far: Some(far) })
+        Ok(Hosts {
+            me,
+            here,
+            size: n,
+            names,
+            far: Some(Far { way, carriers, secret: client.secret()?, hosts }),
+        })
     }
 
     /// The names of the ranks' hosts, or the one name that all have.
@@ -238,11 +303,22 @@ impl Hosts {
             exchange.fence()?; // as those that share memory do
         }
         let mut near = Shm::join(place, self.here.len(), &group, options, exchange)?;
-        let Some(Far { listening, carriers, addresses, secret, hosts }) = self.far else {
+        let Some(Far { way, carriers, secret, hosts }) = self.far else {
             return Ok(Pair::new(near, None, self.here, self.size));
         };
-        let adapter = listening.open(self.me, addresses, secret)?;
-        near.sleep_beside(adapter.descriptor())?;
+        let (adapter, descriptor) = match way {
+            Way::Software(listening, addresses) => {
+                let adapter = listening.open(self.me, addresses, secret)?;
+                let descriptor = adapter.descriptor();
+                (Either::First(adapter), descriptor)
+            }
+            Way::System(opened, cards) => {
+                let adapter = opened.join(self.me, &cards, secret)?;
+                let descriptor = adapter.descriptor();
+                (Either::Second(adapter), descriptor)
+            }
+        };
+        near.sleep_beside(descriptor)?;
         let far = carriers.carry(adapter).map_err(|fault| fault.to_string())?;
         Ok(Pair::new(near, Some(far), self.here, self.size).on_hosts(hosts))
     }
@@ -258,11 +334,15 @@ pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<C
         let nowhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)); device.size()];
         let adapter = listening.open(device.me(), nowhere.into(), Secret::default())?;
         device.near_mut().sleep_beside(adapter.descriptor())?;
-        let channel = Carriers::Adapter.carry(adapter).map_err(|fault| fault.to_string())?;
+        let channel = Carriers::Adapter.carry(Either::First(adapter)).map_err(|fault| fault.to_string())?;
         *device.far_slot() = Some(channel);
     }
     match device.far_slot().as_mut().and_then(|far| far.verbs_mut().adapter_mut()) {
-        Some(adapter) => adapter.receive_guests(job, rank),
+        Some(Either::First(adapter)) => adapter.receive_guests(job, rank),
+        Some(Either::Second(_)) => {
+            Err("processes of other jobs are reached by the software adapter alone (TERN_DEVICES=rnic)"
+                .into())
+        }
         None => Err("processes of other jobs are reached over TCP alone (TERN_TRANSPORT=rc)".into()),
     }
 }
@@ -270,7 +350,10 @@ pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<C
 /// The adapter by which processes of other jobs are reached.
 pub fn adapter(device: &mut Device) -> &mut Rnic {
     let far = device.far_slot().as_mut().expect("it has been opened");
-    far.verbs_mut().adapter_mut().expect("guests have been let in")
+    match far.verbs_mut().adapter_mut() {
+        Some(Either::First(adapter)) => adapter,
+        _ => panic!("guests have been let in"),
+    }
 }
 
 /// The peer with this card.
@@ -286,7 +369,7 @@ pub fn introduce(device: &mut Device, card: &Card) -> usize {
 pub fn carriers(device: &Device, head: &str) -> String {
     let Some(far) = device.far() else { return String::new() };
     let mut text = String::new();
-    let refused = far.verbs().verbs().refused();
+    let refused = if let Either::First(adapter) = far.verbs().verbs() { adapter.refused() } else { 0 };
     if refused > 0 {
         text +=
             &format!("{head}{refused} datagrams were refused: changed on the way, forged or played again\n");
@@ -309,14 +392,15 @@ mod tests {
 
     #[test]
     fn ranks_of_another_kind_are_refused_by_name() {
+        let read = |rank, text: &str| read_place::<SocketAddr>(rank, text, "rc");
         let at = "[fd00::1]:7".parse().unwrap();
-        assert_eq!(read_place(1, &format!("{} [fd00::1]:7 rc a b", kind()), "rc"), Ok((at, "a b".into())));
-        let why = read_place(3, "tern-0.0.9-s390x-64be 10.0.0.1:7 rc big", "rc").unwrap_err();
+        assert_eq!(read(1, &format!("{} [fd00::1]:7 rc a b", kind())), Ok((at, "a b".into())));
+        let why = read(3, "tern-0.0.9-s390x-64be 10.0.0.1:7 rc big").unwrap_err();
         assert!(why.contains("rank 3 on big runs tern-0.0.9-s390x-64be, this rank tern-"), "{why}");
         for text in ["10.0.0.1:7 old", "", "x", &kind(), &format!("{} nowhere", kind())] {
-            assert!(read_place(3, text, "rc").unwrap_err().contains("another version"), "{text}");
+            assert!(read(3, text).unwrap_err().contains("another version"), "{text}");
         }
-        let why = read_place(3, &format!("{} 10.0.0.1:7 rd big", kind()), "rc").unwrap_err();
+        let why = read(3, &format!("{} 10.0.0.1:7 rd big", kind())).unwrap_err();
         assert!(why.contains("rank 3 on big has rd, this rank rc"), "{why}");
     }
 }

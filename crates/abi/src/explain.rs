@@ -64,7 +64,7 @@ fn open(name: &str) -> std::result::Result<fs::File, String> {
     fs::File::open(name).map_err(|e| e.to_string())
 }
 
-/// Says what was chosen and writes the journal; all ranks are in `MPI_Finalize`, so rank 0 has made
+/// Says what was chosen, and what a person could mend, and writes the journal; all ranks are in `MPI_Finalize`, so rank 0 has made
 /// the file.
 pub fn end(cx: &Cx) -> Result {
     let mut world = cx.world();
@@ -73,6 +73,9 @@ pub fn end(cx: &Cx) -> Result {
     let mut explanation = world.engine.explanation(&head);
     if !explanation.is_empty() {
         explanation += &crate::device::carriers(world.engine.device(), &head);
+    }
+    if let Some(advice) = world.engine.registrations().advice() {
+        explanation += &format!("{head}{advice}\n");
     }
     explanation += &world.account.as_ref().map_or(String::new(), |account| account.text(&head));
     let lines = world.engine.choices_mut().journal.text(me as usize);

@@ -4,6 +4,7 @@
 pub mod arms;
 pub mod costs;
 pub mod device;
+pub mod either;
 pub mod estimate;
 pub mod pair;
 mod rate;
@@ -15,6 +16,7 @@ pub mod waiting;
 
 pub use costs::{COPY_LEVELS, Costs, Distance, Source};
 pub use device::{Caps, Device, Exchange, Fault, Frame, Rank, Span};
+pub use either::Either;
 pub use pair::{Pair, PairNap};
 pub use rate::Rate;
 pub use shares::{NoShares, Share, ShareWord, Shares};

@@ -142,9 +142,9 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_DEVICES",
-        kind: Type::Word(&["auto", "shm", "rnic"]),
+        kind: Type::Word(&["auto", "shm", "rnic", "ibv", "shm+ibv"]),
         default: "auto",
-        doc: "What carries messages: auto takes shared memory inside a host and the software RDMA adapter (iWARP over TCP) between hosts; the others are taken between all ranks.",
+        doc: "What carries messages: auto takes shared memory inside a host and the software RDMA adapter (iWARP over TCP) between hosts; shm+ibv shared memory inside a host and adapters of the system (InfiniBand, RoCE) between hosts; shm, rnic and ibv are taken between all ranks. Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_EAGER_MAX",
@@ -157,6 +157,36 @@ pub const ALL: &[Setting] = &[
         kind: Type::Word(&["off", "used", "all"]),
         default: "off",
         doc: "Whether every rank says at the end, on the standard error output, which protocols its messages took, how many, what was predicted and observed, and why: `used` by peer class and size range, `all` also what is in force for each kind of message. Counting costs every message two looks at the clock.",
+    },
+    Setting {
+        name: "TERN_IBV_LIBRARY",
+        kind: Type::Text,
+        default: "libibverbs.so.1",
+        doc: "The library by which adapters of the system are reached (TERN_DEVICES=ibv, shm+ibv): a file, or a name that the loader of the system finds. Tern's own libibverbs.so.1 (lib/tern/verbs) makes an adapter of each network interface.",
+    },
+    Setting {
+        name: "TERN_IBV_PARTITION",
+        kind: Type::Text,
+        default: "",
+        doc: "The partition key (P_Key) of InfiniBand that is used, in hexadecimal, with or without the bit of full members; without it the first key that makes a port a full member.",
+    },
+    Setting {
+        name: "TERN_IBV_PORTS",
+        kind: Type::Text,
+        default: "",
+        doc: "The ports of adapters that are used, with commas between: name, name:port or name:port:index of the address (GID), as ibv_devinfo shows them; long messages go over all of them. Without it the active port that is nearest to the rank, and its best address: RoCE v2 before v1, IPv4 before IPv6.",
+    },
+    Setting {
+        name: "TERN_IBV_SERVICE_LEVEL",
+        kind: Type::Number,
+        default: "0",
+        doc: "The service level of InfiniBand, 0 to 15, that messages over adapters of the system have.",
+    },
+    Setting {
+        name: "TERN_IBV_TRAFFIC_CLASS",
+        kind: Type::Number,
+        default: "0",
+        doc: "The traffic class, 0 to 255, that messages over RoCE v2 have: the byte of differentiated services and congestion notification of their packets.",
     },
     Setting {
         name: "TERN_INTEGRITY",
@@ -239,7 +269,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_TRANSPORT",
         kind: Type::Word(&["rc", "rd", "ud", "hybrid"]),
         default: "rc",
-        doc: "How the software adapter carries messages: rc by a TCP connection with each peer; through one socket for all: rd by datagrams that the adapter makes reliable, ud by unreliable ones that the library makes reliable; hybrid by those of ud, and by TCP connections with the peers that much is sent to (TERN_CONNECTIONS). Must be the same on all ranks.",
+        doc: "How adapters carry messages: rc by a connection with each peer (of the software adapter TCP); through one socket or queue pair for all: rd, the software adapter alone, by datagrams that it makes reliable, ud by unreliable ones that the library makes reliable; hybrid by those of ud, and by connections with the peers that much is sent to (TERN_CONNECTIONS). Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_UNEXPECTED",

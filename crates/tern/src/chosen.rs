@@ -19,6 +19,15 @@ pub fn adapter(settings: &Settings) -> String {
     format!("ranks of several hosts, through an RDMA adapter in software: {carried}\nlistens {at}")
 }
 
+/// Adapters of the system.
+pub fn system(settings: &Settings) -> String {
+    let used = "ranks of several hosts, through RDMA adapters of the system (TERN_DEVICES=shm+ibv)";
+    match ibv::describe(settings) {
+        Ok(text) => format!("{used}\n{text}"),
+        Err(why) => format!("not here: {why}"),
+    }
+}
+
 /// How messages get from adapter to adapter.
 fn carried(transport: &str) -> &'static str {
     match transport {
@@ -33,7 +42,8 @@ fn carried(transport: &str) -> &'static str {
 pub fn alone(settings: &Settings) -> String {
     match settings.text("TERN_DEVICES") {
         "shm" => "  all ranks, which must be on one host: shm\n".into(),
-        "rnic" => "  all ranks, also of one host: rnic\n".into(),
+        name @ ("rnic" | "ibv") => format!("  all ranks, also of one host: {name}\n"),
+        "shm+ibv" => "  ranks that share memory: shm\n  ranks that do not, on other hosts or in other containers: ibv\n".into(),
         _ => "  ranks that share memory: shm\n  ranks that do not, on other hosts or in other containers: rnic\n".into(),
     }
 }
@@ -47,9 +57,14 @@ struct Place {
 
 /// What is chosen in a job, for rank 0 to print. Collective.
 pub fn in_job(settings: &Settings, client: &mut Client) -> Result<String, String> {
-    let at = address::outer(settings).map_or_else(|why| why, |at| at.to_string());
+    let is_system = settings.text("TERN_DEVICES").ends_with("ibv");
+    let at = match is_system {
+        true => ibv::describe(settings)
+            .map_or_else(|why| why, |text| text.lines().next().unwrap_or_default().into()),
+        false => address::outer(settings).map_or_else(|why| why, |at| at.to_string()),
+    };
     let memory = match settings.text("TERN_DEVICES") {
-        "rnic" => format!("rank {}", client.rank()),
+        "rnic" | "ibv" => format!("rank {}", client.rank()),
         "shm" => String::new(),
         _ => address::memory(settings)?,
     };
@@ -61,11 +76,11 @@ pub fn in_job(settings: &Settings, client: &mut Client) -> Result<String, String
     };
     let places: Option<Vec<Place>> = client.share("info.places", told.as_bytes())?.iter().map(read).collect();
     let places = places.ok_or("a rank of this job is no `tern info` of this version")?;
-    Ok(table(&places))
+    Ok(table(&places, if is_system { "ibv" } else { "rnic" }))
 }
 
 /// A line for each host.
-fn table(places: &[Place]) -> String {
+fn table(places: &[Place], adapter: &str) -> String {
     let mut text = String::new();
     let is_first = |rank: &usize| places[..*rank].iter().all(|place| place.memory != places[*rank].memory);
     let several = places.iter().any(|place| place.memory != places[0].memory);
@@ -74,7 +89,7 @@ fn table(places: &[Place]) -> String {
             (0..places.len()).filter(|r| places[*r].memory == places[first].memory).collect();
         let among = if here.len() > 1 { "shm among them" } else { "alone there" };
         let others = match several {
-            true => format!("; rnic at {} to all others", places[first].at),
+            true => format!("; {adapter} at {} to all others", places[first].at),
             false => String::new(),
         };
         text += &format!("  rank {} on {}: {among}{others}\n", numbers(&here), places[first].host);
@@ -106,10 +121,10 @@ mod tests {
         };
         let two: Vec<Place> = [("x", "a"), ("x", "a"), ("y", "b"), ("x", "a")].map(place).into();
         assert_eq!(
-            table(&two),
+            table(&two, "rnic"),
             "  rank 0-1,3 on a: shm among them; rnic at at-a to all others\n\
              \x20 rank 2 on b: alone there; rnic at at-b to all others\n"
         );
-        assert_eq!(table(&two[..2]), "  rank 0-1 on a: shm among them\n");
+        assert_eq!(table(&two[..2], "rnic"), "  rank 0-1 on a: shm among them\n");
     }
 }

@@ -26,6 +26,7 @@ pub struct DeviceReport {
 const DEVICES: &[DeviceReport] = &[
     DeviceReport { name: "shm", describe: describe_shm },
     DeviceReport { name: "rnic", describe: chosen::adapter },
+    DeviceReport { name: "ibv", describe: chosen::system },
 ];
 
 /// Runs `tern info`.

@@ -18,13 +18,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rnic", &["wire", "fabric"]),
     ("sim", &["fabric", "proto", "mpi"]),
     ("launch", &["fabric"]),
-    ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "disk"]),
-    ("mpich", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "disk"]),
+    ("ibv", &["fabric", "memhook", "rnic", "verbs-layout"]),
+    ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "ibv", "disk"]),
+    ("mpich", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "ibv", "disk"]),
     ("verbs-layout", &[]),
     ("verbs-abi", &["wire", "fabric", "launch", "rnic", "verbs-layout"]),
     ("fortran", &["abi"]),
     ("memhook", &["fabric"]),
-    ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "sim"]),
+    ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "ibv", "sim"]),
 ];
 
 /// Crates in which only these files may say `unsafe`; crates not listed may say it anywhere.
@@ -34,6 +35,7 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
     ("proto", &[]),
     ("rnic", &["driver/memory.rs", "driver/segments.rs"]),
     ("sim", &[]),
+    ("ibv", &["library.rs", "objects.rs"]),
     ("tern", &[]),
     ("mpi", &["mem.rs"]),
     ("disk", &["sys.rs"]),

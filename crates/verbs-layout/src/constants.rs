@@ -66,3 +66,26 @@ pub mod attributes {
     pub const DEST_READS: i32 = 1 << 17;
     pub const DEST: i32 = 1 << 20;
 }
+
+pub const WC_RNR_RETRY_EXC_ERR: i32 = 13;
+
+pub const TRANSPORT_IB: i32 = 0;
+pub const TRANSPORT_IWARP: i32 = 1;
+/// `IBV_LINK_LAYER_ETHERNET`, of `struct ibv_port_attr`.
+pub const LINK_LAYER_ETHERNET: u8 = 2;
+pub const PORT_ACTIVE: i32 = 4;
+
+/// `enum ibv_gid_type`.
+pub const GID_ROCE_V1: u32 = 1;
+pub const GID_ROCE_V2: u32 = 2;
+
+/// Of a region that peers may read and write: local write, remote write, remote read.
+pub const ACCESS_ALL: i32 = 1 | 1 << 1 | 1 << 2;
+
+pub const EVENT_CQ_ERR: i32 = 0;
+pub const EVENT_QP_FATAL: i32 = 1;
+pub const EVENT_QP_ACCESS_ERR: i32 = 3;
+pub const EVENT_DEVICE_FATAL: i32 = 8;
+pub const EVENT_PORT_ACTIVE: i32 = 9;
+pub const EVENT_PORT_ERR: i32 = 10;
+pub const EVENT_SRQ_ERR: i32 = 14;

@@ -2,7 +2,7 @@
 //! again, until there is a way or the watch gives the peer up ([`super::watch`]).
 
 use super::alarm::Alarm;
-use super::{Contact, Rnic};
+use super::{ALARM, Contact, Rnic};
 use fabric::Rank;
 use rustix::io::Errno;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Rnic {
         self.again.due_ns = now_ns + self.again.pause.as_nanos() as u64;
         self.again.pause = SELDOM.min(self.again.pause * 2);
         if self.again.alarm.is_none() {
-            match Alarm::new(&self.epoll) {
+            match Alarm::new(&self.epoll, ALARM) {
                 Ok(alarm) => self.again.alarm = Some(alarm),
                 // The timer of the watch ends a sleep too, only later.
                 Err(_) => return,

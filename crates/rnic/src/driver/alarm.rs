@@ -11,11 +11,11 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// One that ends waits for this epoll.
-    pub fn new(epoll: &OwnedFd) -> Result<Alarm, rustix::io::Errno> {
+    /// One that ends waits for this epoll, which calls it by this name.
+    pub fn new(epoll: &OwnedFd, name: u64) -> Result<Alarm, rustix::io::Errno> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        epoll::add(epoll, &timer, epoll::EventData::new_u64(super::ALARM), epoll::EventFlags::IN)?;
+        epoll::add(epoll, &timer, epoll::EventData::new_u64(name), epoll::EventFlags::IN)?;
         Ok(Alarm { timer, at_ns: u64::MAX })
     }
 

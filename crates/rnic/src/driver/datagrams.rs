@@ -112,7 +112,7 @@ impl Datagrams {
         epoll: &OwnedFd,
     ) -> Result<Datagrams, rustix::io::Errno> {
         epoll::add(epoll, &socket, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-        let alarm = Alarm::new(epoll)?;
+        let alarm = Alarm::new(epoll, super::ALARM)?;
         let id = |from, to| greeting::datagram_id(&secret, ID, from, to);
         Ok(Datagrams {
             outbox: Outbox::new(&socket),

@@ -5,7 +5,7 @@
 //! [`Rnic::descriptor`] until a socket has something.
 
 mod again;
-mod alarm;
+pub mod alarm;
 mod burst;
 mod datagrams;
 mod greeting;
@@ -29,7 +29,7 @@ use again::Again;
 use burst::Burst;
 use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Local, Nap, Rank, VerbsCaps};
-pub use greeting::Secret;
+pub use greeting::{Secret, datagram_id};
 use guests::Guests;
 pub use guests::{Asker, Card};
 use host::Host;

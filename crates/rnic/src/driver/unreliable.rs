@@ -67,7 +67,7 @@ impl Unreliable {
             room: vec![0; READ_BYTES].into(),
             held: 0..0,
             socket,
-            alarm: Alarm::new(epoll)?,
+            alarm: Alarm::new(epoll, super::ALARM)?,
             pair: QueuePair::new(me as u32, 0),
             me,
             secret,

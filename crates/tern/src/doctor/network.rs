@@ -20,11 +20,11 @@ pub fn checks(settings: &Result<Settings, String>) -> Vec<Check> {
     let mut checks = vec![interfaces()];
     if let Ok(settings) = settings {
         checks.push(listening(settings));
+        checks.push(adapters(settings));
     }
     for (name, what) in [("tcp_rmem", "receive buffer"), ("tcp_wmem", "send buffer")] {
         checks.push(buffer(name, what));
     }
-    checks.push(adapters());
     checks
 }
 
@@ -99,13 +99,17 @@ fn buffer(name: &str, what: &str) -> Check {
     }
 }
 
-fn adapters() -> Check {
-    let names = fs::read_dir("/sys/class/infiniband").into_iter().flatten().flatten();
-    let names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    match names.is_empty() {
-        true => Check::pass("RDMA devices", "none of hardware; the software adapter needs none"),
-        false => {
-            Check::pass("RDMA devices", format!("{}, not used: the software adapter is", names.join(", ")))
+fn adapters(settings: &Settings) -> Check {
+    let (what, wanted) = ("RDMA adapters", settings.text("TERN_DEVICES").ends_with("ibv"));
+    match ibv::describe(settings) {
+        Ok(text) if wanted => Check::pass(what, text.replace('\n', "; ")),
+        Ok(text) => Check::pass(
+            what,
+            format!("{}; not used: TERN_DEVICES=shm+ibv does", text.lines().next().unwrap_or_default()),
+        ),
+        Err(why) if wanted => {
+            Check::fail(what, why, "apt install libibverbs1 ibverbs-providers; ibv_devinfo")
         }
+        Err(_) => Check::pass(what, "none that can be used; the software adapter needs none"),
     }
 }

@@ -1,0 +1,118 @@
+//! What a rank tells all others before they are connected: where its ports are.
+
+use verbs_layout::layout::Gid;
+
+/// A port, as others reach it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Whether its link is Ethernet (RoCE).
+    pub is_ethernet: bool,
+    /// `enum ibv_gid_type`, or [`UNKNOWN`].
+    pub kind: u32,
+    /// Its address, and its local one on InfiniBand.
+    pub gid: Gid,
+    /// See [`Place::gid`].
+    pub lid: u16,
+    /// `enum ibv_mtu`.
+    pub mtu: u8,
+    /// The queue pairs for hellos, and for datagrams (0 if there is none).
+    pub hellos: u32,
+    /// See [`Place::hellos`].
+    pub datagrams: u32,
+}
+
+/// A kind of address that nobody tells.
+pub const UNKNOWN: u32 = u32::MAX;
+
+impl Place {
+    fn text(&self) -> String {
+        let gid: String = self.gid.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let layer = if self.is_ethernet { "eth" } else { "ib" };
+        let Place { kind, lid, mtu, hellos, datagrams, .. } = self;
+        format!("{layer},{kind},{gid},{lid},{mtu},{hellos},{datagrams}")
+    }
+
+    fn read(text: &str) -> Option<Place> {
+        let words: Vec<&str> = text.split(',').collect();
+        let [layer, kind, gid, lid, mtu, hellos, datagrams] = words[..] else { return None };
+        let is_ethernet = match layer {
+            "eth" => true,
+            "ib" => false,
+            _ => return None,
+        };
+        if gid.len() != 32 || !gid.is_ascii() {
+            return None;
+        }
+        let byte = |at: usize| u8::from_str_radix(&gid[2 * at..2 * at + 2], 16).ok();
+        let mut bytes = [0; 16];
+        for (at, to) in bytes.iter_mut().enumerate() {
+            *to = byte(at)?;
+        }
+        Some(Place {
+            is_ethernet,
+            kind: kind.parse().ok()?,
+            gid: Gid(bytes),
+            lid: lid.parse().ok()?,
+            mtu: mtu.parse().ok()?,
+            hellos: hellos.parse().ok()?,
+            datagrams: datagrams.parse().ok()?,
+        })
+    }
+
+    /// Why these two cannot talk to each other, if that is known.
+    pub fn refuses(&self, other: &Place) -> Option<String> {
+        let layer = |place: &Place| if place.is_ethernet { "Ethernet" } else { "InfiniBand" };
+        if self.is_ethernet != other.is_ethernet {
+            return Some(format!("its port is on {}, that of this rank on {}", layer(other), layer(self)));
+        }
+        let is_known = self.kind != UNKNOWN && other.kind != UNKNOWN;
+        if self.is_ethernet && is_known && self.kind != other.kind {
+            return Some(format!(
+                "its address is of RoCE v{}, that of this rank of v{}: TERN_IBV_PORTS=name:port:index names one",
+                other.kind, self.kind
+            ));
+        }
+        None
+    }
+}
+
+/// What this rank says of its ports, with their queue pairs for hellos and for datagrams.
+pub fn text(ports: impl Iterator<Item = (Place, (u32, u32))>) -> String {
+    let one = |(place, (hellos, datagrams)): (Place, (u32, u32))| Place { hellos, datagrams, ..place }.text();
+    ports.map(one).collect::<Vec<_>>().join(";")
+}
+
+/// What another rank has said.
+pub fn read(text: &str) -> Option<Vec<Place>> {
+    text.split(';').map(Place::read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        let (kind, mtu) = (2, 5);
+        Place { is_ethernet: true, kind, gid: Gid([0xab; 16]), lid: 3, mtu, hellos: 70_000, datagrams: 0 }
+    }
+
+    #[test]
+    fn what_is_told_is_read() {
+        let other = Place { is_ethernet: false, ..place() };
+        let text = format!("{};{}", place().text(), other.text());
+        assert_eq!(read(&text), Some(vec![place(), other]));
+        for wrong in ["", "x", "eth,2,ab,3,5,1,0", &text.replace("eth", "fc"), &text.replace("abab", "xyxy")]
+        {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ports_that_cannot_talk_are_told_apart() {
+        assert_eq!(place().refuses(&place()), None);
+        let why = place().refuses(&Place { kind: 1, ..place() }).unwrap();
+        assert!(why.contains("RoCE v1") && why.contains("of v2"), "{why}");
+        assert!(place().refuses(&Place { is_ethernet: false, ..place() }).unwrap().contains("InfiniBand"));
+        assert_eq!(place().refuses(&Place { kind: UNKNOWN, ..place() }), None);
+    }
+}

@@ -1,0 +1,30 @@
+//! RDMA adapters of the system as a device: [`fabric::Verbs`] over `libibverbs`, which is loaded while the program runs and
+//! is no part of the build.
+//!
+//! ```text
+//! abi ─▶ Opened::open ─▶ card ─▶ (launcher) ─▶ Opened::join ─▶ Ibv: fabric::Verbs
+//!          find: which port, which GID           contact: how far this rank is with a peer; hello: how two get there
+//!          rail: a port with its queues          ends: what completions say; sleep: what ends a sleep
+//!          objects, library: libibverbs, with all that is unsafe
+//! ```
+//!
+//! Each peer that something is sent to gets a queue pair (RC); who that is, two ranks tell each other by datagrams of a queue
+//! pair (UD) that every rank has. Receive buffers are one shared queue (SRQ) per adapter. `docs/ibv.md`.
+#![deny(unsafe_code)]
+
+mod card;
+mod contact;
+mod device;
+mod ends;
+mod find;
+mod getting;
+mod hello;
+mod library;
+mod objects;
+mod rail;
+mod slab;
+mod sleep;
+mod verbs;
+
+pub use device::{Ibv, Opened};
+pub use find::{Choice, describe};

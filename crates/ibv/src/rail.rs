@@ -1,0 +1,375 @@
+//! One port with its queues: what is posted there, and what comes of it.
+
+use crate::card::Place;
+use crate::contact::Contact;
+use crate::find::{Choice, Port};
+use crate::hello::{self, Hello};
+use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning};
+use crate::slab::Slab;
+use fabric::{Completion, Done, Fault, Local, Rank, Span};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use verbs_layout::constants::attributes::{PKEY, PORT, QKEY, SQ_PSN, STATE};
+use verbs_layout::constants::*;
+use verbs_layout::layout::{QpAttr, QpCap};
+
+/// Work requests that may be outstanding to one peer.
+const DEPTH: u32 = 256;
+/// Receive buffers in a queue.
+const RECEIVES: u32 = 512;
+/// Completions that are waited for at a time; where that is all, posts are refused: a queue never overruns.
+const COMPLETIONS: u32 = 8192;
+/// Hellos that may come before this rank looks, and those that leave at a time.
+pub(crate) const HELLOS_IN: u32 = 64;
+const HELLOS_OUT: u32 = 32;
+/// The word by which a rank takes its leave.
+pub(crate) const LEAVE: u32 = 0x6c65_6176;
+/// Work that is the device's own.
+pub(crate) const OWN: u64 = u64::MAX;
+/// What stands in front of a datagram.
+pub(crate) const HEAD: usize = 40;
+
+/// What a completion is of, in the two highest bits of its number.
+pub(crate) const FLIGHT: u64 = 0;
+pub(crate) const RECEIVE: u64 = 1;
+pub(crate) const HELLO_IN: u64 = 2;
+pub(crate) const HELLO_OUT: u64 = 3;
+
+pub(crate) fn id(what: u64, index: usize) -> u64 {
+    what << 62 | index as u64
+}
+
+/// Work under way.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) peer: Rank,
+    pub(crate) work: u64,
+    pub(crate) done: Done,
+    pub(crate) is_datagram: bool,
+}
+
+/// A buffer that waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filling {
+    pub(crate) buffer: Local,
+    pub(crate) work: u64,
+    pub(crate) is_for_datagrams: bool,
+}
+
+/// What has come of a look.
+#[derive(Debug)]
+pub enum News {
+    /// Work has ended.
+    Ended(Completion),
+    /// A peer says where its queue pair is.
+    Hello(Hello),
+    /// A connection is broken, for this reason.
+    Broken(Rank, String),
+    /// The adapter tells something, and of which port or queue pair.
+    Event(i32, u32),
+    /// Something is wrong with the adapter.
+    Fault(String),
+}
+
+/// See the [module](self).
+pub struct Rail {
+    /// Where it is.
+    pub port: Port,
+    /// Peers, as far as there is anything with them.
+    pub contacts: Vec<Option<Box<Contact>>>,
+    /// Whether its completion queue is asked to tell.
+    pub is_armed: bool,
+    /// The port has gone down.
+    pub is_down: bool,
+    pub(crate) hellos: Pair,
+    pub(crate) datagrams: Option<Pair>,
+    pub(crate) handles: HashMap<Rank, Handle>,
+    pub(crate) by_number: HashMap<u32, Rank>,
+    pub(crate) last: (u32, Rank),
+    pub(crate) flights: Slab<Flight>,
+    pub(crate) receives: Slab<Filling>,
+    pub(crate) spare: VecDeque<(Local, u64)>,
+    /// Buffers in the two queues, and their room.
+    pub(crate) shared: (u32, u32),
+    pub(crate) own: (u32, u32),
+    /// Completions that fit.
+    completions: usize,
+    pub(crate) depth: usize,
+    pub(crate) hellos_free: Vec<u32>,
+    /// Of memory that is registered, by the key that peers use; and the key for work of this rank, where that is another.
+    regions: HashMap<u32, Region>,
+    pub(crate) local_keys: LocalKeys,
+    notes: Local,
+    pub(crate) key: u32,
+    pub(crate) choice: Choice,
+    pub(crate) hub: Arc<Hub>,
+    _pages: Pages,
+}
+
+/// Why a port is of no use for a job.
+#[cold]
+fn too_little(port: &Port) -> String {
+    let device = &port.device;
+    format!(
+        "{}: too little for a job: {} shared receive queues of {}, {} work requests in a queue of {} pieces, {} completions",
+        port.name(),
+        device.max_srq,
+        device.max_srq_wr,
+        device.max_qp_wr,
+        device.max_sge,
+        device.max_cqe
+    )
+}
+
+impl Rail {
+    /// At this port; with datagrams for the library where it asks for them.
+    pub fn new(port: Port, choice: &Choice, with_datagrams: bool) -> Result<Rail, String> {
+        let device = &port.device;
+        let most = |limit: i32, wanted: u32| wanted.min(limit.max(0) as u32);
+        let completions = most(device.max_cqe, COMPLETIONS);
+        let shared = most(device.max_srq_wr, RECEIVES);
+        let depth = most(device.max_qp_wr, DEPTH);
+        let own = most(device.max_qp_wr, RECEIVES);
+        if device.max_srq <= 0 || shared.min(depth) < 16 || completions < 4 * HELLOS_IN || device.max_sge < 2
+        {
+            return Err(too_little(&port));
+        }
+        let hub = Arc::new(Hub::new(port.adapter.clone(), completions, shared)?);
+        let lacks = |what: &str, why: String| format!("{}: no {what}: {why}", port.name());
+        let pair = |cap| Pair::new(&hub, TYPE_UD, cap);
+        let (pieces, inline) = (PIECES as u32, 0);
+        let cap = QpCap {
+            max_send_wr: HELLOS_OUT,
+            max_recv_wr: HELLOS_IN,
+            max_send_sge: 1,
+            max_recv_sge: 2,
+            max_inline_data: inline,
+        };
+        let hellos = pair(cap).map_err(|why| lacks("queue pair for datagrams", why))?;
+        let cap = QpCap {
+            max_send_wr: depth,
+            max_recv_wr: own,
+            max_send_sge: pieces.min(device.max_sge as u32),
+            ..cap
+        };
+        let datagrams = with_datagrams.then(|| pair(cap)).transpose();
+        let datagrams = datagrams.map_err(|why| lacks("queue pair for datagrams", why))?;
+        let slots = (HELLOS_IN + HELLOS_OUT) as usize;
+        let pages = Pages::new(HEAD + slots * hello::LEN);
+        let region = Region::new(&hub, pages.span()).map_err(|why| lacks("registered memory", why))?;
+        let notes = Local { span: pages.span(), key: region.keys().0 };
+        let mut rail = Rail {
+            contacts: Vec::new(),
+            is_armed: false,
+            is_down: false,
+            hellos,
+            datagrams,
+            handles: HashMap::new(),
+            by_number: HashMap::new(),
+            last: (u32::MAX, 0),
+            flights: Slab::NEW,
+            receives: Slab::NEW,
+            spare: VecDeque::new(),
+            shared: (0, shared),
+            own: (0, own),
+            completions: (completions - HELLOS_IN - HELLOS_OUT) as usize,
+            depth: depth as usize,
+            hellos_free: (0..HELLOS_OUT).collect(),
+            regions: HashMap::new(),
+            local_keys: LocalKeys::new(),
+            notes,
+            key: 0,
+            choice: choice.clone(),
+            hub,
+            _pages: pages,
+            port,
+        };
+        rail.keep(region);
+        Ok(rail)
+    }
+
+    /// What all queue pairs share.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// The numbers of its queue pairs for hellos and for datagrams.
+    pub fn numbers(&self) -> (u32, u32) {
+        (self.hellos.number(), self.datagrams.as_ref().map_or(0, Pair::number))
+    }
+
+    /// What a queue pair of this rail takes with an order; asked of one that is made for it.
+    pub fn inline_bytes(&self) -> Result<usize, String> {
+        let pair = self.fresh().map_err(|why| format!("{}: no queue pair: {why}", self.port.name()))?;
+        Ok(pair.inline_bytes)
+    }
+
+    /// Work requests that may be outstanding to one peer.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Begins to hear and to send: `size` ranks, whose datagrams have this key.
+    pub fn begin(&mut self, size: usize, key: u32) -> Result<(), String> {
+        self.contacts.resize_with(size, || None);
+        self.key = key;
+        for pair in std::iter::once(&self.hellos).chain(&self.datagrams) {
+            let about =
+                |why| format!("{}: a queue pair for datagrams does not begin: {why}", self.port.name());
+            let init = QpAttr {
+                qp_state: STATE_INIT,
+                pkey_index: self.port.partition,
+                port_num: self.port.number,
+                qkey: key,
+                ..QpAttr::default()
+            };
+            pair.modify(init, STATE | PKEY | PORT | QKEY).map_err(about)?;
+            pair.modify(QpAttr { qp_state: STATE_RTR, ..QpAttr::default() }, STATE).map_err(about)?;
+            pair.modify(QpAttr { qp_state: STATE_RTS, ..QpAttr::default() }, STATE | SQ_PSN)
+                .map_err(about)?;
+        }
+        (0..HELLOS_IN).try_for_each(|slot| self.expect_hello(slot))
+    }
+
+    pub(crate) fn note(&self, slot: u32) -> Local {
+        let span = self.notes.span.part(HEAD + slot as usize * hello::LEN, hello::LEN);
+        Local { span, key: self.notes.key }
+    }
+
+    /// Where the routing headers of datagrams go, which nobody reads.
+    fn head(&self) -> Local {
+        Local { span: self.notes.span.part(0, HEAD), key: self.notes.key }
+    }
+
+    pub(crate) fn expect_hello(&self, slot: u32) -> Result<(), String> {
+        self.hellos.post_receive(self.head(), self.note(slot), id(HELLO_IN, slot as usize), &self.local_keys)
+    }
+
+    /// Registers memory; its key.
+    pub fn register(&mut self, span: Span) -> Result<u32, Fault> {
+        match Region::new(&self.hub, span) {
+            Ok(region) => Ok(self.keep(region)),
+            Err(why) => Err(Fault::Device(format!(
+                "{} does not register {} bytes: {why} ({} regions are, of {} at most)",
+                self.port.name(),
+                span.len,
+                self.regions.len(),
+                self.port.device.max_mr
+            ))),
+        }
+    }
+
+    fn keep(&mut self, region: Region) -> u32 {
+        let (local, remote) = region.keys();
+        if local != remote {
+            self.local_keys.insert(remote, local);
+        }
+        self.regions.insert(remote, region);
+        remote
+    }
+
+    /// Gives a registration back.
+    pub fn deregister(&mut self, key: u32) {
+        self.local_keys.remove(&key);
+        assert!(self.regions.remove(&key).is_some(), "what is given back is registered");
+    }
+
+    /// Posts to a peer that is connected; false if there is no room.
+    pub fn post(
+        &mut self,
+        to: Rank,
+        order: &Order,
+        inline: bool,
+        work: u64,
+        done: Done,
+    ) -> Result<bool, Fault> {
+        if self.is_full() {
+            return Ok(false);
+        }
+        let depth = self.depth;
+        let flight = self.flights.insert(Flight { peer: to, work, done, is_datagram: false });
+        let contact = self.contacts[to].as_mut().expect("it is connected");
+        let pair = contact.pair.as_ref().expect("it is connected");
+        let posted = match contact.under_way < depth {
+            true => pair.post(order, id(FLIGHT, flight), inline, &self.local_keys),
+            false => Err(FULL),
+        };
+        match posted {
+            Ok(()) => contact.under_way += 1,
+            Err(_) => drop(self.flights.remove(flight)),
+        }
+        match posted {
+            Ok(()) => Ok(true),
+            Err(FULL) => Ok(false),
+            Err(error) => Err(Fault::PeerLost(
+                to,
+                format!("{} takes no work for it: {}", self.port.name(), meaning(error)),
+            )),
+        }
+    }
+
+    /// Posts a datagram; false if there is no room.
+    pub fn post_datagram(
+        &mut self,
+        me: Rank,
+        to: Rank,
+        place: &Place,
+        parts: &[Local],
+        work: u64,
+    ) -> Result<bool, Fault> {
+        if self.is_full() {
+            return Ok(false);
+        }
+        let fault = |why: String| Fault::Device(format!("a datagram to rank {to}: {why}"));
+        self.open_handle(to, place).map_err(fault)?;
+        let flight = self.flights.insert(Flight { peer: to, work, done: Done::Sent, is_datagram: true });
+        let order = Order::Datagram(parts, &self.handles[&to], place.datagrams, self.key, me as u32);
+        let pair = self
+            .datagrams
+            .as_ref()
+            .ok_or_else(|| fault("this adapter was opened without datagrams".into()))?;
+        match pair.post(&order, id(FLIGHT, flight), false, &self.local_keys) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                self.flights.remove(flight);
+                if error == FULL { Ok(false) } else { Err(fault(meaning(error))) }
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.flights.len() + (self.shared.0 + self.own.0) as usize >= self.completions
+    }
+
+    /// Takes leave of a peer; whether that is posted.
+    pub fn leave(&mut self, peer: Rank) -> bool {
+        self.post(peer, &Order::Word(LEAVE), false, OWN, Done::Sent) == Ok(true)
+    }
+
+    /// Gives a buffer for messages, and for datagrams where there are such: to the queue that has fewer.
+    pub fn post_receive(&mut self, buffer: Local, work: u64) -> Result<(), String> {
+        let is_for_datagrams = self.datagrams.is_some() && self.own.0 <= self.shared.0;
+        let queue = if is_for_datagrams { self.own } else { self.shared };
+        if queue.0 >= queue.1 {
+            self.spare.push_back((buffer, work));
+            return Ok(());
+        }
+        let at = self.receives.insert(Filling { buffer, work, is_for_datagrams });
+        self.post_filling(at)
+    }
+
+    pub(crate) fn post_filling(&mut self, at: usize) -> Result<(), String> {
+        let Some(filling) = self.receives.get(at).copied() else { return Ok(()) };
+        let (buffer, id) = (filling.buffer, id(RECEIVE, at));
+        match (&self.datagrams, filling.is_for_datagrams) {
+            (Some(pair), true) => {
+                self.own.0 += 1;
+                pair.post_receive(self.head(), buffer, id, &self.local_keys)
+            }
+            _ => {
+                self.shared.0 += 1;
+                self.hub.post_receive(buffer, id, &self.local_keys)
+            }
+        }
+    }
+}

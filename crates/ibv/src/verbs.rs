@@ -1,0 +1,215 @@
+//! The verbs that protocols use, over those of libibverbs.
+
+use crate::device::Ibv;
+use crate::objects::{Order, Pages};
+use fabric::{
+    Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps,
+};
+use memhook::Monitor;
+use rnic::driver::memory;
+
+/// Looks in vain before an adapter is asked to wake this rank, which costs a call into it.
+const PATIENCE: u32 = 64;
+/// What is due so soon is waited for awake: to set a clock takes about as long.
+const SOON_NS: u64 = 20_000;
+
+/// Whether this rank may sleep until the descriptor has something.
+pub struct IbvNap(bool);
+
+impl Nap for IbvNap {
+    fn take(self) {
+        std::thread::yield_now();
+    }
+
+    fn sleeps(&self) -> bool {
+        self.0
+    }
+}
+
+impl Ibv {
+    fn post(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        order: &Order,
+        inline: bool,
+        work: u64,
+        done: Done,
+    ) -> Result<bool, Fault> {
+        if !self.is_open(to, rail)? {
+            return Ok(false);
+        }
+        self.rails[rail].post(to, order, inline, work, done)
+    }
+
+    fn is_inline(&self, parts: &[Local]) -> bool {
+        parts.iter().map(|part| part.span.len).sum::<usize>() <= self.caps.inline_bytes
+    }
+
+    fn monitor(&mut self) -> Option<&mut Monitor> {
+        self.monitor.get_or_insert_with(|| Monitor::start(true).ok()).as_mut()
+    }
+}
+
+impl Verbs for Ibv {
+    type Nap = IbvNap;
+
+    fn me(&self) -> Rank {
+        self.me
+    }
+
+    fn size(&self) -> usize {
+        self.size_of_job()
+    }
+
+    fn caps(&self) -> &VerbsCaps {
+        &self.caps
+    }
+
+    fn rails(&self) -> usize {
+        self.rails.len()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.clock_ns()
+    }
+
+    fn costs(&self, _distance: Distance) -> Costs {
+        self.costs
+    }
+
+    fn allocate(&mut self, len: usize) -> Span {
+        let pages = Pages::new(len);
+        let span = Span { len, ..pages.span() };
+        self.memory.push(pages);
+        span
+    }
+
+    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
+        self.rails[rail].register(span)
+    }
+
+    fn deregister(&mut self, rail: usize, key: u32) {
+        self.rails[rail].deregister(key);
+    }
+
+    fn watch(&mut self, span: Span) -> bool {
+        self.monitor().is_some_and(|monitor| monitor.watch(span))
+    }
+
+    #[inline(always)]
+    fn memory_changed(&self) -> bool {
+        matches!(&self.monitor, Some(Some(monitor)) if monitor.has_changed())
+    }
+
+    fn take_changes(&mut self, gone: &mut Vec<Span>) {
+        if let Some(Some(monitor)) = &mut self.monitor {
+            monitor.take(gone);
+        }
+    }
+
+    fn is_unchanged(&mut self, span: Span) -> bool {
+        self.monitor().is_some_and(|monitor| monitor.is_unchanged(span))
+    }
+
+    fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
+        let inline = self.is_inline(parts);
+        self.post(to, rail, &Order::Send(parts), inline, work, Done::Sent)
+    }
+
+    fn post_datagram(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
+        let place = self.place(to, rail);
+        self.rails[rail].post_datagram(self.me, to, &place, parts, work)
+    }
+
+    fn post_receive(&mut self, rail: usize, buffer: Local, work: u64) {
+        if let Err(why) = self.rails[rail].post_receive(buffer, work) {
+            let why = format!("{} takes no receive buffer: {why}", self.rails[rail].port.name());
+            self.fault.get_or_insert(Fault::Device(why));
+        }
+    }
+
+    fn post_write(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        parts: &[Local],
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let inline = self.is_inline(parts);
+        self.post(to, rail, &Order::Write(parts, remote), inline, work, Done::Written)
+    }
+
+    fn post_read(
+        &mut self,
+        from: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        self.post(from, rail, &Order::Read(local, remote), false, work, Done::Read)
+    }
+
+    fn disconnect(&mut self, peer: Rank, rail: usize) {
+        self.rails[rail].disconnect(peer);
+    }
+
+    fn poll(&mut self) -> Option<Completion> {
+        if self.ended.is_empty() {
+            self.look();
+        }
+        self.ended.pop_front()
+    }
+
+    /// Writes have no order here that anybody could count on, so nobody asks.
+    fn touched(&mut self, _position: usize) -> Option<Rank> {
+        None
+    }
+
+    fn copy(&mut self, to: usize, from: usize, len: usize) {
+        memory::copy(to, from, len);
+    }
+
+    fn peek_bytes(&self, data: Span, out: &mut [u8]) {
+        out.copy_from_slice(memory::bytes(data));
+    }
+
+    fn poke_bytes(&mut self, to: usize, bytes: &[u8]) {
+        memory::copy(to, bytes.as_ptr() as usize, bytes.len());
+    }
+
+    fn load(&self, addr: usize) -> u64 {
+        memory::load(addr)
+    }
+
+    fn store(&mut self, addr: usize, value: u64) {
+        memory::store(addr, value);
+    }
+
+    fn charge(&mut self, _what: Charge) {}
+
+    fn alarm(&mut self, at_ns: u64) {
+        let now_ns = self.clock_ns();
+        match at_ns > now_ns + SOON_NS {
+            true => self.wake_at(at_ns, now_ns),
+            false => self.has_alarm = true,
+        }
+    }
+
+    fn awake(&mut self) {}
+
+    fn idle(&mut self, round: u32) -> IbvNap {
+        let is_soon = std::mem::take(&mut self.has_alarm) || self.has_news();
+        IbvNap(!is_soon && round >= PATIENCE && self.may_sleep())
+    }
+
+    fn take_lost(&mut self) -> Option<(Rank, Fault)> {
+        self.lost.pop_front()
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        self.fault.take().map_or(Ok(()), Err)
+    }
+}
