@@ -36,8 +36,11 @@ use crate::global::{self, World};
 /// borrowing costs, so that a wrong guess costs little, and short for a computation that is worth
 /// overlapping.
 const TICK: Duration = Duration::from_micros(200);
-/// Ticks without anything to do after which the thread rests until it is called.
+/// Looks without anything to do after which the thread rests until it is called, if nothing needs it. If something does,
+/// the pause between two pairs of looks doubles then.
 const QUIET: u32 = 16;
+/// How often it doubles at most: an application that begins to compute after long waits 2^4 ticks longer for the thread.
+const DOUBLINGS: u32 = 4;
 /// Longest sleep on the bell. It rings for everything; this bounds what an error in that costs.
 const LONGEST: Duration = Duration::from_millis(100);
 
@@ -229,20 +232,56 @@ impl Drop for EndsWithTheProcess {
 
 fn run(bell: &dyn Bell) {
     let _bug = EndsWithTheProcess;
-    let mut quiet = 0;
+    let mut pace = Pace::default();
     while STATE.load(Ordering::Acquire) != STOP {
-        std::thread::park_timeout(TICK);
+        std::thread::park_timeout(pace.pause());
         let away = global::was_away() && NAPPING.load(Ordering::Relaxed) == 0;
-        if away && work(bell) {
-            quiet = 0;
-        } else {
-            quiet += 1;
+        pace.looked(away && work(bell));
+        if pace.is_quiet() {
+            let rested = rest(bell);
+            if rested {
+                global::was_away(); // the call that ended the rest is the last one to count
+            }
+            pace.refused(rested);
         }
-        if quiet > QUIET {
-            rest(bell);
-            global::was_away(); // the call that ended the rest is the last one to count
-            quiet = 0;
+    }
+}
+
+/// How often the thread looks whether the application is away. A window or a collective under way may need the thread
+/// at any time, and forbids it to rest; but an application that goes in and out of MPI needs it not, and each look
+/// takes a core from it. So looks in vain become rarer. They come in pairs, a tick apart: who computes for longer than
+/// that is found away by the second one, however long the pause before the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Pace {
+    /// Looks in vain since the last one that was not, or since the thread would have rested.
+    quiet: u32,
+    /// How often the pause has doubled.
+    doublings: u32,
+    /// The next look is the second of its pair.
+    second: bool,
+}
+
+impl Pace {
+    fn pause(&self) -> Duration {
+        if self.second { TICK } else { TICK * (1 << self.doublings) }
+    }
+
+    /// The thread has looked, and helped if it says so.
+    fn looked(&mut self, helped: bool) {
+        match helped {
+            true => *self = Pace::default(),
+            false => (self.quiet, self.second) = (self.quiet + 1, !self.second),
         }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.quiet > QUIET
+    }
+
+    /// The thread has rested, or must not.
+    fn refused(&mut self, rested: bool) {
+        let doublings = if rested { 0 } else { (self.doublings + 1).min(DOUBLINGS) };
+        *self = Pace { quiet: 0, doublings, second: false };
     }
 }
 
@@ -290,17 +329,69 @@ fn advance(world: &mut World, bell: &dyn Bell) -> Advanced {
 }
 
 /// Sleeps until the application calls. Whether it has to is decided while the rank is borrowed:
-/// who comes after that sees the state.
-fn rest(bell: &dyn Bell) {
+/// who comes after that sees the state. False if something needs the thread.
+fn rest(bell: &dyn Bell) -> bool {
     let watching = STATE.compare_exchange(WATCHING, RESTING, Ordering::SeqCst, Ordering::SeqCst);
     if watching.is_err() {
-        return;
+        return false;
     }
     let idle = |world: &mut World| NAPPING.load(Ordering::Relaxed) != 0 || !world.needs_care();
     if global::lend(|| bell.barrier(), idle) != Some(true) {
         let _ = STATE.compare_exchange(RESTING, WATCHING, Ordering::SeqCst, Ordering::SeqCst);
+        return false;
     }
     while STATE.load(Ordering::Acquire) == RESTING {
         std::thread::park();
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks, and how many of them helped, within so many microseconds, where the application enters MPI as often as that and
+    /// a window forbids the thread to rest.
+    fn looks(pace: &mut Pace, every_us: u64, for_us: u64) -> (u32, u32) {
+        let (mut now_us, mut all, mut helped) = (0, 0, 0);
+        while now_us < for_us {
+            let asked_us = now_us;
+            now_us += pace.pause().as_micros() as u64;
+            let is_away = now_us / every_us == asked_us / every_us;
+            (all, helped) = (all + 1, helped + u32::from(is_away));
+            pace.looked(is_away);
+            if pace.is_quiet() {
+                pace.refused(false);
+            }
+        }
+        (all, helped)
+    }
+
+    #[test]
+    fn looks_in_vain_become_rarer() {
+        let mut pace = Pace::default();
+        let (all, helped) = looks(&mut pace, 10, 1_000_000);
+        assert_eq!(helped, 0);
+        assert!((500..800).contains(&all), "{all} looks, one a tick are 5000");
+    }
+
+    /// Once rare, they find an application that begins to compute for a millisecond at a time, and come often from then on.
+    #[test]
+    fn who_begins_to_compute_is_helped_again() {
+        for late_us in (0..20_000).step_by(70) {
+            let mut pace = Pace::default();
+            looks(&mut pace, 10, 1_000_000 + late_us);
+            assert_eq!(pace.doublings, DOUBLINGS);
+            let (_, helped) = looks(&mut pace, 1000, 50_000);
+            assert!(helped > 50, "{helped} looks helped in 50 computations");
+            assert_eq!(pace.doublings, 0);
+        }
+    }
+
+    #[test]
+    fn who_has_rested_looks_every_tick() {
+        let mut pace = Pace { quiet: QUIET + 1, doublings: 3, second: true };
+        pace.refused(true);
+        assert_eq!((pace, pace.pause()), (Pace::default(), TICK));
     }
 }
