@@ -1,5 +1,6 @@
 """Programs that never end: mpiexec says who waits for whom, and why."""
 
+import pathlib
 import re
 import shutil
 import signal
@@ -132,10 +133,11 @@ def hang(tools, name, ranks, says, silent):
 
 
 def has_started(job, ranks):
-    """mpiexec has children: from then on it can be asked."""
-    path = f"/proc/{job.process.pid}/task/{job.process.pid}/children"
-    with open(path) as children:
-        return len(children.read().split()) >= ranks
+    """mpiexec has children and has taken signals: from then on it can be asked."""
+    process = pathlib.Path(f"/proc/{job.process.pid}")
+    blocked = re.search(r"^SigBlk:\s*(\w+)$", (process / "status").read_text(), re.M)[1]
+    children = (process / "task" / str(job.process.pid) / "children").read_text().split()
+    return int(blocked, 16) >> (signal.SIGUSR1 - 1) & 1 and len(children) >= ranks
 
 
 def timeout(tools):
