@@ -1,18 +1,21 @@
 #!/bin/sh
-# Links libmpi_abi.so.1 from the static library of crate `abi`, or libmpi.so.12 from that of crate `mpich`.
+# Links libmpi_abi.so.1 from the static library of crate `abi`, libmpi.so.12 from that of crate `mpich`, or libibverbs.so.1
+# from that of crate `verbs-abi`.
 #
 # `cc -shared` does it and not rustc: a cdylib would export PMPI_X only, because rustc's version
 # script does not know the names that global_asm! gives to the same address.
 #
 # usage: link-abi.sh LIBABI.a LIBDIR
 #        link-abi.sh LIBTERN_MPICH.a LIBDIR mpich
+#        link-abi.sh LIBTERN_VERBS.a LIBDIR verbs
 set -eu
 
 case $#${3-} in
-2) name=libmpi_abi version=1 names='MPI_*; PMPI_*;' ;;
-3mpich) name=libmpi version=12 names='MPI_*; PMPI_*; MPIX_*; PMPIX_*; MPIR_Dup_fn;' ;;
+2) name=libmpi_abi version=1 names='{ global: MPI_*; PMPI_*; local: *; };' ;;
+3mpich) name=libmpi version=12 names='{ global: MPI_*; PMPI_*; MPIX_*; PMPIX_*; MPIR_Dup_fn; local: *; };' ;;
+3verbs) name=libibverbs version=1 names=$(cat "$(dirname "$0")/verbs.map") ;;
 *)
-    echo "usage: link-abi.sh LIBABI.a LIBDIR, or link-abi.sh LIBTERN_MPICH.a LIBDIR mpich" >&2
+    echo "usage: link-abi.sh LIBABI.a LIBDIR, or with LIBTERN_MPICH.a mpich, or with LIBTERN_VERBS.a verbs" >&2
     exit 2
     ;;
 esac
@@ -22,7 +25,7 @@ mkdir -p "$libdir"
 
 exports=$(mktemp)
 trap 'rm -f "$exports"' EXIT
-echo "{ global: $names local: *; };" >"$exports"
+echo "$names" >"$exports"
 
 # Never unloaded (nodelete): threads of the library, its handlers of fork and destructors of threads
 # may be called after a dlclose.
