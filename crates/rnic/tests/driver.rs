@@ -1,16 +1,14 @@
 //! Adapters of two ranks over the loopback: what the verbs promise, who is let in, and who is not.
 
-use fabric::{Completion, Done, Local, Nap, Remote, Verbs};
+mod job;
+
+use fabric::{Completion, Done, Nap, Remote, Verbs};
+use job::{LOCAL, LONG, Listen, SECRET, bytes, memory};
 use rnic::{Listening, Rnic, Secret};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const SECRET: Secret = [7; 16];
-const LONG: Duration = Duration::from_secs(60);
-
-type Listen = fn(IpAddr) -> Result<Listening, String>;
 /// By a connection with each, and by datagrams.
 const TRANSPORTS: [Listen; 2] = [Listening::at, Listening::for_datagrams];
 
@@ -24,19 +22,6 @@ fn ranks_at(address: IpAddr, secrets: [Secret; 2], listen: Listen) -> [Rnic; 2] 
     let mut secrets = secrets.into_iter();
     let mut me = 0..;
     listening.map(|l| l.open(me.next().unwrap(), addresses.clone().into(), secrets.next().unwrap()).unwrap())
-}
-
-/// Memory of a rank that its adapter knows, filled with this byte.
-fn memory(rank: &mut Rnic, len: usize, byte: u8) -> Local {
-    let span = rank.allocate(len);
-    (0..len).for_each(|at| rank.poke_bytes(span.addr + at, &[byte]));
-    Local { span, key: rank.register(0, span).unwrap() }
-}
-
-fn bytes(rank: &Rnic, local: Local) -> Vec<u8> {
-    let mut out = vec![0; local.span.len];
-    rank.peek_bytes(local.span, &mut out);
-    out
 }
 
 /// Looks on both sides until both have had as many completions.

@@ -1,20 +1,18 @@
 //! Somebody between two ranks who reads all, and changes, leaves out, doubles and moves what he likes: with MACs nothing is
 //! taken that was not sent, nothing twice, and over a stream both sides are told.
 
+mod job;
+
 use fabric::{Completion, Done, Local, Verbs};
-use rnic::{Integrity, Listening, Rnic, Secret};
+use job::{LOCAL, LONG, Listen, SECRET, bytes, memory};
+use rnic::{Integrity, Listening, Rnic};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::time::{Duration, Instant};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Instant;
 use wire::datagram;
 
-const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const SECRET: Secret = [7; 16];
-const LONG: Duration = Duration::from_secs(60);
 /// What a MAC and its number are behind a datagram, and behind an FPDU.
 const TRAILER: usize = 24;
-
-type Listen = fn(IpAddr) -> Result<Listening, String>;
 
 /// Two ranks, each of whom finds the other at these addresses instead.
 fn ranks(
@@ -31,18 +29,6 @@ fn ranks(
         let me = me.next().unwrap();
         one.open(me, addresses[me].into(), SECRET).unwrap()
     })
-}
-
-fn memory(rank: &mut Rnic, len: usize, byte: u8) -> Local {
-    let span = rank.allocate(len);
-    (0..len).for_each(|at| rank.poke_bytes(span.addr + at, &[byte]));
-    Local { span, key: rank.register(0, span).unwrap() }
-}
-
-fn bytes(rank: &Rnic, local: Local) -> Vec<u8> {
-    let mut out = vec![0; local.span.len];
-    rank.peek_bytes(local.span, &mut out);
-    out
 }
 
 /// Who carries datagrams from one rank to the other.

@@ -2,7 +2,6 @@
 #![allow(missing_docs)]
 
 pub const WC_SUCCESS: i32 = 0;
-pub const WC_LOC_LEN_ERR: i32 = 1;
 pub const WC_LOC_QP_OP_ERR: i32 = 2;
 pub const WC_LOC_PROT_ERR: i32 = 4;
 pub const WC_WR_FLUSH_ERR: i32 = 5;
@@ -40,7 +39,6 @@ pub const STATE_RESET: i32 = 0;
 pub const STATE_INIT: i32 = 1;
 pub const STATE_RTR: i32 = 2;
 pub const STATE_RTS: i32 = 3;
-pub const STATE_SQD: i32 = 4;
 pub const STATE_SQE: i32 = 5;
 pub const STATE_ERR: i32 = 6;
 

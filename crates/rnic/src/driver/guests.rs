@@ -214,7 +214,7 @@ impl Rnic {
         self.guests.ports.remove(&port);
         while let Some(at) = self.guests.held.iter().position(|held| held.asker.port == port) {
             let mut held = self.guests.held.remove(at);
-            held.meeting.answer(&Proposal::reject(&held.start, meeting::CLOSED));
+            held.meeting.frames.answer(Proposal::reject(&held.start, meeting::CLOSED));
         }
     }
 
@@ -304,7 +304,7 @@ impl Rnic {
                 self.guests.held.push(Held { asker, meeting, start, early });
                 self.has_news = true;
             }
-            None => drop(meeting.answer(&Proposal::reject(&start, meeting::CLOSED))),
+            None => drop(meeting.frames.answer(Proposal::reject(&start, meeting::CLOSED))),
         }
     }
 }

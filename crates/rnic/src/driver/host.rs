@@ -5,7 +5,6 @@ use super::memory;
 use crate::stack::{Arrived, Atomic, Place, Receive, Sink};
 use fabric::{Local, Rank, Span};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -65,11 +64,7 @@ impl Sink for Host {
     }
 
     fn atomic(&mut self, _stag: u32, to: u64, atomic: &Atomic) -> u64 {
-        let word = memory::word(to as usize);
-        let change = |held: u64| Some(atomic.apply(held));
         self.is_touched = true;
-        match word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
-            Ok(held) | Err(held) => held,
-        }
+        memory::change(to as usize, atomic)
     }
 }

@@ -4,6 +4,7 @@
 //! and gives its own up; the lower one refuses the other's.
 
 use super::again::is_no_way;
+use super::frames::Frames;
 use super::greeting::{self, Secret};
 use super::guests::{Asker, Card};
 use super::seal::{Integrity, StreamSeals};
@@ -13,14 +14,8 @@ use crate::stack::{Agreed, Proposal, Side, Start};
 use fabric::{Fault, Rank};
 use rustix::event::epoll;
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
-/// How long a stranger may take to say who it is.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest frame of a set-up: 20 bytes and 512 of private data (RFC 5044 section 7.1.1).
-const FRAME_MAX: usize = 20 + 512;
 /// What is said to a peer that is to take the connection which this rank has begun.
 pub const CROSSING: &[u8] = b"crossing";
 /// What is said to one that has had a connection.
@@ -35,19 +30,14 @@ pub const CLOSED: &[u8] = b"the port is closed";
 /// Set-up of one connection under way.
 #[derive(Debug)]
 pub struct Meeting {
-    /// The socket.
-    pub socket: TcpStream,
+    /// The socket, and what goes over it.
+    pub frames: Frames,
     /// To whom, if this side began.
     pub to: Option<Rank>,
     request: Vec<u8>,
     integrity: Integrity,
     /// What a guest that was asked knows.
     key: Option<Secret>,
-    unsent: Vec<u8>,
-    came: Vec<u8>,
-    since: Instant,
-    /// Whether nothing more will come.
-    is_ended: bool,
 }
 
 /// What has become of it.
@@ -98,49 +88,36 @@ impl Meeting {
 
     fn new(socket: TcpStream, to: Option<Rank>, request: Vec<u8>, integrity: Integrity) -> Meeting {
         let asks = |_| proposal(request.clone(), integrity).request();
-        let unsent = to.map(asks).unwrap_or_default();
-        let (came, since) = (Vec::new(), Instant::now());
-        Meeting { socket, to, request, integrity, key: None, unsent, came, since, is_ended: false }
-    }
-
-    /// Whether there is something to write.
-    pub fn wants_room(&self) -> bool {
-        !self.unsent.is_empty()
+        let frames = Frames::new(socket, to.map(asks).unwrap_or_default());
+        Meeting { frames, to, request, integrity, key: None }
     }
 
     /// Whether a stranger has taken too long. A rank of the job answers when it looks around next, which may be
     /// after a long computation.
     pub fn is_late(&self) -> bool {
-        self.to.is_none() && self.since.elapsed() > PATIENCE
+        self.to.is_none() && self.frames.is_late()
     }
 
     /// Looks what has come.
     pub fn look(&mut self, me: Rank, size: usize, secret: &Secret, own: Option<&Card>) -> Met {
-        match self.write().and_then(|()| self.read()) {
-            Err(error) if self.to.is_some() && is_no_way(&error) => return Met::NoWay,
-            Err(error) => return Met::Failed(error.to_string()),
-            Ok(()) => {}
-        }
         let side = if self.to.is_some() { Side::Reply } else { Side::Request };
-        match Start::decode(side, &self.came) {
-            Err(why) => Met::Failed(why.0),
-            Ok(None) if self.is_ended => Met::Failed("the peer closed the connection".into()),
-            Ok(None) if self.is_late() => Met::Failed(format!("no answer in {} s", PATIENCE.as_secs())),
+        match self.frames.look(side) {
+            Err(error) if self.to.is_some() && is_no_way(&error) => Met::NoWay,
+            Err(error) => Met::Failed(error.to_string()),
+            Ok(None) if self.is_late() => Met::Failed("a stranger that says nothing".into()),
             Ok(None) => Met::Waits,
-            Ok(Some((start, len))) if self.to.is_some() => {
-                self.answered(&start, len, &self.key.unwrap_or(*secret))
-            }
-            Ok(Some((start, len))) => match greeting::who_asks(secret, me, size, &start.private) {
-                Some(peer) => Met::Asked(peer, start, self.came.split_off(len)),
+            Ok(Some(start)) if self.to.is_some() => self.answered(&start, &self.key.unwrap_or(*secret)),
+            Ok(Some(start)) => match greeting::who_asks(secret, me, size, &start.private) {
+                Some(peer) => Met::Asked(peer, start, self.frames.early()),
                 None => match own.and_then(|own| greeting::which_guest_asks(own, &start.private)) {
-                    Some(asker) => Met::Guest(asker, start, self.came.split_off(len)),
+                    Some(asker) => Met::Guest(asker, start, self.frames.early()),
                     None => Met::Failed("a stranger".into()),
                 },
             },
         }
     }
 
-    fn answered(&mut self, reply: &Start, len: usize, secret: &Secret) -> Met {
+    fn answered(&mut self, reply: &Start, secret: &Secret) -> Met {
         if reply.rejected && reply.private == CROSSING {
             return Met::Crossing;
         }
@@ -160,43 +137,10 @@ impl Meeting {
         match proposal(self.request.clone(), self.integrity).agree(reply) {
             Ok(agreed) => {
                 let seals = is_sealed.then(seals);
-                Met::Agreed(agreed, self.came.split_off(len), seals)
+                Met::Agreed(agreed, self.frames.early(), seals)
             }
             Err(why) => Met::Failed(format!("the peer refuses: {why:?}")),
         }
-    }
-
-    /// Answers who has asked; whether the socket has taken it, as one that was never written to does.
-    pub fn answer(&mut self, reply: &[u8]) -> bool {
-        self.unsent = reply.to_vec();
-        self.write().is_ok() && self.unsent.is_empty()
-    }
-
-    fn write(&mut self) -> std::io::Result<()> {
-        while !self.unsent.is_empty() {
-            match self.socket.write(&self.unsent) {
-                Ok(taken) => drop(self.unsent.drain(..taken)),
-                Err(error) if is_soon(error.kind()) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    fn read(&mut self) -> std::io::Result<()> {
-        let mut room = [0; 2048];
-        while self.came.len() < FRAME_MAX {
-            match self.socket.read(&mut room) {
-                Ok(0) => {
-                    self.is_ended = true;
-                    break;
-                }
-                Ok(got) => self.came.extend_from_slice(&room[..got]),
-                Err(error) if is_soon(error.kind()) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 }
 
@@ -233,7 +177,7 @@ impl Rnic {
     pub(super) fn meet(&mut self, meeting: Meeting) -> Result<(), String> {
         let name = MEETING + self.next_meeting;
         self.next_meeting += 1;
-        self.hear(&meeting.socket, name, meeting.wants_room(), false)?;
+        self.hear(&meeting.frames.socket, name, meeting.frames.wants_room(), false)?;
         self.meetings.insert(name, meeting);
         Ok(())
     }
@@ -257,20 +201,20 @@ impl Rnic {
         let Some(mut meeting) = self.meetings.remove(&name) else { return };
         match meeting.look(self.me, self.size, &self.secret, self.guests.own()) {
             Met::Waits => {
-                let _ = self.hear(&meeting.socket, name, meeting.wants_room(), true);
+                let _ = self.hear(&meeting.frames.socket, name, meeting.frames.wants_room(), true);
                 self.meetings.insert(name, meeting);
             }
             Met::Agreed(agreed, early, seals) => {
                 if let Some(peer) = meeting.to
                     && matches!(self.contacts[peer], Contact::Begun(_))
                 {
-                    self.connected(peer, meeting.socket, agreed, &early, seals);
+                    self.connected(peer, meeting.frames.socket, agreed, &early, seals);
                 }
             }
             Met::Asked(peer, start, early) => self.asked(peer, meeting, &start, &early),
             Met::Guest(asker, start, early) => {
                 // What it sends next is heard once it is known.
-                let _ = epoll::delete(&self.epoll, &meeting.socket);
+                let _ = epoll::delete(&self.epoll, &meeting.frames.socket);
                 self.asked_by_guest(asker, meeting, start, early);
             }
             Met::Crossing => {
@@ -313,7 +257,7 @@ impl Rnic {
             Contact::Connected(_) | Contact::Paired(_) | Contact::Gone => Some(KNOWN),
         };
         if let Some(why) = refusal {
-            meeting.answer(&Proposal::reject(start, why));
+            meeting.frames.answer(Proposal::reject(start, why));
             return;
         }
         let key =
@@ -324,13 +268,8 @@ impl Rnic {
         let is_sealed = self.integrity == Integrity::Mac;
         let seals = || Box::new(StreamSeals::new(&key, &start.private, &private, false));
         let seals = is_sealed.then(seals);
-        if meeting.answer(&reply) {
-            self.connected(peer, meeting.socket, agreed, early, seals);
+        if meeting.frames.answer(reply) {
+            self.connected(peer, meeting.frames.socket, agreed, early, seals);
         }
     }
-}
-
-/// Whether a call that failed so is to be made again later.
-fn is_soon(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected)
 }

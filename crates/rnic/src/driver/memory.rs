@@ -4,6 +4,7 @@
 //! work has completed, or the registration has ended. The stack has checked that an access lies inside.
 #![allow(unsafe_code)]
 
+use crate::stack::Atomic;
 use fabric::Span;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,4 +47,12 @@ pub fn load(addr: usize) -> u64 {
 /// Writes a word.
 pub fn store(addr: usize, value: u64) {
     word(addr).store(value, Ordering::Release);
+}
+
+/// Changes a word as an atomic operation says; what it was.
+pub fn change(addr: usize, atomic: &Atomic) -> u64 {
+    let change = |held: u64| Some(atomic.apply(held));
+    match word(addr).fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+        Ok(held) | Err(held) => held,
+    }
 }

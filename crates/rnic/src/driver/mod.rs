@@ -8,6 +8,7 @@ mod again;
 pub mod alarm;
 mod burst;
 mod datagrams;
+mod frames;
 mod greeting;
 mod guests;
 mod host;
@@ -29,6 +30,7 @@ use again::Again;
 use burst::Burst;
 use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Local, Nap, Rank, VerbsCaps};
+pub use frames::Frames;
 pub use greeting::{Secret, datagram_id};
 use guests::Guests;
 pub use guests::{Asker, Card};
@@ -41,7 +43,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 pub use seal::{Integrity, StreamSeals};
 use socket::random;
-pub use socket::{connect, prepare};
+pub use socket::{connect, hear, prepare};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -170,13 +172,8 @@ impl Rnic {
 
     /// Has the kernel tell of a socket, by this name.
     fn hear(&self, socket: &TcpStream, name: u64, wants_room: bool, is_known: bool) -> Result<(), String> {
-        let room = if wants_room { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
-        let (data, flags) = (epoll::EventData::new_u64(name), epoll::EventFlags::IN | room);
-        let watched = match is_known {
-            true => epoll::modify(&self.epoll, socket, data, flags),
-            false => epoll::add(&self.epoll, socket, data, flags),
-        };
-        watched.map_err(|e| format!("cannot watch a socket: {e}"))
+        hear(&self.epoll, socket, name, wants_room, is_known)
+            .map_err(|e| format!("cannot watch a socket: {e}"))
     }
 
     fn connected(

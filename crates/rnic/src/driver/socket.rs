@@ -1,7 +1,9 @@
 //! Sockets that never block, and random bytes.
 
 use super::watch::keep_alive;
+use rustix::event::epoll;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Makes a socket ready for use.
 pub fn prepare(socket: &TcpStream) -> std::io::Result<()> {
@@ -23,6 +25,23 @@ pub fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = TcpStream::from(socket);
     prepare(&socket)?;
     Ok(socket)
+}
+
+/// Has the kernel tell of a socket, by this name: of what comes, and of room for more if that is wanted. `is_known` is whether
+/// it does already.
+pub fn hear(
+    epoll: &OwnedFd,
+    socket: impl AsFd,
+    name: u64,
+    wants_room: bool,
+    is_known: bool,
+) -> std::io::Result<()> {
+    let room = if wants_room { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+    let (data, flags) = (epoll::EventData::new_u64(name), epoll::EventFlags::IN | room);
+    match is_known {
+        true => Ok(epoll::modify(epoll, socket, data, flags)?),
+        false => Ok(epoll::add(epoll, socket, data, flags)?),
+    }
 }
 
 /// Random bytes.

@@ -6,19 +6,14 @@
 //! they have been told, which must be those that the other side knows: as with hardware, who knows none of them reaches
 //! nobody.
 
+use rnic::driver::Frames;
 use rnic::stack::{Agreed, Proposal, Side, Start};
-use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 /// What the private data begin with: of this library, and the version of what follows.
 const MAGIC: [u8; 4] = *b"TVq\x01";
 /// A packet number that has not been told.
 pub const UNTOLD: u32 = u32::MAX;
-/// Longest frame of a set-up: 20 bytes and 512 of private data (RFC 5044 section 7.1.1).
-const FRAME_MAX: usize = 20 + 512;
-/// How long a stranger may take to say who it is.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which queue pairs a connection is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,17 +61,13 @@ pub enum Met {
 /// One set-up under way.
 #[derive(Debug)]
 pub struct Meeting {
-    /// The socket.
-    pub socket: TcpStream,
+    /// The socket, and what goes over it.
+    pub frames: Frames,
     /// The queue pair of this side that asks, by its handle.
     pub asks: Option<u32>,
     /// Requests that are under way at a time: those of the peer, own ones.
     limits: (u16, u16),
-    unsent: Vec<u8>,
-    came: Vec<u8>,
     request: Option<Start>,
-    is_ended: bool,
-    since: Instant,
 }
 
 fn proposal(limits: (u16, u16), private: Vec<u8>) -> Proposal {
@@ -95,39 +86,26 @@ impl Meeting {
     }
 
     fn new(socket: TcpStream, asks: Option<u32>, limits: (u16, u16), unsent: Vec<u8>) -> Meeting {
-        let (came, since) = (Vec::new(), Instant::now());
-        Meeting { socket, asks, limits, unsent, came, request: None, is_ended: false, since }
-    }
-
-    /// Whether there is something to write.
-    pub fn wants_room(&self) -> bool {
-        !self.unsent.is_empty()
+        Meeting { frames: Frames::new(socket, unsent), asks, limits, request: None }
     }
 
     /// Whether a stranger has taken too long to say what it wants.
     pub fn is_late(&self) -> bool {
-        self.asks.is_none() && self.request.is_none() && self.since.elapsed() > PATIENCE
+        self.asks.is_none() && self.request.is_none() && self.frames.is_late()
     }
 
     /// Looks what has come.
     pub fn look(&mut self) -> Met {
-        if !self.write() || !self.read() {
-            return Met::Failed;
-        }
         let side = if self.asks.is_some() { Side::Reply } else { Side::Request };
-        match Start::decode(side, &self.came) {
+        match self.frames.look(side) {
             Err(_) => Met::Failed,
-            Ok(None) if self.is_ended => Met::Failed,
             Ok(None) => Met::Waits,
-            Ok(Some((reply, len))) if self.asks.is_some() => {
-                match proposal(self.limits, Vec::new()).agree(&reply) {
-                    Ok(agreed) => Met::Agreed(agreed, self.came.split_off(len)),
-                    Err(_) => Met::Failed,
-                }
-            }
-            Ok(Some((request, len))) => match Ends::decode(&request.private) {
+            Ok(Some(reply)) if self.asks.is_some() => match proposal(self.limits, Vec::new()).agree(&reply) {
+                Ok(agreed) => Met::Agreed(agreed, self.frames.early()),
+                Err(_) => Met::Failed,
+            },
+            Ok(Some(request)) => match Ends::decode(&request.private) {
                 Some(ends) => {
-                    self.came.drain(..len);
                     self.request = Some(request);
                     Met::Asked(ends)
                 }
@@ -139,47 +117,15 @@ impl Meeting {
     /// Answers who has asked, with these limits; what is agreed on and what has come already, unless the socket is gone.
     pub fn answer(&mut self, limits: (u16, u16)) -> Option<(Agreed, Vec<u8>)> {
         let (reply, agreed) = proposal(limits, Vec::new()).reply(self.request.as_ref()?, &[]);
-        self.unsent = reply;
-        (self.write() && self.unsent.is_empty()).then(|| (agreed, std::mem::take(&mut self.came)))
+        self.frames.answer(reply).then(|| (agreed, self.frames.early()))
     }
 
     /// Refuses who has asked.
     pub fn refuse(&mut self) {
         if let Some(request) = &self.request {
-            self.unsent = Proposal::reject(request, b"no such queue pair");
-            self.write();
+            self.frames.answer(Proposal::reject(request, b"no such queue pair"));
         }
     }
-
-    fn write(&mut self) -> bool {
-        while !self.unsent.is_empty() {
-            match self.socket.write(&self.unsent) {
-                Ok(taken) => drop(self.unsent.drain(..taken)),
-                Err(error) => return is_soon(error.kind()),
-            }
-        }
-        true
-    }
-
-    fn read(&mut self) -> bool {
-        let mut room = [0; 2048];
-        while self.came.len() < FRAME_MAX {
-            match self.socket.read(&mut room) {
-                Ok(0) => {
-                    self.is_ended = true;
-                    return true;
-                }
-                Ok(got) => self.came.extend_from_slice(&room[..got]),
-                Err(error) => return is_soon(error.kind()),
-            }
-        }
-        true
-    }
-}
-
-/// Whether a call that failed so is to be made again later.
-fn is_soon(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected)
 }
 
 #[cfg(test)]

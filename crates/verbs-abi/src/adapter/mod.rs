@@ -10,64 +10,27 @@ mod pair;
 pub mod queues;
 pub mod rc;
 mod sockets;
+mod table;
 pub mod ud;
 
 pub use verbs_layout::constants;
 
 pub use pair::{Pair, Request, Route, Transport};
-pub use queues::{Buffer, Channel, Completions, Ended, Receives, Wish};
+pub use queues::{Buffer, Channel, Completions, Ended, Queues, Receives, Wish};
+pub use table::Table;
 
 use constants::*;
 use meeting::Meeting;
 use rc::Phase;
+use rnic::driver::hear;
 use rnic::stack::Regions;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Instant;
-
-/// Objects of one kind, by number.
-#[derive(Debug)]
-pub struct Table<T> {
-    entries: Vec<Option<T>>,
-    free: Vec<u32>,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Table<T> {
-        Table { entries: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T> Table<T> {
-    /// Keeps an object; its number.
-    pub fn insert(&mut self, object: T) -> u32 {
-        if let Some(number) = self.free.pop() {
-            self.entries[number as usize] = Some(object);
-            return number;
-        }
-        self.entries.push(Some(object));
-        self.entries.len() as u32 - 1
-    }
-
-    /// The object of a number, if there is one.
-    #[inline]
-    pub fn get(&mut self, number: u32) -> Option<&mut T> {
-        self.entries.get_mut(number as usize)?.as_mut()
-    }
-
-    /// Gives up an object.
-    pub fn remove(&mut self, number: u32) -> Option<T> {
-        let object = self.entries.get_mut(number as usize)?.take();
-        if object.is_some() {
-            self.free.push(number);
-        }
-        object
-    }
-}
 
 /// Names of sockets among what the kernel tells of: queue pairs are called by their number.
 const LISTENERS: u64 = 1 << 33;
@@ -88,16 +51,14 @@ pub struct Adapter {
     pub regions: Regions,
     /// Queue pairs.
     pub pairs: Table<Pair>,
-    /// Completion queues.
-    pub completions: Table<Completions>,
-    /// Channels of their events.
-    pub channels: Table<Channel>,
+    /// Completion queues, and channels of their events.
+    pub queues: Queues,
     /// Queues of receive buffers, shared or not.
     pub receives: Table<Receives>,
     /// Protection domains, with how many objects are in each.
     pub domains: Table<usize>,
     epoll: OwnedFd,
-    listeners: Vec<(TcpListener, IpAddr, u16)>,
+    listeners: Vec<sockets::Listener>,
     by_number: HashMap<(IpAddr, u32), u32>,
     meetings: HashMap<u64, Meeting>,
     /// Who has asked for a queue pair that has not come so far: the meeting, and what it asks for.
@@ -119,8 +80,7 @@ impl Adapter {
         Ok(Adapter {
             regions: Regions::new(),
             pairs: Table::default(),
-            completions: Table::default(),
-            channels: Table::default(),
+            queues: Queues::default(),
             receives: Table::default(),
             domains: Table::default(),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -143,24 +103,6 @@ impl Adapter {
         std::os::fd::AsFd::as_fd(&self.epoll)
     }
 
-    /// Tells a completion queue of an end.
-    pub fn complete(&mut self, queue: u32, ended: Ended, is_solicited: bool) {
-        let Some(completions) = self.completions.get(queue) else { return };
-        completions.ended.push_back(ended);
-        let is_wished = match completions.wish {
-            Wish::None => false,
-            Wish::Next => true,
-            Wish::Solicited => is_solicited || ended.status != WC_SUCCESS,
-        };
-        if is_wished {
-            completions.wish = Wish::None;
-            let (channel, address) = (completions.channel, completions.address);
-            if let Some(channel) = channel.and_then(|channel| self.channels.get(channel)) {
-                channel.tell(address);
-            }
-        }
-    }
-
     /// Looks around once; whether anything had come.
     pub fn progress(&mut self) -> bool {
         self.look = self.look.wrapping_add(1);
@@ -175,18 +117,18 @@ impl Adapter {
         }
         let mut room = [const { MaybeUninit::uninit() }; EVENTS];
         let soon = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        let events: Vec<u64> = match epoll::wait(&self.epoll, &mut room, Some(&soon)) {
-            Ok((events, _)) => events.iter().map(|event| event.data.u64()).collect(),
+        let events = match epoll::wait(&self.epoll, &mut room, Some(&soon)) {
+            Ok((events, _)) => events,
             Err(Errno::INTR) => return false,
             Err(error) => panic!("the adapter cannot ask its sockets any more: {error}"),
         };
-        match events[..] {
+        match events {
             [] => {}
-            [one] if one < MEETINGS => self.hot = Some(one as u32),
+            [one] if one.data.u64() < MEETINGS => self.hot = Some(one.data.u64() as u32),
             _ => self.hot = None,
         }
-        for name in &events {
-            match *name {
+        for event in events.iter() {
+            match event.data.u64() {
                 name if name >= LEAVING => self.part(name),
                 name if name >= LISTENERS => self.accept((name - LISTENERS) as usize),
                 name if name >= MEETINGS => self.meet(name),
@@ -204,9 +146,14 @@ impl Adapter {
         let Some(pair) = self.pairs.get(handle) else { return false };
         let (queue, number) = (pair.receive_queue, pair.number);
         let Some(receives) = self.receives.get(pair.receives) else { return false };
-        let (came, moved) = match &mut pair.transport {
+        let moved = match &mut pair.transport {
             Transport::Datagrams(ud) => {
-                ud.receive(pair.attr.qkey, receives, &self.regions, now_ns, &mut self.room)
+                let (name, room) = (ud::name(number, pair.attr.qkey), &mut self.room);
+                let (message, moved) = ud.receive(name, receives, &self.regions, now_ns, room);
+                if let Some((ended, is_solicited)) = message {
+                    self.queues.complete(queue, ended, is_solicited);
+                }
+                moved
             }
             Transport::Connection(rc) => {
                 let Phase::Connected(link) = &mut rc.phase else { return false };
@@ -215,12 +162,12 @@ impl Adapter {
                 if link.is_stalled() && !self.stalled.contains(&handle) {
                     self.stalled.push(handle);
                 }
-                (std::mem::take(&mut rc.arrivals.came), moved)
+                for (ended, is_solicited) in rc.arrivals.came.drain(..) {
+                    self.queues.complete(queue, ended, is_solicited);
+                }
+                moved
             }
         };
-        for (ended, is_solicited) in came {
-            self.complete(queue, ended, is_solicited);
-        }
         self.send(handle);
         moved
     }
@@ -238,22 +185,22 @@ impl Adapter {
         } else if link.has_unsent() != link.asks_for_room {
             link.asks_for_room = link.has_unsent();
             let (wants, name) = (link.asks_for_room, u64::from(handle));
-            let _ = sockets::watch(&self.epoll, link.socket(), name, wants, true);
+            let _ = hear(&self.epoll, link.socket(), name, wants, true);
         }
-        let mut told = Vec::new();
+        let has_parted = rc.has_parted();
+        // The reason is told to what was under way first; what stood behind it was not looked at any more.
+        let mut why = has_failed.then(|| rc.status());
         while let Some(ended) = rc.poll() {
-            told.extend(ended);
-        }
-        let has_parted = pair::has_parted(rc);
-        let why = has_failed.then(|| pair::status_of(rc));
-        for ended in told {
-            let status = if ended.status == WC_WR_FLUSH_ERR { why } else { None };
-            self.complete(queue, Ended { status: status.unwrap_or(ended.status), ..ended }, true);
+            let Some(mut ended) = ended else { continue };
+            if ended.status == WC_WR_FLUSH_ERR {
+                ended.status = why.take().unwrap_or(WC_WR_FLUSH_ERR);
+            }
+            self.queues.complete(queue, ended, true);
         }
         if has_failed && has_parted {
             self.parted(handle);
         } else if has_failed {
-            self.fail(handle);
+            self.fail(handle, WC_WR_FLUSH_ERR);
         }
     }
 
@@ -268,9 +215,15 @@ impl Adapter {
         self.hot = self.hot.filter(|hot| *hot != handle);
     }
 
+    /// The peer of a queue pair cannot be reached, which is told to what is posted, now or later.
+    pub fn missed(&mut self, handle: u32) {
+        let Some(pair) = self.pairs.get(handle) else { return };
+        if pair.is_idle() { pair.part() } else { self.fail(handle, WC_RETRY_EXC_ERR) }
+    }
+
     fn accept(&mut self, listener: usize) {
         self.meetings.retain(|_, meeting| !meeting.is_late());
-        while let Ok((socket, _)) = self.listeners[listener].0.accept() {
+        while let Ok((socket, _)) = self.listeners[listener].socket.accept() {
             let strangers = self.meetings.values().filter(|meeting| meeting.asks.is_none()).count();
             // More than that wait for their turn no longer: closed.
             if strangers < STRANGERS && rnic::driver::prepare(&socket).is_ok() {
@@ -283,7 +236,8 @@ impl Adapter {
     fn begin(&mut self, meeting: Meeting) {
         let name = MEETINGS + (self.next & (MEETINGS - 1));
         self.next += 1;
-        if sockets::watch(&self.epoll, &meeting.socket, name, meeting.wants_room(), false).is_ok() {
+        let frames = &meeting.frames;
+        if hear(&self.epoll, &frames.socket, name, frames.wants_room(), false).is_ok() {
             self.meetings.insert(name, meeting);
             self.meet(name);
         }
@@ -294,25 +248,26 @@ impl Adapter {
         let Some(mut meeting) = self.meetings.remove(&name) else { return };
         match meeting.look() {
             meeting::Met::Waits => {
-                let _ = sockets::watch(&self.epoll, &meeting.socket, name, meeting.wants_room(), true);
+                let frames = &meeting.frames;
+                let _ = hear(&self.epoll, &frames.socket, name, frames.wants_room(), true);
                 self.meetings.insert(name, meeting);
             }
             meeting::Met::Agreed(agreed, early) => {
                 if let Some(handle) = meeting.asks {
-                    self.connected(handle, meeting.socket, agreed, &early);
+                    self.connected(handle, meeting.frames.socket, agreed, &early);
                 }
             }
             meeting::Met::Asked(ends) => {
-                let Ok(local) = meeting.socket.local_addr() else { return };
+                let Ok(local) = meeting.frames.socket.local_addr() else { return };
                 // What it sends next is heard once it is answered.
-                let _ = epoll::delete(&self.epoll, &meeting.socket);
+                let _ = epoll::delete(&self.epoll, &meeting.frames.socket);
                 self.held.push((name, local.ip(), ends));
                 self.meetings.insert(name, meeting);
                 self.answer_held();
             }
             meeting::Met::Failed => {
                 if let Some(handle) = meeting.asks {
-                    self.fail_with(handle, WC_RETRY_EXC_ERR);
+                    self.missed(handle);
                 }
             }
         }
@@ -322,7 +277,7 @@ impl Adapter {
     fn answer_held(&mut self) {
         for (name, local, ends) in std::mem::take(&mut self.held) {
             let handle = self.by_number.get(&(local, ends.to)).copied();
-            let peer = self.meetings.get(&name).and_then(|meeting| meeting.socket.peer_addr().ok());
+            let peer = self.meetings.get(&name).and_then(|meeting| meeting.frames.socket.peer_addr().ok());
             let Some((handle, peer)) = handle.zip(peer) else {
                 if let Some(mut meeting) = self.meetings.remove(&name) {
                     meeting.refuse();
@@ -341,8 +296,9 @@ impl Adapter {
                     let limits = pair.limits();
                     let Some(mut meeting) = self.meetings.remove(&name) else { continue };
                     if let Some((agreed, early)) = meeting.answer(limits) {
-                        let _ = sockets::watch(&self.epoll, &meeting.socket, u64::from(handle), false, false);
-                        self.connected(handle, meeting.socket, agreed, &early);
+                        let socket = meeting.frames.socket;
+                        let _ = hear(&self.epoll, &socket, u64::from(handle), false, false);
+                        self.connected(handle, socket, agreed, &early);
                     }
                 }
             }
@@ -350,39 +306,37 @@ impl Adapter {
     }
 
     fn connected(&mut self, handle: u32, socket: TcpStream, agreed: rnic::stack::Agreed, early: &[u8]) {
-        let _ = sockets::watch(&self.epoll, &socket, u64::from(handle), false, true);
+        let _ = hear(&self.epoll, &socket, u64::from(handle), false, true);
         let Some(pair) = self.pairs.get(handle) else { return };
         pair.connect(socket, agreed, early);
         self.serve(handle);
     }
 
-    /// A connection has ended: the queue pair is in error, and whatever waits is flushed.
-    fn fail(&mut self, handle: u32) {
-        self.fail_with(handle, WC_WR_FLUSH_ERR);
-    }
-
-    fn fail_with(&mut self, handle: u32, first: i32) {
+    /// A connection has ended, or the program ends it: the queue pair is in error, and whatever waits is flushed. `first` is
+    /// told to what was posted first.
+    pub fn fail(&mut self, handle: u32, first: i32) {
         let Some(pair) = self.pairs.get(handle) else { return };
         let (send_queue, receive_queue) = (pair.send_queue, pair.receive_queue);
-        let socket = pair.socket();
-        if let Some(socket) = socket {
-            let _ = epoll::delete(&self.epoll, socket);
-        }
         let owns_receives = !pair.shares_receives;
         let receives = pair.receives;
-        let sent = pair.give_up();
+        let (sent, link) = pair.give_up();
         pair.state = STATE_ERR;
         let number = pair.number;
+        if let Some(mut link) = link {
+            // What still comes is read away, or the peer would see the connection break before it has read why it ends.
+            link.send_last(&self.regions);
+            self.leave(link);
+        }
         self.hot = self.hot.filter(|hot| *hot != handle);
         for (at, ended) in sent.into_iter().enumerate() {
             let status = if at == 0 { first } else { WC_WR_FLUSH_ERR };
-            self.complete(send_queue, Ended { status, ..ended }, true);
+            self.queues.complete(send_queue, Ended { status, ..ended }, true);
         }
         if owns_receives && let Some(receives) = self.receives.get(receives) {
             for buffer in std::mem::take(&mut receives.free) {
                 let status = WC_WR_FLUSH_ERR;
                 let ended = Ended { id: buffer.id, status, opcode: OP_RECEIVE, number, ..Ended::default() };
-                self.complete(receive_queue, ended, true);
+                self.queues.complete(receive_queue, ended, true);
             }
         }
     }

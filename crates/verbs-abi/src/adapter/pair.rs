@@ -9,7 +9,7 @@ use super::{Adapter, Buffer};
 use crate::layout::QpAttr;
 use fabric::Span;
 use rnic::driver::{Link, Payload};
-use rnic::stack::{Agreed, Atomic, Connection, Failure, Rights, SEGMENT_MAX, Settings, Work};
+use rnic::stack::{Agreed, Atomic, Connection, Rights, SEGMENT_MAX, Settings, Work};
 use std::net::{IpAddr, TcpStream};
 
 /// Where a queue pair's peer is.
@@ -80,25 +80,6 @@ pub struct Request {
     pub to: Option<IpAddr>,
 }
 
-/// Why work that was under way when a connection ended was not done.
-pub fn status_of(rc: &Rc) -> i32 {
-    let Phase::Connected(link) = &rc.phase else { return WC_WR_FLUSH_ERR };
-    match link.connection.failure() {
-        Some(Failure::Terminated(terminate)) => match terminate.cause.layer {
-            // RDMAP's and DDP's errors of access (RFC 5040 section 4.8, RFC 5041 section 7).
-            0 | 1 => WC_REM_ACCESS_ERR,
-            _ => WC_REM_OP_ERR,
-        },
-        Some(Failure::Lost) => WC_RETRY_EXC_ERR,
-        _ => WC_WR_FLUSH_ERR,
-    }
-}
-
-/// Whether the peer has ended the connection in good order.
-pub fn has_parted(rc: &Rc) -> bool {
-    matches!(&rc.phase, Phase::Connected(link) if matches!(link.connection.failure(), Some(Failure::Closed)))
-}
-
 impl Pair {
     /// Its first packet number, as far as the program has told it.
     pub fn sends_from(&self) -> u32 {
@@ -152,6 +133,11 @@ impl Pair {
         }
     }
 
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        matches!(&self.transport, Transport::Connection(rc) if rc.sent.is_empty())
+    }
+
     /// Its peer has gone in good order.
     pub fn part(&mut self) {
         if let Transport::Connection(rc) = &mut self.transport {
@@ -159,12 +145,16 @@ impl Pair {
         }
     }
 
-    /// Ends its connection; what had not ended.
-    pub fn give_up(&mut self) -> Vec<Ended> {
-        let Transport::Connection(rc) = &mut self.transport else { return Vec::new() };
-        rc.phase = Phase::Gone;
+    /// Ends its connection; what had not ended, and the connection, if there was one.
+    pub fn give_up(&mut self) -> (Vec<Ended>, Option<Box<Link>>) {
+        let Transport::Connection(rc) = &mut self.transport else { return (Vec::new(), None) };
+        let link = match std::mem::replace(&mut rc.phase, Phase::Gone) {
+            Phase::Connected(link) => Some(link),
+            _ => None,
+        };
         rc.waiting.clear();
-        rc.sent.drain(..).map(|sent| sent.ended).collect()
+        rc.requests = 0;
+        (rc.sent.drain(..).filter(|sent| !sent.is_part).map(|sent| sent.ended).collect(), link)
     }
 
     /// Begins anew (`IBV_QPS_RESET`).
@@ -187,11 +177,14 @@ impl Adapter {
         if request.parts.len() > pair.attr.cap.max_send_sge.max(1) as usize {
             return Err(libc::EINVAL);
         }
+        if request.flags & SEND_INLINE != 0 && len > pair.attr.cap.max_inline_data as usize {
+            return Err(libc::EINVAL);
+        }
         let opcode = completion_of(request.opcode).ok_or(libc::EINVAL)?;
         let mut ended = Ended { id: request.id, opcode, number: pair.number, ..Ended::default() };
         if pair.state == STATE_ERR || pair.state == STATE_SQE {
             ended.status = WC_WR_FLUSH_ERR;
-            self.complete(queue, ended, true);
+            self.queues.complete(queue, ended, true);
             return Ok(());
         }
         if pair.state != STATE_RTS {
@@ -204,8 +197,8 @@ impl Adapter {
             };
             if request.parts.iter().any(is_denied) {
                 ended.status = WC_LOC_PROT_ERR;
-                self.complete(queue, ended, true);
-                self.flush(handle);
+                self.queues.complete(queue, ended, true);
+                self.fail(handle, WC_WR_FLUSH_ERR);
                 return Ok(());
             }
         }
@@ -220,17 +213,17 @@ impl Adapter {
                 let there = (to, request.there.0 as u32, request.there.1);
                 ud.send(there, &parts, immediate, request.flags & SEND_SOLICITED != 0);
                 if is_told {
-                    self.complete(queue, ended, false);
+                    self.queues.complete(queue, ended, false);
                 }
             }
             Transport::Connection(rc) => {
-                if rc.sent.len() >= pair.attr.cap.max_send_wr as usize {
+                if rc.requests >= pair.attr.cap.max_send_wr as usize {
                     return Err(libc::ENOMEM);
                 }
                 if matches!(rc.phase, Phase::Parted) {
                     ended.status = WC_RETRY_EXC_ERR;
-                    self.complete(queue, ended, true);
-                    self.flush(handle);
+                    self.queues.complete(queue, ended, true);
+                    self.fail(handle, WC_WR_FLUSH_ERR);
                     return Ok(());
                 }
                 hand_over(rc, &request, len as u32, ended, is_told)?;
@@ -310,12 +303,13 @@ fn hand_over(rc: &mut Rc, request: &Request, len: u32, ended: Ended, is_told: bo
     if request.opcode == WR_SEND_WITH_IMMEDIATE {
         let word = (rc::before_send(request.word), false);
         let mark = Work::Write { len: 0, stag: 0, to: 0, immediate: Some(word) };
-        let sent = Sent { ended, is_told: false, result: Span::EMPTY };
+        let sent = Sent { ended, is_told: false, result: Span::EMPTY, is_part: true };
         if !rc.post(Payload::Lent([Span::EMPTY; 2]), mark, sent) {
             return Err(libc::ENOMEM);
         }
     }
-    if rc.post(payload, work, Sent { ended, is_told, result }) { Ok(()) } else { Err(libc::ENOMEM) }
+    let sent = Sent { ended, is_told, result, is_part: false };
+    if rc.post(payload, work, sent) { Ok(()) } else { Err(libc::ENOMEM) }
 }
 
 /// The payload of a request, copied where it must be or lies in more than two pieces.

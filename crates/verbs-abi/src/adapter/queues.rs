@@ -1,5 +1,7 @@
 //! Queues that programs look into: completions, and what is to be received into.
 
+use super::Table;
+use super::constants::WC_SUCCESS;
 use fabric::Span;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -71,6 +73,35 @@ impl Channel {
         self.ready.push_back(queue);
         // It counts up to 2^64 - 2 and never blocks before.
         let _ = rustix::io::write(&self.descriptor, &1u64.to_ne_bytes());
+    }
+}
+
+/// Completion queues, and the channels of their events.
+#[derive(Debug, Default)]
+pub struct Queues {
+    /// Completion queues.
+    pub completions: Table<Completions>,
+    /// Channels.
+    pub channels: Table<Channel>,
+}
+
+impl Queues {
+    /// Tells a completion queue of an end.
+    pub fn complete(&mut self, queue: u32, ended: Ended, is_solicited: bool) {
+        let Some(completions) = self.completions.get(queue) else { return };
+        completions.ended.push_back(ended);
+        let is_wished = match completions.wish {
+            Wish::None => false,
+            Wish::Next => true,
+            Wish::Solicited => is_solicited || ended.status != WC_SUCCESS,
+        };
+        if is_wished {
+            completions.wish = Wish::None;
+            let (channel, address) = (completions.channel, completions.address);
+            if let Some(channel) = channel.and_then(|channel| self.channels.get(channel)) {
+                channel.tell(address);
+            }
+        }
     }
 }
 

@@ -8,9 +8,8 @@ use super::constants::*;
 use super::queues::{Buffer, Ended, Receives};
 use fabric::Span;
 use rnic::driver::{Landing, Link, Payload, Posted, memory};
-use rnic::stack::{Arrived, Atomic, Done, NotDone, Place, Receive, Sink, Work};
+use rnic::stack::{Arrived, Atomic, Cause, Done, Failure, NotDone, Place, Receive, Sink, Work};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering;
 
 /// In the upper half of Immediate Data: they are of the Send behind them. Else it is the length of the Write before.
 const OF_NEXT_SEND: u64 = 1 << 63;
@@ -34,6 +33,8 @@ pub struct Sent {
     pub is_told: bool,
     /// Where what an atomic operation finds goes.
     pub result: Span,
+    /// Whether it is part of the request behind it.
+    pub is_part: bool,
 }
 
 /// How far a queue pair has come with its peer.
@@ -44,7 +45,7 @@ pub enum Phase {
     Apart,
     /// As if it were one connection.
     Connected(Box<Link>),
-    /// The peer has ended it in good order.
+    /// The peer has ended it in good order, or was never there: nothing that is posted reaches it.
     Parted,
     /// It is gone.
     Gone,
@@ -57,8 +58,10 @@ pub struct Rc {
     pub phase: Phase,
     /// What is posted before there is a connection.
     pub waiting: VecDeque<(Posted, Work)>,
-    /// Work under way.
+    /// Work under way, and how many requests it was made of.
     pub sent: VecDeque<Sent>,
+    /// See [`Rc::sent`].
+    pub requests: usize,
     /// Of what comes.
     pub arrivals: Arrivals,
 }
@@ -81,7 +84,35 @@ impl Arrivals {
     }
 }
 
+/// What a peer's Terminate means to work that was under way (RFC 5040 section 4.8, RFC 5041 section 7).
+fn status_of(cause: Cause) -> i32 {
+    const RDMAP: u8 = 0;
+    const DDP: u8 = 1;
+    match (cause.layer, cause.kind) {
+        // Errors of protection, and of tagged buffers.
+        (RDMAP | DDP, 1) => WC_REM_ACCESS_ERR,
+        // Errors of untagged buffers: there is none, or the message is too long for it.
+        (DDP, 2) => WC_REM_INV_REQ_ERR,
+        _ => WC_REM_OP_ERR,
+    }
+}
+
 impl Rc {
+    /// Why work that was under way when the connection ended was not done.
+    pub fn status(&self) -> i32 {
+        let Phase::Connected(link) = &self.phase else { return WC_WR_FLUSH_ERR };
+        match link.connection.failure() {
+            Some(Failure::Terminated(terminate)) => status_of(terminate.cause),
+            Some(Failure::Lost) => WC_RETRY_EXC_ERR,
+            _ => WC_WR_FLUSH_ERR,
+        }
+    }
+
+    /// Whether the peer has ended the connection in good order.
+    pub fn has_parted(&self) -> bool {
+        matches!(&self.phase, Phase::Connected(link) if matches!(link.connection.failure(), Some(Failure::Closed)))
+    }
+
     /// Posts work; false if there is no room.
     pub fn post(&mut self, payload: Payload, work: Work, sent: Sent) -> bool {
         let posted = Posted { work: 0, payload };
@@ -93,6 +124,7 @@ impl Rc {
             }
             _ => self.waiting.push_back((posted, work)),
         }
+        self.requests += usize::from(!sent.is_part);
         self.sent.push_back(sent);
         true
     }
@@ -102,6 +134,7 @@ impl Rc {
         let Phase::Connected(link) = &mut self.phase else { return None };
         let (_, result) = link.poll()?;
         let sent = self.sent.pop_front().expect("what has ended was posted");
+        self.requests -= usize::from(!sent.is_part);
         let mut ended = sent.ended;
         match result {
             Ok(Done::Atomic(was)) => {
@@ -111,7 +144,8 @@ impl Rc {
             Err(NotDone::NoRequests) => ended.status = WC_LOC_QP_OP_ERR,
             Err(NotDone::Flushed) => ended.status = WC_WR_FLUSH_ERR,
         }
-        Some((sent.is_told || ended.status != WC_SUCCESS).then_some(ended))
+        let is_told = sent.is_told || ended.status != WC_SUCCESS;
+        Some((is_told && !sent.is_part).then_some(ended))
     }
 }
 
@@ -183,9 +217,6 @@ impl Sink for Coming<'_> {
     }
 
     fn atomic(&mut self, _stag: u32, to: u64, atomic: &Atomic) -> u64 {
-        let word = memory::word(to as usize);
-        match word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| Some(atomic.apply(held))) {
-            Ok(held) | Err(held) => held,
-        }
+        memory::change(to as usize, atomic)
     }
 }

@@ -2,49 +2,57 @@
 
 use super::meeting::{Ends, Meeting};
 use super::number::{self, DATAGRAMS};
-use super::{Adapter, LEAVING, LISTENERS, Pair, Transport, constants::*, rc::Phase};
+use super::{Adapter, LEAVING, LISTENERS, Pair, Transport, rc::Phase};
+use rnic::driver::{Link, hear};
 use rustix::event::epoll;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
 
-/// How long the end of the process waits for what its peers have not taken.
-const LINGER: std::time::Duration = std::time::Duration::from_secs(2);
+/// Where queue pairs are connected to: a port for up to 255 of them.
+pub struct Listener {
+    /// The socket; it does not block.
+    pub socket: TcpListener,
+    at: IpAddr,
+    port: u16,
+    /// The index that is looked at next.
+    index: u8,
+}
 
-/// Has the kernel tell of a socket, by this name.
-pub fn watch(
-    epoll: &OwnedFd,
-    socket: impl AsFd,
-    name: u64,
-    wants_room: bool,
-    is_known: bool,
-) -> std::io::Result<()> {
-    let room = if wants_room { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
-    let (data, flags) = (epoll::EventData::new_u64(name), epoll::EventFlags::IN | room);
-    match is_known {
-        true => Ok(epoll::modify(epoll, socket, data, flags)?),
-        false => Ok(epoll::add(epoll, socket, data, flags)?),
+impl Listener {
+    /// Numbers one after the other: one that is given up comes again as late as possible, for someone may still be on the way
+    /// to the queue pair that had it.
+    fn next_number(&mut self) -> u32 {
+        let number = number::number(self.port, self.index);
+        self.index = (self.index + 1) % DATAGRAMS;
+        number
     }
+}
+
+/// Whether an attempt to connect says that nobody is there, as it may at once.
+fn is_absence(kind: ErrorKind) -> bool {
+    use ErrorKind::*;
+    matches!(kind, ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable | TimedOut)
 }
 
 impl Adapter {
     /// A number for a queue pair that connections shall reach at this address.
     pub fn number_for_connection(&mut self, at: IpAddr) -> std::io::Result<u32> {
-        for listener in &self.listeners {
-            if listener.1 == at {
-                let free = (0..DATAGRAMS)
-                    .map(|index| number::number(listener.2, index))
-                    .find(|number| !self.by_number.contains_key(&(at, *number)));
-                if let Some(number) = free {
+        for listener in self.listeners.iter_mut().filter(|listener| listener.at == at) {
+            for _ in 0..DATAGRAMS {
+                let number = listener.next_number();
+                if !self.by_number.contains_key(&(at, number)) {
                     return Ok(number);
                 }
             }
         }
-        let listener = TcpListener::bind((at, 0))?;
-        listener.set_nonblocking(true)?;
-        let port = listener.local_addr()?.port();
-        watch(&self.epoll, &listener, LISTENERS + self.listeners.len() as u64, false, false)?;
-        self.listeners.push((listener, at, port));
-        Ok(number::number(port, 0))
+        let socket = TcpListener::bind((at, 0))?;
+        socket.set_nonblocking(true)?;
+        let port = socket.local_addr()?.port();
+        hear(&self.epoll, &socket, LISTENERS + self.listeners.len() as u64, false, false)?;
+        let mut listener = Listener { socket, at, port, index: 0 };
+        let number = listener.next_number();
+        self.listeners.push(listener);
+        Ok(number)
     }
 
     /// A socket for a queue pair that datagrams shall reach at this address, and its number.
@@ -56,22 +64,22 @@ impl Adapter {
     }
 
     /// Takes up a queue pair; its handle.
-    pub fn add(&mut self, at: IpAddr, pair: Pair) -> std::io::Result<u32> {
-        let number = pair.number;
+    pub fn add(&mut self, pair: Pair) -> std::io::Result<u32> {
+        let name = (pair.at, pair.number);
         let handle = self.pairs.insert(pair);
         if let Some(Pair { transport: Transport::Datagrams(ud), .. }) = self.pairs.get(handle) {
             let socket = ud.socket.try_clone()?;
-            watch(&self.epoll, &socket, u64::from(handle), false, false)?;
+            hear(&self.epoll, &socket, u64::from(handle), false, false)?;
         }
-        self.by_number.insert((at, number), handle);
+        self.by_number.insert(name, handle);
         Ok(handle)
     }
 
     /// Gives up a queue pair. What its peer has not taken yet is still sent, and what comes is read away, so that the
     /// peer does not see the connection break before it has read all.
-    pub fn remove(&mut self, at: IpAddr, handle: u32) -> bool {
-        let Some(pair) = self.pairs.remove(handle) else { return false };
-        self.by_number.remove(&(at, pair.number));
+    pub fn remove(&mut self, handle: u32) {
+        let Some(pair) = self.pairs.remove(handle) else { return };
+        self.by_number.remove(&(pair.at, pair.number));
         self.hot = None;
         self.stalled.retain(|stalled| *stalled != handle);
         self.meetings.retain(|_, meeting| meeting.asks != Some(handle));
@@ -81,15 +89,19 @@ impl Adapter {
             }
             Transport::Connection(rc) => {
                 if let Phase::Connected(link) = rc.phase {
-                    let name = LEAVING + self.next;
-                    self.next += 1;
-                    let _ = watch(&self.epoll, link.socket(), name, link.has_unsent(), true);
-                    self.leaving.push((name, link));
-                    self.part(name);
+                    self.leave(link);
                 }
             }
         }
-        true
+    }
+
+    /// Parts from the peer of a connection that is given up.
+    pub fn leave(&mut self, link: Box<Link>) {
+        let name = LEAVING + self.next;
+        self.next += 1;
+        let _ = hear(&self.epoll, link.socket(), name, link.has_unsent(), true);
+        self.leaving.push((name, link));
+        self.part(name);
     }
 
     /// Goes on parting from the peer of a connection that was given up.
@@ -101,14 +113,12 @@ impl Adapter {
         }
     }
 
-    /// Parts from all whose connections were given up, within a time.
-    pub fn part_from_all(&mut self) {
-        let until = std::time::Instant::now() + LINGER;
-        while !self.leaving.is_empty() && std::time::Instant::now() < until {
-            let names: Vec<u64> = self.leaving.iter().map(|leaving| leaving.0).collect();
-            names.into_iter().for_each(|name| self.part(name));
-            std::thread::sleep(std::time::Duration::from_micros(200));
+    /// Goes on parting from all whose connections were given up; whether there are any left.
+    pub fn is_parting(&mut self) -> bool {
+        for at in (0..self.leaving.len()).rev() {
+            self.part(self.leaving[at].0);
         }
+        !self.leaving.is_empty()
     }
 
     /// A queue pair has been told who its peer is: one of the two connects.
@@ -122,15 +132,13 @@ impl Adapter {
         let ends = Ends { to: route.number, from: pair.number, sends: pair.sends_from(), expects };
         let limits = pair.limits();
         if (pair.at, pair.number) < (route.at, route.number) {
-            let socket = rnic::driver::connect(SocketAddr::new(route.at, number::port(route.number)))?;
-            self.begin(Meeting::asking(socket, handle, ends, limits));
+            match rnic::driver::connect(SocketAddr::new(route.at, number::port(route.number))) {
+                Ok(socket) => self.begin(Meeting::asking(socket, handle, ends, limits)),
+                Err(error) if is_absence(error.kind()) => self.missed(handle),
+                Err(error) => return Err(error),
+            }
         }
         self.answer_held();
         Ok(())
-    }
-
-    /// Puts a queue pair into error, on request.
-    pub fn flush(&mut self, handle: u32) {
-        self.fail_with(handle, WC_WR_FLUSH_ERR);
     }
 }

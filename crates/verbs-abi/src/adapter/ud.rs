@@ -25,7 +25,6 @@ pub struct Ud {
     /// The socket; it does not block.
     pub socket: UdpSocket,
     pair: QueuePair,
-    number: u32,
     handles: HashMap<(SocketAddr, u32), Handle>,
     filling: HashMap<u64, Buffer>,
     prefixes: HashMap<u64, [u8; PREFIX]>,
@@ -34,7 +33,7 @@ pub struct Ud {
 }
 
 /// What datagrams for this queue pair are known by.
-fn name(number: u32, key: u32) -> u64 {
+pub fn name(number: u32, key: u32) -> u64 {
     u64::from(key) << 32 | u64::from(number)
 }
 
@@ -79,7 +78,7 @@ impl Ud {
     pub fn new(socket: UdpSocket, number: u32, domain: u32, datagram_max: usize) -> Ud {
         let pair = QueuePair::new(number, domain);
         let (handles, filling, prefixes) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ud { socket, pair, number, handles, filling, prefixes, next: 0, datagram_max }
+        Ud { socket, pair, handles, filling, prefixes, next: 0, datagram_max }
     }
 
     /// Sends a message; it is complete then, whatever becomes of it.
@@ -106,22 +105,22 @@ impl Ud {
         self.pair.send(handle, &message, is_solicited, |bytes| drop(self.socket.send_to(bytes, address)));
     }
 
-    /// Takes in what has come, up to `most` datagrams; the messages, with whether their senders ask for an event, and
-    /// whether anything had come.
+    /// Takes in what has come under this name, up to a message; that, with whether its sender asks for an event, and whether
+    /// anything had come.
     pub fn receive(
         &mut self,
-        key: u32,
+        own: u64,
         receives: &mut Receives,
         regions: &Regions,
         now_ns: u64,
         room: &mut [u8],
-    ) -> (Vec<(Ended, bool)>, bool) {
-        let (mut came, mut moved) = (Vec::new(), false);
+    ) -> (Option<(Ended, bool)>, bool) {
+        let (mut message, mut moved) = (None, false);
         let (mut answer, back) = (Vec::new(), Handle::new(0, self.datagram_max));
         while let Ok((len, from)) = self.socket.recv_from(room) {
             moved = true;
             let bytes = &room[..len];
-            if Head::claims(bytes).is_none_or(|claims| claims.1 != name(self.number, key)) {
+            if Head::claims(bytes).is_none_or(|claims| claims.1 != own) {
                 continue;
             }
             let Ok((head, content)) = Head::decode(bytes) else { continue };
@@ -142,7 +141,7 @@ impl Ud {
                 let prefix = self.prefixes.remove(&received.arrived.id).unwrap_or_default();
                 let local = self.socket.local_addr().map_or(from.ip(), |local| local.ip());
                 buffer.fill(0, &routing_header(from.ip(), local, received.arrived.len));
-                came.push((ended(&buffer, &received, prefix, self.number), received.arrived.solicited));
+                message = Some((ended(&buffer, &received, prefix, own as u32), received.arrived.solicited));
                 break;
             }
         }
@@ -150,7 +149,7 @@ impl Ud {
             self.prefixes.remove(&id);
             receives.free.extend(self.filling.remove(&id));
         }
-        (came, moved)
+        (message, moved)
     }
 }
 

@@ -6,7 +6,13 @@ use crate::interfaces::{Interface, interfaces};
 use crate::layout::*;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+/// How long the end of a device waits for what peers have not taken, and between two looks.
+const LINGER: Duration = Duration::from_secs(2);
+/// See [`LINGER`].
+const GLANCE: Duration = Duration::from_micros(200);
 /// `enum ibv_node_type`, `ibv_transport_type`: a channel adapter of InfiniBand's kind, as RoCE is.
 const CHANNEL_ADAPTER: c_int = 1;
 const TRANSPORT_IB: c_int = 0;
@@ -49,22 +55,38 @@ fn guid(interface: &Interface) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
+/// A device that programs have been told of.
+struct Known(*mut Listed);
+
+// SAFETY: nothing changes in it any more.
+unsafe impl Send for Known {}
+
+/// The device of an interface. Devices are never freed, for programs hold on to them behind the list: an interface that is
+/// as it was has the one it had.
+fn device_of(interface: Interface) -> *mut Device {
+    static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: a device of this list.
+    if let Some(known) = known.iter().find(|known| unsafe { (*known.0).interface == interface }) {
+        return known.0.cast();
+    }
+    let device = Device {
+        ops: [null_mut(); 2],
+        node_type: CHANNEL_ADAPTER,
+        transport_type: TRANSPORT_IB,
+        name: text(&interface.name),
+        dev_name: text(&format!("uverbs_{}", interface.name)),
+        dev_path: text(""),
+        ibdev_path: text(""),
+    };
+    let listed = Box::into_raw(Box::new(Listed { device, interface }));
+    known.push(Known(listed));
+    listed.cast()
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_get_device_list(count: *mut c_int) -> *mut *mut Device {
-    let mut list: Vec<*mut Device> = Vec::new();
-    for interface in interfaces() {
-        let device = Device {
-            ops: [null_mut(); 2],
-            node_type: CHANNEL_ADAPTER,
-            transport_type: TRANSPORT_IB,
-            name: text(&interface.name),
-            dev_name: text(&format!("uverbs_{}", interface.name)),
-            dev_path: text(""),
-            ibdev_path: text(""),
-        };
-        // Devices are never freed: programs hold on to them behind the list.
-        list.push(Box::into_raw(Box::new(Listed { device, interface })).cast());
-    }
+    let mut list: Vec<*mut Device> = interfaces().into_iter().map(device_of).collect();
     if !count.is_null() {
         // SAFETY: the program's variable.
         unsafe { *count = list.len() as c_int };
@@ -164,8 +186,10 @@ unsafe extern "C" fn ibv_close_device(context: *mut Context) -> c_int {
     let offset = std::mem::offset_of!(Open, verbs) + std::mem::offset_of!(VerbsContext, context);
     // SAFETY: a context of `ibv_open_device`, which is closed once.
     drop(unsafe { Box::from_raw(context.byte_sub(offset).cast::<Open>()) });
-    if let Ok(mut adapter) = crate::adapter() {
-        adapter.part_from_all();
+    // What peers have not taken yet is still sent, for a time; others use the adapter between two looks.
+    let until = Instant::now() + LINGER;
+    while crate::adapter().is_ok_and(|mut adapter| adapter.is_parting()) && Instant::now() < until {
+        std::thread::sleep(GLANCE);
     }
     0
 }

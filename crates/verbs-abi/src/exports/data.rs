@@ -119,11 +119,11 @@ pub unsafe extern "C" fn poll_cq(cq: *mut Cq, count: c_int, wc: *mut Wc) -> c_in
     let Ok(mut adapter) = crate::adapter() else { return -1 };
     // SAFETY: a queue of this library.
     let handle = unsafe { (*cq).handle };
-    let is_empty = adapter.completions.get(handle).is_none_or(|known| known.ended.is_empty());
+    let is_empty = adapter.queues.completions.get(handle).is_none_or(|known| known.ended.is_empty());
     if is_empty && !adapter.progress() {
         thread::polled();
     }
-    let Some(known) = adapter.completions.get(handle) else { return -1 };
+    let Some(known) = adapter.queues.completions.get(handle) else { return -1 };
     let mut at = 0;
     while at < count
         && let Some(ended) = known.ended.pop_front()
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn poll_cq(cq: *mut Cq, count: c_int, wc: *mut Wc) -> c_in
 pub unsafe extern "C" fn req_notify_cq(cq: *mut Cq, solicited_only: c_int) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue of this library.
-    let Some(known) = adapter.completions.get(unsafe { (*cq).handle }) else { return libc::EINVAL };
+    let Some(known) = adapter.queues.completions.get(unsafe { (*cq).handle }) else { return libc::EINVAL };
     known.wish = match known.wish {
         Wish::Next => Wish::Next,
         _ if solicited_only == 0 => Wish::Next,

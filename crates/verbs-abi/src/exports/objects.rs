@@ -153,7 +153,8 @@ unsafe extern "C" fn ibv_create_comp_channel(context: *mut Context) -> *mut Comp
     };
     let fd = descriptor.as_raw_fd();
     // `refcnt` is nobody's business but ours: the number of the channel.
-    let refcnt = adapter.channels.insert(Channel { descriptor, ready: VecDeque::new(), users: 0 }) as c_int;
+    let refcnt =
+        adapter.queues.channels.insert(Channel { descriptor, ready: VecDeque::new(), users: 0 }) as c_int;
     Box::into_raw(Box::new(CompChannel { context, fd, refcnt }))
 }
 
@@ -162,12 +163,12 @@ unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut CompChannel) -> c_in
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a channel of `ibv_create_comp_channel`.
     let number = unsafe { (*channel).refcnt as u32 };
-    match adapter.channels.get(number) {
+    match adapter.queues.channels.get(number) {
         None => return libc::EINVAL,
         Some(known) if known.users > 0 => return libc::EBUSY,
         Some(_) => {}
     }
-    adapter.channels.remove(number);
+    adapter.queues.channels.remove(number);
     // SAFETY: made there, and given back once.
     drop(unsafe { Box::from_raw(channel) });
     0
@@ -191,7 +192,7 @@ unsafe extern "C" fn ibv_create_cq(
     // SAFETY: null, or a channel of `ibv_create_comp_channel`.
     let number = unsafe { channel.as_ref() }.map(|channel| channel.refcnt as u32);
     if let Some(number) = number {
-        let Some(channel) = adapter.channels.get(number) else { return none(libc::EINVAL) };
+        let Some(channel) = adapter.queues.channels.get(number) else { return none(libc::EINVAL) };
         channel.users += 1;
     }
     let cq = Box::into_raw(Box::new(Cq {
@@ -207,7 +208,7 @@ unsafe extern "C" fn ibv_create_cq(
     }));
     let room = cqe as usize;
     let completions = Completions { room, channel: number, address: cq as usize, ..Completions::default() };
-    let handle = adapter.completions.insert(completions);
+    let handle = adapter.queues.completions.insert(completions);
     // SAFETY: just made.
     unsafe { (*cq).handle = handle };
     cq
@@ -221,7 +222,7 @@ unsafe extern "C" fn ibv_resize_cq(cq: *mut Cq, cqe: c_int) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue of `ibv_create_cq`.
     let cq = unsafe { &mut *cq };
-    let Some(completions) = adapter.completions.get(cq.handle) else { return libc::EINVAL };
+    let Some(completions) = adapter.queues.completions.get(cq.handle) else { return libc::EINVAL };
     if completions.ended.len() > cqe as usize {
         return libc::EINVAL;
     }
@@ -235,14 +236,14 @@ unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue of `ibv_create_cq`.
     let handle = unsafe { (*cq).handle };
-    match adapter.completions.get(handle) {
+    match adapter.queues.completions.get(handle) {
         None => return libc::EINVAL,
         Some(known) if known.users > 0 => return libc::EBUSY,
         Some(_) => {}
     }
-    let known = adapter.completions.remove(handle);
+    let known = adapter.queues.completions.remove(handle);
     if let Some(channel) =
-        known.and_then(|known| known.channel).and_then(|number| adapter.channels.get(number))
+        known.and_then(|known| known.channel).and_then(|number| adapter.queues.channels.get(number))
     {
         channel.users -= 1;
         channel.ready.retain(|ready| *ready != cq as usize);
@@ -267,7 +268,7 @@ unsafe extern "C" fn ibv_get_cq_event(
             return -1;
         }
         let Ok(mut adapter) = crate::adapter() else { return -1 };
-        let Some(known) = adapter.channels.get(number) else { return -1 };
+        let Some(known) = adapter.queues.channels.get(number) else { return -1 };
         // The queue that was told of may have gone since.
         let Some(ready) = known.ready.pop_front() else { continue };
         let ready = ready as *mut Cq;

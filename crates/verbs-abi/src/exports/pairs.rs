@@ -52,7 +52,7 @@ fn transport(
 /// Counts a queue pair among the users of what it is made of.
 fn use_all(adapter: &mut Adapter, queues: [u32; 2], receives: u32, domain: u32) {
     for queue in queues {
-        if let Some(completions) = adapter.completions.get(queue) {
+        if let Some(completions) = adapter.queues.completions.get(queue) {
             completions.users += 1;
         }
     }
@@ -105,7 +105,7 @@ unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *mut Q
         tells_all: attr.sq_sig_all != 0,
         transport,
     };
-    let handle = match adapter.add(interface.at, pair) {
+    let handle = match adapter.add(pair) {
         Ok(handle) => handle,
         Err(error) => return none(code(&error)),
     };
@@ -226,7 +226,7 @@ unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_int) 
     pair.attr.sq_psn &= 0xff_ffff;
     pair.attr.rq_psn &= 0xff_ffff;
     if to == STATE_ERR && from != STATE_ERR {
-        adapter.flush(qp.handle);
+        adapter.fail(qp.handle, WC_WR_FLUSH_ERR);
     } else {
         pair.state = to;
     }
@@ -287,15 +287,14 @@ unsafe extern "C" fn ibv_query_qp(
 unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue pair of this library, whose context and domain are there.
-    let (handle, domain, at) =
-        unsafe { ((*qp).handle, (*(*qp).pd).handle, open_of((*qp).context).interface.at) };
+    let (handle, domain) = unsafe { ((*qp).handle, (*(*qp).pd).handle) };
     let Some(pair) = adapter.pairs.get(handle) else { return libc::EINVAL };
     let (queues, receives, is_shared) =
         ([pair.send_queue, pair.receive_queue], pair.receives, pair.shares_receives);
     let number = pair.number;
-    adapter.remove(at, handle);
+    adapter.remove(handle);
     for queue in queues {
-        if let Some(completions) = adapter.completions.get(queue) {
+        if let Some(completions) = adapter.queues.completions.get(queue) {
             completions.users -= 1;
             completions.ended.retain(|ended| ended.number != number);
         }

@@ -1,0 +1,41 @@
+//! Objects of one kind, by number.
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Table<T> {
+    entries: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table { entries: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Table<T> {
+    /// Keeps an object; its number.
+    pub fn insert(&mut self, object: T) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.entries[number as usize] = Some(object);
+            return number;
+        }
+        self.entries.push(Some(object));
+        self.entries.len() as u32 - 1
+    }
+
+    /// The object of a number, if there is one.
+    #[inline]
+    pub fn get(&mut self, number: u32) -> Option<&mut T> {
+        self.entries.get_mut(number as usize)?.as_mut()
+    }
+
+    /// Gives up an object.
+    pub fn remove(&mut self, number: u32) -> Option<T> {
+        let object = self.entries.get_mut(number as usize)?.take();
+        if object.is_some() {
+            self.free.push(number);
+        }
+        object
+    }
+}
