@@ -1,5 +1,7 @@
 """HDF5 over MPI-IO, and h5py on it."""
 
+import os
+
 from common import Failure
 
 DESCRIPTION = "HDF5's parallel tests t_mpi and testphdf5 on 3 ranks; h5py's tests for MPI on 2; a file written by 4 ranks and read by 3"
@@ -66,7 +68,9 @@ def check(place):
         place.mark("h5py", VERSION, place.prefix)
     place.python_version(python, "h5py", "mpi4py")
     libraries = {"LD_LIBRARY_PATH": str(prefix / "lib")}
-    said = place.mpiexec(2, python, "-m", "pytest", "-q", "--with-mpi", "--only-mpi", "--pyargs", "h5py", **libraries)
+    # It wants to be refused a file that may only be read, which root is not.
+    without = ("-k", "not test_append_permissions") if os.geteuid() == 0 else ()
+    said = place.mpiexec(2, python, "-m", "pytest", "-q", "--with-mpi", "--only-mpi", *without, "--pyargs", "h5py", **libraries)
     place.expect("h5py's tests for MPI on 2", said, r"^\d+ passed")
     (place.work / "rows.py").write_text(PROGRAM)
     said = place.mpiexec(4, python, "rows.py", "write", **libraries) + place.mpiexec(3, python, "rows.py", "read", **libraries)
