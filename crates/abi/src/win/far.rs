@@ -4,7 +4,6 @@
 use mpi::error::Result;
 use mpi::handle::Handle;
 use mpi::win::direct::Told;
-use mpi::win::fence::words;
 use mpi::win::issue::Sync;
 
 use super::sync::{hear, settle};
@@ -45,17 +44,15 @@ pub fn be_heeded(cx: &Cx, win: Handle, told: &[u32]) -> Result {
 }
 
 /// A fence in which each rank tells all others of the end of its epoch, behind the last operation at each or with it, and then
-/// that all of them have ended at its own memory: only from then on may others come there, for what a third one has put would else
-/// come behind them. Of two ranks the first word says both. `None` for other windows; else how the operations ended.
+/// that all of them have ended at its own memory. Only from then on may others come there: what a third one has put, or what came in a message that is
+/// not heeded yet, would else come behind them. `None` for other windows; else how the operations ended.
 pub fn fence(cx: &Cx, win: Handle) -> Result<Option<Result>> {
     let Some(others) = cx.world().fenced_with(win)? else { return Ok(None) };
     let heeded = be_heeded(cx, win, &others);
     cx.world().notify(win, &others, Told::Complete)?;
     let done = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
     hear(cx, win, Told::Complete, &others)?;
-    if words(others.len() + 1) > 1 {
-        cx.world().notify(win, &others, Told::Post)?;
-        hear(cx, win, Told::Post, &others)?;
-    }
+    cx.world().notify(win, &others, Told::Post)?;
+    hear(cx, win, Told::Post, &others)?;
     Ok(Some(heeded.and(done)))
 }

@@ -1,7 +1,7 @@
 //! Which of two fences a window has whose memory is not shared.
 //!
 //! ```text
-//! told:   each ── all there ──▶ each,  each ── my memory is done ──▶ each        of two ranks the first word alone
+//! told:   each ── all there ──▶ each,  each ── my memory is done ──▶ each
 //! asked:  origin ── all there? ──▶ target ── yes ──▶ origin,  barrier
 //! ```
 //!
@@ -12,9 +12,7 @@ use crate::coll::cost;
 use crate::coll::{Algorithm, Collective, Problem, State};
 
 /// Words of each rank to each other one in a fence that is told.
-pub fn words(ranks: usize) -> u32 {
-    if ranks > 2 { 2 } else { 1 }
-}
+const WORDS: f64 = 2.0;
 
 /// Whether a fence of so many ranks is expected to be over sooner if it is told.
 pub fn is_told(ranks: usize, state: &State) -> bool {
@@ -28,7 +26,11 @@ pub fn is_told(ranks: usize, state: &State) -> bool {
         cost::choose(Collective::Barrier, &all, tariff, forced.get(Collective::Barrier)).price.total();
     // In a round of this one each rank has one message, as a target that is asked, or answers.
     let way = by(Algorithm::Dissemination) / f64::from(ranks.next_power_of_two().ilog2());
-    f64::from(words(ranks)) * by(Algorithm::Linear) < 2.0 * way + barrier
+    let (told, asked) = (WORDS * by(Algorithm::Linear), 2.0 * way + barrier);
+    // Prices between hosts are those of a rank that has a core. Where ranks share cores each waits for the messages of the others.
+    let crowd = spread.levels().map_or(1, |levels| levels.most().div_ceil(tariff.host.cores.max(1) as usize));
+    let shared_ns = (crowd - 1) as f64 * (tariff.network.overhead_ns + tariff.network.receive_ns);
+    told + WORDS * (ranks - 1) as f64 * shared_ns < asked + 2.0 * shared_ns
 }
 
 #[cfg(test)]
@@ -48,6 +50,17 @@ mod tests {
             let last = (2..4096).take_while(|ranks| told(*ranks, spread.clone())).last().unwrap();
             assert!((last..4096).skip(64).all(|ranks| !told(ranks, spread.clone())), "{spread:?}: {last}");
         }
+    }
+
+    /// Between hosts ranks that have no core of their own are asked sooner.
+    #[test]
+    fn ranks_that_share_cores_are_asked() {
+        let told = |cores: u32| {
+            let mut tariff = Tariff::default();
+            tariff.host.cores = cores;
+            is_told(4, &State::new(tariff, Forced::default(), Spread::of(4, |rank| rank as u32 / 2)))
+        };
+        assert!(told(2) && !told(1));
     }
 
     /// It is cost that decides: where each message costs more of a core, fewer are worth it.
