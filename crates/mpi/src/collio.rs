@@ -58,6 +58,20 @@ pub(crate) struct CollIo<'a, D: Device> {
     pub account: Option<&'a mut Account>,
 }
 
+/// The transport of a schedule, from the parts of a `World` that no communicator or request has.
+macro_rules! io {
+    ($world:expr, $place:expr, $flight:expr) => {
+        crate::collio::CollIo {
+            engine: &mut $world.engine,
+            place: $place,
+            flight: $flight,
+            given_up: &$world.given_up,
+            account: $world.account.as_deref_mut(),
+        }
+    };
+}
+pub(crate) use io;
+
 impl<D: Device> CollIo<'_, D> {
     fn unpacked(&mut self, op: OpId) -> Option<PackedMessage> {
         let packed = &mut self.flight.packed;
@@ -246,13 +260,7 @@ impl<D: Device> World<D> {
             true => Ok(Progress::Done),
             false => {
                 schedule.start(tag);
-                schedule.advance(&mut CollIo {
-                    engine: &mut self.engine,
-                    place: &held.crowd,
-                    flight,
-                    given_up: &self.given_up,
-                    account: self.account.as_deref_mut(),
-                })
+                schedule.advance(&mut io!(self, &held.crowd, flight))
             }
         };
         match progress {
@@ -279,13 +287,7 @@ impl<D: Device> World<D> {
         flight: &mut InFlight,
     ) -> Result<Progress> {
         let Some(comm) = self.objects.comms.get(comm) else { return Comms::refuse(comm) };
-        schedule.advance(&mut CollIo {
-            engine: &mut self.engine,
-            place: &comm.crowd,
-            flight,
-            given_up: &self.given_up,
-            account: self.account.as_deref_mut(),
-        })
+        schedule.advance(&mut io!(self, &comm.crowd, flight))
     }
 
     /// What to say of a message of a collective that has arrived and that this rank has never

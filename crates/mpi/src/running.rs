@@ -1,7 +1,7 @@
 //! Collectives under way: from where they are begun to where their requests end.
 
 use crate::coll::{Collective, Progress, Schedule, Spread, UserReduce};
-use crate::collio::{CollIo, InFlight};
+use crate::collio::{InFlight, io};
 use crate::comm::Comms;
 use crate::error::Result;
 use crate::handle::Handle;
@@ -22,13 +22,7 @@ impl<D: Device> World<D> {
 
     /// Advances a collective that has no request.
     pub fn advance(&mut self, running: &mut Running) -> Result<Progress> {
-        let mut io = CollIo {
-            engine: &mut self.engine,
-            place: &running.place,
-            flight: &mut running.flight,
-            given_up: &self.given_up,
-            account: self.account.as_deref_mut(),
-        };
+        let mut io = io!(self, &running.place, &mut running.flight);
         running.schedule.advance(&mut io)
     }
 
@@ -43,13 +37,7 @@ impl<D: Device> World<D> {
         let Some(held) = self.objects.comms.get_mut(comm) else { return Comms::refuse(comm) };
         schedule.start(held.coll.next_tag(schedule.program().kind));
         let mut flight = InFlight::default();
-        let mut io = CollIo {
-            engine: &mut self.engine,
-            place: &held.crowd,
-            flight: &mut flight,
-            given_up: &self.given_up,
-            account: self.account.as_deref_mut(),
-        };
+        let mut io = io!(self, &held.crowd, &mut flight);
         let progress = schedule.advance(&mut io);
         match (progress, then) {
             (Ok(Progress::Done), Then::Nothing) => Ok((self.objects.requests.sent()?, true)),
@@ -143,13 +131,7 @@ impl<D: Device> World<D> {
             return Ok(Progress::Done);
         };
         let running = &mut **running;
-        let mut io = CollIo {
-            engine: &mut self.engine,
-            place: &running.place,
-            flight: &mut running.flight,
-            given_up: &self.given_up,
-            account: self.account.as_deref_mut(),
-        };
+        let mut io = io!(self, &running.place, &mut running.flight);
         running.schedule.advance(&mut io)
     }
 
