@@ -17,7 +17,7 @@ MPIEXEC := $(BUILD)/bin/mpiexec
 # Commands that are used, with Debian's packages that have them: those before `--` are needed.
 PACKAGES_BUILD := cc:gcc ld:binutils
 PACKAGES_RUN := $(PACKAGES_BUILD) -- python3:python3 gfortran:gfortran ip:iproute2
-PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- c++:g++ gfortran:gfortran ib_send_lat:perftest ibv_rc_pingpong:ibverbs-utils ip:iproute2 munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client valgrind:valgrind
+PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- c++:g++ gfortran:gfortran ib_send_lat:perftest ibv_rc_pingpong:ibverbs-utils rping:rdmacm-utils ip:iproute2 munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client valgrind:valgrind
 
 .PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test test-quick install wheel deb programs bench fuzz miri swarm snapshots clean help
 
@@ -103,7 +103,7 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/lib/tern/mpich
 	install -m 755 $(BUILD)/lib/tern/mpich/*.so.12 $(DESTDIR)$(PREFIX)/lib/tern/mpich
 	install -d $(DESTDIR)$(PREFIX)/lib/tern/verbs
-	install -m 755 $(BUILD)/lib/tern/verbs/libibverbs.so.1 $(DESTDIR)$(PREFIX)/lib/tern/verbs
+	install -m 755 $(BUILD)/lib/tern/verbs/*.so.1 $(DESTDIR)$(PREFIX)/lib/tern/verbs
 	install -m 644 $(BUILD)/lib/pkgconfig/mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	for name in mpi-c mpi-cxx; do ln -sf mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc; done
 	install -m 644 $(BUILD)/include/mpi.h $(BUILD)/include/mpif.h $(DESTDIR)$(PREFIX)/include

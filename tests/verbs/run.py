@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs that are written to verbs, unmodified from Debian, on the software adapter (`tern verbs`): over the loopback, and
-between two network namespaces where these can be made. And a program of our own that does things wrong."""
+"""Programs that are written to verbs and to librdmacm, unmodified from Debian, on the software adapter (`tern verbs`): over the
+loopback, and between two network namespaces where these can be made. And programs of our own that do things wrong."""
 
 import argparse
 import os
@@ -14,10 +14,17 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = pathlib.Path("/usr/include/infiniband/verbs.h")
+LIBRARIES = ["libibverbs.so.1", "librdmacm.so.1"]
+# Programs of our own: name, source, what they are linked with, arguments.
+OWN = [
+    ("errors", "errors.c", ["-libverbs"], ["tern_lo"]),
+    ("connections", "connections.c", ["-lrdmacm", "-libverbs"], ["127.0.0.1"]),
+]
 LIMIT = 60
 
 # Name, command, and what the output of both sides must have; {d} is the device.
 RC = r"\d+ iters in"
+TABLE = r"(?m)^ *\d+ +\d+ +[\d.]+"
 PAIRS = [
     ("rc_pingpong", "ibv_rc_pingpong -d {d} -g 0 -n 200", RC),
     ("rc_pingpong, events", "ibv_rc_pingpong -d {d} -g 0 -n 200 -e", RC),
@@ -29,14 +36,29 @@ PAIRS = [
 ]
 for kind in ["send", "write", "read", "atomic"]:
     for what in ["lat", "bw"]:
-        PAIRS.append((f"ib_{kind}_{what}", f"ib_{kind}_{what} -d {{d}} -F -n 100", r"(?m)^ *\d+ +\d+ +[\d.]+"))
+        PAIRS.append((f"ib_{kind}_{what}", f"ib_{kind}_{what} -d {{d}} -F -n 100", TABLE))
+        PAIRS.append((f"ib_{kind}_{what}, rdma_cm", f"ib_{kind}_{what} -R -F -n 100", TABLE))
 PAIRS += [
-    ("ib_send_lat, datagrams", "ib_send_lat -c UD -d {d} -F -n 100", r"(?m)^ *\d+ +\d+ +[\d.]+"),
-    ("ib_send_bw, both ways", "ib_send_bw -b -d {d} -F -n 100 -s 4096", r"(?m)^ *\d+ +\d+ +[\d.]+"),
+    ("ib_send_lat, datagrams", "ib_send_lat -c UD -d {d} -F -n 100", TABLE),
+    ("ib_send_lat, datagrams, rdma_cm", "ib_send_lat -R -c UD -F -n 100", TABLE),
+    ("ib_send_bw, both ways", "ib_send_bw -b -d {d} -F -n 100 -s 4096", TABLE),
     ("ib_write_bw, all sizes", "ib_write_bw -a -d {d} -F -n 20", r"(?m)^ *8388608 +\d+ +[\d.]+"),
-    ("ib_write_bw, 8 queue pairs", "ib_write_bw -q 8 -d {d} -F -n 50", r"(?m)^ *\d+ +\d+ +[\d.]+"),
-    ("ib_send_bw, shared receive queue", "ib_send_bw -q 4 --use-srq -d {d} -F -n 50", r"(?m)^ *\d+ +\d+ +[\d.]+"),
+    ("ib_write_bw, 8 queue pairs", "ib_write_bw -q 8 -d {d} -F -n 50", TABLE),
+    ("ib_write_bw, 4 queue pairs, rdma_cm", "ib_write_bw -R -q 4 -F -n 50", TABLE),
+    ("ib_send_bw, shared receive queue", "ib_send_bw -q 4 --use-srq -d {d} -F -n 50", TABLE),
 ]
+# Programs whose sides are called differently: name, server, client, and what the output of both must have; {a} is the
+# server's address.
+SIDES = [
+    ("rping", "rping -s -a {a} -v -V -C 20 -S 100", "rping -c -a {a} -v -V -C 20 -S 100", r"(?s)server ping data: rdma-ping-19:.*ping data: rdma-ping-19: TUVW"),
+    ("rping, 60 KB", "rping -s -a {a} -V -C 50 -S 60000", "rping -c -a {a} -V -C 50 -S 60000 -v", r"ping data: rdma-ping-49:"),
+    ("rping, any address", "rping -s -a 0.0.0.0 -V -C 5 -S 100", "rping -c -a {a} -V -C 5 -S 100 -v", r"ping data: rdma-ping-4:"),
+    ("udaddy", "udaddy -c 3 -C 20 -S 3000", "udaddy -s {a} -c 3 -C 20 -S 3000", r"(?s)data transfers complete.*return status 0.*return status 0"),
+    ("ucmatose", "ucmatose -c 5 -C 20 -S 5000", "ucmatose -s {a} -c 5 -C 20 -S 5000", r"(?s)data transfers complete.*return status 0.*return status 0"),
+    ("ucmatose, migrated", "ucmatose -c 3 -C 5 -m", "ucmatose -s {a} -c 3 -C 5 -m", r"(?s)return status 0.*return status 0"),
+    ("rdma_client", "rdma_server", "rdma_client -s {a}", r"(?s)rdma_server: end 0.*rdma_client: end 0"),
+]
+PERSISTENT = ("rping -P -s -a {a} -V -S 1000", "rping -c -a {a} -V -C 20 -S 1000 -v", 4)
 
 
 class Place:
@@ -52,18 +74,28 @@ class Place:
         return ["ip", "netns", "exec", f"{self.namespaces}{host}"] if self.namespaces else []
 
 
-def play(place, mpi, command):
+def await_listener(place, process):
+    """Waits until a process listens: what asks before is refused, and perftest and udaddy do not get over that."""
+    until = time.time() + LIMIT
+    while time.time() < until and process.poll() is None:
+        if f"pid={process.pid}," in subprocess.run(place.at(1) + ["ss", "-Hltnp"], capture_output=True, text=True).stdout:
+            return
+        time.sleep(0.02)
+
+
+def play(place, mpi, command, other_command):
     """Runs both sides; their output, or what went wrong."""
-    words = command.format(d=place.device).split()
+    words, others = (one.format(d=place.device, a=place.server).split() for one in (command, other_command))
     tern = [str(mpi / "bin" / "tern"), "verbs"]
     started = subprocess.Popen(place.at(1) + tern + words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
+        await_listener(place, started)
         until, said = time.time() + LIMIT, ""
         while time.time() < until:
             # The server may not listen yet; programs that do not try again are started again.
-            other = subprocess.run(place.at(2) + tern + words + [place.server], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   text=True, timeout=LIMIT)
-            if other.returncode == 0 or started.poll() is not None or not re.search(r"(?i)connect", other.stdout):
+            other = subprocess.run(place.at(2) + tern + others, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   timeout=LIMIT)
+            if other.returncode == 0 or started.poll() is not None or not re.search(r"(?i)connect|REJECTED|CM event", other.stdout):
                 break
             time.sleep(0.1)
         said, _ = started.communicate(timeout=LIMIT)
@@ -76,6 +108,47 @@ def play(place, mpi, command):
     if started.returncode or other.returncode:
         return None, f"exit codes {started.returncode}, {other.returncode}\n{said}\n{other.stdout}"
     return said + other.stdout, None
+
+
+def play_persistent(place, mpi):
+    """A server that stays, and clients one after the other; what went wrong."""
+    command, other, times = PERSISTENT
+    tern = [str(mpi / "bin" / "tern"), "verbs"]
+    server = subprocess.Popen(place.at(1) + tern + command.format(a=place.server).split(), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        await_listener(place, server)
+        until = time.time() + LIMIT
+        while times and time.time() < until:
+            done = subprocess.run(place.at(2) + tern + other.format(a=place.server).split(), capture_output=True, text=True, timeout=LIMIT)
+            if done.returncode == 0 and "rdma-ping-19" in done.stdout:
+                times -= 1
+            elif "REJECTED" not in done.stderr or server.poll() is not None:
+                return f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        return f"{times} clients were not answered" if times else None
+    except subprocess.TimeoutExpired:
+        return f"not done after {LIMIT} s"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def symbols(library):
+    """What a library defines, with versions; what is bound to IBVERBS_1.0 beside a newer version has the structures of 2006."""
+    out = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True).stdout
+    return {tuple(line.split()[-2:]) for line in out.splitlines() if "*UND*" not in line and re.search(r"(IBVERBS|RDMACM)_", line)}
+
+
+def missing_symbols(mpi):
+    """What Debian's libraries define and these do not."""
+    own = set().union(*(symbols(mpi / "lib" / "tern" / "verbs" / name) for name in LIBRARIES))
+    paths = [line.split()[-1] for line in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout.splitlines()[1:]
+             if line.split()[0] in LIBRARIES and "x86-64" in line]
+    wanted = set().union(*(symbols(path) for path in paths))
+    wanted = {(version, name) for version, name in wanted if not (version == "(IBVERBS_1.0)" and name.startswith("ibv_"))}
+    if not wanted:
+        return None
+    return " ".join(sorted(f"{name}@{version.strip('()')}" for version, name in wanted - own))
 
 
 def report(name, error, counts):
@@ -101,37 +174,53 @@ def main():
         if made.returncode:
             print(f"skip  between namespaces: {(made.stdout + made.stderr).strip()}")
             skipped += 1
-        if chosen("errors"):
-            if HEADER.exists():
-                with tempfile.TemporaryDirectory() as scratch:
-                    program = pathlib.Path(scratch) / "errors"
-                    build = ["cc", "-O1", "-Wall", "-Werror", "-o", program, ROOT / "tests" / "verbs" / "errors.c", "-libverbs"]
-                    subprocess.run(build, check=True)
-                    try:
-                        done = subprocess.run([*tern, program, "tern_lo"], capture_output=True, text=True, timeout=LIMIT)
-                        report("errors", None if done.returncode == 0 and "right" in done.stdout else done.stdout + done.stderr, counts)
-                    except subprocess.TimeoutExpired:
-                        report("errors", f"not done after {LIMIT} s", counts)
-            else:
-                print("skip  errors: there is no infiniband/verbs.h (Debian's package libibverbs-dev)")
+        for name_of, source, libraries, words in OWN:
+            if not chosen(name_of):
+                continue
+            if not HEADER.exists() or not (HEADER.parent.parent / "rdma" / "rdma_cma.h").exists():
+                print(f"skip  {name_of}: there are no headers (Debian's packages libibverbs-dev, librdmacm-dev)")
                 skipped += 1
+                continue
+            with tempfile.TemporaryDirectory() as scratch:
+                program = pathlib.Path(scratch) / name_of
+                build = ["cc", "-O1", "-Wall", "-Werror", "-o", program, ROOT / "tests" / "verbs" / source, *libraries]
+                subprocess.run(build, check=True)
+                try:
+                    done = subprocess.run([*tern, program, *words], capture_output=True, text=True, timeout=LIMIT)
+                    report(name_of, None if done.returncode == 0 and "right" in done.stdout else done.stdout + done.stderr, counts)
+                except subprocess.TimeoutExpired:
+                    report(name_of, f"not done after {LIMIT} s", counts)
+        if chosen("symbols"):
+            lacking = missing_symbols(mpi) if shutil.which("objdump") else None
+            if lacking is None:
+                print("skip  symbols: no objdump, or no libibverbs of Debian's to compare with")
+                skipped += 1
+            else:
+                report("symbols", f"not there: {lacking}" if lacking else None, counts)
+        if chosen("multicast") and shutil.which("mckey"):
+            done = subprocess.run([*tern, "mckey", "-m", "239.1.2.3"], capture_output=True, text=True, timeout=LIMIT)
+            is_said = done.returncode and "Operation not supported" in done.stderr
+            report("multicast", None if is_said else f"exit code {done.returncode}\n{done.stdout}{done.stderr}", counts)
         if chosen("devices") and shutil.which("ibv_devinfo"):
             done = subprocess.run([*tern, "ibv_devinfo", "-v"], capture_output=True, text=True)
             missing = [word for word in ["tern_lo", "PORT_ACTIVE", "::ffff:127.0.0.1"] if word not in done.stdout]
             report("devices", f"no {missing} in\n{done.stdout}{done.stderr}" if missing or done.returncode else None, counts)
         for place in places:
-            for name_of, command, wanted in PAIRS:
+            sides = [(name_of, command, command + " {a}", wanted) for name_of, command, wanted in PAIRS] + SIDES
+            for name_of, command, other, wanted in sides:
                 case = f"{name_of}, {place.name}"
                 if not chosen(case):
                     continue
                 if not shutil.which(command.split()[0]):
-                    print(f"skip  {case}: {command.split()[0]} is not installed (Debian's packages ibverbs-utils, perftest)")
+                    print(f"skip  {case}: {command.split()[0]} is not installed (Debian's packages ibverbs-utils, rdmacm-utils, perftest)")
                     skipped += 1
                     continue
-                said, error = play(place, mpi, command)
+                said, error = play(place, mpi, command, other)
                 if not error and len(re.findall(wanted, said)) < 1:
                     error = f"nothing like {wanted} in\n{said}"
                 report(case, error, counts)
+            if chosen(f"rping, persistent, {place.name}") and shutil.which("rping"):
+                report(f"rping, persistent, {place.name}", play_persistent(place, mpi), counts)
     finally:
         subprocess.run([hosts, "remove", name], capture_output=True)
     print(f"{counts[0]} passed, {counts[1]} failed, {skipped} skipped")

@@ -8,14 +8,16 @@ use std::process::Command;
 const HELP: &str = "\
 usage: tern verbs PROGRAM [ARGUMENT ...]
 
-Runs a program that is written to verbs (libibverbs) on Tern's software adapter: no RDMA
+Runs a program that is written to verbs (libibverbs, librdmacm) on Tern's software adapter: no RDMA
 hardware and no kernel module is needed. Each interface that is up and has an address is a
 device, tern_ and its name, with one GID of index 0.
 
   tern verbs ibv_devinfo
   tern verbs ibv_rc_pingpong -d tern_eth0 -g 0            and on another host
   tern verbs ibv_rc_pingpong -d tern_eth0 -g 0 FIRST_HOST
-  tern verbs ib_write_bw -d tern_eth0 [FIRST_HOST]";
+  tern verbs ib_write_bw -d tern_eth0 [FIRST_HOST]
+  tern verbs rping -s                                     and on another host
+  tern verbs rping -c -a ADDRESS_OF_FIRST_HOST -v -C 5";
 
 /// The variable by which the loader of the system is told where to look first.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";

@@ -45,3 +45,17 @@ pub fn interfaces() -> Vec<Interface> {
     }
     found
 }
+
+/// The device at an address of this host's, which may be another of its interface.
+pub fn interface_of(at: IpAddr) -> Option<Interface> {
+    let all = interfaces();
+    if let Some(first) = all.iter().find(|interface| interface.at == at) {
+        return Some(first.clone());
+    }
+    let known = launch::sys::net::interfaces().unwrap_or_default();
+    let name = known
+        .into_iter()
+        .find(|interface| interface.at == at)
+        .map(|interface| format!("tern_{}", interface.name))?;
+    all.into_iter().find(|interface| interface.name == name)
+}

@@ -1,4 +1,4 @@
-//! `libibverbs.so.1`: the software adapter for programs that are written to verbs, without a kernel module.
+//! `libibverbs.so.1` and `librdmacm.so.1`: the software adapter for programs that are written to verbs, without a kernel module.
 //!
 //! ```text
 //! program ─▶ exports/ (C functions, rdma-core's structures in `verbs_layout`) ─▶ adapter/ ─▶ rnic::{stack, driver::Link}
@@ -13,7 +13,7 @@
 
 pub mod adapter;
 #[allow(unsafe_code)]
-mod exports;
+pub mod exports;
 pub mod interfaces;
 pub mod thread;
 

@@ -1,6 +1,6 @@
 //! The C structures of `infiniband/verbs.h`, as far as they are used here, under rdma-core's names without their prefix.
 //!
-//! `tests/layout.rs` compares sizes and offsets with the header.
+//! `crates/verbs-abi/tests/layout.rs` compares sizes and offsets with the header.
 #![allow(missing_docs)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};

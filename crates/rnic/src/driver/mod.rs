@@ -43,7 +43,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 pub use seal::{Integrity, StreamSeals};
 use socket::random;
-pub use socket::{connect, hear, prepare};
+pub use socket::{connect, connect_from, hear, prepare};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, TcpStream};

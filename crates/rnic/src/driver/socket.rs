@@ -14,10 +14,19 @@ pub fn prepare(socket: &TcpStream) -> std::io::Result<()> {
 
 /// A socket that connects without blocking.
 pub fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+    connect_from(None, address)
+}
+
+/// The same, from an address of this host's, of which port 0 is any.
+pub fn connect_from(own: Option<SocketAddr>, address: SocketAddr) -> std::io::Result<TcpStream> {
     use rustix::net::{self, SocketFlags, SocketType};
     let family = if address.is_ipv4() { net::AddressFamily::INET } else { net::AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    if let Some(own) = own {
+        net::sockopt::set_socket_reuseaddr(&socket, true)?;
+        net::bind(&socket, &own)?;
+    }
     match net::connect(&socket, &address) {
         Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
         Err(error) => return Err(error.into()),

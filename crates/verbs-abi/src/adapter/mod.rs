@@ -4,6 +4,7 @@
 //! (`crate::thread`) that takes over where none of them looks. Numbers name everything; no pointer of a program is
 //! followed here but those of memory that it has registered.
 
+pub mod identifiers;
 pub mod meeting;
 pub mod number;
 mod pair;
@@ -36,6 +37,8 @@ use std::time::Instant;
 const LISTENERS: u64 = 1 << 33;
 const MEETINGS: u64 = 1 << 32;
 const LEAVING: u64 = 1 << 34;
+/// See [`LISTENERS`]: those of identifiers.
+const CALLS: u64 = 1 << 35;
 /// What the kernel tells in one look, at most.
 const EVENTS: usize = 32;
 /// Looks at one socket alone, while nobody else speaks, between two questions to the kernel.
@@ -57,6 +60,8 @@ pub struct Adapter {
     pub receives: Table<Receives>,
     /// Protection domains, with how many objects are in each.
     pub domains: Table<usize>,
+    /// Identifiers of connections (librdmacm).
+    pub identifiers: identifiers::Identifiers,
     epoll: OwnedFd,
     listeners: Vec<sockets::Listener>,
     by_number: HashMap<(IpAddr, u32), u32>,
@@ -83,6 +88,7 @@ impl Adapter {
             queues: Queues::default(),
             receives: Table::default(),
             domains: Table::default(),
+            identifiers: identifiers::Identifiers::default(),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             listeners: Vec::new(),
             by_number: HashMap::new(),
@@ -129,6 +135,7 @@ impl Adapter {
         }
         for event in events.iter() {
             match event.data.u64() {
+                name if name >= CALLS => self.called((name - CALLS) as u32),
                 name if name >= LEAVING => self.part(name),
                 name if name >= LISTENERS => self.accept((name - LISTENERS) as usize),
                 name if name >= MEETINGS => self.meet(name),
@@ -208,6 +215,10 @@ impl Adapter {
     /// that cannot be sent.
     fn parted(&mut self, handle: u32) {
         let Some(pair) = self.pairs.get(handle) else { return };
+        if pair.identifier.is_some() {
+            // As adapters for iWARP do it, and programs of librdmacm wait for that.
+            return self.fail(handle, WC_WR_FLUSH_ERR);
+        }
         if let Some(socket) = pair.socket() {
             let _ = epoll::delete(&self.epoll, socket);
         }
@@ -308,7 +319,7 @@ impl Adapter {
     fn connected(&mut self, handle: u32, socket: TcpStream, agreed: rnic::stack::Agreed, early: &[u8]) {
         let _ = hear(&self.epoll, &socket, u64::from(handle), false, true);
         let Some(pair) = self.pairs.get(handle) else { return };
-        pair.connect(socket, agreed, early);
+        pair.connect(socket, agreed, early, true);
         self.serve(handle);
     }
 
@@ -322,6 +333,7 @@ impl Adapter {
         let (sent, link) = pair.give_up();
         pair.state = STATE_ERR;
         let number = pair.number;
+        let identifier = pair.identifier;
         if let Some(mut link) = link {
             // What still comes is read away, or the peer would see the connection break before it has read why it ends.
             link.send_last(&self.regions);
@@ -338,6 +350,9 @@ impl Adapter {
                 let ended = Ended { id: buffer.id, status, opcode: OP_RECEIVE, number, ..Ended::default() };
                 self.queues.complete(receive_queue, ended, true);
             }
+        }
+        if let Some(identifier) = identifier {
+            self.identifiers.parted(identifier);
         }
     }
 }

@@ -53,6 +53,8 @@ pub struct Pair {
     pub receives: u32,
     /// See [`Pair::receives`].
     pub shares_receives: bool,
+    /// The identifier of its connection, if it has one.
+    pub identifier: Option<u32>,
     /// Whether all work is told when it ends well.
     pub tells_all: bool,
     /// See [`Transport`].
@@ -105,16 +107,16 @@ impl Pair {
         Some(is_it && agrees(ends.sends, self.attr.rq_psn) && agrees(ends.expects, self.sends_from()))
     }
 
-    /// The connection to its peer is there.
-    pub fn connect(&mut self, socket: TcpStream, agreed: Agreed, early: &[u8]) {
+    /// The connection to its peer is there; `interleave` as [`Settings`] have it.
+    pub fn connect(&mut self, socket: TcpStream, agreed: Agreed, early: &[u8], interleave: bool) {
         let Transport::Connection(rc) = &mut self.transport else { return };
         if !matches!(rc.phase, Phase::Apart) || self.state == STATE_ERR {
             return;
         }
         // Two pieces of work at most are made of one request.
         let depth = 2 * self.attr.cap.max_send_wr as usize + 2;
-        let settings =
-            Settings { segment_max: SEGMENT_MAX, depth, domain: self.domain, ..Settings::from(agreed) };
+        let (segment_max, domain) = (SEGMENT_MAX, self.domain);
+        let settings = Settings { segment_max, depth, domain, interleave, ..Settings::from(agreed) };
         let mut link = Box::new(Link::new(socket, Connection::new(settings), early, None));
         for (posted, work) in rc.waiting.drain(..) {
             assert!(link.post(posted, work).is_none(), "no more waits than fits");

@@ -56,21 +56,28 @@ pub struct Completions {
     pub users: usize,
 }
 
-/// A channel of events: a descriptor that counts, and which queues it told.
+/// A channel of events: a descriptor that counts, and what it told of.
 #[derive(Debug)]
-pub struct Channel {
+pub struct Channel<T> {
     /// An event descriptor, one for each event.
     pub descriptor: OwnedFd,
-    /// Completion queues that have something, by address.
-    pub ready: VecDeque<usize>,
-    /// Completion queues that use it.
+    /// What has not been fetched: of completion queues their addresses.
+    pub ready: VecDeque<T>,
+    /// Who uses it.
     pub users: usize,
 }
 
-impl Channel {
-    /// Tells of a queue.
-    pub fn tell(&mut self, queue: usize) {
-        self.ready.push_back(queue);
+impl<T> Channel<T> {
+    /// Without events. Its descriptor may be polled, and made not to block.
+    pub fn new() -> std::io::Result<Channel<T>> {
+        use rustix::event::{EventfdFlags, eventfd};
+        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?;
+        Ok(Channel { descriptor, ready: VecDeque::new(), users: 0 })
+    }
+
+    /// Tells of something.
+    pub fn tell(&mut self, what: T) {
+        self.ready.push_back(what);
         // It counts up to 2^64 - 2 and never blocks before.
         let _ = rustix::io::write(&self.descriptor, &1u64.to_ne_bytes());
     }
@@ -82,7 +89,7 @@ pub struct Queues {
     /// Completion queues.
     pub completions: Table<Completions>,
     /// Channels.
-    pub channels: Table<Channel>,
+    pub channels: Table<Channel<usize>>,
 }
 
 impl Queues {

@@ -30,6 +30,16 @@ impl<T> Table<T> {
         self.entries.get_mut(number as usize)?.as_mut()
     }
 
+    /// All objects with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.entries.iter().enumerate().filter_map(|(at, entry)| Some((at as u32, entry.as_ref()?)))
+    }
+
+    /// All objects.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().flatten()
+    }
+
     /// Gives up an object.
     pub fn remove(&mut self, number: u32) -> Option<T> {
         let object = self.entries.get_mut(number as usize)?.take();

@@ -63,7 +63,7 @@ unsafe impl Send for Known {}
 
 /// The device of an interface. Devices are never freed, for programs hold on to them behind the list: an interface that is
 /// as it was has the one it had.
-fn device_of(interface: Interface) -> *mut Device {
+pub fn device_of(interface: Interface) -> *mut Device {
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: a device of this list.
@@ -96,7 +96,7 @@ unsafe extern "C" fn ibv_get_device_list(count: *mut c_int) -> *mut *mut Device 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_free_device_list(list: *mut *mut Device) {
+pub unsafe extern "C" fn ibv_free_device_list(list: *mut *mut Device) {
     if list.is_null() {
         return;
     }
@@ -128,7 +128,7 @@ unsafe extern "C" fn ibv_get_device_guid(device: *mut Device) -> u64 {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
+pub unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
     if device.is_null() {
         return none(libc::EINVAL);
     }

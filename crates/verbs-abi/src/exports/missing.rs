@@ -27,7 +27,7 @@ refused! {
     ibv_query_qp_data_in_order ibv_resolve_eth_l2_from_gid
 }
 
-nothing! { ibv_import_device ibv_import_pd ibv_import_mr ibv_import_dm }
+nothing! { ibv_import_device ibv_import_pd ibv_import_mr ibv_import_dm ibv_reg_dmabuf_mr }
 
 #[unsafe(no_mangle)]
 extern "C" fn ibv_unimport_pd(_pd: *mut Pd) {}
@@ -112,7 +112,7 @@ mod drivers {
         -1
     }
 
-    // rdma-core's librdmacm hands on what the kernel tells it; without a kernel's adapter it comes to nothing before.
+    // rdma-core's librdmacm hands on what the kernel tells it; this one has no need of that.
     unheard! {
         ibv_copy_ah_attr_from_kern ibv_copy_path_rec_from_kern ibv_copy_path_rec_to_kern ibv_copy_qp_attr_from_kern
     }

@@ -3,6 +3,7 @@
 //! Pointers are those of programs: what they point to is as `infiniband/verbs.h` says, or the program is wrong in a way that
 //! no library notices. What is refused is refused with the error numbers of libibverbs.
 
+pub mod cm;
 mod contexts;
 mod data;
 mod missing;

@@ -5,7 +5,6 @@ use super::{CONDITION, MUTEX, code, none};
 use crate::adapter::{Channel, Completions, Receives, number};
 use crate::layout::*;
 use rnic::stack::Rights;
-use std::collections::VecDeque;
 use std::ffi::{c_int, c_uint, c_void};
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
@@ -29,7 +28,7 @@ pub struct Handle {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_alloc_pd(context: *mut Context) -> *mut Pd {
+pub unsafe extern "C" fn ibv_alloc_pd(context: *mut Context) -> *mut Pd {
     match crate::adapter() {
         Ok(mut adapter) => {
             let handle = adapter.domains.insert(0);
@@ -141,25 +140,23 @@ unsafe extern "C" fn ibv_dereg_mr(mr: *mut Mr) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_create_comp_channel(context: *mut Context) -> *mut CompChannel {
-    use rustix::event::{EventfdFlags, eventfd};
-    let descriptor = match eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE) {
-        Ok(descriptor) => descriptor,
-        Err(error) => return none(error.raw_os_error()),
+pub unsafe extern "C" fn ibv_create_comp_channel(context: *mut Context) -> *mut CompChannel {
+    let made = match Channel::new() {
+        Ok(made) => made,
+        Err(error) => return none(code(&error)),
     };
     let mut adapter = match crate::adapter() {
         Ok(adapter) => adapter,
         Err(error) => return none(code(&error)),
     };
-    let fd = descriptor.as_raw_fd();
+    let fd = made.descriptor.as_raw_fd();
     // `refcnt` is nobody's business but ours: the number of the channel.
-    let refcnt =
-        adapter.queues.channels.insert(Channel { descriptor, ready: VecDeque::new(), users: 0 }) as c_int;
+    let refcnt = adapter.queues.channels.insert(made) as c_int;
     Box::into_raw(Box::new(CompChannel { context, fd, refcnt }))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut CompChannel) -> c_int {
+pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut CompChannel) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a channel of `ibv_create_comp_channel`.
     let number = unsafe { (*channel).refcnt as u32 };
@@ -175,7 +172,7 @@ unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut CompChannel) -> c_in
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_create_cq(
+pub unsafe extern "C" fn ibv_create_cq(
     context: *mut Context,
     cqe: c_int,
     cq_context: *mut c_void,
@@ -232,7 +229,7 @@ unsafe extern "C" fn ibv_resize_cq(cq: *mut Cq, cqe: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
+pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue of `ibv_create_cq`.
     let handle = unsafe { (*cq).handle };
@@ -289,7 +286,7 @@ unsafe extern "C" fn ibv_ack_cq_events(cq: *mut Cq, count: c_uint) {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_create_srq(pd: *mut Pd, attr: *mut SrqInitAttr) -> *mut Srq {
+pub unsafe extern "C" fn ibv_create_srq(pd: *mut Pd, attr: *mut SrqInitAttr) -> *mut Srq {
     // SAFETY: the program's structure.
     let attr = unsafe { &mut *attr };
     if attr.attr.max_wr == 0 || attr.attr.max_wr > QUEUE_MAX || attr.attr.max_sge > PIECES_MAX {
@@ -348,7 +345,7 @@ unsafe extern "C" fn ibv_query_srq(srq: *mut Srq, attr: *mut SrqAttr) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_destroy_srq(srq: *mut Srq) -> c_int {
+pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut Srq) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue of `ibv_create_srq`, in a domain that is there.
     let (handle, domain) = unsafe { ((*srq).handle, (*(*srq).pd).handle) };

@@ -65,7 +65,7 @@ fn use_all(adapter: &mut Adapter, queues: [u32; 2], receives: u32, domain: u32) 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *mut Qp {
+pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *mut Qp {
     // SAFETY: the program's structure.
     let attr = unsafe { &mut *attr };
     if let Some(error) = refusal(attr) {
@@ -102,6 +102,7 @@ unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *mut Q
         receive_queue: queues[1],
         receives,
         shares_receives: shared.is_some(),
+        identifier: None,
         tells_all: attr.sq_sig_all != 0,
         transport,
     };
@@ -127,13 +128,10 @@ unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *mut Q
     }))
 }
 
-pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitAttrEx) -> *mut Qp {
-    // SAFETY: the program's structure.
-    let attr = unsafe { &mut *attr };
-    if attr.comp_mask & !EX_DOMAIN != 0 || attr.comp_mask & EX_DOMAIN == 0 {
-        return none(libc::EOPNOTSUPP);
-    }
-    let mut basic = QpInitAttr {
+/// Extended attributes without anything that is not known here: the domain, which may be null, and the rest.
+pub fn basic(attr: &QpInitAttrEx) -> Option<(*mut Pd, QpInitAttr)> {
+    let has_domain = attr.comp_mask & EX_DOMAIN != 0;
+    let basic = QpInitAttr {
         qp_context: attr.qp_context,
         send_cq: attr.send_cq,
         recv_cq: attr.recv_cq,
@@ -141,6 +139,16 @@ pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitA
         cap: attr.cap,
         qp_type: attr.qp_type,
         sq_sig_all: attr.sq_sig_all,
+    };
+    let domain = if has_domain { attr.pd } else { std::ptr::null_mut() };
+    (attr.comp_mask & !EX_DOMAIN == 0).then_some((domain, basic))
+}
+
+pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitAttrEx) -> *mut Qp {
+    // SAFETY: the program's structure.
+    let attr = unsafe { &mut *attr };
+    let Some((_, mut basic)) = basic(attr).filter(|(domain, _)| !domain.is_null()) else {
+        return none(libc::EOPNOTSUPP);
     };
     // SAFETY: as the caller says.
     let qp = unsafe { ibv_create_qp(attr.pd, &mut basic) };
@@ -284,7 +292,7 @@ unsafe extern "C" fn ibv_query_qp(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
+pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue pair of this library, whose context and domain are there.
     let (handle, domain) = unsafe { ((*qp).handle, (*(*qp).pd).handle) };

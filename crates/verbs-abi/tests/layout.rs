@@ -1,16 +1,17 @@
-//! The structures are those of `infiniband/verbs.h`, where Debian's libibverbs-dev is installed.
+//! The structures are those of `infiniband/verbs.h` and `rdma/rdma_cma.h`, where Debian's librdmacm-dev is installed.
 
 use std::mem::{offset_of, size_of};
 use std::process::Command;
-use verbs_layout::layout::*;
+use tern_verbs::exports::cm::layout::*;
+use tern_verbs::layout::*;
 
 /// Assertions for the C compiler: the size of a structure, and where its fields are.
 macro_rules! asserted {
-    ($($rust:ty = $c:literal: $($field:ident)+ $([$($inner:ident = $name:literal)+])?;)*) => {{
-        let mut lines = vec!["#include <infiniband/verbs.h>".to_string(), "#include <stddef.h>".to_string()];
+    ($($rust:ty = $c:literal: $($field:ident)* $([$($inner:ident = $name:literal)+])?;)*) => {{
+        let mut lines = vec!["#include <rdma/rdma_cma.h>".to_string(), "#include <stddef.h>".to_string()];
         $(
             lines.push(format!("_Static_assert(sizeof({}) == {}, \"size of {}\");", $c, size_of::<$rust>(), $c));
-            $(lines.push(at($c, stringify!($field), offset_of!($rust, $field)));)+
+            $(lines.push(at($c, stringify!($field), offset_of!($rust, $field)));)*
             $($(lines.push(at($c, $name, offset_of!($rust, $inner)));)+)?
         )*
         lines.join("\n") + "\n"
@@ -23,8 +24,8 @@ fn at(kind: &str, field: &str, offset: usize) -> String {
 
 #[test]
 fn structures_are_those_of_the_header() {
-    if !std::path::Path::new("/usr/include/infiniband/verbs.h").exists() {
-        eprintln!("skipped: there is no infiniband/verbs.h (Debian's package libibverbs-dev)");
+    if !std::path::Path::new("/usr/include/rdma/rdma_cma.h").exists() {
+        eprintln!("skipped: there is no rdma/rdma_cma.h (Debian's package librdmacm-dev)");
         return;
     }
     let text = asserted! {
@@ -64,6 +65,17 @@ fn structures_are_those_of_the_header() {
             slid sl dlid_path_bits;
         Ah = "struct ibv_ah": context pd handle;
         AsyncEvent = "struct ibv_async_event": element event_type;
+        Addr = "struct rdma_addr": [src = "src_addr" dst = "dst_addr" ib = "addr.ibaddr"];
+        Route = "struct rdma_route": addr path_rec num_paths;
+        CmId = "struct rdma_cm_id": verbs channel context qp route ps port_num event send_cq_channel send_cq
+            recv_cq_channel recv_cq srq pd qp_type;
+        ConnParam = "struct rdma_conn_param": private_data private_data_len responder_resources initiator_depth
+            flow_control retry_count rnr_retry_count srq qp_num;
+        UdParam = "struct rdma_ud_param": private_data private_data_len ah_attr qp_num qkey;
+        CmEvent = "struct rdma_cm_event": id listen_id event status param;
+        AddrInfo = "struct rdma_addrinfo": ai_flags ai_family ai_qp_type ai_port_space ai_src_len ai_dst_len
+            ai_src_addr ai_dst_addr ai_src_canonname ai_dst_canonname ai_route_len ai_route ai_connect_len ai_connect
+            ai_next;
     };
     let folder = std::env::temp_dir().join(format!("tern-verbs-layout-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
