@@ -118,3 +118,126 @@ fn an_answer_completes_a_read() {
     assert_eq!(server.done, [Completion { id: 1, result: Ok(Done::Read) }]);
     assert_eq!(server.memory.bytes[8192..][..3000], rping());
 }
+
+/// Frames 4 and 6: how rping's two sides came to their connection.
+const ASKED: &str = "4d504120494420526571204672616d651002000400010001";
+const AGREED: &str = "4d504120494420526570204672616d651002000400010001";
+/// Frames 13 and 15: what stands around the Write.
+const SECOND_SEND: &str = "00224143000000000000000000000002000000000000562918f349d0f4067a0000000bb800000000";
+const SECOND_ANSWER: &str =
+    "00224143000000000000000000000002000000000000000000000000000000000000000000000000";
+
+/// The set-up in both roles: the same frames are written, and those of siw are agreed with.
+#[test]
+fn the_set_up_is_that_of_siw_in_both_roles() {
+    let own = Proposal { peer_to_peer: false, ird: 1, ord: 1, ..Proposal::default() };
+    assert_eq!(own.request(), bytes(ASKED));
+    let (reply, len) = Start::decode(Side::Reply, &bytes(AGREED)).unwrap().unwrap();
+    assert_eq!((len, reply.private.len()), (24, 0));
+    let agreed = own.agree(&reply).unwrap();
+    let limits = |agreed: Agreed| (agreed.revision, agreed.crc, agreed.ird, agreed.ord, agreed.rtr);
+    assert_eq!((limits(agreed), agreed.may_begin), ((2, false, 1, 1, None), true));
+
+    let (request, _) = Start::decode(Side::Request, &bytes(ASKED)).unwrap().unwrap();
+    let (answer, agreed) = Proposal { ird: 1, ord: 1, ..Proposal::default() }.reply(&request, &[]);
+    assert_eq!(answer, bytes(AGREED));
+    assert_eq!((limits(agreed), agreed.may_begin), ((2, false, 1, 1, None), false));
+}
+
+/// One round of rping as it was recorded: who sends, and the frame.
+fn round() -> Vec<(bool, Vec<u8>)> {
+    let long = |(head, end): (&str, &str)| {
+        let mut frame = bytes(head)[..16].to_vec();
+        frame.extend(rping());
+        frame.extend(&bytes(end)[4..]);
+        frame
+    };
+    let (client, server) = (true, false);
+    vec![
+        (client, bytes(SEND)),
+        (server, bytes(REQUEST)),
+        (client, long(RESPONSE)),
+        (server, bytes(ANSWER)),
+        (client, bytes(SECOND_SEND)),
+        (server, long(WRITE)),
+        (server, bytes(SECOND_ANSWER)),
+    ]
+}
+
+/// Plays one side of the round against the recording of the other. Tags and offsets of this side's memory, which the recording
+/// has of another process, are its own.
+fn play(is_client: bool) -> Host {
+    let mut here = host();
+    let (request, _) = Start::decode(Side::Request, &bytes(ASKED)).unwrap().unwrap();
+    let own = Proposal { peer_to_peer: false, ird: 1, ord: 1, ..Proposal::default() };
+    let (reply, as_server) = own.reply(&request, &[]);
+    let (reply, _) = Start::decode(Side::Reply, &reply).unwrap().unwrap();
+    let agreed = if is_client { own.agree(&reply).unwrap() } else { as_server };
+    let settings = Settings { segment_max: 8192, interleave: false, domain: pair::DOMAIN, ..agreed.into() };
+    here.connection = Connection::new(settings);
+    here.memory.buffers.extend([(BASE + 60_000, 64), (BASE + 60_100, 64)]);
+    // Of the client: what is read, and what is written. Of the server: what it reads into.
+    let recorded: &[(u32, u64, u64)] = match is_client {
+        true => {
+            &[(0xf9b1_3000, 0x5629_18f3_55d0, BASE + 4096), (0xf406_7a00, 0x5629_18f3_49d0, BASE + 16_384)]
+        }
+        false => &[(0x359e_0a00, 0x5618_329f_5f00, BASE + 4096)],
+    };
+    here.memory.at(BASE + 4096, 3000).copy_from_slice(&if is_client { rping() } else { vec![0; 3000] });
+    let translated = |frame: &[u8], stag: u32| {
+        let mut frame = frame.to_vec();
+        for (tag, to, at) in recorded {
+            let was = [&tag.to_be_bytes()[..], &to.to_be_bytes()].concat();
+            let is = [&stag.to_be_bytes()[..], &at.to_be_bytes()].concat();
+            // In the headers tags stand in front of their offsets.
+            for at in
+                (0..40.min(frame.len() - 12)).filter(|at| frame[*at..].starts_with(&was)).collect::<Vec<_>>()
+            {
+                frame[at..at + 12].copy_from_slice(&is);
+            }
+        }
+        frame
+    };
+    for (at, (from_client, frame)) in round().into_iter().enumerate() {
+        let frame = if frame[3] == 0x43 { frame } else { translated(&frame, here.stag) };
+        if from_client != is_client {
+            here.feed(&frame);
+            assert!(here.connection.failure().is_none(), "frame {at}: {:?}", here.connection.failure());
+            continue;
+        }
+        let from = BASE + 32_768;
+        let word = |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
+        let offset = |at: usize| u64::from_be_bytes(frame[at..at + 8].try_into().unwrap());
+        let work = match frame[3] {
+            0x43 => Some((20, Work::Send { len: 16, solicited: false, invalidate: None })),
+            0x40 => Some((16, Work::Write { len: 3000, stag: word(4), to: offset(8), immediate: None })),
+            0x41 => {
+                let (sink_stag, sink_to, stag, to) = (word(20), offset(24), word(36), offset(40));
+                Some((48, Work::Read { len: 3000, sink_stag, sink_to, stag, to }))
+            }
+            _ => None,
+        };
+        if let Some((head, work)) = work {
+            let payload = &frame[head..frame.len() - 4];
+            here.memory.at(from, payload.len().min(3000)).copy_from_slice(payload);
+            assert!(here.post(at as u64, from, work));
+        }
+        assert_eq!(out(&mut here), frame, "frame {at}");
+    }
+    here.poll();
+    here
+}
+
+#[test]
+fn a_round_of_rping_is_played_as_it_was_recorded() {
+    let mut client = play(true);
+    assert_eq!(client.memory.arrived.len(), 2);
+    assert_eq!(client.memory.at(BASE + 16_384, 3000), rping());
+    assert!(client.done.iter().all(|done| done.result == Ok(Done::Sent)) && client.done.len() == 2);
+    let mut server = play(false);
+    assert_eq!(server.memory.arrived.len(), 2);
+    assert_eq!(server.memory.at(BASE + 60_000, 16), &bytes(SEND)[20..36]);
+    assert_eq!(server.memory.at(BASE + 4096, 3000), rping());
+    let results: Vec<_> = server.done.iter().map(|done| done.result).collect();
+    assert_eq!(results, [Done::Read, Done::Sent, Done::Written, Done::Sent].map(Ok));
+}
