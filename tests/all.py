@@ -111,6 +111,12 @@ def stages(arguments):
         for transport in ["rd", "ud", "hybrid"]:
             command = ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over]
             yield Stage(f"over the software adapter, {transport}", command)
+        # Tern's own libibverbs stands for that of the system.
+        library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
+        for transport, words in [("rc", ["p2p", "coll/allreduce", "coll/alltoall", "rma"]), ("ud", ["p2p"]), ("hybrid", ["p2p", "rma"])]:
+            command = ["env", "TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", f"TERN_TRANSPORT={transport}", python]
+            command += [tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
+            yield Stage(f"over Tern's libibverbs, {transport}", command)
         between = [python, tests / "run.py", "--two-hosts", "--without", "p2p/cancel_sends", "--np"]
         yield Stage("between two hosts", [*between, "3", "coll/bcast", "dynamic", "rma", "topo"])
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fabric::settings::Settings;
 use fabric::{Device as _, Either, Exchange, Fault, Pair, Verbs};
-use ibv::{Ibv, Opened};
+use ibv::{Ibv, Opened, Traffic};
 use launch::address;
 use launch::pmi::client::Client;
 use launch::report::HOST_ADDRESS;
@@ -229,7 +229,12 @@ fn open(carriers: Carriers, settings: &Settings) -> Result<Opened, String> {
             ));
         }
     }
-    Opened::open(&ibv::Choice::from(settings)?, matches!(carriers, Carriers::Datagrams { .. }))
+    let traffic = match carriers {
+        Carriers::Adapter => Traffic::Messages,
+        Carriers::Datagrams { connections: 0 } => Traffic::Datagrams,
+        Carriers::Datagrams { .. } => Traffic::Both,
+    };
+    Opened::open(&ibv::Choice::from(settings)?, traffic)
 }
 
 impl Hosts {

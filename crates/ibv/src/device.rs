@@ -7,7 +7,7 @@ use crate::contact::{Phase, Then};
 use crate::find::{self, Choice};
 use crate::hello::Hello;
 use crate::objects::{PIECES, Pages};
-use crate::rail::{News, Rail};
+use crate::rail::{News, Rail, Traffic};
 use crate::sleep::{Sleep, Woken};
 use fabric::{Completion, Costs, Fault, Rank, VerbsCaps};
 use memhook::Monitor;
@@ -27,15 +27,15 @@ const MAY_LOCK: u32 = 14;
 /// Adapters that are open, before it is known where the others are.
 pub struct Opened {
     rails: Vec<Rail>,
-    has_datagrams: bool,
+    traffic: Traffic,
 }
 
 impl Opened {
-    /// The ports that are to be used, with unreliable datagrams where the library wants them.
-    pub fn open(choice: &Choice, has_datagrams: bool) -> Result<Opened, String> {
+    /// The ports that are to be used, for this traffic.
+    pub fn open(choice: &Choice, traffic: Traffic) -> Result<Opened, String> {
         let ports = find::ports(choice)?;
-        let rails = ports.into_iter().map(|port| Rail::new(port, choice, has_datagrams));
-        Ok(Opened { rails: rails.collect::<Result<_, _>>()?, has_datagrams })
+        let rails = ports.into_iter().map(|port| Rail::new(port, choice, traffic));
+        Ok(Opened { rails: rails.collect::<Result<_, _>>()?, traffic })
     }
 
     /// What all ranks must be told.
@@ -70,7 +70,7 @@ impl Opened {
         let key = key & !(1 << 31);
         self.rails.iter_mut().try_for_each(|rail| rail.begin(places.len(), key))?;
         let sleep = Sleep::new(self.rails.iter().map(|rail| (rail.hub(), &*rail.port.adapter)))?;
-        let caps = caps(&self.rails, &places, self.has_datagrams)?;
+        let caps = caps(&self.rails, &places, self.traffic != Traffic::Messages)?;
         let mut costs = Costs::default();
         costs.wire_ns_per_byte = self.rails[0].port.wire_ns_per_byte().unwrap_or(costs.wire_ns_per_byte);
         Ok(Ibv {

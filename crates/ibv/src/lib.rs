@@ -28,3 +28,4 @@ mod verbs;
 
 pub use device::{Ibv, Opened};
 pub use find::{Choice, describe};
+pub use rail::Traffic;

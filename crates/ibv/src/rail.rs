@@ -56,6 +56,18 @@ pub(crate) struct Filling {
     pub(crate) is_for_datagrams: bool,
 }
 
+/// What receive buffers are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traffic {
+    /// Messages over connections.
+    Messages,
+    /// Datagrams alone.
+    Datagrams,
+    /// Both: three quarters of the buffers are for datagrams, because who makes them reliable (`proto::reliable`) keeps half of
+    /// all, until the datagram has come that is missing: that one must find a buffer.
+    Both,
+}
+
 /// What has come of a look.
 #[derive(Debug)]
 pub enum News {
@@ -81,6 +93,7 @@ pub struct Rail {
     pub is_armed: bool,
     /// The port has gone down.
     pub is_down: bool,
+    traffic: Traffic,
     pub(crate) hellos: Pair,
     pub(crate) datagrams: Option<Pair>,
     pub(crate) handles: HashMap<Rank, Handle>,
@@ -122,8 +135,8 @@ fn too_little(port: &Port) -> String {
 }
 
 impl Rail {
-    /// At this port; with datagrams for the library where it asks for them.
-    pub fn new(port: Port, choice: &Choice, with_datagrams: bool) -> Result<Rail, String> {
+    /// At this port; with datagrams for the library where they are part of the traffic.
+    pub fn new(port: Port, choice: &Choice, traffic: Traffic) -> Result<Rail, String> {
         let device = &port.device;
         let most = |limit: i32, wanted: u32| wanted.min(limit.max(0) as u32);
         let completions = most(device.max_cqe, COMPLETIONS);
@@ -152,7 +165,7 @@ impl Rail {
             max_send_sge: pieces.min(device.max_sge as u32),
             ..cap
         };
-        let datagrams = with_datagrams.then(|| pair(cap)).transpose();
+        let datagrams = (traffic != Traffic::Messages).then(|| pair(cap)).transpose();
         let datagrams = datagrams.map_err(|why| lacks("queue pair for datagrams", why))?;
         let slots = (HELLOS_IN + HELLOS_OUT) as usize;
         let pages = Pages::new(HEAD + slots * hello::LEN);
@@ -162,6 +175,7 @@ impl Rail {
             contacts: Vec::new(),
             is_armed: false,
             is_down: false,
+            traffic,
             hellos,
             datagrams,
             handles: HashMap::new(),
@@ -346,9 +360,13 @@ impl Rail {
         self.post(peer, &Order::Word(LEAVE), false, OWN, Done::Sent) == Ok(true)
     }
 
-    /// Gives a buffer for messages, and for datagrams where there are such: to the queue that has fewer.
+    /// Gives a buffer for messages or for datagrams, see [`Traffic`].
     pub fn post_receive(&mut self, buffer: Local, work: u64) -> Result<(), String> {
-        let is_for_datagrams = self.datagrams.is_some() && self.own.0 <= self.shared.0;
+        let is_for_datagrams = match self.traffic {
+            Traffic::Messages => false,
+            Traffic::Datagrams => true,
+            Traffic::Both => self.own.0 < 3 * self.shared.0,
+        };
         let queue = if is_for_datagrams { self.own } else { self.shared };
         if queue.0 >= queue.1 {
             self.spare.push_back((buffer, work));
