@@ -156,6 +156,28 @@ def report(name, error, counts):
     print(f"{'FAIL' if error else 'ok':5} {name}" + (f"\n{error}" if error else ""), flush=True)
 
 
+def run_own(tern, chosen, counts):
+    """Programs of our own; how many cannot be built here."""
+    skipped = 0
+    for name, source, libraries, words in OWN:
+        if not chosen(name):
+            continue
+        if not HEADER.exists() or not (HEADER.parent.parent / "rdma" / "rdma_cma.h").exists():
+            print(f"skip  {name}: there are no headers (Debian's packages libibverbs-dev, librdmacm-dev)")
+            skipped += 1
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            program = pathlib.Path(scratch) / name
+            build = ["cc", "-O1", "-Wall", "-Werror", "-o", program, ROOT / "tests" / "verbs" / source, *libraries]
+            subprocess.run(build, check=True)
+            try:
+                done = subprocess.run([*tern, program, *words], capture_output=True, text=True, timeout=LIMIT)
+                report(name, None if done.returncode == 0 and "right" in done.stdout else done.stdout + done.stderr, counts)
+            except subprocess.TimeoutExpired:
+                report(name, f"not done after {LIMIT} s", counts)
+    return skipped
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpi", type=pathlib.Path, default=ROOT / "build", help="tree to test (build/)")
@@ -174,22 +196,7 @@ def main():
         if made.returncode:
             print(f"skip  between namespaces: {(made.stdout + made.stderr).strip()}")
             skipped += 1
-        for name_of, source, libraries, words in OWN:
-            if not chosen(name_of):
-                continue
-            if not HEADER.exists() or not (HEADER.parent.parent / "rdma" / "rdma_cma.h").exists():
-                print(f"skip  {name_of}: there are no headers (Debian's packages libibverbs-dev, librdmacm-dev)")
-                skipped += 1
-                continue
-            with tempfile.TemporaryDirectory() as scratch:
-                program = pathlib.Path(scratch) / name_of
-                build = ["cc", "-O1", "-Wall", "-Werror", "-o", program, ROOT / "tests" / "verbs" / source, *libraries]
-                subprocess.run(build, check=True)
-                try:
-                    done = subprocess.run([*tern, program, *words], capture_output=True, text=True, timeout=LIMIT)
-                    report(name_of, None if done.returncode == 0 and "right" in done.stdout else done.stdout + done.stderr, counts)
-                except subprocess.TimeoutExpired:
-                    report(name_of, f"not done after {LIMIT} s", counts)
+        skipped += run_own(tern, chosen, counts)
         if chosen("symbols"):
             lacking = missing_symbols(mpi) if shutil.which("objdump") else None
             if lacking is None:

@@ -43,6 +43,12 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
         "verbs-abi",
         &[
             "exports/mod.rs",
+            "exports/cm/mod.rs",
+            "exports/cm/addresses.rs",
+            "exports/cm/calls.rs",
+            "exports/cm/endpoints.rs",
+            "exports/cm/events.rs",
+            "exports/cm/missing.rs",
             "exports/contexts.rs",
             "exports/data.rs",
             "exports/missing.rs",
