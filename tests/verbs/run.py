@@ -21,6 +21,7 @@ OWN = [
     ("connections", "connections.c", ["-lrdmacm", "-libverbs"], ["127.0.0.1"]),
 ]
 LIMIT = 60
+AGAIN = 3
 
 # Name, command, and what the output of both sides must have; {d} is the device.
 RC = r"\d+ iters in"
@@ -53,7 +54,7 @@ SIDES = [
     ("rping", "rping -s -a {a} -v -V -C 20 -S 100", "rping -c -a {a} -v -V -C 20 -S 100", r"(?s)server ping data: rdma-ping-19:.*ping data: rdma-ping-19: TUVW"),
     ("rping, 60 KB", "rping -s -a {a} -V -C 50 -S 60000", "rping -c -a {a} -V -C 50 -S 60000 -v", r"ping data: rdma-ping-49:"),
     ("rping, any address", "rping -s -a 0.0.0.0 -V -C 5 -S 100", "rping -c -a {a} -V -C 5 -S 100 -v", r"ping data: rdma-ping-4:"),
-    ("udaddy", "udaddy -c 3 -C 20 -S 3000", "udaddy -s {a} -c 3 -C 20 -S 3000", r"(?s)data transfers complete.*return status 0.*return status 0"),
+    ("udaddy", "udaddy -c 3 -C 20 -S 1000", "udaddy -s {a} -c 3 -C 20 -S 1000", r"(?s)data transfers complete.*return status 0.*return status 0"),
     ("ucmatose", "ucmatose -c 5 -C 20 -S 5000", "ucmatose -s {a} -c 5 -C 20 -S 5000", r"(?s)data transfers complete.*return status 0.*return status 0"),
     ("ucmatose, migrated", "ucmatose -c 3 -C 5 -m", "ucmatose -s {a} -c 3 -C 5 -m", r"(?s)return status 0.*return status 0"),
     ("rdma_client", "rdma_server", "rdma_client -s {a}", r"(?s)rdma_server: end 0.*rdma_client: end 0"),
@@ -90,13 +91,14 @@ def play(place, mpi, command, other_command):
     started = subprocess.Popen(place.at(1) + tern + words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         await_listener(place, started)
-        until, said = time.time() + LIMIT, ""
+        until, said, before = time.time() + LIMIT, "", ""
         while time.time() < until:
             # The server may not listen yet; programs that do not try again are started again.
             other = subprocess.run(place.at(2) + tern + others, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    timeout=LIMIT)
             if other.returncode == 0 or started.poll() is not None or not re.search(r"(?i)connect|REJECTED|CM event", other.stdout):
                 break
+            before += other.stdout
             time.sleep(0.1)
         said, _ = started.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -106,7 +108,7 @@ def play(place, mpi, command, other_command):
             started.kill()
             started.communicate()
     if started.returncode or other.returncode:
-        return None, f"exit codes {started.returncode}, {other.returncode}\n{said}\n{other.stdout}"
+        return None, f"exit codes {started.returncode}, {other.returncode}\n{said}\n{before}{other.stdout}"
     return said + other.stdout, None
 
 
@@ -136,7 +138,8 @@ def play_persistent(place, mpi):
 def symbols(library):
     """What a library defines, with versions; what is bound to IBVERBS_1.0 beside a newer version has the structures of 2006."""
     out = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True).stdout
-    return {tuple(line.split()[-2:]) for line in out.splitlines() if "*UND*" not in line and re.search(r"(IBVERBS|RDMACM)_", line)}
+    defined = [line.split()[-2:] for line in out.splitlines() if "*UND*" not in line and re.search(r"(IBVERBS|RDMACM)_", line)]
+    return {(version.strip("()"), name) for version, name in defined if version != "(IBVERBS_1.0)"}
 
 
 def missing_symbols(mpi):
@@ -145,10 +148,9 @@ def missing_symbols(mpi):
     paths = [line.split()[-1] for line in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout.splitlines()[1:]
              if line.split()[0] in LIBRARIES and "x86-64" in line]
     wanted = set().union(*(symbols(path) for path in paths))
-    wanted = {(version, name) for version, name in wanted if not (version == "(IBVERBS_1.0)" and name.startswith("ibv_"))}
     if not wanted:
         return None
-    return " ".join(sorted(f"{name}@{version.strip('()')}" for version, name in wanted - own))
+    return " ".join(sorted(f"{name}@{version}" for version, name in wanted - own))
 
 
 def report(name, error, counts):
@@ -223,6 +225,12 @@ def main():
                     skipped += 1
                     continue
                 said, error = play(place, mpi, command, other)
+                for _ in range(AGAIN):
+                    # perftest's server ends its listener and begins another; a client that asks in between is refused,
+                    # and perftest does not get over that.
+                    if not error or "-R" not in command or "RDMA_CM_EVENT_REJECTED" not in error:
+                        break
+                    said, error = play(place, mpi, command, other)
                 if not error and len(re.findall(wanted, said)) < 1:
                     error = f"nothing like {wanted} in\n{said}"
                 report(case, error, counts)
