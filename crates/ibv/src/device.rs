@@ -11,7 +11,7 @@ use crate::rail::{News, Rail, Traffic};
 use crate::sleep::{Sleep, Woken};
 use fabric::{Completion, Costs, Fault, Rank, VerbsCaps};
 use memhook::Monitor;
-use rnic::driver::Secret;
+use rnic::driver::{Secret, datagram_id};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -65,9 +65,9 @@ impl Opened {
                 }
             }
         }
-        let key = u32::from_be_bytes([secret[0], secret[1], secret[2], secret[3]]);
-        // Keys with the highest bit are the system's (IBTA specification, section 10.2.5).
-        let key = key & !(1 << 31);
+        // It stands in each datagram, so it tells nothing of the secret. Keys with the highest bit are the system's (IBTA
+        // specification, section 10.2.5).
+        let key = datagram_id(&secret, b"key", 0, 0) as u32 & !(1 << 31);
         self.rails.iter_mut().try_for_each(|rail| rail.begin(places.len(), key))?;
         let sleep = Sleep::new(self.rails.iter().map(|rail| (rail.hub(), &*rail.port.adapter)))?;
         let caps = caps(&self.rails, &places, self.traffic != Traffic::Messages)?;
