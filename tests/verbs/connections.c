@@ -12,13 +12,8 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
-            fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, #what, errno); \
-            exit(1); \
-        } \
-    } while (0)
+#include "check.h"
+
 #define REFUSED(call, why) CHECK((errno = 0, (call) == -1) && errno == (why))
 
 static struct rdma_event_channel *here, *there;

@@ -24,29 +24,29 @@ impl Rail {
             }
         };
         for wc in &room[..count] {
-            let at = (wc.wr_id & !(3 << 62)) as usize;
+            let at = wc.wr_id as u32;
             match wc.wr_id >> 62 {
                 FLIGHT => self.landed(at, wc, news),
                 RECEIVE => self.came(at, wc, news),
                 HELLO_IN => {
                     let bytes = memory::bytes(
-                        self.note(at as u32).span.part(0, (wc.byte_len as usize).saturating_sub(HEAD)),
+                        self.note(at).span.part(0, (wc.byte_len as usize).saturating_sub(HEAD)),
                     );
                     let hello = (wc.status == WC_SUCCESS)
                         .then(|| Hello::decode(bytes, me, self.contacts.len(), secret));
                     news.extend(hello.flatten().map(News::Hello));
-                    if let Err(why) = self.expect_hello(at as u32) {
+                    if let Err(why) = self.expect_hello(at) {
                         news.push_back(News::Fault(format!("{}: {why}", self.port.name())));
                     }
                 }
-                _ => self.hellos_free.push(at as u32),
+                _ => self.hellos_free.push(at),
             }
         }
         count > 0
     }
 
     /// Work has ended.
-    fn landed(&mut self, at: usize, wc: &Wc, news: &mut VecDeque<News>) {
+    fn landed(&mut self, at: u32, wc: &Wc, news: &mut VecDeque<News>) {
         let Some(Flight { peer, work, done, is_datagram }) = self.flights.remove(at) else { return };
         // A datagram that the adapter could not send is as lost.
         let is_well = wc.status == WC_SUCCESS || is_datagram;
@@ -116,7 +116,7 @@ impl Rail {
     }
 
     /// A message or a datagram has come.
-    fn came(&mut self, at: usize, wc: &Wc, news: &mut VecDeque<News>) {
+    fn came(&mut self, at: u32, wc: &Wc, news: &mut VecDeque<News>) {
         let Some(filling) = self.receives.get(at).copied() else { return };
         let queue = if filling.is_for_datagrams { &mut self.own } else { &mut self.shared };
         queue.0 -= 1;

@@ -103,7 +103,7 @@ impl Rail {
         memory::copy(note.span.addr, bytes.as_ptr() as usize, bytes.len());
         self.open_handle(peer, to)?;
         let order = Order::Datagram(&[note], &self.handles[&peer], to.hellos, self.key, me as u32);
-        let posted = self.hellos.post(&order, id(HELLO_OUT, slot as usize), false, &self.local_keys);
+        let posted = self.hellos.post(&order, id(HELLO_OUT, slot), false, &self.local_keys);
         if posted.is_err() {
             self.hellos_free.push(slot);
         }

@@ -22,7 +22,6 @@ mod hello;
 mod library;
 mod objects;
 mod rail;
-mod slab;
 mod sleep;
 mod verbs;
 

@@ -5,8 +5,7 @@ use crate::contact::Contact;
 use crate::find::{Choice, Port};
 use crate::hello::{self, Hello};
 use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning};
-use crate::slab::Slab;
-use fabric::{Completion, Done, Fault, Local, Rank, Span};
+use fabric::{Completion, Done, Fault, Local, Rank, Span, Table};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use verbs_layout::constants::attributes::{PKEY, PORT, QKEY, SQ_PSN, STATE};
@@ -35,8 +34,8 @@ pub(crate) const RECEIVE: u64 = 1;
 pub(crate) const HELLO_IN: u64 = 2;
 pub(crate) const HELLO_OUT: u64 = 3;
 
-pub(crate) fn id(what: u64, index: usize) -> u64 {
-    what << 62 | index as u64
+pub(crate) fn id(what: u64, index: u32) -> u64 {
+    what << 62 | u64::from(index)
 }
 
 /// Work under way.
@@ -99,8 +98,8 @@ pub struct Rail {
     pub(crate) handles: HashMap<Rank, Handle>,
     pub(crate) by_number: HashMap<u32, Rank>,
     pub(crate) last: (u32, Rank),
-    pub(crate) flights: Slab<Flight>,
-    pub(crate) receives: Slab<Filling>,
+    pub(crate) flights: Table<Flight>,
+    pub(crate) receives: Table<Filling>,
     pub(crate) spare: VecDeque<(Local, u64)>,
     /// Buffers in the two queues, and their room.
     pub(crate) shared: (u32, u32),
@@ -181,8 +180,8 @@ impl Rail {
             handles: HashMap::new(),
             by_number: HashMap::new(),
             last: (u32::MAX, 0),
-            flights: Slab::NEW,
-            receives: Slab::NEW,
+            flights: Table::default(),
+            receives: Table::default(),
             spare: VecDeque::new(),
             shared: (0, shared),
             own: (0, own),
@@ -256,7 +255,7 @@ impl Rail {
     }
 
     pub(crate) fn expect_hello(&self, slot: u32) -> Result<(), String> {
-        self.hellos.post_receive(self.head(), self.note(slot), id(HELLO_IN, slot as usize), &self.local_keys)
+        self.hellos.post_receive(self.head(), self.note(slot), id(HELLO_IN, slot), &self.local_keys)
     }
 
     /// Registers memory; its key.
@@ -376,7 +375,7 @@ impl Rail {
         self.post_filling(at)
     }
 
-    pub(crate) fn post_filling(&mut self, at: usize) -> Result<(), String> {
+    pub(crate) fn post_filling(&mut self, at: u32) -> Result<(), String> {
         let Some(filling) = self.receives.get(at).copied() else { return Ok(()) };
         let (buffer, id) = (filling.buffer, id(RECEIVE, at));
         match (&self.datagrams, filling.is_for_datagrams) {

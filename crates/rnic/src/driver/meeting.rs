@@ -224,13 +224,11 @@ impl Rnic {
                     self.contacts[peer] = Contact::Expected(std::mem::take(waiting));
                 }
             }
-            Met::NoWay if meeting.to.is_some_and(|peer| peer < self.size) => {
-                let peer = meeting.to.expect("this side has begun");
-                if matches!(self.contacts[peer], Contact::Begun(_)) {
-                    self.begin_later(peer);
-                }
-            }
-            Met::NoWay => self.has_not_met(&meeting, "there is no way to it"),
+            Met::NoWay => match meeting.to.filter(|peer| *peer < self.size) {
+                Some(peer) if matches!(self.contacts[peer], Contact::Begun(_)) => self.begin_later(peer),
+                Some(_) => {}
+                None => self.has_not_met(&meeting, "there is no way to it"),
+            },
             Met::Failed(why) => self.has_not_met(&meeting, &why),
         }
     }

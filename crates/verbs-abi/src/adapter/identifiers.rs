@@ -11,7 +11,8 @@
 
 use super::number;
 use super::queues::Channel;
-use super::{Adapter, CALLS, STRANGERS, Table, Transport, constants::*};
+use super::{Adapter, CALLS, STRANGERS, Transport, constants::*};
+use fabric::Table;
 use rnic::driver::{Frames, hear, prepare};
 use rnic::stack::{Agreed, Proposal, Refusal, Side, Start};
 use std::io::ErrorKind;
@@ -26,7 +27,7 @@ const PRIVATE_MAX: usize = u8::MAX as usize;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum EventType {
     AddressResolved = 0,
     RouteResolved = 2,
     ConnectRequest = 4,
@@ -73,7 +74,7 @@ pub struct News {
     /// The identifier.
     pub id: u32,
     /// What.
-    pub kind: Kind,
+    pub kind: EventType,
     /// An error number below zero, or zero.
     pub status: i32,
     /// The peer's private data.
@@ -86,7 +87,7 @@ pub struct News {
 
 impl News {
     /// Of this identifier, without anything beside it.
-    pub fn new(id: u32, kind: Kind, status: i32) -> News {
+    pub fn new(id: u32, kind: EventType, status: i32) -> News {
         News { id, kind, status, private: Vec::new(), limits: (0, 0), answer: None }
     }
 }
@@ -159,7 +160,7 @@ impl Identifiers {
             && matches!(known.phase, Phase::Connected)
         {
             known.phase = Phase::Parted;
-            self.tell(News::new(id, Kind::Disconnected, 0));
+            self.tell(News::new(id, EventType::Disconnected, 0));
         }
     }
 
@@ -192,15 +193,15 @@ fn proposal(limits: (u8, u8), private: Vec<u8>) -> Proposal {
 }
 
 /// What a connection that could not be made is told as (`drivers/infiniband/core/cma.c` does so with iWARP's).
-fn kind_of(error: ErrorKind) -> (Kind, i32) {
+fn kind_of(error: ErrorKind) -> (EventType, i32) {
     match error {
-        ErrorKind::ConnectionRefused => (Kind::Rejected, -libc::ECONNREFUSED),
-        ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => (Kind::Rejected, -libc::ECONNRESET),
-        ErrorKind::TimedOut => (Kind::Unreachable, -libc::ETIMEDOUT),
+        ErrorKind::ConnectionRefused => (EventType::Rejected, -libc::ECONNREFUSED),
+        ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => (EventType::Rejected, -libc::ECONNRESET),
+        ErrorKind::TimedOut => (EventType::Unreachable, -libc::ETIMEDOUT),
         ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
-            (Kind::Unreachable, -libc::EHOSTUNREACH)
+            (EventType::Unreachable, -libc::EHOSTUNREACH)
         }
-        _ => (Kind::ConnectError, -libc::EPROTO),
+        _ => (EventType::ConnectError, -libc::EPROTO),
     }
 }
 
@@ -319,7 +320,7 @@ impl Adapter {
                     self.identifiers.all.remove(id);
                     return;
                 }
-                let mut news = News::new(id, Kind::ConnectRequest, 0);
+                let mut news = News::new(id, EventType::ConnectRequest, 0);
                 news.private = stripped.unwrap_or(&start.private).to_vec();
                 news.private.truncate(PRIVATE_MAX);
                 let most = |limit: u16| limit.min(u8::MAX.into()) as u8;
@@ -347,15 +348,15 @@ impl Adapter {
         };
         let agreed = proposal.agree(&reply);
         let mut news = match &agreed {
-            Ok(_) => News::new(id, Kind::Established, 0),
-            Err(Refusal::Rejected(_)) => News::new(id, Kind::Rejected, -libc::ECONNREFUSED),
-            Err(Refusal::Unfit(_)) => News::new(id, Kind::ConnectError, -libc::EPROTO),
+            Ok(_) => News::new(id, EventType::Established, 0),
+            Err(Refusal::Rejected(_)) => News::new(id, EventType::Rejected, -libc::ECONNREFUSED),
+            Err(Refusal::Unfit(_)) => News::new(id, EventType::ConnectError, -libc::EPROTO),
         };
         news.private = reply.private;
         match agreed {
             Ok(_) if known.is_datagram => match Answer::decode(&news.private) {
                 Some((answer, private)) => (news.answer, news.private) = (Some(answer), private.to_vec()),
-                None => (news.kind, news.status) = (Kind::Unreachable, -libc::EPROTO),
+                None => (news.kind, news.status) = (EventType::Unreachable, -libc::EPROTO),
             },
             Ok(agreed) => {
                 news.limits = (agreed.ird as u8, agreed.ord as u8);
@@ -365,7 +366,7 @@ impl Adapter {
         }
         news.private.truncate(PRIVATE_MAX);
         if let Some(known) = self.identifiers.all.get(id)
-            && news.kind == Kind::Established
+            && news.kind == EventType::Established
         {
             known.phase = Phase::Connected;
         }
@@ -413,7 +414,7 @@ impl Adapter {
         known.phase = Phase::Connected;
         if answer.is_none() {
             self.joined(id, *frames, agreed);
-            self.identifiers.tell(News::new(id, Kind::Established, 0));
+            self.identifiers.tell(News::new(id, EventType::Established, 0));
         }
         Ok(())
     }

@@ -11,16 +11,15 @@ mod pair;
 pub mod queues;
 pub mod rc;
 mod sockets;
-mod table;
 pub mod ud;
 
 pub use verbs_layout::constants;
 
 pub use pair::{Pair, Request, Route, Transport};
 pub use queues::{Buffer, Channel, Completions, Ended, Queues, Receives, Wish};
-pub use table::Table;
 
 use constants::*;
+use fabric::Table;
 use meeting::Meeting;
 use rc::Phase;
 use rnic::driver::hear;

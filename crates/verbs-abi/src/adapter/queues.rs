@@ -1,8 +1,8 @@
 //! Queues that programs look into: completions, and what is to be received into.
 
-use super::Table;
 use super::constants::WC_SUCCESS;
 use fabric::Span;
+use fabric::Table;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 

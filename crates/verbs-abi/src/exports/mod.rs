@@ -47,6 +47,12 @@ fn set_errno(value: c_int) {
     unsafe { *libc::__errno_location() = value };
 }
 
+/// What `errno` says.
+fn errno() -> c_int {
+    // SAFETY: the address of this thread's.
+    unsafe { *libc::__errno_location() }
+}
+
 /// No object, and why.
 fn none<T>(why: c_int) -> *mut T {
     set_errno(why);

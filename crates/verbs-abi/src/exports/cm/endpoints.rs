@@ -6,19 +6,14 @@ use super::{
     bind, create_pair, done, events, owned, rdma_create_id, rdma_destroy_id, rdma_destroy_qp,
     rdma_destroy_srq,
 };
+use crate::adapter::identifiers::EventType;
+use crate::exports::errno;
 use crate::layout::*;
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
-/// `RDMA_CM_EVENT_CONNECT_REQUEST`.
-const CONNECT_REQUEST: c_int = 4;
 /// `RAI_PASSIVE`.
 const PASSIVE: c_int = 1;
-
-fn errno() -> c_int {
-    // SAFETY: this thread's.
-    unsafe { *libc::__errno_location() }
-}
 
 /// What an endpoint is made of, beside its identifier.
 unsafe fn furnish(
@@ -96,7 +91,7 @@ unsafe extern "C" fn rdma_get_request(listener: *mut CmId, to: *mut *mut CmId) -
             Err(error) => return done(Err(error)),
         };
         let (kind, status, id) = ((*event).event, (*event).status, (*event).id);
-        if status != 0 || kind != CONNECT_REQUEST {
+        if status != 0 || kind != EventType::ConnectRequest as c_int {
             events::rdma_ack_cm_event(event);
             return done(Err(if status == 0 { libc::EINVAL } else { status.abs() }));
         }

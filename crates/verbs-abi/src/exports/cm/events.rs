@@ -2,7 +2,7 @@
 
 use super::layout::*;
 use super::{STATE_RTS, code, done, object, owned};
-use crate::adapter::identifiers::{Kind, News};
+use crate::adapter::identifiers::{EventType, News};
 use crate::adapter::{Channel, number};
 use crate::layout::*;
 use std::collections::VecDeque;
@@ -109,11 +109,9 @@ pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
     let (fd, number) = unsafe { ((*channel).fd, number_of(channel)) };
     loop {
         let mut room = [0u8; 8];
-        // SAFETY: eight bytes of room, and this thread's error number.
-        unsafe {
-            if libc::read(fd, room.as_mut_ptr().cast(), room.len()) != room.len() as isize {
-                return Err(*libc::__errno_location());
-            }
+        // SAFETY: eight bytes of room.
+        if unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) } != room.len() as isize {
+            return Err(crate::exports::errno());
         }
         let mut adapter = crate::adapter().map_err(|error| code(&error))?;
         let known = adapter.identifiers.channels.get(number).ok_or(libc::EINVAL)?;
@@ -189,7 +187,7 @@ unsafe fn event(
     let private_data_len = private.len() as u8;
     // SAFETY: an identifier that is there, with its queue pair or none.
     let is_datagram = unsafe {
-        if news.kind == Kind::Established {
+        if news.kind == EventType::Established {
             super::note_addresses(id, at, peer);
             if let Some(qp) = (*id).qp.as_mut() {
                 qp.state = STATE_RTS;

@@ -10,7 +10,7 @@ pub mod layout;
 mod missing;
 
 use super::contexts::{self, device_of};
-use super::{code, objects, pairs, set_errno};
+use super::{code, errno, objects, pairs, set_errno};
 use crate::adapter::constants::*;
 use crate::adapter::identifiers::Identifier;
 use crate::interfaces::{Interface, interface_of, interfaces};
@@ -252,7 +252,7 @@ unsafe extern "C" fn rdma_resolve_addr(
     peer: *mut libc::sockaddr,
     _timeout_ms: c_int,
 ) -> c_int {
-    use crate::adapter::identifiers::{Kind, News};
+    use crate::adapter::identifiers::{EventType, News};
     // SAFETY: the program's addresses, or null, and an identifier of this library.
     unsafe {
         let own = addresses::address(own);
@@ -262,20 +262,20 @@ unsafe extern "C" fn rdma_resolve_addr(
         let peer = if peer.ip() == Ipv4Addr::UNSPECIFIED { SocketAddr::new(any, peer.port()) } else { peer };
         done(
             resolve(id, own, peer)
-                .and_then(|()| events::tell(id, |number| News::new(number, Kind::AddressResolved, 0))),
+                .and_then(|()| events::tell(id, |number| News::new(number, EventType::AddressResolved, 0))),
         )
     }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rdma_resolve_route(id: *mut CmId, _timeout_ms: c_int) -> c_int {
-    use crate::adapter::identifiers::{Kind, News};
+    use crate::adapter::identifiers::{EventType, News};
     // SAFETY: an identifier of this library.
     unsafe {
         if (*id).verbs.is_null() {
             return done(Err(libc::EINVAL));
         }
-        done(events::tell(id, |number| News::new(number, Kind::RouteResolved, 0)))
+        done(events::tell(id, |number| News::new(number, EventType::RouteResolved, 0)))
     }
 }
 
@@ -334,7 +334,8 @@ unsafe fn create_pair(id: *mut CmId, domain: *mut Pd, attr: &mut QpInitAttr) -> 
             attr.send_cq = id.send_cq;
         }
         if attr.recv_cq.is_null() {
-            (id.recv_cq_channel, id.recv_cq) = queue(id, attr.cap.max_recv_wr)?;
+            let made = queue(id, attr.cap.max_recv_wr).inspect_err(|_| give_back_queues(id))?;
+            (id.recv_cq_channel, id.recv_cq) = made;
             attr.recv_cq = id.recv_cq;
         }
         if attr.srq.is_null() {
@@ -342,7 +343,7 @@ unsafe fn create_pair(id: *mut CmId, domain: *mut Pd, attr: &mut QpInitAttr) -> 
         }
         let qp = pairs::ibv_create_qp(domain, attr);
         if qp.is_null() {
-            let error = *libc::__errno_location();
+            let error = errno();
             give_back_queues(id);
             return Err(error);
         }

@@ -1,4 +1,4 @@
-//! Objects of one kind, by number.
+//! Things of one kind by number: the numbers of those that are gone are given again.
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -38,6 +38,16 @@ impl<T> Table<T> {
     /// All objects.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut().flatten()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Gives up an object.
