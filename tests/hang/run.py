@@ -10,6 +10,7 @@ import multiprocessing
 import pathlib
 import sys
 import tempfile
+import time
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -28,9 +29,9 @@ import soak
 from support import Failure, Skip, Tools
 
 HERE = pathlib.Path(__file__).resolve().parent
-# They run beside each other: most cases wait most of their time. Only those of the first use shared memory outside of namespaces,
-# and some look whether any is left behind.
-LANES = [(hangs, reports, bad, deaths, containers, sites, slurm, doctor), (hosts, cuts), (paths, soak)]
+# They run beside each other: most cases wait most of their time. Those of the first use shared memory outside of namespaces, and
+# some look whether any is left behind, so one runs after the other. Of the second any number could; the long ones come first.
+LANES = [((hangs, reports, bad, deaths, containers, sites, slurm, doctor), 1), ((cuts, soak, paths, hosts), 3)]
 
 
 def options():
@@ -46,7 +47,7 @@ def options():
 
 def main():
     arguments = options()
-    lanes = [[case for module in lane for case in module.cases()] for lane in LANES]
+    lanes = [[case for module in modules for case in module.cases()] for modules, _ in LANES]
     if arguments.filter:
         lanes = [[case for case in lane if any(f in case.name for f in arguments.filter)] for lane in lanes]
     elif not arguments.all:
@@ -57,7 +58,10 @@ def main():
     # Each in a process of its own: what a case makes is named after that.
     fork = multiprocessing.get_context("fork")
     counts = fork.SimpleQueue()
-    workers = [fork.Process(target=run, args=(arguments, cases, counts)) for cases in lanes if cases]
+    workers = []
+    for cases, (_, most) in zip(lanes, LANES):
+        taken = fork.Value("i", 0)
+        workers += [fork.Process(target=run, args=(arguments, cases, taken, counts)) for _ in range(min(most, len(cases)))]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -70,26 +74,37 @@ def main():
     return 1 if failed else 0
 
 
-def run(arguments, cases, counts):
-    """One case after the other; puts how many passed, failed and were skipped."""
+def run(arguments, cases, taken, counts):
+    """One case after the other that nobody else has taken; puts how many passed, failed and were skipped."""
     passed, failed, skipped = 0, 0, 0
     with tempfile.TemporaryDirectory(prefix="tern-hang-") as scratch:
         tools = Tools(arguments.mpi, arguments.hydra, arguments.openmpi, scratch)
-        for case in cases:
+        for case in untaken(cases, taken):
+            begun = time.monotonic()
             try:
                 case.run(tools)
                 passed += 1
-                print(f"ok      {case.name}", flush=True)
+                print(f"ok      {case.name} ({time.monotonic() - begun:.0f} s)", flush=True)
             except Skip as reason:
                 skipped += 1
                 print(f"skipped {case.name}: {reason}", flush=True)
             except Failure as failure:
                 failed += 1
-                print(f"FAILED  {case.name}: {failure}", flush=True)
+                print(f"FAILED  {case.name} ({time.monotonic() - begun:.0f} s): {failure}", flush=True)
             except Exception:
                 failed += 1
                 print(f"FAILED  {case.name}: {traceback.format_exc()}", flush=True)
     counts.put((passed, failed, skipped))
+
+
+def untaken(cases, taken):
+    while True:
+        with taken.get_lock():
+            index = taken.value
+            taken.value += 1
+        if index >= len(cases):
+            return
+        yield cases[index]
 
 
 if __name__ == "__main__":

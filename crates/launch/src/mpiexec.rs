@@ -22,7 +22,6 @@ pub mod help;
 mod hosts;
 pub mod job;
 mod link;
-pub mod look;
 pub mod message;
 pub mod options;
 pub mod output;

@@ -5,7 +5,7 @@
 //! such a process on the PMI channel, but so it is with a program that does not use MPI at all; so the
 //! dynamic section of the program is looked at, which says what it is linked with, and the memory of
 //! what runs for a while, which shows libraries that were loaded later (by Python) or by another program (a script).
-use super::look;
+use crate::look;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;

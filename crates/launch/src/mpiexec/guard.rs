@@ -5,7 +5,7 @@
 //! launcher's. Its end means that the launcher is gone; the guard then kills every process that has the mark of the job
 //! in its environment, and removes the shared memory that they had not unlinked yet. It has another name and another
 //! session than the launcher, so that `killall -9 mpiexec` does not hit both.
-use super::look;
+use crate::look;
 use crate::report::JOB;
 use crate::sys::process;
 use std::collections::BTreeSet;

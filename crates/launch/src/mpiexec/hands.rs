@@ -2,6 +2,7 @@
 //! [`job`](super::job) that is told by [events](Event) and answers with [orders](Order): in this process or,
 //! through an [agent](super::agent), in another host's.
 use super::arguments::Reader;
+use super::bind;
 use super::channels::Channel;
 use super::files::Files;
 use super::guard::{Guard, Remains};
@@ -10,7 +11,7 @@ use super::output::Sink;
 use super::start::{self, Common, DESCRIPTORS_PER_RANK, Input, Refusal, Started};
 use super::task::Task;
 use super::token::Token;
-use super::{bind, look};
+use crate::look;
 use crate::report::{self, segment_prefix};
 use crate::sys::board::Board;
 use crate::sys::event::{self, Epoll};

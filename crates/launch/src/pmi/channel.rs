@@ -1,16 +1,20 @@
 //! The bytes between a rank and its launcher: a descriptor that was inherited, or a connection.
 use super::line::LINE_MAX;
+use crate::look;
 use crate::sys::{self, event};
 use crate::text::{Lines, quoted};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a launcher may take for an answer that does not depend on other ranks. It is far above
 /// what a loaded host needs, and an end to the wait for one that hangs.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// A wait counts in steps of at most this: a process that was stopped, with the whole machine or alone, has not seen that
+/// nobody answered.
+const STEP: Duration = Duration::from_secs(1);
 /// How long a connection to `PMI_PORT` may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -64,7 +68,7 @@ impl Channel {
 
     /// The next line, without its end.
     pub(super) fn line(&mut self, command: &str, timeout: Option<Duration>) -> Result<Vec<u8>, String> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut patience = timeout.map(Patience::of);
         loop {
             if let Some(line) = self.lines.next_line() {
                 return Ok(line);
@@ -73,7 +77,7 @@ impl Channel {
                 let begin = quoted(self.lines.partial());
                 return Err(corrupt(command, &format!("the line is too long; it begins {begin}")));
             }
-            self.read(command, deadline)?;
+            self.read(command, &mut patience)?;
         }
     }
 
@@ -84,25 +88,27 @@ impl Channel {
         command: &str,
         timeout: Option<Duration>,
     ) -> Result<Vec<u8>, String> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut patience = timeout.map(Patience::of);
         loop {
             if let Some(bytes) = self.lines.take(count) {
                 return Ok(bytes);
             }
-            self.read(command, deadline)?;
+            self.read(command, &mut patience)?;
         }
     }
 
     /// Waits for something to read, and reads it.
-    fn read(&mut self, command: &str, deadline: Option<Instant>) -> Result<(), String> {
+    fn read(&mut self, command: &str, patience: &mut Option<Patience>) -> Result<(), String> {
         let mut buffer = [0u8; 4096];
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match event::wait_one(self.server.as_fd(), event::READ, left) {
-            Ok(true) => {}
-            Ok(false) => {
-                return Err(lost(command, &format!("no answer in {} s", ANSWER_TIMEOUT.as_secs())));
+        loop {
+            let step = patience.as_ref().map(Patience::step);
+            match event::wait_one(self.server.as_fd(), event::READ, step) {
+                Ok(true) => break,
+                Ok(false) => {
+                    patience.iter_mut().try_for_each(Patience::spend).map_err(|why| lost(command, &why))?
+                }
+                Err(error) => return Err(lost(command, &error.to_string())),
             }
-            Err(error) => return Err(lost(command, &error.to_string())),
         }
         match self.server.read(&mut buffer) {
             Ok(0) => return Err(lost(command, "it closed the connection")),
@@ -111,6 +117,34 @@ impl Channel {
             Err(error) => return Err(lost(command, &error.to_string())),
         }
         Ok(())
+    }
+}
+
+/// How long an answer may take: all, and what is left of it.
+struct Patience {
+    all: Duration,
+    left: Duration,
+}
+
+impl Patience {
+    fn of(all: Duration) -> Patience {
+        Patience { all, left: all }
+    }
+
+    /// How long to wait at once.
+    fn step(&self) -> Duration {
+        self.left.min(STEP)
+    }
+
+    /// A step was waited in vain; an error at the last.
+    fn spend(&mut self) -> Result<(), String> {
+        self.left -= self.step();
+        if !self.left.is_zero() {
+            return Ok(());
+        }
+        let parent = std::os::unix::process::parent_id() as i32;
+        let (seconds, state) = (self.all.as_secs_f64(), look::activity(parent));
+        Err(format!("no answer in {seconds} s; process {parent}, which has started this one, is {state}"))
     }
 }
 
@@ -138,4 +172,28 @@ fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
         }
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn who_says_nothing_is_waited_for_so_long_and_described() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let why = Channel::over(ours.into()).line("init", Some(Duration::from_millis(20))).unwrap_err();
+        let parent = std::os::unix::process::parent_id();
+        assert!(why.contains("PMI init") && why.contains("no answer in 0.02 s"), "{why}");
+        assert!(why.contains(&format!("process {parent}, which has started this one, is ")), "{why}");
+    }
+
+    #[test]
+    fn a_wait_counts_no_more_than_its_step() {
+        let mut patience = Patience::of(Duration::from_millis(2500));
+        // However long each took.
+        assert_eq!([patience.spend(), patience.spend()], [Ok(()), Ok(())]);
+        assert_eq!(patience.step(), Duration::from_millis(500));
+        assert!(patience.spend().is_err());
+    }
 }
