@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -20,18 +21,32 @@ OWN_LINE = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$")
 
 
 class Stage:
-    """A command whose output says how many tests passed and failed; a mere check counts as one test."""
+    """A command whose output says how many tests passed and failed; a mere check counts as one test. Commands that run beside it
+    are judged in the same way, and what they print comes behind what it prints."""
 
-    def __init__(self, name, command, check=False):
-        self.name, self.command, self.check = name, [str(word) for word in command], check
+    def __init__(self, name, command, check=False, beside=()):
+        self.name, self.check = name, check
+        self.command, *self.beside = [[str(word) for word in words] for words in (command, *beside)]
 
     def run(self):
-        print(f"\n== {self.name}: {' '.join(self.command)}", flush=True)
         begun = time.monotonic()
+        beside = []
+        for command in self.beside:
+            output = tempfile.TemporaryFile("w+", errors="replace")
+            beside.append((command, start(command, output), output))
+        process = start(self.command, subprocess.PIPE)
+        counts = [self.judge(self.command, process, process.stdout)]
+        for command, process, output in beside:
+            process.wait()
+            output.seek(0)
+            counts.append(self.judge(command, process, output))
+        return *map(sum, zip(*counts)), time.monotonic() - begun
+
+    def judge(self, command, process, output):
+        """How many tests passed, failed and were skipped."""
+        print(f"\n== {self.name}: {' '.join(command)}", flush=True)
         passed = failed = skipped = 0
-        process = subprocess.Popen(self.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   text=True, errors="replace")
-        for line in process.stdout:
+        for line in output:
             sys.stdout.write(line)
             sys.stdout.flush()
             if match := CARGO_LINE.match(line) or OWN_LINE.match(line):
@@ -44,7 +59,11 @@ class Stage:
             passed, failed = (1, 0) if code == 0 else (0, 1)
         elif code != 0 and failed == 0:
             failed = 1
-        return passed, failed, skipped, time.monotonic() - begun
+        return passed, failed, skipped
+
+
+def start(command, output):
+    return subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, text=True, errors="replace")
 
 
 def peer_prefix():
@@ -71,6 +90,13 @@ def find_launchers():
         print(f"no Hydra to test with: {error}", flush=True)
 
 
+def unit_tests(cargo):
+    yield Stage("unit tests, built", [cargo, "test", "--workspace", "--no-run"], check=True)
+    tests = [cargo, "test", "--workspace", "--no-fail-fast"]
+    # Cargo runs one program after the other, and the longest tests of some keep one core busy. The library of `mpich` has no tests.
+    yield Stage("unit tests", [*tests, "--lib", "--bins", "--exclude", "mpich"], beside=[[*tests, "--test", "*"], [*tests, "--doc"]])
+
+
 def stages(arguments):
     if not arguments.quick:
         find_launchers()
@@ -79,7 +105,7 @@ def stages(arguments):
     ranks = "1,2,4" if arguments.quick else "1,2,3,4,7"
     # Before anything else: what costs little and fails often.
     yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
-    yield Stage("unit tests", [cargo, "test", "--workspace", "--no-fail-fast"])
+    yield from unit_tests(cargo)
     # A target directory of its own: other flags would build the workspace anew each time.
     loom = ["env", "RUSTFLAGS=--cfg loom", "LOOM_MAX_PREEMPTIONS=3", f"CARGO_TARGET_DIR={ROOT / 'build' / 'loom'}"]
     if not arguments.quick:

@@ -236,9 +236,11 @@ fn run(bell: &dyn Bell) {
     while STATE.load(Ordering::Acquire) != STOP {
         std::thread::park_timeout(pace.pause());
         let away = global::was_away() && NAPPING.load(Ordering::Relaxed) == 0;
-        pace.looked(away && work(bell));
-        if pace.is_quiet() {
-            let rested = rest(bell);
+        let found = if away { work(bell) } else { Found::InVain };
+        pace.looked(found != Found::InVain);
+        // An application that stays away and needs nothing calls when it does: until then each look would cost it time.
+        if found == Found::Nothing || pace.is_quiet() {
+            let rested = rest();
             if rested {
                 global::was_away(); // the call that ended the rest is the last one to count
             }
@@ -296,23 +298,34 @@ enum Advanced {
     Nothing,
 }
 
-/// Makes progress as long as the application stays away and something needs it; whether there
-/// was anything. Each look borrows the rank anew, and copies little: who comes back does not wait for
-/// what is left.
-fn work(bell: &dyn Bell) -> bool {
-    let mut worked = false;
+/// What the thread has found while the application was away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// It was not, or something else was amiss.
+    InVain,
+    /// Something that it could help with, until the application came back.
+    Work,
+    /// Nothing that needs care, or nothing any more.
+    Nothing,
+}
+
+/// Makes progress as long as the application stays away and something needs it. Each look borrows the rank anew, and copies
+/// little: who comes back does not wait for what is left.
+fn work(bell: &dyn Bell) -> Found {
+    let mut found = Found::InVain;
     while STATE.load(Ordering::Acquire) != STOP {
-        match global::lend(|| bell.barrier(), |world| advance(world, bell)) {
+        match global::lend(shm::barrier_within, |world| advance(world, bell)) {
             Some(Advanced::Moved) => {}
             Some(Advanced::Waits) => bell.sleep(LONGEST),
-            Some(Advanced::Nothing) | None => break,
+            Some(Advanced::Nothing) => return Found::Nothing,
+            None => break,
         }
-        worked = true;
+        found = Found::Work;
         if !global::was_away() {
             break;
         }
     }
-    worked
+    found
 }
 
 /// Looks once.
@@ -320,6 +333,10 @@ fn advance(world: &mut World, bell: &dyn Bell) -> Advanced {
     if !world.needs_care() {
         return Advanced::Nothing;
     }
+    if world.progress_aside() {
+        return Advanced::Moved;
+    }
+    // Only who is to sleep has to be rung for, and that costs all ranks of the host a barrier.
     bell.arm();
     match world.progress_aside() {
         true => Advanced::Moved,
@@ -330,13 +347,13 @@ fn advance(world: &mut World, bell: &dyn Bell) -> Advanced {
 
 /// Sleeps until the application calls. Whether it has to is decided while the rank is borrowed:
 /// who comes after that sees the state. False if something needs the thread.
-fn rest(bell: &dyn Bell) -> bool {
+fn rest() -> bool {
     let watching = STATE.compare_exchange(WATCHING, RESTING, Ordering::SeqCst, Ordering::SeqCst);
     if watching.is_err() {
         return false;
     }
     let idle = |world: &mut World| NAPPING.load(Ordering::Relaxed) != 0 || !world.needs_care();
-    if global::lend(|| bell.barrier(), idle) != Some(true) {
+    if global::lend(shm::barrier_within, idle) != Some(true) {
         let _ = STATE.compare_exchange(RESTING, WATCHING, Ordering::SeqCst, Ordering::SeqCst);
         return false;
     }

@@ -315,7 +315,7 @@ pub fn borrow<R>(f: impl Fn(&mut World) -> R) -> Option<R> {
         return Some(f(&mut world()));
     }
     while shm::has_barrier() && is_active() {
-        if let Some(found) = lend(shm::barrier, &f) {
+        if let Some(found) = lend(shm::barrier_within, &f) {
             return Some(found);
         }
         std::thread::yield_now();

@@ -64,6 +64,8 @@ pub struct Caps {
     /// Whether long messages go through memory that is registered with adapters; if not, both sides agree on them
     /// by a share and copy by [`Device::read`] and [`Device::write`].
     pub registration: bool,
+    /// Whether each rank has a core for a thread of the library beside its application.
+    pub spare_cores: bool,
 }
 
 /// The device could not do what it was asked.

@@ -45,6 +45,7 @@ fn facts(platform: &Platform, keeps: bool) -> Facts {
         remote_access_note: String::new(),
         looks: 1,
         registration: true,
+        spare_cores: true,
     };
     let mut facts = Facts::new([costs; 2], [&caps; 2], 1, 16 << 10);
     facts.keep(keeps);

@@ -131,6 +131,8 @@ impl Shm {
         Link::introduce(&segment, &layout, me, &probe);
         let ways = options.stores.map_or_else(StoreWay::all, StoreWay::only);
         let (remote_access, remote_access_note) = reach::try_single_copy(options, &probe);
+        // A rank may be bound to one, however many the host has.
+        let own_cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Shm {
             me,
             links: (0..n).map(|peer| Link::new(&segment, &layout, me, peer, ways)).collect(),
@@ -163,6 +165,7 @@ impl Shm {
                 remote_access_note,
                 looks: if n <= options.cores { 400 } else { 1 },
                 registration: false,
+                spare_cores: options.cores >= 2 * n && own_cores >= 2,
             },
             single: if remote_access { reach::measure_single_copy() } else { (0.0, 0.0) },
             start: Instant::now(),

@@ -54,11 +54,11 @@ pub use device::ShmNap;
 #[cfg(not(loom))]
 pub use device::{Options, Shm, StoreWay};
 #[cfg(not(loom))]
-pub use nap::barrier;
+pub use nap::barrier_within;
 #[cfg(not(loom))]
 pub use window::WindowMemory;
 
-/// Whether [`barrier`] works here.
+/// Whether [`barrier_within`] works here.
 #[cfg(not(loom))]
 pub fn has_barrier() -> bool {
     nap::register_barrier()

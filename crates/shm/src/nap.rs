@@ -19,6 +19,8 @@ pub const ALL: u32 = WAITER | ENGINE;
 
 const MEMBARRIER_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
+const MEMBARRIER_PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
+const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 
 /// When to go over from one way of waiting to the next, in rounds without success.
 #[derive(Clone, Copy, Debug)]
@@ -72,19 +74,27 @@ impl Patience {
     }
 }
 
-/// Registers for [`barrier`]; false if the kernel lacks it, as miri does.
+/// Registers for [`barrier`] and [`barrier_within`]; false if the kernel lacks one, as miri does.
 pub fn register_barrier() -> bool {
     if cfg!(miri) {
         return false;
     }
-    // SAFETY: membarrier has no memory operands.
-    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 }
+    [MEMBARRIER_REGISTER_GLOBAL_EXPEDITED, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED].into_iter().all(|command| {
+        // SAFETY: membarrier has no memory operands.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    })
 }
 
 /// A full memory barrier on every core that runs a registered process.
 pub fn barrier() {
     // SAFETY: membarrier has no memory operands.
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_GLOBAL_EXPEDITED, 0, 0) };
+}
+
+/// A full memory barrier on every core that runs a thread of this process; no other process is disturbed.
+pub fn barrier_within() {
+    // SAFETY: membarrier has no memory operands.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) };
 }
 
 /// Announces on the word that `who` is about to sleep; true if that was news: then it must look once

@@ -411,7 +411,7 @@ mod tests {
 
     fn barrier() {
         // Under miri, which has no membarrier, a fence on both sides.
-        if cfg!(miri) { std::sync::atomic::fence(Ordering::SeqCst) } else { crate::nap::barrier() }
+        if cfg!(miri) { std::sync::atomic::fence(Ordering::SeqCst) } else { crate::nap::barrier_within() }
     }
 
     /// The application goes in and out while another thread borrows: the value is one, and the

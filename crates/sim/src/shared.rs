@@ -77,6 +77,7 @@ impl<'y> Memory<'y> {
             remote_access_note: "modelled processes do not copy from each other".into(),
             looks: 1,
             registration: false,
+            spare_cores: true,
         };
         Memory {
             copier: nic.copier(),

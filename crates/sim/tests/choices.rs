@@ -25,6 +25,7 @@ fn facts(cluster: &Cluster, keeps: bool) -> Facts {
         remote_access_note: String::new(),
         looks: 1,
         registration: true,
+        spare_cores: true,
     };
     let costs = Distance::ALL.map(|(distance, _)| cluster.costs(distance));
     let mut facts = Facts::new(costs, [&caps; 2], cluster.rails.len(), 16 << 10);

@@ -176,6 +176,7 @@ fn facts_of(cluster: &Cluster, settings: &Settings) -> Facts {
         remote_access_note: String::new(),
         looks: 1,
         registration: true,
+        spare_cores: true,
     };
     let costs = Distance::ALL.map(|(distance, _)| cluster.costs(distance));
     let eager_bytes = EAGER_BYTES.min(settings.number("TERN_EAGER_MAX") as usize);

@@ -179,6 +179,7 @@ fn network(eager_bytes: usize, keeps: bool) -> Rates {
         remote_access_note: String::new(),
         looks: 1,
         registration: true,
+        spare_cores: true,
     };
     let mut facts = Facts::new([Costs::ethernet(); 2], [&caps; 2], 1, eager_bytes);
     facts.keep(keeps);

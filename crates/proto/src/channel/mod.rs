@@ -204,6 +204,7 @@ impl<V: Verbs> Channel<V> {
             remote_access_note: "memory must be registered".into(),
             looks: 1,
             registration: true,
+            spare_cores: true,
         };
         Ok(Channel {
             caps,

@@ -110,6 +110,7 @@ mod tests {
             remote_access_note: String::new(),
             looks: 1,
             registration,
+            spare_cores: true,
         };
         let costs = Costs {
             latency_ns: 2000.0,

@@ -63,7 +63,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Announces that the message goes into the offered buffer, and begins to copy.
     pub(super) fn leave_matched(&mut self, id: OpId, s: Sending, rtr: Rtr, index: u32) -> bool {
         let share = Share { owner: s.to, index };
-        let machine = both::Sender::taken(share, rtr.addr as usize, s.data.len);
+        let machine = both::Sender::taken(share, rtr.addr as usize, s.data.len, self.duty(s.to));
         self.leave_by_share(id, s, rtr.op, machine)
     }
 

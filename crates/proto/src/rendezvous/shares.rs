@@ -9,7 +9,8 @@ use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Sending, Side};
 use crate::rendezvous::frames::Asked;
-use crate::rendezvous::movers::{Happening, Machine, Message, Mover, Step, both};
+use crate::rendezvous::movers::both::{self, Duty};
+use crate::rendezvous::movers::{Happening, Machine, Message, Mover, Step};
 use crate::rendezvous::posting::RankPort;
 use crate::rendezvous::state::{Course, Long, State};
 use fabric::{Device, Fault, Rank, Share, Shares, Span};
@@ -52,6 +53,11 @@ impl<D: Device> Rendezvous<'_, D> {
         true
     }
 
+    /// What a copy that this rank owns asks of it.
+    pub(super) fn duty(&self, peer: Rank) -> Duty {
+        Duty::of_owner(self.dev.caps(self.dev.distance(peer)).spare_cores)
+    }
+
     /// A message begins that both sides copy, and is looked at from here on unless it only waits to be asked for.
     pub(super) fn begin_copy(&mut self, id: OpId, mut long: Box<Long>, step: &Step) {
         long.looking = matches!(step, Step::Looking);
@@ -77,7 +83,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return self.ask_for_frames(id, Asked::of(&message, envelope.context, outcome));
         }
         let share = Share { owner: from, index: offer.share };
-        let mut machine = both::Receiver::new(share, offer.addr as usize, len, is_alone);
+        let mut machine = both::Receiver::new(share, offer.addr as usize, len, is_alone, self.duty(from));
         let begin = |port: &mut RankPort<D>| machine.on(Happening::Start, &message, port);
         let failure = match self.with_port_of(id, &envelope, begin) {
             Step::Done => outcome.failure,

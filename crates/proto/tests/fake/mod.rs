@@ -148,6 +148,7 @@ impl Fake {
             remote_access_note: String::new(),
             looks: 1,
             registration: false,
+            spare_cores: true,
         };
         Fake { me, caps, immediate: Immediate::default(), net: net.clone() }
     }

@@ -18,7 +18,7 @@
 //! With an RTR the roles at the start change: the receiver opens the share, the sender takes it.
 //!
 //! Who finds the other one's buffer owns the copy: the receiver of an RTS, the sender that takes an RTR.
-//! While both compute the thread beside the owner's application copies.
+//! While both compute the thread beside the owner's application copies, if it has a core to do so ([`Duty`]).
 //!
 //! A side that is refused, from the start or in the middle (a process may give up being read, a filter may
 //! permit one direction), gives its piece back and says so in the share: then the other one copies
@@ -86,8 +86,8 @@ impl Sender {
     }
 
     /// A message of `len` bytes that goes where an RTR said.
-    pub fn taken(share: Share, remote: usize, len: usize) -> Sender {
-        Sender::Copying(Copying { owned: true, ..Copying::new(Side::Send, share, remote, len) })
+    pub fn taken(share: Share, remote: usize, len: usize, duty: Duty) -> Sender {
+        Sender::Copying(Copying { duty, ..Copying::new(Side::Send, share, remote, len) })
     }
 
     /// Whether both buffers are known.
@@ -181,7 +181,7 @@ impl Mover for Sender {
     fn needs_care(&self) -> bool {
         match self {
             Sender::Offering(rts) => !rts.direct,
-            Sender::Copying(copying) => copying.owned,
+            Sender::Copying(copying) => copying.duty == Duty::Always,
         }
     }
 
@@ -206,8 +206,10 @@ pub(crate) struct Receiver(Copying);
 
 impl Receiver {
     /// An RTS has met its receive: `len` bytes are to be moved from there, and `alone` says that its sender does not help.
-    pub fn new(share: Share, remote: usize, len: usize, alone: bool) -> Receiver {
-        Receiver(Copying { owned: true, alone, ..Copying::new(Side::Receive, share, remote, len) })
+    pub fn new(share: Share, remote: usize, len: usize, alone: bool, duty: Duty) -> Receiver {
+        // Nobody else would.
+        let duty = if alone { Duty::Always } else { duty };
+        Receiver(Copying { duty, alone, ..Copying::new(Side::Receive, share, remote, len) })
     }
 
     /// The sender has taken the RTR of a receive, for a message of `len` bytes that lies there.
@@ -217,7 +219,7 @@ impl Receiver {
 
     fn start(&mut self, message: &Message, port: &mut impl Port) -> Step {
         let copying = &mut self.0;
-        if !copying.owned {
+        if copying.duty == Duty::Theirs {
             if !port.reaches() {
                 copying.refuse(port);
             }
@@ -249,7 +251,7 @@ impl Mover for Receiver {
     }
 
     fn needs_care(&self) -> bool {
-        self.0.owned
+        self.0.duty == Duty::Always
     }
 
     fn moved(&self) -> u64 {
@@ -266,6 +268,25 @@ struct Piece {
     is_last: bool,
 }
 
+/// What a side has to do that every piece gets claimed. Of the two exactly one, which found the other's buffer, owns the copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Duty {
+    /// The other side owns the copy.
+    Theirs,
+    /// This side copies when it is inside MPI. Of two that compute the one that comes back first copies: a thread beside the
+    /// application would take the core from it for as long, and for its looks besides.
+    Inside,
+    /// This side copies also beside its application.
+    Always,
+}
+
+impl Duty {
+    /// Of the side that owns the copy, which may have a core for a thread beside its application.
+    pub fn of_owner(has_spare_core: bool) -> Duty {
+        if has_spare_core { Duty::Always } else { Duty::Inside }
+    }
+}
+
 /// One side of a message whose two buffers are known.
 #[derive(Debug)]
 pub(crate) struct Copying {
@@ -277,9 +298,8 @@ pub(crate) struct Copying {
     len: usize,
     /// Whether this side can reach the peer's memory: see [`Copying::refuse`].
     can_copy: bool,
-    /// Whether this side found the other one's buffer. Of the two sides exactly one did, and it owns the
-    /// copy: it sees to it that every piece is claimed, whether the other one helps or not.
-    owned: bool,
+    /// Whether this side sees to it that every piece is claimed, whether the other one helps or not.
+    duty: Duty,
     /// Whether this side copies while the other one can.
     helps: bool,
     /// Whether the other side has said that it does not.
@@ -300,7 +320,7 @@ impl Copying {
             remote,
             len,
             can_copy: true,
-            owned: false,
+            duty: Duty::Theirs,
             helps: true,
             alone: false,
             theirs: 0,
@@ -351,6 +371,9 @@ impl Copying {
 
     fn look(&mut self, message: &Message, port: &mut impl Port) -> Step {
         let turn = port.turn();
+        if self.duty == Duty::Inside && self.is_refused(port) {
+            self.duty = Duty::Always;
+        }
         let is_mine = turn.copies == self.side && (turn.left.is_none() || self.is_left_to_owner(port));
         let moved = is_mine && self.copy(&turn, message, port);
         if self.side == Side::Receive && self.needs_frames(port) {
@@ -422,7 +445,7 @@ impl Copying {
     fn is_left_to_owner(&mut self, port: &impl Port) -> bool {
         let (front, back) = Claims(port.word(self.share, ShareWord::Claim)).both();
         let theirs = if self.side == Side::Receive { back } else { front };
-        self.owned && std::mem::replace(&mut self.theirs, theirs) == theirs
+        self.duty == Duty::Always && std::mem::replace(&mut self.theirs, theirs) == theirs
     }
 
     /// The failure that the share's word stands for.
@@ -509,7 +532,7 @@ mod tests {
     }
 
     fn matched(script: &mut Script) -> Receiver {
-        let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false);
+        let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false, Duty::Always);
         assert_eq!(receiver.on(Happening::Start, &message(None, LEN), script), Step::Looking);
         receiver
     }
@@ -533,6 +556,30 @@ mod tests {
         );
         assert_eq!(copied(&mut script, Side::Receive, &mut receiver), (Step::Done, vec![]));
         assert_eq!(script.share[ShareWord::Left as usize], 2);
+    }
+
+    /// Who owns the copy and has no core for a thread leaves it to whoever comes back to MPI first, unless the other one may not copy.
+    #[test]
+    fn without_a_core_nothing_is_copied_beside_the_application() {
+        let mut script = Script::default();
+        let mut sender = offered(&mut script);
+        let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false, Duty::Inside);
+        assert_eq!(receiver.on(Happening::Start, &message(None, LEN), &mut script), Step::Looking);
+        meets(&mut script, &mut sender);
+        script.turn.left = Some(PIECE_MAX);
+        for _ in 0..3 {
+            assert_eq!(copied(&mut script, Side::Receive, &mut receiver), (Step::Looking, vec![]));
+        }
+        assert!(!receiver.needs_care());
+        let mut alone = Receiver::new(SHARE, 0x5000, LEN, true, Duty::Inside);
+        assert!(alone.needs_care(), "its sender does not help");
+        alone.retreat(&mut script);
+        script.turn.left = None;
+        script.copies = Some(Err(Fault::NotPermitted));
+        assert_eq!(copied(&mut script, Side::Send, &mut sender).0, Step::Moved);
+        (script.copies, script.turn.left) = (None, Some(PIECE_MAX));
+        assert!(!copied(&mut script, Side::Receive, &mut receiver).1.is_empty());
+        assert!(receiver.needs_care());
     }
 
     /// What one side may not copy the other does; where neither may, the receiver asks for frames, and no sooner may the
@@ -600,7 +647,7 @@ mod tests {
             (PIECE_MAX + 1, true, Step::Looking),
         ] {
             let (mut script, message) = (Script::default(), message(None, len));
-            let mut receiver = Receiver::new(SHARE, 0x5000, len, alone);
+            let mut receiver = Receiver::new(SHARE, 0x5000, len, alone, Duty::Always);
             assert_eq!(receiver.on(Happening::Start, &message, &mut script), step);
             let done = if step == Step::Done { len as u64 } else { 0 };
             assert_eq!(script.share[ShareWord::Done as usize], done);
