@@ -13,6 +13,7 @@ use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
 use mpi::session::process_sets;
+use mpi::win::fence::Way;
 use proto::epoch::Schedule;
 use proto::{CacheLimits, EagerBy, Engine, Limits, Manner, Protocol};
 use shm::StoreWay;
@@ -190,6 +191,7 @@ fn connect() -> std::result::Result<Connected, String> {
         direct: settings.text("TERN_WIN") != "active",
         adapter: settings.text("TERN_WIN") != "active",
         schedule: Schedule::named(settings.text("TERN_WIN_SCHEDULE")).unwrap_or_default(),
+        fence: Way::named(settings.text("TERN_WIN_FENCE")),
         dir: options.dir.clone(),
         prefix: options.prefix.clone(),
         engine: settings.text("TERN_PROGRESS") == "engine",

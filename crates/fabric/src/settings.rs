@@ -290,6 +290,12 @@ pub const ALL: &[Setting] = &[
         doc: "How one-sided operations get to their target: direct by the processor of their origin, where the library has allocated the memory and all ranks of the window share a host; active by the target, which looks around in its engine while it computes; auto directly where that is possible, and Put and Get between hosts by the adapter. Must be the same on all ranks.",
     },
     Setting {
+        name: "TERN_WIN_FENCE",
+        kind: Type::Word(&["auto", "told", "asked"]),
+        default: "auto",
+        doc: "How ranks meet in MPI_Win_fence where they do not share the window's memory: told each by each other one, behind the last operation; asked whether all is there, with a barrier behind; auto as predicted to take less time, and from the 16th fence of a window on as measured. What counts is the setting of the window's rank 0.",
+    },
+    Setting {
         name: "TERN_WIN_SCHEDULE",
         kind: Type::Word(&[
             "auto",

@@ -137,6 +137,7 @@ events! {
     WindowCopied: "a Put or Get of an active window was one copy by its origin",
     WindowTold: "an operation was handed over, to its target or to an adapter",
     WindowFence: "a fence ended",
+    WindowFenceTold: "a fence of a window whose memory is not shared was begun by telling each other rank, not by asking targets",
     WindowPost: "this rank exposed its memory by MPI_Win_post",
     WindowStart: "an access epoch was started by MPI_Win_start",
     WindowLock: "a lock of one target was asked for, by MPI_Win_lock or as one of those of MPI_Win_lock_all",

@@ -1,6 +1,6 @@
 /* What a rank has added or put at a target before a fence it finds there behind it, whatever way either goes: the one is told the target
  * by a message, the other may be read or copied without it. The target waits in the fence already. With two more arguments by
- * Tern's adapter, in this manner. */
+ * Tern's adapter, in this manner, with one more with fences of this kind. */
 // np: 2+
 // args: allocate
 // args: create
@@ -13,6 +13,8 @@
 // args: creates rd
 // args: creates ud
 // args: creates hybrid
+// args: create rc told
+// args: create rc asked
 // timeout: 120
 #include <unistd.h>
 
@@ -27,6 +29,7 @@ int main(int argc, char **argv) {
     if (argc > 2) { /* no other library knows of these */
         setenv("TERN_DEVICES", "rnic", 1);
         setenv("TERN_TRANSPORT", argv[2], 1);
+        setenv("TERN_WIN_FENCE", argc > 3 ? argv[3] : "auto", 1);
     }
     t_begin(&argc, &argv);
     base = own;

@@ -1,7 +1,7 @@
 /* Random epochs against a sequential model. All ranks draw the same program and
  * carry out their own part of it; every rank carries out all of it on a copy.
  * Cells of one origin have one outcome; those of all are only added to. With
- * two more arguments by Tern's adapter, in this manner and with this schedule. */
+ * two more arguments by Tern's adapter, in this manner and with this schedule, with one more with fences of this kind. */
 // args: 1 allocate
 // args: 2 create
 // args: 3 dynamic
@@ -19,6 +19,8 @@
 // args: 15 create ud auto
 // args: 16 create hybrid auto
 // args: 17 create hybrid aggregate
+// args: 18 create rc auto told
+// args: 19 create rc auto asked
 // timeout: 240
 #include "tern_test.h"
 
@@ -189,6 +191,7 @@ int main(int argc, char **argv) {
         setenv("TERN_DEVICES", "rnic", 1);
         setenv("TERN_TRANSPORT", argv[3], 1);
         setenv("TERN_WIN_SCHEDULE", argv[4], 1);
+        setenv("TERN_WIN_FENCE", argc > 5 ? argv[5] : "auto", 1);
     }
     t_begin(&argc, &argv);
     int seed = argc > 1 ? atoi(argv[1]) : 1;

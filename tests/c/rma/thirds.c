@@ -1,6 +1,7 @@
 /* What a fence has completed at a target is there for all that come to the target from then on: what one rank has put or
  * added there another gets, and what it puts over that stays. A target that was away, long runs, and ranks that have nothing to
- * do with either make one hear of the fence long before the other. With two more arguments by Tern's adapter, in this manner. */
+ * do with either make one hear of the fence long before the other. With two more arguments by Tern's adapter, in this manner, with one more with
+ * fences of this kind. */
 // np: 3+
 // args: allocate
 // args: create
@@ -8,6 +9,8 @@
 // args: create rd
 // args: create ud
 // args: create hybrid
+// args: create rc told
+// args: create rc asked
 // timeout: 120
 #include <unistd.h>
 
@@ -66,6 +69,7 @@ int main(int argc, char **argv) {
     if (argc > 2) { /* no other library knows of these */
         setenv("TERN_DEVICES", "rnic", 1);
         setenv("TERN_TRANSPORT", argv[2], 1);
+        setenv("TERN_WIN_FENCE", argc > 3 ? argv[3] : "auto", 1);
     }
     t_begin(&argc, &argv);
     base = own;

@@ -4,9 +4,12 @@
 use mpi::error::Result;
 use mpi::handle::Handle;
 use mpi::win::direct::Told;
+use mpi::win::fence::Way;
 use mpi::win::issue::Sync;
+use proto::event::Event;
 
 use super::sync::{hear, settle};
+use crate::coll::run;
 use crate::cx::Cx;
 use crate::wait;
 
@@ -45,9 +48,10 @@ pub fn be_heeded(cx: &Cx, win: Handle, told: &[u32]) -> Result {
 
 /// A fence in which each rank tells all others of the end of its epoch, behind the last operation at each or with it, and then
 /// that all of them have ended at its own memory. Only from then on may others come there: what a third one has put, or what came in a message that is
-/// not heeded yet, would else come behind them. `None` for other windows; else how the operations ended.
+/// not heeded yet, would else come behind them. `None` where they are asked; else how the operations ended.
 pub fn fence(cx: &Cx, win: Handle) -> Result<Option<Result>> {
     let Some(others) = cx.world().fenced_with(win)? else { return Ok(None) };
+    cx.world().engine.count(Event::WindowFenceTold);
     let heeded = be_heeded(cx, win, &others);
     cx.world().notify(win, &others, Told::Complete)?;
     let done = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
@@ -55,4 +59,12 @@ pub fn fence(cx: &Cx, win: Handle) -> Result<Option<Result>> {
     cx.world().notify(win, &others, Told::Post)?;
     hear(cx, win, Told::Post, &others)?;
     Ok(Some(heeded.and(done)))
+}
+
+/// A fence that began then is over: rank 0 tells all which way the next ones go, if it is time to.
+pub fn agree(cx: &Cx, win: Handle, since_ns: u64) -> Result {
+    let Some(way) = cx.world().fence_ended(win, since_ns)? else { return Ok(()) };
+    let comm = cx.world().window(win)?.comm;
+    let told = run::spread_words(cx, comm, 0, vec![way.word()])?;
+    cx.world().agree_on_fences(win, Way::of_word(told[0]))
 }

@@ -12,6 +12,7 @@ use mpi::info::Info;
 use mpi::mem;
 use mpi::win::direct::Control;
 use mpi::win::far::{Far, WORDS};
+use mpi::win::fence::Way;
 use mpi::win::{Flavour, Member};
 use proto::epoch::Schedule;
 use shm::WindowMemory;
@@ -30,6 +31,8 @@ pub struct Setup {
     pub adapter: bool,
     /// What is fixed of the plans of their epochs.
     pub schedule: Schedule,
+    /// Which way fences are to go, if that is fixed.
+    pub fence: Option<Way>,
     /// Where shared memory is made, and how its name begins.
     pub dir: PathBuf,
     /// See `dir`.
@@ -86,6 +89,16 @@ pub fn describe(is_direct: bool, is_far: bool) -> &'static str {
     }
 }
 
+/// Which way fences of a window of `comm` go as this rank sees it, and whether that is fixed.
+pub fn fence(cx: &Cx, comm: Handle) -> Result<(Way, bool)> {
+    if let Some(way) = SETUP.get().and_then(|setup| setup.fence) {
+        return Ok((way, true));
+    }
+    let world = cx.world();
+    let comm = world.comm(comm)?;
+    Ok((Way::expected(comm.place.size() as usize, &comm.coll), false))
+}
+
 /// Tells all ranks of `comm` what of a window adapters may touch; what reaches those behind one, if there are any.
 pub fn reach(cx: &Cx, comm: Handle, members: &[Member]) -> Result<Option<Box<Far>>> {
     let Some(setup) = SETUP.get().filter(|setup| setup.adapter) else { return Ok(None) };
@@ -99,9 +112,9 @@ pub fn reach(cx: &Cx, comm: Handle, members: &[Member]) -> Result<Option<Box<Far
     cx.world().reach(&place, &told, setup.schedule)
 }
 
-/// Finds the memory of a window of all ranks of `comm`, who have told [context, size, unit, base].
-pub fn gather(cx: &Cx, comm: Handle, flavour: Flavour, told: &[[u64; 4]], info: &Info) -> Result<Memory> {
-    let own = |word: &[u64; 4]| Member { base: word[3] as usize, size: word[1], unit: word[2] };
+/// Finds the memory of a window of all ranks of `comm`, who have told [context, size, unit, base, ..].
+pub fn gather(cx: &Cx, comm: Handle, flavour: Flavour, told: &[[u64; 6]], info: &Info) -> Result<Memory> {
+    let own = |word: &[u64; 6]| Member { base: word[3] as usize, size: word[1], unit: word[2] };
     let members: Box<[Member]> = told.iter().map(own).collect();
     let direct = SETUP.get().is_some_and(|setup| setup.direct);
     let shares = is_one_host(cx, comm)?;

@@ -14,7 +14,8 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::{Group, PROC_NULL};
 use mpi::handle::Handle;
 use mpi::info::Info;
-use mpi::win::{Flavour, Made, Path, WIN_NULL, Window, about, fence};
+use mpi::win::fence::Way;
+use mpi::win::{Flavour, Made, Path, WIN_NULL, Window, about};
 use proto::event::Event;
 
 use crate::coll::run;
@@ -56,7 +57,8 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
     }
     let mut info = hints(cx, info)?;
     let context = cx.world().new_context();
-    let words = [context, wanted.size, wanted.unit, wanted.base as u64];
+    let fence = memory::fence(cx, comm)?;
+    let words = [context, wanted.size, wanted.unit, wanted.base as u64, fence.0.word(), u64::from(fence.1)];
     let told = run::exchange_words(cx, comm, words)?;
     let own = {
         let mut world = cx.world();
@@ -82,8 +84,6 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
     cx.world().engine.count(made);
     info.set(PATH_HINT.as_bytes(), memory::describe(control.is_some(), far.is_some()).as_bytes())?;
     let copies = flavour == Flavour::Create && memory::copies();
-    let tells_fences =
-        flavour != Flavour::Dynamic && fence::is_told(members.len(), &cx.world().comm(hidden)?.coll);
     let made = Made {
         comm: hidden,
         place,
@@ -92,7 +92,7 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
         control,
         copies,
         far,
-        tells_fences,
+        fence: (Way::of_word(told[0][4]), told[0][5] != 0),
         info,
         memory: keep,
     };

@@ -1,5 +1,6 @@
 //! MPI 5.0 section 12.5: synchronisation. What blocks begins something and waits until it is over.
 
+use fabric::Device;
 use mpi::error::{Class, Result, fail};
 use mpi::group::PROC_NULL;
 use mpi::handle::Handle;
@@ -99,15 +100,24 @@ fn over(cx: &Cx, win: Handle, how: u64) {
 /// `MPI_Win_fence`. What went wrong with this rank's operations is told when all have come: others wait for it.
 pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
-    if let Some(completed) = far::fence(cx, win)? {
-        cx.world().engine.count(Event::WindowFence);
-        with_epoch(cx, win, |epoch| {
-            epoch.fenced(assert);
-            Ok(())
-        })?;
-        over(cx, win, FENCE);
-        return completed;
-    }
+    let since_ns = cx.world().engine.device().now_ns();
+    let completed = match far::fence(cx, win)? {
+        Some(completed) => {
+            cx.world().engine.count(Event::WindowFence);
+            completed
+        }
+        None => ask_and_meet(cx, assert, win)?,
+    };
+    with_epoch(cx, win, |epoch| {
+        epoch.fenced(assert);
+        Ok(())
+    })?;
+    over(cx, win, FENCE);
+    completed.and(far::agree(cx, win, since_ns))
+}
+
+/// Completes this rank's operations, then meets all others: by words in shared memory, or by a barrier. How the operations ended.
+fn ask_and_meet(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
     let completed = if assert & NOPRECEDE == 0 { complete_at(cx, win, None) } else { Ok(()) };
     let (comm, met) = {
         let mut world = cx.world();
@@ -124,12 +134,7 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
             cx.world().engine.count(Event::WindowFence);
         }
     }
-    with_epoch(cx, win, |epoch| {
-        epoch.fenced(assert);
-        Ok(())
-    })?;
-    over(cx, win, FENCE);
-    completed
+    Ok(completed)
 }
 
 /// Members of a group as ranks of the window.

@@ -7,8 +7,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use super::epoch::Members;
 use super::far::Far;
+use super::fence::Fences;
 use super::locks::Locks;
 use super::message::{self, Record, Told, TypeName};
 use super::operation::Operation;
@@ -117,13 +117,13 @@ pub struct Active {
     last_reply: i32,
     /// Targets behind an adapter, if there are any.
     pub far: Option<Box<Far>>,
-    /// All other ranks, if a fence is that each tells each other one of the end of its epoch.
-    pub fenced_with: Option<Members>,
+    /// Its fences, if these may go either way.
+    pub fences: Option<Fences>,
 }
 
 impl Active {
     /// Of a window of so many ranks.
-    pub fn new(ranks: usize, far: Option<Box<Far>>, fenced_with: Option<Members>, refuses: bool) -> Active {
+    pub fn new(ranks: usize, far: Option<Box<Far>>, fences: Option<Fences>, refuses: bool) -> Active {
         Active {
             touched: vec![false; ranks].into(),
             load: vec![0; ranks].into(),
@@ -143,7 +143,7 @@ impl Active {
             types: HashMap::new(),
             last_reply: 0,
             far,
-            fenced_with,
+            fences,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which of two fences a window has whose memory is not shared.
+//! Which of two ways a fence goes in a window whose memory is not shared.
 //!
 //! ```text
 //! told:   each ── all there ──▶ each,  each ── my memory is done ──▶ each
@@ -6,16 +6,128 @@
 //! ```
 //!
 //! Told is two ways instead of two and those of a barrier, but a message for each pair of ranks. So it is a question of what messages
-//! cost, which collectives have to answer too: from the same prices, which are the same on all ranks.
+//! cost, which collectives have to answer too: from the same prices. These are assumed as long as nothing was measured, and nothing
+//! measures what ranks that share cores do to each other; so the window's rank 0 times its fences, and which way is in force is what it tells
+//! the others, from the making of the window on:
+//!
+//! ```text
+//! fences   0 ........ 16 ...... 24 ........ 32 ...... 40 ................ 64
+//! way      in force   the other in force    the other in force
+//!                     rank 0 tells          rank 0 tells                  rank 0 tells
+//! ```
 
+use super::epoch::Members;
 use crate::coll::cost;
 use crate::coll::{Algorithm, Collective, Problem, State};
+use fabric::arms::Policy;
+use fabric::estimate::{Averaging, Estimate};
 
 /// Words of each rank to each other one in a fence that is told.
 const WORDS: f64 = 2.0;
 
+/// How ranks meet in a fence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Each rank tells each other one, twice.
+    Told,
+    /// Targets that were touched are asked, then all meet in a barrier.
+    Asked,
+}
+
+impl Way {
+    /// The ways by their names in settings.
+    pub const NAMES: [(Way, &'static str); 2] = [(Way::Told, "told"), (Way::Asked, "asked")];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Way> {
+        Way::NAMES.iter().find(|(_, known)| *known == name).map(|(way, _)| *way)
+    }
+
+    /// What it is called between ranks.
+    pub fn word(self) -> u64 {
+        self as u64
+    }
+
+    /// The one that a rank has told.
+    pub fn of_word(word: u64) -> Way {
+        if word == Way::Told.word() { Way::Told } else { Way::Asked }
+    }
+
+    fn other(self) -> Way {
+        if self == Way::Told { Way::Asked } else { Way::Told }
+    }
+
+    /// What is expected to take less time before anything was measured.
+    pub fn expected(ranks: usize, state: &State) -> Way {
+        if is_told(ranks, state) { Way::Told } else { Way::Asked }
+    }
+}
+
+/// Fences for which the other way is tried.
+const TRIES: u64 = 8;
+/// Fences before the first try. The number doubles with each, so what tries and telling cost sinks below any part of a long run.
+const FIRST: u64 = 2 * TRIES;
+/// Whoever comes late makes a fence longer, whichever way it goes: of a few the shortest counts.
+const TIMES: Averaging = Averaging { least_of: TRIES as u32 / 2, ..Averaging::fading(4) };
+/// Two ways that differ by less are not told apart by so few fences.
+const POLICY: Policy = Policy { margin: 0.1, dwell: 0, tries: (FIRST as u32, u32::MAX) };
+
+/// The fences of a window.
+#[derive(Debug)]
+pub struct Fences {
+    /// All other ranks.
+    others: Members,
+    in_force: Way,
+    is_fixed: bool,
+    count: u64,
+    took_ns: [Estimate; 2],
+}
+
+impl Fences {
+    /// With these other ranks; `is_fixed` if nothing may change the way.
+    pub fn new(others: Members, in_force: Way, is_fixed: bool) -> Fences {
+        Fences { others, in_force, is_fixed, count: 0, took_ns: Default::default() }
+    }
+
+    /// Which way the next one goes.
+    pub fn way(&self) -> Way {
+        let since_told = self.count - (1 << self.count.max(1).ilog2()).min(self.count);
+        let is_try = !self.is_fixed && self.count >= FIRST && since_told < TRIES;
+        if is_try { self.in_force.other() } else { self.in_force }
+    }
+
+    /// All other ranks.
+    pub fn others(&self) -> &Members {
+        &self.others
+    }
+
+    /// One is over, and took so long here. What rank 0 is to tell all others now, if it is.
+    pub fn ended(&mut self, took_ns: u64) -> Option<Way> {
+        if self.is_fixed {
+            return None;
+        }
+        self.took_ns[self.way() as usize].observe(&TIMES, took_ns as f64);
+        self.count += 1;
+        (self.count >= FIRST && self.count.is_power_of_two()).then(|| self.best())
+    }
+
+    /// What rank 0 has told.
+    pub fn agree(&mut self, way: Way) {
+        self.in_force = way;
+    }
+
+    fn best(&self) -> Way {
+        let known = |way: Way| self.took_ns[way as usize].value();
+        let other = self.in_force.other();
+        match (known(other), known(self.in_force)) {
+            (Some(theirs), Some(ours)) if POLICY.is_better(theirs, ours, 0.0) => other,
+            _ => self.in_force,
+        }
+    }
+}
+
 /// Whether a fence of so many ranks is expected to be over sooner if it is told.
-pub fn is_told(ranks: usize, state: &State) -> bool {
+fn is_told(ranks: usize, state: &State) -> bool {
     if ranks < 2 {
         return false;
     }
@@ -80,5 +192,62 @@ mod tests {
             of(latency_ns / 100.0),
             of(latency_ns / 10.0)
         );
+    }
+
+    fn fences(in_force: Way, is_fixed: bool) -> Fences {
+        Fences::new([1, 2].into(), in_force, is_fixed)
+    }
+
+    /// Fences of all ranks, of which rank 0's take so long: how many went which way.
+    fn run(fences: &mut [Fences], count: u32, took_ns: impl Fn(Way, u32) -> u64) -> [u32; 2] {
+        let mut went = [0; 2];
+        for at in 0..count {
+            let way = fences[0].way();
+            went[way as usize] += 1;
+            assert!(fences.iter().all(|other| other.way() == way), "they do not meet in fence {at}");
+            // What others take, who came earlier or later, counts for nothing.
+            let told: Vec<_> = (0..)
+                .zip(&mut *fences)
+                .map(|(rank, own)| own.ended(took_ns(way, at) * (1 + rank % 2)))
+                .collect();
+            assert!(told.iter().all(|word| word.is_some() == told[0].is_some()));
+            if let Some(way) = told[0] {
+                fences.iter_mut().for_each(|own| own.agree(Way::of_word(way.word())));
+            }
+        }
+        went
+    }
+
+    /// Wherever it begins, nearly all of many go the way that is faster, of which few are slowed down by who comes late; also if that changes.
+    #[test]
+    fn the_faster_way_is_found_and_found_again() {
+        for begun in [Way::Told, Way::Asked] {
+            for fast in [Way::Told, Way::Asked] {
+                let mut all = [fences(begun, false), fences(begun, false), fences(begun, false)];
+                let late = |at: u32| if at.is_multiple_of(3) { 100_000 } else { 0 };
+                let took = |way: Way, at| late(at) + if way == fast { 10_000 } else { 15_000 };
+                let went = run(&mut all, 4096, took);
+                assert!(went[fast.other() as usize] < 128, "{begun:?} {fast:?} {went:?}");
+                let went = run(&mut all, 1 << 16, |way, at| took(way.other(), at));
+                assert!(went[fast as usize] < 1 << 14, "{begun:?} {fast:?} {went:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn ways_that_are_alike_do_not_take_turns() {
+        let mut all = [fences(Way::Told, false), fences(Way::Told, false)];
+        let went = run(&mut all, 4096, |way, _| if way == Way::Told { 10_000 } else { 9_500 });
+        assert!(went[Way::Asked as usize] < 128, "{went:?}");
+    }
+
+    #[test]
+    fn a_way_that_is_fixed_stays() {
+        for (way, name) in Way::NAMES {
+            assert_eq!(Way::named(name), Some(way));
+            let mut all = [fences(way, true), fences(way, true)];
+            assert_eq!(run(&mut all, 1000, |other, _| if other == way { 10 } else { 1 })[way as usize], 1000);
+        }
+        assert_eq!(Way::named("auto"), None);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::active::{Active, Answer, Arrival, BATCH_BYTES, Pending, TELL, Ticket};
 use super::direct;
 use super::epoch::{LockType, Members};
+use super::fence::Way;
 use super::message::Record;
 use super::operation::{Operation, Verb};
 use super::target::Letter;
@@ -219,9 +220,24 @@ impl<D: Device> World<D> {
         Ok(quick::meet(objects.windows.find_mut(win)?, engine))
     }
 
-    /// The other ranks, if each is told of a fence by itself.
+    /// The other ranks, if each is told of the next fence by itself.
     pub fn fenced_with(&mut self, win: Handle) -> Result<Option<Members>> {
-        Ok(self.window(win)?.active().and_then(|active| active.fenced_with.clone()))
+        let fences = self.window(win)?.active().and_then(|active| active.fences.as_ref());
+        Ok(fences.filter(|fences| fences.way() == Way::Told).map(|fences| fences.others().clone()))
+    }
+
+    /// A fence is over, which has begun then; which way rank 0 is to tell all others to take from now on, if it is.
+    pub fn fence_ended(&mut self, win: Handle, since_ns: u64) -> Result<Option<Way>> {
+        let took_ns = self.engine.device().now_ns().saturating_sub(since_ns);
+        let fences = self.window(win)?.active().and_then(|active| active.fences.as_mut());
+        Ok(fences.and_then(|fences| fences.ended(took_ns)))
+    }
+
+    /// What rank 0 has told of fences.
+    pub fn agree_on_fences(&mut self, win: Handle, way: Way) -> Result {
+        let fences = self.window(win)?.active().and_then(|active| active.fences.as_mut());
+        fences.into_iter().for_each(|fences| fences.agree(way));
+        Ok(())
     }
 
     /// Begins to give back a lock, which [`World::is_quiet`] says is over.

@@ -146,8 +146,8 @@ pub struct Made {
     pub copies: bool,
     /// How targets behind an adapter are reached, if there are any.
     pub far: Option<Box<Far>>,
-    /// Whether ranks that do not share memory meet in a fence by telling each other.
-    pub tells_fences: bool,
+    /// How ranks that do not share memory meet in a fence, and whether that is fixed.
+    pub fence: (fence::Way, bool),
     /// Hints.
     pub info: Info,
     /// Memory that lives as long as the window.
@@ -157,7 +157,7 @@ pub struct Made {
 impl Window {
     /// A window in which nothing is open.
     pub fn new(made: Made) -> Window {
-        let Made { comm, place, flavour, members, control, copies, far, tells_fences, info, memory } = made;
+        let Made { comm, place, flavour, members, control, copies, far, fence, info, memory } = made;
         let own = members[place.rank as usize];
         let values = Values {
             size: own.size as i64,
@@ -169,12 +169,11 @@ impl Window {
             Some(control) => Path::Direct(control),
             None => {
                 let others = || (0..place.size()).filter(|rank| *rank != place.rank).collect();
-                Path::Active(Box::new(Active::new(
-                    members.len(),
-                    far,
-                    tells_fences.then(others),
-                    flavour == Flavour::Dynamic,
-                )))
+                // Targets of a dynamic window have to say what they refuse.
+                let is_dynamic = flavour == Flavour::Dynamic;
+                let fences =
+                    (place.size() > 1 && !is_dynamic).then(|| fence::Fences::new(others(), fence.0, fence.1));
+                Path::Active(Box::new(Active::new(members.len(), far, fences, is_dynamic)))
             }
         };
         Window {

@@ -63,8 +63,9 @@ impl<D: Device> Engine<D> {
         }
         if direct + active > 0 {
             text += &format!(
-                "{prefix}epochs: {} fences, {} posts, {} starts, {} locks of which {} were not free, {} flushes\n",
+                "{prefix}epochs: {} fences of which {} were told to each rank, {} posts, {} starts, {} locks of which {} were not free, {} flushes\n",
                 n(Event::WindowFence),
+                n(Event::WindowFenceTold),
                 n(Event::WindowPost),
                 n(Event::WindowStart),
                 n(Event::WindowLock),
