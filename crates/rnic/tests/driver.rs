@@ -2,8 +2,9 @@
 
 mod job;
 
-use fabric::{Completion, Done, Nap, Remote, Verbs};
+use fabric::{Completion, Done, Remote, Verbs};
 use job::{LOCAL, LONG, Listen, SECRET, bytes, memory};
+use rnic::driver::RnicNap;
 use rnic::{Listening, Rnic, Secret};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -120,9 +121,16 @@ fn no_sleep_while_a_write_that_landed_was_not_told_of() {
             job.iter_mut().for_each(|rank| assert!(rank.poll().is_none_or(|c| c.done == Done::Written)));
             assert!(start.elapsed() < LONG);
         }
-        assert!(!job[1].idle(1000).sleeps());
+        assert_eq!(job[1].idle(1000), RnicNap::Look);
         assert_eq!([job[1].touched(0), job[1].touched(1)], [Some(0), None]);
-        assert!(job[1].idle(1000).sleeps());
+        assert_eq!(job[1].idle(1000), RnicNap::Sleep);
+        // What is due is looked at without giving the core away; what will be is not waited for asleep.
+        let now_ns = job[1].now_ns();
+        job[1].alarm(now_ns);
+        assert_eq!(job[1].idle(1000), RnicNap::Look);
+        job[1].alarm(now_ns + 1_000_000_000);
+        assert_eq!(job[1].idle(1000), RnicNap::Yield);
+        assert_eq!(job[1].idle(1000), RnicNap::Sleep);
         end(job);
     }
 }

@@ -162,6 +162,7 @@ impl Listening {
             waiting: Vec::new(),
             hot: None,
             has_alarm: false,
+            is_due: false,
             start: Instant::now(),
             fault: None,
             watch,

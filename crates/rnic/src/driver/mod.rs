@@ -141,21 +141,35 @@ pub struct Rnic {
     hot: Option<Rank>,
     /// Something is due by the clock.
     has_alarm: bool,
+    /// Something was due when the clock was set.
+    is_due: bool,
     start: Instant,
     fault: Option<Fault>,
     watch: Watch,
 }
 
-/// Whether this rank may sleep until the descriptor has something; if not, something is due by the clock.
-pub struct RnicNap(bool);
+/// What this rank may do until its next look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RnicNap {
+    /// Look at once: what is waited for may be here already, and who gives its core away to one that computes gets it back when that
+    /// has used up its time.
+    Look,
+    /// Let others run: something is due by the clock.
+    Yield,
+    /// Sleep until the descriptor has something.
+    Sleep,
+}
 
 impl Nap for RnicNap {
     fn take(self) {
-        std::thread::yield_now();
+        match self {
+            RnicNap::Look => std::hint::spin_loop(),
+            RnicNap::Yield | RnicNap::Sleep => std::thread::yield_now(),
+        }
     }
 
     fn sleeps(&self) -> bool {
-        self.0
+        *self == RnicNap::Sleep
     }
 }
 

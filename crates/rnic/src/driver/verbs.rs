@@ -167,7 +167,8 @@ impl Verbs for Rnic {
         let now_ns = self.clock_ns();
         match &mut self.unreliable {
             Some(unreliable) if at_ns > now_ns => unreliable.alarm.arm(at_ns, now_ns),
-            _ => self.has_alarm = true,
+            _ if at_ns > now_ns => self.has_alarm = true,
+            _ => self.is_due = true,
         }
     }
 
@@ -179,7 +180,11 @@ impl Verbs for Rnic {
         let has_told_all = !self.watch.has_news() && self.ended.is_empty() && self.host.touched.is_empty();
         let waits = std::mem::take(&mut self.has_news) || self.guests.any_missing();
         let holds = self.unreliable.as_ref().is_some_and(|unreliable| unreliable.holds());
-        RnicNap(!std::mem::take(&mut self.has_alarm) && has_told_all && !waits && !holds)
+        match std::mem::take(&mut self.has_alarm) || waits || holds {
+            _ if std::mem::take(&mut self.is_due) || !has_told_all => RnicNap::Look,
+            true => RnicNap::Yield,
+            false => RnicNap::Sleep,
+        }
     }
 
     fn has_served(&mut self) -> bool {
