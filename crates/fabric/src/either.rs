@@ -2,7 +2,7 @@
 
 use crate::costs::{Costs, Distance};
 use crate::device::{Fault, Rank, Span};
-use crate::verbs::{Charge, Completion, Local, Remote, Verbs, VerbsCaps};
+use crate::verbs::{Atomic, Charge, Completion, Local, Remote, Verbs, VerbsCaps};
 use crate::waiting::Nap;
 
 /// See the [module](self).
@@ -80,6 +80,7 @@ impl<A: Verbs, B: Verbs> Verbs for Either<A, B> {
         fn post_receive(rail: usize, buffer: Local, work: u64);
         fn post_write(to: Rank, rail: usize, parts: &[Local], remote: Remote, work: u64) -> Result<bool, Fault>;
         fn post_read(from: Rank, rail: usize, local: Local, remote: Remote, work: u64) -> Result<bool, Fault>;
+        fn post_atomic(at: Rank, rail: usize, local: Local, remote: Remote, atomic: Atomic, work: u64) -> Result<bool, Fault>;
         fn flush(to: Rank);
         fn flush_unless_many(to: Rank);
         fn gives_slots(peer: Rank) -> bool;

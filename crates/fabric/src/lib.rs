@@ -23,5 +23,5 @@ pub use rate::Rate;
 pub use shares::{NoShares, Share, ShareWord, Shares};
 pub use table::Table;
 pub use transfers::{Immediate, Transfers};
-pub use verbs::{Charge, Completion, Done, Local, Remote, Verbs, VerbsCaps};
+pub use verbs::{Atomic, Charge, Completion, Done, Local, Remote, Verbs, VerbsCaps};
 pub use waiting::{Bell, Nap};

@@ -10,7 +10,7 @@ use crate::costs::{Costs, Distance};
 use crate::device::{Caps, Device, Fault, Frame, Rank, Span};
 use crate::shares::{Share, ShareWord, Shares};
 use crate::transfers::Transfers;
-use crate::verbs::{Charge, Local, Remote};
+use crate::verbs::{Atomic, Charge, Local, Remote};
 use crate::waiting::{Bell, Nap};
 use std::sync::Arc;
 
@@ -230,6 +230,19 @@ impl<N: Device, F: Device> Transfers for Pair<N, F> {
             }
             None => self.far_mut().post_write(to, rail, local, remote, work),
         }
+    }
+
+    fn post_atomic(
+        &mut self,
+        at: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        atomic: Atomic,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let far = if self.place(at).is_none() { self.far.as_mut() } else { None };
+        far.map_or(Ok(false), |far| far.post_atomic(at, rail, local, remote, atomic, work))
     }
 
     fn post_read(

@@ -1,7 +1,7 @@
 //! Transfers of registered memory that are posted and end by themselves, and the memory they need.
 
 use crate::device::{Fault, Rank, Span};
-use crate::verbs::{Local, Remote};
+use crate::verbs::{Atomic, Local, Remote};
 use std::collections::VecDeque;
 
 /// What a device does with registered memory: registers it, and moves it to and from peers.
@@ -61,6 +61,19 @@ pub trait Transfers {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault>;
+    /// Starts to change a word of `at`, in one with what its processors do to it; what it was before goes to the 8 bytes of
+    /// `local`. As [`Transfers::post_read`]; false also where the adapter cannot.
+    fn post_atomic(
+        &mut self,
+        _at: Rank,
+        _rail: usize,
+        _local: Local,
+        _remote: Remote,
+        _atomic: Atomic,
+        _work: u64,
+    ) -> Result<bool, Fault> {
+        Ok(false)
+    }
     /// As [`crate::Device::try_send`], but the frame is not shown before everything is placed that this rank
     /// has posted to `to` over `rail` before. At most 40 bytes.
     fn try_send_behind(&mut self, to: Rank, rail: usize, head: [u64; 2], data: Span) -> bool;

@@ -113,6 +113,23 @@ pub struct VerbsCaps {
     /// Whether writes to one peer over one rail become visible in the order of posting, and the bytes of
     /// each in the order of their addresses.
     pub writes_in_order: bool,
+    /// Whether it changes words of 8 bytes ([`Atomic`]), and so that nothing comes between: neither its own changes nor those
+    /// of the processors of that host. An adapter in hardware whose atomics are atomic among themselves alone says no.
+    pub coherent_atomics: bool,
+}
+
+/// A change of a word of 8 bytes on their boundary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Atomic {
+    /// Adds, without overflow.
+    Add(u64),
+    /// Puts another value there if it holds the one that is compared with.
+    CompareSwap {
+        /// What is expected.
+        compare: u64,
+        /// What takes its place.
+        swap: u64,
+    },
 }
 
 /// One rank's adapters and its queue pairs with all peers.
@@ -194,6 +211,19 @@ pub trait Verbs {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault>;
+    /// Changes a word of `at`; what it was before goes to the 8 bytes of `local`. It ends as a read does, and what is posted behind
+    /// it to the same peer comes behind it. False also where the adapter cannot, or not at this peer, or not in this order.
+    fn post_atomic(
+        &mut self,
+        _at: Rank,
+        _rail: usize,
+        _local: Local,
+        _remote: Remote,
+        _atomic: Atomic,
+        _work: u64,
+    ) -> Result<bool, Fault> {
+        Ok(false)
+    }
     /// What was posted to a peer leaves now, as far as the peer has room. Without this what is short may wait
     /// for the next look, so that several leave together.
     fn flush(&mut self, _to: Rank) {}

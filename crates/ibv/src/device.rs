@@ -120,6 +120,8 @@ fn caps(rails: &[Rail], places: &[Vec<Place>], has_datagrams: bool) -> Result<Ve
         offload: true,
         // Adapters promise it in words of their own, if at all: without it there is nothing to be found out wrong.
         writes_in_order: false,
+        // Theirs are atomic among themselves; what of them processors see in one piece nothing says.
+        coherent_atomics: false,
     })
 }
 

@@ -2,7 +2,7 @@
 
 mod job;
 
-use fabric::{Completion, Done, Remote, Verbs};
+use fabric::{Atomic, Completion, Done, Remote, Verbs};
 use job::{LOCAL, LONG, Listen, SECRET, bytes, memory};
 use rnic::driver::RnicNap;
 use rnic::{Listening, Rnic, Secret};
@@ -104,6 +104,69 @@ fn writes_are_placed_before_the_message_behind_them_and_reads_bring_them_back() 
         let ended = until(&mut job, [1, 0]);
         assert_eq!((ended[0][0].done, &ended[0][0].result), (Done::Read, &Ok(())));
         assert!(bytes(&job[0], back) == vec![77; len], "{len}");
+        end(job);
+    }
+}
+
+/// A word that both change, and the processor that it belongs to: nothing is lost, and each is told what the one before it has left.
+#[test]
+fn words_are_changed_in_one_with_those_of_the_processor() {
+    let mut job = ranks([SECRET; 2], Listening::at);
+    let (word, got) = (memory(&mut job[1], 8, 0), memory(&mut job[0], 8, 0));
+    let remote = Remote { addr: word.span.addr as u64, key: word.key };
+    connect(&mut job);
+    let change = |job: &mut [Rnic; 2], atomic| {
+        assert_eq!(job[0].post_atomic(1, 0, got, remote, atomic, 5), Ok(true));
+        let ended = until(job, [1, 0]);
+        assert_eq!((ended[0][0].done, ended[0][0].work, &ended[0][0].result), (Done::Read, 5, &Ok(())));
+        u64::from_ne_bytes(bytes(&job[0], got).try_into().unwrap())
+    };
+    for round in 0..50 {
+        assert_eq!(change(&mut job, Atomic::Add(3)), 10 * round);
+        let held = job[1].load(word.span.addr);
+        job[1].store(word.span.addr, held + 6);
+        let [right, wrong] =
+            [9, 8].map(|more| Atomic::CompareSwap { compare: 10 * round + more, swap: 10 * round + 10 });
+        assert_eq!(change(&mut job, wrong), 10 * round + 9);
+        assert_eq!(change(&mut job, right), 10 * round + 9);
+    }
+    assert_eq!(job[1].load(word.span.addr), 500);
+    end(job);
+}
+
+/// A message has room for what it says there, and comes: then there is a connection, if there are any.
+fn connect(job: &mut [Rnic; 2]) {
+    let (out, buffer) = (memory(&mut job[0], 8, 1), memory(&mut job[1], 8, 0));
+    job[1].post_receive(0, buffer, 9);
+    assert_eq!(job[0].post_send(1, 0, &[out], 2), Ok(true));
+    until(job, [1, 1]);
+}
+
+/// What is posted behind an atomic comes behind it. So none is taken where that is not sure: of more than the peer takes at a time the
+/// rest would wait for answers while messages go on.
+#[test]
+fn no_word_is_changed_that_a_message_could_overtake() {
+    for (is_connection, listen) in [true, false].into_iter().zip(TRANSPORTS) {
+        let mut job = ranks([SECRET; 2], listen);
+        let (word, got) = (memory(&mut job[1], 8, 0), memory(&mut job[0], 8, 0));
+        let remote = Remote { addr: word.span.addr as u64, key: word.key };
+        let add = |job: &mut [Rnic; 2]| job[0].post_atomic(1, 0, got, remote, Atomic::Add(1), 5);
+        assert_eq!(add(&mut job), Ok(false));
+        connect(&mut job);
+        let taken = (0..500).take_while(|_| add(&mut job) == Ok(true)).count();
+        assert_eq!((taken > 0, taken < 500), (is_connection, true), "{taken}");
+        let (out, buffer) = (memory(&mut job[0], 8, 1), memory(&mut job[1], 8, 0));
+        job[1].post_receive(0, buffer, 9);
+        assert_eq!(job[0].post_send(1, 0, &[out], 2), Ok(true));
+        let (start, mut told) = (Instant::now(), 0);
+        while job[1].poll().is_none() {
+            told += job[0].poll().iter().count();
+            assert!(start.elapsed() < LONG);
+        }
+        assert_eq!(job[1].load(word.span.addr), taken as u64);
+        until(&mut job, [taken + 1 - told, 0]);
+        assert_eq!(add(&mut job), Ok(is_connection));
+        until(&mut job, [usize::from(is_connection), 0]);
         end(job);
     }
 }

@@ -79,10 +79,10 @@ pub fn describe(is_direct: bool, is_far: bool) -> &'static str {
     match (is_direct, is_far, SETUP.get().is_some_and(|setup| setup.engine)) {
         (true, ..) => "direct: by the processor of the origin in shared memory; the target takes no part",
         (_, true, true) => {
-            "adapter: Put and Get to other hosts by the adapter, which is software, and all else by the target, both in the engine of the target while it computes"
+            "adapter: Put, Get and (rc) atomics on integers of 8 bytes to other hosts by the adapter, which is software, and all else by the target, both in the engine of the target while it computes"
         }
         (_, true, false) => {
-            "adapter: Put and Get to other hosts by the adapter, which is software, and all else by the target, both when the target is inside MPI"
+            "adapter: Put, Get and (rc) atomics on integers of 8 bytes to other hosts by the adapter, which is software, and all else by the target, both when the target is inside MPI"
         }
         (_, _, true) => "active: by the target, in its engine while it computes",
         (_, _, false) => "active: by the target, when it is inside MPI",

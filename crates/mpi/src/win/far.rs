@@ -10,16 +10,21 @@ use super::active::{TELL, Ticket};
 use super::operation::{Area, Operation, Verb};
 use super::{Member, Path, Window, about};
 use crate::comm::{Place, Purpose};
+use crate::datatype::{Datatype, Group};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
+use crate::mem;
+use crate::op::Predefined;
 use crate::request::Buffer;
 use crate::world::{World, fault};
-use fabric::{Device, Rank, Span};
+use fabric::{Atomic, Device, Rank, Span};
 use proto::epoch::{Ending, Schedule};
 use proto::{Engine, Exposed, Want};
 
 /// Most pieces of an operation that are operations of their own: a type of more is told the target once.
 const PIECES: usize = 16;
+/// Bytes of what adapters change at once.
+const WORD: u64 = 8;
 /// Operations at one target that are held or remembered before their origin waits for them.
 const HELD: usize = 1024;
 
@@ -39,6 +44,8 @@ pub struct Far {
     closing: Vec<u32>,
     /// Operations with requests, by target.
     tickets: Vec<(u32, Arc<Ticket>)>,
+    /// Targets of whose words adapters change some.
+    changing: Vec<u32>,
 }
 
 impl Far {
@@ -54,7 +61,25 @@ impl Far {
 
     /// Whether no end of an epoch is awaited at this rank, or at any.
     pub fn is_quiet(&self, target: Option<u32>) -> bool {
-        self.closing.iter().all(|rank| target.is_some_and(|target| target != *rank))
+        let is_other = |rank: &u32| target.is_some_and(|target| target != *rank);
+        self.closing.iter().all(is_other) && self.changing.iter().all(is_other)
+    }
+
+    /// Begins an atomic operation on one word that the adapter of the target carries out; whether it has gone so.
+    pub(super) fn change<D: Device>(
+        &mut self,
+        engine: &mut Engine<D>,
+        operation: &Operation,
+        member: &Member,
+    ) -> Result<bool> {
+        let target = operation.target;
+        let Some(rank) = self.reached[target as usize] else { return Ok(false) };
+        let Some((offset, atomic, into)) = change(operation, member) else { return Ok(false) };
+        let begun = engine.change(self.number, rank, offset, atomic, into).map_err(fault)?;
+        if begun && !self.changing.contains(&target) {
+            self.changing.push(target);
+        }
+        Ok(begun)
     }
 
     /// Begins an operation if it is one for the engine; how to tell that it is over, if `asks`.
@@ -112,7 +137,7 @@ impl Far {
 
     /// Takes note of epochs and operations that are over; the first error of one.
     pub(super) fn look<D: Device>(&mut self, engine: &mut Engine<D>, moved: &mut bool) -> Option<Error> {
-        let Far { number, reached, closing, tickets, .. } = self;
+        let Far { number, reached, closing, tickets, changing, .. } = self;
         let mut failure = None;
         let rank = |target: u32| reached[target as usize].expect("only what is reached is touched");
         // Before epochs are forgotten.
@@ -124,6 +149,15 @@ impl Far {
             ticket.end(over.err());
             *moved = true;
             false
+        });
+        changing.retain(|target| {
+            let goes_on = engine.is_changing(*number, rank(*target)).map_err(fault).unwrap_or_else(|error| {
+                let text = format!("an atomic operation at target {target} has failed: {}", error.text);
+                failure.get_or_insert(Error::new(error.class, text));
+                true // there may be others
+            });
+            *moved |= !goes_on;
+            goes_on
         });
         closing.retain(|target| {
             let over = engine.is_closed_at(*number, &[rank(*target)]).map_err(fault);
@@ -163,6 +197,32 @@ impl Far {
         let far = ranks.iter().filter_map(|rank| self.reached[*rank as usize]).collect();
         (far, ranks.iter().copied().filter(|rank| !self.reaches(*rank)).collect())
     }
+}
+
+/// What an adapter can do of an operation: the offset of a word in the window, its change, and where to put what it was. `None` unless it
+/// is one integer of 8 bytes on its boundary, to which something is added or that is compared and swapped.
+fn change(operation: &Operation, member: &Member) -> Option<(u64, Atomic, Span)> {
+    let Operation { verb, area, data, result, compare, .. } = operation;
+    let is_word = |count: u64, ty: &Datatype| {
+        let basic = ty.predefined().map(|row| row.basic);
+        count == 1 && ty.size() == WORD && basic.is_some_and(|basic| basic.group() == Group::Integer)
+    };
+    let result = result.as_ref()?;
+    let offset = (area.disp as u64).wrapping_mul(member.unit);
+    let is_aligned = (member.base as u64).wrapping_add(offset).is_multiple_of(WORD);
+    if !is_aligned || !is_word(area.count, &area.ty) || !is_word(result.count, &result.ty) {
+        return None;
+    }
+    let own =
+        |addr: usize| mem::with(addr, WORD as usize, |bytes| bytes.try_into().map(u64::from_ne_bytes).ok());
+    let carried = || Some(data).filter(|data| is_word(data.count, &data.ty)).and_then(|data| own(data.addr));
+    let atomic = match verb {
+        Verb::Fetch(Predefined::Sum) => Atomic::Add(carried()?),
+        Verb::Fetch(Predefined::NoOp) => Atomic::Add(0),
+        Verb::Swap => Atomic::CompareSwap { compare: own(*compare)?, swap: carried()? },
+        _ => return None,
+    };
+    Some((offset, atomic, Span { addr: result.addr, len: WORD as usize }))
 }
 
 /// Runs of memory on both sides, cut where either ends: offset in the window and memory here. `None` if they are many.
@@ -234,6 +294,7 @@ impl<D: Device> World<D> {
             touched: vec![false; ranks].into(),
             closing: Vec::new(),
             tickets: Vec::new(),
+            changing: Vec::new(),
         })))
     }
 

@@ -74,6 +74,13 @@ impl<D: Device> World<D> {
                     return Ok(None);
                 }
                 engine.count(Event::WindowTold);
+                // Accumulates have an order: behind those that the target has not acknowledged none goes another way.
+                if let Some(far) = active.far.as_mut().filter(|_| !asks && !active.touched[target as usize])
+                    && far.change(engine, operation, &member).map_err(|error| about(win, &error))?
+                {
+                    engine.count(Event::WindowWord);
+                    return Ok(None);
+                }
                 if let Some(far) = &mut active.far
                     && let Some(begun) =
                         far.operate(engine, operation, &member, asks).map_err(|error| about(win, &error))?

@@ -4,8 +4,8 @@ use super::slots::RAIL;
 use super::{Channel, OWN};
 use crate::event::Event;
 use fabric::{
-    Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, NoShares, Rank, Remote, Span, Transfers,
-    Verbs,
+    Atomic, Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, NoShares, Rank, Remote, Span,
+    Transfers, Verbs,
 };
 
 impl<V: Verbs> Channel<V> {
@@ -306,6 +306,23 @@ impl<V: Verbs> Transfers for Channel<V> {
         assert!(work & OWN == 0, "the highest bit of work is the channel's");
         self.check_peer(from)?;
         self.verbs.post_read(from, rail, local, remote, work)
+    }
+
+    fn post_atomic(
+        &mut self,
+        at: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        atomic: Atomic,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        assert!(work & OWN == 0, "the highest bit of work is the channel's");
+        if !self.verbs.caps().coherent_atomics {
+            return Ok(false);
+        }
+        self.check_peer(at)?;
+        self.verbs.post_atomic(at, rail, local, remote, atomic, work)
     }
 
     /// What is usual for frames does where it is the adapter: a message comes behind what was

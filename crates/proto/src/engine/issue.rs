@@ -12,7 +12,7 @@ use wire::epoch::{self as flags, OpHead};
 use wire::head::{FrameType as Message, Head};
 
 /// The bit of work that says that a transfer is of an epoch.
-const EPOCH: u64 = 1 << 62;
+pub(super) const EPOCH: u64 = 1 << 62;
 /// Least bytes for which one more adapter is taken.
 const STRIPE_BYTES: usize = 64 << 10;
 
@@ -316,6 +316,9 @@ impl<D: Device> Engine<D> {
     pub(crate) fn epoch_landed(&mut self, work: u64, result: &Result<(), Fault>) -> bool {
         if work & EPOCH == 0 {
             return false;
+        }
+        if self.changed(work, result) {
+            return true;
         }
         self.learner.completed(work, self.dev.now_ns(), result.is_ok());
         let Some(mut epochs) = self.epochs.take() else { return true };

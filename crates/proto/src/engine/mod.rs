@@ -1,6 +1,7 @@
 //! One rank's end of all protocols: what it has, and what can be asked of it.
 
 mod arrive;
+mod atomics;
 mod explanation;
 pub mod frequent;
 mod growth;

@@ -199,6 +199,15 @@ pub(crate) struct Window {
     pub kept: Kept,
 }
 
+/// Words of windows that adapters are changing, by number: window, rank, where the answer comes, and where it goes then.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    pub under_way: BTreeMap<u32, (u32, Rank, Slot, Span)>,
+    pub next: u32,
+    /// What went wrong and nobody was told.
+    pub failed: Vec<(u32, Rank, Fault)>,
+}
+
 /// The windows of a rank.
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
@@ -208,6 +217,7 @@ pub(crate) struct Epochs {
     /// What was read into memory of the library: it goes out when nothing has to be issued.
     pub copies: Vec<(u32, Rank, Slot, Span)>,
     pub bounce: Bounce,
+    pub words: Words,
     pub journal: Journal,
     /// Something may be there to be issued.
     pub works: bool,
@@ -250,6 +260,7 @@ impl Epochs {
     /// Whether something is under way that gets on only if this rank looks.
     pub fn needs_care(&self) -> bool {
         self.free.len() < self.flights.len()
+            || !self.words.under_way.is_empty()
             || self.windows.values().any(|window| {
                 window.peers.values().any(|peer| {
                     peer.access.as_ref().is_some_and(|access| access.has_work() || access.ending.is_some())

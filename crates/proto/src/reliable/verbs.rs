@@ -3,7 +3,8 @@
 use super::outward::Job;
 use super::{READS, Read, Reliable, Standing, Ways};
 use fabric::{
-    Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps,
+    Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs,
+    VerbsCaps,
 };
 use wire::packet::Opcode;
 
@@ -178,6 +179,22 @@ impl<V: Verbs> Verbs for Reliable<V> {
         }
         let over = |verbs: &mut V, work| verbs.post_read(from, rail, local, remote, work);
         self.post(from, local.span.len, work, over, |_| unreachable!("there is a connection"))
+    }
+
+    /// Datagrams that are sent again would be carried out again, and where there are some a message may go another way than this.
+    fn post_atomic(
+        &mut self,
+        at: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        atomic: Atomic,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        match self.ways {
+            None => self.verbs.post_atomic(at, rail, local, remote, atomic, work),
+            Some(_) => Ok(false),
+        }
     }
 
     fn flush(&mut self, to: Rank) {

@@ -124,6 +124,7 @@ impl Net {
             page_bytes: 4096,
             offload: true,
             writes_in_order: true,
+            coherent_atomics: false,
         };
         Shared(Arc::new(Mutex::new(Net {
             size,

@@ -183,5 +183,6 @@ fn caps(datagram_bytes: usize) -> VerbsCaps {
         page_bytes: 4096,
         offload: false,
         writes_in_order: true,
+        coherent_atomics: true, // the processor executes them (`Host::atomic`)
     }
 }

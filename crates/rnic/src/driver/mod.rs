@@ -460,6 +460,10 @@ impl Rnic {
     }
 
     fn post(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> Result<bool, Fault> {
+        self.post_this(to, Posted { work, payload: Payload::of(parts) }, what)
+    }
+
+    fn post_this(&mut self, to: Rank, posted: Posted, what: Work) -> Result<bool, Fault> {
         if matches!(self.contacts[to], Contact::None) {
             match self.door {
                 Door::Connections(_) => self.begin(to).inspect_err(|why| self.lose(to, why))?,
@@ -468,9 +472,9 @@ impl Rnic {
             }
             self.watch.begin(self.clock_ns());
         }
-        let posted = Posted { work, payload: Payload::of(parts) };
         let is_short = matches!(posted.payload, Payload::Inline(_));
-        let may_wait = is_short && !matches!(what, Work::Read { .. });
+        let is_asked = matches!(what, Work::Read { .. } | Work::Atomic { .. });
+        let may_wait = is_short && !is_asked;
         let (is_long, look) = (posted.payload.len() > burst::LONG, self.look);
         match &mut self.contacts[to] {
             Contact::Begun(waiting) | Contact::Expected(waiting) => {
@@ -487,7 +491,7 @@ impl Rnic {
                     return Ok(false);
                 }
                 // What was not copied waits only if it is one of many: nobody may say that it is to leave.
-                let may_wait = may_wait || !is_long && !is_short && link.burst.may_wait(look);
+                let may_wait = may_wait || !is_asked && !is_long && !is_short && link.burst.may_wait(look);
                 match may_wait {
                     true if waits => {}
                     true => self.waiting.push(to),

@@ -56,7 +56,7 @@ impl Payload {
 pub struct Posted {
     /// As it was posted.
     pub work: u64,
-    /// See [`Payload`].
+    /// See [`Payload`]. Of an atomic operation, where to put what the word was.
     pub payload: Payload,
 }
 
@@ -84,6 +84,9 @@ impl Postings {
         let posted = self.posted.pop_front().expect("what has ended was posted");
         assert_eq!(id, self.first, "work is told in the order of posting");
         self.first += 1;
+        if let (Ok(Done::Atomic(original)), Payload::Lent([into, _])) = (&result, &posted.payload) {
+            memory::store(into.addr, *original);
+        }
         (posted.work, result)
     }
 

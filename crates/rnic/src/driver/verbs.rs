@@ -1,8 +1,11 @@
 //! The verbs of the adapter, and its end.
 
+use super::postings::{Payload, Posted};
 use super::{Contact, LINGER, Rnic, RnicNap, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
-use fabric::{Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
+use fabric::{
+    Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps,
+};
 use std::time::{Duration, Instant};
 
 impl Verbs for Rnic {
@@ -95,6 +98,33 @@ impl Verbs for Rnic {
             to: remote.addr,
         };
         self.post(from, &[], work, what)
+    }
+
+    fn post_atomic(
+        &mut self,
+        at: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        atomic: Atomic,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        // What is posted behind it must not overtake it, and datagrams have no one order.
+        if !matches!(&self.contacts[at], Contact::Connected(link) if link.connection.keeps_order()) {
+            return Ok(false);
+        }
+        let atomic = match atomic {
+            Atomic::Add(add) => wire::iwarp::rdmap::Atomic::FetchAdd { add, mask: 0 },
+            Atomic::CompareSwap { compare, swap } => wire::iwarp::rdmap::Atomic::CompareSwap {
+                swap,
+                swap_mask: u64::MAX,
+                compare,
+                compare_mask: u64::MAX,
+            },
+        };
+        let what = Work::Atomic { stag: remote.key, to: remote.addr, atomic };
+        let posted = Posted { work, payload: Payload::Lent([local.span, Span::EMPTY]) };
+        self.post_this(at, posted, what)
     }
 
     fn flush(&mut self, to: Rank) {

@@ -290,6 +290,12 @@ impl Connection {
         self.send.post(id, work)
     }
 
+    /// Whether a Read or Atomic that is posted now leaves before what is posted behind it: of more than the peer takes at a time
+    /// some wait for answers, while Sends and Writes go on.
+    pub fn keeps_order(&self) -> bool {
+        self.send.keeps_order()
+    }
+
     /// The oldest completion that has not been fetched.
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {

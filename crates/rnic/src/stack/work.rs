@@ -140,6 +140,8 @@ pub(super) struct SendQueue {
     handed: VecDeque<(u64, u64)>,
     /// Requests under way, in the order in which they will be answered.
     pub(super) asked: VecDeque<Asked>,
+    /// Requests that were posted and not answered.
+    requests: usize,
     failed: bool,
 }
 
@@ -154,12 +156,14 @@ impl SendQueue {
             parked: VecDeque::new(),
             handed: VecDeque::new(),
             asked: VecDeque::new(),
+            requests: 0,
             failed: false,
         }
     }
 
     /// Work of the connection itself, by which it opens the stream.
     pub(super) fn open(&mut self, work: Work) {
+        self.requests += usize::from(work.is_request());
         self.posted.push_back(Posted { id: 0, work, state: State::Waiting, silent: true });
     }
 
@@ -172,8 +176,14 @@ impl SendQueue {
             _ if work.is_request() && self.ord == 0 => State::Ended(Err(NotDone::NoRequests)),
             _ => State::Waiting,
         };
+        self.requests += usize::from(work.is_request() && matches!(state, State::Waiting));
         self.posted.push_back(Posted { id, work, state, silent: false });
         true
+    }
+
+    /// Whether a request that is posted now leaves before everything that is posted behind it: it will not have to wait for answers.
+    pub(super) fn keeps_order(&self) -> bool {
+        self.requests < self.ord
     }
 
     /// The next piece of work to send something of: its number, id and what it is. The same again,
@@ -229,6 +239,7 @@ impl SendQueue {
     pub(super) fn answered(&mut self, done: Done) {
         if let Some(Asked::Read { seq, .. } | Asked::Atomic { seq, .. }) = self.asked.pop_front() {
             self.state(seq, State::Ended(Ok(done)));
+            self.requests -= 1;
         }
     }
 
