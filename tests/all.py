@@ -143,6 +143,7 @@ def stages(arguments):
             command = ["env", "TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", f"TERN_TRANSPORT={transport}", python]
             command += [tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
             yield Stage(f"over Tern's libibverbs, {transport}", command)
+        yield Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"])
         between = [python, tests / "run.py", "--two-hosts", "--without", "p2p/cancel_sends", "--np"]
         yield Stage("between two hosts", [*between, "3", "coll/bcast", "dynamic", "rma", "topo"])
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]

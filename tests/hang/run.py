@@ -6,12 +6,8 @@ says what it should, and every limit is one that only a job that never ends woul
 """
 
 import argparse
-import multiprocessing
 import pathlib
 import sys
-import tempfile
-import time
-import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bad
@@ -26,7 +22,7 @@ import reports
 import sites
 import slurm
 import soak
-from support import Failure, Skip, Tools
+from lanes import play
 
 HERE = pathlib.Path(__file__).resolve().parent
 # They run beside each other: most cases wait most of their time. Those of the first use shared memory outside of namespaces, and
@@ -55,56 +51,7 @@ def main():
     if arguments.list:
         print("\n".join(case.name for lane in lanes for case in lane))
         return 0
-    # Each in a process of its own: what a case makes is named after that.
-    fork = multiprocessing.get_context("fork")
-    counts = fork.SimpleQueue()
-    workers = []
-    for cases, (_, most) in zip(lanes, LANES):
-        taken = fork.Value("i", 0)
-        workers += [fork.Process(target=run, args=(arguments, cases, taken, counts)) for _ in range(min(most, len(cases)))]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    passed, failed, skipped = 0, 0, 0
-    for worker in workers:
-        good, bad, left = counts.get() if worker.exitcode == 0 else (0, 1, 0)
-        passed, failed, skipped = passed + good, failed + bad, skipped + left
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
-
-
-def run(arguments, cases, taken, counts):
-    """One case after the other that nobody else has taken; puts how many passed, failed and were skipped."""
-    passed, failed, skipped = 0, 0, 0
-    with tempfile.TemporaryDirectory(prefix="tern-hang-") as scratch:
-        tools = Tools(arguments.mpi, arguments.hydra, arguments.openmpi, scratch)
-        for case in untaken(cases, taken):
-            begun = time.monotonic()
-            try:
-                case.run(tools)
-                passed += 1
-                print(f"ok      {case.name} ({time.monotonic() - begun:.0f} s)", flush=True)
-            except Skip as reason:
-                skipped += 1
-                print(f"skipped {case.name}: {reason}", flush=True)
-            except Failure as failure:
-                failed += 1
-                print(f"FAILED  {case.name} ({time.monotonic() - begun:.0f} s): {failure}", flush=True)
-            except Exception:
-                failed += 1
-                print(f"FAILED  {case.name}: {traceback.format_exc()}", flush=True)
-    counts.put((passed, failed, skipped))
-
-
-def untaken(cases, taken):
-    while True:
-        with taken.get_lock():
-            index = taken.value
-            taken.value += 1
-        if index >= len(cases):
-            return
-        yield cases[index]
+    return play([(cases, at_once) for cases, (_, at_once) in zip(lanes, LANES)], arguments)
 
 
 if __name__ == "__main__":

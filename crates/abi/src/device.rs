@@ -205,10 +205,8 @@ fn system(
     client: &mut Client,
 ) -> Result<(Way, Vec<String>), String> {
     let opened = open(carriers, settings);
-    let card = match &opened {
-        Ok(opened) => opened.card(),
-        Err(_) => "none".into(),
-    };
+    let card = opened.as_ref().map_err(String::clone).and_then(Opened::card);
+    let card = card.unwrap_or_else(|_| "none".into());
     let (cards, names) = tell::<String>(&card, settings, client)?;
     let opened = opened?;
     if let Some(rank) = cards.iter().position(|card| card == "none") {
@@ -217,6 +215,9 @@ fn system(
             names[rank]
         ));
     }
+    // What is not read here is refused by name when the ranks join.
+    let doors: Vec<SocketAddr> = cards.iter().filter_map(|card| ibv::door(card)).collect();
+    address::are_alike(&doors)?;
     Ok((Way::System(opened, cards.into_iter().map(String::into_bytes).collect()), names))
 }
 
@@ -234,7 +235,7 @@ fn open(carriers: Carriers, settings: &Settings) -> Result<Opened, String> {
         Carriers::Datagrams { connections: 0 } => Traffic::Datagrams,
         Carriers::Datagrams { .. } => Traffic::Both,
     };
-    Opened::open(&ibv::Choice::from(settings)?, traffic)
+    Opened::open(&ibv::Choice::from(settings)?, traffic, address::outer(settings)?)
 }
 
 impl Hosts {

@@ -1,5 +1,6 @@
 //! What a rank tells all others before they are connected: where its ports are.
 
+use std::net::SocketAddr;
 use verbs_layout::layout::Gid;
 
 /// A port, as others reach it.
@@ -76,15 +77,22 @@ impl Place {
     }
 }
 
-/// What this rank says of its ports, with their queue pairs for hellos and for datagrams.
-pub fn text(ports: impl Iterator<Item = (Place, (u32, u32))>) -> String {
+/// What this rank says: where it is knocked at ([`crate::watch`]), and its ports, with their queue pairs for hellos and for
+/// datagrams.
+pub fn text(door: SocketAddr, ports: impl Iterator<Item = (Place, (u32, u32))>) -> String {
     let one = |(place, (hellos, datagrams)): (Place, (u32, u32))| Place { hellos, datagrams, ..place }.text();
-    ports.map(one).collect::<Vec<_>>().join(";")
+    std::iter::once(door.to_string()).chain(ports.map(one)).collect::<Vec<_>>().join(";")
 }
 
-/// What another rank has said.
+/// What another rank has said: its ports.
 pub fn read(text: &str) -> Option<Vec<Place>> {
-    text.split(';').map(Place::read).collect()
+    let (_, ports) = text.split_once(';')?;
+    ports.split(';').map(Place::read).collect()
+}
+
+/// What another rank has said: where it is knocked at.
+pub fn door(text: &str) -> Option<SocketAddr> {
+    text.split(';').next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -99,10 +107,19 @@ mod tests {
     #[test]
     fn what_is_told_is_read() {
         let other = Place { is_ethernet: false, ..place() };
-        let text = format!("{};{}", place().text(), other.text());
-        assert_eq!(read(&text), Some(vec![place(), other]));
-        for wrong in ["", "x", "eth,2,ab,3,5,1,0", &text.replace("eth", "fc"), &text.replace("abab", "xyxy")]
-        {
+        let at: SocketAddr = "[fd00::1]:7".parse().unwrap();
+        let ports = [(place(), (70_000, 0)), (other, (70_000, 0))];
+        let text = text(at, ports.into_iter());
+        assert_eq!((door(&text), read(&text)), (Some(at), Some(vec![place(), other])));
+        assert_eq!((door("x"), door("none")), (None, None));
+        for wrong in [
+            "",
+            "x",
+            "[fd00::1]:7",
+            "[fd00::1]:7;eth,2,ab,3,5,1,0",
+            &text.replace("eth", "fc"),
+            &text.replace("abab", "xyxy"),
+        ] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }

@@ -52,6 +52,8 @@ pub struct Contact {
     pub under_way: usize,
     /// The number of its first packet.
     pub packet: u32,
+    /// Its adapter was asked something and has not answered.
+    pub is_asked: bool,
     /// The peer has said that it sends nothing more; this rank has, and the peer has it.
     pub has_left: bool,
     /// See [`Contact::has_left`].
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     fn hello(asks: bool, turn: u32) -> Hello {
-        Hello { asks, from: 1, turn, number: 9, packet: 0, reads: 1 }
+        Hello { asks, from: 1, turn, number: 9, packet: 0, reads: 1, rail: 0 }
     }
 
     #[test]

@@ -3,16 +3,18 @@
 //! Everything happens in calls of its owner; there is no thread.
 
 use crate::card::{self, Place};
-use crate::contact::{Phase, Then};
+use crate::contact::{Contact, Phase, Then};
 use crate::find::{self, Choice};
 use crate::hello::Hello;
 use crate::objects::{PIECES, Pages};
 use crate::rail::{News, Rail, Traffic};
 use crate::sleep::{Sleep, Woken};
-use fabric::{Completion, Costs, Fault, Rank, VerbsCaps};
+use crate::watch::{Found, Owed, Watch};
+use fabric::{Completion, Costs, Done, Fault, Rank, VerbsCaps};
 use memhook::Monitor;
 use rnic::driver::{Secret, datagram_id};
 use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 use verbs_layout::constants::*;
@@ -28,32 +30,45 @@ const MAY_LOCK: u32 = 14;
 pub struct Opened {
     rails: Vec<Rail>,
     traffic: Traffic,
+    door: TcpListener,
 }
 
 impl Opened {
-    /// The ports that are to be used, for this traffic.
-    pub fn open(choice: &Choice, traffic: Traffic) -> Result<Opened, String> {
+    /// The ports that are to be used, for this traffic; peers that hear nothing of this rank ask at the address whether it is
+    /// there.
+    pub fn open(choice: &Choice, traffic: Traffic, at: IpAddr) -> Result<Opened, String> {
         let ports = find::ports(choice)?;
         let rails = ports.into_iter().map(|port| Rail::new(port, choice, traffic));
-        Ok(Opened { rails: rails.collect::<Result<_, _>>()?, traffic })
+        let rails = rails.collect::<Result<_, _>>()?;
+        let listen = || -> std::io::Result<TcpListener> {
+            let door = TcpListener::bind((at, 0))?;
+            door.set_nonblocking(true)?;
+            Ok(door)
+        };
+        let door = listen().map_err(|error| format!("cannot listen at {at}: {error}"))?;
+        Ok(Opened { rails, traffic, door })
     }
 
     /// What all ranks must be told.
-    pub fn card(&self) -> String {
+    pub fn card(&self) -> Result<String, String> {
         let told = |rail: &Rail| (rail.port.place(), rail.numbers());
-        card::text(self.rails.iter().map(told))
+        let door = self.door.local_addr();
+        let door = door.map_err(|error| format!("cannot tell where this rank listens: {error}"))?;
+        Ok(card::text(door, self.rails.iter().map(told)))
     }
 
     /// Rank `me` of those that have said these cards; `secret` is that of their job.
     pub fn join(mut self, me: Rank, cards: &[Vec<u8>], secret: Secret) -> Result<Ibv, String> {
         let read = |(rank, text): (usize, &Vec<u8>)| {
             let text = String::from_utf8_lossy(text);
-            let places = card::read(&text);
-            places.ok_or_else(|| {
+            card::door(&text).zip(card::read(&text)).ok_or_else(|| {
                 format!("rank {rank} says `{text}` of its adapters: it runs another version of Tern")
             })
         };
-        let places: Vec<Vec<Place>> = cards.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let read: Vec<(SocketAddr, Vec<Place>)> =
+            cards.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let (doors, places): (Vec<SocketAddr>, Vec<Vec<Place>>) = read.into_iter().unzip();
+        let watch = Watch::new(self.door, doors.into());
         // Who has the fewest decides.
         let rails = places.iter().map(Vec::len).min().unwrap_or(0).min(self.rails.len());
         self.rails.truncate(rails);
@@ -68,8 +83,10 @@ impl Opened {
         // It stands in each datagram, so it tells nothing of the secret. Keys with the highest bit are the system's (IBTA
         // specification, section 10.2.5).
         let key = datagram_id(&secret, b"key", 0, 0) as u32 & !(1 << 31);
-        self.rails.iter_mut().try_for_each(|rail| rail.begin(places.len(), key))?;
-        let sleep = Sleep::new(self.rails.iter().map(|rail| (rail.hub(), &*rail.port.adapter)))?;
+        let mut rails = self.rails.iter_mut().enumerate();
+        rails.try_for_each(|(index, rail)| rail.begin(index, places.len(), key))?;
+        let adapters = self.rails.iter().map(|rail| (rail.hub(), &*rail.port.adapter));
+        let sleep = Sleep::new(adapters, watch.door())?;
         let caps = caps(&self.rails, &places, self.traffic != Traffic::Messages)?;
         let mut costs = Costs::default();
         costs.wire_ns_per_byte = self.rails[0].port.wire_ns_per_byte().unwrap_or(costs.wire_ns_per_byte);
@@ -77,6 +94,7 @@ impl Opened {
             me,
             rails: self.rails,
             places,
+            traffic: self.traffic,
             secret,
             caps,
             costs,
@@ -85,6 +103,7 @@ impl Opened {
             lost: VecDeque::new(),
             asking: Vec::new(),
             sleep,
+            watch,
             has_alarm: false,
             is_stirred: true,
             looks: 0,
@@ -142,6 +161,7 @@ pub struct Ibv {
     pub(crate) rails: Vec<Rail>,
     /// By rank and rail.
     places: Vec<Vec<Place>>,
+    traffic: Traffic,
     secret: Secret,
     pub(crate) caps: VerbsCaps,
     pub(crate) costs: Costs,
@@ -151,6 +171,7 @@ pub struct Ibv {
     /// Peers that have been asked and have not answered: rail and rank.
     asking: Vec<(usize, Rank)>,
     sleep: Sleep,
+    pub(crate) watch: Watch,
     /// Something is due by the clock, too soon to sleep.
     pub(crate) has_alarm: bool,
     /// Something may have come since events were taken last.
@@ -209,6 +230,7 @@ impl Ibv {
 
     fn ask_again(&mut self, rail: usize, peer: Rank, now_ns: u64) {
         self.rails[rail].contact(peer).asked(now_ns);
+        self.watch.told(peer, Owed::ByRank);
         self.tell(rail, peer, true);
     }
 
@@ -249,9 +271,14 @@ impl Ibv {
 
     /// There is no way to a peer any more.
     fn lose(&mut self, peer: Rank, why: &Fault) {
+        self.watch.forget(peer);
         self.rails.iter_mut().for_each(|rail| rail.lose(peer, why));
         self.asking.retain(|(_, asked)| *asked != peer);
         self.lost.push_back((peer, why.clone()));
+    }
+
+    fn has_left(&self, peer: Rank) -> bool {
+        self.rails.iter().any(|rail| rail.contacts[peer].as_ref().is_some_and(|contact| contact.has_left))
     }
 
     /// Fetches what has ended, and does what is due; whether anything had ended.
@@ -264,8 +291,17 @@ impl Ibv {
             has_moved = true;
             while let Some(news) = self.news.pop_front() {
                 match news {
-                    News::Ended(completion) => self.ended.push_back(completion),
-                    News::Hello(hello) => self.hear(at, &hello),
+                    News::Ended(completion) => {
+                        if let Done::Received { from, .. } = completion.done {
+                            self.watch.heard(from);
+                        }
+                        self.ended.push_back(completion);
+                    }
+                    News::Hello(hello) => {
+                        self.watch.heard(hello.from as Rank);
+                        self.hear(at, &hello);
+                    }
+                    News::Answered(peer) => self.watch.heard(peer),
                     News::Broken(peer, why) => self.lose(peer, &Fault::PeerLost(peer, why)),
                     News::Event(kind, about) => self.heard_event(at, kind, about),
                     News::Fault(why) => {
@@ -276,14 +312,42 @@ impl Ibv {
         }
         self.is_stirred |= has_moved;
         self.looks = self.looks.wrapping_add(1);
-        if !self.asking.is_empty() && self.looks.is_multiple_of(SOME) {
-            self.ask_those_due();
+        if self.looks.is_multiple_of(SOME) {
+            let now_ns = self.clock_ns();
+            if !self.asking.is_empty() {
+                self.ask_those_due(now_ns);
+            }
+            if self.watch.is_due(now_ns) {
+                self.stand_watch(now_ns);
+            }
         }
         has_moved
     }
 
-    fn ask_those_due(&mut self) {
-        let now_ns = self.clock_ns();
+    /// Loses peers that are not there, and hears what adapters have to say of themselves, also where no rank sleeps.
+    #[cold]
+    fn stand_watch(&mut self, now_ns: u64) {
+        self.take_events();
+        for peer in 0..self.places.len() {
+            if self.rails.iter().any(|rail| rail.is_asking(peer)) {
+                self.watch.told(peer, Owed::ByRank);
+            }
+        }
+        for found in self.watch.stand(now_ns) {
+            match found {
+                // Who has taken its leave may be gone.
+                Found::Lost(peer, _) if self.has_left(peer) => {}
+                Found::Lost(peer, why) => self.lose(peer, &Fault::PeerLost(peer, why)),
+                // Connections that come and go are given back by who knows that nothing is under way.
+                Found::Silent(peer) if self.traffic == Traffic::Messages => {
+                    self.rails.iter_mut().for_each(|rail| rail.probe(peer));
+                }
+                Found::Silent(_) => {}
+            }
+        }
+    }
+
+    fn ask_those_due(&mut self, now_ns: u64) {
         for at in 0..self.asking.len() {
             let Some(&(rail, peer)) = self.asking.get(at) else { return };
             if self.rails[rail].contact(peer).due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
@@ -310,6 +374,7 @@ impl Ibv {
                     self.rails[rail].is_armed = false;
                 }
                 Woken::Adapter(rail) => self.take_events_of(rail),
+                Woken::Door => self.watch.answer(),
             }
         }
     }
@@ -334,8 +399,19 @@ impl Ibv {
                     format!("{}: {}: the adapter has given up", adapter.name, adapter.library.event(kind));
                 self.fault.get_or_insert(Fault::Device(why));
             }
-            // Of a queue pair: its work ends with an error, which says of whom it is.
+            EVENT_QP_FATAL..=EVENT_QP_ACCESS_ERR => self.lose_pair(rail, kind, about),
             _ => {}
+        }
+    }
+
+    /// A queue pair has given up. Work that is under way there ends with an error, which says more; there may be none.
+    fn lose_pair(&mut self, rail: usize, kind: i32, number: u32) {
+        let of = &self.rails[rail];
+        let Some(&peer) = of.by_number.get(&number) else { return };
+        let is_open = |contact: &Contact| matches!(contact.phase, Phase::Open) && contact.under_way == 0;
+        if of.contacts[peer].as_ref().is_some_and(|contact| is_open(contact) && !contact.has_left) {
+            let why = format!("{}: {}", of.port.name(), of.port.adapter.library.event(kind));
+            self.lose(peer, &Fault::PeerLost(peer, why));
         }
     }
 
@@ -351,7 +427,7 @@ impl Ibv {
             self.rails[*rail].contacts[*peer].as_ref().and_then(|contact| contact.due_ns())
         };
         if let Some(due_ns) = self.asking.iter().filter_map(due_ns).min() {
-            self.ask_those_due();
+            self.ask_those_due(now_ns);
             self.sleep.until(due_ns, now_ns);
         }
         for at in 0..self.rails.len() {

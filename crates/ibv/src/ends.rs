@@ -2,7 +2,7 @@
 
 use crate::contact::Phase;
 use crate::hello::Hello;
-use crate::rail::{FLIGHT, Flight, HEAD, HELLO_IN, LEAVE, News, OWN, RECEIVE, Rail};
+use crate::rail::{FLIGHT, Flight, HEAD, HELLO_IN, LEAVE, News, OWN, PROBE, RECEIVE, Rail};
 use fabric::{Completion, Done, Fault, Rank};
 use rnic::driver::{Secret, memory};
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ impl Rail {
                         self.note(at).span.part(0, (wc.byte_len as usize).saturating_sub(HEAD)),
                     );
                     let hello = (wc.status == WC_SUCCESS)
-                        .then(|| Hello::decode(bytes, me, self.contacts.len(), secret));
+                        .then(|| Hello::decode(bytes, me, self.contacts.len(), self.index, secret));
                     news.extend(hello.flatten().map(News::Hello));
                     if let Err(why) = self.expect_hello(at) {
                         news.push_back(News::Fault(format!("{}: {why}", self.port.name())));
@@ -61,6 +61,10 @@ impl Rail {
             let contact = self.contacts[peer].as_mut().expect("something was posted to it");
             contact.under_way -= 1;
             contact.has_parted |= work == OWN;
+            if work == PROBE {
+                contact.is_asked = false;
+                news.extend(is_well.then_some(News::Answered(peer)));
+            }
             if let Some(why) = why {
                 let fault = match &contact.phase {
                     Phase::Lost(fault) => fault.clone(),
@@ -75,7 +79,7 @@ impl Rail {
                 result = Err(fault);
             }
         }
-        if work != OWN {
+        if work < PROBE {
             news.push_back(News::Ended(Completion { work, done, result }));
         }
     }

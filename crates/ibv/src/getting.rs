@@ -95,6 +95,7 @@ impl Rail {
             number: pair.number(),
             packet: contact.packet,
             reads,
+            rail: self.index,
         };
         // Where no slot is free it is as lost: it will be asked for again.
         let Some(slot) = self.hellos_free.pop() else { return Ok(()) };

@@ -5,6 +5,7 @@
 //! abi ─▶ Opened::open ─▶ card ─▶ (launcher) ─▶ Opened::join ─▶ Ibv: fabric::Verbs
 //!          find: which port, which GID           contact: how far this rank is with a peer; hello: how two get there
 //!          rail: a port with its queues          ends: what completions say; sleep: what ends a sleep
+//!                                                watch: whether who does not answer is there
 //!          objects, library: libibverbs, with all that is unsafe
 //! ```
 //!
@@ -24,7 +25,9 @@ mod objects;
 mod rail;
 mod sleep;
 mod verbs;
+mod watch;
 
+pub use card::door;
 pub use device::{Ibv, Opened};
 pub use find::{Choice, describe};
 pub use rail::Traffic;

@@ -379,6 +379,9 @@ pub enum Order<'a> {
     Write(&'a [Local], Remote),
     /// From memory of the peer.
     Read(Local, Remote),
+    /// A Read of nothing: the peer's adapter answers, and looks at neither key nor address, as InfiniBand's specification and
+    /// RFC 5040 have it for a length of zero.
+    Question,
     /// An empty message that says this word.
     Word(u32),
     /// To the queue pair of this number and key, with a word.
@@ -439,6 +442,7 @@ impl Pair {
             Order::Send(parts) => (WR_SEND, *parts, None, 0),
             Order::Write(parts, remote) => (WR_WRITE, *parts, Some(rdma(*remote)), 0),
             Order::Read(local, remote) => (WR_READ, std::slice::from_ref(local), Some(rdma(*remote)), 0),
+            Order::Question => (WR_READ, &[][..], Some(rdma(Remote { addr: 0, key: 0 })), 0),
             Order::Word(word) => (WR_SEND_WITH_IMMEDIATE, &[][..], None, *word),
             Order::Datagram(parts, handle, number, key, word) => {
                 let ud = UdTarget { ah: handle.raw, remote_qpn: *number, remote_qkey: *key };

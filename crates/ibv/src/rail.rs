@@ -1,7 +1,7 @@
 //! One port with its queues: what is posted there, and what comes of it.
 
 use crate::card::Place;
-use crate::contact::Contact;
+use crate::contact::{Contact, Phase};
 use crate::find::{Choice, Port};
 use crate::hello::{self, Hello};
 use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning};
@@ -23,8 +23,9 @@ pub(crate) const HELLOS_IN: u32 = 64;
 const HELLOS_OUT: u32 = 32;
 /// The word by which a rank takes its leave.
 pub(crate) const LEAVE: u32 = 0x6c65_6176;
-/// Work that is the device's own.
+/// Work that is the device's own: a word of leave, and a question whether a peer's adapter is there.
 pub(crate) const OWN: u64 = u64::MAX;
+pub(crate) const PROBE: u64 = u64::MAX - 1;
 /// What stands in front of a datagram.
 pub(crate) const HEAD: usize = 40;
 
@@ -74,6 +75,8 @@ pub enum News {
     Ended(Completion),
     /// A peer says where its queue pair is.
     Hello(Hello),
+    /// Its adapter has answered.
+    Answered(Rank),
     /// A connection is broken, for this reason.
     Broken(Rank, String),
     /// The adapter tells something, and of which port or queue pair.
@@ -107,12 +110,16 @@ pub struct Rail {
     /// Completions that fit.
     completions: usize,
     pub(crate) depth: usize,
+    /// Buffers for hellos, and slots for those that leave.
+    hellos_in: u32,
     pub(crate) hellos_free: Vec<u32>,
     /// Of memory that is registered, by the key that peers use; and the key for work of this rank, where that is another.
     regions: HashMap<u32, Region>,
     pub(crate) local_keys: LocalKeys,
     notes: Local,
     pub(crate) key: u32,
+    /// Which of the rank's rails it is.
+    pub(crate) index: u8,
     pub(crate) choice: Choice,
     pub(crate) hub: Arc<Hub>,
     _pages: Pages,
@@ -142,6 +149,7 @@ impl Rail {
         let shared = most(device.max_srq_wr, RECEIVES);
         let depth = most(device.max_qp_wr, DEPTH);
         let own = most(device.max_qp_wr, RECEIVES);
+        let (hellos_in, hellos_out) = (most(device.max_qp_wr, HELLOS_IN), most(device.max_qp_wr, HELLOS_OUT));
         if device.max_srq <= 0 || shared.min(depth) < 16 || completions < 4 * HELLOS_IN || device.max_sge < 2
         {
             return Err(too_little(&port));
@@ -151,8 +159,8 @@ impl Rail {
         let pair = |cap| Pair::new(&hub, TYPE_UD, cap);
         let (pieces, inline) = (PIECES as u32, 0);
         let cap = QpCap {
-            max_send_wr: HELLOS_OUT,
-            max_recv_wr: HELLOS_IN,
+            max_send_wr: hellos_out,
+            max_recv_wr: hellos_in,
             max_send_sge: 1,
             max_recv_sge: 2,
             max_inline_data: inline,
@@ -187,11 +195,13 @@ impl Rail {
             own: (0, own),
             completions: (completions - HELLOS_IN - HELLOS_OUT) as usize,
             depth: depth as usize,
-            hellos_free: (0..HELLOS_OUT).collect(),
+            hellos_in,
+            hellos_free: (0..hellos_out).collect(),
             regions: HashMap::new(),
             local_keys: LocalKeys::new(),
             notes,
             key: 0,
+            index: 0,
             choice: choice.clone(),
             hub,
             _pages: pages,
@@ -222,10 +232,10 @@ impl Rail {
         self.depth
     }
 
-    /// Begins to hear and to send: `size` ranks, whose datagrams have this key.
-    pub fn begin(&mut self, size: usize, key: u32) -> Result<(), String> {
+    /// Begins to hear and to send as the rail of this index: `size` ranks, whose datagrams have this key.
+    pub fn begin(&mut self, index: usize, size: usize, key: u32) -> Result<(), String> {
         self.contacts.resize_with(size, || None);
-        self.key = key;
+        (self.index, self.key) = (index as u8, key);
         for pair in std::iter::once(&self.hellos).chain(&self.datagrams) {
             let about =
                 |why| format!("{}: a queue pair for datagrams does not begin: {why}", self.port.name());
@@ -241,7 +251,7 @@ impl Rail {
             pair.modify(QpAttr { qp_state: STATE_RTS, ..QpAttr::default() }, STATE | SQ_PSN)
                 .map_err(about)?;
         }
-        (0..HELLOS_IN).try_for_each(|slot| self.expect_hello(slot))
+        (0..self.hellos_in).try_for_each(|slot| self.expect_hello(slot))
     }
 
     pub(crate) fn note(&self, slot: u32) -> Local {
@@ -357,6 +367,23 @@ impl Rail {
     /// Takes leave of a peer; whether that is posted.
     pub fn leave(&mut self, peer: Rank) -> bool {
         self.post(peer, &Order::Word(LEAVE), false, OWN, Done::Sent) == Ok(true)
+    }
+
+    /// Asks whether a silent peer's adapter is there: it answers while the rank computes. If it does not, that work ends with an
+    /// error, and so the connection; adapters in software may find that out late, or not at all ([`Rail::is_asking`]).
+    pub fn probe(&mut self, peer: Rank) {
+        let contact = self.contacts[peer].as_ref();
+        if contact.is_some_and(|it| matches!(it.phase, Phase::Open) && !it.is_asked && !it.has_left)
+            && self.post(peer, &Order::Question, false, PROBE, Done::Read) == Ok(true)
+            && let Some(contact) = &mut self.contacts[peer]
+        {
+            contact.is_asked = true;
+        }
+    }
+
+    /// Whether the peer's adapter has not answered yet.
+    pub fn is_asking(&self, peer: Rank) -> bool {
+        self.contacts[peer].as_ref().is_some_and(|contact| contact.is_asked)
     }
 
     /// Gives a buffer for messages or for datagrams, see [`Traffic`].

@@ -1,15 +1,17 @@
-//! What ends a sleep: a completion, an event of an adapter, a time.
+//! What ends a sleep: a completion, an event of an adapter, a knock of a peer, a time.
 
 use crate::objects::{Adapter, Hub};
 use rnic::driver::alarm::Alarm;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 /// Names of what the kernel tells of: completions are called by their rail.
 const EVENTS: u64 = 1 << 32;
 const ALARM: u64 = 1 << 33;
+const DOOR: u64 = ALARM + 1;
 /// What the kernel tells in one look, at most.
 const AT_ONCE: usize = 16;
 
@@ -20,6 +22,8 @@ pub enum Woken {
     Completions(usize),
     /// The adapter of this rail.
     Adapter(usize),
+    /// A peer knocks.
+    Door,
 }
 
 /// See the [module](self).
@@ -29,8 +33,11 @@ pub struct Sleep {
 }
 
 impl Sleep {
-    /// Over the rails in this order.
-    pub fn new<'a>(rails: impl Iterator<Item = (&'a Hub, &'a Adapter)>) -> Result<Sleep, String> {
+    /// Over the rails in this order, and where peers knock.
+    pub fn new<'a>(
+        rails: impl Iterator<Item = (&'a Hub, &'a Adapter)>,
+        door: &TcpListener,
+    ) -> Result<Sleep, String> {
         let cannot = |error: Errno| format!("cannot wait for an adapter: {error}");
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(cannot)?;
         for (rail, (hub, adapter)) in rails.enumerate() {
@@ -46,6 +53,7 @@ impl Sleep {
             add(hub.events(), rail as u64)?;
             add(adapter.events(), EVENTS + rail as u64)?;
         }
+        epoll::add(&epoll, door, epoll::EventData::new_u64(DOOR), epoll::EventFlags::IN).map_err(cannot)?;
         let alarm = Alarm::new(&epoll, ALARM).map_err(cannot)?;
         Ok(Sleep { epoll, alarm })
     }
@@ -78,6 +86,7 @@ impl Sleep {
         for event in events {
             match event.data.u64() {
                 ALARM => self.alarm.disarm(now_ns),
+                DOOR => woken.push(Woken::Door),
                 name if name >= EVENTS => woken.push(Woken::Adapter((name - EVENTS) as usize)),
                 name => woken.push(Woken::Completions(name as usize)),
             }

@@ -2,6 +2,7 @@
 
 use crate::device::Ibv;
 use crate::objects::{Order, Pages};
+use crate::watch::Owed;
 use fabric::{
     Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps,
 };
@@ -39,6 +40,7 @@ impl Ibv {
         if !self.is_open(to, rail)? {
             return Ok(false);
         }
+        self.watch.told(to, Owed::ByAdapter);
         self.rails[rail].post(to, order, inline, work, done)
     }
 
@@ -119,6 +121,7 @@ impl Verbs for Ibv {
 
     fn post_datagram(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
         let place = self.place(to, rail);
+        self.watch.told(to, Owed::ByRank);
         self.rails[rail].post_datagram(self.me, to, &place, parts, work)
     }
 

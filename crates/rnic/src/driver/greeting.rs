@@ -19,7 +19,7 @@
 //! finds the pair connected already.
 
 use super::guests::{Asker, Card};
-use super::seal::Integrity;
+use super::seal::{Integrity, are_equal};
 use fabric::Rank;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -122,6 +122,20 @@ pub fn datagram_id(secret: &Secret, kind: &[u8], from: Rank, to: Rank) -> u64 {
     let (from, to) = ((from as u32).to_be_bytes(), (to as u32).to_be_bytes());
     let hash = mac(secret, &[kind, &from, &to]);
     u64::from_be_bytes(hash.as_bytes()[..8].try_into().expect("eight of 32 bytes"))
+}
+
+/// Length of a [`proof`] in bytes.
+pub const PROOF: usize = 16;
+
+/// What only a rank of the job can say of this: keyed BLAKE3, cut to 128 bits. The first part says what it is for, and the
+/// others have lengths that follow from that.
+pub fn proof(secret: &Secret, parts: &[&[u8]]) -> [u8; PROOF] {
+    *mac(secret, parts).as_bytes().first_chunk().expect("16 of 32 bytes")
+}
+
+/// Whether this is the [`proof`] of these, in the same time wherever they differ.
+pub fn is_proof(secret: &Secret, parts: &[&[u8]], said: &[u8]) -> bool {
+    <[u8; PROOF]>::try_from(said).is_ok_and(|said| are_equal(&proof(secret, parts), &said))
 }
 
 #[cfg(test)]

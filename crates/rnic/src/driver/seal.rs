@@ -109,7 +109,7 @@ fn tag<'a>(key: &Key, number: u64, pieces: impl Iterator<Item = &'a [u8]>) -> [u
 }
 
 /// Takes the same time wherever they differ.
-fn are_equal(one: &[u8; TAG_LEN], other: &[u8; TAG_LEN]) -> bool {
+pub(super) fn are_equal(one: &[u8; TAG_LEN], other: &[u8; TAG_LEN]) -> bool {
     std::hint::black_box(u128::from_ne_bytes(*one) ^ u128::from_ne_bytes(*other)) == 0
 }
 

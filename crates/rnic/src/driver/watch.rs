@@ -1,16 +1,7 @@
 //! Whether peers that say nothing are still there.
 //!
 //! A rank that computes says nothing for hours, so silence alone means nothing; but the system below it answers. To a peer
-//! that owes this rank something and has been silent for [`PERIOD`] it *knocks*: it opens a connection to where the peer
-//! listens. The system of the peer accepts it while the peer computes, and from there on says whether it is there when it
-//! is asked (keep-alive). Nothing is ever sent over it.
-//!
-//! | the knock | means |
-//! |---|---|
-//! | stays open | the peer computes |
-//! | is closed by the peer | it looks around: it is there |
-//! | is refused | the process of the peer has ended |
-//! | is not answered for [`LOST`], or there is no way | the peer is lost: a cable is cut, a host is off |
+//! that owes this rank something and has been silent for [`PERIOD`] it [knocks](super::knock).
 //!
 //! The time that TCP allows data to stay without an acknowledgement (`TCP_USER_TIMEOUT`) does not do for the connections of
 //! messages: it counts the time as well in which a peer that computes has let its buffers fill.
@@ -19,22 +10,20 @@
 //! something came last: a peer that they go to is knocked at when it is silent, as one over a connection is.
 
 use super::datagrams::Datagrams;
-use super::{Contact, Door, Rnic, connect};
+use super::knock::{Answer, Knock, LOST, answer_knocks};
+use super::{Contact, Door, Rnic};
 use fabric::{Fault, Rank};
 use rustix::event::epoll;
 use rustix::net::sockopt;
 use rustix::time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
-use std::io::{ErrorKind, Read};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpStream};
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often it is looked who has been silent.
 const PERIOD: Duration = Duration::from_secs(5);
-/// How long a knock may stay without an answer.
-const LOST: Duration = Duration::from_secs(15);
 /// Looks after which a silent peer is knocked at that owes nothing: of an idle connection the system says the same as a rule.
 const SELDOM: u8 = 4;
 /// Knocks that are open at a time; others wait for their turn.
@@ -64,19 +53,6 @@ struct Silence {
     spoken: bool,
     /// Looks for which it has been silent.
     looks: u8,
-}
-
-struct Knock {
-    /// `None` if the last one came to nothing: another one is tried at the next look.
-    socket: Option<TcpStream>,
-    since: Instant,
-}
-
-/// What a knock says.
-enum Answer {
-    Waits,
-    There,
-    Lost(String),
 }
 
 impl Watch {
@@ -159,65 +135,12 @@ impl Watch {
     }
 }
 
-impl Knock {
-    /// Whether not even the system of the peer has answered.
-    fn is_unanswered(&self) -> bool {
-        self.socket.as_ref().is_none_or(|socket| socket.peer_addr().is_err())
-    }
-
-    /// Knocks if that is due, and looks what has come of it.
-    fn answer(&mut self, at: SocketAddr) -> Answer {
-        let Some(socket) = &mut self.socket else {
-            return match connect(at) {
-                Ok(socket) => {
-                    self.socket = Some(socket);
-                    Answer::Waits
-                }
-                Err(error) => self.refusal(&error),
-            };
-        };
-        if let Some(error) = socket.take_error().unwrap_or_else(Some) {
-            return self.refusal(&error);
-        }
-        if socket.peer_addr().is_err() {
-            let waited = self.since.elapsed();
-            let is_late = waited > LOST;
-            let late = || Answer::Lost(format!("no answer in {} s", waited.as_secs()));
-            return if is_late { late() } else { Answer::Waits };
-        }
-        match socket.read(&mut [0; 16]) {
-            Ok(_) => Answer::There,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                Answer::Waits
-            }
-            Err(error) => self.refusal(&error),
-        }
-    }
-
-    /// A cable that is cut for a moment makes the system say that there is no way: only if that lasts is it so. A
-    /// listener that closes with connections in its queue resets them.
-    fn refusal(&mut self, error: &std::io::Error) -> Answer {
-        if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset) {
-            return Answer::Lost(format!("its process has ended: {error}"));
-        }
-        self.socket = None;
-        if self.since.elapsed() > LOST { Answer::Lost(error.to_string()) } else { Answer::Waits }
-    }
-}
-
 /// Has the system find out, of a connection over which nothing is under way, whether the other side is there.
 pub fn keep_alive(socket: &TcpStream) -> std::io::Result<()> {
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, PERIOD)?;
     sockopt::set_tcp_keepintvl(socket, PERIOD)?;
     Ok(sockopt::set_tcp_keepcnt(socket, (LOST.as_secs() / PERIOD.as_secs()) as u32)?)
-}
-
-/// Closes what peers have opened to see whether this rank is there: so they know.
-fn answer_knocks(door: &TcpListener) {
-    while let Ok((socket, _)) = door.accept() {
-        drop(socket);
-    }
 }
 
 impl Rnic {
@@ -266,7 +189,7 @@ impl Rnic {
         if knocks.len() >= KNOCKS && !knocks.contains_key(&peer) {
             return;
         }
-        let knock = knocks.entry(peer).or_insert_with(|| Knock { socket: None, since: Instant::now() });
+        let knock = knocks.entry(peer).or_default();
         match knock.answer(self.addresses[peer]) {
             Answer::Waits => {}
             Answer::There => {
