@@ -61,6 +61,7 @@ def cases():
         yield Case(f"{name}: a named error, the others go on", lambda t, f=fault, n=length, w=why: broken(t, f, n, w))
     for name, *what in LIMITS:
         yield Case(name, lambda t, x=what: limited(t, *x))
+    yield Case("tern verbs bench: every row has a figure", bench)
     for transport in ["rc", "ud"]:
         yield Case(f"a rank is killed, {transport}: the job ends", lambda t, x=transport: killed(t, x))
     yield Case("few queue pairs: an error that names the remedy", few_pairs)
@@ -151,6 +152,16 @@ def killed(tools, transport):
     outcome = job(tools, 2, 100, 20, "waits", fault="dies:20", TERN_TEST_FAULT_RANK="1", TERN_TRANSPORT=transport)
     outcome.expect(outcome.code == 137, "the code of a signal")
     outcome.expect_message(r"rank 1 \(.*\) was killed by signal 9")
+
+
+def bench(tools):
+    environment = {"TERN_DEVICES": None, "TERN_IBV_LIBRARY": str(library(tools))}
+    outcome = run(tools, "verbs", "bench", "--rounds", "8", env=environment, launcher=[tools.tern])
+    figures = re.findall(r"^(rnic|ibv) +(\S.*\S) +(\d+\.\d\d)$", outcome.out, re.MULTILINE)
+    outcome.expect(outcome.code == 0, "success")
+    # 23 of one connection; of the adapter of the system two more with each of four other numbers of connections.
+    counts = [sum(adapter == name for adapter, *_ in figures) for name in ("rnic", "ibv")]
+    outcome.expect(counts == [25, 33], f"25 and 33 figures, not {counts}")
 
 
 def cut(tools):

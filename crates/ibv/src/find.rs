@@ -23,6 +23,7 @@ pub struct Choice {
     /// The service level of InfiniBand.
     pub service_level: u8,
     partition: Option<u16>,
+    times: usize,
 }
 
 impl Choice {
@@ -48,11 +49,18 @@ impl Choice {
             traffic_class: number("TERN_IBV_TRAFFIC_CLASS", 255)?,
             service_level: number("TERN_IBV_SERVICE_LEVEL", 15)?,
             partition,
+            times: 1,
         })
+    }
+
+    /// With each port as so many rails: so many connections with each peer.
+    pub fn repeated(self, times: usize) -> Choice {
+        Choice { times, ..self }
     }
 }
 
 /// A port that is used.
+#[derive(Clone)]
 pub struct Port {
     /// Its adapter.
     pub adapter: Arc<Adapter>,
@@ -240,6 +248,11 @@ fn listed(text: &str) -> Result<Vec<(String, u8, Option<u32>)>, String> {
 
 /// The ports this rank uses, in the order in which they are rails.
 pub fn ports(choice: &Choice) -> Result<Vec<Port>, String> {
+    let found = found(choice)?;
+    Ok(found.into_iter().flat_map(|port| vec![port; choice.times]).collect())
+}
+
+fn found(choice: &Choice) -> Result<Vec<Port>, String> {
     let (adapters, mut why) = adapters(choice)?;
     if !choice.ports.is_empty() {
         let find = |(name, port, index): (String, u8, Option<u32>)| {

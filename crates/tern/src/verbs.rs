@@ -1,4 +1,7 @@
-//! `tern verbs`: runs a program that is written to verbs on Tern's software adapter.
+//! `tern verbs`: runs a program that is written to verbs on Tern's software adapter, or measures adapters.
+
+mod bench;
+mod measure;
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -7,6 +10,7 @@ use std::process::Command;
 
 const HELP: &str = "\
 usage: tern verbs PROGRAM [ARGUMENT ...]
+       tern verbs bench [OPTIONS]
 
 Runs a program that is written to verbs (libibverbs, librdmacm) on Tern's software adapter: no RDMA
 hardware and no kernel module is needed. Each interface that is up and has an address is a
@@ -17,7 +21,9 @@ device, tern_ and its name, with one GID of index 0.
   tern verbs ibv_rc_pingpong -d tern_eth0 -g 0 FIRST_HOST
   tern verbs ib_write_bw -d tern_eth0 [FIRST_HOST]
   tern verbs rping -s                                     and on another host
-  tern verbs rping -c -a ADDRESS_OF_FIRST_HOST -v -C 5";
+  tern verbs rping -c -a ADDRESS_OF_FIRST_HOST -v -C 5
+
+`tern verbs bench` measures the adapters of this host (--help).";
 
 /// The variable by which the loader of the system is told where to look first.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
@@ -30,6 +36,9 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
     if program == "-h" || program == "--help" {
         println!("{HELP}");
         return Ok(());
+    }
+    if program == "bench" {
+        return bench::run(rest.to_vec());
     }
     let folder = folder()?;
     let mut path = folder.into_os_string();

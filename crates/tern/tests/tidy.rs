@@ -25,7 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("verbs-abi", &["wire", "fabric", "launch", "rnic", "verbs-layout"]),
     ("fortran", &["abi"]),
     ("memhook", &["fabric"]),
-    ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "ibv", "sim"]),
+    ("tern", &["fabric", "proto", "mpi", "launch", "memhook", "shm", "rnic", "ibv", "sim"]),
 ];
 
 /// Crates in which only these files may say `unsafe`; crates not listed may say it anywhere.

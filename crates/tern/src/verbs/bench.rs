@@ -1,0 +1,260 @@
+//! `tern verbs bench`: what the adapters of this host do without a message library, between two processes.
+//!
+//! The second process is this command once more, of which the first has input and output; so it may be started by any command
+//! that runs others, elsewhere too. Both go through the same measurements ([`super::measure`]).
+
+use super::measure::{Bench, LONGEST};
+use fabric::settings::Settings;
+use fabric::{Either, Verbs};
+use ibv::{Ibv, Opened, Traffic};
+use launch::address;
+use rnic::{Listening, Rnic};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+const HELP: &str = "\
+usage: tern verbs bench [--adapter rnic|ibv] [--rounds N] [--by COMMAND]
+
+Measures what adapters do between two processes, without a message library: Tern's software adapter
+(rnic), and that of the system which libibverbs finds (ibv; TERN_IBV_PORTS and TERN_IBV_LIBRARY
+count). Latency by Send and Receive is half of a round trip, of a Read the whole; medians.
+
+  --adapter A    only this one
+  --rounds N     times of each latency; of all else in proportion (default: 1000)
+  --by COMMAND   starts the second process, such as 'ssh host' (default: on this host)";
+
+/// Connections by which writes go, as the adapter takes them: each has a queue pair and a completion queue of its own.
+const CONNECTIONS: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// What is measured, by name.
+type Rows = Vec<(String, f64)>;
+
+struct Options {
+    adapters: Vec<String>,
+    rounds: usize,
+    by: Vec<String>,
+    /// This is the second process, over so many connections.
+    second: Option<usize>,
+}
+
+fn options(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
+    use lexopt::prelude::*;
+    let mut options =
+        Options { adapters: vec!["rnic".into(), "ibv".into()], rounds: 1000, by: Vec::new(), second: None };
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let wrong = |error: lexopt::Error| format!("verbs bench: {error}\n{HELP}");
+    while let Some(argument) = parser.next().map_err(wrong)? {
+        match argument {
+            Long("adapter") => {
+                let name = parser.value().and_then(|value| value.string()).map_err(wrong)?;
+                if name != "rnic" && name != "ibv" {
+                    return Err(format!("verbs bench: there is no adapter `{name}`: rnic or ibv"));
+                }
+                options.adapters = vec![name];
+            }
+            Long("rounds") => {
+                options.rounds = parser.value().and_then(|value| value.parse()).map_err(wrong)?
+            }
+            Long("by") => {
+                let command = parser.value().and_then(|value| value.string()).map_err(wrong)?;
+                options.by = command.split_whitespace().map(str::to_owned).collect();
+            }
+            Long("second") => {
+                options.second = Some(parser.value().and_then(|value| value.parse()).map_err(wrong)?);
+            }
+            Short('h') | Long("help") => return Ok(None),
+            other => return Err(wrong(other.unexpected())),
+        }
+    }
+    if options.rounds == 0 {
+        return Err("verbs bench: --rounds 0: at least one is needed for a median".into());
+    }
+    Ok(Some(options))
+}
+
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
+    let Some(options) = options(arguments)? else {
+        println!("{HELP}");
+        return Ok(());
+    };
+    let settings = Settings::from_env()?;
+    if let Some(connections) = options.second {
+        let mut talk = Talk { heard: Box::new(stdin().lock()), said: Box::new(stdout()) };
+        return both(&options.adapters[0], connections, &options, &settings, 1, &mut talk).map(drop);
+    }
+    for adapter in &options.adapters {
+        if adapter == "ibv" {
+            match ibv::describe(&settings) {
+                Ok(text) => println!("ibv: {}", text.lines().next().unwrap_or_default()),
+                Err(why) if options.adapters.len() > 1 => {
+                    println!("ibv: {why}");
+                    continue;
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        // One rank of the software adapter has one connection with another.
+        let most = if adapter == "ibv" { CONNECTIONS.len() } else { 1 };
+        for connections in &CONNECTIONS[..most] {
+            for (name, value) in first(adapter, *connections, &options, &settings)? {
+                println!("{adapter:<6}{name:<48}{value:>10.2}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A line each way with the other process.
+struct Talk {
+    heard: Box<dyn BufRead>,
+    said: Box<dyn Write>,
+}
+
+impl Talk {
+    fn tell(&mut self, line: &str) -> Result<String, String> {
+        let gone = |error: std::io::Error| format!("verbs bench: the other process has gone: {error}");
+        writeln!(self.said, "{line}").and_then(|()| self.said.flush()).map_err(gone)?;
+        let mut answer = String::new();
+        self.heard.read_line(&mut answer).map_err(gone)?;
+        match answer.strip_suffix('\n') {
+            Some(answer) => Ok(answer.to_owned()),
+            None => Err("verbs bench: the other process has ended".into()),
+        }
+    }
+}
+
+/// Starts the second process and measures with it.
+fn first(adapter: &str, connections: usize, options: &Options, settings: &Settings) -> Result<Rows, String> {
+    let own = std::env::current_exe().map_err(|e| format!("verbs bench: cannot tell where tern is: {e}"))?;
+    let mut words: Vec<OsString> = options.by.iter().map(OsString::from).collect();
+    words.push("env".into());
+    // What starts it may begin with other variables.
+    for (name, value) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"TERN_"))
+    {
+        let mut word = name;
+        word.push("=");
+        word.push(value);
+        words.push(word);
+    }
+    words.push(own.into());
+    words.extend(["verbs", "bench", "--adapter", adapter, "--second"].map(OsString::from));
+    words
+        .extend([connections.to_string(), "--rounds".into(), options.rounds.to_string()].map(OsString::from));
+    let mut command = Command::new(&words[0]);
+    let started = command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = started.map_err(|e| format!("verbs bench: cannot run {}: {e}", words[0].display()))?;
+    let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err("verbs bench: the second process has no input or output".into());
+    };
+    let mut talk = Talk { heard: Box::new(BufReader::new(output)), said: Box::new(input) };
+    let rows = both(adapter, connections, options, settings, 0, &mut talk);
+    drop(talk);
+    end(child, rows)
+}
+
+/// Waits for the second process, which ends when it hears nothing more.
+fn end(mut child: Child, rows: Result<Rows, String>) -> Result<Rows, String> {
+    let status = child.wait().map_err(|e| format!("verbs bench: the second process: {e}"))?;
+    let rows = rows?;
+    if status.success() { Ok(rows) } else { Err(format!("verbs bench: the second process: {status}")) }
+}
+
+/// What both processes do.
+fn both(
+    adapter: &str,
+    connections: usize,
+    options: &Options,
+    settings: &Settings,
+    me: usize,
+    talk: &mut Talk,
+) -> Result<Rows, String> {
+    let mut verbs = open(adapter, connections, settings, me, talk)?;
+    let mut bench = Bench::new(&mut verbs, |line| talk.tell(line))?;
+    let rows = match connections {
+        1 => alone(&mut bench, options.rounds)?,
+        _ => Rows::new(),
+    };
+    let rows = [rows, connected(&mut bench, connections, options.rounds)?].concat();
+    bench.meet()?;
+    Ok(rows)
+}
+
+/// The adapter, which joins the two processes by so many connections.
+fn open(
+    adapter: &str,
+    connections: usize,
+    settings: &Settings,
+    me: usize,
+    talk: &mut Talk,
+) -> Result<Either<Rnic, Ibv>, String> {
+    let mut secret = [0; 16];
+    let random = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
+    random.map_err(|error| format!("verbs bench: /dev/urandom: {error}"))?;
+    // Both draw one, and that of the first counts.
+    let drawn: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let other = talk.tell(&drawn)?;
+    if me == 1 {
+        let wrong = || format!("verbs bench: the first process says `{other}` in place of a secret");
+        let number = u128::from_str_radix(&other, 16).map_err(|_| wrong())?;
+        secret = number.to_be_bytes();
+    }
+    let at = address::outer(settings)?;
+    if adapter == "ibv" {
+        let choice = ibv::Choice::from(settings)?.repeated(connections);
+        let opened = Opened::open(&choice, Traffic::Messages, at)?;
+        let own = opened.card()?;
+        let other = talk.tell(&own)?;
+        let mut cards = [own.into_bytes(), other.into_bytes()];
+        cards.rotate_left(me);
+        return opened.join(me, &cards, secret).map(Either::Second);
+    }
+    let listening = Listening::at(at)?;
+    let own = listening.address()?;
+    let other = talk.tell(&own.to_string())?;
+    let other: SocketAddr =
+        other.parse().map_err(|_| format!("verbs bench: the other process listens at `{other}`"))?;
+    let mut addresses = [own, other];
+    addresses.rotate_left(me);
+    listening.open(me, addresses.into(), secret).map(Either::First)
+}
+
+/// What is measured over one connection alone.
+fn alone<V: Verbs>(bench: &mut Bench<V>, rounds: usize) -> Result<Rows, String> {
+    let mut rows = Rows::new();
+    for (name, len) in [("8 B", 8), ("1 KB", 1 << 10), ("64 KB", 64 << 10)] {
+        rows.push((format!("Send, {name}, us"), bench.latency(len, rounds)?));
+    }
+    for (name, len) in [("8 B", 8), ("64 KB", 64 << 10)] {
+        rows.push((format!("Read, {name}, us"), bench.read(len, rounds)?));
+    }
+    for (name, len) in [("64 KB", 64 << 10), ("1 MB", 1 << 20)] {
+        let count = (rounds / 2).max(8);
+        rows.push((format!("Write, {name}, one way, GB/s"), bench.stream(len, count, false)?.0));
+        rows.push((format!("Write, {name}, both ways, GB/s"), bench.stream(len, count, true)?.0));
+    }
+    for (name, len) in [("4 KB", 4 << 10), ("64 KB", 64 << 10), ("1 MB", 1 << 20), ("16 MB", 16 << 20)] {
+        let (there, back) = bench.registration(len, (rounds / 10).max(3))?;
+        rows.push((format!("registration, {name}, us"), there));
+        rows.push((format!("its end, {name}, us"), back));
+    }
+    for (name, len) in [("64 KB", 64 << 10), ("1 MB", LONGEST)] {
+        for reused in [0, 50, 100] {
+            let rate = bench.reuse(len, (rounds / 2).max(8), reused)?;
+            rows.push((format!("Write, {name}, {reused} % registered already, GB/s"), rate));
+        }
+    }
+    Ok(rows)
+}
+
+/// What more connections make of short and of long writes.
+fn connected<V: Verbs>(bench: &mut Bench<V>, connections: usize, rounds: usize) -> Result<Rows, String> {
+    let short = bench.stream(64, 20 * rounds, false)?.1;
+    let long = bench.stream(64 << 10, 2 * rounds, false)?.0;
+    Ok(vec![
+        (format!("Write, 64 B, {connections} connections, million/s"), short),
+        (format!("Write, 64 KB, {connections} connections, GB/s"), long),
+    ])
+}
