@@ -1,6 +1,7 @@
 /* Memory per rank after every rank has talked to every other: the proportional set size of each
  * process, averaged over the ranks (pages shared by several processes are divided among them),
- * while all of them are there. `init` is the same before the first message; `peer` what each of the farther half of
+ * while all of them are there. `init` is the same before the first message, `neighbours` after one exchange with the
+ * ranks beside this one and those a quarter of the job away, as on a grid; `peer` what each of the farther half of
  * the peers has added: with four hosts or more and ranks in blocks these are all on other hosts. */
 #include <stdio.h>
 
@@ -51,6 +52,9 @@ int main(int argc, char **argv)
 	bench_start(&argc, &argv, "memory", 1, 8, 8);
 	int quarter = bench.ranks / 4, half = bench.ranks / 2;
 	print("init", measure(), "MB");
+	talk(1, 2);
+	talk(quarter, quarter + 1);
+	print("neighbours", measure(), "MB");
 	talk(1, quarter + 1);
 	double near = measure();
 	/* Each step up to the half has two new peers, and what is beyond has none. */

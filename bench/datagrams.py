@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Datagrams against connections: what chapter 6 of the dissertation on message passing over iWARP measures, over the software
+adapter, between network namespaces on this machine. Prints a table with the paper's figures beside.
+
+usage: datagrams.py [--build DIRECTORY] [--transports rc,rd,ud] [--rounds 3] [--seconds 0.05] [--only latency,memory,…]
+
+Each figure is the median of as many runs, one transport after the other in each round. Needs root and iproute2.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+HOSTS = HERE.parent / "scripts" / "hosts.sh"
+NAME = f"dg{os.getpid()}x"
+
+# What is measured: its name, hosts, ranks, program and arguments, the points (benchmark, variant, size), what the paper says
+# of datagrams beside connections.
+CASES = [
+    ("latency", 2, 2, "latency", ["--only", "plain", "--max", "2048"],
+     [("latency", "plain", size) for size in (1, 64, 256, 1024, 2048)], "figure 6.4: shorter up to 32 KB, -25 % for short ones"),
+    ("both ways", 2, 4, "stream", ["--only", "both_ways", "--min", "512", "--max", "16384"],
+     [("both_ways", "pairs", size) for size in (512, 2048, 16384)], "figure 6.5: more, over +40 % at 2 KB"),
+    ("one way", 2, 2, "stream", ["--only", "bandwidth", "--min", "512", "--max", "16384"],
+     [("bandwidth", "", size) for size in (512, 2048, 16384)], "–"),
+    ("pairs", 2, 8, "connections", ["--only", "throughput", "--min", "2048", "--max", "2048"],
+     [("throughput", f"{pairs} at once", 2048) for pairs in (1, 2, 4)], "– (defined in section 3.4.2)"),
+    ("application", 2, 4, "stencil", ["--min", "256", "--max", "16384"],
+     [("stencil", "", size) for size in (256, 4096, 16384)], "figure 6.7: shorter for CG, MG, LU, SMG2000, Radix"),
+    *(("memory", 8, ranks, "memory", [], [("memory", variant, ranks) for variant in ("init", "neighbours", "")], paper)
+      for ranks, paper in ((16, "table 6.1: CG -2 %, SMG2000 -9 %, Radix -8 %"),
+                           (64, "table 6.1: CG -5 %, SMG2000 -30 %, Radix -31 %"), (128, "–"))),
+]
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build")
+    parser.add_argument("--transports", default="rc,rd,ud")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.05, help="for one point")
+    parser.add_argument("--only", default="", help="cases whose names contain one of these")
+    return parser.parse_args()
+
+
+def compiled(given, scratch, program):
+    binary = scratch / program
+    if not binary.exists():
+        sources = [HERE / f"{name}.c" for name in (program, "bench", "stats")]
+        subprocess.run([given.build / "bin" / "mpicc", "-O2", "-o", binary, *sources, "-lm"], check=True)
+    return binary
+
+
+def run(given, case, binary, transport):
+    """The points of one run: benchmark, variant and size to value and unit."""
+    _, hosts, ranks, _, arguments, _, _ = case
+    addresses = ",".join(f"10.77.31.{k}" for k in range(1, hosts + 1))
+    words = ["ip", "netns", "exec", f"{NAME}1", given.build / "bin" / "mpiexec", "--launcher", f"{HOSTS} reach {NAME}",
+             "--hosts", addresses, "-ppn", ranks // hosts, "-n", ranks, binary, "--seconds", given.seconds, *arguments]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=600,
+                          env=dict(os.environ, TERN_TRANSPORT=transport))
+    if done.returncode != 0:
+        sys.exit(f"datagrams: {case[0]} by {transport} ends with {done.returncode}\n{done.stderr}")
+    points = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+    return {(point["bench"], point["variant"], point["size"]): (point["value"], point["unit"]) for point in points}
+
+
+def measure(given, case, binary, transports):
+    """By transport and point, all readings."""
+    made = subprocess.run([str(HOSTS), "make", NAME, str(case[1])], capture_output=True, text=True)
+    if made.returncode != 0:
+        sys.exit(f"datagrams: {made.stdout.strip() or made.stderr.strip()}")
+    try:
+        readings = {transport: {} for transport in transports}
+        for _ in range(given.rounds):
+            for transport in transports:
+                for point, value in run(given, case, binary, transport).items():
+                    readings[transport].setdefault(point, []).append(value)
+        return readings
+    finally:
+        subprocess.run([str(HOSTS), "remove", NAME], check=True)
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def rows(case, readings, transports):
+    name, points, paper = case[0], case[5], case[6]
+    for point in points:
+        known = [readings[transport].get(point) for transport in transports]
+        if not all(known):
+            sys.exit(f"datagrams: {name}: no {point} among {sorted(readings[transports[0]])}")
+        values = [statistics.median(value for value, _ in each) for each in known]
+        change = [f"{100 * (value / values[0] - 1):+.0f} %" for value in values[1:]]
+        variant = "" if point[1] in ("plain", "pairs") else point[1]
+        label = f"{name}{variant and ', '}{variant}, {point[2]} {'ranks' if name == 'memory' else 'B'}"
+        yield [label, known[0][0][1], *(f"{value:.4g}" for value in values), *change, paper]
+
+
+def main():
+    given = options()
+    transports = given.transports.split(",")
+    wanted = [word for word in given.only.split(",") if word]
+    print(f"{processor()}, {os.cpu_count()} cores, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}; "
+          f"medians of {given.rounds} runs\n")
+    first = transports[0].upper()
+    head = ["", "unit", *map(str.upper, transports), *(f"{t.upper()} beside {first}" for t in transports[1:]), "paper"]
+    print(f"| {' | '.join(head)} |\n| --- | --- {'| ---: ' * (2 * len(transports) - 1)}| --- |", flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for case in CASES:
+            if wanted and not any(word in case[0] for word in wanted):
+                continue
+            binary = compiled(given, pathlib.Path(scratch), case[3])
+            for row in rows(case, measure(given, case, binary, transports), transports):
+                print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
