@@ -21,7 +21,7 @@ pub use either::Either;
 pub use pair::{Pair, PairNap};
 pub use rate::Rate;
 pub use shares::{NoShares, Share, ShareWord, Shares};
-pub use table::Table;
+pub use table::{Table, begin_with_one};
 pub use transfers::{Immediate, Transfers};
 pub use verbs::{Atomic, Charge, Completion, Done, Local, Remote, Verbs, VerbsCaps};
 pub use waiting::{Bell, Nap};

@@ -7,13 +7,20 @@
 //! does no harm, and half where a queue has doubled the round trip.
 
 /// See the [module](self). Counts in packets.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Rate {
-    since_ns: Option<u64>,
+    /// Since when packets are counted; `u64::MAX`: they are not.
+    since_ns: u64,
     count: u64,
-    /// Packets in 2^20 ns.
-    rate: Option<u64>,
+    /// Packets in 2^20 ns; 0: not known.
+    rate: u64,
     least_ns: u64,
+}
+
+impl Default for Rate {
+    fn default() -> Rate {
+        Rate { since_ns: u64::MAX, count: 0, rate: 0, least_ns: 0 }
+    }
 }
 
 impl Rate {
@@ -21,23 +28,23 @@ impl Rate {
     /// least. `is_full`: the window was the limit, so that they say how much the way carries.
     pub fn acknowledged(&mut self, now_ns: u64, packets: u32, trip_ns: u64, least_ns: u64, is_full: bool) {
         self.least_ns = least_ns;
-        let Some(since_ns) = self.since_ns.filter(|_| is_full) else {
-            (self.since_ns, self.count) = (Some(now_ns), 0);
+        if self.since_ns == u64::MAX || !is_full {
+            (self.since_ns, self.count) = (now_ns, 0);
             return;
-        };
+        }
         self.count += u64::from(packets);
-        let took_ns = now_ns.saturating_sub(since_ns);
+        let took_ns = now_ns.saturating_sub(self.since_ns);
         if took_ns < trip_ns.max(1) {
             return;
         }
         let rate = (self.count << 20) / took_ns;
-        self.rate = Some(self.rate.map_or(rate, |known| (3 * known + rate) / 4));
-        (self.since_ns, self.count) = (Some(now_ns), 0);
+        self.rate = if self.rate == 0 { rate } else { (3 * self.rate + rate) / 4 };
+        (self.since_ns, self.count) = (now_ns, 0);
     }
 
     /// What is left of a window after a loss.
     pub fn left(&self, window: u32) -> u32 {
-        let carried = self.rate.map_or(0, |rate| (rate.saturating_mul(self.least_ns) >> 20) as u32);
+        let carried = (self.rate.saturating_mul(self.least_ns) >> 20) as u32;
         carried.min(window).max(window / 2)
     }
 }

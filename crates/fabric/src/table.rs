@@ -1,4 +1,15 @@
-//! Things of one kind by number: the numbers of those that are gone are given again.
+//! Things of one kind by number: the numbers of those that are gone are given again. Queues of which there are many.
+
+use std::collections::VecDeque;
+
+/// A queue that never had anything gets room for one entry, not for four: kept for each of many peers, most of which never
+/// have two at a time, the difference is what most of their memory would be.
+#[inline]
+pub fn begin_with_one<T>(queue: &mut VecDeque<T>) {
+    if queue.capacity() == 0 {
+        queue.reserve_exact(1);
+    }
+}
 
 /// See the [module](self).
 #[derive(Debug)]

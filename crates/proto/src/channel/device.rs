@@ -55,7 +55,7 @@ impl<V: Verbs> Channel<V> {
     /// Why nothing goes to a peer that is lost.
     pub(super) fn refusal(&self, p: usize) -> Fault {
         let peer = &self.peers[p];
-        peer.lost.clone().unwrap_or(Fault::PeerGone(peer.rank))
+        peer.lost.as_deref().cloned().unwrap_or(Fault::PeerGone(peer.rank))
     }
 
     /// Whether a frame has been posted; that its peer is lost is told by [`Device::take_lost`].
@@ -222,7 +222,7 @@ impl<V: Verbs> Device for Channel<V> {
         if let Some(p) = self.known(rank) {
             self.due.retain(|due| *due as usize != p);
             let peer = &mut self.peers[p];
-            (peer.lost, peer.due) = (Some(fault.clone()), false);
+            (peer.lost, peer.due) = (Some(Box::new(fault.clone())), false);
         }
         Some((rank, fault))
     }

@@ -77,7 +77,7 @@ pub(super) struct Peer {
     /// It broke the rules: nothing more is taken from it.
     pub failed: bool,
     /// There is no way to it any more: nothing is posted to it.
-    pub lost: Option<Fault>,
+    pub lost: Option<Box<Fault>>,
     /// May have something to take; and whether the list of those holds it.
     pub ready: bool,
     pub listed: bool,
@@ -197,7 +197,7 @@ impl Peer {
         let place = |seq: u16| seq.wrapping_sub(self.taken as u16);
         let is_behind = |other: &Arrived| place(other.tail.seq) < place(message.tail.seq);
         let at = self.arrived.iter().rposition(is_behind).map_or(0, |at| at + 1);
-        begin_with_one(&mut self.arrived);
+        fabric::begin_with_one(&mut self.arrived);
         self.arrived.insert(at, message);
     }
 
@@ -209,15 +209,6 @@ impl Peer {
             return Err(Malformed(format!("frame number {seq}, expected {expected} or a few more")));
         }
         Ok(ahead)
-    }
-}
-
-/// A queue that never had anything gets room for one entry, not for four: kept for each of many peers, most of which never
-/// have two at a time, the difference is what most of their memory would be.
-#[inline]
-pub(crate) fn begin_with_one<T>(queue: &mut VecDeque<T>) {
-    if queue.capacity() == 0 {
-        queue.reserve_exact(1);
     }
 }
 
@@ -246,7 +237,7 @@ mod tests {
     /// Whoever speaks with thousands by datagram has one of these for each, and no slots.
     #[test]
     fn a_peer_without_slots_is_small() {
-        assert!(size_of::<Peer>() <= 320, "{} bytes", size_of::<Peer>());
+        assert!(size_of::<Peer>() <= 208, "{} bytes", size_of::<Peer>());
     }
 
     #[test]

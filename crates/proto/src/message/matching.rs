@@ -272,7 +272,11 @@ impl Matching {
             is_direct: direct.is_some() && want.tag.is_some(),
         };
         match want.source {
-            Some(source) => self.sources[source].posted.push_back(entry),
+            Some(source) => {
+                let posted = &mut self.sources[source].posted;
+                fabric::begin_with_one(posted);
+                posted.push_back(entry);
+            }
             None => self.any.push_back(entry),
         }
     }
@@ -351,7 +355,9 @@ impl Matching {
         self.held_bytes += body.held();
         self.most_held_bytes = self.most_held_bytes.max(self.held_bytes);
         let entry = Unexpected { envelope, body, order: self.order };
-        self.sources[envelope.source].unexpected.push_back(Some(entry));
+        let unexpected = &mut self.sources[envelope.source].unexpected;
+        fabric::begin_with_one(unexpected);
+        unexpected.push_back(Some(entry));
     }
 
     /// The oldest waiting message that `want` accepts.

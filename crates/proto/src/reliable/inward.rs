@@ -98,7 +98,7 @@ impl Ways {
         if !self.stalled.is_empty() && !self.receives.is_empty() {
             for rank in std::mem::take(&mut self.stalled) {
                 self.peer(rank).is_stalled = false;
-                self.follow(rank, verbs)?;
+                self.follow(rank, None, verbs)?;
                 self.heard.push(rank);
             }
         }
@@ -162,8 +162,7 @@ impl Ways {
             }
             Taken::Next => {
                 self.kept += 1;
-                self.peer(from).stream.keep(packet.seq, (index, len));
-                self.follow(from, verbs)?;
+                self.follow(from, Some((index, len)), verbs)?;
             }
         }
         Ok(())
@@ -176,9 +175,10 @@ impl Ways {
         Packet::decode(&bytes[..head.len]).map_err(|what| what.0)
     }
 
-    /// Deals with the packets of a peer that are next. The one that a receive buffer is missing for is kept.
-    fn follow(&mut self, from: Rank, verbs: &mut impl Verbs) -> Result<(), Fault> {
-        while let Some((index, len)) = self.peer(from).stream.follow() {
+    /// Deals with the packets of a peer that are next: the one that has just come, and those that are kept. The one that a
+    /// receive buffer is missing for is kept.
+    fn follow(&mut self, from: Rank, mut next: Option<Kept>, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        while let Some((index, len)) = next.take().or_else(|| self.peer(from).stream.follow()) {
             let packet = self.head(index, len, verbs).expect("it was read before");
             let payload = self.buffers[index as usize].span.part(HEAD_LEN, len - HEAD_LEN);
             match self.deal(from, &packet, payload, verbs) {

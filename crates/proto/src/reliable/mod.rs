@@ -148,7 +148,7 @@ struct Peer {
     said_bye: bool,
     repeated: u32,
     /// Why there is no way to it any more.
-    lost: Option<Fault>,
+    lost: Option<Box<Fault>>,
 }
 
 /// Everything but the adapter.
@@ -302,5 +302,16 @@ impl Ways {
     fn say(&mut self, to: Rank, kind: Opcode) {
         self.peer(to).jobs.push_back(Job::word(kind));
         self.heard.push(to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever speaks with thousands has one of these for each.
+    #[test]
+    fn a_peer_is_small() {
+        assert!(size_of::<Peer>() <= 416, "{} bytes", size_of::<Peer>());
     }
 }

@@ -115,12 +115,12 @@ impl Ways {
         let bytes = job.len as u64;
         let peer = self.peer(to);
         if let Some(why) = &peer.lost {
-            return Err(why.clone());
+            return Err(Fault::clone(why));
         }
         if !peer.route.takes_datagrams() || peer.jobs.len() >= super::DEPTH {
             return Ok(false);
         }
-        crate::channel::peer::begin_with_one(&mut peer.jobs);
+        fabric::begin_with_one(&mut peer.jobs);
         peer.jobs.push_back(job);
         self.used(to, bytes, verbs.now_ns());
         self.send(to, verbs)?;
@@ -205,6 +205,9 @@ impl Ways {
         let tells = job.tells;
         if is_last {
             peer.jobs.pop_front();
+            if peer.jobs.is_empty() {
+                peer.jobs.shrink_to(0);
+            }
             if let Some((work, done)) = tells {
                 self.ended.push_back(Completion { work, done, result: Ok(()) });
             }
@@ -258,7 +261,7 @@ impl Ways {
     /// There is no way to a peer any more: what is under way with it ends, and what it still sends is dropped.
     pub(super) fn lose(&mut self, rank: Rank, why: &Fault, verbs: &mut impl Verbs) {
         let peer = self.peer(rank);
-        if peer.lost.replace(why.clone()).is_some() {
+        if peer.lost.replace(Box::new(why.clone())).is_some() {
             return;
         }
         let told = peer.jobs.drain(..).filter_map(|job| job.tells);

@@ -21,7 +21,8 @@ pub(super) struct Pace {
     counted: u32,
     /// The first number that was not sent when something was lost last: what is lost before is one event.
     event: Option<u32>,
-    trip_ns: Option<u64>,
+    /// How long it takes; 0: not known.
+    trip_ns: u64,
     least_ns: u64,
     deviation_ns: u64,
     timeouts: u32,
@@ -35,7 +36,7 @@ impl Default for Pace {
             threshold: WINDOW,
             counted: 0,
             event: None,
-            trip_ns: None,
+            trip_ns: 0,
             least_ns: u64::MAX,
             deviation_ns: 0,
             timeouts: 0,
@@ -50,7 +51,7 @@ impl Pace {
     }
 
     pub(super) fn trip_ns(&self) -> u64 {
-        self.trip_ns.unwrap_or(0)
+        self.trip_ns
     }
 
     /// The shortest that was measured.
@@ -61,24 +62,28 @@ impl Pace {
     /// After which time without an answer the last packet is sent once more (RFC 8985 section 7.2): two round trips, and as
     /// long as the receiver may hold an answer back.
     pub(super) fn probe_ns(&self) -> u64 {
-        self.trip_ns.map_or(TIMEOUT_MIN_NS, |trip| 2 * trip + ACK_DELAY_NS).min(self.timeout_ns())
+        self.or_least(2 * self.trip_ns + ACK_DELAY_NS).min(self.timeout_ns())
     }
 
     pub(super) fn timeout_ns(&self) -> u64 {
-        let measured =
-            self.trip_ns.map_or(TIMEOUT_MIN_NS, |trip| trip + 4 * self.deviation_ns + ACK_DELAY_NS);
+        let measured = self.or_least(self.trip_ns + 4 * self.deviation_ns + ACK_DELAY_NS);
         (measured.max(TIMEOUT_MIN_NS) << self.timeouts.min(16)).min(TIMEOUT_MAX_NS)
+    }
+
+    /// This time, if it is made of a round trip that is known.
+    fn or_least(&self, time_ns: u64) -> u64 {
+        if self.trip_ns == 0 { TIMEOUT_MIN_NS } else { time_ns }
     }
 
     pub(super) fn measured(&mut self, took_ns: u64) {
         self.least_ns = self.least_ns.min(took_ns);
-        let trip_ns = self.trip_ns.unwrap_or(took_ns);
-        let off = trip_ns.abs_diff(took_ns);
-        self.deviation_ns = match self.trip_ns {
-            None => took_ns / 2,
-            Some(_) => self.deviation_ns - self.deviation_ns / 4 + off / 4,
-        };
-        self.trip_ns = Some(trip_ns - trip_ns / 8 + took_ns / 8);
+        let took_ns = took_ns.max(1);
+        if self.trip_ns == 0 {
+            (self.trip_ns, self.deviation_ns) = (took_ns, took_ns / 2);
+            return;
+        }
+        self.deviation_ns = self.deviation_ns - self.deviation_ns / 4 + self.trip_ns.abs_diff(took_ns) / 4;
+        self.trip_ns = self.trip_ns - self.trip_ns / 8 + took_ns / 8;
     }
 
     /// So many have come; `is_full`: the window was in use.

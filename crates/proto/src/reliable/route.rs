@@ -51,10 +51,23 @@ pub(super) struct Route {
     bytes: u64,
     /// Messages after which to ask again.
     again: u64,
-    /// Work under way over the connection.
+    /// See [`Use::datagrams`].
+    datagrams: (u64, u64),
+    /// Once there was talk of a connection: a job's most peers never have one.
+    over: Option<Box<Over>>,
+}
+
+/// What went over a connection.
+#[derive(Debug, Default)]
+struct Over {
+    /// Work under way.
     under_way: usize,
     used_ns: u64,
-    all: Use,
+    /// Messages and bytes; connections that began, were refused, and ended.
+    all: (u64, u64),
+    begun: u32,
+    refused: u32,
+    ended: u32,
 }
 
 /// What was sent to a peer since the start.
@@ -86,6 +99,17 @@ pub struct Standing {
 }
 
 impl Route {
+    fn over(&mut self) -> &mut Over {
+        self.over.get_or_insert_default()
+    }
+
+    /// What was sent since the start.
+    fn used(&self) -> Use {
+        let none = Over::default();
+        let Over { all, begun, refused, ended, .. } = *self.over.as_deref().unwrap_or(&none);
+        Use { datagrams: self.datagrams, connected: all, begun, refused, ended }
+    }
+
     /// Whether new work may be cut into packets.
     pub(super) fn takes_datagrams(&self) -> bool {
         matches!(self.state, State::Datagrams | State::Wanted)
@@ -104,8 +128,8 @@ impl Ways {
         let route = &mut self.peer(to).route;
         route.messages += 1;
         route.bytes += bytes;
-        route.all.datagrams.0 += 1;
-        route.all.datagrams.1 += bytes;
+        route.datagrams.0 += 1;
+        route.datagrams.1 += bytes;
         let has_earned = route.messages >= earned_messages || route.bytes >= earned_bytes;
         if most == 0 || route.state != State::Datagrams || !has_earned || route.messages < route.again {
             return;
@@ -132,7 +156,7 @@ impl Ways {
                 self.say(from, Opcode::Want);
             }
             State::Datagrams => {
-                route.all.refused += 1;
+                route.over().refused += 1;
                 self.say(from, Opcode::Refuse);
             }
             _ => self.fail(from, "a connection is wanted that is there"),
@@ -146,7 +170,7 @@ impl Ways {
             return self.fail(from, "a connection is refused that nobody wanted");
         }
         route.state = State::Datagrams;
-        route.all.refused += 1;
+        route.over().refused += 1;
         route.postpone();
         self.connections -= 1;
     }
@@ -159,11 +183,11 @@ impl Ways {
         match &mut route.state {
             State::Agreed if is_empty => {
                 route.state = State::Connected;
-                route.all.begun += 1;
-                route.used_ns = verbs.now_ns();
+                route.over().begun += 1;
+                route.over().used_ns = verbs.now_ns();
             }
             State::Parting { sent, came, said, .. } => {
-                if !*sent && route.under_way == 0 {
+                if !*sent && route.over.as_ref().is_none_or(|over| over.under_way == 0) {
                     *sent = verbs.post_send(to, RAIL, &[], Work::Last.encode())?;
                     verbs.flush(to);
                 }
@@ -181,11 +205,11 @@ impl Ways {
     /// Work is posted to a peer over its connection: the work that the adapter is to know.
     pub(super) fn passing(&mut self, to: Rank, work: u64, bytes: u64, now_ns: u64) -> u64 {
         let index = self.passes(to, work);
-        let route = &mut self.peer(to).route;
-        route.under_way += 1;
-        route.used_ns = now_ns;
-        route.all.connected.0 += 1;
-        route.all.connected.1 += bytes;
+        let over = self.peer(to).route.over();
+        over.under_way += 1;
+        over.used_ns = now_ns;
+        over.all.0 += 1;
+        over.all.1 += bytes;
         Work::Through(index).encode()
     }
 
@@ -193,15 +217,15 @@ impl Ways {
     pub(super) fn not_passed(&mut self, to: Rank, work: u64, bytes: u64) {
         let Work::Through(index) = Work::decode(work) else { return };
         self.through_free.push(index);
-        let route = &mut self.peer(to).route;
-        route.under_way -= 1;
-        route.all.connected.0 -= 1;
-        route.all.connected.1 -= bytes;
+        let over = self.peer(to).route.over();
+        over.under_way -= 1;
+        over.all.0 -= 1;
+        over.all.1 -= bytes;
     }
 
     /// Work over a connection has ended.
     pub(super) fn passed(&mut self, to: Rank, verbs: &mut impl Verbs) -> Result<(), Fault> {
-        self.peer(to).route.under_way -= 1;
+        self.peer(to).route.over().under_way -= 1;
         if matches!(self.peer(to).route.state, State::Parting { .. }) {
             self.turn(to, verbs)?;
         }
@@ -239,7 +263,7 @@ impl Ways {
         }
         (route.messages, route.bytes, route.again) = (0, 0, 0);
         route.state = State::Datagrams;
-        route.all.ended += 1;
+        route.over().ended += 1;
         self.connections -= 1;
         verbs.disconnect(to, RAIL);
     }
@@ -268,7 +292,7 @@ impl Ways {
     fn give_back_one(&mut self, now_ns: u64) {
         let idle_ns = self.settings.idle_ns / 8;
         let peers = self.peers.iter_mut().flatten().filter(|peer| peer.route.is_idle(now_ns, idle_ns));
-        if let Some(peer) = peers.min_by_key(|peer| peer.route.used_ns) {
+        if let Some(peer) = peers.min_by_key(|peer| peer.route.over.as_ref().map(|over| over.used_ns)) {
             peer.route.leave();
             self.looked_ns = 0;
         }
@@ -278,7 +302,7 @@ impl Ways {
     pub(super) fn standings(&self) -> impl Iterator<Item = Standing> {
         self.known.iter().filter_map(|rank| {
             let peer = self.peers[*rank].as_ref()?;
-            let (is_connected, used) = (peer.route.is_connected(), peer.route.all);
+            let (is_connected, used) = (peer.route.is_connected(), peer.route.used());
             Some(Standing { rank: *rank, is_connected, used, resent: peer.stream.resent() })
         })
     }
@@ -286,7 +310,8 @@ impl Ways {
 
 impl Route {
     fn is_idle(&self, now_ns: u64, idle_ns: u64) -> bool {
-        self.is_connected() && self.under_way == 0 && self.used_ns + idle_ns <= now_ns
+        let is_idle = |over: &Over| over.under_way == 0 && over.used_ns + idle_ns <= now_ns;
+        self.is_connected() && self.over.as_deref().is_some_and(is_idle)
     }
 
     fn leave(&mut self) {

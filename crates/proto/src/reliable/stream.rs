@@ -18,7 +18,7 @@
 //! when something is missing or comes twice, and after a while.
 
 use super::pace::Pace;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use wire::packet::BITS;
 
 /// Packets under way and kept, at most.
@@ -27,6 +27,8 @@ pub(super) const WINDOW: u32 = BITS;
 const ACK_EVERY: u32 = 50;
 /// How long an acknowledgement waits for something to go with.
 pub(super) const ACK_DELAY_NS: u64 = 500_000;
+/// The time of what is not to happen. What a rank keeps for each of many peers is to be small: it takes half of an option.
+const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -70,20 +72,22 @@ pub(super) struct Stream<S, K> {
     /// Sent since an acknowledgement was asked for.
     unasked: u32,
     pace: Pace,
-    /// When no answer has come for too long; whether the last packet was sent once more meanwhile.
-    timer_ns: Option<u64>,
+    /// When no answer has come for too long, or [`NEVER`]; whether the last packet was sent once more meanwhile.
+    timer_ns: u64,
     has_probed: bool,
-    /// When more is to be taken for lost.
-    loss_ns: Option<u64>,
+    /// When more is to be taken for lost, or [`NEVER`].
+    loss_ns: u64,
     /// Of what is here what left last: when, its number, and how long it took.
     newest: Option<(u64, u32)>,
     newest_took_ns: u64,
     expected: u32,
-    kept: BTreeMap<u32, K>,
+    /// Packets that wait for those before them, or for a receive buffer, in order. No memory while there is none.
+    kept: Vec<(u32, K)>,
     unanswered: u32,
     answers: bool,
-    answer_ns: Option<u64>,
-    /// Packets sent again, timeouts in a row.
+    /// When an acknowledgement is owed, or [`NEVER`].
+    answer_ns: u64,
+    /// Packets sent again.
     resent: u64,
 }
 
@@ -97,16 +101,16 @@ impl<S: Copy, K> Stream<S, K> {
             lost: 0,
             unasked: 0,
             pace: Pace::default(),
-            timer_ns: None,
+            timer_ns: NEVER,
             has_probed: false,
-            loss_ns: None,
+            loss_ns: NEVER,
             newest: None,
             newest_took_ns: 0,
             expected: first,
-            kept: BTreeMap::new(),
+            kept: Vec::new(),
             unanswered: 0,
             answers: false,
-            answer_ns: None,
+            answer_ns: NEVER,
             resent: 0,
         }
     }
@@ -119,17 +123,24 @@ impl<S: Copy, K> Stream<S, K> {
     /// A new packet leaves: its number, and whether an acknowledgement is to be asked for.
     pub(super) fn push(&mut self, now_ns: u64, item: S) -> (u32, bool) {
         let seq = self.first.wrapping_add(self.sent.len() as u32);
-        crate::channel::peer::begin_with_one(&mut self.sent);
+        fabric::begin_with_one(&mut self.sent);
         self.sent.push_back(Sent { item: Some(item), at_ns: now_ns, times: 1, state: State::Out });
         self.out += 1;
         self.unasked += 1;
-        self.timer_ns = self.timer_ns.or(Some(now_ns + self.patience_ns()));
+        if self.timer_ns == NEVER {
+            self.timer_ns = now_ns + self.patience_ns();
+        }
         (seq, self.asks())
     }
 
     /// How long to wait for an answer before something is done.
     fn patience_ns(&self) -> u64 {
         if self.has_probed { self.pace.timeout_ns() } else { self.pace.probe_ns() }
+    }
+
+    /// This time, if something waits for its acknowledgement.
+    fn while_sent(&self, due_ns: u64) -> u64 {
+        if self.sent.is_empty() { NEVER } else { due_ns }
     }
 
     fn asks(&mut self) -> bool {
@@ -179,7 +190,7 @@ impl<S: Copy, K> Stream<S, K> {
         if here > 0 {
             self.pace.acknowledged(now_ns, here, was_full);
             self.has_probed = false;
-            self.timer_ns = (!self.sent.is_empty()).then(|| now_ns + self.patience_ns());
+            self.timer_ns = self.while_sent(now_ns + self.patience_ns());
         }
         self.lose(now_ns);
         if self.sent.is_empty() {
@@ -214,7 +225,7 @@ impl<S: Copy, K> Stream<S, K> {
 
     /// What left before something that is here, and long enough ago, is lost; when that will be so of more.
     fn lose(&mut self, now_ns: u64) {
-        self.loss_ns = None;
+        self.loss_ns = NEVER;
         let Some(newest) = self.newest else { return };
         let patience_ns = self.newest_took_ns + self.pace.trip_ns() / 4;
         let mut last = None;
@@ -230,7 +241,7 @@ impl<S: Copy, K> Stream<S, K> {
                 self.lost += 1;
                 last = Some(seq);
             } else {
-                self.loss_ns = Some(self.loss_ns.map_or(due_ns, |first| first.min(due_ns)));
+                self.loss_ns = self.loss_ns.min(due_ns);
             }
         }
         if let Some(seq) = last {
@@ -240,11 +251,11 @@ impl<S: Copy, K> Stream<S, K> {
 
     /// What becomes of a packet with this number.
     pub(super) fn take(&mut self, seq: u32) -> Taken {
-        let ahead = seq.wrapping_sub(self.expected);
-        let taken = match ahead {
-            0 if self.kept.contains_key(&seq) => Taken::Dropped,
+        let at = self.place(seq);
+        let taken = match seq.wrapping_sub(self.expected) {
+            _ if self.kept.get(at).is_some_and(|kept| kept.0 == seq) => Taken::Dropped,
             0 => Taken::Next,
-            1..WINDOW if !self.kept.contains_key(&seq) => Taken::Early,
+            1..WINDOW => Taken::Early,
             _ => Taken::Dropped,
         };
         self.answers |= taken != Taken::Next;
@@ -256,27 +267,40 @@ impl<S: Copy, K> Stream<S, K> {
         self.expected = self.expected.wrapping_add(1);
         self.unanswered += 1;
         self.answers |= asks || self.unanswered >= ACK_EVERY || !self.kept.is_empty();
-        self.answer_ns = self.answer_ns.or(Some(now_ns + ACK_DELAY_NS));
+        self.answer_ns = self.answer_ns.min(now_ns + ACK_DELAY_NS);
+    }
+
+    /// Where a packet stands, or is to stand, among those that are kept.
+    fn place(&self, seq: u32) -> usize {
+        let ahead = |seq: u32| seq.wrapping_sub(self.expected);
+        self.kept.partition_point(|kept| ahead(kept.0) < ahead(seq))
     }
 
     /// Keeps a packet until it can be dealt with.
     pub(super) fn keep(&mut self, seq: u32, packet: K) {
-        self.kept.insert(seq, packet);
+        self.kept.insert(self.place(seq), (seq, packet));
     }
 
     /// The next one, if it has been kept.
     pub(super) fn follow(&mut self) -> Option<K> {
-        self.kept.remove(&self.expected)
+        if self.kept.first()?.0 != self.expected {
+            return None;
+        }
+        let (_, packet) = self.kept.remove(0);
+        if self.kept.is_empty() {
+            self.kept = Vec::new();
+        }
+        Some(packet)
     }
 
     /// The number that is expected, and which behind it have come. They are on their way: nothing is owed.
     pub(super) fn answer(&mut self) -> (u32, u128) {
-        (self.unanswered, self.answers, self.answer_ns) = (0, false, None);
-        let bit = |seq: &u32| match seq.wrapping_sub(self.expected) {
+        (self.unanswered, self.answers, self.answer_ns) = (0, false, NEVER);
+        let bit = |seq: u32| match seq.wrapping_sub(self.expected) {
             0 => 0,
             ahead => 1 << (ahead - 1),
         };
-        (self.expected, self.kept.keys().map(bit).fold(0, |came, bit| came | bit))
+        (self.expected, self.kept.iter().fold(0, |came, kept| came | bit(kept.0)))
     }
 
     /// Whether an acknowledgement is owed now.
@@ -286,28 +310,28 @@ impl<S: Copy, K> Stream<S, K> {
 
     /// Has an acknowledgement not wait any longer.
     pub(super) fn hurry(&mut self) {
-        self.answers |= self.answer_ns.is_some();
+        self.answers |= self.answer_ns != NEVER;
     }
 
     /// When [`Stream::tick`] is due.
     pub(super) fn due_ns(&self) -> Option<u64> {
-        let owed = if self.answers { Some(0) } else { self.answer_ns };
-        [owed, self.timer_ns, self.loss_ns].into_iter().flatten().min()
+        let owed_ns = if self.answers { 0 } else { self.answer_ns };
+        Some(owed_ns.min(self.timer_ns).min(self.loss_ns)).filter(|due_ns| *due_ns != NEVER)
     }
 
     /// Deals with what is due; whether no answer has come for too long.
     pub(super) fn tick(&mut self, now_ns: u64) -> bool {
-        if self.answer_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+        if self.answer_ns <= now_ns {
             self.answers = true;
         }
-        if self.loss_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+        if self.loss_ns <= now_ns {
             self.lose(now_ns);
         }
-        if self.timer_ns.is_none_or(|due_ns| due_ns > now_ns) {
+        if self.timer_ns > now_ns {
             return false;
         }
         if !std::mem::replace(&mut self.has_probed, true) && self.probe() {
-            self.timer_ns = Some(now_ns + self.pace.timeout_ns());
+            self.timer_ns = now_ns + self.pace.timeout_ns();
             return false;
         }
         for sent in self.sent.iter_mut().filter(|sent| sent.state == State::Out) {
@@ -316,7 +340,7 @@ impl<S: Copy, K> Stream<S, K> {
         }
         self.out = 0;
         self.pace.timed_out(self.first.wrapping_add(self.sent.len() as u32));
-        self.timer_ns = (!self.sent.is_empty()).then(|| now_ns + self.pace.timeout_ns());
+        self.timer_ns = self.while_sent(now_ns + self.pace.timeout_ns());
         true
     }
 
@@ -334,9 +358,9 @@ impl<S: Copy, K> Stream<S, K> {
     /// Nothing goes or comes any more: `freed` gets what was sent and is not acknowledged. What had come and is not dealt with.
     pub(super) fn end(&mut self, freed: &mut Vec<S>) -> impl Iterator<Item = K> {
         freed.extend(self.sent.drain(..).filter_map(|sent| sent.item));
-        (self.out, self.lost, self.timer_ns, self.loss_ns) = (0, 0, None, None);
-        (self.answers, self.answer_ns) = (false, None);
-        std::mem::take(&mut self.kept).into_values()
+        (self.out, self.lost, self.timer_ns, self.loss_ns) = (0, 0, NEVER, NEVER);
+        (self.answers, self.answer_ns) = (false, NEVER);
+        std::mem::take(&mut self.kept).into_iter().map(|kept| kept.1)
     }
 
     /// Whether all that was sent is acknowledged.

@@ -173,7 +173,7 @@ impl<V: Verbs> Verbs for Reliable<V> {
             && !ways.peer(from).route.is_connected()
         {
             if let Some(why) = &ways.peer(from).lost {
-                return Err(why.clone());
+                return Err(Fault::clone(why));
             }
             return ways.post_read(from, local, remote, work, &mut self.verbs);
         }

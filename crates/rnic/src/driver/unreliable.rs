@@ -27,6 +27,14 @@ const READS: usize = 64;
 const AROUND: usize = HEAD_LEN + UNTAGGED_LEN + CRC_LEN;
 const ID: &[u8] = b"unreliable datagrams";
 
+/// A rank.
+struct Known {
+    /// What its datagrams are known by.
+    id: u64,
+    /// Where datagrams for it go, once there was one, or one has come that is its own.
+    handle: Option<Handle>,
+}
+
 /// See the [module](self).
 pub struct Unreliable {
     socket: UdpSocket,
@@ -36,10 +44,8 @@ pub struct Unreliable {
     secret: Secret,
     /// Longest datagram that the way to everybody takes.
     longest: usize,
-    /// Ranks that something was sent to.
-    handles: BTreeMap<Rank, Handle>,
-    /// What datagrams of each rank are known by, once one has come that says it is of that rank.
-    ids: BTreeMap<Rank, u64>,
+    /// By rank: those that something was sent to, or that something has come from, be it of somebody who only says so.
+    known: Vec<Option<Box<Known>>>,
     /// What each datagram ends with, and how those with each rank are sealed.
     trailer_len: usize,
     seals: BTreeMap<Rank, DatagramSeals>,
@@ -72,8 +78,7 @@ impl Unreliable {
             me,
             secret,
             longest: longest - trailer_len,
-            handles: BTreeMap::new(),
-            ids: BTreeMap::new(),
+            known: Vec::new(),
             trailer_len,
             seals: BTreeMap::new(),
             out: Vec::new(),
@@ -88,8 +93,16 @@ impl Unreliable {
 
     /// Whether this is what datagrams of a rank to this one are known by.
     fn is_from(&mut self, rank: Rank, id: u64) -> bool {
+        id == self.known(rank).id
+    }
+
+    fn known(&mut self, rank: Rank) -> &mut Known {
         let (secret, me) = (&self.secret, self.me);
-        id == *self.ids.entry(rank).or_insert_with(|| greeting::datagram_id(secret, ID, rank, me))
+        if rank >= self.known.len() {
+            self.known.resize_with(rank + 1, || None);
+        }
+        let known = || Known { id: greeting::datagram_id(secret, ID, rank, me), handle: None };
+        self.known[rank].get_or_insert_with(|| Box::new(known()))
     }
 
     /// How datagrams with a rank are sealed, if they are.
@@ -111,16 +124,19 @@ impl Unreliable {
     }
 
     fn handle(&mut self, rank: Rank) -> &mut Handle {
-        let (secret, me, longest) = (&self.secret, self.me, self.longest);
-        let id = || greeting::datagram_id(secret, ID, me, rank);
-        self.handles.entry(rank).or_insert_with(|| Handle::new(id(), longest))
+        if self.known(rank).handle.is_none() {
+            let id = greeting::datagram_id(&self.secret, ID, self.me, rank);
+            self.known(rank).handle = Some(Handle::new(id, self.longest));
+        }
+        self.known(rank).handle.as_mut().expect("it was made")
     }
 }
 
 impl Rnic {
     /// Whether unreliable datagrams went to a peer, or came from it.
     pub(super) fn has_datagrams_with(&self, peer: Rank) -> bool {
-        self.unreliable.as_ref().is_some_and(|unreliable| unreliable.handles.contains_key(&peer))
+        let known = self.unreliable.as_ref().and_then(|unreliable| unreliable.known.get(peer)?.as_ref());
+        known.is_some_and(|known| known.handle.is_some())
     }
 
     /// Sends what these parts make.

@@ -13,6 +13,7 @@ pub use ranges::{RANGES_MAX, Ranges};
 use super::inbound::cause_of;
 use super::{Arrived, Cause, Place, Receive, Regions, Rights, Sink, Terminate, describe};
 use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
 use wire::datagram::{self, CRC_LEN, DatagramType, Dropped, HEAD_LEN, Head};
 use wire::iwarp::ddp::{self, Header, TAGGED_LEN, Target, UNTAGGED_LEN, queue};
 use wire::iwarp::rdmap::Opcode;
@@ -34,7 +35,7 @@ pub struct Handle {
     /// What the receiver knows this rank's datagrams by.
     pub id: u64,
     /// Longest datagram that the way there takes.
-    pub datagram_max: usize,
+    datagram_max: NonZeroU32,
     /// Number of the last message.
     msn: u32,
 }
@@ -42,7 +43,12 @@ pub struct Handle {
 impl Handle {
     /// A receiver to whom nothing has been sent.
     pub fn new(id: u64, datagram_max: usize) -> Handle {
-        Handle { id, datagram_max: datagram_max.clamp(datagram_least(), datagram::LONGEST), msn: 0 }
+        let longest = datagram_max.clamp(datagram_least(), datagram::LONGEST) as u32;
+        Handle { id, datagram_max: NonZeroU32::new(longest).expect("there is a least"), msn: 0 }
+    }
+
+    fn datagram_max(&self) -> usize {
+        self.datagram_max.get() as usize
     }
 }
 
@@ -169,8 +175,8 @@ impl QueuePair {
         header: impl Fn(usize, bool) -> Header,
     ) {
         assert!(u32::try_from(payload.len()).is_ok(), "a message of {} bytes", payload.len());
-        let room = to.datagram_max - HEAD_LEN - header_len - CRC_LEN;
-        let (mut offset, mut out) = (0, Vec::with_capacity(to.datagram_max));
+        let room = to.datagram_max() - HEAD_LEN - header_len - CRC_LEN;
+        let (mut offset, mut out) = (0, Vec::with_capacity(to.datagram_max()));
         loop {
             let end = payload.len().min(offset + room);
             let mut bytes = [0; UNTAGGED_LEN];
