@@ -19,7 +19,7 @@ PACKAGES_BUILD := cc:gcc ld:binutils
 PACKAGES_RUN := $(PACKAGES_BUILD) -- python3:python3 gfortran:gfortran ip:iproute2
 PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- c++:g++ gfortran:gfortran ib_send_lat:perftest ibv_rc_pingpong:ibverbs-utils rping:rdmacm-utils ip:iproute2 munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client valgrind:valgrind
 
-.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test test-quick install wheel deb programs bench fuzz miri swarm snapshots clean help
+.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test nightly test-quick install wheel deb programs bench fuzz miri swarm snapshots clean help
 
 all: build
 
@@ -27,7 +27,8 @@ help:
 	@echo "make build                the library, mpicc, mpiexec and tern in build/"
 	@echo "make run                  the heat example on $(NP) ranks (NP=n), in Fortran where a compiler is found, on two hosts in namespaces where they may be made,"
 	@echo "                          then mpi4py's benchmarks"
-	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH; TEST_HOSTS=1: all also between two hosts)"
+	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
+	@echo "make nightly              between two hosts, under each transport and each protocol: the C tests and mpi4py's suite (NIGHTLY=\"rd rget\": these)"
 	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
 	@echo "make wheel                build/dist/tern_mpi-….whl: pip install it into any virtual environment"
@@ -86,7 +87,10 @@ run-mpi4py: build
 	$(MPIEXEC) -n 2 $(BUILD)/mpi4py/venv-tern/bin/python -m mpi4py.bench pingpong
 
 test: packages-test build
-	$(PYTHON) tests/all.py $(if $(TEST_PEERS),--peers) $(if $(TEST_HOSTS),--hosts)
+	$(PYTHON) tests/all.py $(if $(TEST_PEERS),--peers)
+
+nightly: packages-test build
+	$(PYTHON) tests/all.py --nightly $(NIGHTLY)
 
 test-quick: packages-test build
 	$(PYTHON) tests/all.py --quick

@@ -97,12 +97,45 @@ def unit_tests(cargo):
     yield Stage("unit tests", [*tests, "--lib", "--bins", "--exclude", "mpich"], beside=[[*tests, "--test", "*"], [*tests, "--doc"]])
 
 
+def protocols():
+    """Those that can be forced, as `tern info` names them."""
+    told = subprocess.run([ROOT / "build" / "bin" / "tern", "info"], capture_output=True, text=True, check=True).stdout
+    words = re.search(r"TERN_PROTOCOL=.*\n\s+one of ([^;]+);", told).group(1).split(", ")
+    return [word for word in words if word != "auto"]
+
+
+def between_hosts(short):
+    """The C tests and mpi4py's suite between two hosts: under each transport, and under each protocol over connections. What
+    is long runs at night."""
+    python, tests = sys.executable, ROOT / "tests"
+    # Sends that have left over adapters cannot be cancelled, which MPI permits.
+    programs = [python, tests / "run.py", "--two-hosts", "--without", "p2p/cancel_sends", "--np"]
+    suite = [python, tests / "mpi4py" / "run.py", "--two-hosts", "--np"]
+    # Messages of all lengths, kinds and orders, and what is written to and read from afar.
+    few = ["p2p/blocking", "p2p/modes", "p2p/truncate", "rma/put_get"]
+    if short:
+        yield Stage("between two hosts", [*programs, "3", "coll/bcast", "dynamic", "rma", "topo"])
+    for transport in ["rd", "ud", "hybrid"] if short else ["rc", "rd", "ud", "hybrid"]:
+        chosen = ["env", f"TERN_TRANSPORT={transport}"]
+        yield Stage(f"between two hosts, {transport}", [*chosen, *programs, *(["3", *few] if short else ["3,4"])])
+        if not short:
+            yield Stage(f"mpi4py's suite between two hosts, {transport}", [*chosen, *suite, "2,3"])
+    for protocol in protocols():
+        words = few if short else ["p2p", "coll", "datatype", "rma"]
+        yield Stage(f"between two hosts, {protocol}", ["env", f"TERN_PROTOCOL={protocol}", *programs, "3", *words])
+
+
 def stages(arguments):
+    if arguments.nightly:
+        yield from between_hosts(short=False)
+        return
     if not arguments.quick:
         find_launchers()
     python, tests = sys.executable, ROOT / "tests"
     cargo = os.environ.get("CARGO", "cargo")
-    ranks = "1,2,4" if arguments.quick else "1,2,3,4,7"
+    peer = ROOT / "build" / "peers" / "mpich" / "bin" / "mpicc"
+    # With the ABI of MPICH all programs run on 3 ranks, by the same library below it.
+    ranks = "1,2,4" if arguments.quick else "1,2,4,7" if peer.exists() else "1,2,3,4,7"
     # Before anything else: what costs little and fails often.
     yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
     yield from unit_tests(cargo)
@@ -144,24 +177,17 @@ def stages(arguments):
             command += [tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
             yield Stage(f"over Tern's libibverbs, {transport}", command)
         yield Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"])
-        between = [python, tests / "run.py", "--two-hosts", "--without", "p2p/cancel_sends", "--np"]
-        yield Stage("between two hosts", [*between, "3", "coll/bcast", "dynamic", "rma", "topo"])
+        yield from between_hosts(short=True)
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
         yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
         yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
         yield Stage("programs on verbs", [python, tests / "verbs" / "run.py"])
-        if (peer := ROOT / "build" / "peers" / "mpich" / "bin" / "mpicc").exists():
+        if peer.exists():
             yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
             yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])
             yield Stage("MPICH's ABI, C programs", [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"])
             yield Stage("MPICH's ABI, mpi4py's wheel", [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
-    if arguments.hosts:
-        for transport in ["rc", "rd", "ud", "hybrid"]:
-            command = ["env", f"TERN_TRANSPORT={transport}", *between, "3,4"]
-            yield Stage(f"between two hosts, {transport}, all", command)
-            suite = [python, tests / "mpi4py" / "run.py", "--two-hosts", "--np", "2,3"]
-            yield Stage(f"mpi4py's suite between two hosts, {transport}", ["env", f"TERN_TRANSPORT={transport}", *suite])
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
 
@@ -169,7 +195,8 @@ def stages(arguments):
 def main():
     parser = argparse.ArgumentParser(description="run all tests")
     parser.add_argument("--quick", action="store_true", help="only unit tests and C tests")
-    parser.add_argument("--hosts", action="store_true", help="all C tests and mpi4py's suite between two hosts as well: most of an hour")
+    parser.add_argument("--nightly", action="store_true",
+                        help="only what is too long for each change: all C tests and mpi4py's suite between two hosts")
     parser.add_argument("--peers", action="store_true", help="check the C tests on MPICH as well")
     parser.add_argument("stage", nargs="*", help="only stages whose name contains one of these")
     arguments = parser.parse_args()

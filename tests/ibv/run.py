@@ -193,11 +193,11 @@ def main():
     parser.add_argument("--mpi", type=pathlib.Path, default=ROOT / "build", help="tree to test (build/)")
     parser.add_argument("word", nargs="*", help="only cases whose name contains one of these")
     arguments = parser.parse_args()
-    broken = list(breaking())
-    lanes = [*waiting(), *(broken[at::4] for at in range(4)), list(between()), list(cases())]
+    lanes = [*((lane, 1) for lane in waiting()), (list(breaking()), 4), (list(between()), 1), (list(cases()), 1)]
     if arguments.word:
-        lanes = [[case for case in lane if any(word in case.name for word in arguments.word)] for lane in lanes]
-    return play([(lane, 1) for lane in lanes], arguments)
+        wanted = lambda case: any(word in case.name for word in arguments.word)
+        lanes = [(list(filter(wanted, lane)), at_once) for lane, at_once in lanes]
+    return play(lanes, arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 /* Collectives of no elements, and with lists of counts that are all zero, or zero for some ranks: nothing is touched, what is
  * between them arrives, and the send buffer may be NULL. With the argument `apart` each rank comes to a call without data only when
- * the one before it has left: nobody has to wait for what does not come. */
+ * the one before it has left: nobody has to wait for what does not come. Between hosts lengths go through leaders, also if all
+ * are zero: there nothing is expected of it. */
 // args:
 // args[tern]: apart
 #include "coll_forms.h"
@@ -128,6 +129,15 @@ static void asked(void) {
     CHECK(status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG);
 }
 
+static int on_one_host(void) {
+    MPI_Comm host;
+    int size;
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+    OK(MPI_Comm_size(host, &size));
+    OK(MPI_Comm_free(&host));
+    return size == t_size;
+}
+
 /* One rank after the other. */
 static void apart(void) {
     for (int round = 0; round < ROUNDS; round++) {
@@ -148,10 +158,12 @@ int main(int argc, char **argv) {
     MPI_Datatype copy;
     OK(MPI_Type_dup(MPI_INT, &copy));
     layout(~0u);
+    int one_by_one = argc > 1, here = on_one_host();
     for (int round = 0; round < ROUNDS; round++)
         for (int form = 0; form < FORMS; form++) {
-            if (argc > 1) {
-                apart();
+            if (one_by_one) {
+                if (here)
+                    apart();
                 continue;
             }
             even(form, copy);
