@@ -3,13 +3,21 @@
 #
 # usage: packages.sh COMMAND:PACKAGE ... [-- COMMAND:PACKAGE ...]
 #
-# Without those before `--` nothing can be done: exit code 1. Without those behind it something is left out.
+# Without those before `--` nothing can be done: exit code 1. Without those behind it something is left out. A COMMAND that ends
+# with `.so` is a library that the loader is to find.
 set -u
+
+is_here() {
+    case $1 in
+    *.so) PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | grep -q "^[[:space:]]*$1 " ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
 
 missing() {
     for pair in "$@"; do
         [ "$pair" = -- ] && break
-        command -v "${pair%%:*}" >/dev/null 2>&1 || printf '%s ' "${pair#*:}"
+        is_here "${pair%%:*}" || printf '%s ' "${pair#*:}"
     done
 }
 
