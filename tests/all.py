@@ -188,6 +188,7 @@ def stages(arguments):
             yield Stage("MPICH's ABI, C programs", [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"])
             yield Stage("MPICH's ABI, mpi4py's wheel", [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
+        yield Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"])
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
 

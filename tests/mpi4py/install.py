@@ -30,7 +30,7 @@ def run(command, what, **more):
 
 
 def compiler_of(prefix):
-    """The wrapper that compiles against the standard ABI (MPICH's wheel has it beside its own)."""
+    """The wrapper that compiles against the standard ABI (MPICH's wheel has it beside its own; Open MPI has its own alone)."""
     for name in ("mpicc_abi", "mpicc"):
         if (prefix / "bin" / name).exists():
             return prefix / "bin" / name
@@ -38,7 +38,9 @@ def compiler_of(prefix):
 
 
 def name_of(prefix):
-    return "mpich" if (prefix / "bin" / "mpichversion").exists() else "tern"
+    """Which library this is, by a tool that only it has."""
+    tools = {"mpichversion": "mpich", "ompi_info": "openmpi"}
+    return next((name for tool, name in tools.items() if (prefix / "bin" / tool).exists()), "tern")
 
 
 def make_venv(venv):
@@ -87,7 +89,9 @@ def install(prefix):
     if mark.exists() and mark.read_text() == state:
         return venv, tree
     say(f"building mpi4py {VERSION} with {mpicc} (a minute or two)")
-    environment = dict(os.environ, MPICC=str(mpicc), MPI4PY_BUILD_MPIABI="1", CFLAGS="-O1 -g0")
+    environment = dict(os.environ, MPICC=str(mpicc), CFLAGS="-O1 -g0")
+    if name_of(prefix) != "openmpi":
+        environment["MPI4PY_BUILD_MPIABI"] = "1"
     run([venv / "bin" / "pip", "install", "-q", "--no-cache-dir", "--force-reinstall", "--no-binary", "mpi4py", archive],
         "building mpi4py", env=environment)
     mark.write_text(state)

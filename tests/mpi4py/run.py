@@ -13,6 +13,9 @@ failure, as is one of which nothing is left but skipped tests, unless exceptions
 (`skips NAME — reason`). `--record` writes the counts of this run.
 
 With `--abi mpich` it is mpi4py's wheel as PyPI has it that is run, on the library with that ABI.
+
+With `--mpi` the suite runs on another library, whole: exceptions.txt is Tern's. `--record` then writes what came of it, and which
+tests fail, into peers.txt; table.py makes docs/mpi4py.md of both files.
 """
 
 import argparse
@@ -26,6 +29,7 @@ import sys
 import time
 
 import install
+from counts import Counts, Peers
 
 sys.path.insert(0, str(install.ROOT / "tests"))
 import two_hosts  # noqa: E402
@@ -53,40 +57,6 @@ def exceptions(name):
     return found
 
 
-class Counts:
-    """How many tests a module runs and how many of them it skips, by module and number of ranks."""
-
-    PATH = HERE / "counts.txt"
-    HEAD = (
-        "# What each module of mpi4py's suite runs on Tern: module, ranks, tests run, tests skipped.\n"
-        "# Written by `run.py --record`; see there.\n"
-    )
-
-    def __init__(self):
-        self.known, self.seen = {}, {}
-        if self.PATH.exists():
-            for line in self.PATH.read_text(encoding="utf-8").splitlines():
-                if line and not line.startswith("#"):
-                    module, *numbers = line.split()
-                    ranks, ran, skipped = map(int, numbers)
-                    self.known[module, ranks] = ran, skipped
-
-    def complaint(self, module, ranks, ran, skipped):
-        """What is wrong with these counts, if anything."""
-        self.seen[module, ranks] = ran, skipped
-        if (module, ranks) not in self.known:
-            return f"{module}: {ran} tests run and {skipped} skipped, but counts.txt does not say how many to expect"
-        expected, left = self.known[module, ranks]
-        if ran < expected or skipped > left:
-            return f"{module}: {ran} tests run and {skipped} skipped; expected {expected} and {left} (counts.txt)"
-        return None
-
-    def record(self):
-        """Keeps what is known of modules and ranks that this run left out."""
-        lines = [f"{m} {n} {ran} {left}\n" for (m, n), (ran, left) in sorted((self.known | self.seen).items())]
-        self.PATH.write_text(self.HEAD + "".join(lines), encoding="utf-8")
-
-
 class Suite:
     """The suite of one library."""
 
@@ -97,13 +67,14 @@ class Suite:
         self.two_hosts = arguments.two_hosts
         self.abi = arguments.abi
         self.venv, tree = install.install_wheel() if self.abi else install.install(self.prefix)
-        listed = exceptions(self.name)
+        # The exceptions and the counts are Tern's; other libraries run everything, and it is recorded what came of it.
+        listed = exceptions(self.name) if self.name == "tern" else dict.fromkeys(("module", "test", "probe", "skips"), {})
         if self.abi:
             for kind, more in exceptions("wheel").items():
                 listed[kind].update(more)
         self.left_out, self.patterns, self.may_skip = listed["module"], listed["test"], listed["skips"]
-        # The counts are those of the library under test; another one skips other tests.
         self.counts = Counts() if self.name == "tern" and not self.abi else None
+        self.peers = Peers() if self.name != "tern" else None
         self.recording = arguments.record
         self.tests = self.venv / "test"
         shutil.rmtree(self.tests, ignore_errors=True)
@@ -138,8 +109,11 @@ class Suite:
         if self.two_hosts and ranks > 1:
             command = two_hosts.command(mpiexec, ranks, *words)
         else:
-            command = [mpiexec, *(["--abi", self.abi] if self.abi else []), "-n", ranks, *words]
+            options = ["--abi", self.abi] if self.abi else ["--oversubscribe"] if self.name == "openmpi" else []
+            command = [mpiexec, *options, "-n", ranks, *words]
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
+        if self.name == "openmpi":
+            environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         if self.abi:
             environment["MPI4PY_MPIABI"] = self.abi
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -149,6 +123,8 @@ class Suite:
             text = out.decode(errors="replace")
         except subprocess.TimeoutExpired:
             text = stop(process)
+            if self.peers:
+                self.peers.note(self.name, module, ranks, 0, 0, [module])
             return 0, [f"{module}: no end after {self.timeout:.0f} s"], 0, text
         return (*self.judge(module, ranks, process.returncode, text), text)
 
@@ -160,8 +136,12 @@ class Suite:
             broken.append(f"{module}: {ranks - len(ran)} of {ranks} ranks did not end the module (exit code {code})")
         elif code != 0 and not broken:
             broken.append(f"{module}: exit code {code}")
-        else:
+        elif self.peers is None:
             broken += self.uncounted(module, ranks, min(ran), skipped)
+        if self.peers and len(ran) < ranks:
+            self.peers.note(self.name, module, ranks, 0, 0, [module])
+        elif self.peers:
+            self.peers.note(self.name, module, ranks, min(ran), skipped, broken)
         passed = max(0, min(ran, default=0) - skipped - len(broken))
         return passed, broken, skipped
 
@@ -190,7 +170,7 @@ def main():
     parser.add_argument("--abi", help="run the wheel of PyPI, which is built for this ABI (mpich), instead")
     parser.add_argument("--np", default="1,2,3,4", help="numbers of ranks")
     parser.add_argument("--timeout", type=float, default=120, help="seconds per module")
-    parser.add_argument("--record", action="store_true", help="write the counts of this run into counts.txt")
+    parser.add_argument("--record", action="store_true", help="write the counts of this run into counts.txt, of another library into peers.txt")
     parser.add_argument("--two-hosts", action="store_true", help="half of the ranks in each of two network namespaces")
     parser.add_argument("-v", "--verbose", action="store_true", help="one line per module")
     arguments = parser.parse_args()
@@ -210,8 +190,8 @@ def main():
                       f"{left} skipped ({time.monotonic() - begun:.1f} s)", flush=True)
             if bad:
                 print("".join(f"    {line}\n" for line in text.splitlines()[-40:]), end="", flush=True)
-    if arguments.record and suite.counts:
-        suite.counts.record()
+    if arguments.record and (counts := suite.counts or suite.peers):
+        counts.record()
     for label in failed:
         print(f"failed: {label}")
     print(f"{len(suite.left_out)} modules and {len(suite.patterns)} patterns are left out (tests/mpi4py/exceptions.txt)")
