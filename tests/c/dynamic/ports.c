@@ -1,4 +1,4 @@
-/* Ports: two halves of the job meet through one, twice over it; names; a socket; what is wrong with names is said. */
+/* Ports: two halves of the job meet through one, twice over it; names; a socket; what is wrong with names is said; closed ports. */
 // np: 2+
 #include "../tern_test.h"
 
@@ -74,10 +74,33 @@ static void wrong(void) {
     FAILS(MPI_Publish_name("tern test: nobody", MPI_INFO_NULL, "nonsense"), MPI_ERR_PORT);
 }
 
+/* A port that is closed: nobody waits there, neither in this process nor in another one of the job. */
+static void closed(void) {
+    MPI_Comm inter;
+    MPI_Info info;
+    char port[MPI_MAX_PORT_NAME] = "";
+    if (t_rank == 0) {
+        OK(MPI_Open_port(MPI_INFO_NULL, port));
+        OK(MPI_Close_port(port));
+        FAILS(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+        FAILS(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    }
+    OK(MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD));
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "timeout", "1"));
+    if (t_rank == 1) {
+        FAILS(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+        CHECK(inter == MPI_COMM_NULL);
+    }
+    OK(MPI_Info_free(&info));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
 int main(int argc, char **argv) {
     t_begin(&argc, &argv);
     halves_meet();
     pair_joins();
     wrong();
+    closed();
     return t_end();
 }

@@ -137,17 +137,23 @@ fn connect(cx: &Cx, port: &Port, patience: Duration, mine: &[[u64; Card::WORDS]]
     let tag = new_tag();
     let hello = vec![mine.len() as u64, 0, tag as u64];
     letter::post(cx, HELLO, port.number as i32, [(peer, hello)].into_iter())?;
-    let answer = hear_until(cx, peer, tag, 3, Some(until))?;
+    let bound = Some((until, port));
+    let answer = hear_until(cx, peer, tag, 3, bound)?;
     let [size, context, their_tag] = answer[..] else { unreachable!("as many as were awaited") };
-    let others = swap_cards(cx, peer, [their_tag as i32, tag], mine, size as usize, Some(until))?;
+    let others = swap_cards(cx, peer, [their_tag as i32, tag], mine, size as usize, bound)?;
     Ok(Met { context, is_second: true, others })
 }
 
+/// Nobody is at a port.
+fn refused(port: &Port, why: &str) -> Error {
+    let text = format!("argument `port_name` is the port {}, at which nobody accepts: {why}", port.shown());
+    Error::new(Class::PORT, text)
+}
+
+const TOO_LATE: &str = "no MPI_Comm_accept in time (info key `timeout`, in seconds)";
+
 /// Connects to the process of a port.
 fn reach(cx: &Cx, port: &Port, until: Instant) -> Result<u32> {
-    let refused = |why: String| {
-        Error::new(Class::PORT, format!("nobody accepts at the port `{}`: {why}", port.shown()))
-    };
     let peer = {
         let mut world = cx.world();
         let peer = admit(&mut world, &port.card);
@@ -155,7 +161,7 @@ fn reach(cx: &Cx, port: &Port, until: Instant) -> Result<u32> {
             return Ok(peer);
         }
         let begun = world.engine.extend(|device| device::adapter(device).reach(peer as usize, port.number));
-        begun.map_err(refused)?;
+        begun.map_err(|why| refused(port, &why))?;
         peer
     };
     wait::until(cx, |world| {
@@ -165,9 +171,9 @@ fn reach(cx: &Cx, port: &Port, until: Instant) -> Result<u32> {
             Ok(false) if Instant::now() < until => Ok(None),
             Ok(false) => {
                 world.engine.extend(|device| device::adapter(device).give_up(peer as usize));
-                Err(refused("no MPI_Comm_accept in time (info key `timeout`, in seconds)".into()))
+                Err(refused(port, TOO_LATE))
             }
-            Err(why) => Err(refused(why)),
+            Err(why) => Err(refused(port, &why)),
         }
     })?;
     Ok(peer)
@@ -180,16 +186,22 @@ fn swap_cards(
     [their_tag, tag]: [i32; 2],
     mine: &[[u64; Card::WORDS]],
     count: usize,
-    until: Option<Instant>,
+    bound: Option<(Instant, &Port)>,
 ) -> Result<Vec<Card>> {
     letter::post(cx, ANSWER, their_tag, [(with, mine.concat())].into_iter())?;
-    let words = hear_until(cx, with, tag, Card::WORDS * count, until)?;
+    let words = hear_until(cx, with, tag, Card::WORDS * count, bound)?;
     Ok(words.as_chunks().0.iter().map(|words| Card::from_words(*words)).collect())
 }
 
-/// Words that another root sends, who may not take longer than until then.
-fn hear_until(cx: &Cx, from: u32, tag: i32, count: usize, until: Option<Instant>) -> Result<Vec<u64>> {
-    let Some(until) = until else { return letter::hear(cx, from, ANSWER, tag, count) };
+/// Words that another root sends, who at this port may not take longer than until then.
+fn hear_until(
+    cx: &Cx,
+    from: u32,
+    tag: i32,
+    count: usize,
+    bound: Option<(Instant, &Port)>,
+) -> Result<Vec<u64>> {
+    let Some((until, port)) = bound else { return letter::hear(cx, from, ANSWER, tag, count) };
     let mut words = vec![0u64; count];
     let span = Span { addr: words.as_mut_ptr() as usize, len: count * size_of::<u64>() };
     let want = Want { source: Some(from as usize), context: ANSWER, tag: Some(tag) };
@@ -201,7 +213,7 @@ fn hear_until(cx: &Cx, from: u32, tag: i32, count: usize, until: Option<Instant>
         Ok(world.engine.take(op))
     })?;
     if outcome.cancelled {
-        return fail(Class::PORT, "no MPI_Comm_accept in time (info key `timeout`, in seconds)");
+        return Err(refused(port, TOO_LATE));
     }
     // They were written through their address.
     Ok(std::hint::black_box(words))

@@ -103,12 +103,14 @@ pub fn close(cx: &Cx, port_name: Text) -> Result {
 fn own_port(cx: &Cx, name: &str) -> Result<u32> {
     let Some(port) = Port::named(name) else { return no_name(name) };
     if port.card != own_card(cx)? || !open_ports().contains(&port.number) {
-        return fail(
-            Class::PORT,
-            format!("argument `port_name` is the port {}, which this process has not open", port.shown()),
-        );
+        return not_open(&port);
     }
     Ok(port.number)
+}
+
+fn not_open<T>(port: &Port) -> Result<T> {
+    let text = format!("argument `port_name` is the port {}, which this process has not open", port.shown());
+    fail(Class::PORT, text)
 }
 
 fn no_name<T>(name: &str) -> Result<T> {
@@ -151,6 +153,9 @@ pub fn connect(
         };
         let name = port_name.get()?.to_text();
         match Port::named(&name) {
+            Some(port) if port.card == own_card(cx)? && !open_ports().contains(&port.number) => {
+                not_open(&port)
+            }
             Some(port) => Ok(Part::Connect(port, patience)),
             None => no_name(&name),
         }
