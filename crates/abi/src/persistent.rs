@@ -11,12 +11,12 @@ use crate::object::Object;
 use crate::request::Set;
 use crate::{engine, wait};
 
-/// `MPI_Start`. What is over by then needs no look around.
+/// `MPI_Start`.
 pub fn start(cx: &Cx, request: HandleRef) -> Result {
     if start_one(cx, request.handle)? { Ok(()) } else { wait::progress(cx) }
 }
 
-/// Starts one; whether it is over already.
+/// Starts one; whether no look around is due ([`World::start`](mpi::world::World::start)).
 fn start_one(cx: &Cx, handle: Handle) -> Result<bool> {
     let mut world = cx.world();
     if let Some(request) = world.objects.requests.get(handle) {
@@ -30,8 +30,9 @@ fn start_one(cx: &Cx, handle: Handle) -> Result<bool> {
 /// `MPI_Startall`.
 pub fn startall(cx: &Cx, count: usize, requests: Array<Slot>) -> Result {
     let set = Set::new(cx, count, requests)?;
+    let mut all_left = true;
     for i in 0..set.len() {
-        start_one(cx, set.handle(i))?;
+        all_left &= start_one(cx, set.handle(i))?;
     }
-    wait::progress(cx)
+    if all_left { Ok(()) } else { wait::progress(cx) }
 }

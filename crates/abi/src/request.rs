@@ -94,7 +94,7 @@ pub fn wait(cx: &Cx, request: HandleRef, status: StatusPlace) -> Result {
         if let Some(taken) = world.take_plain(request.handle) {
             return Ok(Some(Some(taken)));
         }
-        Ok(world.settle(request.handle)?.then_some(None))
+        Ok(world.settle(request.handle)?.then(|| world.take_plain(request.handle)))
     };
     let plain = wait::on(cx, &mut raw, ready, |raw| Waits::Requests(raw))?;
     if let Some((found, keep)) = plain {
@@ -200,8 +200,22 @@ impl<'a> Set<'a> {
         self.take_some(cx, &indices, statuses)
     }
 
+    /// Once the requests from `from` on have ended, completes those from `done` on: what had to be settled first has ended well as a rule, and is
+    /// plain by then. Gives whether something special is left.
+    #[inline(never)]
+    fn take_settled(
+        &mut self,
+        world: &mut World,
+        from: &mut usize,
+        done: &mut usize,
+        statuses: &mut [RawStatus],
+    ) -> Result<Option<bool>> {
+        Ok(self.all_ended(world, from)?.then(|| !self.take_plain(world, done, statuses)))
+    }
+
     /// Completes requests from `from` on as long as they have ended and there is nothing special
     /// about them; true if that was all.
+    #[inline(always)]
     fn take_plain(&mut self, world: &mut World, from: &mut usize, statuses: &mut [RawStatus]) -> bool {
         while *from < self.len() {
             let handle = self.handle(*from);
@@ -290,7 +304,7 @@ pub fn waitall(cx: &Cx, count: usize, requests: Array<Slot>, statuses: Array<Raw
             return Ok(Some(false));
         }
         from = from.max(done);
-        Ok(set.all_ended(world, &mut from)?.then_some(true))
+        set.take_settled(world, &mut from, &mut done, places)
     };
     let rest = wait::on(cx, &mut set, ready, |set| Waits::Requests(set.0))?;
     if rest { set.take_rest(cx, done, statuses) } else { Ok(()) }

@@ -8,7 +8,8 @@ use crate::world::World;
 use fabric::Device;
 
 impl<D: Device> World<D> {
-    /// `MPI_Start`; whether the operation is over already.
+    /// `MPI_Start`; whether no look around is due: the operation is over already, or a receive is posted, behind which
+    /// `MPI_Irecv` does not look either, or it is in parts, which wait for `MPI_Pready` or are posted.
     pub fn start(&mut self, handle: Handle) -> Result<bool> {
         let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };
         if request.recipe.is_none() {
@@ -25,15 +26,12 @@ impl<D: Device> World<D> {
         let (body, call) = started?;
         let goes_on = matches!(body, Body::Collective(_));
         let is_partitioned = matches!(body, Body::Partitioned);
-        let is_over = matches!(body, Body::Ended(_));
+        let is_left = matches!(body, Body::Ended(_) | Body::Receive(..) | Body::Partitioned);
         request.body = Some(body);
         if goes_on {
             self.start_schedule(handle, call);
         }
-        if is_partitioned {
-            self.note_untold(handle);
-        }
-        Ok(is_over)
+        Ok(is_left && !(is_partitioned && self.note_untold(handle)))
     }
 
     /// The body of the active request, and the function of the application that has to be called.

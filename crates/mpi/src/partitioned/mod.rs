@@ -178,11 +178,14 @@ impl<D: Device> World<D> {
         }
     }
 
-    /// Notes a receive that has to be told how its messages are cut.
-    pub(crate) fn note_untold(&mut self, handle: Handle) {
-        if receiver(self.objects.requests.get_mut(handle)).is_some_and(|receiver| !receiver.is_posted()) {
+    /// Notes a receive that has to be told how its messages are cut; whether it is one.
+    pub(crate) fn note_untold(&mut self, handle: Handle) -> bool {
+        let is_untold =
+            receiver(self.objects.requests.get_mut(handle)).is_some_and(|receiver| !receiver.is_posted());
+        if is_untold {
             self.untold.push(handle);
         }
+        is_untold
     }
 
     /// Whether the round of a partitioned request has ended; then its body says how.
