@@ -147,8 +147,8 @@ def stages(arguments):
         yield Stage("lints", [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], check=True)
     if (tests / "abi" / "check.py").exists():
         header = ROOT / "build" / "peers" / "mpich" / "include" / "mpi_abi.h"
-        peer = ["--peer-header", header] if header.exists() else []
-        yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build", *peer], check=True)
+        compared = ["--peer-header", header] if header.exists() else []
+        yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build", *compared], check=True)
     yield Stage("instructions", [python, tests / "instructions.py", ROOT / "build"])
     yield Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"])
     yield Stage("installed and moved", [python, tests / "install.py"])
