@@ -39,6 +39,8 @@ pub(crate) struct At {
     pub is_round: bool,
     /// Another way may be tried.
     pub may_try: bool,
+    /// Whoever this one does it together with has begun to go this way.
+    pub joins: Option<usize>,
 }
 
 /// Ways that are numbered from 0.
@@ -104,7 +106,12 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Counts a use: the way it goes.
     #[inline]
     pub fn next(&mut self, at: At, now_ns: impl FnOnce() -> u64) -> usize {
-        let At { is_round, may_try } = at;
+        let At { is_round, may_try, joins } = at;
+        if let Some(way) = joins.filter(|way| may_try && self.may_join(*way)) {
+            (self.way, self.uses, self.began_ns) = (way as u8, 1, now_ns());
+            self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+            return way;
+        }
         let is_full = self.uses >= GROUP && is_round || self.uses >= GROUP_MAX;
         if is_full || self.uses > 0 && self.most_ns < f64::INFINITY {
             let now_ns = now_ns();
@@ -116,6 +123,14 @@ impl<const WAYS: usize> Comparison<WAYS> {
         }
         self.uses += 1;
         usize::from(self.way)
+    }
+
+    /// Whether a way that others have begun to go is one to try with them, in a group of its own. What is unknown so far is tried in its turn.
+    fn may_join(&self, way: usize) -> bool {
+        self.settles == 0
+            && way != self.best()
+            && way != usize::from(self.way)
+            && way < usize::from(self.count)
     }
 
     /// Goes one way from here on, and forgets what is known of the others.
@@ -214,7 +229,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 mod tests {
     use super::*;
 
-    const ROUND: At = At { is_round: true, may_try: true };
+    const ROUND: At = At { is_round: true, may_try: true, joins: None };
 
     /// Plays `uses` uses that take these times: how often each way was taken.
     fn play<const N: usize>(
@@ -337,7 +352,7 @@ mod tests {
         let mut count = [0; 2];
         for _ in 0..1000 {
             for at in 0..64 {
-                let way = comparison.next(At { is_round: at == 0, may_try: true }, || now_ns);
+                let way = comparison.next(At { is_round: at == 0, ..ROUND }, || now_ns);
                 count[way] += 1;
                 now_ns += [500, 50][way];
                 // Begun at once, and all of it is done in the wait.

@@ -68,6 +68,10 @@ struct Course {
     comparison: Comparison<3>,
     /// Messages that had come from the peer when the last one left.
     heard: u32,
+    /// The manner other than by blocks in which one of the peer's came last, and how many had come from it then.
+    theirs: Option<(Manner, u32)>,
+    /// The peer has begun to send in this manner.
+    joins: Option<Manner>,
 }
 
 impl Course {
@@ -84,6 +88,8 @@ const BUSY: f64 = 20.0;
 const HABITS_MAX: usize = 4096;
 /// Messages of others after which a habit is not said to be trying any more: its messages may have ended.
 const PATIENCE: u32 = 1024;
+/// Messages of a peer after which one in another manner than by blocks is the first of a group that tries it.
+const APART: u32 = 128;
 /// Groups by which it is known how much these differ: what comes between messages is all the application does.
 const SETTLE: u16 = 4;
 
@@ -111,7 +117,7 @@ impl Habits {
         }
         let Some(course) = self.courses.get_mut(&Habit::of(&message)) else { return false };
         let is_round = course.may_begin_round(&message);
-        let goes_on = course.comparison.goes_on(Manner::Blocks as usize, is_round);
+        let goes_on = course.joins.is_none() && course.comparison.goes_on(Manner::Blocks as usize, is_round);
         if goes_on {
             course.heard = message.heard;
         }
@@ -139,7 +145,8 @@ impl Habits {
             };
             let is_busy = course.comparison.use_ns() > BUSY * message.copy_ns;
             let may_try = may_try && !is_busy;
-            let way = course.comparison.next(At { is_round, may_try }, now_ns);
+            let joins = course.joins.take().map(|manner| manner as usize);
+            let way = course.comparison.next(At { is_round, may_try, joins }, now_ns);
             let (mut manner, _) = Manner::ALL[way];
             if is_busy && manner != first {
                 course.comparison.keep_to(first as usize);
@@ -159,9 +166,23 @@ impl Habits {
         }
         let ways = if message.fits { 3 } else { 2 };
         let mut comparison = Comparison::new(first as usize, ways, SETTLE, now_ns());
-        let (manner, _) = Manner::ALL[comparison.next(At { is_round: false, may_try: false }, || 0)];
-        self.courses.insert(habit, Course { comparison, heard: message.heard });
+        let (manner, _) =
+            Manner::ALL[comparison.next(At { is_round: false, may_try: false, joins: None }, || 0)];
+        self.courses.insert(habit, Course { comparison, heard: message.heard, theirs: None, joins: None });
         manner
+    }
+
+    /// A message has come in this manner, not by blocks, the so many-th of its peer. Where both send at once it may take both to gain by another manner,
+    /// and each side chooses for itself: so who hears that the other one tries it tries it too.
+    pub fn came(&mut self, from: Rank, context: u64, len: usize, manner: Manner, heard: u32) {
+        let habit = Habit { to: from, context, bits: usize::BITS - len.leading_zeros() };
+        if let Some(course) = self.courses.get_mut(&habit) {
+            let goes_on = |(before, at): (Manner, u32)| before == manner && heard.wrapping_sub(at) < APART;
+            if !course.theirs.is_some_and(goes_on) {
+                course.joins = Some(manner);
+            }
+            course.theirs = Some((manner, heard));
+        }
     }
 
     /// A line for each habit that more than one way is known of, for people: what a message takes by each.
@@ -234,6 +255,35 @@ mod tests {
         }
         assert!(counts[0][Manner::Shared as usize] > 800, "{counts:?}");
         assert!(counts[1][Manner::Blocks as usize] > 2900, "{counts:?}");
+    }
+
+    /// Two ranks send to each other at once, and gain by pulling only if both do.
+    #[test]
+    fn who_sends_at_once_with_its_peer_tries_what_that_tries() {
+        let mut both = [Habits::default(), Habits::default()];
+        let (mut now_ns, mut pulled) = (0u64, [0; 2]);
+        // One has sent alone before, so that the two do not try at the same time.
+        for round in 0..100 {
+            both[1].next(leaving(1 << 16, round), || now_ns);
+            now_ns += 9300;
+        }
+        for round in 100..6100 {
+            let manners =
+                [0, 1].map(|at| both[at].next(leaving(1 << 16, round), || now_ns + 100 * at as u64));
+            for (at, manner) in manners.into_iter().enumerate() {
+                pulled[at] += u32::from(manner == Manner::Pulled && round >= 2000);
+                if manner != Manner::Blocks {
+                    both[1 - at].came(1, 8, 1 << 16, manner, round);
+                }
+            }
+            now_ns += match manners {
+                [Manner::Pulled, Manner::Pulled] => 6400,
+                [Manner::Blocks, Manner::Blocks] => 9300,
+                [Manner::Shared, _] | [_, Manner::Shared] => 9600,
+                _ => 9250,
+            };
+        }
+        assert!(pulled.iter().all(|count| *count > 3600), "{pulled:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What arrives: frames are taken in, matched, and handed to whom they belong.
 
 use super::Engine;
+use crate::choice::habits::Manner;
 use crate::event::{Event, Happening};
 use crate::message::malformed;
 use crate::message::matching::{Body, Direct, Envelope};
@@ -96,6 +97,11 @@ impl<D: Device> Engine<D> {
         let peer = &mut self.peers[envelope.source];
         peer.seen = peer.seen.wrapping_add(1);
         peer.came(offer.len, true);
+        let heard = peer.seen;
+        if let Some(habits) = &mut self.habits {
+            let manner = if offer.other & Offer::ALONE != 0 { Manner::Pulled } else { Manner::Shared };
+            habits.came(envelope.source, envelope.context, offer.len as usize, manner, heard);
+        }
         if !self.matching.expects(&envelope) {
             self.counters.count(Event::Unexpected);
             self.matching.keep(envelope, Body::Rts(offer));
