@@ -4,7 +4,7 @@
 // args: shared
 // args: create
 // expect-stderr: rank 0: [12] (windows in shared memory: 30 Puts, 21 Gets, 40 accumulates|other windows: [0-9]+ operations handed over)
-// expect-stderr: rank 0: epochs: 11 fences, 5 posts, 5 starts, 8 locks of which \d+ were not free, 13 flushes
+// expect-stderr: rank 0: epochs: 11 fences of which \d+ were told to each rank, 5 posts, 5 starts, 8 locks of which \d+ were not free, 13 flushes
 // not-on: mpich (other variables)
 // not-on: ompi (other variables)
 #include "tern_test.h"
