@@ -141,7 +141,7 @@ class Case:
         begun = time.monotonic()
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=environment, cwd=program.binary.parent, start_new_session=True,
+            env=environment, cwd=program.binary.parent, preexec_fn=os.setpgrp,
         )
         try:
             out, err = process.communicate(timeout=limit)

@@ -98,11 +98,16 @@ def heed():
 
 
 class Job:
-    """A running command; its output goes to files, so that nobody has to read it."""
+    """A running command; its output goes to files, so that nobody has to read it.
+
+    It is a process group of this session. A session of its own would make it a group of the scheduler (`sched_autogroup`),
+    and Linux 6.18 lets such groups starve beside others for up to minutes, although they could run.
+    """
 
     def __init__(self, command, env, cwd=None, before=None, keep=()):
         def begin():
             heed()
+            os.setpgid(0, 0)
             if before:
                 before()
 
@@ -111,7 +116,7 @@ class Job:
         environment = {name: value for name, value in dict(os.environ, **env).items() if value is not None}
         self.process = subprocess.Popen(
             command, env=environment, cwd=cwd, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
-            start_new_session=True, preexec_fn=begin, pass_fds=keep,
+            preexec_fn=begin, pass_fds=keep,
         )
 
     def __enter__(self):

@@ -117,7 +117,7 @@ class Suite:
         if self.abi:
             environment["MPI4PY_MPIABI"] = self.abi
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, env=environment, cwd=self.venv, start_new_session=True)
+                                   stderr=subprocess.STDOUT, env=environment, cwd=self.venv, preexec_fn=os.setpgrp)
         try:
             out, _ = process.communicate(timeout=self.timeout)
             text = out.decode(errors="replace")
