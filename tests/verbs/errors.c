@@ -123,6 +123,9 @@ static void fine(void) {
     *word = 5;
     CHECK(post(a, 8, IBV_WR_ATOMIC_CMP_AND_SWP, was, 8, mr->lkey, word, mr->rkey) == 0);
     CHECK(of(8).status == IBV_WC_SUCCESS && *was == 5 && *word == 77);
+    /* What it was may go anywhere. */
+    CHECK(post(a, 9, IBV_WR_ATOMIC_FETCH_AND_ADD, memory + 3101, 8, mr->lkey, word, mr->rkey) == 0);
+    CHECK(of(9).status == IBV_WC_SUCCESS && *word == 82 && memory[3101] == 77 && memory[3100] == 0 && memory[3109] == 0);
     part(a, b);
 }
 

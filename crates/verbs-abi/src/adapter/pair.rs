@@ -269,7 +269,7 @@ fn takes_data(opcode: i32) -> bool {
 fn hand_over(rc: &mut Rc, request: &Request, len: u32, ended: Ended, is_told: bool) -> Result<(), i32> {
     let solicited = request.flags & SEND_SOLICITED != 0;
     let (to, stag) = request.there;
-    let (mut payload, mut result) = (Payload::Lent([Span::EMPTY; 2]), Span::EMPTY);
+    let mut payload = Payload::Lent([Span::EMPTY; 2]);
     let one = |parts: &[(Span, u32)]| parts.first().copied().unwrap_or((Span::EMPTY, 0));
     let work = match request.opcode {
         WR_READ if request.parts.len() > 1 => return Err(libc::EINVAL),
@@ -278,10 +278,11 @@ fn hand_over(rc: &mut Rc, request: &Request, len: u32, ended: Ended, is_told: bo
             Work::Read { len, sink_stag: key, sink_to: span.addr as u64, stag, to }
         }
         WR_COMPARE_SWAP | WR_FETCH_ADD => {
-            result = one(&request.parts).0;
-            if to % 8 != 0 || request.parts.len() != 1 || result.len < 8 {
+            let into = one(&request.parts).0;
+            if to % 8 != 0 || request.parts.len() != 1 || into.len < 8 {
                 return Err(libc::EINVAL);
             }
+            payload = Payload::Lent([Span { addr: into.addr, len: 8 }, Span::EMPTY]);
             let (first, second) = request.operands;
             let atomic = match request.opcode {
                 WR_FETCH_ADD => Atomic::FetchAdd { add: first, mask: 0 },
@@ -305,12 +306,12 @@ fn hand_over(rc: &mut Rc, request: &Request, len: u32, ended: Ended, is_told: bo
     if request.opcode == WR_SEND_WITH_IMMEDIATE {
         let word = (rc::before_send(request.word), false);
         let mark = Work::Write { len: 0, stag: 0, to: 0, immediate: Some(word) };
-        let sent = Sent { ended, is_told: false, result: Span::EMPTY, is_part: true };
+        let sent = Sent { ended, is_told: false, is_part: true };
         if !rc.post(Payload::Lent([Span::EMPTY; 2]), mark, sent) {
             return Err(libc::ENOMEM);
         }
     }
-    let sent = Sent { ended, is_told, result, is_part: false };
+    let sent = Sent { ended, is_told, is_part: false };
     if rc.post(payload, work, sent) { Ok(()) } else { Err(libc::ENOMEM) }
 }
 

@@ -8,7 +8,7 @@ use super::constants::*;
 use super::queues::{Buffer, Ended, Receives};
 use fabric::Span;
 use rnic::driver::{Landing, Link, Payload, Posted, memory};
-use rnic::stack::{Arrived, Atomic, Cause, Done, Failure, NotDone, Place, Receive, Sink, Work};
+use rnic::stack::{Arrived, Atomic, Cause, Failure, NotDone, Place, Receive, Sink, Work};
 use std::collections::{HashMap, VecDeque};
 
 /// In the upper half of Immediate Data: they are of the Send behind them. Else it is the length of the Write before.
@@ -31,8 +31,6 @@ pub struct Sent {
     pub ended: Ended,
     /// Whether it is told.
     pub is_told: bool,
-    /// Where what an atomic operation finds goes.
-    pub result: Span,
     /// Whether it is part of the request behind it.
     pub is_part: bool,
 }
@@ -137,9 +135,6 @@ impl Rc {
         self.requests -= usize::from(!sent.is_part);
         let mut ended = sent.ended;
         match result {
-            Ok(Done::Atomic(was)) => {
-                memory::copy(sent.result.addr, was.to_ne_bytes().as_ptr() as usize, sent.result.len.min(8));
-            }
             Ok(_) => {}
             Err(NotDone::NoRequests) => ended.status = WC_LOC_QP_OP_ERR,
             Err(NotDone::Flushed) => ended.status = WC_WR_FLUSH_ERR,
