@@ -22,9 +22,9 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use fabric::{Bell, Device, Nap};
+use fabric::{Bell, Device, Distance, Nap};
 use mpi::error::Result;
 use mpi::world::Polled;
 use shm::watched;
@@ -36,6 +36,11 @@ use crate::global::{self, World};
 /// borrowing costs, so that a wrong guess costs little, and short for a computation that is worth
 /// overlapping.
 const TICK: Duration = Duration::from_micros(200);
+/// Without a core to spare a look takes the time it takes from an application, with a timer and two switches of threads: looks in vain
+/// may take one part in so many of the application's time.
+const SHARE: u32 = 100;
+/// How long the application must have been away at most, however dear a look.
+const LONGEST_TICK: Duration = Duration::from_millis(5);
 /// Looks without anything to do after which the thread rests until it is called, if nothing needs it. If something does,
 /// the pause between two pairs of looks doubles then.
 const QUIET: u32 = 16;
@@ -158,10 +163,11 @@ fn start(world: &World) {
     STATE.store(OFF, Ordering::Relaxed);
     let Some(bell) = world.engine.device().bell() else { return };
     let own = bell.clone();
+    let is_spared = world.engine.device().caps(Distance::Host).spare_cores;
     // The thread inherits the mask: no signal of the application is ever handled in it.
     let spawned = without_signals(|| {
         let builder = std::thread::Builder::new().name("tern-engine".into()).stack_size(256 * 1024);
-        builder.spawn(move || run(&*own))
+        builder.spawn(move || run(&*own, is_spared))
     });
     if let Ok(handle) = spawned {
         let _ = THREAD.set(handle.thread().clone());
@@ -230,31 +236,49 @@ impl Drop for EndsWithTheProcess {
     }
 }
 
-fn run(bell: &dyn Bell) {
+/// `is_spared` if a core is left for the thread, on which its looks cost the application nothing.
+fn run(bell: &dyn Bell, is_spared: bool) {
     let _bug = EndsWithTheProcess;
     let mut pace = Pace::default();
     while STATE.load(Ordering::Acquire) != STOP {
+        let begun = own_time();
         std::thread::park_timeout(pace.pause());
         let away = global::was_away() && NAPPING.load(Ordering::Relaxed) == 0;
         let found = if away { work(bell) } else { Found::InVain };
-        pace.looked(found != Found::InVain);
+        pace.looked(found);
+        if found == Found::InVain && !is_spared {
+            pace.cost(own_time().saturating_sub(begun));
+        }
         // An application that stays away and needs nothing calls when it does: until then each look would cost it time.
-        if found == Found::Nothing || pace.is_quiet() {
+        if matches!(found, Found::Nothing | Found::Done) || pace.is_quiet() {
+            let begun = Instant::now();
             let rested = rest();
             if rested {
                 global::was_away(); // the call that ended the rest is the last one to count
             }
-            pace.refused(rested);
+            if found != Found::Done {
+                pace.rested(rested.then(|| begun.elapsed()));
+            }
         }
     }
+}
+
+/// Processor time of the calling thread.
+fn own_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the clock exists in every thread, and the time is a local variable.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// How often the thread looks whether the application is away. A window or a collective under way may need the thread
 /// at any time, and forbids it to rest; but an application that goes in and out of MPI needs it not, and each look
 /// takes a core from it. So looks in vain become rarer. They come in pairs, a tick apart: who computes for longer than
 /// that is found away by the second one, however long the pause before the first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Pace {
+    /// How long the application must have been away.
+    tick: Duration,
     /// Looks in vain since the last one that was not, or since the thread would have rested.
     quiet: u32,
     /// How often the pause has doubled.
@@ -263,16 +287,29 @@ struct Pace {
     second: bool,
 }
 
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { tick: TICK, quiet: 0, doublings: 0, second: false }
+    }
+}
+
 impl Pace {
     fn pause(&self) -> Duration {
-        if self.second { TICK } else { TICK * (1 << self.doublings) }
+        if self.second { self.tick } else { self.tick * (1 << self.doublings) }
     }
 
-    /// The thread has looked, and helped if it says so.
-    fn looked(&mut self, helped: bool) {
-        match helped {
-            true => *self = Pace::default(),
-            false => (self.quiet, self.second) = (self.quiet + 1, !self.second),
+    /// A look in vain has cost so much. The tick follows slowly: one look that was interrupted says little.
+    fn cost(&mut self, cost: Duration) {
+        let wanted = (cost * SHARE).clamp(TICK, LONGEST_TICK);
+        self.tick = (self.tick * 7 + wanted) / 8;
+    }
+
+    /// The thread has looked.
+    fn looked(&mut self, found: Found) {
+        match found {
+            Found::Work | Found::Done => *self = Pace { tick: self.tick, ..Pace::default() },
+            Found::InVain => (self.quiet, self.second) = (self.quiet + 1, !self.second),
+            Found::Nothing => {}
         }
     }
 
@@ -280,10 +317,12 @@ impl Pace {
         self.quiet > QUIET
     }
 
-    /// The thread has rested, or must not.
-    fn refused(&mut self, rested: bool) {
-        let doublings = if rested { 0 } else { (self.doublings + 1).min(DOUBLINGS) };
-        *self = Pace { quiet: 0, doublings, second: false };
+    /// The thread has rested for so long, or must not. A short rest is none: it was ended by an application that goes in and out
+    /// of MPI and always has something under way.
+    fn rested(&mut self, rested: Option<Duration>) {
+        let is_long = rested.is_some_and(|rested| rested > self.tick * (1 << DOUBLINGS));
+        let doublings = if is_long { 0 } else { (self.doublings + 1).min(DOUBLINGS) };
+        *self = Pace { tick: self.tick, quiet: 0, doublings, second: false };
     }
 }
 
@@ -305,7 +344,9 @@ enum Found {
     InVain,
     /// Something that it could help with, until the application came back.
     Work,
-    /// Nothing that needs care, or nothing any more.
+    /// As above, until nothing was left.
+    Done,
+    /// Nothing that needs care.
     Nothing,
 }
 
@@ -317,7 +358,9 @@ fn work(bell: &dyn Bell) -> Found {
         match global::lend(shm::barrier_within, |world| advance(world, bell)) {
             Some(Advanced::Moved) => {}
             Some(Advanced::Waits) => bell.sleep(LONGEST),
-            Some(Advanced::Nothing) => return Found::Nothing,
+            Some(Advanced::Nothing) => {
+                return if found == Found::Work { Found::Done } else { Found::Nothing };
+            }
             None => break,
         }
         found = Found::Work;
@@ -376,9 +419,9 @@ mod tests {
             now_us += pace.pause().as_micros() as u64;
             let is_away = now_us / every_us == asked_us / every_us;
             (all, helped) = (all + 1, helped + u32::from(is_away));
-            pace.looked(is_away);
+            pace.looked(if is_away { Found::Work } else { Found::InVain });
             if pace.is_quiet() {
-                pace.refused(false);
+                pace.rested(None);
             }
         }
         (all, helped)
@@ -405,10 +448,38 @@ mod tests {
         }
     }
 
+    /// Where a look takes 20 us from the application, a thousandth of a second is not worth to be interrupted for.
+    #[test]
+    fn dear_looks_are_rare() {
+        let mut pace = Pace::default();
+        for _ in 0..100 {
+            pace.cost(Duration::from_micros(20));
+        }
+        assert!(
+            pace.tick > Duration::from_micros(1990) && pace.tick <= Duration::from_micros(2000),
+            "{:?}",
+            pace.tick
+        );
+        pace.looked(Found::Work);
+        assert!(pace.pause() > Duration::from_micros(1990), "who was helped is not forgotten to pay");
+        for _ in 0..100 {
+            pace.cost(Duration::from_secs(1));
+        }
+        assert!(pace.tick <= LONGEST_TICK);
+        for _ in 0..100 {
+            pace.cost(Duration::from_nanos(100));
+        }
+        assert!(pace.tick < TICK + Duration::from_micros(1));
+    }
+
     #[test]
     fn who_has_rested_looks_every_tick() {
-        let mut pace = Pace { quiet: QUIET + 1, doublings: 3, second: true };
-        pace.refused(true);
+        let before = Pace { quiet: QUIET + 1, doublings: 2, second: true, ..Pace::default() };
+        let mut pace = before;
+        pace.rested(Some(Duration::from_secs(1)));
         assert_eq!((pace, pace.pause()), (Pace::default(), TICK));
+        let mut pace = before;
+        pace.rested(Some(TICK));
+        assert_eq!(pace.doublings, 3, "a call that comes at once was not worth to be waited for");
     }
 }
