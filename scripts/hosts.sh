@@ -58,15 +58,23 @@ remove() {
     done
 }
 
+# In a host, with the names and first addresses of all that were made with it.
+enter() {
+    name=$1 host=$1$2
+    shift 2
+    known=$(ls /run/netns | sed -n "s/^$name\([0-9][0-9]*\)\$/10.77.31.\1 &/p")
+    exec ip netns exec "$host" unshare --uts --mount sh -c '
+        mount -t tmpfs tmpfs /dev/shm && hostname "$0" && printf "127.0.0.1 localhost\n%s\n" "$1" > /dev/shm/hosts &&
+            mount --bind /dev/shm/hosts /etc/hosts && shift && exec "$@"' "$host" "$known" "$@"
+}
+
 reach() {
     name=$1
     shift
     while case $1 in -*) true ;; *) false ;; esac; do shift; done
     host=${1%]}
-    host=$name${host##*[!0-9]}
     shift
-    exec ip netns exec "$host" unshare --uts --mount sh -c \
-        'mount -t tmpfs tmpfs /dev/shm && hostname "$0" && exec sh -c "$*"' "$host" "$@"
+    enter "$name" "${host##*[!0-9]}" sh -c "$*"
 }
 
 # Makes them, or says why not.
@@ -86,8 +94,8 @@ run() {
     trap 'exit 143' TERM
     try_make "$name" "$count"
     list=$(numbers "$count" | sed 's/^/10.77.31./' | paste -sd,)
-    ip netns exec "${name}1" "$mpiexec" --launcher "$0 reach $name" --hosts "$list" \
-        -n "$ranks" -ppn "$(((ranks + count - 1) / count))" "$@"
+    (enter "$name" 1 "$mpiexec" --launcher "$0 reach $name" --hosts "$list" \
+        -n "$ranks" -ppn "$(((ranks + count - 1) / count))" "$@")
 }
 
 [ $# -ge 2 ] || fail "see the head of $0"
