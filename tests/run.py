@@ -139,6 +139,7 @@ class Case:
         command = program.library.launch(self.ranks, program.binary, self.arguments)
         environment = dict(os.environ, **program.environment())
         begun = time.monotonic()
+        # Why no session of its own: see Job in hang/support.py.
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=environment, cwd=program.binary.parent, preexec_fn=os.setpgrp,
