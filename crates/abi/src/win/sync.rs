@@ -5,11 +5,11 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::PROC_NULL;
 use mpi::handle::Handle;
 use mpi::mem;
+use mpi::win::about;
 use mpi::win::direct::Told;
 use mpi::win::epoch::{Epoch, Held, LockType, Members, NOCHECK, NOPRECEDE, check_assert};
 use mpi::win::issue::Sync;
 use mpi::win::locks::Asked;
-use mpi::win::{Path, about};
 use proto::event::{Event, Happening};
 
 use crate::coll::run;
@@ -35,10 +35,10 @@ fn target(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
     }
 }
 
-/// Waits until all that was begun with a target, or with all, is over there. Where memory is shared it is; then this looks
-/// around, for a program may synchronise until it sees what others store who wait for this rank.
+/// Waits until all that was begun with a target, or with all, is over there. Where nothing is awaited this looks around, for a
+/// program may synchronise until it sees what others store who wait for this rank.
 pub(super) fn settle(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
-    if matches!(cx.world().window(win)?.path, Path::Direct(_)) {
+    if cx.world().is_quiet(win, target)? {
         return wait::progress(cx);
     }
     wait::until(cx, |world| Ok(world.is_quiet(win, target)?.then_some(())))
@@ -80,7 +80,7 @@ fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
             world.send_gathered(win, target)?;
         }
     }
-    if matches!(cx.world().window(win)?.path, Path::Direct(_)) {
+    if cx.world().has_fetched(win, target)? {
         return wait::progress(cx);
     }
     wait::until(cx, |world| Ok(world.has_fetched(win, target)?.then_some(())))

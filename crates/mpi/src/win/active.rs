@@ -79,9 +79,22 @@ pub struct Arrival {
     pub bytes: Box<[u8]>,
 }
 
+/// What operations wait for that have not left, so that they leave together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gathered {
+    /// There are none.
+    Nothing,
+    /// For others: one has come since the last look around.
+    Growing,
+    /// For nothing any more but a synchronisation, which this rank may never reach before they have arrived.
+    Resting,
+}
+
 /// State of one rank in a window of this kind.
 #[derive(Debug)]
 pub struct Active {
+    /// What is gathered, at any target.
+    pub gathered: Gathered,
     /// By target: whether operations have been begun of which it is not known that they are done there.
     pub touched: Box<[bool]>,
     /// By target: bytes of these operations.
@@ -125,6 +138,7 @@ impl Active {
     /// Of a window of so many ranks.
     pub fn new(ranks: usize, far: Option<Box<Far>>, fences: Option<Fences>, refuses: bool) -> Active {
         Active {
+            gathered: Gathered::Nothing,
             touched: vec![false; ranks].into(),
             load: vec![0; ranks].into(),
             answered: vec![false; ranks].into(),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::active::{Active, Answer, Arrival, BATCH_BYTES, Pending, TELL, Ticket};
+use super::active::{Active, Answer, Arrival, BATCH_BYTES, Gathered, Pending, TELL, Ticket};
 use super::direct;
 use super::epoch::{LockType, Members};
 use super::fence::Way;
@@ -81,6 +81,7 @@ impl<D: Device> World<D> {
                     engine.count(Event::WindowWord);
                     return Ok(None);
                 }
+                active.gathered = Gathered::Growing;
                 if let Some(far) = &mut active.far
                     && let Some(begun) =
                         far.operate(engine, operation, &member, asks).map_err(|error| about(win, &error))?
@@ -264,12 +265,7 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
         match &mut window.path {
-            Path::Active(active) => {
-                if let Some(far) = &active.far {
-                    far.issue(engine, target)?;
-                }
-                send_batch(active, place, target, engine, detached)
-            }
+            Path::Active(active) => let_leave(active, place, target, engine, detached),
             Path::Direct(_) => Ok(()),
         }
     }
@@ -389,12 +385,45 @@ fn send_batch<D: Device>(
     Ok(())
 }
 
+/// Sends all that is held for a target.
+fn let_leave<D: Device>(
+    active: &mut Active,
+    place: &Place,
+    target: u32,
+    engine: &mut Engine<D>,
+    detached: &mut Vec<(OpId, Detached)>,
+) -> Result {
+    if let Some(far) = &active.far {
+        far.issue(engine, target)?;
+    }
+    send_batch(active, place, target, engine, detached)
+}
+
+/// Sends all that is held, if nothing has joined it since the last look around: what has been begun is to arrive although its
+/// origin synchronises with others, computes, or waits for what only this brings about (MPI 5.0 section 12.7.3).
+fn let_rest_leave<D: Device>(
+    active: &mut Active,
+    place: &Place,
+    engine: &mut Engine<D>,
+    detached: &mut Vec<(OpId, Detached)>,
+) -> Result {
+    if active.gathered == Gathered::Growing {
+        active.gathered = Gathered::Resting;
+        return Ok(());
+    }
+    active.gathered = Gathered::Nothing;
+    (0..place.size()).try_for_each(|target| let_leave(active, place, target, engine, detached))
+}
+
 fn serve<D: Device>(
     window: &mut Window,
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
 ) -> Result<bool> {
     let Window { path: Path::Active(active), place, .. } = window else { return Ok(false) };
+    if active.gathered != Gathered::Nothing {
+        let_rest_leave(active, place, engine, detached)?;
+    }
     let context = place.context_for(Purpose::Message);
     let mut moved = false;
     let want = Want { source: None, context, tag: Some(TELL) };
