@@ -14,16 +14,25 @@ const PATIENCE: u32 = 64;
 /// What is due so soon is waited for awake: to set a clock takes about as long.
 const SOON_NS: u64 = 20_000;
 
-/// Whether this rank may sleep until the descriptor has something.
-pub struct IbvNap(bool);
+/// What this rank may do until its next look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IbvNap {
+    /// Look at once: who gives its core away to one that computes gets it back when that has used up its turn.
+    Look,
+    /// Sleep until the descriptor has something.
+    Sleep,
+}
 
 impl Nap for IbvNap {
     fn take(self) {
-        std::thread::yield_now();
+        match self {
+            IbvNap::Look => std::hint::spin_loop(),
+            IbvNap::Sleep => std::thread::yield_now(),
+        }
     }
 
     fn sleeps(&self) -> bool {
-        self.0
+        *self == IbvNap::Sleep
     }
 }
 
@@ -205,7 +214,10 @@ impl Verbs for Ibv {
 
     fn idle(&mut self, round: u32) -> IbvNap {
         let is_soon = std::mem::take(&mut self.has_alarm) || self.has_news();
-        IbvNap(!is_soon && round >= PATIENCE && self.may_sleep())
+        match !is_soon && round >= PATIENCE && self.may_sleep() {
+            true => IbvNap::Sleep,
+            false => IbvNap::Look,
+        }
     }
 
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {

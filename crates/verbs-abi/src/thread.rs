@@ -20,6 +20,8 @@ const GLANCE: Duration = Duration::from_micros(3);
 const AWAY: Duration = Duration::from_micros(200);
 /// How long it goes on to look after something has come.
 const STAY: Duration = Duration::from_micros(50);
+/// How often it asks nobody for a core after one has cost it a turn of others.
+const CROWDED: u32 = 256;
 
 /// The program has looked, and found nothing.
 #[inline]
@@ -43,34 +45,60 @@ pub fn start() {
 }
 
 fn run(descriptor: &OwnedFd) {
+    // A sleep of microseconds is to take microseconds; where the system refuses that it takes 50 more.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let mut room = [const { MaybeUninit::uninit() }; 1];
+    let mut turns = Turns::default();
     loop {
         // An interrupted sleep is one that has ended.
         if epoll::wait(descriptor, &mut room, None).is_ok_and(|(events, _)| events.is_empty()) {
             continue;
         }
-        if is_polling() {
+        if is_polling(&mut turns) {
             std::thread::sleep(AWAY);
             continue;
         }
-        stay();
+        stay(&mut turns);
+    }
+}
+
+/// How the thread lets others run. Where a core is free it gives way, which is the quickest. Who gives way to one that computes
+/// has the core back when that one has used up its turn, milliseconds later; who sleeps has it back at the end of the sleep.
+#[derive(Default)]
+struct Turns {
+    /// Times until giving way is tried again.
+    crowded: u32,
+}
+
+impl Turns {
+    /// Lets others run for a moment.
+    fn pass(&mut self, nap: Duration) {
+        if let Some(left) = self.crowded.checked_sub(1) {
+            self.crowded = left;
+            return std::thread::sleep(nap);
+        }
+        let since = Instant::now();
+        std::thread::yield_now();
+        if since.elapsed() > STAY {
+            self.crowded = CROWDED;
+        }
     }
 }
 
 /// Whether the program looks itself.
-fn is_polling() -> bool {
+fn is_polling(turns: &mut Turns) -> bool {
     let (before, since) = (polls(), Instant::now());
     while since.elapsed() < GLANCE {
         if polls() != before {
             return true;
         }
-        std::thread::yield_now();
+        turns.pass(GLANCE);
     }
-    false
+    polls() != before
 }
 
 /// Looks around until nothing has come for a while, or the program looks itself.
-fn stay() {
+fn stay(turns: &mut Turns) {
     let (before, mut since) = (polls(), Instant::now());
     while since.elapsed() < STAY && polls() == before {
         let Ok(mut adapter) = crate::adapter() else { return };
@@ -78,6 +106,6 @@ fn stay() {
             since = Instant::now();
         }
         drop(adapter);
-        std::thread::yield_now();
+        turns.pass(GLANCE);
     }
 }
