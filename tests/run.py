@@ -15,6 +15,7 @@ error matches what it declares. Directives stand in the program's comments:
     // timeout: 120       seconds instead of --timeout
     // not-on: mpich (reason)   skipped with this library
     // one-host: reason   skipped with --two-hosts
+    // connections: reason   skipped with --two-hosts where TERN_TRANSPORT names datagrams
 
 A directive that holds for one library only names it: `expect-stderr[tern]: …`.
 """
@@ -35,7 +36,7 @@ import two_hosts
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 DIRECTIVE = re.compile(
-    r"^\s*(?://|\*)\s*(np|args|env|expect-exit|expect-stderr|expect-stdout|timeout|not-on|one-host)"
+    r"^\s*(?://|\*)\s*(np|args|env|expect-exit|expect-stderr|expect-stdout|timeout|not-on|one-host|connections)"
     r"(?:\[(\w+)\])?:\s*(.*?)\s*$"
 )
 WARNINGS = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
@@ -95,7 +96,10 @@ class Program:
             name, _, reason = value.partition(" ")
             if name == self.library.name:
                 return reason.strip("() ") or "not on this library"
-        return self.first("one-host") if self.library.two_hosts else None
+        if not self.library.two_hosts:
+            return None
+        over_datagrams = os.environ.get("TERN_TRANSPORT", "rc") != "rc"
+        return self.first("one-host") or (self.first("connections") if over_datagrams else None)
 
     def rank_counts(self, wanted):
         text = self.first("np")

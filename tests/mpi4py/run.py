@@ -167,6 +167,7 @@ def stop(process):
 def main():
     parser = argparse.ArgumentParser(description="run mpi4py's test suite")
     parser.add_argument("filter", nargs="*", help="run modules whose name contains one of these")
+    parser.add_argument("--without", action="append", default=[], help="but none whose name contains this")
     parser.add_argument("--mpi", default=str(ROOT / "build"), help="prefix of the library (default: build)")
     parser.add_argument("--abi", help="run the wheel of PyPI, which is built for this ABI (mpich), instead")
     parser.add_argument("--np", default="1,2,3,4", help="numbers of ranks")
@@ -182,6 +183,8 @@ def main():
     passed, failed, skipped = 0, [], 0
     for ranks in (int(n) for n in arguments.np.split(",")):
         for module in suite.modules(arguments.filter):
+            if any(word in module for word in arguments.without):
+                continue
             begun = time.monotonic()
             good, bad, left, text = suite.run(module, ranks)
             passed, skipped = passed + good, skipped + left

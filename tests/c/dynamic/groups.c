@@ -2,6 +2,7 @@
  * already, and of some that never met. */
 // np: 1,2,3
 // not-on: mpich (5.0.2 ends with an internal error in MPI_Intercomm_create_from_groups)
+// connections: processes of other jobs are reached over TCP alone
 #include "../tern_test.h"
 
 #define CHILDREN 2

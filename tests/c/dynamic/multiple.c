@@ -1,5 +1,6 @@
 /* MPI_Comm_spawn_multiple: one job of two programs, their numbers, arguments, working directories; fewer processes than
  * asked for where `soft` allows that; children that start children; ends without MPI_Comm_disconnect. */
+// connections: processes of other jobs are reached over TCP alone
 #include "../tern_test.h"
 
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /* Ports: two halves of the job meet through one, twice over it; names; a socket; what is wrong with names is said; closed ports. */
 // np: 2+
+// connections: processes of other jobs are reached over TCP alone
 #include "../tern_test.h"
 
 #include <sys/socket.h>
@@ -26,8 +27,23 @@ static void halves_meet(void) {
         OK(MPI_Publish_name(service, MPI_INFO_NULL, port));
     }
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    if (t_rank == 1)
+    /* Names are known on one host. */
+    MPI_Comm host;
+    int ranks[2] = {0, 1}, near[2];
+    MPI_Group all, here;
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &all));
+    OK(MPI_Comm_group(host, &here));
+    OK(MPI_Group_translate_ranks(all, 2, ranks, here, near));
+    OK(MPI_Group_free(&all));
+    OK(MPI_Group_free(&here));
+    OK(MPI_Comm_free(&host));
+    if (t_rank == 1 && near[0] != MPI_UNDEFINED)
         OK(MPI_Lookup_name(service, MPI_INFO_NULL, port));
+    else if (t_rank == 1)
+        OK(MPI_Recv(port, sizeof port, MPI_CHAR, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    if (t_rank == 0 && near[1] == MPI_UNDEFINED)
+        OK(MPI_Send(port, sizeof port, MPI_CHAR, 1, 7, MPI_COMM_WORLD));
     for (int round = 0; round < 2; round++) {
         /* The name counts at the root alone. */
         const char *name = rank == 0 ? port : NULL;

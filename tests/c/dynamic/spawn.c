@@ -1,5 +1,6 @@
 /* MPI_Comm_spawn: all ranks start two processes together; messages, collectives, merging, the processes' parent, and
  * a second time after the first have gone. */
+// connections: processes of other jobs are reached over TCP alone
 #include "../tern_test.h"
 
 #define CHILDREN 2

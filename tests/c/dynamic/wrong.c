@@ -1,4 +1,5 @@
 /* What cannot be started: the class is MPI_ERR_SPAWN on all ranks, and the job goes on. refused.c looks at the text. */
+// connections: processes of other jobs are reached over TCP alone
 #include "../tern_test.h"
 
 static void refused(const char *command, int most, const char *key, const char *value) {

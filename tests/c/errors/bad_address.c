@@ -1,6 +1,7 @@
 /* A buffer that is not memory: with single copy the kernel finds it, and the error is that of the rank that
  * gave it; the other one is told that it was not its own. */
 // np: 2
+// one-host: an adapter has no say in it: the rank that gave no memory ends by SIGSEGV
 // not-on: mpich (ends with a signal or blames the receiver)
 // not-on: ompi (ends with a signal or blames the receiver)
 #define _GNU_SOURCE

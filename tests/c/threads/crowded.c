@@ -5,6 +5,7 @@
  * else it does, so it is compared with the same over sockets, where the kernel puts to sleep and
  * wakes; the two alternate.
  * np: 2
+ * one-host: what it is compared with are sockets inside a host
  * not-on: mpich (yields for longer)
  * timeout: 300
  */
