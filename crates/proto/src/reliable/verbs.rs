@@ -31,7 +31,12 @@ impl<V: Verbs> Reliable<V> {
         let Some(ways) = &mut self.ways else { return over(&mut self.verbs, work) };
         if !ways.peer(to).route.is_connected() {
             let job = job(&self.verbs);
-            return ways.post(to, job, &mut self.verbs);
+            let posted = ways.post(to, job, &mut self.verbs);
+            // A window may be full only because who sends and computes has not looked for acknowledgements.
+            if ways.is_held_up(to) {
+                self.look();
+            }
+            return posted;
         }
         let bytes = bytes as u64;
         let work = ways.passing(to, work, bytes, self.verbs.now_ns());
@@ -363,6 +368,12 @@ impl Ways {
         }
         self.find_due();
         Ok(())
+    }
+
+    /// Whether work waits for acknowledgements of what was sent to a peer.
+    fn is_held_up(&mut self, to: Rank) -> bool {
+        let peer = self.peer(to);
+        !peer.jobs.is_empty() && !peer.stream.may_send()
     }
 
     /// Whether a peer and this rank have nothing more to tell each other.
