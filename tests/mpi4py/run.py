@@ -72,6 +72,9 @@ class Suite:
         if self.abi:
             for kind, more in exceptions("wheel").items():
                 listed[kind].update(more)
+        if self.two_hosts and os.environ.get("TERN_TRANSPORT", "rc") != "rc":
+            for kind, more in exceptions("datagrams").items():
+                listed[kind].update(more)
         self.left_out, self.patterns, self.may_skip = listed["module"], listed["test"], listed["skips"]
         self.counts = Counts() if self.name == "tern" and not self.abi else None
         self.peers = Peers() if self.name != "tern" else None
