@@ -19,7 +19,7 @@ PACKAGES_BUILD := cc:gcc ld:binutils
 PACKAGES_RUN := $(PACKAGES_BUILD) -- python3:python3 gfortran:gfortran ip:iproute2
 PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- c++:g++ gfortran:gfortran ib_send_lat:perftest ibv_rc_pingpong:ibverbs-utils rping:rdmacm-utils ip:iproute2 libpmix.so:libpmix-dev munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client valgrind:valgrind
 
-.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test nightly test-quick install wheel deb programs bench fuzz miri swarm snapshots clean help
+.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test nightly test-quick test-rdma install wheel deb programs bench fuzz miri swarm snapshots clean help
 
 all: build
 
@@ -30,6 +30,7 @@ help:
 	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
 	@echo "make nightly              between two hosts, under each transport and each protocol: the C tests and mpi4py's suite (NIGHTLY=\"rd rget\": these)"
 	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
+	@echo "make test-rdma            against rxe and siw of a kernel that runs as a program, built on first use (RDMA=\"siw rc\": cases with these words)"
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
 	@echo "make wheel                build/dist/tern_mpi-….whl: pip install it into any virtual environment"
 	@echo "make deb                  build/dist/tern-mpi_….deb, with the alternatives of Debian's MPIs"
@@ -94,6 +95,10 @@ nightly: packages-test build
 
 test-quick: packages-test build
 	$(PYTHON) tests/all.py --quick
+
+# No part of `test`: the kernel is built on first use, and waiting on its one processor takes minutes.
+test-rdma: build
+	$(PYTHON) tests/rdma/run.py $(RDMA)
 
 # Relocatable: nothing in the tree names the place it was built in.
 install: build

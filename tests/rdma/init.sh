@@ -1,0 +1,32 @@
+#!/bin/sh
+# The first process of the kernel that run.py boots: two adapters in software, then inside.py. The tree is seen at the path that
+# it has outside, which the kernel's command line names (TREE=), as it does the words for inside.py (WORDS=, with commas between).
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root PYTHONDONTWRITEBYTECODE=1
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mountpoint -q /dev || mount -t devtmpfs dev /dev
+mkdir -p /dev/shm /dev/infiniband
+for place in /tmp /run /dev/shm; do mount -t tmpfs tmpfs $place; done
+mkdir -p "$TREE"
+mount -t hostfs none "$TREE" -o "$TREE"
+hostname uml
+ulimit -l unlimited
+ip link set lo up
+ip link add va type veth peer name vb
+ip addr add 10.9.0.1/24 dev va
+ip link set va up
+ip link set vb up
+# A dummy interface of its own: siw does not take the loopback.
+ip link add dsiw type dummy
+ip addr add 10.9.1.1/24 dev dsiw
+ip link set dsiw up
+rdma link add rxe0 type rxe netdev va
+rdma link add siw0 type siw netdev dsiw
+for device in /sys/class/infiniband_verbs/uverbs*; do
+    name=/dev/infiniband/${device##*/}
+    [ -e "$name" ] || mknod "$name" c $(tr : ' ' <"$device/dev")
+done
+[ -e /dev/infiniband/rdma_cm ] || mknod /dev/infiniband/rdma_cm c $(tr : ' ' </sys/class/misc/rdma_cm/dev)
+python3 "$TREE/tests/rdma/inside.py" $(echo "$WORDS" | tr , ' ')
+echo o >/proc/sysrq-trigger
+sleep 60
