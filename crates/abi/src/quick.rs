@@ -9,6 +9,7 @@
 
 use mpi::handle::Handle;
 use mpi::status::Status;
+use mpi::topo::Topology;
 use mpi::win::quick::There;
 use shm::owner::AtOnce;
 
@@ -136,9 +137,15 @@ pub fn MPI_Wait(request: usize, status: usize) -> Option<i32> {
 pub fn MPI_Cart_shift(comm: usize, direction: i32, disp: i32, source: usize, dest: usize) -> Option<i32> {
     let world = global::at_once()?;
     let comm = world.comm(handle(comm)).ok()?;
-    let places = [Out::at(source, "").ok()?, Out::at(dest, "").ok()?];
-    let ranks = mpi::topo::cart(comm.topology()).ok()?.shift(comm.place.rank, direction, disp).ok()?;
-    places.into_iter().zip(ranks).for_each(|(place, rank)| place.set(rank));
+    if source == 0 || dest == 0 {
+        return None;
+    }
+    let Some(Topology::Cart(cart)) = comm.topology() else {
+        return None;
+    };
+    let [from, to] = cart.shift_now(comm.place.rank, direction, disp)?;
+    Out::at(source, "").ok()?.set(from);
+    Out::at(dest, "").ok()?.set(to);
     Some(0)
 }
 

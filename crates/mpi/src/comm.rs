@@ -202,6 +202,7 @@ impl Comm {
     }
 
     /// Its topology.
+    #[inline]
     pub fn topology(&self) -> Option<&Topology> {
         self.topology.as_deref().map(|both| &both.0)
     }

@@ -254,6 +254,25 @@ fn connections_come_and_go_and_nothing_overtakes() {
     assert!(begun > 10 && ended > 10, "{begun} connections began, {ended} ended");
 }
 
+/// Who sends from time to time and does not look around in between: a post that is held up looks for acknowledgements,
+/// so messages do not wait for the next look of the sender.
+#[test]
+fn what_is_posted_without_a_look_in_between_arrives() {
+    let shared = net(1, 0);
+    let settings = Settings { packets: 24, buffers: 12, ..Settings::default() };
+    let (mut seats, mut random) = (seats(&shared, &settings), Random::new(1));
+    for count in 0..100 {
+        let (local, work) = seats[0].fill(1, vec![count; 60]);
+        assert_eq!(seats[0].verbs.post_send(1, 0, &[local], work), Ok(true), "message {count}");
+        seats[1].expected[0].push_back((vec![count; 60], None));
+        for _ in 0..60 {
+            look(&mut seats[1], &mut random);
+            shared.get().step();
+        }
+        assert_eq!(seats[1].came, usize::from(count) + 1, "{}", seats[0].verbs.describe());
+    }
+}
+
 /// A peer that is lost: all that is under way with it ends with the reason, so does what is posted later, and the memory that
 /// it held serves the others.
 #[test]

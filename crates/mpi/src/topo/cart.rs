@@ -2,7 +2,7 @@
 //! to a ring.
 
 use super::member;
-use crate::error::{Class, Result, fail};
+use crate::error::{Class, Error, Result, fail};
 use crate::group::PROC_NULL;
 
 /// A grid.
@@ -77,6 +77,7 @@ impl Cart {
     }
 
     /// Where a rank is in one dimension, and by how much ranks differ from one place to the next there.
+    #[inline]
     fn place(&self, rank: u32, direction: usize) -> (i64, i64) {
         let stride: u32 = self.dims[direction + 1..].iter().map(|dim| *dim as u32).product();
         // Divisions are most of what a shift costs: none that has no effect.
@@ -86,6 +87,7 @@ impl Cart {
     }
 
     /// Who is `disp` further than `rank`, which is at this place of a dimension.
+    #[inline]
     fn beyond(&self, rank: u32, direction: usize, (from, stride): (i64, i64), disp: i64) -> Option<u32> {
         let dim = i64::from(self.dims[direction]);
         let mut to = from + disp;
@@ -102,20 +104,27 @@ impl Cart {
 
     /// `MPI_Cart_shift`: from whom `rank` receives and to whom it sends when all send `disp` further.
     pub fn shift(&self, rank: u32, direction: i32, disp: i32) -> Result<[i32; 2]> {
-        let Some(direction) = usize::try_from(direction).ok().filter(|d| *d < self.dims.len()) else {
-            return fail(
-                Class::DIMS,
-                match self.dims.len() {
-                    0 => format!("argument `direction` is {direction}, the grid has no dimension"),
-                    n => {
-                        format!("argument `direction` is {direction}, the grid has dimensions 0 to {}", n - 1)
-                    }
-                },
-            );
-        };
+        self.shift_now(rank, direction, disp).ok_or_else(|| self.no_direction(direction))
+    }
+
+    /// As [`Cart::shift`]; `None` where the grid has no such dimension. A program asks for its neighbours before each
+    /// exchange: this is to become part of the entry.
+    #[inline]
+    pub fn shift_now(&self, rank: u32, direction: i32, disp: i32) -> Option<[i32; 2]> {
+        let direction = usize::try_from(direction).ok().filter(|d| *d < self.dims.len())?;
         let place = self.place(rank, direction);
         let at = |disp| self.beyond(rank, direction, place, disp).map_or(PROC_NULL, |rank| rank as i32);
-        Ok([at(-i64::from(disp)), at(disp.into())])
+        Some([at(-i64::from(disp)), at(disp.into())])
+    }
+
+    /// What is wrong with a direction that is none.
+    #[cold]
+    fn no_direction(&self, direction: i32) -> Error {
+        let has = match self.dims.len() {
+            0 => "the grid has no dimension".to_string(),
+            n => format!("the grid has dimensions 0 to {}", n - 1),
+        };
+        Error::new(Class::DIMS, format!("argument `direction` is {direction}, {has}"))
     }
 
     /// The neighbours of a rank: for each dimension the one before and the one behind.

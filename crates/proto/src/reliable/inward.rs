@@ -10,10 +10,14 @@ use wire::packet::{ASKS, HEAD_LEN, LAST, Opcode};
 const COMPLETIONS: usize = 64;
 
 impl Ways {
-    /// Takes in what the adapter has, sends what that asks for, and deals with what is due.
-    pub(super) fn look(&mut self, verbs: &mut impl Verbs) -> Result<(), Fault> {
+    /// Takes in what the adapter has, sends what that asks for, and deals with what is due; whether the adapter may have more.
+    pub(super) fn look(&mut self, verbs: &mut impl Verbs) -> Result<bool, Fault> {
+        let mut has_more = true;
         for _ in 0..COMPLETIONS {
-            let Some(completion) = verbs.poll() else { break };
+            let Some(completion) = verbs.poll() else {
+                has_more = false;
+                break;
+            };
             self.complete(completion, verbs)?;
         }
         self.find_buffers(verbs)?;
@@ -30,7 +34,8 @@ impl Ways {
         if self.due_ns <= now_ns {
             self.tick(now_ns, verbs)?;
         }
-        self.give_back_idle(now_ns, verbs)
+        self.give_back_idle(now_ns, verbs)?;
+        Ok(has_more)
     }
 
     fn tick(&mut self, now_ns: u64, verbs: &mut impl Verbs) -> Result<(), Fault> {

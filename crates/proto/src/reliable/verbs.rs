@@ -32,10 +32,9 @@ impl<V: Verbs> Reliable<V> {
         if !ways.peer(to).route.is_connected() {
             let job = job(&self.verbs);
             let posted = ways.post(to, job, &mut self.verbs);
-            // A window may be full only because who sends and computes has not looked for acknowledgements.
-            if ways.is_held_up(to) {
-                self.look();
-            }
+            // A window may be full, or packets lacking, only because who sends and computes has not looked for acknowledgements, which are behind
+            // the ends of what it has sent.
+            while self.ways.as_mut().is_some_and(|ways| ways.is_held_up(to)) && self.look() {}
             return posted;
         }
         let bytes = bytes as u64;
@@ -47,11 +46,13 @@ impl<V: Verbs> Reliable<V> {
         posted
     }
 
-    fn look(&mut self) {
-        let Some(ways) = &mut self.ways else { return };
-        if let Err(fault) = ways.look(&mut self.verbs) {
+    /// Looks at datagrams once; whether the adapter may have more.
+    fn look(&mut self) -> bool {
+        let Some(ways) = &mut self.ways else { return false };
+        ways.look(&mut self.verbs).unwrap_or_else(|fault| {
             ways.fault.get_or_insert(fault);
-        }
+            false
+        })
     }
 }
 
@@ -370,10 +371,9 @@ impl Ways {
         Ok(())
     }
 
-    /// Whether work waits for acknowledgements of what was sent to a peer.
+    /// Whether work for a peer waits: for acknowledgements, or for packets that these give back.
     fn is_held_up(&mut self, to: Rank) -> bool {
-        let peer = self.peer(to);
-        !peer.jobs.is_empty() && !peer.stream.may_send()
+        !self.peer(to).jobs.is_empty()
     }
 
     /// Whether a peer and this rank have nothing more to tell each other.
