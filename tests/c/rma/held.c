@@ -1,6 +1,6 @@
 /* What an origin has begun arrives although it completes nothing at that target: it waits for an answer that comes into its own
  * memory (mpi4py's mutexes are built so), or computes. A word goes round all ranks, none of which flushes the next one. */
-// np: 2+
+// np: 2,3
 // args: allocate
 // args: create
 // args: allocate rc
@@ -15,7 +15,7 @@
 #include "tern_test.h"
 
 enum { FLUSH, SYNC, PROBE, COMPUTE, MANNERS };
-enum { ROUNDS = 5, WAIT_S = 20 };
+enum { ROUNDS = 2, WAIT_S = 20 };
 
 static volatile long *base;
 static MPI_Win win;

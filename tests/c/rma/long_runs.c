@@ -48,6 +48,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < 3; round++) {
         OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, t_size - 1, 0, win));
         OK(MPI_Get(&seen, 1, MPI_LONG, t_size - 1, 9, 1, MPI_LONG, win));
+        OK(MPI_Win_flush(t_size - 1, win)); /* a Get has no order among accumulates */
         OK(MPI_Get_accumulate(ones, ELEMENTS, MPI_LONG, before, ELEMENTS, MPI_LONG, t_size - 1, 0, ELEMENTS, MPI_LONG,
                               MPI_SUM, win));
         OK(MPI_Win_flush(t_size - 1, win));
