@@ -16,6 +16,11 @@ use fabric::estimate::{Averaging, Estimate};
 const GROUP: u16 = 8;
 /// Uses after which a group ends wherever the application stands in its round.
 const GROUP_MAX: u16 = 128;
+/// Uses of a way at least that count for nothing where another one went before: the data lie where that one has left
+/// them, and whoever sends at the same time has not joined yet. Those that count begin with a round.
+const WARM: u16 = 2;
+/// The first uses of a way that has not been tried yet may take so many times as long as a group of the best one.
+const FIRST: f64 = 4.0;
 /// How the time of a way follows its groups: the shortest counts, and of longer ones an eighth, for they may have been
 /// disturbed.
 const TIMES: Averaging = Averaging { falls: true, ..Averaging::fading(8) };
@@ -46,9 +51,10 @@ pub(crate) struct At {
 /// Ways that are numbered from 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison<const WAYS: usize> {
-    /// Uses of the present group, and when it began.
+    /// Uses of the present group that count, and when they began; those before it that do not, while they last.
     uses: u16,
     began_ns: u64,
+    warm: Option<u16>,
     way: u8,
     /// The way to take while nothing speaks against it, and how many of them there are.
     arms: Arms<u8>,
@@ -78,6 +84,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
         Comparison {
             uses: 0,
             began_ns: now_ns,
+            warm: None,
             way: preferred as u8,
             arms: Arms::new(preferred as u8, &POLICY),
             count: count as u8,
@@ -108,21 +115,31 @@ impl<const WAYS: usize> Comparison<WAYS> {
     pub fn next(&mut self, at: At, now_ns: impl FnOnce() -> u64) -> usize {
         let At { is_round, may_try, joins } = at;
         if let Some(way) = joins.filter(|way| may_try && self.may_join(*way)) {
-            (self.way, self.uses, self.began_ns) = (way as u8, 1, now_ns());
+            (self.way, self.uses, self.warm, self.began_ns) = (way as u8, 0, Some(1), now_ns());
             self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
             return way;
         }
-        let is_full = self.uses >= GROUP && is_round || self.uses >= GROUP_MAX;
-        if is_full || self.uses > 0 && self.most_ns < f64::INFINITY {
+        let (uses, least) = self.warm.map_or((self.uses, GROUP), |warm| (warm, WARM));
+        let is_full = uses >= least && is_round || uses >= GROUP_MAX;
+        if is_full || uses > 0 && self.most_ns < f64::INFINITY {
             let now_ns = now_ns();
-            let most_ns = self.most_ns * f64::from(self.uses.max(GROUP)) / f64::from(GROUP);
-            if is_full || (now_ns - self.began_ns) as f64 > most_ns {
-                self.ends(now_ns, may_try);
-                (self.uses, self.began_ns) = (0, now_ns);
+            if (now_ns - self.began_ns) as f64 > self.may_take_ns(uses) {
+                self.ends(now_ns, uses, may_try);
+            } else if is_full && self.warm.take().is_some() {
+                self.began_ns = now_ns;
+            } else if is_full {
+                self.ends(now_ns, uses, may_try);
             }
         }
-        self.uses += 1;
+        *self.warm.as_mut().unwrap_or(&mut self.uses) += 1;
         usize::from(self.way)
+    }
+
+    /// What the present group may take with so many uses: more shows that its way is a slower one.
+    fn may_take_ns(&self, uses: u16) -> f64 {
+        let is_new = self.warm.is_some() && self.known_ns[usize::from(self.way)].value().is_none();
+        let groups = f64::from(uses.max(GROUP)) / f64::from(GROUP);
+        self.most_ns * groups * if is_new { FIRST } else { 1.0 }
     }
 
     /// Whether a way that others have begun to go is one to try with them, in a group of its own. What is unknown so far is tried in its turn.
@@ -135,7 +152,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// Goes one way from here on, and forgets what is known of the others.
     pub fn keep_to(&mut self, way: usize) {
-        (self.way, self.most_ns) = (way as u8, f64::INFINITY);
+        (self.way, self.uses, self.warm, self.most_ns) = (way as u8, 0, Some(0), f64::INFINITY);
         self.arms.change(way as u8);
         for (_, known) in self.known_ns.iter_mut().enumerate().filter(|(other, _)| *other != way) {
             *known = Estimate::default();
@@ -167,9 +184,16 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.arms.best(&POLICY, self.noise_ns.value().unwrap_or(0.0), self.costs()).into()
     }
 
-    /// A group has ended: which way the next one goes.
-    fn ends(&mut self, now_ns: u64, may_try: bool) {
-        let took_ns = (now_ns - self.began_ns) as f64 * f64::from(GROUP) / f64::from(self.uses);
+    /// A group has ended after so many uses: which way the next one goes.
+    fn ends(&mut self, now_ns: u64, uses: u16, may_try: bool) {
+        let (went, took_ns) =
+            (self.way, (now_ns - self.began_ns) as f64 * f64::from(GROUP) / f64::from(uses));
+        self.choose(took_ns, may_try);
+        (self.uses, self.began_ns) = (0, now_ns);
+        self.warm = (self.way != went).then_some(0);
+    }
+
+    fn choose(&mut self, took_ns: f64, may_try: bool) {
         self.most_ns = f64::INFINITY;
         self.arms.step();
         if !std::mem::take(&mut self.is_first) {
@@ -292,7 +316,7 @@ mod tests {
             let (mut comparison, mut now_ns) = (Comparison::new(0, 3, 0, 0), 0);
             let takes: [u64; 3] =
                 std::array::from_fn(|way| if way == best { 900 } else { 1000 + 10 * way as u64 });
-            let begin = play(&mut comparison, &mut now_ns, 4 * usize::from(GROUP), takes);
+            let begin = play(&mut comparison, &mut now_ns, 5 * usize::from(GROUP), takes);
             assert!(begin.iter().all(|uses| *uses >= usize::from(GROUP)), "{begin:?}");
             let count = play(&mut comparison, &mut now_ns, 20_000, takes);
             assert!(count[best] > 19_500 && count.iter().all(|uses| *uses > 0), "{count:?}");
@@ -311,6 +335,22 @@ mod tests {
             play(&mut comparison, &mut now_ns, 80, takes);
             assert!(play(&mut comparison, &mut now_ns, 200, takes)[best] > 150);
         }
+    }
+
+    /// Data that lie in the other core's cache, a peer that goes the old way still: the first uses of a way are no measure of it.
+    #[test]
+    fn the_first_uses_of_a_way_count_for_nothing() {
+        let mut comparison: Comparison<2> = Comparison::new(0, 2, 4, 0);
+        let (mut now_ns, mut before, mut since) = (0, 0, 9);
+        let mut count = [0; 2];
+        for _ in 0..4000 {
+            let way = comparison.next(ROUND, || now_ns);
+            since = if way == before { since + 1 } else { 0 };
+            before = way;
+            count[way] += 1;
+            now_ns += if since < 2 { 4000 } else { [1000, 700][way] };
+        }
+        assert!(count[1] > 3500, "{count:?}");
     }
 
     /// What differs by less than groups of one way do decides nothing.
