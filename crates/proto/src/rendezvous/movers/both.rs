@@ -436,7 +436,11 @@ impl Copying {
 
     /// Leaves the share: this side touches it no more.
     fn leave(&self, port: &mut impl Port) {
-        port.add_word(self.share, ShareWord::Left, 1);
+        match port.word(self.share, ShareWord::Left) {
+            0 => _ = port.add_word(self.share, ShareWord::Left, 1),
+            // The other one has left, and nobody else writes here: no need to wait for the line.
+            left => port.set_word(self.share, ShareWord::Left, left + 1),
+        }
     }
 
     /// Whether it is for this side to copy beside its application: it owns the copy, and the other one
