@@ -161,10 +161,11 @@ impl<D: Device> Engine<D> {
         Ok(Some(id))
     }
 
-    /// The «initial progress call» of chapter 4: an RTR may be waiting.
+    /// The «initial progress call» of chapter 4: an RTR may be waiting. What the peer wants copied comes later: of two that send at
+    /// once one would copy first, and the other one wait for its message.
     fn look_before_send(&mut self, to: Rank) -> Result<(), Fault> {
         if (self.limits.rtr || self.rendezvous().speculates(Some(to))) && self.peers[to].queue.is_empty() {
-            self.drain(to)?;
+            self.drain_until_copy(to)?;
         }
         Ok(())
     }
