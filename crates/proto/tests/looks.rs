@@ -87,6 +87,20 @@ fn faults_found_aside_are_told() {
     assert_eq!(job.ranks[0].progress(), Ok(false), "it is told once");
 }
 
+/// Of two that send at once none copies before its own message has left: the other one would wait for it as long.
+#[test]
+fn who_sends_copies_nothing_first() {
+    let mut job = Job::new(2, 1 << 20);
+    let (data, mut buffer) = (vec![7u8; 30_000], vec![0u8; 30_000]);
+    job.send(0, 1, 1, &data, Mode::Standard).expect("it waits for its receive");
+    let receive = job.receive(1, 0, 1, &mut buffer);
+    job.arrive();
+    job.send(1, 0, 2, &data, Mode::Standard).expect("it waits for its receive");
+    assert!(!job.ranks[1].is_done(receive), "copied while it sent");
+    job.ranks[1].progress().unwrap();
+    assert!(job.ranks[1].is_done(receive) && buffer == data);
+}
+
 /// The message that is wanted stands behind others that nobody wants, more of them than may be kept; a
 /// third rank has something to say in each look. By whatever looks.
 #[test]
