@@ -35,6 +35,14 @@ fn is_in(objects: &Objects, object: Object, handle: Handle) -> bool {
     }
 }
 
+/// The name that the program has given to a window, if it lives and has one. No guard may be alive.
+#[cold]
+pub fn window_name(handle: Handle) -> Option<String> {
+    let objects = global::is_active().then(global::objects)?;
+    let name = objects.windows.get(handle)?.name();
+    (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
+}
+
 /// What is wrong with the raw handle given as argument `arg`.
 #[cold]
 #[inline(never)]

@@ -24,15 +24,18 @@ use crate::{lookup, report, start};
 #[cold]
 #[inline(never)]
 pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
-    // Errors of files are returned unless the program wants otherwise, so their text has to go with the code.
-    let told = cx.row().is_of_files() && global::is_active();
-    let code = if told { cx.anytime().codes.tell(&error) } else { error.class.0 };
     if cx.row().flags.tool {
         // What the kinds refuse is for every other chapter MPI_ERR_ARG.
-        return if error.class == Class::ARG { tools::INVALID.0 } else { code };
+        return if error.class == Class::ARG { tools::INVALID.0 } else { error.class.0 };
     }
     await_end(&error);
     let subject = cx.subject().or_else(|| subject(cx.row(), words));
+    let error = with_name(subject, error);
+    // Errors of files are returned unless the program wants otherwise, and those of windows are of what another rank
+    // exposes: their text has to go with the code.
+    let of_window = matches!(subject, Some((Object::Win, _)));
+    let told = (cx.row().is_of_files() || of_window) && global::is_active();
+    let code = if told { cx.anytime().codes.tell(&error) } else { error.class.0 };
     let (action, handle, rank) = global::error_action(subject);
     match action {
         Action::Return => RETURNED.store(true, Ordering::Relaxed),
@@ -124,6 +127,21 @@ fn subject(row: &Row, words: &[i64]) -> Option<(Object, Handle)> {
         (live && (object == Object::File || !of_files)).then_some((object, handle))
     });
     found.or(none)
+}
+
+/// The error with the name that the program has given to the window concerned, beside its handle.
+fn with_name(subject: Option<(Object, Handle)>, error: Error) -> Error {
+    match subject {
+        Some((Object::Win, handle)) => match lookup::window_name(handle) {
+            Some(name) => {
+                let known = format!("window {:#x}", handle.0);
+                let named = format!("window {name} ({:#x})", handle.0);
+                Error::new(error.class, error.text.replacen(&known, &named, 1))
+            }
+            None => error,
+        },
+        _ => error,
+    }
 }
 
 /// The arguments that say something to a person: "dest=7, comm=MPI_COMM_WORLD".

@@ -23,6 +23,7 @@ use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::{CountVar, Out};
 use crate::kind::text::{Text, TextOut};
+use crate::object::Object;
 use crate::{attr, inter};
 use memory::{Memory, Wanted};
 
@@ -187,6 +188,7 @@ pub fn detach(cx: &Cx, win: Handle, base: usize) -> Result {
 
 /// `MPI_Win_free`. Nobody may go before all are done with everybody's memory.
 pub fn free(cx: &Cx, win: HandleRef) -> Result {
+    cx.concerns(Object::Win, win.handle);
     let hidden = {
         let mut world = cx.world();
         let window = world.window(win.handle)?;

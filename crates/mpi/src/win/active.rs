@@ -55,6 +55,49 @@ pub enum Answer {
     Data(Unpack, Option<Arc<Ticket>>),
 }
 
+/// An operation that its target refuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// Why.
+    pub class: Class,
+    /// Where it was to be, in displacement units; in a dynamic window an address.
+    pub disp: i64,
+}
+
+impl Refused {
+    /// Bytes of an acknowledgement.
+    pub const LEN: usize = 16;
+
+    /// What the acknowledgement says; zeros if nothing was refused.
+    pub fn encode(refused: Option<Refused>) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        if let Some(Refused { class, disp }) = refused {
+            out[..8].copy_from_slice(&i64::from(class.0).to_ne_bytes());
+            out[8..].copy_from_slice(&disp.to_ne_bytes());
+        }
+        out
+    }
+
+    /// Reads an acknowledgement.
+    pub fn decode(bytes: &[u8; Self::LEN]) -> Option<Refused> {
+        let word = |at: usize| i64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        (word(0) != 0).then(|| Refused { class: Class(word(0) as i32), disp: word(8) })
+    }
+
+    /// What the origin says of it.
+    pub fn by(self, target: u32) -> Error {
+        let Refused { class, disp } = self;
+        let place = match class {
+            Class::RMA_RANGE => "is not all in memory that it exposes",
+            Class::DISP => "has a negative displacement",
+            _ => "makes no sense there",
+        };
+        let text =
+            format!("target {target} has refused an operation at displacement {disp:#x}, which {place}");
+        Error::new(class, text)
+    }
+}
+
 /// An answer that has not come.
 #[derive(Debug)]
 pub struct Pending {
@@ -64,6 +107,8 @@ pub struct Pending {
     pub op: OpId,
     /// What it means.
     pub answer: Answer,
+    /// Displacement of the operation, if it is one.
+    pub disp: i64,
     /// Memory of the receive, where the answer has none.
     pub room: Box<[u8]>,
 }
@@ -120,7 +165,7 @@ pub struct Active {
     /// See `posts`.
     pub completes: Box<[u32]>,
     /// By origin: the first error since the last answer.
-    pub failed: Box<[Option<Class>]>,
+    pub failed: Box<[Option<Refused>]>,
     /// What went wrong and nobody has been told.
     pub failure: Option<Error>,
     /// By target: types it has been told, and the number of the next.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::active::{Active, Answer, Arrival, BATCH_BYTES, Gathered, Pending, TELL, Ticket};
+use super::active::{Active, Answer, Arrival, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
 use super::direct;
 use super::epoch::{LockType, Members};
 use super::fence::Way;
@@ -12,7 +12,7 @@ use super::operation::{Operation, Verb};
 use super::target::Letter;
 use super::{Path, Window, about, quick};
 use crate::comm::{Place, Purpose};
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Result};
 use crate::handle::Handle;
 use crate::mem;
 use crate::request::{Keep, Origin, Unpack, received};
@@ -95,7 +95,8 @@ impl<D: Device> World<D> {
                     let mut unpack = Unpack::new(result.addr, result.count, result.ty.clone())?;
                     let op = expect(engine, place, target, reply, unpack.span())?;
                     let answer = Answer::Data(unpack, ticket.clone());
-                    active.pending.push(Pending { target, op, answer, room: Box::default() });
+                    let disp = operation.area.disp;
+                    active.pending.push(Pending { target, op, answer, disp, room: Box::default() });
                 }
                 active.gather(operation, reply);
                 if asks || active.batches[target as usize].len() >= BATCH_BYTES {
@@ -128,10 +129,10 @@ impl<D: Device> World<D> {
             return send_batch(active, place, target, engine, detached);
         }
         let reply = active.next_reply();
-        let room = mem::zeroed::<u8>(8)?;
+        let room = mem::zeroed::<u8>(Refused::LEN)?;
         let span = Span { addr: room.as_ptr() as usize, len: room.len() };
         let op = expect(engine, place, target, reply, span)?;
-        active.pending.push(Pending { target, op, answer: Answer::Done, room });
+        active.pending.push(Pending { target, op, answer: Answer::Done, disp: 0, room });
         active.synchronised(target);
         active.tell(
             target,
@@ -487,19 +488,20 @@ fn take_answers<D: Device>(active: &mut Active, engine: &mut Engine<D>, moved: &
             continue;
         };
         *moved = true;
-        let Pending { target, answer, room, .. } = active.pending.swap_remove(at);
+        let Pending { target, answer, disp, room, .. } = active.pending.swap_remove(at);
         let len = outcome.len;
         let ended = received(outcome, &Origin::Rank(target as i32));
         let error = match (ended.error, &answer) {
             (Some(error), _) => Some(error),
             (None, Answer::Done) => {
-                let class = i64::from_ne_bytes(std::hint::black_box(&room)[..8].try_into().expect("8 bytes"));
-                (class != 0).then(|| refused(Class(class as i32), target))
+                let (said, _) =
+                    std::hint::black_box(&room).split_first_chunk().expect("as long as an answer");
+                Refused::decode(said).map(|refused| refused.by(target))
             }
             (None, Answer::Data(unpack, _)) => {
                 unpack.finish(len);
                 let is_whole = len == unpack.ty.size() * unpack.count;
-                (!is_whole).then(|| refused(Class::RMA_RANGE, target))
+                (!is_whole).then(|| Refused { class: Class::RMA_RANGE, disp }.by(target))
             }
         };
         match answer {
@@ -514,13 +516,4 @@ fn take_answers<D: Device>(active: &mut Active, engine: &mut Engine<D>, moved: &
             }
         }
     }
-}
-
-fn refused(class: Class, target: u32) -> Error {
-    let why = match class {
-        Class::RMA_RANGE => "it is not all in memory that it exposes",
-        Class::DISP => "its displacement is negative",
-        _ => "it makes no sense there",
-    };
-    Error::new(class, format!("target {target} has refused an operation: {why}"))
 }

@@ -7,8 +7,8 @@
 //! others     kind, type of lock, -, -, reply (32)
 //! ```
 //!
-//! `reply` is the tag under which the target answers: with what was fetched, or with the class of the first error
-//! since the last such answer.
+//! `reply` is the tag under which the target answers: with what was fetched, or with the class and
+//! displacement of the first operation that was refused since the last such answer.
 
 use super::epoch::LockType;
 use super::operation::Verb;

@@ -1,5 +1,6 @@
 //! What a target does with what its origins tell it: a message in, answers out; nothing is sent here.
 
+use super::active::Refused;
 use super::message::{self, Record, Told};
 use super::operation::{self, Area, Place, Verb};
 use super::{Flavour, Window};
@@ -64,8 +65,8 @@ impl Window {
     }
 
     fn acknowledge(&mut self, to: u32, tag: i32, letters: &mut Vec<Letter>) -> Result {
-        let class = self.own_state()?.failed[to as usize].take().map_or(0, |class| class.0);
-        letters.push(Letter { to, tag, bytes: i64::from(class).to_ne_bytes().into() });
+        let refused = self.own_state()?.failed[to as usize].take();
+        letters.push(Letter { to, tag, bytes: Refused::encode(refused).into() });
         Ok(())
     }
 
@@ -76,7 +77,8 @@ impl Window {
             Ok(bytes) => bytes,
             Err(error) => {
                 if let Some(active) = self.active() {
-                    active.failed[from as usize].get_or_insert(error.class);
+                    let refused = Refused { class: error.class, disp: told.disp };
+                    active.failed[from as usize].get_or_insert(refused);
                 }
                 Vec::new()
             }

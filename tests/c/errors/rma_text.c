@@ -1,0 +1,98 @@
+/* What a returned error of a window says: its name, the target and where in it. */
+// np: 2+
+// args: allocate
+// args: create
+// not-on: mpich (texts are Tern's)
+// not-on: ompi (texts are Tern's)
+#include "tern_test.h"
+
+static int *base, own[100], value = 7, next;
+static MPI_Win win;
+
+/* The call fails with this class, and its text has all of these parts, which end with NULL. */
+static void says(int line, int code, int class, const char *const *parts) {
+    char text[MPI_MAX_ERROR_STRING + 1];
+    int length;
+    FAILS(code, class);
+    OK(MPI_Error_string(code, text, &length));
+    for (; *parts; parts++)
+        if (strstr(text, *parts) == NULL)
+            t_fail(__FILE__, line, "\"%s\" does not say \"%s\"", text, *parts);
+}
+
+#define SAYS(call, class, ...) says(__LINE__, call, class, (const char *const[]){"window cells", __VA_ARGS__, NULL})
+
+static void fixed(void) {
+    char target[32];
+    snprintf(target, sizeof target, "target %d", next);
+    SAYS(MPI_Put(&value, 1, MPI_INT, next, 0, 1, MPI_INT, win), MPI_ERR_RMA_SYNC, target, "no access epoch is open");
+    SAYS(MPI_Win_unlock(next, win), MPI_ERR_RMA_SYNC, target, "was not locked");
+    SAYS(MPI_Win_flush(next, win), MPI_ERR_RMA_SYNC, target, "is not locked");
+    SAYS(MPI_Win_complete(win), MPI_ERR_RMA_SYNC, "MPI_Win_start has not been called");
+    SAYS(MPI_Win_wait(win), MPI_ERR_RMA_SYNC, "MPI_Win_post has not been called");
+    SAYS(MPI_Win_fence(MPI_MODE_NOCHECK, win), MPI_ERR_ASSERT, "`assert` is 1024");
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win));
+    SAYS(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, win), MPI_ERR_RMA_SYNC, target, "locked already");
+    SAYS(MPI_Win_free(&win), MPI_ERR_RMA_SYNC, "cannot be freed");
+    SAYS(MPI_Put(&value, 1, MPI_INT, next, 100, 1, MPI_INT, win), MPI_ERR_RMA_RANGE, target, "bytes 400 to 404", "400 bytes");
+    SAYS(MPI_Get(&value, 1, MPI_INT, next, (MPI_Aint)1 << 62, 1, MPI_INT, win), MPI_ERR_RMA_RANGE, target,
+         "bytes 18446744073709551616 to");
+    SAYS(MPI_Accumulate(&value, 1, MPI_INT, next, -3, 1, MPI_INT, MPI_SUM, win), MPI_ERR_DISP, target, "-3");
+    SAYS(MPI_Compare_and_swap(&value, &value, &value, MPI_INT, next, 101, win), MPI_ERR_RMA_RANGE, target, "bytes 404 to 408");
+    OK(MPI_Win_unlock(next, win));
+}
+
+/* Attached too late, detached too early: the target refuses, and the origin says where. */
+static void dynamic(void) {
+    char target[32], place[64];
+    MPI_Request request;
+    MPI_Aint at, *all = t_alloc(sizeof at * t_size);
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_set_name(win, "cells"));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    OK(MPI_Get_address(own, &at));
+    OK(MPI_Allgather(&at, 1, MPI_AINT, all, 1, MPI_AINT, MPI_COMM_WORLD));
+    snprintf(target, sizeof target, "target %d", next);
+    snprintf(place, sizeof place, "displacement %#llx", (long long)all[next] + 12);
+    for (int round = 0; round < 2; round++) {
+        OK(MPI_Win_lock_all(0, win));
+        OK(MPI_Put(&value, 1, MPI_INT, next, all[next] + 12, 1, MPI_INT, win));
+        SAYS(MPI_Win_flush(next, win), MPI_ERR_RMA_RANGE, target, place);
+        OK(MPI_Accumulate(&value, 1, MPI_INT, next, all[next] + 12, 1, MPI_INT, MPI_SUM, win));
+        SAYS(MPI_Win_flush_all(win), MPI_ERR_RMA_RANGE, target, place);
+        OK(MPI_Rget(&value, 1, MPI_INT, next, all[next] + 12, 1, MPI_INT, win, &request));
+        FAILS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_RMA_RANGE);
+        SAYS(MPI_Win_unlock_all(win), MPI_ERR_RMA_RANGE, target, place);
+        OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
+        OK(MPI_Put(&value, 1, MPI_INT, next, all[next] + 12, 1, MPI_INT, win));
+        SAYS(MPI_Win_fence(MPI_MODE_NOSUCCEED, win), MPI_ERR_RMA_RANGE, target, place);
+        if (round == 0) {
+            /* From here to the detach it is there. */
+            OK(MPI_Win_attach(win, own, sizeof own));
+            OK(MPI_Win_fence(0, win));
+            value = 70 + t_rank;
+            OK(MPI_Put(&value, 1, MPI_INT, next, all[next] + 12, 1, MPI_INT, win));
+            OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+            CHECK_EQ(own[3], 70 + (t_rank + t_size - 1) % t_size);
+            OK(MPI_Win_detach(win, own));
+            OK(MPI_Barrier(MPI_COMM_WORLD));
+        }
+    }
+    free(all);
+    OK(MPI_Win_free(&win));
+}
+
+int main(int argc, char **argv) {
+    t_begin(&argc, &argv);
+    next = (t_rank + 1) % t_size;
+    if (argc > 1 && strcmp(argv[1], "create") == 0)
+        OK(MPI_Win_create(own, sizeof own, sizeof *own, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    else
+        OK(MPI_Win_allocate(sizeof own, sizeof *own, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    OK(MPI_Win_set_name(win, "cells"));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    fixed();
+    OK(MPI_Win_free(&win));
+    dynamic();
+    return t_end();
+}
