@@ -56,12 +56,14 @@ impl OpHead {
     pub const LEN: usize = 24;
 
     /// The bytes.
+    #[inline]
     pub fn encode(self) -> [u8; Self::LEN] {
+        let first = u64::from(self.action as u32) | u64::from(self.token) << 32;
         let mut out = [0; Self::LEN];
-        out[..4].copy_from_slice(&(self.action as u32).to_le_bytes());
-        out[4..8].copy_from_slice(&self.token.to_le_bytes());
-        out[8..16].copy_from_slice(&self.offset.to_le_bytes());
-        out[16..].copy_from_slice(&self.len.to_le_bytes());
+        let (words, _) = out.as_chunks_mut();
+        for (word, bytes) in [first, self.offset, self.len].iter().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
         out
     }
 

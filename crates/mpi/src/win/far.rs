@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use super::active::{TELL, Ticket};
+use super::active::{Gathered, TELL, Ticket};
 use super::operation::{Area, Operation, Verb};
+use super::quick::There;
 use super::{Member, Path, Window, about};
 use crate::comm::{Place, Purpose};
 use crate::datatype::{Datatype, Group};
@@ -18,7 +19,8 @@ use crate::op::Predefined;
 use crate::request::Buffer;
 use crate::world::{World, fault};
 use fabric::{Atomic, Device, Rank, Span};
-use proto::epoch::{Ending, Schedule};
+use proto::epoch::{Action, Ending, Schedule};
+use proto::event::Event;
 use proto::{Engine, Exposed, Want};
 
 /// Most pieces of an operation that are operations of their own: a type of more is told the target once.
@@ -196,6 +198,39 @@ impl Far {
     fn split(&self, ranks: &[u32]) -> (Vec<Rank>, Vec<u32>) {
         let far = ranks.iter().filter_map(|rank| self.reached[*rank as usize]).collect();
         (far, ranks.iter().copied().filter(|rank| !self.reaches(*rank)).collect())
+    }
+}
+
+impl Window {
+    /// Holds a Put or a Get of one run at a target behind an adapter, if it is like the last one of an epoch that goes on there;
+    /// whether it has. Otherwise nothing is done, and the general path says what is wrong, if anything.
+    #[inline(never)]
+    pub(super) fn hold_now<D: Device>(
+        &mut self,
+        engine: &mut Engine<D>,
+        action: Action,
+        there: &There,
+        local: Span,
+    ) -> bool {
+        let (Path::Active(active), Ok(target)) = (&mut self.path, usize::try_from(there.target)) else {
+            return false;
+        };
+        let Some(far) = active.far.as_ref().filter(|far| far.touched.get(target) == Some(&true)) else {
+            return false;
+        };
+        let (member, Some(rank)) = (self.members[target], far.reached[target]) else { return false };
+        let start = u64::try_from(there.disp).ok().and_then(|disp| disp.checked_mul(member.unit));
+        let is_inside =
+            |start: &u64| start.checked_add(local.len as u64).is_some_and(|end| end <= member.size);
+        let Some(offset) = start.filter(is_inside) else { return false };
+        if !self.epoch.reaches(target as u32)
+            || !engine.hold_alike(far.number, rank, action, offset, local, HELD - 1)
+        {
+            return false;
+        }
+        active.gathered = Gathered::Growing;
+        engine.count(Event::WindowTold);
+        true
     }
 }
 

@@ -3,6 +3,8 @@
 //! Each does the whole of it if the arguments are of predefined types without gaps, the epoch permits it and nothing
 //! has to be waited for long, and otherwise nothing, or no more than the general path goes on with: that one checks
 //! every argument and says what is wrong. What is done is the same.
+//!
+//! Puts and Gets at a target behind an adapter are held at once where the one before was held that is like them.
 
 use std::cell::Cell;
 
@@ -18,8 +20,9 @@ use crate::mem;
 use crate::op::{self, Predefined};
 use crate::p2p::plain_len;
 use crate::world::World;
-use fabric::Device;
+use fabric::{Device, Span};
 use proto::Engine;
+use proto::epoch::Action;
 use proto::event::Event;
 
 /// Every so many synchronisations that wait for nobody one looks around, by the general path: a program may wait for
@@ -76,7 +79,7 @@ impl<D: Device> World<D> {
         Some((objects.windows.slab.get_mut(win)?, engine))
     }
 
-    /// `MPI_Put` and `MPI_Get` of one run; whether it is done.
+    /// `MPI_Put` and `MPI_Get` of one run; whether it is done, or held like the last one of its epoch.
     #[inline(always)]
     pub fn transfer_now<const PUT: bool>(
         &mut self,
@@ -90,7 +93,10 @@ impl<D: Device> World<D> {
             return false;
         }
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else {
+            let action = if PUT { Action::Put } else { Action::Get };
+            return window.hold_now(engine, action, &there, Span { addr, len });
+        };
         let (to, from) = if PUT { (remote, addr) } else { (addr, remote) };
         mem::copy_run(to, from, len);
         engine.count(if PUT { Event::WindowPut } else { Event::WindowGet });

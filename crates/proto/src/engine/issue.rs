@@ -230,7 +230,8 @@ impl<D: Device> Engine<D> {
         let start_ns = self.dev.now_ns();
         let mut copied_ns = 0.0;
         let access = epochs.access(window, rank).expect("it is busy");
-        let mut bytes = Vec::new();
+        let carried = |part: &Part| if access.ops[part.op].action == Action::Put { part.len } else { 0 };
+        let mut bytes = Vec::with_capacity(parts.iter().map(|part| OpHead::LEN + carried(part)).sum());
         for part in parts {
             let held = access.ops[part.op];
             let mut token = 0;

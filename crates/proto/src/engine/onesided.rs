@@ -9,7 +9,7 @@ use crate::epoch::cost::Gone;
 use crate::epoch::early::gain_ns;
 use crate::epoch::journal::EpochKind;
 use crate::epoch::plan::{self, Item, Kept, Limits, Memory, Part, Step};
-use crate::epoch::window::{Access, Epochs, Exposed, Window};
+use crate::epoch::window::{Access, Alike, Epochs, Exposed, Window};
 use crate::epoch::{Action, Bundling, Ending, Held, Schedule};
 use crate::event::Event;
 use crate::message::peers::How;
@@ -362,10 +362,46 @@ impl<D: Device> Engine<D> {
             return self.issue_epochs().map(drop);
         }
         access.waiting.push(op);
-        if is_small && fits {
-            return self.gather_small(window, target, op, most);
+        let shares = (is_small && fits).then_some(most);
+        access.alike = Some(Alike { action, len, shares });
+        match shares {
+            Some(most) => self.gather_small(window, target, op, most),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Holds an operation inside of a target's window that is like the last one of an epoch that is open there, of fewer operations
+    /// than `most`; whether it has. What is decided of an operation when it is called depends on what it does, its length, and what
+    /// earlier epochs were like.
+    pub fn hold_alike(
+        &mut self,
+        window: u32,
+        target: Rank,
+        action: Action,
+        offset: u64,
+        local: Span,
+        most: usize,
+    ) -> bool {
+        let Engine { epochs: Some(epochs), dev, .. } = self else { return false };
+        let Some(access) = epochs.access(window, target) else { return false };
+        let is_alike = |alike: &Alike| alike.action == action && alike.len == local.len;
+        let Some(alike) = access.alike.filter(is_alike) else { return false };
+        if access.ending.is_some() || access.fault.is_some() || access.ops.len() >= most {
+            return false;
+        }
+        let op = access.ops.len();
+        if let Some(most) = alike.shares {
+            let bytes = access.small.1 + in_message(local.len);
+            if bytes > most {
+                return false;
+            }
+            access.small.0.push(op);
+            access.small.1 = bytes;
+        }
+        access.ops.push(Held { action, offset, local, since_ns: dev.now_ns() });
+        access.waiting.push(op);
+        dev.charge(Charge::Header);
+        true
     }
 
     /// Operations that will share a message leave when they fill one: 004, section 4.2.
@@ -445,7 +481,7 @@ impl<D: Device> Engine<D> {
         if access.fault.is_some() {
             waiting.clear();
         }
-        let all = access.ops.clone();
+        let all = std::mem::take(&mut access.ops);
         let items: Vec<Item> =
             waiting.iter().map(|op| self.item(rank, all[*op].action, all[*op].local)).collect();
         let limits = Limits {
@@ -465,29 +501,29 @@ impl<D: Device> Engine<D> {
         }
         (0..plan.reordered).for_each(|_| self.counters.count(Event::EpochReordered));
         let epochs = self.windows()?;
-        let access = epochs.access(window, rank).expect("it has an epoch");
-        let early = access.early;
-        let renamed = plan.steps.iter().map(|step| match step {
-            Step::Direct(op) => Step::Direct(waiting[*op]),
-            Step::Message(parts, sync) => {
-                let parts = parts.iter().map(|part| Part { op: waiting[part.op], ..*part });
-                Step::Message(parts.collect(), *sync)
-            }
-            Step::Sync => Step::Sync,
-        });
-        access.steps.extend(renamed);
-        if ending.is_none() {
-            access.early += waiting.len();
-            return Ok(());
-        }
-        (access.ending, access.closed_ns, access.kind) = (ending, now_ns, kind);
-        if !all.is_empty() {
+        if ending.is_some() && !all.is_empty() {
+            let early = epochs.access(window, rank).expect("it has an epoch").early;
             epochs.journal.planned(kind, &plan, early);
             let found = epochs.window(window)?;
             found.small_bytes = plan.small_bytes;
             let (lag_ns, gets_behind) = seen(&all, now_ns);
             found.habit.ended(lag_ns, gets_behind);
         }
+        let access = epochs.access(window, rank).expect("it has an epoch");
+        access.ops = all;
+        access.steps.extend(plan.steps.into_iter().map(|step| match step {
+            Step::Direct(op) => Step::Direct(waiting[op]),
+            Step::Message(mut parts, sync) => {
+                parts.iter_mut().for_each(|part| part.op = waiting[part.op]);
+                Step::Message(parts, sync)
+            }
+            Step::Sync => Step::Sync,
+        }));
+        if ending.is_none() {
+            access.early += waiting.len();
+            return Ok(());
+        }
+        (access.ending, access.closed_ns, access.kind) = (ending, now_ns, kind);
         Ok(())
     }
 }

@@ -72,6 +72,15 @@ pub(crate) struct Flight {
     pub memory: Memory,
 }
 
+/// What an operation was like that is held until its epoch ends, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Alike {
+    pub action: Action,
+    pub len: usize,
+    /// Most bytes of the message that it will share with others, if it will.
+    pub shares: Option<usize>,
+}
+
 /// One access epoch at one target.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
@@ -83,6 +92,8 @@ pub(crate) struct Access {
     pub waiting: Vec<usize>,
     /// Those among them that will share a message, and the bytes they take there.
     pub small: (Vec<usize>, usize),
+    /// The last operation that was held; others like it are held as well.
+    pub alike: Option<Alike>,
     /// How many have left before the end.
     pub early: usize,
     pub steps: VecDeque<Step>,
