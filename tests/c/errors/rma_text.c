@@ -42,6 +42,33 @@ static void fixed(void) {
     OK(MPI_Win_unlock(next, win));
 }
 
+/* Fences in which ranks assert different things: who comes behind the odd one says so, and the fence is one all the same. */
+static void unlike(void) {
+    char path[MPI_MAX_INFO_VAL + 1], odd[32];
+    int length = sizeof path, is_there;
+    MPI_Info info;
+    OK(MPI_Win_get_info(win, &info));
+    OK(MPI_Info_get_string(info, "tern_win_path", &length, path, &is_there));
+    OK(MPI_Info_free(&info));
+    if (strncmp(path, "direct", 6) != 0) /* messages do not say what was asserted */
+        return;
+    snprintf(odd, sizeof odd, "rank %d of the window", (t_rank + t_size - 1) % t_size);
+    for (int round = 0; round < 50; round++) {
+        int which = round % t_size, last = (t_rank + t_size - 1) % t_size;
+        int assert = t_rank == which ? MPI_MODE_NOPRECEDE : 0;
+        if (t_rank == which || last == which)
+            SAYS(MPI_Win_fence(assert, win), MPI_ERR_ASSERT, odd, "neither", "MPI_MODE_NOPRECEDE");
+        else
+            OK(MPI_Win_fence(assert, win));
+        value = 100 * round + t_rank;
+        OK(MPI_Put(&value, 1, MPI_INT, next, 0, 1, MPI_INT, win));
+        OK(MPI_Win_fence(round % 3 ? MPI_MODE_NOSTORE : 0, win));
+        CHECK_AT(round, base[0], 100 * round + last);
+        OK(MPI_Win_fence(0, win));
+    }
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+}
+
 /* Attached too late, detached too early: the target refuses, and the origin says where. */
 static void dynamic(void) {
     char target[32], place[64];
@@ -92,6 +119,8 @@ int main(int argc, char **argv) {
     OK(MPI_Win_set_name(win, "cells"));
     OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
     fixed();
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    unlike();
     OK(MPI_Win_free(&win));
     dynamic();
     return t_end();

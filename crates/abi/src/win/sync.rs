@@ -121,12 +121,12 @@ fn ask_and_meet(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
     let completed = if assert & NOPRECEDE == 0 { complete_at(cx, win, None) } else { Ok(()) };
     let (comm, met) = {
         let mut world = cx.world();
-        (world.window(win)?.comm, world.meet(win)?)
+        (world.window(win)?.comm, world.meet(win, assert)?)
     };
     match met {
         Some(true) => {}
         Some(false) => {
-            let met = |world: &mut World| Ok(world.meet(win)?.filter(|met| *met));
+            let met = |world: &mut World| Ok(world.meet(win, assert)?.filter(|met| *met));
             await_others(cx, win, &Awaited::Fence, met)?;
         }
         None => {
@@ -134,7 +134,7 @@ fn ask_and_meet(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
             cx.world().engine.count(Event::WindowFence);
         }
     }
-    Ok(completed)
+    Ok(completed.and(cx.world().agrees(win, assert)))
 }
 
 /// Members of a group as ranks of the window.

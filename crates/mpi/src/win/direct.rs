@@ -52,7 +52,12 @@ const LOOKING: usize = 20;
 const LOOKS: u32 = 1;
 /// Somebody waits to share the lock.
 const SHARES: u32 = 2;
+/// Words of a barrier: its number, what its rank says with it, and what it has said with the one before, for who signals may be one
+/// barrier ahead of who looks.
 const ROUNDS: usize = 64;
+const SAYS: u32 = 3;
+const SAID: u32 = 15;
+const SAID_BITS: u32 = 4;
 const BUSY: usize = ROUNDS + 32 * 4;
 const STILL: usize = BUSY + 64;
 /// Bytes before the counters of a rank: the words above, those of different writers on lines of their own, and as many
@@ -85,6 +90,11 @@ struct Barrier {
     serial: u32,
     /// The round whose signal is awaited; `None` between barriers.
     round: Option<u32>,
+    /// What this rank says with it, two bits, and with the one before.
+    says: u32,
+    said: u32,
+    /// What the rank before this one has said with it, if that is something else.
+    differs: Option<u32>,
 }
 
 /// Which counter.
@@ -265,26 +275,55 @@ impl Control {
         true
     }
 
-    /// Begins a barrier of all ranks, or goes on with it; whether it is over. In each round a rank signals one that is
-    /// twice as far away as in the last, which `wake` wakes (dissemination).
+    /// The rank before this one and what it has said with the barrier that is over, if this rank has said something else.
     #[inline]
-    pub fn meet(&mut self, mut wake: impl FnMut(u32)) -> bool {
+    pub fn differs(&self) -> Option<(u32, u32)> {
+        let before = (self.me + self.ranks - 1) % self.ranks;
+        self.barrier.differs.map(|said| (before as u32, said))
+    }
+
+    /// As [`Control::differs`], which then is forgotten.
+    pub fn take_differs(&mut self) -> Option<(u32, u32)> {
+        let differs = self.differs();
+        self.barrier.differs = None;
+        differs
+    }
+
+    /// A barrier that is over is to be over again when [`Control::meet`] is called next: that one tells what was wrong.
+    #[cold]
+    pub fn meet_again(&mut self) {
+        self.barrier.round = Some((self.ranks as u64).next_power_of_two().trailing_zeros());
+    }
+
+    /// Begins a barrier of all ranks, or goes on with it; whether it is over. In each round a rank signals one that is
+    /// twice as far away as in the last, which `wake` wakes (dissemination). All are to say the same, of two bits:
+    /// [`Control::differs`].
+    #[inline]
+    pub fn meet(&mut self, says: u32, mut wake: impl FnMut(u32)) -> bool {
         let (me, ranks) = (self.me as u64, self.ranks as u64);
         let rounds = ranks.next_power_of_two().trailing_zeros();
         let mut round = self.barrier.round.take();
         if round.is_none() {
             self.barrier.serial = self.barrier.serial.wrapping_add(1);
+            (self.barrier.said, self.barrier.says) = (self.barrier.says, says);
+        } else if round == Some(rounds) {
+            return true; // it was over before
         }
-        let serial = self.barrier.serial;
+        let serial = self.barrier.serial << SAID_BITS;
         loop {
             let now = match round {
                 // Its number may be that of the next barrier already.
                 Some(round) => {
                     let at = ROUNDS + round as usize * 4;
                     let seen = self.word(me as u32, at, |word| word.load(Ordering::Acquire));
-                    if (seen.wrapping_sub(serial) as i32) < 0 {
+                    let ahead = (seen & !SAID).wrapping_sub(serial) as i32;
+                    if ahead < 0 {
                         self.barrier.round = Some(round);
                         return false;
+                    }
+                    let theirs = if ahead == 0 { seen & SAYS } else { (seen & SAID) >> 2 };
+                    if round == 0 && theirs != self.barrier.says {
+                        self.barrier.differs = Some(theirs);
                     }
                     round + 1
                 }
@@ -294,7 +333,8 @@ impl Control {
                 return true;
             }
             let to = ((me + (1 << now)) % ranks) as u32;
-            self.word(to, ROUNDS + now as usize * 4, |word| word.store(serial, Ordering::Release));
+            let says = serial | self.barrier.said << 2 | self.barrier.says;
+            self.word(to, ROUNDS + now as usize * 4, |word| word.store(says, Ordering::Release));
             wake(to);
             round = Some(now);
         }
@@ -614,16 +654,49 @@ mod tests {
                 let mut left = vec![false; ranks];
                 for _ in 0..ranks {
                     for me in (0..ranks).filter(|me| *me != late % ranks) {
-                        left[me] = left[me] || all[me].meet(|_| {});
+                        left[me] = left[me] || all[me].meet(0, |_| {});
                         assert!(ranks == 1 || !left[me], "rank {me} of {ranks} has left without {late}");
                     }
                 }
                 for _ in 0..ranks {
-                    (0..ranks).for_each(|me| left[me] = left[me] || all[me].meet(|_| {}));
+                    (0..ranks).for_each(|me| left[me] = left[me] || all[me].meet(0, |_| {}));
                 }
                 assert!(left.iter().all(|left| *left), "{left:?}");
             }
             drop(std::hint::black_box(memory));
+        }
+    }
+
+    /// Also if the one who differs is at the next barrier when the other looks.
+    #[test]
+    fn who_says_something_else_with_a_barrier_is_found_out() {
+        for ranks in 2..=5usize {
+            let memory = vec![0u64; Control::bytes(ranks) / 8];
+            let base = memory.as_ptr() as usize;
+            let mut all: Vec<Control> = (0..ranks).map(|me| Control::new(base, ranks, me)).collect();
+            for round in 0..4 * ranks {
+                let odd = round % (ranks + 1); // nobody's turn as well
+                let mut left = vec![false; ranks];
+                for me in (0..4 * ranks).map(|turn| turn % ranks) {
+                    let says = if me == odd { 2 } else { 1 };
+                    left[me] = left[me] || all[me].meet(says, |_| {});
+                }
+                assert!(left.iter().all(|left| *left));
+                for (me, control) in all.iter_mut().enumerate() {
+                    let before = (me + ranks - 1) % ranks;
+                    let says = |rank| if rank == odd { 2 } else { 1 };
+                    let differs = says(before) != says(me);
+                    assert_eq!(control.take_differs(), differs.then(|| (before as u32, says(before))));
+                }
+            }
+            // Rank 0 is one ahead: its word is that of the next barrier when rank 1 looks.
+            let mut two: Vec<Control> = Vec::new();
+            let fresh = vec![0u64; Control::bytes(2) / 8];
+            two.extend((0..2).map(|me| Control::new(fresh.as_ptr() as usize, 2, me)));
+            assert!(!two[1].meet(1, |_| {}) && two[0].meet(2, |_| {}) && !two[0].meet(1, |_| {}));
+            assert!(two[1].meet(1, |_| {}));
+            assert_eq!(two[1].take_differs(), Some((0, 2)));
+            drop(std::hint::black_box((memory, fresh)));
         }
     }
 }

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Class, Result, fail};
+use crate::error::{Class, Error, Result, fail};
 
 /// `MPI_MODE_NOCHECK`.
 pub const NOCHECK: i32 = 1024;
@@ -101,6 +101,23 @@ pub fn check_assert(assert: i32, allowed: i32) -> Result {
     let text =
         format!("argument `assert` is {assert}, of which {:#x} has no meaning here", assert & !allowed);
     fail(Class::ASSERT, text)
+}
+
+/// Of the assertions of a fence those that all ranks have to give alike (MPI 5.0 section 12.5.5), in two bits.
+#[inline]
+pub fn common(assert: i32) -> u32 {
+    u32::from(assert & NOPRECEDE != 0) | u32::from(assert & NOSUCCEED != 0) << 1
+}
+
+/// Another rank has given others of them in the same fence.
+pub fn differs(rank: u32, theirs: u32, own: u32) -> Error {
+    let names = ["neither", "MPI_MODE_NOPRECEDE", "MPI_MODE_NOSUCCEED", "both"];
+    let [theirs, own] = [theirs, own].map(|said| names[said as usize & 3]);
+    let text = format!(
+        "argument `assert`: of MPI_MODE_NOPRECEDE and MPI_MODE_NOSUCCEED, which all ranks must assert alike, rank {rank} of the \
+         window asserts {theirs} in this fence and this rank {own}"
+    );
+    Error::new(Class::ASSERT, text)
 }
 
 #[inline]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::active::{Active, Answer, Arrival, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
 use super::direct;
-use super::epoch::{LockType, Members};
+use super::epoch::{self, LockType, Members};
 use super::fence::Way;
 use super::message::Record;
 use super::operation::{Operation, Verb};
@@ -224,9 +224,16 @@ impl<D: Device> World<D> {
 
     /// Begins, or goes on with, the meeting of all ranks by words in shared memory; whether all have come, `None`
     /// where memory is not shared.
-    pub fn meet(&mut self, win: Handle) -> Result<Option<bool>> {
+    pub fn meet(&mut self, win: Handle, assert: i32) -> Result<Option<bool>> {
         let World { objects, engine, .. } = self;
-        Ok(quick::meet(objects.windows.find_mut(win)?, engine))
+        Ok(quick::meet(objects.windows.find_mut(win)?, engine, assert))
+    }
+
+    /// Whether another rank was seen to assert something else in the fence that is over.
+    pub fn agrees(&mut self, win: Handle, assert: i32) -> Result {
+        let Path::Direct(control) = &mut self.window(win)?.path else { return Ok(()) };
+        let differs = |(rank, said)| about(win, &epoch::differs(rank, said, epoch::common(assert)));
+        control.take_differs().map_or(Ok(()), |found| Err(differs(found)))
     }
 
     /// The other ranks, if each is told of the next fence by itself.

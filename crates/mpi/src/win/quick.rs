@@ -9,7 +9,7 @@
 use std::cell::Cell;
 
 use super::direct::{Control, Told};
-use super::epoch::{Held, LockType};
+use super::epoch::{self, Held, LockType};
 use super::operation::{change_alone, change_one, compares, is_atomic, swap_alone, swap_one};
 use super::{Path, Window, known};
 use crate::comm::Place;
@@ -220,8 +220,12 @@ impl<D: Device> World<D> {
             return false;
         }
         for _ in 0..engine.looks_near() {
-            match meet(window, engine) {
+            match meet(window, engine, assert) {
                 Some(true) => {
+                    if let Some(control) = control(window).filter(|control| control.differs().is_some()) {
+                        control.meet_again();
+                        return false;
+                    }
                     window.epoch.fenced(assert);
                     return true;
                 }
@@ -337,9 +341,10 @@ fn looks_around(window: &mut Window) -> bool {
 
 /// Begins or goes on with the barrier of a fence; whether it is over, `None` where memory is not shared.
 #[inline(always)]
-pub(super) fn meet<D: Device>(window: &mut Window, engine: &mut Engine<D>) -> Option<bool> {
+pub(super) fn meet<D: Device>(window: &mut Window, engine: &mut Engine<D>, assert: i32) -> Option<bool> {
     let Window { path: Path::Direct(control), place, .. } = window else { return None };
-    let met = control.meet(|rank| engine.device().wake(place.world_rank(rank) as usize));
+    let met =
+        control.meet(epoch::common(assert), |rank| engine.device().wake(place.world_rank(rank) as usize));
     if met {
         engine.count(Event::WindowFence);
     }
