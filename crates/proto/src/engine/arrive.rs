@@ -17,18 +17,6 @@ const BATCH: usize = 64;
 impl<D: Device> Engine<D> {
     /// Takes frames from one source.
     pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
-        self.drain_until(source, |_| false)
-    }
-
-    /// Takes frames from one source up to the first RTS for a copy: the copy takes its time.
-    pub(crate) fn drain_until_copy(&mut self, source: Rank) -> Result<bool, Fault> {
-        self.drain_until(source, |frame| {
-            Head::decode(frame.head).is_ok_and(|head| head.kind == FrameType::Rts)
-        })
-    }
-
-    #[inline]
-    fn drain_until(&mut self, source: Rank, ends: impl Fn(&Frame) -> bool) -> Result<bool, Fault> {
         let mut taken = 0;
         while taken < BATCH {
             let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
@@ -36,7 +24,7 @@ impl<D: Device> Engine<D> {
             if is_empty || taken == BATCH {
                 break;
             }
-            let Some(frame) = self.dev.peek(source).filter(|frame| !ends(frame)) else { break };
+            let Some(frame) = self.dev.peek(source) else { break };
             if !self.handle(source, frame)? {
                 break;
             }
@@ -45,6 +33,20 @@ impl<D: Device> Engine<D> {
         }
         self.news |= taken > 0;
         Ok(taken > 0)
+    }
+
+    /// Takes frames from one source up to the first RTS for a copy: the copy takes its time.
+    pub(crate) fn drain_until_copy(&mut self, source: Rank) -> Result<(), Fault> {
+        for _ in 0..BATCH {
+            let Some(frame) = self.dev.peek(source) else { break };
+            let is_rts = Head::decode(frame.head).is_ok_and(|head| head.kind == FrameType::Rts);
+            if is_rts || !self.handle(source, frame)? {
+                break;
+            }
+            self.dev.pop(source);
+            self.news = true;
+        }
+        Ok(())
     }
 
     /// Takes up to `most` eager messages straight into the buffers posted for them, as long as
