@@ -39,18 +39,25 @@ fn place(world: &World, comm: Handle) -> Result<Place> {
     Ok(world.comm(comm)?.place.clone())
 }
 
+/// A send of which the application gets a request.
 fn outgoing(world: &World, raw: Raw, (dest, tag, _): Envelope, mode: SendMode) -> Result<Outgoing> {
-    Ok(Outgoing { buffer: world.buffer(raw.0, raw.1, raw.2, "buf")?, dest, tag, mode })
+    Ok(Outgoing { buffer: world.buffer(raw.0, raw.1, raw.2, "buf")?, dest, tag, mode, may_cancel: true })
 }
 
 fn incoming(world: &World, raw: Raw, (source, tag, _): Envelope) -> Result<Incoming> {
     Ok(Incoming { buffer: world.buffer(raw.0, raw.1, raw.2, "buf")?, source, tag })
 }
 
-fn start_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode) -> Result<Option<Body>> {
+fn start_send(
+    cx: &Cx,
+    raw: Raw,
+    envelope: Envelope,
+    mode: SendMode,
+    may_cancel: bool,
+) -> Result<Option<Body>> {
     let mut world = cx.world();
     let place = place(&world, envelope.2)?;
-    let send = outgoing(&world, raw, envelope, mode)?;
+    let send = Outgoing { may_cancel, ..outgoing(&world, raw, envelope, mode)? };
     world.start_send(&place, envelope.2, &send)
 }
 
@@ -64,7 +71,7 @@ fn start_receive(cx: &Cx, raw: Raw, envelope: Envelope) -> Result<Body> {
 #[cold]
 #[inline(never)]
 fn blocking_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode) -> Result {
-    match start_send(cx, raw, envelope, mode)? {
+    match start_send(cx, raw, envelope, mode, false)? {
         None => {
             engine::leave(&cx.world()); // a buffered send may be queued
             Ok(())
@@ -126,7 +133,7 @@ fn pending(cx: &Cx, comm: Handle, body: Body, request: Out<Handle>) -> Result {
 fn immediate_send(cx: &Cx, raw: Raw, envelope: Envelope, mode: SendMode, request: Out<Handle>) -> Result {
     request.set(REQUEST_NULL);
     cx.world().objects.requests.room()?;
-    let body = start_send(cx, raw, envelope, mode)?;
+    let body = start_send(cx, raw, envelope, mode, true)?;
     let mut world = cx.world();
     request.set(match body {
         None => world.objects.requests.sent()?,
@@ -313,6 +320,7 @@ fn exchange(
         dest,
         tag: sendtag,
         mode: SendMode::Standard,
+        may_cancel: false,
     };
     let buffer = world.buffer(recv.0, recv.1, recv.2, "recvbuf")?;
     let receive = world.start_receive(&place, &Incoming { buffer, source, tag: recvtag })?;

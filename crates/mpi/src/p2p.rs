@@ -182,8 +182,11 @@ impl<D: Device> World<D> {
             _ => pack(&send.buffer)?,
         };
         let mode = if send.mode == SendMode::Synchronous { Mode::Synchronous } else { Mode::Standard };
-        let started = self.engine.send(to, context, send.tag, span, mode).map_err(fault)?;
-        match started {
+        let started = match send.may_cancel {
+            true => self.engine.send(to, context, send.tag, span, mode),
+            false => self.engine.send_for_good(to, context, send.tag, span, mode),
+        };
+        match started.map_err(fault)? {
             None => {
                 self.release(keep);
                 Ok(None)
@@ -207,7 +210,7 @@ impl<D: Device> World<D> {
         let Some(to) = peer(place, dest, "dest")? else { return Ok(None) };
         let (span, out) = packed(buffer)?;
         let context = place.context_for(Purpose::Message);
-        let started = self.engine.send(to, context, tag, span, Mode::Standard).map_err(fault)?;
+        let started = self.engine.send_for_good(to, context, tag, span, Mode::Standard).map_err(fault)?;
         Ok(started.map(|op| Body::Send(op, Keep::Packed(out))))
     }
 

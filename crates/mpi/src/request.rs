@@ -183,6 +183,8 @@ pub struct Outgoing {
     pub tag: i32,
     /// Send mode.
     pub mode: SendMode,
+    /// Whether the application gets a request, with which it may cancel the send.
+    pub may_cancel: bool,
 }
 
 /// Arguments of a persistent receive.

@@ -253,6 +253,29 @@ fn cancelled_sends_end_by_themselves() {
     }
 }
 
+/// What was sent for good is asked back: it ends as cancelled if no receive has met it.
+#[test]
+fn what_was_sent_for_good_is_asked_back() {
+    for is_met in [false, true] {
+        let mut job = Job::new(2, 1 << 20);
+        let (data, mut buffer) = ([1u8; 100], [0u8; 100]);
+        let receive = is_met.then(|| job.receive(0, 1, 1, &mut buffer));
+        let span = Span { addr: data.as_ptr() as usize, len: data.len() };
+        let op = job.ranks[1].send_for_good(0, CONTEXT, 1, span, Mode::Standard).unwrap().unwrap();
+        assert!(!job.ranks[1].cancel(op), "its receiver decides");
+        for _ in 0..MANY {
+            job.arrive();
+            job.ranks.iter_mut().for_each(|engine| _ = engine.progress().unwrap());
+        }
+        assert_eq!(job.ranks[1].take(op).map(|outcome| outcome.cancelled), Some(!is_met));
+        assert_eq!(job.net.borrow().shares_held(1), 0);
+        match receive {
+            Some(receive) => assert!(job.ranks[0].take(receive).is_some() && buffer == data),
+            None => assert_eq!(job.ranks[0].probe(&want(1, 1)), None, "nobody sees it"),
+        }
+    }
+}
+
 /// Sends that found no room are taken out of the queue, those behind them leave.
 #[test]
 fn queued_sends_are_cancelled() {

@@ -136,7 +136,12 @@ impl<D: Device> Player<D> {
         buffer.bytes[..len].copy_from_slice(&payload(self.me, to, number, len));
         let (context, tag) = (self.random.of(&CONTEXTS), self.random.below(3) as i32);
         let mode = if self.random.one_in(6) { Mode::Synchronous } else { Mode::Standard };
-        let op = self.engine.send(to, context, tag, buffer.span().part(0, len), mode).unwrap();
+        let span = buffer.span().part(0, len);
+        let op = match self.random.one_in(2) {
+            true => self.engine.send(to, context, tag, span, mode),
+            false => self.engine.send_for_good(to, context, tag, span, mode),
+        };
+        let op = op.unwrap();
         self.sent.push(Sent { to, context, tag });
         self.sends.extend(op.map(|op| (op, buffer)));
     }

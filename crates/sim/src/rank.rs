@@ -213,7 +213,7 @@ impl<'y> Rank<'y> {
         }
         let place = self.place()?;
         let buffer = self.world.buffer(buffer.addr, len, BYTE, "buffer")?;
-        let send = Outgoing { buffer, dest, tag, mode };
+        let send = Outgoing { buffer, dest, tag, mode, may_cancel: true };
         Ok(Request(self.world.start_send(&place, COMM_WORLD, &send)?))
     }
 

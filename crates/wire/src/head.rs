@@ -146,7 +146,8 @@ pub struct Offer {
     /// RTR: number of messages from the other side that its sender had taken in.
     pub seen: u32,
     /// Matched: the operation of the RTR that is taken. RTR: how many receives that accept the
-    /// same envelope were posted before and are not matched. RTS: [`Offer::EAGER`], [`Offer::ALONE`].
+    /// same envelope were posted before and are not matched. RTS: [`Offer::EAGER`], [`Offer::ALONE`],
+    /// [`Offer::FINAL`].
     pub other: u32,
 }
 
@@ -161,6 +162,8 @@ impl Offer {
     pub const EAGER: u32 = 1;
     /// Of an RTS: the sender leaves the copy to the receiver alone, and does not take offers.
     pub const ALONE: u32 = 2;
+    /// Of an RTS: its sender takes the message back only by asking, so to take it needs no word of its share.
+    pub const FINAL: u32 = 4;
     /// Length of the encoded form in bytes.
     pub const LEN: usize = 32;
 

@@ -103,6 +103,31 @@ impl<D: Device> Engine<D> {
         data: Span,
         mode: Mode,
     ) -> Result<Option<OpId>, Fault> {
+        self.send_with(to, context, tag, data, mode, 0)
+    }
+
+    /// As [`Engine::send`], of a message that the application cannot cancel: its receiver takes it without a look at what
+    /// the two share, which costs the way of a line from core to core.
+    pub fn send_for_good(
+        &mut self,
+        to: Rank,
+        context: u64,
+        tag: i32,
+        data: Span,
+        mode: Mode,
+    ) -> Result<Option<OpId>, Fault> {
+        self.send_with(to, context, tag, data, mode, Offer::FINAL)
+    }
+
+    fn send_with(
+        &mut self,
+        to: Rank,
+        context: u64,
+        tag: i32,
+        data: Span,
+        mode: Mode,
+        flags: u32,
+    ) -> Result<Option<OpId>, Fault> {
         let manner = self.manner(to, context, data.len, mode);
         let is_short = || mode == Mode::Standard && data.len <= self.eager_limit(to).limit();
         let short = manner.map_or_else(is_short, |manner| manner == Manner::Blocks);
@@ -114,7 +139,7 @@ impl<D: Device> Engine<D> {
         }
         let eager = if self.fits(to, data.len, mode) { Offer::EAGER } else { 0 };
         let alone = if manner == Some(Manner::Pulled) { Offer::ALONE } else { 0 };
-        let sending = Sending { to, context, tag, data, met: false, flags: eager | alone };
+        let sending = Sending { to, context, tag, data, met: false, flags: flags | eager | alone };
         self.send_otherwise(sending, short, held)
     }
 

@@ -9,7 +9,8 @@
 //!   when it would be matched, or probed, and forgotten there.
 //! - A send that has consumed an offer is met by a receive that waits for it, whatever way it goes:
 //!   neither of the two can be cancelled any more.
-//! - Where there is no share, between hosts or because all are in use, the receiver is asked. It takes the RTS out if it
+//! - Where there is no share, between hosts or because all are in use, and where the application cannot cancel the
+//!   message ([`Offer::FINAL`]) but gives up what it belongs to, the receiver is asked. It takes the RTS out if it
 //!   waits for its receive, and says so; if not, the message has been met and ends as any other.
 //!
 //! ```text
@@ -128,7 +129,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let op = self.long_body(envelope.source, data)?.op;
         let is_it = |body: &Body| match body {
             Body::Long(rts, _) => rts.op == op,
-            Body::Rts(offer) => offer.share == Offer::NO_SHARE && offer.op == op,
+            Body::Rts(offer) => is_asked_for(offer) && offer.op == op,
             _ => false,
         };
         if self.matching.forget(&envelope, is_it) {
@@ -159,12 +160,17 @@ impl<D: Device> Rendezvous<'_, D> {
 /// Takes the message of an RTS for a receive; false if its sender has taken it back.
 pub(crate) fn claim(dev: &impl Device, from: Rank, offer: &Offer) -> bool {
     let share = Share { owner: from, index: offer.share };
-    offer.share == Offer::NO_SHARE || dev.opened_shares().take(share, ShareWord::Open, offer.op as u64)
+    is_asked_for(offer) || dev.opened_shares().take(share, ShareWord::Open, offer.op as u64)
 }
 
 /// Whether a message that waits has not been taken back.
 pub(crate) fn is_offered(dev: &impl Device, message: &Unexpected) -> bool {
     let Body::Rts(offer) = &message.body else { return true };
     let share = Share { owner: message.envelope.source, index: offer.share };
-    offer.share == Offer::NO_SHARE || dev.opened_shares().load(share, ShareWord::Open) == offer.op as u64
+    is_asked_for(offer) || dev.opened_shares().load(share, ShareWord::Open) == offer.op as u64
+}
+
+/// Whether the sender asks for a message that it wants back.
+fn is_asked_for(offer: &Offer) -> bool {
+    offer.share == Offer::NO_SHARE || offer.other & Offer::FINAL != 0
 }

@@ -169,10 +169,14 @@ impl Mover for Sender {
 
     fn take_back(&mut self, port: &mut impl Port) -> Withdrawal {
         match self {
-            Sender::Offering(Rts { met: false, share: Some(share), .. }) => match port.take_share(*share) {
-                true => Withdrawal::Back,
-                false => Withdrawal::Met,
-            },
+            Sender::Offering(Rts { met: false, share: Some(share), flags, .. })
+                if *flags & Offer::FINAL == 0 =>
+            {
+                match port.take_share(*share) {
+                    true => Withdrawal::Back,
+                    false => Withdrawal::Met,
+                }
+            }
             Sender::Offering(Rts { met: false, .. }) => Withdrawal::Asked,
             _ => Withdrawal::Met,
         }
