@@ -70,17 +70,24 @@ def rping(server, client, port):
     return pair(f"{server}rping -s {words}", f"{client}rping -c {words}", RPING, port if server else None)
 
 
-def siw_captured():
-    """Both directions of rping, seen by tcpdump and dissected by tshark."""
+def siw_captured(integrity, port):
+    """Both directions of rping, seen by tcpdump and dissected by tshark; with CRCs all of them are there and right."""
+    os.environ["TERN_INTEGRITY"] = integrity
     watching = subprocess.Popen(["tcpdump", "-U", "-i", "lo", "-w", CAPTURE, "tcp"], stderr=subprocess.DEVNULL)
     try:
         time.sleep(1)
-        why = rping("", TERN, 7301) or rping(TERN, "", 7302)
+        why = rping("", TERN, port) or rping(TERN, "", port + 1)
         time.sleep(1)
     finally:
         watching.send_signal(signal.SIGTERM)
         watching.wait()
-    code, said = ended(["tshark", "-r", CAPTURE, "--disable-protocol", "rpcordma"])
+    del os.environ["TERN_INTEGRITY"]
+    command = ["tshark", "-r", CAPTURE, "--disable-protocol", "rpcordma"]
+    code, said = ended(command)
+    _, whole = ended([*command, "-O", "iwarp_mpa"])
+    checks = re.findall(r"CRC check: .*", whole)
+    if bool(checks) != (integrity == "crc") or not all("(Good CRC32)" in check for check in checks):
+        why = why or "\n".join(["CRCs that are wrong, lacking or not asked for:", *checks])
     kinds = ["MPA Request Frame", "MPA Reply Frame", " Write ", " Read Request ", " Read Response ", " Send "]
     lacking = [kind for kind in kinds if kind not in said]
     bad = [line for line in said.splitlines() if "Malformed" in line]
@@ -101,7 +108,8 @@ def cases():
     yield "rping on siw", lambda: rping("", "", 7300)
     yield "rping, siw serves Tern", lambda: rping("", TERN, 7303)
     yield "rping, Tern serves siw", lambda: rping(TERN, "", 7304)
-    yield "rping, Tern and siw, dissected by tshark", siw_captured
+    yield "rping, Tern and siw, dissected by tshark", lambda: siw_captured("auto", 7301)
+    yield "rping, Tern and siw, CRCs verified by tshark", lambda: siw_captured("crc", 7305)
     for transport in ["rc", "ud", "hybrid"]:
         for name in FEW:
             yield f"MPI on rxe, {transport}: {name}", lambda n=name, t=transport: program(n, TERN_TRANSPORT=t)

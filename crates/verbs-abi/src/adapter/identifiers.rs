@@ -9,6 +9,7 @@
 //!   └────────┴────▶ Asking ────────────────────────────────────────────────────────┘
 //! ```
 
+use super::meeting::asks_for_crcs;
 use super::number;
 use super::queues::Channel;
 use super::{Adapter, CALLS, STRANGERS, Transport, constants::*};
@@ -189,7 +190,13 @@ impl Identifiers {
 }
 
 fn proposal(limits: (u8, u8), private: Vec<u8>) -> Proposal {
-    Proposal { ird: limits.0.into(), ord: limits.1.into(), private, ..Proposal::default() }
+    Proposal {
+        crc: asks_for_crcs(),
+        ird: limits.0.into(),
+        ord: limits.1.into(),
+        private,
+        ..Proposal::default()
+    }
 }
 
 /// What a connection that could not be made is told as (`drivers/infiniband/core/cma.c` does so with iWARP's).

@@ -70,8 +70,13 @@ pub struct Meeting {
     request: Option<Start>,
 }
 
+/// Whether this side asks for a CRC in each segment: `TERN_INTEGRITY=crc` (RFC 5044, section 7.1.1: either side may).
+pub fn asks_for_crcs() -> bool {
+    std::env::var_os("TERN_INTEGRITY").is_some_and(|word| word == "crc")
+}
+
 fn proposal(limits: (u16, u16), private: Vec<u8>) -> Proposal {
-    Proposal { crc: false, ird: limits.0, ord: limits.1, private, ..Proposal::default() }
+    Proposal { crc: asks_for_crcs(), ird: limits.0, ord: limits.1, private, ..Proposal::default() }
 }
 
 impl Meeting {
