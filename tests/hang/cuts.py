@@ -40,6 +40,9 @@ def cases():
     for transport in ["ud", "hybrid"]:
         yield Case(f"cuts of 100 ms, {transport}: survived", lambda t, x=transport: short_cuts(t, x))
         yield Case(f"the MTU changes, {transport}: all arrives", lambda t, x=transport: mtu(t, x))
+    for transport in [*TRANSPORTS, "ud", "hybrid"]:
+        name = f"a short message is lost and its sender computes, {transport}: it arrives meanwhile"
+        yield Case(name, lambda t, x=transport: leaves(t, x), transport not in ["rd", "ud"])
     for transport in TRANSPORTS:
         is_rc = transport == "rc"
         for what in ["receive", "collective"]:
@@ -136,6 +139,19 @@ def first(tools, transport, host, stays=False):
         outcome = running.end(BOUND)
         outcome.expect(outcome.code == 0 and outcome.out.count("all went well") == RANKS, "that all arrives")
         outcome.expect(outcome.err == "", "silence")
+
+
+def leaves(tools, transport):
+    """What was lost while the cable was cut is sent again although its sender does not call MPI any more."""
+    with job(tools, transport, "leaves") as (running, hosts, begin):
+        for rank in range(RANKS):
+            begin.with_name(f"{begin.name}.{rank}").unlink(missing_ok=True)
+        hosts.link(32, "down", host=2)
+        begin.touch()
+        time.sleep(0.5)
+        hosts.link(32, "up", host=2)
+        outcome = running.end(BOUND)
+        outcome.expect(outcome.code == 0 and outcome.out.count("all went well") == RANKS, "that all arrives")
 
 
 def computes(tools, transport):

@@ -9,11 +9,13 @@
  *   exchange   long messages both ways, and what is under way when the cable is cut
  *   collective allreduces over all
  *   computes   one rank of each pair computes for 40 s while the other sends: nothing is wrong
+ *   leaves     one rank of each pair sends 8 bytes once FILE is there, and computes until the other one has them
  *   survive    as exchange, until FILE is there; all must arrive
  *   first      an exchange that is the first thing that ranks of two hosts say, once FILE is there
  * Who has met its peer prints «met»; the cable is cut then (`first`: who has begun). An error is returned, shown, and the ranks of a host go on. */
 #include <mpi.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +97,23 @@ static int act(const char *what) {
         }
         for (int i = 0; code == MPI_SUCCESS && i < 200; i++)
             code = MPI_Send(out, SHORT, MPI_BYTE, peer, 5, MPI_COMM_WORLD);
+        return code;
+    }
+    if (!strcmp(what, "leaves")) {
+        char heard[4096];
+        snprintf(heard, sizeof heard, "%s.%d", file, rank < peer ? peer : rank);
+        if (rank > peer) {
+            code = MPI_Recv(in, 8, MPI_BYTE, peer, 5, MPI_COMM_WORLD, &status);
+            close(creat(heard, 0600));
+            return code;
+        }
+        while (!is_there())
+            usleep(1000);
+        code = MPI_Send(out, 8, MPI_BYTE, peer, 5, MPI_COMM_WORLD);
+        for (double end = now() + 20; access(heard, F_OK) && now() < end;)
+            usleep(1000);
+        if (access(heard, F_OK))
+            MPI_Abort(MPI_COMM_WORLD, 6);
         return code;
     }
     if (!strcmp(what, "first")) {

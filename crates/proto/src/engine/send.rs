@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::memory::rcache::Held;
 use crate::message::op::{OpId, Sending};
 use crate::rendezvous::state::{State, Step};
-use fabric::{Device, Fault, Rank, Span};
+use fabric::{Device, Distance, Fault, Rank, Span};
 use wire::head::{FrameType, Head, Offer};
 
 /// For how long an eager message waits for room before it goes by rendezvous.
@@ -26,9 +26,18 @@ pub enum Mode {
 
 impl<D: Device> Engine<D> {
     /// Sends a short message if it can leave at once; no operation, no queue. Where `MORE` may follow at once they
-    /// may leave together, while this rank looks around or is looked after.
+    /// may leave together, while this rank looks around or is looked after. An adapter owes something afterwards, so a
+    /// single message to another host goes by [`Engine::send`], whose caller asks [`Engine::needs_care`].
     #[inline(always)]
     pub fn send_now<const MORE: bool>(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        if !MORE && self.dev.distance(to) == Distance::Network {
+            return false;
+        }
+        self.leave_now::<MORE>(to, context, tag, data)
+    }
+
+    #[inline(always)]
+    fn leave_now<const MORE: bool>(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         let peer = &mut self.peers[to];
         let limit = &self.eager_limits[self.dev.distance(to) as usize];
         if !peer.plain || !limit.is_plain(data.len) {
@@ -148,7 +157,7 @@ impl<D: Device> Engine<D> {
         if is_watched {
             self.peers[to].plain && self.send_watched(to, context, tag, data)
         } else {
-            self.send_now::<false>(to, context, tag, data)
+            self.leave_now::<false>(to, context, tag, data)
         }
     }
 
