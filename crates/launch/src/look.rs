@@ -73,7 +73,31 @@ mod tests {
         assert!(processes().any(|pid| pid == own));
         assert!(parent(own).is_some_and(|parent| parent > 0));
         assert!(members(field(own, 2).unwrap()).contains(&own));
-        assert!(["running", "sleeping"].iter().any(|word| activity(own).starts_with(word)));
         assert_eq!(activity(i32::MAX), "gone");
+    }
+
+    /// Asked by thread: the process's first one may wait for anything, this one must be running to ask.
+    #[test]
+    fn who_asks_is_running() {
+        let thread = fs::read_link("/proc/thread-self").unwrap();
+        let own = thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        assert_eq!(activity(own), "running");
+    }
+
+    #[test]
+    fn who_waits_sleeps() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let own = child.id() as i32;
+        let asleep = (0..6_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            activity(own).starts_with("sleeping")
+        });
+        child.kill().unwrap();
+        let unreaped = (0..6_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            activity(own) == "ended"
+        });
+        child.wait().unwrap();
+        assert!(asleep && unreaped);
     }
 }
