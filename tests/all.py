@@ -154,7 +154,9 @@ def stages(arguments):
     yield Stage("installed and moved", [python, tests / "install.py"])
     if not arguments.quick:
         yield Stage("packages", [python, tests / "packages.py"])
-    yield Stage("C conformance", [python, tests / "run.py", "--np", ranks])
+    # What the suite below is run with is compiled meanwhile: one core at a time.
+    suite = [] if arguments.quick else [[python, tests / "mpi4py" / "install.py"]]
+    yield Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=suite)
     yield Stage("Fortran", [python, tests / "fortran" / "run.py"])
     if not arguments.quick:
         # The same bytes must arrive under every protocol that can be forced. A few programs count on
@@ -166,16 +168,18 @@ def stages(arguments):
             yield Stage(f"with {forced}", command)
         # Sends that have left over adapters cannot be cancelled, which MPI permits.
         over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype", "rma"]
-        yield Stage("over the software adapter, rc", ["env", "TERN_DEVICES=rnic", *over])
-        for transport in ["rd", "ud", "hybrid"]:
-            command = ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over]
-            yield Stage(f"over the software adapter, {transport}", command)
+        over = {transport: ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over] for transport in ["rc", "rd", "ud", "hybrid"]}
+        # Two at once, which wait for each other's processors as the ranks of larger jobs do.
+        yield Stage("over the software adapter, rc and rd", over["rc"], beside=[over["rd"]])
+        yield Stage("over the software adapter, ud and hybrid", over["ud"], beside=[over["hybrid"]])
         # Tern's own libibverbs stands for that of the system.
         library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
+        over = {}
         for transport, words in [("rc", ["p2p", "coll/allreduce", "coll/alltoall", "rma"]), ("ud", ["p2p"]), ("hybrid", ["p2p", "rma"])]:
             command = ["env", "TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", f"TERN_TRANSPORT={transport}", python]
-            command += [tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
-            yield Stage(f"over Tern's libibverbs, {transport}", command)
+            over[transport] = [*command, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
+        yield Stage("over Tern's libibverbs, rc and hybrid", over["rc"], beside=[over["hybrid"]])
+        yield Stage("over Tern's libibverbs, ud", over["ud"])
         yield Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"])
         yield from between_hosts(short=True)
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
@@ -185,8 +189,9 @@ def stages(arguments):
         if peer.exists():
             yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
             yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])
-            yield Stage("MPICH's ABI, C programs", [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"])
-            yield Stage("MPICH's ABI, mpi4py's wheel", [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"])
+            programs = [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"]
+            wheel = [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"]
+            yield Stage("MPICH's ABI, C programs and mpi4py's wheel", programs, beside=[wheel])
         yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
         yield Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"])
     if arguments.peers:

@@ -124,9 +124,14 @@ class Program:
             return None
         self.binary.parent.mkdir(parents=True, exist_ok=True)
         command = [str(self.library.mpicc), *WARNINGS, f"-I{HERE / 'c'}", str(self.source)]
-        command += ["-o", str(self.binary), "-lpthread", "-lm"]
+        # Another run of this script may be at the same.
+        made = self.binary.with_suffix(f".{os.getpid()}")
+        command += ["-o", str(made), "-lpthread", "-lm"]
         done = subprocess.run(command, capture_output=True, text=True)
-        return None if done.returncode == 0 else done.stdout + done.stderr
+        if done.returncode != 0:
+            return done.stdout + done.stderr
+        made.replace(self.binary)
+        return None
 
 
 class Case:
