@@ -104,6 +104,25 @@ def protocols():
     return [word for word in words if word != "auto"]
 
 
+def over_adapters():
+    """The C tests on one host over the software adapter, and over Tern's own libibverbs, which stands for that of the system."""
+    python, tests = sys.executable, ROOT / "tests"
+    # Sends that have left over adapters cannot be cancelled, which MPI permits.
+    over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype", "rma"]
+    over = {transport: ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over] for transport in ["rc", "rd", "ud", "hybrid"]}
+    # Two at once, which wait for each other's processors as the ranks of larger jobs do.
+    yield Stage("over the software adapter, rc and rd", over["rc"], beside=[over["rd"]])
+    yield Stage("over the software adapter, ud and hybrid", over["ud"], beside=[over["hybrid"]])
+    library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
+    over = {}
+    for transport, words in [("rc", ["p2p", "coll/allreduce", "coll/alltoall", "rma"]), ("ud", ["p2p"]), ("hybrid", ["p2p", "rma"])]:
+        command = ["env", "TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", f"TERN_TRANSPORT={transport}", python]
+        over[transport] = [*command, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
+    yield Stage("over Tern's libibverbs, rc and hybrid", over["rc"], beside=[over["hybrid"]])
+    yield Stage("over Tern's libibverbs, ud", over["ud"])
+    yield Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"])
+
+
 def between_hosts(short):
     """The C tests and mpi4py's suite between two hosts: under each transport, and under each protocol over connections. What
     is long runs at night."""
@@ -166,21 +185,7 @@ def stages(arguments):
                        "TERN_ADAPT=0 TERN_STORES=ordinary", "TERN_STORES=streaming", "TERN_MANNER=pulled"]:
             command = ["env", *forced.split(), python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
             yield Stage(f"with {forced}", command)
-        # Sends that have left over adapters cannot be cancelled, which MPI permits.
-        over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype", "rma"]
-        over = {transport: ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over] for transport in ["rc", "rd", "ud", "hybrid"]}
-        # Two at once, which wait for each other's processors as the ranks of larger jobs do.
-        yield Stage("over the software adapter, rc and rd", over["rc"], beside=[over["rd"]])
-        yield Stage("over the software adapter, ud and hybrid", over["ud"], beside=[over["hybrid"]])
-        # Tern's own libibverbs stands for that of the system.
-        library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
-        over = {}
-        for transport, words in [("rc", ["p2p", "coll/allreduce", "coll/alltoall", "rma"]), ("ud", ["p2p"]), ("hybrid", ["p2p", "rma"])]:
-            command = ["env", "TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", f"TERN_TRANSPORT={transport}", python]
-            over[transport] = [*command, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
-        yield Stage("over Tern's libibverbs, rc and hybrid", over["rc"], beside=[over["hybrid"]])
-        yield Stage("over Tern's libibverbs, ud", over["ud"])
-        yield Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"])
+        yield from over_adapters()
         yield from between_hosts(short=True)
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
         yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
