@@ -94,6 +94,25 @@ static inline const char *t_error(int code) {
                    #want, (int)(want), t_error(code_));                        \
     } while (0)
 
+/* The call fails with an error of this class, and where the library is Tern its text has all of these parts. */
+#define SAYS(call, want, ...) t_says(__FILE__, __LINE__, #call, call, want, (const char *const[]){__VA_ARGS__, NULL})
+
+__attribute__((unused)) static void t_says(const char *file, int line, const char *call, int code, int want,
+                                           const char *const *parts) {
+    char text[MPI_MAX_ERROR_STRING + 1] = "", library[MPI_MAX_LIBRARY_VERSION_STRING + 1];
+    int class = -1, length;
+    MPI_Error_class(code, &class);
+    if (class != want) {
+        t_fail(file, line, "%s: expected class %d, got %s", call, want, t_error(code));
+        return;
+    }
+    MPI_Get_library_version(library, &length);
+    MPI_Error_string(code, text, &length);
+    for (; strncmp(library, "Tern", 4) == 0 && *parts; parts++)
+        if (strstr(text, *parts) == NULL)
+            t_fail(file, line, "%s: \"%s\" does not say \"%s\"", call, text, *parts);
+}
+
 /* The call fails with an error of one of two classes (where the standard leaves it open). */
 #define FAILS_EITHER(call, want, other)                                        \
     do {                                                                       \

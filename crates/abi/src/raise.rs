@@ -31,11 +31,7 @@ pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
     await_end(&error);
     let subject = cx.subject().or_else(|| subject(cx.row(), words));
     let error = with_name(subject, error);
-    // Errors of files are returned unless the program wants otherwise, and those of windows are of what another rank
-    // exposes: their text has to go with the code.
-    let of_window = matches!(subject, Some((Object::Win, _)));
-    let told = (cx.row().is_of_files() || of_window) && global::is_active();
-    let code = if told { cx.anytime().codes.tell(&error) } else { error.class.0 };
+    let code = code_of(cx, &error);
     let (action, handle, rank) = global::error_action(subject);
     match action {
         Action::Return => RETURNED.store(true, Ordering::Relaxed),
@@ -46,6 +42,13 @@ pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
         Action::Fatal | Action::Abort => fatal(rank, &cx.name(), &arguments(cx.row(), words), &error),
     }
     code
+}
+
+/// The code that the program gets: the text goes with it, for `MPI_Error_string`. `MPI_ERR_IN_STATUS` is itself a code (MPI 5.0
+/// section 3.7.5).
+pub fn code_of(cx: &Cx, error: &Error) -> i32 {
+    let is_told = error.class != Class::IN_STATUS && global::is_active();
+    if is_told { cx.anytime().codes.tell(error) } else { error.class.0 }
 }
 
 /// How long an error about a rank that has died is held back: longer than `mpiexec` takes to be sure

@@ -251,7 +251,7 @@ impl<'a> Set<'a> {
             if failed.is_some() {
                 places[..done].iter_mut().for_each(|place| *layout::error_of(place) = 0);
             }
-            put_ended(&mut places[done..], &ended, failed.is_some());
+            put_ended(cx, &mut places[done..], &ended, failed.is_some());
         }
         in_status(failed)
     }
@@ -264,19 +264,19 @@ impl<'a> Set<'a> {
         let failed = ended.iter().find_map(|e| e.error.clone());
         if !statuses.is_null() {
             // SAFETY: MPI says the array has as many elements as there are results.
-            put_ended(unsafe { statuses.slice_mut(indices.len())? }, &ended, failed.is_some());
+            put_ended(cx, unsafe { statuses.slice_mut(indices.len())? }, &ended, failed.is_some());
         }
         in_status(failed)
     }
 }
 
 /// Stores statuses; the error field is written only if one of them failed.
-fn put_ended(places: &mut [RawStatus], ended: &[Ended], failed: bool) {
+fn put_ended(cx: &Cx, places: &mut [RawStatus], ended: &[Ended], failed: bool) {
     for (place, ended) in places.iter_mut().zip(ended) {
         let error = match &ended.error {
             _ if !failed => *layout::error_of(place),
             None => 0,
-            Some(error) => layout::write(layout::Set::Code, error.class.0),
+            Some(error) => layout::write(layout::Set::Code, crate::raise::code_of(cx, error)),
         };
         *place = layout::pack(ended.status.to_ints());
         *layout::error_of(place) = error;

@@ -225,15 +225,16 @@ fn handle(name: &str, class: &str, intent: Intent) -> Piece {
     if intent == Intent::In {
         return Piece { declared, passed: format!("PMPI_{convert}_fromint(*{name})"), ..Piece::default() };
     }
-    let (first, when) = match intent {
-        Intent::InOut => (format!("PMPI_{convert}_fromint(*{name})"), ""),
-        _ => (format!("MPI_{}_NULL", class.to_uppercase()), "if (code == MPI_SUCCESS) "),
+    // What a call that fails leaves is no handle.
+    let first = match intent {
+        Intent::InOut => format!("PMPI_{convert}_fromint(*{name})"),
+        _ => format!("MPI_{}_NULL", class.to_uppercase()),
     };
     Piece {
         declared,
         before: format!("    MPI_{class} c_{name} = {first};\n"),
         passed: format!("&c_{name}"),
-        after: format!("    {when}*{name} = PMPI_{convert}_toint(c_{name});\n"),
+        after: format!("    *{name} = PMPI_{convert}_toint(c_{name});\n"),
         hidden: None,
     }
 }

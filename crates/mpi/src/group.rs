@@ -274,7 +274,7 @@ impl Group {
         if rank == PROC_NULL {
             return Ok(PROC_NULL);
         }
-        let world = self.world_rank(self.checked(rank, || "in `ranks1`".into())?);
+        let world = self.world_rank(self.checked(rank, || "`ranks1`".into())?);
         Ok(other.rank_of(world).map_or(UNDEFINED, |rank| rank as i32))
     }
 
@@ -284,7 +284,7 @@ impl Group {
         }
         fail(
             Class::RANK,
-            format!("rank {rank} {} is not in the group of {} processes", argument(), self.size()),
+            format!("rank {rank} in {} is not in the group of {} processes", argument(), self.size()),
         )
     }
 
@@ -448,9 +448,9 @@ mod tests {
         let text = |result: Result<Group>| result.unwrap_err().to_string();
         assert_eq!(
             text(group.incl(&[0, 4])),
-            "MPI_ERR_RANK: rank 4 `ranks[1]` is not in the group of 4 processes"
+            "MPI_ERR_RANK: rank 4 in `ranks[1]` is not in the group of 4 processes"
         );
-        assert!(text(group.excl(&[1, -1])).contains("rank -1 `ranks[1]`"));
+        assert!(text(group.excl(&[1, -1])).contains("rank -1 in `ranks[1]`"));
         assert!(text(group.incl(&[2, 2])).contains("rank 2 is named twice, again in `ranks[1]`"));
         assert_eq!(text(group.range_incl(&[[0, 3, 0]])), "MPI_ERR_ARG: the stride in `ranges[0]` is 0");
         assert!(text(group.range_incl(&[[0, 1, 1], [3, 0, 1]])).starts_with("MPI_ERR_ARG: `ranges[1]`"));

@@ -59,7 +59,7 @@ static void halves_meet(void) {
     if (t_rank == 0) {
         OK(MPI_Unpublish_name(service, MPI_INFO_NULL, port));
         OK(MPI_Close_port(port));
-        FAILS(MPI_Close_port(port), MPI_ERR_PORT);
+        SAYS(MPI_Close_port(port), MPI_ERR_PORT, "`port_name`");
     }
     OK(MPI_Comm_free(&half));
 }
@@ -69,9 +69,9 @@ static void pair_joins(void) {
     if (t_rank == 0) {
         CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
         MPI_Comm inter;
-        FAILS(MPI_Comm_join(-1, &inter), MPI_ERR_ARG);
+        SAYS(MPI_Comm_join(-1, &inter), MPI_ERR_ARG, "`fd`");
         close(ends[1]);
-        FAILS(MPI_Comm_join(ends[0], &inter), MPI_ERR_ARG);
+        SAYS(MPI_Comm_join(ends[0], &inter), MPI_ERR_ARG, "`fd`");
         CHECK(inter == MPI_COMM_NULL);
         close(ends[0]);
     }
@@ -80,14 +80,14 @@ static void pair_joins(void) {
 static void wrong(void) {
     MPI_Comm inter;
     char port[MPI_MAX_PORT_NAME];
-    FAILS(MPI_Comm_connect("nonsense", MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    SAYS(MPI_Comm_connect("nonsense", MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT, "`port_name`");
     CHECK(inter == MPI_COMM_NULL);
-    FAILS(MPI_Comm_accept("nonsense", MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
-    FAILS(MPI_Comm_accept("nonsense", MPI_INFO_NULL, 1, MPI_COMM_SELF, &inter), MPI_ERR_ROOT);
-    FAILS(MPI_Close_port("nonsense"), MPI_ERR_PORT);
-    FAILS(MPI_Lookup_name("tern test: nobody", MPI_INFO_NULL, port), MPI_ERR_NAME);
-    FAILS(MPI_Unpublish_name("tern test: nobody", MPI_INFO_NULL, "nonsense"), MPI_ERR_SERVICE);
-    FAILS(MPI_Publish_name("tern test: nobody", MPI_INFO_NULL, "nonsense"), MPI_ERR_PORT);
+    SAYS(MPI_Comm_accept("nonsense", MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT, "`port_name`");
+    SAYS(MPI_Comm_accept("nonsense", MPI_INFO_NULL, 1, MPI_COMM_SELF, &inter), MPI_ERR_ROOT, "`root`");
+    SAYS(MPI_Close_port("nonsense"), MPI_ERR_PORT, "`port_name`");
+    SAYS(MPI_Lookup_name("tern test: nobody", MPI_INFO_NULL, port), MPI_ERR_NAME, "`service_name`");
+    SAYS(MPI_Unpublish_name("tern test: nobody", MPI_INFO_NULL, "nonsense"), MPI_ERR_SERVICE, "`service_name`");
+    SAYS(MPI_Publish_name("tern test: nobody", MPI_INFO_NULL, "nonsense"), MPI_ERR_PORT, "`port_name`");
 }
 
 /* A port that is closed: nobody waits there, neither in this process nor in another one of the job. */
@@ -98,8 +98,8 @@ static void closed(void) {
     if (t_rank == 0) {
         OK(MPI_Open_port(MPI_INFO_NULL, port));
         OK(MPI_Close_port(port));
-        FAILS(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
-        FAILS(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+        SAYS(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT, "`port_name`");
+        SAYS(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT, "`port_name`");
     }
     OK(MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD));
     OK(MPI_Info_create(&info));

@@ -5,25 +5,25 @@
 static void types(void) {
     MPI_Datatype type = MPI_INT, made;
     int size;
-    FAILS(MPI_Type_contiguous(-1, MPI_INT, &made), MPI_ERR_COUNT);
-    FAILS(MPI_Type_vector(-1, 1, 1, MPI_INT, &made), MPI_ERR_COUNT);
+    SAYS(MPI_Type_contiguous(-1, MPI_INT, &made), MPI_ERR_COUNT, "`count`");
+    SAYS(MPI_Type_vector(-1, 1, 1, MPI_INT, &made), MPI_ERR_COUNT, "`count`");
     FAILS_EITHER(MPI_Type_vector(1, -1, 1, MPI_INT, &made), MPI_ERR_ARG, MPI_ERR_COUNT);
     FAILS_EITHER(MPI_Type_indexed(1, (int[]){-1}, (int[]){0}, MPI_INT, &made), MPI_ERR_ARG, MPI_ERR_COUNT);
-    FAILS(MPI_Type_contiguous(1, MPI_DATATYPE_NULL, &made), MPI_ERR_TYPE);
-    FAILS(MPI_Type_size(MPI_DATATYPE_NULL, &size), MPI_ERR_TYPE);
-    FAILS(MPI_Type_free(&type), MPI_ERR_TYPE);
+    SAYS(MPI_Type_contiguous(1, MPI_DATATYPE_NULL, &made), MPI_ERR_TYPE, "`oldtype`");
+    SAYS(MPI_Type_size(MPI_DATATYPE_NULL, &size), MPI_ERR_TYPE, "`datatype`");
+    SAYS(MPI_Type_free(&type), MPI_ERR_TYPE, "`datatype`");
     type = MPI_DATATYPE_NULL;
-    FAILS(MPI_Type_free(&type), MPI_ERR_TYPE);
-    FAILS(MPI_Type_commit(&type), MPI_ERR_TYPE);
-    FAILS(MPI_Type_get_contents(MPI_INT, 0, 0, 0, NULL, NULL, NULL), MPI_ERR_TYPE);
+    SAYS(MPI_Type_free(&type), MPI_ERR_TYPE, "`datatype`");
+    SAYS(MPI_Type_commit(&type), MPI_ERR_TYPE, "`datatype`");
+    SAYS(MPI_Type_get_contents(MPI_INT, 0, 0, 0, NULL, NULL, NULL), MPI_ERR_TYPE, "`datatype`");
 }
 
 static void groups(void) {
     MPI_Group world, made, null = MPI_GROUP_NULL;
     int size, bad[2] = {0, 0}, range[1][3] = {{0, 0, 0}};
     OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
-    FAILS(MPI_Group_size(null, &size), MPI_ERR_GROUP);
-    FAILS(MPI_Group_free(&null), MPI_ERR_GROUP);
+    SAYS(MPI_Group_size(null, &size), MPI_ERR_GROUP, "`group`");
+    SAYS(MPI_Group_free(&null), MPI_ERR_GROUP, "`group`");
     bad[0] = t_size;
     FAILS(MPI_Group_incl(world, 1, bad, &made), MPI_ERR_RANK);
     FAILS(MPI_Group_excl(world, 1, bad, &made), MPI_ERR_RANK);
@@ -35,18 +35,18 @@ static void groups(void) {
 static void communicators(void) {
     MPI_Comm comm = MPI_COMM_NULL, made;
     int size;
-    FAILS(MPI_Comm_size(comm, &size), MPI_ERR_COMM);
-    FAILS(MPI_Comm_rank(comm, &size), MPI_ERR_COMM);
-    FAILS(MPI_Comm_dup(comm, &made), MPI_ERR_COMM);
-    FAILS(MPI_Comm_free(&comm), MPI_ERR_COMM);
+    SAYS(MPI_Comm_size(comm, &size), MPI_ERR_COMM, "`comm`");
+    SAYS(MPI_Comm_rank(comm, &size), MPI_ERR_COMM, "`comm`");
+    SAYS(MPI_Comm_dup(comm, &made), MPI_ERR_COMM, "`comm`");
+    SAYS(MPI_Comm_free(&comm), MPI_ERR_COMM, "`comm`");
     comm = MPI_COMM_WORLD;
-    FAILS(MPI_Comm_free(&comm), MPI_ERR_COMM);
-    FAILS(MPI_Comm_create(MPI_COMM_WORLD, MPI_GROUP_NULL, &made), MPI_ERR_GROUP);
-    FAILS(MPI_Comm_size(MPI_COMM_WORLD, NULL), MPI_ERR_ARG);
+    SAYS(MPI_Comm_free(&comm), MPI_ERR_COMM, "`comm`");
+    SAYS(MPI_Comm_create(MPI_COMM_WORLD, MPI_GROUP_NULL, &made), MPI_ERR_GROUP, "`group`");
+    SAYS(MPI_Comm_size(MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "`size`");
     FAILS_EITHER(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRHANDLER_NULL), MPI_ERR_ARG, MPI_ERR_ERRHANDLER);
     int keyval = MPI_KEYVAL_INVALID;
-    FAILS(MPI_Comm_set_attr(MPI_COMM_WORLD, keyval, NULL), MPI_ERR_KEYVAL);
-    FAILS(MPI_Comm_free_keyval(&keyval), MPI_ERR_KEYVAL);
+    SAYS(MPI_Comm_set_attr(MPI_COMM_WORLD, keyval, NULL), MPI_ERR_KEYVAL, "`keyval`");
+    SAYS(MPI_Comm_free_keyval(&keyval), MPI_ERR_KEYVAL, "`keyval`");
 }
 
 static void infos(void) {

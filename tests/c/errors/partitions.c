@@ -7,16 +7,22 @@ int main(int argc, char **argv) {
     t_begin(&argc, &argv);
     int out[4] = {0}, in[4], flag, list[2] = {0, 4}, me = t_rank;
     MPI_Request send, receive, plain, request;
-    FAILS(MPI_Precv_init(in, 2, 2, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_RANK);
-    FAILS(MPI_Precv_init(in, 2, 2, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_TAG);
-    FAILS(MPI_Precv_init(in, 2, 2, MPI_INT, t_size, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_RANK);
-    FAILS(MPI_Psend_init(out, 2, 2, MPI_INT, t_size, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_RANK);
-    FAILS(MPI_Psend_init(out, -1, 2, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_ARG);
-    FAILS(MPI_Psend_init(out, 2, -1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_COUNT);
+    SAYS(MPI_Precv_init(in, 2, 2, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+         MPI_ERR_RANK, "`source`");
+    SAYS(MPI_Precv_init(in, 2, 2, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+         MPI_ERR_TAG, "`tag`");
+    SAYS(MPI_Precv_init(in, 2, 2, MPI_INT, t_size, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+         MPI_ERR_RANK, "`source`");
+    SAYS(MPI_Psend_init(out, 2, 2, MPI_INT, t_size, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+         MPI_ERR_RANK, "`dest`");
+    SAYS(MPI_Psend_init(out, -1, 2, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+         MPI_ERR_ARG, "`partitions`");
+    SAYS(MPI_Psend_init(out, 2, -1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+         MPI_ERR_COUNT, "`count`");
     FAILS(MPI_Psend_init(out, 1 << 30, (MPI_Count)1 << 40, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
           MPI_ERR_COUNT);
-    FAILS(MPI_Psend_init(NULL, 2, 2, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_BUFFER);
-    FAILS(MPI_Psend_init(out, 2, 2, MPI_INT, 0, -1, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_TAG);
+    SAYS(MPI_Psend_init(NULL, 2, 2, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_BUFFER, "`buf`");
+    SAYS(MPI_Psend_init(out, 2, 2, MPI_INT, 0, -1, MPI_COMM_WORLD, MPI_INFO_NULL, &request), MPI_ERR_TAG, "`tag`");
 
     OK(MPI_Psend_init(out, 4, 1, MPI_INT, me, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
     OK(MPI_Precv_init(in, 2, 2, MPI_INT, me, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &receive));
@@ -24,18 +30,18 @@ int main(int argc, char **argv) {
     FAILS(MPI_Pready(0, send), MPI_ERR_REQUEST);
     OK(MPI_Start(&receive));
     OK(MPI_Start(&send));
-    FAILS(MPI_Start(&send), MPI_ERR_REQUEST);
-    FAILS(MPI_Pready(4, send), MPI_ERR_ARG);
-    FAILS(MPI_Pready(-1, send), MPI_ERR_ARG);
-    FAILS(MPI_Pready(0, receive), MPI_ERR_REQUEST);
-    FAILS(MPI_Pready(0, plain), MPI_ERR_REQUEST);
-    FAILS(MPI_Pready_range(0, 4, send), MPI_ERR_ARG);
-    FAILS(MPI_Pready_range(2, 1, send), MPI_ERR_ARG);
-    FAILS(MPI_Parrived(receive, 2, &flag), MPI_ERR_ARG);
-    FAILS(MPI_Parrived(send, 0, &flag), MPI_ERR_REQUEST);
-    FAILS(MPI_Request_free(&send), MPI_ERR_REQUEST);
-    FAILS(MPI_Cancel(&receive), MPI_ERR_REQUEST);
-    FAILS(MPI_Pready_list(2, list, send), MPI_ERR_ARG);
+    SAYS(MPI_Start(&send), MPI_ERR_REQUEST, "`request`");
+    SAYS(MPI_Pready(4, send), MPI_ERR_ARG, "`partition`");
+    SAYS(MPI_Pready(-1, send), MPI_ERR_ARG, "`partition`");
+    SAYS(MPI_Pready(0, receive), MPI_ERR_REQUEST, "`request`");
+    SAYS(MPI_Pready(0, plain), MPI_ERR_REQUEST, "`request`");
+    SAYS(MPI_Pready_range(0, 4, send), MPI_ERR_ARG, "`partition_high`");
+    SAYS(MPI_Pready_range(2, 1, send), MPI_ERR_ARG, "`partition_low`");
+    SAYS(MPI_Parrived(receive, 2, &flag), MPI_ERR_ARG, "`partition`");
+    SAYS(MPI_Parrived(send, 0, &flag), MPI_ERR_REQUEST, "`request`");
+    SAYS(MPI_Request_free(&send), MPI_ERR_REQUEST, "`request`");
+    SAYS(MPI_Cancel(&receive), MPI_ERR_REQUEST, "`request`");
+    SAYS(MPI_Pready_list(2, list, send), MPI_ERR_ARG, "`array_of_partitions`");
     FAILS(MPI_Pready(0, send), MPI_ERR_ARG);
     OK(MPI_Parrived(receive, 1, &flag));
     CHECK(!flag);

@@ -33,22 +33,42 @@ pub fn agree<T>(cx: &Cx, comm: Handle, mine: Result<T>) -> Result<T> {
 /// Most arguments of one call that must be equal.
 const MOST: usize = 3;
 
+/// An argument that must be equal on all ranks.
+#[derive(Clone, Copy)]
+pub enum Word {
+    Number(i64),
+    /// Of a name, of which the number says nothing to people.
+    Digest(i64),
+}
+
+impl Word {
+    fn bits(self) -> u64 {
+        let (Word::Number(value) | Word::Digest(value)) = self;
+        value as u64
+    }
+}
+
 /// As [`agree`], for arguments that must be equal on all ranks.
 pub fn same<T, const N: usize>(
     cx: &Cx,
     comm: Handle,
     mine: Result<T>,
-    values: [(i64, &'static str); N],
+    values: [(Word, &'static str); N],
 ) -> Result<T> {
     let mut words = [0; 1 + MOST];
     words[0] = class_of(&mine);
-    words[1..].iter_mut().zip(&values).for_each(|(word, value)| *word = value.0 as u64);
+    words[1..].iter_mut().zip(&values).for_each(|(word, value)| *word = value.0.bits());
     let all = run::exchange_words(cx, comm, words)?;
     let value = all_well(mine, all.iter().map(|words| words[0]))?;
     for (at, (here, name)) in values.into_iter().enumerate() {
-        if let Some(rank) = all.iter().position(|words| words[1 + at] != here as u64) {
+        if let Some(rank) = all.iter().position(|words| words[1 + at] != here.bits()) {
             let there = all[rank][1 + at] as i64;
-            let text = format!("argument `{name}` is {here} on this rank and {there} on rank {rank}");
+            let text = match here {
+                Word::Number(here) => {
+                    format!("argument `{name}` is {here} on this rank and {there} on rank {rank}")
+                }
+                Word::Digest(_) => format!("argument `{name}` is another one on rank {rank}"),
+            };
             return fail(Class::NOT_SAME, text);
         }
     }

@@ -30,7 +30,7 @@ use crate::kind::output::Out;
 use crate::kind::text::Text;
 use crate::object::Object;
 use crate::{comm as comms, inter};
-use agree::{agree, same};
+use agree::{Word, agree, same};
 
 /// What MPI_File_open was asked for.
 struct Asked {
@@ -67,7 +67,7 @@ pub fn open(cx: &Cx, comm: Handle, filename: Text, amode: i32, info: Handle, fh:
     if inter::is_inter(cx, comm)? {
         return fail(Class::COMM, "argument `comm` is an intercommunicator, must be an intracommunicator");
     }
-    let asked = same(cx, comm, asked(cx, filename, amode, info), [(amode.into(), "amode")])?;
+    let asked = same(cx, comm, asked(cx, filename, amode, info), [(Word::Number(amode.into()), "amode")])?;
     let own = duplicate(cx, comm)?;
     match open_on(cx, own, asked) {
         Ok(file) => {
@@ -239,7 +239,7 @@ fn check_size(cx: &Cx, fh: Handle, size: i64) -> Result {
 
 fn resize(cx: &Cx, fh: Handle, size: i64, change: impl FnOnce(&disk::File) -> disk::Result) -> Result {
     let (comm, disk) = below(cx, fh)?;
-    same(cx, comm, check_size(cx, fh, size), [(size, "size")])?;
+    same(cx, comm, check_size(cx, fh, size), [(Word::Number(size), "size")])?;
     let changed = if run_as_first(cx, comm)? { change(&disk).map_err(refused) } else { Ok(()) };
     agree(cx, comm, changed)
 }
@@ -303,7 +303,7 @@ pub fn get_info(cx: &Cx, fh: Handle, info_used: Out<Handle>) -> Result {
 /// `MPI_File_set_atomicity`.
 pub fn set_atomicity(cx: &Cx, fh: Handle, flag: bool) -> Result {
     let comm = below(cx, fh)?.0;
-    same(cx, comm, Ok(()), [(flag.into(), "flag")])?;
+    same(cx, comm, Ok(()), [(Word::Number(flag.into()), "flag")])?;
     cx.objects().file_mut(fh)?.atomic = flag;
     Ok(())
 }

@@ -6,7 +6,7 @@ use mpi::error::{Class, Error, Result, fail};
 use mpi::file::{View, Whence, refused};
 use mpi::handle::Handle;
 
-use super::agree::{agree, same};
+use super::agree::{Word, agree, same};
 use super::shared;
 use crate::coll::run;
 use crate::cx::Cx;
@@ -64,7 +64,8 @@ pub fn seek_shared(cx: &Cx, fh: Handle, offset: i64, whence: i32) -> Result {
     };
     let counter = shared::counter(&pointer);
     let counter = counter.map_err(|error: Error| error);
-    let counter = same(cx, comm, counter, [(offset, "offset"), (whence.into(), "whence")])?;
+    let counter =
+        same(cx, comm, counter, [(Word::Number(offset), "offset"), (Word::Number(whence.into()), "whence")])?;
     let moved = match run::site(cx, comm)?.rank {
         0 => target(&view, &disk, offset, whence, || counter.get().map_err(refused))
             .and_then(|target| counter.set(target).map_err(refused)),

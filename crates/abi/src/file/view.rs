@@ -7,7 +7,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::file::{Amode, Conversion, Datarep, UserRep, View, refused};
 use mpi::handle::Handle;
 
-use super::agree::same;
+use super::agree::{Word, same};
 use super::convert::sizes;
 use super::{run_as_first, shared};
 use crate::coll::run;
@@ -68,7 +68,8 @@ pub fn set_view(
         Ok(view) => (view.etype.extent(), number_of(view.datarep.name())),
         Err(_) => (0, 0),
     };
-    let mut view = same(cx, comm, made, [(extent, "extent of etype"), (name, "datarep")])?;
+    let mut view =
+        same(cx, comm, made, [(Word::Number(extent), "extent of etype"), (Word::Digest(name), "datarep")])?;
     if disp == CURRENT {
         let old = cx.objects().file(fh)?.view.clone();
         view.disp = old.offset_of(shared::counter(&pointer)?.get().map_err(refused)?)?;

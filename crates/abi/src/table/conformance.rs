@@ -29,6 +29,9 @@ Where the standard leaves it open, or programs rely on more than it says:
 - Reductions take `MPI_CHAR` as the integer that `char` is in C, as all MPIs do.
 - Errors that concern no object go to the error handler of `MPI_COMM_SELF` (section 9.3). As long as the program
   has not set it they go to that of `MPI_COMM_WORLD`, which is what programs written before MPI 4.0 set.
+- What a call returns, and what stands in a status, is a code that has the text of that very error (`MPI_Error_string`: the
+  argument, the peer, the file); `MPI_Error_class` gives its class. Of each class the last 64 texts are kept.
+  `MPI_ERR_IN_STATUS` is returned as itself (section 3.7.5).
 - `MPI_Error_class` and `MPI_Error_string` take any number: of what is no code they give `MPI_ERR_UNKNOWN` and a
   text that says so.
 - `MPI_Dims_create` gives the dimensions with the least difference between the largest and the smallest; of
