@@ -37,6 +37,10 @@ program files
   call MPI_File_write_all(file, mine, many, MPI_INTEGER, status)
   call MPI_Get_count(status, MPI_INTEGER, n)
   call check(n == many, 'the count of a collective write')
+  ! Others may still be writing: only this order says what all see (MPI 5.0 section 14.6.1).
+  call MPI_File_sync(file)
+  call MPI_Barrier(MPI_COMM_WORLD)
+  call MPI_File_sync(file)
   call MPI_File_get_size(file, bytes)
   call check(bytes == 4_MPI_OFFSET_KIND * many * size, 'the size')
   call MPI_File_get_view(file, at, etype, filetype, datarep)
