@@ -4,12 +4,10 @@ import os
 import pathlib
 import re
 import resource
-import shutil
 import socket
-import subprocess
 import threading
 
-from support import Case, Skip, run, segments
+from support import Case, private_mount, run, segments
 
 WORLD = r"comm=MPI_COMM_WORLD\)"
 RANKS = 8
@@ -246,14 +244,8 @@ def no_space(tools, size, ranks):
     """A small file system of its own, in a private mount namespace: nothing of it is left."""
     place = tools.scratch / f"small-{size}"
     place.mkdir(exist_ok=True)
-    unshare = shutil.which("unshare")
-    if unshare is None:
-        raise Skip("there is no unshare")
-    private = [unshare, "-m"] if os.geteuid() == 0 else [unshare, "-rm"]
     mount = f"mount -t tmpfs -o size={size} tern-test '{place}'"
-    tried = subprocess.run([*private, "sh", "-c", mount], capture_output=True, text=True)
-    if tried.returncode != 0:
-        raise Skip(f"no private mount: {tried.stderr.strip()}")
+    private = private_mount(mount)
     command = f"{mount} && '{tools.mpiexec}' -n {ranks} '{tools.program('bad')}' good"
     environment = {"TERN_SHM_DIR": str(place)}
     outcome = run(tools, "sh", "-c", f"{command}; code=$?; ls '{place}'; exit $code", launcher=private, env=environment)

@@ -178,6 +178,18 @@ def run(tools, *words, **more):
         return job.end()
 
 
+def private_mount(mount):
+    """Words before a command that give it mounts of its own, of which nothing is left; `mount` is a command to try it with."""
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        raise Skip("there is no unshare")
+    private = [unshare, "-m"] if os.geteuid() == 0 else [unshare, "-rm"]
+    tried = subprocess.run([*private, "sh", "-c", mount], capture_output=True, text=True)
+    if tried.returncode != 0:
+        raise Skip(f"no private mount: {tried.stderr.strip()}")
+    return private
+
+
 def segments(directory="/dev/shm"):
     """Shared memory of jobs."""
     return {name for name in os.listdir(directory) if name.startswith("tern-")}
