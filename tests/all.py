@@ -108,7 +108,7 @@ def over_adapters():
     """The C tests on one host over the software adapter, and over Tern's own libibverbs, which stands for that of the system."""
     python, tests = sys.executable, ROOT / "tests"
     # Sends that have left over adapters cannot be cancelled, which MPI permits.
-    over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype", "rma"]
+    over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype", "rma", "partitioned"]
     over = {transport: ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over] for transport in ["rc", "rd", "ud", "hybrid"]}
     # Two at once, which wait for each other's processors as the ranks of larger jobs do.
     yield Stage("over the software adapter, rc and rd", over["rc"], beside=[over["rd"]])

@@ -12,10 +12,11 @@ use crate::collio::InFlight;
 use crate::comm::{Place, Purpose};
 use crate::error::{Class, Error};
 use crate::handle::Handle;
+use crate::partitioned::URGE_TAG;
 use crate::request::Keep;
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Fault, Rank, Span};
-use proto::{Mode, Want};
+use proto::{Envelope, Mode, Want};
 use std::collections::BTreeSet;
 
 /// A communicator whose collectives cannot end.
@@ -51,8 +52,8 @@ impl<D: Device> World<D> {
         });
     }
 
-    /// Takes in what others say of members that are lost; true if there was something new. Looked for before every
-    /// sleep, else rarely.
+    /// Takes in what others say of members that are lost, and what receivers wait for that ask for partitions; true if there
+    /// was something new. Looked for before every sleep, else rarely.
     #[inline]
     pub(crate) fn heed_notices(&mut self) -> bool {
         self.vain_looks += 1;
@@ -63,6 +64,7 @@ impl<D: Device> World<D> {
     #[cold]
     fn take_notices(&mut self) -> bool {
         self.vain_looks = 0;
+        let has_hurried = self.take_urges();
         let comms = &self.objects.comms;
         let found = self.engine.arrived().filter_map(|(envelope, _)| {
             let is_collective = envelope.context & 3 == Purpose::Collective as u64;
@@ -84,7 +86,22 @@ impl<D: Device> World<D> {
             let why = format!("{from} says so, and no collective of this communicator can end without it");
             self.cut_off(&place, lost, why);
         }
-        self.given_up.len() > known
+        self.given_up.len() > known || has_hurried
+    }
+
+    fn take_urges(&mut self) -> bool {
+        // A sender that introduces itself may have that tag from its program, but says something.
+        let is_urge = |envelope: &Envelope, len: u64| {
+            len == 0 && envelope.tag == URGE_TAG && envelope.context & 3 == Purpose::Partitioned as u64
+        };
+        let arrived = self.engine.arrived().filter(|(envelope, len)| is_urge(envelope, *len));
+        let urges: Vec<Envelope> = arrived.map(|(envelope, _)| *envelope).collect();
+        let mut has_hurried = false;
+        for Envelope { source, context, tag } in urges {
+            self.engine.probe_matched(&Want { source: Some(source), context, tag: Some(tag) });
+            has_hurried |= self.hurry(context);
+        }
+        has_hurried
     }
 
     fn is_given_up(&self, place: &Place) -> bool {

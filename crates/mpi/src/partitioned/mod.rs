@@ -11,12 +11,13 @@ mod sender;
 
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub(crate) use sender::URGE_TAG;
 
 use crate::comm::Place;
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
 use crate::p2p::peer;
-use crate::request::{Body, Buffer, Ended, Recipe, Request, Requests};
+use crate::request::{Body, Buffer, Ended, Keep, Recipe, Request, Requests};
 use crate::status::Status;
 use crate::world::World;
 use fabric::Device;
@@ -166,14 +167,15 @@ impl<D: Device> World<D> {
         Ok(Body::Partitioned)
     }
 
-    /// Gets the receives on that wait to be told how their messages are cut.
+    /// Gets the receives on that wait to be told how their messages are cut, or cut anew.
     pub(crate) fn advance_partitioned(&mut self) {
         let waiting = std::mem::take(&mut self.untold);
         for handle in waiting {
-            if let Some(receiver) = receiver(self.objects.requests.get_mut(handle))
-                && !receiver.post(&mut self.engine)
-            {
-                self.untold.push(handle);
+            if let Some(receiver) = receiver(self.objects.requests.get_mut(handle)) {
+                receiver.post(&mut self.engine);
+                if receiver.is_expectant() {
+                    self.untold.push(handle);
+                }
             }
         }
     }
@@ -181,8 +183,8 @@ impl<D: Device> World<D> {
     /// Notes a receive that has to be told how its messages are cut; whether it is one.
     pub(crate) fn note_untold(&mut self, handle: Handle) -> bool {
         let is_untold =
-            receiver(self.objects.requests.get_mut(handle)).is_some_and(|receiver| !receiver.is_posted());
-        if is_untold {
+            receiver(self.objects.requests.get_mut(handle)).is_some_and(|receiver| receiver.is_expectant());
+        if is_untold && !self.untold.contains(&handle) {
             self.untold.push(handle);
         }
         is_untold
@@ -260,12 +262,35 @@ impl<D: Device> World<D> {
         match request.recipe.as_deref_mut() {
             Some((Recipe::Partitioned(Partitioned::Receive(receiver)), _)) => {
                 let partition = receiver.parts.check(partition, "partition")?;
-                Ok(!is_active || receiver.has_arrived(&mut self.engine, partition))
+                if !is_active || receiver.has_arrived(&mut self.engine, partition) {
+                    return Ok(true);
+                }
+                let urge = receiver.urge(&mut self.engine)?;
+                if receiver.is_expectant() {
+                    self.note_untold(handle);
+                }
+                if let Some(op) = urge {
+                    self.detach(Body::Send(op, Keep::Nothing));
+                }
+                Ok(false)
             }
             Some((Recipe::Partitioned(Partitioned::Nobody { sends: false, parts }), _)) => {
                 parts.check(partition, "partition").map(|_| true)
             }
             _ => fail(Class::REQUEST, "argument `request` is not a partitioned receive"),
+        }
+    }
+
+    /// A receiver urges the sender of this channel: whether something leaves that waited.
+    pub(crate) fn hurry(&mut self, channel: u64) -> bool {
+        let is_it = |request: &Request| matches!(request.recipe.as_deref(), Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) if sender.channel == channel);
+        // One that has been freed meanwhile owes nothing.
+        let found =
+            self.objects.requests.iter().find(|(_, request)| is_it(request)).map(|(handle, _)| handle);
+        let request = found.and_then(|handle| self.objects.requests.get_mut(handle));
+        match request.and_then(|request| request.recipe.as_deref_mut()) {
+            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => sender.hurry(&mut self.engine),
+            _ => false,
         }
     }
 

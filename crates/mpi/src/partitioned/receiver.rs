@@ -8,9 +8,13 @@
 //!                                        ▼  │
 //!                                        Term
 //! ```
+//!
+//! Who asks for a partition again and again may be what the other partitions of its message wait for. So after a while this
+//! side urges, once: the sender answers with the round from which on each partition goes alone. What of that round has
+//! not come is then expected in both ways, as messages and as their parts; one of the two never comes and is withdrawn.
 
 use super::Parts;
-use super::sender::{Hello, TERM_TAG, Term, messages};
+use super::sender::{ANSWER_TAG, Hello, TERM_TAG, Term, URGE_TAG, messages};
 use crate::comm::{Place, Purpose};
 use crate::error::{Class, Error, Result};
 use crate::mem;
@@ -18,7 +22,7 @@ use crate::request::{Ended, failed};
 use crate::status::Status;
 use crate::world::fault;
 use fabric::{Device, Span};
-use proto::{Engine, OpId, Want};
+use proto::{Engine, Mode, OpId, Want};
 
 /// A partitioned receive.
 #[derive(Debug)]
@@ -33,11 +37,37 @@ pub struct Receiver {
     hello: Option<Hello>,
     /// Rounds of the term that are left.
     left: u64,
+    /// Rounds that have been started.
+    started: u64,
+    /// The tag of the first message of the rounds to come.
+    first_tag: i32,
+    urge: Urge,
     /// The messages of the round, in the order of the stream; none until they are posted.
     pieces: Vec<Piece>,
-    /// Those that have not come.
-    coming: usize,
+    /// Receives of this round that nothing will meet, until they are withdrawn.
+    vain: Vec<Posted>,
     error: Option<Error>,
+}
+
+/// How long somebody asks for a partition, and how often, before the sender is urged: much longer than a message takes, much
+/// shorter than a person waits, and no program does without it on purpose.
+const PATIENCE_NS: u64 = 1_000_000;
+const PATIENCE_LOOKS: u32 = 64;
+
+/// Partitions beyond which there are too many messages to tell apart in any case.
+const URGED_MOST: u64 = 1 << 28;
+
+/// Whether the sender has been asked for partitions that wait for others of their message.
+#[derive(Debug)]
+enum Urge {
+    /// It has not: looks in vain in this round, and when the first one was.
+    Never(u32, u64),
+    /// It has, and its answer is expected: the round from which on each partition goes alone.
+    Sent(OpId, Box<[u64; 1]>),
+    /// It has answered.
+    Heard(u64),
+    /// They do.
+    Over,
 }
 
 /// What is known of the sender.
@@ -54,15 +84,31 @@ enum Line {
 }
 
 /// A message of a round.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Piece {
     /// `None` once it has come.
-    op: Option<OpId>,
+    posted: Option<Posted>,
     /// Where it belongs in the stream.
     from: u64,
     len: u64,
-    /// The packed form, where the buffer is not one run of bytes.
+    /// The partitions that it is expected as, too.
+    alone: Vec<Piece>,
+}
+
+/// A receive, and the packed form of what it is for, where the buffer is not one run of bytes.
+#[derive(Debug)]
+struct Posted {
+    op: OpId,
     packed: Option<Box<[u8]>>,
+}
+
+impl Piece {
+    /// Whether a byte of this stretch has not come.
+    fn lacks(&self, from: u64, to: u64) -> bool {
+        let meets = self.from < to && from < self.from + self.len;
+        let lacks_part = || self.alone.is_empty() || self.alone.iter().any(|part| part.lacks(from, to));
+        self.posted.is_some() && meets && lacks_part()
+    }
 }
 
 impl Receiver {
@@ -85,8 +131,11 @@ impl Receiver {
             line,
             hello: None,
             left: 0,
+            started: 0,
+            first_tag: TERM_TAG + 1,
+            urge: Urge::Never(0, 0),
             pieces: Vec::new(),
-            coming: 0,
+            vain: Vec::new(),
             error: None,
         })
     }
@@ -95,6 +144,10 @@ impl Receiver {
     pub(super) fn start<D: Device>(&mut self, engine: &mut Engine<D>) -> Result {
         self.pieces.clear();
         self.error = None;
+        self.started += 1;
+        if let Urge::Never(..) = self.urge {
+            self.urge = Urge::Never(0, 0);
+        }
         self.post(engine);
         Ok(())
     }
@@ -102,10 +155,10 @@ impl Receiver {
     /// Partitions of the round that have not come as a whole, as far as this rank has looked.
     pub(super) fn missing(&self) -> usize {
         let each = self.parts.part_bytes();
-        let lacks = |piece: &Piece, from: u64| {
-            piece.op.is_some() && piece.from < from + each && from < piece.from + piece.len
+        let lacks_some = |part: &usize| {
+            let from = *part as u64 * each;
+            self.pieces.iter().any(|piece| piece.lacks(from, from + each))
         };
-        let lacks_some = |part: &usize| self.pieces.iter().any(|piece| lacks(piece, *part as u64 * each));
         if self.pieces.is_empty() {
             return self.parts.partitions;
         }
@@ -115,6 +168,11 @@ impl Receiver {
     /// Whether the messages of the round are expected, or never will be.
     pub(super) fn is_posted(&self) -> bool {
         !self.pieces.is_empty() || matches!(self.line, Line::Broken(_))
+    }
+
+    /// Whether the sender has something to say that this round is about.
+    pub(super) fn is_expectant(&self) -> bool {
+        !self.is_posted() || matches!(self.urge, Urge::Sent(..))
     }
 
     /// Posts the receives of the round as soon as it is known how they are cut; whether that is done.
@@ -137,6 +195,7 @@ impl Receiver {
             };
             self.line = next;
         }
+        self.hear(engine);
         true
     }
 
@@ -191,11 +250,11 @@ impl Receiver {
         let (partitions, together) = (hello.partitions as usize, hello.term.together as usize);
         let each = hello.bytes / hello.partitions.max(1);
         let count = messages(partitions, together);
-        self.coming = count;
         for message in 0..count {
             let (first, last) = (message * together, ((message + 1) * together).min(partitions));
             let (from, len) = (first as u64 * each, (last - first) as u64 * each);
-            let piece = self.expect_piece(engine, hello.channel, TERM_TAG + 1 + message as i32, from, len)?;
+            let piece =
+                self.expect_piece(engine, hello.channel, self.first_tag + message as i32, from, len)?;
             self.pieces.push(piece);
         }
         Ok(Line::Known)
@@ -217,25 +276,117 @@ impl Receiver {
         };
         let want = Want { source: Some(self.from), context: channel, tag: Some(tag) };
         let op = engine.receive(want, Span { addr, len: len as usize }).map_err(fault)?;
-        Ok(Piece { op: Some(op), from, len, packed })
+        Ok(Piece { posted: Some(Posted { op, packed }), from, len, alone: Vec::new() })
     }
 
-    /// Takes in a message if it has come; whether it has.
+    /// Asks the sender, after enough looks in vain, for partitions that wait for others of their message: the operation
+    /// that does, if it has to end by itself.
+    pub(super) fn urge<D: Device>(&mut self, engine: &mut Engine<D>) -> Result<Option<OpId>> {
+        let (Urge::Never(looks, since_ns), Some(hello)) = (&mut self.urge, &self.hello) else {
+            return Ok(None);
+        };
+        // Partitions without bytes come with the last of all, and those that go alone already cannot come sooner.
+        let cannot_help = hello.term.together == 1 || hello.bytes == 0 || hello.partitions > URGED_MOST;
+        if cannot_help || self.pieces.is_empty() {
+            return Ok(None);
+        }
+        let now_ns = engine.device().now_ns();
+        if *looks == 0 {
+            *since_ns = now_ns;
+        }
+        *looks += 1;
+        if *looks < PATIENCE_LOOKS || now_ns.saturating_sub(*since_ns) < PATIENCE_NS {
+            return Ok(None);
+        }
+        let mut words = Box::new([0]);
+        let op = expect(engine, self.from, hello.channel, ANSWER_TAG, &mut words[..])?;
+        let channel = hello.channel;
+        self.urge = Urge::Sent(op, words);
+        engine.send(self.from, channel, URGE_TAG, Span::EMPTY, Mode::Standard).map_err(fault)
+    }
+
+    /// Takes in the answer, and posts what it says when its round is there.
+    fn hear<D: Device>(&mut self, engine: &mut Engine<D>) {
+        if let Urge::Sent(op, words) = &self.urge {
+            let Some(outcome) = engine.take(*op) else { return };
+            // The engine wrote through the address. What was lost is an error of the messages, too.
+            let [round] = *std::hint::black_box(words.as_ref());
+            self.urge = if outcome.failure.is_none() { Urge::Heard(round) } else { Urge::Over };
+        }
+        if matches!(self.urge, Urge::Heard(round) if round == self.started) && !self.pieces.is_empty() {
+            self.urge = Urge::Over;
+            if let Err(error) = self.expect_alone(engine) {
+                self.error = self.error.take().or(Some(error));
+            }
+        }
+    }
+
+    /// Expects the partitions of each message that has not come, and in the rounds to come nothing else.
+    fn expect_alone<D: Device>(&mut self, engine: &mut Engine<D>) -> Result {
+        let hello = self.hello.as_mut().expect("a sender that answers has introduced itself");
+        let (channel, partitions, together) =
+            (hello.channel, hello.partitions as usize, hello.term.together as usize);
+        let each = hello.bytes / hello.partitions.max(1);
+        (hello.term, self.left) = (Term::ALONE, Term::ALONE.rounds);
+        let tag = self.first_tag + self.pieces.len() as i32;
+        self.first_tag = tag + partitions as i32;
+        for message in 0..self.pieces.len() {
+            if self.take(engine, message) {
+                continue;
+            }
+            for partition in message * together..((message + 1) * together).min(partitions) {
+                let from = partition as u64 * each;
+                let part = self.expect_piece(engine, channel, tag + partition as i32, from, each)?;
+                self.pieces[message].alone.push(part);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a message if it has come, as a whole or by all its partitions; whether it has. What it was expected as besides is
+    /// withdrawn.
     fn take<D: Device>(&mut self, engine: &mut Engine<D>, at: usize) -> bool {
-        let piece = &mut self.pieces[at];
-        let Some(op) = piece.op else { return true };
-        let Some(outcome) = engine.take(op) else { return false };
-        piece.op = None;
-        self.coming -= 1;
-        if let Some(packed) = piece.packed.take() {
+        let mut piece = std::mem::take(&mut self.pieces[at]);
+        let has_come = self.take_piece(engine, &mut piece);
+        if has_come {
+            self.vain.extend(piece.alone.drain(..).filter_map(|part| part.posted));
+        } else if !piece.alone.is_empty() {
+            let come = piece.alone.iter_mut().map(|part| usize::from(self.take_piece(engine, part)));
+            if come.sum::<usize>() == piece.alone.len() {
+                self.vain.extend(piece.posted.take());
+            }
+        }
+        let has_come = piece.posted.is_none();
+        self.pieces[at] = piece;
+        has_come
+    }
+
+    /// As [`Receiver::take`], of the message alone.
+    fn take_piece<D: Device>(&mut self, engine: &mut Engine<D>, piece: &mut Piece) -> bool {
+        let Some(posted) = &piece.posted else { return true };
+        let Some(outcome) = engine.take(posted.op) else { return false };
+        if let Some(packed) = &posted.packed {
             let buffer = &self.parts.buffer;
             mem::with(packed.as_ptr() as usize, packed.len(), |bytes| {
                 buffer.ty.unpack(buffer.addr, buffer.count, piece.from, bytes);
             });
         }
+        piece.posted = None;
         let failure = outcome.failure.map(|f| failed(*f, self.source, self.tag, outcome.len));
         self.error = self.error.take().or(failure);
         true
+    }
+
+    /// Withdraws what will not come; whether all of that is.
+    fn withdraw<D: Device>(&mut self, engine: &mut Engine<D>) -> bool {
+        self.vain.retain(|Posted { op, .. }| {
+            let is_over = engine.is_done(*op) || engine.cancel(*op);
+            if is_over {
+                engine.take(*op);
+            }
+            !is_over
+        });
+        self.vain.is_empty()
     }
 
     /// Whether all messages that bring a part of a partition have come.
@@ -250,7 +401,7 @@ impl Receiver {
         let first =
             if each == 0 { 0 } else { self.pieces.partition_point(|piece| piece.from + piece.len <= from) };
         let last = first + self.pieces[first..].iter().take_while(|piece| meets(piece)).count();
-        (first..last).all(|at| self.take(engine, at))
+        (first..last).all(|at| self.take(engine, at) || each > 0 && !self.pieces[at].lacks(from, to))
     }
 
     /// How the round ended, if it has.
@@ -266,18 +417,27 @@ impl Receiver {
                 return None;
             }
         }
+        if !self.withdraw(engine) {
+            return None;
+        }
         let status = Status::new(self.source, self.tag, self.parts.bytes());
         Some(Ended { status, error: self.error.take() })
     }
 
     /// The request is freed. Memory that the engine may still write to is never given back.
-    pub(super) fn close<D: Device>(self, engine: &mut Engine<D>) {
-        if let Line::Unknown(op, _) | Line::Term(op, _) = &self.line {
-            if engine.is_done(*op) || engine.cancel(*op) {
-                engine.take(*op);
+    pub(super) fn close<D: Device>(mut self, engine: &mut Engine<D>) {
+        let line = if let Line::Unknown(op, _) | Line::Term(op, _) = &self.line { Some(*op) } else { None };
+        let answer = if let Urge::Sent(op, _) = &self.urge { Some(*op) } else { None };
+        let mut is_over = self.withdraw(engine);
+        for op in line.into_iter().chain(answer) {
+            if engine.is_done(op) || engine.cancel(op) {
+                engine.take(op);
             } else {
-                Box::leak(Box::new(self));
+                is_over = false;
             }
+        }
+        if !is_over {
+            Box::leak(Box::new(self));
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! How many of them go in one message is chosen by what it costs ([`proto::choice::partitions`]), from when they became
 //! ready in the rounds before. The receiver is told with the first round, and again when a term ends; a term is
-//! twice as long as the one before where the choice has not changed.
+//! twice as long as the one before where the choice has not changed. A receiver that waits for one partition urges: from then
+//! on each goes alone.
 
 use super::Parts;
 use crate::comm::{Place, Purpose};
@@ -43,6 +44,10 @@ const WATCHED: u64 = 8;
 /// The tag of messages that tell of a term; those of data follow.
 pub(super) const TERM_TAG: i32 = 0;
 
+/// The tag of the empty message by which a receiver urges, and of the answer to it.
+pub(crate) const URGE_TAG: i32 = i32::MAX;
+pub(super) const ANSWER_TAG: i32 = i32::MAX - 1;
+
 impl Hello {
     /// Words of one.
     pub const WORDS: usize = 5;
@@ -62,6 +67,9 @@ impl Hello {
 }
 
 impl Term {
+    /// Each partition alone, for good.
+    pub const ALONE: Term = Term { together: 1, rounds: u64::MAX };
+
     pub fn is_sound(self) -> bool {
         self.together > 0 && self.rounds > 0
     }
@@ -79,18 +87,33 @@ pub struct Sender {
     pub(super) parts: Parts,
     pub(super) to: usize,
     pub(super) tag: i32,
-    channel: u64,
+    pub(super) channel: u64,
     term: Term,
     /// Rounds of the term that are left.
     left: u64,
+    /// Rounds that have been started.
+    started: u64,
+    /// The tag of the first message of the rounds to come.
+    first_tag: i32,
+    urge: Urge,
     /// When each partition became ready, from the start of its round on, summed over the rounds that are watched.
     ready_ns: Vec<f64>,
     round: Round,
 }
 
+/// Whether the receiver has asked for partitions that wait for others of their message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Urge {
+    Never,
+    /// Since the last round ended.
+    Heard,
+    Obeyed,
+}
+
 /// What is under way.
 #[derive(Debug, Default)]
 struct Round {
+    first_tag: i32,
     /// When it began, if it is watched.
     began_ns: Option<u64>,
     is_ready: Vec<bool>,
@@ -116,7 +139,9 @@ impl Sender {
         let term = Term { together: together as u64, rounds: 1 };
         let hello = Hello { channel, bytes: parts.bytes(), partitions: parts.partitions as u64, term };
         tell(world, to, place.context_for(Purpose::Partitioned), tag, &hello.words())?;
-        Ok(Sender { parts, to, tag, channel, term, left: 1, ready_ns, round: Round::default() })
+        let (urge, round) = (Urge::Never, Round::default());
+        let first_tag = TERM_TAG + 1;
+        Ok(Sender { parts, to, tag, channel, term, left: 1, started: 0, first_tag, urge, ready_ns, round })
     }
 
     /// Partitions of the round that are not ready.
@@ -130,9 +155,11 @@ impl Sender {
             self.begin_term(world)?;
         }
         self.left -= 1;
+        self.started += 1;
         let (partitions, together) = (self.parts.partitions, self.term.together as usize);
         let is_watched = self.left < WATCHED;
         let round = &mut self.round;
+        round.first_tag = self.first_tag;
         round.began_ns = is_watched.then(|| world.engine.device().now_ns());
         round.is_ready.clear();
         round.is_ready.resize(partitions, false);
@@ -143,7 +170,50 @@ impl Sender {
         round.unsent = round.missing.len();
         round.flying.clear();
         round.error = None;
+        if self.urge == Urge::Heard {
+            self.obey(&mut world.engine)?;
+        }
         if partitions == 0 { self.send(&mut world.engine, 0) } else { Ok(()) }
+    }
+
+    /// The receiver waits for a partition, and perhaps what it does then is what others of its message wait for: they go each
+    /// alone from this round on, or from the next one if all messages of this round have left. Whether something leaves now.
+    pub(super) fn hurry<D: Device>(&mut self, engine: &mut Engine<D>) -> bool {
+        if self.urge != Urge::Never {
+            return false;
+        }
+        if self.round.unsent == 0 {
+            self.urge = Urge::Heard;
+            return false;
+        }
+        if let Err(error) = self.obey(engine) {
+            self.round.error = self.round.error.take().or(Some(error));
+        }
+        true
+    }
+
+    /// What has not left yet of the round leaves by partitions, with tags that no message had before: what the receiver has
+    /// posted for messages that never come cannot meet them. It is told the round.
+    fn obey<D: Device>(&mut self, engine: &mut Engine<D>) -> Result {
+        let (partitions, together) = (self.parts.partitions, self.term.together as usize);
+        let round = &mut self.round;
+        round.first_tag += round.missing.len() as i32;
+        self.first_tag = round.first_tag + partitions as i32;
+        round.began_ns = None;
+        let has_left: Vec<bool> = (0..partitions).map(|p| round.missing[p / together] == 0).collect();
+        round.missing = has_left.iter().map(|has_left| usize::from(!has_left)).collect();
+        round.unsent = round.missing.iter().sum();
+        (self.term, self.left, self.urge) = (Term::ALONE, Term::ALONE.rounds, Urge::Obeyed);
+        let (answer, span) = packed(&[self.started]);
+        let op = engine.send(self.to, self.channel, ANSWER_TAG, span, Mode::Standard).map_err(fault)?;
+        self.round.flying.extend(op.map(|op| (op, Some(answer))));
+        for (partition, has_left) in has_left.into_iter().enumerate() {
+            if self.round.is_ready[partition] && !has_left {
+                self.round.missing[partition] = 0;
+                self.send(engine, partition)?;
+            }
+        }
+        Ok(())
     }
 
     fn begin_term<D: Device>(&mut self, world: &mut World<D>) -> Result {
@@ -203,7 +273,7 @@ impl Sender {
             buffer.ty.pack(buffer.addr, buffer.count, from, &mut out);
             (Span { addr: out.as_ptr() as usize, len: out.len() }, Some(out))
         };
-        let tag = TERM_TAG + 1 + message as i32;
+        let tag = self.round.first_tag + message as i32;
         let op = engine.send(self.to, self.channel, tag, span, Mode::Standard).map_err(fault)?;
         self.round.flying.extend(op.map(|op| (op, packed)));
         self.round.unsent -= 1;
@@ -234,12 +304,18 @@ fn choose<D: Device>(engine: &Engine<D>, to: usize, parts: &Parts, ready_ns: &[f
 
 /// Sends some words, which live as long as the engine needs them.
 fn tell<D: Device>(world: &mut World<D>, to: usize, context: u64, tag: i32, words: &[u64]) -> Result {
-    let copy: Box<[u8]> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let span = Span { addr: copy.as_ptr() as usize, len: copy.len() };
+    let (copy, span) = packed(words);
     if let Some(op) = world.engine.send(to, context, tag, span, Mode::Standard).map_err(fault)? {
         world.detach(Body::Send(op, Keep::Packed(copy)));
     }
     Ok(())
+}
+
+/// Words as a message.
+fn packed(words: &[u64]) -> (Box<[u8]>, Span) {
+    let copy: Box<[u8]> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let span = Span { addr: copy.as_ptr() as usize, len: copy.len() };
+    (copy, span)
 }
 
 #[cfg(test)]
