@@ -101,6 +101,47 @@ fn who_sends_copies_nothing_first() {
     assert!(job.ranks[1].is_done(receive) && buffer == data);
 }
 
+/// A rank that sends to itself writes into the buffer of its receive, in the order of its messages.
+#[test]
+fn to_oneself_there_is_one_copy_where_a_receive_is_posted() {
+    for (len, mode) in [(100, Mode::Standard), (30_000, Mode::Standard), (30_000, Mode::Synchronous)] {
+        let mut job = Job::new(2, 1 << 20);
+        let (first, second) = ([1u8; 8], vec![7u8; len]);
+        let (mut short, mut long) = ([0u8; 8], vec![0u8; len]);
+        assert_eq!(job.send(0, 0, 1, &first, Mode::Standard), None);
+        let receives = [job.receive(0, 0, 1, &mut short), job.receive(0, 0, 1, &mut long)];
+        job.arrive();
+        assert_eq!(job.send(0, 0, 1, &second, mode), None, "it has left");
+        assert!(receives.iter().all(|op| job.ranks[0].is_done(*op)), "both are here without another look");
+        assert!(short == first && long == second, "{len} bytes");
+    }
+}
+
+/// What nobody waits for yet waits, and what is too long for its receive is cut.
+#[test]
+fn to_oneself_receives_may_come_later_and_be_too_short() {
+    let mut job = Job::new(2, 1 << 20);
+    let (data, mut buffer) = (vec![7u8; 30_000], vec![0u8; 30_000]);
+    job.send(0, 0, 1, &data, Mode::Synchronous).expect("it waits for its receive");
+    let receive = job.receive(0, 0, 1, &mut buffer);
+    // Nothing overtakes what is under way.
+    let mut other = vec![0u8; 30_000];
+    let receives = [receive, job.receive(0, 0, 1, &mut other)];
+    let twos = vec![2u8; 30_000];
+    job.send(0, 0, 1, &twos, Mode::Synchronous).expect("it waits for its turn");
+    for _ in 0..10 {
+        job.arrive();
+        job.ranks[0].progress().unwrap();
+    }
+    assert!(receives.iter().all(|op| job.ranks[0].is_done(*op)));
+    assert!(buffer == data && other == twos);
+    let mut little = [0u8; 100];
+    let receive = job.receive(0, 0, 2, &mut little);
+    assert_eq!(job.send(0, 0, 2, &data, Mode::Standard), None);
+    let outcome = job.ranks[0].take(receive).expect("it is here");
+    assert!(outcome.failure.is_some() && outcome.len == 100 && little == [7; 100]);
+}
+
 /// The message that is wanted stands behind others that nobody wants, more of them than may be kept; a
 /// third rank has something to say in each look. By whatever looks.
 #[test]

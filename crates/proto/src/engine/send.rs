@@ -3,9 +3,12 @@
 use crate::choice::habits::{Leaving, Manner};
 use crate::choice::way::Way;
 use crate::engine::Engine;
-use crate::event::Event;
+use crate::engine::arrive::matched;
+use crate::event::{Event, Happening};
 use crate::memory::rcache::Held;
-use crate::message::op::{OpId, Sending};
+use crate::message::matching::Envelope;
+use crate::message::op::{OpId, Outcome, Sending};
+use crate::message::peers::Peer;
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Distance, Fault, Rank, Span};
 use wire::head::{FrameType, Head, Offer};
@@ -57,6 +60,11 @@ impl<D: Device> Engine<D> {
     #[cold]
     #[inline(never)]
     fn send_now_otherwise(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        if self.is_to_itself(to, data.len)
+            && self.give_itself(context, tag, data).is_ok_and(|is_given| is_given)
+        {
+            return true;
+        }
         // Where buffers that come again are registered, the send may outlast this call.
         self.peers[to].plain
             && data.len <= self.eager_limit(to).limit()
@@ -137,6 +145,9 @@ impl<D: Device> Engine<D> {
         mode: Mode,
         flags: u32,
     ) -> Result<Option<OpId>, Fault> {
+        if self.is_to_itself(to, data.len) && self.give_itself(context, tag, data)? {
+            return Ok(None);
+        }
         let manner = self.manner(to, context, data.len, mode);
         let is_short = || mode == Mode::Standard && data.len <= self.eager_limit(to).limit();
         let short = manner.map_or_else(is_short, |manner| manner == Manner::Blocks);
@@ -150,6 +161,36 @@ impl<D: Device> Engine<D> {
         let alone = if manner == Some(Manner::Pulled) { Offer::ALONE } else { 0 };
         let sending = Sending { to, context, tag, data, met: false, flags: flags | eager | alone };
         self.send_otherwise(sending, short, held)
+    }
+
+    /// Whether a message is for this rank, and long enough for a look to cost less than a second copy.
+    #[inline(always)]
+    fn is_to_itself(&self, to: Rank, len: usize) -> bool {
+        len > SHORT && to == self.dev.me()
+    }
+
+    /// A message of this rank to itself, of any mode, whose receive is posted is one copy; false if it is not, or if others
+    /// are before it.
+    #[cold]
+    #[inline(never)]
+    fn give_itself(&mut self, context: u64, tag: i32, data: Span) -> Result<bool, Fault> {
+        let me = self.dev.me();
+        self.drain(me)?;
+        let envelope = Envelope { source: me, context, tag };
+        let Peer { plain, sent, seen, .. } = &self.peers[me];
+        if !plain || sent != seen {
+            return Ok(false);
+        }
+        let Some(op) = self.matching.take_posted(&envelope) else { return Ok(false) };
+        let buf = self.ops.posted(op).buf;
+        self.dev.copy(buf.addr, data.addr, data.len.min(buf.len));
+        self.ops.set(op, State::Done(Outcome::of_receive(&envelope, data.len as u64, buf)));
+        let peer = &mut self.peers[me];
+        (peer.seen, peer.sent) = (peer.seen.wrapping_add(1), peer.sent.wrapping_add(1));
+        self.counters.happened(Happening::Matched, matched(&envelope, data.len as u64, false));
+        self.counters.count(Event::Eager);
+        self.news = true;
+        Ok(true)
     }
 
     /// Sends a short message if it can leave at once.
