@@ -187,7 +187,9 @@ impl Sender {
             return false;
         }
         if let Err(error) = self.obey(engine) {
+            // Nobody who could be told has called: the round ends with it.
             self.round.error = self.round.error.take().or(Some(error));
+            self.round.unsent = 0;
         }
         true
     }
@@ -276,7 +278,7 @@ impl Sender {
         let tag = self.round.first_tag + message as i32;
         let op = engine.send(self.to, self.channel, tag, span, Mode::Standard).map_err(fault)?;
         self.round.flying.extend(op.map(|op| (op, packed)));
-        self.round.unsent -= 1;
+        self.round.unsent = self.round.unsent.saturating_sub(1);
         Ok(())
     }
 

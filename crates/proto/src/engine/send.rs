@@ -7,8 +7,9 @@ use crate::engine::arrive::matched;
 use crate::event::{Event, Happening};
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
-use crate::message::op::{OpId, Outcome, Sending};
+use crate::message::op::{OpId, Outcome, Receive, Sending};
 use crate::message::peers::Peer;
+use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::{State, Step};
 use fabric::{Device, Distance, Fault, Rank, Span};
 use wire::head::{FrameType, Head, Offer};
@@ -182,7 +183,10 @@ impl<D: Device> Engine<D> {
             return Ok(false);
         }
         let Some(op) = self.matching.take_posted(&envelope) else { return Ok(false) };
-        let buf = self.ops.posted(op).buf;
+        let Receive { buf, long, .. } = self.ops.posted(op);
+        if long {
+            self.rendezvous().void_rtr(op, Void::Eager);
+        }
         self.dev.copy(buf.addr, data.addr, data.len.min(buf.len));
         self.ops.set(op, State::Done(Outcome::of_receive(&envelope, data.len as u64, buf)));
         let peer = &mut self.peers[me];
