@@ -139,12 +139,5 @@ contains
     call MPI_Request_free(barrier)
   end subroutine
 
-  subroutine check(good, what)
-    logical, intent(in) :: good
-    character(len=*), intent(in) :: what
-    if (.not. good) then
-      print '(a,i0,2a)', 'rank ', rank, ': ', what
-      error stop 1
-    end if
-  end subroutine
+  include 'check.inc'
 end program

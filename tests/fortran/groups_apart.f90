@@ -123,12 +123,5 @@ contains
     end do
   end subroutine
 
-  subroutine check(good, what)
-    logical, intent(in) :: good
-    character(len=*), intent(in) :: what
-    if (.not. good) then
-      print '(a,i0,2a)', 'rank ', rank, ': ', what
-      error stop 1
-    end if
-  end subroutine
+  include 'check.inc'
 end program

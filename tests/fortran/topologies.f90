@@ -95,12 +95,5 @@ program topologies
   if (rank == 0) print '(a)', 'test passed'
   call MPI_Finalize()
 contains
-  subroutine check(good, what)
-    logical, intent(in) :: good
-    character(len=*), intent(in) :: what
-    if (.not. good) then
-      print '(a,i0,2a)', 'rank ', rank, ': ', what
-      error stop 1
-    end if
-  end subroutine
+  include 'check.inc'
 end program

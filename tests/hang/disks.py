@@ -7,8 +7,9 @@ def on(tools, name, mount, *words):
     """Runs disks.c on a small file system of its own, mounted at `$place` by a command of the shell."""
     place = tools.scratch / name
     place.mkdir(exist_ok=True)
-    private = private_mount(f"mount -t tmpfs -o size=2m tern-test '{place}'")
-    command = f"place='{place}'; {mount} && exec '{tools.mpiexec}' -n 3 '{tools.program('disks')}' {' '.join(words)}"
+    mount = f"place='{place}'; {mount}"
+    private = private_mount(mount)
+    command = f"{mount} && exec '{tools.mpiexec}' -n 3 '{tools.program('disks')}' {' '.join(words)}"
     outcome = run(tools, "sh", "-c", command, launcher=private, env={"TMPDIR": str(place)})
     outcome.expect(outcome.code == 0 and "test passed" in outcome.out, "a good end")
 

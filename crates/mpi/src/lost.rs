@@ -12,11 +12,10 @@ use crate::collio::InFlight;
 use crate::comm::{Place, Purpose};
 use crate::error::{Class, Error};
 use crate::handle::Handle;
-use crate::partitioned::URGE_TAG;
 use crate::request::Keep;
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Fault, Rank, Span};
-use proto::{Envelope, Mode, Want};
+use proto::{Mode, Want};
 use std::collections::BTreeSet;
 
 /// A communicator whose collectives cannot end.
@@ -87,21 +86,6 @@ impl<D: Device> World<D> {
             self.cut_off(&place, lost, why);
         }
         self.given_up.len() > known || has_hurried
-    }
-
-    fn take_urges(&mut self) -> bool {
-        // A sender that introduces itself may have that tag from its program, but says something.
-        let is_urge = |envelope: &Envelope, len: u64| {
-            len == 0 && envelope.tag == URGE_TAG && envelope.context & 3 == Purpose::Partitioned as u64
-        };
-        let arrived = self.engine.arrived().filter(|(envelope, len)| is_urge(envelope, *len));
-        let urges: Vec<Envelope> = arrived.map(|(envelope, _)| *envelope).collect();
-        let mut has_hurried = false;
-        for Envelope { source, context, tag } in urges {
-            self.engine.probe_matched(&Want { source: Some(source), context, tag: Some(tag) });
-            has_hurried |= self.hurry(context);
-        }
-        has_hurried
     }
 
     fn is_given_up(&self, place: &Place) -> bool {

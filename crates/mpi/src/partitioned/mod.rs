@@ -11,9 +11,8 @@ mod sender;
 
 pub use receiver::Receiver;
 pub use sender::Sender;
-pub(crate) use sender::URGE_TAG;
 
-use crate::comm::Place;
+use crate::comm::{Place, Purpose};
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
 use crate::p2p::peer;
@@ -21,6 +20,8 @@ use crate::request::{Body, Buffer, Ended, Keep, Recipe, Request, Requests};
 use crate::status::Status;
 use crate::world::World;
 use fabric::Device;
+use proto::{Envelope, Want};
+use sender::URGE_TAG;
 
 /// What a partitioned request was made of, checked.
 #[derive(Clone, Debug)]
@@ -281,10 +282,28 @@ impl<D: Device> World<D> {
         }
     }
 
-    /// A receiver urges the sender of this channel: whether something leaves that waited.
-    pub(crate) fn hurry(&mut self, channel: u64) -> bool {
-        let is_it = |request: &Request| matches!(request.recipe.as_deref(), Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) if sender.channel == channel);
-        // One that has been freed meanwhile owes nothing.
+    /// Takes in what receivers wait for that urge: whether something leaves that waited.
+    pub(crate) fn take_urges(&mut self) -> bool {
+        // A sender that introduces itself may have that tag from its program, but says something.
+        let is_urge = |envelope: &Envelope, len: u64| {
+            len == 0 && envelope.tag == URGE_TAG && envelope.context & 3 == Purpose::Partitioned as u64
+        };
+        let arrived = self.engine.arrived().filter(|(envelope, len)| is_urge(envelope, *len));
+        let urges: Vec<Envelope> = arrived.map(|(envelope, _)| *envelope).collect();
+        let mut has_hurried = false;
+        for Envelope { source, context, tag } in urges {
+            self.engine.probe_matched(&Want { source: Some(source), context, tag: Some(tag) });
+            has_hurried |= self.hurry(context);
+        }
+        has_hurried
+    }
+
+    /// A receiver urges the sender of this channel. One that has been freed meanwhile owes nothing.
+    fn hurry(&mut self, channel: u64) -> bool {
+        let is_it = |request: &Request| match request.recipe.as_deref() {
+            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => sender.channel == channel,
+            _ => false,
+        };
         let found =
             self.objects.requests.iter().find(|(_, request)| is_it(request)).map(|(handle, _)| handle);
         let request = found.and_then(|handle| self.objects.requests.get_mut(handle));

@@ -346,6 +346,10 @@ impl Receiver {
     /// Takes in a message if it has come, as a whole or by all its partitions; whether it has. What it was expected as besides is
     /// withdrawn.
     fn take<D: Device>(&mut self, engine: &mut Engine<D>, at: usize) -> bool {
+        let Piece { posted: Some(posted), alone, .. } = &self.pieces[at] else { return true };
+        if alone.is_empty() && !engine.is_done(posted.op) {
+            return false;
+        }
         let mut piece = std::mem::take(&mut self.pieces[at]);
         let has_come = self.take_piece(engine, &mut piece);
         if has_come {

@@ -45,7 +45,7 @@ const WATCHED: u64 = 8;
 pub(super) const TERM_TAG: i32 = 0;
 
 /// The tag of the empty message by which a receiver urges, and of the answer to it.
-pub(crate) const URGE_TAG: i32 = i32::MAX;
+pub(super) const URGE_TAG: i32 = i32::MAX;
 pub(super) const ANSWER_TAG: i32 = i32::MAX - 1;
 
 impl Hello {
@@ -105,7 +105,7 @@ pub struct Sender {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Urge {
     Never,
-    /// Since the last round ended.
+    /// It has, when all of the last round had left: the next one begins with it.
     Heard,
     Obeyed,
 }
@@ -113,6 +113,7 @@ enum Urge {
 /// What is under way.
 #[derive(Debug, Default)]
 struct Round {
+    /// The tag of its first message.
     first_tag: i32,
     /// When it began, if it is watched.
     began_ns: Option<u64>,
