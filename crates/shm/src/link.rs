@@ -8,7 +8,7 @@ use crate::openings::Openings;
 use crate::pool::Block;
 use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, Turn};
 use crate::segment::Segment;
-use crate::stores::{Place, StoreWay, Stores};
+use crate::stores::{Place, StoreWay, Stores, Told};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::Span;
 use std::time::Instant;
@@ -126,10 +126,9 @@ impl Link {
     }
 
     /// Tells the peer what it takes to read what it writes in one way; it sees that with the next credit.
-    pub fn tell_cost(&mut self, way: StoreWay, ns_per_byte: f32) {
-        self.costs_told = self.costs_told.wrapping_add(1 << StoreWay::BITS);
-        let word = (ns_per_byte.to_bits() as u64) << 32 | (self.costs_told | way as u32) as u64;
-        self.tell.store(word, Ordering::Relaxed);
+    pub fn tell_cost(&mut self, told: Told) {
+        self.costs_told = self.costs_told.wrapping_add(1);
+        self.tell.store(told.pack(self.costs_told), Ordering::Relaxed);
     }
 
     /// A frame has been pushed whose reader is asked what it takes to read.
@@ -159,7 +158,7 @@ impl Link {
         let word = self.told.load(Ordering::Relaxed);
         if word as u32 != self.costs_heard {
             self.costs_heard = word as u32;
-            self.stores.read_took(StoreWay::from_bits(word), f32::from_bits((word >> 32) as u32));
+            self.stores.read_took(Told::unpack(word));
         }
     }
 

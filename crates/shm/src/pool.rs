@@ -5,6 +5,9 @@
 //! caches of the core that read it, and to write it costs the transfer of each of its lines; one that
 //! comes round after 1 or 2 MiB has left them for the third level, which is nearer. Between near cores
 //! that is a third of the time at 64 KiB (docs/results.md).
+//!
+//! Payloads that are written past the caches have blocks of their own, in a short round: what such stores leave behind,
+//! lines in no cache of the writer's, would make the next ordinary copy there look dear, and the other way round.
 
 /// Unit of the arena, and alignment of every block.
 pub const GRANULE: usize = 4096;
@@ -16,11 +19,18 @@ const WORD: usize = u64::BITS as usize;
 const SHORT: usize = WORD;
 /// Granules that long frames have at first, and the least they ever have.
 const CYCLE_MIN: usize = 2 * MAX_BLOCK;
+/// Granules of the round for what is written past the caches, at the end.
+const PAST: usize = 2 * MAX_BLOCK;
+/// Granules of it that get memory at once.
+const PAST_STEP: usize = 16;
 /// Rounds after which they get twice as many.
 const ROUNDS: u32 = 4;
 /// Granules of the largest block.
 const MAX_BLOCK: usize = 1 << MAX_ORDER;
 const MAX_ORDER: u32 = WORD.trailing_zeros();
+/// Longest payload that goes through the granules used over and over; from the next chunk on blocks in
+/// turn are faster.
+pub const HOT: usize = GRANULE / 2;
 /// Longest payload of a block.
 pub const BLOCK_BYTES: usize = MAX_BLOCK * GRANULE;
 
@@ -61,6 +71,26 @@ impl Block {
     }
 }
 
+/// For what a block is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// A short payload: one of those that are used over and over, if it is at most a granule.
+    Hot,
+    /// A long one: the next in turn.
+    InTurn,
+    /// One that is written past the caches.
+    Past,
+}
+
+/// Blocks one after the other.
+struct Round {
+    /// Where it begins, and where it begins anew while there are free ones before.
+    first: usize,
+    end: usize,
+    /// Where the next block is looked for.
+    cursor: usize,
+}
+
 /// The blocks. One in flight belongs to the frame at one ring position and comes back when the
 /// reader's credit passes that position.
 pub struct Pool {
@@ -69,11 +99,11 @@ pub struct Pool {
     used: [u64; GRANULES / WORD],
     backed: [u64; GRANULES / WORD],
     in_flight: usize,
-    /// Where the next block is looked for.
-    cursor: usize,
-    /// Where blocks begin anew while there are free ones before.
-    end: usize,
-    /// The most that becomes.
+    /// Of long payloads.
+    long: Round,
+    /// Of what is written past the caches.
+    past: Round,
+    /// The most that the end of the round of long payloads becomes.
     end_max: usize,
     /// How often they have, with this end.
     rounds: u32,
@@ -91,9 +121,9 @@ impl Pool {
             used: [0; GRANULES / WORD],
             backed,
             in_flight: 0,
-            cursor: SHORT,
-            end: SHORT + CYCLE_MIN,
-            end_max: (SHORT + cycle).min(GRANULES),
+            long: Round { first: SHORT, end: SHORT + CYCLE_MIN, cursor: SHORT },
+            past: Round { first: GRANULES - PAST, end: GRANULES, cursor: GRANULES - PAST },
+            end_max: (SHORT + cycle).min(GRANULES - PAST),
             rounds: 0,
         }
     }
@@ -116,14 +146,14 @@ impl Pool {
         Some(Block::new(free.trailing_zeros() as usize, 0))
     }
 
-    /// Takes a block for `len` bytes, at most [`BLOCK_BYTES`]: one of those that are used over and over
-    /// (`hot`) if `len` is at most a granule, else the next one in turn.
-    pub fn take(&mut self, len: usize, hot: bool) -> Option<Block> {
+    /// Takes a block for `len` bytes, at most [`BLOCK_BYTES`].
+    pub fn take(&mut self, len: usize, what_for: Use) -> Option<Block> {
         let free = !self.used[0];
-        let block = if hot && len <= GRANULE && free != 0 {
+        let block = if what_for == Use::Hot && len <= GRANULE && free != 0 {
             Block::new(free.trailing_zeros() as usize, 0)
         } else {
-            self.in_turn(len.div_ceil(GRANULE).next_power_of_two().trailing_zeros())?
+            let order = len.div_ceil(GRANULE).next_power_of_two().trailing_zeros();
+            self.in_turn(order, what_for == Use::Past)?
         };
         let (word, bits) = block.bits();
         self.used[word] |= bits;
@@ -145,24 +175,27 @@ impl Pool {
         Some(found)
     }
 
-    fn in_turn(&mut self, order: u32) -> Option<Block> {
-        let start = self.cursor.next_multiple_of(1 << order);
-        if start >= self.end {
+    fn in_turn(&mut self, order: u32, is_past: bool) -> Option<Block> {
+        let round = if is_past { &mut self.past } else { &mut self.long };
+        let start = round.cursor.next_multiple_of(1 << order);
+        if start >= round.end && !is_past {
             self.rounds += 1;
             if self.rounds == ROUNDS {
                 self.rounds = 0;
-                self.end = (self.end + self.end - SHORT).min(self.end_max);
+                round.end = (round.end + round.end - SHORT).min(self.end_max);
             }
         }
-        let later = (start..self.end).step_by(1 << order);
-        let before = (SHORT..start.min(self.end)).step_by(1 << order);
-        let beyond = (self.end..GRANULES).step_by(1 << order);
-        let mut blocks = later.chain(before).chain(beyond).map(|first| Block::new(first, order));
+        let later = (start..round.end).step_by(1 << order);
+        let before = (round.first..start.min(round.end)).step_by(1 << order);
+        let elsewhere = (SHORT..GRANULES).step_by(1 << order);
+        let mut blocks = later.chain(before).chain(elsewhere).map(|first| Block::new(first, order));
         let found = blocks.find(|block| {
             let (word, bits) = block.bits();
             self.used[word] & bits == 0
         })?;
-        self.cursor = found.first() + (1 << order);
+        if (round.first..round.end).contains(&found.first()) {
+            round.cursor = found.first() + (1 << order);
+        }
         Some(found)
     }
 
@@ -175,7 +208,11 @@ impl Pool {
             return 0;
         }
         let (first, least) = (block.first(), block.bytes() / GRANULE);
-        if first < SHORT { least } else { self.end.saturating_sub(first).max(least) }
+        match first {
+            ..SHORT => least,
+            _ if first >= self.past.first => least.max(PAST_STEP.min(GRANULES - first)),
+            _ => self.long.end.saturating_sub(first).max(least),
+        }
     }
 
     /// Notes that `granules` from the first of a block on are backed.
@@ -219,43 +256,71 @@ mod tests {
 
     #[test]
     fn every_granule_is_handed_out_once() {
-        for (len, hot) in
-            [(1, true), (GRANULE, true), (GRANULE, false), (3 * GRANULE, false), (BLOCK_BYTES, false)]
-        {
+        for (len, what_for) in [
+            (1, Use::Hot),
+            (GRANULE, Use::Hot),
+            (GRANULE, Use::InTurn),
+            (3 * GRANULE, Use::InTurn),
+            (BLOCK_BYTES, Use::InTurn),
+            (GRANULE, Use::Past),
+            (BLOCK_BYTES, Use::Past),
+        ] {
             let mut pool = Pool::new(1 << 20);
-            let taken: Vec<Block> = std::iter::from_fn(|| pool.take(len, hot)).collect();
+            let taken: Vec<Block> = std::iter::from_fn(|| pool.take(len, what_for)).collect();
             let granules: BTreeSet<usize> =
                 taken.iter().flat_map(|b| b.first()..b.first() + b.bytes() / GRANULE).collect();
-            let expected = if hot { GRANULES } else { GRANULES - SHORT };
+            let expected = if what_for == Use::Hot { GRANULES } else { GRANULES - SHORT };
             assert_eq!((granules.len(), pool.in_flight()), (expected, expected), "{len}");
             assert!(taken.iter().all(|b| b.bytes() >= len && granules.last() < Some(&GRANULES)));
             pool.give(taken[3]);
-            assert_eq!(pool.take(len, hot), Some(taken[3]));
+            assert_eq!(pool.take(len, what_for), Some(taken[3]));
         }
     }
 
     #[test]
     fn short_frames_stay_and_long_ones_go_round() {
         let mut pool = Pool::new(1 << 20);
-        let mut once = |len, hot| {
-            let block = pool.take(len, hot).unwrap();
+        let mut once = |len, what_for| {
+            let block = pool.take(len, what_for).unwrap();
             pool.give(block);
             block.first()
         };
-        assert_eq!([once(100, true), once(100, true)], [0, 0]);
-        let begin: Vec<usize> = (0..8).map(|_| once(BLOCK_BYTES, false)).collect();
+        assert_eq!([once(100, Use::Hot), once(100, Use::Hot)], [0, 0]);
+        let begin: Vec<usize> = (0..8).map(|_| once(BLOCK_BYTES, Use::InTurn)).collect();
         assert_eq!(begin[..2], begin[2..4], "few at first");
-        (0..100).for_each(|_| assert!(once(BLOCK_BYTES, false) >= SHORT));
-        let cycle: Vec<usize> = (0..8).map(|_| once(BLOCK_BYTES, false)).collect();
+        (0..100).for_each(|_| assert!(once(BLOCK_BYTES, Use::InTurn) >= SHORT));
+        let cycle: Vec<usize> = (0..8).map(|_| once(BLOCK_BYTES, Use::InTurn)).collect();
         assert_eq!(cycle[..4], cycle[4..], "1 MiB has 4 of them");
         assert_eq!(cycle.iter().collect::<BTreeSet<_>>().len(), 4);
+    }
+
+    /// Neither touches what the other has written, as long as there is room; and all of it is there for both.
+    #[test]
+    fn what_goes_past_the_caches_has_a_round_of_its_own() {
+        let mut pool = Pool::new(2 << 20);
+        let mut once = |what_for| {
+            let block = pool.take(4 * GRANULE, what_for).unwrap();
+            let backed = pool.unbacked(block);
+            pool.back(block, backed);
+            pool.give(block);
+            (block.first(), backed)
+        };
+        let (mut past, mut long) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..2000 {
+            let (first, backed) = once(Use::Past);
+            assert!(backed == 0 || backed == PAST_STEP);
+            past.insert(first);
+            long.insert(once(Use::InTurn).0);
+        }
+        assert_eq!((past.len(), long.len()), (PAST / 4, (2 << 20) / GRANULE / 4));
+        assert!(past.is_disjoint(&long));
     }
 
     #[test]
     fn a_shared_block_is_free_when_all_have_given_it_back() {
         let mut pool = Pool::new(1 << 20);
         let blocks = [3, 1, 2].map(|frames| {
-            let block = pool.take(BLOCK_BYTES, false).unwrap();
+            let block = pool.take(BLOCK_BYTES, Use::InTurn).unwrap();
             pool.share(block, frames);
             block
         });
@@ -271,7 +336,7 @@ mod tests {
         let mut pool = Pool::new(1 << 20);
         let first = pool.take_backed(1).unwrap();
         assert_eq!((first.first(), pool.take_backed(1)), (0, None));
-        let long = pool.take(3 * GRANULE, false).unwrap();
+        let long = pool.take(3 * GRANULE, Use::InTurn).unwrap();
         pool.back(long, 4);
         pool.give(long);
         assert_eq!(pool.take_backed(5 * GRANULE), None);
@@ -284,20 +349,20 @@ mod tests {
     #[test]
     fn memory_is_asked_for_once_and_for_a_whole_round() {
         let mut pool = Pool::new(1 << 20);
-        let [short, long] =
-            [(100, true), (2 * GRANULE, false)].map(|(len, hot)| pool.take(len, hot).unwrap());
+        let [short, long] = [(100, Use::Hot), (2 * GRANULE, Use::InTurn)]
+            .map(|(len, what_for)| pool.take(len, what_for).unwrap());
         assert_eq!(
             [pool.unbacked(short), pool.unbacked(long)],
             [0, CYCLE_MIN],
             "the first granule has memory"
         );
-        let short = pool.take(100, true).unwrap();
+        let short = pool.take(100, Use::Hot).unwrap();
         assert_eq!(pool.unbacked(short), 1);
         pool.back(short, 1);
         pool.back(long, CYCLE_MIN);
         let mut fresh = 0;
         for _ in 0..1000 {
-            let block = pool.take(3 * GRANULE, false).unwrap();
+            let block = pool.take(3 * GRANULE, Use::InTurn).unwrap();
             let granules = pool.unbacked(block);
             fresh += granules;
             pool.back(block, granules);

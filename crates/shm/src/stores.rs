@@ -14,32 +14,35 @@
 //! Now and then the writer measures a few copies by the way in force and then a few by one of the others, and marks
 //! those frames; the reader measures what it takes to copy them out, and tells with the credit for the frame. What
 //! is much cheaper is in force from then on. Both were measured at the same time, whatever else went on, and
-//! with payloads of about the same length: long ones cost less for each byte.
+//! with payloads of about the same length: long ones cost less for each byte, so each power of two is a class of its own.
+//! Virtual machines are moved from near cores to far ones and back within seconds, so comparisons go on for ever.
 
 use crate::bytes;
-use crate::ring::CELLS;
+use crate::pool::{BLOCK_BYTES, HOT};
 use fabric::arms::{Arms, Policy};
 use fabric::estimate::{Averaging, Estimate};
 
-/// Payloads whose copies are measured, and change the choice.
-const MEASURED: usize = 2048;
-/// Payloads that the way in force carries: shorter ones are over before it has paid off.
-const LEAST: usize = 1024;
-/// A comparison begins with so many copies by the way in force of which one is measured, so many times.
-const SAMPLE: u32 = 8;
+/// Payloads whose copies are measured, and may go another way than the first. Shorter ones fit the processor's buffer of
+/// stores, which hides what they wait for from the writer, but not from who waits until they are visible.
+const LEAST: usize = HOT + 1;
+/// Shorter ones yet have no use for lines that are asked for.
+const ASKED: usize = 1024;
+/// Classes of lengths.
+const CLASSES: usize = (BLOCK_BYTES.ilog2() - LEAST.ilog2()) as usize + 1;
+/// A comparison begins with so many copies by the way in force of which one is measured, so many times: the reader may be
+/// some behind, and only its last answer is heard.
+const SAMPLE: u32 = 4;
 const SAMPLES: u32 = 4;
 /// Then so many go by the other way, all of them measured. Of each way the fastest copy counts: the others may have
 /// met what another way has left in the caches, or another process on the core.
 const BURST: u32 = 3;
-/// Then so many go by the way in force: at first no more than can be in flight, so that all answers have come.
-const REST: u32 = 1024;
-const REST_MIN: u32 = CELLS as u32;
+/// Then so many go by the way in force, at first and at last: a burst of a way that takes ten times as long, as ordinary
+/// stores between far cores do, is a few percent of them.
+const REST: u32 = 512;
+const REST_MIN: u32 = 16;
 /// Steps are comparisons, of a few copies each: another way must be much cheaper, for both sides of what is compared are
 /// disturbed alike, and what a way leaves in the caches speaks for it. The rest is copies.
 const POLICY: Policy = Policy { margin: 0.25, dwell: 0, tries: (REST_MIN, REST) };
-/// For how many copies of other lengths one of the length that is measured makes up: where it is rarer another
-/// length is.
-const RARE: u32 = 8;
 
 /// How payloads are written into shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,6 +126,45 @@ impl Place {
     }
 }
 
+/// What a reader tells: which way, for payloads of which class, took so long.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Told {
+    way: StoreWay,
+    class: u8,
+    ns_per_byte: f32,
+}
+
+impl Told {
+    const CLASS_BITS: u32 = 4;
+    /// Bits below the number of the answer.
+    const BITS: u32 = StoreWay::BITS + Told::CLASS_BITS;
+
+    /// The reader of a payload of `len` bytes says what each byte took.
+    pub fn new(way: StoreWay, len: usize, ns_per_byte: f32) -> Told {
+        Told { way, class: class_of(len) as u8, ns_per_byte }
+    }
+
+    /// In one word: way, class (6) | number of the answer (26) | ns per byte (32).
+    pub fn pack(self, number: u32) -> u64 {
+        let low = number << Told::BITS | u32::from(self.class) << StoreWay::BITS | self.way as u32;
+        u64::from(self.ns_per_byte.to_bits()) << 32 | u64::from(low)
+    }
+
+    /// From that: whatever a peer has written, one that can be taken in.
+    pub fn unpack(word: u64) -> Told {
+        Told {
+            way: StoreWay::from_bits(word),
+            class: (word >> StoreWay::BITS) as u8 & ((1 << Told::CLASS_BITS) - 1),
+            ns_per_byte: f32::from_bits((word >> 32) as u32),
+        }
+    }
+}
+
+/// Which class payloads of `len` bytes belong to.
+fn class_of(len: usize) -> usize {
+    (len.max(LEAST).ilog2() - LEAST.ilog2()) as usize
+}
+
 /// Nanoseconds per byte of one way in one comparison, as far as they are known: the least of all copies.
 #[derive(Clone, Copy, Default, Debug)]
 struct CopyNs {
@@ -136,105 +178,115 @@ impl CopyNs {
     }
 }
 
-/// How payloads to one peer are written.
+/// How payloads of one class to one peer are written.
 #[derive(Clone, Debug)]
-pub struct Stores {
-    /// The ways there are; one alone is taken for ever.
-    ways: &'static [StoreWay],
+struct Class {
     /// The one in force, and the one it is compared with.
     arms: Arms<StoreWay>,
     /// What each of both costs by this comparison, by way.
     costs: [CopyNs; StoreWay::COUNT],
     /// Copies of it.
     copies: u32,
-    /// The length that is measured, as a number of bits, and copies of others, as far as they were not made up for.
-    bits: u32,
-    others: u32,
+}
+
+impl Class {
+    const COMPARED: u32 = SAMPLES * SAMPLE;
+
+    fn new(ways: &[StoreWay], first: StoreWay) -> Class {
+        let arms = Arms::new(first, &POLICY);
+        let mut class = Class { arms, costs: Default::default(), copies: 0 };
+        class.begins(ways);
+        class
+    }
+
+    /// The next comparison is with the next of the other ways.
+    fn begins(&mut self, ways: &[StoreWay]) {
+        self.arms.turn(ways, self.arms.in_force());
+        (self.copies, self.costs) = (0, Default::default());
+    }
+
+    #[inline]
+    fn plan(&mut self, ways: &[StoreWay]) -> Plan {
+        if self.copies == Class::COMPARED + BURST {
+            self.arms.step();
+            if !self.arms.is_due(&POLICY) {
+                return Plan { way: self.arms.in_force(), measured: false };
+            }
+            self.begins(ways);
+        }
+        self.copies += 1;
+        if self.copies <= Class::COMPARED {
+            return Plan { way: self.arms.in_force(), measured: self.copies.is_multiple_of(SAMPLE) };
+        }
+        Plan { way: self.arms.tried(), measured: true }
+    }
+}
+
+/// How payloads to one peer are written.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    /// The ways there are; one alone is taken for ever.
+    ways: &'static [StoreWay],
+    /// What is known of each class of lengths that has been sent: the others begin as the one that was last to change.
+    classes: [Option<Box<Class>>; CLASSES],
+    latest: StoreWay,
 }
 
 impl Stores {
     /// One of these `ways`, the first one until another is seen to be cheaper.
     pub fn new(ways: &'static [StoreWay]) -> Stores {
-        Stores {
-            ways,
-            arms: Arms::new(ways[0], &POLICY),
-            costs: Default::default(),
-            copies: 0,
-            bits: 0,
-            others: REST,
-        }
+        Stores { ways, classes: Default::default(), latest: ways[0] }
     }
 
     /// How to copy `len` bytes to several peers at once, whose readers are not asked what it takes.
     #[inline]
     pub fn unmeasured(&self, len: usize) -> Plan {
-        Plan { way: if len < LEAST { StoreWay::Ordinary } else { self.arms.in_force() }, measured: false }
+        let way = match &self.classes[class_of(len)] {
+            _ if len < ASKED => StoreWay::Ordinary,
+            _ if len < LEAST => self.ways[0],
+            Some(class) => class.arms.in_force(),
+            None => self.latest,
+        };
+        Plan { way, measured: false }
     }
 
-    /// How to copy `len` bytes.
+    /// How to copy `len` bytes, at most [`BLOCK_BYTES`].
     #[inline]
     pub fn plan(&mut self, len: usize) -> Plan {
-        let is_measured = len >= MEASURED && self.ways.len() > 1;
-        if !is_measured || len.ilog2() != self.bits && !self.turns_to(len) {
+        if len < LEAST || self.ways.len() == 1 {
             return self.unmeasured(len);
         }
-        self.others = self.others.saturating_sub(RARE);
-        if self.copies == SAMPLES * SAMPLE + BURST {
-            self.arms.step();
-            if !self.arms.is_due(&POLICY) {
-                return Plan { way: self.arms.in_force(), measured: false };
-            }
-            self.begins();
-        }
-        self.copies += 1;
-        if self.copies <= SAMPLES * SAMPLE {
-            return Plan { way: self.arms.in_force(), measured: self.copies.is_multiple_of(SAMPLE) };
-        }
-        Plan { way: self.arms.tried(), measured: true }
-    }
-
-    /// Whether a length that was not measured is to be from now on.
-    #[inline]
-    fn turns_to(&mut self, len: usize) -> bool {
-        self.others += 1;
-        if self.others <= REST {
-            return false;
-        }
-        (self.bits, self.others) = (len.ilog2(), 0);
-        self.arms.begin_anew(self.arms.in_force(), &POLICY);
-        self.begins();
-        true
-    }
-
-    /// The next comparison is with the next of the other ways.
-    #[cold]
-    fn begins(&mut self) {
-        self.arms.turn(self.ways, self.arms.in_force());
-        (self.copies, self.costs) = (0, Default::default());
+        let (ways, latest) = (self.ways, self.latest);
+        self.classes[class_of(len)].get_or_insert_with(|| Box::new(Class::new(ways, latest))).plan(ways)
     }
 
     /// A payload of `len` bytes that was to be measured took this long to write.
     pub fn write_took(&mut self, plan: Plan, len: usize, ns: u64) {
-        self.costs[plan.way as usize].into.observe(&Averaging::LEAST, ns as f64 / len as f64);
+        if let Some(class) = &mut self.classes[class_of(len)] {
+            class.costs[plan.way as usize].into.observe(&Averaging::LEAST, ns as f64 / len as f64);
+        }
     }
 
     /// The reader says what it took to read.
-    pub fn read_took(&mut self, way: StoreWay, ns_per_byte: f32) {
-        self.costs[way as usize].out.observe(&Averaging::LEAST, f64::from(ns_per_byte));
-        let costs = self.ways.iter().filter_map(|way| Some((*way, self.costs[*way as usize].sum()?)));
-        let best = self.arms.best(&POLICY, 0.0, costs);
+    pub fn read_took(&mut self, told: Told) {
+        let Some(Some(class)) = self.classes.get_mut(usize::from(told.class)) else { return };
+        class.costs[told.way as usize].out.observe(&Averaging::LEAST, f64::from(told.ns_per_byte));
+        let costs = self.ways.iter().filter_map(|way| Some((*way, class.costs[*way as usize].sum()?)));
+        let best = class.arms.best(&POLICY, 0.0, costs);
         // Until the one in force has been measured nothing is better.
-        if self.costs[self.arms.in_force() as usize].sum().is_some() {
-            self.arms.change(best);
+        if best != class.arms.in_force() && class.costs[class.arms.in_force() as usize].sum().is_some() {
+            class.arms.change(best);
+            self.latest = best;
         }
     }
 }
 
 #[cfg(test)]
 impl Stores {
-    /// Of how many ways it is known what they cost.
-    pub fn known(&self) -> usize {
-        self.costs.iter().filter(|cost| cost.sum().is_some()).count()
+    /// Of how many ways it is known what they cost, for payloads of `len` bytes.
+    pub fn known(&self, len: usize) -> usize {
+        let class = self.classes[class_of(len)].as_ref();
+        class.map_or(0, |class| class.costs.iter().filter(|cost| cost.sum().is_some()).count())
     }
 }
 
@@ -250,7 +302,7 @@ mod tests {
         if plan.measured {
             let ns = if disturbed { 1_000_000 } else { ps[plan.way as usize] * len as u64 / 1000 };
             stores.write_took(plan, len, ns);
-            stores.read_took(plan.way, ns as f32 / len as f32);
+            stores.read_took(Told::new(plan.way, len, ns as f32 / len as f32));
         }
         plan.way
     }
@@ -270,7 +322,7 @@ mod tests {
 
     /// Bursts of `count` copies.
     fn bursts(count: u32) -> u32 {
-        (count / REST + 3) * BURST
+        (count / REST + (REST / REST_MIN).ilog2() + 2) * BURST
     }
 
     #[test]
@@ -328,9 +380,21 @@ mod tests {
     #[test]
     fn short_payloads_are_not_measured() {
         let mut stores = Stores::new(&ALL);
-        assert!(
-            (0..5000).all(|_| !stores.plan(1500).measured && stores.plan(1000).way == StoreWay::Ordinary)
-        );
+        for (len, way) in [(ASKED - 1, StoreWay::Ordinary), (LEAST - 1, ALL[0])] {
+            assert!((0..5000).all(|_| stores.plan(len) == Plan { way, measured: false }));
+        }
+    }
+
+    /// Whatever a peer says, it is taken in or not, and nothing else happens.
+    #[test]
+    fn answers_are_packed_and_any_word_is_one() {
+        let told = Told::new(StoreWay::Streaming, 3 * LEAST, 0.25);
+        assert_eq!(Told::unpack(told.pack(u32::MAX)), told);
+        assert_ne!(told.pack(1), told.pack(2), "two answers alike are two");
+        let mut stores = Stores::new(&ALL);
+        copy(&mut stores, 10, NEAR);
+        (0..u64::BITS).for_each(|bit| stores.read_took(Told::unpack(u64::MAX >> bit)));
+        assert!(ALL.contains(&stores.plan(8192).way));
     }
 
     /// Other processes on the core, a machine that stands still.
@@ -339,7 +403,7 @@ mod tests {
         let mut stores = Stores::new(&ALL);
         for round in 0..10 * REST {
             copy_once(&mut stores, 8192, FAR, (round / SAMPLE).is_multiple_of(3));
-            assert_eq!(stores.arms.in_force(), StoreWay::Prefetched);
+            assert_eq!(stores.unmeasured(8192).way, StoreWay::Prefetched);
         }
     }
 
@@ -359,17 +423,29 @@ mod tests {
                 let (len, ps) =
                     if round % period == 0 { (4096, [900, 800, 850]) } else { (65536, [110, 100, 105]) };
                 copy_once(&mut stores, len, ps, false);
-                assert_eq!(stores.arms.in_force(), StoreWay::Prefetched, "{period} {round}");
+                assert_eq!(stores.unmeasured(len).way, StoreWay::Prefetched, "{period} {round}");
             }
         }
     }
 
-    /// Where an application goes over to another length, that one is measured.
+    /// Each length has its own way, and a new one begins with what was found out last.
     #[test]
-    fn the_length_that_is_there_is_measured() {
+    fn lengths_are_found_out_on_their_own() {
         let mut stores = Stores::new(&ALL);
-        (0..3 * REST).for_each(|_| _ = copy_once(&mut stores, 4096, FAR, false));
-        (0..3 * REST).for_each(|_| _ = copy_once(&mut stores, 65536, APART, false));
-        assert_eq!(stores.arms.in_force(), StoreWay::Streaming);
+        (0..REST).for_each(|_| _ = copy_once(&mut stores, 4096, APART, false));
+        assert_eq!(stores.unmeasured(65536).way, StoreWay::Streaming);
+        (0..REST).for_each(|_| _ = copy_once(&mut stores, 65536, FAR, false));
+        let ways = [4096, 65536].map(|len| stores.unmeasured(len).way);
+        assert_eq!(ways, [StoreWay::Streaming, StoreWay::Prefetched]);
+    }
+
+    /// Ninety messages are enough to find the best way.
+    #[test]
+    fn few_messages_tell() {
+        for (ps, best) in [(NEAR, 2), (FAR, 2), (APART, 1), ([100, 300, 200], 0)] {
+            let mut stores = Stores::new(&ALL);
+            copy(&mut stores, 90, ps);
+            assert_eq!(copy(&mut stores, 10, ps)[best], 10, "{ps:?}");
+        }
     }
 }

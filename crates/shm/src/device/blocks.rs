@@ -2,9 +2,9 @@
 
 use super::Shm;
 use crate::bytes;
-use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES};
+use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES, HOT, Use};
 use crate::ring::Seen;
-use crate::stores::{Place, Plan, StoreWay};
+use crate::stores::{Place, Plan, StoreWay, Told};
 use fabric::{Device, Rank, Span};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
@@ -14,12 +14,11 @@ use std::time::Instant;
 const GRANULES_AHEAD: usize = 8;
 /// From this length on a look costs less than it spares: blocks that were read are free for the next round.
 const LOOKS: usize = 2048;
-/// Longest payload that goes through the granules used over and over; from the next chunk on blocks in
-/// turn are faster.
-const HOT: usize = GRANULE / 2;
 /// Into how many pieces a long frame is cut, and the longest of them.
 const PIECES: usize = 16;
 const PIECE_MAX: usize = 16 * 1024;
+/// Into how many at most one that is written past the caches, of [`PIECE_MAX`] at least.
+const PIECES_PAST: usize = 4;
 /// Looks for the next piece of a frame before its sender is taken to have lost its core: many
 /// times what writing a piece takes.
 const WRITER_LOOKS: u32 = 2000;
@@ -27,13 +26,14 @@ const WRITER_LOOKS: u32 = 2000;
 impl Shm {
     pub(super) fn send_in_block(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= BLOCK_BYTES, "frame of {} bytes", data.len);
-        let hot = if data.len <= HOT { self.pool.take_hot() } else { None };
-        let Some(block) = hot.or_else(|| self.block(data.len)) else { return false };
+        let plan = self.links[to].stores.plan(data.len);
+        let what_for = what_for(plan, data.len);
+        let hot = if what_for == Use::Hot { self.pool.take_hot() } else { None };
+        let Some(block) = hot.or_else(|| self.block(data.len, what_for)) else { return false };
         let into = self.segment.at(self.layout.granule(self.me, block.first()));
         let link = &mut self.links[to];
         link.hang(block);
-        let plan = link.stores.plan(data.len);
-        let piece = piece(self.chunk, data.len);
+        let piece = piece(plan, self.chunk, data.len);
         let begun = plan.measured.then(Instant::now);
         let mut at = piece.min(data.len);
         write(plan, into, data, 0, at);
@@ -69,11 +69,11 @@ impl Shm {
         if ready.len() < 2 {
             return 0;
         }
-        let Some(block) = self.block(data.len) else { return 0 };
+        let plan = self.links[ready[0]].stores.unmeasured(data.len);
+        let Some(block) = self.block(data.len, what_for(plan, data.len)) else { return 0 };
         self.pool.share(block, ready.len());
         let into = self.segment.at(self.layout.granule(self.me, block.first()));
-        let plan = self.links[ready[0]].stores.unmeasured(data.len);
-        let piece = piece(self.chunk, data.len);
+        let piece = piece(plan, self.chunk, data.len);
         let mut at = piece.min(data.len);
         write(plan, into, data, 0, at);
         let place = Place { granule: block.first(), len: data.len, plan }.pack();
@@ -97,15 +97,15 @@ impl Shm {
     /// Where the file system is full those that have memory are used again: that of a granule each rank
     /// has from the start, so that short frames always get through; longer ones may have to go in pieces.
     #[inline(never)]
-    fn block(&mut self, len: usize) -> Option<Block> {
+    fn block(&mut self, len: usize, what_for: Use) -> Option<Block> {
         if self.is_scarce
             && let Some(block) = self.backed_block(len)
         {
             return Some(block);
         }
-        let taken = self.pool.take(len, len <= HOT).or_else(|| {
+        let taken = self.pool.take(len, what_for).or_else(|| {
             (0..self.links.len()).for_each(|peer| self.reclaim(peer));
-            self.pool.take(len, len <= HOT)
+            self.pool.take(len, what_for)
         });
         let block = taken?;
         let unbacked = self.pool.unbacked(block);
@@ -170,7 +170,7 @@ impl Shm {
                 self.copy(to + at, block + at, written - at);
                 if let Some(begun) = begun {
                     let ns = begun.elapsed().as_nanos() as f32;
-                    self.links[from].tell_cost(plan.way, ns / (written - at) as f32);
+                    self.links[from].tell_cost(Told::new(plan.way, len, ns / (written - at) as f32));
                     plan.measured = false; // the first piece tells enough
                 }
                 (at, left) = (written, looks);
@@ -190,11 +190,24 @@ impl Shm {
     }
 }
 
-/// Bytes between two announcements of a frame: few enough for the receiver to be close behind, and many enough
-/// not to stop all the time.
+/// Which block a payload that is written like this is to have.
 #[inline]
-fn piece(chunk: usize, len: usize) -> usize {
-    chunk.max((len / PIECES).min(PIECE_MAX) / 64 * 64)
+fn what_for(plan: Plan, len: usize) -> Use {
+    match plan.way {
+        StoreWay::Streaming => Use::Past,
+        _ if len <= HOT => Use::Hot,
+        _ => Use::InTurn,
+    }
+}
+
+/// Bytes between two announcements of a frame: few enough for the receiver to be close behind, and many enough
+/// not to stop all the time. What goes past the caches is waited for with each, until it is in memory.
+#[inline]
+fn piece(plan: Plan, chunk: usize, len: usize) -> usize {
+    match plan.way {
+        StoreWay::Streaming => chunk.max(PIECE_MAX).max(len.div_ceil(PIECES_PAST).next_multiple_of(64)),
+        _ => chunk.max((len / PIECES).min(PIECE_MAX) / 64 * 64),
+    }
 }
 
 /// Writes the piece of `data` at `at` into its place in a block of ours that begins at `into`.
@@ -234,7 +247,7 @@ mod tests {
                 (0..behind).for_each(|_| assert_eq!(b.take(0, [1, 2], span(room.as_mut_ptr())), Ok(3000)));
                 a.reclaim(1);
                 assert!(!a.links[1].awaits_cost());
-                heard |= a.links[1].stores.known() == 2;
+                heard |= a.links[1].stores.known(payload.len()) == 2;
             }
             assert!(heard && room == payload, "{behind} behind");
         }

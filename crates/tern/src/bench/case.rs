@@ -93,6 +93,13 @@ pub const ALL: &[Case] = &[
         &[],
         "what a round of writing, exchanging, computing and reading takes beyond its computation; `alone`: without the exchange",
     ),
+    printed(
+        "distance",
+        "distance",
+        2,
+        &[],
+        "messages while the two cores are near each other and while they are far, which virtual machines change by the second",
+    ),
     printed("lost4", "lost", 4, &["--max", "1M"], "the same on four ranks, each with two neighbours"),
     printed(
         "neighbours",
