@@ -6,8 +6,11 @@
 //! comes round after 1 or 2 MiB has left them for the third level, which is nearer. Between near cores
 //! that is a third of the time at 64 KiB (docs/results.md).
 //!
-//! Payloads that are written past the caches have blocks of their own, in a short round: what such stores leave behind,
-//! lines in no cache of the writer's, would make the next ordinary copy there look dear, and the other way round.
+//! Payloads that are written past the caches have blocks of their own, the lowest free one: what such stores leave behind,
+//! lines in no cache of the writer's, would make the next ordinary copy there look dear, and the other way round. They gain
+//! nothing by going round, and a page that the reader has not touched yet would make them look dear.
+
+use std::ops::Range;
 
 /// Unit of the arena, and alignment of every block.
 pub const GRANULE: usize = 4096;
@@ -19,7 +22,7 @@ const WORD: usize = u64::BITS as usize;
 const SHORT: usize = WORD;
 /// Granules that long frames have at first, and the least they ever have.
 const CYCLE_MIN: usize = 2 * MAX_BLOCK;
-/// Granules of the round for what is written past the caches, at the end.
+/// Granules for what is written past the caches, at the end.
 const PAST: usize = 2 * MAX_BLOCK;
 /// Granules of it that get memory at once.
 const PAST_STEP: usize = 16;
@@ -82,15 +85,6 @@ pub enum Use {
     Past,
 }
 
-/// Blocks one after the other.
-struct Round {
-    /// Where it begins, and where it begins anew while there are free ones before.
-    first: usize,
-    end: usize,
-    /// Where the next block is looked for.
-    cursor: usize,
-}
-
 /// The blocks. One in flight belongs to the frame at one ring position and comes back when the
 /// reader's credit passes that position.
 pub struct Pool {
@@ -99,11 +93,11 @@ pub struct Pool {
     used: [u64; GRANULES / WORD],
     backed: [u64; GRANULES / WORD],
     in_flight: usize,
-    /// Of long payloads.
-    long: Round,
-    /// Of what is written past the caches.
-    past: Round,
-    /// The most that the end of the round of long payloads becomes.
+    /// Where the next long block is looked for.
+    cursor: usize,
+    /// Where long blocks begin anew while there are free ones before.
+    end: usize,
+    /// The most that becomes.
     end_max: usize,
     /// How often they have, with this end.
     rounds: u32,
@@ -121,8 +115,8 @@ impl Pool {
             used: [0; GRANULES / WORD],
             backed,
             in_flight: 0,
-            long: Round { first: SHORT, end: SHORT + CYCLE_MIN, cursor: SHORT },
-            past: Round { first: GRANULES - PAST, end: GRANULES, cursor: GRANULES - PAST },
+            cursor: SHORT,
+            end: SHORT + CYCLE_MIN,
             end_max: (SHORT + cycle).min(GRANULES - PAST),
             rounds: 0,
         }
@@ -153,7 +147,10 @@ impl Pool {
             Block::new(free.trailing_zeros() as usize, 0)
         } else {
             let order = len.div_ceil(GRANULE).next_power_of_two().trailing_zeros();
-            self.in_turn(order, what_for == Use::Past)?
+            match what_for {
+                Use::Past => self.free(GRANULES - PAST..GRANULES, order).or_else(|| self.in_turn(order)),
+                Use::Hot | Use::InTurn => self.in_turn(order),
+            }?
         };
         let (word, bits) = block.bits();
         self.used[word] |= bits;
@@ -175,27 +172,27 @@ impl Pool {
         Some(found)
     }
 
-    fn in_turn(&mut self, order: u32, is_past: bool) -> Option<Block> {
-        let round = if is_past { &mut self.past } else { &mut self.long };
-        let start = round.cursor.next_multiple_of(1 << order);
-        if start >= round.end && !is_past {
+    /// The first free block among these granules.
+    fn free(&self, among: Range<usize>, order: u32) -> Option<Block> {
+        let mut blocks = among.step_by(1 << order).map(|first| Block::new(first, order));
+        blocks.find(|block| {
+            let (word, bits) = block.bits();
+            self.used[word] & bits == 0
+        })
+    }
+
+    fn in_turn(&mut self, order: u32) -> Option<Block> {
+        let start = self.cursor.next_multiple_of(1 << order);
+        if start >= self.end {
             self.rounds += 1;
             if self.rounds == ROUNDS {
                 self.rounds = 0;
-                round.end = (round.end + round.end - SHORT).min(self.end_max);
+                self.end = (self.end + self.end - SHORT).min(self.end_max);
             }
         }
-        let later = (start..round.end).step_by(1 << order);
-        let before = (round.first..start.min(round.end)).step_by(1 << order);
-        let elsewhere = (SHORT..GRANULES).step_by(1 << order);
-        let mut blocks = later.chain(before).chain(elsewhere).map(|first| Block::new(first, order));
-        let found = blocks.find(|block| {
-            let (word, bits) = block.bits();
-            self.used[word] & bits == 0
-        })?;
-        if (round.first..round.end).contains(&found.first()) {
-            round.cursor = found.first() + (1 << order);
-        }
+        let mut places = [start..self.end, SHORT..start.min(self.end), self.end..GRANULES].into_iter();
+        let found = places.find_map(|among| self.free(among, order))?;
+        self.cursor = found.first() + (1 << order);
         Some(found)
     }
 
@@ -210,8 +207,8 @@ impl Pool {
         let (first, least) = (block.first(), block.bytes() / GRANULE);
         match first {
             ..SHORT => least,
-            _ if first >= self.past.first => least.max(PAST_STEP.min(GRANULES - first)),
-            _ => self.long.end.saturating_sub(first).max(least),
+            _ if first >= GRANULES - PAST => least.max(PAST_STEP.min(GRANULES - first)),
+            _ => self.end.saturating_sub(first).max(least),
         }
     }
 
@@ -296,7 +293,7 @@ mod tests {
 
     /// Neither touches what the other has written, as long as there is room; and all of it is there for both.
     #[test]
-    fn what_goes_past_the_caches_has_a_round_of_its_own() {
+    fn what_goes_past_the_caches_has_blocks_of_its_own() {
         let mut pool = Pool::new(2 << 20);
         let mut once = |what_for| {
             let block = pool.take(4 * GRANULE, what_for).unwrap();
@@ -312,8 +309,8 @@ mod tests {
             past.insert(first);
             long.insert(once(Use::InTurn).0);
         }
-        assert_eq!((past.len(), long.len()), (PAST / 4, (2 << 20) / GRANULE / 4));
-        assert!(past.is_disjoint(&long));
+        assert_eq!((past, long.len()), (BTreeSet::from([GRANULES - PAST]), (2 << 20) / GRANULE / 4));
+        assert!(long.iter().all(|first| *first < GRANULES - PAST));
     }
 
     #[test]

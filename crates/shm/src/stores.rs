@@ -18,15 +18,12 @@
 //! Virtual machines are moved from near cores to far ones and back within seconds, so comparisons go on for ever.
 
 use crate::bytes;
-use crate::pool::{BLOCK_BYTES, HOT};
+use crate::pool::BLOCK_BYTES;
 use fabric::arms::{Arms, Policy};
 use fabric::estimate::{Averaging, Estimate};
 
-/// Payloads whose copies are measured, and may go another way than the first. Shorter ones fit the processor's buffer of
-/// stores, which hides what they wait for from the writer, but not from who waits until they are visible.
-const LEAST: usize = HOT + 1;
-/// Shorter ones yet have no use for lines that are asked for.
-const ASKED: usize = 1024;
+/// Payloads that the way in force carries, and whose copies are measured: shorter ones are over before it has paid off.
+const LEAST: usize = 1024;
 /// Classes of lengths.
 const CLASSES: usize = (BLOCK_BYTES.ilog2() - LEAST.ilog2()) as usize + 1;
 /// A comparison begins with so many copies by the way in force of which one is measured, so many times: the reader may be
@@ -242,8 +239,7 @@ impl Stores {
     #[inline]
     pub fn unmeasured(&self, len: usize) -> Plan {
         let way = match &self.classes[class_of(len)] {
-            _ if len < ASKED => StoreWay::Ordinary,
-            _ if len < LEAST => self.ways[0],
+            _ if len < LEAST => StoreWay::Ordinary,
             Some(class) => class.arms.in_force(),
             None => self.latest,
         };
@@ -380,9 +376,8 @@ mod tests {
     #[test]
     fn short_payloads_are_not_measured() {
         let mut stores = Stores::new(&ALL);
-        for (len, way) in [(ASKED - 1, StoreWay::Ordinary), (LEAST - 1, ALL[0])] {
-            assert!((0..5000).all(|_| stores.plan(len) == Plan { way, measured: false }));
-        }
+        let ordinary = Plan { way: StoreWay::Ordinary, measured: false };
+        assert!((0..5000).all(|_| stores.plan(LEAST - 1) == ordinary));
     }
 
     /// Whatever a peer says, it is taken in or not, and nothing else happens.
