@@ -5,7 +5,7 @@ use crate::bytes;
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES, HOT, Use};
 use crate::ring::Seen;
 use crate::stores::{Place, Plan, StoreWay, Told};
-use fabric::{Device, Rank, Span};
+use fabric::{Rank, Span};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
@@ -167,7 +167,7 @@ impl Shm {
             let written = self.links[from].written(seen).min(len);
             if written == len || written > at && looks > 1 {
                 let begun = plan.measured.then(Instant::now);
-                self.copy(to + at, block + at, written - at);
+                read(plan, to + at, block + at, written - at);
                 if let Some(begun) = begun {
                     let ns = begun.elapsed().as_nanos() as f32;
                     self.links[from].tell_cost(Told::new(plan.way, len, ns / (written - at) as f32));
@@ -210,6 +210,18 @@ fn piece(plan: Plan, chunk: usize, len: usize) -> usize {
     }
 }
 
+/// Reads bytes of a frame that lies in a block into a buffer of the application.
+#[inline(always)]
+fn read(plan: Plan, to: usize, from: usize, len: usize) {
+    // SAFETY: `from` is a frame that has not been popped, `to` a buffer that the application gave to MPI for receiving.
+    unsafe {
+        match plan.way {
+            StoreWay::Streaming if len >= bytes::PAGES => bytes::copy_from_memory(to, from, len),
+            _ => bytes::copy(to, from, len),
+        }
+    }
+}
+
 /// Writes the piece of `data` at `at` into its place in a block of ours that begins at `into`.
 #[inline(always)]
 fn write(plan: Plan, into: usize, data: Span, at: usize, len: usize) {
@@ -230,6 +242,7 @@ mod tests {
     use super::super::{Options, StoreWay};
     use super::*;
     use crate::stores::Stores;
+    use fabric::Device;
 
     /// What readers measure is heard of, whether they are close behind or some frames, and looked for no longer
     /// than it may come.
