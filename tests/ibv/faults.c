@@ -11,8 +11,14 @@
  *   regions:B    registrations of more than B bytes fail for want of memory
  *   pairs:N      no more than N queue pairs of connections
  *   memlock      the adapter is one that locks memory
+ *   paging:B     registrations of more than B bytes fail for want of memory, unless the adapter is to fetch pages on demand, which
+ *                it says it can
+ *   hca          atomic operations of the adapter are atomic among themselves alone
+ *   hardware:D   the adapters are devices of a bus, as the folder D says that has a file `device`
  *   none         there are no adapters
  *   down         the port is not active
+ *
+ * With TERN_TEST_COUNTS each process that has posted anything says so at its end.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -28,13 +34,14 @@
 #undef ibv_query_port
 #undef ibv_reg_mr
 
+static int (*query_device_ex)(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *, size_t);
 static int (*poll_cq)(struct ibv_cq *, int, struct ibv_wc *);
 static int (*post_send)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
 /* What a small adapter has: work requests and receives in a queue, shared receives, completions, pieces of a list. */
 enum { WORK = 32, BUFFERS = 64, COMPLETIONS = 512, PIECES = 2 };
 static struct ibv_qp *pairs[1024];
 static struct ibv_qp *broken;
-static int made, sent, ended, event = -1, done, is_silent;
+static int made, sent, ended, event = -1, done, is_silent, posted, paged;
 
 static const char *fault(const char *kind) {
     const char *rank = getenv("PMI_RANK"), *at = getenv("TERN_TEST_FAULT_RANK"), *text = getenv("TERN_TEST_FAULT");
@@ -80,6 +87,7 @@ static void fail(struct ibv_wc *wc, int status) {
 }
 
 static int post_with_faults(struct ibv_qp *qp, struct ibv_send_wr *order, struct ibv_send_wr **bad) {
+    posted++;
     if (qp->qp_type == IBV_QPT_UD && fault("deaf"))
         order->wr.ud.remote_qpn ^= 0x800;
     return post_send(qp, order, bad);
@@ -118,8 +126,28 @@ static int poll_with_faults(struct ibv_cq *cq, int room, struct ibv_wc *wc) {
     return count;
 }
 
+__attribute__((destructor)) static void say_posted(void) {
+    if (posted && getenv("TERN_TEST_COUNTS"))
+        fprintf(stderr, "faults: work was posted to an adapter\n");
+    if (paged)
+        fprintf(stderr, "faults: pages are fetched on demand\n");
+}
+
+static int query_with_paging(struct ibv_context *of, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *out, size_t length) {
+    int answer = query_device_ex(of, in, out, length);
+    out->odp_caps.general_caps = IBV_ODP_SUPPORT;
+    out->odp_caps.per_transport_caps.rc_odp_caps =
+        IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+    return answer;
+}
+
 struct ibv_context *ibv_open_device(struct ibv_device *device) {
     struct ibv_context *opened = REAL(ibv_open_device)(device);
+    if (opened && fault("paging")) {
+        struct verbs_context *extended = verbs_get_ctx(opened);
+        query_device_ex = extended->query_device_ex;
+        extended->query_device_ex = query_with_paging;
+    }
     if (opened) {
         poll_cq = opened->ops.poll_cq;
         post_send = opened->ops.post_send;
@@ -151,7 +179,13 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t length, int access
         errno = ENOMEM;
         return NULL;
     }
-    return REAL(ibv_reg_mr)(pd, at, length, access);
+    const char *unpaged = fault("paging");
+    if (unpaged && length > strtoul(unpaged, NULL, 10) && !(access & IBV_ACCESS_ON_DEMAND)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    paged += (access & IBV_ACCESS_ON_DEMAND) != 0;
+    return REAL(ibv_reg_mr)(pd, at, length, access & ~IBV_ACCESS_ON_DEMAND);
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr) {
@@ -207,6 +241,8 @@ int ibv_query_device(struct ibv_context *of, struct ibv_device_attr *out) {
     int answer = REAL(ibv_query_device)(of, out);
     if (fault("memlock"))
         out->vendor_id = 0x2c9;
+    if (fault("hca"))
+        out->atomic_cap = IBV_ATOMIC_HCA;
     if (fault("small")) {
         out->max_qp_wr = WORK, out->max_srq_wr = BUFFERS, out->max_cqe = COMPLETIONS, out->max_sge = PIECES;
         out->max_qp_rd_atom = out->max_qp_init_rd_atom = 1;
@@ -225,5 +261,8 @@ struct ibv_device **ibv_get_device_list(int *count) {
     struct ibv_device **list = REAL(ibv_get_device_list)(count);
     if (fault("none"))
         *count = 0;
+    if (fault("hardware"))
+        for (int i = 0; i < *count; i++)
+            snprintf(list[i]->ibdev_path, sizeof list[i]->ibdev_path, "%s", fault("hardware"));
     return list;
 }

@@ -39,6 +39,8 @@ LIMITS = [
       for transport in ["rc", "ud", "hybrid"]),
     ("registrations refused", "regions:2000000", {}, ["3000000", "20"], True,
      r"messages are copied because .*Cannot allocate memory.*ulimit -l"),
+    ("registrations refused, pages on demand", "paging:2000000", {}, ["3000000", "20"], True,
+     r"faults: pages are fetched on demand"),
     ("no queue pairs", "pairs:0", {}, SHORT, False, r"no queue pair: Cannot allocate memory"),
     ("device fatal", f"event:20:{FATAL}", {}, FATALLY, False, r"local catastrophic error: the adapter has given up"),
     ("completion queue overrun", f"event:20:{QUEUE}", {}, FATALLY, False, r"CQ error: the adapter has given up"),
@@ -56,6 +58,19 @@ LIMITS = [
 ]
 
 
+# What `auto` makes of adapters: name, settings, whether it takes them, what is said; {bus} is a folder as devices of a bus have it.
+AUTO = [
+    ("adapters in software", {}, False, None),
+    ("an adapter in software that is named", {"TERN_IBV_PORTS": "tern_tv31"}, True, None),
+    ("adapters in hardware", {"TERN_TEST_FAULT": "hardware:{bus}"}, True, None),
+    ("the port is not active", {"TERN_TEST_FAULT": "down", "TERN_IBV_PORTS": "tern_tv31"}, False, None),
+    ("one rank has none", {"TERN_TEST_FAULT": "hardware:{bus}", "TERN_TEST_FAULT_RANK": "0"}, False,
+     r"by the software adapter, not by .*: rank 1 on \S+: .*in software"),
+    ("a manner that they do not have", {"TERN_TEST_FAULT": "hardware:{bus}", "TERN_INTEGRITY": "mac"}, False, None),
+    ("the software adapter is asked for", {"TERN_TEST_FAULT": "hardware:{bus}", "TERN_DEVICES": "shm+rnic"}, False, None),
+]
+
+
 def breaking():
     """An error about a peer is held back for 5 s, in which its death might be told: so these wait too."""
     for name, fault, length, why in BROKEN:
@@ -68,6 +83,9 @@ def cases():
     yield Case("tern verbs bench: every row has a figure", bench)
     for transport in ["rc", "ud"]:
         yield Case(f"a rank is killed, {transport}: the job ends", lambda t, x=transport: killed(t, x))
+    for fault, way in (None, "adapter"), ("hca", "messages"):
+        name = f"atomics of the adapter, {fault or 'also against the processor'}: by {way}"
+        yield Case(name, lambda t, f=fault, w=way: words(t, f, w))
     yield Case("few queue pairs: an error that names the remedy", few_pairs)
     yield Case("little memory may be locked: messages are copied", memlock)
 
@@ -83,6 +101,8 @@ def between():
     for devices, transport in itertools.product(["ibv", "shm+ibv"], ["rc", "ud", "hybrid"]):
         settings = {"TERN_DEVICES": devices, "TERN_TRANSPORT": transport}
         yield Case(f"two namespaces, {devices}, {transport}: all bytes arrive", lambda t, s=settings: hosts(t, s))
+    for name, settings, is_taken, says in AUTO:
+        yield Case(f"two namespaces, auto, {name}", lambda t, s=settings, i=is_taken, w=says: unasked(t, s, i, w))
     for protocol in ["auto", "rput", "rget", "pipeline", "superpipeline", "speculative"]:
         settings = {"TERN_PROTOCOL": protocol, "TERN_IBV_PORTS": "tern_tv31,tern_tv32"}
         yield Case(f"two namespaces, two rails, {protocol}: all bytes arrive", lambda t, s=settings: hosts(t, s))
@@ -186,6 +206,30 @@ def hosts(tools, settings):
         outcome = run(tools, *words, env=settings, launcher=both.inside(tools.mpiexec))
         outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
         outcome.expect(outcome.err == "", "silence")
+
+
+def words(tools, fault, way):
+    """Words of windows are changed by the adapter where nothing comes between, else by messages; the sums are right either way."""
+    program = tools.program("words", "../c/rma")
+    environment = {"TERN_DEVICES": "ibv", "TERN_IBV_LIBRARY": faults(tools), "TERN_TEST_FAULT": fault}
+    outcome = run(tools, "-n", 3, program, "create", "given", way, env=environment)
+    outcome.expect(outcome.code == 0 and "test passed" in outcome.out, "the right sums, in this way")
+
+
+def unasked(tools, settings, is_taken, says):
+    """TERN_DEVICES=auto between two hosts."""
+    bus = tools.scratch / "bus"
+    (bus / "device").mkdir(parents=True, exist_ok=True)
+    settings = {name: value.replace("{bus}", str(bus)) for name, value in settings.items()}
+    settings = {"TERN_DEVICES": "auto", "TERN_IBV_LIBRARY": faults(tools), "TERN_TEST_COUNTS": "1"} | settings
+    with made(tools, 2) as both:
+        both.script("cable", 2, 32)
+        words = [*both.words(2), tools.program("bytes")]
+        outcome = run(tools, *words, env=settings, launcher=both.inside(tools.mpiexec))
+    outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
+    outcome.expect(("work was posted" in outcome.err) == is_taken, "the adapter" if is_taken else "no adapter of the system")
+    said = [line for line in outcome.err.splitlines() if "faults: " not in line]
+    outcome.expect(re.search(says, outcome.err) if says else not said, f"/{says}/" if says else "silence")
 
 
 def main():

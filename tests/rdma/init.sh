@@ -1,6 +1,7 @@
 #!/bin/sh
-# The first process of the kernel that run.py boots: two adapters in software, then inside.py. The tree is seen at the path that
-# it has outside, which the kernel's command line names (TREE=), as it does the words for inside.py (WORDS=, with commas between).
+# The first process of the kernels that run.py boots: adapters in software, then on the first of them inside.py, on the second
+# what runs commands for it. The tree is seen at the path that it has outside, which the kernel's command line names (TREE=), as it
+# does which of the two kernels it is (HOST=) and the words for inside.py (WORDS=, with commas between).
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root PYTHONDONTWRITEBYTECODE=1
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -9,7 +10,7 @@ mkdir -p /dev/shm /dev/infiniband
 for place in /tmp /run /dev/shm; do mount -t tmpfs tmpfs $place; done
 mkdir -p "$TREE"
 mount -t hostfs none "$TREE" -o "$TREE"
-hostname uml
+hostname uml$HOST
 ulimit -l unlimited
 ip link set lo up
 ip link add va type veth peer name vb
@@ -20,6 +21,12 @@ ip link set vb up
 ip link add dsiw type dummy
 ip addr add 10.9.1.1/24 dev dsiw
 ip link set dsiw up
+# Two cables to the other kernel.
+for cable in 0 1; do
+    ip addr add 10.9.$((2 + cable)).$HOST/24 dev vec$cable
+    ip link set vec$cable up
+    rdma link add rxe$((1 + cable)) type rxe netdev vec$cable
+done
 rdma link add rxe0 type rxe netdev va
 rdma link add siw0 type siw netdev dsiw
 for device in /sys/class/infiniband_verbs/uverbs*; do
@@ -27,6 +34,12 @@ for device in /sys/class/infiniband_verbs/uverbs*; do
     [ -e "$name" ] || mknod "$name" c $(tr : ' ' <"$device/dev")
 done
 [ -e /dev/infiniband/rdma_cm ] || mknod /dev/infiniband/rdma_cm c $(tr : ' ' </sys/class/misc/rdma_cm/dev)
-python3 "$TREE/tests/rdma/inside.py" $(echo "$WORDS" | tr , ' ')
+"$TREE/tests/rdma/shell.py" --serve 10.9.2.$HOST &
+if [ "$HOST" = 1 ]; then
+    python3 "$TREE/tests/rdma/inside.py" $(echo "$WORDS" | tr , ' ')
+    "$TREE/tests/rdma/shell.py" 10.9.2.2 --end
+else
+    wait
+fi
 echo o >/proc/sysrq-trigger
 sleep 60

@@ -1,5 +1,5 @@
-"""What run.py runs inside the kernel it has booted: Debian's programs on rxe and siw, Tern's MPI on rxe, Tern's librdmacm with
-siw. The last line counts."""
+"""What run.py runs inside the first of the kernels it has booted: Debian's programs on rxe and siw, Tern's MPI on rxe of one
+kernel and of both, Tern's librdmacm with siw. The last line counts."""
 
 import os
 import pathlib
@@ -11,12 +11,18 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = ROOT / "build" / "bin"
+SHELL = str(ROOT / "tests" / "rdma" / "shell.py")
+# The first cable between the kernels.
+HOSTS = "10.9.2.1,10.9.2.2"
+# What goes over it, as the adapter counts it.
+SENT = pathlib.Path("/sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts")
 RXE, SIW = "10.9.0.1", "10.9.1.1"
 # One processor has both sides, whose ranks wait for a tick of 10 ms now and then.
 LIMIT = 60
 FEW = ["p2p/blocking", "p2p/truncate", "rma/put_get"]
 # How Tern's side of a pair of rpings begins.
 TERN = f"{BIN}/tern verbs "
+TERN_AT = "10.9.2.1"
 RPING = r"ping data: rdma-ping-4: EFGHIJ"
 CAPTURE = "/tmp/siw.pcap"
 
@@ -98,8 +104,110 @@ def siw_captured(integrity, port):
 
 def program(name, ranks=2, **settings):
     built = ROOT / "build" / "tests" / "tern" / name
-    code, said = ended([BIN / "mpiexec", "-n", str(ranks), built], TERN_DEVICES="ibv", **settings)
+    code, said = ended([BIN / "mpiexec", "-n", str(ranks), built], TERN_DEVICES="ibv", TERN_IBV_PORTS="rxe0", **settings)
     return None if code == 0 and "test passed" in said else f"exit code {code}\n{said}"
+
+
+def apart(name, ranks=2, says="test passed", used=True, **settings):
+    """A program with ranks in both kernels; whether the adapter has carried it."""
+    built = name if name.startswith("/") else str(ROOT / "build" / "tests" / "tern" / name)
+    words = [str(BIN / "mpiexec"), "--launcher", SHELL, "--hosts", HOSTS, "-n", str(ranks), *built.split()]
+    before = int(SENT.read_text())
+    code, said = ended(words, **{"TERN_DEVICES": "shm+ibv", "TERN_IBV_PORTS": "rxe1"} | settings)
+    sent = int(SENT.read_text()) - before
+    if code or not re.search(says, said) or (sent > 20) != used:
+        return f"exit code {code}, {sent} packets over rxe1\n{said}\n{counted()}"
+    return None
+
+
+def mpi4py(module):
+    """A module of mpi4py's suite, as tests/mpi4py/run.py has prepared it outside, with a rank in each kernel."""
+    venv = ROOT / "build" / "mpi4py" / "venv-tern"
+    # The Python of this folder, with what was built for that of the host.
+    site = venv / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    if not site.is_dir():
+        return f"mpi4py was built for another Python than the one here: there is no {site}"
+    words = f"/usr/bin/env PYTHONPATH={site} python3 {venv}/test/main.py --no-builddir -q --xfile {venv}/excluded-tests -i ^{module}\\.py$"
+    return apart(words, says=r"(?s)Ran [1-9]\d* tests.*OK.*Ran [1-9]\d* tests.*OK", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
+
+
+def counted():
+    """What the adapters have counted that is not nothing: packets that came again tell of losses and of patience that was too short."""
+    found = sorted(SENT.parents[4].glob("*/ports/1/hw_counters/*"))
+    return " ".join(f"{path.parents[3].name}.{path.name}={path.read_text().strip()}" for path in found if path.read_text().strip() != "0")
+
+
+def measured(kind, *words, prints=True):
+    """Figures of one MPI between the kernels."""
+    code, said = ended([str(word) for word in words])
+    if prints:
+        print("\n".join(f"      {kind:8} {line}" for line in said.splitlines() if "MB/s" in line), flush=True)
+    return None if code == 0 and "measured" in said else f"exit code {code}\n{said}"
+
+
+PINGPONG = ROOT / "build" / "rdma" / "pingpong"
+
+
+def mpich(**settings):
+    """The command of MPICH's program with a rank in each kernel."""
+    words = ["mpiexec.hydra", "-launcher", "rsh", "-launcher-exec", SHELL, "-hosts", HOSTS, "-iface", "vec0", "-n", "2"]
+    return [*words, *(word for name, value in settings.items() for word in ("-genv", name, value)), f"{PINGPONG}.mpich"]
+
+
+def openmpi(**settings):
+    """The same of Open MPI."""
+    words = ["mpirun.openmpi", "--allow-run-as-root", "--host", HOSTS, "--mca", "plm_rsh_agent", SHELL, "--mca", "pml", "ucx"]
+    words += ["--mca", "osc", "^ucx", "--mca", "btl", "self", "--mca", "oob_tcp_if_include", "vec0", "-n", "2"]
+    return [*words, *(word for name, value in settings.items() for word in ("-x", f"{name}={value}")), f"{PINGPONG}.openmpi"]
+
+
+def figures():
+    """Three MPIs over the same adapter, by connections."""
+    tern = [BIN / "mpiexec", "--launcher", SHELL, "--hosts", HOSTS, "--genv", "TERN_DEVICES", "ibv", "--genv", "TERN_IBV_PORTS", "rxe1"]
+    ucx = {"UCX_NET_DEVICES": "rxe1:1", "UCX_TLS": "rc_verbs,ud_verbs,self"}
+    for _ in range(3):
+        yield "measured: Tern", lambda: measured("Tern", *tern, "-n", 2, f"{PINGPONG}.tern")
+        yield "measured: MPICH over UCX", lambda: measured("MPICH", *mpich(**ucx))
+        yield "measured: Open MPI over UCX", lambda: measured("Open MPI", *openmpi(**ucx))
+    yield "measured: tern verbs bench", lambda: bench(100, True)
+
+
+def bench(rounds, prints):
+    """`tern verbs bench` between the kernels."""
+    by = f"{SHELL} 10.9.2.2 env TERN_IBV_PORTS=rxe1"
+    code, said = ended([str(BIN / "tern"), "verbs", "bench", "--adapter", "ibv", "--rounds", str(rounds), "--by", by], TERN_IBV_PORTS="rxe1")
+    figures = re.findall(r"^ibv +\S.*\S +\d+\.\d\d$", said, re.MULTILINE)
+    if prints:
+        print("\n".join(figures), flush=True)
+    return None if code == 0 and len(figures) == 33 else f"exit code {code}, {len(figures)} figures, not 33\n{said}"
+
+
+def on_tern():
+    """What others have over verbs, on Tern's adapter."""
+    folder = str(ROOT / "build" / "lib" / "tern" / "verbs")
+    ucx = {"LD_LIBRARY_PATH": folder, "UCX_NET_DEVICES": "tern_vec0:1", "UCX_TLS": "rc_verbs,ud_verbs,self"}
+    yield "Tern's adapter: MPICH over UCX, two kernels", lambda: measured("", *mpich(**ucx), prints=False)
+    yield "Tern's adapter: Open MPI over UCX, two kernels", lambda: measured("", *openmpi(**ucx), prints=False)
+    for way, test in [("rc_verbs", "am_lat"), ("rc_verbs", "put_bw"), ("ud_verbs", "am_lat")]:
+        words = f"ucx_perftest -d tern_vec0:1 -x {way} -t {test} -n 200 -s 64"
+        server = f"{TERN}{words}"
+        yield f"Tern's adapter: {words}", lambda s=server: pair(s, f"{s} {TERN_AT}", r"Final: +200|Message size", 13337)
+
+
+def both_kernels():
+    for transport in ["rc", "ud", "hybrid"]:
+        for name in FEW:
+            yield f"two kernels, {transport}: {name}", lambda n=name, t=transport: apart(n, TERN_TRANSPORT=t)
+        yield f"two kernels, {transport}, two ranks each: p2p/blocking", lambda t=transport: apart("p2p/blocking", 4, TERN_TRANSPORT=t)
+    for protocol in ["auto", "rput", "rget", "pipeline", "superpipeline", "speculative"]:
+        rails = {"TERN_PROTOCOL": protocol, "TERN_IBV_PORTS": "rxe1,rxe2"}
+        yield f"two kernels, two rails, {protocol}: p2p/modes", lambda r=rails: apart("p2p/modes", **r)
+    for module in ["test_p2p_buf", "test_p2p_obj", "test_cco_buf", "test_rma"]:
+        yield f"two kernels, mpi4py: {module}", lambda m=module: mpi4py(m)
+    auto = {"TERN_DEVICES": "auto"}
+    yield "two kernels, auto takes a port that is named", lambda: apart("p2p/blocking", **auto)
+    yield "two kernels, auto takes no adapter in software by itself", lambda: apart("p2p/blocking", used=False, TERN_IBV_PORTS="", **auto)
+    yield "two kernels, tern info: ibv to all others", lambda: apart(f"{BIN}/tern info --devices", says="ibv at rxe1 port 1", used=False, **auto)
 
 
 def cases():
@@ -115,6 +223,11 @@ def cases():
             yield f"MPI on rxe, {transport}: {name}", lambda n=name, t=transport: program(n, TERN_TRANSPORT=t)
     for protocol in ["rput", "rget", "pipeline", "superpipeline", "speculative"]:
         yield f"MPI on rxe, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_PROTOCOL=p)
+    yield from both_kernels()
+    yield "two kernels, tern verbs bench: every row has a figure", lambda: bench(8, False)
+    yield from on_tern()
+    if "measured" in sys.argv[1:]:
+        yield from figures()
 
 
 def main():
@@ -126,6 +239,7 @@ def main():
         why = case()
         passed, failed = passed + (not why), failed + bool(why)
         print(f"{'FAIL' if why else 'ok':5} {name} ({time.monotonic() - begun:.0f} s)" + (f"\n{why}" if why else ""), flush=True)
+    print(f"      counted by the adapters: {counted()}")
     print(f"{passed} passed, {failed} failed, 0 skipped", flush=True)
 
 

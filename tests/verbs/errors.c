@@ -231,6 +231,34 @@ static void shared(void) {
     CHECK(ibv_destroy_srq(srq) == 0);
 }
 
+/* What is fenced begins when the Reads in front of it are done, of which the peer takes but four at a time. */
+static void fenced(void) {
+    struct ibv_qp *a = create(NULL), *b = create(NULL);
+    join(a, b);
+    struct ibv_sge sge = {(uintptr_t)memory + 1000, 8, mr->lkey};
+    for (int again = 0; again < 20; again++) {
+        CHECK(receive(b, 60, &sge, 1) == 0);
+        for (int i = 0; i < 6; i++) CHECK(post(a, 61, IBV_WR_RDMA_READ, memory + 2048, 1024, mr->lkey, memory, mr->rkey) == 0);
+        struct ibv_send_wr wr = {.wr_id = 62, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_FENCE}, *bad;
+        CHECK(ibv_post_send(a, &wr, &bad) == 0);
+        CHECK(post(a, 63, IBV_WR_RDMA_READ, memory + 2048, 8, mr->lkey, memory, mr->rkey) == 0); /* behind it */
+        for (int i = 0; i < 6; i++) CHECK(next().wr_id == 61);
+        for (int i = 0; i < 3; i++) { /* it has come, it has gone, and the Read behind it */
+            struct ibv_wc wc = next();
+            CHECK(wc.status == IBV_WC_SUCCESS && (wc.wr_id == 60 || wc.wr_id == 62 || wc.wr_id == 63));
+        }
+    }
+    part(a, b);
+    /* What a fence keeps back is flushed with the rest. */
+    join(a = create(NULL), b = create(NULL));
+    CHECK(post(a, 64, IBV_WR_RDMA_READ, memory + 1000, 8, mr->lkey, memory, mr->rkey + 1) == 0);
+    struct ibv_send_wr wr = {.wr_id = 65, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_FENCE}, *bad;
+    CHECK(ibv_post_send(a, &wr, &bad) == 0);
+    CHECK(next().status == IBV_WC_REM_ACCESS_ERR);
+    CHECK(of(65).status == IBV_WC_WR_FLUSH_ERR);
+    part(a, b);
+}
+
 int main(int argc, char **argv) {
     int count;
     struct ibv_device **list = ibv_get_device_list(&count);
@@ -267,6 +295,7 @@ int main(int argc, char **argv) {
     local();
     lost();
     shared();
+    fenced();
     fine();
 
     CHECK(ibv_dereg_mr(mr) == 0 && ibv_dereg_mr(readable) == 0 && ibv_dereg_mr(elsewhere) == 0);

@@ -12,13 +12,15 @@ import sys
 import tempfile
 import time
 
+from symbols import LIBRARIES, recorded, symbols
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = pathlib.Path("/usr/include/infiniband/verbs.h")
-LIBRARIES = ["libibverbs.so.1", "librdmacm.so.1"]
 # Programs of our own: name, source, what they are linked with, arguments.
 OWN = [
     ("errors", "errors.c", ["-libverbs"], ["tern_lo"]),
     ("connections", "connections.c", ["-lrdmacm", "-libverbs"], ["127.0.0.1"]),
+    ("memory of a thousand queue pairs", "memory.c", ["-libverbs"], ["tern_lo"]),
 ]
 LIMIT = 60
 AGAIN = 3
@@ -62,6 +64,18 @@ SIDES = [
     ("ucmatose, migrated", "ucmatose -c 3 -C 5 -m", "ucmatose -s {a} -c 3 -C 5 -m", r"(?s)return status 0.*return status 0"),
     ("rdma_client", "rdma_server", "rdma_client -s {a}", r"(?s)rdma_server: end 0.*rdma_client: end 0"),
 ]
+# Libraries that have verbs below them. UCX takes devices only where there is a folder of device files; why of libfabric there are datagrams
+# alone: docs/verbs.md.
+UCX_FOLDER = pathlib.Path("/dev/infiniband")
+UCP = "env UCX_TLS=rc_verbs,ud_verbs UCX_NET_DEVICES={d}:1 ucx_perftest -n 200"
+SIDES += [
+    *((f"ucx_perftest, {test}, {way}", f"ucx_perftest -d {{d}}:1 -x {way} -t {test} -n 200 -s 64",
+       f"ucx_perftest {{a}} -d {{d}}:1 -x {way} -t {test} -n 200 -s 64", r"Final: +200") for way, test in
+      [("rc_verbs", "am_lat"), ("rc_verbs", "put_bw"), ("ud_verbs", "am_lat")]),
+    *((f"ucx_perftest, {test}", f"{UCP} -t {test} -s {size}", f"{UCP} {{a}} -t {test} -s {size}", r"Final: +200") for test, size in
+      [("tag_lat", 8), ("tag_bw", 100000), ("ucp_get", 1000), ("ucp_fadd", 8), ("ucp_cswap", 8)]),
+    ("fi_pingpong, datagrams", "fi_pingpong -p verbs -e dgram -I 50", "fi_pingpong -p verbs -e dgram -I 50 {a}", r"(?m)^1k +50"),
+]
 PERSISTENT = ("rping -P -s -a {a} -V -S 1000", "rping -c -a {a} -V -C 20 -S 1000 -v", 4)
 
 
@@ -85,6 +99,16 @@ def await_listener(place, process):
         if f"pid={process.pid}," in subprocess.run(place.at(1) + ["ss", "-Hltnp"], capture_output=True, text=True).stdout:
             return
         time.sleep(0.02)
+
+
+def cannot(command):
+    """Why a command cannot be tried here, or None."""
+    program = next(word for word in command.split() if word != "env" and "=" not in word)
+    if not shutil.which(program):
+        return f"{program} is not installed (Debian's packages ibverbs-utils, rdmacm-utils, perftest, ucx-utils, libfabric-bin)"
+    if program == "ucx_perftest" and not UCX_FOLDER.is_dir():
+        return f"UCX takes no device where {UCX_FOLDER} is not there"
+    return None
 
 
 def play(place, mpi, command, other_command):
@@ -139,22 +163,16 @@ def play_persistent(place, mpi):
         server.wait()
 
 
-def symbols(library):
-    """What a library defines, with versions; what is bound to IBVERBS_1.0 beside a newer version has the structures of 2006."""
-    out = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True).stdout
-    defined = [line.split()[-2:] for line in out.splitlines() if "*UND*" not in line and re.search(r"(IBVERBS|RDMACM)_", line)]
-    return {(version.strip("()"), name) for version, name in defined if version != "(IBVERBS_1.0)"}
-
-
 def missing_symbols(mpi):
-    """What Debian's libraries define and these do not."""
+    """What Debian's libraries define and these do not: those of this host, and of the releases that are recorded."""
     own = set().union(*(symbols(mpi / "lib" / "tern" / "verbs" / name) for name in LIBRARIES))
     paths = [line.split()[-1] for line in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout.splitlines()[1:]
              if line.split()[0] in LIBRARIES and "x86-64" in line]
     wanted = set().union(*(symbols(path) for path in paths))
-    if not wanted:
-        return None
-    return " ".join(sorted(f"{name}@{version}" for version, name in wanted - own))
+    lacking = [f"{name}@{version} of this host" for version, name in sorted(wanted - own)]
+    for release, named in recorded().items():
+        lacking += [f"{name}@{version} of {release}" for version, name in sorted(named - own)]
+    return " ".join(lacking)
 
 
 def report(name, error, counts):
@@ -206,7 +224,7 @@ def main():
         if chosen("symbols"):
             lacking = missing_symbols(mpi) if shutil.which("objdump") else None
             if lacking is None:
-                print("skip  symbols: no objdump, or no libibverbs of Debian's to compare with")
+                print("skip  symbols: there is no objdump")
                 skipped += 1
             else:
                 report("symbols", f"not there: {lacking}" if lacking else None, counts)
@@ -224,8 +242,8 @@ def main():
                 case = f"{name_of}, {place.name}"
                 if not chosen(case):
                     continue
-                if not shutil.which(command.split()[0]):
-                    print(f"skip  {case}: {command.split()[0]} is not installed (Debian's packages ibverbs-utils, rdmacm-utils, perftest)")
+                if why := cannot(command):
+                    print(f"skip  {case}: {why}")
                     skipped += 1
                     continue
                 said, error = play(place, mpi, command, other)

@@ -173,6 +173,28 @@ fn tell<At: FromStr>(
     told.iter().enumerate().map(read).collect()
 }
 
+/// Tells all ranks which memory this one can share, and what it says of adapters; hears it of them. Collective.
+fn meet(card: &str, settings: &Settings, client: &mut Client) -> Result<(Vec<String>, Vec<String>), String> {
+    let told = format!("{} {card}", address::memory(settings)?);
+    let all = client.share("tern.host", told.as_bytes())?;
+    let read = |told: &Vec<u8>| {
+        let text = String::from_utf8_lossy(told);
+        let (memory, card) = text.split_once(' ').unwrap_or((&text, ""));
+        (memory.to_owned(), card.to_owned())
+    };
+    Ok(all.iter().map(read).unzip())
+}
+
+/// Hosts by number, from 0 in the order in which they are named first.
+fn numbered(memories: &[String]) -> Arc<[u32]> {
+    let mut known = HashMap::new();
+    let mut number = |memory| {
+        let next = known.len() as u32;
+        *known.entry(memory).or_insert(next)
+    };
+    memories.iter().map(&mut number).collect()
+}
+
 /// The software adapter. Collective.
 fn software(
     carriers: Carriers,
@@ -200,11 +222,10 @@ fn software(
 
 /// Adapters of the system. Collective: a rank that has none says so to all, so that none waits for it.
 fn system(
-    carriers: Carriers,
+    opened: Result<Opened, String>,
     settings: &Settings,
     client: &mut Client,
 ) -> Result<(Way, Vec<String>), String> {
-    let opened = open(carriers, settings);
     let card = opened.as_ref().map_err(String::clone).and_then(Opened::card);
     let card = card.unwrap_or_else(|_| "none".into());
     let (cards, names) = tell::<String>(&card, settings, client)?;
@@ -221,8 +242,36 @@ fn system(
     Ok((Way::System(opened, cards.into_iter().map(String::into_bytes).collect()), names))
 }
 
+/// What nobody has asked for by name: adapters of the system where all ranks have some that reach each other, as the `cards` of all
+/// ranks say, else the software adapter. Who has one of the system is told why it is not used. Collective.
+fn whatever(
+    opened: Result<Opened, String>,
+    cards: &[String],
+    settings: &Settings,
+    client: &mut Client,
+) -> Result<(Way, Vec<String>), String> {
+    let (rank, why) = match ibv::agree(cards) {
+        Ok(()) => return system(opened, settings, client),
+        Err(refused) => refused,
+    };
+    // They are closed first: ports and memory of theirs are free.
+    drop(opened);
+    let carriers = Carriers::chosen(settings);
+    let (way, names) = software(carriers, settings, client)?;
+    let is_one_there = cards.iter().any(|card| ibv::door(card).is_some());
+    if client.rank() == 0 && is_one_there {
+        eprintln!(
+            "Tern: messages between hosts go by the software adapter, not by the RDMA adapters there are: rank {rank} on {}: {why} \
+             (TERN_DEVICES=shm+rnic takes it without a word)",
+            names[rank]
+        );
+    }
+    Ok((way, names))
+}
+
 /// The adapters of this rank.
-fn open(carriers: Carriers, settings: &Settings) -> Result<Opened, String> {
+fn open(choice: ibv::Choice, settings: &Settings) -> Result<Opened, String> {
+    let carriers = Carriers::chosen(settings);
     for (name, not) in [("TERN_TRANSPORT", "rd"), ("TERN_INTEGRITY", "mac")] {
         if settings.text(name) == not {
             return Err(format!(
@@ -235,7 +284,7 @@ fn open(carriers: Carriers, settings: &Settings) -> Result<Opened, String> {
         Carriers::Datagrams { connections: 0 } => Traffic::Datagrams,
         Carriers::Datagrams { .. } => Traffic::Both,
     };
-    Opened::open(&ibv::Choice::from(settings)?, traffic, address::outer(settings)?)
+    Opened::open(&choice, traffic, address::outer(settings)?)
 }
 
 impl Hosts {
@@ -257,24 +306,30 @@ impl Hosts {
             return Ok(Hosts::one(me, n));
         }
         // Where nobody is to share memory each rank is a host of its own.
-        let hosts: Arc<[u32]> = if wanted == "rnic" || wanted == "ibv" {
-            (0..n as u32).collect()
-        } else {
-            let memories = client.share("tern.host", address::memory(settings)?.as_bytes())?;
-            let mut known = HashMap::new();
-            let mut number = |memory| {
-                let next = known.len() as u32;
-                *known.entry(memory).or_insert(next)
-            };
-            memories.iter().map(&mut number).collect()
+        let mut found = None;
+        let hosts: Arc<[u32]> = match wanted {
+            "rnic" | "ibv" => (0..n as u32).collect(),
+            "auto" => {
+                let opened = open(ibv::Choice::from(settings)?.unasked(), settings);
+                let card = opened.as_ref().map_err(String::clone).and_then(Opened::card);
+                let card = card.unwrap_or_else(|why| ibv::without(&why));
+                let (memories, cards) = meet(&card, settings, client)?;
+                found = Some((opened, cards));
+                numbered(&memories)
+            }
+            _ => numbered(&meet("", settings, client)?.0),
         };
         let here: Box<[usize]> = (0..n).filter(|rank| hosts[*rank] == hosts[me]).collect();
         if here.len() == n {
             return Ok(Hosts::one(me, n));
         }
         let carriers = Carriers::chosen(settings);
-        let (way, names) = match wanted {
-            "ibv" | "shm+ibv" => system(carriers, settings, client)?,
+        let (way, names) = match (wanted, found) {
+            ("ibv" | "shm+ibv", _) => {
+                let opened = ibv::Choice::from(settings).and_then(|choice| open(choice, settings));
+                system(opened, settings, client)?
+            }
+            (_, Some((opened, cards))) => whatever(opened, &cards, settings, client)?,
             _ => software(carriers, settings, client)?,
         };
         Ok(Hosts {
@@ -346,7 +401,7 @@ pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<C
     match device.far_slot().as_mut().and_then(|far| far.verbs_mut().adapter_mut()) {
         Some(Either::First(adapter)) => adapter.receive_guests(job, rank),
         Some(Either::Second(_)) => {
-            Err("processes of other jobs are reached by the software adapter alone (TERN_DEVICES=rnic)"
+            Err("processes of other jobs are reached by the software adapter alone (TERN_DEVICES=shm+rnic)"
                 .into())
         }
         None => Err("processes of other jobs are reached over TCP alone (TERN_TRANSPORT=rc)".into()),

@@ -142,9 +142,9 @@ pub const ALL: &[Setting] = &[
     },
     Setting {
         name: "TERN_DEVICES",
-        kind: Type::Word(&["auto", "shm", "rnic", "ibv", "shm+ibv"]),
+        kind: Type::Word(&["auto", "shm", "rnic", "ibv", "shm+rnic", "shm+ibv"]),
         default: "auto",
-        doc: "What carries messages: auto takes shared memory inside a host and the software RDMA adapter (iWARP over TCP) between hosts; shm+ibv shared memory inside a host and adapters of the system (InfiniBand, RoCE) between hosts; shm, rnic and ibv are taken between all ranks. Must be the same on all ranks.",
+        doc: "What carries messages. Inside a host auto takes shared memory; between hosts RDMA adapters of the system (InfiniBand, RoCE) if each rank has one in hardware whose port is active, or one that TERN_IBV_PORTS names, and else the software adapter (iWARP over TCP). shm+rnic and shm+ibv take the one or the other between hosts; shm, rnic and ibv are taken between all ranks. Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_EAGER_MAX",
@@ -162,7 +162,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_IBV_LIBRARY",
         kind: Type::Text,
         default: "libibverbs.so.1",
-        doc: "The library by which adapters of the system are reached (TERN_DEVICES=ibv, shm+ibv): a file, or a name that the loader of the system finds. Tern's own libibverbs.so.1 (lib/tern/verbs) makes an adapter of each network interface.",
+        doc: "The library by which adapters of the system are reached (TERN_DEVICES=auto, ibv, shm+ibv): a file, or a name that the loader of the system finds. Tern's own libibverbs.so.1 (lib/tern/verbs) makes an adapter of each network interface.",
     },
     Setting {
         name: "TERN_IBV_PARTITION",

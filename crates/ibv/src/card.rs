@@ -1,5 +1,6 @@
 //! What a rank tells all others before they are connected: where its ports are.
 
+use crate::library::WITHOUT;
 use std::net::SocketAddr;
 use verbs_layout::layout::Gid;
 
@@ -20,6 +21,8 @@ pub struct Place {
     pub hellos: u32,
     /// See [`Place::hellos`].
     pub datagrams: u32,
+    /// Whether its adapter changes words so that nothing comes between, no instruction of a processor either.
+    pub has_atomics: bool,
 }
 
 /// A kind of address that nobody tells.
@@ -30,12 +33,12 @@ impl Place {
         let gid: String = self.gid.0.iter().map(|byte| format!("{byte:02x}")).collect();
         let layer = if self.is_ethernet { "eth" } else { "ib" };
         let Place { kind, lid, mtu, hellos, datagrams, .. } = self;
-        format!("{layer},{kind},{gid},{lid},{mtu},{hellos},{datagrams}")
+        format!("{layer},{kind},{gid},{lid},{mtu},{hellos},{datagrams},{}", u8::from(self.has_atomics))
     }
 
     fn read(text: &str) -> Option<Place> {
         let words: Vec<&str> = text.split(',').collect();
-        let [layer, kind, gid, lid, mtu, hellos, datagrams] = words[..] else { return None };
+        let [layer, kind, gid, lid, mtu, hellos, datagrams, atomics] = words[..] else { return None };
         let is_ethernet = match layer {
             "eth" => true,
             "ib" => false,
@@ -57,6 +60,11 @@ impl Place {
             mtu: mtu.parse().ok()?,
             hellos: hellos.parse().ok()?,
             datagrams: datagrams.parse().ok()?,
+            has_atomics: match atomics {
+                "0" => false,
+                "1" => true,
+                _ => return None,
+            },
         })
     }
 
@@ -90,6 +98,34 @@ pub fn read(text: &str) -> Option<Vec<Place>> {
     ports.split(';').map(Place::read).collect()
 }
 
+/// What a rank says that has no adapter, and why.
+const NONE: &str = "none: ";
+
+/// What a rank says instead of a card.
+pub fn without(why: &str) -> String {
+    // What the software adapter needs is no news where it is taken.
+    let why = why.strip_suffix(&format!("; {WITHOUT}")).unwrap_or(why);
+    format!("{NONE}{}", why.replace(['\n', '\r'], " "))
+}
+
+/// Whether ranks that have said this reach each other by adapters of the system; if not, the first rank that does not, and why.
+pub fn agree(cards: &[String]) -> Result<(), (usize, String)> {
+    let mut first: Option<Vec<Place>> = None;
+    for (rank, card) in cards.iter().enumerate() {
+        let Some(places) = read(card) else {
+            let why =
+                card.strip_prefix(NONE).unwrap_or("it says nothing of adapters that this version reads");
+            return Err((rank, why.into()));
+        };
+        let refused = first.iter().flatten().zip(&places).find_map(|(first, place)| first.refuses(place));
+        if let Some(why) = refused {
+            return Err((rank, format!("as rank 0 sees it, {why}")));
+        }
+        first.get_or_insert(places);
+    }
+    Ok(())
+}
+
 /// What another rank has said: where it is knocked at.
 pub fn door(text: &str) -> Option<SocketAddr> {
     text.split(';').next()?.parse().ok()
@@ -101,12 +137,13 @@ mod tests {
 
     fn place() -> Place {
         let (kind, mtu) = (2, 5);
-        Place { is_ethernet: true, kind, gid: Gid([0xab; 16]), lid: 3, mtu, hellos: 70_000, datagrams: 0 }
+        let (hellos, datagrams, has_atomics) = (70_000, 0, true);
+        Place { is_ethernet: true, kind, gid: Gid([0xab; 16]), lid: 3, mtu, hellos, datagrams, has_atomics }
     }
 
     #[test]
     fn what_is_told_is_read() {
-        let other = Place { is_ethernet: false, ..place() };
+        let other = Place { is_ethernet: false, has_atomics: false, ..place() };
         let at: SocketAddr = "[fd00::1]:7".parse().unwrap();
         let ports = [(place(), (70_000, 0)), (other, (70_000, 0))];
         let text = text(at, ports.into_iter());
@@ -116,12 +153,25 @@ mod tests {
             "",
             "x",
             "[fd00::1]:7",
-            "[fd00::1]:7;eth,2,ab,3,5,1,0",
+            "[fd00::1]:7;eth,2,ab,3,5,1,0,1",
+            &text.replace(",1;", ",2;"),
             &text.replace("eth", "fc"),
             &text.replace("abab", "xyxy"),
         ] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn adapters_are_taken_where_all_have_some_that_fit() {
+        let at: SocketAddr = "10.0.0.1:7".parse().unwrap();
+        let card = |place: Place| text(at, [(place, (1, 0))].into_iter());
+        let cards = |last: String| vec![card(place()), card(place()), last];
+        assert_eq!(agree(&cards(card(place()))), Ok(()));
+        assert_eq!(agree(&cards(without(&format!("no\nport; {WITHOUT}")))), Err((2, "no port".into())));
+        let (rank, why) = agree(&cards(card(Place { kind: 1, ..place() }))).unwrap_err();
+        assert!(rank == 2 && why.contains("RoCE v1"), "{why}");
+        assert!(agree(&cards("eth".into())).unwrap_err().1.contains("version"));
     }
 
     #[test]

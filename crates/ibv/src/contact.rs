@@ -52,6 +52,12 @@ pub struct Contact {
     pub under_way: usize,
     /// The number of its first packet.
     pub packet: u32,
+    /// Of what is under way, Reads and atomic operations, and these alone.
+    pub requests: usize,
+    /// See [`Contact::requests`].
+    pub atomics: usize,
+    /// Requests that the two adapters take at a time.
+    pub requests_max: usize,
     /// Its adapter was asked something and has not answered.
     pub is_asked: bool,
     /// The peer has said that it sends nothing more; this rank has, and the peer has it.

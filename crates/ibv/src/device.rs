@@ -39,7 +39,9 @@ impl Opened {
     pub fn open(choice: &Choice, traffic: Traffic, at: IpAddr) -> Result<Opened, String> {
         let ports = find::ports(choice)?;
         let rails = ports.into_iter().map(|port| Rail::new(port, choice, traffic));
-        let rails = rails.collect::<Result<_, _>>()?;
+        let rails: Vec<Rail> = rails.collect::<Result<_, _>>()?;
+        // What is lacking is found before all are told that there are adapters here.
+        rails.iter().try_for_each(|rail| rail.inline_bytes().map(drop))?;
         let listen = || -> std::io::Result<TcpListener> {
             let door = TcpListener::bind((at, 0))?;
             door.set_nonblocking(true)?;
@@ -139,8 +141,8 @@ fn caps(rails: &[Rail], places: &[Vec<Place>], has_datagrams: bool) -> Result<Ve
         offload: true,
         // Adapters promise it in words of their own, if at all: without it there is nothing to be found out wrong.
         writes_in_order: false,
-        // Theirs are atomic among themselves; what of them processors see in one piece nothing says.
-        coherent_atomics: false,
+        // Of each peer its place says it.
+        coherent_atomics: places.iter().any(|of| of.first().is_some_and(|place| place.has_atomics)),
     })
 }
 

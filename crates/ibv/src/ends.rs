@@ -2,7 +2,7 @@
 
 use crate::contact::Phase;
 use crate::hello::Hello;
-use crate::rail::{FLIGHT, Flight, HEAD, HELLO_IN, LEAVE, News, OWN, PROBE, RECEIVE, Rail};
+use crate::rail::{FLIGHT, Flight, HEAD, HELLO_IN, Kind, LEAVE, News, OWN, PROBE, RECEIVE, Rail};
 use fabric::{Completion, Done, Fault, Rank};
 use rnic::driver::{Secret, memory};
 use std::collections::VecDeque;
@@ -47,8 +47,9 @@ impl Rail {
 
     /// Work has ended.
     fn landed(&mut self, at: u32, wc: &Wc, news: &mut VecDeque<News>) {
-        let Some(Flight { peer, work, done, is_datagram }) = self.flights.remove(at) else { return };
+        let Some(Flight { peer, work, done, kind }) = self.flights.remove(at) else { return };
         // A datagram that the adapter could not send is as lost.
+        let is_datagram = kind == Kind::Datagram;
         let is_well = wc.status == WC_SUCCESS || is_datagram;
         let why = if is_well {
             None
@@ -60,6 +61,8 @@ impl Rail {
         if !is_datagram {
             let contact = self.contacts[peer].as_mut().expect("something was posted to it");
             contact.under_way -= 1;
+            contact.requests -= usize::from(matches!(kind, Kind::Request | Kind::Atomic));
+            contact.atomics -= usize::from(kind == Kind::Atomic);
             contact.has_parted |= work == OWN;
             if work == PROBE {
                 contact.is_asked = false;

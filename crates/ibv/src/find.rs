@@ -24,6 +24,7 @@ pub struct Choice {
     pub service_level: u8,
     partition: Option<u16>,
     times: usize,
+    is_unasked: bool,
 }
 
 impl Choice {
@@ -50,7 +51,13 @@ impl Choice {
             service_level: number("TERN_IBV_SERVICE_LEVEL", 15)?,
             partition,
             times: 1,
+            is_unasked: false,
         })
+    }
+
+    /// As adapters are chosen that nobody has asked for (`TERN_DEVICES=auto`): those in hardware, unless ports are named.
+    pub fn unasked(self) -> Choice {
+        Choice { is_unasked: true, ..self }
     }
 
     /// With each port as so many rails: so many connections with each peer.
@@ -98,6 +105,7 @@ impl Port {
             mtu: self.attr.active_mtu as u8,
             hellos,
             datagrams,
+            has_atomics: self.device.atomic_cap == ATOMIC_GLOBAL,
         }
     }
 
@@ -246,6 +254,9 @@ fn listed(text: &str) -> Result<Vec<(String, u8, Option<u32>)>, String> {
     text.split(',').map(one).collect()
 }
 
+/// The library that is loaded where no other is named.
+const DEFAULT_LIBRARY: &str = "libibverbs.so.1";
+
 /// The ports this rank uses, in the order in which they are rails.
 pub fn ports(choice: &Choice) -> Result<Vec<Port>, String> {
     let found = found(choice)?;
@@ -253,8 +264,13 @@ pub fn ports(choice: &Choice) -> Result<Vec<Port>, String> {
 }
 
 fn found(choice: &Choice) -> Result<Vec<Port>, String> {
+    let is_any = choice.ports.is_empty();
+    let bus = "/sys/class/infiniband";
+    if choice.is_unasked && is_any && choice.library == DEFAULT_LIBRARY && !is_listed(bus) {
+        return Err(format!("{bus} lists no adapter"));
+    }
     let (adapters, mut why) = adapters(choice)?;
-    if !choice.ports.is_empty() {
+    if !is_any {
         let find = |(name, port, index): (String, u8, Option<u32>)| {
             let names =
                 || adapters.iter().map(|adapter| adapter.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -267,6 +283,13 @@ fn found(choice: &Choice) -> Result<Vec<Port>, String> {
     }
     let mut found = Vec::new();
     for adapter in &adapters {
+        if choice.is_unasked && !is_hardware(adapter) {
+            why.push(format!(
+                "{} is an adapter in software, taken where TERN_IBV_PORTS names it",
+                adapter.name
+            ));
+            continue;
+        }
         let count = adapter.attributes().map_or(1, |attr| attr.phys_port_cnt);
         for number in 1..=count {
             match look_at(adapter, number, None, choice) {
@@ -283,6 +306,17 @@ fn found(choice: &Choice) -> Result<Vec<Port>, String> {
     }
 }
 
+/// Whether the kernel lists any adapter there.
+fn is_listed(bus: &str) -> bool {
+    std::fs::read_dir(bus).is_ok_and(|mut listed| listed.next().is_some())
+}
+
+/// Whether an adapter is a device of a bus of this host: those in software (rxe, siw, Tern's own) have none. What they carry, the
+/// software adapter of a rank carries with less on the way.
+fn is_hardware(adapter: &Adapter) -> bool {
+    std::path::Path::new(&adapter.path).join("device").exists()
+}
+
 /// All adapters that can be opened, and why the others cannot.
 fn adapters(choice: &Choice) -> Result<(Vec<Arc<Adapter>>, Vec<String>), String> {
     let library = Library::load(&choice.library)?;
@@ -296,11 +330,19 @@ fn adapters(choice: &Choice) -> Result<(Vec<Arc<Adapter>>, Vec<String>), String>
     Ok((open, why))
 }
 
+/// What `TERN_DEVICES=auto` takes on this host: a line for each port; or why it takes none.
+pub fn taken(settings: &Settings) -> Result<String, String> {
+    told(&Choice::from(settings)?.unasked())
+}
+
 /// What there is on this host, for `tern info` and `tern doctor`: a line for each port that would be used; or why none
 /// would.
 pub fn describe(settings: &Settings) -> Result<String, String> {
-    let choice = Choice::from(settings)?;
-    let ports = ports(&choice)?;
+    told(&Choice::from(settings)?)
+}
+
+fn told(choice: &Choice) -> Result<String, String> {
+    let ports = ports(choice)?;
     let line = |port: &Port| {
         let kind = match port.kind {
             GID_ROCE_V2 => ", RoCE v2",

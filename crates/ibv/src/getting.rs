@@ -64,7 +64,7 @@ impl Rail {
             qp_state: STATE_INIT,
             pkey_index: self.port.partition,
             port_num: self.port.number,
-            qp_access_flags: ACCESS_ALL as u32,
+            qp_access_flags: self.access() as u32,
             ..QpAttr::default()
         };
         pair.modify(init, STATE | PKEY | PORT | ACCESS).map_err(lost)?;
@@ -104,7 +104,7 @@ impl Rail {
         memory::copy(note.span.addr, bytes.as_ptr() as usize, bytes.len());
         self.open_handle(peer, to)?;
         let order = Order::Datagram(&[note], &self.handles[&peer], to.hellos, self.key, me as u32);
-        let posted = self.hellos.post(&order, id(HELLO_OUT, slot), false, &self.local_keys);
+        let posted = self.hellos.post(&order, id(HELLO_OUT, slot), 0, &self.local_keys);
         if posted.is_err() {
             self.hellos_free.push(slot);
         }
@@ -149,6 +149,7 @@ impl Rail {
             ..QpAttr::default()
         };
         pair.modify(send, STATE | SQ_PSN | attributes::TIMEOUT | RETRIES | RNR_RETRIES | attributes::READS)?;
+        contact.requests_max = reads.min(hello.reads).into();
         contact.phase = Phase::Open;
         Ok(())
     }

@@ -27,7 +27,7 @@ mod sleep;
 mod verbs;
 mod watch;
 
-pub use card::door;
+pub use card::{agree, door, without};
 pub use device::{Ibv, Opened};
-pub use find::{Choice, describe};
+pub use find::{Choice, describe, taken};
 pub use rail::Traffic;

@@ -6,11 +6,11 @@
 
 use crate::card::UNKNOWN;
 use crate::library::{Library, text};
-use fabric::{Local, Remote, Span};
+use fabric::{Atomic, Local, Remote, Span};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::mem::{MaybeUninit, zeroed};
+use std::mem::{MaybeUninit, offset_of, zeroed};
 use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -120,6 +120,33 @@ impl Adapter {
         said(unsafe { (self.library.query_device)(self.raw, room.as_mut_ptr()) })?;
         // SAFETY: filled in, and of numbers alone.
         Ok(unsafe { room.assume_init() })
+    }
+
+    /// Whether it fetches pages of registered memory when it needs them (on-demand paging), for all that is done over connections.
+    pub fn pages_on_demand(&self) -> bool {
+        // SAFETY: an open adapter. A context with this mark lies in a larger one, which says how long it is (`verbs_get_ctx_op`).
+        let query = unsafe {
+            if (*self.raw).abi_compat != EXTENDED {
+                return false;
+            }
+            let extended = self.raw.byte_sub(offset_of!(VerbsContext, context)).cast::<VerbsContext>();
+            let needed = size_of::<VerbsContext>() - offset_of!(VerbsContext, query_device_ex);
+            if (*extended).sz < needed {
+                return false;
+            }
+            (*extended).query_device_ex
+        };
+        let Some(query) = query else { return false };
+        let mut room = MaybeUninit::<DeviceAttrEx>::zeroed();
+        // SAFETY: an open adapter, and room of this size.
+        if unsafe { query(self.raw, std::ptr::null(), room.as_mut_ptr().cast(), size_of::<DeviceAttrEx>()) }
+            != 0
+        {
+            return false;
+        }
+        // SAFETY: filled in, and of numbers alone.
+        let told = unsafe { room.assume_init() };
+        told.odp_general & ODP_SUPPORT != 0 && told.odp_rc & ODP_ALL == ODP_ALL
     }
 
     /// What a port is like.
@@ -323,12 +350,11 @@ pub struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Registers memory for access by this adapter and by peers.
-    pub fn new(hub: &Arc<Hub>, span: Span) -> Result<Region, String> {
+    /// Registers memory for access by this adapter and by peers, as `access` says.
+    pub fn new(hub: &Arc<Hub>, span: Span, access: c_int) -> Result<Region, String> {
         // SAFETY: a domain; the kernel looks whether the memory is there.
-        let raw = unsafe {
-            (hub.adapter.library.reg_mr)(hub.domain, span.addr as *mut c_void, span.len, ACCESS_ALL)
-        };
+        let raw =
+            unsafe { (hub.adapter.library.reg_mr)(hub.domain, span.addr as *mut c_void, span.len, access) };
         if raw.is_null() { Err(last()) } else { Ok(Region { raw, hub: hub.clone() }) }
     }
 
@@ -379,6 +405,8 @@ pub enum Order<'a> {
     Write(&'a [Local], Remote),
     /// From memory of the peer.
     Read(Local, Remote),
+    /// Changes a word of the peer's memory; what it was comes back.
+    Change(Local, Remote, Atomic),
     /// A Read of nothing: the peer's adapter answers, and looks at neither key nor address, as InfiniBand's specification and
     /// RFC 5040 have it for a length of zero.
     Question,
@@ -435,13 +463,18 @@ impl Pair {
         said(unsafe { (self.hub.adapter.library.modify_qp)(self.raw, &mut attr, mask) })
     }
 
-    /// Posts work, of which a completion tells; with `inline` its payload is free at once.
-    pub fn post(&self, order: &Order, id: u64, inline: bool, keys: &LocalKeys) -> Result<(), c_int> {
+    /// Posts work, of which a completion tells; `flags` are those of `enum ibv_send_flags` beside that. With `SEND_INLINE` its
+    /// payload is free at once.
+    pub fn post(&self, order: &Order, id: u64, flags: u32, keys: &LocalKeys) -> Result<(), c_int> {
         let mut pieces = [Sge { addr: 0, length: 0, lkey: 0 }; PIECES];
         let (opcode, parts, wr, word) = match order {
             Order::Send(parts) => (WR_SEND, *parts, None, 0),
             Order::Write(parts, remote) => (WR_WRITE, *parts, Some(rdma(*remote)), 0),
             Order::Read(local, remote) => (WR_READ, std::slice::from_ref(local), Some(rdma(*remote)), 0),
+            Order::Change(local, remote, atomic) => {
+                let (opcode, target) = changes(*remote, *atomic);
+                (opcode, std::slice::from_ref(local), Some(target), 0)
+            }
             Order::Question => (WR_READ, &[][..], Some(rdma(Remote { addr: 0, key: 0 })), 0),
             Order::Word(word) => (WR_SEND_WITH_IMMEDIATE, &[][..], None, *word),
             Order::Datagram(parts, handle, number, key, word) => {
@@ -458,7 +491,7 @@ impl Pair {
         wr_out.sg_list = pieces.as_mut_ptr();
         wr_out.num_sge = parts.len().min(PIECES) as c_int;
         wr_out.opcode = opcode;
-        wr_out.send_flags = SEND_SIGNALED | if inline { SEND_INLINE } else { 0 };
+        wr_out.send_flags = SEND_SIGNALED | flags;
         wr_out.imm_data = word.to_be();
         if let Some(wr) = wr {
             wr_out.wr = wr;
@@ -500,6 +533,15 @@ pub type LocalKeys = HashMap<u32, u32>;
 fn sge(part: Local, keys: &LocalKeys) -> Sge {
     let lkey = if keys.is_empty() { part.key } else { keys.get(&part.key).copied().unwrap_or(part.key) };
     Sge { addr: part.span.addr as u64, length: part.span.len as u32, lkey }
+}
+
+fn changes(remote: Remote, atomic: Atomic) -> (c_int, Target) {
+    let (opcode, compare_add, swap) = match atomic {
+        Atomic::Add(add) => (WR_FETCH_ADD, add, 0),
+        Atomic::CompareSwap { compare, swap } => (WR_COMPARE_SWAP, compare, swap),
+    };
+    let atomic = AtomicTarget { remote_addr: remote.addr, compare_add, swap, rkey: remote.key };
+    (opcode, Target { atomic })
 }
 
 fn rdma(remote: Remote) -> Target {

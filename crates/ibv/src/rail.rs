@@ -5,7 +5,7 @@ use crate::contact::{Contact, Phase};
 use crate::find::{Choice, Port};
 use crate::hello::{self, Hello};
 use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning};
-use fabric::{Completion, Done, Fault, Local, Rank, Span, Table};
+use fabric::{Atomic, Completion, Done, Fault, Local, Rank, Remote, Span, Table};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use verbs_layout::constants::attributes::{PKEY, PORT, QKEY, SQ_PSN, STATE};
@@ -45,7 +45,17 @@ pub(crate) struct Flight {
     pub(crate) peer: Rank,
     pub(crate) work: u64,
     pub(crate) done: Done,
-    pub(crate) is_datagram: bool,
+    pub(crate) kind: Kind,
+}
+
+/// What work is, as far as it is kept account of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Message,
+    /// A Read.
+    Request,
+    Atomic,
+    Datagram,
 }
 
 /// A buffer that waits.
@@ -117,6 +127,8 @@ pub struct Rail {
     regions: HashMap<u32, Region>,
     pub(crate) local_keys: LocalKeys,
     notes: Local,
+    /// Whether its adapter does, once that was asked.
+    pages_on_demand: Option<bool>,
     pub(crate) key: u32,
     /// Which of the rank's rails it is.
     pub(crate) index: u8,
@@ -176,7 +188,8 @@ impl Rail {
         let datagrams = datagrams.map_err(|why| lacks("queue pair for datagrams", why))?;
         let slots = (HELLOS_IN + HELLOS_OUT) as usize;
         let pages = Pages::new(HEAD + slots * hello::LEN);
-        let region = Region::new(&hub, pages.span()).map_err(|why| lacks("registered memory", why))?;
+        let region =
+            Region::new(&hub, pages.span(), ACCESS_ALL).map_err(|why| lacks("registered memory", why))?;
         let notes = Local { span: pages.span(), key: region.keys().0 };
         let mut rail = Rail {
             contacts: Vec::new(),
@@ -200,6 +213,7 @@ impl Rail {
             regions: HashMap::new(),
             local_keys: LocalKeys::new(),
             notes,
+            pages_on_demand: None,
             key: 0,
             index: 0,
             choice: choice.clone(),
@@ -270,7 +284,13 @@ impl Rail {
 
     /// Registers memory; its key.
     pub fn register(&mut self, span: Span) -> Result<u32, Fault> {
-        match Region::new(&self.hub, span) {
+        let kept = Region::new(&self.hub, span, self.access());
+        // Where memory cannot be locked the adapter may do without.
+        let region = kept.or_else(|why| match self.pages_on_demand() {
+            true => Region::new(&self.hub, span, self.access() | ACCESS_ON_DEMAND).map_err(|_| why),
+            false => Err(why),
+        });
+        match region {
             Ok(region) => Ok(self.keep(region)),
             Err(why) => Err(Fault::Device(format!(
                 "{} does not register {} bytes: {why} ({} regions are, of {} at most)",
@@ -310,15 +330,30 @@ impl Rail {
             return Ok(false);
         }
         let depth = self.depth;
-        let flight = self.flights.insert(Flight { peer: to, work, done, is_datagram: false });
+        let kind = match order {
+            Order::Read(..) | Order::Question => Kind::Request,
+            Order::Change(..) => Kind::Atomic,
+            _ => Kind::Message,
+        };
+        let flight = self.flights.insert(Flight { peer: to, work, done, kind });
         let contact = self.contacts[to].as_mut().expect("it is connected");
         let pair = contact.pair.as_ref().expect("it is connected");
         let posted = match contact.under_way < depth {
-            true => pair.post(order, id(FLIGHT, flight), inline, &self.local_keys),
+            true => {
+                // An adapter may begin what stands behind an atomic operation before that is done (IBTA specification, section
+                // 10.8.3.3), unless it is told to wait.
+                let fence = if contact.atomics > 0 { SEND_FENCE } else { 0 };
+                let inline = if inline { SEND_INLINE } else { 0 };
+                pair.post(order, id(FLIGHT, flight), fence | inline, &self.local_keys)
+            }
             false => Err(FULL),
         };
         match posted {
-            Ok(()) => contact.under_way += 1,
+            Ok(()) => {
+                contact.under_way += 1;
+                contact.requests += usize::from(matches!(kind, Kind::Request | Kind::Atomic));
+                contact.atomics += usize::from(kind == Kind::Atomic);
+            }
             Err(_) => drop(self.flights.remove(flight)),
         }
         match posted {
@@ -345,19 +380,48 @@ impl Rail {
         }
         let fault = |why: String| Fault::Device(format!("a datagram to rank {to}: {why}"));
         self.open_handle(to, place).map_err(fault)?;
-        let flight = self.flights.insert(Flight { peer: to, work, done: Done::Sent, is_datagram: true });
+        let flight = self.flights.insert(Flight { peer: to, work, done: Done::Sent, kind: Kind::Datagram });
         let order = Order::Datagram(parts, &self.handles[&to], place.datagrams, self.key, me as u32);
         let pair = self
             .datagrams
             .as_ref()
             .ok_or_else(|| fault("this adapter was opened without datagrams".into()))?;
-        match pair.post(&order, id(FLIGHT, flight), false, &self.local_keys) {
+        match pair.post(&order, id(FLIGHT, flight), 0, &self.local_keys) {
             Ok(()) => Ok(true),
             Err(error) => {
                 self.flights.remove(flight);
                 if error == FULL { Ok(false) } else { Err(fault(meaning(error))) }
             }
         }
+    }
+
+    /// Changes a word of a peer's memory, if it is connected; false if there is no room, or the adapters do not take one more at a time: it
+    /// would be overtaken then.
+    pub fn change(
+        &mut self,
+        at: Rank,
+        local: Local,
+        remote: Remote,
+        atomic: Atomic,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        match &self.contacts[at] {
+            Some(contact)
+                if matches!(contact.phase, Phase::Open) && contact.requests < contact.requests_max =>
+            {
+                self.post(at, &Order::Change(local, remote, atomic), false, work, Done::Read)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What peers may do with memory of this rank.
+    pub(crate) fn access(&self) -> i32 {
+        ACCESS_ALL | if self.port.device.atomic_cap == ATOMIC_NONE { 0 } else { ACCESS_ATOMIC }
+    }
+
+    fn pages_on_demand(&mut self) -> bool {
+        *self.pages_on_demand.get_or_insert_with(|| self.port.adapter.pages_on_demand())
     }
 
     fn is_full(&self) -> bool {

@@ -4,7 +4,8 @@ use crate::device::Ibv;
 use crate::objects::{Order, Pages};
 use crate::watch::Owed;
 use fabric::{
-    Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps,
+    Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs,
+    VerbsCaps,
 };
 use memhook::Monitor;
 use rnic::driver::memory;
@@ -162,6 +163,27 @@ impl Verbs for Ibv {
         work: u64,
     ) -> Result<bool, Fault> {
         self.post(from, rail, &Order::Read(local, remote), false, work, Done::Read)
+    }
+
+    /// By adapters of which the target's says that no instruction of a processor comes between (`IBV_ATOMIC_GLOB`). Those that are
+    /// atomic among their own alone would clash with what the target does itself.
+    fn post_atomic(
+        &mut self,
+        at: Rank,
+        rail: usize,
+        local: Local,
+        remote: Remote,
+        atomic: Atomic,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        if !self.place(at, rail).has_atomics {
+            return Ok(false);
+        }
+        let is_posted = self.rails[rail].change(at, local, remote, atomic, work)?;
+        if is_posted {
+            self.watch.told(at, Owed::ByAdapter);
+        }
+        Ok(is_posted)
     }
 
     fn disconnect(&mut self, peer: Rank, rail: usize) {

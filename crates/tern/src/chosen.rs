@@ -21,10 +21,11 @@ pub fn adapter(settings: &Settings) -> String {
 
 /// Adapters of the system.
 pub fn system(settings: &Settings) -> String {
-    let used = "ranks of several hosts, through RDMA adapters of the system (TERN_DEVICES=shm+ibv)";
-    match ibv::describe(settings) {
-        Ok(text) => format!("{used}\n{text}"),
-        Err(why) => format!("not here: {why}"),
+    let used = "ranks of several hosts, through RDMA adapters of the system";
+    match (ibv::describe(settings), ibv::taken(settings)) {
+        (Ok(_), Ok(text)) => format!("{used} (TERN_DEVICES=auto, shm+ibv)\n{text}"),
+        (Ok(text), Err(why)) => format!("{used} (TERN_DEVICES=shm+ibv; auto takes none: {why})\n{text}"),
+        (Err(why), _) => format!("not here: {why}"),
     }
 }
 
@@ -43,8 +44,25 @@ pub fn alone(settings: &Settings) -> String {
     match settings.text("TERN_DEVICES") {
         "shm" => "  all ranks, which must be on one host: shm\n".into(),
         name @ ("rnic" | "ibv") => format!("  all ranks, also of one host: {name}\n"),
-        "shm+ibv" => "  ranks that share memory: shm\n  ranks that do not, on other hosts or in other containers: ibv\n".into(),
-        _ => "  ranks that share memory: shm\n  ranks that do not, on other hosts or in other containers: rnic\n".into(),
+        _ => {
+            let others = if is_system(settings) { "ibv" } else { "rnic" };
+            let if_all = if settings.text("TERN_DEVICES") == "auto" && others == "ibv" {
+                ", if all of them have such adapters"
+            } else {
+                ""
+            };
+            format!(
+                "  ranks that share memory: shm\n  ranks that do not, on other hosts or in other containers: {others}{if_all}\n"
+            )
+        }
+    }
+}
+
+/// Whether adapters of the system are what this host has for others.
+fn is_system(settings: &Settings) -> bool {
+    match settings.text("TERN_DEVICES") {
+        "auto" => ibv::taken(settings).is_ok(),
+        name => name.ends_with("ibv"),
     }
 }
 
@@ -57,7 +75,9 @@ struct Place {
 
 /// What is chosen in a job, for rank 0 to print. Collective.
 pub fn in_job(settings: &Settings, client: &mut Client) -> Result<String, String> {
-    let is_system = settings.text("TERN_DEVICES").ends_with("ibv");
+    // As all are asked here: one that has none is enough.
+    let said = client.share("info.system", if is_system(settings) { b"yes" } else { b"no" })?;
+    let is_system = said.iter().all(|said| said == b"yes");
     let at = match is_system {
         true => ibv::describe(settings)
             .map_or_else(|why| why, |text| text.lines().next().unwrap_or_default().into()),

@@ -77,6 +77,11 @@ fn structures_are_those_of_the_header() {
             ai_src_addr ai_dst_addr ai_src_canonname ai_dst_canonname ai_route_len ai_route ai_connect_len ai_connect
             ai_next;
     };
+    let begins = |field, offset| at("struct ibv_device_attr_ex", field, offset);
+    let text = text
+        + &begins("comp_mask", offset_of!(DeviceAttrEx, comp_mask))
+        + &begins("odp_caps.general_caps", offset_of!(DeviceAttrEx, odp_general))
+        + &begins("odp_caps.per_transport_caps.rc_odp_caps", offset_of!(DeviceAttrEx, odp_rc));
     let folder = std::env::temp_dir().join(format!("tern-verbs-layout-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let file = folder.join("layout.c");

@@ -31,6 +31,7 @@ pub const WR_COMPARE_SWAP: i32 = 5;
 pub const WR_FETCH_ADD: i32 = 6;
 pub const WR_SEND_WITH_INVALIDATE: i32 = 9;
 
+pub const SEND_FENCE: u32 = 1;
 pub const SEND_SIGNALED: u32 = 2;
 pub const SEND_SOLICITED: u32 = 4;
 pub const SEND_INLINE: u32 = 8;
@@ -79,6 +80,18 @@ pub const GID_ROCE_V2: u32 = 2;
 
 /// Of a region that peers may read and write: local write, remote write, remote read.
 pub const ACCESS_ALL: i32 = 1 | 1 << 1 | 1 << 2;
+/// Of a region whose words peers may change.
+pub const ACCESS_ATOMIC: i32 = 1 << 3;
+
+/// Of a region whose pages are fetched when they are needed, and not kept before.
+pub const ACCESS_ON_DEMAND: i32 = 1 << 6;
+/// `IBV_ODP_SUPPORT`, and of `enum ibv_odp_transport_cap_bits` Send, Receive, Write and Read.
+pub const ODP_SUPPORT: u64 = 1;
+pub const ODP_ALL: u32 = 0xf;
+
+/// `enum ibv_atomic_cap`: none; atomic among those of the adapter; atomic against the processor's instructions, too.
+pub const ATOMIC_NONE: i32 = 0;
+pub const ATOMIC_GLOBAL: i32 = 2;
 
 pub const EVENT_CQ_ERR: i32 = 0;
 pub const EVENT_QP_FATAL: i32 = 1;

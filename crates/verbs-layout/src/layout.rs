@@ -115,6 +115,18 @@ pub struct DeviceAttr {
     pub phys_port_cnt: u8,
 }
 
+/// How `struct ibv_device_attr_ex` begins: as far as paging on demand is told.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct DeviceAttrEx {
+    pub orig: DeviceAttr,
+    pub comp_mask: u32,
+    pub odp_general: u64,
+    pub odp_rc: u32,
+    pub odp_uc: u32,
+    pub odp_ud: u32,
+}
+
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct PortAttr {

@@ -55,8 +55,10 @@ static void in_order(int target) {
 int main(int argc, char **argv) {
     if (argc > 2) {
         unsetenv("TERN_WIN"); /* that would be messages alone */
-        setenv("TERN_DEVICES", "rnic", 1);
-        setenv("TERN_TRANSPORT", argv[2], 1);
+        if (strcmp(argv[2], "given") != 0) { /* else as the caller's variables say */
+            setenv("TERN_DEVICES", "rnic", 1);
+            setenv("TERN_TRANSPORT", argv[2], 1);
+        }
     }
     t_begin(&argc, &argv);
     watch("tern_window_word");

@@ -101,12 +101,15 @@ fn buffer(name: &str, what: &str) -> Check {
 
 fn adapters(settings: &Settings) -> Check {
     let (what, wanted) = ("RDMA adapters", settings.text("TERN_DEVICES").ends_with("ibv"));
+    let is_auto = settings.text("TERN_DEVICES") == "auto";
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     match ibv::describe(settings) {
         Ok(text) if wanted => Check::pass(what, text.replace('\n', "; ")),
-        Ok(text) => Check::pass(
-            what,
-            format!("{}; not used: TERN_DEVICES=shm+ibv does", text.lines().next().unwrap_or_default()),
-        ),
+        Ok(_) if is_auto => match ibv::taken(settings) {
+            Ok(text) => Check::pass(what, format!("{}; used between hosts", first(&text))),
+            Err(why) => Check::pass(what, format!("not used: {why}")),
+        },
+        Ok(text) => Check::pass(what, format!("{}; not used: TERN_DEVICES=shm+ibv does", first(&text))),
         Err(why) if wanted => {
             Check::fail(what, why, "apt install libibverbs1 ibverbs-providers; ibv_devinfo")
         }

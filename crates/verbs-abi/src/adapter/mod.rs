@@ -178,8 +178,18 @@ impl Adapter {
         moved
     }
 
-    /// Lets out what a connection has to send, and tells what has ended.
+    /// Lets out what a connection has to send, and tells what has ended; again, if a fence has fallen by that.
     pub fn send(&mut self, handle: u32) {
+        self.send_once(handle);
+        while let Some(pair) = self.pairs.get(handle)
+            && let Transport::Connection(rc) = &mut pair.transport
+            && rc.let_go()
+        {
+            self.send_once(handle);
+        }
+    }
+
+    fn send_once(&mut self, handle: u32) {
         let Some(pair) = self.pairs.get(handle) else { return };
         let queue = pair.send_queue;
         let Transport::Connection(rc) = &mut pair.transport else { return };

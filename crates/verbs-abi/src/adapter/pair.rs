@@ -117,11 +117,8 @@ impl Pair {
         let depth = 2 * self.attr.cap.max_send_wr as usize + 2;
         let (segment_max, domain) = (SEGMENT_MAX, self.domain);
         let settings = Settings { segment_max, depth, domain, interleave, ..Settings::from(agreed) };
-        let mut link = Box::new(Link::new(socket, Connection::new(settings), early, None));
-        for (posted, work) in rc.waiting.drain(..) {
-            assert!(link.post(posted, work).is_none(), "no more waits than fits");
-        }
-        rc.phase = Phase::Connected(link);
+        rc.phase = Phase::Connected(Box::new(Link::new(socket, Connection::new(settings), early, None)));
+        rc.let_go();
     }
 
     /// Its socket, if it has one.
@@ -154,7 +151,7 @@ impl Pair {
             Phase::Connected(link) => Some(link),
             _ => None,
         };
-        rc.waiting.clear();
+        rc.forget();
         rc.requests = 0;
         (rc.sent.drain(..).filter(|sent| !sent.is_part).map(|sent| sent.ended).collect(), link)
     }
@@ -267,7 +264,7 @@ fn takes_data(opcode: i32) -> bool {
 
 /// Makes work of the connection of a request.
 fn hand_over(rc: &mut Rc, request: &Request, len: u32, ended: Ended, is_told: bool) -> Result<(), i32> {
-    let solicited = request.flags & SEND_SOLICITED != 0;
+    let (solicited, is_fenced) = (request.flags & SEND_SOLICITED != 0, request.flags & SEND_FENCE != 0);
     let (to, stag) = request.there;
     let mut payload = Payload::Lent([Span::EMPTY; 2]);
     let one = |parts: &[(Span, u32)]| parts.first().copied().unwrap_or((Span::EMPTY, 0));
@@ -306,12 +303,12 @@ fn hand_over(rc: &mut Rc, request: &Request, len: u32, ended: Ended, is_told: bo
     if request.opcode == WR_SEND_WITH_IMMEDIATE {
         let word = (rc::before_send(request.word), false);
         let mark = Work::Write { len: 0, stag: 0, to: 0, immediate: Some(word) };
-        let sent = Sent { ended, is_told: false, is_part: true };
+        let sent = Sent { ended, is_told: false, is_part: true, is_fenced, asks: false };
         if !rc.post(Payload::Lent([Span::EMPTY; 2]), mark, sent) {
             return Err(libc::ENOMEM);
         }
     }
-    let sent = Sent { ended, is_told, is_part: false };
+    let sent = Sent { ended, is_told, is_part: false, is_fenced, asks: rc::asks(&work) };
     if rc.post(payload, work, sent) { Ok(()) } else { Err(libc::ENOMEM) }
 }
 

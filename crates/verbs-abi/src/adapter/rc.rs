@@ -33,6 +33,10 @@ pub struct Sent {
     pub is_told: bool,
     /// Whether it is part of the request behind it.
     pub is_part: bool,
+    /// Whether it does not begin before Reads and atomic operations in front of it have ended (`IBV_SEND_FENCE`).
+    pub is_fenced: bool,
+    /// Whether it is one of these itself.
+    pub asks: bool,
 }
 
 /// How far a queue pair has come with its peer.
@@ -54,8 +58,10 @@ pub enum Phase {
 pub struct Rc {
     /// How far it has come.
     pub phase: Phase,
-    /// What is posted before there is a connection.
-    pub waiting: VecDeque<(Posted, Work)>,
+    /// What is posted before there is a connection, or stands behind a fence; and whether it is fenced itself.
+    waiting: VecDeque<(Posted, Work, bool)>,
+    /// Reads and atomic operations that the connection has and that have not ended.
+    asked: usize,
     /// Work under way, and how many requests it was made of.
     pub sent: VecDeque<Sent>,
     /// See [`Rc::sent`].
@@ -114,17 +120,39 @@ impl Rc {
     /// Posts work; false if there is no room.
     pub fn post(&mut self, payload: Payload, work: Work, sent: Sent) -> bool {
         let posted = Posted { work: 0, payload };
+        let is_behind = !self.waiting.is_empty() || sent.is_fenced && self.asked > 0;
         match &mut self.phase {
-            Phase::Connected(link) => {
+            Phase::Connected(link) if !is_behind => {
                 if link.post(posted, work).is_some() {
                     return false;
                 }
+                self.asked += usize::from(sent.asks);
             }
-            _ => self.waiting.push_back((posted, work)),
+            _ => self.waiting.push_back((posted, work, sent.is_fenced)),
         }
         self.requests += usize::from(!sent.is_part);
         self.sent.push_back(sent);
         true
+    }
+
+    /// Hands over to the connection what waits and no fence keeps back; whether anything was.
+    pub fn let_go(&mut self) -> bool {
+        let Phase::Connected(link) = &mut self.phase else { return false };
+        let before = self.waiting.len();
+        while let Some((_, _, is_fenced)) = self.waiting.front()
+            && !(*is_fenced && self.asked > 0)
+            && let Some((posted, work, _)) = self.waiting.pop_front()
+        {
+            self.asked += usize::from(asks(&work));
+            assert!(link.post(posted, work).is_none(), "no more waits than fits");
+        }
+        self.waiting.len() < before
+    }
+
+    /// Forgets what has not been handed over.
+    pub fn forget(&mut self) {
+        self.waiting.clear();
+        self.asked = 0;
     }
 
     /// The oldest work that has ended, if somebody is to be told; `None` if there is none.
@@ -133,6 +161,7 @@ impl Rc {
         let (_, result) = link.poll()?;
         let sent = self.sent.pop_front().expect("what has ended was posted");
         self.requests -= usize::from(!sent.is_part);
+        self.asked -= usize::from(sent.asks);
         let mut ended = sent.ended;
         match result {
             Ok(_) => {}
@@ -142,6 +171,11 @@ impl Rc {
         let is_told = sent.is_told || ended.status != WC_SUCCESS;
         Some((is_told && !sent.is_part).then_some(ended))
     }
+}
+
+/// Whether work is a request that the peer answers.
+pub fn asks(work: &Work) -> bool {
+    matches!(work, Work::Read { .. } | Work::Atomic { .. })
 }
 
 /// What a connection needs of its queue pair while it takes something in.

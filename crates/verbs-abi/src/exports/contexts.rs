@@ -39,6 +39,10 @@ pub const INLINE_MAX: u32 = 1024;
 /// Longest message: Immediate Data have 31 bits for a length.
 const MESSAGE_MAX: u32 = 0x7fff_ffff;
 
+/// What programs find below `/dev/infiniband` for a device. UCX looks whether there is a character device that it may read and write, and
+/// takes none without; nobody opens it. This adapter has no file, and this one is everybody's.
+const DEVICE_FILE: &str = "../null";
+
 fn text<const N: usize>(from: &str) -> [c_char; N] {
     let mut out = [0; N];
     for (to, byte) in out[..N - 1].iter_mut().zip(from.bytes()) {
@@ -75,7 +79,7 @@ pub fn device_of(interface: Interface) -> *mut Device {
         node_type: CHANNEL_ADAPTER,
         transport_type: TRANSPORT_IB,
         name: text(&interface.name),
-        dev_name: text(&format!("uverbs_{}", interface.name)),
+        dev_name: text(DEVICE_FILE),
         dev_path: text(""),
         ibdev_path: text(""),
     };

@@ -8,6 +8,7 @@ mod contexts;
 mod data;
 mod missing;
 mod objects;
+mod older;
 mod pairs;
 mod words;
 

@@ -46,6 +46,26 @@ extern "C" fn ibv_port_state_str(state: c_int) -> *const c_char {
     word(&table, state)
 }
 
+/// What a kind of work is called (`enum ibv_wr_opcode`), as rdma-core has it since release 54 for its own parts.
+#[unsafe(no_mangle)]
+extern "C" fn ibv_wr_opcode_str(opcode: c_int) -> *const c_char {
+    let table = [
+        c"IBV_WR_RDMA_WRITE",
+        c"IBV_WR_RDMA_WRITE_WITH_IMM",
+        c"IBV_WR_SEND",
+        c"IBV_WR_SEND_WITH_IMM",
+        c"IBV_WR_RDMA_READ",
+        c"IBV_WR_ATOMIC_CMP_AND_SWP",
+        c"IBV_WR_ATOMIC_FETCH_AND_ADD",
+        c"IBV_WR_LOCAL_INV",
+        c"IBV_WR_BIND_MW",
+        c"IBV_WR_SEND_WITH_INV",
+        c"IBV_WR_TSO",
+        c"IBV_WR_DRIVER1",
+    ];
+    word(&table, opcode)
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn ibv_event_type_str(event: c_int) -> *const c_char {
     let table = [
