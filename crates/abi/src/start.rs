@@ -304,6 +304,9 @@ pub fn finalize(cx: &Cx) -> Result {
     }
     attributes::delete_all(cx, attr::Holder::Comm, COMM_SELF)?;
     attributes::delete_all(cx, attr::Holder::Comm, COMM_WORLD)?;
+    if !SESSIONS.load(Ordering::Relaxed) {
+        dynamic::close_ports(cx);
+    }
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
     meet(cx, COMM_WORLD)?;
     dynamic::take_leave(cx)?;
