@@ -90,6 +90,12 @@ impl File {
         Ok((meta.dev(), meta.ino()))
     }
 
+    /// What its owner, its group and others may do.
+    pub fn permissions(&self) -> Result<u32> {
+        let meta = self.file.metadata().map_err(|cause| self.fault("look at", &cause))?;
+        Ok(meta.mode() & 0o7777)
+    }
+
     /// Its length in bytes.
     pub fn size(&self) -> Result<u64> {
         self.file.metadata().map(|meta| meta.len()).map_err(|cause| self.fault("look at", &cause))

@@ -291,12 +291,14 @@ pub fn set_info(cx: &Cx, fh: Handle, info: Handle) -> Result {
 
 /// `MPI_File_get_info`.
 pub fn get_info(cx: &Cx, fh: Handle, info_used: Out<Handle>) -> Result {
-    let (hints, size) = {
+    use std::os::unix::ffi::OsStrExt;
+    let used = {
         let world = cx.world();
         let file = world.objects.file(fh)?;
-        (file.hints.clone(), world.comm(file.comm)?.place.size())
+        let (size, name) = (world.comm(file.comm)?.place.size(), file.disk.path().as_os_str().as_bytes());
+        file.hints.to_info(size.into(), name, file.disk.permissions().ok())?
     };
-    info_used.set(cx.anytime().infos.insert(hints.to_info(size.into())?)?);
+    info_used.set(cx.anytime().infos.insert(used)?);
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use crate::coll::run::{self, Lists};
 use crate::cx::Cx;
 
 /// What ranks tell each other before anything is moved.
-const WORDS: usize = 15;
+const WORDS: usize = 16;
 
 /// Hints about the use of two phases, as they travel.
 const AS_IT_PAYS: u64 = 2;
@@ -50,6 +50,7 @@ fn words(job: &Job, way: Direction, ranks: usize, ready: &Result<Ready>) -> [u64
         tariff.phases,
         owners,
         buffer,
+        job.hints.block_bytes,
         buffering | u64::from(job.atomic) << 8,
     ]
 }
@@ -81,9 +82,9 @@ impl Agreed {
 fn plan(all: &[[u64; WORDS]], way: Direction) -> Agreed {
     let wish = |w: &[u64; WORDS]| Wish { first: w[1], end: w[2], bytes: w[3], calls: w[4], moved: w[5] };
     let wishes: Vec<Wish> = all.iter().map(wish).collect();
-    let [.., call_ps, byte_ps, round_ps, swap_ps, alone, phases, owners, buffer, how] = all[0];
+    let [.., call_ps, byte_ps, round_ps, swap_ps, alone, phases, owners, buffer, block, how] = all[0];
     // An atomic access is one locked section of the rank that makes it.
-    let plan = Plan::new(&wishes, owners, buffer).filter(|_| all.len() > 1 && how >> 8 == 0);
+    let plan = Plan::new(&wishes, owners, buffer, block).filter(|_| all.len() > 1 && how >> 8 == 0);
     let Some(plan) = plan else { return Agreed { plan: None, costs: None } };
     let tariff = RoundCosts { call_ps, byte_ps, round_ps, swap_ps, alone, phases };
     let costs = plan.costs(&wishes, tariff, way == Direction::Write);
