@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tern against the RDMA of the Linux kernel: boots a kernel as an ordinary program (User Mode Linux), with the adapters in
-software rxe and siw, and runs inside.py in it. Takes neither root nor virtualisation.
+"""Tern against the RDMA and the NFS of the Linux kernel: boots a kernel as an ordinary program (User Mode Linux), with the adapters
+in software rxe and siw, a server and clients of NFS, and runs inside.py in it. Takes neither root nor virtualisation.
 
 Kernel and root folder are made once, below build/rdma: the kernel from Debian's package linux-source-6.1 (eight minutes of one
 processor, some 2 GB while it is built), the folder by mmdebstrap. What is lacking for that is said, and everything skipped."""
@@ -16,14 +16,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = ROOT / "tests" / "rdma"
 KEPT = ROOT / "build" / "rdma"
 SOURCE = pathlib.Path("/usr/src/linux-source-6.1.tar.xz")
-PACKAGES = "rdma-core,ibverbs-utils,ibverbs-providers,rdmacm-utils,perftest,iproute2,python3,tshark,tcpdump"
+PACKAGES = "rdma-core,ibverbs-utils,ibverbs-providers,rdmacm-utils,perftest,iproute2,python3,tshark,tcpdump,nfs-kernel-server,nfs-common"
 # Commands and files with Debian's packages that have them.
 NEEDED = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "mmdebstrap": "mmdebstrap",
           str(SOURCE): "linux-source-6.1"}
 MEMORY = "1500M"
 # Each case inside has a bound of its own; this one is for a kernel that stands still.
 LIMIT = 1800
-C_TESTS = ["p2p/blocking", "p2p/truncate", "p2p/modes", "rma/put_get"]
+C_TESTS = ["p2p/blocking", "p2p/truncate", "p2p/modes", "rma/put_get", "io"]
 
 
 def lacking():

@@ -99,7 +99,9 @@ fn duplicate(cx: &Cx, comm: Handle) -> Result<Handle> {
 
 fn open_on(cx: &Cx, comm: Handle, asked: Asked) -> Result<File> {
     let site = run::site(cx, comm)?;
+    let locking = cx.objects().locking;
     let how = |create, exclusive| disk::How {
+        locking,
         read: !asked.amode.has(Amode::WRONLY),
         write: !asked.amode.has(Amode::RDONLY),
         create,

@@ -255,6 +255,11 @@ impl Room {
         Room { runs, starts, len }
     }
 
+    /// From the first byte of the file to the last.
+    fn range(&self) -> std::ops::Range<u64> {
+        self.runs.first().map_or(0, |run| run.offset)..self.runs.last().map_or(0, |run| run.end())
+    }
+
     /// Where a piece lies that is in one of the runs.
     fn place(&self, piece: &Piece) -> usize {
         let run = self.runs.partition_point(|run| run.offset <= piece.offset) - 1;
@@ -286,7 +291,8 @@ fn write_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &Ready) ->
         });
     }
     let begun = Instant::now();
-    let outcome = disk::write(&job.disk, room.runs.iter().copied(), &data).map_err(refused);
+    let write = || disk::write(&job.disk, room.runs.iter().copied(), &data);
+    let outcome = job.disk.guarded(room.range(), false, write).map_err(refused);
     let disk_ns = begun.elapsed().as_nanos() as u64;
     Ok(Round { outcome, bytes, words: sent.max(came.word_count()), disk_ns })
 }
@@ -298,7 +304,8 @@ fn read_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &mut Ready)
     let room = Room::of(asked.iter().flatten().copied().collect());
     let mut data = vec![0; room.len as usize];
     let begun = Instant::now();
-    let read = disk::read(&job.disk, room.runs.iter().copied(), &mut data, job.hints.buffer_bytes);
+    let mut read = || disk::read(&job.disk, room.runs.iter().copied(), &mut data, job.hints.buffer_bytes);
+    let read = job.disk.guarded(room.range(), true, &mut read);
     let disk_ns = begun.elapsed().as_nanos() as u64;
     let (got, outcome) = match read.map_err(refused) {
         Ok(got) => (got, Ok(())),
