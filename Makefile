@@ -30,7 +30,7 @@ help:
 	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
 	@echo "make nightly              between two hosts, under each transport and each protocol: the C tests and mpi4py's suite (NIGHTLY=\"rd rget\": these)"
 	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
-	@echo "make test-rdma            against rxe and siw of a kernel that runs as a program, built on first use (RDMA=\"siw rc\": cases with these words)"
+	@echo "make test-rdma            against rxe, siw and NFS of a kernel that runs as a program, built on first use (RDMA=\"siw NFS\": cases with these words)"
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
 	@echo "make wheel                build/dist/tern_mpi-….whl: pip install it into any virtual environment"
 	@echo "make deb                  build/dist/tern-mpi_….deb, with the alternatives of Debian's MPIs"

@@ -11,7 +11,7 @@
 set -eu
 
 case $#${3-} in
-2) name=libmpi_abi version=1 names='{ global: MPI_*; PMPI_*; local: *; };' ;;
+2) name=libmpi_abi version=1 names='{ global: MPI_*; PMPI_*; tern_copies; local: *; };' ;;
 3mpich) name=libmpi version=12 names='{ global: MPI_*; PMPI_*; MPIX_*; PMPIX_*; MPIR_Dup_fn; local: *; };' ;;
 3verbs) name=libibverbs version=1 names=$(cat "$(dirname "$0")/verbs.map") ;;
 *)

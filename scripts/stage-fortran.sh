@@ -53,13 +53,21 @@ link "$prefix/lib/tern/mpich" libmpifort.so 12 "$prefix/lib/tern/mpich/libmpi.so
 cp "$work/mpif.h" "$prefix/include/mpif.h"
 mkdir -p "$prefix/share/tern/fortran"
 cp "$work/mpi_f08.f90" "$work/mpi.f90" "$prefix/share/tern/fortran"
-rm -rf "$prefix/lib/tern/fortran"
-# A program may be called by several names: one is enough.
-seen=" "
+# A program may be called by several names: one is enough. One that cannot is left out, for the others are as good without it.
+seen=" " made=" "
 for compiler in ${FC:-} gfortran flang flang-new $(cd /usr/bin && ls -1 flang-[0-9]* flang-new-[0-9]* 2>/dev/null || :); do
     command -v "$compiler" >/dev/null || continue
     real=$(readlink -f "$(command -v "$compiler")")
     case $seen in *" $real "*) continue ;; esac
     seen="$seen$real "
-    "$prefix/bin/mpifort" -fc="$compiler" -make-modules
+    if said=$("$prefix/bin/mpifort" -fc="$compiler" -make-modules); then
+        echo "$said"
+        made="$made$(basename "${said##*: }") "
+    else
+        echo "stage-fortran.sh: there are no modules for $compiler" >&2
+    fi
+done
+# Those of other sources, and of compilers that have gone.
+for modules in "$prefix"/lib/tern/fortran/*; do
+    case $made in *" $(basename "$modules") "*) ;; *) rm -rf "$modules" ;; esac
 done

@@ -1,4 +1,5 @@
-"""Files of MPI on a file system that is full or that may not be written to: errors that name the file, on every rank."""
+"""Files of MPI on a file system that is full or that may not be written to, which are errors that name the file, on every rank;
+and what a killed rank leaves of a file."""
 
 from support import Case, private_mount, run
 
@@ -23,6 +24,21 @@ def read_only(tools):
     on(tools, "read-only", mount, "$place/there")
 
 
+def killed(tools, how):
+    """A rank is killed inside a collective write, at several moments: what is left is a file that others can use."""
+    place = tools.scratch / f"killed-{how}"
+    place.mkdir()
+    file, program = place / "file", tools.program("writer_killed")
+    for delay_us in (50, 700, 2000, 5500):
+        outcome = run(tools, "-n", "3", program, file, how, str(delay_us))
+        outcome.expect(outcome.code != 0 and "killed by signal 9" in outcome.err, "a job ended by the death of a rank")
+        outcome = run(tools, "-n", "3", program, file, "check")
+        outcome.expect(outcome.code == 0 and "test passed" in outcome.out, f"a file for others, {delay_us} us after")
+        outcome.expect([found.name for found in place.iterdir()] == ["file"], "nothing beside the file")
+
+
 def cases():
+    yield Case("a rank killed inside a collective write", lambda tools: killed(tools, "plain"))
+    yield Case("a rank killed inside a collective write in atomic mode", lambda tools: killed(tools, "atomic"))
     yield Case("files on a full disk", full)
     yield Case("files on a disk that is read only", read_only)

@@ -1,5 +1,5 @@
 """What run.py runs inside the first of the kernels it has booted: Debian's programs on rxe and siw, Tern's MPI on rxe of one
-kernel and of both, Tern's librdmacm with siw. The last line counts."""
+kernel and of both, Tern's librdmacm with siw; files of MPI on NFS. The last line counts."""
 
 import os
 import pathlib
@@ -19,6 +19,7 @@ SENT = pathlib.Path("/sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts")
 RXE, SIW = "10.9.0.1", "10.9.1.1"
 # One processor has both sides, whose ranks wait for a tick of 10 ms now and then.
 LIMIT = 60
+FILES = ["io/open", "io/views", "io/collective", "io/shared", "io/forms", "io/places pieces", "io/places pointer"]
 FEW = ["p2p/blocking", "p2p/truncate", "rma/put_get"]
 # How Tern's side of a pair of rpings begins.
 TERN = f"{BIN}/tern verbs "
@@ -210,6 +211,41 @@ def both_kernels():
     yield "two kernels, tern info: ibv to all others", lambda: apart(f"{BIN}/tern info --devices", says="ibv at rxe1 port 1", used=False, **auto)
 
 
+def nfs(places):
+    """A server in this kernel, and clients of it with caches of their own, as on so many hosts; why there are none."""
+    served, states = pathlib.Path("/tmp/served"), "/proc/fs/nfsd"
+    if not served.exists():
+        served.mkdir()
+        steps = [["mount", "-t", "tmpfs", "tmpfs", "/var/lib/nfs"], ["mkdir", "-p", "/var/lib/nfs/rpc_pipefs", "/var/lib/nfs/v4recovery"],
+                 ["touch", "/var/lib/nfs/etab", "/var/lib/nfs/rmtab"], ["mount", "-t", "nfsd", "nfsd", states],
+                 ["exportfs", "-o", "rw,no_root_squash,insecure,fsid=0,no_subtree_check", f"127.0.0.1:{served}"],
+                 ["rpc.mountd", "-N", "3"], ["rpc.nfsd", "-N", "3", "-V", "4", "4"],
+                 # Nobody has locks from before.
+                 ["sh", "-c", f"echo Y >{states}/v4_end_grace"]]
+        for step in steps:
+            code, said = ended(step)
+            if code:
+                return f"{' '.join(step)}: exit code {code}\n{said}"
+    for place in places:
+        place = pathlib.Path(place)
+        if not place.exists():
+            place.mkdir()
+            code, said = ended(["mount.nfs4", "127.0.0.1:/", place, "-o", "nosharecache,acregmin=30,acregmax=60"])
+            if code:
+                return f"{place} cannot be mounted: exit code {code}\n{said}"
+    return None
+
+
+def file_on_nfs(name, places, ranks, **settings):
+    """A program of files, whose ranks have different clients if several are named."""
+    if why := nfs(places):
+        return why
+    program, *arguments = name.split()
+    built = ROOT / "build" / "tests" / "tern" / program
+    code, said = ended([BIN / "mpiexec", "-n", str(ranks), built, *arguments], TMPDIR=places[0], TERN_TEST_PLACES=":".join(places), **settings)
+    return None if code == 0 and "test passed" in said else f"exit code {code}\n{said}"
+
+
 def cases():
     for name in ["ibv_rc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong"]:
         yield f"{name} on rxe", lambda n=name: pingpong(n, *["-s", "1000"] if "ud" in n else [])
@@ -221,6 +257,13 @@ def cases():
     for transport in ["rc", "ud", "hybrid"]:
         for name in FEW:
             yield f"MPI on rxe, {transport}: {name}", lambda n=name, t=transport: program(n, TERN_TRANSPORT=t)
+    for name in FILES:
+        yield f"files on NFS: {name}", lambda n=name: file_on_nfs(n, ["/tmp/client-0"], 2)
+    # Each rank counts as a host where the adapter is forced.
+    clients = [f"/tmp/client-{i}" for i in range(3)]
+    for part in ["pieces", "pointer"]:
+        name = f"io/places {part}"
+        yield f"files on NFS, three clients: {name}", lambda n=name: file_on_nfs(n, clients, 3, TERN_DEVICES="rnic")
     for protocol in ["rput", "rget", "pipeline", "superpipeline", "speculative"]:
         yield f"MPI on rxe, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_PROTOCOL=p)
     yield from both_kernels()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tern against the RDMA of the Linux kernel: boots two kernels as ordinary programs (User Mode Linux), with the adapters in
-software rxe and siw and two cables between them, and runs inside.py in the first. Takes neither root nor virtualisation.
+"""Tern against the RDMA and the NFS of the Linux kernel: boots two kernels as ordinary programs (User Mode Linux), with the adapters
+in software rxe and siw, two cables between them, a server and clients of NFS, and runs inside.py in the first. Takes neither root nor virtualisation.
 
 Kernel and root folder are made once, below build/rdma: the kernel from Debian's package linux-source-6.1 (eight minutes of one
 processor, some 2 GB while it is built), the folder by mmdebstrap. What is lacking for that is said, and everything skipped."""
@@ -19,7 +19,7 @@ KEPT = ROOT / "build" / "rdma"
 SOURCE = pathlib.Path("/usr/src/linux-source-6.1.tar.xz")
 # The last ones are for what has verbs below it: MPICH and Open MPI over UCX, on rxe beside Tern and on Tern's adapter.
 PACKAGES = "rdma-core,ibverbs-utils,ibverbs-providers,rdmacm-utils,perftest,iproute2,python3,tshark,tcpdump," \
-    "mpich,libmpich-dev,openmpi-bin,libopenmpi-dev,ucx-utils"
+    "mpich,libmpich-dev,openmpi-bin,libopenmpi-dev,ucx-utils,nfs-kernel-server,nfs-common"
 # Commands and files with Debian's packages that have them.
 NEEDED = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "mmdebstrap": "mmdebstrap",
           str(SOURCE): "linux-source-6.1"}
@@ -32,7 +32,7 @@ PEERS = {"mpich": ("usr/include/x86_64-linux-gnu/mpich", f"{LIBRARIES}/libmpich.
 LIMIT = 1800
 # Modules of mpi4py's suite that are run over both kernels, as inside.py has them.
 MPI4PY = ["test_p2p_buf", "test_p2p_obj", "test_cco_buf", "test_rma"]
-C_TESTS = ["p2p/blocking", "p2p/truncate", "p2p/modes", "rma/put_get"]
+C_TESTS = ["p2p/blocking", "p2p/truncate", "p2p/modes", "rma/put_get", "io"]
 
 
 def lacking():

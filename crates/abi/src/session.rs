@@ -12,7 +12,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::Group;
 use mpi::handle::Handle;
 use mpi::info::Info;
-use mpi::objects::GROUP_EMPTY;
+use mpi::objects::{GROUP_EMPTY, GROUP_NULL};
 use mpi::request::BufferOwner;
 use mpi::session::{Name, ProcessSet, SESSION_NULL, Session, meeting};
 
@@ -147,8 +147,9 @@ pub fn get_pset_info(cx: &Cx, _session: Handle, pset_name: Text, info: Out<Handl
     Ok(())
 }
 
-/// `MPI_Group_from_session_pset`.
+/// `MPI_Group_from_session_pset`; no group where there is no such set (MPI 5.0 section 11.3.3).
 pub fn group_from_pset(cx: &Cx, session: Handle, pset_name: Text, newgroup: Out<Handle>) -> Result {
+    newgroup.set(GROUP_NULL);
     let members = set_named(cx, pset_name, |set| set.members.clone())?;
     newgroup.set(cx.objects().add_group_of(members, Some(session))?);
     Ok(())

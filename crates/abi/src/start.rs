@@ -142,6 +142,7 @@ fn rise(cx: &Cx, wanted: i32, least: i32) -> Result<i32> {
     let connected = connect().map_err(|text| Error::new(Class::OTHER, text))?;
     let Connected { engine, tariff, settings, appnum, universe, hosts } = connected;
     let mut world = World::new(engine, tariff, Forced::read(&settings));
+    world.objects.locking = disk::Locking::named(settings.text("TERN_FILE_LOCKS"));
     world.account = Account::new(world.engine.learner().account.detail()).map(Box::new);
     world.close();
     let size = world.engine.device().size() as u32;
@@ -304,6 +305,9 @@ pub fn finalize(cx: &Cx) -> Result {
     }
     attributes::delete_all(cx, attr::Holder::Comm, COMM_SELF)?;
     attributes::delete_all(cx, attr::Holder::Comm, COMM_WORLD)?;
+    if !SESSIONS.load(Ordering::Relaxed) {
+        dynamic::close_ports(cx);
+    }
     crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
     meet(cx, COMM_WORLD)?;
     dynamic::take_leave(cx)?;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::file::How;
+use crate::file::{How, Locking};
 use crate::{File, Result};
 
 /// Where the number lies.
@@ -31,7 +31,9 @@ impl Counter {
 
     /// Makes the file of the number, which is 0. The name must not be taken.
     pub fn create(path: &Path) -> Result<Counter> {
-        let how = How { read: true, write: true, create: true, exclusive: true, permissions: 0o600 };
+        // Each look at it is a locked section already.
+        let locking = Locking::Never;
+        let how = How { read: true, write: true, create: true, exclusive: true, permissions: 0o600, locking };
         let file = File::open(path, how)?;
         file.write_at(&0i64.to_ne_bytes(), 0)?;
         Ok(Counter(Place::File(file)))
@@ -39,7 +41,8 @@ impl Counter {
 
     /// Opens one that another process has made.
     pub fn join(path: &Path) -> Result<Counter> {
-        let how = How { read: true, write: true, create: false, exclusive: false, permissions: 0 };
+        let locking = Locking::Never;
+        let how = How { read: true, write: true, create: false, exclusive: false, permissions: 0, locking };
         File::open(path, how).map(|file| Counter(Place::File(file)))
     }
 

@@ -25,6 +25,41 @@ pub struct How {
     pub exclusive: bool,
     /// Permissions of a new file, before the process's mask.
     pub permissions: u32,
+    /// When accesses are locked that need not be.
+    pub locking: Locking,
+}
+
+/// When each access of a file is a locked section, atomic or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Locking {
+    /// On file systems that need it. Clients of NFS keep pages for themselves: they write a page back as a whole if they have read
+    /// it and have no lock, with what others had written into it meanwhile undone, and read what they had before. To lock is to
+    /// ask the server anew, to unlock to write back.
+    #[default]
+    WhereNeeded,
+    /// On all.
+    Always,
+    /// On none.
+    Never,
+}
+
+impl Locking {
+    /// What the word of the setting says.
+    pub fn named(word: &str) -> Locking {
+        match word {
+            "always" => Locking::Always,
+            "never" => Locking::Never,
+            _ => Locking::WhereNeeded,
+        }
+    }
+
+    fn holds(self, file: &fs::File) -> bool {
+        match self {
+            Locking::WhereNeeded => sys::is_on_nfs(file),
+            Locking::Always => true,
+            Locking::Never => false,
+        }
+    }
 }
 
 /// An open file.
@@ -33,6 +68,10 @@ pub struct File {
     file: fs::File,
     path: PathBuf,
     gate: Mutex<()>,
+    /// Whether accesses are locked that need not be.
+    is_locked: bool,
+    /// Whether it can be read, as a shared lock wants it.
+    is_read: bool,
     /// What reading from it costs.
     pub reading: AccessCosts,
     /// What writing to it costs.
@@ -63,15 +102,17 @@ impl File {
         // The standard library wants access to write for both, MPI has seen to that.
         options.create(how.create && !how.exclusive).create_new(how.create && how.exclusive);
         match options.open(path) {
-            Ok(file) => Ok(File::of(file, path)),
+            Ok(file) => Ok(File::of(file, path, how)),
             Err(cause) => Err(Fault::new(format_args!("open {}", path.display()), &cause)),
         }
     }
 
-    fn of(file: fs::File, path: &Path) -> File {
-        let gate = Mutex::new(());
+    fn of(file: fs::File, path: &Path, how: How) -> File {
+        let (gate, is_locked) = (Mutex::new(()), how.locking.holds(&file));
         File {
             file,
+            is_locked,
+            is_read: how.read,
             path: path.to_path_buf(),
             gate,
             reading: AccessCosts::default(),
@@ -90,9 +131,18 @@ impl File {
         Ok((meta.dev(), meta.ino()))
     }
 
+    /// What its owner, its group and others may do.
+    pub fn permissions(&self) -> Result<u32> {
+        let meta = self.file.metadata().map_err(|cause| self.fault("look at", &cause))?;
+        Ok(meta.mode() & 0o7777)
+    }
+
     /// Its length in bytes.
     pub fn size(&self) -> Result<u64> {
-        self.file.metadata().map(|meta| meta.len()).map_err(|cause| self.fault("look at", &cause))
+        let len =
+            || self.file.metadata().map(|meta| meta.len()).map_err(|cause| self.fault("look at", &cause));
+        // Where locks are needed the length may be remembered from before, too.
+        self.guarded(0..1, self.is_read, len)
     }
 
     /// Makes it shorter or longer.
@@ -183,6 +233,16 @@ impl File {
         Ok(value)
     }
 
+    /// Calls `f`, which accesses this range, in a locked section if the file needs that.
+    pub fn guarded<R>(&self, range: Range<u64>, shared: bool, f: impl FnOnce() -> Result<R>) -> Result<R> {
+        if self.is_locked && !range.is_empty() { self.locked(range, shared, f) } else { f() }
+    }
+
+    /// Whether accesses are locked that need not be.
+    pub fn is_locked(&self) -> bool {
+        self.is_locked
+    }
+
     fn fault(&self, doing: &str, cause: &Error) -> Fault {
         Fault::new(format_args!("{doing} {}", self.path.display()), cause)
     }
@@ -205,7 +265,14 @@ pub(crate) mod tests {
         }
     }
 
-    pub const BOTH: How = How { read: true, write: true, create: true, exclusive: false, permissions: 0o600 };
+    pub const BOTH: How = How {
+        read: true,
+        write: true,
+        create: true,
+        exclusive: false,
+        permissions: 0o600,
+        locking: Locking::Never,
+    };
 
     pub fn temporary(name: &str) -> (File, Temporary) {
         let path = std::env::temp_dir().join(format!("tern-disk-{}-{name}", std::process::id()));
@@ -241,6 +308,28 @@ pub(crate) mod tests {
         assert!(fault.text.contains("write 1 bytes at offset 77 of "), "{fault:?}");
         let again = File::open(&gone.0, How { exclusive: true, ..BOTH }).unwrap_err();
         assert_eq!(again.errno, libc::EEXIST);
+    }
+
+    #[test]
+    fn a_section_that_needs_it_is_locked_and_no_other() {
+        let (plain, gone) = temporary("guard");
+        let how = How { locking: Locking::Always, ..BOTH };
+        let (one, two) = (File::open(&gone.0, how).unwrap(), File::open(&gone.0, how).unwrap());
+        assert!(one.is_locked() && !plain.is_locked());
+        let is_free = |file: &File| sys::try_lock(&file.file, &(0..8), Lock::Exclusive).unwrap();
+        one.guarded(4..12, false, || {
+            assert!(!is_free(&two), "another open of the file must not get in");
+            Ok(())
+        })
+        .unwrap();
+        assert!(one.guarded(8..12, false, || Ok(is_free(&two))).unwrap(), "it is another range");
+        sys::lock(&two.file, &(0..8), Lock::Free).unwrap();
+        assert!(plain.guarded(4..12, false, || Ok(is_free(&two))).unwrap(), "this one needs none");
+        sys::lock(&two.file, &(0..8), Lock::Free).unwrap();
+        // Nothing is left behind, and a writer that may not read is not asked for a shared lock.
+        let writer = File::open(&gone.0, How { read: false, ..how }).unwrap();
+        writer.write_at(b"hello", 0).unwrap();
+        assert_eq!((writer.size().unwrap(), is_free(&two)), (5, true));
     }
 
     #[test]

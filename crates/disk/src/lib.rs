@@ -11,7 +11,7 @@ mod sys;
 
 pub use counter::{Counter, Place};
 pub use fault::{Fault, Result};
-pub use file::{File, How, remove};
+pub use file::{File, How, Locking, remove};
 pub use rates::{AccessCosts, Trim};
 pub use sieve::{read, write};
 

@@ -97,10 +97,10 @@ impl Costs {
 pub struct Plan {
     start: u64,
     end: u64,
-    /// Bytes of each domain but the last.
-    domain: u64,
+    /// Bytes of each block but the last: blocks go to the owners in turn.
+    block: u64,
     owners: u64,
-    /// Bytes a domain moves in one round.
+    /// Bytes an owner moves in one round.
     buffer: u64,
 }
 
@@ -118,16 +118,17 @@ pub struct Cut {
 }
 
 impl Plan {
-    /// Deals out what these ranks want to at most `owners` of them, in rounds of `buffer` bytes each; `None` if
-    /// nobody wants anything.
-    pub fn new(wishes: &[Wish], owners: u64, buffer: u64) -> Option<Plan> {
+    /// Deals out what these ranks want to at most `owners` of them, in rounds of `buffer` bytes each: one domain to each,
+    /// or blocks of so many bytes in turn if that is not 0. `None` if nobody wants anything.
+    pub fn new(wishes: &[Wish], owners: u64, buffer: u64, block: u64) -> Option<Plan> {
         let wanted = || wishes.iter().filter(|wish| wish.bytes > 0);
         let start = wanted().map(|wish| wish.first).min()?;
         let end = wanted().map(|wish| wish.end).max()?;
-        let start = start - start % ALIGN;
+        let start = start - start % if block > 0 { block } else { ALIGN };
         let owners = owners.max(1);
-        let domain = (end - start).div_ceil(owners).next_multiple_of(ALIGN);
-        Some(Plan { start, end, domain, owners: (end - start).div_ceil(domain), buffer: buffer.max(ALIGN) })
+        let block = if block > 0 { block } else { (end - start).div_ceil(owners).next_multiple_of(ALIGN) };
+        let owners = owners.min((end - start).div_ceil(block));
+        Some(Plan { start, end, block, owners, buffer: buffer.max(ALIGN) })
     }
 
     /// How many ranks access the file: the first ones.
@@ -137,7 +138,14 @@ impl Plan {
 
     /// How many rounds there are, the same for all.
     pub fn rounds(&self) -> u64 {
-        self.domain.min(self.end - self.start).div_ceil(self.buffer)
+        self.largest().div_ceil(self.buffer)
+    }
+
+    /// Bytes of the owner that has most.
+    fn largest(&self) -> u64 {
+        let span = self.end - self.start;
+        let turns = span.div_ceil(self.block).div_ceil(self.owners);
+        turns.saturating_mul(self.block).min(span)
     }
 
     /// The pieces of one rank, which lie in its data one behind the other, as they go to owners, by rounds.
@@ -146,12 +154,14 @@ impl Plan {
         for piece in pieces {
             let mut at = piece.offset;
             while at < piece.end() {
-                let owner = (at - self.start) / self.domain;
-                let begin = self.start + owner * self.domain;
-                let round = (at - begin) / self.buffer;
-                let limit = (begin + (round + 1) * self.buffer).min(begin + self.domain);
-                let len = piece.end().min(limit) - at;
-                cuts.push(Cut { round, owner: owner as usize, piece: Piece { offset: at, len }, position });
+                let (number, inside) = ((at - self.start) / self.block, (at - self.start) % self.block);
+                let owner = (number % self.owners) as usize;
+                // Where it lies in what its owner has, block behind block.
+                let there = number / self.owners * self.block + inside;
+                let round = there / self.buffer;
+                let left = (self.block - inside).min(self.buffer - there % self.buffer);
+                let len = (piece.end() - at).min(left);
+                cuts.push(Cut { round, owner, piece: Piece { offset: at, len }, position });
                 (at, position) = (at + len, position + len);
             }
         }
@@ -173,8 +183,9 @@ impl Plan {
         // Gaps are left out by writers: as many calls as there are gaps, at most one for each piece.
         let pieces: u64 = wishes.iter().map(|wish| wish.calls).sum();
         let is_whole = total >= span;
+        let runs = (self.rounds() * self.owners).max(span.div_ceil(self.block));
         let calls =
-            if is_whole || !writes { self.rounds() * self.owners } else { pieces.min(1 + (span - total)) };
+            if is_whole || !writes { runs } else { pieces.min(1 + (span - total)).max(runs.min(pieces)) };
         let moved = if writes { cost(calls, total) } else { cost(calls, span) / u128::from(self.owners) };
         let messages = u128::from(self.rounds()) * u128::from(tariff.round_ps)
             + u128::from(total / ranks) * u128::from(tariff.swap_ps) * 2;
@@ -203,6 +214,7 @@ mod tests {
             lens in prop::collection::vec((0u64..9000, 1u64..20_000), 1..20),
             owners in 1u64..9,
             buffer in 1u64..40_000,
+            block in prop_oneof![Just(0), 1u64..30_000],
             start in 0u64..1_000_000,
         ) {
             let mut at = start;
@@ -214,19 +226,28 @@ mod tests {
             let bytes = pieces.iter().map(|piece| piece.len).sum();
             let wish = Wish::of(pieces.iter().copied(), |_, _| false);
             prop_assert_eq!((wish.first, wish.end, wish.bytes), (pieces[0].offset, at, bytes));
-            let plan = Plan::new(&[Wish::default(), wish], owners, buffer).unwrap();
+            let plan = Plan::new(&[Wish::default(), wish], owners, buffer, block).unwrap();
             prop_assert!(plan.owners() as u64 <= owners);
             let mut cuts = plan.cut(pieces.iter().copied());
-            let mut windows = std::collections::BTreeMap::new();
+            let mut moved = std::collections::BTreeMap::new();
             for cut in &cuts {
                 prop_assert!(cut.round < plan.rounds() && cut.owner < plan.owners());
-                let window = windows.entry((cut.round, cut.owner)).or_insert((u64::MAX, 0));
-                *window = (window.0.min(cut.piece.offset), window.1.max(cut.piece.end()));
+                *moved.entry((cut.round, cut.owner)).or_insert(0) += cut.piece.len;
+                let number = |at: u64| at.checked_div(block).unwrap_or(0);
+                if block > 0 {
+                    let turn = number(cut.piece.offset) - number(pieces[0].offset);
+                    prop_assert_eq!(cut.owner as u64, turn % plan.owners() as u64);
+                    prop_assert_eq!(number(cut.piece.end() - 1), number(cut.piece.offset));
+                }
             }
-            prop_assert!(windows.values().all(|(from, to)| to - from <= buffer.max(ALIGN)));
-            let mut ranges: Vec<_> = windows.values().collect();
-            ranges.sort();
-            prop_assert!(ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0), "two write the same bytes");
+            prop_assert!(moved.values().all(|bytes| *bytes <= buffer.max(ALIGN)));
+            // A page has one owner, unless blocks are asked for that are no pages.
+            let mut pages = std::collections::BTreeMap::new();
+            for cut in cuts.iter().filter(|_| block == 0) {
+                for page in cut.piece.offset / ALIGN..=(cut.piece.end() - 1) / ALIGN {
+                    prop_assert_eq!(*pages.entry(page).or_insert(cut.owner), cut.owner);
+                }
+            }
             cuts.sort_by_key(|cut| cut.position);
             let mut again: Vec<Piece> = Vec::new();
             let mut position = 0;
@@ -256,7 +277,7 @@ mod tests {
         let strided: Vec<Wish> = (0..8)
             .map(|i| Wish::of((0..1 << 17).map(|k| Piece { offset: 64 * k + 8 * i, len: 8 }), |_, _| false))
             .collect();
-        let plan = Plan::new(&strided, 8, 16 << 20).unwrap();
+        let plan = Plan::new(&strided, 8, 16 << 20, 0).unwrap();
         let costs = plan.costs(&strided, tariff, true);
         assert!(costs.pays(tariff));
         assert!(!costs.pays(RoundCosts { phases: 1000 * tariff.phases, ..tariff }), "it never came true");
@@ -269,9 +290,9 @@ mod tests {
         let blocks: Vec<Wish> = (0..8)
             .map(|i| Wish::of(std::iter::once(Piece { offset: i << 20, len: 1 << 20 }), |_, _| false))
             .collect();
-        let plan = Plan::new(&blocks, 8, 16 << 20).unwrap();
+        let plan = Plan::new(&blocks, 8, 16 << 20, 0).unwrap();
         assert!([true, false].iter().all(|writes| !plan.costs(&blocks, tariff, *writes).pays(tariff)));
         assert!(!interleaved(&blocks));
-        assert_eq!(Plan::new(&[Wish::default(); 3], 3, 1), None);
+        assert_eq!(Plan::new(&[Wish::default(); 3], 3, 1, 0), None);
     }
 }

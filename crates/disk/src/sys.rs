@@ -22,6 +22,12 @@ pub enum Lock {
 /// opens of one process exclude each other, closing one does not free the other's, and the kernel frees it when
 /// the process dies. Over NFS the server keeps it.
 pub fn lock(file: &File, range: &Range<u64>, lock: Lock) -> Result<()> {
+    let flock = flock(range, lock);
+    // SAFETY: an open descriptor and a valid struct.
+    retry(|| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLKW, &raw const flock) })
+}
+
+fn flock(range: &Range<u64>, lock: Lock) -> libc::flock {
     let kind = match lock {
         Lock::Shared => libc::F_RDLCK,
         Lock::Exclusive => libc::F_WRLCK,
@@ -33,8 +39,28 @@ pub fn lock(file: &File, range: &Range<u64>, lock: Lock) -> Result<()> {
     flock.l_whence = libc::SEEK_SET as i16;
     flock.l_start = range.start as i64;
     flock.l_len = (range.end - range.start) as i64;
+    flock
+}
+
+/// As [`lock`] without waiting; whether it was to be had.
+#[cfg(test)]
+pub fn try_lock(file: &File, range: &Range<u64>, lock: Lock) -> Result<bool> {
+    let flock = flock(range, lock);
     // SAFETY: an open descriptor and a valid struct.
-    retry(|| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLKW, &raw const flock) })
+    let tried = retry(|| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const flock) });
+    match tried {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        tried => tried.map(|()| true),
+    }
+}
+
+/// Whether a file lies on NFS.
+pub fn is_on_nfs(file: &File) -> bool {
+    // SAFETY: a C struct of integers.
+    let mut about: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor and a valid struct.
+    let is_told = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut about) } == 0;
+    is_told && about.f_type == libc::NFS_SUPER_MAGIC
 }
 
 /// Makes sure that the first `len` bytes have room on the device; never makes the file shorter.

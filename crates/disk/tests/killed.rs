@@ -6,9 +6,16 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use disk::{Counter, File, How};
+use disk::{Counter, File, How, Locking};
 
-const HOW: How = How { read: true, write: true, create: true, exclusive: false, permissions: 0o600 };
+const HOW: How = How {
+    read: true,
+    write: true,
+    create: true,
+    exclusive: false,
+    permissions: 0o600,
+    locking: Locking::Never,
+};
 const PATH: &str = "TERN_DISK_KILLED";
 
 #[test]

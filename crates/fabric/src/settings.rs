@@ -159,6 +159,12 @@ pub const ALL: &[Setting] = &[
         doc: "Whether every rank says at the end, on the standard error output, which protocols its messages took, how many, what was predicted and observed, and why: `used` by peer class and size range, `all` also what is in force for each kind of message. Counting costs every message two looks at the clock.",
     },
     Setting {
+        name: "TERN_FILE_LOCKS",
+        kind: Type::Word(&["auto", "always", "never"]),
+        default: "auto",
+        doc: "Whether every access of a file by MPI locks what it reads or writes, atomic or not: auto does so on NFS, whose clients keep pages for themselves and write them back whole unless a lock says that others write there too; always on all file systems, for others that are like it. Must be the same on all ranks.",
+    },
+    Setting {
         name: "TERN_IBV_LIBRARY",
         kind: Type::Text,
         default: "libibverbs.so.1",

@@ -191,12 +191,14 @@ static inline void tern_section(struct section *made, const struct descriptor *a
     if (!tern_is_contiguous(array, base)) tern_section_of(made, array, count, made->type, whole);
 }
 
-/* A contiguous copy of a section, for operations that return when all is done. */
-struct copy {
-    void *base;
-    int is_copy;
-};
-void tern_copy_in(struct copy *copy, const struct descriptor *array);
-void tern_copy_out(struct copy *copy, const struct descriptor *array, int is_written);
+/* Contiguous copies of sections that no datatype describes; NULL as long as there are none. */
+struct shadow;
+/* The address to pass for a buffer: that of a copy of it, unless it is contiguous. */
+void *tern_shadow(struct shadow **shadow, const struct descriptor *array, void *base, int is_written);
+/* As `tern_shadow` for a section that was refused, if the count and the datatype, where they say all, are within it. */
+void tern_section_copy(struct section *made, const struct descriptor *array, int whole, int is_written,
+                       struct shadow **shadow);
+/* The operation has returned, or goes on as this request: what has come goes where it belongs when it is complete. */
+void tern_shadow_done(struct shadow *shadow, int code, const MPI_Request *request);
 
 #endif

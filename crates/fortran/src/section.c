@@ -85,14 +85,15 @@ void tern_section_of(struct section *made, const struct descriptor *array, MPI_C
     if (each > 1 && PMPI_Type_contiguous_c(each, type, &element) != MPI_SUCCESS) return;
     if (is_even) {
         code = PMPI_Type_create_resized_c(element, 0, shape.stride[0], &described);
-        if (whole) made->count = count / each;
+        count = whole ? count / each : made->count;
     } else {
         code = first_elements(&shape, count / each, element, &described);
-        made->count = 1;
+        count = 1;
     }
     if (each > 1) PMPI_Type_free(&element);
     if (code != MPI_SUCCESS || PMPI_Type_commit(&described) != MPI_SUCCESS) return;
     made->type = described;
+    made->count = count;
     made->made = 1;
     made->refused = 0;
 }
@@ -103,42 +104,129 @@ void tern_section_done(struct section *made)
     if (made->made) PMPI_Type_free(&made->type);
 }
 
-/* ---- Copies ---------------------------------------------------------------------------------- */
+/* One element of a section after the other, the first dimension first. */
+struct place {
+    char *at;
+    ptrdiff_t index[MAX_RANK];
+};
 
-/* Copies all elements of a section to or from contiguous memory. */
-static void transfer(const struct descriptor *array, char *packed, int is_out)
+static struct place first_place(const struct descriptor *array)
 {
-    ptrdiff_t index[MAX_RANK] = { 0 };
-    char *at = array->base;
-    for (;;) {
-        memcpy(is_out ? at : packed, is_out ? packed : at, array->elem_len);
-        packed += array->elem_len;
-        int i = 0;
-        for (; i < array->rank; i++) {
-            at += array->dim[i].stride;
-            if (++index[i] < array->dim[i].extent) break;
-            at -= array->dim[i].stride * array->dim[i].extent;
-            index[i] = 0;
-        }
-        if (i == array->rank) return;
+    return (struct place) { .at = array->base };
+}
+
+static void next_place(const struct descriptor *array, struct place *place)
+{
+    for (int i = 0; i < array->rank; i++) {
+        place->at += array->dim[i].stride;
+        if (++place->index[i] < array->dim[i].extent) return;
+        place->at -= array->dim[i].stride * array->dim[i].extent;
+        place->index[i] = 0;
     }
 }
 
-void tern_copy_in(struct copy *copy, const struct descriptor *array)
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+/* A copy of a section. What was in it stays beside it, so that only what has come goes back: other elements of the section
+ * may belong to the application meanwhile. */
+struct part {
+    struct part *next;
+    char *packed, *before;
+    long long elements;
+    int is_written;
+    struct descriptor array;
+    /* Its dimensions lie behind it. */
+};
+
+struct shadow {
+    struct part *parts;
+};
+
+/* In libmpi_abi.so.1, and no part of MPI. */
+enum { BEGIN = 0, END = 1, FREE = 2 };
+extern void tern_copies(MPI_Request request, void *state, void (*call)(void *state, int what));
+
+static long long elements_of(const struct descriptor *array)
 {
-    void *base = tern_choice(array->base);
-    *copy = (struct copy) { .base = base };
-    if (tern_is_contiguous(array, base)) return;
-    long long bytes = (long long) array->elem_len;
-    for (int i = 0; i < array->rank; i++) bytes *= array->dim[i].extent;
-    copy->base = tern_room(bytes);
-    copy->is_copy = 1;
-    transfer(array, copy->base, 0);
+    long long elements = 1;
+    for (int i = 0; i < array->rank; i++) elements *= array->dim[i].extent;
+    return elements;
 }
 
-void tern_copy_out(struct copy *copy, const struct descriptor *array, int is_written)
+static void copy_in(struct part *part)
 {
-    if (!copy->is_copy) return;
-    if (is_written) transfer(array, copy->base, 1);
-    free(copy->base);
+    const struct descriptor *array = &part->array;
+    struct place place = first_place(array);
+    for (long long i = 0; i < part->elements; i++, next_place(array, &place))
+        memcpy(part->packed + i * (long long) array->elem_len, place.at, array->elem_len);
+    if (part->before) memcpy(part->before, part->packed, part->elements * array->elem_len);
+}
+
+static void copy_out(struct part *part)
+{
+    const struct descriptor *array = &part->array;
+    struct place place = first_place(array);
+    if (!part->is_written) return;
+    for (long long i = 0; i < part->elements; i++, next_place(array, &place)) {
+        long long from = i * (long long) array->elem_len;
+        if (memcmp(part->packed + from, part->before + from, array->elem_len))
+            memcpy(place.at, part->packed + from, array->elem_len);
+    }
+}
+
+static void call_shadow(void *state, int what)
+{
+    struct shadow *shadow = state;
+    for (struct part *part = shadow->parts, *next; part; part = next) {
+        next = part->next;
+        if (what == BEGIN) copy_in(part);
+        if (what == END) copy_out(part);
+        if (what != FREE) continue;
+        free(part->packed);
+        free(part->before);
+        free(part);
+    }
+    if (what == FREE) free(shadow);
+}
+
+void *tern_shadow(struct shadow **shadow, const struct descriptor *array, void *base, int is_written)
+{
+    if (tern_is_contiguous(array, base)) return base;
+    size_t size = sizeof(struct descriptor) + array->rank * sizeof array->dim[0];
+    struct part *part = (struct part *) tern_room((long long) (offsetof(struct part, array) + size));
+    if (!*shadow) {
+        *shadow = (struct shadow *) tern_room(sizeof **shadow);
+        (*shadow)->parts = NULL;
+    }
+    memcpy(&part->array, array, size);
+    part->elements = elements_of(array);
+    part->is_written = is_written;
+    part->packed = tern_room(part->elements * (long long) array->elem_len);
+    part->before = is_written ? tern_room(part->elements * (long long) array->elem_len) : NULL;
+    part->next = (*shadow)->parts;
+    (*shadow)->parts = part;
+    copy_in(part);
+    return part->packed;
+}
+
+void tern_section_copy(struct section *made, const struct descriptor *array, int whole, int is_written,
+                       struct shadow **shadow)
+{
+    MPI_Count lb, extent, true_lb, true_extent, there = elements_of(array) * (MPI_Count) array->elem_len;
+    if (PMPI_Type_get_extent_c(made->type, &lb, &extent) != MPI_SUCCESS) return;
+    if (PMPI_Type_get_true_extent_c(made->type, &true_lb, &true_extent) != MPI_SUCCESS) return;
+    if (true_lb < 0 || extent < 0 || (whole && (made->count - 1) * extent + true_lb + true_extent > there)) return;
+    made->base = tern_shadow(shadow, array, made->base, is_written);
+    made->refused = 0;
+}
+
+void tern_shadow_done(struct shadow *shadow, int code, const MPI_Request *request)
+{
+    if (!shadow) return;
+    if (code == MPI_SUCCESS && request) {
+        tern_copies(*request, shadow, call_shadow);
+        return;
+    }
+    if (code == MPI_SUCCESS) call_shadow(shadow, END);
+    call_shadow(shadow, FREE);
 }

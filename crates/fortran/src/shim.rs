@@ -88,12 +88,14 @@ struct Piece {
 fn function(text: &mut String, row: &Row, parameters: &[Parameter], large: bool, caller: Caller, name: &str) {
     let mut pieces: Vec<Piece> = parameters.iter().map(|p| piece(row, p, caller)).collect();
     let mut refused = Vec::new();
+    let mut shadow = None;
     if caller == Caller::Descriptor {
         for at in 0..parameters.len() {
             if matches!(parameters[at].form, Form::Buffer(_)) {
                 refused.extend(section(row, parameters, at, &mut pieces));
             }
         }
+        shadow = pieces.iter().any(|p| p.before.contains("&shadow")).then(|| copied(row, parameters));
     }
     let result = (row.name != "MPI_Pcontrol").then(|| "int *ierror".to_string());
     let declared = pieces.iter().map(|p| p.declared.clone()).filter(|d| !d.is_empty());
@@ -111,6 +113,7 @@ fn function(text: &mut String, row: &Row, parameters: &[Parameter], large: bool,
     if row.name.starts_with("MPI_Init") && !row.name.ends_with("ed") || row.name == "MPI_Session_init" {
         body.push_str("    tern_announce();\n");
     }
+    body.push_str(if shadow.is_some() { "    struct shadow *shadow = NULL;\n" } else { "" });
     pieces.iter().for_each(|p| body.push_str(&p.before));
     match refused.is_empty() {
         true => writeln!(body, "    int code = {call};"),
@@ -120,6 +123,10 @@ fn function(text: &mut String, row: &Row, parameters: &[Parameter], large: bool,
         }
     }
     .expect("writing to a string");
+    if let Some(copied) = shadow {
+        let request = if copied == Copied::WithTheRequest { "&c_request" } else { "NULL" };
+        writeln!(body, "    tern_shadow_done(shadow, code, {request});").expect("writing to a string");
+    }
     pieces.iter().for_each(|p| body.push_str(&p.after));
     match result {
         Some(_) => body.push_str("    if (ierror) *ierror = code;\n"),
@@ -338,44 +345,85 @@ fn procedure(row: &Row, parameter: &Parameter) -> Piece {
     Piece { declared: format!("procedure *{name}"), passed, ..Piece::default() }
 }
 
+/// What may be done with a section that no datatype describes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copied {
+    /// Nothing: it is refused.
+    Never,
+    /// A copy goes when the call returns.
+    InTheCall,
+    /// A copy goes when the request is complete: only collectives tell that.
+    WithTheRequest,
+}
+
+fn copied(row: &Row, parameters: &[Parameter]) -> Copied {
+    let has_part = |part: &str| parameters.iter().any(|p| p.name.contains(part));
+    let stays = ["win", "size"].iter().any(|name| parameters.iter().any(|p| p.name == *name))
+        && !row.name.contains("ack");
+    if stays || row.name.ends_with("_begin") {
+        Copied::Never
+    } else if !has_part("request") {
+        Copied::InTheCall
+    } else if has_part("comm") && !has_part("tag") {
+        Copied::WithTheRequest
+    } else {
+        Copied::Never
+    }
+}
+
+/// Whether the count is that of what goes to or comes from each of several, not of all that is in the buffer.
+fn is_for_each(row: &Row, parameters: &[Parameter], at: usize) -> bool {
+    let (name, operation) = (parameters[at].name, row.name.to_lowercase());
+    parameters.iter().any(|p| p.name == "partitions")
+        || name == "recvbuf" && (operation.contains("gather") || operation.contains("alltoall"))
+        || name == "sendbuf" && (operation.contains("scatter") || operation.contains("alltoall"))
+}
+
 /// What a descriptor of a buffer adds: of a section that is not contiguous a datatype is made where a count and a
-/// datatype describe it. Returns the C condition under which it cannot be passed.
+/// datatype describe it, else a copy. Returns the C condition under which it cannot be passed.
 fn section(row: &Row, parameters: &[Parameter], at: usize, pieces: &mut [Piece]) -> Option<String> {
     let Form::Buffer(intent) = parameters[at].form else { unreachable!("the caller matched") };
     let name = parameters[at].name;
     pieces[at].declared = format!("struct descriptor *{name}");
     pieces[at].before = format!("    void *{name}_base = tern_choice({name}->base);\n");
-    if matches!(parameters[at].kind, "AddrIn") || ["base", "compare_addr"].contains(&name) {
+    // The end of a split collective names the buffer once more, and no more.
+    let is_named = matches!(parameters[at].kind, "AddrIn") || row.name.ends_with("_end");
+    if is_named || ["base", "compare_addr"].contains(&name) {
         return None;
     }
+    let (copied, is_written) = (copied(row, parameters), i32::from(intent == Intent::Out));
     let has_op = has(row, "Op") && !has(row, "Win");
-    if let Some((count, datatype)) = described_by(parameters, at).filter(|_| !has_op) {
+    let mut text = String::new();
+    let refused = if let Some((count, datatype)) = described_by(parameters, at).filter(|_| !has_op) {
         let (type_name, is_one) =
             (parameters[datatype].name, matches!(parameters[count].form, Form::Number(..)));
-        let (how, n) = if is_one { ("1", format!("*{}", parameters[count].name)) } else { ("0", "0".into()) };
+        let is_whole = is_one && !is_for_each(row, parameters, at);
+        let n = if is_one { format!("*{}", parameters[count].name) } else { "0".into() };
+        let (how, fallback) = (i32::from(is_whole), i32::from(copied != Copied::Never));
         write!(
-            pieces[at].before,
-            "    struct section s_{name};\n    tern_section(&s_{name}, {name}, {name}_base, {n}, {type_name}, {how});\n"
+            text,
+            "    struct section s_{name};\n    tern_section(&s_{name}, {name}, {name}_base, {n}, {type_name}, {how});\n    \
+             if (s_{name}.refused && {fallback}) tern_section_copy(&s_{name}, {name}, {how}, {is_written}, &shadow);\n"
         )
         .expect("writing to a string");
-        if is_one {
-            let c = if parameters[count].kind == "LongCount" { "MPI_Count" } else { "" };
-            let cast = if c.is_empty() { String::new() } else { format!("({c}) ") };
+        if is_whole {
+            let cast = if parameters[count].kind == "LongCount" { "(MPI_Count) " } else { "" };
             pieces[count].passed = format!("{cast}s_{name}.count");
         }
+        pieces[at].passed = format!("s_{name}.base");
         pieces[datatype].passed = format!("s_{name}.type");
         pieces[at].after = format!("    tern_section_done(&s_{name});\n");
-        return Some(format!("s_{name}.refused"));
-    }
-    let is_blocking = !parameters.iter().any(|p| p.name == "request");
-    if is_blocking && (has_op || row.name.contains("ack")) && !row.name.contains("ttach") {
-        pieces[at].before = format!("    struct copy s_{name};\n    tern_copy_in(&s_{name}, {name});\n");
-        pieces[at].passed = format!("s_{name}.base");
-        pieces[at].after =
-            format!("    tern_copy_out(&s_{name}, {name}, {});\n", i32::from(intent == Intent::Out));
-        return None;
-    }
-    Some(format!("!tern_is_contiguous({name}, {name}_base)"))
+        Some(format!("s_{name}.refused"))
+    } else if copied == Copied::Never {
+        Some(format!("!tern_is_contiguous({name}, {name}_base)"))
+    } else {
+        writeln!(text, "    void *{name}_copy = tern_shadow(&shadow, {name}, {name}_base, {is_written});")
+            .expect("writing to a string");
+        pieces[at].passed = format!("{name}_copy");
+        None
+    };
+    pieces[at].before.push_str(&text);
+    refused
 }
 
 /// The count (or counts) and the datatype of a buffer, if they come before the next buffer.

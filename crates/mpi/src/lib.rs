@@ -23,6 +23,7 @@ mod others;
 pub mod p2p;
 pub mod partitioned;
 mod persistent;
+pub mod ports;
 pub mod request;
 mod running;
 pub mod session;

@@ -64,6 +64,7 @@ impl<D: Device> World<D> {
     fn take_notices(&mut self) -> bool {
         self.vain_looks = 0;
         let has_hurried = self.take_urges();
+        self.turn_away();
         let comms = &self.objects.comms;
         let found = self.engine.arrived().filter_map(|(envelope, _)| {
             let is_collective = envelope.context & 3 == Purpose::Collective as u64;

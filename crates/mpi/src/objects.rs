@@ -32,6 +32,8 @@ pub struct Objects {
     pub groups: Slab<Arc<Group>>,
     /// Attribute keys.
     pub keyvals: Keyvals,
+    /// When accesses of files are locked that need not be.
+    pub locking: disk::Locking,
     /// Where the program reads `MPI_LASTUSEDCODE`.
     pub last_used_code: usize,
     /// Values of the predefined attributes of communicators.

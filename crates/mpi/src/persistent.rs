@@ -52,9 +52,15 @@ impl<D: Device> World<D> {
                 let Some(mut running) = idle.take() else {
                     return fail(Class::REQUEST, "is a persistent collective that has failed, which ends it");
                 };
+                if let Some(copies) = &mut running.copies {
+                    copies.begin();
+                }
                 running.schedule.start(*tag);
                 match self.advance(&mut running) {
                     Ok(Progress::Done) => {
+                        if let Some(copies) = &mut running.copies {
+                            copies.end();
+                        }
                         *idle = Some(running);
                         Ok((Body::Ended(Ended::WELL), None))
                     }

@@ -103,6 +103,17 @@ pub struct Running {
     pub place: Place,
     /// What to do when it is done.
     pub then: Then,
+    /// Copies of the application's buffers that it works on, if it does.
+    pub copies: Option<Box<dyn Copies>>,
+}
+
+/// Contiguous copies of buffers that a collective works on where no datatype describes these: sections of arrays in Fortran.
+/// They go when the request does.
+pub trait Copies: std::fmt::Debug + Send {
+    /// Before a start: what the application has in its buffers goes into the copies.
+    fn begin(&mut self);
+    /// It is done: what has come goes into the buffers.
+    fn end(&mut self);
 }
 
 /// The packed form of a message of a schedule.

@@ -5,7 +5,7 @@ use crate::collio::{InFlight, io};
 use crate::comm::Comms;
 use crate::error::Result;
 use crate::handle::Handle;
-use crate::request::{Body, Ended, Recipe, Request, Running, Then};
+use crate::request::{Body, Copies, Ended, Recipe, Request, Running, Then};
 use crate::world::World;
 use fabric::Device;
 
@@ -46,7 +46,8 @@ impl<D: Device> World<D> {
                 Ok((self.objects.requests.sent()?, true))
             }
             (progress, then) => {
-                let running = Box::new(Running { schedule, flight, place: held.crowd.clone(), then });
+                let place = held.crowd.clone();
+                let running = Box::new(Running { schedule, flight, place, then, copies: None });
                 let (body, call) = self.begun(running, progress);
                 let goes_on = matches!(body, Body::Collective(_));
                 let handle = self.objects.requests.add(comm, body)?;
@@ -88,9 +89,28 @@ impl<D: Device> World<D> {
             Ok(Progress::Call(call)) => (Body::Collective(running), Some(call)),
             Ok(_) => (Body::Collective(running), None),
             Err(error) => {
+                let mut running = running;
+                std::mem::forget(running.copies.take());
                 self.leave(&running.place, running.schedule, running.flight, &error);
                 (Body::Ended(Ended { error: Some(error), ..Ended::WELL }), None)
             }
+        }
+    }
+
+    /// Gives a collective that has been begun, or a persistent one that has not, the copies of buffers that it works on; one
+    /// that has ended needs them no more.
+    pub fn add_copies(&mut self, handle: Handle, mut copies: Box<dyn Copies>) {
+        match self.objects.requests.get_mut(handle) {
+            Some(Request { body: Some(Body::Collective(running)), .. }) => running.copies = Some(copies),
+            Some(Request { body: None, recipe: Some(recipe), .. }) => {
+                if let Recipe::Collective(Some(running), _) = &mut recipe.0 {
+                    running.copies = Some(copies);
+                }
+            }
+            Some(Request { body: Some(Body::Ended(Ended { error: Some(_), .. })), .. }) => {
+                std::mem::forget(copies)
+            }
+            _ => copies.end(),
         }
     }
 
@@ -139,9 +159,14 @@ impl<D: Device> World<D> {
         self.engine.note();
         let Some(request) = self.objects.requests.get_mut(handle) else { return };
         let error = ended.error.clone();
-        let Some(Body::Collective(running)) = request.body.replace(Body::Ended(ended)) else { return };
+        let Some(Body::Collective(mut running)) = request.body.replace(Body::Ended(ended)) else { return };
         if let Some(error) = error {
+            // What is under way may still come into them.
+            std::mem::forget(running.copies.take());
             return self.leave(&running.place, running.schedule, running.flight, &error);
+        }
+        if let Some(copies) = &mut running.copies {
+            copies.end();
         }
         match running.then {
             Then::Nothing => {}

@@ -10,6 +10,7 @@ use crate::group::Group;
 use crate::handle::Handle;
 use crate::lost::GivenUp;
 use crate::objects::Objects;
+use crate::ports::Ports;
 use crate::request::{Body, BufferOwner, Ended, Keep, Origin, Requests, Unpack, received};
 use crate::{status::Status, tools};
 use fabric::{Device, Fault};
@@ -43,6 +44,8 @@ pub struct World<D: Device> {
     pub account: Option<Box<Account>>,
     /// Communicators whose collectives cannot end.
     pub(crate) given_up: Vec<GivenUp>,
+    /// Ports of this process that are open, and whether any has been.
+    pub(crate) ports: Ports,
     /// Looks in vain since notices were looked for.
     pub(crate) vain_looks: u32,
     next_context: u64,
@@ -57,6 +60,8 @@ pub struct World<D: Device> {
 pub(crate) enum Detached {
     Send(Keep),
     Receive(Option<Box<Unpack>>),
+    /// The room of what is received because it must not stay.
+    Unwanted(Box<[u8]>),
 }
 
 /// What a look around brought.
@@ -84,6 +89,7 @@ impl<D: Device> World<D> {
             untold: Vec::new(),
             account: None,
             given_up: Vec::new(),
+            ports: Ports::default(),
             vain_looks: 0,
             next_context: (me as u64 + 1) << 32,
             job_size,
@@ -272,6 +278,7 @@ impl<D: Device> World<D> {
                 Detached::Send(keep) => self.release(keep),
                 Detached::Receive(Some(unpack)) => unpack.finish(outcome.len),
                 Detached::Receive(None) => {}
+                Detached::Unwanted(room) => drop(room),
             }
         }
     }

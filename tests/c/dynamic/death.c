@@ -3,7 +3,7 @@
 // args: abort
 // args: exit
 // expect-exit: nonzero
-// expect-stderr: killed by signal 9 \(SIGKILL\)|MPI_Abort was called with code 7|exited with code 3 without MPI_Finalize
+// expect-stderr[tern]: killed by signal 9 \(SIGKILL\)|MPI_Abort was called with code 7|exited with code 3 without MPI_Finalize
 // timeout: 60
 // connections: processes of other jobs are reached over TCP alone
 #include "../tern_test.h"

@@ -1,5 +1,6 @@
 /* MPI_Comm_spawn_multiple: one job of two programs, their numbers, arguments, working directories; fewer processes than
  * asked for where `soft` allows that; children that start children; ends without MPI_Comm_disconnect. */
+// not-on: mpich (starts as many as were asked for, whatever `soft` says, which section 11.8.4 lets it leave uninterpreted)
 // connections: processes of other jobs are reached over TCP alone
 #include "../tern_test.h"
 

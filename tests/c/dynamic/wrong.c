@@ -1,4 +1,5 @@
 /* What cannot be started: the class is MPI_ERR_SPAWN on all ranks, and the job goes on. refused.c looks at the text. */
+// not-on: mpich (starts what does not exist and then waits for it for ever)
 // connections: processes of other jobs are reached over TCP alone
 #include "../tern_test.h"
 

@@ -1,5 +1,6 @@
 /* A file that may not become longer (RLIMIT_FSIZE, as `ulimit -f` sets it): what does not fit is an error on all ranks, what was
  * there before stays, and the file goes on to be used. A program that runs cannot be written to. */
+// not-on: mpich (gives MPI_ERR_IO or one of the classes of collectives where a file may not become longer)
 // one-host: which files are the same is known within one host
 #include "../io/file_test.h"
 

@@ -1,5 +1,6 @@
 /* Wrong use of files: the default error handler returns, the class is that of the cause, and the text names the
  * file and where in it.
+ * not-on: mpich (leaves the handle of a file that cannot be opened as it was)
  * one-host: which files are the same is known within one host
  */
 #include "../io/file_test.h"

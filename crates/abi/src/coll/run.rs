@@ -189,8 +189,8 @@ pub fn persistent(cx: &Cx, comm: Handle, schedule: Box<Schedule>) -> Result<Hand
     let held = world.comm_mut(comm)?;
     let tag = held.coll.next_persistent_tag(schedule.program().kind);
     let place = held.crowd.clone();
-    let running =
-        Running { schedule, flight: InFlight::default(), place: place.clone(), then: Then::Nothing };
+    let (flight, place_of_it) = (InFlight::default(), place.clone());
+    let running = Running { schedule, flight, place: place_of_it, then: Then::Nothing, copies: None };
     let recipe = Recipe::Collective(Some(Box::new(running)), tag);
     world.objects.requests.add_persistent(comm, recipe, place)
 }

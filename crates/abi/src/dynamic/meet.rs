@@ -206,14 +206,18 @@ fn hear_until(
     let span = Span { addr: words.as_mut_ptr() as usize, len: count * size_of::<u64>() };
     let want = Want { source: Some(from as usize), context: ANSWER, tag: Some(tag) };
     let op = cx.world().engine.receive(want, span).map_err(mpi::world::fault)?;
+    let mut why = TOO_LATE;
     let outcome = wait::until(cx, |world| {
-        if Instant::now() >= until {
+        if world.is_turned_away(from as usize, port.number) {
+            why = "its process has closed it";
+            world.engine.cancel(op);
+        } else if Instant::now() >= until {
             world.engine.cancel(op);
         }
         Ok(world.engine.take(op))
     })?;
     if outcome.cancelled {
-        return Err(refused(port, TOO_LATE));
+        return Err(refused(port, why));
     }
     // They were written through their address.
     Ok(std::hint::black_box(words))

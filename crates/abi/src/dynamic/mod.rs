@@ -9,7 +9,7 @@ mod port;
 mod spawn;
 
 pub use names::{lookup as lookup_name, publish as publish_name, unpublish as unpublish_name};
-pub use port::{accept, close as close_port, connect, join, open as open_port};
+pub use port::{accept, close as close_port, connect, end_all as close_ports, join, open as open_port};
 pub use spawn::{find_parent, get_parent, spawn, spawn_multiple};
 
 use std::collections::BTreeSet;
@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 
 use mpi::error::{Class, Error, Result};
 use mpi::handle::Handle;
+use mpi::ports::HELLO;
 use rnic::Card;
 
 use crate::coll::run;
@@ -27,7 +28,6 @@ use crate::{device, letter, wait};
 
 /// Contexts of what the library says to processes of other jobs. No communicator has them: those of jobs are below,
 /// those of several jobs above.
-const HELLO: u64 = 1 << 62;
 const ANSWER: u64 = HELLO | 1;
 const FAREWELL: u64 = HELLO | 2;
 

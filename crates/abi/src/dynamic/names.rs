@@ -1,4 +1,4 @@
-//! MPI 5.0 section 11.8.4: names of ports, by which jobs of one user on one host find each other.
+//! MPI 5.0 section 11.9.4: names of ports, by which jobs of one user on one host find each other.
 //!
 //! There is no server. A name is a file that nobody else may read, in a directory of the user's alone, locked by the
 //! process that has published it: what has ended without taking its names back has lost its locks, and its names are

@@ -1,8 +1,6 @@
-//! MPI 5.0 section 11.8: ports, at which processes of one job wait for those of another, and connections made over
+//! MPI 5.0 section 11.9: ports, at which processes of one job wait for those of another, and connections made over
 //! a socket that the application has.
 
-use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -23,9 +21,6 @@ pub use crate::layout::MAX_PORT_NAME;
 const BEGIN: &str = "tern-port:";
 /// How long a connection may take unless the info key `timeout` says another time.
 const PATIENCE: Duration = Duration::from_secs(180);
-
-/// Ports of this process that are open.
-static OPEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 /// What the name of a port says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,19 +64,28 @@ pub fn new(cx: &Cx) -> Result<Port> {
     let card = own_card(cx)?;
     // 0 is no port; a tag has 31 bits.
     let number = LAST.fetch_add(1, Ordering::Relaxed) % (i32::MAX as u32) + 1;
-    open_ports().insert(number);
-    cx.world().engine.extend(|device| device::adapter(device).open_port(number));
+    let mut world = cx.world();
+    world.open_port(number);
+    world.engine.extend(|device| device::adapter(device).open_port(number));
     Ok(Port { card, number })
 }
 
 /// Closes a port: who asks there is refused.
 pub fn end(cx: &Cx, number: u32) {
-    open_ports().remove(&number);
-    cx.world().engine.extend(|device| device::adapter(device).close_port(number));
+    let mut world = cx.world();
+    world.close_port(number);
+    world.engine.extend(|device| device::adapter(device).close_port(number));
 }
 
-fn open_ports() -> std::sync::MutexGuard<'static, BTreeSet<u32>> {
-    OPEN.lock().unwrap_or_else(|e| e.into_inner())
+/// Closes all that are open: nobody will be accepted any more.
+pub fn end_all(cx: &Cx) {
+    let mut world = cx.world();
+    let numbers = world.close_ports();
+    if !numbers.is_empty() {
+        world
+            .engine
+            .extend(|device| numbers.iter().for_each(|number| device::adapter(device).close_port(*number)));
+    }
 }
 
 /// `MPI_Open_port`.
@@ -102,7 +106,7 @@ pub fn close(cx: &Cx, port_name: Text) -> Result {
 /// The number of a port that this process has opened.
 fn own_port(cx: &Cx, name: &str) -> Result<u32> {
     let Some(port) = Port::named(name) else { return no_name(name) };
-    if port.card != own_card(cx)? || !open_ports().contains(&port.number) {
+    if port.card != own_card(cx)? || !cx.world().is_port_open(port.number) {
         return not_open(&port);
     }
     Ok(port.number)
@@ -153,7 +157,7 @@ pub fn connect(
         };
         let name = port_name.get()?.to_text();
         match Port::named(&name) {
-            Some(port) if port.card == own_card(cx)? && !open_ports().contains(&port.number) => {
+            Some(port) if port.card == own_card(cx)? && !cx.world().is_port_open(port.number) => {
                 not_open(&port)
             }
             Some(port) => Ok(Part::Connect(port, patience)),

@@ -234,7 +234,7 @@ impl Mover {
             }
             Direction::Write => stream.with(|bytes| disk::write(&self.disk, pieces(), bytes)).map(|()| len),
         };
-        let moved = match self.atomic {
+        let moved = match self.atomic || self.disk.is_locked() {
             true => self.disk.locked(self.range(start, len), way == Direction::Read, work),
             false => work(),
         };

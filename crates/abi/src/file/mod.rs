@@ -99,7 +99,9 @@ fn duplicate(cx: &Cx, comm: Handle) -> Result<Handle> {
 
 fn open_on(cx: &Cx, comm: Handle, asked: Asked) -> Result<File> {
     let site = run::site(cx, comm)?;
+    let locking = cx.objects().locking;
     let how = |create, exclusive| disk::How {
+        locking,
         read: !asked.amode.has(Amode::WRONLY),
         write: !asked.amode.has(Amode::RDONLY),
         create,
@@ -291,12 +293,14 @@ pub fn set_info(cx: &Cx, fh: Handle, info: Handle) -> Result {
 
 /// `MPI_File_get_info`.
 pub fn get_info(cx: &Cx, fh: Handle, info_used: Out<Handle>) -> Result {
-    let (hints, size) = {
+    use std::os::unix::ffi::OsStrExt;
+    let used = {
         let world = cx.world();
         let file = world.objects.file(fh)?;
-        (file.hints.clone(), world.comm(file.comm)?.place.size())
+        let (size, name) = (world.comm(file.comm)?.place.size(), file.disk.path().as_os_str().as_bytes());
+        file.hints.to_info(size.into(), name, file.disk.permissions().ok())?
     };
-    info_used.set(cx.anytime().infos.insert(hints.to_info(size.into())?)?);
+    info_used.set(cx.anytime().infos.insert(used)?);
     Ok(())
 }
 

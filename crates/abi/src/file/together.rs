@@ -16,7 +16,7 @@ use crate::coll::run::{self, Lists};
 use crate::cx::Cx;
 
 /// What ranks tell each other before anything is moved.
-const WORDS: usize = 15;
+const WORDS: usize = 16;
 
 /// Hints about the use of two phases, as they travel.
 const AS_IT_PAYS: u64 = 2;
@@ -50,6 +50,7 @@ fn words(job: &Job, way: Direction, ranks: usize, ready: &Result<Ready>) -> [u64
         tariff.phases,
         owners,
         buffer,
+        job.hints.block_bytes,
         buffering | u64::from(job.atomic) << 8,
     ]
 }
@@ -81,9 +82,9 @@ impl Agreed {
 fn plan(all: &[[u64; WORDS]], way: Direction) -> Agreed {
     let wish = |w: &[u64; WORDS]| Wish { first: w[1], end: w[2], bytes: w[3], calls: w[4], moved: w[5] };
     let wishes: Vec<Wish> = all.iter().map(wish).collect();
-    let [.., call_ps, byte_ps, round_ps, swap_ps, alone, phases, owners, buffer, how] = all[0];
+    let [.., call_ps, byte_ps, round_ps, swap_ps, alone, phases, owners, buffer, block, how] = all[0];
     // An atomic access is one locked section of the rank that makes it.
-    let plan = Plan::new(&wishes, owners, buffer).filter(|_| all.len() > 1 && how >> 8 == 0);
+    let plan = Plan::new(&wishes, owners, buffer, block).filter(|_| all.len() > 1 && how >> 8 == 0);
     let Some(plan) = plan else { return Agreed { plan: None, costs: None } };
     let tariff = RoundCosts { call_ps, byte_ps, round_ps, swap_ps, alone, phases };
     let costs = plan.costs(&wishes, tariff, way == Direction::Write);
@@ -254,6 +255,11 @@ impl Room {
         Room { runs, starts, len }
     }
 
+    /// From the first byte of the file to the last.
+    fn range(&self) -> std::ops::Range<u64> {
+        self.runs.first().map_or(0, |run| run.offset)..self.runs.last().map_or(0, |run| run.end())
+    }
+
     /// Where a piece lies that is in one of the runs.
     fn place(&self, piece: &Piece) -> usize {
         let run = self.runs.partition_point(|run| run.offset <= piece.offset) - 1;
@@ -285,7 +291,8 @@ fn write_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &Ready) ->
         });
     }
     let begun = Instant::now();
-    let outcome = disk::write(&job.disk, room.runs.iter().copied(), &data).map_err(refused);
+    let write = || disk::write(&job.disk, room.runs.iter().copied(), &data);
+    let outcome = job.disk.guarded(room.range(), false, write).map_err(refused);
     let disk_ns = begun.elapsed().as_nanos() as u64;
     Ok(Round { outcome, bytes, words: sent.max(came.word_count()), disk_ns })
 }
@@ -297,7 +304,8 @@ fn read_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &mut Ready)
     let room = Room::of(asked.iter().flatten().copied().collect());
     let mut data = vec![0; room.len as usize];
     let begun = Instant::now();
-    let read = disk::read(&job.disk, room.runs.iter().copied(), &mut data, job.hints.buffer_bytes);
+    let mut read = || disk::read(&job.disk, room.runs.iter().copied(), &mut data, job.hints.buffer_bytes);
+    let read = job.disk.guarded(room.range(), true, &mut read);
     let disk_ns = begun.elapsed().as_nanos() as u64;
     let (got, outcome) = match read.map_err(refused) {
         Ok(got) => (got, Ok(())),

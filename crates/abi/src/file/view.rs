@@ -89,7 +89,10 @@ pub fn set_view(
     if let Some(info) = cx.anytime().optional_info(info)? {
         hints.update(info);
     }
-    cx.objects().file_mut(fh)?.hints = hints;
+    let mut objects = cx.objects();
+    let file = objects.file_mut(fh)?;
+    file.disk.will_be_read_in(hints.style());
+    file.hints = hints;
     Ok(())
 }
 

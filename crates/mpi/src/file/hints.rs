@@ -5,35 +5,47 @@ use disk::Style;
 use crate::error::Result;
 use crate::info::Info;
 
-/// What the reserved hints say; a value that makes no sense is as good as none, as for every hint.
+/// What the reserved hints say that mean something here; a value that makes no sense is as good as none, as for every hint.
+/// What says how a file lies on devices (`striping_factor`, `striping_unit`, `num_io_nodes`, `io_node_list`), in parts of an array
+/// (`chunked`, `chunked_item`, `chunked_size`) or how many processes will use it (`nb_proc`) means nothing to a file system
+/// of the operating system, so it is not kept, and `MPI_File_get_info` does not tell it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hints {
     /// `cb_nodes`: ranks that access the file in collective operations; `None`: as many as pay.
     pub nodes: Option<u64>,
     /// `cb_buffer_size`: bytes each of them moves at once.
     pub buffer_bytes: u64,
+    /// `cb_block_size`: bytes of the blocks that go to them in turn; 0: each has one stretch.
+    pub block_bytes: u64,
     /// `collective_buffering`: whether it is used; `None`: where it is predicted to pay.
     pub buffering: Option<bool>,
     /// `file_perm`: permissions of a new file.
     pub permissions: u32,
-    /// The rest, kept as it was given: what depends on a file system that has no such thing here.
-    others: Vec<(&'static str, String)>,
+    /// `access_style`: in which order it will be read.
+    style: Option<Order>,
 }
 
-/// Reserved hints that are kept as they were given; all but `access_style` change nothing.
-const KEPT: [&str; 11] = [
-    "access_style",
-    "cb_block_size",
-    "chunked",
-    "chunked_item",
-    "chunked_size",
-    "filename",
-    "io_node_list",
-    "nb_proc",
-    "num_io_nodes",
-    "striping_factor",
-    "striping_unit",
-];
+/// The words of `access_style` that are heeded: the others say nothing that a kernel could be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    Sequential,
+    ReverseSequential,
+    Random,
+}
+
+impl Order {
+    const NAMES: [(&str, Order); 3] = [
+        ("random", Order::Random),
+        ("reverse_sequential", Order::ReverseSequential),
+        ("sequential", Order::Sequential),
+    ];
+
+    /// The first of the names that stands in the list.
+    fn of(words: &str) -> Option<Order> {
+        let has = |name: &str| words.split(',').any(|word| word.trim() == name);
+        Order::NAMES.iter().find(|(name, _)| has(name)).map(|(_, order)| *order)
+    }
+}
 
 /// Bytes moved at once if no hint says another number: large against what a call costs, small against memory.
 const BUFFER_BYTES: u64 = 16 << 20;
@@ -43,9 +55,10 @@ impl Default for Hints {
         Hints {
             nodes: None,
             buffer_bytes: BUFFER_BYTES,
+            block_bytes: 0,
             buffering: None,
             permissions: 0o666,
-            others: Vec::new(),
+            style: None,
         }
     }
 }
@@ -60,6 +73,9 @@ impl Hints {
         if let Some(bytes) = number("cb_buffer_size").filter(|bytes| *bytes > 0) {
             self.buffer_bytes = bytes;
         }
+        if let Some(bytes) = number("cb_block_size").filter(|bytes| *bytes > 0) {
+            self.block_bytes = bytes;
+        }
         match info.hint("collective_buffering").map(str::trim) {
             Some("true") => self.buffering = Some(true),
             Some("false") => self.buffering = Some(false),
@@ -69,38 +85,40 @@ impl Hints {
         if let Some(permissions) = permissions.filter(|bits| *bits <= 0o7777) {
             self.permissions = permissions;
         }
-        for key in KEPT {
-            let Some(value) = info.hint(key) else { continue };
-            match self.others.iter_mut().find(|other| other.0 == key) {
-                Some(other) => other.1 = value.to_string(),
-                None => self.others.push((key, value.to_string())),
-            }
+        if let Some(words) = info.hint("access_style") {
+            self.style = Order::of(words);
         }
     }
 
-    /// What is in force on `size` ranks.
-    pub fn to_info(&self, size: u64) -> Result<Info> {
+    /// What is in force on `size` ranks for the file of this name, which has these permissions if they are known.
+    pub fn to_info(&self, size: u64, name: &[u8], permissions: Option<u32>) -> Result<Info> {
         let mut info = Info::new();
-        let nodes = self.owners(size);
-        let mut set = |key: &str, value: &str| info.set(key.as_bytes(), value.as_bytes());
-        set("cb_nodes", &nodes.to_string())?;
-        set("cb_buffer_size", &self.buffer_bytes.to_string())?;
-        if let Some(buffering) = self.buffering {
-            set("collective_buffering", if buffering { "true" } else { "false" })?;
+        let mut set = |key: &str, value: &[u8]| info.set(key.as_bytes(), value);
+        set("cb_nodes", self.owners(size).to_string().as_bytes())?;
+        set("cb_buffer_size", self.buffer_bytes.to_string().as_bytes())?;
+        if self.block_bytes > 0 {
+            set("cb_block_size", self.block_bytes.to_string().as_bytes())?;
         }
-        set("file_perm", &format!("{:o}", self.permissions))?;
-        self.others.iter().try_for_each(|(key, value)| set(key, value))?;
+        if let Some(buffering) = self.buffering {
+            set("collective_buffering", if buffering { b"true" } else { b"false" })?;
+        }
+        if let Some((word, _)) = Order::NAMES.iter().find(|(_, order)| Some(*order) == self.style) {
+            set("access_style", word.as_bytes())?;
+        }
+        if let Some(permissions) = permissions {
+            set("file_perm", format!("{permissions:o}").as_bytes())?;
+        }
+        // Names may be longer than values of infos.
+        let _ = set("filename", name);
         Ok(info)
     }
 
-    /// What `access_style`, a list of words, says of the order of reading.
+    /// What `access_style` says of the order of reading.
     pub fn style(&self) -> Style {
-        let given = self.others.iter().find(|(key, _)| *key == "access_style");
-        let has = |word: &str| given.is_some_and(|(_, words)| words.split(',').any(|one| one.trim() == word));
-        match (has("random") || has("reverse_sequential"), has("sequential")) {
-            (true, _) => Style::Random,
-            (false, true) => Style::Sequential,
-            (false, false) => Style::Any,
+        match self.style {
+            Some(Order::Random | Order::ReverseSequential) => Style::Random,
+            Some(Order::Sequential) => Style::Sequential,
+            None => Style::Any,
         }
     }
 
@@ -114,30 +132,60 @@ impl Hints {
 mod tests {
     use super::*;
 
+    fn info(pairs: &[(&str, &str)]) -> Info {
+        let mut info = Info::new();
+        pairs.iter().for_each(|(key, value)| info.set(key.as_bytes(), value.as_bytes()).unwrap());
+        info
+    }
+
     #[test]
     fn what_makes_sense_is_in_force_and_reported() {
-        let mut info = Info::new();
-        for (key, value) in [
+        let mut hints = Hints::default();
+        hints.update(&info(&[
             ("cb_nodes", "3"),
             ("cb_buffer_size", "many"),
+            ("cb_block_size", "65536"),
             ("collective_buffering", "false"),
             ("file_perm", "640"),
-            ("striping_unit", "65536"),
             ("access_style", "read_once, sequential"),
             ("unknown", "x"),
-        ] {
-            info.set(key.as_bytes(), value.as_bytes()).unwrap();
-        }
-        let mut hints = Hints::default();
-        hints.update(&info);
+        ]));
         hints.update(&Info::new());
         assert_eq!(
-            (hints.permissions, hints.buffer_bytes, hints.buffering),
-            (0o640, BUFFER_BYTES, Some(false))
+            (hints.permissions, hints.buffer_bytes, hints.buffering, hints.block_bytes),
+            (0o640, BUFFER_BYTES, Some(false), 65536)
         );
         assert_eq!((hints.style(), Hints::default().style()), (Style::Sequential, Style::Any));
-        let told = hints.to_info(2).unwrap();
-        assert_eq!((told.hint("cb_nodes"), told.hint("striping_unit")), (Some("2"), Some("65536")));
-        assert_eq!((told.hint("unknown"), told.hint("file_perm")), (None, Some("640")));
+        let told = hints.to_info(2, b"/a/file", Some(0o600)).unwrap();
+        let tells = |key: &str| told.hint(key).map(str::to_string);
+        assert_eq!(tells("cb_nodes").as_deref(), Some("2"), "there are no more");
+        assert_eq!(tells("cb_block_size").as_deref(), Some("65536"));
+        assert_eq!(tells("access_style").as_deref(), Some("sequential"), "the word that is heeded");
+        assert_eq!(tells("filename").as_deref(), Some("/a/file"));
+        assert_eq!(tells("file_perm").as_deref(), Some("600"), "those that it has");
+        assert_eq!(tells("unknown"), None);
+        hints.update(&info(&[("access_style", "write_once")]));
+        assert_eq!(hints.to_info(2, b"x", None).unwrap().hint("access_style"), None);
+    }
+
+    #[test]
+    fn what_means_nothing_here_is_not_reported() {
+        let nothing = [
+            "chunked",
+            "chunked_item",
+            "chunked_size",
+            "io_node_list",
+            "nb_proc",
+            "num_io_nodes",
+            "striping_factor",
+            "striping_unit",
+        ];
+        let mut hints = Hints::default();
+        nothing.iter().for_each(|key| hints.update(&info(&[(key, "4")])));
+        hints.update(&info(&[("filename", "another")]));
+        assert_eq!(hints, Hints::default());
+        let told = hints.to_info(2, b"file", None).unwrap();
+        assert!(nothing.iter().all(|key| told.hint(key).is_none()));
+        assert_eq!(told.hint("filename"), Some("file"), "whatever was said");
     }
 }
