@@ -27,6 +27,9 @@ const LINGER_NS: u64 = 5_000_000_000;
 /// Slots of a peer where all have connections: with receive buffers a window of 64 short messages, so that a burst of them waits
 /// for no answer.
 const SLOTS: usize = 48;
+/// Longest payload of a frame where a peer is a stream of the software adapter: a rendezvous takes two more messages, which between
+/// hosts cost more than the copies of so much.
+const STREAM_FRAME_BYTES: usize = 64 << 10;
 /// Receive buffers that a peer may fill where it has no slots, or few.
 const WINDOW: usize = 32;
 /// Slots of a peer with a connection, where not all peers have one: short messages are what they are for.
@@ -60,6 +63,8 @@ enum Way {
 /// How messages get to other hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Carriers {
+    /// By connections of the software adapter: streams, in which long frames cost no more than short ones for each byte.
+    Streams,
     /// By what the adapter has that is reliable.
     Adapter,
     /// By unreliable datagrams, and for so many peers at a time by connections.
@@ -85,14 +90,22 @@ impl Carriers {
                 let connections = affordable.min(settings.number("TERN_CONNECTIONS") as usize);
                 Carriers::Datagrams { connections }
             }
+            "rc" | "rd" => Carriers::Streams,
             _ => Carriers::Adapter,
         }
+    }
+
+    /// The same over adapters of the system, which lock what they receive into.
+    fn of_system(self) -> Carriers {
+        if self == Carriers::Streams { Carriers::Adapter } else { self }
     }
 
     /// Frames over an adapter of these.
     fn carry<V: Verbs>(self, adapter: V) -> Result<Channel<Reliable<V>>, Fault> {
         let Carriers::Datagrams { connections } = self else {
-            let settings = channel::Settings { slots: SLOTS, ..channel::Settings::default() };
+            let plain = channel::Settings::default();
+            let frame_bytes = if self == Carriers::Streams { STREAM_FRAME_BYTES } else { plain.frame_bytes };
+            let settings = channel::Settings { slots: SLOTS, frame_bytes, ..plain };
             return Channel::new(Reliable::plain(adapter), settings);
         };
         let settings = channel::Settings {
@@ -207,7 +220,7 @@ fn software(
     address::are_alike(&addresses)?;
     // Whoever has the narrowest way: a datagram that is longer than the buffers of its receiver is refused.
     let listening = match carriers {
-        Carriers::Adapter => listening,
+        Carriers::Streams | Carriers::Adapter => listening,
         Carriers::Datagrams { .. } => {
             let longest = listening.longest_datagram(&addresses);
             let all = client.share("tern.datagram", longest.to_string().as_bytes())?;
@@ -280,7 +293,7 @@ fn open(choice: ibv::Choice, settings: &Settings) -> Result<Opened, String> {
         }
     }
     let traffic = match carriers {
-        Carriers::Adapter => Traffic::Messages,
+        Carriers::Streams | Carriers::Adapter => Traffic::Messages,
         Carriers::Datagrams { connections: 0 } => Traffic::Datagrams,
         Carriers::Datagrams { .. } => Traffic::Both,
     };
@@ -367,16 +380,16 @@ impl Hosts {
         let Some(Far { way, carriers, secret, hosts }) = self.far else {
             return Ok(Pair::new(near, None, self.here, self.size));
         };
-        let (adapter, descriptor) = match way {
+        let (adapter, descriptor, carriers) = match way {
             Way::Software(listening, addresses) => {
                 let adapter = listening.open(self.me, addresses, secret)?;
                 let descriptor = adapter.descriptor();
-                (Either::First(adapter), descriptor)
+                (Either::First(adapter), descriptor, carriers)
             }
             Way::System(opened, cards) => {
                 let adapter = opened.join(self.me, &cards, secret)?;
                 let descriptor = adapter.descriptor();
-                (Either::Second(adapter), descriptor)
+                (Either::Second(adapter), descriptor, carriers.of_system())
             }
         };
         near.sleep_beside(descriptor)?;
@@ -395,7 +408,7 @@ pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<C
         let nowhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)); device.size()];
         let adapter = listening.open(device.me(), nowhere.into(), Secret::default())?;
         device.near_mut().sleep_beside(adapter.descriptor())?;
-        let channel = Carriers::Adapter.carry(Either::First(adapter)).map_err(|fault| fault.to_string())?;
+        let channel = Carriers::Streams.carry(Either::First(adapter)).map_err(|fault| fault.to_string())?;
         *device.far_slot() = Some(channel);
     }
     match device.far_slot().as_mut().and_then(|far| far.verbs_mut().adapter_mut()) {

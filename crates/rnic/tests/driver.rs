@@ -108,6 +108,46 @@ fn writes_are_placed_before_the_message_behind_them_and_reads_bring_them_back() 
     }
 }
 
+/// Long and short ones in any order, alone and in crowds: what is read into place, and what by way of other memory, depends on
+/// what came before.
+#[test]
+fn messages_come_whole_whatever_came_before_them() {
+    let lens = [1, 40, 200, 256, 300, 4000, 4096, 5000, 64_000, 64_512, 65_560, 200_000];
+    let mut chance = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |end: usize| {
+        chance = chance.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (chance >> 33) as usize % end
+    };
+    for listen in TRANSPORTS {
+        let mut job = ranks([SECRET; 2], listen);
+        for round in 0..40u8 {
+            let crowd: Vec<usize> = (0..1 + below(8)).map(|_| lens[below(lens.len())]).collect();
+            let out: Vec<_> = crowd.iter().map(|len| memory(&mut job[0], *len, 100 + round)).collect();
+            let into: Vec<_> = crowd.iter().map(|_| memory(&mut job[1], 200_000, 0)).collect();
+            let target = memory(&mut job[1], 200_000, 0);
+            let remote = Remote { addr: target.span.addr as u64, key: target.key };
+            (0..crowd.len()).for_each(|at| job[1].post_receive(0, into[at], at as u64));
+            let mut posted = 0;
+            for data in &out {
+                if below(2) == 0 {
+                    assert_eq!(job[0].post_write(1, 0, &[*data], remote, 0), Ok(true));
+                    posted += 1;
+                }
+                assert_eq!(job[0].post_send(1, 0, &[*data], 0), Ok(true));
+                posted += 1;
+            }
+            let [_, received] = until(&mut job, [posted, crowd.len()]);
+            for (len, completion) in crowd.iter().zip(received) {
+                assert_eq!(completion.done, Done::Received { from: 0, len: *len, datagram: false });
+                let what = bytes(&job[1], into[completion.work as usize]);
+                assert!(what[..*len].iter().all(|byte| *byte == 100 + round), "{len} of {crowd:?}");
+                assert!(what[*len..].iter().all(|byte| *byte == 0), "{len} of {crowd:?}");
+            }
+        }
+        end(job);
+    }
+}
+
 /// A word that both change, and the processor that it belongs to: nothing is lost, and each is told what the one before it has left.
 #[test]
 fn words_are_changed_in_one_with_those_of_the_processor() {

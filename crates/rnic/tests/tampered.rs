@@ -107,21 +107,21 @@ fn reliable_datagrams_that_were_forged_are_dropped_and_counted() {
     let mut middle = middle.unwrap();
     let outs: Vec<Local> = (0..40).map(|at| memory(&mut job[0], 5000, at)).collect();
     let into: Vec<Local> = (0..40).map(|_| memory(&mut job[1], 5000, 0)).collect();
-    into.iter().for_each(|buffer| job[1].post_receive(0, *buffer, 1));
+    (0..40).for_each(|at| job[1].post_receive(0, into[at], at as u64));
     outs.iter().for_each(|out| assert_eq!(job[0].post_send(1, 0, &[*out], 2), Ok(true)));
-    let (mut ended, start) = ([0, 0], Instant::now());
-    while ended != [40, 40] {
+    let (mut ended, start) = ([Vec::new(), Vec::new()], Instant::now());
+    while ended.iter().any(|ended| ended.len() < 40) {
         for (rank, ended) in job.iter_mut().zip(&mut ended) {
             while let Some(completion) = rank.poll() {
                 assert_eq!(completion.result, Ok(()));
-                *ended += 1;
+                ended.push(completion.work as usize);
             }
         }
         middle.carry(true);
         assert!(start.elapsed() < LONG, "{ended:?}");
     }
-    for (at, buffer) in into.iter().enumerate() {
-        assert!(bytes(&job[1], *buffer) == vec![at as u8; 5000], "{at}");
+    for (at, buffer) in ended[1].iter().enumerate() {
+        assert!(bytes(&job[1], into[*buffer]) == vec![at as u8; 5000], "{at}");
     }
     let refused: u64 = job.iter().map(Rnic::refused).sum();
     assert!(refused > 100 && refused <= middle.forged, "{refused} of {}", middle.forged);
@@ -282,19 +282,21 @@ fn tampered(deed: Deed) -> (Vec<Vec<u8>>, [Option<String>; 2]) {
     }
     let outs: Vec<Local> = (0..20).map(|at| memory(&mut job[0], 100, 1 + at)).collect();
     let into: Vec<Local> = (0..20).map(|_| memory(&mut job[1], 200, 0)).collect();
-    into.iter().for_each(|buffer| job[1].post_receive(0, *buffer, 1));
+    (0..20).for_each(|at| job[1].post_receive(0, into[at], at as u64));
     outs.iter().for_each(|out| assert_eq!(job[0].post_send(1, 0, &[*out], 2), Ok(true)));
-    let (mut came, mut why, start) = (0, [None, None], Instant::now());
-    while why.iter().any(Option::is_none) && came < 20 {
+    let (mut came, mut why, start) = (Vec::new(), [None, None], Instant::now());
+    while why.iter().any(Option::is_none) && came.len() < 20 {
         for (rank, why) in job.iter_mut().zip(&mut why) {
             while let Some(completion) = rank.poll() {
-                came += usize::from(matches!(completion.done, Done::Received { .. }));
+                if matches!(completion.done, Done::Received { .. }) {
+                    came.push(completion.work as usize);
+                }
             }
             *why = why.take().or(rank.take_lost().map(|(_, fault)| fault.to_string()));
         }
-        assert!(start.elapsed() < LONG, "{deed:?}: {came} came, {why:?}");
+        assert!(start.elapsed() < LONG, "{deed:?}: {came:?} came, {why:?}");
     }
-    let came = into[..came].iter().map(|buffer| bytes(&job[1], *buffer)[..100].to_vec()).collect();
+    let came = came.iter().map(|at| bytes(&job[1], into[*at])[..100].to_vec()).collect();
     job.into_iter().for_each(std::mem::forget);
     (came, why)
 }

@@ -257,6 +257,9 @@ impl Rnic {
             let (work, result) = contact.postings.ended(ended.id, ended.result);
             self.tell(peer, work, result);
         }
+        if let Contact::Paired(contact) = &mut self.contacts[peer] {
+            contact.postings.give_back();
+        }
     }
 
     /// Goes on with messages that waited for receive buffers.

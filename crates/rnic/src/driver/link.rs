@@ -1,14 +1,17 @@
 //! A connected peer: the socket, the state machine of the connection, and the payload of what is posted.
 //!
 //! Payload is not copied on its way out: FPDUs that the socket has not taken lend it until it has. On its way in
-//! long payload is read straight into place, together with the header behind it. Where messages have MACs ([`super::seal`])
+//! long payload is read straight into place, together with the header behind it. The header of the first of it comes alone:
+//! where a long payload has come, little is read until it is known what follows. Where messages have MACs ([`super::seal`])
 //! everything that comes waits until that of its FPDU was right.
 
 use super::burst::Burst;
 use super::memory;
 use super::postings::{Posted, Postings};
 use super::seal::{StreamSeals, TAG_LEN};
-use crate::stack::{Cause, Connection, Done, Fpdu, NotDone, Place, Regions, Sink, Work};
+use crate::stack::{
+    Arrived, Atomic, Cause, Connection, Done, Fpdu, NotDone, Place, Receive, Regions, Sink, Work,
+};
 use fabric::Span;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -20,8 +23,12 @@ const BATCH: usize = 64;
 const BATCH_BYTES: usize = 512 << 10;
 /// Bytes read at a time where what comes is not known to be payload.
 pub const READ_BYTES: usize = 64 << 10;
+/// As many where a long payload may follow: headers, and what is said between long messages.
+const HEAD_BYTES: usize = 256;
 /// From this length on payload is read straight into place.
 const DIRECT: usize = 4096;
+/// From this length on a copy costs more than a read of the header alone. Of shorter ones several come by one read.
+const LONG: usize = 32 << 10;
 /// Room for what stands between the payloads of two FPDUs.
 const BETWEEN: usize = 64;
 /// Bytes taken in for one look: others wait for theirs.
@@ -50,6 +57,8 @@ pub struct Link {
     sealed: Vec<u8>,
     /// Bytes that came and could not be taken in yet.
     kept: Vec<u8>,
+    /// Whether long payloads come: the last one that came was, and no crowd of short ones since.
+    comes_long: bool,
     /// What waits for more to leave with.
     pub burst: Burst,
     /// Whether the kernel tells when there is room again.
@@ -79,6 +88,7 @@ impl Link {
             seals,
             sealed,
             kept,
+            comes_long: false,
             burst: Burst::default(),
             asks_for_room: false,
             is_ended: false,
@@ -193,15 +203,16 @@ impl Link {
         let mut moved = false;
         let mut left = LOOK_BYTES;
         while left > 0 && self.connection.failure().is_none() && !self.is_ended {
-            let (direct, len) = match self.connection.expects() {
-                Some((at, len)) if len >= DIRECT && self.seals.is_none() => {
+            let (direct, len) = match self.expects_long() {
+                Some((at, len)) => {
                     let span = host.span(at, len);
                     (span, span.len + BETWEEN)
                 }
-                _ => (Span::EMPTY, room.len()),
+                None if self.comes_long => (Span::EMPTY, HEAD_BYTES.min(room.len())),
+                None => (Span::EMPTY, room.len()),
             };
             let read = if direct.len == 0 {
-                self.socket.read(room)
+                self.socket.read(&mut room[..len])
             } else {
                 let mut slices =
                     [IoSliceMut::new(memory::bytes_mut(direct)), IoSliceMut::new(&mut room[..BETWEEN])];
@@ -216,6 +227,7 @@ impl Link {
                     if placed > 0 {
                         self.connection.placed(memory::bytes(direct.part(0, placed)));
                         host.touched();
+                        self.comes_long |= len > LONG;
                     }
                     let is_taken = if self.seals.is_some() {
                         self.sealed.extend_from_slice(&room[..got]);
@@ -226,6 +238,8 @@ impl Link {
                     if !is_taken || got < len {
                         break;
                     }
+                    self.comes_long &=
+                        len > HEAD_BYTES || self.expects_long().is_some_and(|(_, len)| len >= LONG);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -235,9 +249,16 @@ impl Link {
         moved
     }
 
+    /// Where the next bytes go, and how many, if they are payload that is read straight into place.
+    fn expects_long(&self) -> Option<(Place, usize)> {
+        self.connection.expects().filter(|(_, len)| *len >= DIRECT && self.seals.is_none())
+    }
+
     /// Feeds the connection; false if some of it has to wait.
     fn feed(&mut self, bytes: &[u8], regions: &mut Regions, sink: &mut impl Sink) -> bool {
-        let taken = self.connection.feed(bytes, regions, sink);
+        let mut noting = Noting { sink, has_copied_long: false };
+        let taken = self.connection.feed(bytes, regions, &mut noting);
+        self.comes_long |= noting.has_copied_long && self.seals.is_none();
         self.kept.extend_from_slice(&bytes[taken..]);
         self.kept.is_empty()
     }
@@ -323,5 +344,30 @@ impl Link {
         self.connection.closed();
         self.unsent.clear();
         self.written = 0;
+    }
+}
+
+/// Takes note of payload that was read into other memory and copied from there.
+struct Noting<'a, S> {
+    sink: &'a mut S,
+    has_copied_long: bool,
+}
+
+impl<S: Sink> Sink for Noting<'_, S> {
+    fn receive(&mut self, msn: u32) -> Receive {
+        self.sink.receive(msn)
+    }
+
+    fn place(&mut self, place: Place, bytes: &[u8]) {
+        self.has_copied_long |= bytes.len() >= LONG;
+        self.sink.place(place, bytes);
+    }
+
+    fn arrived(&mut self, arrived: Arrived) {
+        self.sink.arrived(arrived);
+    }
+
+    fn atomic(&mut self, stag: u32, to: u64, atomic: &Atomic) -> u64 {
+        self.sink.atomic(stag, to, atomic)
     }
 }

@@ -76,7 +76,15 @@ impl Postings {
 
     /// It has been posted.
     pub fn push(&mut self, posted: Posted) {
+        fabric::begin_with_one(&mut self.posted);
         self.posted.push_back(posted);
+    }
+
+    /// Gives memory back that nothing is in: for who has thousands of peers and rarely something for one of them.
+    pub fn give_back(&mut self) {
+        if self.posted.is_empty() {
+            self.posted.shrink_to(0);
+        }
     }
 
     /// The oldest has ended, which the stack calls by this number: what its poster called it, and how it ended.

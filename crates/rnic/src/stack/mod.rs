@@ -302,6 +302,11 @@ impl Connection {
         self.send.poll()
     }
 
+    /// Gives memory back that is not needed while nothing is posted.
+    pub(super) fn give_back(&mut self) {
+        self.send.give_back();
+    }
+
     /// Work that is posted and has not been polled.
     pub fn posted(&self) -> usize {
         self.send.len()

@@ -177,6 +177,7 @@ impl SendQueue {
             _ => State::Waiting,
         };
         self.requests += usize::from(work.is_request() && matches!(state, State::Waiting));
+        fabric::begin_with_one(&mut self.posted);
         self.posted.push_back(Posted { id, work, state, silent: false });
         true
     }
@@ -212,6 +213,7 @@ impl SendQueue {
     /// The last byte of a Send or Write has been cut: it stands in front of this position.
     pub(super) fn cut(&mut self, seq: u64, end: u64) {
         self.state(seq, State::Stream);
+        fabric::begin_with_one(&mut self.handed);
         self.handed.push_back((seq, end));
         self.next += 1;
     }
@@ -219,6 +221,7 @@ impl SendQueue {
     /// A request has been cut.
     pub(super) fn requested(&mut self, seq: u64, asked: Asked) {
         self.state(seq, State::Response);
+        fabric::begin_with_one(&mut self.asked);
         self.asked.push_back(asked);
         if self.parked.front() == Some(&seq) {
             self.parked.pop_front();
@@ -265,6 +268,16 @@ impl SendQueue {
             if !posted.silent {
                 return Some(Completion { id: posted.id, result });
             }
+        }
+    }
+
+    /// Gives memory back if nothing is posted.
+    pub(super) fn give_back(&mut self) {
+        if self.posted.is_empty() {
+            self.posted.shrink_to(0);
+            self.handed.shrink_to(0);
+            self.asked.shrink_to(0);
+            self.parked.shrink_to(0);
         }
     }
 

@@ -91,12 +91,14 @@ impl Flight {
 
     /// Takes what the next datagram shall carry.
     pub(super) fn push(&mut self, fpdu: Fpdu) {
+        fabric::begin_with_one(&mut self.fpdus);
         self.fpdus.push_back(fpdu);
     }
 
     /// What has been pushed leaves as a datagram; its number.
     pub(super) fn leaves(&mut self, fpdus: usize, now_ns: u64) -> u64 {
         let fpdu = self.first_fpdu + (self.fpdus.len() - fpdus) as u64;
+        fabric::begin_with_one(&mut self.sent);
         self.sent.push_back(Sent { fpdu, fpdus, at_ns: now_ns, times: 1, state: State::Out });
         self.out += 1;
         self.next() - 1
@@ -148,6 +150,10 @@ impl Flight {
             self.first_fpdu += sent.fpdus as u64;
             self.first += 1;
             self.here -= 1;
+        }
+        if self.sent.is_empty() && self.fpdus.is_empty() {
+            self.sent.shrink_to(0);
+            self.fpdus.shrink_to(0);
         }
         for bit in 0..64 * WORDS_MAX {
             let at = 1 + bit;

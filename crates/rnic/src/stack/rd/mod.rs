@@ -156,7 +156,11 @@ impl Pair {
 
     /// As [`Connection::poll`]: Sends and Writes are complete when the peer has them.
     pub fn poll(&mut self) -> Option<Completion> {
-        self.connection.poll()
+        let ended = self.connection.poll();
+        if ended.is_none() {
+            self.connection.give_back();
+        }
+        ended
     }
 
     /// Why it has ended, if it has.
