@@ -20,6 +20,8 @@ pub struct AdapterCosts {
     gather: Ps,
     /// To fetch what is not inline.
     pub fetch: Ps,
+    /// Before the answer to a read leaves.
+    pub serve: Ps,
 }
 
 impl AdapterCosts {
@@ -33,13 +35,14 @@ impl AdapterCosts {
             bus_per_byte: 1000.0 / rail.bus_bandwidth,
             gather: ps(rail.gather_ns),
             fetch: ps(rail.fetch_ns),
+            serve: ps(rail.serve_ns),
         }
     }
 
     /// Those of the path inside a host, which has neither gap nor bus.
     pub fn local(path: &Path) -> AdapterCosts {
         let (latency, per_byte) = (ps(path.latency_ns), 1000.0 / path.bandwidth);
-        AdapterCosts { latency, gap: 0, rest: 0, per_byte, bus_per_byte: 0.0, gather: 0, fetch: 0 }
+        AdapterCosts { latency, gap: 0, rest: 0, per_byte, bus_per_byte: 0.0, gather: 0, fetch: 0, serve: 0 }
     }
 
     /// Whether both directions together are slower than each alone.
@@ -146,6 +149,7 @@ mod tests {
             inline_bandwidth: 1.0,
             fetch_ns: 0.0,
             gather_ns: 50.0,
+            serve_ns: 0.0,
             bus_bandwidth,
             depth: 1,
             retry_ns: 0.0,

@@ -230,8 +230,10 @@ impl Net {
             let text = format!("read by rank {from} from rank {to}: {text}");
             return self.refuse(index, Fault::Device(text));
         }
+        let from = self.messages.at(index).from;
+        let serve = if self.is_local(from, to) { 0 } else { self.costs[rail as usize].serve };
         self.messages.at_mut(index).kind = Opcode::ReadData;
-        self.depart(index, to, ready);
+        self.depart(index, to, ready + serve);
     }
 
     /// The last byte is in.

@@ -92,6 +92,8 @@ pub struct Rail {
     pub fetch_ns: f64,
     /// Time of the adapter for each further entry of a gather list.
     pub gather_ns: f64,
+    /// Time of the adapter of the target of a read before the answer leaves.
+    pub serve_ns: f64,
     /// Bytes per nanosecond of both directions together; infinite if the bus is no limit.
     pub bus_bandwidth: f64,
     /// Work requests outstanding to one peer.
@@ -219,9 +221,9 @@ impl Cluster {
     /// find it: of one adapter, from the post to what the receiver sees.
     pub fn costs(&self, distance: Distance) -> Costs {
         let rail = &self.rails[0];
-        let (path, gap_ns, fetch_ns) = match distance {
-            Distance::Host => (&self.local, 0.0, 0.0),
-            Distance::Network => (&rail.path, rail.gap_ns, rail.fetch_ns),
+        let (path, gap_ns, fetch_ns, serve_ns) = match distance {
+            Distance::Host => (&self.local, 0.0, 0.0, 0.0),
+            Distance::Network => (&rail.path, rail.gap_ns, rail.fetch_ns, rail.serve_ns),
         };
         let register = &self.registration;
         let page = register.page_bytes as f64;
@@ -232,7 +234,7 @@ impl Cluster {
             bus_ns_per_byte: if distance == Distance::Network { 1.0 / rail.bus_bandwidth } else { 0.0 },
             gap_ns,
             post_ns: rail.post_ns + rail.poll_ns,
-            read_ns: fetch_ns + path.latency_ns,
+            read_ns: fetch_ns + serve_ns + path.latency_ns,
             register: (register.register_ns.0, register.register_ns.1 / page),
             deregister: (register.deregister_ns.0, register.deregister_ns.1 / page),
             copy: self.copy_costs(),
@@ -339,6 +341,7 @@ fn rail(mut keys: Keys) -> Result<Rail, String> {
         },
         fetch_ns: keys.time("fetch_ns")?,
         gather_ns: keys.time("gather_ns")?,
+        serve_ns: if keys.has("serve_ns") { keys.time("serve_ns")? } else { 0.0 },
         bus_bandwidth,
         depth: keys.count("depth", 1)?,
         retry_ns: keys.time("retry_ns")?,

@@ -25,8 +25,13 @@ pub const PLACED: u16 = 32;
 pub const ANSWER: u16 = 64;
 /// With [`DONE`] or [`ASK`]: not all operations of the epoch could be done.
 pub const FAILED: u16 = 128;
+/// With [`DONE`] of a fence: what the origin was told in messages nobody else may overtake, so it waits for one more word of the
+/// target before it comes there again.
+pub const AGAIN: u16 = 256;
+/// With [`DONE`] of a fence: from this bit on what the origin asserts of it, in two bits.
+pub const SAID: u32 = 9;
 /// All flags there are.
-const KNOWN: u16 = 255;
+const KNOWN: u16 = AGAIN | 3 << SAID | (AGAIN - 1);
 
 /// What an operation does at its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,7 +142,8 @@ mod tests {
         let head = OpHead { action: Action::Put, token: 0, offset: u64::MAX, len: 2 };
         assert!(OpHead::decode(&head.encode()).unwrap_err().0.contains("2 bytes at"));
         assert!(OpHead::decode(&[9; OpHead::LEN]).unwrap_err().0.contains("one-sided operation"));
-        assert!(flags(0).is_err() && flags(256).is_err());
+        assert!(flags(0).is_err() && flags(4 << SAID).is_err());
         assert_eq!(flags(POST | OPS), Ok(POST | OPS));
+        assert_eq!(flags(DONE | AGAIN | 3 << SAID), Ok(DONE | AGAIN | 3 << SAID));
     }
 }

@@ -7,6 +7,7 @@ use mpi::coll::{
 use mpi::collio::{Begun, InFlight};
 use mpi::error::Result;
 use mpi::handle::Handle;
+use mpi::op::{Op, Predefined};
 use mpi::request::{Recipe, Running, Then};
 
 use crate::cx::Cx;
@@ -212,6 +213,22 @@ pub fn barrier(cx: &Cx, comm: Handle) -> Result {
 /// `MPI_UINT64_T`, the type of what the library itself exchanges.
 pub fn word() -> Type {
     Type::predefined(Handle(0x259)).expect("MPI_UINT64_T is predefined")
+}
+
+/// Waits for all members; the least of what they have told, word by word.
+pub fn least_words<const N: usize>(cx: &Cx, comm: Handle, mine: [u64; N]) -> Result<[u64; N]> {
+    let site = crowd(cx, comm)?;
+    let mut words = vec![0; 2 * N].into_boxed_slice();
+    words[..N].copy_from_slice(&mine);
+    let (ty, op) = (word(), Op::Predefined(Predefined::Min));
+    let side = Side::Even { count: N as u64, ty: &ty };
+    let call = Call { op: Some(&op), ..internal(Collective::Allreduce, site, side, side) };
+    let send = words.as_mut_ptr() as usize;
+    let recv = send + size_of_val(&mine);
+    let mut schedule = with_state(cx, comm, |state| state.compile(&call, send, recv))??;
+    schedule.own(words);
+    let done = blocking(cx, comm, schedule)?;
+    Ok(*done.words()[N..].first_chunk().expect("as many as were told"))
 }
 
 /// Gathers `N` words of every member on all of them.

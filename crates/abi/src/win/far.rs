@@ -3,7 +3,9 @@
 
 use mpi::error::Result;
 use mpi::handle::Handle;
+use mpi::win::about;
 use mpi::win::direct::Told;
+use mpi::win::epoch;
 use mpi::win::fence::Way;
 use mpi::win::issue::Sync;
 use proto::event::Event;
@@ -48,17 +50,43 @@ pub fn be_heeded(cx: &Cx, win: Handle, told: &[u32]) -> Result {
 
 /// A fence in which each rank tells all others of the end of its epoch, behind the last operation at each or with it, and then
 /// that all of them have ended at its own memory. Only from then on may others come there: what a third one has put, or what came in a message that is
-/// not heeded yet, would else come behind them. `None` where they are asked; else how the operations ended.
-pub fn fence(cx: &Cx, win: Handle) -> Result<Option<Result>> {
+/// not heeded yet, would else come behind them. Two ranks of whom neither has told the other anything that could be overtaken say no second word.
+/// `None` where they are asked; else how the operations ended.
+pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result<Option<Result>> {
     let Some(others) = cx.world().fenced_with(win)? else { return Ok(None) };
     cx.world().engine.count(Event::WindowFenceTold);
     let heeded = be_heeded(cx, win, &others);
-    cx.world().notify(win, &others, Told::Complete)?;
+    // What this rank has told itself nobody else waits for.
+    let own = cx.world().window(win)?.place.rank;
+    let is_touched = !cx.world().touched(win, Some(own))?.is_empty();
+    if is_touched {
+        cx.world().synchronise(win, own, Sync::Flush)?;
+    }
+    cx.world().end_for_fence(win, &others, assert)?;
     let done = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
     hear(cx, win, Told::Complete, &others)?;
-    cx.world().notify(win, &others, Told::Post)?;
-    hear(cx, win, Told::Post, &others)?;
-    Ok(Some(heeded.and(done)))
+    let heeded = heeded.and(settle(cx, win, Some(own)));
+    if cx.world().needs_second_word(win)? {
+        cx.world().notify(win, &others, Told::Post)?;
+        hear(cx, win, Told::Post, &others)?;
+    }
+    Ok(Some(heeded.and(done).and(cx.world().agrees(win, assert))))
+}
+
+/// The meeting of a fence in which targets are asked, and whether all ranks assert of it what they have to assert alike.
+pub fn meet(cx: &Cx, assert: i32, win: Handle, comm: Handle) -> Result<Result> {
+    let (rank, own) = (cx.world().window(win)?.place.rank, epoch::common(assert));
+    // By what can be asserted: the first rank that does.
+    let first = run::least_words(
+        cx,
+        comm,
+        std::array::from_fn::<_, 4, _>(|said| match said as u32 == own {
+            true => rank.into(),
+            false => u64::MAX,
+        }),
+    )?;
+    let other = (0..).zip(first).find(|(said, first)| *said != own && *first != u64::MAX);
+    Ok(other.map_or(Ok(()), |(said, first)| Err(about(win, &epoch::differs(first as u32, said, own)))))
 }
 
 /// A fence that began then is over: rank 0 tells all which way the next ones go, if it is time to.

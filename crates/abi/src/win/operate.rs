@@ -106,6 +106,11 @@ fn begin(cx: &Cx, parts: Parts, asks: bool) -> Result<Option<Arc<Ticket>>> {
     };
     let data = data.unwrap_or_else(nothing);
     let operation = Operation { verb, target, area, data, result, compare };
+    if world.needs_lock(goal.win, &operation, asks)? {
+        drop(world);
+        sync::hold(cx, goal.win, target)?;
+        world = cx.world();
+    }
     let begun = world.operate(goal.win, &operation, asks)?;
     let is_full = world.is_full(goal.win, target)?;
     engine::leave(&world);

@@ -12,7 +12,6 @@ use mpi::win::issue::Sync;
 use mpi::win::locks::Asked;
 use proto::event::{Event, Happening};
 
-use crate::coll::run;
 use crate::cx::Cx;
 use crate::global::World;
 use crate::kind::output::Out;
@@ -69,7 +68,15 @@ pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
             world.synchronise(win, target, Sync::Flush)?;
         }
     }
-    settle(cx, win, target)
+    settle(cx, win, target)?;
+    cx.world().locks_are_held(win, target)
+}
+
+/// Waits until the lock of a target is held that has been asked for.
+pub(super) fn hold(cx: &Cx, win: Handle, target: u32) -> Result {
+    cx.world().synchronise(win, target, Sync::Lull)?;
+    settle(cx, win, Some(target))?;
+    cx.world().locks_are_held(win, Some(target))
 }
 
 /// Completes the operations on a target, or on all, here.
@@ -101,7 +108,7 @@ fn over(cx: &Cx, win: Handle, how: u64) {
 pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
     let since_ns = cx.world().engine.device().now_ns();
-    let completed = match far::fence(cx, win)? {
+    let completed = match far::fence(cx, assert, win)? {
         Some(completed) => {
             cx.world().engine.count(Event::WindowFence);
             completed
@@ -130,8 +137,9 @@ fn ask_and_meet(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
             await_others(cx, win, &Awaited::Fence, met)?;
         }
         None => {
-            run::barrier(cx, comm)?;
+            let agree = far::meet(cx, assert, win, comm)?;
             cx.world().engine.count(Event::WindowFence);
+            return Ok(completed.and(agree));
         }
     }
     Ok(completed.and(cx.world().agrees(win, assert)))
@@ -234,7 +242,9 @@ fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Resu
 fn give_back(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
     let placed = far::place(cx, win, Some(target));
     cx.world().unlock(win, target, kind)?;
-    placed.and(settle(cx, win, Some(target)))
+    let settled = settle(cx, win, Some(target));
+    cx.world().locks_are_held(win, Some(target))?;
+    placed.and(settled)
 }
 
 /// `MPI_Win_lock`.

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
+use super::epoch::LockType;
 use super::far::Far;
 use super::fence::Fences;
 use super::locks::Locks;
@@ -18,6 +19,7 @@ use crate::error::{Class, Error};
 use crate::mem;
 use crate::request::Unpack;
 use proto::OpId;
+use proto::epoch::Mark;
 
 /// Bytes of operations to one target that gather before they are sent: about what leaves as one eager message.
 pub const BATCH_BYTES: usize = 4 << 10;
@@ -158,12 +160,16 @@ pub struct Active {
     pub pending: Vec<Pending>,
     /// What others have told this rank.
     pub inbox: VecDeque<Arrival>,
+    /// By target: its lock has been asked for with what was gathered behind that, and nothing says yet that it is held.
+    pub is_asked_for: Box<[bool]>,
     /// The lock of this rank's memory.
     pub locks: Locks,
-    /// By origin: exposures it has told of, and epochs it has completed, that are not used up.
+    /// By origin: what it has told behind a lock that it has not got yet.
+    pub behind_locks: HashMap<u32, Vec<u8>>,
+    /// By origin: exposures it has told of that are not used up.
     pub posts: Box<[u32]>,
-    /// See `posts`.
-    pub completes: Box<[u32]>,
+    /// By origin: epochs it has completed that are not used up, with what was said of each.
+    pub completes: Box<[VecDeque<Mark>]>,
     /// By origin: the first error since the last answer.
     pub failed: Box<[Option<Refused>]>,
     /// What went wrong and nobody has been told.
@@ -193,9 +199,11 @@ impl Active {
             batches: (0..ranks).map(|_| Vec::new()).collect(),
             pending: Vec::new(),
             inbox: VecDeque::new(),
+            is_asked_for: vec![false; ranks].into(),
             locks: Locks::default(),
+            behind_locks: HashMap::new(),
             posts: vec![0; ranks].into(),
-            completes: vec![0; ranks].into(),
+            completes: vec![VecDeque::new(); ranks].into(),
             failed: vec![None; ranks].into(),
             failure: None,
             told: (0..ranks).map(|_| (Vec::new(), 0)).collect(),
@@ -219,7 +227,25 @@ impl Active {
 
     /// Whether a target need not be asked whether all operations are done: there are none, or the answer to the last one tells.
     pub fn owes_nothing(&self, target: u32) -> bool {
-        !self.touched[target as usize] || !self.refuses && self.answered[target as usize]
+        match self.touched[target as usize] {
+            false => !self.is_asked_for[target as usize],
+            true => !self.refuses && self.answered[target as usize],
+        }
+    }
+
+    /// What goes with the end of an epoch that is that of a fence: what is asserted, and whether the rank was told by messages what would be
+    /// overtaken by what does not go so, or is to answer this one.
+    pub fn mark(&mut self, said: u16, rank: u32) -> Mark {
+        let is_changing = self.far.as_ref().is_some_and(|far| far.changes(rank));
+        let again = self.touched[rank as usize] || is_changing;
+        let fences = self.fences.as_mut().expect("it is in a fence that is told");
+        fences.begin(Mark { said, again })
+    }
+
+    /// Asks for the lock of a target with the first operations there, or with what ends their epoch.
+    pub fn ask_for_lock(&mut self, target: u32, kind: LockType) {
+        self.is_asked_for[target as usize] = true;
+        self.tell(target, &Record::Lock(kind, 0));
     }
 
     /// What a target was told it has done, or will have when its answers are here.
@@ -290,19 +316,34 @@ impl Active {
         }
     }
 
-    /// Whether all of these have told this rank so; then that is used up.
-    pub fn heard(counts: &mut [u32], from: &[u32]) -> bool {
-        let all = from.iter().all(|rank| counts[*rank as usize] > 0);
+    /// Whether all of these have let this rank in; then that is used up.
+    pub fn let_in(&mut self, from: &[u32]) -> bool {
+        let all = from.iter().all(|rank| self.posts[*rank as usize] > 0);
         if all {
-            from.iter().for_each(|rank| counts[*rank as usize] -= 1);
+            from.iter().for_each(|rank| self.posts[*rank as usize] -= 1);
         }
         all
     }
 
+    /// Whether all of these have completed an epoch by a message; [`Active::use_up`] forgets that.
+    pub fn have_completed(&self, from: &[u32]) -> bool {
+        from.iter().all(|rank| !self.completes[*rank as usize].is_empty())
+    }
+
+    /// An epoch of each of these, which have completed one, is used up.
+    pub fn use_up(&mut self, from: &[u32]) {
+        for rank in from {
+            let mark = self.completes[*rank as usize].pop_front().expect("it has completed an epoch");
+            self.fences.iter_mut().for_each(|fences| fences.hear(*rank, mark));
+        }
+    }
+
     /// Whether a rank has told this one so, and that is not used up.
     pub fn has_told(&self, told: super::direct::Told, rank: u32) -> bool {
-        let counts = if told == super::direct::Told::Post { &self.posts } else { &self.completes };
-        counts[rank as usize] > 0
+        match told {
+            super::direct::Told::Post => self.posts[rank as usize] > 0,
+            super::direct::Told::Complete => !self.completes[rank as usize].is_empty(),
+        }
     }
 
     /// Whether so much is under way to a target that its origin has to wait.

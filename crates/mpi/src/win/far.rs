@@ -19,7 +19,7 @@ use crate::op::Predefined;
 use crate::request::Buffer;
 use crate::world::{World, fault};
 use fabric::{Atomic, Device, Rank, Span};
-use proto::epoch::{Action, Ending, Schedule};
+use proto::epoch::{Action, Ending, Mark, Schedule};
 use proto::event::Event;
 use proto::{Engine, Exposed, Want};
 
@@ -59,6 +59,17 @@ impl Far {
     /// Whether an epoch of the engine is open at a rank.
     pub fn touches(&self, rank: u32) -> bool {
         self.touched[rank as usize]
+    }
+
+    /// Whether its adapter changes a word of a rank.
+    pub fn changes(&self, rank: u32) -> bool {
+        self.changing.contains(&rank)
+    }
+
+    /// Whether the end of the last epoch at a rank said that another word has to follow.
+    pub(super) fn says_again<D: Device>(&self, engine: &mut Engine<D>, rank: u32) -> Result<bool> {
+        let Some(rank) = self.reached[rank as usize] else { return Ok(false) };
+        Ok(engine.marks(self.number, rank).map_err(fault)?[1].again)
     }
 
     /// Whether no end of an epoch is awaited at this rank, or at any.
@@ -123,8 +134,14 @@ impl Far {
         Ok(Some(Some(ticket)))
     }
 
-    /// Begins the end of the epoch at a rank, if one is open or the rank is to be told of the end of one anyway.
-    pub(super) fn close<D: Device>(&mut self, engine: &mut Engine<D>, target: u32, ending: Ending) -> Result {
+    /// Begins the end of the epoch at a rank, if one is open or the rank is to be told of the end of one anyway; `mark` if that is a fence.
+    pub(super) fn close<D: Device>(
+        &mut self,
+        engine: &mut Engine<D>,
+        target: u32,
+        ending: Ending,
+        mark: Option<Mark>,
+    ) -> Result {
         let Some(rank) = self.reached[target as usize] else { return Ok(()) };
         if !self.touched[target as usize] {
             if ending == Ending::Flush {
@@ -134,6 +151,9 @@ impl Far {
         }
         self.touched[target as usize] = false;
         self.closing.push(target);
+        if let Some(mark) = mark {
+            engine.mark(self.number, rank, mark).map_err(fault)?;
+        }
         engine.close_at(self.number, &[rank], ending).map_err(fault)
     }
 
@@ -351,7 +371,7 @@ impl<D: Device> World<D> {
     pub fn place(&mut self, win: Handle, target: u32) -> Result {
         let World { objects, engine, .. } = self;
         let far = objects.windows.find_mut(win)?.active().and_then(|active| active.far.as_mut());
-        far.map_or(Ok(()), |far| far.close(engine, target, Ending::Flush))
+        far.map_or(Ok(()), |far| far.close(engine, target, Ending::Flush, None))
     }
 
     /// Whether no end of what goes by an adapter is awaited at a target, or at any.
@@ -394,7 +414,7 @@ impl<D: Device> World<D> {
         };
         let Some(far) = &active.far else { return Ok(None) };
         let (by_adapter, others) = far.split(from);
-        if others.iter().any(|rank| active.completes[*rank as usize] == 0) {
+        if !active.have_completed(&others) {
             return Ok(Some(false));
         }
         // Messages that left before the word of an adapter have come before it, and are to be heeded first.
@@ -405,7 +425,12 @@ impl<D: Device> World<D> {
             && !by_adapter.iter().any(|rank| engine.probe(&told(*rank)).is_some());
         let over = have_come && engine.is_exposure_over(far.number, &by_adapter).map_err(fault)?;
         if over {
-            others.iter().for_each(|rank| active.completes[*rank as usize] -= 1);
+            for rank in from {
+                let Some(in_job) = far.reached[*rank as usize] else { continue };
+                let [theirs, _] = engine.marks(far.number, in_job).map_err(fault)?;
+                active.fences.iter_mut().for_each(|fences| fences.hear(*rank, theirs));
+            }
+            active.use_up(&others);
         }
         Ok(Some(over))
     }

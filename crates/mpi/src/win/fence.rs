@@ -21,6 +21,7 @@ use crate::coll::cost;
 use crate::coll::{Algorithm, Collective, Problem, State};
 use fabric::arms::Policy;
 use fabric::estimate::{Averaging, Estimate};
+use proto::epoch::Mark;
 
 /// Words of each rank to each other one in a fence that is told.
 const WORDS: f64 = 2.0;
@@ -72,11 +73,24 @@ const TIMES: Averaging = Averaging { least_of: TRIES as u32 / 2, ..Averaging::fa
 /// Two ways that differ by less are not told apart by so few fences.
 const POLICY: Policy = Policy { margin: 0.1, dwell: 0, tries: (FIRST as u32, u32::MAX) };
 
+/// What goes with the end of an epoch, in a byte of a message.
+pub fn word_of(mark: Mark) -> u8 {
+    (mark.said & 3) as u8 | u8::from(mark.again) << 2
+}
+
+/// See [`word_of`]; of any byte.
+pub fn mark_of(word: u8) -> Mark {
+    Mark { said: u16::from(word & 3), again: word & 4 != 0 }
+}
+
 /// The fences of a window.
 #[derive(Debug)]
 pub struct Fences {
     /// All other ranks.
     others: Members,
+    /// What this rank has said with the end of its last epoch, to any of them, and what each rank of the window has, by rank.
+    own: Mark,
+    said: Box<[Mark]>,
     in_force: Way,
     is_fixed: bool,
     count: u64,
@@ -86,7 +100,41 @@ pub struct Fences {
 impl Fences {
     /// With these other ranks; `is_fixed` if nothing may change the way.
     pub fn new(others: Members, in_force: Way, is_fixed: bool) -> Fences {
-        Fences { others, in_force, is_fixed, count: 0, took_ns: Default::default() }
+        let ranks = others.iter().max().map_or(0, |last| *last as usize + 1);
+        let said = vec![Mark::default(); ranks].into();
+        Fences {
+            others,
+            own: Mark::default(),
+            said,
+            in_force,
+            is_fixed,
+            count: 0,
+            took_ns: Default::default(),
+        }
+    }
+
+    /// This rank is to say this of the end of its epoch; what it says. Of several others each could be overtaken by a third one.
+    pub fn begin(&mut self, mark: Mark) -> Mark {
+        self.own = Mark { again: mark.again || self.others.len() > 1, ..mark };
+        self.own
+    }
+
+    /// What another rank has said of the end of its epoch.
+    pub fn hear(&mut self, rank: u32, mark: Mark) {
+        if let Some(said) = self.said.get_mut(rank as usize) {
+            *said = mark;
+        }
+    }
+
+    /// Whether some rank has said that one word is not enough, the engine of this one aside.
+    pub fn needs_second_word(&self) -> bool {
+        self.own.again || self.others.iter().any(|rank| self.said[*rank as usize].again)
+    }
+
+    /// The first rank that asserts something else of the last fence than this one, and what.
+    pub fn differs(&self, own: u32) -> Option<(u32, u32)> {
+        let said = self.others.iter().map(|rank| (*rank, u32::from(self.said[*rank as usize].said)));
+        said.into_iter().find(|(_, said)| *said != own)
     }
 
     /// Which way the next one goes.
@@ -239,6 +287,27 @@ mod tests {
         let mut all = [fences(Way::Told, false), fences(Way::Told, false)];
         let went = run(&mut all, 4096, |way, _| if way == Way::Told { 10_000 } else { 9_500 });
         assert!(went[Way::Asked as usize] < 128, "{went:?}");
+    }
+
+    /// Two ranks need a second word if one of them says so, more always; of what is asserted the first that differs is named.
+    #[test]
+    fn a_second_word_is_for_what_could_be_overtaken() {
+        let mark = |said, again| Mark { said, again };
+        for word in 0..8 {
+            assert_eq!(word_of(mark_of(word)), word);
+        }
+        let mut two = Fences::new([1].into(), Way::Told, false);
+        for (own, theirs) in [(false, false), (false, true), (true, false), (true, true)] {
+            assert_eq!(two.begin(mark(1, own)), mark(1, own));
+            two.hear(1, mark(2, theirs));
+            assert_eq!(two.needs_second_word(), own || theirs);
+        }
+        assert_eq!((two.differs(1), two.differs(2)), (Some((1, 2)), None));
+        let mut more = fences(Way::Told, false);
+        assert_eq!(more.begin(mark(0, false)), mark(0, true));
+        more.hear(2, mark(3, true));
+        assert!(more.needs_second_word());
+        assert_eq!((more.differs(0), more.differs(3)), (Some((2, 3)), Some((1, 0))));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::fence::Way;
 use super::message::Record;
 use super::operation::{Operation, Verb};
 use super::target::Letter;
-use super::{Path, Window, about, quick};
+use super::{Path, Window, about, fence, quick};
 use crate::comm::{Place, Purpose};
 use crate::error::{Class, Result};
 use crate::handle::Handle;
@@ -24,6 +24,9 @@ use proto::{Engine, Mode, OpId, Want};
 
 /// Most messages that are taken out of matching before they are heeded.
 const ARRIVALS: usize = 64;
+
+/// Bytes of operations at one target that wait there for a lock, in one message with it.
+const DEFERRED_BYTES: u64 = 20 << 10;
 
 /// What ends with an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,20 +72,23 @@ impl<D: Device> World<D> {
                     let located = operation.area.locate(member.base, member.size, member.unit, target);
                     located.map_err(|error| about(win, &error))?;
                 }
-                if window.copies && copy_alone(engine, place, operation, &member)? {
+                // Nothing but messages waits at the target until the lock is this rank's.
+                let is_open = active.is_asked_for[target as usize];
+                if !is_open && window.copies && copy_alone(engine, place, operation, &member)? {
                     engine.count(Event::WindowCopied);
                     return Ok(None);
                 }
                 engine.count(Event::WindowTold);
                 // Accumulates have an order: behind those that the target has not acknowledged none goes another way.
-                if let Some(far) = active.far.as_mut().filter(|_| !asks && !active.touched[target as usize])
+                if let Some(far) =
+                    active.far.as_mut().filter(|_| !asks && !is_open && !active.touched[target as usize])
                     && far.change(engine, operation, &member).map_err(|error| about(win, &error))?
                 {
                     engine.count(Event::WindowWord);
                     return Ok(None);
                 }
                 active.gathered = Gathered::Growing;
-                if let Some(far) = &mut active.far
+                if let Some(far) = active.far.as_mut().filter(|_| !is_open)
                     && let Some(begun) =
                         far.operate(engine, operation, &member, asks).map_err(|error| about(win, &error))?
                 {
@@ -99,7 +105,7 @@ impl<D: Device> World<D> {
                     active.pending.push(Pending { target, op, answer, disp, room: Box::default() });
                 }
                 active.gather(operation, reply);
-                if asks || active.batches[target as usize].len() >= BATCH_BYTES {
+                if asks || !is_open && active.batches[target as usize].len() >= BATCH_BYTES {
                     send_batch(active, place, target, engine, detached)?;
                 }
                 Ok(ticket)
@@ -115,8 +121,8 @@ impl<D: Device> World<D> {
         let place = &window.place;
         let Path::Active(active) = &mut window.path else { return Ok(()) };
         if let Some(far) = active.far.as_mut().filter(|_| sync == Sync::Flush) {
-            far.close(engine, target, Ending::Flush)?;
-            if !active.touched[target as usize] {
+            far.close(engine, target, Ending::Flush, None)?;
+            if !active.touched[target as usize] && !active.is_asked_for[target as usize] {
                 return Ok(());
             }
         }
@@ -150,7 +156,8 @@ impl<D: Device> World<D> {
         let Some(active) = self.window(win)?.active() else { return Ok(Vec::new()) };
         let is_meant = |rank: &u32| target.is_none_or(|target| target == *rank);
         let is_touched = |rank: &u32| {
-            active.touched[*rank as usize] || active.far.as_ref().is_some_and(|far| far.touches(*rank))
+            let is_told = active.touched[*rank as usize] || active.is_asked_for[*rank as usize];
+            is_told || active.far.as_ref().is_some_and(|far| far.touches(*rank))
         };
         Ok((0..active.touched.len() as u32).filter(is_meant).filter(is_touched).collect())
     }
@@ -178,6 +185,15 @@ impl<D: Device> World<D> {
 
     /// Tells ranks that their windows' owner exposes its memory, or that all operations of an epoch are there.
     pub fn notify(&mut self, win: Handle, to: &[u32], told: direct::Told) -> Result {
+        self.tell(win, to, told, None)
+    }
+
+    /// As [`World::notify`], that all operations of an epoch are there, of a fence in which this is asserted.
+    pub fn end_for_fence(&mut self, win: Handle, to: &[u32], assert: i32) -> Result {
+        self.tell(win, to, direct::Told::Complete, Some(epoch::common(assert)))
+    }
+
+    fn tell(&mut self, win: Handle, to: &[u32], told: direct::Told, fence: Option<u32>) -> Result {
         let World { objects, engine, detached, .. } = self;
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
@@ -189,13 +205,15 @@ impl<D: Device> World<D> {
             }
         };
         for &rank in to {
+            let mark = fence.map(|said| active.mark(said as u16, rank));
             if told == direct::Told::Complete && active.far.as_ref().is_some_and(|far| far.reaches(rank)) {
                 let far = active.far.as_mut().expect("it reaches the rank");
-                far.close(engine, rank, Ending::Complete)?;
+                far.close(engine, rank, Ending::Complete, mark)?;
                 active.synchronised(rank);
                 continue;
             }
-            let record = if told == direct::Told::Post { Record::Post } else { Record::Complete };
+            let complete = || Record::Complete(fence::word_of(mark.unwrap_or_default()));
+            let record = if told == direct::Told::Post { Record::Post } else { complete() };
             active.tell(rank, &record);
             if told == direct::Told::Complete {
                 active.synchronised(rank);
@@ -215,9 +233,13 @@ impl<D: Device> World<D> {
         let window = self.window(win)?;
         Ok(match &mut window.path {
             Path::Direct(control) => control.heard(told, from),
+            Path::Active(active) if told == direct::Told::Post => active.let_in(from),
             Path::Active(active) => {
-                let Active { posts, completes, .. } = &mut **active;
-                Active::heard(if told == direct::Told::Post { posts } else { completes }, from)
+                let have = active.have_completed(from);
+                if have {
+                    active.use_up(from);
+                }
+                have
             }
         })
     }
@@ -231,9 +253,26 @@ impl<D: Device> World<D> {
 
     /// Whether another rank was seen to assert something else in the fence that is over.
     pub fn agrees(&mut self, win: Handle, assert: i32) -> Result {
-        let Path::Direct(control) = &mut self.window(win)?.path else { return Ok(()) };
-        let differs = |(rank, said)| about(win, &epoch::differs(rank, said, epoch::common(assert)));
-        control.take_differs().map_or(Ok(()), |found| Err(differs(found)))
+        let own = epoch::common(assert);
+        let found = match &mut self.window(win)?.path {
+            Path::Direct(control) => control.take_differs(),
+            Path::Active(active) => active.fences.as_ref().and_then(|fences| fences.differs(own)),
+        };
+        found.map_or(Ok(()), |(rank, said)| Err(about(win, &epoch::differs(rank, said, own))))
+    }
+
+    /// Whether the ranks that have told each other that their epochs are over have to say each that its memory is done before anybody
+    /// comes there again.
+    pub fn needs_second_word(&mut self, win: Handle) -> Result<bool> {
+        let World { objects, engine, .. } = self;
+        let Some(active) = objects.windows.find_mut(win)?.active() else { return Ok(false) };
+        let Some(fences) = &active.fences else { return Ok(false) };
+        if fences.needs_second_word() {
+            return Ok(true);
+        }
+        // What the engine has made of the operations only it knows.
+        let Some(far) = &active.far else { return Ok(false) };
+        fences.others().iter().try_fold(false, |needs, rank| Ok(needs || far.says_again(engine, *rank)?))
     }
 
     /// The other ranks, if each is told of the next fence by itself.
@@ -276,6 +315,25 @@ impl<D: Device> World<D> {
             Path::Active(active) => let_leave(active, place, target, engine, detached),
             Path::Direct(_) => Ok(()),
         }
+    }
+
+    /// Whether an operation may not wait at its target for the lock that was asked for, so that its origin has to wait for it.
+    pub fn needs_lock(&mut self, win: Handle, operation: &Operation, asks: bool) -> Result<bool> {
+        let Some(active) = self.window(win)?.active() else { return Ok(false) };
+        let target = operation.target as usize;
+        let bytes = active.batches[target].len() as u64 + operation.area.len();
+        Ok(active.is_asked_for[target] && (asks || bytes > DEFERRED_BYTES))
+    }
+
+    /// All that a target, or any, was told has been answered: also locks that were asked for are held.
+    pub fn locks_are_held(&mut self, win: Handle, target: Option<u32>) -> Result {
+        if let Some(active) = self.window(win)?.active() {
+            match target {
+                Some(target) => active.is_asked_for[target as usize] = false,
+                None => active.is_asked_for.fill(false),
+            }
+        }
+        Ok(())
     }
 
     /// Whether so much is under way to a target that its origin has to complete it before it goes on.
@@ -403,6 +461,10 @@ fn let_leave<D: Device>(
 ) -> Result {
     if let Some(far) = &active.far {
         far.issue(engine, target)?;
+    }
+    // A lock that nothing waits for goes with what does.
+    if active.is_asked_for[target as usize] && !active.touched[target as usize] {
+        return Ok(());
     }
     send_batch(active, place, target, engine, detached)
 }

@@ -92,7 +92,15 @@ impl<D: Device> World<D> {
         self.engine.count(Event::WindowLock);
         let window = self.window(win)?;
         let overtakes = is_one && kind == LockType::Shared && window.epoch.holds_single();
-        let Path::Direct(control) = &window.path else { return Ok(Asked::Elsewhere) };
+        let control = match &mut window.path {
+            Path::Direct(control) => control,
+            // What follows may wait at the target as well as here (MPI 5.0 section 12.5.3), where this rank looks at its own memory aside.
+            Path::Active(active) if is_one && target != window.place.rank => {
+                active.ask_for_lock(target, kind);
+                return Ok(Asked::Taken);
+            }
+            Path::Active(_) => return Ok(Asked::Elsewhere),
+        };
         if control.try_lock(target, kind, overtakes) {
             return Ok(Asked::Taken);
         }

@@ -21,7 +21,7 @@ use crate::op::Predefined;
 pub enum Record<'a> {
     /// Carry this out.
     Operate(Told<'a>),
-    /// Answer when the lock is this origin's.
+    /// Answer when the lock is this origin's; without an answer (0) all that this origin tells from here on waits until it is.
     Lock(LockType, i32),
     /// The lock is free again; 0 if nobody wants an answer.
     Unlock(i32),
@@ -29,8 +29,8 @@ pub enum Record<'a> {
     Flush(i32),
     /// The origin of this message exposes its window to the target.
     Post,
-    /// The operations of an epoch of `MPI_Win_start` are all here.
-    Complete,
+    /// The operations of an epoch are all here; of a fence, what goes with that ([`super::fence::packed`]).
+    Complete(u8),
 }
 
 /// An operation as it is told.
@@ -84,7 +84,7 @@ pub fn push(out: &mut Vec<u8>, record: &Record) {
         Record::Unlock(reply) => head(UNLOCK, [0; 2], *reply),
         Record::Flush(reply) => head(FLUSH, [0; 2], *reply),
         Record::Post => head(POST, [0; 2], 0),
-        Record::Complete => head(COMPLETE, [0; 2], 0),
+        Record::Complete(mark) => head(COMPLETE, [*mark, 0], 0),
     };
     out.extend(plain);
 }
@@ -126,7 +126,7 @@ fn decode(message: &[u8]) -> Option<(Record<'_>, &[u8])> {
         UNLOCK => Record::Unlock(reply),
         FLUSH => Record::Flush(reply),
         POST => Record::Post,
-        COMPLETE => Record::Complete,
+        COMPLETE => Record::Complete(detail),
         _ => return None,
     };
     Some((record, rest))
@@ -170,7 +170,7 @@ mod tests {
         push(&mut out, &Record::Lock(LockType::Exclusive, 1 << 29));
         push(&mut out, &told(Verb::Fetch(Predefined::Maxloc), TypeName::New(3, &ty)));
         push(&mut out, &told(Verb::Put, TypeName::Predefined(Handle(0x209))));
-        push(&mut out, &Record::Complete);
+        push(&mut out, &Record::Complete(5));
         out
     }
 
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!((told.ty, told.data), (TypeName::New(3, &[1; 16]), &[7; 13][..]));
         let (record, rest) = split(rest).unwrap();
         assert!(matches!(record, Record::Operate(Told { verb: Verb::Put, reply: 5, count: 9, .. })));
-        assert_eq!(split(rest).unwrap(), (Record::Complete, &[][..]));
+        assert_eq!(split(rest).unwrap(), (Record::Complete(5), &[][..]));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What a target does with what its origins tell it: a message in, answers out; nothing is sent here.
 
+use std::collections::VecDeque;
+
 use super::active::Refused;
 use super::message::{self, Record, Told};
 use super::operation::{self, Area, Place, Verb};
-use super::{Flavour, Window};
+use super::{Flavour, Window, fence};
 use crate::error::{Class, Error, Result, fail};
 
 /// An answer on its way to an origin.
@@ -24,9 +26,28 @@ fn alone(f: &mut dyn FnMut()) -> Result {
 }
 
 impl Window {
-    /// Heeds a message of rank `from`. An error says that it makes no sense; what is wrong with an operation its
-    /// origin is told.
-    pub fn heed(&mut self, from: u32, mut message: &[u8], letters: &mut Vec<Letter>) -> Result {
+    /// Heeds a message of rank `from`, and what others have told behind locks that they get by it. An error says that it makes no sense; what
+    /// is wrong with an operation its origin is told.
+    pub fn heed(&mut self, from: u32, message: &[u8], letters: &mut Vec<Letter>) -> Result {
+        let mut granted = VecDeque::new();
+        self.heed_records(from, message, letters, &mut granted)?;
+        while let Some((from, rest)) = granted.pop_front() {
+            self.heed_records(from, &rest, letters, &mut granted)?;
+        }
+        Ok(())
+    }
+
+    fn heed_records(
+        &mut self,
+        from: u32,
+        mut message: &[u8],
+        letters: &mut Vec<Letter>,
+        granted: &mut VecDeque<(u32, Vec<u8>)>,
+    ) -> Result {
+        if let Some(behind) = self.own_state()?.behind_locks.get_mut(&from) {
+            behind.extend_from_slice(message);
+            return Ok(());
+        }
         while !message.is_empty() {
             let (record, rest) = message::split(message)?;
             message = rest;
@@ -34,8 +55,18 @@ impl Window {
                 Record::Operate(told) => self.carry_out(from, &told, letters),
                 Record::Flush(reply) => self.acknowledge(from, reply, letters)?,
                 Record::Lock(kind, reply) => {
-                    self.own_state()?.locks.claim((from, kind, reply));
-                    self.grant(letters)?;
+                    let active = self.own_state()?;
+                    active.locks.claim((from, kind, reply));
+                    if reply == 0 {
+                        active.behind_locks.insert(from, Vec::new());
+                    }
+                    self.grant(letters, granted)?;
+                    if let Some(behind) = self.own_state()?.behind_locks.get_mut(&from) {
+                        behind.extend_from_slice(message);
+                        return Ok(());
+                    }
+                    // It was granted at once: what is behind it is heeded here.
+                    granted.retain(|(to, _)| *to != from);
                 }
                 Record::Unlock(reply) => {
                     if !self.own_state()?.locks.release() {
@@ -44,10 +75,12 @@ impl Window {
                     if reply != 0 {
                         self.acknowledge(from, reply, letters)?;
                     }
-                    self.grant(letters)?;
+                    self.grant(letters, granted)?;
                 }
                 Record::Post => self.own_state()?.posts[from as usize] += 1,
-                Record::Complete => self.own_state()?.completes[from as usize] += 1,
+                Record::Complete(mark) => {
+                    self.own_state()?.completes[from as usize].push_back(fence::mark_of(mark));
+                }
             }
         }
         Ok(())
@@ -57,9 +90,13 @@ impl Window {
         self.active().ok_or_else(|| Error::new(Class::INTERN, "a window of shared memory was sent a message"))
     }
 
-    fn grant(&mut self, letters: &mut Vec<Letter>) -> Result {
+    /// Gives the lock to who is next: an answer, or what it has told behind its claim is to be heeded.
+    fn grant(&mut self, letters: &mut Vec<Letter>, granted: &mut VecDeque<(u32, Vec<u8>)>) -> Result {
         while let Some((to, _, reply)) = self.own_state()?.locks.grant() {
-            self.acknowledge(to, reply, letters)?;
+            match reply {
+                0 => granted.extend(self.own_state()?.behind_locks.remove(&to).map(|behind| (to, behind))),
+                reply => self.acknowledge(to, reply, letters)?,
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::Engine;
 use super::onesided::RAIL;
 use crate::epoch::plan::{self, Item, Part, Step};
 use crate::epoch::window::{Access, Epochs, Flight, Memory};
-use crate::epoch::{Action, Ending, Held};
+use crate::epoch::{Action, Ending, Held, Mark};
 use crate::event::Event;
 use crate::rendezvous::movers::port::Port;
 use fabric::{Charge, Device, Fault, Local, Rank, Remote, Span};
@@ -222,6 +222,7 @@ impl<D: Device> Engine<D> {
         if sync && epochs.access(window, rank).is_some_and(|access| access.reads > 0) {
             return Went::Later;
         }
+        epochs.access(window, rank).expect("it is busy").scattered = true;
         let (mut what, mut context) = (flags::OPS, 0);
         if sync {
             let (more, notes) = self.last_word(epochs, window, rank);
@@ -281,8 +282,10 @@ impl<D: Device> Engine<D> {
         let waits = epochs.windows[&window].schedule.waits;
         let copied = epochs.windows[&window].peers[&rank].copied_writes;
         let access = epochs.access(window, rank).expect("it is busy");
-        // What the target serves it has served when it sees a later frame; what its adapter reads it must not change.
-        if access.reads > 0 || waits && access.writes + copied > 0 {
+        // What the target serves it has served when it sees a later frame; what its adapter reads it must not change. Behind a fence it may
+        // write to where Gets are still to be copied here.
+        let copies = access.mark.is_some() && access.copies > 0;
+        if access.reads > 0 || copies || waits && access.writes + copied > 0 {
             return Went::Later;
         }
         let (what, notes) = self.last_word(epochs, window, rank);
@@ -299,7 +302,8 @@ impl<D: Device> Engine<D> {
         let peer = found.peers.get_mut(&rank).expect("it is busy");
         let number = peer.number();
         let access = peer.access.as_mut().expect("it is busy");
-        let rails = std::mem::take(&mut access.rails) & !(1 << RAIL);
+        let written = std::mem::take(&mut access.rails);
+        let rails = written & !(1 << RAIL);
         for rail in (0..32).filter(|rail| rails >> rail & 1 != 0) {
             peer.notes_sent += 1;
             self.tell(number, rank, Some(rail), flags::NOTE, 0);
@@ -310,7 +314,11 @@ impl<D: Device> Engine<D> {
             access.asked = peer.asked;
         }
         let failed = if access.fault.is_some() { flags::FAILED } else { 0 };
-        (what | failed, peer.notes_sent)
+        // What the target scatters when it looks is overtaken by what comes to its memory, and writes by others that have no order with them.
+        let is_overtaken = access.scattered || rails != 0 || written != 0 && !self.dev.writes_in_order(rank);
+        let mark = access.mark.map(|mark| Mark { again: mark.again || is_overtaken, ..mark });
+        peer.marks[1] = mark.unwrap_or_default();
+        (what | failed | peer.marks[1].flags(), peer.notes_sent)
     }
 
     /// A transfer of an epoch has ended, if this was one.

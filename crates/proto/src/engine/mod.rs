@@ -7,6 +7,7 @@ pub mod frequent;
 mod growth;
 mod issue;
 mod lost;
+mod mark;
 mod onesided;
 mod progress;
 mod readings;

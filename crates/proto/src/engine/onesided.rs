@@ -21,6 +21,8 @@ use wire::long::RAILS;
 
 /// Shortest part of a frame that a message of operations is given.
 const MESSAGE_MIN: usize = 256;
+/// Of operations that are alike every so many looks at the clock: how long they are held is asked of all of them together.
+const CLOCK_EVERY: usize = 8;
 /// The adapter that carries frames.
 pub(super) const RAIL: usize = 0;
 
@@ -237,7 +239,7 @@ impl<D: Device> Engine<D> {
         let mut failed = None;
         for rank in origins {
             let peer = found.peers.get_mut(rank).expect("it has ended an epoch");
-            peer.ended -= 1;
+            peer.marks[0] = peer.ended.pop_front().expect("it has ended an epoch");
             if std::mem::take(&mut peer.failed) {
                 failed = Some(*rank);
             }
@@ -255,7 +257,7 @@ impl<D: Device> Engine<D> {
         let found = self.windows()?.window(window)?;
         let mut all = true;
         for rank in origins {
-            let Some(peer) = found.peers.get(rank).filter(|peer| peer.ended == 0) else {
+            let Some(peer) = found.peers.get(rank).filter(|peer| peer.ended.is_empty()) else {
                 all &= found.peers.contains_key(rank);
                 continue;
             };
@@ -398,7 +400,9 @@ impl<D: Device> Engine<D> {
             access.small.0.push(op);
             access.small.1 = bytes;
         }
-        access.ops.push(Held { action, offset, local, since_ns: dev.now_ns() });
+        let since_ns =
+            if op.is_multiple_of(CLOCK_EVERY) { dev.now_ns() } else { access.ops[op - 1].since_ns };
+        access.ops.push(Held { action, offset, local, since_ns });
         access.waiting.push(op);
         dev.charge(Charge::Header);
         true
@@ -414,7 +418,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         let (full, _) = std::mem::replace(&mut access.small, (vec![op], bytes));
-        access.waiting.retain(|op| !full.contains(op));
+        access.waiting.retain(|op| full.binary_search(op).is_err()); // in the order of the calls, as all lists of them
         access.early += full.len();
         let part = |op: &usize| Part { op: *op, from: 0, len: access.ops[*op].local.len };
         let parts = full.iter().map(part).collect();
@@ -427,9 +431,9 @@ impl<D: Device> Engine<D> {
     fn item(&self, target: Rank, action: Action, local: Span) -> Item {
         let slot_bytes = self.epochs.as_ref().map_or(0, |epochs| epochs.bounce.slot_bytes());
         let is_short = local.len <= slot_bytes;
-        let is_known = self.path(target).keeps && self.rcache.has(RAIL, local);
+        let looks = !is_short || self.counts_use(target, local.len);
+        let is_known = looks && self.path(target).keeps && self.rcache.has(RAIL, local);
         let memory = match (is_known, is_short) {
-            (true, true) if self.frequent.is_none() => Memory::Copied,
             (true, _) => Memory::Registered,
             (false, true) => Memory::Copied,
             (false, false) => Memory::Fresh,
@@ -476,7 +480,7 @@ impl<D: Device> Engine<D> {
         // What was read is here when its reads have ended: there is nothing to ask the target.
         let asks = ending == Some(Ending::Complete) || ending == Some(Ending::Flush) && access.needs_word();
         (access.told, access.placed) = (!asks && ending.is_some(), !asks && ending.is_some());
-        access.small = Default::default();
+        let (mark, _) = (access.mark, std::mem::take(&mut access.small));
         let mut waiting = std::mem::take(&mut access.waiting);
         if access.fault.is_some() {
             waiting.clear();
@@ -489,13 +493,14 @@ impl<D: Device> Engine<D> {
             message_bytes: self.message_bytes(rank),
             direct: registered && self.path(rank).registration,
             ends: asks,
+            meets_once: mark.is_some_and(|mark| !mark.again) && self.dev.writes_in_order(rank),
         };
         let gone = self.gone_before(rank, &all, &waiting, &limits, now_ns);
         let kept = &mut self.epochs.as_mut().expect("it has windows").window(window)?.kept;
         let plan = kept.plan(items, &gone, &schedule, &limits, &self.learner.facts);
         let kind = EpochKind::of(&all);
-        let messages = plan.steps.iter().filter(|step| matches!(step, Step::Message(..))).count();
-        (0..messages).for_each(|_| self.counters.count(Event::EpochMessage));
+        let messages = plan.steps.iter().filter(|step| matches!(step, Step::Message(..)));
+        messages.for_each(|_| self.counters.count(Event::EpochMessage));
         if plan.merged {
             self.counters.count(Event::EpochMerged);
         }

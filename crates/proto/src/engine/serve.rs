@@ -1,8 +1,8 @@
 //! The target of one-sided operations, and answers to its origin.
 
 use super::Engine;
-use crate::epoch::Action;
 use crate::epoch::window::Peer;
+use crate::epoch::{Action, Mark};
 use crate::message::malformed;
 use fabric::{Charge, Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
@@ -29,7 +29,7 @@ impl<D: Device> Engine<D> {
         peer.posts += u64::from(what & flags::POST != 0);
         peer.notes_seen += u64::from(what & flags::NOTE != 0);
         if what & flags::DONE != 0 {
-            peer.dones.push_back((head.context, what & flags::FAILED != 0));
+            peer.dones.push_back((head.context, what));
         }
         if what & flags::ASK != 0 {
             peer.asks.push_back(head.context);
@@ -138,9 +138,9 @@ impl<D: Device> Engine<D> {
 /// Lets ends take effect whose notes have come; how many questions are to be answered.
 fn what_is_placed(peer: &mut Peer) -> usize {
     while peer.dones.front().is_some_and(|(notes, _)| *notes <= peer.notes_seen) {
-        let (_, failed) = peer.dones.pop_front().expect("it was looked at");
-        peer.ended += 1;
-        peer.failed |= failed;
+        let (_, what) = peer.dones.pop_front().expect("it was looked at");
+        peer.ended.push_back(Mark::of_flags(what));
+        peer.failed |= what & flags::FAILED != 0;
     }
     let mut due = 0;
     while peer.asks.front().is_some_and(|notes| *notes <= peer.notes_seen) {

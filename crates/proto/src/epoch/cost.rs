@@ -114,6 +114,11 @@ impl<'a> Machine<'a> {
 }
 
 impl Machine<'_> {
+    /// What is over when one more word has come.
+    pub fn a_way_later(&self, predicted: Predicted) -> Predicted {
+        Predicted { ends_ns: predicted.ends_ns + self.path.latency.value, ..predicted }
+    }
+
     fn copy(&self, len: usize) -> f64 {
         len as f64 * self.facts.copy_ns_per_byte(len)
     }

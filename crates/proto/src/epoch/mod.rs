@@ -117,6 +117,27 @@ impl Schedule {
     }
 }
 
+/// What goes with the end of an epoch that is one of a fence: docs/protocols/epochs.md, "Fences of two ranks".
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mark {
+    /// What the rank asserts of the fence, in two bits.
+    pub said: u16,
+    /// Another word has to follow before anything else may come to the target: what it was told could be overtaken.
+    pub again: bool,
+}
+
+impl Mark {
+    /// As flags of a message.
+    pub(crate) fn flags(self) -> u16 {
+        self.said << wire::epoch::SAID | if self.again { wire::epoch::AGAIN } else { 0 }
+    }
+
+    /// What flags of a message say.
+    pub(crate) fn of_flags(flags: u16) -> Mark {
+        Mark { said: flags >> wire::epoch::SAID & 3, again: flags & wire::epoch::AGAIN != 0 }
+    }
+}
+
 /// How an access epoch ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {

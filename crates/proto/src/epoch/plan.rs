@@ -64,6 +64,8 @@ pub struct Limits {
     pub direct: bool,
     /// Whether the epoch ends; otherwise there is no synchronisation to be planned.
     pub ends: bool,
+    /// The end is a fence in which a message costs one more word of the target.
+    pub meets_once: bool,
 }
 
 /// A plan for one target.
@@ -229,6 +231,7 @@ fn lay_out(items: &[Item], order: Order, shape: &Shape, limits: &Limits, machine
     let reordered = reordered.count();
     let bundled = small.len();
     let predicted = cost::predict(machine, items, &steps);
+    let predicted = if limits.meets_once && bundled > 0 { machine.a_way_later(predicted) } else { predicted };
     let small_bytes = shape.small_bytes.filter(|_| bundled > 0);
     Plan { steps, predicted, order, small_bytes, bundled, merged, reordered }
 }

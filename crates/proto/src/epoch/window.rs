@@ -3,7 +3,7 @@
 use crate::epoch::early::Habit;
 use crate::epoch::journal::{EpochKind, Journal};
 use crate::epoch::plan::{Kept, Step};
-use crate::epoch::{Action, Ending, Held, Schedule};
+use crate::epoch::{Action, Ending, Held, Mark, Schedule};
 use crate::memory::bounce::{Bounce, Slot};
 use crate::memory::rcache;
 use fabric::{Fault, Local, Rank, Remote, Span};
@@ -123,6 +123,10 @@ pub(crate) struct Access {
     pub asked: u64,
     /// The target has said that all is placed.
     pub placed: bool,
+    /// What goes with the word of the end, if that is one of a fence.
+    pub mark: Option<Mark>,
+    /// Some operations went in messages, which the target scatters when it looks.
+    pub scattered: bool,
     /// The epoch cannot succeed any more.
     pub fault: Option<Fault>,
 }
@@ -174,10 +178,12 @@ pub(crate) struct Peer {
     /// Notes sent there, and come from there.
     pub notes_sent: u64,
     pub notes_seen: u64,
-    /// Ends of its epochs here that wait for this many notes, and whether they failed.
-    pub dones: VecDeque<(u64, bool)>,
-    /// Ends that nobody has asked for.
-    pub ended: u64,
+    /// Ends of its epochs here that wait for this many notes, and their flags.
+    pub dones: VecDeque<(u64, u16)>,
+    /// Ends that nobody has asked for, and what went with them.
+    pub ended: VecDeque<Mark>,
+    /// What went with the last end here that was asked for, and with the last one there.
+    pub marks: [Mark; 2],
     /// Questions whether all is placed that wait for this many notes.
     pub asks: VecDeque<u64>,
     /// Questions asked there, and answers come from there.
