@@ -146,63 +146,34 @@ fn prefetch(at: usize) {
     let _ = at;
 }
 
-/// Whether this machine has stores that go past the caches.
-pub const STREAMS: bool = cfg!(target_arch = "x86_64") && !cfg!(miri);
+/// Whether this processor has stores that go past the caches, of half a line: shorter ones take three times as long.
+pub fn streams() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    return std::is_x86_feature_detected!("avx");
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    return false;
+}
 
 /// Copies `len` bytes to a place aligned to 64 bytes by stores that go past the caches, and waits until
 /// they are visible in order with those that follow.
 ///
 /// # Safety
-/// Both places must be valid for `len` bytes and must not overlap.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-pub unsafe fn stream(to: usize, from: usize, len: usize) {
-    use std::arch::x86_64::_mm_sfence;
-    debug_assert!(to.is_multiple_of(LINE));
-    let whole = len / LINE * LINE;
-    // SAFETY: lines that lie in `len`; `to` is aligned; the processor was asked. The fence ends the weak order of these stores.
-    unsafe {
-        if std::is_x86_feature_detected!("avx") {
-            stream_halves(to, from, whole);
-        } else {
-            stream_quarters(to, from, whole);
-        }
-        copy(to + whole, from + whole, len - whole);
-        _mm_sfence();
-    }
-}
-
-/// Streams whole lines by stores of half a line: a third of the time that quarters take.
-///
-/// # Safety
-/// As [`stream`], of whole lines, on a processor that has AVX.
+/// Both places must be valid for `len` bytes and must not overlap, and the processor must have them ([`streams`]).
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx")]
-unsafe fn stream_halves(to: usize, from: usize, len: usize) {
-    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
-    for at in (0..len).step_by(LINE) {
-        let (line, into) = ((from + at) as *const __m256i, (to + at) as *mut __m256i);
-        // SAFETY: a line of both.
-        unsafe {
+pub unsafe fn stream(to: usize, from: usize, len: usize) {
+    use std::arch::x86_64::{__m256i, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
+    debug_assert!(to.is_multiple_of(LINE));
+    let whole = len / LINE * LINE;
+    // SAFETY: lines that lie in `len`; `to` is aligned. The fence ends the weak order of these stores.
+    unsafe {
+        for at in (0..whole).step_by(LINE) {
+            let (line, into) = ((from + at) as *const __m256i, (to + at) as *mut __m256i);
             let words: [__m256i; 2] = std::array::from_fn(|i| _mm256_loadu_si256(line.add(i)));
             (0..2).for_each(|i| _mm256_stream_si256(into.add(i), words[i]));
         }
-    }
-}
-
-/// The same where there is no AVX.
-///
-/// # Safety
-/// As [`stream`], of whole lines.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-unsafe fn stream_quarters(to: usize, from: usize, len: usize) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    for at in (0..len).step_by(LINE) {
-        let (line, into) = ((from + at) as *const __m128i, (to + at) as *mut __m128i);
-        // SAFETY: a line of both.
-        unsafe {
-            let words: [__m128i; 4] = std::array::from_fn(|i| _mm_loadu_si128(line.add(i)));
-            (0..4).for_each(|i| _mm_stream_si128(into.add(i), words[i]));
-        }
+        copy(to + whole, from + whole, len - whole);
+        _mm_sfence();
     }
 }
 
@@ -226,9 +197,13 @@ mod tests {
         struct Room([u8; 5000]);
         let from: Vec<u8> = (0..5000).map(|i| (i % 251) as u8).collect();
         for len in [0, 1, 63, 64, 65, 127, 128, 400, ASKED - 1, ASKED, ASKED + 1, 2 * ASKED + 100] {
-            for copies in [stream, copy_prefetched, copy_from_memory] {
+            let mut all: Vec<unsafe fn(usize, usize, usize)> = vec![copy_prefetched, copy_from_memory];
+            if streams() {
+                all.push(stream);
+            }
+            for copies in all {
                 let mut to = Room([255; 5000]);
-                // SAFETY: both have more than `len` bytes.
+                // SAFETY: both have more than `len` bytes, and the processor was asked.
                 unsafe { copies(to.0.as_mut_ptr() as usize, from[7..].as_ptr() as usize, len) };
                 assert!(to.0[..len] == from[7..7 + len] && to.0[len] == 255, "{len}");
             }

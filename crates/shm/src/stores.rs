@@ -68,7 +68,7 @@ impl StoreWay {
     /// Those that this processor has, the one first that is likely to be the best. To ask for lines that are there
     /// costs little: a few ns for 1 KiB. That they are elsewhere costs several hundred.
     pub fn all() -> &'static [StoreWay] {
-        match (bytes::prefetches(), bytes::STREAMS) {
+        match (bytes::prefetches(), bytes::streams()) {
             (true, true) => &[StoreWay::Prefetched, StoreWay::Ordinary, StoreWay::Streaming],
             (true, false) => &[StoreWay::Prefetched, StoreWay::Ordinary],
             (false, true) => &[StoreWay::Ordinary, StoreWay::Streaming],
@@ -80,7 +80,7 @@ impl StoreWay {
     pub fn only(self) -> &'static [StoreWay] {
         match self {
             StoreWay::Prefetched if bytes::prefetches() => &[StoreWay::Prefetched],
-            StoreWay::Streaming if bytes::STREAMS => &[StoreWay::Streaming],
+            StoreWay::Streaming if bytes::streams() => &[StoreWay::Streaming],
             _ => &[StoreWay::Ordinary],
         }
     }

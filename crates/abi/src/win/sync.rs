@@ -68,15 +68,17 @@ pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
             world.synchronise(win, target, Sync::Flush)?;
         }
     }
-    settle(cx, win, target)?;
-    cx.world().locks_are_held(win, target)
+    let settled = settle(cx, win, target);
+    cx.world().locks_are_held(win, target)?;
+    settled
 }
 
 /// Waits until the lock of a target is held that has been asked for.
 pub(super) fn hold(cx: &Cx, win: Handle, target: u32) -> Result {
     cx.world().synchronise(win, target, Sync::Lull)?;
-    settle(cx, win, Some(target))?;
-    cx.world().locks_are_held(win, Some(target))
+    let settled = settle(cx, win, Some(target));
+    cx.world().locks_are_held(win, Some(target))?;
+    settled
 }
 
 /// Completes the operations on a target, or on all, here.
@@ -222,7 +224,15 @@ pub fn test(cx: &Cx, win: Handle, flag: Out<bool>) -> Result {
 
 /// Takes the lock of a target; `is_one`: by itself, not as one of all.
 fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Result {
-    let asked = cx.world().ask_lock(win, target, kind, is_one)?;
+    let asked = loop {
+        let mut world = cx.world();
+        let Some((of, at)) = world.objects.windows.claim() else {
+            break world.ask_lock(win, target, kind, is_one)?;
+        };
+        drop(world);
+        // A target that is lost is told of where its lock is given back.
+        let _ = hold(cx, of, at);
+    };
     match asked {
         Asked::Taken => Ok(()),
         Asked::Elsewhere => {

@@ -10,7 +10,7 @@ use super::fence::Way;
 use super::message::Record;
 use super::operation::{Operation, Verb};
 use super::target::Letter;
-use super::{Path, Window, about, fence, quick};
+use super::{Path, Window, Windows, about, fence, quick};
 use crate::comm::{Place, Purpose};
 use crate::error::{Class, Result};
 use crate::handle::Handle;
@@ -325,13 +325,16 @@ impl<D: Device> World<D> {
         Ok(active.is_asked_for[target] && (asks || bytes > DEFERRED_BYTES))
     }
 
-    /// All that a target, or any, was told has been answered: also locks that were asked for are held.
+    /// All that a target, or any, was told has been answered: a lock that was asked for is held, too.
     pub fn locks_are_held(&mut self, win: Handle, target: Option<u32>) -> Result {
+        let Windows { claim, .. } = &mut self.objects.windows;
+        let Some((_, claimed)) =
+            claim.take_if(|(of, at)| *of == win && target.is_none_or(|target| target == *at))
+        else {
+            return Ok(());
+        };
         if let Some(active) = self.window(win)?.active() {
-            match target {
-                Some(target) => active.is_asked_for[target as usize] = false,
-                None => active.is_asked_for.fill(false),
-            }
+            active.is_asked_for[claimed as usize] = false;
         }
         Ok(())
     }

@@ -90,6 +90,7 @@ impl<D: Device> World<D> {
     /// Asks for the lock of a target; `is_one`: by MPI_Win_lock, with which a program may lock in any order.
     pub fn ask_lock(&mut self, win: Handle, target: u32, kind: LockType, is_one: bool) -> Result<Asked> {
         self.engine.count(Event::WindowLock);
+        assert!(self.objects.windows.claim.is_none(), "a lock that was asked for before is held before");
         let window = self.window(win)?;
         let overtakes = is_one && kind == LockType::Shared && window.epoch.holds_single();
         let control = match &mut window.path {
@@ -97,6 +98,7 @@ impl<D: Device> World<D> {
             // What follows may wait at the target as well as here (MPI 5.0 section 12.5.3), where this rank looks at its own memory aside.
             Path::Active(active) if is_one && target != window.place.rank => {
                 active.ask_for_lock(target, kind);
+                self.objects.windows.claim = Some((win, target));
                 return Ok(Asked::Taken);
             }
             Path::Active(_) => return Ok(Asked::Elsewhere),

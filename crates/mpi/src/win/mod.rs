@@ -320,12 +320,20 @@ pub struct Windows {
     active: Vec<Handle>,
     /// The last number that the engine has been given for one.
     number: u32,
+    /// The lock that this rank has asked for and does not hold yet, by window and target. It is the only one: whoever locks several in
+    /// the same order as others must have them in that order.
+    claim: Option<(Handle, u32)>,
 }
 
 impl Windows {
     /// The window of a handle.
     pub fn get(&self, handle: Handle) -> Option<&Window> {
         self.slab.get(handle).map(|window| &**window)
+    }
+
+    /// The lock that is asked for and not held.
+    pub fn claim(&self) -> Option<(Handle, u32)> {
+        self.claim
     }
 
     /// All of them.

@@ -240,6 +240,9 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn lock_now(&mut self, kind: i32, target: i32, win: Handle) -> bool {
         let Ok(kind) = LockType::from_raw(kind) else { return false };
+        if self.objects.windows.claim().is_some() {
+            return false;
+        }
         let Some((window, engine)) = self.parts(win) else { return false };
         let target = target as u32;
         let is_allowed = (target as usize) < window.members.len()

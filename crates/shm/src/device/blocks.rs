@@ -226,7 +226,8 @@ fn read(plan: Plan, to: usize, from: usize, len: usize) {
 #[inline(always)]
 fn write(plan: Plan, into: usize, data: Span, at: usize, len: usize) {
     debug_assert!(at + len <= data.len);
-    // SAFETY: the block is ours until the frame is popped, and as long as `data`, a buffer of this process.
+    // SAFETY: the block is ours until the frame is popped, and as long as `data`, a buffer of this process; a way is taken where the
+    // processor has it.
     unsafe {
         match plan.way {
             StoreWay::Ordinary => bytes::copy(into + at, data.addr + at, len),
