@@ -85,7 +85,11 @@ void bench_fail(const char *text)
 
 int bench_wanted(const char *variant)
 {
-	return !bench.only || strcmp(bench.only, variant) == 0;
+	size_t length = strlen(variant);
+	for (const char *name = bench.only; name; name = strchr(name, ',') ? strchr(name, ',') + 1 : NULL)
+		if (strcspn(name, ",") == length && strncmp(name, variant, length) == 0)
+			return 1;
+	return !bench.only;
 }
 
 size_t bench_first(void)

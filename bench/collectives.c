@@ -1,6 +1,7 @@
 /* Blocking collective operations. The time is that of the operation alone, averaged over the
  * ranks; a barrier outside the timing separates the repetitions, so that no rank runs ahead.
- * The size is the block of one rank. `--only NAME` measures one operation. */
+ * The size is the block of one rank. `--only NAME,...` measures these operations; those that a
+ * program polls for (`..._polled`: begun, then MPI_Test without a pause) only if they are named. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,13 +76,36 @@ static void alltoallv(int n)
 	MPI_Alltoallv(out, lengths, places, MPI_CHAR, in, lengths, places, MPI_CHAR, MPI_COMM_WORLD);
 }
 
+static void until_done(MPI_Request *request)
+{
+	for (int done = 0; !done;)
+		MPI_Test(request, &done, MPI_STATUS_IGNORE);
+}
+
+static void allreduce_polled(int n)
+{
+	MPI_Request request;
+	MPI_Iallreduce(out, in, n / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+	until_done(&request);
+}
+
+static void alltoall_polled(int n)
+{
+	MPI_Request request;
+	MPI_Ialltoall(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD, &request);
+	until_done(&request);
+}
+
 static const struct operation {
 	const char *name;
 	void (*call)(int n);
+	int if_named;
 } operations[] = {
 	{ "barrier", barrier }, { "bcast", bcast },     { "reduce", reduce },       { "allreduce", allreduce },
 	{ "gather", gather },   { "scatter", scatter }, { "allgather", allgather }, { "alltoall", alltoall },
 	{ "gatherv", gatherv }, { "scatterv", scatterv }, { "alltoallv", alltoallv },
+	{ "allreduce_polled", allreduce_polled, 1 },
+	{ "alltoall_polled", alltoall_polled, 1 },
 };
 
 static const struct operation *operation;
@@ -132,7 +156,7 @@ int main(int argc, char **argv)
 	verify();
 	for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
 		operation = &operations[k];
-		if (!bench_wanted(operation->name))
+		if (!bench_wanted(operation->name) || (operation->if_named && !bench.only))
 			continue;
 		if (operation->call == barrier)
 			measure(0);
