@@ -182,7 +182,8 @@ def stages(arguments):
         # the buffering of short standard sends, so rendezvous begins at 65 bytes. Each way to write payloads goes
         # with a manner in which they are written.
         for forced in ["TERN_RTR=0", "TERN_SINGLE_COPY=0 TERN_STORES=prefetched", "TERN_EAGER_MAX=64",
-                       "TERN_ADAPT=0 TERN_STORES=ordinary", "TERN_STORES=streaming", "TERN_MANNER=pulled"]:
+                       "TERN_ADAPT=0 TERN_STORES=ordinary", "TERN_MANNER=blocks TERN_STORES=streaming",
+                       "TERN_MANNER=pulled"]:
             command = ["env", *forced.split(), python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
             yield Stage(f"with {forced}", command)
         yield from over_adapters()

@@ -216,7 +216,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_MANNER",
         kind: Type::Word(&["auto", "blocks", "shared", "pulled"]),
         default: "auto",
-        doc: "How messages longer than 4K are copied in shared memory: through blocks of it (eager, up to TERN_EAGER_MAX), by whichever side is there, or pulled by the receiver; auto takes for each habit what the application gets on fastest with.",
+        doc: "How messages longer than 4K are copied in shared memory: through blocks of it (eager up to TERN_EAGER_MAX, longer ones once they are asked for), by whichever side is there, or pulled by the receiver; auto takes for each habit what the application gets on fastest with.",
     },
     Setting {
         name: "TERN_PROGRESS",

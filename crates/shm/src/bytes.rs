@@ -98,11 +98,39 @@ const ASKED: usize = 2048;
 /// Both places must be valid for `len` bytes and must not overlap.
 #[inline]
 pub unsafe fn copy_prefetched(to: usize, from: usize, len: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if len > ASKED && streams() {
+        // SAFETY: passed on to the caller.
+        return unsafe { copy_ahead(to, from, len) };
+    }
     for at in (0..len).step_by(ASKED) {
         let part = ASKED.min(len - at);
         (to + at..to + at + part).step_by(LINE).for_each(prefetch);
         // SAFETY: a part of both places.
         unsafe { copy(to + at, from + at, part) }
+    }
+}
+
+/// As [`copy_prefetched`], line by line: a copy that is called for each part stops for what it reads from afar as well, and
+/// takes twice as long for data that no cache of this core holds.
+///
+/// # Safety
+/// As [`copy_prefetched`], and the processor must have these words ([`streams`]).
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "avx")]
+unsafe fn copy_ahead(to: usize, from: usize, len: usize) {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
+    (to..to + ASKED.min(len)).step_by(LINE).for_each(prefetch);
+    let whole = len / LINE * LINE;
+    // SAFETY: lines that lie in `len`, and what is left.
+    unsafe {
+        for at in (0..whole).step_by(LINE) {
+            prefetch(to + at + ASKED); // behind the end a hint in vain
+            let (line, into) = ((from + at) as *const __m256i, (to + at) as *mut __m256i);
+            let words: [__m256i; 2] = std::array::from_fn(|i| _mm256_loadu_si256(line.add(i)));
+            (0..2).for_each(|i| _mm256_storeu_si256(into.add(i), words[i]));
+        }
+        copy(to + whole, from + whole, len - whole);
     }
 }
 

@@ -147,7 +147,7 @@ pub struct Offer {
     pub seen: u32,
     /// Matched: the operation of the RTR that is taken. RTR: how many receives that accept the
     /// same envelope were posted before and are not matched. RTS: [`Offer::EAGER`], [`Offer::ALONE`],
-    /// [`Offer::FINAL`].
+    /// [`Offer::FINAL`], [`Offer::FRAMES`].
     pub other: u32,
 }
 
@@ -164,6 +164,8 @@ impl Offer {
     pub const ALONE: u32 = 2;
     /// Of an RTS: its sender takes the message back only by asking, so to take it needs no word of its share.
     pub const FINAL: u32 = 4;
+    /// Of an RTS: it is to be asked for in frames although it could be copied, and does not take offers.
+    pub const FRAMES: u32 = 8;
     /// Length of the encoded form in bytes.
     pub const LEN: usize = 32;
 

@@ -7,6 +7,7 @@
 use crate::choice::comparison::{At, Comparison};
 use fabric::Rank;
 use std::collections::HashMap;
+use wire::head::Offer;
 
 /// Who copies a message in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +17,8 @@ pub enum Manner {
     Pulled = 0,
     /// Whoever is there, straight from buffer to buffer; early receivers offer theirs.
     Shared = 1,
-    /// Each side once: the sender into a block, the receiver out of it. Not for messages longer than a block.
+    /// Each side once: the sender into a block, the receiver out of it. What is longer than a block takes one after the
+    /// other once its receiver asks for it.
     Blocks = 2,
 }
 
@@ -27,6 +29,21 @@ impl Manner {
     /// The one of this name.
     pub fn named(name: &str) -> Option<Manner> {
         Manner::ALL.into_iter().find(|(_, its)| *its == name).map(|(manner, _)| manner)
+    }
+
+    /// How the RTS of a message says it.
+    pub(crate) fn flag(self) -> u32 {
+        match self {
+            Manner::Pulled => Offer::ALONE,
+            Manner::Shared => 0,
+            Manner::Blocks => Offer::FRAMES,
+        }
+    }
+
+    /// What an RTS with these flags says.
+    pub(crate) fn of_flags(flags: u32) -> Manner {
+        let says = |manner: &Manner| manner.flag() & flags != 0;
+        [Manner::Pulled, Manner::Blocks].into_iter().find(says).unwrap_or(Manner::Shared)
     }
 }
 
@@ -68,7 +85,7 @@ struct Course {
     comparison: Comparison<3>,
     /// Messages that had come from the peer when the last one left.
     heard: u32,
-    /// The manner other than by blocks in which one of the peer's came last, and how many had come from it then.
+    /// The manner in which an RTS of the peer's came last, and how many messages had come from it then.
     theirs: Option<(Manner, u32)>,
     /// The peer has begun to send in this manner.
     joins: Option<Manner>,
@@ -88,7 +105,7 @@ const BUSY: f64 = 20.0;
 const HABITS_MAX: usize = 4096;
 /// Messages of others after which a habit is not said to be trying any more: its messages may have ended.
 const PATIENCE: u32 = 1024;
-/// Messages of a peer after which one in another manner than by blocks is the first of a group that tries it.
+/// Messages of a peer after which an RTS in a manner is the first of a group that tries it.
 const APART: u32 = 128;
 /// Groups by which it is known how much these differ: what comes between messages is all the application does.
 const SETTLE: u16 = 4;
@@ -126,10 +143,10 @@ impl Habits {
 
     /// How a message goes.
     pub fn next(&mut self, message: Leaving, now_ns: impl FnOnce() -> u64) -> Manner {
-        // If nothing is known of others like it: in this manner nobody waits.
-        let first = possible(Manner::Blocks, &message);
+        // If nothing is known of others like it: in this manner nobody waits for longer than there is need.
+        let first = if message.fits { Manner::Blocks } else { Manner::Shared };
         if let Some(manner) = self.fixed {
-            return possible(manner, &message);
+            return manner;
         }
         let habit = Habit::of(&message);
         if let Some(course) = self.courses.get_mut(&habit) {
@@ -159,20 +176,19 @@ impl Habits {
             } else if self.trying.is_some_and(|(trying, _)| trying == habit) {
                 self.trying = None;
             }
-            return possible(manner, &message);
+            return manner;
         }
         if self.courses.len() >= HABITS_MAX {
             self.courses.clear();
         }
-        let ways = if message.fits { 3 } else { 2 };
-        let mut comparison = Comparison::new(first as usize, ways, SETTLE, now_ns());
+        let mut comparison = Comparison::new(first as usize, Manner::ALL.len(), SETTLE, now_ns());
         let (manner, _) =
             Manner::ALL[comparison.next(At { is_round: false, may_try: false, joins: None }, || 0)];
         self.courses.insert(habit, Course { comparison, heard: message.heard, theirs: None, joins: None });
         manner
     }
 
-    /// A message has come in this manner, not by blocks, the so many-th of its peer. Where both send at once it may take both to gain by another manner,
+    /// The RTS of a message has come in this manner, the so many-th of its peer. Where both send at once it may take both to gain by another manner,
     /// and each side chooses for itself: so who hears that the other one tries it tries it too.
     pub fn came(&mut self, from: Rank, context: u64, len: usize, manner: Manner, heard: u32) {
         let habit = Habit { to: from, context, bits: usize::BITS - len.leading_zeros() };
@@ -206,10 +222,6 @@ impl Habits {
         };
         habits.into_iter().filter_map(line).collect()
     }
-}
-
-fn possible(manner: Manner, message: &Leaving) -> Manner {
-    if manner == Manner::Blocks && !message.fits { Manner::Shared } else { manner }
 }
 
 #[cfg(test)]
@@ -286,16 +298,19 @@ mod tests {
         assert!(pulled.iter().all(|count| *count > 3600), "{pulled:?}");
     }
 
+    /// What is longer than a block begins shared, and goes by blocks, one after the other, where the application gets on
+    /// faster so.
     #[test]
-    fn what_is_longer_than_a_block_never_takes_one() {
-        let mut habits = Habits::default();
-        for round in 0..3000 {
-            assert_ne!(habits.next(leaving(1 << 19, round), || round as u64), Manner::Blocks);
+    fn what_is_longer_than_a_block_finds_its_own_way() {
+        for best in [Manner::Shared, Manner::Blocks] {
+            let (mut habits, mut now_ns, mut count) = (Habits::default(), 0u64, 0);
+            for round in 0..3000 {
+                let manner = habits.next(leaving(1 << 19, round), || now_ns);
+                assert!(round > 0 || manner == Manner::Shared);
+                count += u32::from(manner == best);
+                now_ns += if manner == best { 40_000 } else { 60_000 };
+            }
+            assert!(count > 2700, "{best:?} {count}");
         }
-        // Some of a habit may fit, and others not.
-        let mut message = leaving(200_000, 0);
-        habits.next(message, || 0);
-        message.fits = false;
-        assert_eq!(habits.next(message, || 0), Manner::Shared);
     }
 }

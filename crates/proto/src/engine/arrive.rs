@@ -113,7 +113,7 @@ impl<D: Device> Engine<D> {
         peer.came(offer.len, true);
         let heard = peer.seen;
         if let Some(habits) = &mut self.habits {
-            let manner = if offer.other & Offer::ALONE != 0 { Manner::Pulled } else { Manner::Shared };
+            let manner = Manner::of_flags(offer.other);
             habits.came(envelope.source, envelope.context, offer.len as usize, manner, heard);
         }
         if !self.matching.expects(&envelope) {

@@ -141,7 +141,7 @@ pub(crate) struct Sending {
     pub data: Span,
     /// It has consumed the offer of a receive, which waits for it: neither can be cancelled.
     pub met: bool,
-    /// Flags of its RTS, should it get one: [`Offer::EAGER`], [`Offer::ALONE`].
+    /// Flags of its RTS, should it get one: [`Offer::EAGER`], [`Offer::ALONE`], [`Offer::FRAMES`].
     pub flags: u32,
 }
 
@@ -169,7 +169,7 @@ pub(crate) struct Op<S> {
 impl Sending {
     /// Whether this side copies, too, where both can.
     pub(crate) fn helps(&self) -> bool {
-        self.flags & Offer::ALONE == 0
+        self.flags & (Offer::ALONE | Offer::FRAMES) == 0
     }
 
     pub(crate) fn envelope(&self) -> Envelope {

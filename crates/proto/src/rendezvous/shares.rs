@@ -20,7 +20,8 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Lets the RTS of a message leave; false if there is no room.
     pub(crate) fn leave_rts(&mut self, id: OpId, s: Sending) -> bool {
         // A message to oneself never takes frames: its receive completes as soon as it is matched.
-        let can_copy = self.path(s.to).reach || s.data.len == 0 || s.to == self.dev.me();
+        let can_copy =
+            self.path(s.to).reach && s.flags & Offer::FRAMES == 0 || s.data.len == 0 || s.to == self.dev.me();
         let has_left = self.leave_by_share(id, s, 0, both::Sender::new(can_copy, s.met, s.flags));
         if has_left {
             self.counters.count(Event::RtsSent);

@@ -1,6 +1,6 @@
 //! Rendezvous where both sides copy.
 //!
-//! Wins above some 64 KiB, near cores 256 KiB, where the kernel lets ranks reach each other's memory: one copy instead
+//! Wins above some 64 KiB between far cores, where the kernel lets ranks reach each other's memory: one copy instead
 //! of two, by both cores at once, and neither side has to wait for the other: whoever is inside
 //! MPI claims the next piece. An early sender that computes finds the message pulled by its
 //! receiver, an early receiver that computes finds it pushed by its sender (dissertation,
@@ -75,7 +75,7 @@ pub(crate) struct Rts {
     pub direct: bool,
     /// Whether a receive waits for it, so that it cannot be taken back.
     pub met: bool,
-    /// [`Offer::EAGER`], [`Offer::ALONE`].
+    /// [`Offer::EAGER`], [`Offer::ALONE`], [`Offer::FRAMES`].
     pub flags: u32,
 }
 

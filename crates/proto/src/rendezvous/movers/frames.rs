@@ -1,4 +1,5 @@
-//! The payload in frames, through the device: where nobody can copy from the other, nor write.
+//! The payload in frames, through the device: where nobody can copy from the other, nor write, and in shared memory where
+//! an application gets on fastest so.
 //!
 //! Costs two copies. Either side may end here: of the protocols over registered memory if it cannot register, and of a
 //! share if no side can reach the other.
@@ -16,6 +17,10 @@ use super::{Happening, Message, Mover, Step};
 
 /// Bytes of a frame where there is no room for longer ones.
 const LITTLE: usize = 2048;
+/// Into how many frames at least a message is cut in shared memory, and the longest of them there: whoever receives
+/// copies a frame when it is complete, while the next one is written.
+const FRAMES: usize = 16;
+const FRAME_MAX: usize = 64 << 10;
 
 /// The sending side: the CTS has come.
 #[derive(Debug)]
@@ -23,7 +28,8 @@ pub(crate) struct Sender {
     /// Bytes that the receiver wants.
     limit: usize,
     sent: usize,
-    /// The shortest frame to cut the message into.
+    /// The longest and the shortest frame to cut the message into.
+    most_bytes: usize,
     least_bytes: usize,
 }
 
@@ -31,13 +37,18 @@ impl Sender {
     /// `limit` bytes are wanted. In shared memory there may be room for little where there is none for much: then frames
     /// are cut.
     pub fn new(limit: usize, is_cut: bool) -> Sender {
-        Sender { limit, sent: 0, least_bytes: if is_cut { LITTLE } else { usize::MAX } }
+        let (most_bytes, least_bytes) = if is_cut {
+            ((limit / FRAMES).clamp(LITTLE, FRAME_MAX), LITTLE)
+        } else {
+            (usize::MAX, usize::MAX)
+        };
+        Sender { limit, sent: 0, most_bytes, least_bytes }
     }
 
     /// Sends a frame of the longest length there is room for: how many bytes.
     fn next(&self, message: &Message, port: &mut impl Port) -> Option<usize> {
         let left = self.limit - self.sent;
-        let most = port.frame_bytes().min(left);
+        let most = port.frame_bytes().min(self.most_bytes).min(left);
         let mut leaves = |len| port.frame(message.local.part(self.sent, len), self.sent as u64);
         if leaves(most) {
             return Some(most);
