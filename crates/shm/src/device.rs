@@ -20,6 +20,7 @@ use crate::shares::ShmShares;
 pub use crate::stores::StoreWay;
 use crate::sync::{AtomicU64, Ordering};
 use crate::watched;
+use blocks::{LOOKS, Shown};
 use fabric::{
     Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Span,
     Transfers,
@@ -68,6 +69,8 @@ pub struct Shm {
     begun: Vec<Option<usize>>,
     /// Length of the last frame that was taken out of a block.
     taken: usize,
+    /// The last frame in a block that was shown, until it is copied from.
+    shown: Option<Shown>,
     pool: Pool,
     /// Whether there was no memory for the last block that had none.
     is_scarce: bool,
@@ -143,6 +146,7 @@ impl Shm {
             chunk: if n <= options.cores { CHUNK } else { BLOCK_BYTES },
             begun: vec![None; n],
             taken: 0,
+            shown: None,
             pool: Pool::new(cycle(n)),
             is_scarce: false,
             shares: ShmShares::new(me, &layout, &segment),
@@ -303,8 +307,12 @@ impl Device for Shm {
             return Some(Frame { head: seen.head, data });
         }
         let written = link.written(&seen);
-        let (data, _) = self.in_block(from, &seen)?;
-        (written >= data.len).then_some(Frame { head: seen.head, data }) // or its sender is still writing it
+        let (data, plan) = self.in_block(from, &seen)?;
+        if written < data.len {
+            return None; // its sender is still writing it
+        }
+        self.shown = Some(Shown { from, data, plan });
+        Some(Frame { head: seen.head, data })
     }
 
     #[inline(always)]
@@ -354,6 +362,9 @@ impl Device for Shm {
 
     #[inline(always)]
     fn copy(&mut self, to: usize, from: usize, len: usize) {
+        if len >= LOOKS && self.shown.is_some_and(|shown| shown.data.addr == from) {
+            return self.copy_shown(to, len);
+        }
         // SAFETY: `from` is a frame or a buffer of this process, `to` a buffer the application
         // gave to MPI for receiving; they do not overlap.
         unsafe { bytes::copy(to, from, len) };
