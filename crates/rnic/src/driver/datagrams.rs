@@ -280,7 +280,7 @@ impl Rnic {
         for _ in 0..READS {
             let Door::Datagrams(datagrams) = &self.door else { break };
             let Ok((got, _)) = datagrams.socket.recv_from(&mut room) else { break };
-            (self.quiet, self.has_served) = (0, true);
+            (self.quiet, self.has_served, self.has_come) = (0, true, true);
             let trailer_len = datagrams.trailer_len;
             let mut rest = &room[..got];
             while let Some(len) = datagram::length(rest)

@@ -147,6 +147,8 @@ impl Listening {
             guests: Guests::default(),
             has_news: false,
             has_served: false,
+            has_come: false,
+            has_asked: false,
             meetings: HashMap::new(),
             next_meeting: 0,
             again: Again::default(),

@@ -122,6 +122,10 @@ pub struct Rnic {
     has_news: bool,
     /// Something has come of a peer since that was asked.
     has_served: bool,
+    /// Something came in the last look at the kernel: whoever looks has not seen it yet.
+    has_come: bool,
+    /// The last poll found something, and the kernel was asked for those that follow up to one in vain.
+    has_asked: bool,
     meetings: HashMap<u64, Meeting>,
     next_meeting: u64,
     again: Again,
@@ -381,6 +385,9 @@ impl Rnic {
             self.begin_again();
         }
         self.look = self.look.wrapping_add(1);
+        if std::mem::take(&mut self.has_come) {
+            return; // an answer to what came would have to wait for the kernel to say that nothing followed
+        }
         self.quiet = self.quiet.saturating_add(1);
         let asks = self.look.is_multiple_of(SOME);
         if self.unreliable.is_some() && (self.quiet <= QUIET || asks) {
@@ -401,7 +408,7 @@ impl Rnic {
         match self.hot {
             Some(peer) => {
                 if self.serve(peer) {
-                    (self.quiet, self.has_served) = (0, true);
+                    self.came();
                     self.send(peer);
                 }
                 if !asks {
@@ -436,12 +443,19 @@ impl Rnic {
                 name if name >= MEETING => self.look_at(name),
                 peer => {
                     let peer = peer as Rank;
-                    self.has_served |= self.serve(peer);
+                    if self.serve(peer) {
+                        self.came();
+                    }
                     self.send(peer);
                     self.hot = is_one.then_some(peer);
                 }
             }
         }
+    }
+
+    /// Something has come of a peer.
+    fn came(&mut self) {
+        (self.quiet, self.has_served, self.has_come) = (0, true, true);
     }
 
     /// Ends a connection over which nothing is under way. That the peer has ended it before is no fault.

@@ -204,7 +204,7 @@ impl Rnic {
                 held = 0..0;
                 break;
             };
-            (self.quiet, self.has_served) = (0, true);
+            (self.quiet, self.has_served, self.has_come) = (0, true, true);
             held = 0..got;
         }
         let Some(unreliable) = &mut self.unreliable else { return };

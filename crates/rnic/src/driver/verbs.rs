@@ -152,10 +152,12 @@ impl Verbs for Rnic {
     }
 
     fn poll(&mut self) -> Option<Completion> {
-        if self.ended.is_empty() {
+        if self.ended.is_empty() && !self.has_asked {
             self.look();
         }
-        self.ended.pop_front()
+        let completion = self.ended.pop_front();
+        self.has_asked = completion.is_some();
+        completion
     }
 
     fn touched(&mut self, position: usize) -> Option<Rank> {
