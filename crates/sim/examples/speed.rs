@@ -17,6 +17,8 @@ const PROGRAMS: &[(&str, usize, Program)] = &[
     ("halo-4", 4, |rank| halo(rank, 100_000)),
     ("halo-64", 64, |rank| halo(rank, 5000)),
     ("halo-256", 256, |rank| halo(rank, 1500)),
+    // What the second takes more than the first is what messages take once pages are there and choices made.
+    ("halo-1024-begin", 1024, |rank| halo(rank, 100)),
     ("halo-1024", 1024, |rank| halo(rank, 500)),
     ("halo-4096", 4096, |rank| halo(rank, 200)),
     ("allreduce-4096", 4096, |rank| {
