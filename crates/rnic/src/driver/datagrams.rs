@@ -10,7 +10,7 @@ use super::greeting::{self, Secret};
 use super::outbox::Outbox;
 use super::postings::{Posted, Postings};
 use super::seal::{DatagramSeals, Integrity, TRAILER_LEN};
-use super::{Contact, DEPTH, Door, LINGER, Rnic, segments};
+use super::{Contact, DEPTH, Door, LINGER, Rnic, UNSEEN, segments};
 use crate::stack::Work;
 use crate::stack::rd::{Pair, PairSettings};
 use fabric::{Fault, Rank};
@@ -60,6 +60,8 @@ pub struct Datagrams {
     outbox: Outbox,
     /// Ranks of which something has come in this look.
     heard: Vec<Rank>,
+    /// Something came in the last look: more may stand behind it than one.
+    comes: bool,
 }
 
 /// A pair, and what is posted to it.
@@ -125,6 +127,7 @@ impl Datagrams {
             peers: Vec::new(),
             due_ns: u64::MAX,
             heard: Vec::new(),
+            comes: false,
         })
     }
 
@@ -273,14 +276,14 @@ impl Rnic {
 
     /// Takes in what has come, sends what that asks for, and deals with what is due.
     pub(super) fn look_at_datagrams(&mut self) {
-        if !matches!(self.door, Door::Datagrams(_)) {
-            return;
-        }
-        let mut room = std::mem::take(&mut self.room);
-        for _ in 0..READS {
+        let Door::Datagrams(datagrams) = &self.door else { return };
+        let reads = if datagrams.comes { READS } else { 1 };
+        let (mut room, mut has_come) = (std::mem::take(&mut self.room), false);
+        for _ in 0..reads {
             let Door::Datagrams(datagrams) = &self.door else { break };
             let Ok((got, _)) = datagrams.socket.recv_from(&mut room) else { break };
-            (self.quiet, self.has_served, self.has_come) = (0, true, true);
+            (self.quiet, self.has_served, self.unseen) = (0, true, UNSEEN);
+            has_come = true;
             let trailer_len = datagrams.trailer_len;
             let mut rest = &room[..got];
             while let Some(len) = datagram::length(rest)
@@ -292,6 +295,7 @@ impl Rnic {
         }
         self.room = room;
         let Door::Datagrams(datagrams) = &mut self.door else { return };
+        datagrams.comes = has_come;
         let mut heard = std::mem::take(&mut datagrams.heard);
         heard.drain(..).for_each(|peer| self.send_datagrams(peer));
         let now_ns = self.clock_ns();

@@ -147,7 +147,7 @@ impl Listening {
             guests: Guests::default(),
             has_news: false,
             has_served: false,
-            has_come: false,
+            unseen: 0,
             has_asked: false,
             meetings: HashMap::new(),
             next_meeting: 0,

@@ -71,6 +71,8 @@ const EVENTS: usize = 32;
 /// Looks in vain after which only some of them ask the kernel, and nobody is expected to speak soon.
 const QUIET: u32 = 64;
 const SOME: u32 = 8;
+/// In how many looks what has come is seen: an engine looks before it takes in what has come, and behind.
+const UNSEEN: u8 = 2;
 /// How long the end of this rank waits for what its peers have not taken.
 const LINGER: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -122,8 +124,8 @@ pub struct Rnic {
     has_news: bool,
     /// Something has come of a peer since that was asked.
     has_served: bool,
-    /// Something came in the last look at the kernel: whoever looks has not seen it yet.
-    has_come: bool,
+    /// Looks in which the kernel is not asked, since something has come that whoever looks has not seen yet.
+    unseen: u8,
     /// The last poll found something, and the kernel was asked for those that follow up to one in vain.
     has_asked: bool,
     meetings: HashMap<u64, Meeting>,
@@ -377,16 +379,24 @@ impl Rnic {
         self.watch.lost(peer, why.clone());
     }
 
-    /// Asks the kernel what there is, and deals with it.
-    fn look(&mut self) {
+    /// Does what needs no news of the kernel; false if it is not to be asked in this look.
+    fn is_to_ask(&mut self) -> bool {
         self.serve_stalled();
         self.send_waiting();
         if self.again.is_due(|| self.clock_ns()) {
             self.begin_again();
         }
         self.look = self.look.wrapping_add(1);
-        if std::mem::take(&mut self.has_come) {
-            return; // an answer to what came would have to wait for the kernel to say that nothing followed
+        // An answer to what has come would have to wait for the kernel to say that nothing followed.
+        let is_seen = self.unseen == 0;
+        self.unseen = self.unseen.saturating_sub(1);
+        is_seen
+    }
+
+    /// Asks the kernel what there is, and deals with it.
+    fn look(&mut self) {
+        if !self.is_to_ask() {
+            return;
         }
         self.quiet = self.quiet.saturating_add(1);
         let asks = self.look.is_multiple_of(SOME);
@@ -455,7 +465,7 @@ impl Rnic {
 
     /// Something has come of a peer.
     fn came(&mut self) {
-        (self.quiet, self.has_served, self.has_come) = (0, true, true);
+        (self.quiet, self.has_served, self.unseen) = (0, true, UNSEEN);
     }
 
     /// Ends a connection over which nothing is under way. That the peer has ended it before is no fault.

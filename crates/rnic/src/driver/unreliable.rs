@@ -9,7 +9,7 @@ use super::greeting::{self, Secret};
 use super::link::READ_BYTES;
 use super::outbox::Outbox;
 use super::seal::{DatagramSeals, Integrity, TRAILER_LEN};
-use super::{ALARM, Rnic, memory};
+use super::{ALARM, Rnic, UNSEEN, memory};
 use crate::stack::ud::{Handle, QueuePair};
 use fabric::{Completion, Done, Fault, Local, Rank};
 use rustix::event::epoll;
@@ -57,6 +57,8 @@ pub struct Unreliable {
     held: Range<usize>,
     out: Vec<u8>,
     answer: Vec<u8>,
+    /// Something came in the last look: more may stand behind it than one.
+    comes: bool,
 }
 
 impl Unreliable {
@@ -83,6 +85,7 @@ impl Unreliable {
             seals: BTreeMap::new(),
             out: Vec::new(),
             answer: Vec::new(),
+            comes: false,
         })
     }
 
@@ -188,7 +191,9 @@ impl Rnic {
         let Some(unreliable) = &mut self.unreliable else { return };
         let mut room = std::mem::take(&mut unreliable.room);
         let mut held = unreliable.held.clone();
-        for _ in 0..READS {
+        // One more than is read, for what is held is taken before.
+        let (looks, mut has_come) = (if unreliable.comes { READS } else { 2 }, false);
+        for look in 1..=looks {
             while !self.host.free.is_empty()
                 && let Some(unreliable) = &self.unreliable
                 && let Some(len) = unreliable.first_held(&room[held.clone()])
@@ -197,18 +202,19 @@ impl Rnic {
                 held.start += len;
             }
             let Some(unreliable) = &self.unreliable else { break };
-            if self.host.free.is_empty() {
+            if self.host.free.is_empty() || look == looks {
                 break;
             }
             let Ok((got, _)) = unreliable.socket.recv_from(&mut room) else {
                 held = 0..0;
                 break;
             };
-            (self.quiet, self.has_served, self.has_come) = (0, true, true);
+            (self.quiet, self.has_served, self.unseen) = (0, true, UNSEEN);
+            has_come = true;
             held = 0..got;
         }
         let Some(unreliable) = &mut self.unreliable else { return };
-        (unreliable.room, unreliable.held) = (room, held);
+        (unreliable.room, unreliable.held, unreliable.comes) = (room, held, has_come);
         let now_ns = self.clock_ns();
         let Some(unreliable) = &mut self.unreliable else { return };
         unreliable.alarm.disarm(now_ns);
