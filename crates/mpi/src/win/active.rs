@@ -7,7 +7,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use super::epoch::LockType;
 use super::far::Far;
 use super::fence::Fences;
 use super::locks::Locks;
@@ -160,8 +159,6 @@ pub struct Active {
     pub pending: Vec<Pending>,
     /// What others have told this rank.
     pub inbox: VecDeque<Arrival>,
-    /// By target: its lock has been asked for with what was gathered behind that, and nothing says yet that it is held.
-    pub is_asked_for: Box<[bool]>,
     /// The lock of this rank's memory.
     pub locks: Locks,
     /// By origin: what it has told behind a lock that it has not got yet.
@@ -199,7 +196,6 @@ impl Active {
             batches: (0..ranks).map(|_| Vec::new()).collect(),
             pending: Vec::new(),
             inbox: VecDeque::new(),
-            is_asked_for: vec![false; ranks].into(),
             locks: Locks::default(),
             behind_locks: HashMap::new(),
             posts: vec![0; ranks].into(),
@@ -225,10 +221,11 @@ impl Active {
         message::push(&mut self.batches[target as usize], record);
     }
 
-    /// Whether a target need not be asked whether all operations are done: there are none, or the answer to the last one tells.
-    pub fn owes_nothing(&self, target: u32) -> bool {
+    /// Whether a target need not be asked whether all operations are done: there are none, nor is its lock asked for (`is_claimed`), or
+    /// the answer to the last one tells.
+    pub fn owes_nothing(&self, target: u32, is_claimed: bool) -> bool {
         match self.touched[target as usize] {
-            false => !self.is_asked_for[target as usize],
+            false => !is_claimed,
             true => !self.refuses && self.answered[target as usize],
         }
     }
@@ -240,12 +237,6 @@ impl Active {
         let again = self.touched[rank as usize] || is_changing;
         let fences = self.fences.as_mut().expect("it is in a fence that is told");
         fences.begin(Mark { said, again })
-    }
-
-    /// Asks for the lock of a target with the first operations there, or with what ends their epoch.
-    pub fn ask_for_lock(&mut self, target: u32, kind: LockType) {
-        self.is_asked_for[target as usize] = true;
-        self.tell(target, &Record::Lock(kind, 0));
     }
 
     /// What a target was told it has done, or will have when its answers are here.

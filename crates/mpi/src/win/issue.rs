@@ -50,8 +50,9 @@ impl<D: Device> World<D> {
     /// Begins an operation; with `asks`, how to tell that it is over, unless it is at once.
     pub fn operate(&mut self, win: Handle, operation: &Operation, asks: bool) -> Result<Option<Arc<Ticket>>> {
         let World { objects, engine, detached, .. } = self;
-        let window = objects.windows.find_mut(win)?;
         let target = operation.target;
+        let is_claimed = objects.windows.claimed(win) == Some(target);
+        let window = objects.windows.find_mut(win)?;
         let member = window.members[target as usize];
         let place = &window.place;
         match &mut window.path {
@@ -72,23 +73,21 @@ impl<D: Device> World<D> {
                     let located = operation.area.locate(member.base, member.size, member.unit, target);
                     located.map_err(|error| about(win, &error))?;
                 }
-                // Nothing but messages waits at the target until the lock is this rank's.
-                let is_open = active.is_asked_for[target as usize];
-                if !is_open && window.copies && copy_alone(engine, place, operation, &member)? {
+                if !is_claimed && window.copies && copy_alone(engine, place, operation, &member)? {
                     engine.count(Event::WindowCopied);
                     return Ok(None);
                 }
                 engine.count(Event::WindowTold);
                 // Accumulates have an order: behind those that the target has not acknowledged none goes another way.
                 if let Some(far) =
-                    active.far.as_mut().filter(|_| !asks && !is_open && !active.touched[target as usize])
+                    active.far.as_mut().filter(|_| !asks && !is_claimed && !active.touched[target as usize])
                     && far.change(engine, operation, &member).map_err(|error| about(win, &error))?
                 {
                     engine.count(Event::WindowWord);
                     return Ok(None);
                 }
                 active.gathered = Gathered::Growing;
-                if let Some(far) = active.far.as_mut().filter(|_| !is_open)
+                if let Some(far) = active.far.as_mut().filter(|_| !is_claimed)
                     && let Some(begun) =
                         far.operate(engine, operation, &member, asks).map_err(|error| about(win, &error))?
                 {
@@ -105,7 +104,7 @@ impl<D: Device> World<D> {
                     active.pending.push(Pending { target, op, answer, disp, room: Box::default() });
                 }
                 active.gather(operation, reply);
-                if asks || !is_open && active.batches[target as usize].len() >= BATCH_BYTES {
+                if asks || !is_claimed && active.batches[target as usize].len() >= BATCH_BYTES {
                     send_batch(active, place, target, engine, detached)?;
                 }
                 Ok(ticket)
@@ -117,16 +116,17 @@ impl<D: Device> World<D> {
     /// memory is shared.
     pub fn synchronise(&mut self, win: Handle, target: u32, sync: Sync) -> Result {
         let World { objects, engine, detached, .. } = self;
+        let is_claimed = objects.windows.claimed(win) == Some(target);
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
         let Path::Active(active) = &mut window.path else { return Ok(()) };
         if let Some(far) = active.far.as_mut().filter(|_| sync == Sync::Flush) {
             far.close(engine, target, Ending::Flush, None)?;
-            if !active.touched[target as usize] && !active.is_asked_for[target as usize] {
+            if !active.touched[target as usize] && !is_claimed {
                 return Ok(());
             }
         }
-        if matches!(sync, Sync::Flush | Sync::Unlock) && active.owes_nothing(target) {
+        if matches!(sync, Sync::Flush | Sync::Unlock) && active.owes_nothing(target, is_claimed) {
             active.synchronised(target);
             if sync == Sync::Unlock {
                 active.untold[target as usize] = true;
@@ -153,10 +153,11 @@ impl<D: Device> World<D> {
 
     /// Which targets, of one or of all, have operations under way of which it is not known that they are done there.
     pub fn touched(&mut self, win: Handle, target: Option<u32>) -> Result<Vec<u32>> {
+        let claimed = self.objects.windows.claimed(win);
         let Some(active) = self.window(win)?.active() else { return Ok(Vec::new()) };
         let is_meant = |rank: &u32| target.is_none_or(|target| target == *rank);
         let is_touched = |rank: &u32| {
-            let is_told = active.touched[*rank as usize] || active.is_asked_for[*rank as usize];
+            let is_told = active.touched[*rank as usize] || claimed == Some(*rank);
             is_told || active.far.as_ref().is_some_and(|far| far.touches(*rank))
         };
         Ok((0..active.touched.len() as u32).filter(is_meant).filter(is_touched).collect())
@@ -309,34 +310,30 @@ impl<D: Device> World<D> {
     /// Sends what has gathered for a target.
     pub fn send_gathered(&mut self, win: Handle, target: u32) -> Result {
         let World { objects, engine, detached, .. } = self;
+        let claimed = objects.windows.claimed(win);
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
         match &mut window.path {
-            Path::Active(active) => let_leave(active, place, target, engine, detached),
+            Path::Active(active) => let_leave(active, place, (target, claimed), engine, detached),
             Path::Direct(_) => Ok(()),
         }
     }
 
     /// Whether an operation may not wait at its target for the lock that was asked for, so that its origin has to wait for it.
     pub fn needs_lock(&mut self, win: Handle, operation: &Operation, asks: bool) -> Result<bool> {
+        let target = operation.target;
+        if self.objects.windows.claimed(win) != Some(target) {
+            return Ok(false);
+        }
         let Some(active) = self.window(win)?.active() else { return Ok(false) };
-        let target = operation.target as usize;
-        let bytes = active.batches[target].len() as u64 + operation.area.len();
-        Ok(active.is_asked_for[target] && (asks || bytes > DEFERRED_BYTES))
+        let bytes = active.batches[target as usize].len() as u64 + operation.area.len();
+        Ok(asks || bytes > DEFERRED_BYTES)
     }
 
     /// All that a target, or any, was told has been answered: a lock that was asked for is held, too.
-    pub fn locks_are_held(&mut self, win: Handle, target: Option<u32>) -> Result {
+    pub fn locks_are_held(&mut self, win: Handle, target: Option<u32>) {
         let Windows { claim, .. } = &mut self.objects.windows;
-        let Some((_, claimed)) =
-            claim.take_if(|(of, at)| *of == win && target.is_none_or(|target| target == *at))
-        else {
-            return Ok(());
-        };
-        if let Some(active) = self.window(win)?.active() {
-            active.is_asked_for[claimed as usize] = false;
-        }
-        Ok(())
+        claim.take_if(|(of, at)| *of == win && target.is_none_or(|target| target == *at));
     }
 
     /// Whether so much is under way to a target that its origin has to complete it before it goes on.
@@ -373,8 +370,10 @@ impl<D: Device> World<D> {
         let windows = &mut objects.windows;
         let mut moved = false;
         for at in 0..windows.active.len() {
-            let Some(window) = windows.slab.get_mut(windows.active[at]) else { continue };
-            let served = serve(window, engine, detached);
+            let win = windows.active[at];
+            let claimed = windows.claimed(win);
+            let Some(window) = windows.slab.get_mut(win) else { continue };
+            let served = serve(window, claimed, engine, detached);
             moved |= served.unwrap_or_else(|error| {
                 if let Some(active) = window.active() {
                     active.failure.get_or_insert(error);
@@ -454,11 +453,11 @@ fn send_batch<D: Device>(
     Ok(())
 }
 
-/// Sends all that is held for a target.
+/// Sends all that is held for a target, of which that may be the one that is claimed.
 fn let_leave<D: Device>(
     active: &mut Active,
     place: &Place,
-    target: u32,
+    (target, claimed): (u32, Option<u32>),
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
 ) -> Result {
@@ -466,7 +465,7 @@ fn let_leave<D: Device>(
         far.issue(engine, target)?;
     }
     // A lock that nothing waits for goes with what does.
-    if active.is_asked_for[target as usize] && !active.touched[target as usize] {
+    if claimed == Some(target) && !active.touched[target as usize] {
         return Ok(());
     }
     send_batch(active, place, target, engine, detached)
@@ -477,6 +476,7 @@ fn let_leave<D: Device>(
 fn let_rest_leave<D: Device>(
     active: &mut Active,
     place: &Place,
+    claimed: Option<u32>,
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
 ) -> Result {
@@ -485,17 +485,18 @@ fn let_rest_leave<D: Device>(
         return Ok(());
     }
     active.gathered = Gathered::Nothing;
-    (0..place.size()).try_for_each(|target| let_leave(active, place, target, engine, detached))
+    (0..place.size()).try_for_each(|target| let_leave(active, place, (target, claimed), engine, detached))
 }
 
 fn serve<D: Device>(
     window: &mut Window,
+    claimed: Option<u32>,
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
 ) -> Result<bool> {
     let Window { path: Path::Active(active), place, .. } = window else { return Ok(false) };
     if active.gathered != Gathered::Nothing {
-        let_rest_leave(active, place, engine, detached)?;
+        let_rest_leave(active, place, claimed, engine, detached)?;
     }
     let context = place.context_for(Purpose::Message);
     let mut moved = false;

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use super::epoch::LockType;
+use super::message::Record;
 use super::{Path, quick};
 use crate::error::Result;
 use crate::handle::Handle;
@@ -97,7 +98,7 @@ impl<D: Device> World<D> {
             Path::Direct(control) => control,
             // What follows may wait at the target as well as here (MPI 5.0 section 12.5.3), where this rank looks at its own memory aside.
             Path::Active(active) if is_one && target != window.place.rank => {
-                active.ask_for_lock(target, kind);
+                active.tell(target, &Record::Lock(kind, 0));
                 self.objects.windows.claim = Some((win, target));
                 return Ok(Asked::Taken);
             }

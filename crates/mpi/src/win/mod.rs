@@ -336,6 +336,11 @@ impl Windows {
         self.claim
     }
 
+    /// The target of this window whose lock is that one: nothing but messages waits there until it is held.
+    pub(super) fn claimed(&self, win: Handle) -> Option<u32> {
+        self.claim.filter(|(of, _)| *of == win).map(|(_, target)| target)
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (Handle, &Window)> {
         self.slab.iter().map(|(handle, window)| (handle, &**window))
