@@ -26,7 +26,7 @@ static void usage(void)
 {
 	if (bench.rank == 0)
 		fprintf(stderr,
-		        "usage: %s [--quick] [--seconds S] [--min SIZE] [--max SIZE] [--only VARIANT] [--no-pin]\n",
+		        "usage: %s [--quick] [--seconds S] [--min SIZE] [--max SIZE] [--only VARIANT,...] [--no-pin]\n",
 		        bench.name);
 	MPI_Abort(MPI_COMM_WORLD, 2);
 }
@@ -86,9 +86,12 @@ void bench_fail(const char *text)
 int bench_wanted(const char *variant)
 {
 	size_t length = strlen(variant);
-	for (const char *name = bench.only; name; name = strchr(name, ',') ? strchr(name, ',') + 1 : NULL)
-		if (strcspn(name, ",") == length && strncmp(name, variant, length) == 0)
+	for (const char *name = bench.only; name; name = *name ? name + 1 : NULL) {
+		size_t its = strcspn(name, ",");
+		if (its == length && strncmp(name, variant, length) == 0)
 			return 1;
+		name += its;
+	}
 	return !bench.only;
 }
 

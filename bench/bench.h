@@ -17,7 +17,7 @@ struct bench {
 	double seconds; /* time to spend on one point */
 	size_t min;     /* smallest and largest size in bytes */
 	size_t max;
-	const char *only; /* one variant only, or NULL */
+	const char *only; /* these variants only, separated by commas, or NULL */
 };
 extern struct bench bench;
 

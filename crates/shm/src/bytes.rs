@@ -100,8 +100,13 @@ const ASKED: usize = 2048;
 pub unsafe fn copy_prefetched(to: usize, from: usize, len: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if len > ASKED && streams() {
-        // SAFETY: passed on to the caller.
-        return unsafe { copy_ahead(to, from, len) };
+        let whole = len / LINE * LINE;
+        (to..to + ASKED).step_by(LINE).for_each(prefetch);
+        // SAFETY: passed on to the caller; the processor was asked.
+        return unsafe {
+            copy_lines::<false>(to, from, whole);
+            copy(to + whole, from + whole, len - whole);
+        };
     }
     for at in (0..len).step_by(ASKED) {
         let part = ASKED.min(len - at);
@@ -111,26 +116,31 @@ pub unsafe fn copy_prefetched(to: usize, from: usize, len: usize) {
     }
 }
 
-/// As [`copy_prefetched`], line by line: a copy that is called for each part stops for what it reads from afar as well, and
-/// takes twice as long for data that no cache of this core holds.
+/// Copies whole lines by halves: `PAST` the caches, or with each asking for one that is to be written [`ASKED`] bytes later. A
+/// copy that is called for each part of so many bytes stops for what it reads from afar as well, and takes twice as long for data
+/// that no cache of this core holds.
 ///
 /// # Safety
-/// As [`copy_prefetched`], and the processor must have these words ([`streams`]).
+/// As [`copy`]; the processor must have such words ([`streams`]), and past the caches `to` must be aligned to a line.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx")]
-unsafe fn copy_ahead(to: usize, from: usize, len: usize) {
-    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
-    (to..to + ASKED.min(len)).step_by(LINE).for_each(prefetch);
-    let whole = len / LINE * LINE;
-    // SAFETY: lines that lie in `len`, and what is left.
-    unsafe {
-        for at in (0..whole).step_by(LINE) {
+unsafe fn copy_lines<const PAST: bool>(to: usize, from: usize, len: usize) {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256};
+    for at in (0..len).step_by(LINE) {
+        if !PAST {
             prefetch(to + at + ASKED); // behind the end a hint in vain
-            let (line, into) = ((from + at) as *const __m256i, (to + at) as *mut __m256i);
-            let words: [__m256i; 2] = std::array::from_fn(|i| _mm256_loadu_si256(line.add(i)));
-            (0..2).for_each(|i| _mm256_storeu_si256(into.add(i), words[i]));
         }
-        copy(to + whole, from + whole, len - whole);
+        let (line, into) = ((from + at) as *const __m256i, (to + at) as *mut __m256i);
+        // SAFETY: a line of both.
+        unsafe {
+            let words: [__m256i; 2] = std::array::from_fn(|i| _mm256_loadu_si256(line.add(i)));
+            for (i, word) in words.into_iter().enumerate() {
+                match PAST {
+                    true => _mm256_stream_si256(into.add(i), word),
+                    false => _mm256_storeu_si256(into.add(i), word),
+                }
+            }
+        }
     }
 }
 
@@ -190,18 +200,13 @@ pub fn streams() -> bool {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx")]
 pub unsafe fn stream(to: usize, from: usize, len: usize) {
-    use std::arch::x86_64::{__m256i, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
     debug_assert!(to.is_multiple_of(LINE));
     let whole = len / LINE * LINE;
     // SAFETY: lines that lie in `len`; `to` is aligned. The fence ends the weak order of these stores.
     unsafe {
-        for at in (0..whole).step_by(LINE) {
-            let (line, into) = ((from + at) as *const __m256i, (to + at) as *mut __m256i);
-            let words: [__m256i; 2] = std::array::from_fn(|i| _mm256_loadu_si256(line.add(i)));
-            (0..2).for_each(|i| _mm256_stream_si256(into.add(i), words[i]));
-        }
+        copy_lines::<true>(to, from, whole);
         copy(to + whole, from + whole, len - whole);
-        _mm_sfence();
+        std::arch::x86_64::_mm_sfence();
     }
 }
 

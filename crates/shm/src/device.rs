@@ -20,7 +20,7 @@ use crate::shares::ShmShares;
 pub use crate::stores::StoreWay;
 use crate::sync::{AtomicU64, Ordering};
 use crate::watched;
-use blocks::{LOOKS, Shown};
+use blocks::BlockFrame;
 use fabric::{
     Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Span,
     Transfers,
@@ -69,8 +69,8 @@ pub struct Shm {
     begun: Vec<Option<usize>>,
     /// Length of the last frame that was taken out of a block.
     taken: usize,
-    /// The last frame in a block that was shown, until it is copied from.
-    shown: Option<Shown>,
+    /// The last frame in a block that was shown.
+    shown: Option<BlockFrame>,
     pool: Pool,
     /// Whether there was no memory for the last block that had none.
     is_scarce: bool,
@@ -307,12 +307,12 @@ impl Device for Shm {
             return Some(Frame { head: seen.head, data });
         }
         let written = link.written(&seen);
-        let (data, plan) = self.in_block(from, &seen)?;
-        if written < data.len {
+        let frame = self.in_block(from, &seen)?;
+        if written < frame.data.len {
             return None; // its sender is still writing it
         }
-        self.shown = Some(Shown { from, data, plan });
-        Some(Frame { head: seen.head, data })
+        self.shown = Some(frame);
+        Some(Frame { head: seen.head, data: frame.data })
     }
 
     #[inline(always)]
@@ -362,8 +362,8 @@ impl Device for Shm {
 
     #[inline(always)]
     fn copy(&mut self, to: usize, from: usize, len: usize) {
-        if len >= LOOKS && self.shown.is_some_and(|shown| shown.data.addr == from) {
-            return self.copy_shown(to, len);
+        if let Some(frame) = self.shown.filter(|shown| shown.data == Span { addr: from, len }) {
+            return self.copy_shown(frame, to);
         }
         // SAFETY: `from` is a frame or a buffer of this process, `to` a buffer the application
         // gave to MPI for receiving; they do not overlap.

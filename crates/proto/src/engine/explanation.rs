@@ -105,6 +105,9 @@ impl<D: Device> Engine<D> {
         if !is_eager && len <= limit.limit() {
             return "synchronous send".into();
         }
+        if way == Way::Frames && self.habits.is_some() && facts.path(to).reach {
+            return "habit: tried, or the application gets on fastest so".into();
+        }
         let message = Message { len, distance: to, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true };
         let mut ways = vec![Way::Eager, Way::Both, Way::Frames];
         ways.extend(LONG);

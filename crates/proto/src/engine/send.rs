@@ -149,16 +149,17 @@ impl<D: Device> Engine<D> {
             return Ok(None);
         }
         let manner = self.manner(to, context, data.len, mode);
-        let is_short = || mode == Mode::Standard && data.len <= self.eager_limit(to).limit();
-        let fits = self.fits(to, data.len, mode);
-        let short = manner.map_or_else(is_short, |manner| manner == Manner::Blocks && fits);
+        let short = match manner {
+            None => mode == Mode::Standard && data.len <= self.eager_limit(to).limit(),
+            Some(manner) => manner == Manner::Blocks && self.fits(to, data.len, mode),
+        };
         let counts = short && self.eager_limit(to).watches(data.len) && self.counts_use(to, data.len);
         let held = counts.then(|| self.frequent(to, data)).flatten();
         let is_watched = counts || manner.is_some();
         if short && held.is_none() && self.leaves_at_once(to, context, tag, data, is_watched) {
             return Ok(None);
         }
-        let eager = if fits { Offer::EAGER } else { 0 };
+        let eager = if self.fits(to, data.len, mode) { Offer::EAGER } else { 0 };
         let by = manner.map_or(0, Manner::flag);
         let sending = Sending { to, context, tag, data, met: false, flags: flags | eager | by };
         self.send_otherwise(sending, short, held)

@@ -10,7 +10,7 @@ use super::greeting::{self, Secret};
 use super::outbox::Outbox;
 use super::postings::{Posted, Postings};
 use super::seal::{DatagramSeals, Integrity, TRAILER_LEN};
-use super::{Contact, DEPTH, Door, LINGER, Rnic, UNSEEN, segments};
+use super::{Contact, DEPTH, Door, LINGER, Rnic, segments};
 use crate::stack::Work;
 use crate::stack::rd::{Pair, PairSettings};
 use fabric::{Fault, Rank};
@@ -282,7 +282,6 @@ impl Rnic {
         for _ in 0..reads {
             let Door::Datagrams(datagrams) = &self.door else { break };
             let Ok((got, _)) = datagrams.socket.recv_from(&mut room) else { break };
-            (self.quiet, self.has_served, self.unseen) = (0, true, UNSEEN);
             has_come = true;
             let trailer_len = datagrams.trailer_len;
             let mut rest = &room[..got];
@@ -294,6 +293,9 @@ impl Rnic {
             }
         }
         self.room = room;
+        if has_come {
+            self.came();
+        }
         let Door::Datagrams(datagrams) = &mut self.door else { return };
         datagrams.comes = has_come;
         let mut heard = std::mem::take(&mut datagrams.heard);

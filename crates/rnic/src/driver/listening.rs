@@ -148,7 +148,7 @@ impl Listening {
             has_news: false,
             has_served: false,
             unseen: 0,
-            has_asked: false,
+            in_row: false,
             meetings: HashMap::new(),
             next_meeting: 0,
             again: Again::default(),

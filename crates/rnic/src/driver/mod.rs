@@ -126,8 +126,8 @@ pub struct Rnic {
     has_served: bool,
     /// Looks in which the kernel is not asked, since something has come that whoever looks has not seen yet.
     unseen: u8,
-    /// The last poll found something, and the kernel was asked for those that follow up to one in vain.
-    has_asked: bool,
+    /// The last poll gave a completion, and the next one goes on with that row. The kernel is asked where a row begins.
+    in_row: bool,
     meetings: HashMap<u64, Meeting>,
     next_meeting: u64,
     again: Again,

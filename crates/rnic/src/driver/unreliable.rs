@@ -9,7 +9,7 @@ use super::greeting::{self, Secret};
 use super::link::READ_BYTES;
 use super::outbox::Outbox;
 use super::seal::{DatagramSeals, Integrity, TRAILER_LEN};
-use super::{ALARM, Rnic, UNSEEN, memory};
+use super::{ALARM, Rnic, memory};
 use crate::stack::ud::{Handle, QueuePair};
 use fabric::{Completion, Done, Fault, Local, Rank};
 use rustix::event::epoll;
@@ -209,9 +209,11 @@ impl Rnic {
                 held = 0..0;
                 break;
             };
-            (self.quiet, self.has_served, self.unseen) = (0, true, UNSEEN);
             has_come = true;
             held = 0..got;
+        }
+        if has_come {
+            self.came();
         }
         let Some(unreliable) = &mut self.unreliable else { return };
         (unreliable.room, unreliable.held, unreliable.comes) = (room, held, has_come);

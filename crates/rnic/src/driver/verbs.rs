@@ -158,11 +158,11 @@ impl Verbs for Rnic {
     }
 
     fn poll(&mut self) -> Option<Completion> {
-        if self.ended.is_empty() && !self.has_asked {
+        if self.ended.is_empty() && !self.in_row {
             self.look();
         }
         let completion = self.ended.pop_front();
-        self.has_asked = completion.is_some();
+        self.in_row = completion.is_some();
         completion
     }
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 /// a cache line.
 const GRANULES_AHEAD: usize = 8;
 /// From this length on a look costs less than it spares: blocks that were read are free for the next round.
-pub(super) const LOOKS: usize = 2048;
+const LOOKS: usize = 2048;
 /// Into how many pieces a long frame is cut, and the longest of them.
 const PIECES: usize = 16;
 const PIECE_MAX: usize = 16 * 1024;
@@ -23,12 +23,13 @@ const PIECES_PAST: usize = 4;
 /// times what writing a piece takes.
 const WRITER_LOOKS: u32 = 2000;
 
-/// A frame in a block that was shown whole.
+/// A frame that lies in a block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shown {
-    pub from: Rank,
+pub(super) struct BlockFrame {
+    from: Rank,
     pub data: Span,
-    pub plan: Plan,
+    /// How it was written.
+    plan: Plan,
 }
 
 impl Shm {
@@ -151,12 +152,26 @@ impl Shm {
 
     /// Where a frame in a block lies that [`crate::link::Link::peek`] has shown, if it can be one.
     #[inline(always)]
-    pub(super) fn in_block(&mut self, from: Rank, seen: &Seen) -> Option<(Span, Plan)> {
+    pub(super) fn in_block(&mut self, from: Rank, seen: &Seen) -> Option<BlockFrame> {
         let Place { granule, len, plan } = self.links[from].place(seen);
         if granule >= GRANULES || len > BLOCK_BYTES.min((GRANULES - granule) * GRANULE) {
             return self.malformed(from, "block or length out of range");
         }
-        Some((Span { addr: self.segment.at(self.layout.granule(from, granule)), len }, plan))
+        let data = Span { addr: self.segment.at(self.layout.granule(from, granule)), len };
+        Some(BlockFrame { from, data, plan })
+    }
+
+    /// Reads `len` bytes of a frame from `at` on into a buffer of the application, and tells who has written them what that took, if
+    /// it asks.
+    #[inline(always)]
+    fn read_part(&mut self, frame: BlockFrame, at: usize, len: usize, to: usize) {
+        let BlockFrame { from, data, plan } = frame;
+        let begun = plan.measured.then(Instant::now);
+        read(plan, to, data.addr + at, len);
+        if let Some(begun) = begun {
+            let ns = begun.elapsed().as_nanos() as f32;
+            self.links[from].tell_cost(Told::new(plan.way, data.len, ns / len as f32));
+        }
     }
 
     /// Copies the oldest frame, which lies in a block, to `room`, behind its sender if that is still
@@ -164,7 +179,8 @@ impl Shm {
     /// sender does not get on.
     #[inline(never)] // the path of short frames keeps its registers
     pub(super) fn take_block(&mut self, from: Rank, seen: &Seen, room: Span) -> bool {
-        let Some((Span { addr: block, len }, mut plan)) = self.in_block(from, seen) else { return false };
+        let Some(mut frame) = self.in_block(from, seen) else { return false };
+        let len = frame.data.len;
         if len > room.len {
             return false;
         }
@@ -174,13 +190,8 @@ impl Shm {
         while at < len {
             let written = self.links[from].written(seen).min(len);
             if written == len || written > at && looks > 1 {
-                let begun = plan.measured.then(Instant::now);
-                read(plan, to + at, block + at, written - at);
-                if let Some(begun) = begun {
-                    let ns = begun.elapsed().as_nanos() as f32;
-                    self.links[from].tell_cost(Told::new(plan.way, len, ns / (written - at) as f32));
-                    plan.measured = false; // the first piece tells enough
-                }
+                self.read_part(frame, at, written - at, to + at);
+                frame.plan.measured = false; // the first piece tells enough
                 (at, left) = (written, looks);
             } else {
                 left -= 1;
@@ -197,17 +208,10 @@ impl Shm {
         true
     }
 
-    /// Copies the beginning of the frame that was shown last, the only time if it is copied as a whole.
+    /// Copies a frame that was shown, as a whole.
     #[inline(never)]
-    pub(super) fn copy_shown(&mut self, to: usize, len: usize) {
-        let Some(Shown { from, data, plan }) = self.shown.take() else { return };
-        debug_assert!(len <= data.len);
-        let begun = plan.measured.then(Instant::now);
-        read(plan, to, data.addr, len);
-        if let Some(begun) = begun {
-            let ns = begun.elapsed().as_nanos() as f32;
-            self.links[from].tell_cost(Told::new(plan.way, data.len, ns / len as f32));
-        }
+    pub(super) fn copy_shown(&mut self, frame: BlockFrame, to: usize) {
+        self.read_part(frame, 0, frame.data.len, to);
     }
 }
 
