@@ -170,7 +170,7 @@ impl<D: Device> Engine<D> {
             self.dev.copy(small.as_mut_ptr() as usize, data.addr, data.len);
             Body::Small(small, data.len as u8)
         } else {
-            let mut bytes = vec![0u8; data.len].into_boxed_slice();
+            let mut bytes = self.matching.memory.take(data.len);
             self.dev.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
             Body::Heap(bytes)
         };

@@ -181,10 +181,14 @@ impl<D: Device> Engine<D> {
         let span = |bytes: &[u8]| Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
         match message.body {
             Body::Small(bytes, len) => self.deliver(id, message.envelope, span(&bytes[..len as usize])),
-            Body::Heap(bytes) => self.deliver(id, message.envelope, span(&bytes)),
+            Body::Heap(bytes) => {
+                self.deliver(id, message.envelope, span(&bytes));
+                self.matching.memory.give(bytes);
+            }
             Body::Rts(offer) => self.rendezvous().begin_receive(id, message.envelope, offer),
             Body::Long(rts, bytes) => {
                 self.rendezvous().begin_long(id, message.envelope, rts, span(&bytes));
+                self.matching.memory.give(bytes);
             }
             Body::Coming(keeping, bytes) => {
                 self.rendezvous().begin_following(id, message.envelope, keeping, bytes)

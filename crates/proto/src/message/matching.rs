@@ -4,6 +4,7 @@
 //! a running number tells which of two candidates came first. Messages without a receive wait
 //! per source likewise.
 
+use crate::message::kept::Kept;
 use crate::message::op::OpId;
 use crate::message::sparse::Sparse;
 use fabric::{Rank, Span};
@@ -49,13 +50,12 @@ pub enum Body {
     /// A few bytes, kept without an allocation.
     Small([u8; 40], u8),
     /// More bytes.
-    Heap(Box<[u8]>),
+    Heap(Vec<u8>),
     /// Still at the sender.
     Rts(Offer),
     /// Still at the sender but for its beginning.
-    Long(LongRts, Box<[u8]>),
-    /// On its way into this memory, as that operation says. No box: the one who moves a box is the only
-    /// one to write what is in it.
+    Long(LongRts, Vec<u8>),
+    /// On its way into this memory, as that operation says.
     Coming(OpId, Vec<u8>),
 }
 
@@ -64,8 +64,7 @@ impl Body {
     pub fn len(&self) -> u64 {
         match self {
             Body::Small(_, len) => *len as u64,
-            Body::Heap(bytes) => bytes.len() as u64,
-            Body::Coming(_, bytes) => bytes.len() as u64,
+            Body::Heap(bytes) | Body::Coming(_, bytes) => bytes.len() as u64,
             Body::Rts(offer) => offer.len,
             Body::Long(rts, _) => rts.len,
         }
@@ -80,8 +79,7 @@ impl Body {
     fn held(&self) -> usize {
         size_of::<Unexpected>()
             + match self {
-                Body::Heap(bytes) | Body::Long(_, bytes) => bytes.len(),
-                Body::Coming(_, bytes) => bytes.len(),
+                Body::Heap(bytes) | Body::Long(_, bytes) | Body::Coming(_, bytes) => bytes.len(),
                 Body::Small(..) | Body::Rts(_) => 0,
             }
     }
@@ -193,6 +191,8 @@ pub struct Matching {
     posted: usize,
     /// Whether every match is seen.
     is_watched: bool,
+    /// Memory for what waits.
+    pub memory: Kept,
     waiting: usize,
     held_bytes: usize,
     most_held_bytes: usize,
@@ -207,6 +207,7 @@ impl Matching {
             order: 0,
             posted: usize::from(!at_once),
             is_watched: false,
+            memory: Kept::default(),
             waiting: 0,
             held_bytes: 0,
             most_held_bytes: 0,
@@ -493,7 +494,7 @@ mod tests {
                         let model = receives.iter().position(|(w, _)| w.accepts(e)).map(|at| receives.remove(at).1);
                         prop_assert_eq!(got, model);
                         if got.is_none() {
-                            let body = Body::Heap(vec![i as u8; i].into());
+                            let body = Body::Heap(vec![i as u8; i]);
                             queues.keep(*e, body.clone());
                             messages.push((*e, body));
                         }

@@ -20,7 +20,7 @@ impl<D: Device> Rendezvous<'_, D> {
         if !claim(self.dev, envelope.source, &offer) {
             return None;
         }
-        let mut bytes = vec![0u8; offer.len as usize];
+        let mut bytes = self.matching.memory.take(offer.len as usize);
         let buf = Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() };
         let Envelope { source, context, tag } = envelope;
         let want = Want { source: Some(source), context, tag: Some(tag) };
@@ -55,6 +55,9 @@ impl<D: Device> Rendezvous<'_, D> {
             failure => outcome.failure = failure.clone(),
         }
         self.ops.remove(keeping);
+        if let Some(State::Following(following)) = self.ops.get_mut(id).map(|op| &mut op.state) {
+            self.matching.memory.give(std::mem::take(&mut following.bytes));
+        }
         self.ops.set(id, State::Done(outcome));
         (true, true)
     }

@@ -121,7 +121,7 @@ impl<D: Device> Rendezvous<'_, D> {
             }
             None => {
                 self.counters.count(Event::Unexpected);
-                let mut bytes = vec![0u8; along.len].into_boxed_slice();
+                let mut bytes = self.matching.memory.take(along.len);
                 self.dev.copy(bytes.as_mut_ptr() as usize, along.addr, along.len);
                 self.matching.keep(envelope, Body::Long(rts, bytes));
             }
