@@ -20,6 +20,8 @@ RXE, SIW = "10.9.0.1", "10.9.1.1"
 # One processor has both sides, whose ranks wait for a tick of 10 ms now and then.
 LIMIT = 60
 FILES = ["io/open", "io/views", "io/collective", "io/shared", "io/forms", "io/places pieces", "io/places pointer"]
+# What is remembered of files is to last, so that it shows.
+MOUNTED = "acregmin=30,acregmax=60"
 FEW = ["p2p/blocking", "p2p/truncate", "rma/put_get"]
 # How Tern's side of a pair of rpings begins.
 TERN = f"{BIN}/tern verbs "
@@ -211,28 +213,45 @@ def both_kernels():
     yield "two kernels, tern info: ibv to all others", lambda: apart(f"{BIN}/tern info --devices", says="ibv at rxe1 port 1", used=False, **auto)
 
 
-def nfs(places):
-    """A server in this kernel, and clients of it with caches of their own, as on so many hosts; why there are none."""
+def serve_nfs():
+    """A server in this kernel; why there is none."""
     served, states = pathlib.Path("/tmp/served"), "/proc/fs/nfsd"
-    if not served.exists():
-        served.mkdir()
-        steps = [["mount", "-t", "tmpfs", "tmpfs", "/var/lib/nfs"], ["mkdir", "-p", "/var/lib/nfs/rpc_pipefs", "/var/lib/nfs/v4recovery"],
-                 ["touch", "/var/lib/nfs/etab", "/var/lib/nfs/rmtab"], ["mount", "-t", "nfsd", "nfsd", states],
-                 ["exportfs", "-o", "rw,no_root_squash,insecure,fsid=0,no_subtree_check", f"127.0.0.1:{served}"],
-                 ["rpc.mountd", "-N", "3"], ["rpc.nfsd", "-N", "3", "-V", "4", "4"],
-                 # Nobody has locks from before.
-                 ["sh", "-c", f"echo Y >{states}/v4_end_grace"]]
-        for step in steps:
-            code, said = ended(step)
-            if code:
-                return f"{' '.join(step)}: exit code {code}\n{said}"
+    if served.exists():
+        return None
+    served.mkdir()
+    steps = [["mount", "-t", "tmpfs", "tmpfs", "/var/lib/nfs"], ["mkdir", "-p", "/var/lib/nfs/rpc_pipefs", "/var/lib/nfs/v4recovery"],
+             ["touch", "/var/lib/nfs/etab", "/var/lib/nfs/rmtab"], ["mount", "-t", "nfsd", "nfsd", states],
+             ["exportfs", "-o", "rw,no_root_squash,insecure,fsid=0,no_subtree_check", f"10.9.0.0/16:{served}"],
+             ["rpc.mountd", "-N", "3"], ["rpc.nfsd", "-N", "3", "-V", "4", "4"],
+             # Nobody has locks from before.
+             ["sh", "-c", f"echo Y >{states}/v4_end_grace"]]
+    return first_fault(steps)
+
+
+def nfs(places):
+    """A server in this kernel, and clients of it as on so many hosts: /tmp/client-0 and so on; why there are none. A kernel is one client
+    of a server however often it mounts: what one mount writes does not take a delegation from another, which then keeps locks to
+    itself. So each has a network and a host name of its own, by which the server tells clients apart."""
+    why = serve_nfs()
     for place in places:
-        place = pathlib.Path(place)
-        if not place.exists():
-            place.mkdir()
-            code, said = ended(["mount.nfs4", "127.0.0.1:/", place, "-o", "nosharecache,acregmin=30,acregmax=60"])
-            if code:
-                return f"{place} cannot be mounted: exit code {code}\n{said}"
+        name, subnet = place.removeprefix("/tmp/"), f"10.9.{16 + int(place[-1])}"
+        if why or pathlib.Path(place).exists():
+            continue
+        mount = f"hostname {name} && exec mount.nfs4 {subnet}.1:/ {place} -o {MOUNTED}"
+        why = first_fault([["mkdir", place], ["ip", "netns", "add", name], ["ip", "link", "add", name, "type", "veth", "peer", "name", "vc", "netns", name],
+                           ["ip", "addr", "add", f"{subnet}.1/24", "dev", name], ["ip", "link", "set", name, "up"],
+                           ["ip", "-n", name, "addr", "add", f"{subnet}.2/24", "dev", "vc"], ["ip", "-n", name, "link", "set", "vc", "up"],
+                           ["nsenter", f"--net=/run/netns/{name}", "unshare", "--uts", "sh", "-c", mount]])
+    clients = len(list(pathlib.Path("/proc/fs/nfsd/clients").glob("*")))
+    return why or (None if clients >= len(places) else f"the server knows {clients} clients, not {len(places)}")
+
+
+def first_fault(steps):
+    """What went wrong in one of these commands, of which those behind it are not run."""
+    for step in steps:
+        code, said = ended(step)
+        if code != 0:
+            return f"{' '.join(step)}: exit code {code}\n{said}"
     return None
 
 
@@ -244,6 +263,16 @@ def file_on_nfs(name, places, ranks, **settings):
     built = ROOT / "build" / "tests" / "tern" / program
     code, said = ended([BIN / "mpiexec", "-n", str(ranks), built, *arguments], TMPDIR=places[0], TERN_TEST_PLACES=":".join(places), **settings)
     return None if code == 0 and "test passed" in said else f"exit code {code}\n{said}"
+
+
+def far_file_on_nfs(name):
+    """A program of files with ranks in both kernels, whose mounts have the same name."""
+    place = "/tmp/client-0"
+    if why := nfs([place]):
+        return why
+    mount = f"mountpoint -q {place} || {{ mkdir -p {place} && mount.nfs4 10.9.2.1:/ {place} -o {MOUNTED}; }} && echo mounted"
+    _, said = ended([SHELL, "10.9.2.2", mount])
+    return apart(name, TERN_TEST_PLACES=place) if "mounted" in said.split() else f"the other kernel mounts nothing\n{said}"
 
 
 def cases():
@@ -264,6 +293,7 @@ def cases():
     for part in ["pieces", "pointer"]:
         name = f"io/places {part}"
         yield f"files on NFS, three clients: {name}", lambda n=name: file_on_nfs(n, clients, 3, TERN_DEVICES="rnic")
+        yield f"files on NFS, two kernels: {name}", lambda n=name: far_file_on_nfs(n)
     for protocol in ["rput", "rget", "pipeline", "superpipeline", "speculative"]:
         yield f"MPI on rxe, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_PROTOCOL=p)
     yield from both_kernels()

@@ -29,14 +29,13 @@ impl Counter {
         Counter(Place::Here(Mutex::new(0)))
     }
 
-    /// Makes the file of the number, which is 0. The name must not be taken.
+    /// Makes the file of the number, which is 0 while the file is empty. The name must not be taken. Nothing is written here, where
+    /// nobody has a lock: a client of NFS keeps that until it is about to take one, when others may have counted, and would undo it.
     pub fn create(path: &Path) -> Result<Counter> {
         // Each look at it is a locked section already.
         let locking = Locking::Never;
         let how = How { read: true, write: true, create: true, exclusive: true, permissions: 0o600, locking };
-        let file = File::open(path, how)?;
-        file.write_at(&0i64.to_ne_bytes(), 0)?;
-        Ok(Counter(Place::File(file)))
+        File::open(path, how).map(|file| Counter(Place::File(file)))
     }
 
     /// Opens one that another process has made.
@@ -79,6 +78,7 @@ impl Counter {
             }
             Place::File(file) => file.locked(RANGE, false, || {
                 let mut word = [0; 8];
+                // An empty file leaves it as it is.
                 file.read_at(&mut word, 0)?;
                 let old = i64::from_ne_bytes(word);
                 let new = f(old);

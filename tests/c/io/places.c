@@ -81,14 +81,28 @@ static void lengths(MPI_File file) {
     CHECK_EQ(size, 10);
 }
 
-/* In turn, by the pointer that all share. */
+/* In turn, by the pointer that all share. What rank 0 had to write to make it is older than what the others do first. */
 static void pointer(MPI_File file) {
     MPI_Offset at = -1;
-    for (int i = 0; i < 20; i++)
-        OK(MPI_File_write_shared(file, &t_rank, 1, MPI_INT, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 20; i++) {
+        if (t_rank > 0)
+            OK(MPI_File_write_shared(file, &t_rank, 1, MPI_INT, MPI_STATUS_IGNORE));
+        if (i == 0)
+            OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (t_rank == 0)
+            OK(MPI_File_write_shared(file, &t_rank, 1, MPI_INT, MPI_STATUS_IGNORE));
+    }
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_File_get_position_shared(file, &at));
     CHECK_EQ(at, (MPI_Offset)(20 * sizeof(int)) * t_size);
+    all_see(file);
+    int written[20 * MOST], of_rank[MOST] = {0};
+    OK(MPI_File_read_at(file, 0, written, 20 * t_size, MPI_INT, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 20 * t_size; i++)
+        if (written[i] >= 0 && written[i] < t_size)
+            of_rank[written[i]]++;
+    for (int rank = 0; rank < t_size; rank++)
+        CHECK_AT(rank, of_rank[rank], 20);
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
