@@ -19,7 +19,7 @@ SENT = pathlib.Path("/sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts")
 RXE, SIW = "10.9.0.1", "10.9.1.1"
 # One processor has both sides, whose ranks wait for a tick of 10 ms now and then.
 LIMIT = 60
-FILES = ["io/open", "io/views", "io/collective", "io/shared", "io/forms", "io/places pieces", "io/places pointer"]
+FILES = ["io/open", "io/views", "io/collective", "io/shared", "io/forms", "io/places pieces", "io/places pointer", "io/places room"]
 # What is remembered of files is to last, so that it shows.
 MOUNTED = "acregmin=30,acregmax=60"
 FEW = ["p2p/blocking", "p2p/truncate", "rma/put_get"]
@@ -290,7 +290,7 @@ def cases():
         yield f"files on NFS: {name}", lambda n=name: file_on_nfs(n, ["/tmp/client-0"], 2)
     # Each rank counts as a host where the adapter is forced.
     clients = [f"/tmp/client-{i}" for i in range(3)]
-    for part in ["pieces", "pointer"]:
+    for part in ["pieces", "pointer", "room"]:
         name = f"io/places {part}"
         yield f"files on NFS, three clients: {name}", lambda n=name: file_on_nfs(n, clients, 3, TERN_DEVICES="rnic")
         yield f"files on NFS, two kernels: {name}", lambda n=name: far_file_on_nfs(n)

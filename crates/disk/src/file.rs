@@ -157,8 +157,12 @@ impl File {
         if size == 0 {
             return Ok(());
         }
-        sys::preallocate(&self.file, size)
-            .map_err(|cause| self.fault(&format!("get room for {size} bytes of"), &cause))
+        let room = || {
+            sys::preallocate(&self.file, size)
+                .map_err(|cause| self.fault(&format!("get room for {size} bytes of"), &cause))
+        };
+        // The C library writes into each block where the file system cannot do it.
+        self.guarded(0..size, false, room)
     }
 
     /// Waits until all that was written is on the device.

@@ -3,6 +3,7 @@
  * sides (section 14.6.1). All accesses are locked, as they are on NFS. */
 // args: pieces
 // args: pointer
+// args: room
 // env: TERN_FILE_LOCKS=always
 // not-on: mpich (the setting is Tern's)
 // not-on: ompi (the setting is Tern's)
@@ -106,6 +107,25 @@ static void pointer(MPI_File file) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+/* Others write where rank 0 has made room, before it looks at the file again. */
+static void room(MPI_File file) {
+    enum { ROOM = 100 * PIECE * 10 };
+    static char seen[ROOM];
+    MPI_Status status;
+    OK(MPI_File_preallocate(file, ROOM));
+    memset(mine, 'a', PIECE);
+    for (int at = t_rank * PIECE; t_rank > 0 && at < ROOM; at += 10 * PIECE)
+        OK(MPI_File_write_at(file, at, mine, PIECE, MPI_CHAR, MPI_STATUS_IGNORE));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    all_see(file);
+    OK(MPI_File_read_at(file, 0, seen, ROOM, MPI_CHAR, &status));
+    CHECK_COUNT(status, MPI_CHAR, ROOM);
+    for (int at = 0; at < ROOM; at++) {
+        int rank = at / PIECE % 10;
+        CHECK_AT(at, seen[at], rank > 0 && rank < t_size ? 'a' : 0);
+    }
+}
+
 static void in_pieces(MPI_File file) {
     MPI_Datatype pieces;
     OK(MPI_Type_vector(PIECES, PIECE, t_size * PIECE, MPI_CHAR, &pieces));
@@ -125,6 +145,8 @@ int main(int argc, char **argv) {
                      &file));
     if (strcmp(argv[1], "pointer") == 0)
         pointer(file);
+    else if (strcmp(argv[1], "room") == 0)
+        room(file);
     else
         in_pieces(file);
     OK(MPI_File_close(&file));
