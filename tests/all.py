@@ -178,6 +178,7 @@ def beside_compilers(cargo):
         Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"]),
         Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"]),
         Stage("programs on verbs", [python, tests / "verbs" / "run.py"]),
+        Stage("packages", [python, tests / "packages.py"]),
     ])
 
 
@@ -248,8 +249,6 @@ def stages(arguments):
     yield Stage("instructions", [python, tests / "instructions.py", ROOT / "build"])
     yield Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"])
     yield Stage("installed and moved", [python, tests / "install.py"])
-    if not arguments.quick:
-        yield Stage("packages", [python, tests / "packages.py"])
     # What the suite below is run with is compiled meanwhile: one core at a time.
     suite = [] if arguments.quick else [[python, tests / "mpi4py" / "install.py"]]
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=suite)
@@ -264,17 +263,21 @@ def stages(arguments):
             command = ["env", *forced.split(), python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
             yield Stage(f"with {forced}", command)
         yield from over_adapters()
-        yield from between_hosts(short=True)
-        active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
-        yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
         if peer.exists():
             yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
             yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])
             programs = [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"]
             wheel = [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"]
             yield Stage("MPICH's ABI, C programs and mpi4py's wheel", programs, beside=[wheel])
-        yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
-        yield Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"])
+        active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
+        # On one rank the suite keeps one processor busy, and hosts are made by one process.
+        yield Lanes([
+            Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"]),
+            Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"]),
+        ], [
+            *between_hosts(short=True),
+            Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active]),
+        ])
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
 
