@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs all tests, one stage after the other, and adds up what they count.
+"""Runs all tests, stage by stage, and adds up what they count.
 
 A stage that ends with an error without counting a failed test counts as one.
 """
@@ -7,11 +7,14 @@ A stage that ends with an error without counting a failed test counts as one.
 import argparse
 import os
 import pathlib
+import queue
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CARGO_LINE = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
@@ -28,42 +31,100 @@ class Stage:
         self.name, self.check = name, check
         self.command, *self.beside = [[str(word) for word in words] for words in (command, *beside)]
 
-    def run(self):
+    def run(self, to=sys.stdout):
+        """Its name, how many tests passed, failed and were skipped, and the seconds it took, of all processors in sum as well."""
         begun = time.monotonic()
         beside = []
         for command in self.beside:
             output = tempfile.TemporaryFile("w+", errors="replace")
             beside.append((command, start(command, output), output))
         process = start(self.command, subprocess.PIPE)
-        counts = [self.judge(self.command, process, process.stdout)]
+        counts = [self.judge(self.command, process, process.stdout, to)]
         for command, process, output in beside:
-            process.wait()
-            output.seek(0)
-            counts.append(self.judge(command, process, output))
-        return *map(sum, zip(*counts)), time.monotonic() - begun
+            counts.append(self.judge(command, process, output, to))
+        *counted, computed = map(sum, zip(*counts))
+        return self.name, *counted, time.monotonic() - begun, computed
 
-    def judge(self, command, process, output):
-        """How many tests passed, failed and were skipped."""
-        print(f"\n== {self.name}: {' '.join(command)}", flush=True)
+    def judge(self, command, process, output, to):
+        """How many tests passed, failed and were skipped, and the seconds of processors."""
+        computed = None
+        if output is not process.stdout:
+            computed = end(process)
+            output.seek(0)
+        print(f"\n== {self.name}: {' '.join(command)}", file=to, flush=True)
         passed = failed = skipped = 0
         for line in output:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            to.write(line)
+            to.flush()
             if match := CARGO_LINE.match(line) or OWN_LINE.match(line):
                 good, bad, left = (int(n or 0) for n in match.groups())
                 passed, failed, skipped = passed + good, failed + bad, skipped + left
             elif SKIP_LINE.match(line):
                 passed, skipped = passed - 1, skipped + 1
-        code = process.wait()
+        if computed is None:
+            computed = end(process)
+        code = process.returncode
         if self.check:
             passed, failed = (1, 0) if code == 0 else (0, 1)
         elif code != 0 and failed == 0:
             failed = 1
-        return passed, failed, skipped
+        return passed, failed, skipped, computed
+
+
+class Lanes:
+    """Stages of which those of a lane run one after the other, and the lanes beside each other: what waits most of its time costs
+    what computes little. What the first lane prints is seen at once, what another prints when a stage of the first has ended."""
+
+    def __init__(self, *lanes):
+        self.lanes = lanes
+
+    def run(self):
+        """What came of each stage, lane by lane."""
+        first, *others = self.lanes
+        printed = queue.SimpleQueue()
+        rows = [[] for _ in self.lanes]
+        for lane, into in zip(others, rows[1:]):
+            # A thread that ends with this one if it is interrupted.
+            threading.Thread(target=run_aside, args=(lane, into, printed), daemon=True).start()
+        running = len(others)
+        for stage in first:
+            rows[0].append(stage.run())
+            running -= show(printed, printed.qsize())
+        while running:
+            running -= show(printed, 1)
+        return [row for lane in rows for row in lane]
+
+
+def run_aside(stages, rows, printed):
+    """Runs stages; what each prints is put there whole when it has ended, and None behind the last."""
+    for stage in stages:
+        with tempfile.TemporaryFile("w+", errors="replace") as to:
+            try:
+                rows.append(stage.run(to))
+            except Exception:
+                rows.append((stage.name, 0, 1, 0, 0, 0))
+                traceback.print_exc(file=to)
+            to.seek(0)
+            printed.put(to.read())
+    printed.put(None)
+
+
+def show(printed, count):
+    """Prints so many of what lanes have printed; how many of these have ended."""
+    texts = [printed.get() for _ in range(count)]
+    print("".join(filter(None, texts)), end="", flush=True)
+    return texts.count(None)
 
 
 def start(command, output):
     return subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, text=True, errors="replace")
+
+
+def end(process):
+    """Waits for a process; the seconds that it and those it waited for had of processors."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime
 
 
 def peer_prefix():
@@ -91,10 +152,34 @@ def find_launchers():
 
 
 def unit_tests(cargo):
-    yield Stage("unit tests, built", [cargo, "test", "--workspace", "--no-run"], check=True)
+    yield Stage("unit tests, built", ["nice", cargo, "test", "--workspace", "--no-run"], check=True)
     tests = [cargo, "test", "--workspace", "--no-fail-fast"]
-    # Cargo runs one program after the other, and the longest tests of some keep one core busy. The library of `mpich` has no tests.
-    yield Stage("unit tests", [*tests, "--lib", "--bins", "--exclude", "mpich"], beside=[[*tests, "--test", "*"], [*tests, "--doc"]])
+    # Cargo runs one program after the other, and the longest tests of some keep one core busy, or wait: so several rows of them, told
+    # apart by the first letter, for other choices of packages may want them built anew. The library of `mpich` has no tests.
+    rows = [["--test", "[a-k]*"], ["--test", "[!a-k]*"], ["--doc"]]
+    yield Stage("unit tests", [*tests, "--lib", "--bins", "--exclude", "mpich"], beside=[[*tests, *row] for row in rows])
+
+
+def beside_compilers(cargo):
+    """What is compiled and computes in one lane; in another what waits for limits to pass and for peers that are gone."""
+    python, tests = sys.executable, ROOT / "tests"
+    built, run = unit_tests(cargo)
+    # A target directory of its own: other flags would build the workspace anew each time.
+    loom = ["env", "RUSTFLAGS=--cfg loom", "LOOM_MAX_PREEMPTIONS=3", f"CARGO_TARGET_DIR={ROOT / 'build' / 'loom'}"]
+    # Compilers give way to what runs beside them.
+    lints = ["nice", cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]
+    return Lanes([
+        built,
+        Stage("lints", lints, check=True),
+        Stage("loom", [*loom, "nice", cargo, "test", "-p", "shm", "--lib"]),
+        Stage("miri", [python, tests / "miri.py", "--quick"]),
+        run,
+    ], [
+        Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"]),
+        Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"]),
+        Stage("programs on verbs", [python, tests / "verbs" / "run.py"]),
+        Stage("packages", [python, tests / "packages.py"]),
+    ])
 
 
 def protocols():
@@ -120,7 +205,6 @@ def over_adapters():
         over[transport] = [*command, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
     yield Stage("over Tern's libibverbs, rc and hybrid", over["rc"], beside=[over["hybrid"]])
     yield Stage("over Tern's libibverbs, ud", over["ud"])
-    yield Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"])
 
 
 def between_hosts(short):
@@ -157,13 +241,7 @@ def stages(arguments):
     ranks = "1,2,4" if arguments.quick else "1,2,4,7" if peer.exists() else "1,2,3,4,7"
     # Before anything else: what costs little and fails often.
     yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
-    yield from unit_tests(cargo)
-    # A target directory of its own: other flags would build the workspace anew each time.
-    loom = ["env", "RUSTFLAGS=--cfg loom", "LOOM_MAX_PREEMPTIONS=3", f"CARGO_TARGET_DIR={ROOT / 'build' / 'loom'}"]
-    if not arguments.quick:
-        yield Stage("loom", loom + [cargo, "test", "-p", "shm", "--lib"])
-        yield Stage("miri", [python, tests / "miri.py", "--quick"])
-        yield Stage("lints", [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], check=True)
+    yield from unit_tests(cargo) if arguments.quick else [beside_compilers(cargo)]
     if (tests / "abi" / "check.py").exists():
         header = ROOT / "build" / "peers" / "mpich" / "include" / "mpi_abi.h"
         compared = ["--peer-header", header] if header.exists() else []
@@ -171,8 +249,6 @@ def stages(arguments):
     yield Stage("instructions", [python, tests / "instructions.py", ROOT / "build"])
     yield Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"])
     yield Stage("installed and moved", [python, tests / "install.py"])
-    if not arguments.quick:
-        yield Stage("packages", [python, tests / "packages.py"])
     # What the suite below is run with is compiled meanwhile: one core at a time.
     suite = [] if arguments.quick else [[python, tests / "mpi4py" / "install.py"]]
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=suite)
@@ -187,21 +263,32 @@ def stages(arguments):
             command = ["env", *forced.split(), python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
             yield Stage(f"with {forced}", command)
         yield from over_adapters()
-        yield from between_hosts(short=True)
-        active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
-        yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
-        yield Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"])
-        yield Stage("programs on verbs", [python, tests / "verbs" / "run.py"])
         if peer.exists():
             yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
             yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])
             programs = [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"]
             wheel = [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"]
             yield Stage("MPICH's ABI, C programs and mpi4py's wheel", programs, beside=[wheel])
-        yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
-        yield Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"])
+        active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
+        # On one rank the suite keeps one processor busy, and hosts are made by one process.
+        yield Lanes([
+            Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"]),
+            Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"]),
+        ], [
+            *between_hosts(short=True),
+            Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active]),
+        ])
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
+
+
+def chosen(given, words):
+    """Those stages whose name contains one of the words; all without any."""
+    for entry in given:
+        lanes = entry.lanes if isinstance(entry, Lanes) else [[entry]]
+        lanes = [[stage for stage in lane if not words or any(word in stage.name for word in words)] for lane in lanes]
+        if lanes := [lane for lane in lanes if lane]:
+            yield Lanes(*lanes)
 
 
 def main():
@@ -213,12 +300,11 @@ def main():
     parser.add_argument("stage", nargs="*", help="only stages whose name contains one of these")
     arguments = parser.parse_args()
     results = []
-    for stage in stages(arguments):
-        if not arguments.stage or any(word in stage.name for word in arguments.stage):
-            results.append((stage.name, *stage.run()))
+    for lanes in chosen(stages(arguments), arguments.stage):
+        results += lanes.run()
     print()
-    for name, passed, failed, skipped, seconds in results:
-        print(f"{name:24} {passed:6} passed {failed:4} failed {skipped:4} skipped {seconds:7.0f} s")
+    for name, passed, failed, skipped, seconds, computed in results:
+        print(f"{name:24} {passed:6} passed {failed:4} failed {skipped:4} skipped {seconds:7.0f} s {computed:7.0f} s of processors")
     passed, failed, skipped = (sum(r[k] for r in results) for k in (1, 2, 3))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0

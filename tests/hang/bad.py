@@ -7,7 +7,7 @@ import resource
 import socket
 import threading
 
-from support import Case, private_mount, run, segments
+from support import Case, nothing_shared, private_mount, run, segments
 
 WORLD = r"comm=MPI_COMM_WORLD\)"
 RANKS = 8
@@ -280,6 +280,6 @@ def nothing_stays(tools):
     before = segments()
     for name in ("dest", "kinds", "roots"):
         run(tools, "-n", RANKS, tools.program("bad"), name)
-    left = segments() - before
+    nothing_shared(before)
     outcome = run(tools, "-n", 2, tools.program("bad"), "good")
-    outcome.expect(not left and outcome.code == 0, f"no segments left behind (there are {left})")
+    outcome.expect(outcome.code == 0, "a job after it to run")

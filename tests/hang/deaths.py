@@ -4,7 +4,7 @@ import os
 import re
 import signal
 
-from support import Case, Skip, is_alive, segments, wait_until
+from support import Case, Skip, is_alive, nothing_shared, segments, wait_until
 
 RANKS = 4
 WAYS = ["recv", "barrier", "finalize", "busy", "fence", "fence-told", "start", "lock"]
@@ -47,7 +47,7 @@ def processes(job):
 
 def nothing_left(before, pids):
     wait_until("end of all processes", lambda: not any(is_alive(pid) for pid in pids))
-    wait_until("end of all shared memory", lambda: not segments() - before)
+    nothing_shared(before)
 
 
 def killed(tools, way, hydra):

@@ -195,6 +195,12 @@ def segments(directory="/dev/shm"):
     return {name for name in os.listdir(directory) if name.startswith("tern-")}
 
 
+def nothing_shared(before):
+    """Waits until the shared memory is gone that is there since `before`: that of other jobs is, as soon as their ranks have it."""
+    left = segments() - before
+    wait_until(f"end of the shared memory {left}", lambda: not left & segments())
+
+
 def is_alive(pid):
     """Whether a process runs; one that only waits to be reaped does not."""
     try:

@@ -46,8 +46,11 @@ static void writers(const char *name, int is_atomic, long delay_us) {
         for (int i = 0; i < BLOCKS * BLOCK; i++)
             words[i] = word(t_rank, round, i);
         OK(MPI_File_write_at_all(file, 0, words, BLOCKS * BLOCK, MPI_UINT64_T, MPI_STATUS_IGNORE));
-        /* One round at least is whole; from here on there is nothing but writing. */
-        if (round == 0 && t_rank == t_size - 1) {
+        if (round > 0)
+            continue;
+        /* One round at least is whole, which no rank knows of the others by itself; from here on there is nothing but writing. */
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (t_rank == t_size - 1) {
             struct itimerval timer = {.it_value = {.tv_usec = delay_us}};
             signal(SIGALRM, die);
             CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
