@@ -263,21 +263,17 @@ def stages(arguments):
             command = ["env", *forced.split(), python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
             yield Stage(f"with {forced}", command)
         yield from over_adapters()
+        yield from between_hosts(short=True)
+        active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
+        yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
         if peer.exists():
             yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
             yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])
             programs = [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"]
             wheel = [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"]
             yield Stage("MPICH's ABI, C programs and mpi4py's wheel", programs, beside=[wheel])
-        active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
-        # On one rank the suite keeps one processor busy, and hosts are made by one process.
-        yield Lanes([
-            Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"]),
-            Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"]),
-        ], [
-            *between_hosts(short=True),
-            Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active]),
-        ])
+        yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
+        yield Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"])
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
 
