@@ -55,7 +55,8 @@ pub enum Body {
     Rts(Offer),
     /// Still at the sender but for its beginning.
     Long(LongRts, Vec<u8>),
-    /// On its way into this memory, as that operation says.
+    /// On its way into this memory, as that operation says. Never a box: the one who moves a box is the only
+    /// one to write what is in it.
     Coming(OpId, Vec<u8>),
 }
 
