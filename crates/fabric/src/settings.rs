@@ -61,6 +61,7 @@ pub const ALL: &[Setting] = &[
             "reduce-bcast",
             "linear",
             "star",
+            "two-shot",
             "two-level",
         ]),
         default: "auto",

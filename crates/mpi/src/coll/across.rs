@@ -380,6 +380,10 @@ impl<'a> Model<'a> {
             (Collective::Allreduce, ReduceBcast) => {
                 self.tree(|_| n).and(self.tree(|_| n)).and(self.combines(up * n))
             }
+            (Collective::Allreduce, TwoShot) => {
+                let shares = self.mesh(n / p);
+                shares.and(shares).and(self.combines(self.crowd * share * n))
+            }
             (Collective::Allreduce, Linear) => self.mesh(n).and(self.combines(self.crowd * (p - 1.0) * n)),
             (Collective::Allreduce, _) => {
                 self.star(true, n).and(self.star(false, n)).and(self.combines((p - 1.0) * n))
@@ -437,12 +441,10 @@ mod tests {
                 assert_eq!(winner(kind, &hosts, 8, true, None), TwoLevel, "{kind:?}, in turn {in_turn}");
             }
         }
-        assert_eq!(winner(Collective::Allreduce, &hosts(false), 1 << 24, true, None), Ring);
-        assert_ne!(
-            winner(Collective::Allreduce, &hosts(true), 1 << 24, true, None),
-            Ring,
-            "all of its edges leave a host"
-        );
+        // Of few ranks per host: what many of one host combine before costs less than their rounds.
+        let long = |hosts| winner(Collective::Allreduce, hosts, 1 << 24, true, None);
+        assert_eq!(long(&[0, 0, 1, 1, 2, 2, 3, 3]), Ring);
+        assert_ne!(long(&[0, 1, 2, 3, 0, 1, 2, 3]), Ring, "all of its edges leave a host");
     }
 
     #[test]

@@ -391,6 +391,7 @@ pub(super) fn allreduce_by(
         Algorithm::ReduceBcast => reduce::reduce_bcast(b, v, input, output, commutes),
         Algorithm::Linear => linear::allreduce(b, v, input, output),
         Algorithm::Star => linear::allreduce_by_star(b, v, input, output),
+        Algorithm::TwoShot => linear::allreduce_by_shares(b, v, input, output),
         _ => reduce::recursive_doubling(b, v, input, output, commutes),
     }
 }

@@ -46,6 +46,8 @@ pub enum Algorithm {
     Linear,
     /// Directly to one rank, and directly back.
     Star,
+    /// Each rank's share of all vectors directly to it, and what it makes of them directly to all.
+    TwoShot,
     /// Inside each host, and between one rank of each.
     TwoLevel,
     /// Blocks that travel 2^k ranks at a time.
@@ -74,6 +76,7 @@ impl Algorithm {
             ReduceBcast => "reduce-bcast",
             Linear => "linear",
             Star => "star",
+            TwoShot => "two-shot",
             TwoLevel => "two-level",
             Bruck => "bruck",
             Neighbour => "neighbour",
@@ -96,7 +99,7 @@ pub const fn algorithms(kind: Collective) -> &'static [Algorithm] {
         Collective::Alltoallv | Collective::Alltoallw => &[Linear, Pairwise, TwoLevel],
         Collective::Reduce => &[Binomial, Rabenseifner, InOrder, Linear, TwoLevel],
         Collective::Allreduce => {
-            &[RecursiveDoubling, Rabenseifner, Ring, ReduceBcast, Linear, Star, TwoLevel]
+            &[RecursiveDoubling, Rabenseifner, Ring, ReduceBcast, Linear, Star, TwoShot, TwoLevel]
         }
         Collective::ReduceScatterBlock | Collective::ReduceScatter => {
             &[RecursiveHalving, Pairwise, Ring, InOrder, Linear, TwoLevel]
@@ -407,6 +410,10 @@ impl<'a> Model<'a> {
             }
             (Collective::Allreduce, Linear) => with(self.mesh((p - 1.0) * n), self.crowd * (p - 1.0) * n),
             (Collective::Allreduce, Star) => with(self.round_trip(), (p - 1.0) * n),
+            (Collective::Allreduce, TwoShot) => {
+                let shares = self.mesh(share * n);
+                with(shares.and(shares), self.crowd * share * n)
+            }
             (Collective::Allreduce, _) => {
                 self.all(down + 2.0 * odd, (down + 2.0 * odd) * n, (down + odd) * n, 0.0)
             }
@@ -506,8 +513,8 @@ mod tests {
         assert_eq!(winner(Collective::Bcast, 64, 8, true), Binomial);
         assert_ne!(winner(Collective::Bcast, 16, 1 << 24, true), Binomial);
         assert_eq!(winner(Collective::Allreduce, 16, 8, true), RecursiveDoubling);
-        assert!(matches!(winner(Collective::Allreduce, 16, 1 << 24, true), Rabenseifner | Ring));
-        assert_eq!(winner(Collective::Allreduce, 16, 1 << 24, false), RecursiveDoubling);
+        assert!(matches!(winner(Collective::Allreduce, 16, 1 << 24, true), Rabenseifner | Ring | TwoShot));
+        assert_eq!(winner(Collective::Allreduce, 16, 1 << 24, false), TwoShot);
         assert_eq!(winner(Collective::Alltoall, 64, 8, true), Bruck);
         assert_ne!(winner(Collective::Alltoall, 64, 1 << 20, true), Bruck);
         assert_eq!(winner(Collective::Reduce, 16, 1 << 24, true), Rabenseifner);

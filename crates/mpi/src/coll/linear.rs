@@ -4,7 +4,7 @@
 //! a round costs a turn of all ranks of a core. Contributions are combined in the order of ranks,
 //! so it serves operations that do not commute as well, and all ranks get the same bits. All sends
 //! are posted before anything is waited for: a limit on them would let ranks wait for each other.
-use super::build::{Builder, Posted, View};
+use super::build::{Builder, Posted, Split, View};
 use super::schedule::Buf;
 
 /// Everybody sends to the root, which combines.
@@ -37,6 +37,21 @@ pub fn allreduce_by_star(b: &mut Builder, v: &View, input: Buf, output: Buf) {
     fold(b, v, input, output);
     for rank in 1..v.size {
         b.send(v, rank, output);
+    }
+}
+
+/// Everybody sends every other its share, combines its own and sends the result to everybody.
+pub fn allreduce_by_shares(b: &mut Builder, v: &View, input: Buf, output: Buf) {
+    let split = Split { total: output.count, parts: v.size as u64 };
+    let share = |b: &Builder, rank: usize| b.part(output, split.start(rank), split.len(rank, rank + 1));
+    let mine = share(b, v.me);
+    scatter(b, v, input, mine, &|rank| split.start(rank));
+    for distance in 1..v.size {
+        let into = share(b, v.before(distance));
+        b.recv(v, v.before(distance), into);
+    }
+    for distance in 1..v.size {
+        b.send(v, v.after(distance), mine);
     }
 }
 
