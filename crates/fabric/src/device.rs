@@ -171,6 +171,19 @@ pub trait Device: Transfers {
     fn peek(&mut self, from: Rank) -> Option<Frame>;
     /// Gives up the frame that [`Device::peek`] showed.
     fn pop(&mut self, from: Rank);
+    /// Keeps the payload of the frame that [`Device::peek`] showed where it is: the frame is popped as any other, the payload
+    /// is valid until [`Device::release`]. False if that cannot be; then it must be copied.
+    fn retain(&mut self, _from: Rank) -> bool {
+        false
+    }
+    /// Gives up a payload that was retained.
+    fn release(&mut self, _from: Rank, _data: Span) {}
+    /// A rank whose next frames may find no room because of the payloads of it that are retained: all of these are to be
+    /// released.
+    #[inline(always)]
+    fn pressed(&mut self) -> Option<Rank> {
+        None
+    }
     /// Takes the oldest frame from `from` if it has this header and fits `room`: copies its payload
     /// there, pops it and gives its length. `Err(true)` says that there is no frame yet.
     ///

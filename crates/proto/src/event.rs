@@ -91,6 +91,8 @@ events! {
     UsageRefused: "a buffer was not taken into the table of usage, which had stopped to grow",
     EagerQueued: "an eager message had to wait for room at the receiver",
     Unexpected: "a message arrived before its receive was posted",
+    InPlace: "such a message stayed where it lay, in memory of its sender",
+    MovedOut: "one that had stayed so was copied before its receive came, because its sender needed the memory",
     RtsSent: "a rendezvous was opened by the sender",
     RtrSent: "an early receiver offered its buffer",
     RtrTaken: "a sender took the offer of an early receiver",

@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::link::{self, Link, Reach, word64};
 use crate::nap::{self, Patience, Stage};
 use crate::openings::{Mark, Openings};
-use crate::pool::{BLOCK_BYTES, Block, Pool};
+use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES, Pool};
 use crate::ring::{IN_BLOCK, INLINE};
 use crate::segment::Segment;
 use crate::shares::ShmShares;
@@ -71,6 +71,9 @@ pub struct Shm {
     taken: usize,
     /// The last frame in a block that was shown.
     shown: Option<BlockFrame>,
+    /// Ranks with payloads that are retained, and how many bytes of each may be: half of its arena for all ranks together.
+    retaining: Vec<Rank>,
+    retained_most: usize,
     pool: Pool,
     /// Whether there was no memory for the last block that had none.
     is_scarce: bool,
@@ -147,6 +150,8 @@ impl Shm {
             begun: vec![None; n],
             taken: 0,
             shown: None,
+            retaining: Vec::new(),
+            retained_most: GRANULES * GRANULE / 2 / n.max(2).saturating_sub(1),
             pool: Pool::new(cycle(n)),
             is_scarce: false,
             shares: ShmShares::new(me, &layout, &segment),
@@ -222,6 +227,11 @@ impl Shm {
         let heard = self.openings.has(from);
         self.links[from].heard = heard;
         heard
+    }
+
+    #[inline(never)]
+    fn find_pressed(&self) -> Option<Rank> {
+        self.retaining.iter().copied().find(|rank| self.links[*rank].is_pressed(self.retained_most))
     }
 
     #[cold]
@@ -322,6 +332,31 @@ impl Device for Shm {
             self.begun[from] = None;
             link.pop(&seen);
         }
+    }
+
+    fn retain(&mut self, from: Rank) -> bool {
+        let in_block = self.links[from].peek().is_some_and(|seen| seen.flags & IN_BLOCK != 0);
+        let Some(shown) = self.shown.take_if(|shown| in_block && shown.is_from(from)) else { return false };
+        let retains = self.links[from].retain(shown.data, self.retained_most);
+        if retains && !self.retaining.contains(&from) {
+            self.retaining.push(from);
+        }
+        if !retains {
+            self.shown = Some(shown); // it is copied next
+        }
+        retains
+    }
+
+    fn release(&mut self, from: Rank, data: Span) {
+        self.links[from].release(data);
+        if self.links[from].retained.is_empty() {
+            self.retaining.retain(|rank| *rank != from);
+        }
+    }
+
+    #[inline(always)]
+    fn pressed(&mut self) -> Option<Rank> {
+        if self.retaining.is_empty() { None } else { self.find_pressed() }
     }
 
     #[inline(always)]

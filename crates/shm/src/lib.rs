@@ -31,7 +31,8 @@ mod openings;
 pub mod owner;
 #[cfg(not(loom))]
 mod pool;
-#[cfg_attr(loom, allow(dead_code))]
+#[cfg(not(loom))]
+mod retained;
 mod ring;
 #[cfg(not(loom))]
 mod segment;

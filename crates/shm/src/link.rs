@@ -6,7 +6,8 @@ use crate::layout::Layout;
 use crate::nap;
 use crate::openings::Openings;
 use crate::pool::Block;
-use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, Turn};
+use crate::retained::Retained;
+use crate::ring::{CELLS, Cell, Consumer, IN_BLOCK, Producer, Seen, Turn};
 use crate::segment::Segment;
 use crate::stores::{Place, StoreWay, Stores, Told};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -53,6 +54,8 @@ pub struct Link {
     costs_told: u32,
     /// Ring position up to which blocks have been taken back.
     pub reclaimed: u32,
+    /// Payloads of the peer that are still in use.
+    pub retained: Retained,
 }
 
 impl Link {
@@ -87,6 +90,7 @@ impl Link {
                 asked: None,
                 costs_told: 0,
                 reclaimed: 0,
+                retained: Retained::default(),
             }
         }
     }
@@ -109,8 +113,39 @@ impl Link {
     #[inline(always)]
     pub fn pop(&mut self, seen: &Seen) {
         if self.rx.pop(self.turn.as_mut(), seen) {
+            if !self.retained.is_empty() {
+                self.pass(seen);
+            }
             self.rouse(); // it may sleep because the ring was full
         }
+    }
+
+    #[cold]
+    fn pass(&mut self, seen: &Seen) {
+        if seen.flags & IN_BLOCK != 0 {
+            self.retained.pass(Place::unpack(self.rx.popped()).len);
+        }
+    }
+
+    /// The payload of the oldest frame stays where it is, `data`, when the frame is popped; see [`Retained::add`].
+    pub fn retain(&mut self, data: Span, most: usize) -> bool {
+        let retains = self.retained.add(self.rx.head(), data.addr, data.len, most);
+        if retains {
+            self.rx.keep_back(self.retained.oldest());
+        }
+        retains
+    }
+
+    /// Gives such a payload up.
+    pub fn release(&mut self, data: Span) {
+        self.retained.remove(data.addr);
+        self.rx.keep_back(self.retained.oldest());
+        self.rouse();
+    }
+
+    /// Whether the peer may soon find no room because of what is retained.
+    pub fn is_pressed(&self, most: usize) -> bool {
+        self.retained.presses(self.rx.head(), most)
     }
 
     /// Where the payload of a frame lies, unless it is in a block.

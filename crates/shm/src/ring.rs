@@ -57,6 +57,8 @@ pub struct Consumer<'a> {
     credit: &'a AtomicU32,
     head: u32,
     returned: u32,
+    /// No credit goes beyond this position.
+    kept_back: Option<u32>,
 }
 
 /// The turn cell of a pair of ranks: one cell that both write in turn.
@@ -219,7 +221,7 @@ impl<'a> Consumer<'a> {
     /// A consumer at the start of a zeroed ring.
     pub fn new(cells: &'a [Cell], credit: &'a AtomicU32) -> Self {
         debug_assert_eq!(cells.len(), CELLS);
-        Consumer { cells, credit, head: 0, returned: 0 }
+        Consumer { cells, credit, head: 0, returned: 0, kept_back: None }
     }
 
     /// The oldest frame, if it has come.
@@ -274,10 +276,31 @@ impl<'a> Consumer<'a> {
         self.head = self.head.wrapping_add(1);
         let due = seen.flags & IN_BLOCK != 0 || self.head.wrapping_sub(self.returned) >= CREDIT_BATCH;
         if due {
-            self.credit.store(self.head, Ordering::Release);
-            self.returned = self.head;
+            self.give_back();
         }
         due
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self) {
+        self.credit.store(self.kept_back.unwrap_or(self.head), Ordering::Release);
+        self.returned = self.head;
+    }
+
+    /// Position of the oldest frame.
+    pub fn head(&self) -> u32 {
+        self.head
+    }
+
+    /// From here on no credit is returned for the position `from` and those behind it; `None`: all credit is.
+    pub fn keep_back(&mut self, from: Option<u32>) {
+        self.kept_back = from;
+        self.give_back();
+    }
+
+    /// The first payload word of the last frame that was popped, which lay in a block: while credit is kept back.
+    pub fn popped(&self) -> u64 {
+        self.cells[self.head.wrapping_sub(1) as usize % CELLS].words[3].load(Ordering::Relaxed)
     }
 }
 
@@ -397,6 +420,36 @@ mod tests {
             assert_eq!((seen.head[0], rx.payload(Some(&turn), &seen)), (7, 17));
             rx.pop(Some(&mut turn), &seen);
             upper.join().unwrap();
+        });
+    }
+
+    /// A block that is kept back is not written again, whatever is read behind it.
+    #[test]
+    fn a_block_that_is_kept_back_stays() {
+        loom::model(|| {
+            let cells: &'static [Cell] = Box::leak((0..CELLS).map(|_| Cell::new()).collect());
+            let credit: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
+            let block: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(7)));
+            let mut p = Producer::new(cells, credit);
+            p.push_block([1, 2], 3, 1);
+            p.push_block([4, 5], 6, 1);
+            let producer = thread::spawn(move || {
+                while p.head() == 0 {
+                    thread::yield_now();
+                    assert!(p.refresh());
+                }
+                block.store(8, Ordering::Relaxed);
+            });
+            let mut c = Consumer::new(cells, credit);
+            c.keep_back(Some(0));
+            for first in [1, 4] {
+                let seen = c.peek(None).expect("pushed before the thread started");
+                assert_eq!(seen.head[0], first);
+                c.pop(None, &seen);
+            }
+            assert_eq!(block.load(Ordering::Relaxed), 7);
+            c.keep_back(None);
+            producer.join().unwrap();
         });
     }
 

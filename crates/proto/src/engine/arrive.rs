@@ -159,6 +159,29 @@ impl<D: Device> Engine<D> {
         true
     }
 
+    fn copied(&mut self, data: Span) -> Vec<u8> {
+        let mut bytes = self.matching.memory.take(data.len);
+        self.dev.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
+        bytes
+    }
+
+    /// A payload that the device retains, in memory of this rank.
+    pub(crate) fn moved_out(&mut self, source: Rank, data: Span) -> Body {
+        let bytes = self.copied(data);
+        self.dev.release(source, data);
+        self.counters.count(Event::MovedOut);
+        Body::Heap(bytes)
+    }
+
+    /// Payloads of `source` that the device retains are moved out, for it finds no room else.
+    #[cold]
+    pub(crate) fn make_way(&mut self, source: Rank) {
+        for (order, data) in self.matching.in_place(source) {
+            let body = self.moved_out(source, data);
+            self.matching.replace(source, order, body);
+        }
+    }
+
     /// Keeps an eager message that nobody waits for, unless too many bytes are kept already.
     fn keep_eager(&mut self, envelope: Envelope, data: Span) -> bool {
         if !self.matching.fits(data.len, self.limits.unexpected_bytes) {
@@ -169,10 +192,11 @@ impl<D: Device> Engine<D> {
         let body = if data.len <= small.len() {
             self.dev.copy(small.as_mut_ptr() as usize, data.addr, data.len);
             Body::Small(small, data.len as u8)
+        } else if self.dev.retain(envelope.source) {
+            self.counters.count(Event::InPlace);
+            Body::InPlace(data)
         } else {
-            let mut bytes = self.matching.memory.take(data.len);
-            self.dev.copy(bytes.as_mut_ptr() as usize, data.addr, data.len);
-            Body::Heap(bytes)
+            Body::Heap(self.copied(data))
         };
         let peer = &mut self.peers[envelope.source];
         peer.seen = peer.seen.wrapping_add(1);

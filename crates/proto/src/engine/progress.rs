@@ -138,6 +138,9 @@ impl<D: Device> Engine<D> {
         if self.is_watching() {
             self.learner.look(self.dev.now_ns(), self.idle.is_waiting());
         }
+        if let Some(source) = self.dev.pressed() {
+            self.make_way(source);
+        }
         let mut moved = false;
         let mut position = 0;
         while let Some(source) = self.dev.source(position) {

@@ -107,7 +107,7 @@ impl<D: Device> Engine<D> {
         if long && let Err(fault) = self.look_before_receive(want.source) {
             self.fault = Some(fault);
         }
-        if let Some(message) = self.probe_matched(&want) {
+        if let Some(message) = self.take_arrived(&want) {
             return self.receive_unexpected(want, message, buf);
         }
         let receive = Receive { long, ..Receive::new(want, buf) };
@@ -156,8 +156,17 @@ impl<D: Device> Engine<D> {
     }
 
     /// As [`Engine::probe`], and takes the message out of matching: from here on it belongs to its
-    /// receive.
+    /// receive, which may never come.
     pub fn probe_matched(&mut self, want: &Want) -> Option<Unexpected> {
+        let mut message = self.take_arrived(want)?;
+        if let Body::InPlace(data) = message.body {
+            message.body = self.moved_out(message.envelope.source, data);
+        }
+        Some(message)
+    }
+
+    /// The oldest message that has arrived and that `want` accepts, for its receive.
+    fn take_arrived(&mut self, want: &Want) -> Option<Unexpected> {
         loop {
             let message = self.matching.take_unexpected(want)?;
             match &message.body {
@@ -176,7 +185,14 @@ impl<D: Device> Engine<D> {
     }
 
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
-        let id = self.insert_receive(Receive::new(want, buf))?;
+        let id = match (self.insert_receive(Receive::new(want, buf)), &message.body) {
+            (Ok(id), _) => id,
+            (Err(fault), Body::InPlace(data)) => {
+                self.dev.release(message.envelope.source, *data);
+                return Err(fault);
+            }
+            (Err(fault), _) => return Err(fault),
+        };
         self.counters.happened(Happening::Matched, matched(&message.envelope, message.body.len(), true));
         let span = |bytes: &[u8]| Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
         match message.body {
@@ -184,6 +200,10 @@ impl<D: Device> Engine<D> {
             Body::Heap(bytes) => {
                 self.deliver(id, message.envelope, span(&bytes));
                 self.matching.memory.give(bytes);
+            }
+            Body::InPlace(data) => {
+                self.deliver(id, message.envelope, data);
+                self.dev.release(message.envelope.source, data);
             }
             Body::Rts(offer) => self.rendezvous().begin_receive(id, message.envelope, offer),
             Body::Long(rts, bytes) => {

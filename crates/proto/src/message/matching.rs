@@ -51,6 +51,8 @@ pub enum Body {
     Small([u8; 40], u8),
     /// More bytes.
     Heap(Vec<u8>),
+    /// More bytes, which the device retains.
+    InPlace(Span),
     /// Still at the sender.
     Rts(Offer),
     /// Still at the sender but for its beginning.
@@ -66,6 +68,7 @@ impl Body {
         match self {
             Body::Small(_, len) => *len as u64,
             Body::Heap(bytes) | Body::Coming(_, bytes) => bytes.len() as u64,
+            Body::InPlace(data) => data.len as u64,
             Body::Rts(offer) => offer.len,
             Body::Long(rts, _) => rts.len,
         }
@@ -81,6 +84,7 @@ impl Body {
         size_of::<Unexpected>()
             + match self {
                 Body::Heap(bytes) | Body::Long(_, bytes) | Body::Coming(_, bytes) => bytes.len(),
+                Body::InPlace(data) => data.len,
                 Body::Small(..) | Body::Rts(_) => 0,
             }
     }
@@ -387,10 +391,25 @@ impl Matching {
         self.unexpected().filter_map(offered).collect()
     }
 
+    /// The waiting messages from `source` whose payloads the device retains.
+    pub(crate) fn in_place(&self, source: Rank) -> Vec<(u64, Span)> {
+        let waiting = self.sources[source].unexpected.iter().flatten();
+        let retained = waiting.filter_map(|message| match message.body {
+            Body::InPlace(data) => Some((message.order, data)),
+            _ => None,
+        });
+        retained.collect()
+    }
+
     /// The payload of such a message is here, or on its way.
     pub(crate) fn now_kept(&mut self, message: &Offered, body: Body) {
-        let waiting = &mut self.sources[message.envelope.source].unexpected;
-        let entry = waiting.iter_mut().flatten().find(|entry| entry.order == message.order);
+        self.replace(message.envelope.source, message.order, body);
+    }
+
+    /// The payload of the message from `source` with this number lies elsewhere now.
+    pub(crate) fn replace(&mut self, source: Rank, order: u64, body: Body) {
+        let waiting = &mut self.sources[source].unexpected;
+        let entry = waiting.iter_mut().flatten().find(|entry| entry.order == order);
         // What is written into `body` would be freed with it.
         let entry = entry.expect("no receive has come between");
         self.held_bytes = self.held_bytes - entry.body.held() + body.held();

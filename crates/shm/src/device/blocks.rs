@@ -32,6 +32,12 @@ pub(super) struct BlockFrame {
     plan: Plan,
 }
 
+impl BlockFrame {
+    pub(super) fn is_from(&self, rank: Rank) -> bool {
+        self.from == rank
+    }
+}
+
 impl Shm {
     pub(super) fn send_in_block(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= BLOCK_BYTES, "frame of {} bytes", data.len);

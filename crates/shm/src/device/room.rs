@@ -130,6 +130,55 @@ mod tests {
         }
     }
 
+    /// A payload that is retained is what it was when its frame was read, whatever comes behind it; its sender always finds
+    /// room once who presses is released; and in the end every block is free.
+    #[test]
+    fn payloads_stay_while_they_are_retained() {
+        let (mut stayed, mut pressed) = (0, 0);
+        for seed in 0..20 {
+            let mut choices = Choices(seed);
+            let mut ranks = Shm::local_job(3, &Options { cores: 3, ..options() }).unwrap();
+            let mut retained: Vec<(usize, u8, Span)> = Vec::new();
+            for number in 0..600u32 {
+                let len = [8, 5000, 16 << 10, 60_000, 256 << 10][choices.below(5)];
+                let reader = 1 + choices.below(2);
+                let bytes = vec![number as u8; len];
+                let data = Span { addr: bytes.as_ptr() as usize, len };
+                assert!(ranks[0].try_send(reader, [1, 2], data), "seed {seed}: frame {number}");
+                let rank = &mut ranks[reader];
+                let frame = rank.peek(0).expect("it was sent");
+                if choices.below(2) == 0 && rank.retain(0) {
+                    retained.push((reader, number as u8, frame.data));
+                    rank.pop(0);
+                    stayed += 1;
+                } else {
+                    assert_eq!(receive(rank), Some(bytes));
+                }
+                let presses = rank.pressed().is_some();
+                pressed += usize::from(presses);
+                let some = choices.below(12) == 0;
+                let (gone, stay) =
+                    retained.into_iter().partition(|(at, ..)| *at == reader && (presses || some));
+                retained = stay;
+                release(&mut ranks, gone);
+                assert!(ranks[reader].pressed().is_none());
+            }
+            release(&mut ranks, retained);
+            (1..3).for_each(|reader| ranks[0].reclaim(reader));
+            assert_eq!(ranks[0].pool.in_flight(), 0, "seed {seed}");
+        }
+        assert!(stayed > 1000 && pressed > 100, "{stayed} retained, pressed {pressed} times");
+    }
+
+    fn release(ranks: &mut [Shm], payloads: Vec<(usize, u8, Span)>) {
+        for (reader, number, data) in payloads {
+            let mut bytes = vec![0; data.len];
+            ranks[reader].peek_bytes(data, &mut bytes);
+            assert!(bytes.iter().all(|byte| *byte == number));
+            ranks[reader].release(0, data);
+        }
+    }
+
     /// What a rank has sent to each and received from each, by the numbers of the frames.
     type Log = [Vec<u32>; RANKS];
     const RANKS: usize = 3;
