@@ -55,6 +55,17 @@ impl OpId {
     pub const DONE: OpId = OpId(u64::MAX);
 }
 
+/// What has become of a message that was to be read where it lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Read {
+    /// It is read, and over.
+    Done,
+    /// It has not come yet.
+    NotYet,
+    /// It is to be received.
+    Never,
+}
+
 /// The transport below a schedule: point-to-point messages in the collective context of one
 /// communicator, in order between each pair of ranks.
 pub trait Io {
@@ -67,6 +78,18 @@ pub trait Io {
     }
     /// Starts a receive from rank `peer`.
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId>;
+    /// Hands the payload of a message from `peer` to `with` where it lies, if it has arrived whole, has so many bytes, and no
+    /// receive has asked for it. With `look` what has arrived is taken in first.
+    fn read(
+        &mut self,
+        _peer: usize,
+        _tag: Tag,
+        _bytes: u64,
+        _look: bool,
+        _with: &mut dyn FnMut(&[u8]),
+    ) -> Result<Read> {
+        Ok(Read::Never)
+    }
     /// `None` while in flight, then once the number of bytes received. A message longer than the
     /// buffer is reported with its full length or as an error, and never written past the buffer.
     fn poll(&mut self, op: OpId) -> Option<Result<u64>>;
@@ -141,6 +164,15 @@ struct Message {
     expect: Option<u64>,
 }
 
+/// How far a step is that combines what comes.
+#[derive(Clone, Copy, Debug)]
+enum Combining {
+    /// It was looked for so often.
+    Looks(u32),
+    /// It is being received, as the message with this number.
+    Receives(usize),
+}
+
 /// A program being run, or ready to be run (again).
 #[derive(Debug)]
 pub struct Schedule {
@@ -155,6 +187,7 @@ pub struct Schedule {
     tag: Tag,
     pc: usize,
     calling: bool,
+    combining: Combining,
     messages: Vec<Message>,
     /// All messages before this one are done.
     settled: usize,
@@ -179,6 +212,7 @@ impl Schedule {
             words: Box::default(),
             pc: 0,
             calling: false,
+            combining: Combining::Looks(0),
             messages,
             settled: 0,
             idle: 0,
@@ -213,6 +247,7 @@ impl Schedule {
         self.tag = tag.signed(self.program.algorithm, self.program.root);
         self.pc = 0;
         self.calling = false;
+        self.combining = Combining::Looks(0);
         self.messages.clear();
         self.settled = 0;
         self.since_ns = None;
@@ -284,6 +319,11 @@ impl Schedule {
                     if let Some(call) = self.reduce(&from, &inout)? {
                         self.calling = true;
                         return Ok(Progress::Call(call));
+                    }
+                }
+                Step::Combine { peer, landing, inout } => {
+                    if !self.combine(peer, &landing, &inout, io)? {
+                        return Ok(Progress::Pending);
                     }
                 }
                 Step::Expect { word, bytes, from, to } => self.compare(&word, bytes, (from, to), io)?,
@@ -377,7 +417,9 @@ impl Schedule {
     pub fn partners(&self) -> impl Iterator<Item = usize> + '_ {
         let to_come = self.program.steps.get(self.pc..).unwrap_or_default().iter();
         let to_come = to_come.filter_map(|step| match step {
-            Step::Send { peer, .. } | Step::Recv { peer, .. } => Some(*peer as usize),
+            Step::Send { peer, .. } | Step::Recv { peer, .. } | Step::Combine { peer, .. } => {
+                Some(*peer as usize)
+            }
             _ => None,
         });
         self.in_flight().map(|(peer, _)| peer).chain(to_come)
@@ -488,6 +530,52 @@ impl Schedule {
             (&types[from.ty as usize], from.count, self.address(from)),
             (&types[to.ty as usize], to.count, self.address(to)),
         );
+    }
+
+    /// Combines what comes from `peer` where it lies. One that does not come soon is received, so that it is known who is waited
+    /// for, as is one that cannot be read. False while it has not come.
+    fn combine(&mut self, peer: u32, landing: &Buf, inout: &Buf, io: &mut impl Io) -> Result<bool> {
+        let message = match self.combining {
+            Combining::Receives(message) => message,
+            Combining::Looks(looks) => {
+                let (bytes, mut combined) = (self.bytes(inout), Ok(()));
+                let mut with = |from: &[u8]| combined = self.apply(from, inout);
+                match io.read(peer as usize, self.tag, bytes, looks == 0, &mut with)? {
+                    Read::Done => {
+                        combined?;
+                        self.combining = Combining::Looks(0);
+                        self.messages.push(Message { id: OpId::DONE, peer, expect: None });
+                        return Ok(true);
+                    }
+                    Read::NotYet if looks < PATIENCE && !io.is_asleep() => {
+                        self.combining = Combining::Looks(looks + 1);
+                        return Ok(false);
+                    }
+                    _ => {
+                        let id = io.irecv(peer as usize, self.tag, self.data(landing))?;
+                        self.messages.push(Message { id, peer, expect: Some(bytes) });
+                        self.messages.len() - 1
+                    }
+                }
+            }
+        };
+        self.combining = Combining::Receives(message);
+        if !self.settle(message, io)? {
+            return Ok(false);
+        }
+        self.combining = Combining::Looks(0);
+        let called = self.reduce(landing, inout)?;
+        debug_assert!(called.is_none(), "only predefined operations combine in place");
+        Ok(true)
+    }
+
+    /// `inout = from op inout` by the program's operation, a predefined one.
+    fn apply(&self, from: &[u8], inout: &Buf) -> Result {
+        let ty = &self.program.types[inout.ty as usize];
+        let Some(Op::Predefined(op)) = self.program.op else { unreachable!("checked when it was written") };
+        let basic = op::element(op, ty.basic, ty.handle)?;
+        mem::with_mut(self.address(inout), from.len(), |to| op::apply(op, basic, from, to));
+        Ok(())
     }
 
     fn reduce(&self, from: &Buf, inout: &Buf) -> Result<Option<UserReduce>> {
