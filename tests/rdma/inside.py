@@ -17,11 +17,14 @@ HOSTS = "10.9.2.1,10.9.2.2"
 # What goes over it, as the adapter counts it.
 SENT = pathlib.Path("/sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts")
 RXE, SIW = "10.9.0.1", "10.9.1.1"
+# What goes over the third, which siw alone has.
+SENT_SIW = pathlib.Path("/sys/class/net/vec2/statistics/tx_packets")
 # One processor has both sides, whose ranks wait for a tick of 10 ms now and then.
 LIMIT = 60
 FILES = ["io/open", "io/views", "io/collective", "io/shared", "io/forms", "io/places pieces", "io/places pointer", "io/places room"]
 # What is remembered of files is to last, so that it shows.
 MOUNTED = "acregmin=30,acregmax=60"
+IWARP = ["p2p/blocking", "p2p/truncate", "p2p/modes", "rma/put_get"]
 FEW = ["p2p/blocking", "p2p/truncate", "rma/put_get"]
 # How Tern's side of a pair of rpings begins.
 TERN = f"{BIN}/tern verbs "
@@ -107,19 +110,19 @@ def siw_captured(integrity, port):
 
 def program(name, ranks=2, **settings):
     built = ROOT / "build" / "tests" / "tern" / name
-    code, said = ended([BIN / "mpiexec", "-n", str(ranks), built], TERN_DEVICES="ibv", TERN_IBV_PORTS="rxe0", **settings)
+    code, said = ended([BIN / "mpiexec", "-n", str(ranks), built], **{"TERN_DEVICES": "ibv", "TERN_IBV_PORTS": "rxe0"} | settings)
     return None if code == 0 and "test passed" in said else f"exit code {code}\n{said}"
 
 
-def apart(name, ranks=2, says="test passed", used=True, **settings):
+def apart(name, ranks=2, says="test passed", used=True, counter=SENT, **settings):
     """A program with ranks in both kernels; whether the adapter has carried it."""
     built = name if name.startswith("/") else str(ROOT / "build" / "tests" / "tern" / name)
     words = [str(BIN / "mpiexec"), "--launcher", SHELL, "--hosts", HOSTS, "-n", str(ranks), *built.split()]
-    before = int(SENT.read_text())
+    before = int(counter.read_text())
     code, said = ended(words, **{"TERN_DEVICES": "shm+ibv", "TERN_IBV_PORTS": "rxe1"} | settings)
-    sent = int(SENT.read_text()) - before
+    sent = int(counter.read_text()) - before
     if code or not re.search(says, said) or (sent > 20) != used:
-        return f"exit code {code}, {sent} packets over rxe1\n{said}\n{counted()}"
+        return f"exit code {code}, {sent} packets as {counter} has them\n{said}\n{counted()}"
     return None
 
 
@@ -205,6 +208,30 @@ def bench(rounds, prints):
     if prints:
         print("\n".join(figures), flush=True)
     return None if code == 0 and len(figures) == 33 else f"exit code {code}, {len(figures)} figures, not 33\n{said}"
+
+
+def iwarp():
+    """Connections of iWARP: in one kernel, and between both."""
+    protocols = ["rput", "rget", "pipeline", "superpipeline", "speculative"]
+    for name in IWARP:
+        yield f"MPI on siw: {name}", lambda n=name: program(n, TERN_IBV_PORTS="siw0")
+        yield f"MPI on siw, three ranks: {name}", lambda n=name: program(n, 3, TERN_IBV_PORTS="siw0")
+    for protocol in protocols:
+        yield f"MPI on siw, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_IBV_PORTS="siw0", TERN_PROTOCOL=p)
+    siw = {"TERN_IBV_PORTS": "siw1", "counter": SENT_SIW}
+    for name in [*FEW, "p2p/modes"]:
+        yield f"two kernels, siw: {name}", lambda n=name: apart(n, **siw)
+    yield "two kernels, siw, two ranks each: p2p/blocking", lambda: apart("p2p/blocking", 4, **siw)
+    yield "two kernels, siw, tern info: ibv to all others", lambda: apart(f"{BIN}/tern info --devices", says="ibv at siw1 port 1", used=False, **siw)
+    for transport in ["ud", "hybrid"]:
+        yield f"siw has no datagrams, which is said: {transport}", lambda t=transport: refused("p2p/blocking", "iWARP adapters carry no datagrams: TERN_TRANSPORT=rc", TERN_TRANSPORT=t)
+
+
+def refused(name, says, **settings):
+    """What a program is told that cannot have siw."""
+    built = ROOT / "build" / "tests" / "tern" / name
+    code, said = ended([BIN / "mpiexec", "-n", "2", built], TERN_DEVICES="ibv", TERN_IBV_PORTS="siw0", **settings)
+    return None if code and says in said else f"exit code {code}, no `{says}`\n{said}"
 
 
 def on_rxe():
@@ -325,6 +352,7 @@ def cases():
     for protocol in ["rput", "rget", "pipeline", "superpipeline", "speculative"]:
         yield f"MPI on rxe, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_PROTOCOL=p)
     yield from both_kernels()
+    yield from iwarp()
     yield "two kernels, tern verbs bench: every row has a figure", lambda: bench(8, False)
     yield from on_rxe()
     yield from on_tern()

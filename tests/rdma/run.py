@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tern against the RDMA and the NFS of the Linux kernel: boots two kernels as ordinary programs (User Mode Linux), with the adapters
-in software rxe and siw, two cables between them, a server and clients of NFS, and runs inside.py in the first. Takes neither root nor virtualisation.
+in software rxe and siw, three cables between them, a server and clients of NFS, and runs inside.py in the first. Takes neither root nor virtualisation.
 
 Kernel and root folder are made once, below build/rdma: the kernel from Debian's package linux-source-6.1 (eight minutes of one
 processor, some 2 GB while it is built), the folder by mmdebstrap. What is lacking for that is said, and everything skipped."""
@@ -145,7 +145,7 @@ def main():
             print(f"FAIL  tests/{' '.join(words)}, on this host, without the kernel\n0 passed, 1 failed, 0 skipped")
             return 1
     pingpongs(folder)
-    cables = [cable() for _ in range(2)]
+    cables = [cable() for _ in range(3)]
     with (KEPT / "second.log").open("w") as log:
         second = boot(linux, folder, 2, cables, [], log)
     booted = boot(linux, folder, 1, cables, arguments.word, subprocess.PIPE)
