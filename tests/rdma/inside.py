@@ -218,6 +218,7 @@ def iwarp():
         yield f"MPI on siw, three ranks: {name}", lambda n=name: program(n, 3, TERN_IBV_PORTS="siw0")
     for protocol in protocols:
         yield f"MPI on siw, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_IBV_PORTS="siw0", TERN_PROTOCOL=p)
+    yield "MPI on siw: who computes for long is waited for", lambda: program(f"{ROOT}/build/rdma/silent", TERN_IBV_PORTS="siw0")
     siw = {"TERN_IBV_PORTS": "siw1", "counter": SENT_SIW}
     for name in [*FEW, "p2p/modes"]:
         yield f"two kernels, siw: {name}", lambda n=name: apart(n, **siw)

@@ -94,14 +94,15 @@ def root():
     return folder
 
 
-def pingpongs(folder):
-    """The program that is measured, for each MPI."""
+def programs(folder):
+    """The program that is measured, for each MPI, and one of Tern's alone."""
     source = str(HERE / "pingpong.c")
     build = [["-o", KEPT / f"pingpong.{name}", source, f"-I{folder / headers}", folder / library,
               f"-Wl,-rpath-link,{folder / LIBRARIES}", "-Wno-stringop-overflow"] for name, (headers, library) in PEERS.items()]
     for words in build:
         subprocess.run(["gcc", "-O2", *words], check=True)
     subprocess.run([ROOT / "build" / "bin" / "mpicc", "-O2", "-o", KEPT / "pingpong.tern", source], check=True)
+    subprocess.run([ROOT / "build" / "bin" / "mpicc", "-O2", "-o", KEPT / "silent", HERE / "silent.c"], check=True)
 
 
 def cable():
@@ -144,7 +145,7 @@ def main():
         if subprocess.run([sys.executable, ROOT / "tests" / words[0], *words[1:]], stdout=subprocess.DEVNULL).returncode:
             print(f"FAIL  tests/{' '.join(words)}, on this host, without the kernel\n0 passed, 1 failed, 0 skipped")
             return 1
-    pingpongs(folder)
+    programs(folder)
     cables = [cable() for _ in range(3)]
     with (KEPT / "second.log").open("w") as log:
         second = boot(linux, folder, 2, cables, [], log)
