@@ -27,6 +27,10 @@ for cable in 0 1; do
     ip link set vec$cable up
     rdma link add rxe$((1 + cable)) type rxe netdev vec$cable
 done
+# A third for siw alone: an address has one adapter for rdma_cm.
+ip addr add 10.9.4.$HOST/24 dev vec2
+ip link set vec2 up
+rdma link add siw1 type siw netdev vec2
 rdma link add rxe0 type rxe netdev va
 rdma link add siw0 type siw netdev dsiw
 for device in /sys/class/infiniband_verbs/uverbs*; do

@@ -17,11 +17,14 @@ HOSTS = "10.9.2.1,10.9.2.2"
 # What goes over it, as the adapter counts it.
 SENT = pathlib.Path("/sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts")
 RXE, SIW = "10.9.0.1", "10.9.1.1"
+# What goes over the third, which siw alone has.
+SENT_SIW = pathlib.Path("/sys/class/net/vec2/statistics/tx_packets")
 # One processor has both sides, whose ranks wait for a tick of 10 ms now and then.
 LIMIT = 60
 FILES = ["io/open", "io/views", "io/collective", "io/shared", "io/forms", "io/places pieces", "io/places pointer", "io/places room"]
 # What is remembered of files is to last, so that it shows.
 MOUNTED = "acregmin=30,acregmax=60"
+IWARP = ["p2p/blocking", "p2p/truncate", "p2p/modes", "rma/put_get"]
 FEW = ["p2p/blocking", "p2p/truncate", "rma/put_get"]
 # How Tern's side of a pair of rpings begins.
 TERN = f"{BIN}/tern verbs "
@@ -107,19 +110,19 @@ def siw_captured(integrity, port):
 
 def program(name, ranks=2, **settings):
     built = ROOT / "build" / "tests" / "tern" / name
-    code, said = ended([BIN / "mpiexec", "-n", str(ranks), built], TERN_DEVICES="ibv", TERN_IBV_PORTS="rxe0", **settings)
+    code, said = ended([BIN / "mpiexec", "-n", str(ranks), built], **{"TERN_DEVICES": "ibv", "TERN_IBV_PORTS": "rxe0"} | settings)
     return None if code == 0 and "test passed" in said else f"exit code {code}\n{said}"
 
 
-def apart(name, ranks=2, says="test passed", used=True, **settings):
+def apart(name, ranks=2, says="test passed", used=True, counter=SENT, **settings):
     """A program with ranks in both kernels; whether the adapter has carried it."""
     built = name if name.startswith("/") else str(ROOT / "build" / "tests" / "tern" / name)
     words = [str(BIN / "mpiexec"), "--launcher", SHELL, "--hosts", HOSTS, "-n", str(ranks), *built.split()]
-    before = int(SENT.read_text())
+    before = int(counter.read_text())
     code, said = ended(words, **{"TERN_DEVICES": "shm+ibv", "TERN_IBV_PORTS": "rxe1"} | settings)
-    sent = int(SENT.read_text()) - before
+    sent = int(counter.read_text()) - before
     if code or not re.search(says, said) or (sent > 20) != used:
-        return f"exit code {code}, {sent} packets over rxe1\n{said}\n{counted()}"
+        return f"exit code {code}, {sent} packets as {counter} has them\n{said}\n{counted()}"
     return None
 
 
@@ -140,12 +143,18 @@ def counted():
     return " ".join(f"{path.parents[3].name}.{path.name}={path.read_text().strip()}" for path in found if path.read_text().strip() != "0")
 
 
-def measured(kind, *words, prints=True):
-    """Figures of one MPI between the kernels."""
+def measured(kind, *words, prints=True, says=None, least=0):
+    """Figures of one MPI between the kernels. Where it is to have gone over the adapter, what each rank says of that, and how many
+    packets the adapter must have counted."""
+    before = int(SENT.read_text())
     code, said = ended([str(word) for word in words])
+    sent = int(SENT.read_text()) - before
     if prints:
         print("\n".join(f"      {kind:8} {line}" for line in said.splitlines() if "MB/s" in line), flush=True)
-    return None if code == 0 and "measured" in said else f"exit code {code}\n{said}"
+    lacking = [host for host in ("uml1", "uml2") if says and not re.search(rf"\[{host}:.*{says}", said)]
+    if code == 0 and "measured" in said and not lacking and sent >= least:
+        return None
+    return f"exit code {code}, {sent} packets over rxe1, not {least}, /{says}/ not of {lacking}\n{said}"
 
 
 PINGPONG = ROOT / "build" / "rdma" / "pingpong"
@@ -157,21 +166,37 @@ def mpich(**settings):
     return [*words, *(word for name, value in settings.items() for word in ("-genv", name, value)), f"{PINGPONG}.mpich"]
 
 
-def openmpi(**settings):
+def openmpi(*more, **settings):
     """The same of Open MPI."""
-    words = ["mpirun.openmpi", "--allow-run-as-root", "--host", HOSTS, "--mca", "plm_rsh_agent", SHELL, "--mca", "pml", "ucx"]
+    words = ["mpirun.openmpi", *more, "--allow-run-as-root", "--host", HOSTS, "--mca", "plm_rsh_agent", SHELL, "--mca", "pml", "ucx"]
     words += ["--mca", "osc", "^ucx", "--mca", "btl", "self", "--mca", "oob_tcp_if_include", "vec0", "-n", "2"]
     return [*words, *(word for name, value in settings.items() for word in ("-x", f"{name}={value}")), f"{PINGPONG}.openmpi"]
+
+
+# UCX looks at the destination of each datagram, and takes no IPv4 address of rxe's for its own; to connect takes datagrams.
+ON_RXE = {"UCX_NET_DEVICES": "rxe1:1", "UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_LOG_LEVEL": "info"}
+# The lane of messages, as UCX names it when it has made it.
+LANE = r"tag\(rc_verbs/rxe1:1"
+# Each message of 1 MB of the ping-pong is 256 packets of RoCE, and there are 361.
+PACKETS = 361 * 256
+# Of Open MPI: who waits lets others have the processor. So does Tern, where there is one.
+YIELDS = ["--mca", "mpi_yield_when_idle", "1"]
+
+
+def peer(name, words, prints):
+    """Another MPI over UCX's connections on the same adapter."""
+    return measured(name, *words, prints=prints, says=LANE, least=PACKETS)
 
 
 def figures():
     """Three MPIs over the same adapter, by connections."""
     tern = [BIN / "mpiexec", "--launcher", SHELL, "--hosts", HOSTS, "--genv", "TERN_DEVICES", "ibv", "--genv", "TERN_IBV_PORTS", "rxe1"]
-    ucx = {"UCX_NET_DEVICES": "rxe1:1", "UCX_TLS": "rc_verbs,ud_verbs,self"}
+    tern += ["-n", 2, f"{PINGPONG}.tern"]
     for _ in range(3):
-        yield "measured: Tern", lambda: measured("Tern", *tern, "-n", 2, f"{PINGPONG}.tern")
-        yield "measured: MPICH over UCX", lambda: measured("MPICH", *mpich(**ucx))
-        yield "measured: Open MPI over UCX", lambda: measured("Open MPI", *openmpi(**ucx))
+        yield "measured: Tern", lambda: measured("Tern", *tern, least=PACKETS)
+        yield "measured: MPICH over UCX", lambda: peer("MPICH", mpich(**ON_RXE), True)
+        yield "measured: Open MPI over UCX", lambda: peer("Open MPI", openmpi(**ON_RXE), True)
+        yield "measured: Open MPI over UCX, yielding", lambda: peer("yielding", openmpi(*YIELDS, **ON_RXE), True)
     yield "measured: tern verbs bench", lambda: bench(100, True)
 
 
@@ -183,6 +208,37 @@ def bench(rounds, prints):
     if prints:
         print("\n".join(figures), flush=True)
     return None if code == 0 and len(figures) == 33 else f"exit code {code}, {len(figures)} figures, not 33\n{said}"
+
+
+def iwarp():
+    """Connections of iWARP: in one kernel, and between both."""
+    protocols = ["rput", "rget", "pipeline", "superpipeline", "speculative"]
+    for name in IWARP:
+        yield f"MPI on siw: {name}", lambda n=name: program(n, TERN_IBV_PORTS="siw0")
+        yield f"MPI on siw, three ranks: {name}", lambda n=name: program(n, 3, TERN_IBV_PORTS="siw0")
+    for protocol in protocols:
+        yield f"MPI on siw, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_IBV_PORTS="siw0", TERN_PROTOCOL=p)
+    yield "MPI on siw: who computes for long is waited for", lambda: program(f"{ROOT}/build/rdma/silent", TERN_IBV_PORTS="siw0")
+    siw = {"TERN_IBV_PORTS": "siw1", "counter": SENT_SIW}
+    for name in [*FEW, "p2p/modes"]:
+        yield f"two kernels, siw: {name}", lambda n=name: apart(n, **siw)
+    yield "two kernels, siw, two ranks each: p2p/blocking", lambda: apart("p2p/blocking", 4, **siw)
+    yield "two kernels, siw, tern info: ibv to all others", lambda: apart(f"{BIN}/tern info --devices", says="ibv at siw1 port 1", used=False, **siw)
+    for transport in ["ud", "hybrid"]:
+        yield f"siw has no datagrams, which is said: {transport}", lambda t=transport: refused("p2p/blocking", "iWARP adapters carry no datagrams: TERN_TRANSPORT=rc", TERN_TRANSPORT=t)
+
+
+def refused(name, says, **settings):
+    """What a program is told that cannot have siw."""
+    built = ROOT / "build" / "tests" / "tern" / name
+    code, said = ended([BIN / "mpiexec", "-n", "2", built], TERN_DEVICES="ibv", TERN_IBV_PORTS="siw0", **settings)
+    return None if code and says in said else f"exit code {code}, no `{says}`\n{said}"
+
+
+def on_rxe():
+    """MPIs over UCX on the kernel's adapter."""
+    yield "two kernels, rxe: MPICH over UCX", lambda: peer("", mpich(**ON_RXE), False)
+    yield "two kernels, rxe: Open MPI over UCX", lambda: peer("", openmpi(**ON_RXE), False)
 
 
 def on_tern():
@@ -297,7 +353,9 @@ def cases():
     for protocol in ["rput", "rget", "pipeline", "superpipeline", "speculative"]:
         yield f"MPI on rxe, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_PROTOCOL=p)
     yield from both_kernels()
+    yield from iwarp()
     yield "two kernels, tern verbs bench: every row has a figure", lambda: bench(8, False)
+    yield from on_rxe()
     yield from on_tern()
     if "measured" in sys.argv[1:]:
         yield from figures()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tern against the RDMA and the NFS of the Linux kernel: boots two kernels as ordinary programs (User Mode Linux), with the adapters
-in software rxe and siw, two cables between them, a server and clients of NFS, and runs inside.py in the first. Takes neither root nor virtualisation.
+in software rxe and siw, three cables between them, a server and clients of NFS, and runs inside.py in the first. Takes neither root nor virtualisation.
 
 Kernel and root folder are made once, below build/rdma: the kernel from Debian's package linux-source-6.1 (eight minutes of one
 processor, some 2 GB while it is built), the folder by mmdebstrap. What is lacking for that is said, and everything skipped."""
@@ -94,14 +94,15 @@ def root():
     return folder
 
 
-def pingpongs(folder):
-    """The program that is measured, for each MPI."""
+def programs(folder):
+    """The program that is measured, for each MPI, and one of Tern's alone."""
     source = str(HERE / "pingpong.c")
     build = [["-o", KEPT / f"pingpong.{name}", source, f"-I{folder / headers}", folder / library,
               f"-Wl,-rpath-link,{folder / LIBRARIES}", "-Wno-stringop-overflow"] for name, (headers, library) in PEERS.items()]
     for words in build:
         subprocess.run(["gcc", "-O2", *words], check=True)
     subprocess.run([ROOT / "build" / "bin" / "mpicc", "-O2", "-o", KEPT / "pingpong.tern", source], check=True)
+    subprocess.run([ROOT / "build" / "bin" / "mpicc", "-O2", "-o", KEPT / "silent", HERE / "silent.c"], check=True)
 
 
 def cable():
@@ -144,8 +145,8 @@ def main():
         if subprocess.run([sys.executable, ROOT / "tests" / words[0], *words[1:]], stdout=subprocess.DEVNULL).returncode:
             print(f"FAIL  tests/{' '.join(words)}, on this host, without the kernel\n0 passed, 1 failed, 0 skipped")
             return 1
-    pingpongs(folder)
-    cables = [cable() for _ in range(2)]
+    programs(folder)
+    cables = [cable() for _ in range(3)]
     with (KEPT / "second.log").open("w") as log:
         second = boot(linux, folder, 2, cables, [], log)
     booted = boot(linux, folder, 1, cables, arguments.word, subprocess.PIPE)

@@ -113,6 +113,9 @@ pub struct VerbsCaps {
     /// Whether writes to one peer over one rail become visible in the order of posting, and the bytes of
     /// each in the order of their addresses.
     pub writes_in_order: bool,
+    /// Receive buffers that it holds at a time, where a message that finds none breaks its connection (iWARP): there must be one for
+    /// each that may come. `None`: such a message waits, or its post fails.
+    pub holds_receives: Option<usize>,
     /// Whether it changes words of 8 bytes ([`Atomic`]), and so that nothing comes between: neither its own changes nor those
     /// of the processors of that host. An adapter in hardware whose atomics are atomic among themselves alone says no.
     pub coherent_atomics: bool,

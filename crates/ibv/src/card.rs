@@ -1,7 +1,7 @@
 //! What a rank tells all others before they are connected: where its ports are.
 
 use crate::library::WITHOUT;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use verbs_layout::layout::Gid;
 
 /// A port, as others reach it.
@@ -24,6 +24,9 @@ pub struct Place {
     /// Whether its adapter changes words so that nothing comes between, no instruction of a processor either.
     pub has_atomics: bool,
 }
+
+/// A kind of address: IPv4 or IPv6, where an iWARP adapter is connected; `hellos` is the port of TCP there.
+pub const IWARP: u32 = 1 << 8;
 
 /// A kind of address that nobody tells.
 pub const UNKNOWN: u32 = u32::MAX;
@@ -68,6 +71,13 @@ impl Place {
         })
     }
 
+    /// Where an iWARP adapter is connected.
+    pub fn address(&self) -> SocketAddr {
+        let at = Ipv6Addr::from(self.gid.0);
+        let at = at.to_ipv4_mapped().map_or(IpAddr::V6(at), IpAddr::V4);
+        SocketAddr::new(at, self.hellos as u16)
+    }
+
     /// Why these two cannot talk to each other, if that is known.
     pub fn refuses(&self, other: &Place) -> Option<String> {
         let layer = |place: &Place| if place.is_ethernet { "Ethernet" } else { "InfiniBand" };
@@ -76,9 +86,14 @@ impl Place {
         }
         let is_known = self.kind != UNKNOWN && other.kind != UNKNOWN;
         if self.is_ethernet && is_known && self.kind != other.kind {
+            let kind = |place: &Place| match place.kind {
+                IWARP => "iWARP".to_string(),
+                version => format!("RoCE v{version}"),
+            };
             return Some(format!(
-                "its address is of RoCE v{}, that of this rank of v{}: TERN_IBV_PORTS=name:port:index names one",
-                other.kind, self.kind
+                "its address is of {}, that of this rank of {}: TERN_IBV_PORTS=name:port:index names one",
+                kind(other),
+                kind(self)
             ));
         }
         None
@@ -178,8 +193,23 @@ mod tests {
     fn ports_that_cannot_talk_are_told_apart() {
         assert_eq!(place().refuses(&place()), None);
         let why = place().refuses(&Place { kind: 1, ..place() }).unwrap();
-        assert!(why.contains("RoCE v1") && why.contains("of v2"), "{why}");
+        assert!(why.contains("RoCE v1") && why.contains("RoCE v2"), "{why}");
         assert!(place().refuses(&Place { is_ethernet: false, ..place() }).unwrap().contains("InfiniBand"));
         assert_eq!(place().refuses(&Place { kind: UNKNOWN, ..place() }), None);
+        let why = place().refuses(&Place { kind: IWARP, ..place() }).unwrap();
+        assert!(why.contains("of iWARP"), "{why}");
+    }
+
+    #[test]
+    fn an_iwarp_adapter_is_at_an_address_and_a_port() {
+        for at in ["10.9.1.2:7300", "[fd00::1]:65535"] {
+            let at: SocketAddr = at.parse().unwrap();
+            let gid = Gid(match at.ip() {
+                IpAddr::V4(at) => at.to_ipv6_mapped().octets(),
+                IpAddr::V6(at) => at.octets(),
+            });
+            let place = Place { kind: IWARP, gid, hellos: at.port().into(), ..place() };
+            assert_eq!(place.address(), at);
+        }
     }
 }

@@ -12,6 +12,7 @@
 //! asks repeats it, and who is asked once more answers once more. A connection that was given back is not taken for the next
 //! one: connections of two ranks are counted, and both count the same.
 
+use crate::cm::Id;
 use crate::hello::Hello;
 use crate::objects::Pair;
 use fabric::Fault;
@@ -46,6 +47,10 @@ pub struct Contact {
     pub phase: Phase,
     /// The queue pair, from `Asking` on.
     pub pair: Option<Pair>,
+    /// Of iWARP: by which the kernel connects it, and whether that was begun here.
+    pub id: Option<Id>,
+    /// See [`Contact::id`].
+    pub calls: bool,
     /// Connections so far.
     pub turn: u32,
     /// Work that is posted and has not ended.

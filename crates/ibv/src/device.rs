@@ -87,8 +87,7 @@ impl Opened {
         let key = datagram_id(&secret, b"key", 0, 0) as u32 & !(1 << 31);
         let mut rails = self.rails.iter_mut().enumerate();
         rails.try_for_each(|(index, rail)| rail.begin(index, places.len(), key))?;
-        let adapters = self.rails.iter().map(|rail| (rail.hub(), &*rail.port.adapter));
-        let sleep = Sleep::new(adapters, watch.door())?;
+        let sleep = Sleep::new(&self.rails, watch.door())?;
         let caps = caps(&self.rails, &places, self.traffic != Traffic::Messages)?;
         let mut costs = Costs::default();
         costs.wire_ns_per_byte = self.rails[0].port.wire_ns_per_byte().unwrap_or(costs.wire_ns_per_byte);
@@ -141,6 +140,7 @@ fn caps(rails: &[Rail], places: &[Vec<Place>], has_datagrams: bool) -> Result<Ve
         offload: true,
         // Adapters promise it in words of their own, if at all: without it there is nothing to be found out wrong.
         writes_in_order: false,
+        holds_receives: rails.iter().filter_map(Rail::holds_receives).min(),
         // Of each peer its place says it.
         coherent_atomics: places.iter().any(|of| of.first().is_some_and(|place| place.has_atomics)),
     })
@@ -164,7 +164,7 @@ pub struct Ibv {
     /// By rank and rail.
     places: Vec<Vec<Place>>,
     traffic: Traffic,
-    secret: Secret,
+    pub(crate) secret: Secret,
     pub(crate) caps: VerbsCaps,
     pub(crate) costs: Costs,
     pub(crate) ended: VecDeque<Completion>,
@@ -237,8 +237,13 @@ impl Ibv {
     }
 
     fn tell(&mut self, rail: usize, peer: Rank, asks: bool) {
-        let place = self.place(peer, rail);
-        if let Err(why) = self.rails[rail].tell(self.me, peer, asks, &place, &self.secret) {
+        let (place, now_ns) = (self.place(peer, rail), self.clock_ns());
+        let of = &mut self.rails[rail];
+        let told = match of.line {
+            Some(_) => of.call(peer, &place, now_ns),
+            None => of.tell(self.me, peer, asks, &place, &self.secret),
+        };
+        if let Err(why) = told {
             let why = format!("{} cannot reach it: {why}", self.rails[rail].port.name());
             self.lose(peer, &Fault::PeerLost(peer, why));
         }
@@ -263,7 +268,7 @@ impl Ibv {
                     let why = format!("{} does not connect to it: {why}", self.rails[rail].port.name());
                     return self.lose(peer, &Fault::PeerLost(peer, why));
                 }
-                self.asking.retain(|asked| *asked != (rail, peer));
+                self.forget_asking(rail, peer);
                 if hello.asks {
                     self.tell(rail, peer, false);
                 }
@@ -272,7 +277,7 @@ impl Ibv {
     }
 
     /// There is no way to a peer any more.
-    fn lose(&mut self, peer: Rank, why: &Fault) {
+    pub(crate) fn lose(&mut self, peer: Rank, why: &Fault) {
         self.watch.forget(peer);
         self.rails.iter_mut().for_each(|rail| rail.lose(peer, why));
         self.asking.retain(|(_, asked)| *asked != peer);
@@ -287,30 +292,7 @@ impl Ibv {
     pub(crate) fn look(&mut self) -> bool {
         let mut has_moved = false;
         for at in 0..self.rails.len() {
-            if !self.rails[at].look(self.me, &self.secret, &mut self.news) {
-                continue;
-            }
-            has_moved = true;
-            while let Some(news) = self.news.pop_front() {
-                match news {
-                    News::Ended(completion) => {
-                        if let Done::Received { from, .. } = completion.done {
-                            self.watch.heard(from);
-                        }
-                        self.ended.push_back(completion);
-                    }
-                    News::Hello(hello) => {
-                        self.watch.heard(hello.from as Rank);
-                        self.hear(at, &hello);
-                    }
-                    News::Answered(peer) => self.watch.heard(peer),
-                    News::Broken(peer, why) => self.lose(peer, &Fault::PeerLost(peer, why)),
-                    News::Event(kind, about) => self.heard_event(at, kind, about),
-                    News::Fault(why) => {
-                        self.fault.get_or_insert(Fault::Device(why));
-                    }
-                }
-            }
+            has_moved |= self.fetch(at);
         }
         self.is_stirred |= has_moved;
         self.looks = self.looks.wrapping_add(1);
@@ -322,8 +304,52 @@ impl Ibv {
             if self.watch.is_due(now_ns) {
                 self.stand_watch(now_ns);
             }
+            // To ask whether there is a call costs a call of the system.
+            if !self.asking.is_empty() || self.looks.is_multiple_of(SOME * SOME) {
+                (0..self.rails.len()).for_each(|rail| self.hear_calls(rail));
+            }
         }
         has_moved
+    }
+
+    /// Fetches what has ended over one rail; whether anything had.
+    pub(crate) fn fetch(&mut self, at: usize) -> bool {
+        if !self.rails[at].look(self.me, &self.secret, &mut self.news) {
+            return false;
+        }
+        while let Some(news) = self.news.pop_front() {
+            match news {
+                News::Ended(completion) => {
+                    if let Done::Received { from, .. } = completion.done {
+                        self.watch.heard(from);
+                    }
+                    self.ended.push_back(completion);
+                }
+                News::Hello(hello) => {
+                    self.watch.heard(hello.from as Rank);
+                    self.hear(at, &hello);
+                }
+                News::Answered(peer) => self.watch.heard(peer),
+                News::Broken(peer, why) => self.lose(peer, &Fault::PeerLost(peer, why)),
+                News::Event(kind, about) => self.heard_event(at, kind, about),
+                News::Fault(why) => {
+                    self.fault.get_or_insert(Fault::Device(why));
+                }
+            }
+        }
+        true
+    }
+
+    /// A peer is asked, or has asked, and there is no connection yet.
+    pub(crate) fn note_asking(&mut self, rail: usize, peer: Rank) {
+        if !self.asking.contains(&(rail, peer)) {
+            self.asking.push((rail, peer));
+        }
+    }
+
+    /// There is, or will be none.
+    pub(crate) fn forget_asking(&mut self, rail: usize, peer: Rank) {
+        self.asking.retain(|asked| *asked != (rail, peer));
     }
 
     /// Loses peers that are not there, and hears what adapters have to say of themselves, also where no rank sleeps.
@@ -376,6 +402,7 @@ impl Ibv {
                     self.rails[rail].is_armed = false;
                 }
                 Woken::Adapter(rail) => self.take_events_of(rail),
+                Woken::Line(rail) => self.hear_calls(rail),
                 Woken::Door => self.watch.answer(),
             }
         }

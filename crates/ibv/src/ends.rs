@@ -128,7 +128,8 @@ impl Rail {
         let queue = if filling.is_for_datagrams { &mut self.own } else { &mut self.shared };
         queue.0 -= 1;
         let has_word = wc.wc_flags & FLAG_IMMEDIATE != 0;
-        let word = u32::from_be(wc.imm_data);
+        let is_leave = self.line.is_some() && wc.byte_len == 0 && wc.status == WC_SUCCESS;
+        let (has_word, word) = if is_leave { (true, LEAVE) } else { (has_word, u32::from_be(wc.imm_data)) };
         let from = match (filling.is_for_datagrams, has_word) {
             _ if wc.status != WC_SUCCESS => None,
             (true, true) => Some(word as usize).filter(|from| *from < self.contacts.len()),

@@ -4,11 +4,12 @@
 //! loopback's, then the nearest to the core this rank is on, then as the system lists them. Addresses of Ethernet are those
 //! of RoCE v2 before those of v1, which routers do not pass, and IPv4 before IPv6 before what holds on one link only.
 
-use crate::card::{Place, UNKNOWN};
+use crate::card::{IWARP, Place, UNKNOWN};
+use crate::cm::Line;
 use crate::library::{Library, WITHOUT};
 use crate::objects::Adapter;
 use fabric::settings::Settings;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use verbs_layout::constants::*;
 use verbs_layout::layout::{DeviceAttr, Gid, PortAttr};
@@ -199,9 +200,6 @@ fn partition(adapter: &Adapter, port: u8, attr: &PortAttr, wanted: Option<u16>) 
 /// A port as it would be used, or why it is not.
 fn look_at(adapter: &Arc<Adapter>, number: u8, index: Option<u32>, choice: &Choice) -> Result<Port, String> {
     let about = |what: &str| format!("{} port {number}: {what}", adapter.name);
-    if adapter.transport == TRANSPORT_IWARP {
-        return Err(about("iWARP adapters are connected through librdmacm, which this device does not do"));
-    }
     let device = adapter.attributes().map_err(|why| about(&why))?;
     if number == 0 || number > device.phys_port_cnt {
         return Err(about("there is no such port"));
@@ -211,6 +209,16 @@ fn look_at(adapter: &Arc<Adapter>, number: u8, index: Option<u32>, choice: &Choi
         return Err(about(
             "the port is not active: is its cable plugged, and on InfiniBand a subnet manager there?",
         ));
+    }
+    if adapter.transport == TRANSPORT_IWARP {
+        // Opened again where it is used: this says whether it can be, and where it is.
+        let at = Line::new(&adapter.name, &adapter.library.name).map_err(|why| about(&why))?.at.ip();
+        let gid = Gid(match at {
+            IpAddr::V4(at) => at.to_ipv6_mapped().octets(),
+            IpAddr::V6(at) => at.octets(),
+        });
+        let (adapter, kind) = (adapter.clone(), IWARP);
+        return Ok(Port { adapter, device, number, attr, gid, gid_index: 0, kind, partition: 0 });
     }
     let (gid, gid_index, kind) = address(adapter, number, &attr, index)
         .ok_or_else(|| about("it has no address (GID), or none of that index"))?;
@@ -290,6 +298,10 @@ fn found(choice: &Choice) -> Result<Vec<Port>, String> {
             ));
             continue;
         }
+        if choice.is_unasked && adapter.transport == TRANSPORT_IWARP {
+            why.push(format!("{} is of iWARP, taken where TERN_IBV_PORTS names it", adapter.name));
+            continue;
+        }
         let count = adapter.attributes().map_or(1, |attr| attr.phys_port_cnt);
         for number in 1..=count {
             match look_at(adapter, number, None, choice) {
@@ -347,6 +359,7 @@ fn told(choice: &Choice) -> Result<String, String> {
         let kind = match port.kind {
             GID_ROCE_V2 => ", RoCE v2",
             GID_ROCE_V1 => ", RoCE v1",
+            IWARP => ", iWARP",
             UNKNOWN => "",
             _ => ", InfiniBand",
         };

@@ -67,7 +67,8 @@ impl Rail {
             qp_access_flags: self.access() as u32,
             ..QpAttr::default()
         };
-        pair.modify(init, STATE | PKEY | PORT | ACCESS).map_err(lost)?;
+        let of_port = if self.line.is_some() { 0 } else { PKEY | PORT };
+        pair.modify(init, STATE | of_port | ACCESS).map_err(lost)?;
         self.by_number.insert(pair.number(), peer);
         let contact = self.contact(peer);
         // Packets of an earlier connection that are late are not taken for those of this one.
@@ -87,7 +88,7 @@ impl Rail {
     ) -> Result<(), String> {
         let reads = self.reads_kept();
         let Some(contact) = &self.contacts[peer] else { return Ok(()) };
-        let Some(pair) = &contact.pair else { return Ok(()) };
+        let (Some(pair), Some(_)) = (&contact.pair, &self.hellos) else { return Ok(()) };
         let hello = Hello {
             asks,
             from: me as u32,
@@ -104,7 +105,8 @@ impl Rail {
         memory::copy(note.span.addr, bytes.as_ptr() as usize, bytes.len());
         self.open_handle(peer, to)?;
         let order = Order::Datagram(&[note], &self.handles[&peer], to.hellos, self.key, me as u32);
-        let posted = self.hellos.post(&order, id(HELLO_OUT, slot), 0, &self.local_keys);
+        let Some(hellos) = &self.hellos else { return Ok(()) };
+        let posted = hellos.post(&order, id(HELLO_OUT, slot), 0, &self.local_keys);
         if posted.is_err() {
             self.hellos_free.push(slot);
         }
@@ -119,7 +121,7 @@ impl Rail {
         Ok(())
     }
 
-    fn reads_kept(&self) -> u8 {
+    pub(crate) fn reads_kept(&self) -> u8 {
         self.port.device.max_qp_rd_atom.clamp(0, READS) as u8
     }
 
@@ -161,10 +163,7 @@ impl Rail {
             return;
         }
         contact.phase = Phase::Nothing;
-        if let Some(pair) = contact.pair.take() {
-            self.by_number.remove(&pair.number());
-            self.last = (u32::MAX, 0);
-        }
+        self.drop_pair(peer);
     }
 
     /// Nothing goes to a peer any more: what is under way there ends.

@@ -6,20 +6,23 @@
 //!          find: which port, which GID           contact: how far this rank is with a peer; hello: how two get there
 //!          rail: a port with its queues          ends: what completions say; sleep: what ends a sleep
 //!                                                watch: whether who does not answer is there
-//!          objects, library: libibverbs, with all that is unsafe
+//!                                                iwarp: how far with peers of an adapter without datagrams
+//!          objects, library: libibverbs, cm: librdmacm, with all that is unsafe
 //! ```
 //!
 //! Each peer that something is sent to gets a queue pair (RC); who that is, two ranks tell each other by datagrams of a queue
-//! pair (UD) that every rank has. Receive buffers are one shared queue (SRQ) per adapter. `docs/ibv.md`.
+//! pair (UD) that every rank has; iWARP has none, and is connected by librdmacm. Receive buffers are one shared queue (SRQ) per adapter. `docs/ibv.md`.
 #![deny(unsafe_code)]
 
 mod card;
+mod cm;
 mod contact;
 mod device;
 mod ends;
 mod find;
 mod getting;
 mod hello;
+mod iwarp;
 mod library;
 mod objects;
 mod rail;

@@ -1,6 +1,7 @@
 //! One port with its queues: what is posted there, and what comes of it.
 
-use crate::card::Place;
+use crate::card::{IWARP, Place};
+use crate::cm::Line;
 use crate::contact::{Contact, Phase};
 use crate::find::{Choice, Port};
 use crate::hello::{self, Hello};
@@ -106,7 +107,11 @@ pub struct Rail {
     /// The port has gone down.
     pub is_down: bool,
     traffic: Traffic,
-    pub(crate) hellos: Pair,
+    /// None of iWARP, which has a line instead.
+    pub(crate) hellos: Option<Pair>,
+    pub(crate) line: Option<Line>,
+    /// Whose connections the identifiers of the line are.
+    pub(crate) ids: HashMap<usize, Rank>,
     pub(crate) datagrams: Option<Pair>,
     pub(crate) handles: HashMap<Rank, Handle>,
     pub(crate) by_number: HashMap<u32, Rank>,
@@ -152,6 +157,25 @@ fn too_little(port: &Port) -> String {
     )
 }
 
+/// By which an iWARP adapter is connected.
+fn line(port: &Port, traffic: Traffic) -> Result<Option<Line>, String> {
+    let about = |why: String| format!("{}: {why}", port.name());
+    match (port.kind, traffic) {
+        (IWARP, Traffic::Messages) => {
+            Line::new(&port.adapter.name, &port.adapter.library.name).map(Some).map_err(about)
+        }
+        (IWARP, _) => Err(about("iWARP adapters carry no datagrams: TERN_TRANSPORT=rc".into())),
+        _ => Ok(None),
+    }
+}
+
+/// Memory for hellos, and in front of them for what stands in front of datagrams.
+fn paper(hub: &Arc<Hub>) -> Result<(Pages, Region), String> {
+    let pages = Pages::new(HEAD + (HELLOS_IN + HELLOS_OUT) as usize * hello::LEN);
+    let region = Region::new(hub, pages.span(), ACCESS_ALL)?;
+    Ok((pages, region))
+}
+
 impl Rail {
     /// At this port; with datagrams for the library where they are part of the traffic.
     pub fn new(port: Port, choice: &Choice, traffic: Traffic) -> Result<Rail, String> {
@@ -159,8 +183,7 @@ impl Rail {
         let most = |limit: i32, wanted: u32| wanted.min(limit.max(0) as u32);
         let completions = most(device.max_cqe, COMPLETIONS);
         let shared = most(device.max_srq_wr, RECEIVES);
-        let depth = most(device.max_qp_wr, DEPTH);
-        let own = most(device.max_qp_wr, RECEIVES);
+        let (depth, own) = (most(device.max_qp_wr, DEPTH), most(device.max_qp_wr, RECEIVES));
         let (hellos_in, hellos_out) = (most(device.max_qp_wr, HELLOS_IN), most(device.max_qp_wr, HELLOS_OUT));
         if device.max_srq <= 0 || shared.min(depth) < 16 || completions < 4 * HELLOS_IN || device.max_sge < 2
         {
@@ -177,7 +200,9 @@ impl Rail {
             max_recv_sge: 2,
             max_inline_data: inline,
         };
-        let hellos = pair(cap).map_err(|why| lacks("queue pair for datagrams", why))?;
+        let line = line(&port, traffic)?;
+        let hellos = line.is_none().then(|| pair(cap)).transpose();
+        let hellos = hellos.map_err(|why| lacks("queue pair for datagrams", why))?;
         let cap = QpCap {
             max_send_wr: depth,
             max_recv_wr: own,
@@ -186,10 +211,7 @@ impl Rail {
         };
         let datagrams = (traffic != Traffic::Messages).then(|| pair(cap)).transpose();
         let datagrams = datagrams.map_err(|why| lacks("queue pair for datagrams", why))?;
-        let slots = (HELLOS_IN + HELLOS_OUT) as usize;
-        let pages = Pages::new(HEAD + slots * hello::LEN);
-        let region =
-            Region::new(&hub, pages.span(), ACCESS_ALL).map_err(|why| lacks("registered memory", why))?;
+        let (pages, region) = paper(&hub).map_err(|why| lacks("registered memory", why))?;
         let notes = Local { span: pages.span(), key: region.keys().0 };
         let mut rail = Rail {
             contacts: Vec::new(),
@@ -197,6 +219,8 @@ impl Rail {
             is_down: false,
             traffic,
             hellos,
+            line,
+            ids: HashMap::new(),
             datagrams,
             handles: HashMap::new(),
             by_number: HashMap::new(),
@@ -208,7 +232,7 @@ impl Rail {
             own: (0, own),
             completions: (completions - HELLOS_IN - HELLOS_OUT) as usize,
             depth: depth as usize,
-            hellos_in,
+            hellos_in: if port.kind == IWARP { 0 } else { hellos_in },
             hellos_free: (0..hellos_out).collect(),
             regions: HashMap::new(),
             local_keys: LocalKeys::new(),
@@ -230,15 +254,24 @@ impl Rail {
         &self.hub
     }
 
-    /// The numbers of its queue pairs for hellos and for datagrams.
+    /// The numbers of its queue pairs for hellos and for datagrams; of iWARP the port where it is called.
     pub fn numbers(&self) -> (u32, u32) {
-        (self.hellos.number(), self.datagrams.as_ref().map_or(0, Pair::number))
+        let line = || self.line.as_ref().map_or(0, |line| line.at.port().into());
+        (
+            self.hellos.as_ref().map_or_else(line, Pair::number),
+            self.datagrams.as_ref().map_or(0, Pair::number),
+        )
     }
 
     /// What a queue pair of this rail takes with an order; asked of one that is made for it.
     pub fn inline_bytes(&self) -> Result<usize, String> {
         let pair = self.fresh().map_err(|why| format!("{}: no queue pair: {why}", self.port.name()))?;
         Ok(pair.inline_bytes)
+    }
+
+    /// See [`fabric::VerbsCaps::holds_receives`].
+    pub fn holds_receives(&self) -> Option<usize> {
+        self.line.as_ref().map(|_| self.shared.1 as usize)
     }
 
     /// Work requests that may be outstanding to one peer.
@@ -250,7 +283,7 @@ impl Rail {
     pub fn begin(&mut self, index: usize, size: usize, key: u32) -> Result<(), String> {
         self.contacts.resize_with(size, || None);
         (self.index, self.key) = (index as u8, key);
-        for pair in std::iter::once(&self.hellos).chain(&self.datagrams) {
+        for pair in self.hellos.iter().chain(&self.datagrams) {
             let about =
                 |why| format!("{}: a queue pair for datagrams does not begin: {why}", self.port.name());
             let init = QpAttr {
@@ -279,7 +312,8 @@ impl Rail {
     }
 
     pub(crate) fn expect_hello(&self, slot: u32) -> Result<(), String> {
-        self.hellos.post_receive(self.head(), self.note(slot), id(HELLO_IN, slot), &self.local_keys)
+        let Some(hellos) = &self.hellos else { return Ok(()) };
+        hellos.post_receive(self.head(), self.note(slot), id(HELLO_IN, slot), &self.local_keys)
     }
 
     /// Registers memory; its key.
@@ -430,15 +464,23 @@ impl Rail {
 
     /// Takes leave of a peer; whether that is posted.
     pub fn leave(&mut self, peer: Rank) -> bool {
-        self.post(peer, &Order::Word(LEAVE), false, OWN, Done::Sent) == Ok(true)
+        // iWARP has no words; nothing else is empty.
+        let order = if self.line.is_some() { Order::Send(&[]) } else { Order::Word(LEAVE) };
+        self.post(peer, &order, false, OWN, Done::Sent) == Ok(true)
     }
 
     /// Asks whether a silent peer's adapter is there: it answers while the rank computes. If it does not, that work ends with an
     /// error, and so the connection; adapters in software may find that out late, or not at all ([`Rail::is_asking`]).
     pub fn probe(&mut self, peer: Rank) {
+        // iWARP wants a place for what is read, also where that is nothing.
+        let nothing = Local { span: self.notes.span.part(0, 0), key: self.notes.key };
+        let order = match self.line {
+            Some(_) => Order::Read(nothing, Remote { addr: 0, key: 0 }),
+            None => Order::Question,
+        };
         let contact = self.contacts[peer].as_ref();
         if contact.is_some_and(|it| matches!(it.phase, Phase::Open) && !it.is_asked && !it.has_left)
-            && self.post(peer, &Order::Question, false, PROBE, Done::Read) == Ok(true)
+            && self.post(peer, &order, false, PROBE, Done::Read) == Ok(true)
             && let Some(contact) = &mut self.contacts[peer]
         {
             contact.is_asked = true;

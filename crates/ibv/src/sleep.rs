@@ -1,6 +1,6 @@
 //! What ends a sleep: a completion, an event of an adapter, a knock of a peer, a time.
 
-use crate::objects::{Adapter, Hub};
+use crate::rail::Rail;
 use rnic::driver::alarm::Alarm;
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 const EVENTS: u64 = 1 << 32;
 const ALARM: u64 = 1 << 33;
 const DOOR: u64 = ALARM + 1;
+const LINES: u64 = 1 << 34;
 /// What the kernel tells in one look, at most.
 const AT_ONCE: usize = 16;
 
@@ -22,6 +23,8 @@ pub enum Woken {
     Completions(usize),
     /// The adapter of this rail.
     Adapter(usize),
+    /// The line of this rail, by which iWARP is connected.
+    Line(usize),
     /// A peer knocks.
     Door,
 }
@@ -34,13 +37,10 @@ pub struct Sleep {
 
 impl Sleep {
     /// Over the rails in this order, and where peers knock.
-    pub fn new<'a>(
-        rails: impl Iterator<Item = (&'a Hub, &'a Adapter)>,
-        door: &TcpListener,
-    ) -> Result<Sleep, String> {
+    pub fn new(rails: &[Rail], door: &TcpListener) -> Result<Sleep, String> {
         let cannot = |error: Errno| format!("cannot wait for an adapter: {error}");
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(cannot)?;
-        for (rail, (hub, adapter)) in rails.enumerate() {
+        for (at, rail) in rails.iter().enumerate() {
             let add = |of: std::os::fd::BorrowedFd, name| {
                 let flags = rustix::fs::fcntl_getfl(of).map_err(cannot)?;
                 rustix::fs::fcntl_setfl(of, flags | rustix::fs::OFlags::NONBLOCK).map_err(cannot)?;
@@ -50,8 +50,11 @@ impl Sleep {
                     Err(error) => Err(cannot(error)),
                 }
             };
-            add(hub.events(), rail as u64)?;
-            add(adapter.events(), EVENTS + rail as u64)?;
+            add(rail.hub().events(), at as u64)?;
+            add(rail.port.adapter.events(), EVENTS + at as u64)?;
+            if let Some(line) = &rail.line {
+                add(line.events(), LINES + at as u64)?;
+            }
         }
         epoll::add(&epoll, door, epoll::EventData::new_u64(DOOR), epoll::EventFlags::IN).map_err(cannot)?;
         let alarm = Alarm::new(&epoll, ALARM).map_err(cannot)?;
@@ -87,6 +90,7 @@ impl Sleep {
             match event.data.u64() {
                 ALARM => self.alarm.disarm(now_ns),
                 DOOR => woken.push(Woken::Door),
+                name if name >= LINES => woken.push(Woken::Line((name - LINES) as usize)),
                 name if name >= EVENTS => woken.push(Woken::Adapter((name - EVENTS) as usize)),
                 name => woken.push(Woken::Completions(name as usize)),
             }

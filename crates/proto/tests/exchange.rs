@@ -4,7 +4,7 @@
 mod adapter;
 
 use adapter::{Adapter, Net};
-use fabric::{Device, Nap, Span};
+use fabric::{Device, Fault, Nap, Span};
 use proto::channel::{Channel, Settings};
 use proto::{EagerBy, Engine, Event, Failure, Limits, Manner, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use shm::{Options, Shm};
@@ -61,6 +61,14 @@ fn hostile_channels(n: usize, rails: usize, writes_in_order: bool) -> Vec<Channe
     (net.get().hostile, net.get().rails) = (true, rails);
     net.get().caps.writes_in_order = writes_in_order;
     (0..n).map(|me| Channel::new(Adapter::new(me, &net), Settings::default()).unwrap()).collect()
+}
+
+/// The same with adapters that hold so many receive buffers, and on which a message that finds none ends the test.
+fn holding_channels(n: usize, holds: usize) -> Vec<Result<Channel<Adapter>, Fault>> {
+    let net = Net::shared(n);
+    net.get().hostile = true;
+    (net.get().caps.writes_in_order, net.get().caps.holds_receives) = (false, Some(holds));
+    (0..n).map(|me| Channel::new(Adapter::new(me, &net), Settings::default())).collect()
 }
 
 /// Every rank goes on until all have finished: what it owes the others may still wait for room.
@@ -147,6 +155,7 @@ fn all_to_all(limits: Limits) {
     run(channels(3), &limits, exchange);
     run(hostile_channels(3, 3, false), &limits, exchange);
     run(hostile_channels(3, 1, true), &limits, exchange);
+    run(holding_channels(3, 12).into_iter().map(Result::unwrap).collect(), &limits, exchange);
 }
 
 /// Every rank a mix of receives posted before and after, from a source and from any.
@@ -195,6 +204,15 @@ fn exchange<D: Device>(me: usize, engine: &mut Engine<D>) {
 #[test]
 fn all_to_all_by_choice() {
     all_to_all(limits());
+}
+
+#[test]
+fn a_message_has_a_buffer_or_there_is_no_job() {
+    for held in holding_channels(4, 17) {
+        let why = held.err().unwrap().to_string();
+        assert!(why.contains("messages of 3 peers") && why.contains("for those of 2"), "{why}");
+    }
+    assert!(holding_channels(4, 18).iter().all(Result::is_ok));
 }
 
 #[test]

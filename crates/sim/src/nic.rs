@@ -40,6 +40,7 @@ impl<'y> Nic<'y> {
             page_bytes: cluster.registration.page_bytes,
             offload: true,
             writes_in_order: true,
+            holds_receives: None,
             coherent_atomics: false,
         };
         let copier = Rc::new(Copier::new(clock.clone(), cluster.clone()));

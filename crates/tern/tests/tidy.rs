@@ -35,7 +35,7 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
     ("proto", &[]),
     ("rnic", &["driver/memory.rs", "driver/segments.rs"]),
     ("sim", &[]),
-    ("ibv", &["library.rs", "objects.rs"]),
+    ("ibv", &["cm.rs", "library.rs", "objects.rs"]),
     ("tern", &[]),
     ("mpi", &["mem.rs"]),
     ("disk", &["sys.rs"]),

@@ -1,5 +1,6 @@
-//! The C structures and values of rdma-core's `infiniband/verbs.h`, once for the library that offers them to programs
+//! The C structures and values of rdma-core's `infiniband/verbs.h` and `rdma/rdma_cma.h`, once for the library that offers them to programs
 //! (`verbs-abi`) and for the device that uses the system's (`ibv`). Nothing here does anything.
 
+pub mod cm;
 pub mod constants;
 pub mod layout;

@@ -191,7 +191,7 @@ pub struct Channel<V: Verbs> {
 impl<V: Verbs> Channel<V> {
     /// A channel in touch with nobody. Fails if not even the receive buffers can be registered.
     pub fn new(mut verbs: V, settings: Settings) -> Result<Channel<V>, Fault> {
-        let settings = settings.clamp(verbs.caps());
+        let settings = settings.clamp(verbs.caps()).reserve(verbs.caps(), verbs.size() - 1)?;
         let trailer = FrameKind::Full.trailer_len();
         let mut lens = vec![NOTE_BYTES; verbs.rails()];
         lens[RAIL] = settings.frame_bytes + trailer;

@@ -1,8 +1,9 @@
 //! Registered memory of the library, cut into slots.
 
+use super::Settings;
 use super::headers::HeaderCache;
 use super::peer::WINDOW;
-use fabric::{Fault, Local, Remote, Span, Verbs};
+use fabric::{Fault, Local, Remote, Span, Verbs, VerbsCaps};
 
 /// The adapter that carries frames, but for those that come behind what another one has written.
 /// Long messages are what several adapters are for.
@@ -235,6 +236,28 @@ impl Mailboxes {
     }
 }
 
+/// Messages of a peer that need no credit and may be under way at a time: an introduction, news of credits of which the next waits for
+/// frames, a word of leave.
+const WITHOUT_CREDIT: usize = 4;
+
+impl Settings {
+    /// With a buffer for each message that may come, where one that finds none would break its connection.
+    pub(super) fn reserve(mut self, caps: &VerbsCaps, peers: usize) -> Result<Settings, Fault> {
+        let (Some(most), peers) = (caps.holds_receives, peers.max(1)) else { return Ok(self) };
+        let least = 2 + WITHOUT_CREDIT;
+        let each = (self.window + WITHOUT_CREDIT).min(most / peers);
+        if each < least {
+            return Err(Fault::Device(format!(
+                "messages of {peers} peers may come at a time, and an adapter here has receive buffers for those of {}: one that finds \
+                 none would break its connection",
+                most / least
+            )));
+        }
+        (self.window, self.buffers) = (each - WITHOUT_CREDIT, each * peers);
+        Ok(self)
+    }
+}
+
 /// Buffers for messages of any peer, posted again when they have been read. An adapter goes through
 /// all that are posted, so only some are until more are needed.
 pub(super) struct Receives {
@@ -299,7 +322,8 @@ impl Buffers {
         let span = verbs.allocate(buffer_bytes * number);
         let memory = Local { span, key: verbs.register(rail, span)? };
         let number = number as u32;
-        let step = (number / 8).max(4);
+        // Where a message that finds none breaks its connection all wait from the first.
+        let step = if verbs.caps().holds_receives.is_some() { number } else { (number / 8).max(4) };
         let mut buffers = Buffers { rail, memory, buffer_bytes, step, used: 0, waiting: 0, number };
         buffers.grow(verbs);
         Ok(buffers)

@@ -124,6 +124,7 @@ impl Net {
             page_bytes: 4096,
             offload: true,
             writes_in_order: true,
+            holds_receives: None,
             coherent_atomics: false,
         };
         Shared(Arc::new(Mutex::new(Net {
@@ -320,6 +321,10 @@ impl Adapter {
         if matches!(what, What::Send) {
             let host = &mut net.hosts[to];
             if host.promised[rail] >= host.buffers[rail].len() {
+                assert!(
+                    self.caps.holds_receives.is_none(),
+                    "a message finds no buffer, which breaks its connection"
+                );
                 return Ok(false);
             }
             host.promised[rail] += 1;

@@ -185,6 +185,7 @@ fn caps(datagram_bytes: usize) -> VerbsCaps {
         page_bytes: 4096,
         offload: false,
         writes_in_order: true,
+        holds_receives: None,
         coherent_atomics: true, // the processor executes them (`Host::atomic`)
     }
 }

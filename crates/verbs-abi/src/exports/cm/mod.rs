@@ -6,8 +6,9 @@ mod addresses;
 mod calls;
 mod endpoints;
 mod events;
-pub mod layout;
 mod missing;
+
+pub use verbs_layout::cm as layout;
 
 use super::contexts::{self, device_of};
 use super::{code, errno, objects, pairs, set_errno};
