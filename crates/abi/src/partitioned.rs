@@ -20,7 +20,7 @@ fn parts(world: &World, buf: usize, partitions: usize, count: u64, datatype: Han
         let text = format!("{partitions} partitions of {count} elements do not fit the address space");
         return fail(Class::COUNT, text);
     };
-    Ok(Parts { buffer: world.buffer(buf, all, datatype, "buf")?, partitions })
+    Ok(Parts::new(world.buffer(buf, all, datatype, "buf")?, partitions))
 }
 
 /// Makes the request of either side.

@@ -11,6 +11,9 @@ impl<D: Device> World<D> {
     /// `MPI_Start`; whether no look around is due: the operation is over already, or a receive is posted, behind which
     /// `MPI_Irecv` does not look either, or it is in parts, which wait for `MPI_Pready` or are posted.
     pub fn start(&mut self, handle: Handle) -> Result<bool> {
+        if self.start_partitioned_now(handle) {
+            return Ok(true);
+        }
         let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };
         if request.recipe.is_none() {
             return fail(Class::REQUEST, "is not a persistent request");

@@ -441,6 +441,7 @@ impl<D: Device> World<D> {
                 Some((ended.status, keep))
             }
             None => Some((Status::EMPTY, request.recipe.is_some())),
+            Some(Body::Partitioned) => self.take_partitioned(handle).map(|status| (status, true)),
             _ => None,
         }
     }

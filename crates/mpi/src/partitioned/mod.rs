@@ -30,17 +30,25 @@ pub struct Parts {
     pub buffer: Buffer,
     /// How many there are.
     pub partitions: usize,
+    /// Bytes of one.
+    each: u64,
 }
 
 impl Parts {
+    /// So many partitions of a buffer, of which each has as many elements.
+    pub fn new(buffer: Buffer, partitions: usize) -> Parts {
+        let each = buffer.count * buffer.ty.size() / partitions.max(1) as u64;
+        Parts { buffer, partitions, each }
+    }
+
     /// Bytes of the whole message.
     pub fn bytes(&self) -> u64 {
-        self.buffer.count * self.buffer.ty.size()
+        self.each * self.partitions as u64
     }
 
     /// Bytes of one partition.
     fn part_bytes(&self) -> u64 {
-        self.bytes() / self.partitions.max(1) as u64
+        self.each
     }
 
     /// A partition that the application names.
@@ -248,12 +256,55 @@ impl<D: Device> World<D> {
 
     /// `MPI_Pready` of one that waits for others of its message: whether it was that, else nothing has been done.
     #[inline]
+    pub fn note_now(&mut self, handle: Handle, partition: i32) -> bool {
+        let request = self.objects.requests.get_mut(handle).filter(|request| request.body.is_some());
+        match request.and_then(|request| request.recipe.as_deref_mut()) {
+            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => sender.note_now(partition),
+            _ => false,
+        }
+    }
+
+    /// `MPI_Pready` of one whose message, if it is the last of it, leaves at once: whether it was that, else nothing has been done.
     pub fn ready_now(&mut self, handle: Handle, partition: i32) -> bool {
         let request = self.objects.requests.get_mut(handle).filter(|request| request.body.is_some());
         match request.and_then(|request| request.recipe.as_deref_mut()) {
-            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => sender.ready_now(partition),
+            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => {
+                sender.ready_now(&mut self.engine, partition)
+            }
             _ => false,
         }
+    }
+
+    /// Starts a round like the one before it; false if it is not that, then nothing has been done.
+    #[inline]
+    pub(crate) fn start_partitioned_now(&mut self, handle: Handle) -> bool {
+        let request = self.objects.requests.get_mut(handle).filter(|request| request.body.is_none());
+        let Some(request) = request else { return false };
+        let has_begun = match request.recipe.as_deref_mut() {
+            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => sender.start_now(&self.engine),
+            Some((Recipe::Partitioned(Partitioned::Receive(receiver)), _)) => {
+                receiver.start_now(&mut self.engine)
+            }
+            _ => false,
+        };
+        if has_begun {
+            request.body = Some(Body::Partitioned);
+        }
+        has_begun
+    }
+
+    /// Completes a round of which nothing is left to be said: its status.
+    pub(crate) fn take_partitioned(&mut self, handle: Handle) -> Option<Status> {
+        let request = self.objects.requests.get_mut(handle)?;
+        let status = match request.recipe.as_deref_mut() {
+            Some((Recipe::Partitioned(Partitioned::Send(sender)), _)) => sender.end_now(),
+            Some((Recipe::Partitioned(Partitioned::Receive(receiver)), _)) => {
+                receiver.end_now(&mut self.engine)
+            }
+            _ => None,
+        }?;
+        request.body = None;
+        Some(status)
     }
 
     /// `MPI_Parrived`: true of what is not under way.

@@ -44,6 +44,8 @@ pub struct Receiver {
     urge: Urge,
     /// The messages of the round, in the order of the stream; none until they are posted.
     pieces: Vec<Piece>,
+    /// How many partitions go in each of them.
+    laid_out: u64,
     /// Receives of this round that nothing will meet, until they are withdrawn.
     vain: Vec<Posted>,
     error: Option<Error>,
@@ -135,6 +137,7 @@ impl Receiver {
             first_tag: TERM_TAG + 1,
             urge: Urge::Never(0, 0),
             pieces: Vec::new(),
+            laid_out: 0,
             vain: Vec::new(),
             error: None,
         })
@@ -150,6 +153,37 @@ impl Receiver {
         }
         self.post(engine);
         Ok(())
+    }
+
+    /// As [`Receiver::start`] of a round like the one before it, of which everything is known and whose messages go where the
+    /// last ones went.
+    pub(super) fn start_now<D: Device>(&mut self, engine: &mut Engine<D>) -> bool {
+        let Some(hello) = &self.hello else { return false };
+        let is_usual = matches!(self.line, Line::Known) && matches!(self.urge, Urge::Never(..) | Urge::Over);
+        let is_alike = self.laid_out == hello.term.together && !self.pieces.is_empty();
+        if self.left == 0 || !is_usual || !is_alike || !self.parts.buffer.ty.is_contiguous() {
+            return false;
+        }
+        let (channel, addr) = (hello.channel, self.parts.buffer.addr);
+        self.error = None;
+        self.started += 1;
+        self.left -= 1;
+        if let Urge::Never(looks, _) = &mut self.urge {
+            *looks = 0;
+        }
+        for (message, piece) in self.pieces.iter_mut().enumerate() {
+            let tag = self.first_tag + message as i32;
+            let want = Want { source: Some(self.from), context: channel, tag: Some(tag) };
+            let span = Span { addr: addr.wrapping_add(piece.from as usize), len: piece.len as usize };
+            match engine.receive(want, span) {
+                Ok(op) => piece.posted = Some(Posted { op, packed: None }),
+                Err(failure) => {
+                    self.line = Line::Broken(fault(failure));
+                    break;
+                }
+            }
+        }
+        true
     }
 
     /// Partitions of the round that have not come as a whole, as far as this rank has looked.
@@ -250,6 +284,7 @@ impl Receiver {
         let (partitions, together) = (hello.partitions as usize, hello.term.together as usize);
         let each = hello.bytes / hello.partitions.max(1);
         let count = messages(partitions, together);
+        self.laid_out = hello.term.together;
         for message in 0..count {
             let (first, last) = (message * together, ((message + 1) * together).min(partitions));
             let (from, len) = (first as u64 * each, (last - first) as u64 * each);
@@ -406,6 +441,25 @@ impl Receiver {
             if each == 0 { 0 } else { self.pieces.partition_point(|piece| piece.from + piece.len <= from) };
         let last = first + self.pieces[first..].iter().take_while(|piece| meets(piece)).count();
         (first..last).all(|at| self.take(engine, at) || each > 0 && !self.pieces[at].lacks(from, to))
+    }
+
+    /// The status of a round that has ended as every round does, with all its messages.
+    pub(super) fn end_now<D: Device>(&mut self, engine: &mut Engine<D>) -> Option<Status> {
+        let is_usual =
+            matches!(self.line, Line::Known) && !matches!(self.urge, Urge::Sent(..) | Urge::Heard(_));
+        if !is_usual || self.pieces.is_empty() || self.error.is_some() || !self.vain.is_empty() {
+            return None;
+        }
+        for piece in &mut self.pieces {
+            if let Some(posted) = &piece.posted {
+                if posted.packed.is_some() || !piece.alone.is_empty() {
+                    return None;
+                }
+                engine.take_plain(posted.op)?;
+                piece.posted = None;
+            }
+        }
+        Some(Status::new(self.source, self.tag, self.parts.bytes()))
     }
 
     /// How the round ended, if it has.

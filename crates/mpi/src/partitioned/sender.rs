@@ -10,9 +10,10 @@ use crate::comm::{Place, Purpose};
 use crate::error::{Class, Error, Result, fail};
 use crate::mem;
 use crate::request::{Body, Ended, Keep, failed};
+use crate::status::Status;
 use crate::world::{World, fault};
 use fabric::{Device, Span};
-use proto::choice::partitions::cut;
+use proto::choice::partitions::{MessageCosts, cut};
 use proto::{Engine, Mode, OpId};
 
 /// The message by which a send request introduces itself, in words.
@@ -115,14 +116,30 @@ enum Urge {
 struct Round {
     /// The tag of its first message.
     first_tag: i32,
-    /// When it began, if it is watched.
+    /// When it began, if it is watched, and later by the time that messages took to leave.
     began_ns: Option<u64>,
+    /// Partitions that go in one message.
+    together: usize,
     is_ready: Vec<bool>,
     /// Partitions that each message still waits for.
     missing: Vec<usize>,
     unsent: usize,
     flying: Vec<(OpId, Option<Box<[u8]>>)>,
     error: Option<Error>,
+}
+
+impl Round {
+    /// The clock of a round that is watched stands still while a message leaves: what that costs is counted by length.
+    fn stop<D: Device>(&self, engine: &Engine<D>) -> u64 {
+        self.began_ns.map_or(0, |_| engine.device().now_ns())
+    }
+
+    /// See [`Round::stop`].
+    fn go_on<D: Device>(&mut self, engine: &Engine<D>, stopped_ns: u64) {
+        if let Some(began_ns) = &mut self.began_ns {
+            *began_ns += engine.device().now_ns().saturating_sub(stopped_ns);
+        }
+    }
 }
 
 impl Sender {
@@ -136,7 +153,8 @@ impl Sender {
     ) -> Result<Sender> {
         let channel = world.new_context() << 2 | Purpose::Partitioned as u64;
         let ready_ns = vec![0.0; parts.partitions];
-        let together = choose(&world.engine, to, &parts, &ready_ns);
+        let costs = To { engine: &world.engine, to };
+        let together = cut(&ready_ns, parts.part_bytes() as usize, &costs, None);
         let term = Term { together: together as u64, rounds: 1 };
         let hello = Hello { channel, bytes: parts.bytes(), partitions: parts.partitions as u64, term };
         tell(world, to, place.context_for(Purpose::Partitioned), tag, &hello.words())?;
@@ -161,6 +179,7 @@ impl Sender {
         let is_watched = self.left < WATCHED;
         let round = &mut self.round;
         round.first_tag = self.first_tag;
+        round.together = together;
         round.began_ns = is_watched.then(|| world.engine.device().now_ns());
         round.is_ready.clear();
         round.is_ready.resize(partitions, false);
@@ -175,6 +194,26 @@ impl Sender {
             self.obey(&mut world.engine)?;
         }
         if partitions == 0 { self.send(&mut world.engine, 0) } else { Ok(()) }
+    }
+
+    /// As [`Sender::start`] of a round like the one before it, of which nobody has to be told and of which nothing leaves now.
+    pub(super) fn start_now<D: Device>(&mut self, engine: &Engine<D>) -> bool {
+        let (partitions, together) = (self.parts.partitions, self.term.together as usize);
+        let round = &mut self.round;
+        let is_alike = round.together == together && !round.missing.is_empty();
+        if self.left == 0 || !is_alike || partitions == 0 || self.urge == Urge::Heard {
+            return false;
+        }
+        self.left -= 1;
+        self.started += 1;
+        round.first_tag = self.first_tag;
+        round.began_ns = (self.left < WATCHED).then(|| engine.device().now_ns());
+        round.is_ready.fill(false);
+        round.unsent = round.missing.len();
+        round.missing.fill(together);
+        *round.missing.last_mut().expect("looked at above") = partitions - (round.unsent - 1) * together;
+        round.error = None;
+        true
     }
 
     /// The receiver waits for a partition, and perhaps what it does then is what others of its message wait for: they go each
@@ -223,7 +262,10 @@ impl Sender {
         let rounds = self.term.rounds;
         let watched = rounds.min(WATCHED);
         self.ready_ns.iter_mut().for_each(|sum| *sum /= watched as f64);
-        let together = choose(&world.engine, self.to, &self.parts, &self.ready_ns) as u64;
+        let costs = To { engine: &world.engine, to: self.to };
+        let current = Some((self.term.together as usize, rounds));
+        let bytes = self.parts.part_bytes() as usize;
+        let together = cut(&self.ready_ns, bytes, &costs, current) as u64;
         let rounds = if together == self.term.together { rounds.saturating_mul(2) } else { 1 };
         self.term = Term { together, rounds };
         self.left = rounds;
@@ -237,17 +279,23 @@ impl Sender {
         if std::mem::replace(&mut self.round.is_ready[partition], true) {
             return fail(Class::ARG, format!("argument `{arg}` is {partition}, which is ready already"));
         }
-        if let Some(began_ns) = self.round.began_ns {
-            self.ready_ns[partition] += engine.device().now_ns().saturating_sub(began_ns) as f64;
-        }
+        self.watch(engine, partition);
         let message = partition / self.term.together as usize;
         self.round.missing[message] -= 1;
         if self.round.missing[message] == 0 { self.send(engine, message) } else { Ok(()) }
     }
 
+    /// Notes when a partition is ready, in a round that is watched.
+    #[inline]
+    fn watch<D: Device>(&mut self, engine: &Engine<D>, partition: usize) {
+        if let Some(began_ns) = self.round.began_ns {
+            self.ready_ns[partition] += engine.device().now_ns().saturating_sub(began_ns) as f64;
+        }
+    }
+
     /// As [`Sender::ready`] where that is no more than noting it: nothing leaves, nothing is wrong and nobody looks at the clock.
     #[inline]
-    pub(super) fn ready_now(&mut self, partition: i32) -> bool {
+    pub(super) fn note_now(&mut self, partition: i32) -> bool {
         let Ok(partition) = usize::try_from(partition) else { return false };
         let round = &mut self.round;
         if round.began_ns.is_some() || round.is_ready.get(partition) != Some(&false) {
@@ -262,12 +310,45 @@ impl Sender {
         true
     }
 
-    fn send<D: Device>(&mut self, engine: &mut Engine<D>, message: usize) -> Result {
-        let each = self.parts.part_bytes();
-        let together = self.term.together as usize;
+    /// As [`Sender::ready`] where what leaves is short and leaves at once, and nothing is wrong.
+    pub(super) fn ready_now<D: Device>(&mut self, engine: &mut Engine<D>, partition: i32) -> bool {
+        let Ok(partition) = usize::try_from(partition) else { return false };
+        if self.round.is_ready.get(partition) != Some(&false) {
+            return false;
+        }
+        let message = partition / self.term.together as usize;
+        if self.round.missing[message] == 1 && !self.leaves_now(engine, message) {
+            return false;
+        }
+        self.watch(engine, partition);
+        self.round.missing[message] -= 1;
+        self.round.is_ready[partition] = true;
+        true
+    }
+
+    /// Sends a message that can leave at once, from where it lies.
+    fn leaves_now<D: Device>(&mut self, engine: &mut Engine<D>, message: usize) -> bool {
+        let (from, len) = self.stretch(message);
+        let buffer = &self.parts.buffer;
+        let span = Span { addr: buffer.addr.wrapping_add(from as usize), len: len as usize };
+        let tag = self.round.first_tag + message as i32;
+        let stopped_ns = self.round.stop(engine);
+        let left = buffer.ty.is_contiguous() && engine.send_now::<false>(self.to, self.channel, tag, span);
+        self.round.go_on(engine, stopped_ns);
+        self.round.unsent = self.round.unsent.saturating_sub(usize::from(left));
+        left
+    }
+
+    /// Where a message begins in the stream, and its length.
+    fn stretch(&self, message: usize) -> (u64, u64) {
+        let (each, together) = (self.parts.part_bytes(), self.term.together as usize);
         let first = message * together;
         let last = (first + together).min(self.parts.partitions);
-        let (from, len) = (first as u64 * each, (last - first) as u64 * each);
+        (first as u64 * each, (last - first) as u64 * each)
+    }
+
+    fn send<D: Device>(&mut self, engine: &mut Engine<D>, message: usize) -> Result {
+        let (from, len) = self.stretch(message);
         let buffer = &self.parts.buffer;
         let (span, packed) = if buffer.ty.is_contiguous() {
             (Span { addr: buffer.addr.wrapping_add(from as usize), len: len as usize }, None)
@@ -277,10 +358,19 @@ impl Sender {
             (Span { addr: out.as_ptr() as usize, len: out.len() }, Some(out))
         };
         let tag = self.round.first_tag + message as i32;
+        let stopped_ns = self.round.stop(engine);
         let op = engine.send(self.to, self.channel, tag, span, Mode::Standard).map_err(fault)?;
+        self.round.go_on(engine, stopped_ns);
         self.round.flying.extend(op.map(|op| (op, packed)));
         self.round.unsent = self.round.unsent.saturating_sub(1);
         Ok(())
+    }
+
+    /// The status of a round that has ended when its last message left.
+    pub(super) fn end_now(&self) -> Option<Status> {
+        let round = &self.round;
+        let has_ended = round.unsent == 0 && round.flying.is_empty() && round.error.is_none();
+        has_ended.then_some(Status::EMPTY)
     }
 
     /// How the round ended, if it has.
@@ -300,9 +390,20 @@ impl Sender {
     }
 }
 
-/// How many partitions go in one message.
-fn choose<D: Device>(engine: &Engine<D>, to: usize, parts: &Parts, ready_ns: &[f64]) -> usize {
-    cut(ready_ns, parts.part_bytes() as usize, |len| engine.message_ns(to, len))
+/// What a message to this rank costs.
+struct To<'a, D: Device> {
+    engine: &'a Engine<D>,
+    to: usize,
+}
+
+impl<D: Device> MessageCosts for To<'_, D> {
+    fn total_ns(&self, len: usize) -> f64 {
+        self.engine.message_ns(self.to, len)
+    }
+
+    fn held_ns(&self, len: usize) -> f64 {
+        self.engine.held_ns(self.to, len)
+    }
 }
 
 /// Sends some words, which live as long as the engine needs them.

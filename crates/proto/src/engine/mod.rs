@@ -18,6 +18,7 @@ mod threads;
 
 use crate::choice::choose::Choices;
 use crate::choice::eager_limit::{EagerLimit, limit_from};
+use crate::choice::edge::edge;
 use crate::choice::explain::{Account, Detail};
 use crate::choice::facts::{Facts, Path};
 use crate::choice::habits::{Habits, Manner};
@@ -277,6 +278,14 @@ impl<D: Device> Engine<D> {
         let message = Message { len, distance, reuse: 1.0, rtr: false, late_ns: 0.0, eager: true };
         let costs = Way::ALL.iter().filter_map(|(way, _)| terms::cost(*way, &self.learner.facts, &message));
         costs.map(|cost| cost.total_ns()).fold(f64::INFINITY, f64::min)
+    }
+
+    /// For how long such a message keeps its two ends from computing: with what a core copies, and without what an adapter moves.
+    pub fn held_ns(&self, to: Rank, len: usize) -> f64 {
+        let (facts, distance) = (&self.learner.facts, self.dev.distance(to));
+        let copy_ns =
+            if facts.path(distance).registration { 0.0 } else { edge(facts, distance, len).busy_ns };
+        self.message_ns(to, 0) + copy_ns
     }
 
     /// Keeps an account of messages from here on.
