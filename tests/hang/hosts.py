@@ -178,7 +178,7 @@ def links_kept(tools, transport):
                 raise Failure(f"{kept} has\n{kept.read_text()}")
             return int(line.group(1))
 
-        expect("assumed", TERN_LINKS="")
+        expect("assumed", TERN_LINKS="off")
         expect("assumed", TERN_ADAPT="0")
         expect("assumed", TERN_PROTOCOL="rget")
         if kept.exists():

@@ -25,7 +25,7 @@ pub fn path(settings: &Settings) -> Option<PathBuf> {
 fn chosen(text: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let dir = |name| variable(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
     match text {
-        "" => None,
+        "off" => None,
         "auto" => {
             let cache = dir("XDG_CACHE_HOME").or_else(|| Some(dir("HOME")?.join(".cache")))?;
             Some(cache.join("tern/links"))
@@ -81,7 +81,7 @@ mod tests {
         let of = |known: &'static [(&'static str, &'static str)]| {
             move |name: &str| known.iter().find(|pair| pair.0 == name).map(|pair| OsString::from(pair.1))
         };
-        assert_eq!(chosen("", of(&[("HOME", "/h")])), None);
+        assert_eq!(chosen("off", of(&[("HOME", "/h")])), None);
         assert_eq!(chosen("/x/y", none), Some("/x/y".into()));
         assert_eq!(chosen("auto", none), None);
         assert_eq!(chosen("auto", of(&[("HOME", "/h")])), Some("/h/.cache/tern/links".into()));
