@@ -33,6 +33,8 @@ def cases():
                 f"two namespaces: coll/{program}, {algorithm}",
                 lambda tools, p=program, a=algorithm: collectives(tools, p, a),
             )
+    for transport in TRANSPORTS:
+        yield Case(f"two namespaces: what messages take is kept, transport {transport}", lambda tools, t=transport: links_kept(tools, t))
     for program, transport in itertools.product(["put_get", "pscw", "passive", "random"], ["rc", "hybrid"]):
         name = f"two namespaces: rma/{program}, transport {transport}"
         yield Case(name, lambda tools, p=program, t=transport: windows(tools, p, t))
@@ -149,6 +151,48 @@ def collectives(tools, program, algorithm):
             with tools.job(*words, tools.program(program, "../c/coll"), launcher=inside) as job:
                 outcome = job.end()
             outcome.expect(outcome.code == 0 and "test passed" in outcome.out, f"right results, placed by {placement}")
+
+
+def links_kept(tools, transport):
+    """Four jobs measure what messages take between the hosts; all ranks of each later one go by that."""
+    kept = tools.scratch / f"links-{transport}"
+    with namespaces(tools) as (hosts, inside, _):
+        def costs(**chosen):
+            chosen = {"TERN_LINKS": kept, "TERN_EXPLAIN": "used", "TERN_TRANSPORT": transport, **chosen}
+            words = [word for name, value in chosen.items() for word in ("--genv", name, value)]
+            with tools.job(*hosts, *words, tools.program("allgather", "../c/coll"), launcher=inside) as job:
+                outcome = job.end()
+            outcome.expect(outcome.code == 0 and "test passed" in outcome.out, "right results")
+            said = re.findall(r"^tern: rank \d: collectives between hosts were chosen by costs that were (.*)$", outcome.err, re.M)
+            outcome.expect(len(said) == 4 and len(set(said)) == 1, "four ranks that go by the same")
+            return outcome, said[0]
+
+        def expect(word, **chosen):
+            outcome, said = costs(**chosen)
+            outcome.expect(said.startswith(word), f"costs that are {word}")
+            return said
+
+        def jobs():
+            line = re.fullmatch(rf"tern links 1: .*\n{transport} tern\d+h1/10\.77\.31\.1 tern\d+h2/10\.77\.31\.2 (\d) .*\n", kept.read_text())
+            if not line:
+                raise Failure(f"{kept} has\n{kept.read_text()}")
+            return int(line.group(1))
+
+        expect("assumed", TERN_LINKS="off")
+        expect("assumed", TERN_ADAPT="0")
+        expect("assumed", TERN_PROTOCOL="rget")
+        if kept.exists():
+            raise Failure(f"{kept} was written, though nothing is to be learnt")
+        kept.write_text("tern links 0\nnonsense\n")
+        # Ranks that have no core for long measure nothing.
+        for _ in range(20):
+            expect("assumed") if "links 0" in kept.read_text() else expect("kept")
+            if "links 0" not in kept.read_text() and jobs() == 4:
+                break
+        known = kept.read_bytes()
+        if "links 0" in kept.read_text() or jobs() != 4 or expect("kept") != expect("kept") or kept.read_bytes() != known:
+            raise Failure(f"{kept} should have what four jobs have measured and no more change: {known}")
+        expect("assumed", TERN_ADAPT="0")
 
 
 def windows(tools, program, transport):

@@ -27,9 +27,6 @@ const LINGER_NS: u64 = 5_000_000_000;
 /// Slots of a peer where all have connections: with receive buffers a window of 64 short messages, so that a burst of them waits
 /// for no answer.
 const SLOTS: usize = 48;
-/// Longest payload of a frame where a peer is a stream of the software adapter: a rendezvous takes two more messages, which between
-/// hosts cost more than the copies of so much.
-const STREAM_FRAME_BYTES: usize = 64 << 10;
 /// Receive buffers that a peer may fill where it has no slots, or few.
 const WINDOW: usize = 32;
 /// Slots of a peer with a connection, where not all peers have one: short messages are what they are for.
@@ -104,7 +101,8 @@ impl Carriers {
     fn carry<V: Verbs>(self, adapter: V) -> Result<Channel<Reliable<V>>, Fault> {
         let Carriers::Datagrams { connections } = self else {
             let plain = channel::Settings::default();
-            let frame_bytes = if self == Carriers::Streams { STREAM_FRAME_BYTES } else { plain.frame_bytes };
+            let frame_bytes =
+                if self == Carriers::Streams { channel::STREAM_FRAME_BYTES } else { plain.frame_bytes };
             let settings = channel::Settings { slots: SLOTS, frame_bytes, ..plain };
             return Channel::new(Reliable::plain(adapter), settings);
         };
@@ -357,6 +355,25 @@ impl Hosts {
     /// The names of the ranks' hosts, or the one name that all have.
     pub fn names(&mut self) -> Vec<String> {
         std::mem::take(&mut self.names)
+    }
+
+    /// Where each host is reached, by its first rank and in the order of these; nothing where all ranks are on one, or are
+    /// taken for hosts of their own. To be asked before [`Hosts::names`].
+    pub fn places(&self, settings: &Settings) -> Vec<(usize, String)> {
+        let is_tried = matches!(settings.text("TERN_DEVICES"), "rnic" | "ibv");
+        let Some(far) = self.far.as_ref().filter(|_| !is_tried) else { return Vec::new() };
+        // They are numbered in the order of their first ranks.
+        let mut next = 0;
+        let is_first = |rank: &usize| {
+            let is_first = far.hosts[*rank] == next;
+            next += u32::from(is_first);
+            is_first
+        };
+        let place = |rank: usize| match &far.way {
+            Way::Software(_, addresses) => format!("{}/{}", self.names[rank], addresses[rank].ip()),
+            Way::System(..) => format!("{}/ibv", self.names[rank]),
+        };
+        (0..self.size).filter(is_first).map(|rank| (rank, place(rank))).collect()
     }
 
     /// Whether there are other hosts.

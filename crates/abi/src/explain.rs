@@ -13,6 +13,7 @@ use proto::choice::explain::Detail;
 use proto::choice::journal;
 
 use crate::cx::Cx;
+use crate::links;
 
 /// The file that changes go to, if they are kept.
 static JOURNAL: Mutex<Option<String>> = Mutex::new(None);
@@ -77,7 +78,10 @@ pub fn end(cx: &Cx) -> Result {
     if let Some(advice) = world.engine.registrations().advice() {
         explanation += &format!("{head}{advice}\n");
     }
-    explanation += &world.account.as_ref().map_or(String::new(), |account| account.text(&head));
+    if let Some(account) = &world.account {
+        explanation += &account.text(&head);
+        explanation += &links::explanation(&world.tariff, world.engine.device().far().is_some(), &head);
+    }
     let lines = world.engine.choices_mut().journal.text(me as usize);
     drop(world);
     if !explanation.is_empty() {

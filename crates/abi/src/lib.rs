@@ -30,6 +30,7 @@ pub mod language;
 pub mod layout;
 pub mod leaders;
 pub mod letter;
+mod links;
 pub mod lookup;
 pub mod object;
 pub mod op;

@@ -8,7 +8,7 @@ use fabric::{Device as _, Exchange};
 use launch::pmi::client::Client;
 use mpi::anytime::Anytime;
 use mpi::attr;
-use mpi::coll::{self, Account, Forced, Tariff};
+use mpi::coll::{self, Account, Agreed, Forced, Tariff};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
@@ -26,7 +26,7 @@ use crate::kind::output::Out;
 use crate::layout::{self, Set};
 use crate::table;
 use crate::win::memory;
-use crate::{attr as attributes, dynamic, engine, explain, raise, report};
+use crate::{attr as attributes, dynamic, engine, explain, links, raise, report};
 
 /// Key under which rank 0 publishes what all must know to choose the same algorithms.
 const COLLECTIVES: &str = "tern.coll";
@@ -201,19 +201,20 @@ fn connect() -> std::result::Result<Connected, String> {
         Some(client) => Hosts::find(me, n, &settings, client)?,
         None => Hosts::one(0, 1),
     };
-    let names = hosts.names();
-    let tariff = Tariff::of_job(&settings, options.cores);
+    let mut agreed = Agreed { tariff: Tariff::of_job(&settings, options.cores), measured: Vec::new() };
     if let (Some(client), 0) = (&mut client, me) {
-        client.put(COLLECTIVES, coll::agreement(&settings, &tariff).as_bytes())?;
+        agreed = links::agree(agreed.tariff, &settings, &hosts);
+        client.put(COLLECTIVES, coll::agreement(&settings, &agreed).as_bytes())?;
     }
+    let names = hosts.names();
     let device = match &mut client {
         Some(client) => hosts.connect(&options, &mut Launcher(client))?,
         None => hosts.connect(&options, &mut Alone)?,
     };
-    let tariff = match &mut client {
-        Some(client) if me != 0 => coll::agreed(&Launcher(client).get(COLLECTIVES)?, &settings, me)?,
-        _ => tariff,
-    };
+    if let Some(client) = client.as_mut().filter(|_| me != 0) {
+        agreed = coll::agreed(&Launcher(client).get(COLLECTIVES)?, &settings, me)?;
+        links::heed(&agreed, me);
+    }
     let limits = limits(&settings);
     // Slurm says -1 where there is but one program.
     let appnum =
@@ -223,7 +224,7 @@ fn connect() -> std::result::Result<Connected, String> {
     let mut engine = Engine::new(device, limits);
     engine.fix_manner(Manner::named(settings.text("TERN_MANNER")));
     explain::begin(&mut engine, &settings, me)?;
-    Ok(Connected { engine, tariff, settings, appnum, universe, hosts: names })
+    Ok(Connected { engine, tariff: agreed.tariff, settings, appnum, universe, hosts: names })
 }
 
 /// What settings say to the protocols.
@@ -328,6 +329,7 @@ fn part(cx: &Cx) -> Result {
     let last = cx.world().add_last()?;
     meet(cx, last)?;
     explain::end(cx)?;
+    links::measure(cx, last);
     crate::file::stop_beside();
     engine::stop();
     global::finish();

@@ -13,6 +13,8 @@ pub enum Source {
     Cluster,
     /// Measured when the device started.
     StartUp,
+    /// Measured by jobs before this one.
+    Kept,
     /// Observed on messages of this run.
     Observed,
 }
@@ -24,6 +26,7 @@ impl Source {
             Source::Assumed => "assumed",
             Source::Cluster => "cluster",
             Source::StartUp => "start-up",
+            Source::Kept => "kept",
             Source::Observed => "observed",
         }
     }

@@ -7,6 +7,7 @@
 pub mod address;
 pub mod control;
 pub mod graph;
+pub mod links;
 pub mod look;
 pub mod mpiexec;
 pub mod pmi;

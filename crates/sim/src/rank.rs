@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use fabric::{Distance, Span, Verbs};
+use fabric::{Distance, Source, Span, Verbs};
 use mpi::coll::{
     Amount, Asked, Call, Collective, Cores, Forced, Ints, Key, Known, Progress, Rates, Schedule, Side,
     Tariff, Type,
@@ -515,5 +515,5 @@ fn tariff(engine: &Engine<Wires<'_>>, cluster: &Cluster) -> Tariff {
     let rates = |distance| Rates::of(&engine.learner().facts, distance, cores);
     let network = rates(Distance::Network);
     let host = if cluster.shared.is_some() { rates(Distance::Host) } else { network };
-    Tariff { host, network }
+    Tariff { host, network, source: Source::Cluster }
 }

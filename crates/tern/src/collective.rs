@@ -1,7 +1,7 @@
 //! `tern explain --collective`: which algorithm a collective would take, what each would cost, and why.
 
-use fabric::Distance;
 use fabric::settings::Settings;
+use fabric::{Distance, Source};
 use mpi::coll::cost::{Algorithm, algorithms, choose, price, setting};
 use mpi::coll::{Collective, Cores, Forced, Problem, Rates, Spread, Tariff};
 use proto::choice::explain::table;
@@ -37,7 +37,7 @@ pub fn tariff(facts: &Facts, is_shared: bool) -> Tariff {
     let cores = Cores { count: u32::MAX, switch_ns: 0.0, crowding: 0.0, reduce: 1.0 };
     let [host, network] =
         [Distance::Host, Distance::Network].map(|distance| Rates::of(facts, distance, cores));
-    Tariff { host: if is_shared { host } else { network }, network }
+    Tariff { host: if is_shared { host } else { network }, network, source: Source::Cluster }
 }
 
 /// The answer for ranks that are `place`.

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 
 use fabric::settings::{self, Settings};
+use launch::links;
 use launch::pmi::client::Client;
+use mpi::coll::Link;
 
 use crate::chosen;
 
@@ -58,6 +60,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
     if show_devices {
         print!("\n{}", devices_text(DEVICES, &in_force));
         print!("\nChosen (TERN_DEVICES={})\n{chosen}", in_force.text("TERN_DEVICES"));
+        print!("\n{}", links_text(&in_force));
         print!("\nRegistered memory\n  {}\n", memhook::describe().replace('\n', "\n  "));
     }
     if show_settings {
@@ -68,6 +71,22 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
 
 fn describe_shm(in_force: &Settings) -> String {
     shm::describe(in_force.text("TERN_SHM_DIR").as_ref(), in_force.flag("TERN_SINGLE_COPY"))
+}
+
+/// What jobs have measured of links: collectives between these hosts are chosen by it.
+fn links_text(in_force: &Settings) -> String {
+    let Some(file) = links::path(in_force) else {
+        return "Links between hosts\n  costs are assumed: nothing is kept (TERN_LINKS)\n".into();
+    };
+    let mut text = format!("Links between hosts, as kept in {}\n", file.display());
+    let kept = links::read(&file);
+    for (between, link) in kept.iter().filter_map(|(between, line)| Some((between, Link::parse(line)?))) {
+        let [bare_us, .., long_us] = link.trips_ns.map(|ns| ns / 1000.0);
+        let jobs = link.jobs;
+        text +=
+            &format!("  {between}: 8 bytes {bare_us:.1} us, 1 MB {long_us:.0} us, measured by {jobs} jobs\n");
+    }
+    text + "  others: costs are assumed\n"
 }
 
 fn devices_text(devices: &[DeviceReport], in_force: &Settings) -> String {
@@ -131,6 +150,24 @@ mod tests {
             let line = format!("  {}={}  ({origin})", setting.name, shown(&value.text));
             assert!(text.lines().any(|l| l == line), "{line} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn what_is_kept_of_links_is_shown() {
+        let file = std::env::temp_dir().join(format!("tern-info-links-{}", std::process::id()));
+        let set = |text: &str| {
+            let text = text.to_string();
+            let set = move |name: &str| (name == "TERN_LINKS").then(|| text.clone());
+            Settings::read(set, std::iter::empty()).unwrap()
+        };
+        let line = ["1 65536 1000 500 5000 9000 70000 260000", "nonsense"];
+        let kept = line.map(|line| (format!("rc a/1 {}/2", &line[..1]), line.to_string()));
+        links::write(&file, &kept).unwrap();
+        let text = links_text(&set(file.to_str().unwrap()));
+        std::fs::remove_file(&file).unwrap();
+        assert!(text.contains("  rc a/1 1/2: 8 bytes 5.0 us, 1 MB 260 us, measured by 1 jobs\n"), "{text}");
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert!(links_text(&set("off")).contains("nothing is kept"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What links and cores cost, and what ranks must agree on before each chooses alone.
+use super::link::Link;
 use fabric::settings::Settings;
-use fabric::{COPY_LEVELS, Caps, Costs, Distance};
+use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
 use proto::channel;
 use proto::choice::edge::{edge, edge_of_data};
 use proto::choice::facts::Facts;
@@ -150,6 +151,8 @@ pub struct Tariff {
     pub host: Rates,
     /// Between hosts. Its cores do not count: a rank alone on its host has one.
     pub network: Rates,
+    /// Where those between hosts come from.
+    pub source: Source,
 }
 
 impl Tariff {
@@ -159,22 +162,37 @@ impl Tariff {
         let count = u32::try_from(cores).unwrap_or(u32::MAX).max(1);
         let host = Rates { cores: count, single_copy: settings.flag("TERN_SINGLE_COPY"), ..Rates::HOST };
         let eager_bytes = settings.number("TERN_EAGER_MAX") as usize;
-        Tariff { host, network: network(eager_bytes, settings.number("TERN_REGISTERED_MAX") > 0) }
+        let frame_bytes = match settings.text("TERN_TRANSPORT") {
+            "rc" | "rd" => channel::STREAM_FRAME_BYTES,
+            _ => channel::Settings::default().frame_bytes,
+        };
+        let network = network(eager_bytes, frame_bytes, settings.number("TERN_REGISTERED_MAX") > 0);
+        Tariff { host, network, source: Source::Assumed }
+    }
+
+    /// The same where it was measured what messages take between the hosts.
+    pub fn on(self, link: &Link, settings: &Settings) -> Tariff {
+        let network = link.rates(&self.network, settings.number("TERN_EAGER_MAX") as f64);
+        Tariff { network, source: Source::Kept, ..self }
     }
 }
 
 impl Default for Tariff {
     fn default() -> Tariff {
-        Tariff { host: Rates::HOST, network: network(usize::MAX, true) }
+        Tariff {
+            host: Rates::HOST,
+            network: network(usize::MAX, channel::STREAM_FRAME_BYTES, true),
+            source: Source::Assumed,
+        }
     }
 }
 
 /// Rates between hosts: a rank alone on its host has a core.
-fn network(eager_bytes: usize, keeps: bool) -> Rates {
+fn network(eager_bytes: usize, frame_bytes: usize, keeps: bool) -> Rates {
     let caps = Caps {
         name: "network",
         inline_bytes: 0,
-        frame_bytes: channel::Settings::default().frame_bytes,
+        frame_bytes,
         remote_access: false,
         remote_access_note: String::new(),
         looks: 1,
@@ -232,18 +250,32 @@ impl Rates {
     }
 }
 
+/// What all ranks of a job go by.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Agreed {
+    /// What messages of collectives cost.
+    pub tariff: Tariff,
+    /// Ranks, each on another host, between which and rank 0 the link is measured when the job ends.
+    pub measured: Vec<usize>,
+}
+
 /// What rank 0 tells the others at the start, so that all choose alike: rates as it sees them, which the others
 /// adopt, and the algorithms its settings force, which must be theirs too.
-pub fn agreement(settings: &Settings, tariff: &Tariff) -> String {
-    let mut text = format!("host={} network={}", tariff.host.text(), tariff.network.text());
+pub fn agreement(settings: &Settings, agreed: &Agreed) -> String {
+    let Tariff { host, network, source } = &agreed.tariff;
+    let mut text = format!("host={} network={} source={}", host.text(), network.text(), source.name());
+    if !agreed.measured.is_empty() {
+        let ranks: Vec<String> = agreed.measured.iter().map(usize::to_string).collect();
+        text += &format!(" measured={}", ranks.join(","));
+    }
     for name in agreed_settings().filter(|name| settings.text(name) != "auto") {
         text += &format!(" {name}={}", settings.text(name));
     }
     text
 }
 
-/// The rates to go by on rank `me`, which is told rank 0's [`agreement`].
-pub fn agreed(text: &str, settings: &Settings, me: usize) -> Result<Tariff, String> {
+/// What to go by on rank `me`, which is told rank 0's [`agreement`].
+pub fn agreed(text: &str, settings: &Settings, me: usize) -> Result<Agreed, String> {
     let malformed = || format!("rank 0 published `{text}`, which says nothing of its collectives");
     let words: Option<Vec<(&str, &str)>> = text.split(' ').map(|word| word.split_once('=')).collect();
     let words = words.ok_or_else(malformed)?;
@@ -257,10 +289,17 @@ pub fn agreed(text: &str, settings: &Settings, me: usize) -> Result<Tariff, Stri
         }
     }
     let known = |word: &(&str, &str)| {
-        ["host", "network"].contains(&word.0) || agreed_settings().any(|name| name == word.0)
+        ["host", "network", "source", "measured"].contains(&word.0)
+            || agreed_settings().any(|name| name == word.0)
     };
-    match (given("host").and_then(Rates::parse), given("network").and_then(Rates::parse)) {
-        (Some(host), Some(network)) if words.iter().all(known) => Ok(Tariff { host, network }),
+    let rates = |name| given(name).and_then(Rates::parse);
+    let source = [Source::Assumed, Source::Kept].into_iter().find(|s| given("source") == Some(s.name()));
+    let ranks = |text: &str| text.split(',').map(|rank| rank.parse().ok()).collect::<Option<Vec<usize>>>();
+    let measured = given("measured").map_or(Some(Vec::new()), ranks);
+    match (rates("host"), rates("network"), source, measured) {
+        (Some(host), Some(network), Some(source), Some(measured)) if words.iter().all(known) => {
+            Ok(Agreed { tariff: Tariff { host, network, source }, measured })
+        }
         _ => Err(malformed()),
     }
 }
@@ -280,9 +319,10 @@ mod tests {
             Settings::read(lookup, std::iter::empty()).unwrap()
         };
         let host = Rates { cores: 2, single_copy: false, latency_ns: 123.4, ..Rates::HOST };
-        let rank0 = Tariff { host, ..Tariff::default() };
+        let tariff = Tariff { host, source: Source::Kept, ..Tariff::default() };
+        let rank0 = Agreed { tariff, measured: vec![4, 8] };
         let text = agreement(&settings("chain"), &rank0);
-        assert_eq!(agreed(&text, &settings("chain"), 3), Ok(rank0));
+        assert_eq!(agreed(&text, &settings("chain"), 3), Ok(rank0.clone()));
         let error = agreed(&text, &settings("auto"), 3).unwrap_err();
         assert!(error.contains("TERN_COLL_BCAST is `auto` on rank 3 and `chain` on rank 0"), "{error}");
         let text = agreement(&settings("auto"), &rank0);
@@ -292,10 +332,13 @@ mod tests {
             String::new(),
             "host".into(),
             format!("host={good}"),
-            format!("host={good} network={good},1"),
-            format!("host={good} network={good} TERN_COLL_X=ring"),
-            format!("host={good} network={}", good.replace(&u32::MAX.to_string(), "0")),
-            format!("host={good} network={}", good.replace("120", "inf")),
+            format!("host={good} network={good}"),
+            format!("host={good} network={good} source=guessed"),
+            format!("host={good} network={good},1 source=kept"),
+            format!("host={good} network={good} source=kept measured=4,x"),
+            format!("host={good} network={good} source=kept TERN_COLL_X=ring"),
+            format!("host={good} network={} source=kept", good.replace(&u32::MAX.to_string(), "0")),
+            format!("host={good} network={} source=kept", good.replace("120", "inf")),
         ] {
             assert!(agreed(&bad, &settings("auto"), 1).is_err(), "{bad}");
         }

@@ -8,6 +8,10 @@ use fabric::{
     Transfers, Verbs,
 };
 
+/// Longest payload of a frame where a peer is a stream of the software adapter: a rendezvous takes two more messages, which between
+/// hosts cost more than the copies of so much.
+pub const STREAM_FRAME_BYTES: usize = 64 << 10;
+
 impl<V: Verbs> Channel<V> {
     fn known(&self, rank: Rank) -> Option<usize> {
         self.index.get(rank)

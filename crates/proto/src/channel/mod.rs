@@ -36,6 +36,7 @@ mod sendrecv;
 pub(crate) mod slots;
 
 use crate::event::{Counters, Event};
+pub use device::STREAM_FRAME_BYTES;
 use fabric::{Caps, Charge, Completion, Done, Fault, Local, Rank, Span, Verbs, VerbsCaps};
 use peer::{Index, Path, Peer};
 use slots::{Budget, Mailboxes, Pool, RAIL, Receives};
