@@ -15,6 +15,8 @@
 //!                          ▼   │
 //!                         calling
 //! ```
+mod combine;
+
 use std::sync::Arc;
 
 pub use super::program::{Base, Buf, Program, Step};
@@ -24,6 +26,7 @@ use crate::error::{Class, Error, Result, fail};
 use crate::handle::Handle;
 use crate::mem;
 use crate::op::{self, Op};
+use combine::Combining;
 
 /// Memory to be sent or received into.
 #[derive(Clone, Copy, Debug)]
@@ -162,15 +165,6 @@ struct Message {
     peer: u32,
     /// Bytes a receive must bring; `None` for a send.
     expect: Option<u64>,
-}
-
-/// How far a step is that combines what comes.
-#[derive(Clone, Copy, Debug)]
-enum Combining {
-    /// It was looked for so often.
-    Looks(u32),
-    /// It is being received, as the message with this number.
-    Receives(usize),
 }
 
 /// A program being run, or ready to be run (again).
@@ -530,52 +524,6 @@ impl Schedule {
             (&types[from.ty as usize], from.count, self.address(from)),
             (&types[to.ty as usize], to.count, self.address(to)),
         );
-    }
-
-    /// Combines what comes from `peer` where it lies. One that does not come soon is received, so that it is known who is waited
-    /// for, as is one that cannot be read. False while it has not come.
-    fn combine(&mut self, peer: u32, landing: &Buf, inout: &Buf, io: &mut impl Io) -> Result<bool> {
-        let message = match self.combining {
-            Combining::Receives(message) => message,
-            Combining::Looks(looks) => {
-                let (bytes, mut combined) = (self.bytes(inout), Ok(()));
-                let mut with = |from: &[u8]| combined = self.apply(from, inout);
-                match io.read(peer as usize, self.tag, bytes, looks == 0, &mut with)? {
-                    Read::Done => {
-                        combined?;
-                        self.combining = Combining::Looks(0);
-                        self.messages.push(Message { id: OpId::DONE, peer, expect: None });
-                        return Ok(true);
-                    }
-                    Read::NotYet if looks < PATIENCE && !io.is_asleep() => {
-                        self.combining = Combining::Looks(looks + 1);
-                        return Ok(false);
-                    }
-                    _ => {
-                        let id = io.irecv(peer as usize, self.tag, self.data(landing))?;
-                        self.messages.push(Message { id, peer, expect: Some(bytes) });
-                        self.messages.len() - 1
-                    }
-                }
-            }
-        };
-        self.combining = Combining::Receives(message);
-        if !self.settle(message, io)? {
-            return Ok(false);
-        }
-        self.combining = Combining::Looks(0);
-        let called = self.reduce(landing, inout)?;
-        debug_assert!(called.is_none(), "only predefined operations combine in place");
-        Ok(true)
-    }
-
-    /// `inout = from op inout` by the program's operation, a predefined one.
-    fn apply(&self, from: &[u8], inout: &Buf) -> Result {
-        let ty = &self.program.types[inout.ty as usize];
-        let Some(Op::Predefined(op)) = self.program.op else { unreachable!("checked when it was written") };
-        let basic = op::element(op, ty.basic, ty.handle)?;
-        mem::with_mut(self.address(inout), from.len(), |to| op::apply(op, basic, from, to));
-        Ok(())
     }
 
     fn reduce(&self, from: &Buf, inout: &Buf) -> Result<Option<UserReduce>> {
