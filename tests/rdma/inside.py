@@ -134,7 +134,8 @@ def mpi4py(module):
     if not site.is_dir():
         return f"mpi4py was built for another Python than the one here: there is no {site}"
     words = f"/usr/bin/env PYTHONPATH={site} python3 {venv}/test/main.py --no-builddir -q --xfile {venv}/excluded-tests -i ^{module}\\.py$"
-    return apart(words, says=r"(?s)Ran [1-9]\d* tests.*OK.*Ran [1-9]\d* tests.*OK", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
+    # Lines of the two ranks may come in any order.
+    return apart(words, says=r"(?s)^(?=.*Ran [1-9]\d* tests.*Ran [1-9]\d* tests).*\nOK.*\nOK", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
 
 
 def counted():

@@ -13,7 +13,7 @@ fn pair() -> [Engine<Shm>; 2] {
         single_copy: false,
         cores: 1,
         prefix: "tern-test".into(),
-        stores: None,
+        stores: Some(shm::StoreWay::Ordinary),
     };
     let limits = Limits {
         eager_bytes: 256 << 10,

@@ -336,15 +336,7 @@ impl Device for Shm {
 
     fn retain(&mut self, from: Rank) -> bool {
         let in_block = self.links[from].peek().is_some_and(|seen| seen.flags & IN_BLOCK != 0);
-        let Some(shown) = self.shown.take_if(|shown| in_block && shown.is_from(from)) else { return false };
-        let retains = self.links[from].retain(shown.data, self.retained_most);
-        if retains && !self.retaining.contains(&from) {
-            self.retaining.push(from);
-        }
-        if !retains {
-            self.shown = Some(shown); // it is copied next
-        }
-        retains
+        in_block && self.retain_shown(from)
     }
 
     fn release(&mut self, from: Rank, data: Span) {
@@ -398,6 +390,11 @@ impl Device for Shm {
     #[inline(always)]
     fn copy(&mut self, to: usize, from: usize, len: usize) {
         if let Some(frame) = self.shown.filter(|shown| shown.data == Span { addr: from, len }) {
+            return self.copy_shown(frame, to);
+        }
+        if !self.retaining.is_empty()
+            && let Some(frame) = self.find_retained(Span { addr: from, len })
+        {
             return self.copy_shown(frame, to);
         }
         // SAFETY: `from` is a frame or a buffer of this process, `to` a buffer the application

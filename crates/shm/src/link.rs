@@ -9,7 +9,7 @@ use crate::pool::Block;
 use crate::retained::Retained;
 use crate::ring::{CELLS, Cell, Consumer, IN_BLOCK, Producer, Seen, Turn};
 use crate::segment::Segment;
-use crate::stores::{Place, StoreWay, Stores, Told};
+use crate::stores::{Place, Plan, StoreWay, Stores, Told};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::Span;
 use std::time::Instant;
@@ -128,8 +128,8 @@ impl Link {
     }
 
     /// The payload of the oldest frame stays where it is, `data`, when the frame is popped; see [`Retained::add`].
-    pub fn retain(&mut self, data: Span, most: usize) -> bool {
-        let retains = self.retained.add(self.rx.head(), data.addr, data.len, most);
+    pub fn retain(&mut self, data: Span, plan: Plan, most: usize) -> bool {
+        let retains = self.retained.add(self.rx.head(), (data, plan), most);
         if retains {
             self.rx.keep_back(self.retained.oldest());
         }

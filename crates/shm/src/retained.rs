@@ -6,6 +6,8 @@
 
 use crate::pool::GRANULE;
 use crate::ring::CELLS;
+use crate::stores::Plan;
+use fabric::Span;
 
 /// Shorter payloads are copied: that costs little, and in the least blocks, a granule, frames go on where memory is scarce.
 pub const LEAST: usize = GRANULE + 1;
@@ -17,7 +19,9 @@ const POSITIONS: u32 = CELLS as u32 / 2;
 #[derive(Clone, Copy, Debug)]
 struct Payload {
     position: u32,
-    addr: usize,
+    data: Span,
+    /// How it was written, as whoever reads it must know.
+    plan: Plan,
     /// What [`Retained::passed`] was before it.
     before: usize,
 }
@@ -39,15 +43,15 @@ impl Retained {
 
     /// One more, of the frame at this position, unless it is too short or too much with those that are there: `most` bytes may lie
     /// between the first and the last of them.
-    pub fn add(&mut self, position: u32, addr: usize, len: usize, most: usize) -> bool {
+    pub fn add(&mut self, position: u32, (data, plan): (Span, Plan), most: usize) -> bool {
         if self.is_empty() {
             self.passed = 0;
         }
-        let fits = self.behind() + len <= most && self.payloads.len() < MOST;
-        if len < LEAST || !fits {
+        let fits = self.behind() + data.len <= most && self.payloads.len() < MOST;
+        if data.len < LEAST || !fits {
             return false;
         }
-        self.payloads.push(Payload { position, addr, before: self.passed });
+        self.payloads.push(Payload { position, data, plan, before: self.passed });
         true
     }
 
@@ -69,8 +73,13 @@ impl Retained {
 
     /// The payload at this address is not retained any more.
     pub fn remove(&mut self, addr: usize) {
-        let at = self.payloads.iter().position(|payload| payload.addr == addr);
+        let at = self.payloads.iter().position(|payload| payload.data.addr == addr);
         self.payloads.remove(at.expect("what is released was retained"));
+    }
+
+    /// How the payload was written that lies there.
+    pub fn plan(&self, data: Span) -> Option<Plan> {
+        self.payloads.iter().find(|payload| payload.data == data).map(|payload| payload.plan)
     }
 
     /// The position of the oldest.
@@ -82,16 +91,21 @@ impl Retained {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::stores::StoreWay;
+
+    fn at(addr: usize, len: usize) -> (Span, Plan) {
+        (Span { addr, len }, Plan { way: StoreWay::Ordinary, measured: false })
+    }
 
     #[test]
     fn what_is_read_behind_the_oldest_counts_until_that_is_released() {
         let mut retained = Retained::default();
-        assert!(!retained.add(7, 0, LEAST - 1, 1 << 20));
-        assert!(retained.add(7, 100, LEAST, 4 * LEAST));
+        assert!(!retained.add(7, at(0, LEAST - 1), 1 << 20));
+        assert!(retained.add(7, at(100, LEAST), 4 * LEAST));
         retained.pass(LEAST);
-        assert!(retained.add(8, 200, 3 * LEAST, 4 * LEAST));
+        assert!(retained.add(8, at(200, 3 * LEAST), 4 * LEAST));
         retained.pass(3 * LEAST);
-        assert!(!retained.add(9, 300, LEAST, 4 * LEAST) && !retained.presses(9, 4 * LEAST));
+        assert!(!retained.add(9, at(300, LEAST), 4 * LEAST) && !retained.presses(9, 4 * LEAST));
         retained.pass(1);
         assert!(retained.presses(9, 4 * LEAST));
         retained.remove(100);

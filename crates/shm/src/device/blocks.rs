@@ -32,12 +32,6 @@ pub(super) struct BlockFrame {
     plan: Plan,
 }
 
-impl BlockFrame {
-    pub(super) fn is_from(&self, rank: Rank) -> bool {
-        self.from == rank
-    }
-}
-
 impl Shm {
     pub(super) fn send_in_block(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= BLOCK_BYTES, "frame of {} bytes", data.len);
@@ -212,6 +206,27 @@ impl Shm {
         self.links[from].pop(seen);
         self.taken = len;
         true
+    }
+
+    /// Keeps the frame that was shown where it is, if it is from this rank and may be.
+    pub(super) fn retain_shown(&mut self, from: Rank) -> bool {
+        let Some(shown) = self.shown.filter(|shown| shown.from == from) else { return false };
+        let retains = self.links[from].retain(shown.data, shown.plan, self.retained_most);
+        if retains {
+            self.shown = None;
+            if !self.retaining.contains(&from) {
+                self.retaining.push(from);
+            }
+        }
+        retains
+    }
+
+    /// A frame that is retained, by where it lies.
+    #[inline(never)]
+    pub(super) fn find_retained(&self, data: Span) -> Option<BlockFrame> {
+        let found = |from: &Rank| Some((*from, self.links[*from].retained.plan(data)?));
+        let (from, plan) = self.retaining.iter().find_map(found)?;
+        Some(BlockFrame { from, data, plan })
     }
 
     /// Copies a frame that was shown, as a whole.

@@ -137,7 +137,8 @@ mod tests {
         let (mut stayed, mut pressed) = (0, 0);
         for seed in 0..20 {
             let mut choices = Choices(seed);
-            let mut ranks = Shm::local_job(3, &Options { cores: 3, ..options() }).unwrap();
+            let stores = Some(crate::stores::StoreWay::Ordinary);
+            let mut ranks = Shm::local_job(3, &Options { cores: 3, stores, ..options() }).unwrap();
             let mut retained: Vec<(usize, u8, Span)> = Vec::new();
             for number in 0..600u32 {
                 let len = [8, 5000, 16 << 10, 60_000, 256 << 10][choices.below(5)];
