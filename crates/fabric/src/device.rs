@@ -42,7 +42,7 @@ impl Span {
 pub struct Frame {
     /// The header words as the sender gave them.
     pub head: [u64; 2],
-    /// The payload, valid until [`Device::pop`].
+    /// The payload, valid until [`Device::pop`], or [`Device::release`] after [`Device::retain`].
     pub data: Span,
 }
 
