@@ -191,8 +191,9 @@ impl<D: Device> Io for CollIo<'_, D> {
         let read = |data: Span| mem::with(data.addr, data.len, |payload| with(payload));
         Ok(match self.engine.read_arrived(&want, bytes, read) {
             Some(true) => Read::Done,
-            Some(false) => Read::Never,
-            None => Read::NotYet,
+            None if self.flight.waits => Read::NotYet,
+            // A rank that may compute meanwhile is served by others, or by its thread, for what it has posted.
+            Some(false) | None => Read::Never,
         })
     }
 
