@@ -1,7 +1,7 @@
 //! The transport of schedules: messages of the engine in the collective context.
 
 use crate::coll::schedule::Program;
-use crate::coll::{Account, Asked, Collective, Data, Io, Known, OpId, Progress, Read, Schedule, Tag};
+use crate::coll::{Account, Asked, Collective, Data, Io, Known, OpId, Progress, Schedule, Tag};
 use crate::comm::{Comms, Place, Purpose};
 use crate::error::{Error, Result, fail};
 use crate::handle::Handle;
@@ -171,30 +171,6 @@ impl<D: Device> Io for CollIo<'_, D> {
                 Ok(op)
             }
         }
-    }
-
-    fn read(
-        &mut self,
-        peer: usize,
-        tag: Tag,
-        bytes: u64,
-        look: bool,
-        with: &mut dyn FnMut(&[u8]),
-    ) -> Result<Read> {
-        let source = Some(self.place.world_rank(peer as u32) as usize);
-        let want =
-            Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
-        self.post_later()?;
-        if look {
-            self.engine.progress().map_err(fault)?;
-        }
-        let read = |data: Span| mem::with(data.addr, data.len, |payload| with(payload));
-        Ok(match self.engine.read_arrived(&want, bytes, read) {
-            Some(true) => Read::Done,
-            None if self.flight.waits => Read::NotYet,
-            // A rank that may compute meanwhile is served by others, or by its thread, for what it has posted.
-            Some(false) | None => Read::Never,
-        })
     }
 
     fn unclaimed(&mut self, peer: usize) -> Option<Tag> {

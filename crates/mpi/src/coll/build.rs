@@ -55,12 +55,7 @@ pub struct Builder {
     temp: u64,
     words: Vec<u64>,
     sequel: Option<Sequel>,
-    /// Whether contributions may be combined where they arrive.
-    in_place: bool,
 }
-
-/// Contributions up to this many bytes are received and then combined: what arrives in so few is copied in any case.
-const RECEIVED: u64 = 4096;
 
 /// The number of a message in a program, to be waited for.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +64,7 @@ pub struct Posted(Option<u32>);
 impl Default for Builder {
     fn default() -> Self {
         let (steps, types) = (Vec::with_capacity(8), vec![Type::bytes()]);
-        Builder { steps, types, messages: 0, temp: 0, words: Vec::new(), sequel: None, in_place: false }
+        Builder { steps, types, messages: 0, temp: 0, words: Vec::new(), sequel: None }
     }
 }
 
@@ -77,12 +72,6 @@ impl Builder {
     /// A program behind another one, whose types and scratch memory are there still.
     pub fn after(first: &Program) -> Builder {
         Builder { types: first.types.clone(), temp: first.temp_bytes as u64, ..Builder::default() }
-    }
-
-    /// Contributions are combined where they arrive, if that can be: for ranks that are more than cores, where nobody
-    /// waits for a message that is just being written. The operation must be a predefined one.
-    pub fn combine_in_place(&mut self) {
-        self.in_place = true;
     }
 
     /// The finished program.
@@ -235,7 +224,7 @@ impl Builder {
         let mut message = 0;
         for step in &self.steps {
             match *step {
-                Step::Send { .. } | Step::Combine { .. } => message += 1,
+                Step::Send { .. } => message += 1,
                 Step::Recv { .. } => {
                     open.push(message);
                     message += 1;
@@ -260,35 +249,6 @@ impl Builder {
         debug_assert_eq!(self.bytes(from), self.bytes(to), "{from:?} {to:?}");
         if self.bytes(from) > 0 && from != to {
             self.steps.push(Step::Copy { from, to });
-        }
-    }
-
-    /// Whether contributions to `inout` are combined where they arrive.
-    pub fn combines(&self, inout: Buf) -> bool {
-        self.in_place && self.types[inout.ty as usize].dense && self.bytes(inout) > RECEIVED
-    }
-
-    /// `inout = what comes from a rank op inout`; see [`Builder::combines`].
-    pub fn combine(&mut self, view: &View, from: usize, landing: Buf, inout: Buf) {
-        debug_assert!(self.combines(inout) && self.bytes(landing) == self.bytes(inout));
-        self.post(Step::Combine { peer: view.rank(from), landing, inout });
-    }
-
-    /// Sends one buffer, and combines what comes from another rank with `inout`.
-    pub fn exchange_combined(
-        &mut self,
-        view: &View,
-        (to, out): (usize, Buf),
-        (from, landing): (usize, Buf),
-        inout: Buf,
-    ) {
-        if self.combines(inout) {
-            self.send(view, to, out);
-            self.combine(view, from, landing, inout);
-            self.wait_all();
-        } else {
-            self.exchange(view, to, out, from, landing);
-            self.reduce(landing, inout);
         }
     }
 

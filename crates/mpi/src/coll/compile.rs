@@ -136,10 +136,6 @@ pub fn compile(call: &Call, spread: &Spread, tariff: &Tariff, forced: &Forced) -
     let places = levels.map(|levels| Places::new(levels, tariff, call.rank, call.root));
     let plan = Plan { algorithm, segment: segment(&problem, tariff), places };
     let mut b = Builder::default();
-    let is_crowded = matches!(spread, Spread::OneHost) && call.size > tariff.host.cores as usize;
-    if is_crowded && matches!(call.op, Some(Op::Predefined(_))) {
-        b.combine_in_place();
-    }
     let v = View::all(call.rank, call.size);
     match call.kind {
         Collective::Barrier => match &plan.places {

@@ -77,9 +77,6 @@ fn fold(b: &mut Builder, v: &View, own: Buf, output: Buf) {
         b.wait_all();
         return;
     }
-    if b.combines(own) {
-        return fold_in_place(b, v, own, output);
-    }
     let last = v.size - 1;
     let in_place = own.base == output.base;
     let mut landings = [None; 3];
@@ -109,26 +106,4 @@ fn fold(b: &mut Builder, v: &View, own: Buf, output: Buf) {
     }
     b.wait_all();
     b.copy(sum.expect("there is a rank"), output);
-}
-
-/// The same where contributions are combined as they lie: the last one lands where the result belongs, the others come to it from
-/// the last but one to the first.
-fn fold_in_place(b: &mut Builder, v: &View, own: Buf, output: Buf) {
-    let (last, landing) = (v.size - 1, b.temp_like(own));
-    let sum = if own.base == output.base { b.temp_like(own) } else { output };
-    if v.me == last {
-        b.copy(own, sum);
-    } else {
-        let come = b.recv(v, last, sum);
-        b.wait(come);
-    }
-    for rank in (0..last).rev() {
-        if rank == v.me {
-            b.reduce(own, sum);
-        } else {
-            b.combine(v, rank, landing, sum);
-        }
-    }
-    b.wait_all();
-    b.copy(sum, output);
 }

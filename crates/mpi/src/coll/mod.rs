@@ -40,7 +40,7 @@ pub use inter::Across;
 pub use levels::{Levels, Spread};
 pub use link::Link;
 pub use rates::{Agreed, Cores, Rates, Tariff, agreed, agreement};
-pub use schedule::{Data, Io, OpId, Progress, Read, Schedule, UserReduce};
+pub use schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
 pub use state::{Amount, Asked, Given, Key, Known, Listed, Lists, State};
 pub use tag::{Collective, Tag, notice, noticed};
 pub use ty::Type;

@@ -68,15 +68,6 @@ pub enum Step {
         /// The right operand and result.
         inout: Buf,
     },
-    /// `inout = what comes from a rank op inout`: combined where the message lies, or received first where that cannot be.
-    Combine {
-        /// The sender.
-        peer: u32,
-        /// Where the message goes if it is received; as much as `inout` must come.
-        landing: Buf,
-        /// The right operand and result.
-        inout: Buf,
-    },
     /// What a rank has told that it sends to another one must be what that one asks for.
     Expect {
         /// The number that was told, in bytes.

@@ -216,7 +216,8 @@ fn halving(b: &mut Builder, v: &View, fold: &Fold, number: usize, whole: Buf, cu
         };
         let (out, keep) = (part(b, peer), part(b, number));
         let into = b.part(spare, 0, keep.count);
-        b.exchange_combined(v, (fold.rank(peer), out), (fold.rank(peer), into), keep);
+        b.exchange(v, fold.rank(peer), out, fold.rank(peer), into);
+        b.reduce(into, keep);
         mask /= 2;
     }
 }
@@ -289,7 +290,8 @@ pub fn ring(b: &mut Builder, v: &View, input: Buf, output: Buf) {
     for round in 0..v.size - 1 {
         let (out, keep) = (piece(b, v.before(round)), piece(b, v.before(round + 1)));
         let into = b.part(landing, 0, keep.count);
-        b.exchange_combined(v, (v.after(1), out), (v.before(1), into), keep);
+        b.exchange(v, v.after(1), out, v.before(1), into);
+        b.reduce(into, keep);
     }
     for round in 0..v.size - 1 {
         let (out, into) = (piece(b, (v.me + 1 + v.size - round) % v.size), piece(b, v.before(round)));

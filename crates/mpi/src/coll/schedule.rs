@@ -15,8 +15,6 @@
 //!                          ▼   │
 //!                         calling
 //! ```
-mod combine;
-
 use std::sync::Arc;
 
 pub use super::program::{Base, Buf, Program, Step};
@@ -26,7 +24,6 @@ use crate::error::{Class, Error, Result, fail};
 use crate::handle::Handle;
 use crate::mem;
 use crate::op::{self, Op};
-use combine::Combining;
 
 /// Memory to be sent or received into.
 #[derive(Clone, Copy, Debug)]
@@ -58,17 +55,6 @@ impl OpId {
     pub const DONE: OpId = OpId(u64::MAX);
 }
 
-/// What has become of a message that was to be read where it lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Read {
-    /// It is read, and over.
-    Done,
-    /// It has not come yet.
-    NotYet,
-    /// It is to be received.
-    Never,
-}
-
 /// The transport below a schedule: point-to-point messages in the collective context of one
 /// communicator, in order between each pair of ranks.
 pub trait Io {
@@ -81,18 +67,6 @@ pub trait Io {
     }
     /// Starts a receive from rank `peer`.
     fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId>;
-    /// Hands the payload of a message from `peer` to `with` where it lies, if it has arrived whole, has so many bytes, and no
-    /// receive has asked for it. With `look` what has arrived is taken in first.
-    fn read(
-        &mut self,
-        _peer: usize,
-        _tag: Tag,
-        _bytes: u64,
-        _look: bool,
-        _with: &mut dyn FnMut(&[u8]),
-    ) -> Result<Read> {
-        Ok(Read::Never)
-    }
     /// `None` while in flight, then once the number of bytes received. A message longer than the
     /// buffer is reported with its full length or as an error, and never written past the buffer.
     fn poll(&mut self, op: OpId) -> Option<Result<u64>>;
@@ -181,7 +155,6 @@ pub struct Schedule {
     tag: Tag,
     pc: usize,
     calling: bool,
-    combining: Combining,
     messages: Vec<Message>,
     /// All messages before this one are done.
     settled: usize,
@@ -206,7 +179,6 @@ impl Schedule {
             words: Box::default(),
             pc: 0,
             calling: false,
-            combining: Combining::Looks(0),
             messages,
             settled: 0,
             idle: 0,
@@ -241,7 +213,6 @@ impl Schedule {
         self.tag = tag.signed(self.program.algorithm, self.program.root);
         self.pc = 0;
         self.calling = false;
-        self.combining = Combining::Looks(0);
         self.messages.clear();
         self.settled = 0;
         self.since_ns = None;
@@ -313,11 +284,6 @@ impl Schedule {
                     if let Some(call) = self.reduce(&from, &inout)? {
                         self.calling = true;
                         return Ok(Progress::Call(call));
-                    }
-                }
-                Step::Combine { peer, landing, inout } => {
-                    if !self.combine(peer, &landing, &inout, io)? {
-                        return Ok(Progress::Pending);
                     }
                 }
                 Step::Expect { word, bytes, from, to } => self.compare(&word, bytes, (from, to), io)?,
@@ -411,9 +377,7 @@ impl Schedule {
     pub fn partners(&self) -> impl Iterator<Item = usize> + '_ {
         let to_come = self.program.steps.get(self.pc..).unwrap_or_default().iter();
         let to_come = to_come.filter_map(|step| match step {
-            Step::Send { peer, .. } | Step::Recv { peer, .. } | Step::Combine { peer, .. } => {
-                Some(*peer as usize)
-            }
+            Step::Send { peer, .. } | Step::Recv { peer, .. } => Some(*peer as usize),
             _ => None,
         });
         self.in_flight().map(|(peer, _)| peer).chain(to_come)

@@ -17,12 +17,6 @@ use oracle::Case;
 const LINK: Rates = Rates { latency_ns: 100.0, overhead_ns: 20.0, ..Rates::HOST };
 static TARIFF: LazyLock<Tariff> = LazyLock::new(|| Tariff { host: LINK, ..Tariff::default() });
 
-/// The same with fewer cores than ranks, which counts for vectors of so many elements: their contributions are combined
-/// where they arrive.
-static CROWDED: LazyLock<Tariff> =
-    LazyLock::new(|| Tariff { host: Rates { cores: 2, ..LINK }, ..Tariff::default() });
-const LONG: usize = 1000;
-
 /// Address that stands for the harness's own operation: a product of 2 x 2 matrices.
 const MATRIX_PRODUCT: usize = 0x4d50;
 /// Address that stands for a commutative operation of the application: a sum.
@@ -252,58 +246,6 @@ fn reductions_by_predefined_operations() {
     ] {
         all_cases(kind, &ops, std::slice::from_ref(&int), &[0, 1, 2, 5, 33]);
     }
-}
-
-/// Contributions are combined where they arrive, or received where that cannot be, and one after the other in the order of
-/// ranks: that the operation commutes is not made use of where it need not be.
-#[test]
-fn long_vectors_of_ranks_that_are_more_than_cores() {
-    let sum = Some(Op::Predefined(Predefined::Sum));
-    let kinds = [
-        Collective::Reduce,
-        Collective::Allreduce,
-        Collective::ReduceScatter,
-        Collective::ReduceScatterBlock,
-    ];
-    for kind in kinds {
-        for (size, root) in [(3, 0), (4, 3), (7, 2), (8, 0)] {
-            for in_place in [false, true] {
-                let ty = Type::predefined(INT).unwrap();
-                let spread = Spread::OneHost;
-                every_algorithm(&Case {
-                    kind,
-                    size,
-                    root,
-                    count: 12_000,
-                    op: sum.clone(),
-                    ty,
-                    in_place,
-                    spread,
-                });
-            }
-        }
-    }
-}
-
-#[test]
-fn which_programs_combine_in_place() {
-    let int = Type::predefined(INT).unwrap();
-    let combines = |tariff: &Tariff, count: u64, op: Op| {
-        let side = Side::Even { count, ty: &int };
-        let kind = Collective::Allreduce;
-        let mut forced = Forced::default();
-        forced.set(kind, Some(Algorithm::TwoShot));
-        let (op, across) = (Some(&op), None);
-        let call =
-            Call { kind, rank: 1, size: 4, send: side, recv: side, in_place: false, op, root: 0, across };
-        let steps = compile(&call, &Spread::OneHost, tariff, &forced).steps;
-        steps.iter().filter(|step| matches!(step, schedule::Step::Combine { .. })).count()
-    };
-    let sum = Op::Predefined(Predefined::Sum);
-    assert_eq!(combines(&CROWDED, 12_000, sum.clone()), 2, "of rank 3 it is the first, its own is there");
-    assert_eq!(combines(&CROWDED, 4096, sum.clone()), 0, "a share is short");
-    assert_eq!(combines(&CROWDED, 12_000, user_sum()), 0);
-    assert_eq!(combines(&TARIFF, 12_000, sum), 0);
 }
 
 #[test]

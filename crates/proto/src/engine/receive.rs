@@ -176,29 +176,6 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Hands the payload of the oldest message that has arrived and that `want` accepts to `read`, if all of it is here and it has
-    /// so many bytes; then it is over. `None` if none has come, false if it is to be received.
-    pub fn read_arrived(&mut self, want: &Want, bytes: u64, read: impl FnOnce(Span)) -> Option<bool> {
-        let body = &self.matching.find(want)?.body;
-        if !matches!(body, Body::Heap(_) | Body::InPlace(_)) || body.len() != bytes {
-            return Some(false);
-        }
-        let message = self.matching.take_unexpected(want)?;
-        self.counters.happened(Happening::Matched, matched(&message.envelope, bytes, true));
-        match message.body {
-            Body::InPlace(data) => {
-                read(data);
-                self.dev.release(message.envelope.source, data);
-            }
-            Body::Heap(bytes) => {
-                read(Span { addr: bytes.as_ptr() as usize, len: bytes.len() });
-                self.matching.memory.give(bytes);
-            }
-            _ => unreachable!("seen above"),
-        }
-        Some(true)
-    }
-
     /// Receives a message that [`Engine::probe_matched`] has taken out. [`Engine::has_room`] says
     /// whether it can, for with an error the message is lost.
     pub fn receive_matched(&mut self, message: Unexpected, buf: Span) -> Result<OpId, Fault> {

@@ -1,7 +1,7 @@
 //! All ranks of a job in one process: messages wait, and meet in random order.
 use std::collections::VecDeque;
 
-use super::super::schedule::{Data, Io, OpId, Progress, Read, Schedule, UserReduce};
+use super::super::schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
 use super::super::tag::Tag;
 use crate::error::{Error, Result};
 use crate::mem;
@@ -159,29 +159,6 @@ impl Io for Port<'_> {
 
     fn poll(&mut self, op: OpId) -> Option<Result<u64>> {
         self.net.done[op.0 as usize].clone()
-    }
-
-    fn read(
-        &mut self,
-        peer: usize,
-        tag: Tag,
-        bytes: u64,
-        _look: bool,
-        with: &mut dyn FnMut(&[u8]),
-    ) -> Result<Read> {
-        let may = self.net.random.below(4) > 0;
-        let channel = &mut self.net.channels[peer * self.net.size + self.rank];
-        let is_asked_for = channel.recvs.iter().any(|recv| recv.tag == tag);
-        let found = channel.sends.iter().position(|send| send.tag == tag).filter(|_| !is_asked_for);
-        let Some(at) = found.filter(|_| may) else { return Ok(if may { Read::NotYet } else { Read::Never }) };
-        let sent = channel.sends[at].side.read();
-        if sent.len() as u64 != bytes {
-            return Ok(Read::Never);
-        }
-        let send = channel.sends.remove(at).unwrap();
-        self.net.done[send.op] = Some(Ok(0));
-        with(&sent);
-        Ok(Read::Done)
     }
 
     fn unclaimed(&mut self, peer: usize) -> Option<Tag> {

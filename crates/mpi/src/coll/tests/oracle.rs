@@ -7,7 +7,7 @@ use super::super::schedule::{Schedule, UserReduce};
 use super::super::tag::{Collective, Tag};
 use super::super::{Ints, Spread, Type};
 use super::net::{self, Random};
-use super::{CROWDED, LONG, MATRIX_PRODUCT, TARIFF, USER_SUM, gappy, quad};
+use super::{MATRIX_PRODUCT, TARIFF, USER_SUM, gappy, quad};
 use crate::mem;
 use crate::op::{Op, Predefined};
 
@@ -360,8 +360,7 @@ fn schedule(case: &Case, me: usize, rank: &Rank, forced: &Forced) -> Schedule {
         root: case.root,
         across: None,
     };
-    let tariff = if case.count >= LONG { &*CROWDED } else { &*TARIFF };
-    let program = Arc::new(compile(&call, &case.spread, tariff, forced));
+    let program = Arc::new(compile(&call, &case.spread, &TARIFF, forced));
     Schedule::new(program, rank.send.origin, rank.recv.origin).unwrap()
 }
 
