@@ -56,10 +56,8 @@ const TAG: i32 = 1;
 pub fn agree(tariff: Tariff, settings: &Settings, hosts: &Hosts) -> Agreed {
     let may_learn = settings.flag("TERN_ADAPT") && settings.text("TERN_PROTOCOL") == "auto";
     let file = links::path(settings).filter(|_| may_learn);
-    let (places, Some(file)) = (hosts.places(settings), file) else {
-        return Agreed { tariff, measured: Vec::new() };
-    };
-    let Some(((_, own), others)) = places.split_first() else {
+    let places = file.as_ref().map_or(Vec::new(), |_| hosts.places(settings));
+    let (Some(file), Some(((_, own), others))) = (file, places.split_first()) else {
         return Agreed { tariff, measured: Vec::new() };
     };
     let kept = links::read(&file);

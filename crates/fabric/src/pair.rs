@@ -266,7 +266,9 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     }
 
     fn release(&mut self, from: Rank, data: Span) {
-        self.place(from).into_iter().for_each(|place| self.near.release(place, data));
+        if let Some(place) = self.place(from) {
+            self.near.release(place, data);
+        }
     }
 
     #[inline(always)]

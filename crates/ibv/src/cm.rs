@@ -7,11 +7,11 @@
 use crate::library::text;
 use rustix::fs::OFlags;
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::mem::zeroed;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use verbs_layout::address::{address, storage};
 use verbs_layout::cm::{CmEvent, CmId, ConnParam, EventChannel, SPACE_TCP};
 
 /// Requests that wait for this rank to look.
@@ -109,34 +109,6 @@ fn last(what: &str) -> String {
     format!("{what}: {}", std::io::Error::last_os_error())
 }
 
-/// An address as C has it.
-fn sockaddr(at: SocketAddr) -> libc::sockaddr_storage {
-    // SAFETY: of numbers alone, for which zeros are values.
-    let mut out: libc::sockaddr_storage = unsafe { zeroed() };
-    let room = (&raw mut out).cast::<c_void>();
-    match at {
-        SocketAddr::V4(at) => {
-            let sin_addr = libc::in_addr { s_addr: u32::from_ne_bytes(at.ip().octets()) };
-            let (sin_family, sin_port) = (libc::AF_INET as u16, at.port().to_be());
-            let all = libc::sockaddr_in { sin_family, sin_port, sin_addr, sin_zero: [0; 8] };
-            // SAFETY: room for any address.
-            unsafe { room.cast::<libc::sockaddr_in>().write(all) };
-        }
-        SocketAddr::V6(at) => {
-            let all = libc::sockaddr_in6 {
-                sin6_family: libc::AF_INET6 as u16,
-                sin6_port: at.port().to_be(),
-                sin6_flowinfo: 0,
-                sin6_addr: libc::in6_addr { s6_addr: at.ip().octets() },
-                sin6_scope_id: at.scope_id(),
-            };
-            // SAFETY: as above.
-            unsafe { room.cast::<libc::sockaddr_in6>().write(all) };
-        }
-    }
-    out
-}
-
 /// The addresses of this host, without those that hold on one link or inside this host only.
 fn addresses() -> Vec<IpAddr> {
     let mut list = null_mut();
@@ -148,19 +120,7 @@ fn addresses() -> Vec<IpAddr> {
     while !at.is_null() {
         // SAFETY: an entry of the list, which is there until it is freed; addresses are as their family says.
         unsafe {
-            let addr = (*at).ifa_addr;
-            let family = if addr.is_null() { 0 } else { c_int::from((*addr).sa_family) };
-            match family {
-                libc::AF_INET => {
-                    let raw = (*addr.cast::<libc::sockaddr_in>()).sin_addr.s_addr;
-                    found.push(IpAddr::from(Ipv4Addr::from(raw.to_ne_bytes())));
-                }
-                libc::AF_INET6 => {
-                    let raw = (*addr.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr;
-                    found.push(IpAddr::from(Ipv6Addr::from(raw)));
-                }
-                _ => {}
-            }
+            found.extend(address((*at).ifa_addr).map(|at| at.ip()));
             at = (*at).ifa_next;
         }
     }
@@ -217,7 +177,7 @@ impl Id {
     }
 
     fn bind(&self, at: IpAddr) -> Result<(), String> {
-        let mut at = sockaddr(SocketAddr::new(at, 0));
+        let mut at = storage(SocketAddr::new(at, 0));
         // SAFETY: an identifier, and an address that is copied.
         let answer = unsafe { (self.channel.library.bind_addr)(self.raw, (&raw mut at).cast()) };
         if answer == 0 { Ok(()) } else { Err(last("rdma_bind_addr")) }
@@ -347,7 +307,7 @@ impl Line {
     /// Begins to look for a peer.
     pub fn call(&self, to: SocketAddr) -> Result<Id, String> {
         let id = Id::new(&self.channel)?;
-        let (mut from, mut to) = (sockaddr(SocketAddr::new(self.at.ip(), 0)), sockaddr(to));
+        let (mut from, mut to) = (storage(SocketAddr::new(self.at.ip(), 0)), storage(to));
         let resolve = self.channel.library.resolve_addr;
         // SAFETY: an identifier, and addresses that are copied.
         let answer = unsafe { resolve(id.raw, (&raw mut from).cast(), (&raw mut to).cast(), RESOLVE_MS) };
@@ -394,20 +354,5 @@ mod tests {
     fn the_library_lies_beside_the_other() {
         assert_eq!(beside("libibverbs.so.1"), "librdmacm.so.1");
         assert_eq!(beside("/opt/verbs/libibverbs.so.1"), "/opt/verbs/librdmacm.so.1");
-    }
-
-    #[test]
-    fn addresses_are_laid_out_as_c_has_them() {
-        let four = sockaddr("10.9.1.2:7300".parse().unwrap());
-        // SAFETY: an address of this family.
-        let four = unsafe { *(&raw const four).cast::<libc::sockaddr_in>() };
-        assert_eq!((four.sin_port, four.sin_addr.s_addr), (7300u16.to_be(), 0x0a09_0102u32.to_be()));
-        let six = sockaddr("[fd00::1]:7".parse().unwrap());
-        // SAFETY: as above.
-        let six = unsafe { *(&raw const six).cast::<libc::sockaddr_in6>() };
-        assert_eq!(
-            (six.sin6_port, six.sin6_addr.s6_addr[0], six.sin6_addr.s6_addr[15]),
-            (7u16.to_be(), 0xfd, 1)
-        );
     }
 }

@@ -38,6 +38,10 @@ fn send(from: &mut Engine<Shm>, tag: i32, len: usize) {
     assert!(queued.is_none(), "message {tag} finds no room");
 }
 
+fn happened(at: &Engine<Shm>, event: Event) -> u64 {
+    at.counters().get(event)
+}
+
 fn want(tag: i32) -> Want {
     Want { source: Some(0), context: 7, tag: Some(tag) }
 }
@@ -64,11 +68,7 @@ fn few_stay_in_place() {
         [3, 0, 4, 1, 2].into_iter().for_each(|tag| receive(&mut b, tag, LEN));
     }
     assert_eq!(
-        (
-            b.counters().get(Event::Unexpected),
-            b.counters().get(Event::InPlace),
-            b.counters().get(Event::MovedOut)
-        ),
+        (happened(&b, Event::Unexpected), happened(&b, Event::InPlace), happened(&b, Event::MovedOut)),
         (250, 250, 0)
     );
 }
@@ -80,7 +80,7 @@ fn short_ones_are_copied() {
     send(&mut a, 1, 4000);
     b.progress().unwrap();
     receive(&mut b, 1, 4000);
-    assert_eq!((b.counters().get(Event::Unexpected), b.counters().get(Event::InPlace)), (1, 0));
+    assert_eq!((happened(&b, Event::Unexpected), happened(&b, Event::InPlace)), (1, 0));
 }
 
 /// However many come behind the first one, short or long, their sender finds room, and what has stayed is moved out.
@@ -94,10 +94,7 @@ fn who_stays_makes_way() {
             send(&mut a, tag, len);
             b.progress().unwrap();
         }
-        assert!(
-            b.counters().get(Event::InPlace) >= 1 && b.counters().get(Event::MovedOut) >= 1,
-            "{count} of {len}"
-        );
+        assert!(happened(&b, Event::InPlace) >= 1 && happened(&b, Event::MovedOut) >= 1, "{count} of {len}");
         (0..count).rev().for_each(|tag| receive(&mut b, tag, len));
         receive(&mut b, 1000, LEN);
     }
@@ -111,7 +108,7 @@ fn what_is_matched_for_later_is_moved_out() {
     b.progress().unwrap();
     assert_eq!(b.probe(&want(5)).map(|found| found.1), Some(LEN as u64));
     let message = b.probe_matched(&want(5)).expect("it has come");
-    assert_eq!(b.counters().get(Event::MovedOut), 1);
+    assert_eq!(happened(&b, Event::MovedOut), 1);
     for tag in 0..200 {
         send(&mut a, tag, LEN);
         b.progress().unwrap();
@@ -131,7 +128,7 @@ fn one_that_is_too_long_is_cut_off() {
         b.progress().unwrap();
         receive_part(&mut b);
     }
-    assert_eq!(b.counters().get(Event::InPlace), 100);
+    assert_eq!(happened(&b, Event::InPlace), 100);
 }
 
 fn receive_part(b: &mut Engine<Shm>) {

@@ -57,7 +57,7 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
             "exports/words.rs",
         ],
     ),
-    ("verbs-layout", &["layout.rs"]),
+    ("verbs-layout", &["address.rs", "layout.rs"]),
 ];
 
 /// Which folders of `proto` a folder may use besides itself and `event.rs`: data runs one way.

@@ -168,7 +168,7 @@ pub(super) fn sides(link: &Rates, inward: bool) -> (f64, f64) {
 }
 
 /// What a share longer than [`SHORT`] costs more in two shots by ranks that share cores: its memory is in no cache. Processor time
-/// of a later Alltoall by linear on two near cores of an AMD EPYC (family 25 model 17), per message: 0.6 to 0.7 µs of 8 bytes, 2.5 to 3.4 of
+/// of a later Alltoall (`TERN_COLL_ALLTOALL=linear mpiexec -n 8 ./collectives --only alltoall`) on two near cores of an AMD EPYC (family 25 model 17), per message: 0.6 to 0.7 µs of 8 bytes, 2.5 to 3.4 of
 /// 16 KiB, of which the copies take 1.6.
 const COLD_NS: f64 = 750.0;
 /// The longest payload in a block that is used over and over, in bytes.

@@ -173,14 +173,10 @@ impl Sender {
         if self.left == 0 {
             self.begin_term(world)?;
         }
-        self.left -= 1;
-        self.started += 1;
+        self.count(&world.engine);
         let (partitions, together) = (self.parts.partitions, self.term.together as usize);
-        let is_watched = self.left < WATCHED;
         let round = &mut self.round;
-        round.first_tag = self.first_tag;
         round.together = together;
-        round.began_ns = is_watched.then(|| world.engine.device().now_ns());
         round.is_ready.clear();
         round.is_ready.resize(partitions, false);
         round.missing.clear();
@@ -189,7 +185,6 @@ impl Sender {
             .extend((0..messages(partitions, together)).map(|m| together.min(partitions - m * together)));
         round.unsent = round.missing.len();
         round.flying.clear();
-        round.error = None;
         if self.urge == Urge::Heard {
             self.obey(&mut world.engine)?;
         }
@@ -199,21 +194,26 @@ impl Sender {
     /// As [`Sender::start`] of a round like the one before it, of which nobody has to be told and of which nothing leaves now.
     pub(super) fn start_now<D: Device>(&mut self, engine: &Engine<D>) -> bool {
         let (partitions, together) = (self.parts.partitions, self.term.together as usize);
-        let round = &mut self.round;
-        let is_alike = round.together == together && !round.missing.is_empty();
+        let is_alike = self.round.together == together && !self.round.missing.is_empty();
         if self.left == 0 || !is_alike || partitions == 0 || self.urge == Urge::Heard {
             return false;
         }
-        self.left -= 1;
-        self.started += 1;
-        round.first_tag = self.first_tag;
-        round.began_ns = (self.left < WATCHED).then(|| engine.device().now_ns());
+        self.count(engine);
+        let round = &mut self.round;
         round.is_ready.fill(false);
         round.unsent = round.missing.len();
         round.missing.fill(together);
         *round.missing.last_mut().expect("looked at above") = partitions - (round.unsent - 1) * together;
-        round.error = None;
         true
+    }
+
+    /// One more round of this term.
+    fn count<D: Device>(&mut self, engine: &Engine<D>) {
+        self.left -= 1;
+        self.started += 1;
+        self.round.first_tag = self.first_tag;
+        self.round.began_ns = (self.left < WATCHED).then(|| engine.device().now_ns());
+        self.round.error = None;
     }
 
     /// The receiver waits for a partition, and perhaps what it does then is what others of its message wait for: they go each

@@ -102,11 +102,11 @@ impl<D: Device> Engine<D> {
     /// As [`Engine::receive`], in all cases.
     #[inline(never)]
     fn receive_otherwise(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
-        self.has_room()?;
         let long = self.expects_rendezvous(&want, buf.len);
         if long && let Err(fault) = self.look_before_receive(want.source) {
             self.fault = Some(fault);
         }
+        self.has_room()?; // or a message that has arrived would be lost
         if let Some(message) = self.take_arrived(&want) {
             return self.receive_unexpected(want, message, buf);
         }
@@ -185,14 +185,7 @@ impl<D: Device> Engine<D> {
     }
 
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
-        let id = match (self.insert_receive(Receive::new(want, buf)), &message.body) {
-            (Ok(id), _) => id,
-            (Err(fault), Body::InPlace(data)) => {
-                self.dev.release(message.envelope.source, *data);
-                return Err(fault);
-            }
-            (Err(fault), _) => return Err(fault),
-        };
+        let id = self.insert_receive(Receive::new(want, buf))?;
         self.counters.happened(Happening::Matched, matched(&message.envelope, message.body.len(), true));
         let span = |bytes: &[u8]| Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
         match message.body {
