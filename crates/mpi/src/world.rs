@@ -218,7 +218,7 @@ impl<D: Device> World<D> {
     /// Advances while the application computes, without calling its functions: such a call waits
     /// for the next look of [`World::poll`] or [`World::progress`]. True if anything moved.
     pub fn progress_aside(&mut self) -> bool {
-        let mut moved = self.engine.progress_aside();
+        let mut moved = self.engine.progress_aside(!self.schedules.is_empty());
         moved |= self.tidy();
         while let Some(call) = self.advance_schedules() {
             self.calls.push(call);

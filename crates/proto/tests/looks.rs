@@ -81,7 +81,7 @@ fn tests_see_faults() {
 fn faults_found_aside_are_told() {
     let mut job = Job::new(2, 1 << 20);
     job.net.borrow_mut().faults[0] = Some(Fault::PeerGone(1));
-    (0..MANY).for_each(|_| _ = job.ranks[0].progress_aside());
+    (0..MANY).for_each(|_| _ = job.ranks[0].progress_aside(false));
     assert!(job.net.borrow().faults[0].is_none(), "nobody has looked");
     assert_eq!(job.ranks[0].progress(), Err(Fault::PeerGone(1)));
     assert_eq!(job.ranks[0].progress(), Ok(false), "it is told once");
@@ -149,7 +149,7 @@ fn traffic_with_others_does_not_hold_a_message_back() {
     let looks: [fn(&mut Engine<Fake>); 3] = [
         |engine| _ = engine.progress().unwrap(),
         |engine| _ = engine.poll().unwrap(),
-        |engine| _ = engine.progress_aside(),
+        |engine| _ = engine.progress_aside(false),
     ];
     for look in looks {
         let mut job = Job::new(3, 1000);
@@ -214,7 +214,7 @@ fn one_side_copies_while_both_compute() {
         assert!(job.ranks[owner].needs_care(), "the owner's application may compute");
         for _ in 0..MANY {
             job.arrive();
-            job.ranks.iter_mut().for_each(|engine| _ = engine.progress_aside());
+            job.ranks.iter_mut().for_each(|engine| _ = engine.progress_aside(false));
         }
         assert!(job.ranks[0].take(receive).is_some() && job.ranks[1].take(send).is_some());
         assert!(buffer == data);
@@ -234,14 +234,14 @@ fn the_core_is_the_applications_while_the_peer_copies() {
     job.arrive();
     job.send(1, 0, 1, &data, Mode::Standard).unwrap();
     job.arrive();
-    job.ranks[0].progress_aside(); // learns of the match
+    job.ranks[0].progress_aside(false); // learns of the match
     let share = fabric::Share { owner: 0, index: 0 };
     let claim = |job: &Job| job.ranks[0].device().add(share, fabric::ShareWord::Claim, 1);
     for _ in 0..10 {
         claim(&job); // the receiver is at work
-        assert!(!job.ranks[1].progress_aside());
+        assert!(!job.ranks[1].progress_aside(false));
     }
-    assert!(job.ranks[1].progress_aside(), "it has stopped");
+    assert!(job.ranks[1].progress_aside(false), "it has stopped");
 }
 
 /// A look beside the application copies little, whatever there is to copy.
@@ -257,7 +257,7 @@ fn a_look_aside_is_short() {
     let mut looks = 0;
     while receives.iter().any(|op| !job.ranks[0].is_done(*op)) {
         let before = job.ranks[0].counters().sum(proto::event::Amount::PulledBytes);
-        job.ranks[0].progress_aside();
+        job.ranks[0].progress_aside(false);
         let copied = job.ranks[0].counters().sum(proto::event::Amount::PulledBytes) - before;
         assert!(copied <= MB as u64, "{copied} bytes in a look");
         looks += 1;

@@ -36,7 +36,7 @@ use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
 use crate::rendezvous::learner::Learner;
-use crate::rendezvous::movers::port::Turn;
+use crate::rendezvous::movers::port::{Aside, Turn};
 use crate::rendezvous::posting::Backlog;
 use crate::rendezvous::rtr_account::RtrAccount;
 use crate::rendezvous::state::{Ops, State};
@@ -100,9 +100,8 @@ pub struct Engine<D: Device> {
     pub(crate) fault: Option<Fault>,
     /// Peers that are lost, and why.
     pub(crate) lost: Vec<(Rank, Fault)>,
-    /// Bytes that may still be copied in a look beside the application; `None` inside MPI, where
-    /// everything is copied that can be.
-    pub(crate) aside: Option<usize>,
+    /// The look beside the application that this is; `None` inside MPI, where everything is copied that can be.
+    pub(crate) aside: Option<Aside>,
     /// Something has happened that a thread of this rank may wait for.
     pub(crate) news: bool,
     pub(crate) idle: Idle,

@@ -18,6 +18,7 @@
 
 use crate::engine::Engine;
 use crate::event::{Amount, Event};
+use crate::rendezvous::movers::port::Aside;
 use fabric::{Device, Fault, Nap};
 
 /// Looks after which the clock is read and the device is checked; a wait of as many is a long one.
@@ -190,13 +191,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// As [`Engine::progress`] while the application computes: the cores are its, what a peer can
-    /// copy is left to the peer, and little is copied at a time. A fault is kept for the
-    /// application's next look.
-    pub fn progress_aside(&mut self) -> bool {
+    /// copy is left to the peer, and little is copied at a time, unless others wait for what follows: then it `is_awaited`.
+    /// A fault is kept for the application's next look.
+    pub fn progress_aside(&mut self, is_awaited: bool) -> bool {
         if self.fault.is_some() {
             return false;
         }
-        self.aside = Some(ASIDE_BYTES);
+        self.aside = Some(Aside { left: ASIDE_BYTES, is_awaited });
         let moved = self.progress();
         self.aside = None;
         moved.unwrap_or_else(|fault| {

@@ -37,7 +37,7 @@ use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
 use fabric::{Device, Distance, Fault, Frame, Rank, Span};
 use learner::Learner;
-use movers::port::Turn;
+use movers::port::{Aside, Turn};
 use posting::Backlog;
 use rtr_account::RtrAccount;
 use shares::read_offer;
@@ -75,8 +75,8 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub rtrs: &'a mut RtrAccount,
     /// Transfers that wait for room in the queue of their adapter.
     pub backlog: &'a mut Backlog,
-    /// Bytes that may still be copied in a look beside the application; `None` inside MPI.
-    pub aside: &'a mut Option<usize>,
+    /// The look beside the application that this is; `None` inside MPI.
+    pub aside: &'a mut Option<Aside>,
     /// Whose turn it is to copy, in a look around.
     pub turn: Turn,
 }
@@ -177,7 +177,7 @@ impl<D: Device> Rendezvous<'_, D> {
     fn pump_all(&mut self, copies: Side) -> bool {
         let mut moved = false;
         let alone = self.aside.is_some() || copies == Side::Receive && self.sends_long();
-        self.turn = Turn { copies, alone, left: None };
+        self.turn = Turn { copies, alone, aside: *self.aside };
         let mut kept = 0;
         for at in 0..self.active.len() {
             let id = self.active[at];

@@ -8,7 +8,7 @@ use crate::memory::rcache::{Held, Rcache};
 use crate::memory::staging::{Slab, Staging, Use};
 use crate::message::peers::{How, Peers};
 use crate::rendezvous::learner::Learner;
-use crate::rendezvous::movers::port::{Port, Turn};
+use crate::rendezvous::movers::port::{Aside, Port, Turn};
 use fabric::{Device, Distance, Fault, Local, Rank, Remote, Span};
 use std::collections::VecDeque;
 use wire::head::{FrameType, Head};
@@ -98,8 +98,8 @@ pub(crate) struct RankPort<'a, D: Device> {
     pub posted: &'a mut Posted,
     /// By distance.
     pub eager_limits: &'a mut [EagerLimit; Distance::ALL.len()],
-    /// Bytes that may still be copied in a look beside the application; `None` inside MPI.
-    pub aside: &'a mut Option<usize>,
+    /// The look beside the application that this is; `None` inside MPI.
+    pub aside: &'a mut Option<Aside>,
     pub turn: Turn,
     /// The first transfer that could not be posted for another reason than room.
     pub fault: Option<Fault>,

@@ -56,8 +56,8 @@ impl<D: Device> Sharing for RankPort<'_, D> {
             Side::Receive => self.dev.read(self.peer, local, remote),
             Side::Send => self.dev.write(self.peer, local, remote),
         };
-        if let Some(left) = self.aside {
-            *left = left.saturating_sub(local.len);
+        if let Some(aside) = self.aside {
+            aside.left = aside.left.saturating_sub(local.len);
         }
         if result.is_ok() {
             if let Some(start) = start {
@@ -85,6 +85,6 @@ impl<D: Device> Sharing for RankPort<'_, D> {
 
     #[inline]
     fn turn(&self) -> Turn {
-        Turn { left: *self.aside, ..self.turn }
+        Turn { aside: *self.aside, ..self.turn }
     }
 }

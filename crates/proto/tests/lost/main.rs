@@ -131,7 +131,7 @@ impl Rank {
                 self.hours.nap_until(due_ns);
             } else {
                 self.lent.set(true);
-                let moved = self.engine.borrow_mut().progress_aside();
+                let moved = self.engine.borrow_mut().progress_aside(false);
                 self.lent.set(false);
                 self.hours.tell();
                 if !moved {

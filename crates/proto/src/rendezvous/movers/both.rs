@@ -26,7 +26,7 @@
 //! Where both are refused, the receiver asks for the message in frames, as a whole.
 
 use super::claims::{Claims, PAGE, PIECE_MAX, piece};
-use super::port::{Port, Turn};
+use super::port::{Aside, Port, Turn};
 use super::{Happening, Message, Mover, Step, Withdrawal};
 use crate::choice::tuning::PIECE_MIN;
 use crate::message::op::{Failure, Side};
@@ -230,7 +230,7 @@ impl Receiver {
             return Step::Looking;
         }
         // A sender that does not help only has to be told of the end.
-        let is_one_piece = copying.alone && copying.len <= PIECE_MAX && port.turn().left != Some(0);
+        let is_one_piece = copying.alone && copying.len <= PIECE_MAX && port.turn().copies_on();
         if copying.len <= PIECE_MIN || is_one_piece {
             return copying.pull_whole(message, port);
         }
@@ -278,7 +278,8 @@ pub(crate) enum Duty {
     /// The other side owns the copy.
     Theirs,
     /// This side copies when it is inside MPI. Of two that compute the one that comes back first copies: a thread beside the
-    /// application would take the core from it for as long, and for its looks besides.
+    /// application would take the core from it for as long, and for its looks besides. Not so while a collective is under way:
+    /// then others wait ([`Aside::is_awaited`]).
     Inside,
     /// This side copies also beside its application.
     Always,
@@ -378,7 +379,8 @@ impl Copying {
         if self.duty == Duty::Inside && self.is_refused(port) {
             self.duty = Duty::Always;
         }
-        let is_mine = turn.copies == self.side && (turn.left.is_none() || self.is_left_to_owner(port));
+        let is_mine =
+            turn.copies == self.side && turn.aside.is_none_or(|aside| self.is_left_to_owner(&aside, port));
         let moved = is_mine && self.copy(&turn, message, port);
         if self.side == Side::Receive && self.needs_frames(port) {
             self.leave(port);
@@ -410,7 +412,7 @@ impl Copying {
         let (mut any, alone) = (false, turn.alone || self.alone);
         let mut copies = self.can_copy && (self.helps || self.is_refused(port));
         while copies
-            && port.turn().left != Some(0)
+            && port.turn().copies_on()
             && let Some(piece) = self.claim(port, alone)
         {
             self.copy_piece(&piece, message, port);
@@ -450,10 +452,15 @@ impl Copying {
     /// Whether it is for this side to copy beside its application: it owns the copy, and the other one
     /// has claimed nothing since this was last asked. Who is inside MPI copies to the end, and the
     /// cores are the application's.
-    fn is_left_to_owner(&mut self, port: &impl Port) -> bool {
+    fn is_left_to_owner(&mut self, aside: &Aside, port: &impl Port) -> bool {
         let (front, back) = Claims(port.word(self.share, ShareWord::Claim)).both();
         let theirs = if self.side == Side::Receive { back } else { front };
-        self.duty == Duty::Always && std::mem::replace(&mut self.theirs, theirs) == theirs
+        let owes = match self.duty {
+            Duty::Theirs => false,
+            Duty::Inside => aside.is_awaited,
+            Duty::Always => true,
+        };
+        owes && std::mem::replace(&mut self.theirs, theirs) == theirs
     }
 
     /// The failure that the share's word stands for.
@@ -553,9 +560,9 @@ mod tests {
         assert_eq!(copied(&mut script, Side::Send, &mut sender), (Step::Looking, vec![]));
         let mut receiver = matched(&mut script);
         meets(&mut script, &mut sender);
-        script.turn.left = Some(0);
+        script.turn.aside = Some(Aside { left: 0, is_awaited: false });
         assert_eq!(copied(&mut script, Side::Receive, &mut receiver), (Step::Looking, vec![]));
-        script.turn.left = None;
+        script.turn.aside = None;
         let (step, pieces) = copied(&mut script, Side::Send, &mut sender);
         assert_eq!((step, pieces.len()), (Step::Done, 8));
         assert_eq!(
@@ -574,7 +581,8 @@ mod tests {
         let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false, Duty::Inside);
         assert_eq!(receiver.on(Happening::Start, &message(None, LEN), &mut script), Step::Looking);
         meets(&mut script, &mut sender);
-        script.turn.left = Some(PIECE_MAX);
+        let beside = Aside { left: PIECE_MAX, is_awaited: false };
+        script.turn.aside = Some(beside);
         for _ in 0..3 {
             assert_eq!(copied(&mut script, Side::Receive, &mut receiver), (Step::Looking, vec![]));
         }
@@ -582,12 +590,31 @@ mod tests {
         let mut alone = Receiver::new(SHARE, 0x5000, LEN, true, Duty::Inside);
         assert!(alone.needs_care(), "its sender does not help");
         alone.retreat(&mut script);
-        script.turn.left = None;
+        script.turn.aside = None;
         script.copies = Some(Err(Fault::NotPermitted));
         assert_eq!(copied(&mut script, Side::Send, &mut sender).0, Step::Moved);
-        (script.copies, script.turn.left) = (None, Some(PIECE_MAX));
+        (script.copies, script.turn.aside) = (None, Some(beside));
         assert!(!copied(&mut script, Side::Receive, &mut receiver).1.is_empty());
         assert!(receiver.needs_care());
+    }
+
+    /// Unless the message is one of a collective, for which others wait.
+    #[test]
+    fn what_others_wait_for_is_copied_without_a_core_too() {
+        let mut script = Script::default();
+        let mut sender = offered(&mut script);
+        let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false, Duty::Inside);
+        assert_eq!(receiver.on(Happening::Start, &message(None, LEN), &mut script), Step::Looking);
+        meets(&mut script, &mut sender);
+        script.turn.aside = Some(Aside { left: PIECE_MAX, is_awaited: true });
+        assert_eq!(
+            copied(&mut script, Side::Send, &mut sender),
+            (Step::Looking, vec![]),
+            "it does not own the copy"
+        );
+        let (step, pieces) = copied(&mut script, Side::Receive, &mut receiver);
+        assert_eq!((step, pieces.is_empty()), (Step::Done, false));
+        assert_eq!(copied(&mut script, Side::Send, &mut sender).0, Step::Done);
     }
 
     /// What one side may not copy the other does; where neither may, the receiver asks for frames, and no sooner may the

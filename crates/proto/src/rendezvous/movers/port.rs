@@ -16,13 +16,30 @@ pub struct Turn {
     pub copies: Side,
     /// Whether the other side is not expected to help.
     pub alone: bool,
-    /// Bytes that may still be copied in a look beside the application; `None` inside MPI.
-    pub left: Option<usize>,
+    /// The look beside the application that this is; `None` inside MPI.
+    pub aside: Option<Aside>,
+}
+
+/// A look beside the application.
+#[derive(Clone, Copy, Debug)]
+pub struct Aside {
+    /// Bytes that may still be copied in it.
+    pub left: usize,
+    /// Whether a collective is under way: others wait for what comes after its messages, which is not left to who comes back
+    /// to MPI first.
+    pub is_awaited: bool,
+}
+
+impl Turn {
+    /// Whether anything may still be copied in this look.
+    pub fn copies_on(&self) -> bool {
+        self.aside.is_none_or(|aside| aside.left > 0)
+    }
 }
 
 impl Default for Turn {
     fn default() -> Turn {
-        Turn { copies: Side::Receive, alone: false, left: None }
+        Turn { copies: Side::Receive, alone: false, aside: None }
     }
 }
 
