@@ -17,11 +17,11 @@ pub unsafe fn word(addr: usize, len: usize, i: usize) -> u64 {
     }
 }
 
-/// Loads 1 to 7 bytes.
+/// Loads 1 to 7 bytes. Out of line: with it whoever loads words of messages was too long to be inlined, eight bytes too.
 ///
 /// # Safety
 /// `addr` must be valid for reads of `len` bytes.
-#[inline(always)]
+#[inline(never)]
 unsafe fn tail(addr: usize, len: usize) -> u64 {
     // SAFETY: every read below is inside `len` bytes from `addr`.
     unsafe {

@@ -34,16 +34,24 @@ impl<D: Device> Engine<D> {
     /// single message to another host goes by [`Engine::send`], whose caller asks [`Engine::needs_care`].
     #[inline(always)]
     pub fn send_now<const MORE: bool>(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
-        if !MORE && self.dev.distance(to) == Distance::Network {
+        let distance = self.dev.distance(to);
+        if !MORE && distance == Distance::Network {
             return false;
         }
-        self.leave_now::<MORE>(to, context, tag, data)
+        self.leave_now::<MORE>(to, distance, context, tag, data)
     }
 
     #[inline(always)]
-    fn leave_now<const MORE: bool>(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+    fn leave_now<const MORE: bool>(
+        &mut self,
+        to: Rank,
+        distance: Distance,
+        context: u64,
+        tag: i32,
+        data: Span,
+    ) -> bool {
         let peer = &mut self.peers[to];
-        let limit = &self.eager_limits[self.dev.distance(to) as usize];
+        let limit = &self.eager_limits[distance as usize];
         if !peer.plain || !limit.is_plain(data.len) {
             return self.send_now_otherwise(to, context, tag, data);
         }
@@ -203,7 +211,7 @@ impl<D: Device> Engine<D> {
         if is_watched {
             self.peers[to].plain && self.send_watched(to, context, tag, data)
         } else {
-            self.leave_now::<false>(to, context, tag, data)
+            self.leave_now::<false>(to, self.dev.distance(to), context, tag, data)
         }
     }
 
