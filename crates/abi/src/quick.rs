@@ -121,15 +121,32 @@ pub fn MPI_Wait(request: usize, status: usize) -> Option<i32> {
     if request == 0 {
         return None;
     }
-    let world = global::at_once()?;
+    let mut world = global::at_once()?;
     // SAFETY: not null, and the application passes the address of a handle variable.
     let raw = unsafe { layout::load(Object::Request, request) };
-    if !world.objects.requests.is_sent(handle(raw)) {
+    if world.objects.requests.is_sent(handle(raw)) {
+        store(request, mpi::request::REQUEST_NULL);
+        put(status, Status::EMPTY);
+        return Some(0);
+    }
+    let (found, is_kept) = world.take_plain(handle(raw))?;
+    if !is_kept {
+        store(request, mpi::request::REQUEST_NULL);
+    }
+    put(status, found);
+    Some(0)
+}
+
+/// `MPI_Start` of a short message that can leave, or of a collective that is over when it begins.
+#[inline(always)]
+pub fn MPI_Start(request: usize) -> Option<i32> {
+    if request == 0 {
         return None;
     }
-    store(request, mpi::request::REQUEST_NULL);
-    put(status, Status::EMPTY);
-    Some(0)
+    let mut world = unheard()?;
+    // SAFETY: not null, and the application passes the address of a handle variable.
+    let raw = unsafe { layout::load(Object::Request, request) };
+    world.start_at_once(handle(raw)).then_some(0)
 }
 
 /// `MPI_Cart_shift` where nothing is wrong.

@@ -378,8 +378,7 @@ fn status_of(place: &Place, envelope: &Envelope, len: u64) -> Status {
 /// The bytes to send: those of the application if they are one run, else a packed copy.
 fn pack(buffer: &Buffer) -> Result<(Span, Keep)> {
     if buffer.ty.is_contiguous() {
-        let len = (buffer.ty.size() * buffer.count) as usize;
-        return Ok((Span { addr: buffer.addr, len }, Keep::Nothing));
+        return Ok((buffer.span(), Keep::Nothing));
     }
     packed(buffer).map(|(span, out)| (span, Keep::Packed(out)))
 }
@@ -394,8 +393,7 @@ fn packed(buffer: &Buffer) -> Result<(Span, Box<[u8]>)> {
 /// Where to receive: the application's memory if it is one run, else a packed copy.
 fn landing(buffer: &Buffer) -> Result<(Span, Option<Box<Unpack>>)> {
     if buffer.ty.is_contiguous() {
-        let len = (buffer.ty.size() * buffer.count) as usize;
-        return Ok((Span { addr: buffer.addr, len }, None));
+        return Ok((buffer.span(), None));
     }
     let mut unpack = Box::new(Unpack::new(buffer.addr, buffer.count, Arc::clone(&buffer.ty))?);
     Ok((unpack.span(), Some(unpack)))

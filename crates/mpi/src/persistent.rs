@@ -1,9 +1,10 @@
 //! Persistent requests (MPI 5.0 sections 3.9 and 6.13): starting them.
 
 use crate::coll::{Progress, UserReduce};
+use crate::comm::Purpose;
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
-use crate::request::{Body, Ended, Recipe, Requests};
+use crate::request::{Body, Ended, Recipe, Requests, SendMode};
 use crate::world::World;
 use fabric::Device;
 
@@ -35,6 +36,32 @@ impl<D: Device> World<D> {
             self.start_schedule(handle, call);
         }
         Ok(is_left && !(is_partitioned && self.note_untold(handle)))
+    }
+
+    /// `MPI_Start` of what is over at once, if nothing is wrong and no time is to be told: a short message that can leave, a
+    /// collective in which this rank moves nothing.
+    #[inline(always)]
+    pub fn start_at_once(&mut self, handle: Handle) -> bool {
+        let Some(request) = self.objects.requests.get_mut(handle) else { return false };
+        let Some(recipe) = request.recipe.as_ref().filter(|_| request.body.is_none()) else { return false };
+        let is_over = match &**recipe {
+            (Recipe::Collective(Some(idle), _), _) => {
+                idle.schedule.is_nothing() && idle.copies.is_none() && self.account.is_none()
+            }
+            (Recipe::Send(send), place) => {
+                let is_plain = send.mode == SendMode::Standard && send.buffer.ty.is_contiguous();
+                is_plain && (send.dest as u32) < place.peers_size() && {
+                    let (to, context) =
+                        (place.world_rank(send.dest as u32), place.context_for(Purpose::Message));
+                    self.engine.send_now::<false>(to as usize, context, send.tag, send.buffer.span())
+                }
+            }
+            _ => false,
+        };
+        if is_over {
+            request.body = Some(Body::Ended(Ended::WELL));
+        }
+        is_over
     }
 
     /// The body of the active request, and the function of the application that has to be called.

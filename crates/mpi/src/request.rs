@@ -17,6 +17,7 @@ use crate::partitioned::Partitioned;
 use crate::status::Status;
 use crate::win::active::Ticket;
 use crate::world::fault;
+use fabric::Span;
 use proto::{Failure, OpId, Outcome, Side};
 
 /// `MPI_REQUEST_NULL`.
@@ -218,6 +219,15 @@ pub struct Buffer {
     pub count: u64,
     /// Their type.
     pub ty: Arc<Datatype>,
+}
+
+impl Buffer {
+    /// The memory, which is one run of bytes.
+    #[inline]
+    pub fn span(&self) -> Span {
+        debug_assert!(self.ty.is_contiguous());
+        Span { addr: self.addr, len: (self.ty.size() * self.count) as usize }
+    }
 }
 
 /// Send modes (MPI 5.0 section 3.4).

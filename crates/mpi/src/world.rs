@@ -420,13 +420,15 @@ impl<D: Device> World<D> {
         if request.shared {
             return Some((Status::EMPTY, false));
         }
-        if let Some(Body::Receive(op, Origin::Rank(source), None)) = &request.body
-            && request.recipe.is_none()
-        {
+        if let Some(Body::Receive(op, Origin::Rank(source), None)) = &request.body {
             let (tag, len) = self.engine.take_plain(*op)?;
-            let status = Status::new(*source, tag, len);
-            self.objects.requests.forget(handle);
-            return Some((status, false));
+            let (status, is_persistent) = (Status::new(*source, tag, len), request.recipe.is_some());
+            if is_persistent {
+                self.objects.requests.get_mut(handle)?.body = None;
+            } else {
+                self.objects.requests.forget(handle);
+            }
+            return Some((status, is_persistent));
         }
         self.take_ended(handle)
     }
@@ -434,8 +436,13 @@ impl<D: Device> World<D> {
     /// As [`World::take_plain`], for what is not a simple receive.
     #[inline(never)]
     fn take_ended(&mut self, handle: Handle) -> Option<(Status, bool)> {
-        let request = self.objects.requests.get(handle)?;
+        let request = self.objects.requests.get_mut(handle)?;
         match &request.body {
+            Some(Body::Ended(Ended { error: None, status })) if request.recipe.is_some() => {
+                let status = *status;
+                request.body = None;
+                Some((status, true))
+            }
             Some(Body::Ended(Ended { error: None, .. })) => {
                 let (ended, keep) = self.take(handle);
                 Some((ended.status, keep))

@@ -218,6 +218,12 @@ impl Schedule {
         self.since_ns = None;
     }
 
+    /// Whether it moves nothing, here and later, so that it is over when it starts.
+    #[inline(always)]
+    pub fn is_nothing(&self) -> bool {
+        self.program.steps.is_empty() && self.program.sequel.is_none() && self.first.is_none()
+    }
+
     /// The program of the call.
     pub fn program(&self) -> &Arc<Program> {
         self.first.as_ref().unwrap_or(&self.program)
