@@ -157,6 +157,9 @@ pub trait Device: Transfers {
     fn try_send_with_next(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         self.try_send(to, head, data)
     }
+    /// The write that is posted to this rank next is followed by a frame at once: it may leave together with that one, at the next look
+    /// around at the latest.
+    fn leads(&mut self, _to: Rank) {}
     /// Whether a frame waits for others to leave with.
     #[inline(always)]
     fn owes(&self) -> bool {

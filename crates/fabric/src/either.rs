@@ -83,6 +83,7 @@ impl<A: Verbs, B: Verbs> Verbs for Either<A, B> {
         fn post_atomic(at: Rank, rail: usize, local: Local, remote: Remote, atomic: Atomic, work: u64) -> Result<bool, Fault>;
         fn flush(to: Rank);
         fn flush_unless_many(to: Rank);
+        fn leads(to: Rank);
         fn gives_slots(peer: Rank) -> bool;
         fn disconnect(peer: Rank, rail: usize);
         fn poll() -> Option<Completion>;

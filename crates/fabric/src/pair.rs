@@ -235,6 +235,12 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         }
     }
 
+    fn leads(&mut self, to: Rank) {
+        if self.place(to).is_none() {
+            self.far_mut().leads(to);
+        }
+    }
+
     #[inline(always)]
     fn owes(&self) -> bool {
         self.far.as_ref().is_some_and(Device::owes)

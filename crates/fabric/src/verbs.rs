@@ -234,6 +234,8 @@ pub trait Verbs {
     fn flush_unless_many(&mut self, to: Rank) {
         self.flush(to);
     }
+    /// The write that is posted to this peer next may wait for what is posted behind it, and for [`Verbs::flush`].
+    fn leads(&mut self, _to: Rank) {}
     /// Whether something waits to leave.
     fn owes(&self) -> bool {
         false

@@ -7,7 +7,7 @@ mod random;
 use adapter::{Adapter, Net, Shared};
 use fabric::{Nap, Span};
 use proto::channel::{Channel, Settings};
-use proto::epoch::{Ending, Schedule};
+use proto::epoch::{Ending, Mark, Schedule};
 use proto::{CacheLimits, EagerBy, Engine, Event, Limits};
 use random::Random;
 
@@ -341,4 +341,91 @@ fn misuse_is_told_with_window_and_rank() {
     }
     assert!(text(engine.expose(WINDOW, data).map(drop)).contains("is there already"));
     assert_eq!(engine.counters().get(Event::PutDirect), 0);
+}
+
+/// Two ranks, the first of which puts or gets so many bytes from memory of its own or of its window; what the end of that fence said, and of
+/// how many writes that a frame follows.
+fn fence_of(schedule: Schedule, puts: usize, gets: usize, lands: bool) -> (bool, u32) {
+    let net = Net::shared(2);
+    net.get().hostile = true;
+    let limits = Limits {
+        eager_bytes: 4096,
+        unexpected_bytes: 1 << 20,
+        unexpected_max_bytes: 1 << 30,
+        adapt: false,
+        rtr: true,
+        remote_access: true,
+        force: None,
+        eager_by: EagerBy::Choice,
+        cache: CacheLimits { bytes: 0, regions: 1 },
+    };
+    let mut engines = [0, 1].map(|me| {
+        let channel = Channel::new(Adapter::new(me, &net), Settings::default()).unwrap();
+        Engine::new(channel, limits.clone())
+    });
+    let mut windows = [vec![1u8; 4096], vec![2u8; 4096]];
+    let exposed = [0, 1].map(|at: usize| engines[at].expose(WINDOW, span(&mut windows[at])).unwrap());
+    for (me, engine) in engines.iter_mut().enumerate() {
+        engine.admit(WINDOW, 1 - me, exposed[1 - me]).unwrap();
+        engine.schedule(WINDOW, schedule).unwrap();
+    }
+    let mut own = vec![0u8; 4096];
+    engines[0].start(WINDOW, &[1], false).unwrap();
+    if gets > 0 {
+        let into = span(if lands { &mut windows[0] } else { &mut own });
+        engines[0].get(WINDOW, 1, 0, into.part(0, gets)).unwrap();
+    }
+    if puts > 0 {
+        engines[0].put(WINDOW, 1, 2048, span(&mut own).part(2048, puts)).unwrap();
+    }
+    engines[0].mark(WINDOW, 1, Mark::default()).unwrap();
+    engines[0].close_at(WINDOW, &[1], Ending::Complete).unwrap();
+    for _ in 0..100_000 {
+        for engine in &mut engines {
+            if let Some(nap) = engine.poll().unwrap() {
+                nap.take();
+            }
+        }
+        if engines[0].is_closed_at(WINDOW, &[1]).unwrap()
+            && engines[1].is_exposure_over(WINDOW, &[0]).unwrap()
+        {
+            let [_, ours] = engines[0].marks(WINDOW, 1).unwrap();
+            let [theirs, _] = engines[1].marks(WINDOW, 0).unwrap();
+            assert_eq!(ours, theirs);
+            return (ours.again, net.get().leads);
+        }
+    }
+    panic!("the fence does not end");
+}
+
+/// A fence of two ranks takes a second word behind Puts in messages, unless an answer comes from behind them, and behind answers that go to a
+/// window; not behind other Gets.
+#[test]
+fn a_second_word_is_said_where_something_could_be_overtaken() {
+    let [aggregate, original, first] =
+        ["aggregate", "original", "gets-first"].map(|name| Schedule::named(name).unwrap());
+    for (schedule, puts, gets, lands, again) in [
+        (aggregate, 100, 0, false, true),
+        (aggregate, 0, 100, false, false),
+        (aggregate, 0, 100, true, true),
+        (aggregate, 100, 100, false, false),
+        (aggregate, 100, 100, true, true),
+        (original, 100, 100, true, false),
+        (first, 0, 100, true, false),
+    ] {
+        let (said, _) = fence_of(schedule, puts, gets, lands);
+        assert_eq!(said, again, "{schedule:?}, {puts} put, {gets} got, lands {lands}");
+    }
+}
+
+/// The last write of an epoch leaves with the word of its end; behind a Get, and where the word waits for Puts, that comes later.
+#[test]
+fn the_last_write_leaves_with_the_word_of_the_end() {
+    for (name, gets, leads) in [("gets-first", 0, 1), ("gets-first", 100, 0), ("original", 0, 0)] {
+        assert_eq!(
+            fence_of(Schedule::named(name).unwrap(), 1000, gets, false).1,
+            leads,
+            "{name}, {gets} got"
+        );
+    }
 }

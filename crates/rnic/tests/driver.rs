@@ -211,6 +211,50 @@ fn no_word_is_changed_that_a_message_could_overtake() {
     }
 }
 
+/// A write that something follows at once waits for that, and not for longer than until the next look.
+#[test]
+fn a_write_that_leads_leaves_with_what_follows_it() {
+    for listen in TRANSPORTS {
+        let mut job = ranks([SECRET; 2], listen);
+        connect(&mut job);
+        let (out, target) = (memory(&mut job[0], 5000, 7), memory(&mut job[1], 5000, 0));
+        let buffer = memory(&mut job[1], 5000, 0);
+        let remote = Remote { addr: target.span.addr as u64, key: target.key };
+        let clear = |job: &mut [Rnic; 2]| job[1].poke_bytes(target.span.addr, &[0; 5000]);
+        let comes = |job: &mut [Rnic; 2]| {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(20) {
+                assert_eq!(job[1].poll(), None);
+            }
+            bytes(&job[1], target) == vec![7; 5000]
+        };
+        job[0].leads(1);
+        assert_eq!(job[0].post_write(1, 0, &[out], remote, 1), Ok(true));
+        assert!(!comes(&mut job) && job[0].owes());
+        until(&mut job, [1, 0]);
+        assert!(comes(&mut job));
+        clear(&mut job);
+        // With a message behind it, without a look; and what was said holds for one write.
+        job[1].post_receive(0, buffer, 9);
+        job[0].leads(1);
+        assert_eq!(job[0].post_write(1, 0, &[out], remote, 1), Ok(true));
+        assert_eq!(job[0].post_send(1, 0, &[out], 2), Ok(true));
+        job[0].flush(1);
+        let start = Instant::now();
+        while job[1].poll().is_none() {
+            assert!(start.elapsed() < LONG);
+        }
+        assert_eq!(bytes(&job[1], target), vec![7; 5000]);
+        until(&mut job, [2, 0]);
+        clear(&mut job);
+        (0..3).for_each(|_| assert_eq!(job[0].poll(), None));
+        assert_eq!(job[0].post_write(1, 0, &[out], remote, 1), Ok(true));
+        assert!(comes(&mut job));
+        until(&mut job, [1, 0]);
+        end(job);
+    }
+}
+
 /// What was found and not yet asked for would not end a sleep, for the sockets have told of it.
 #[test]
 fn no_sleep_while_a_write_that_landed_was_not_told_of() {

@@ -10,7 +10,7 @@ use super::fence::Way;
 use super::message::Record;
 use super::operation::{Operation, Verb};
 use super::target::Letter;
-use super::{Path, Window, Windows, about, fence, quick};
+use super::{Path, Window, Windows, about, fence, price, quick};
 use crate::comm::{Place, Purpose};
 use crate::error::{Class, Result};
 use crate::handle::Handle;
@@ -24,9 +24,6 @@ use proto::{Engine, Mode, OpId, Want};
 
 /// Most messages that are taken out of matching before they are heeded.
 const ARRIVALS: usize = 64;
-
-/// Bytes of operations at one target that wait there for a lock, in one message with it.
-const DEFERRED_BYTES: u64 = 20 << 10;
 
 /// What ends with an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -325,9 +322,14 @@ impl<D: Device> World<D> {
         if self.objects.windows.claimed(win) != Some(target) {
             return Ok(false);
         }
-        let Some(active) = self.window(win)?.active() else { return Ok(false) };
-        let bytes = active.batches[target as usize].len() as u64 + operation.area.len();
-        Ok(asks || bytes > DEFERRED_BYTES)
+        let World { objects, engine, .. } = self;
+        let window = objects.windows.find_mut(win)?;
+        let peer = window.place.world_rank(target) as usize;
+        let Some(active) = window.active() else { return Ok(false) };
+        let bytes = active.batches[target as usize].len() + operation.area.len() as usize;
+        let by_adapter = active.far.as_ref().is_some_and(|far| far.reaches(target));
+        let distance = engine.device().distance(peer);
+        Ok(asks || !price::is_kept(&engine.learner().facts, distance, bytes, by_adapter))
     }
 
     /// All that a target, or any, was told has been answered: a lock that was asked for is held, too.

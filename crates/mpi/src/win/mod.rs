@@ -14,6 +14,7 @@ pub mod issue;
 pub mod locks;
 pub mod message;
 pub mod operation;
+mod price;
 pub mod quick;
 mod target;
 

@@ -123,6 +123,10 @@ impl<V: Verbs> Device for Channel<V> {
         self.try_post(to, head, data)
     }
 
+    fn leads(&mut self, to: Rank) {
+        self.verbs.leads(to);
+    }
+
     fn owes(&self) -> bool {
         self.verbs.owes()
     }

@@ -179,10 +179,17 @@ impl<D: Device> Engine<D> {
     }
 
     fn post_flight(&mut self, epochs: &mut Epochs, window: u32, rank: Rank, number: u32) -> Went {
+        let waits = epochs.windows[&window].schedule.waits;
         let flight = epochs.flights[number as usize].as_ref().expect("it waits");
         let Flight { write, rail, local, remote, .. } = *flight;
         let (is_own, work) = (matches!(flight.memory, Memory::Own(_)), EPOCH | u64::from(number));
         self.dev.label(|| if write { "put" } else { "get" });
+        if write
+            && rail == RAIL
+            && epochs.access(window, rank).expect("it is busy").ends_with_this_post(waits)
+        {
+            self.dev.leads(rank);
+        }
         let posted = match write {
             true => self.dev.post_write(rank, rail, local, remote, work),
             false => self.dev.post_read(rank, rail, local, remote, work),
@@ -222,7 +229,15 @@ impl<D: Device> Engine<D> {
         if sync && epochs.access(window, rank).is_some_and(|access| access.reads > 0) {
             return Went::Later;
         }
-        epochs.access(window, rank).expect("it is busy").scattered = true;
+        let access = &epochs.windows[&window].peers[&rank].access;
+        let access = access.as_ref().expect("it is busy");
+        let gets = parts.iter().map(|part| access.ops[part.op]).filter(|op| op.action == Action::Get);
+        let (mut answered, mut lands) = (false, false);
+        for held in gets {
+            (answered, lands) = (true, lands || epochs.is_exposed(held.local));
+        }
+        let access = epochs.access(window, rank).expect("it is busy");
+        (access.scattered, access.lands) = (!answered, access.lands || lands);
         let (mut what, mut context) = (flags::OPS, 0);
         if sync {
             let (more, notes) = self.last_word(epochs, window, rank);
@@ -314,8 +329,10 @@ impl<D: Device> Engine<D> {
             access.asked = peer.asked;
         }
         let failed = if access.fault.is_some() { flags::FAILED } else { 0 };
-        // What the target scatters when it looks is overtaken by what comes to its memory, and writes by others that have no order with them.
-        let is_overtaken = access.scattered || rails != 0 || written != 0 && !self.dev.writes_in_order(rank);
+        // What the target scatters when it looks is overtaken by what comes to its memory, its answers by what it writes itself, and writes by
+        // others that have no order with them.
+        let is_overtaken =
+            access.scattered || access.lands || rails != 0 || written != 0 && !self.dev.writes_in_order(rank);
         let mark = access.mark.map(|mark| Mark { again: mark.again || is_overtaken, ..mark });
         peer.marks[1] = mark.unwrap_or_default();
         (what | failed | peer.marks[1].flags(), peer.notes_sent)

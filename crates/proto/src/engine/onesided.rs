@@ -441,6 +441,12 @@ impl<D: Device> Engine<D> {
         Item { action, len: local.len, memory }
     }
 
+    /// Whether what some of these Gets bring goes to a window of this rank.
+    fn lands(&self, waiting: &[usize], all: &[Held]) -> bool {
+        let mut gets = waiting.iter().map(|op| &all[*op]).filter(|op| op.action == Action::Get);
+        self.epochs.as_ref().is_some_and(|epochs| gets.any(|op| epochs.is_exposed(op.local)))
+    }
+
     /// Those of an epoch's operations that do not wait any more.
     fn gone_before(
         &self,
@@ -494,6 +500,7 @@ impl<D: Device> Engine<D> {
             direct: registered && self.path(rank).registration,
             ends: asks,
             meets_once: mark.is_some_and(|mark| !mark.again) && self.dev.writes_in_order(rank),
+            lands: mark.is_some() && self.lands(&waiting, &all),
         };
         let gone = self.gone_before(rank, &all, &waiting, &limits, now_ns);
         let kept = &mut self.epochs.as_mut().expect("it has windows").window(window)?.kept;

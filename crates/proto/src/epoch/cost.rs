@@ -24,8 +24,8 @@ pub struct Predicted {
     pub origin_ns: f64,
     /// The target has all Puts, and the synchronisation if there is one.
     pub target_ns: f64,
-    /// The later of both, where the end of the origin counts when a message of it could be at the target: what follows
-    /// an epoch is that its origin lets others in.
+    /// When the origin could know that both are over, and the target if the epoch tells it so: what follows an epoch is that either side
+    /// lets the other in, or waits to be let in.
     pub ends_ns: f64,
 }
 
@@ -82,7 +82,8 @@ pub fn predict(machine: &Machine, items: &[Item], steps: &[Step]) -> Predicted {
     let origin_ns = origin_ns.max(machine.processor);
     let origin_ns = if origin_ns > target_ns { origin_ns.max(bus) } else { origin_ns };
     let target_ns = target_ns.max(bus);
-    Predicted { origin_ns, target_ns, ends_ns: target_ns.max(origin_ns + path.latency.value) }
+    let ends_ns = origin_ns.max(target_ns) + path.latency.value;
+    Predicted { origin_ns, target_ns, ends_ns }
 }
 
 impl<'a> Machine<'a> {

@@ -64,8 +64,10 @@ pub struct Limits {
     pub direct: bool,
     /// Whether the epoch ends; otherwise there is no synchronisation to be planned.
     pub ends: bool,
-    /// The end is a fence in which a message costs one more word of the target.
+    /// The end is a fence that costs one more word of the target behind what could be overtaken.
     pub meets_once: bool,
+    /// What Gets bring goes to a window of this rank.
+    pub lands: bool,
 }
 
 /// A plan for one target.
@@ -231,9 +233,19 @@ fn lay_out(items: &[Item], order: Order, shape: &Shape, limits: &Limits, machine
     let reordered = reordered.count();
     let bundled = small.len();
     let predicted = cost::predict(machine, items, &steps);
-    let predicted = if limits.meets_once && bundled > 0 { machine.a_way_later(predicted) } else { predicted };
+    let again = limits.meets_once && is_overtaken(items, &steps, limits.lands);
+    let predicted = if again { machine.a_way_later(predicted) } else { predicted };
     let small_bytes = shape.small_bytes.filter(|_| bundled > 0);
     Plan { steps, predicted, order, small_bytes, bundled, merged, reordered }
+}
+
+/// Whether what messages bring can be overtaken by what follows the epoch: Puts that the target scatters later than no answer says, and
+/// answers, if they go to a window.
+fn is_overtaken(items: &[Item], steps: &[Step], lands: bool) -> bool {
+    let messages =
+        steps.iter().filter_map(|step| if let Step::Message(parts, _) = step { Some(parts) } else { None });
+    let mut answered = messages.map(|parts| parts.iter().any(|part| items[part.op].action == Action::Get));
+    answered.clone().next_back().is_some_and(|last| !last) || lands && answered.any(|gets| gets)
 }
 
 /// The operations in this order.

@@ -125,8 +125,10 @@ pub(crate) struct Access {
     pub placed: bool,
     /// What goes with the word of the end, if that is one of a fence.
     pub mark: Option<Mark>,
-    /// Some operations went in messages, which the target scatters when it looks.
+    /// Puts went in messages, which the target scatters when it looks, and no answer that ends this epoch comes from behind them.
     pub scattered: bool,
+    /// Gets that are answered in messages have their place in a window of this rank.
+    pub lands: bool,
     /// The epoch cannot succeed any more.
     pub fault: Option<Fault>,
 }
@@ -160,6 +162,17 @@ impl Access {
             Some(Ending::Complete) => self.told && self.is_quiet(),
             Some(Ending::Flush) => self.told && self.is_quiet() && (self.placed || self.fault.is_some()),
         }
+    }
+
+    /// Whether the transfer that is posted next is the last one, and a frame follows it at once; `waits` if that waits for Puts.
+    pub fn ends_with_this_post(&self, waits: bool) -> bool {
+        let is_ready = self.reads == 0 && self.copies == 0 && !waits;
+        let follows = match self.steps.front() {
+            Some(Step::Message(_, ends)) => is_ready || !ends,
+            Some(Step::Sync) => is_ready,
+            _ => false,
+        };
+        self.posts.len() == 1 && follows
     }
 
     /// Whether something may be done for it now.
@@ -248,6 +261,12 @@ impl Peer {
 }
 
 impl Epochs {
+    /// Whether memory here is part of a window.
+    pub fn is_exposed(&self, memory: Span) -> bool {
+        let meets = |span: Span| span.addr < memory.addr + memory.len && memory.addr < span.addr + span.len;
+        self.windows.values().any(|window| meets(window.span))
+    }
+
     /// No windows; operations up to this length are copied.
     pub fn new(slot_bytes: usize) -> Epochs {
         Epochs { bounce: Bounce::new(slot_bytes), ..Epochs::default() }

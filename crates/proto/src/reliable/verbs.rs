@@ -211,6 +211,10 @@ impl<V: Verbs> Verbs for Reliable<V> {
         self.verbs.flush_unless_many(to);
     }
 
+    fn leads(&mut self, to: Rank) {
+        self.verbs.leads(to);
+    }
+
     fn owes(&self) -> bool {
         self.verbs.owes() || self.ways.as_ref().is_some_and(|ways| ways.due_ns != u64::MAX)
     }

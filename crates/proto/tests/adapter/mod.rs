@@ -63,6 +63,8 @@ pub struct Net {
     pub look_ns: u64,
     /// How often what was posted was told to leave.
     pub flushes: u32,
+    /// Writes of which it was said that a frame follows.
+    pub leads: u32,
     hosts: Vec<Host>,
     queues: Vec<VecDeque<Posted>>,
     /// Completions at the poster that have not come yet.
@@ -132,6 +134,7 @@ impl Net {
             clock_ns: 0,
             look_ns: 1000,
             flushes: 0,
+            leads: 0,
             hosts: (0..size).map(|_| Host::default()).collect(),
             queues: (0..size * size * RAILS_MAX).map(|_| VecDeque::new()).collect(),
             late: (0..size).map(|_| VecDeque::new()).collect(),
@@ -471,6 +474,10 @@ impl Verbs for Adapter {
 
     fn flush(&mut self, _to: Rank) {
         self.net.get().flushes += 1;
+    }
+
+    fn leads(&mut self, _to: Rank) {
+        self.net.get().leads += 1;
     }
 
     fn poll(&mut self) -> Option<Completion> {

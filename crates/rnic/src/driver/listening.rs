@@ -162,6 +162,7 @@ impl Listening {
             quiet: 0,
             look: 0,
             waiting: Vec::new(),
+            leads: None,
             hot: None,
             has_alarm: false,
             is_due: false,

@@ -144,6 +144,8 @@ pub struct Rnic {
     look: u32,
     /// Peers to whom something was posted that waits for more.
     waiting: Vec<Rank>,
+    /// What is posted next to this peer is followed by something that is flushed.
+    leads: Option<Rank>,
     /// Who was heard last, while nobody else speaks: its socket is read without asking which ones have something.
     hot: Option<Rank>,
     /// Something is due by the clock.
@@ -499,7 +501,8 @@ impl Rnic {
         }
         let is_short = matches!(posted.payload, Payload::Inline(_));
         let is_asked = matches!(what, Work::Read { .. } | Work::Atomic { .. });
-        let may_wait = is_short && !is_asked;
+        let leads = self.leads.take() == Some(to);
+        let may_wait = (is_short || leads) && !is_asked;
         let (is_long, look) = (posted.payload.len() > burst::LONG, self.look);
         match &mut self.contacts[to] {
             Contact::Begun(waiting) | Contact::Expected(waiting) => {
@@ -515,8 +518,8 @@ impl Rnic {
                 if link.post(posted, what).is_some() {
                     return Ok(false);
                 }
-                // What was not copied waits only if it is one of many: nobody may say that it is to leave.
-                let may_wait = may_wait || !is_asked && !is_long && !is_short && link.burst.may_wait(look);
+                // What was not copied waits only if it is one of many, and so does what is asked: nobody may say that it is to leave.
+                let may_wait = may_wait || (is_asked || !is_long && !is_short) && link.burst.may_wait(look);
                 match may_wait {
                     true if waits => {}
                     true => self.waiting.push(to),

@@ -136,6 +136,10 @@ impl Verbs for Rnic {
         self.send_outbox();
     }
 
+    fn leads(&mut self, to: Rank) {
+        self.leads = Some(to);
+    }
+
     fn flush_unless_many(&mut self, to: Rank) {
         let look = self.look;
         if self.burst(to).is_some_and(|burst| !burst.may_wait(look)) {

@@ -1,0 +1,67 @@
+//! What is cheaper of windows whose memory is not shared, by the prices of messages.
+
+use fabric::Distance;
+use proto::choice::edge::edge;
+use proto::choice::facts::Facts;
+
+/// Whether operations of so many bytes go with the lock they need, and are kept at its target until that is held there: two copies more, and a
+/// message that may be so long that it asks for room itself, against the way of the lock there and back. Otherwise they go afterwards, written
+/// by an adapter where there is one.
+pub fn is_kept(facts: &Facts, distance: Distance, len: usize, by_adapter: bool) -> bool {
+    let word_ns = edge(facts, distance, 0).total_ns();
+    let message_ns = edge(facts, distance, len).total_ns();
+    let copy_ns = len as f64 * facts.copy_ns_per_byte(len);
+    let kept_ns = message_ns + 2.0 * copy_ns;
+    let afterwards_ns = match by_adapter {
+        true => word_ns + len as f64 * facts.path(distance).write.per_byte,
+        false => message_ns + copy_ns,
+    };
+    kept_ns <= 2.0 * word_ns + afterwards_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fabric::{Caps, Costs};
+
+    fn facts(latency_ns: f64, copy: f64, eager_bytes: usize) -> Facts {
+        let caps = Caps {
+            name: "test",
+            inline_bytes: 0,
+            frame_bytes: 1 << 20,
+            remote_access: false,
+            remote_access_note: String::new(),
+            looks: 1,
+            registration: true,
+            spare_cores: true,
+        };
+        let copy = Costs::ethernet().copy.map(|(up_to, _)| (up_to, copy));
+        let costs = Costs { latency_ns, copy, ..Costs::ethernet() };
+        Facts::new([costs; 2], [&caps; 2], 1, eager_bytes)
+    }
+
+    /// Most bytes that are kept, to a power of two.
+    fn most(facts: &Facts, by_adapter: bool) -> usize {
+        let kept = |log: &u32| is_kept(facts, Distance::Network, 1 << log, by_adapter);
+        (0..24).take_while(kept).last().map_or(0, |log| 1 << log)
+    }
+
+    /// Short ones are kept; how long they may be follows from the way there and back, and from what copies cost.
+    #[test]
+    fn what_is_kept_is_a_question_of_cost() {
+        let of = |latency_ns, copy| most(&facts(latency_ns, copy, 1 << 20), true);
+        assert!(of(20_000.0, 0.1) >= 64 << 10, "{}", of(20_000.0, 0.1));
+        assert!(of(40_000.0, 0.5) > of(4_000.0, 0.5));
+        assert!(of(20_000.0, 0.1) > of(20_000.0, 2.0));
+        assert!(of(20_000.0, 2.0) >= 1024);
+    }
+
+    /// A message that has to ask for room first spares nothing.
+    #[test]
+    fn what_asks_itself_is_not_kept() {
+        for by_adapter in [true, false] {
+            let most = most(&facts(20_000.0, 0.01, 16 << 10), by_adapter);
+            assert!(most <= 16 << 10, "{most}");
+        }
+    }
+}
