@@ -173,7 +173,7 @@ def links_kept(tools, transport):
             return said
 
         def jobs():
-            line = re.fullmatch(rf"tern links 1: .*\n{transport} tern\d+h1/10\.77\.31\.1 tern\d+h2/10\.77\.31\.2 (\d) .*\n", kept.read_text())
+            line = re.fullmatch(rf"tern links 2: .*\n{transport} tern\d+h1/10\.77\.31\.1 tern\d+h2/10\.77\.31\.2 (\d) .*\n", kept.read_text())
             if not line:
                 raise Failure(f"{kept} has\n{kept.read_text()}")
             return int(line.group(1))

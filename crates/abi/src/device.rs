@@ -10,6 +10,7 @@ use fabric::settings::Settings;
 use fabric::{Device as _, Either, Exchange, Fault, Pair, Verbs};
 use ibv::{Ibv, Opened, Traffic};
 use launch::address;
+use launch::crowd::{Crowd, Seat};
 use launch::pmi::client::Client;
 use launch::report::HOST_ADDRESS;
 use proto::channel::{self, Channel};
@@ -131,6 +132,8 @@ pub struct Hosts {
     size: usize,
     /// The names of the ranks' hosts, or the one name that all have.
     names: Vec<String>,
+    /// Where each rank sits, if that is known.
+    seats: Vec<Seat>,
     /// What others are reached by, if there are any on other hosts.
     far: Option<Far>,
 }
@@ -184,16 +187,28 @@ fn tell<At: FromStr>(
     told.iter().enumerate().map(read).collect()
 }
 
-/// Tells all ranks which memory this one can share, and what it says of adapters; hears it of them. Collective.
-fn meet(card: &str, settings: &Settings, client: &mut Client) -> Result<(Vec<String>, Vec<String>), String> {
-    let told = format!("{} {card}", address::memory(settings)?);
+/// What ranks say before they are connected, by rank.
+struct Met {
+    /// Which memory each can share.
+    memories: Vec<String>,
+    /// What each says of adapters.
+    cards: Vec<String>,
+    /// Nothing if one does not say it: it is of another version, and refused by name when addresses are told.
+    seats: Vec<Seat>,
+}
+
+/// Tells all ranks which memory and cores this one can share, and what it says of adapters; hears it of them. Collective.
+fn meet(card: &str, settings: &Settings, client: &mut Client) -> Result<Met, String> {
+    let told = format!("{} {} {card}", address::memory(settings)?, Seat::here(address::machine()?));
     let all = client.share("tern.host", told.as_bytes())?;
-    let read = |told: &Vec<u8>| {
-        let text = String::from_utf8_lossy(told);
-        let (memory, card) = text.split_once(' ').unwrap_or((&text, ""));
-        (memory.to_owned(), card.to_owned())
-    };
-    Ok(all.iter().map(read).unzip())
+    let all: Vec<_> = all.iter().map(|told| String::from_utf8_lossy(told)).collect();
+    let word = |at| all.iter().map(move |told| told.splitn(3, ' ').nth(at).unwrap_or_default());
+    let seats: Option<Vec<Seat>> = word(1).map(|text| text.parse().ok()).collect();
+    Ok(Met {
+        memories: word(0).map(str::to_owned).collect(),
+        cards: word(2).map(str::to_owned).collect(),
+        seats: seats.unwrap_or_default(),
+    })
 }
 
 /// Hosts by number, from 0 in the order in which they are named first.
@@ -302,7 +317,7 @@ impl Hosts {
     /// All `n` ranks are on this host.
     pub fn one(me: usize, n: usize) -> Hosts {
         let names = vec![crate::env::host_name().unwrap_or_else(|_| "localhost".into())];
-        Hosts { me, here: (0..n).collect(), size: n, names, far: None }
+        Hosts { me, here: (0..n).collect(), size: n, names, seats: Vec::new(), far: None }
     }
 
     /// Finds out which ranks share this host. Collective.
@@ -318,17 +333,20 @@ impl Hosts {
         }
         // Where nobody is to share memory each rank is a host of its own.
         let mut found = None;
-        let hosts: Arc<[u32]> = match wanted {
-            "rnic" | "ibv" => (0..n as u32).collect(),
+        let (hosts, seats): (Arc<[u32]>, _) = match wanted {
+            "rnic" | "ibv" => ((0..n as u32).collect(), meet("", settings, client)?.seats),
             "auto" => {
                 let opened = open(ibv::Choice::from(settings)?.unasked(), settings);
                 let card = opened.as_ref().map_err(String::clone).and_then(Opened::card);
                 let card = card.unwrap_or_else(|why| ibv::without(&why));
-                let (memories, cards) = meet(&card, settings, client)?;
-                found = Some((opened, cards));
-                numbered(&memories)
+                let met = meet(&card, settings, client)?;
+                found = Some((opened, met.cards));
+                (numbered(&met.memories), met.seats)
             }
-            _ => numbered(&meet("", settings, client)?.0),
+            _ => {
+                let met = meet("", settings, client)?;
+                (numbered(&met.memories), met.seats)
+            }
         };
         let here: Box<[usize]> = (0..n).filter(|rank| hosts[*rank] == hosts[me]).collect();
         if here.len() == n {
@@ -348,6 +366,7 @@ impl Hosts {
             here,
             size: n,
             names,
+            seats,
             far: Some(Far { way, carriers, secret: client.secret()?, hosts }),
         })
     }
@@ -381,6 +400,16 @@ impl Hosts {
         self.far.is_some()
     }
 
+    /// Of so many CPUs that ranks of this host share, those that other hosts on the same machine leave them; see [`Crowd::share`].
+    pub fn cores(&self, cpus: usize) -> usize {
+        if self.seats.is_empty() { cpus } else { Crowd::of(self.me, &self.seats).share(self.here()) }
+    }
+
+    /// CPUs of all ranks where hosts share them and have too few; see [`Crowd::worst`].
+    pub fn cores_of_all(&self) -> Option<usize> {
+        Crowd::worst(&self.seats)
+    }
+
     /// Number of ranks of this host.
     pub fn here(&self) -> usize {
         self.here.len()
@@ -399,7 +428,8 @@ impl Hosts {
         };
         let (adapter, descriptor, carriers) = match way {
             Way::Software(listening, addresses) => {
-                let adapter = listening.open(self.me, addresses, secret)?;
+                let mut adapter = listening.open(self.me, addresses, secret)?;
+                adapter.share_core(self.here.len() > options.cores);
                 let descriptor = adapter.descriptor();
                 (Either::First(adapter), descriptor, carriers)
             }

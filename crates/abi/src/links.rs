@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fabric::settings::Settings;
 use fabric::{Distance, Span};
 use launch::links;
-use mpi::coll::link::{JOBS, LENGTHS};
+use mpi::coll::link::{JOBS, LENGTHS, lengths};
 use mpi::coll::{Agreed, Link, Tariff};
 use mpi::comm::Purpose;
 use mpi::error::Result;
@@ -192,10 +192,11 @@ impl Line<'_> {
         let eager_bytes = self.cx.world().engine.learner().facts.path(Distance::Network).eager_bytes as f64;
         let mut link =
             Link { jobs: 1, eager_bytes, send_ns: f64::MAX, gap_ns: f64::MAX, trips_ns: [f64::MAX; 4] };
-        for (at, len) in LENGTHS.into_iter().enumerate() {
+        let lengths = lengths(eager_bytes);
+        for (at, len) in lengths.into_iter().enumerate() {
             // What goes before the second length says nothing of bytes.
             let known = at.checked_sub(1).filter(|before| *before > 0);
-            let expected_ns = known.map_or(0.0, |at| link.trips_ns[at] / LENGTHS[at] as f64 * len as f64);
+            let expected_ns = known.map_or(0.0, |at| link.trips_ns[at] / lengths[at] as f64 * len as f64);
             if expected_ns * 2.0 * f64::from(TIMES[at]) > BUDGET.as_nanos() as f64 {
                 return Ok(None);
             }

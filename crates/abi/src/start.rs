@@ -176,7 +176,7 @@ fn connect() -> std::result::Result<Connected, String> {
     let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
     let job = client.as_mut().map_or(Ok("alone".into()), Client::name)?;
     dynamic::name_job(client.as_ref().map(|_| job.as_str()))?;
-    let options = shm::Options {
+    let mut options = shm::Options {
         dir: settings.text("TERN_SHM_DIR").into(),
         prefix: launch::report::segment_prefix(&job),
         single_copy: settings.flag("TERN_SINGLE_COPY"),
@@ -201,7 +201,9 @@ fn connect() -> std::result::Result<Connected, String> {
         Some(client) => Hosts::find(me, n, &settings, client)?,
         None => Hosts::one(0, 1),
     };
-    let mut agreed = Agreed { tariff: Tariff::of_job(&settings, options.cores), measured: Vec::new() };
+    options.cores = hosts.cores(options.cores);
+    let tariff = Tariff::of_job(&settings, options.cores).crowded(hosts.cores_of_all());
+    let mut agreed = Agreed { tariff, measured: Vec::new() };
     if let (Some(client), 0) = (&mut client, me) {
         agreed = links::agree(agreed.tariff, &settings, &hosts);
         client.put(COLLECTIVES, coll::agreement(&settings, &agreed).as_bytes())?;

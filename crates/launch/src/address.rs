@@ -6,13 +6,18 @@ use fabric::settings::Settings;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 
+/// A name that ranks have in common that run on one kernel.
+pub fn machine() -> Result<String, String> {
+    let boot = "/proc/sys/kernel/random/boot_id";
+    let name = std::fs::read_to_string(boot).map_err(|e| format!("cannot read {boot}: {e}"))?;
+    Ok(name.trim().into())
+}
+
 /// A name that ranks have in common that can share memory.
 pub fn memory(settings: &Settings) -> Result<String, String> {
-    let boot = "/proc/sys/kernel/random/boot_id";
-    let boot = std::fs::read_to_string(boot).map_err(|e| format!("cannot read {boot}: {e}"))?;
     let dir = settings.text("TERN_SHM_DIR");
     let at = std::fs::metadata(dir).map_err(|e| format!("TERN_SHM_DIR: {dir}: {e}"))?;
-    Ok(format!("{}-{:x}-{:x}", boot.trim(), at.dev(), at.ino()))
+    Ok(format!("{}-{:x}-{:x}", machine()?, at.dev(), at.ino()))
 }
 
 /// The address of this host that others connect to: as the setting says, or the launcher; else the first of the

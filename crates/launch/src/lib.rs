@@ -6,6 +6,7 @@
 //! What both must agree on is in modules without I/O: [`pmi::line`] and [`report`].
 pub mod address;
 pub mod control;
+pub mod crowd;
 pub mod graph;
 pub mod links;
 pub mod look;

@@ -11,7 +11,7 @@ use std::{env, fs, process};
 
 /// The first line, which names the version of what follows.
 const HEAD: &str =
-    "tern links 1: transport, host/address twice, then jobs, longest eager message, and times in ns";
+    "tern links 2: transport, host/address twice, then jobs, longest eager message, and times in ns";
 /// Links that are kept; of more those go first that were measured the longest ago.
 const MOST: usize = 256;
 /// No file of ours is longer, in bytes.
@@ -98,7 +98,7 @@ mod tests {
         let links: Vec<_> = (0..MOST + 2).map(|n| (format!("rc a/{n} b/1"), format!("{n} 2 3"))).collect();
         write(&file, &links).unwrap();
         assert_eq!(read(&file), links[2..]);
-        for bad in ["", "tern links 2\nrc a/1 b/1 1 2 3\n", "\u{0}\n"] {
+        for bad in ["", "tern links 3\nrc a/1 b/1 1 2 3\n", "\u{0}\n"] {
             fs::write(&file, bad).unwrap();
             assert!(read(&file).is_empty(), "{bad}");
         }

@@ -495,6 +495,38 @@ fn a_peer_of_unreliable_datagrams_that_has_ended_is_lost() {
     assert!(lost.1.to_string().contains("its process has ended"), "{}", lost.1);
 }
 
+/// One peer has spoken alone, so its socket is looked at and the others' now and then. Where each look in vain costs a turn of
+/// whoever shares the core, what another one says is seen at once.
+#[test]
+fn who_shares_its_core_looks_at_all_peers() {
+    let looks = |shares: bool| {
+        let listening: Vec<Listening> = (0..3).map(|_| Listening::at(LOCAL).unwrap()).collect();
+        let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
+        let open = |(me, l): (usize, Listening)| l.open(me, addresses.clone().into(), SECRET).unwrap();
+        let mut job: Vec<Rnic> = listening.into_iter().enumerate().map(open).collect();
+        job[0].share_core(shares);
+        let into = memory(&mut job[0], 8, 0);
+        let mut most = 0;
+        // The first two wait for connections.
+        for (message, from) in [1, 2, 1, 1, 2, 1, 1, 1, 2, 1, 2].into_iter().enumerate() {
+            job[0].post_receive(0, into, from as u64);
+            assert_eq!(job[from].post_send(0, 0, &[], 1), Ok(true));
+            let (start, mut looks, mut waits) = (Instant::now(), 0, 2);
+            while waits > 0 {
+                waits -= usize::from(job[from].poll().is_some());
+                looks += 1;
+                waits -= usize::from(job[0].poll().is_some());
+                assert!(start.elapsed() < LONG);
+            }
+            most = if message > 1 { most.max(looks) } else { 0 };
+        }
+        std::thread::scope(|scope| job.into_iter().for_each(|rank| drop(scope.spawn(move || drop(rank)))));
+        most
+    };
+    let (shared, alone) = (looks(true), looks(false));
+    assert!(shared <= 4 && alone > shared, "{shared} and {alone} looks");
+}
+
 /// What rank 0 of a large job sees at the start: all others connect before it looks, more than strangers may.
 #[test]
 fn all_ranks_of_a_large_job_may_come_at_once() {

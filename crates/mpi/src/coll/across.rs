@@ -170,9 +170,11 @@ struct Model<'a> {
     up: f64,
     down: f64,
     odd: bool,
-    /// Ranks of the largest host, and of one of its cores.
+    /// Ranks of the largest host, and of one core.
     c: f64,
     crowd: f64,
+    /// Cores that all hosts share, if they do.
+    cores: f64,
     /// Until all ranks of a core have had their turn.
     turn_ns: f64,
     root: usize,
@@ -181,7 +183,7 @@ struct Model<'a> {
 impl<'a> Model<'a> {
     fn new(kind: Collective, problem: &Problem, levels: &'a Levels, tariff: &'a Tariff) -> Model<'a> {
         let near = &tariff.host;
-        let crowd = levels.most().div_ceil(near.cores.max(1) as usize) as f64;
+        let crowd = tariff.crowd(problem.size, problem.spread) as f64;
         Model {
             near,
             far: &tariff.network,
@@ -195,6 +197,7 @@ impl<'a> Model<'a> {
             odd: !problem.size.is_power_of_two(),
             c: levels.most() as f64,
             crowd,
+            cores: f64::from(tariff.network.cores.max(1)),
             turn_ns: (crowd - 1.0) * near.switch_ns,
             root: problem.root,
         }
@@ -216,16 +219,26 @@ impl<'a> Model<'a> {
 
     /// Rounds in which every rank sends `bytes`, and from no host more than `crossing` leave.
     fn crossed(&self, crossing: f64, rounds: f64, bytes: f64) -> Price {
+        self.crossed_at_once(crossing, self.levels.count() as f64, rounds, bytes)
+    }
+
+    /// The same from so many hosts at once. Where these share cores, those do the work of all adapters.
+    fn crossed_at_once(&self, crossing: f64, hosts: f64, rounds: f64, bytes: f64) -> Price {
         let step = |link: &Rates| self.step(link) + link.agreed_ns(bytes);
         let near = (step(self.near), self.crowd * bytes * self.near.per_byte(self.byte, bytes));
         let (latency, transfer) = if crossing == 0.0 {
             near
         } else {
             let (wait, bytes) = self.adapter(crossing, bytes);
-            let far = (step(self.far) + wait, bytes);
+            let far = (step(self.far) + wait, bytes * self.hosts_of_core(hosts));
             if far.0 + far.1 > near.0 + near.1 { far } else { near }
         };
         Price { latency_ns: rounds * latency, transfer_ns: rounds * transfer, ..Price::default() }
+    }
+
+    /// Of so many hosts with something to do, those of one core.
+    fn hosts_of_core(&self, hosts: f64) -> f64 {
+        (hosts * f64::from(self.far.ends) / self.cores).max(1.0)
     }
 
     /// How long an adapter is busy with messages of several ranks: what gaps add to the bytes, and the bytes.
@@ -249,7 +262,11 @@ impl<'a> Model<'a> {
     /// The binomial tree around the root; an edge of level k carries `bytes(k)`.
     fn tree(&self, bytes: impl Fn(u32) -> f64) -> Price {
         let crossing = self.levels.tree(self.root);
-        self.sum(self.up, |k| self.crossed(f64::from(crossing[k as usize]), 1.0, bytes(k)))
+        self.sum(self.up, |k| {
+            let from_one = f64::from(crossing[k as usize]);
+            let hosts = self.p / f64::from(2 << k) / from_one.max(1.0);
+            self.crossed_at_once(from_one, hosts, 1.0, bytes(k))
+        })
     }
 
     /// One rank has a message of `bytes` for each other, or gets one from each.
@@ -284,7 +301,8 @@ impl<'a> Model<'a> {
                 + self.far.overhead_ns
                 + overhead.max(wait)
                 + self.turn_ns,
-            transfer_ns: far_bytes.max(self.crowd * inside * bytes * self.near.per_byte(self.byte, bytes)),
+            transfer_ns: (far_bytes * self.hosts_of_core(self.levels.count() as f64))
+                .max(self.crowd * inside * bytes * self.near.per_byte(self.byte, bytes)),
             ..Price::default()
         }
     }
@@ -300,7 +318,7 @@ impl<'a> Model<'a> {
             latency_ns: self.step(self.far)
                 + rounds * self.far.agreed_ns(bytes)
                 + rounds * (self.far.overhead_ns.max(self.far.receive_ns) + wait),
-            transfer_ns: rounds * far_bytes,
+            transfer_ns: rounds * far_bytes * self.hosts_of_core(self.levels.count() as f64),
             ..Price::default()
         };
         if busy.total() > path.total() { busy } else { path }

@@ -272,7 +272,7 @@ fn flat(kind: Collective, algorithm: Algorithm, problem: &Problem, link: &Rates)
         (Collective::Barrier, Star) => m.round_trip(),
         (Collective::Barrier, RecursiveDoubling) => m.all(down + 2.0 * odd, 0.0, 0.0, 0.0),
         (Collective::Barrier, _) => m.all(up, 0.0, 0.0, 0.0),
-        (Collective::Bcast, ScatterAllgather) => m.all(up + p - 1.0, 2.0 * share * n, 0.0, 0.0),
+        (Collective::Bcast, ScatterAllgather) => m.scattered(up).and(m.all(p - 1.0, share * n, 0.0, 0.0)),
         (Collective::Bcast, Chain) => {
             let segment = segment_of(problem, link) as f64;
             let rounds = (n / segment).ceil() + (p - 2.0).max(0.0);
@@ -289,14 +289,18 @@ fn flat(kind: Collective, algorithm: Algorithm, problem: &Problem, link: &Rates)
         (Collective::Scatter | Collective::Scatterv, _) => m.star(false),
         (Collective::Allgather | Collective::Allgatherv, _) => {
             let total = if kind == Collective::Allgather { p * n } else { n };
+            let block = total / p;
             let rounds = match algorithm {
                 Linear => return m.mesh(share * total),
-                RecursiveDoubling => down,
-                Bruck => up,
+                RecursiveDoubling => return m.growing(down, |have| have * block),
+                Bruck => {
+                    let copies = Price { copy_ns: m.crowd * total * m.byte.copy, ..Price::default() };
+                    return m.growing(up, |have| have.min(p - have) * block).and(copies);
+                }
                 Neighbour => p / 2.0,
                 _ => p - 1.0,
             };
-            m.all(rounds, share * total, 0.0, if algorithm == Bruck { total } else { 0.0 })
+            m.all(rounds, share * total, 0.0, 0.0)
         }
         (Collective::Alltoall, Bruck) => m.all(up, up * n * p / 2.0, 0.0, (up + 2.0) * n * p),
         (Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw, Pairwise) => {
@@ -322,10 +326,13 @@ struct Model<'a> {
     up: f64,
     /// Messages of the levels of a tree one after the other: a level has many at once, but no more than there are cores.
     waves: f64,
+    /// The same of what their receivers do with them.
+    combining: f64,
     down: f64,
     odd: f64,
-    /// Ranks of one core.
+    /// Ranks of one core, and messages that keep one busy where each rank has one.
     crowd: f64,
+    load: f64,
     /// Until all ranks of a core have had their turn.
     turn_ns: f64,
 }
@@ -335,17 +342,23 @@ impl<'a> Model<'a> {
         let crowd = problem.size.div_ceil(link.cores.max(1) as usize) as f64;
         let levels = problem.size.next_power_of_two().ilog2();
         let cores = f64::from(link.cores.max(1));
-        let wave = |level: u32| (problem.size as f64 / f64::from(2 << level) / cores).max(1.0);
+        let waves = |ends: u32| {
+            let wave =
+                |level: u32| (problem.size as f64 / f64::from(2 << level) * f64::from(ends) / cores).max(1.0);
+            (0..levels).map(wave).sum()
+        };
         Model {
             link,
             byte: link.level(problem.data(kind)),
             n: problem.bytes as f64,
             p: problem.size as f64,
             up: f64::from(levels),
-            waves: (0..levels).map(wave).sum(),
+            waves: waves(link.ends),
+            combining: waves(1),
             down: f64::from(problem.size.ilog2()),
             odd: if problem.size.is_power_of_two() { 0.0 } else { 1.0 },
             crowd,
+            load: crowd * f64::from(link.ends),
             turn_ns: (crowd - 1.0) * link.switch_ns,
         }
     }
@@ -355,13 +368,20 @@ impl<'a> Model<'a> {
         self.link.latency_ns + self.link.agreed_ns(bytes) + self.turn_ns
     }
 
+    /// What messages that wait for an answer add where ranks of one core all have one: who answers has the core, one after the other.
+    fn answers(&self, bytes: f64) -> f64 {
+        (self.crowd - 1.0) * self.link.agreed_ns(bytes)
+    }
+
     /// What every rank does at the same time: the work of a core's ranks adds up.
     fn all(&self, rounds: f64, sent: f64, combined: f64, copied: f64) -> Price {
         let (link, crowd) = (self.link, self.crowd);
         Price {
             latency_ns: rounds
-                * (link.latency_ns + (link.overhead_ns + link.receive_ns) * crowd + self.turn_ns),
-            transfer_ns: crowd * sent * link.per_byte(self.byte, sent / rounds.max(1.0)),
+                * (self.step(sent / rounds.max(1.0))
+                    + (link.overhead_ns + link.receive_ns) * crowd
+                    + self.answers(sent / rounds.max(1.0))),
+            transfer_ns: self.load * sent * link.per_byte(self.byte, sent / rounds.max(1.0)),
             reduce_ns: crowd * combined * self.byte.reduce,
             copy_ns: crowd * copied * self.byte.copy,
         }
@@ -372,12 +392,34 @@ impl<'a> Model<'a> {
     fn tree(&self, rounds: f64, sent: f64, combined: f64) -> Price {
         let link = self.link;
         let least = (self.p - 1.0) * self.n / f64::from(link.cores.max(1));
+        let moved = least * f64::from(link.ends);
         Price {
             latency_ns: rounds * (self.step(sent / rounds.max(1.0)) + link.overhead_ns + link.receive_ns),
-            transfer_ns: sent.max(least) * link.per_byte(self.byte, sent / rounds.max(1.0)),
+            transfer_ns: sent.max(moved) * link.per_byte(self.byte, sent / rounds.max(1.0)),
             reduce_ns: if combined > 0.0 { combined.max(least) * self.byte.reduce } else { 0.0 },
             copy_ns: 0.0,
         }
+    }
+
+    /// Rounds in which each rank passes on what it has, which is twice as many blocks each time.
+    fn growing(&self, rounds: f64, bytes: impl Fn(f64) -> f64) -> Price {
+        let round = |k: u32| self.all(1.0, bytes(f64::from(1 << k)), 0.0, 0.0);
+        (0..rounds as u32).map(round).fold(Price::default(), Price::and)
+    }
+
+    /// A tree that leaves each rank a share of the vector, half of what its parent had left: a level has many messages at once,
+    /// but no more than there are cores.
+    fn scattered(&self, rounds: f64) -> Price {
+        let (link, cores) = (self.link, f64::from(self.link.cores.max(1)) / f64::from(self.link.ends));
+        let level = |k: u32| {
+            let (messages, bytes) = (f64::from(1 << k), self.n / f64::from(2 << k));
+            Price {
+                latency_ns: self.step(bytes) + link.overhead_ns + link.receive_ns,
+                transfer_ns: (messages / cores).max(1.0) * bytes * link.per_byte(self.byte, bytes),
+                ..Price::default()
+            }
+        };
+        (0..rounds as u32).map(level).fold(Price::default(), Price::and)
     }
 
     /// One rank has a message for each other, or gets one from each: one latency, and the overhead of each.
@@ -404,8 +446,11 @@ impl<'a> Model<'a> {
         let (link, peers) = (self.link, self.p - 1.0);
         let overhead_ns = (link.overhead_ns + link.receive_ns) * (1.0 + link.crowding * (self.crowd - 1.0));
         Price {
-            latency_ns: link.latency_ns + link.overhead_ns + self.crowd * peers * overhead_ns + self.turn_ns,
-            transfer_ns: self.crowd * sent * link.per_byte(self.byte, sent / peers.max(1.0)),
+            latency_ns: self.step(sent / peers.max(1.0))
+                + self.answers(sent / peers.max(1.0))
+                + if link.ends == 1 { link.overhead_ns } else { 0.0 }
+                + self.crowd * peers * overhead_ns,
+            transfer_ns: self.load * sent * link.per_byte(self.byte, sent / peers.max(1.0)),
             ..Price::default()
         }
     }
@@ -420,13 +465,13 @@ impl<'a> Model<'a> {
             }
             (Collective::Reduce, InOrder) => self.tree(up + 1.0, (up + 1.0) * n, up * n),
             (Collective::Reduce, Linear) => with(self.star(true), (p - 1.0) * n),
-            (Collective::Reduce, _) => self.tree(up, self.waves * n, self.waves * n),
+            (Collective::Reduce, _) => self.tree(up, self.waves * n, self.combining * n),
             (Collective::Allreduce, Rabenseifner) => {
                 self.all(2.0 * (down + odd), 2.0 * (share + odd) * n, (share + odd) * n, n)
             }
             (Collective::Allreduce, Ring) => self.all(2.0 * (p - 1.0), 2.0 * share * n, share * n, n),
             (Collective::Allreduce, ReduceBcast) => {
-                self.tree(up, self.waves * n, self.waves * n).and(self.tree(up, self.waves * n, 0.0))
+                self.tree(up, self.waves * n, self.combining * n).and(self.tree(up, self.waves * n, 0.0))
             }
             (Collective::Allreduce, Linear) => with(self.mesh((p - 1.0) * n), self.crowd * (p - 1.0) * n),
             (Collective::Allreduce, Star) => with(self.round_trip(), (p - 1.0) * n),
@@ -461,7 +506,8 @@ pub fn segment(problem: &Problem, tariff: &Tariff) -> u64 {
 }
 
 pub(super) fn segment_of(problem: &Problem, link: &Rates) -> u64 {
-    let alpha = link.latency_ns + link.overhead_ns + link.receive_ns;
+    let turns = problem.size.div_ceil(link.cores.max(1) as usize) - 1;
+    let alpha = link.latency_ns + link.overhead_ns + link.receive_ns + turns as f64 * link.switch_ns;
     let hops = (problem.size as f64 - 2.0).max(0.0);
     let best = (hops * problem.bytes as f64 * link.level(problem.bytes as f64).link / alpha.max(1.0)).sqrt();
     let segments = (best as u64).clamp(1, 1024);
@@ -558,6 +604,51 @@ mod tests {
         assert_ne!(winner(Collective::Allreduce, 1 << 16), TwoShot);
         assert_eq!(winner(Collective::Allreduce, 1 << 22), TwoShot);
         assert_eq!(choose(Collective::Barrier, &problem(64, 0, true), &TARIFF, None).winner, Dissemination);
+    }
+
+    /// Of messages that wait for an answer each does, in exchanges as in trees: many short rounds of a long vector are no bargain.
+    #[test]
+    fn every_message_that_waits_for_an_answer_waits() {
+        let network = Rates { eager_bytes: 1e4, handshake_ns: 1e6, ..Tariff::default().network };
+        let tariff = Tariff { network, ..*TARIFF };
+        let spread = &Spread::Apart;
+        let waits = |kind, algorithm, bytes| {
+            let problem = Problem { size: 8, bytes, commutes: true, root: 0, spread };
+            price(kind, algorithm, &problem, &tariff).latency_ns >= 1e6
+        };
+        for (kind, bytes) in
+            [(Collective::Bcast, 1 << 20), (Collective::Allgather, 1 << 18), (Collective::Alltoall, 1 << 18)]
+        {
+            for &algorithm in
+                algorithms(kind).iter().filter(|algorithm| **algorithm != TwoLevel && **algorithm != Chain)
+            {
+                assert!(
+                    waits(kind, algorithm, bytes) && !waits(kind, algorithm, 8),
+                    "{kind:?} {}",
+                    algorithm.word()
+                );
+            }
+        }
+    }
+
+    /// Hosts that are containers of one machine with two cores: what is on the way keeps a core busy at both of its ends, so
+    /// trees move long vectors for less than exchanges, and few long messages are better than many.
+    #[test]
+    fn hosts_that_share_cores_move_every_byte_with_them() {
+        let apart = Tariff::default();
+        let together = apart.crowded(Some(2));
+        let (alone, shared) = (apart.network, together.network);
+        let whole = |rates: &Rates| rates.latency_ns + rates.overhead_ns + rates.receive_ns;
+        assert_eq!((whole(&alone), shared.latency_ns, shared.cores), (whole(&shared), 0.0, 2));
+        assert_eq!(apart.crowded(None), apart);
+        let chosen = |kind, bytes, tariff: &Tariff| {
+            let problem = Problem { size: 4, bytes, commutes: true, root: 0, spread: &Spread::Apart };
+            choose(kind, &problem, tariff, None).winner
+        };
+        assert!(matches!(chosen(Collective::Bcast, 1 << 20, &apart), ScatterAllgather | Chain));
+        assert!(matches!(chosen(Collective::Bcast, 1 << 20, &together), Binomial | Linear));
+        assert!(matches!(chosen(Collective::Allreduce, 1 << 16, &together), Star | ReduceBcast));
+        assert_eq!(chosen(Collective::Alltoall, 1 << 16, &together), Linear);
     }
 
     /// What was measured on two cores (docs/results.md): with dozens of ranks per core a message to everybody costs more

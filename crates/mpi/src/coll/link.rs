@@ -10,9 +10,18 @@
 //! several, for whatever disturbs a measurement makes it longer.
 use super::rates::{Level, Rates};
 
-/// Bytes of the messages that are measured there and back: one without data worth mentioning, one that leaves at once, and
-/// two whose difference is that of their bytes alone.
-pub const LENGTHS: [usize; 4] = [8, 8 << 10, 256 << 10, 1 << 20];
+/// Bytes of the messages that are measured there and back: one without data worth mentioning, the longest that leaves at once (see
+/// [`lengths`]), and two whose difference is that of their bytes alone.
+pub const LENGTHS: [usize; 4] = [8, 64 << 10, 256 << 10, 1 << 20];
+/// The shortest that says what bytes cost.
+const SHORTEST: f64 = 4096.0;
+
+/// The same where no longer one leaves at once. What a byte costs in shorter ones would say too much of those: calls of the kernel and
+/// the segments of a message are in it, which long ones have no more of.
+pub fn lengths(eager_bytes: f64) -> [usize; LENGTHS.len()] {
+    let longest = eager_bytes.clamp(SHORTEST, LENGTHS[1] as f64) as usize;
+    [LENGTHS[0], longest, LENGTHS[2], LENGTHS[3]]
+}
 
 /// Jobs that measure a link, as long as each must expect the others to have been disturbed. What is known changes
 /// no more then, so that later jobs choose alike.
@@ -95,7 +104,7 @@ impl Link {
     /// combining cost.
     pub fn rates(&self, assumed: &Rates, eager_max: f64) -> Rates {
         let [bare, short, medium, long] = self.trips_ns;
-        let bytes = LENGTHS.map(|len| len as f64);
+        let bytes = lengths(self.eager_bytes).map(|len| len as f64);
         let per_byte = (long - medium) / (bytes[3] - bytes[2]);
         let short_per_byte = (short - bare) / (bytes[1] - bytes[0]);
         // Of a message that is alone its two ends are a part; who gets many pays his part for each.
@@ -133,7 +142,7 @@ mod tests {
         eager_bytes: 65536.0,
         send_ns: 1000.0,
         gap_ns: 500.0,
-        trips_ns: [5000.0, 13_184.0, 287_136.0, 1_073_568.0],
+        trips_ns: [5000.0, 70_528.0, 287_136.0, 1_073_568.0],
     };
 
     fn rates(link: &Link) -> Rates {
@@ -145,7 +154,7 @@ mod tests {
         let rates = rates(&LINK);
         let bare = rates.latency_ns + rates.overhead_ns + rates.receive_ns;
         assert_eq!((bare, rates.overhead_ns, rates.gap_ns), (5000.0, 1000.0, 500.0));
-        for (len, ns) in LENGTHS.into_iter().zip(LINK.trips_ns).map(|(len, ns)| (len as f64, ns)) {
+        for (len, ns) in lengths(65536.0).into_iter().zip(LINK.trips_ns).map(|(len, ns)| (len as f64, ns)) {
             let told = bare + rates.agreed_ns(len) + len * rates.per_byte(rates.level(len), len);
             assert!((told - ns).abs() < 0.01 * ns, "{len}: {told} instead of {ns}");
         }
@@ -154,7 +163,7 @@ mod tests {
 
     #[test]
     fn jobs_keep_the_shortest_and_collectives_wait_for_the_slowest() {
-        let busy = Link { trips_ns: [64_000.0, 70_000.0, 280_000.0, 2e6], send_ns: 900.0, ..LINK };
+        let busy = Link { trips_ns: [64_000.0, 80_000.0, 280_000.0, 2e6], send_ns: 900.0, ..LINK };
         let both = LINK.and(busy);
         assert_eq!(
             (both.jobs, both.send_ns, both.trips_ns[0], both.trips_ns[2]),
@@ -198,9 +207,9 @@ mod tests {
             cost::choose(Collective::Alltoall, &problem, &tariff, None).winner.word()
         };
         let ends_ns = 400_000.0;
-        let dear = [1e6, 1.001e6, 1.03e6, 1.2e6];
+        let dear = [1e6, 1.008e6, 1.03e6, 1.2e6];
         assert_eq!(chosen(Link { trips_ns: dear, send_ns: ends_ns, gap_ns: ends_ns, ..LINK }), "bruck");
-        assert_eq!(chosen(Link { trips_ns: [2000.0, 82_000.0, 2.6e6, 1.05e7], ..LINK }), "linear");
+        assert_eq!(chosen(Link { trips_ns: [2000.0, 650_000.0, 2.6e6, 1.05e7], ..LINK }), "linear");
     }
 
     proptest! {

@@ -1,4 +1,5 @@
 //! What links and cores cost, and what ranks must agree on before each chooses alone.
+use super::levels::Spread;
 use super::link::Link;
 use fabric::settings::Settings;
 use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
@@ -61,6 +62,8 @@ pub struct Rates {
     pub crowding: f64,
     /// Cores that the ranks share.
     pub cores: u32,
+    /// Cores that a message on its way keeps busy: both ends' where these share the cores, and the way between them is their work.
+    pub ends: u32,
     /// Whether receivers fetch long messages themselves, so that a sender can serve many at once.
     pub single_copy: bool,
     /// By the length of the data, ascending.
@@ -83,6 +86,8 @@ impl Rates {
         switch_ns: 1300.0,
         crowding: 0.25,
         cores: u32::MAX,
+        // What is measured of messages between ranks that share cores has it in it.
+        ends: 1,
         single_copy: true,
         levels: [Level { up_to_bytes: ANY_BYTES, link: 0.1, short: 0.1, busy: 0.1, reduce: 0.1, copy: 0.05 };
             LEVELS],
@@ -118,8 +123,27 @@ impl Rates {
             switch_ns: cores.switch_ns,
             crowding: cores.crowding,
             cores: cores.count,
+            ends: 1,
             single_copy: path.reach && !path.registration,
             levels: std::array::from_fn(level),
+        }
+    }
+
+    /// The same where all hosts share the cores: nothing of a message's way is waiting for a wire that a core could use otherwise,
+    /// and who sends while it receives has twice the work. Of the two copies that a short message is besides, each end makes one.
+    fn by_cores(self) -> Rates {
+        let half = self.latency_ns / 2.0;
+        let (overhead_ns, receive_ns) = (self.overhead_ns + half, self.receive_ns + half);
+        let level =
+            |level: Level| Level { short: level.busy + (level.short - level.busy).max(0.0) / 2.0, ..level };
+        Rates {
+            latency_ns: 0.0,
+            overhead_ns,
+            receive_ns,
+            crowding: 0.0,
+            ends: 2,
+            levels: self.levels.map(level),
+            ..self
         }
     }
 
@@ -149,7 +173,8 @@ impl Rates {
 pub struct Tariff {
     /// Between ranks of one host.
     pub host: Rates,
-    /// Between hosts. Its cores do not count: a rank alone on its host has one.
+    /// Between hosts. Its cores are those of all hosts together where these share cores, else any number: a rank alone on its
+    /// host has one.
     pub network: Rates,
     /// Where those between hosts come from.
     pub source: Source,
@@ -170,9 +195,29 @@ impl Tariff {
         Tariff { host, network, source: Source::Assumed }
     }
 
+    /// Ranks of one core, of so many in a communicator.
+    pub(crate) fn crowd(&self, size: usize, spread: &Spread) -> usize {
+        let on = |rates: &Rates, ranks: usize| ranks.div_ceil(rates.cores.max(1) as usize);
+        match spread {
+            Spread::OneHost => on(&self.host, size),
+            Spread::Apart => on(&self.network, size),
+            Spread::Levels(levels) => on(&self.host, levels.most()).max(on(&self.network, size)),
+        }
+    }
+
+    /// The same where hosts are on one machine (or several), of whose cores all ranks of the job together have so many.
+    pub fn crowded(mut self, cores: Option<usize>) -> Tariff {
+        if let Some(cores) = cores {
+            let cores = u32::try_from(cores).unwrap_or(u32::MAX).max(1);
+            self.network = Rates { cores, ..self.network }.by_cores();
+        }
+        self
+    }
+
     /// The same where it was measured what messages take between the hosts.
     pub fn on(self, link: &Link, settings: &Settings) -> Tariff {
         let network = link.rates(&self.network, settings.number("TERN_EAGER_MAX") as f64);
+        let network = if network.cores < u32::MAX { network.by_cores() } else { network };
         Tariff { network, source: Source::Kept, ..self }
     }
 }
@@ -206,14 +251,14 @@ fn network(eager_bytes: usize, frame_bytes: usize, keeps: bool) -> Rates {
 }
 
 /// Numbers that make up rates.
-const NUMBERS: usize = 10 + 6 * LEVELS;
+const NUMBERS: usize = 11 + 6 * LEVELS;
 
 impl Rates {
     fn text(&self) -> String {
         let flag = f64::from(u8::from(self.single_copy));
         let link = [self.latency_ns, self.overhead_ns, self.receive_ns, self.gap_ns];
         let machine = [self.switch_ns, self.crowding, f64::from(self.cores), flag];
-        let long = [self.eager_bytes, self.handshake_ns];
+        let long = [self.eager_bytes, self.handshake_ns, f64::from(self.ends)];
         let levels =
             self.levels.iter().flat_map(|l| [l.up_to_bytes, l.link, l.short, l.busy, l.reduce, l.copy]);
         let numbers = link.into_iter().chain(machine).chain(long).chain(levels);
@@ -231,10 +276,11 @@ impl Rates {
         let is_whole = cores >= 1.0 && cores <= f64::from(u32::MAX) && cores.fract() == 0.0;
         let level = |at: usize| {
             let [up_to_bytes, link, short, busy, reduce, copy] =
-                std::array::from_fn(|field| numbers[10 + 6 * at + field]);
+                std::array::from_fn(|field| numbers[11 + 6 * at + field]);
             Level { up_to_bytes, link, short, busy, reduce, copy }
         };
-        (is_whole && [0.0, 1.0].contains(&flag)).then(|| Rates {
+        let ends = numbers[10];
+        (is_whole && [0.0, 1.0].contains(&flag) && [1.0, 2.0].contains(&ends)).then(|| Rates {
             latency_ns: numbers[0],
             overhead_ns: numbers[1],
             receive_ns: numbers[2],
@@ -244,6 +290,7 @@ impl Rates {
             eager_bytes: numbers[8],
             handshake_ns: numbers[9],
             cores: cores as u32,
+            ends: ends as u32,
             single_copy: flag == 1.0,
             levels: std::array::from_fn(level),
         })

@@ -188,7 +188,7 @@ fn is_told(ranks: usize, state: &State) -> bool {
     let way = by(Algorithm::Dissemination) / f64::from(ranks.next_power_of_two().ilog2());
     let (told, asked) = (WORDS * by(Algorithm::Linear), 2.0 * way + barrier);
     // Prices between hosts are those of a rank that has a core. Where ranks share cores each waits for the messages of the others.
-    let crowd = spread.levels().map_or(1, |levels| levels.most().div_ceil(tariff.host.cores.max(1) as usize));
+    let crowd = if matches!(spread, crate::coll::Spread::OneHost) { 1 } else { tariff.crowd(ranks, spread) };
     let shared_ns = (crowd - 1) as f64 * (tariff.network.overhead_ns + tariff.network.receive_ns);
     told + WORDS * (ranks - 1) as f64 * shared_ns < asked + 2.0 * shared_ns
 }

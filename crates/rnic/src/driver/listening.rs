@@ -160,6 +160,7 @@ impl Listening {
             room: vec![0; READ_BYTES].into(),
             stalled: Vec::new(),
             quiet: 0,
+            shares_core: false,
             look: 0,
             waiting: Vec::new(),
             leads: None,

@@ -140,6 +140,8 @@ pub struct Rnic {
     /// Peers of whom messages wait for a receive buffer.
     stalled: Vec<Rank>,
     quiet: u32,
+    /// Whether others have the core between two looks in vain, see [`Rnic::share_core`].
+    shares_core: bool,
     /// Counts looks.
     look: u32,
     /// Peers to whom something was posted that waits for more.
@@ -395,13 +397,19 @@ impl Rnic {
         is_seen
     }
 
+    /// Ranks are more than cores, so that after a look in vain somebody else has the core: then a look is dear, and each asks of all
+    /// peers what has come. Else most look at the one alone that speaks, or at nobody where all are silent.
+    pub fn share_core(&mut self, shares: bool) {
+        self.shares_core = shares;
+    }
+
     /// Asks the kernel what there is, and deals with it.
     fn look(&mut self) {
         if !self.is_to_ask() {
             return;
         }
         self.quiet = self.quiet.saturating_add(1);
-        let asks = self.look.is_multiple_of(SOME);
+        let asks = self.shares_core || self.look.is_multiple_of(SOME);
         if self.unreliable.is_some() && (self.quiet <= QUIET || asks) {
             self.look_at_unreliable();
         }
@@ -414,7 +422,7 @@ impl Rnic {
             }
             return;
         }
-        if self.quiet > QUIET {
+        if self.quiet > QUIET || self.shares_core {
             self.hot = None;
         }
         match self.hot {
