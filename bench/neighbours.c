@@ -6,7 +6,8 @@
  * collective is to be no worse than.
  * `parts`: a round of a partitioned message of 16 partitions round the ring, `size` bytes in all, all ready at once;
  * `computed`: each is ready after a computation as long as the whole takes, and the value is what a round takes beyond
- * its computation; `whole`: the same as one persistent message behind all computations. */
+ * its computation; `whole`: the same as one persistent message behind all computations; `plain`: as one persistent message
+ * without any, which `parts` has no reason to be slower than. */
 #include "bench.h"
 
 #include <stddef.h>
@@ -105,7 +106,7 @@ static double whole(size_t size, long count)
 	double begin = now();
 	for (long i = 0; i < count; i++) {
 		MPI_Start(&requests[1]);
-		for (int p = 0; p < PARTS; p++)
+		for (int p = 0; p < PARTS && compute > 0; p++)
 			bench_compute(compute);
 		MPI_Start(&requests[0]);
 		MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
@@ -154,7 +155,7 @@ static void exchange(const char *variant, bench_body *body, size_t size, int sam
 
 static void partitions(size_t size)
 {
-	if (!bench_wanted("parts") && !bench_wanted("computed") && !bench_wanted("whole"))
+	if (!bench_wanted("parts") && !bench_wanted("computed") && !bench_wanted("whole") && !bench_wanted("plain"))
 		return;
 	bench_fill(out, size, bench.rank);
 	bench_fill(in, size, -1);
@@ -164,6 +165,7 @@ static void partitions(size_t size)
 	struct spread s = bench_measure(in_parts, size, 1);
 	if (bench.rank == 0)
 		emit(bench.name, "parts", size, scaled(s, 1e6), "us");
+	measure("plain", whole, size);
 	compute = bench_share(s.mid);
 	measure("computed", in_parts, size);
 	measure("whole", whole, size);
