@@ -5,7 +5,7 @@ mod adapter;
 mod random;
 
 use adapter::{Adapter, Net, Shared};
-use fabric::{Nap, Span};
+use fabric::{Distance, Nap, Span};
 use proto::channel::{Channel, Settings};
 use proto::epoch::{Ending, Mark, Schedule};
 use proto::{CacheLimits, EagerBy, Engine, Event, Limits};
@@ -343,9 +343,10 @@ fn misuse_is_told_with_window_and_rank() {
     assert_eq!(engine.counters().get(Event::PutDirect), 0);
 }
 
-/// Two ranks, the first of which puts or gets so many bytes from memory of its own or of its window; what the end of that fence said, and of
-/// how many writes that a frame follows.
-fn fence_of(schedule: Schedule, puts: usize, gets: usize, lands: bool) -> (bool, u32) {
+type Rank = Engine<Channel<Adapter>>;
+
+/// Two ranks with a window each.
+fn two(schedule: Schedule) -> (Shared, [Rank; 2], [Vec<u8>; 2]) {
     let net = Net::shared(2);
     net.get().hostile = true;
     let limits = Limits {
@@ -369,6 +370,19 @@ fn fence_of(schedule: Schedule, puts: usize, gets: usize, lands: bool) -> (bool,
         engine.admit(WINDOW, 1 - me, exposed[1 - me]).unwrap();
         engine.schedule(WINDOW, schedule).unwrap();
     }
+    (net, engines, windows)
+}
+
+fn look(engine: &mut Rank) {
+    if let Some(nap) = engine.poll().unwrap() {
+        nap.take();
+    }
+}
+
+/// Two ranks, the first of which puts or gets so many bytes from memory of its own or of its window; what the end of that fence said, and of
+/// how many writes that a frame follows.
+fn fence_of(schedule: Schedule, puts: usize, gets: usize, lands: bool) -> (bool, u32) {
+    let (net, mut engines, mut windows) = two(schedule);
     let mut own = vec![0u8; 4096];
     engines[0].start(WINDOW, &[1], false).unwrap();
     if gets > 0 {
@@ -381,11 +395,7 @@ fn fence_of(schedule: Schedule, puts: usize, gets: usize, lands: bool) -> (bool,
     engines[0].mark(WINDOW, 1, Mark::default()).unwrap();
     engines[0].close_at(WINDOW, &[1], Ending::Complete).unwrap();
     for _ in 0..100_000 {
-        for engine in &mut engines {
-            if let Some(nap) = engine.poll().unwrap() {
-                nap.take();
-            }
-        }
+        engines.iter_mut().for_each(look);
         if engines[0].is_closed_at(WINDOW, &[1]).unwrap()
             && engines[1].is_exposure_over(WINDOW, &[0]).unwrap()
         {
@@ -427,5 +437,30 @@ fn the_last_write_leaves_with_the_word_of_the_end() {
             leads,
             "{name}, {gets} got"
         );
+    }
+}
+
+/// What is asked and answered shows how long a way is, also to who sends no long messages: Puts and their flush, and Gets in messages.
+#[test]
+fn answers_show_how_long_a_way_is() {
+    for (ending, puts) in [(Ending::Flush, true), (Ending::Complete, false)] {
+        let (_net, mut engines, _windows) = two(Schedule::named("aggregate").unwrap());
+        let mut own = vec![0u8; 64];
+        let seen =
+            |engine: &Engine<Channel<Adapter>>| engine.learner().facts.path(Distance::Network).latency.count;
+        assert_eq!(seen(&engines[0]), 0);
+        for _ in 0..100 {
+            engines[0].start(WINDOW, &[1], false).unwrap();
+            match puts {
+                true => engines[0].put(WINDOW, 1, 0, span(&mut own)).unwrap(),
+                false => engines[0].get(WINDOW, 1, 0, span(&mut own)).unwrap(),
+            }
+            engines[0].close_at(WINDOW, &[1], ending).unwrap();
+            while !engines[0].is_closed_at(WINDOW, &[1]).unwrap() {
+                engines.iter_mut().for_each(look);
+            }
+        }
+        assert!(seen(&engines[0]) > 0, "{ending:?}");
+        assert_eq!(seen(&engines[1]), 0);
     }
 }

@@ -86,7 +86,7 @@ proptest! {
         (direct, ends) in (any::<bool>(), any::<bool>()),
         scale in 0.1f64..10.0,
     ) {
-        let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct, ends, meets_once: false, lands: false };
+        let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct, ends, meets_once: false, lands: false, alternates: false };
         let plan = plan(&items, &[], &schedule, &limits, &facts(scale));
         check(&items, &limits, &plan);
         prop_assert!(schedule.order.is_none_or(|order| order == plan.order));
@@ -105,7 +105,7 @@ proptest! {
         forced in schedule(),
         scale in 0.1f64..10.0,
     ) {
-        let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct: true, ends: true, meets_once: false, lands: false };
+        let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct: true, ends: true, meets_once: false, lands: false, alternates: false };
         let facts = facts(scale);
         let free = plan(&items, &[], &Schedule::CHOICE, &limits, &facts).predicted.total_ns();
         let fixed = plan(&items, &[], &forced, &limits, &facts).predicted.total_ns();
@@ -115,7 +115,7 @@ proptest! {
     /// Gets come first, or in turn with Puts so that neither direction is ahead by more than an operation.
     #[test]
     fn orders_are_what_they_say(items in proptest::collection::vec(item(), 1..40)) {
-        let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct: true, ends: true, meets_once: false, lands: false };
+        let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct: true, ends: true, meets_once: false, lands: false, alternates: false };
         let order = |order| {
             let fixed = Schedule::fixed(order, Bundling::Never, false);
             let steps = plan(&items, &[], &fixed, &limits, &facts(1.0)).steps;
@@ -146,6 +146,7 @@ const LIMITS: Limits = Limits {
     ends: false,
     meets_once: false,
     lands: false,
+    alternates: false,
 };
 
 #[test]

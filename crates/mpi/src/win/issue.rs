@@ -7,7 +7,7 @@ use super::active::{Active, Answer, Arrival, BATCH_BYTES, Gathered, Pending, Ref
 use super::direct;
 use super::epoch::{self, LockType, Members};
 use super::fence::Way;
-use super::message::Record;
+use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
 use super::target::Letter;
 use super::{Path, Window, Windows, about, fence, price, quick};
@@ -326,7 +326,9 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let peer = window.place.world_rank(target) as usize;
         let Some(active) = window.active() else { return Ok(false) };
-        let bytes = active.batches[target as usize].len() + operation.area.len() as usize;
+        // Its own record, and that of the unlock.
+        let records = 2 * OPERATION_BYTES;
+        let bytes = active.batches[target as usize].len() + records + operation.area.len() as usize;
         let by_adapter = active.far.as_ref().is_some_and(|far| far.reaches(target));
         let distance = engine.device().distance(peer);
         Ok(asks || !price::is_kept(&engine.learner().facts, distance, bytes, by_adapter))

@@ -5,11 +5,15 @@ use proto::choice::edge::edge;
 use proto::choice::facts::Facts;
 
 /// Whether operations of so many bytes go with the lock they need, and are kept at its target until that is held there: two copies more, and a
-/// message that may be so long that it asks for room itself, against the way of the lock there and back. Otherwise they go afterwards, written
-/// by an adapter where there is one.
+/// message, against the way of the lock there and back. Otherwise they go afterwards, written by an adapter where there is one. A message that
+/// is so long that it asks for room goes that way itself, so it spares nothing.
 pub fn is_kept(facts: &Facts, distance: Distance, len: usize, by_adapter: bool) -> bool {
     let word_ns = edge(facts, distance, 0).total_ns();
-    let message_ns = edge(facts, distance, len).total_ns();
+    let message = edge(facts, distance, len);
+    if message.handshake_ns > 0.0 {
+        return false;
+    }
+    let message_ns = message.total_ns();
     let copy_ns = len as f64 * facts.copy_ns_per_byte(len);
     let kept_ns = message_ns + 2.0 * copy_ns;
     let afterwards_ns = match by_adapter {

@@ -288,6 +288,9 @@ impl<D: Device> Engine<D> {
         }
         let aux = (head[0] >> 16) as u16;
         access.told |= aux & (flags::DONE | flags::ASK) != 0;
+        if access.unanswered > 0 || aux & flags::ASK != 0 {
+            access.asked_ns = self.dev.now_ns();
+        }
         access.message = None;
         Went::Done
     }
@@ -306,8 +309,13 @@ impl<D: Device> Engine<D> {
         let (what, notes) = self.last_word(epochs, window, rank);
         let number = epochs.windows[&window].peers[&rank].number();
         self.dev.label(|| "epoch");
+        let now_ns = self.dev.now_ns();
         self.tell(number, rank, Some(RAIL), what, notes);
-        epochs.access(window, rank).expect("it is busy").told = true;
+        let access = epochs.access(window, rank).expect("it is busy");
+        access.told = true;
+        if what & flags::ASK != 0 {
+            access.asked_ns = now_ns;
+        }
         Went::Done
     }
 

@@ -240,6 +240,7 @@ impl<D: Device> Engine<D> {
         for rank in origins {
             let peer = found.peers.get_mut(rank).expect("it has ended an epoch");
             peer.marks[0] = peer.ended.pop_front().expect("it has ended an epoch");
+            peer.was_origin = true;
             if std::mem::take(&mut peer.failed) {
                 failed = Some(*rank);
             }
@@ -480,9 +481,11 @@ impl<D: Device> Engine<D> {
         let schedule = found.schedule;
         let access = found.peers.get_mut(&rank).and_then(|peer| {
             let registered = peer.exposed.is_some_and(|theirs| theirs.registered);
-            peer.access.as_mut().map(|access| (access, registered))
+            let was_origin =
+                if ending.is_some() { std::mem::take(&mut peer.was_origin) } else { peer.was_origin };
+            peer.access.as_mut().map(|access| (access, registered, was_origin))
         });
-        let Some((access, registered)) = access else { return Ok(()) };
+        let Some((access, registered, was_origin)) = access else { return Ok(()) };
         // What was read is here when its reads have ended: there is nothing to ask the target.
         let asks = ending == Some(Ending::Complete) || ending == Some(Ending::Flush) && access.needs_word();
         (access.told, access.placed) = (!asks && ending.is_some(), !asks && ending.is_some());
@@ -501,6 +504,7 @@ impl<D: Device> Engine<D> {
             ends: asks,
             meets_once: mark.is_some_and(|mark| !mark.again) && self.dev.writes_in_order(rank),
             lands: mark.is_some() && self.lands(&waiting, &all),
+            alternates: mark.is_none() && was_origin,
         };
         let gone = self.gone_before(rank, &all, &waiting, &limits, now_ns);
         let kept = &mut self.epochs.as_mut().expect("it has windows").window(window)?.kept;
@@ -518,25 +522,30 @@ impl<D: Device> Engine<D> {
             epochs.journal.planned(kind, &plan, early);
             let found = epochs.window(window)?;
             found.small_bytes = plan.small_bytes;
-            let (lag_ns, gets_behind) = seen(&all, now_ns);
-            found.habit.ended(lag_ns, gets_behind);
+            let ((lag_ns, gets_behind), all_len) = (seen(&all, now_ns), all.len());
+            found.habit.ended(lag_ns, gets_behind, all_len);
         }
         let access = epochs.access(window, rank).expect("it has an epoch");
         access.ops = all;
-        access.steps.extend(plan.steps.into_iter().map(|step| match step {
-            Step::Direct(op) => Step::Direct(waiting[op]),
-            Step::Message(mut parts, sync) => {
-                parts.iter_mut().for_each(|part| part.op = waiting[part.op]);
-                Step::Message(parts, sync)
-            }
-            Step::Sync => Step::Sync,
-        }));
+        access.steps.extend(plan.steps.into_iter().map(|step| of_all(step, &waiting)));
         if ending.is_none() {
             access.early += waiting.len();
             return Ok(());
         }
         (access.ending, access.closed_ns, access.kind) = (ending, now_ns, kind);
         Ok(())
+    }
+}
+
+/// A step of a plan for those that waited, as one of all operations of the epoch.
+fn of_all(step: Step, waiting: &[usize]) -> Step {
+    match step {
+        Step::Direct(op) => Step::Direct(waiting[op]),
+        Step::Message(mut parts, sync) => {
+            parts.iter_mut().for_each(|part| part.op = waiting[part.op]);
+            Step::Message(parts, sync)
+        }
+        Step::Sync => Step::Sync,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::epoch::window::Peer;
-use crate::epoch::{Action, Mark};
+use crate::epoch::{Action, Ending, Mark};
 use crate::message::malformed;
 use fabric::{Charge, Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
@@ -45,7 +45,26 @@ impl<D: Device> Engine<D> {
         for _ in 0..what_is_placed(peer) {
             self.tell(number, from, None, flags::PLACED, 0);
         }
+        if what & (flags::PLACED | flags::ANSWER) != 0 {
+            self.learn_of_answer(from, window);
+        }
         self.issue_epochs().map(drop)
+    }
+
+    /// What was asked of a target is answered: how long a way is.
+    fn learn_of_answer(&mut self, from: Rank, window: u32) {
+        let now_ns = self.dev.now_ns();
+        let distance = self.dev.distance(from);
+        let Some(access) = self.epochs.as_mut().and_then(|epochs| epochs.access(window, from)) else {
+            return;
+        };
+        let is_last = access.unanswered == 0 && (access.placed || access.ending != Some(Ending::Flush));
+        if !is_last || access.asked_ns == 0 {
+            return;
+        }
+        let asked_ns = std::mem::take(&mut access.asked_ns);
+        let carried = access.ops.iter().map(|op| op.local.len).sum();
+        self.learner.epoch_answered(distance, asked_ns, now_ns, carried);
     }
 
     /// Does the operations of a message.

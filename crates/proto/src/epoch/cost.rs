@@ -24,8 +24,8 @@ pub struct Predicted {
     pub origin_ns: f64,
     /// The target has all Puts, and the synchronisation if there is one.
     pub target_ns: f64,
-    /// When the origin could know that both are over, and the target if the epoch tells it so: what follows an epoch is that either side
-    /// lets the other in, or waits to be let in.
+    /// When the target could know that both are over, for what follows is that the origin lets it in; and where the two do not take turns
+    /// also when the origin could, for it is let in again.
     pub ends_ns: f64,
 }
 
@@ -65,7 +65,7 @@ pub struct Machine<'a> {
 }
 
 /// What these steps take on a machine that is as `machine`.
-pub fn predict(machine: &Machine, items: &[Item], steps: &[Step]) -> Predicted {
+pub fn predict(machine: &Machine, items: &[Item], steps: &[Step], alternates: bool) -> Predicted {
     let mut machine = machine.clone();
     for step in steps {
         match step {
@@ -82,7 +82,8 @@ pub fn predict(machine: &Machine, items: &[Item], steps: &[Step]) -> Predicted {
     let origin_ns = origin_ns.max(machine.processor);
     let origin_ns = if origin_ns > target_ns { origin_ns.max(bus) } else { origin_ns };
     let target_ns = target_ns.max(bus);
-    let ends_ns = origin_ns.max(target_ns) + path.latency.value;
+    let target_knows_ns = origin_ns + path.latency.value;
+    let ends_ns = target_knows_ns.max(if alternates { target_ns } else { target_ns + path.latency.value });
     Predicted { origin_ns, target_ns, ends_ns }
 }
 

@@ -1,6 +1,7 @@
 //! Whether an operation leaves when it is called, before its epoch ends.
 //!
-//! It gains what the application computes meanwhile, as far as the operation takes so long. It loses what the plan
+//! It gains what the application computes meanwhile, as far as the operation takes so long; of that each pays its own bytes, and the way is hidden
+//! once for all that leave. It loses what the plan
 //! would have made of it: the message it would have shared, and Gets that now stand behind a Put. What will
 //! follow nobody knows; earlier epochs of the same window have shown it.
 
@@ -20,16 +21,19 @@ pub struct Habit {
     pub lag_ns: f64,
     /// Bytes of Gets that were called behind a Put.
     pub gets_behind: f64,
+    /// Operations.
+    pub ops: f64,
     /// Whether there was one.
     pub known: bool,
 }
 
 impl Habit {
-    /// An epoch has ended: the mean lag of its operations, and the Gets behind its first Put.
-    pub fn ended(&mut self, lag_ns: f64, gets_behind: f64) {
+    /// An epoch of so many operations has ended: the mean lag of these, and the Gets behind its first Put.
+    pub fn ended(&mut self, lag_ns: f64, gets_behind: f64, ops: usize) {
         let follow = |known: f64, seen: f64| LIKE.follow(self.known.then_some(known), 1, seen);
-        (self.lag_ns, self.gets_behind) =
-            (follow(self.lag_ns, lag_ns), follow(self.gets_behind, gets_behind));
+        self.lag_ns = follow(self.lag_ns, lag_ns);
+        self.gets_behind = follow(self.gets_behind, gets_behind);
+        self.ops = follow(self.ops, ops as f64);
         self.known = true;
     }
 }
@@ -37,8 +41,9 @@ impl Habit {
 /// What early issue is expected to gain, in ns; it is worth it above 0.
 pub fn gain_ns(item: &Item, habit: &Habit, distance: Distance, fits_message: bool, facts: &Facts) -> f64 {
     let path = facts.path(distance);
-    let wire = path.write.at(item.len as f64);
-    let hidden = (wire + beyond(item.action, path)).min(habit.lag_ns);
+    let wire = path.write.per_byte * item.len as f64;
+    let once = path.write.fixed + beyond(item.action, path);
+    let hidden = (wire + once / habit.ops.max(1.0)).min(habit.lag_ns);
     // By itself it is a message more than together with others.
     let shared = if fits_message { path.post.value + path.gap.value.max(path.latency.value) } else { 0.0 };
     let behind = match item.action {
@@ -62,9 +67,9 @@ mod tests {
     #[test]
     fn a_habit_follows_what_epochs_are_like() {
         let mut habit = Habit::default();
-        habit.ended(1000.0, 64.0);
-        assert_eq!(habit, Habit { lag_ns: 1000.0, gets_behind: 64.0, known: true });
-        (0..60).for_each(|_| habit.ended(0.0, 0.0));
-        assert!(habit.lag_ns < 1.0 && habit.gets_behind < 1.0);
+        habit.ended(1000.0, 64.0, 3);
+        assert_eq!(habit, Habit { lag_ns: 1000.0, gets_behind: 64.0, ops: 3.0, known: true });
+        (0..60).for_each(|_| habit.ended(0.0, 0.0, 1));
+        assert!(habit.lag_ns < 1.0 && habit.gets_behind < 1.0 && habit.ops < 1.1);
     }
 }

@@ -68,6 +68,8 @@ pub struct Limits {
     pub meets_once: bool,
     /// What Gets bring goes to a window of this rank.
     pub lands: bool,
+    /// The two take turns: the target has been an origin here since the last epoch there.
+    pub alternates: bool,
 }
 
 /// A plan for one target.
@@ -232,7 +234,7 @@ fn lay_out(items: &[Item], order: Order, shape: &Shape, limits: &Limits, machine
     });
     let reordered = reordered.count();
     let bundled = small.len();
-    let predicted = cost::predict(machine, items, &steps);
+    let predicted = cost::predict(machine, items, &steps, limits.alternates);
     let again = limits.meets_once && is_overtaken(items, &steps, limits.lands);
     let predicted = if again { machine.a_way_later(predicted) } else { predicted };
     let small_bytes = shape.small_bytes.filter(|_| bundled > 0);

@@ -121,6 +121,8 @@ pub(crate) struct Access {
     pub told: bool,
     /// How many questions the target has been asked, this epoch's the last of them.
     pub asked: u64,
+    /// When what is to be answered left last.
+    pub asked_ns: u64,
     /// The target has said that all is placed.
     pub placed: bool,
     /// What goes with the word of the end, if that is one of a fence.
@@ -202,6 +204,8 @@ pub(crate) struct Peer {
     /// Questions asked there, and answers come from there.
     pub asked: u64,
     pub answered: u64,
+    /// An epoch of it has ended here since the last one there was planned.
+    pub was_origin: bool,
     /// An epoch of it has failed.
     pub failed: bool,
     /// It is lost, and why.

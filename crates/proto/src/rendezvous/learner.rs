@@ -197,6 +197,20 @@ impl Learner {
         }
     }
 
+    /// A question of an epoch that left then is answered. What it carried took so much of the way.
+    pub(crate) fn epoch_answered(&mut self, to: Distance, asked_ns: u64, now_ns: u64, carried: usize) {
+        let link = &mut self.facts.paths[to as usize];
+        let wire_ns = carried as f64 * link.write.per_byte;
+        // Behind much that is carried little is seen of the way itself.
+        if asked_ns <= self.away_ns || 2.0 * wire_ns > link.latency.value {
+            return;
+        }
+        let trip_ns = (now_ns - asked_ns) as f64 - wire_ns;
+        if let Some((ns, _)) = self.trips[to as usize].add(TIMES, trip_ns, (0, trip_ns)) {
+            link.latency.observe(ns / 2.0);
+        }
+    }
+
     /// Memory was registered anew.
     pub(crate) fn registered(&mut self, held: Held, len: usize, ns: u64, now_ns: u64) {
         self.looked(now_ns);
