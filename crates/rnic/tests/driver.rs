@@ -182,6 +182,41 @@ fn connect(job: &mut [Rnic; 2]) {
     until(job, [1, 1]);
 }
 
+/// A rank whose messages cannot leave yet has to go on with them, also when they are over for those who posted them.
+#[test]
+fn what_could_not_leave_is_owed() {
+    const LEN: usize = 1 << 20;
+    let mut job = ranks([SECRET; 2], Listening::at);
+    let (out, target) = (memory(&mut job[0], LEN, 7), memory(&mut job[1], LEN, 0));
+    let (word, buffer) = (memory(&mut job[0], 8, 1), memory(&mut job[1], 8, 0));
+    let leaves = |job: &mut [Rnic; 2], counts| {
+        until(job, counts);
+        let start = Instant::now();
+        while job[0].owes() {
+            assert_eq!(job[0].poll(), None);
+            assert!(start.elapsed() < LONG);
+        }
+    };
+    assert!(!job[0].owes());
+    job[1].post_receive(0, buffer, 9);
+    assert_eq!(job[0].post_send(1, 0, &[word], 2), Ok(true));
+    // Nobody has answered: the connection is not there.
+    (0..100).for_each(|_| assert_eq!(job[0].poll(), None));
+    assert!(job[0].owes());
+    leaves(&mut job, [1, 1]);
+    // Nobody takes anything in: the socket is full.
+    let remote = Remote { addr: target.span.addr as u64, key: target.key };
+    let mut posted = 0;
+    while posted < 64 && job[0].post_write(1, 0, &[out], remote, 3) == Ok(true) {
+        posted += 1;
+    }
+    assert!(posted > 16, "{posted}");
+    let ended = (0..100).filter(|_| job[0].poll().is_some()).count();
+    assert!(ended < posted && job[0].owes());
+    leaves(&mut job, [posted - ended, 0]);
+    end(job);
+}
+
 /// What is posted behind an atomic comes behind it. So none is taken where that is not sure: of more than the peer takes at a time the
 /// rest would wait for answers while messages go on.
 #[test]

@@ -163,6 +163,7 @@ impl Listening {
             shares_core: false,
             look: 0,
             waiting: Vec::new(),
+            unsent: Vec::new(),
             leads: None,
             hot: None,
             has_alarm: false,

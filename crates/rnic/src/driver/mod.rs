@@ -146,6 +146,8 @@ pub struct Rnic {
     look: u32,
     /// Peers to whom something was posted that waits for more.
     waiting: Vec<Rank>,
+    /// Peers to whom something was posted that could not leave, see [`Rnic::has_unsent`]; some may have got it since the last look.
+    unsent: Vec<Rank>,
     /// What is posted next to this peer is followed by something that is flushed.
     leads: Option<Rank>,
     /// Who was heard last, while nobody else speaks: its socket is read without asking which ones have something.
@@ -236,12 +238,29 @@ impl Rnic {
         if link.has_unsent() != link.asks_for_room {
             link.asks_for_room = link.has_unsent();
             let wants_room = link.asks_for_room;
+            self.note_unsent(peer);
             let Contact::Connected(link) = &self.contacts[peer] else { return };
             if let Err(why) = self.hear(link.socket(), peer as u64, wants_room, true) {
                 self.fault.get_or_insert(Fault::Device(why));
             }
         }
         self.settle(peer);
+    }
+
+    /// Whether something that was posted to a peer could not leave: the connection is not there yet, or its socket is full. Then it is
+    /// for this rank to go on with it, though the operation may be over.
+    fn has_unsent(&self, peer: Rank) -> bool {
+        match &self.contacts[peer] {
+            Contact::Begun(waiting) | Contact::Expected(waiting) => !waiting.is_empty(),
+            Contact::Connected(link) => link.asks_for_room,
+            _ => false,
+        }
+    }
+
+    fn note_unsent(&mut self, peer: Rank) {
+        if self.has_unsent(peer) && !self.unsent.contains(&peer) {
+            self.unsent.push(peer);
+        }
     }
 
     /// What may wait for more of what is posted to a peer.
@@ -390,6 +409,10 @@ impl Rnic {
         if self.again.is_due(|| self.clock_ns()) {
             self.begin_again();
         }
+        if !self.unsent.is_empty() {
+            let unsent = std::mem::take(&mut self.unsent);
+            self.unsent = unsent.into_iter().filter(|peer| self.has_unsent(*peer)).collect();
+        }
         self.look = self.look.wrapping_add(1);
         // An answer to what has come would have to wait for the kernel to say that nothing followed.
         let is_seen = self.unseen == 0;
@@ -518,6 +541,7 @@ impl Rnic {
                     return Ok(false);
                 }
                 waiting.push_back((posted, what));
+                self.note_unsent(to);
                 Ok(true)
             }
             Contact::Connected(link) => {

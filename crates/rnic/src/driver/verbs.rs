@@ -154,7 +154,8 @@ impl Verbs for Rnic {
     }
 
     fn owes(&self) -> bool {
-        !self.waiting.is_empty() || self.has_datagrams_under_way() || self.has_in_outbox()
+        let has_unsent = self.unsent.iter().any(|peer| self.has_unsent(*peer));
+        has_unsent || !self.waiting.is_empty() || self.has_datagrams_under_way() || self.has_in_outbox()
     }
 
     fn may_leave(&self, peer: Rank) -> bool {
