@@ -4,12 +4,13 @@
 # usage: packages.sh COMMAND:PACKAGE ... [-- COMMAND:PACKAGE ...]
 #
 # Without those before `--` nothing can be done: exit code 1. Without those behind it something is left out. A COMMAND that ends
-# with `.so` is a library that the loader is to find.
+# with `.so` is a library that the loader is to find, one with `.h` a header of the system.
 set -u
 
 is_here() {
     case $1 in
     *.so) PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | grep -q "^[[:space:]]*$1 " ;;
+    *.h) [ -f "/usr/include/$1" ] ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac
 }

@@ -217,7 +217,7 @@ def between_hosts(short):
     # Messages of all lengths, kinds and orders, and what is written to and read from afar.
     few = ["p2p/blocking", "p2p/modes", "p2p/truncate", "rma/put_get"]
     if short:
-        yield Stage("between two hosts", [*programs, "3", "coll/bcast", "dynamic", "rma", "topo"])
+        yield Stage("between two hosts", [*programs, "3", "coll/bcast", "dynamic", "progress", "rma", "topo"])
     for transport in ["rd", "ud", "hybrid"] if short else ["rc", "rd", "ud", "hybrid"]:
         chosen = ["env", f"TERN_TRANSPORT={transport}"]
         yield Stage(f"between two hosts, {transport}", [*chosen, *programs, *(["3", *few] if short else ["3,4"])])

@@ -44,6 +44,17 @@ WARNINGS = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unus
 CLOSING = "test passed"
 
 
+# Runs that have not ended: jobs in process groups of their own.
+RUNNING = set()
+
+
+def end(number, _):
+    """This script is told to end: so are its jobs, which would go on without it."""
+    for process in list(RUNNING):
+        process.send_signal(signal.SIGTERM)
+    os._exit(128 + number)
+
+
 class Library:
     """An MPI installation: how it is called, and its compiler and launcher."""
 
@@ -154,12 +165,15 @@ class Case:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=environment, cwd=program.binary.parent, preexec_fn=os.setpgrp,
         )
+        RUNNING.add(process)
         try:
             out, err = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             out, err = stop(process)
             seconds = time.monotonic() - begun
             return False, f"no end after {limit:.0f} s\n{tail(out)}{tail(err)}", seconds
+        finally:
+            RUNNING.discard(process)
         seconds = time.monotonic() - begun
         complaint = self.judge(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
         if complaint is None:
@@ -265,6 +279,8 @@ def select(arguments, library):
 
 def main():
     arguments = options()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
     library = Library(arguments.mpi, arguments.name, arguments.mpicc, arguments.abi, arguments.two_hosts)
     wanted = [int(n) for n in arguments.np.split(",")]
     programs = select(arguments, library)
