@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -19,21 +20,20 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SCRIPT = HERE.parent / "scripts/hosts.sh"
-ALGORITHMS = {
-    "bcast": "binomial scatter-allgather chain linear two-level",
-    "reduce": "binomial rabenseifner in-order linear two-level",
-    "allreduce": "recursive-doubling rabenseifner ring reduce-bcast linear star two-shot two-level",
-    "gather": "binomial linear two-level",
-    "scatter": "binomial linear two-level",
-    "allgather": "recursive-doubling bruck neighbour ring linear two-level",
-    "alltoall": "bruck linear pairwise two-level",
-}
+COLLECTIVES = ["bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"]
 SIZES = [8, 1 << 10, 64 << 10, 1 << 20]
 
 
-def words(kind, hosts, ranks):
+def algorithms(prefix):
+    """The words of each setting TERN_COLL_..., but auto."""
+    text = subprocess.run([f"{prefix}/bin/tern", "info", "--settings"], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"TERN_COLL_(\w+)=.*\n +one of auto, (.*?);", text)
+    return {name.lower(): words.split(", ") for name, words in found}
+
+
+def words(known, kind, ranks):
     """Algorithms that are others than the next one here: two levels take hosts of several ranks."""
-    return [word for word in ALGORITHMS[kind].split() if word != "two-level" or ranks > 1]
+    return [word for word in known[kind] if word != "two-level" or ranks > 1]
 
 
 def job(prefix, program, name, shape, env, size, options):
@@ -60,6 +60,7 @@ def job(prefix, program, name, shape, env, size, options):
 def measure(options, work):
     seen = {}
     programs = []
+    known = algorithms(options.prefixes[-1])
     for at, prefix in enumerate(options.prefixes):
         program = Path(work) / f"collectives{at}"
         sources = [HERE / source for source in ("collectives.c", "bench.c", "stats.c")]
@@ -69,13 +70,16 @@ def measure(options, work):
         name = f"choice{os.getpid()}h"
         subprocess.run([SCRIPT, "make", name, str(shape[0])], check=True)
         try:
-            most = max(len(words(kind, *shape)) for kind in options.only)
+            most = max(len(words(known, kind, shape[1])) for kind in options.only)
             for _ in range(options.rounds):
                 for size in options.sizes:
                     turns = [None, *range(most)] if options.forced else [None]
                     for k in random.sample(turns, len(turns)):
                         for prefix, program in zip(options.prefixes, programs):
-                            turn = {kind: words(kind, *shape)[k % len(words(kind, *shape))] for kind in options.only} if k is not None else {}
+                            turn = {}
+                            for kind in options.only if k is not None else []:
+                                forced = words(known, kind, shape[1])
+                                turn[kind] = forced[k % len(forced)]
                             env = {f"TERN_COLL_{kind.upper()}": word for kind, word in turn.items()}
                             got = job(prefix, program, name, shape, env, size, options)
                             for kind, value in got.items():
@@ -119,7 +123,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.03)
     parser.add_argument("--shapes", type=shapes, default=shapes("2x1,2x2,4x1"))
     parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], default=SIZES)
-    parser.add_argument("--only", type=lambda text: text.split(","), default=list(ALGORITHMS))
+    parser.add_argument("--only", type=lambda text: text.split(","), default=COLLECTIVES)
     parser.add_argument("--env", type=lambda text: tuple(text.split("=", 1)), action="append", default=[])
     parser.add_argument("--chosen", dest="forced", action="store_false", help="only what is chosen")
     parser.add_argument("--realtime", action="store_true", help="before whatever else runs (chrt)")

@@ -5,7 +5,7 @@
 
 use crate::control;
 use crate::sys::process;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
@@ -59,10 +59,17 @@ pub struct Crowd {
 impl Crowd {
     /// That of `rank`, by the seats of all.
     pub fn of(rank: usize, seats: &[Seat]) -> Crowd {
-        let here = || seats.iter().filter(|seat| seat.machine == seats[rank].machine);
-        let all: BTreeSet<usize> = here().flat_map(|seat| seat.own.iter().copied()).collect();
-        let told = here().map(|seat| seat.told).max().unwrap_or(1);
-        Crowd { ranks: here().count(), cpus: all.len().max(told) }
+        Crowd::among(seats.iter().filter(|seat| seat.machine == seats[rank].machine))
+    }
+
+    /// That of ranks which are all that a machine has.
+    fn among<'a>(seats: impl Iterator<Item = &'a Seat>) -> Crowd {
+        let (mut ranks, mut told, mut own) = (0, 1, BTreeSet::<usize>::new());
+        for seat in seats {
+            (ranks, told) = (ranks + 1, told.max(seat.told));
+            own.extend(&seat.own);
+        }
+        Crowd { ranks, cpus: own.len().max(told) }
     }
 
     /// CPUs that are left to so many of them: 0 where each has but a part of one.
@@ -72,9 +79,11 @@ impl Crowd {
 
     /// What all ranks of a job have if those of each machine are as crowded as where they are most; nothing where all have a CPU.
     pub fn worst(seats: &[Seat]) -> Option<usize> {
-        let shares =
-            (0..seats.len()).map(|rank| Crowd::of(rank, seats)).filter(|crowd| crowd.ranks > crowd.cpus);
-        shares.map(|crowd| crowd.share(seats.len()).max(1)).min()
+        let mut machines: BTreeMap<&str, Vec<&Seat>> = BTreeMap::new();
+        seats.iter().for_each(|seat| machines.entry(&seat.machine).or_default().push(seat));
+        let crowds = machines.into_values().map(|seats| Crowd::among(seats.into_iter()));
+        let few = crowds.filter(|crowd| crowd.ranks > crowd.cpus);
+        few.map(|crowd| crowd.share(seats.len()).max(1)).min()
     }
 }
 

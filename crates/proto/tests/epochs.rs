@@ -78,14 +78,9 @@ impl Job {
             Settings { slots: 6, fast_after: 2, buffers: 24, window: 8, staged: 16, ..Settings::default() };
         let limits = Limits {
             eager_bytes: random.of(&[0, 1000, 4096]),
-            unexpected_bytes: 1 << 20,
-            unexpected_max_bytes: 1 << 30,
             adapt: random.of(&[true, false]),
-            rtr: true,
-            remote_access: true,
-            force: None,
             eager_by: random.of(&[EagerBy::Choice, EagerBy::Copy, EagerBy::ZeroCopy]),
-            cache: CacheLimits { bytes: 0, regions: 1 },
+            ..limits()
         };
         let engine = |me| {
             let channel = Channel::new(Adapter::new(me, &net), settings.clone()).unwrap();
@@ -345,24 +340,18 @@ fn misuse_is_told_with_window_and_rank() {
 
 type Rank = Engine<Channel<Adapter>>;
 
+/// Nothing is kept registered.
+fn limits() -> Limits {
+    Limits { cache: CacheLimits { bytes: 0, regions: 1 }, ..adapter::limits() }
+}
+
 /// Two ranks with a window each.
 fn two(schedule: Schedule) -> (Shared, [Rank; 2], [Vec<u8>; 2]) {
     let net = Net::shared(2);
     net.get().hostile = true;
-    let limits = Limits {
-        eager_bytes: 4096,
-        unexpected_bytes: 1 << 20,
-        unexpected_max_bytes: 1 << 30,
-        adapt: false,
-        rtr: true,
-        remote_access: true,
-        force: None,
-        eager_by: EagerBy::Choice,
-        cache: CacheLimits { bytes: 0, regions: 1 },
-    };
     let mut engines = [0, 1].map(|me| {
         let channel = Channel::new(Adapter::new(me, &net), Settings::default()).unwrap();
-        Engine::new(channel, limits.clone())
+        Engine::new(channel, limits())
     });
     let mut windows = [vec![1u8; 4096], vec![2u8; 4096]];
     let exposed = [0, 1].map(|at: usize| engines[at].expose(WINDOW, span(&mut windows[at])).unwrap());

@@ -309,13 +309,11 @@ impl<D: Device> Engine<D> {
         let (what, notes) = self.last_word(epochs, window, rank);
         let number = epochs.windows[&window].peers[&rank].number();
         self.dev.label(|| "epoch");
-        let now_ns = self.dev.now_ns();
+        let asked_ns = (what & flags::ASK != 0).then(|| self.dev.now_ns());
         self.tell(number, rank, Some(RAIL), what, notes);
         let access = epochs.access(window, rank).expect("it is busy");
         access.told = true;
-        if what & flags::ASK != 0 {
-            access.asked_ns = now_ns;
-        }
+        access.asked_ns = asked_ns.unwrap_or(access.asked_ns);
         Went::Done
     }
 

@@ -53,8 +53,6 @@ impl<D: Device> Engine<D> {
 
     /// What was asked of a target is answered: how long a way is.
     fn learn_of_answer(&mut self, from: Rank, window: u32) {
-        let now_ns = self.dev.now_ns();
-        let distance = self.dev.distance(from);
         let Some(access) = self.epochs.as_mut().and_then(|epochs| epochs.access(window, from)) else {
             return;
         };
@@ -64,6 +62,7 @@ impl<D: Device> Engine<D> {
         }
         let asked_ns = std::mem::take(&mut access.asked_ns);
         let carried = access.ops.iter().map(|op| op.local.len).sum();
+        let (distance, now_ns) = (self.dev.distance(from), self.dev.now_ns());
         self.learner.epoch_answered(distance, asked_ns, now_ns, carried);
     }
 

@@ -14,8 +14,24 @@ use memory::{Region, bytes_at, copy, gather, put, remote_span};
 use pin::Pinned;
 
 use fabric::{Charge, Completion, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps};
+use proto::Limits;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Those of an engine whose choices stay as they are, with much room.
+pub fn limits() -> Limits {
+    Limits {
+        eager_bytes: 4096,
+        unexpected_bytes: 1 << 20,
+        unexpected_max_bytes: 1 << 30,
+        adapt: false,
+        rtr: true,
+        remote_access: true,
+        force: None,
+        eager_by: Default::default(),
+        cache: Default::default(),
+    }
+}
 
 /// Payload that is read when it is posted.
 pub const INLINE: usize = 64;

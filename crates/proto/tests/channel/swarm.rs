@@ -305,17 +305,7 @@ fn every_seed_delivers_all_frames_in_order_over_hostile_adapters() {
 }
 
 fn limits() -> Limits {
-    Limits {
-        eager_bytes: 300,
-        unexpected_bytes: 1 << 20,
-        unexpected_max_bytes: 1 << 30,
-        adapt: false,
-        rtr: true,
-        remote_access: true,
-        force: None,
-        eager_by: Default::default(),
-        cache: Default::default(),
-    }
+    Limits { eager_bytes: 300, ..adapter::limits() }
 }
 
 /// Messages of the engine, eager and long, all to all.

@@ -93,6 +93,18 @@ enum Contact {
     Gone,
 }
 
+impl Contact {
+    /// Whether something that was posted could not leave: the connection is not there yet, or its socket is full. Then it is
+    /// for this rank to go on with it, though the operation may be over.
+    fn has_unsent(&self) -> bool {
+        match self {
+            Contact::Begun(waiting) | Contact::Expected(waiting) => !waiting.is_empty(),
+            Contact::Connected(link) => link.asks_for_room,
+            _ => false,
+        }
+    }
+}
+
 /// Where peers come in.
 enum Door {
     /// A connection over TCP with each (RC).
@@ -146,7 +158,7 @@ pub struct Rnic {
     look: u32,
     /// Peers to whom something was posted that waits for more.
     waiting: Vec<Rank>,
-    /// Peers to whom something was posted that could not leave, see [`Rnic::has_unsent`]; some may have got it since the last look.
+    /// Peers to whom something was posted that could not leave, see [`Contact::has_unsent`]; some may have got it since the last look.
     unsent: Vec<Rank>,
     /// What is posted next to this peer is followed by something that is flushed.
     leads: Option<Rank>,
@@ -247,18 +259,8 @@ impl Rnic {
         self.settle(peer);
     }
 
-    /// Whether something that was posted to a peer could not leave: the connection is not there yet, or its socket is full. Then it is
-    /// for this rank to go on with it, though the operation may be over.
-    fn has_unsent(&self, peer: Rank) -> bool {
-        match &self.contacts[peer] {
-            Contact::Begun(waiting) | Contact::Expected(waiting) => !waiting.is_empty(),
-            Contact::Connected(link) => link.asks_for_room,
-            _ => false,
-        }
-    }
-
     fn note_unsent(&mut self, peer: Rank) {
-        if self.has_unsent(peer) && !self.unsent.contains(&peer) {
+        if self.contacts[peer].has_unsent() && !self.unsent.contains(&peer) {
             self.unsent.push(peer);
         }
     }
@@ -409,10 +411,7 @@ impl Rnic {
         if self.again.is_due(|| self.clock_ns()) {
             self.begin_again();
         }
-        if !self.unsent.is_empty() {
-            let unsent = std::mem::take(&mut self.unsent);
-            self.unsent = unsent.into_iter().filter(|peer| self.has_unsent(*peer)).collect();
-        }
+        self.unsent.retain(|peer| self.contacts[*peer].has_unsent());
         self.look = self.look.wrapping_add(1);
         // An answer to what has come would have to wait for the kernel to say that nothing followed.
         let is_seen = self.unseen == 0;

@@ -154,7 +154,7 @@ impl Verbs for Rnic {
     }
 
     fn owes(&self) -> bool {
-        let has_unsent = self.unsent.iter().any(|peer| self.has_unsent(*peer));
+        let has_unsent = self.unsent.iter().any(|peer| self.contacts[*peer].has_unsent());
         has_unsent || !self.waiting.is_empty() || self.has_datagrams_under_way() || self.has_in_outbox()
     }
 

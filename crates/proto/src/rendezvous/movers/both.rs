@@ -546,8 +546,8 @@ mod tests {
         sender
     }
 
-    fn matched(script: &mut Script) -> Receiver {
-        let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false, Duty::Always);
+    fn matched(script: &mut Script, duty: Duty) -> Receiver {
+        let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false, duty);
         assert_eq!(receiver.on(Happening::Start, &message(None, LEN), script), Step::Looking);
         receiver
     }
@@ -558,7 +558,7 @@ mod tests {
         let mut script = Script::default();
         let mut sender = offered(&mut script);
         assert_eq!(copied(&mut script, Side::Send, &mut sender), (Step::Looking, vec![]));
-        let mut receiver = matched(&mut script);
+        let mut receiver = matched(&mut script, Duty::Always);
         meets(&mut script, &mut sender);
         script.turn.aside = Some(Aside { left: 0, is_awaited: false });
         assert_eq!(copied(&mut script, Side::Receive, &mut receiver), (Step::Looking, vec![]));
@@ -578,8 +578,7 @@ mod tests {
     fn without_a_core_nothing_is_copied_beside_the_application() {
         let mut script = Script::default();
         let mut sender = offered(&mut script);
-        let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false, Duty::Inside);
-        assert_eq!(receiver.on(Happening::Start, &message(None, LEN), &mut script), Step::Looking);
+        let mut receiver = matched(&mut script, Duty::Inside);
         meets(&mut script, &mut sender);
         let beside = Aside { left: PIECE_MAX, is_awaited: false };
         script.turn.aside = Some(beside);
@@ -603,8 +602,7 @@ mod tests {
     fn what_others_wait_for_is_copied_without_a_core_too() {
         let mut script = Script::default();
         let mut sender = offered(&mut script);
-        let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false, Duty::Inside);
-        assert_eq!(receiver.on(Happening::Start, &message(None, LEN), &mut script), Step::Looking);
+        let mut receiver = matched(&mut script, Duty::Inside);
         meets(&mut script, &mut sender);
         script.turn.aside = Some(Aside { left: PIECE_MAX, is_awaited: true });
         assert_eq!(
@@ -623,7 +621,7 @@ mod tests {
     fn who_is_refused_leaves_it_to_the_other() {
         let mut script = Script::default();
         let mut sender = offered(&mut script);
-        let mut receiver = matched(&mut script);
+        let mut receiver = matched(&mut script, Duty::Always);
         meets(&mut script, &mut sender);
         script.copies = Some(Err(Fault::NotPermitted));
         assert_eq!(copied(&mut script, Side::Receive, &mut receiver).0, Step::Moved);
@@ -641,7 +639,7 @@ mod tests {
     fn both_hear_of_what_failed() {
         let mut script = Script::default();
         let mut sender = offered(&mut script);
-        let mut receiver = matched(&mut script);
+        let mut receiver = matched(&mut script, Duty::Always);
         meets(&mut script, &mut sender);
         script.copies = Some(Err(Fault::BadAddress { local: true }));
         let (own, other) = (true, false);
