@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "check.h"
 
@@ -211,6 +212,54 @@ static void lost(void) {
     CHECK(ibv_destroy_qp(a) == 0);
 }
 
+/* The number of the next completion within these microseconds; -1 if there is none. */
+static int within(long microseconds, struct ibv_wc *wc) {
+    struct timespec since, now;
+    clock_gettime(CLOCK_MONOTONIC, &since);
+    do {
+        int got = ibv_poll_cq(cq, 1, wc);
+        CHECK(got >= 0);
+        if (got) return wc->wr_id;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - since.tv_sec) * 1000000 + (now.tv_nsec - since.tv_nsec) / 1000 < microseconds);
+    return -1;
+}
+
+/* What is posted to a peer that has gone is tried again as long as the queue pair says, and what others have sent comes before. */
+static void gone(void) {
+    struct ibv_qp *a = create(NULL), *b = create(NULL), *c = create(NULL), *d = create(NULL);
+    join(a, b);
+    join(c, d);
+    struct ibv_sge sge = {(uintptr_t)memory, 64, mr->lkey};
+    struct ibv_wc wc;
+    CHECK(receive(b, 70, &sge, 1) == 0 && receive(c, 71, &sge, 1) == 0);
+    CHECK(post(a, 72, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
+    for (int i = 0; i < 2; i++) CHECK(next().status == IBV_WC_SUCCESS); /* 70, 72 */
+    CHECK(ibv_destroy_qp(b) == 0);
+    CHECK(within(20000, &wc) == -1);
+    CHECK(post(a, 73, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0 && post(a, 74, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
+    CHECK(within(20000, &wc) == -1);
+    CHECK(post(d, 75, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
+    for (int i = 0; i < 2; i++) { /* 71, 75 */
+        int which = within(200000, &wc);
+        CHECK((which == 71 || which == 75) && wc.status == IBV_WC_SUCCESS);
+    }
+    CHECK(within(5000000, &wc) == 73 && wc.status == IBV_WC_RETRY_EXC_ERR);
+    CHECK(within(0, &wc) == 74 && wc.status == IBV_WC_WR_FLUSH_ERR);
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    CHECK(ibv_query_qp(a, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR);
+    CHECK(ibv_destroy_qp(a) == 0);
+    part(c, d);
+
+    /* Nobody is told any more once the queue pair has gone, too. */
+    join(a = create(NULL), b = create(NULL));
+    CHECK(ibv_destroy_qp(b) == 0 && within(20000, &wc) == -1);
+    CHECK(post(a, 76, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
+    CHECK(ibv_destroy_qp(a) == 0);
+    CHECK(within(700000, &wc) == -1);
+}
+
 static void shared(void) {
     struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
     struct ibv_srq *srq = ibv_create_srq(pd, &attr);
@@ -294,6 +343,7 @@ int main(int argc, char **argv) {
     denied(IBV_WR_ATOMIC_FETCH_AND_ADD, memory, readable->rkey);           /* no right to change */
     local();
     lost();
+    gone();
     shared();
     fenced();
     fine();

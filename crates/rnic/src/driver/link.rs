@@ -63,7 +63,9 @@ pub struct Link {
     pub burst: Burst,
     /// Whether the kernel tells when there is room again.
     pub asks_for_room: bool,
-    /// Whether nothing more will come.
+    /// Whether nothing more will go: the peer has gone. What it sent before may still come.
+    is_shut: bool,
+    /// Whether nothing more will come, either.
     is_ended: bool,
     /// What the system said when it ended.
     why: Option<String>,
@@ -91,6 +93,7 @@ impl Link {
             comes_long: false,
             burst: Burst::default(),
             asks_for_room: false,
+            is_shut: false,
             is_ended: false,
             why: None,
         }
@@ -128,7 +131,7 @@ impl Link {
         self.burst.sent();
         loop {
             self.cut(regions);
-            if self.unsent.is_empty() {
+            if self.unsent.is_empty() || self.is_shut {
                 return moved;
             }
             let mut slices: Vec<IoSlice> = Vec::with_capacity(4 * self.unsent.len());
@@ -149,7 +152,7 @@ impl Link {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return moved,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.break_off(&error);
+                    self.shut(&error);
                     return true;
                 }
             }
@@ -198,6 +201,10 @@ impl Link {
     /// Takes in what has come; whether there was anything. `room` is the caller's, to read into.
     pub fn receive(&mut self, regions: &mut Regions, host: &mut impl Landing, room: &mut [u8]) -> bool {
         if !self.feed_kept(regions, host) || !self.feed_sealed(regions, host) {
+            if self.is_shut {
+                // What waits for room may do so for ever, and with it all that was posted.
+                self.end();
+            }
             return false;
         }
         let mut moved = false;
@@ -243,7 +250,10 @@ impl Link {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => self.break_off(&error),
+                Err(error) => {
+                    self.why = Some(error.to_string());
+                    self.end();
+                }
             }
         }
         moved
@@ -302,10 +312,8 @@ impl Link {
 
     /// Sends what is left, says that nothing follows and reads away what still comes; whether the peer has said so, too.
     pub fn takes_leave(&mut self, regions: &Regions, room: &mut [u8]) -> bool {
-        if !self.is_ended {
-            self.send(regions);
-        }
-        if self.has_unsent() && !self.is_ended {
+        self.send(regions);
+        if self.has_unsent() && !self.is_shut {
             return false;
         }
         if self.socket.shutdown(Shutdown::Write).is_err() {
@@ -323,10 +331,10 @@ impl Link {
         !self.kept.is_empty()
     }
 
-    /// The system has ended the connection.
-    fn break_off(&mut self, error: &std::io::Error) {
+    /// The system takes nothing more for the peer. What has come from it is read first: it may have said all, and gone.
+    fn shut(&mut self, error: &std::io::Error) {
         self.why = Some(error.to_string());
-        self.end();
+        self.is_shut = true;
     }
 
     /// What the system said when it ended the connection, if it did.
@@ -337,6 +345,7 @@ impl Link {
     /// Nothing more will come, or go.
     pub fn end(&mut self) {
         self.is_ended = true;
+        self.is_shut = true;
         if !self.sealed.is_empty() && self.kept.is_empty() {
             // Within a message, which the connection has not seen.
             self.connection.terminate(Cause::MPA_LOST);

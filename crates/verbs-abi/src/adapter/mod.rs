@@ -22,6 +22,7 @@ use constants::*;
 use fabric::Table;
 use meeting::Meeting;
 use rc::Phase;
+use rnic::driver::alarm::Alarm;
 use rnic::driver::hear;
 use rnic::stack::Regions;
 use rustix::event::epoll;
@@ -38,6 +39,8 @@ const MEETINGS: u64 = 1 << 32;
 const LEAVING: u64 = 1 << 34;
 /// See [`LISTENERS`]: those of identifiers.
 const CALLS: u64 = 1 << 35;
+/// See [`LISTENERS`]: the time after which a peer that has gone is given up.
+const GIVES_UP: u64 = 1 << 36;
 /// What the kernel tells in one look, at most.
 const EVENTS: usize = 32;
 /// Looks at one socket alone, while nobody else speaks, between two questions to the kernel.
@@ -75,20 +78,24 @@ pub struct Adapter {
     look: u32,
     /// Queue pairs whose messages wait for a receive buffer.
     stalled: Vec<u32>,
+    /// Ends a sleep when a peer that has gone is to be given up.
+    alarm: Alarm,
     start: Instant,
 }
 
 impl Adapter {
     /// An adapter without anything.
     pub fn new() -> std::io::Result<Adapter> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Adapter {
+            alarm: Alarm::new(&epoll, GIVES_UP)?,
             regions: Regions::new(),
             pairs: Table::default(),
             queues: Queues::default(),
             receives: Table::default(),
             domains: Table::default(),
             identifiers: identifiers::Identifiers::default(),
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            epoll,
             listeners: Vec::new(),
             by_number: HashMap::new(),
             meetings: HashMap::new(),
@@ -134,6 +141,7 @@ impl Adapter {
         }
         for event in events.iter() {
             match event.data.u64() {
+                GIVES_UP => self.give_up(),
                 name if name >= CALLS => self.called((name - CALLS) as u32),
                 name if name >= LEAVING => self.part(name),
                 name if name >= LISTENERS => self.accept((name - LISTENERS) as usize),
@@ -148,7 +156,7 @@ impl Adapter {
 
     /// Takes in what has come for a queue pair, and lets out what waits; whether anything moved.
     pub fn serve(&mut self, handle: u32) -> bool {
-        let now_ns = self.start.elapsed().as_nanos() as u64;
+        let now_ns = self.now_ns();
         let Some(pair) = self.pairs.get(handle) else { return false };
         let (queue, number) = (pair.receive_queue, pair.number);
         let Some(receives) = self.receives.get(pair.receives) else { return false };
@@ -191,7 +199,8 @@ impl Adapter {
 
     fn send_once(&mut self, handle: u32) {
         let Some(pair) = self.pairs.get(handle) else { return };
-        let queue = pair.send_queue;
+        // As adapters for iWARP do it, and programs of librdmacm wait for that.
+        let (queue, tells_at_once) = (pair.send_queue, pair.identifier.is_some());
         let Transport::Connection(rc) = &mut pair.transport else { return };
         let Phase::Connected(link) = &mut rc.phase else { return };
         link.send(&self.regions);
@@ -203,42 +212,68 @@ impl Adapter {
             let (wants, name) = (link.asks_for_room, u64::from(handle));
             let _ = hear(&self.epoll, link.socket(), name, wants, true);
         }
-        let has_parted = rc.has_parted();
+        let has_parted = !tells_at_once && rc.has_parted();
         // The reason is told to what was under way first; what stood behind it was not looked at any more.
         let mut why = has_failed.then(|| rc.status());
+        let mut late = Vec::new();
         while let Some(ended) = rc.poll() {
             let Some(mut ended) = ended else { continue };
             if ended.status == WC_WR_FLUSH_ERR {
+                if has_parted {
+                    late.push(ended);
+                    continue;
+                }
                 ended.status = why.take().unwrap_or(WC_WR_FLUSH_ERR);
             }
             self.queues.complete(queue, ended, true);
         }
-        if has_failed && has_parted {
+        if has_parted {
+            rc.keep(late);
             self.parted(handle);
         } else if has_failed {
             self.fail(handle, WC_WR_FLUSH_ERR);
         }
     }
 
-    /// The peer has given its queue pair up in good order: nothing is under way, and nobody is told before something is posted
-    /// that cannot be sent.
-    fn parted(&mut self, handle: u32) {
+    /// The peer of a queue pair has gone, or cannot be reached: nobody is told before something is posted that cannot be sent, and that has been tried
+    /// for a time.
+    pub fn parted(&mut self, handle: u32) {
         let Some(pair) = self.pairs.get(handle) else { return };
-        if pair.identifier.is_some() {
-            // As adapters for iWARP do it, and programs of librdmacm wait for that.
-            return self.fail(handle, WC_WR_FLUSH_ERR);
-        }
         if let Some(socket) = pair.socket() {
             let _ = epoll::delete(&self.epoll, socket);
         }
         pair.part();
+        let is_idle = pair.is_idle();
         self.hot = self.hot.filter(|hot| *hot != handle);
+        if !is_idle {
+            self.begin_to_give_up(handle);
+        }
     }
 
-    /// The peer of a queue pair cannot be reached, which is told to what is posted, now or later.
-    pub fn missed(&mut self, handle: u32) {
-        let Some(pair) = self.pairs.get(handle) else { return };
-        if pair.is_idle() { pair.part() } else { self.fail(handle, WC_RETRY_EXC_ERR) }
+    /// Something waits for a peer that has gone.
+    fn begin_to_give_up(&mut self, handle: u32) {
+        let now_ns = self.now_ns();
+        if let Some(until_ns) = self.pairs.get(handle).and_then(|pair| pair.begin_to_give_up(now_ns)) {
+            self.alarm.arm(until_ns, now_ns);
+        }
+    }
+
+    /// Gives up the peers that have gone and were waited for long enough.
+    fn give_up(&mut self) {
+        let now_ns = self.now_ns();
+        self.alarm.disarm(now_ns);
+        let waiting: Vec<(u32, u64)> =
+            self.pairs.iter().filter_map(|(handle, pair)| Some((handle, pair.gives_up_ns()?))).collect();
+        for (handle, until_ns) in waiting {
+            match until_ns <= now_ns {
+                true => self.fail(handle, WC_RETRY_EXC_ERR),
+                false => self.alarm.arm(until_ns, now_ns),
+            }
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
     }
 
     fn accept(&mut self, listener: usize) {
@@ -287,7 +322,7 @@ impl Adapter {
             }
             meeting::Met::Failed => {
                 if let Some(handle) = meeting.asks {
-                    self.missed(handle);
+                    self.parted(handle);
                 }
             }
         }

@@ -12,6 +12,9 @@ use rnic::driver::{Link, Payload};
 use rnic::stack::{Agreed, Atomic, Connection, Rights, SEGMENT_MAX, Settings, Work};
 use std::net::{IpAddr, TcpStream};
 
+/// How long a peer that has gone is waited for at most.
+const PATIENCE_MAX_NS: u64 = 4_000_000_000;
+
 /// Where a queue pair's peer is.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
@@ -137,10 +140,40 @@ impl Pair {
         matches!(&self.transport, Transport::Connection(rc) if rc.sent.is_empty())
     }
 
-    /// Its peer has gone in good order.
+    /// Its peer has gone.
     pub fn part(&mut self) {
         if let Transport::Connection(rc) = &mut self.transport {
-            rc.phase = Phase::Parted;
+            rc.phase = Phase::Parted { until_ns: None };
+        }
+    }
+
+    /// How long what is posted to a peer that has gone is tried again, in nanoseconds: 4.096 µs · 2^timeout for each of its
+    /// tries, as InfiniBand has it, but never for ever.
+    fn patience_ns(&self) -> u64 {
+        let (timeout, tries) = (u32::from(self.attr.timeout), u64::from(self.attr.retry_cnt) + 1);
+        // 0 stands for ever.
+        if timeout == 0 { PATIENCE_MAX_NS } else { ((4096 << timeout.min(31)) * tries).min(PATIENCE_MAX_NS) }
+    }
+
+    /// Something is posted that its peer, who has gone, will not take: until when it is tried, if that is new.
+    pub fn begin_to_give_up(&mut self, now_ns: u64) -> Option<u64> {
+        let until = now_ns + self.patience_ns();
+        let Transport::Connection(rc) = &mut self.transport else { return None };
+        match &mut rc.phase {
+            Phase::Parted { until_ns: until_ns @ None } => *until_ns = Some(until),
+            _ => return None,
+        }
+        Some(until)
+    }
+
+    /// Until when what is posted is tried, if its peer has gone.
+    pub fn gives_up_ns(&self) -> Option<u64> {
+        match &self.transport {
+            Transport::Connection(rc) => match rc.phase {
+                Phase::Parted { until_ns } => until_ns,
+                _ => None,
+            },
+            Transport::Datagrams(_) => None,
         }
     }
 
@@ -219,13 +252,11 @@ impl Adapter {
                 if rc.requests >= pair.attr.cap.max_send_wr as usize {
                     return Err(libc::ENOMEM);
                 }
-                if matches!(rc.phase, Phase::Parted) {
-                    ended.status = WC_RETRY_EXC_ERR;
-                    self.queues.complete(queue, ended, true);
-                    self.fail(handle, WC_WR_FLUSH_ERR);
-                    return Ok(());
-                }
+                let has_parted = matches!(rc.phase, Phase::Parted { .. });
                 hand_over(rc, &request, len as u32, ended, is_told)?;
+                if has_parted {
+                    self.begin_to_give_up(handle);
+                }
             }
         }
         Ok(())

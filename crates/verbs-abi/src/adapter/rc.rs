@@ -47,8 +47,12 @@ pub enum Phase {
     Apart,
     /// As if it were one connection.
     Connected(Box<Link>),
-    /// The peer has ended it in good order, or was never there: nothing that is posted reaches it.
-    Parted,
+    /// The peer has gone, or was never there: nothing that is posted reaches it. As on InfiniBand it is tried again for a time all
+    /// the same, while what other peers have sent comes: until then.
+    Parted {
+        /// On the adapter's clock; `None` if nothing is posted.
+        until_ns: Option<u64>,
+    },
     /// It is gone.
     Gone,
 }
@@ -112,9 +116,28 @@ impl Rc {
         }
     }
 
-    /// Whether the peer has ended the connection in good order.
+    /// Whether the peer has ended the connection in good order, or is simply not there any more for what is under way.
     pub fn has_parted(&self) -> bool {
-        matches!(&self.phase, Phase::Connected(link) if matches!(link.connection.failure(), Some(Failure::Closed)))
+        let Phase::Connected(link) = &self.phase else { return false };
+        match link.connection.failure() {
+            Some(Failure::Closed) => true,
+            Some(Failure::Lost) => !self.sent.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Has work that is tried again for a time wait for its end, in front of all other.
+    pub fn keep(&mut self, late: Vec<Ended>) {
+        self.requests += late.len();
+        for ended in late.into_iter().rev() {
+            self.sent.push_front(Sent {
+                ended,
+                is_told: true,
+                is_part: false,
+                is_fenced: false,
+                asks: false,
+            });
+        }
     }
 
     /// Posts work; false if there is no room.

@@ -134,7 +134,7 @@ impl Adapter {
         if (pair.at, pair.number) < (route.at, route.number) {
             match rnic::driver::connect(SocketAddr::new(route.at, number::port(route.number))) {
                 Ok(socket) => self.begin(Meeting::asking(socket, handle, ends, limits)),
-                Err(error) if is_absence(error.kind()) => self.missed(handle),
+                Err(error) if is_absence(error.kind()) => self.parted(handle),
                 Err(error) => return Err(error),
             }
         }
