@@ -232,6 +232,11 @@ pub trait Device: Transfers {
     /// Writes `local` to the peer's memory at `remote`.
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;
 
+    /// Whether adapters change words of 8 bytes of this rank ([`crate::Atomic`]) by themselves, so at any time. False where there are none, or
+    /// the processor of this rank does that for them in its looks.
+    fn words_change(&self) -> bool {
+        false
+    }
     /// Lets time pass for what software does; nothing to do where time is real.
     #[inline(always)]
     fn charge(&mut self, _what: Charge) {}

@@ -192,6 +192,10 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         }
     }
 
+    fn words_change(&self) -> bool {
+        self.far.as_ref().is_some_and(|far| far.words_change())
+    }
+
     fn now_ns(&self) -> u64 {
         self.near.now_ns()
     }

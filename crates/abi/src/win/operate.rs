@@ -111,6 +111,12 @@ fn begin(cx: &Cx, parts: Parts, asks: bool) -> Result<Option<Arc<Ticket>>> {
         sync::hold(cx, goal.win, target)?;
         world = cx.world();
     }
+    if world.needs_heed(goal.win, &operation)? {
+        drop(world);
+        sync::hold(cx, goal.win, target)?;
+        world = cx.world();
+        world.has_heeded(goal.win, target)?;
+    }
     let begun = world.operate(goal.win, &operation, asks)?;
     let is_full = world.is_full(goal.win, target)?;
     engine::leave(&world);

@@ -125,6 +125,15 @@ pub struct Arrival {
     pub bytes: Box<[u8]>,
 }
 
+/// An end of an epoch that came by a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct End {
+    /// What was said of it.
+    pub mark: Mark,
+    /// The lowest bit of how many its origin had told of before.
+    pub turn: bool,
+}
+
 /// What operations wait for that have not left, so that they leave together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gathered {
@@ -151,6 +160,14 @@ pub struct Active {
     pub held: Box<[bool]>,
     /// By rank: it was told of an unlock without being asked for an answer.
     pub untold: Box<[bool]>,
+    /// By target: the last fence has ended operations that it was told by messages, and it is not known that these are heeded: what does
+    /// not go by a message would overtake them.
+    pub unheeded: Box<[bool]>,
+    /// By target: it had to be asked for that ([`Active::mark`]).
+    pub was_asked: Box<[bool]>,
+    /// By rank: how many ends of epochs it was told, and has told, of which the lowest bit counts: an end by a message and the next one by an
+    /// adapter may be seen in either order.
+    ends: Box<[(bool, bool)]>,
     /// A target may refuse what its origin cannot check, and says so in an acknowledgement.
     pub(super) refuses: bool,
     /// By target: what it is to be told.
@@ -166,7 +183,7 @@ pub struct Active {
     /// By origin: exposures it has told of that are not used up.
     pub posts: Box<[u32]>,
     /// By origin: epochs it has completed that are not used up, with what was said of each.
-    pub completes: Box<[VecDeque<Mark>]>,
+    pub completes: Box<[VecDeque<End>]>,
     /// By origin: the first error since the last answer.
     pub failed: Box<[Option<Refused>]>,
     /// What went wrong and nobody has been told.
@@ -192,6 +209,9 @@ impl Active {
             answered: vec![false; ranks].into(),
             held: vec![false; ranks].into(),
             untold: vec![false; ranks].into(),
+            unheeded: vec![false; ranks].into(),
+            was_asked: vec![false; ranks].into(),
+            ends: vec![(false, false); ranks].into(),
             refuses,
             batches: (0..ranks).map(|_| Vec::new()).collect(),
             pending: Vec::new(),
@@ -230,13 +250,34 @@ impl Active {
         }
     }
 
-    /// What goes with the end of an epoch that is that of a fence: what is asserted, and whether the rank was told by messages what would be
-    /// overtaken by what does not go so, or is to answer this one.
+    /// What goes with the end of an epoch that is that of a fence: what is asserted, and whether the rank is to answer this one, since it was told by
+    /// messages what would be overtaken by what does not go so. Where nothing in sight goes otherwise it is asked when something does, but
+    /// once.
     pub fn mark(&mut self, said: u16, rank: u32) -> Mark {
-        let is_changing = self.far.as_ref().is_some_and(|far| far.changes(rank));
-        let again = self.touched[rank as usize] || is_changing;
+        let again = match self.touched[rank as usize] {
+            true => !self.ends_by_message(rank) || self.was_asked[rank as usize],
+            false => self.far.as_ref().is_some_and(|far| far.changes(rank)),
+        };
         let fences = self.fences.as_mut().expect("it is in a fence that is told");
         fences.begin(Mark { said, again })
+    }
+
+    /// Whether all operations of the epoch at this rank went by messages, so that its end joins them.
+    pub fn ends_by_message(&self, rank: u32) -> bool {
+        let goes_otherwise = |far: &Far| far.touches(rank) || far.changes(rank);
+        self.touched[rank as usize] && !self.far.as_ref().is_some_and(|far| goes_otherwise(far))
+    }
+
+    /// A rank is told of the end of an epoch now; which turn that is.
+    pub fn tell_end(&mut self, rank: u32) -> bool {
+        let (told, _) = &mut self.ends[rank as usize];
+        std::mem::replace(told, !*told)
+    }
+
+    /// Whether the next end of an epoch of this rank came by a message.
+    pub fn has_told_end(&self, rank: u32) -> bool {
+        let turn = self.ends[rank as usize].1;
+        self.completes[rank as usize].front().is_some_and(|end| end.turn == turn)
     }
 
     /// What a target was told it has done, or will have when its answers are here.
@@ -307,26 +348,36 @@ impl Active {
         }
     }
 
-    /// Whether all of these have let this rank in; then that is used up.
+    /// Whether all of these have let this rank in, each of which has heeded then what it was told in epochs before; then that is used up.
     pub fn let_in(&mut self, from: &[u32]) -> bool {
         let all = from.iter().all(|rank| self.posts[*rank as usize] > 0);
         if all {
-            from.iter().for_each(|rank| self.posts[*rank as usize] -= 1);
+            for rank in from {
+                self.posts[*rank as usize] -= 1;
+                self.unheeded[*rank as usize] = false;
+            }
         }
         all
     }
 
     /// Whether all of these have completed an epoch by a message; [`Active::use_up`] forgets that.
     pub fn have_completed(&self, from: &[u32]) -> bool {
-        from.iter().all(|rank| !self.completes[*rank as usize].is_empty())
+        from.iter().all(|rank| self.has_told_end(*rank))
     }
 
-    /// An epoch of each of these, which have completed one, is used up.
+    /// An epoch of each of these, which have completed one by a message, is used up.
     pub fn use_up(&mut self, from: &[u32]) {
         for rank in from {
-            let mark = self.completes[*rank as usize].pop_front().expect("it has completed an epoch");
-            self.fences.iter_mut().for_each(|fences| fences.hear(*rank, mark));
+            let end = self.completes[*rank as usize].pop_front().expect("it has completed an epoch");
+            self.hear_end(*rank, end.mark);
         }
+    }
+
+    /// An epoch of this rank is used up, of which this was said.
+    pub fn hear_end(&mut self, rank: u32, mark: Mark) {
+        let (_, heard) = &mut self.ends[rank as usize];
+        *heard = !*heard;
+        self.fences.iter_mut().for_each(|fences| fences.hear(rank, mark));
     }
 
     /// Whether a rank has told this one so, and that is not used up.

@@ -46,8 +46,12 @@ pub struct Far {
     closing: Vec<u32>,
     /// Operations with requests, by target.
     tickets: Vec<(u32, Arc<Ticket>)>,
+    /// By rank: it was told of the end of the last epoch by a message.
+    pub(super) was_told: Box<[bool]>,
     /// Targets of whose words adapters change some.
     changing: Vec<u32>,
+    /// Whether adapters change words of this rank without its processor.
+    pub(super) words_change: bool,
 }
 
 impl Far {
@@ -68,8 +72,10 @@ impl Far {
 
     /// Whether the end of the last epoch at a rank said that another word has to follow.
     pub(super) fn says_again<D: Device>(&self, engine: &mut Engine<D>, rank: u32) -> Result<bool> {
-        let Some(rank) = self.reached[rank as usize] else { return Ok(false) };
-        Ok(engine.marks(self.number, rank).map_err(fault)?[1].again)
+        match self.reached[rank as usize].filter(|_| !self.was_told[rank as usize]) {
+            Some(rank) => Ok(engine.marks(self.number, rank).map_err(fault)?[1].again),
+            None => Ok(false),
+        }
     }
 
     /// Whether no end of an epoch is awaited at this rank, or at any.
@@ -213,12 +219,6 @@ impl Far {
         }
         Ok(self.is_quiet(target))
     }
-
-    /// Splits ranks into those that are reached so, by their numbers in the job, and the others.
-    fn split(&self, ranks: &[u32]) -> (Vec<Rank>, Vec<u32>) {
-        let far = ranks.iter().filter_map(|rank| self.reached[*rank as usize]).collect();
-        (far, ranks.iter().copied().filter(|rank| !self.reaches(*rank)).collect())
-    }
 }
 
 impl Window {
@@ -347,9 +347,11 @@ impl<D: Device> World<D> {
             number,
             reached: reached.into(),
             touched: vec![false; ranks].into(),
+            was_told: vec![false; ranks].into(),
             closing: Vec::new(),
             tickets: Vec::new(),
             changing: Vec::new(),
+            words_change: self.engine.device().words_change(),
         })))
     }
 
@@ -413,24 +415,26 @@ impl<D: Device> World<D> {
             return Ok(None);
         };
         let Some(far) = &active.far else { return Ok(None) };
-        let (by_adapter, others) = far.split(from);
-        if !active.have_completed(&others) {
+        let is_told = |rank: &u32| !far.reaches(*rank) || active.has_told_end(*rank);
+        let (told, by_word): (Vec<u32>, Vec<u32>) = from.iter().partition(|rank| is_told(rank));
+        if !active.have_completed(&told) {
             return Ok(Some(false));
         }
         // Messages that left before the word of an adapter have come before it, and are to be heeded first.
         let context = place.context_for(Purpose::Message);
-        let told = |source| Want { source: Some(source), context, tag: Some(TELL) };
+        let want = |source| Want { source: Some(source), context, tag: Some(TELL) };
+        let by_adapter: Vec<Rank> = by_word.iter().filter_map(|rank| far.reached[*rank as usize]).collect();
         let have_come = engine.have_ended(far.number, &by_adapter).map_err(fault)?
-            && !from.iter().any(|rank| active.owes_heed(*rank))
-            && !by_adapter.iter().any(|rank| engine.probe(&told(*rank)).is_some());
-        let over = have_come && engine.is_exposure_over(far.number, &by_adapter).map_err(fault)?;
+            && !by_word.iter().any(|rank| active.owes_heed(*rank))
+            && !by_adapter.iter().any(|rank| engine.probe(&want(*rank)).is_some());
+        let number = far.number;
+        let over = have_come && engine.is_exposure_over(number, &by_adapter).map_err(fault)?;
         if over {
-            for rank in from {
-                let Some(in_job) = far.reached[*rank as usize] else { continue };
-                let [theirs, _] = engine.marks(far.number, in_job).map_err(fault)?;
-                active.fences.iter_mut().for_each(|fences| fences.hear(*rank, theirs));
+            for (rank, in_job) in by_word.iter().zip(&by_adapter) {
+                let [theirs, _] = engine.marks(number, *in_job).map_err(fault)?;
+                active.hear_end(*rank, theirs);
             }
-            active.use_up(&others);
+            active.use_up(&told);
         }
         Ok(Some(over))
     }

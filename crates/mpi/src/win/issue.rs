@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::active::{Active, Answer, Arrival, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
+use super::active::{Active, Answer, Arrival, End, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
 use super::direct;
 use super::epoch::{self, LockType, Members};
 use super::fence::Way;
@@ -76,8 +76,8 @@ impl<D: Device> World<D> {
                 }
                 engine.count(Event::WindowTold);
                 // Accumulates have an order: behind those that the target has not acknowledged none goes another way.
-                if let Some(far) =
-                    active.far.as_mut().filter(|_| !asks && !is_claimed && !active.touched[target as usize])
+                let is_behind = active.touched[target as usize] || active.unheeded[target as usize];
+                if let Some(far) = active.far.as_mut().filter(|_| !asks && !is_claimed && !is_behind)
                     && far.change(engine, operation, &member).map_err(|error| about(win, &error))?
                 {
                     engine.count(Event::WindowWord);
@@ -168,13 +168,14 @@ impl<D: Device> World<D> {
             return Ok(Vec::new());
         };
         let mut overtaken = Vec::new();
-        for rank in 0..place.size() {
-            let by_adapter = active.far.as_ref().is_some_and(|far| far.reaches(rank));
-            if active.touched[rank as usize] && by_adapter {
+        for rank in (0..place.size()).filter(|rank| active.touched[*rank as usize]).collect::<Vec<_>>() {
+            let by_adapter =
+                active.far.as_ref().is_some_and(|far| far.reaches(rank)) && !active.ends_by_message(rank);
+            if by_adapter {
                 send_batch(active, place, rank, engine, detached)?;
             }
             let is_late = by_adapter && active.held[rank as usize];
-            if active.touched[rank as usize] && (is_late || !told.contains(&rank)) {
+            if is_late || !told.contains(&rank) {
                 overtaken.push(rank);
             }
         }
@@ -203,19 +204,26 @@ impl<D: Device> World<D> {
             }
         };
         for &rank in to {
-            let mark = fence.map(|said| active.mark(said as u16, rank));
-            if told == direct::Told::Complete && active.far.as_ref().is_some_and(|far| far.reaches(rank)) {
-                let far = active.far.as_mut().expect("it reaches the rank");
-                far.close(engine, rank, Ending::Complete, mark)?;
-                active.synchronised(rank);
+            if told == direct::Told::Post {
+                active.tell(rank, &Record::Post);
+                send_batch(active, place, rank, engine, detached)?;
                 continue;
             }
-            let complete = || Record::Complete(fence::word_of(mark.unwrap_or_default()));
-            let record = if told == direct::Told::Post { Record::Post } else { complete() };
-            active.tell(rank, &record);
-            if told == direct::Told::Complete {
-                active.synchronised(rank);
+            let mark = fence.map(|said| active.mark(said as u16, rank));
+            let (turn, by_message) = (active.tell_end(rank), active.ends_by_message(rank));
+            // Of other epochs it is their targets that begin the next one.
+            active.unheeded[rank as usize] = fence.is_some() && active.touched[rank as usize];
+            if let Some(far) = active.far.as_mut().filter(|far| far.reaches(rank)) {
+                far.was_told[rank as usize] = by_message;
+                if !by_message {
+                    far.close(engine, rank, Ending::Complete, mark)?;
+                    active.synchronised(rank);
+                    continue;
+                }
             }
+            let mark = mark.unwrap_or_default();
+            active.tell(rank, &Record::Complete(fence::word_of(End { mark, turn })));
+            active.synchronised(rank);
             send_batch(active, place, rank, engine, detached)?;
         }
         Ok(())
@@ -282,8 +290,13 @@ impl<D: Device> World<D> {
     /// A fence is over, which has begun then; which way rank 0 is to tell all others to take from now on, if it is.
     pub fn fence_ended(&mut self, win: Handle, since_ns: u64) -> Result<Option<Way>> {
         let took_ns = self.engine.device().now_ns().saturating_sub(since_ns);
-        let fences = self.window(win)?.active().and_then(|active| active.fences.as_mut());
-        Ok(fences.and_then(|fences| fences.ended(took_ns)))
+        let Some(active) = self.window(win)?.active() else { return Ok(None) };
+        let Some(fences) = &mut active.fences else { return Ok(None) };
+        if fences.way() == Way::Asked {
+            // All have come to it, behind what they had to heed in those before.
+            active.unheeded.fill(false);
+        }
+        Ok(fences.ended(took_ns))
     }
 
     /// What rank 0 has told of fences.
@@ -332,6 +345,30 @@ impl<D: Device> World<D> {
         let by_adapter = active.far.as_ref().is_some_and(|far| far.reaches(target));
         let distance = engine.device().distance(peer);
         Ok(asks || !price::is_kept(&engine.learner().facts, distance, bytes, by_adapter))
+    }
+
+    /// Whether an operation would overtake what its target was told by messages in the epochs before, so that its origin has to ask first
+    /// whether that is heeded. So it is told at the end of the next one as well, if that has such operations again.
+    pub fn needs_heed(&mut self, win: Handle, operation: &Operation) -> Result<bool> {
+        let target = operation.target;
+        let window = self.objects.windows.find_mut(win)?;
+        let copies = window.copies;
+        let Some(active) = window.active().filter(|active| active.unheeded[target as usize]) else {
+            return Ok(false);
+        };
+        let is_long = copies && operation.area.len() > BATCH_BYTES as u64;
+        let is_far = active.far.as_ref().is_some_and(|far| far.reaches(target));
+        let overtakes = matches!(operation.verb, Verb::Put | Verb::Get) && (is_far || is_long);
+        active.was_asked[target as usize] |= overtakes;
+        Ok(overtakes)
+    }
+
+    /// A target has answered that it has heeded all that it was told.
+    pub fn has_heeded(&mut self, win: Handle, target: u32) -> Result {
+        if let Some(active) = self.window(win)?.active() {
+            active.unheeded[target as usize] = false;
+        }
+        Ok(())
     }
 
     /// All that a target, or any, was told has been answered: a lock that was asked for is held, too.

@@ -29,7 +29,7 @@ pub enum Record<'a> {
     Flush(i32),
     /// The origin of this message exposes its window to the target.
     Post,
-    /// The operations of an epoch are all here; of a fence, what goes with that ([`super::fence::packed`]).
+    /// The operations of an epoch are all here; in which turn, and of a fence what goes with that ([`super::fence::word_of`]).
     Complete(u8),
 }
 

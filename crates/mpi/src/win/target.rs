@@ -6,6 +6,7 @@ use super::active::Refused;
 use super::message::{self, Record, Told};
 use super::operation::{self, Area, Place, Verb};
 use super::{Flavour, Window, fence};
+use crate::datatype::{Basic, Group};
 use crate::error::{Class, Error, Result, fail};
 
 /// An answer on its way to an origin.
@@ -79,7 +80,7 @@ impl Window {
                 }
                 Record::Post => self.own_state()?.posts[from as usize] += 1,
                 Record::Complete(mark) => {
-                    self.own_state()?.completes[from as usize].push_back(fence::mark_of(mark));
+                    self.own_state()?.completes[from as usize].push_back(fence::end_of(mark));
                 }
             }
         }
@@ -135,7 +136,11 @@ impl Window {
         };
         let len = len as usize;
         let addr = self.place_of(&area)?;
-        let at = Place { addr, alone: &alone, briefly: &alone, is_alone: false };
+        // All changes are made here, one after the other, but those of adapters that need no processor: of integers of 8 bytes.
+        let changes_elsewhere = self.own_state()?.far.as_ref().is_some_and(|far| far.words_change);
+        let is_word = |basic: Basic| basic.size() == 8 && basic.group() == Group::Integer;
+        let is_alone = !(changes_elsewhere && area.ty.basic().is_some_and(is_word));
+        let at = Place { addr, alone: &alone, briefly: &alone, is_alone };
         let carried = match told.verb {
             Verb::Swap => 2 * len,
             verb if verb.carries() => len,

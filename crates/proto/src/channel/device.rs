@@ -95,6 +95,11 @@ impl<V: Verbs> Device for Channel<V> {
         &self.caps
     }
 
+    fn words_change(&self) -> bool {
+        let caps = self.verbs.caps();
+        caps.offload && caps.coherent_atomics
+    }
+
     fn now_ns(&self) -> u64 {
         self.verbs.now_ns()
     }
