@@ -56,11 +56,12 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result<Option<Result>> {
     let Some(others) = cx.world().fenced_with(win)? else { return Ok(None) };
     cx.world().engine.count(Event::WindowFenceTold);
     let heeded = be_heeded(cx, win, &others);
-    // What this rank has told itself nobody else waits for.
+    // What this rank has told itself is done before others come: of it they are told nothing.
     let own = cx.world().window(win)?.place.rank;
     let is_touched = !cx.world().touched(win, Some(own))?.is_empty();
     if is_touched {
         cx.world().synchronise(win, own, Sync::Flush)?;
+        wait::until(cx, |world| Ok(world.is_quiet(win, Some(own))?.then_some(())))?;
     }
     cx.world().end_for_fence(win, &others, assert)?;
     let done = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));

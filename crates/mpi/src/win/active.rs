@@ -20,7 +20,7 @@ use crate::request::Unpack;
 use proto::OpId;
 use proto::epoch::Mark;
 
-/// Bytes of operations to one target that gather before they are sent: about what leaves as one eager message.
+/// Bytes of operations to one target that gather whatever that costs.
 pub const BATCH_BYTES: usize = 4 << 10;
 /// Bytes of operations that may be under way to one target before their origin waits for it.
 const LOAD_BYTES: u64 = 4 << 20;

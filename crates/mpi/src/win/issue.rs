@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::active::{Active, Answer, Arrival, End, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
+use super::active::{Active, Answer, Arrival, BATCH_BYTES, End, Gathered, Pending, Refused, TELL, Ticket};
 use super::direct;
 use super::epoch::{self, LockType, Members};
 use super::fence::Way;
@@ -101,7 +101,10 @@ impl<D: Device> World<D> {
                     active.pending.push(Pending { target, op, answer, disp, room: Box::default() });
                 }
                 active.gather(operation, reply);
-                if asks || !is_claimed && active.batches[target as usize].len() >= BATCH_BYTES {
+                let len = active.batches[target as usize].len();
+                let distance = engine.device().distance(place.world_rank(target) as usize);
+                let is_held = len < BATCH_BYTES || price::is_joined(&engine.learner().facts, distance, len);
+                if asks || !(is_claimed || is_held) {
                     send_batch(active, place, target, engine, detached)?;
                 }
                 Ok(ticket)

@@ -23,6 +23,14 @@ pub fn is_kept(facts: &Facts, distance: Distance, len: usize, by_adapter: bool) 
     kept_ns <= 2.0 * word_ns + afterwards_ns
 }
 
+/// Whether so many bytes of operations wait for what may join them, a synchronisation at least, rather than leave ahead of it: what comes behind
+/// alone costs a message more, which takes its way, and all that leaving ahead gains is the time that these bytes take on theirs. What asks
+/// for room first does so at once.
+pub fn is_joined(facts: &Facts, distance: Distance, len: usize) -> bool {
+    let message = edge(facts, distance, len);
+    message.handshake_ns == 0.0 && message.busy_ns <= edge(facts, distance, 0).total_ns()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +75,20 @@ mod tests {
             let most = most(&facts(20_000.0, 0.01, 16 << 10), by_adapter);
             assert!(most <= 16 << 10, "{most}");
         }
+    }
+
+    /// What a synchronisation joins grows with the way of a message, and ends where messages ask for room.
+    #[test]
+    fn long_ones_leave_ahead() {
+        let most = |latency_ns, eager_bytes| {
+            let facts = facts(latency_ns, 0.1, eager_bytes);
+            (0..24)
+                .take_while(|log| is_joined(&facts, Distance::Network, 1 << log))
+                .last()
+                .map_or(0, |log| 1 << log)
+        };
+        assert!(most(40_000.0, 1 << 20) > most(4_000.0, 1 << 20));
+        assert!(most(4_000.0, 1 << 20) < 1 << 20, "{}", most(4_000.0, 1 << 20));
+        assert_eq!(most(1e9, 16 << 10), 16 << 10);
     }
 }
