@@ -1,10 +1,9 @@
 //! A connected peer: the socket, the state machine of the connection, and the payload of what is posted.
 //!
 //! Payload is not copied on its way out, but for short FPDUs, which are written in one piece: those that the socket has not taken
-//! lend it until it has. On its way in
-//! long payload is read straight into place, together with the header behind it. The header of the first of it comes alone:
-//! where a long payload has come, little is read until it is known what follows. Where messages have MACs ([`super::seal`])
-//! everything that comes waits until that of its FPDU was right.
+//! lend it until it has. On its way in long payload is read straight into place, together with the header behind it. The header
+//! of the first of it comes alone: where a long payload has come, little is read until it is known what follows. Where messages
+//! have MACs ([`super::seal`]) everything that comes waits until that of its FPDU was right.
 
 use super::burst::Burst;
 use super::memory;
