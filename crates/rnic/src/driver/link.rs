@@ -1,13 +1,13 @@
 //! A connected peer: the socket, the state machine of the connection, and the payload of what is posted.
 //!
-//! Payload is not copied on its way out: FPDUs that the socket has not taken lend it until it has. On its way in
-//! long payload is read straight into place, together with the header behind it. The header of the first of it comes alone:
-//! where a long payload has come, little is read until it is known what follows. Where messages have MACs ([`super::seal`])
-//! everything that comes waits until that of its FPDU was right.
+//! Payload is not copied on its way out, but for short FPDUs, which are written in one piece: those that the socket has not taken
+//! lend it until it has. On its way in long payload is read straight into place, together with the header behind it. The header
+//! of the first of it comes alone: where a long payload has come, little is read until it is known what follows. Where messages
+//! have MACs ([`super::seal`]) everything that comes waits until that of its FPDU was right.
 
 use super::burst::Burst;
 use super::memory;
-use super::postings::{Posted, Postings};
+use super::postings::{INLINE, Posted, Postings};
 use super::seal::{StreamSeals, TAG_LEN};
 use crate::stack::{
     Arrived, Atomic, Cause, Connection, Done, Fpdu, NotDone, Place, Receive, Regions, Sink, Work,
@@ -21,6 +21,9 @@ use wire::iwarp::mpa;
 /// FPDUs that one write takes, and bytes after which it takes no more.
 const BATCH: usize = 64;
 const BATCH_BYTES: usize = 512 << 10;
+/// FPDUs that have no more bytes, on average, are written in one piece: each of the three or four that one consists of costs the
+/// kernel more than a copy of so much. It is what is copied anyway when it is posted, with header, CRC and MAC.
+const SHORT: usize = INLINE + 64;
 /// Bytes read at a time where what comes is not known to be payload.
 pub const READ_BYTES: usize = 64 << 10;
 /// As many where a long payload may follow: headers, and what is said between long messages.
@@ -134,17 +137,7 @@ impl Link {
             if self.unsent.is_empty() || self.is_shut {
                 return moved;
             }
-            let mut slices: Vec<IoSlice> = Vec::with_capacity(4 * self.unsent.len());
-            let mut skip = self.written;
-            for (fpdu, tag) in &self.unsent {
-                let payload = self.postings.payload(fpdu);
-                fpdu.slices(&payload, skip, |slice| slices.push(IoSlice::new(slice)));
-                if let Some(tag) = tag {
-                    slices.push(IoSlice::new(&tag[skip.saturating_sub(fpdu.len())..]));
-                }
-                skip = 0;
-            }
-            match self.socket.write_vectored(&slices) {
+            match self.write() {
                 Ok(taken) => {
                     moved = true;
                     self.took(taken);
@@ -156,6 +149,32 @@ impl Link {
                     return true;
                 }
             }
+        }
+    }
+
+    /// Offers the socket what it has not taken: in one piece where that is short, else from where it lies.
+    fn write(&self) -> std::io::Result<usize> {
+        let bytes: usize = self.unsent.iter().map(|(fpdu, _)| fpdu.len() + TAG_LEN).sum();
+        if bytes <= SHORT * self.unsent.len() {
+            let mut whole = Vec::with_capacity(bytes);
+            self.pieces(|piece| whole.extend_from_slice(piece));
+            return (&self.socket).write(&whole);
+        }
+        let mut slices = Vec::with_capacity(4 * self.unsent.len());
+        self.pieces(|piece| slices.push(IoSlice::new(piece)));
+        (&self.socket).write_vectored(&slices)
+    }
+
+    /// What the socket has not taken, in order, where it lies.
+    fn pieces<'a>(&'a self, mut out: impl FnMut(&'a [u8])) {
+        let mut skip = self.written;
+        for (fpdu, tag) in &self.unsent {
+            let payload = self.postings.payload(fpdu);
+            fpdu.slices(&payload, skip, &mut out);
+            if let Some(tag) = tag {
+                out(&tag[skip.saturating_sub(fpdu.len())..]);
+            }
+            skip = 0;
         }
     }
 
