@@ -1,6 +1,6 @@
-//! How the two ways of collective accesses have fared, each rank alone and in two phases ([`crate::phase`]): by which factor
-//! what they took differed from what was predicted, for accesses of about as many bytes in about as many pieces. What the
-//! prediction leaves out (writers that wait for each other, ranks that share a core, cold memory) is the same the next time.
+//! How the two ways of collective accesses have fared, each rank alone and in two phases ([`crate::phase`]): what a byte took, of
+//! accesses of about as many bytes in about as many pieces. What the prediction leaves out (writers that wait for each other, ranks
+//! that share a core, cold memory) is in it. It is no factor of the prediction, for what a call costs jumps where ranks share cores.
 //!
 //! What an access has taken no rank sees by itself: where ranks outnumber cores one has ended when others have not begun. So each
 //! tells with its next access when it began and ended the last one, and it lasted from the first to begin to the last to end.
@@ -11,10 +11,6 @@ use std::sync::Mutex;
 use fabric::arms::{Arms, Policy};
 use fabric::estimate::{Averaging, Estimate};
 
-/// A factor of 1: factors travel as numbers of these.
-pub const ONE: u64 = 1024;
-/// Factors that are believed, either way.
-const MOST: f64 = 64.0;
 /// Of two the one that took less: the first of a kind has paid for memory and schedules that the later ones find, and one that
 /// was interrupted says nothing.
 const SEEN: Averaging = Averaging { least_of: 2, above: 4.0, ..Averaging::mean(8) };
@@ -70,17 +66,17 @@ impl Kind {
 /// What was learnt, as it travels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Advice {
-    /// By what the prediction for each rank alone is multiplied.
-    pub alone: u64,
-    /// As `alone`, for two phases.
-    pub phases: u64,
+    /// What 1024 bytes take if each rank moves its own, in picoseconds; 0 if that is not known.
+    pub alone_ps: u64,
+    /// As `alone_ps`, in two phases.
+    pub phases_ps: u64,
     /// The dearer way is taken this time if it is expected to take no more than so many times the other; mostly 0.
     pub tries: u64,
 }
 
 impl Advice {
     /// Nothing is known.
-    pub const NONE: Advice = Advice { alone: ONE, phases: ONE, tries: 0 };
+    pub const NONE: Advice = Advice { alone_ps: 0, phases_ps: 0, tries: 0 };
 }
 
 /// An access that is over, of which not all ranks have told yet.
@@ -88,7 +84,7 @@ impl Advice {
 struct Last {
     kind: Kind,
     way: Way,
-    predicted_ps: u64,
+    bytes: u64,
     spell: Spell,
 }
 
@@ -110,8 +106,8 @@ impl Fared {
         self.arms.step();
         let known = [self.alone.value(), self.phases.value()];
         let tries = if self.arms.is_due(&POLICY) { TRY_BELOW } else { 0 };
-        let [alone, phases] = known.map(|factor| (factor.unwrap_or(1.0) * ONE as f64) as u64);
-        Advice { alone, phases, tries }
+        let [alone_ps, phases_ps] = known.map(|cost| cost.map_or(0, |cost| (cost as u64).max(1)));
+        Advice { alone_ps, phases_ps, tries }
     }
 }
 
@@ -139,9 +135,9 @@ impl Experience {
         kinds.entry(kind).or_default().advice()
     }
 
-    /// This rank has ended its part of an access.
-    pub fn ended(&self, kind: Kind, way: Way, predicted_ps: u64, spell: Spell) {
-        self.known().last = Some(Last { kind, way, predicted_ps, spell });
+    /// This rank has ended its part of an access of so many bytes of all ranks.
+    pub fn ended(&self, kind: Kind, way: Way, bytes: u64, spell: Spell) {
+        self.known().last = Some(Last { kind, way, bytes, spell });
     }
 
     /// What this rank tells of the last access.
@@ -153,10 +149,10 @@ impl Experience {
     pub fn told(&self, told: impl Iterator<Item = (u64, Spell)>) {
         let mut known = self.known();
         let (Some(last), Some(took_ns)) = (known.last.take(), lasted_ns(told)) else { return };
-        let factor = took_ns as f64 * 1000.0 / last.predicted_ps.max(1) as f64;
+        let cost = took_ns as f64 * 1000.0 * 1024.0 / last.bytes.max(1) as f64;
         let fared = known.kinds.entry(last.kind).or_default();
         let estimate = if last.way == Way::Alone { &mut fared.alone } else { &mut fared.phases };
-        estimate.observe(&SEEN, factor.clamp(1.0 / MOST, MOST));
+        estimate.observe(&SEEN, cost);
     }
 }
 
@@ -184,8 +180,7 @@ mod tests {
             let advice = experience.advice(kind);
             experience.told([(0, experience.last())].into_iter());
             let way = if predicted.takes_phases(advice) { Way::Phases } else { Way::Alone };
-            let predicted_ps = if way == Way::Phases { predicted.phases_ps } else { predicted.alone_ps };
-            experience.ended(kind, way, predicted_ps, spell(1000, 1000 + took_ns(i, way)));
+            experience.ended(kind, way, predicted.bytes, spell(1000, 1000 + took_ns(i, way)));
             taken[usize::from(way == Way::Phases)] += 1;
         }
         taken
@@ -193,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_way_that_takes_less_is_taken_whatever_was_predicted() {
-        let predicted = Costs { alone_ps: 1_000_000, phases_ps: 1_500_000 };
+        let predicted = Costs { alone_ps: 1_000_000, phases_ps: 1_500_000, bytes: 1 << 20 };
         let phases_win = |_, way| if way == Way::Phases { 4_000 } else { 5_000 };
         let [alone, phases] = play(predicted, phases_win, 200);
         assert!(phases > 180 && alone > 0, "{alone} {phases}");
@@ -203,8 +198,16 @@ mod tests {
     }
 
     #[test]
+    fn predictions_that_jump_change_nothing_once_both_ways_are_known() {
+        let advice = Advice { alone_ps: 3_000, phases_ps: 2_000, tries: 0 };
+        for (alone_ps, phases_ps) in [(1, 1 << 40), (1 << 40, 1)] {
+            assert!(Costs { alone_ps, phases_ps, bytes: 1 << 20 }.takes_phases(advice));
+        }
+    }
+
+    #[test]
     fn the_first_of_each_way_may_be_slow_for_it_is_cold() {
-        let predicted = Costs { alone_ps: 1_000_000, phases_ps: 1_500_000 };
+        let predicted = Costs { alone_ps: 1_000_000, phases_ps: 1_500_000, bytes: 1 << 20 };
         for best in [Way::Alone, Way::Phases] {
             let seen = std::cell::Cell::new([0; 2]);
             let took = |_, way: Way| {
@@ -227,11 +230,11 @@ mod tests {
 
     #[test]
     fn what_turns_round_is_found_and_what_is_far_dearer_is_not_tried() {
-        let predicted = Costs { alone_ps: 1_000_000, phases_ps: 1_000_000 };
+        let predicted = Costs { alone_ps: 1_000_000, phases_ps: 1_000_000, bytes: 1 << 20 };
         let turns = |i, way| if (way == Way::Phases) == (i < 300) { 4_000 } else { 6_000 };
         let [alone, phases] = play(predicted, turns, 1000);
         assert!(alone > 500 && phases > 250, "{alone} {phases}");
-        let far = Costs { alone_ps: 1_000_000, phases_ps: 100_000_000 };
+        let far = Costs { alone_ps: 1_000_000, phases_ps: 100_000_000, bytes: 1 << 20 };
         assert_eq!(play(far, |_, _| 1_000, 200)[1], 0);
     }
 
@@ -239,13 +242,13 @@ mod tests {
     fn accesses_of_other_kinds_are_learnt_by_themselves() {
         let experience = Experience::default();
         let (small, large) = (Kind::of(4 << 10, 4), Kind::of(1 << 20, 1 << 10));
-        experience.ended(small, Way::Alone, 1_000, spell(5, 8));
+        experience.ended(small, Way::Alone, 4 << 10, spell(5, 8));
         assert_eq!(experience.last(), spell(5, 8));
         experience.told([(0, spell(5, 8)), (0, spell(7, 10))].into_iter());
-        experience.ended(small, Way::Alone, 1_000, spell(15, 18));
+        experience.ended(small, Way::Alone, 4 << 10, spell(15, 18));
         experience.told([(0, spell(15, 28))].into_iter());
         assert_eq!((experience.last(), experience.advice(large)), (Spell::default(), Advice::NONE));
-        assert_eq!(experience.advice(small), Advice { alone: 5 * ONE, ..Advice::NONE });
+        assert_eq!(experience.advice(small), Advice { alone_ps: 1250, ..Advice::NONE });
         (0..200).for_each(|i| _ = experience.advice(Kind::of(1 << (i % 60), 1 << (i % 7))));
         assert!(experience.known().kinds.len() <= KINDS);
     }

@@ -14,7 +14,7 @@ pub use counter::{Counter, Place};
 pub use fault::{Fault, Result};
 pub use file::{File, How, Locking, remove};
 pub use rates::AccessCosts;
-pub use sieve::{read, write};
+pub use sieve::{is_gathered, read, write, write_gathered};
 
 /// In what order a file is read, as far as that is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -70,21 +70,26 @@ impl RoundCosts {
     }
 }
 
-/// What a collective access is predicted to take, in picoseconds, before what was learnt of such predictions.
+/// What a collective access is predicted to take, in picoseconds, as long as nothing is known of such accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// If each rank moves its pieces itself.
     pub alone_ps: u64,
     /// In two phases.
     pub phases_ps: u64,
+    /// Bytes of all ranks.
+    pub bytes: u64,
 }
 
 impl Costs {
     /// Whether two phases are taken: they are expected to take less, or it is time to try what takes more.
     pub fn takes_phases(&self, advice: Advice) -> bool {
-        let expected = |cost: u64, factor: u64| u128::from(cost) * u128::from(factor);
-        let (alone, phases) =
-            (expected(self.alone_ps, advice.alone), expected(self.phases_ps, advice.phases));
+        let expected = |predicted_ps: u64, known_ps: u64| match known_ps {
+            0 => u128::from(predicted_ps),
+            known_ps => u128::from(self.bytes) * u128::from(known_ps) / 1024,
+        };
+        let alone = expected(self.alone_ps, advice.alone_ps);
+        let phases = expected(self.phases_ps, advice.phases_ps);
         let is_tried = alone.max(phases) <= alone.min(phases) * u128::from(advice.tries);
         (phases < alone) != is_tried
     }
@@ -188,7 +193,7 @@ impl Plan {
         let messages = u128::from(self.rounds()) * u128::from(tariff.round_ps)
             + u128::from(total / ranks) * u128::from(tariff.swap_ps) * 2;
         let fit = |cost: u128| u64::try_from(cost).unwrap_or(u64::MAX);
-        Costs { alone_ps: fit(alone), phases_ps: fit(moved + messages) }
+        Costs { alone_ps: fit(alone), phases_ps: fit(moved + messages), bytes: total }
     }
 }
 
@@ -278,7 +283,7 @@ mod tests {
         let plan = Plan::new(&strided, 8, 16 << 20, 0).unwrap();
         let costs = plan.costs(&strided, tariff, true);
         assert!(costs.takes_phases(Advice::NONE));
-        let never = Advice { phases: 1000 * Advice::NONE.phases, ..Advice::NONE };
+        let never = Advice { phases_ps: 1 << 40, ..Advice::NONE };
         assert!(!costs.takes_phases(never), "it never came true");
         assert!(!costs.takes_phases(Advice { tries: 1000, ..Advice::NONE }), "the other way is tried");
         assert!(interleaved(&strided));

@@ -55,8 +55,8 @@ fn words(job: &Job, way: Direction, ranks: usize, host: u64, ready: &Result<Read
         tariff.byte_ps,
         tariff.round_ps,
         tariff.swap_ps,
-        advice.alone,
-        advice.phases,
+        advice.alone_ps,
+        advice.phases_ps,
         advice.tries,
         owners,
         buffer,
@@ -78,12 +78,9 @@ impl Agreed {
     /// This rank has done its part; with its next access it tells the others.
     fn ended(&self, rates: &AccessCosts, begun_ns: u64) {
         let Some(costs) = self.costs else { return };
-        let (way, predicted_ps) = match self.plan {
-            Some(_) => (Way::Phases, costs.phases_ps),
-            None => (Way::Alone, costs.alone_ps),
-        };
+        let way = if self.plan.is_some() { Way::Phases } else { Way::Alone };
         let spell = Spell { begun_ns, ended_ns: now_ns() };
-        rates.experience.ended(self.kind, way, predicted_ps, spell);
+        rates.experience.ended(self.kind, way, costs.bytes, spell);
     }
 }
 
@@ -92,14 +89,15 @@ fn plan(all: &[[u64; WORDS]], way: Direction) -> Agreed {
     let wish = |w: &[u64; WORDS]| Wish { first: w[1], end: w[2], bytes: w[3], calls: w[4], moved: w[5] };
     let wishes: Vec<Wish> = all.iter().map(wish).collect();
     let kind = Kind::of(wishes[0].bytes, wishes[0].calls);
-    let [.., call_ps, byte_ps, round_ps, swap_ps, alone, phases, tries, owners, buffer, block, how] = all[0];
+    let [.., call_ps, byte_ps, round_ps, swap_ps, alone_ps, phases_ps, tries, owners, buffer, block, how] =
+        all[0];
     // An atomic access is one locked section of the rank that makes it.
     let plan = Plan::new(&wishes, owners, buffer, block).filter(|_| all.len() > 1 && how >> 8 == 0);
     let Some(plan) = plan else { return Agreed { plan: None, costs: None, kind } };
     let tariff = RoundCosts { call_ps, byte_ps, round_ps, swap_ps };
     let costs = plan.costs(&wishes, tariff, way == Direction::Write);
     let is_better = match how & 0xff {
-        AS_IT_PAYS => costs.takes_phases(Advice { alone, phases, tries }),
+        AS_IT_PAYS => costs.takes_phases(Advice { alone_ps, phases_ps, tries }),
         how => how != 0,
     };
     Agreed { plan: is_better.then_some(plan), costs: Some(costs), kind }
@@ -227,11 +225,6 @@ fn push_bytes(list: &mut Vec<u64>, chunks: &mut dyn Iterator<Item = &[u8]>) {
     }
 }
 
-/// The bytes in words, as [`push_bytes`] has put them there.
-fn with_bytes<R>(words: &[u64], f: impl FnOnce(&[u8]) -> R) -> R {
-    mem::with(words.as_ptr() as usize, size_of_val(words), f)
-}
-
 /// Words that so many bytes fill.
 fn words_for(bytes: u64) -> usize {
     bytes.div_ceil(8) as usize
@@ -291,25 +284,40 @@ fn write_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &Ready) ->
     });
     let sent = lists.word_count();
     let came = run::exchange_lists(cx, job.comm, lists)?;
-    let parsed: Vec<(Vec<Piece>, &[u64])> = came.iter().map(parse).collect();
-    let room = Room::of(parsed.iter().flat_map(|(pieces, _)| pieces.iter().copied()).collect());
+    let lists: Vec<(Vec<Piece>, &[u64])> = came.iter().map(parse).collect();
+    let (outcome, disk_ns) = put(job, &lists);
+    Ok(Round { outcome, bytes, words: sent.max(came.word_count()), disk_ns })
+}
+
+/// Writes what the ranks have sent: the pieces of each, and their bytes in words. How long that has taken as well.
+fn put(job: &Job, lists: &[(Vec<Piece>, &[u64])]) -> (Result, u64) {
+    let room = Room::of(lists.iter().flat_map(|(pieces, _)| pieces.iter().copied()).collect());
+    let mut parts: Vec<(Piece, &[u8])> = Vec::new();
+    for (pieces, words) in lists {
+        let mut rest = mem::bytes_of(words);
+        parts.extend(pieces.iter().map(|piece| {
+            let (bytes, later) = rest.split_at(piece.len as usize);
+            rest = later;
+            (*piece, bytes)
+        }));
+    }
+    let timed = |write: &mut dyn FnMut() -> disk::Result| {
+        let begun = Instant::now();
+        let outcome = job.disk.guarded(room.range(), false, write).map_err(refused);
+        (outcome, begun.elapsed().as_nanos() as u64)
+    };
+    // The order of the ranks stays where it matters.
+    let mut sorted = parts.clone();
+    sorted.sort_by_key(|(piece, _)| piece.offset);
+    if disk::is_gathered(&sorted) {
+        return timed(&mut || disk::write_gathered(&job.disk, &sorted));
+    }
     let mut data = vec![0; room.len as usize];
     // Rank by rank: where two write the same byte the higher one has written last, everywhere.
-    for (pieces, words) in &parsed {
-        with_bytes(words, |bytes| {
-            let mut from = 0;
-            for piece in pieces {
-                let len = piece.len as usize;
-                data[room.place(piece)..][..len].copy_from_slice(&bytes[from..from + len]);
-                from += len;
-            }
-        });
+    for (piece, bytes) in parts {
+        data[room.place(&piece)..][..bytes.len()].copy_from_slice(bytes);
     }
-    let begun = Instant::now();
-    let write = || disk::write(&job.disk, room.runs.iter().copied(), &data);
-    let outcome = job.disk.guarded(room.range(), false, write).map_err(refused);
-    let disk_ns = begun.elapsed().as_nanos() as u64;
-    Ok(Round { outcome, bytes, words: sent.max(came.word_count()), disk_ns })
+    timed(&mut || disk::write(&job.disk, room.runs.iter().copied(), &data))
 }
 
 /// One round of reading.
@@ -344,7 +352,7 @@ fn read_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &mut Ready)
     let mut moved = 0;
     for (owner, list) in came.iter().enumerate() {
         let Some((valid, words)) = list.split_first() else { continue };
-        moved += with_bytes(words, |bytes| fill(ready, cuts, owner, &bytes[..*valid as usize]));
+        moved += fill(ready, cuts, owner, &mem::bytes_of(words)[..*valid as usize]);
     }
     Ok(Round { outcome, bytes: moved, words: sent.max(came.word_count()), disk_ns })
 }
@@ -372,7 +380,7 @@ mod tests {
         for cut in 0..100 {
             let mut list = vec![7];
             push_bytes(&mut list, &mut [&bytes[..cut], &[], &bytes[cut..]].into_iter());
-            with_bytes(&list[1..], |found| assert_eq!(found[..100], bytes));
+            assert_eq!(mem::bytes_of(&list[1..])[..100], bytes);
         }
     }
 
