@@ -40,9 +40,17 @@ static double reading(size_t size, long count)
 	return repeated(MPI_File_read_at, size, count);
 }
 
-static double independent(size_t size, long count)
+/* The clock runs before anybody writes: where ranks outnumber cores some have ended when others come to look at theirs. */
+static double started(void)
 {
 	double begin = now();
+	MPI_Barrier(MPI_COMM_WORLD);
+	return begin;
+}
+
+static double independent(size_t size, long count)
+{
+	double begin = started();
 	for (long i = 0; i < count; i++) {
 		MPI_File_write_at(strided, 0, data, (int)size, MPI_BYTE, MPI_STATUS_IGNORE);
 		MPI_Barrier(MPI_COMM_WORLD);
@@ -52,7 +60,7 @@ static double independent(size_t size, long count)
 
 static double collective(size_t size, long count)
 {
-	double begin = now();
+	double begin = started();
 	for (long i = 0; i < count; i++) {
 		MPI_File_write_at_all(strided, 0, data, (int)size, MPI_BYTE, MPI_STATUS_IGNORE);
 		MPI_Barrier(MPI_COMM_WORLD);

@@ -326,7 +326,7 @@ pub fn split_type(
 
 /// The number of this rank's host: the same on all ranks that share memory. Those of other jobs never do: where there are
 /// some, the number is that of the first rank of the communicator that does.
-fn host(cx: &Cx, comm: Handle) -> Result<i32> {
+pub fn host(cx: &Cx, comm: Handle) -> Result<i32> {
     let world = cx.world();
     let (place, me, size) = (&world.comm(comm)?.place, world.rank() as usize, world.job_size());
     let hosts = world.engine.device().hosts();

@@ -126,10 +126,21 @@ pub fn free_mem(_: &Cx, base: usize) -> Result {
 
 /// `MPI_Wtime`: seconds of the monotonic clock, the same on all ranks of a host.
 pub fn wtime() -> f64 {
+    let now = monotonic();
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}
+
+fn monotonic() -> libc::timespec {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes the struct; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+    now
+}
+
+/// Nanoseconds of the clock of `MPI_Wtime`.
+pub fn now_ns() -> u64 {
+    let now = monotonic();
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// `MPI_Wtick`: the clock counts nanoseconds.

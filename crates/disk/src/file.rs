@@ -2,7 +2,7 @@
 //! this process by a mutex and everybody else by a lock of the kernel.
 
 use std::fs::{self, OpenOptions};
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, IoSlice};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,9 @@ use std::time::Instant;
 
 use crate::sys::{self, Lock};
 use crate::{AccessCosts, Fault, Result, Style};
+
+/// Parts that one call of the system writes, `IOV_MAX`.
+const PARTS_MAX: usize = 1024;
 
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -207,20 +210,40 @@ impl File {
         let begun = Instant::now();
         let mut done = 0;
         while done < data.len() {
-            match self.file.write_at(&data[done..], offset + done as u64) {
-                Ok(0) => {
-                    let cause = Error::from_raw_os_error(libc::ENOSPC);
-                    return Err(self.fault_at("write", data.len() - done, offset + done as u64, &cause));
-                }
-                Ok(count) => done += count,
-                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-                Err(cause) => {
-                    return Err(self.fault_at("write", data.len() - done, offset + done as u64, &cause));
-                }
-            }
+            let written = self.file.write_at(&data[done..], offset + done as u64);
+            done += self.written(written, data.len() - done, offset + done as u64)?;
         }
         self.writing.transferred(done as u64, begun.elapsed().as_nanos() as u64);
         Ok(())
+    }
+
+    /// Writes what lies in several places, all of it, one behind the other from `offset` on.
+    pub fn write_gathered_at(&self, mut parts: &mut [IoSlice], offset: u64) -> Result {
+        let begun = Instant::now();
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let mut done = 0;
+        while done < len {
+            let at_once = &parts[..parts.len().min(PARTS_MAX)];
+            let written = sys::write_gathered(&self.file, at_once, offset + done as u64);
+            let count = self.written(written, len - done, offset + done as u64)?;
+            IoSlice::advance_slices(&mut parts, count);
+            done += count;
+        }
+        self.writing.transferred(done as u64, begun.elapsed().as_nanos() as u64);
+        Ok(())
+    }
+
+    /// How many bytes were written of so many from `offset` on.
+    fn written(&self, written: std::io::Result<usize>, len: usize, offset: u64) -> Result<usize> {
+        match written {
+            Ok(0) => {
+                let cause = Error::from_raw_os_error(libc::ENOSPC);
+                Err(self.fault_at("write", len, offset, &cause))
+            }
+            Ok(count) => Ok(count),
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => Ok(0),
+            Err(cause) => Err(self.fault_at("write", len, offset, &cause)),
+        }
     }
 
     /// Calls `f` while nobody else has a lock on this range, or, if it is to be shared, no exclusive one.
@@ -295,6 +318,22 @@ pub(crate) mod tests {
         file.preallocate(20).unwrap();
         file.preallocate(5).unwrap();
         assert_eq!(file.size().unwrap(), 20);
+    }
+
+    #[test]
+    fn what_lies_in_many_places_is_written_as_one_run() {
+        let (file, _gone) = temporary("gathered");
+        let data: Vec<u8> = (0..10_000u32).map(|i| (i * 7 % 251) as u8).collect();
+        // More than one call can take, some of them empty.
+        let mut parts: Vec<IoSlice> = data.chunks(3).flat_map(|part| [part, &[]]).map(IoSlice::new).collect();
+        file.write_gathered_at(&mut parts, 5).unwrap();
+        let mut back = vec![0; 10_010];
+        assert_eq!(file.read_at(&mut back, 0).unwrap(), 10_005);
+        assert_eq!(back[5..10_005], data);
+        file.write_gathered_at(&mut [], 5).unwrap();
+        let reader = File::open(file.path(), How { write: false, create: false, ..BOTH }).unwrap();
+        let fault = reader.write_gathered_at(&mut [IoSlice::new(b"x")], 77).unwrap_err();
+        assert!(fault.text.contains("write 1 bytes at offset 77 of "), "{fault:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! Knows no rank and no datatype; an access is a list of [`Piece`]s in ascending order.
 
 mod counter;
+pub mod experience;
 mod fault;
 mod file;
 pub mod phase;
@@ -12,8 +13,8 @@ mod sys;
 pub use counter::{Counter, Place};
 pub use fault::{Fault, Result};
 pub use file::{File, How, Locking, remove};
-pub use rates::{AccessCosts, Trim};
-pub use sieve::{read, write};
+pub use rates::AccessCosts;
+pub use sieve::{is_gathered, read, write, write_gathered};
 
 /// In what order a file is read, as far as that is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

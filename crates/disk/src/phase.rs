@@ -3,6 +3,7 @@
 //! (del Rosario, Bordawekar, Choudhary: Improved parallel I/O via a two-phase run-time access strategy, 1993). Pure:
 //! all ranks plan from the same facts and come to the same plan.
 
+use crate::experience::Advice;
 use crate::{AccessCosts, Piece};
 
 /// Domains begin at multiples of this many bytes, so that no page is written by two.
@@ -55,10 +56,6 @@ pub struct RoundCosts {
     pub round_ps: u64,
     /// A byte exchanged.
     pub swap_ps: u64,
-    /// By what the prediction for accesses of each rank alone is multiplied, in 1/1024.
-    pub alone: u64,
-    /// As `alone`, for two phases.
-    pub phases: u64,
 }
 
 impl RoundCosts {
@@ -69,26 +66,32 @@ impl RoundCosts {
             byte_ps: rates.byte_ps(),
             round_ps: rates.round_ps(),
             swap_ps: rates.swap_ps(),
-            alone: rates.alone.factor(),
-            phases: rates.phases.factor(),
         }
     }
 }
 
-/// What a collective access is predicted to take, in picoseconds, before what was learnt of such predictions.
+/// What a collective access is predicted to take, in picoseconds, as long as nothing is known of such accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// If each rank moves its pieces itself.
     pub alone_ps: u64,
     /// In two phases.
     pub phases_ps: u64,
+    /// Bytes of all ranks.
+    pub bytes: u64,
 }
 
 impl Costs {
-    /// Whether two phases take less.
-    pub fn pays(&self, tariff: RoundCosts) -> bool {
-        let trimmed = |cost: u64, factor: u64| u128::from(cost) * u128::from(factor);
-        trimmed(self.phases_ps, tariff.phases) < trimmed(self.alone_ps, tariff.alone)
+    /// Whether two phases are taken: they are expected to take less, or it is time to try what takes more.
+    pub fn takes_phases(&self, advice: Advice) -> bool {
+        let expected = |predicted_ps: u64, known_ps: u64| match known_ps {
+            0 => u128::from(predicted_ps),
+            known_ps => u128::from(self.bytes) * u128::from(known_ps) / 1024,
+        };
+        let alone = expected(self.alone_ps, advice.alone_ps);
+        let phases = expected(self.phases_ps, advice.phases_ps);
+        let is_tried = alone.max(phases) <= alone.min(phases) * u128::from(advice.tries);
+        (phases < alone) != is_tried
     }
 }
 
@@ -190,7 +193,7 @@ impl Plan {
         let messages = u128::from(self.rounds()) * u128::from(tariff.round_ps)
             + u128::from(total / ranks) * u128::from(tariff.swap_ps) * 2;
         let fit = |cost: u128| u64::try_from(cost).unwrap_or(u64::MAX);
-        Costs { alone_ps: fit(alone), phases_ps: fit(moved + messages) }
+        Costs { alone_ps: fit(alone), phases_ps: fit(moved + messages), bytes: total }
     }
 }
 
@@ -279,8 +282,10 @@ mod tests {
             .collect();
         let plan = Plan::new(&strided, 8, 16 << 20, 0).unwrap();
         let costs = plan.costs(&strided, tariff, true);
-        assert!(costs.pays(tariff));
-        assert!(!costs.pays(RoundCosts { phases: 1000 * tariff.phases, ..tariff }), "it never came true");
+        assert!(costs.takes_phases(Advice::NONE));
+        let never = Advice { phases_ps: 1 << 40, ..Advice::NONE };
+        assert!(!costs.takes_phases(never), "it never came true");
+        assert!(!costs.takes_phases(Advice { tries: 1000, ..Advice::NONE }), "the other way is tried");
         assert!(interleaved(&strided));
         let read = |gap, len| AccessCosts::default().joins(gap, len);
         let sieved: Vec<Wish> = (0..8)
@@ -291,7 +296,11 @@ mod tests {
             .map(|i| Wish::of(std::iter::once(Piece { offset: i << 20, len: 1 << 20 }), |_, _| false))
             .collect();
         let plan = Plan::new(&blocks, 8, 16 << 20, 0).unwrap();
-        assert!([true, false].iter().all(|writes| !plan.costs(&blocks, tariff, *writes).pays(tariff)));
+        assert!(
+            [true, false]
+                .iter()
+                .all(|writes| !plan.costs(&blocks, tariff, *writes).takes_phases(Advice::NONE))
+        );
         assert!(!interleaved(&blocks));
         assert_eq!(Plan::new(&[Wish::default(); 3], 3, 1, 0), None);
     }

@@ -5,6 +5,8 @@
 use fabric::estimate::Averaging;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::experience::Experience;
+
 /// Transfers up to this length say what a call costs.
 const SHORT_BYTES: u64 = 4 << 10;
 /// Transfers from this length on say what a byte costs.
@@ -22,48 +24,8 @@ pub struct AccessCosts {
     round_ps: AtomicU64,
     swap_ps: AtomicU64,
     advice_ps: AtomicU64,
-    /// How collective accesses by each rank itself, and those in two phases, have fared.
-    pub alone: Trim,
-    /// See `alone`.
-    pub phases: Trim,
-}
-
-/// By how much a prediction was wrong, as a factor in 1/1024: what its model leaves out, such as writers that wait for each
-/// other or memory that is cold, is the same the next time.
-#[derive(Debug)]
-pub struct Trim(AtomicU64);
-
-impl Trim {
-    /// A factor of 1.
-    pub const ONE: u64 = 1024;
-    /// Factors that are believed: from an eighth to eight times.
-    const RANGE: std::ops::RangeInclusive<u64> = Trim::ONE / 8..=Trim::ONE * 8;
-
-    /// The factor by which predictions are multiplied.
-    pub fn factor(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// What was predicted to take so long has taken so long.
-    pub fn came_true(&self, predicted_ps: u64, took_ns: u64) {
-        let took_ps = u128::from(took_ns) * 1000;
-        let factor = took_ps * u128::from(Trim::ONE) / u128::from(predicted_ps.max(1));
-        let factor =
-            u64::try_from(factor).unwrap_or(u64::MAX).clamp(*Trim::RANGE.start(), *Trim::RANGE.end());
-        learn(&self.0, factor);
-    }
-
-    /// The other way was taken: what was learnt of this one fades, so that it is tried again some day.
-    pub fn fade(&self) {
-        let old = self.factor();
-        self.0.store(old + Trim::ONE / 64 - old / 64, Ordering::Relaxed);
-    }
-}
-
-impl Default for Trim {
-    fn default() -> Trim {
-        Trim(AtomicU64::new(Trim::ONE))
-    }
+    /// How collective accesses have fared.
+    pub experience: Experience,
 }
 
 impl Default for AccessCosts {
@@ -76,8 +38,7 @@ impl Default for AccessCosts {
             round_ps: AtomicU64::new(30_000_000),
             swap_ps: AtomicU64::new(400),
             advice_ps: AtomicU64::new(1_000_000),
-            alone: Trim::default(),
-            phases: Trim::default(),
+            experience: Experience::default(),
         }
     }
 }
@@ -192,20 +153,5 @@ mod tests {
             rates.transferred(4096, 600);
         }
         assert!(!rates.waits(4096), "in the page cache by now");
-    }
-
-    #[test]
-    fn a_prediction_that_is_wrong_is_put_right_and_forgotten() {
-        let trim = Trim::default();
-        for _ in 0..100 {
-            trim.came_true(1_000_000, 3_000);
-        }
-        assert!((2950..=3072).contains(&trim.factor()), "{}", trim.factor());
-        trim.came_true(0, u64::MAX);
-        assert!(trim.factor() < 4 * Trim::ONE);
-        for _ in 0..1000 {
-            trim.fade();
-        }
-        assert!(trim.factor().abs_diff(Trim::ONE) < 64, "{}", trim.factor());
     }
 }

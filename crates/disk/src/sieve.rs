@@ -3,6 +3,7 @@
 //! another process has written there meanwhile, and MPI lets processes write disjoint bytes of a file without any
 //! agreement (MPI 5.0 section 14.6.1). What would be many small writes is put together by the collective operations.
 
+use std::io::IoSlice;
 use std::time::Instant;
 
 use crate::{File, Piece, Result};
@@ -116,6 +117,29 @@ pub fn write(file: &File, pieces: impl Iterator<Item = Piece>, data: &[u8]) -> R
     Ok(())
 }
 
+/// From which mean length on pieces are written from where they lie: copying less costs less than what the system does for
+/// each of them.
+const GATHERED_FROM: u64 = 512;
+
+/// Whether pieces in ascending order, with what belongs into them, are written by [`write_gathered`]: they lie apart, and are
+/// long enough.
+pub fn is_gathered(parts: &[(Piece, &[u8])]) -> bool {
+    let total: u64 = parts.iter().map(|(piece, _)| piece.len).sum();
+    let are_apart = parts.windows(2).all(|pair| pair[0].0.end() <= pair[1].0.offset);
+    are_apart && total >= GATHERED_FROM * parts.len() as u64
+}
+
+/// Writes pieces in ascending order with what belongs into them, those that touch by one call from where they lie.
+pub fn write_gathered(file: &File, parts: &[(Piece, &[u8])]) -> Result {
+    let mut places: Vec<IoSlice> = Vec::new();
+    for run in parts.chunk_by(|one, next| one.0.end() == next.0.offset) {
+        places.clear();
+        places.extend(run.iter().map(|(_, bytes)| IoSlice::new(bytes)));
+        file.write_gathered_at(&mut places, run[0].0.offset)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -172,5 +196,26 @@ mod tests {
             prop_assert_eq!(file.read_at(&mut whole, 0).unwrap(), map.len());
             prop_assert_eq!(&whole[..map.len()], &map[..]);
         }
+    }
+
+    #[test]
+    fn pieces_are_gathered_where_they_lie_apart_and_are_long() {
+        let (file, _gone) = temporary("gather");
+        let bytes = [vec![1; 600], vec![2; 700], vec![3; 800]];
+        let parts = |offsets: [u64; 3]| -> Vec<(Piece, &[u8])> {
+            offsets
+                .into_iter()
+                .zip(&bytes)
+                .map(|(offset, bytes)| (Piece { offset, len: bytes.len() as u64 }, &bytes[..]))
+                .collect()
+        };
+        assert!(is_gathered(&parts([10, 610, 2000])));
+        write_gathered(&file, &parts([10, 610, 2000])).unwrap();
+        let mut back = vec![9; 3000];
+        assert_eq!(file.read_at(&mut back, 0).unwrap(), 2800);
+        assert!(back[10..610] == bytes[0] && back[610..1310] == bytes[1] && back[2000..2800] == bytes[2]);
+        assert!(back[..10].iter().chain(&back[1310..2000]).all(|byte| *byte == 0));
+        assert!(!is_gathered(&parts([10, 609, 2000])), "they overlap");
+        assert!(!is_gathered(&[(Piece { offset: 0, len: 8 }, &[0; 8])]), "it is short");
     }
 }

@@ -1,7 +1,7 @@
 //! The system calls that the standard library does not have: the one file of this crate with `unsafe`.
 
 use std::fs::File;
-use std::io::{Error, Result};
+use std::io::{Error, IoSlice, Result};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
@@ -52,6 +52,14 @@ pub fn try_lock(file: &File, range: &Range<u64>, lock: Lock) -> Result<bool> {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
         tried => tried.map(|()| true),
     }
+}
+
+/// Writes what lies in several places from `offset` on; how many bytes that were.
+pub fn write_gathered(file: &File, parts: &[IoSlice], offset: u64) -> Result<usize> {
+    let (place, count) = (parts.as_ptr().cast::<libc::iovec>(), parts.len() as i32);
+    // SAFETY: an open descriptor; an `IoSlice` is an iovec, and what it names lives as long as it.
+    let written = unsafe { libc::pwritev(file.as_raw_fd(), place, count, offset as i64) };
+    usize::try_from(written).map_err(|_| Error::last_os_error())
 }
 
 /// Whether a file lies on NFS.

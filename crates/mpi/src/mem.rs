@@ -65,6 +65,12 @@ pub fn with<R>(addr: usize, len: usize, f: impl FnOnce(&[u8]) -> R) -> R {
     f(unsafe { std::slice::from_raw_parts(addr as *const u8, len) })
 }
 
+/// The bytes of words.
+pub fn bytes_of(words: &[u64]) -> &[u8] {
+    // SAFETY: the same memory for as long; every byte of a word is one.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
 /// The bytes at `addr` as a slice to change, for the length of one call.
 #[inline]
 pub fn with_mut<R>(addr: usize, len: usize, f: impl FnOnce(&mut [u8]) -> R) -> R {

@@ -4,6 +4,7 @@
 
 use std::time::Instant;
 
+use disk::experience::{Advice, Kind, Spell, Way};
 use disk::phase::{Costs, Cut, Plan, RoundCosts, Wish};
 use disk::{AccessCosts, Piece};
 use mpi::error::Result;
@@ -13,10 +14,12 @@ use mpi::mem;
 use super::access::{Direction, Job, Ready};
 use super::agree::{agree, all_well, class_of};
 use crate::coll::run::{self, Lists};
+use crate::comm::host;
 use crate::cx::Cx;
+use crate::env::now_ns;
 
 /// What ranks tell each other before anything is moved.
-const WORDS: usize = 16;
+const WORDS: usize = 20;
 
 /// Hints about the use of two phases, as they travel.
 const AS_IT_PAYS: u64 = 2;
@@ -30,9 +33,12 @@ fn rates(job: &Job, way: Direction) -> &AccessCosts {
     if way == Direction::Read { &job.disk.reading } else { &job.disk.writing }
 }
 
-fn words(job: &Job, way: Direction, ranks: usize, ready: &Result<Ready>) -> [u64; WORDS] {
+fn words(job: &Job, way: Direction, ranks: usize, host: u64, ready: &Result<Ready>) -> [u64; WORDS] {
     let wish = ready.as_ref().map_or(Wish::default(), |ready| wish(job, way, ready));
-    let tariff = RoundCosts::of(rates(job, way));
+    let rates = rates(job, way);
+    let tariff = RoundCosts::of(rates);
+    let advice = rates.experience.advice(Kind::of(wish.bytes, wish.calls));
+    let last = rates.experience.last();
     let buffering = job.hints.buffering.map_or(AS_IT_PAYS, u64::from);
     let (owners, buffer) = (job.hints.owners(ranks as u64), job.hints.buffer_bytes);
     [
@@ -42,12 +48,16 @@ fn words(job: &Job, way: Direction, ranks: usize, ready: &Result<Ready>) -> [u64
         wish.bytes,
         wish.calls,
         wish.moved,
+        host,
+        last.begun_ns,
+        last.ended_ns,
         tariff.call_ps,
         tariff.byte_ps,
         tariff.round_ps,
         tariff.swap_ps,
-        tariff.alone,
-        tariff.phases,
+        advice.alone_ps,
+        advice.phases_ps,
+        advice.tries,
         owners,
         buffer,
         job.hints.block_bytes,
@@ -61,20 +71,16 @@ pub struct Agreed {
     pub plan: Option<Plan>,
     /// What was predicted, where there was a choice.
     costs: Option<Costs>,
+    kind: Kind,
 }
 
 impl Agreed {
-    /// Tells the predictions what has come of them. What ranks one behind the other have taken one of them sees as well as all,
-    /// for they have begun at the same time.
-    fn came_true(&self, rates: &AccessCosts, begun: Instant) {
+    /// This rank has done its part; with its next access it tells the others.
+    fn ended(&self, rates: &AccessCosts, begun_ns: u64) {
         let Some(costs) = self.costs else { return };
-        let took_ns = begun.elapsed().as_nanos() as u64;
-        let (taken, other, predicted_ps) = match self.plan {
-            Some(_) => (&rates.phases, &rates.alone, costs.phases_ps),
-            None => (&rates.alone, &rates.phases, costs.alone_ps),
-        };
-        taken.came_true(predicted_ps, took_ns);
-        other.fade();
+        let way = if self.plan.is_some() { Way::Phases } else { Way::Alone };
+        let spell = Spell { begun_ns, ended_ns: now_ns() };
+        rates.experience.ended(self.kind, way, costs.bytes, spell);
     }
 }
 
@@ -82,17 +88,19 @@ impl Agreed {
 fn plan(all: &[[u64; WORDS]], way: Direction) -> Agreed {
     let wish = |w: &[u64; WORDS]| Wish { first: w[1], end: w[2], bytes: w[3], calls: w[4], moved: w[5] };
     let wishes: Vec<Wish> = all.iter().map(wish).collect();
-    let [.., call_ps, byte_ps, round_ps, swap_ps, alone, phases, owners, buffer, block, how] = all[0];
+    let kind = Kind::of(wishes[0].bytes, wishes[0].calls);
+    let [.., call_ps, byte_ps, round_ps, swap_ps, alone_ps, phases_ps, tries, owners, buffer, block, how] =
+        all[0];
     // An atomic access is one locked section of the rank that makes it.
     let plan = Plan::new(&wishes, owners, buffer, block).filter(|_| all.len() > 1 && how >> 8 == 0);
-    let Some(plan) = plan else { return Agreed { plan: None, costs: None } };
-    let tariff = RoundCosts { call_ps, byte_ps, round_ps, swap_ps, alone, phases };
+    let Some(plan) = plan else { return Agreed { plan: None, costs: None, kind } };
+    let tariff = RoundCosts { call_ps, byte_ps, round_ps, swap_ps };
     let costs = plan.costs(&wishes, tariff, way == Direction::Write);
     let is_better = match how & 0xff {
-        AS_IT_PAYS => costs.pays(tariff),
+        AS_IT_PAYS => costs.takes_phases(Advice { alone_ps, phases_ps, tries }),
         how => how != 0,
     };
-    Agreed { plan: is_better.then_some(plan), costs: Some(costs) }
+    Agreed { plan: is_better.then_some(plan), costs: Some(costs), kind }
 }
 
 /// Does a collective access; how many bytes of the stream were moved.
@@ -101,16 +109,19 @@ pub fn go(cx: &Cx, job: &Job, way: Direction, ready: Result<Ready>) -> Result<(u
     if let Some(plan) = agreed.plan {
         return carry_out(cx, job, way, &agreed, plan, ready);
     }
-    let begun = Instant::now();
+    let begun_ns = now_ns();
     let moved = job.alone(way, &mut ready)?;
-    agreed.came_true(rates(job, way), begun);
+    agreed.ended(rates(job, way), begun_ns);
     Ok((moved, ready))
 }
 
 /// What all ranks come to, and their errors.
 pub fn agree_on(cx: &Cx, job: &Job, way: Direction, ready: Result<Ready>) -> Result<(Agreed, Ready)> {
     let ranks = run::site(cx, job.comm)?.size;
-    let all = run::exchange_words(cx, job.comm, words(job, way, ranks, &ready))?;
+    let host = host(cx, job.comm)? as u64;
+    let all = run::exchange_words(cx, job.comm, words(job, way, ranks, host, &ready))?;
+    let spell = |words: &[u64; WORDS]| (words[6], Spell { begun_ns: words[7], ended_ns: words[8] });
+    rates(job, way).experience.told(all.iter().map(spell));
     let ready = all_well(ready, all.iter().map(|words| words[0]))?;
     Ok((plan(&all, way), ready))
 }
@@ -124,7 +135,7 @@ pub fn carry_out(
     plan: Plan,
     mut ready: Ready,
 ) -> Result<(u64, Ready)> {
-    let begun = Instant::now();
+    let begun_ns = now_ns();
     let ranks = run::site(cx, job.comm)?.size;
     let cuts = plan.cut(job.view.pieces(ready.start, ready.len));
     let (mut moved, mut outcome) = (0, Ok(()));
@@ -142,7 +153,7 @@ pub fn carry_out(
         outcome = outcome.and(round.outcome);
     }
     agree(cx, job.comm, outcome)?;
-    agreed.came_true(rates(job, way), begun);
+    agreed.ended(rates(job, way), begun_ns);
     Ok((moved, ready))
 }
 
@@ -167,7 +178,9 @@ fn lists<'a>(
 ) -> Lists {
     let mut by_owner: Vec<Vec<&Cut>> = vec![Vec::new(); ranks];
     cuts.iter().for_each(|cut| by_owner[cut.owner].push(cut));
-    let mut lists = Lists::with_room(2 * ranks + 2 * cuts.len() + words);
+    // What comes in lies behind what goes out: about as much, and where there is room for it nothing is moved.
+    let sent = 2 * ranks + 2 * cuts.len() + words;
+    let mut lists = Lists::with_room(2 * sent);
     for cuts in by_owner {
         lists.push(|list| {
             if !cuts.is_empty() {
@@ -210,11 +223,6 @@ fn push_bytes(list: &mut Vec<u64>, chunks: &mut dyn Iterator<Item = &[u8]>) {
     if filled > 0 {
         list.push(u64::from_ne_bytes(word));
     }
-}
-
-/// The bytes in words, as [`push_bytes`] has put them there.
-fn with_bytes<R>(words: &[u64], f: impl FnOnce(&[u8]) -> R) -> R {
-    mem::with(words.as_ptr() as usize, size_of_val(words), f)
 }
 
 /// Words that so many bytes fill.
@@ -276,25 +284,40 @@ fn write_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &Ready) ->
     });
     let sent = lists.word_count();
     let came = run::exchange_lists(cx, job.comm, lists)?;
-    let parsed: Vec<(Vec<Piece>, &[u64])> = came.iter().map(parse).collect();
-    let room = Room::of(parsed.iter().flat_map(|(pieces, _)| pieces.iter().copied()).collect());
+    let lists: Vec<(Vec<Piece>, &[u64])> = came.iter().map(parse).collect();
+    let (outcome, disk_ns) = put(job, &lists);
+    Ok(Round { outcome, bytes, words: sent.max(came.word_count()), disk_ns })
+}
+
+/// Writes what the ranks have sent: the pieces of each, and their bytes in words. How long that has taken as well.
+fn put(job: &Job, lists: &[(Vec<Piece>, &[u64])]) -> (Result, u64) {
+    let room = Room::of(lists.iter().flat_map(|(pieces, _)| pieces.iter().copied()).collect());
+    let mut parts: Vec<(Piece, &[u8])> = Vec::new();
+    for (pieces, words) in lists {
+        let mut rest = mem::bytes_of(words);
+        parts.extend(pieces.iter().map(|piece| {
+            let (bytes, later) = rest.split_at(piece.len as usize);
+            rest = later;
+            (*piece, bytes)
+        }));
+    }
+    let timed = |write: &mut dyn FnMut() -> disk::Result| {
+        let begun = Instant::now();
+        let outcome = job.disk.guarded(room.range(), false, write).map_err(refused);
+        (outcome, begun.elapsed().as_nanos() as u64)
+    };
+    // The order of the ranks stays where it matters.
+    let mut sorted = parts.clone();
+    sorted.sort_by_key(|(piece, _)| piece.offset);
+    if disk::is_gathered(&sorted) {
+        return timed(&mut || disk::write_gathered(&job.disk, &sorted));
+    }
     let mut data = vec![0; room.len as usize];
     // Rank by rank: where two write the same byte the higher one has written last, everywhere.
-    for (pieces, words) in &parsed {
-        with_bytes(words, |bytes| {
-            let mut from = 0;
-            for piece in pieces {
-                let len = piece.len as usize;
-                data[room.place(piece)..][..len].copy_from_slice(&bytes[from..from + len]);
-                from += len;
-            }
-        });
+    for (piece, bytes) in parts {
+        data[room.place(&piece)..][..bytes.len()].copy_from_slice(bytes);
     }
-    let begun = Instant::now();
-    let write = || disk::write(&job.disk, room.runs.iter().copied(), &data);
-    let outcome = job.disk.guarded(room.range(), false, write).map_err(refused);
-    let disk_ns = begun.elapsed().as_nanos() as u64;
-    Ok(Round { outcome, bytes, words: sent.max(came.word_count()), disk_ns })
+    timed(&mut || disk::write(&job.disk, room.runs.iter().copied(), &data))
 }
 
 /// One round of reading.
@@ -329,7 +352,7 @@ fn read_round(cx: &Cx, job: &Job, ranks: usize, cuts: &[Cut], ready: &mut Ready)
     let mut moved = 0;
     for (owner, list) in came.iter().enumerate() {
         let Some((valid, words)) = list.split_first() else { continue };
-        moved += with_bytes(words, |bytes| fill(ready, cuts, owner, &bytes[..*valid as usize]));
+        moved += fill(ready, cuts, owner, &mem::bytes_of(words)[..*valid as usize]);
     }
     Ok(Round { outcome, bytes: moved, words: sent.max(came.word_count()), disk_ns })
 }
@@ -357,7 +380,7 @@ mod tests {
         for cut in 0..100 {
             let mut list = vec![7];
             push_bytes(&mut list, &mut [&bytes[..cut], &[], &bytes[cut..]].into_iter());
-            with_bytes(&list[1..], |found| assert_eq!(found[..100], bytes));
+            assert_eq!(mem::bytes_of(&list[1..])[..100], bytes);
         }
     }
 
