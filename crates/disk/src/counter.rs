@@ -14,7 +14,7 @@ pub enum Place {
     /// Only this process uses it.
     Here(Mutex<i64>),
     /// In this file.
-    File(File),
+    File(Box<File>),
 }
 
 /// A shared number.
@@ -35,14 +35,14 @@ impl Counter {
         // Each look at it is a locked section already.
         let locking = Locking::Never;
         let how = How { read: true, write: true, create: true, exclusive: true, permissions: 0o600, locking };
-        File::open(path, how).map(|file| Counter(Place::File(file)))
+        File::open(path, how).map(|file| Counter(Place::File(Box::new(file))))
     }
 
     /// Opens one that another process has made.
     pub fn join(path: &Path) -> Result<Counter> {
         let locking = Locking::Never;
         let how = How { read: true, write: true, create: false, exclusive: false, permissions: 0, locking };
-        File::open(path, how).map(|file| Counter(Place::File(file)))
+        File::open(path, how).map(|file| Counter(Place::File(Box::new(file))))
     }
 
     /// The name of its file.

@@ -3,27 +3,23 @@
 
 use std::sync::Arc;
 
-use super::active::{Active, Answer, Arrival, BATCH_BYTES, End, Gathered, Pending, Refused, TELL, Ticket};
+use super::active::{Active, Answer, BATCH_BYTES, End, Gathered, Pending, Refused, TELL, Ticket};
 use super::direct;
 use super::epoch::{self, LockType, Members};
 use super::fence::Way;
 use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
-use super::target::Letter;
 use super::{Path, Window, Windows, about, fence, price, quick};
 use crate::comm::{Place, Purpose};
-use crate::error::{Class, Result};
+use crate::error::Result;
 use crate::handle::Handle;
 use crate::mem;
-use crate::request::{Keep, Origin, Unpack, received};
+use crate::request::{Keep, Unpack};
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Span};
 use proto::epoch::Ending;
 use proto::event::Event;
 use proto::{Engine, Mode, OpId, Want};
-
-/// Most messages that are taken out of matching before they are heeded.
-const ARRIVALS: usize = 64;
 
 /// What ends with an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -407,29 +403,6 @@ impl<D: Device> World<D> {
             None => Ok(true),
         }
     }
-
-    /// Carries out what others ask for, and takes what they have answered; true if anything moved.
-    pub(crate) fn serve_windows(&mut self) -> bool {
-        let World { objects, engine, detached, .. } = self;
-        let windows = &mut objects.windows;
-        let mut moved = false;
-        for at in 0..windows.active.len() {
-            let win = windows.active[at];
-            let claimed = windows.claimed(win);
-            let Some(window) = windows.slab.get_mut(win) else { continue };
-            let served = serve(window, claimed, engine, detached);
-            moved |= served.unwrap_or_else(|error| {
-                if let Some(active) = window.active() {
-                    active.failure.get_or_insert(error);
-                }
-                false
-            });
-        }
-        if moved {
-            engine.note();
-        }
-        moved
-    }
 }
 
 /// Puts or gets a long run of bytes without the target, where the kernel lets this rank; whether it has.
@@ -468,7 +441,7 @@ fn expect<D: Device>(
 }
 
 /// Sends bytes, which live until they have left; whether they have.
-fn send<D: Device>(
+pub(super) fn send<D: Device>(
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
     (to, context, tag): (usize, u64, i32),
@@ -498,7 +471,7 @@ fn send_batch<D: Device>(
 }
 
 /// Sends all that is held for a target, of which that may be the one that is claimed.
-fn let_leave<D: Device>(
+pub(super) fn let_leave<D: Device>(
     active: &mut Active,
     place: &Place,
     (target, claimed): (u32, Option<u32>),
@@ -513,124 +486,4 @@ fn let_leave<D: Device>(
         return Ok(());
     }
     send_batch(active, place, target, engine, detached)
-}
-
-/// Sends all that is held, if nothing has joined it since the last look around: what has been begun is to arrive although its
-/// origin synchronises with others, computes, or waits for what only this brings about (MPI 5.0 section 12.7.3).
-fn let_rest_leave<D: Device>(
-    active: &mut Active,
-    place: &Place,
-    claimed: Option<u32>,
-    engine: &mut Engine<D>,
-    detached: &mut Vec<(OpId, Detached)>,
-) -> Result {
-    if active.gathered == Gathered::Growing {
-        active.gathered = Gathered::Resting;
-        return Ok(());
-    }
-    active.gathered = Gathered::Nothing;
-    (0..place.size()).try_for_each(|target| let_leave(active, place, (target, claimed), engine, detached))
-}
-
-fn serve<D: Device>(
-    window: &mut Window,
-    claimed: Option<u32>,
-    engine: &mut Engine<D>,
-    detached: &mut Vec<(OpId, Detached)>,
-) -> Result<bool> {
-    let Window { path: Path::Active(active), place, .. } = window else { return Ok(false) };
-    if active.gathered != Gathered::Nothing {
-        let_rest_leave(active, place, claimed, engine, detached)?;
-    }
-    let context = place.context_for(Purpose::Message);
-    let mut moved = false;
-    let want = Want { source: None, context, tag: Some(TELL) };
-    while active.inbox.len() < ARRIVALS && engine.has_room().is_ok() {
-        let Some(message) = engine.probe_matched(&want) else { break };
-        let Some(from) = place.mine.rank_of(message.envelope.source as u32) else { continue };
-        let bytes = mem::zeroed::<u8>(message.body.len() as usize)?;
-        let span = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
-        let op = engine.receive_matched(message, span).map_err(fault)?;
-        active.inbox.push_back(Arrival { from, op: Some(op), bytes });
-        moved = true;
-    }
-    for arrival in &mut active.inbox {
-        if let Some(outcome) = arrival.op.and_then(|op| engine.take(op)) {
-            arrival.op = None;
-            if let Some(error) = received(outcome, &Origin::Rank(arrival.from as i32)).error {
-                active.failure.get_or_insert(error);
-            }
-        }
-    }
-    take_answers(active, engine, &mut moved);
-    if let Some(failure) = active.far.as_mut().and_then(|far| far.look(engine, &mut moved)) {
-        active.failure.get_or_insert(failure);
-    }
-    if active.inbox.is_empty() {
-        return Ok(moved);
-    }
-    let letters = heed_in_order(window, &mut moved)?;
-    let place = &window.place;
-    for Letter { to, tag, bytes } in letters {
-        send(engine, detached, (place.world_rank(to) as usize, context, tag), bytes)?;
-    }
-    Ok(moved)
-}
-
-/// Heeds what has come, each origin's messages in the order in which it sent them.
-fn heed_in_order(window: &mut Window, moved: &mut bool) -> Result<Vec<Letter>> {
-    let mut letters = Vec::new();
-    let mut late: Vec<u32> = Vec::new();
-    let mut at = 0;
-    loop {
-        let active = window.active().expect("only windows of this kind are served");
-        let Some(arrival) = active.inbox.get(at) else { return Ok(letters) };
-        if arrival.op.is_some() || late.contains(&arrival.from) {
-            late.push(arrival.from);
-            at += 1;
-            continue;
-        }
-        let Arrival { from, bytes, .. } = active.inbox.remove(at).expect("looked at above");
-        *moved = true;
-        // The engine wrote it through its address.
-        window.heed(from, &std::hint::black_box(bytes), &mut letters)?;
-    }
-}
-
-fn take_answers<D: Device>(active: &mut Active, engine: &mut Engine<D>, moved: &mut bool) {
-    let mut at = 0;
-    while at < active.pending.len() {
-        let Some(outcome) = engine.take(active.pending[at].op) else {
-            at += 1;
-            continue;
-        };
-        *moved = true;
-        let Pending { target, answer, disp, room, .. } = active.pending.swap_remove(at);
-        let len = outcome.len;
-        let ended = received(outcome, &Origin::Rank(target as i32));
-        let error = match (ended.error, &answer) {
-            (Some(error), _) => Some(error),
-            (None, Answer::Done) => {
-                let (said, _) =
-                    std::hint::black_box(&room).split_first_chunk().expect("as long as an answer");
-                Refused::decode(said).map(|refused| refused.by(target))
-            }
-            (None, Answer::Data(unpack, _)) => {
-                unpack.finish(len);
-                let is_whole = len == unpack.ty.size() * unpack.count;
-                (!is_whole).then(|| Refused { class: Class::RMA_RANGE, disp }.by(target))
-            }
-        };
-        match answer {
-            Answer::Data(_, Some(ticket)) => ticket.end(error),
-            // An error of what was fetched comes again with the acknowledgement.
-            Answer::Data(_, None)
-                if active.refuses && error.as_ref().is_some_and(|e| e.class == Class::RMA_RANGE) => {}
-            _ => {
-                if let Some(error) = error {
-                    active.failure.get_or_insert(error);
-                }
-            }
-        }
-    }
 }

@@ -16,6 +16,7 @@ pub mod message;
 pub mod operation;
 mod price;
 pub mod quick;
+mod serve;
 mod target;
 
 use std::any::Any;
