@@ -60,6 +60,8 @@ pub struct World<D: Device> {
 pub(crate) enum Detached {
     Send(Keep),
     Receive(Option<Box<Unpack>>),
+    /// Memory of the engine that is sent.
+    Told(Vec<u8>),
     /// The room of what is received because it must not stay.
     Unwanted(Box<[u8]>),
 }
@@ -278,6 +280,7 @@ impl<D: Device> World<D> {
                 Detached::Send(keep) => self.release(keep),
                 Detached::Receive(Some(unpack)) => unpack.finish(outcome.len),
                 Detached::Receive(None) => {}
+                Detached::Told(bytes) => self.engine.give_memory(bytes),
                 Detached::Unwanted(room) => drop(room),
             }
         }

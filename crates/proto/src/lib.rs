@@ -24,6 +24,7 @@ pub use engine::{Engine, Limits};
 pub use epoch::window::Exposed;
 pub use event::{Counters, Event};
 pub use memory::rcache::CacheLimits;
+pub use message::kept::FREE_MAX as MEMORY_MAX;
 pub use message::matching::{Envelope, Want};
 pub use message::op::{Failure, OpId, Outcome, PendingOp, Side};
 pub use rendezvous::learner::Learner;

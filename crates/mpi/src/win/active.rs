@@ -121,8 +121,8 @@ pub struct Arrival {
     pub from: u32,
     /// The receive, while it is under way.
     pub op: Option<OpId>,
-    /// Its bytes.
-    pub bytes: Box<[u8]>,
+    /// Its bytes, in memory of the engine.
+    pub bytes: Vec<u8>,
 }
 
 /// An end of an epoch that came by a message.

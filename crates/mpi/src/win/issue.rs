@@ -14,12 +14,12 @@ use crate::comm::{Place, Purpose};
 use crate::error::Result;
 use crate::handle::Handle;
 use crate::mem;
-use crate::request::{Keep, Unpack};
+use crate::request::Unpack;
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Span};
 use proto::epoch::Ending;
 use proto::event::Event;
-use proto::{Engine, Mode, OpId, Want};
+use proto::{Engine, MEMORY_MAX, Mode, OpId, Want};
 
 /// What ends with an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +96,7 @@ impl<D: Device> World<D> {
                     let disp = operation.area.disp;
                     active.pending.push(Pending { target, op, answer, disp, room: Box::default() });
                 }
+                begin_batch(active, operation, engine);
                 active.gather(operation, reply);
                 let len = active.batches[target as usize].len();
                 let distance = engine.device().distance(place.world_rank(target) as usize);
@@ -445,12 +446,26 @@ pub(super) fn send<D: Device>(
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
     (to, context, tag): (usize, u64, i32),
-    bytes: Box<[u8]>,
+    bytes: Vec<u8>,
 ) -> Result<bool> {
     let span = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
     let op = engine.send(to, context, tag, span, Mode::Standard).map_err(fault)?;
-    detached.extend(op.map(|op| (op, Detached::Send(Keep::Packed(bytes)))));
+    match op {
+        Some(op) => detached.push((op, Detached::Told(bytes))),
+        None => engine.give_memory(bytes),
+    }
     Ok(op.is_none())
+}
+
+/// Gives what begins with a long operation memory that one before has left.
+fn begin_batch<D: Device>(active: &mut Active, operation: &Operation, engine: &mut Engine<D>) {
+    let len = operation.area.len().saturating_add(2 * OPERATION_BYTES as u64);
+    let batch = &mut active.batches[operation.target as usize];
+    if operation.verb.carries() && batch.is_empty() && (BATCH_BYTES as u64..=MEMORY_MAX as u64).contains(&len)
+    {
+        *batch = engine.take_memory(len as usize);
+        batch.clear();
+    }
 }
 
 fn send_batch<D: Device>(
@@ -466,7 +481,7 @@ fn send_batch<D: Device>(
     }
     let to = place.world_rank(target) as usize;
     let to = (to, place.context_for(Purpose::Message), TELL);
-    active.held[target as usize] |= !send(engine, detached, to, batch.into())?;
+    active.held[target as usize] |= !send(engine, detached, to, batch)?;
     Ok(())
 }
 

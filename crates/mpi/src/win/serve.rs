@@ -10,7 +10,7 @@ use crate::mem;
 use crate::request::{Origin, received};
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Span};
-use proto::{Engine, OpId, Want};
+use proto::{Engine, MEMORY_MAX, OpId, Want};
 
 /// Most messages that are taken out of matching before they are heeded.
 const ARRIVALS: usize = 64;
@@ -73,11 +73,21 @@ fn serve<D: Device>(
     while active.inbox.len() < ARRIVALS && engine.has_room().is_ok() {
         let Some(message) = engine.probe_matched(&want) else { break };
         let Some(from) = place.mine.rank_of(message.envelope.source as u32) else { continue };
-        let bytes = mem::zeroed::<u8>(message.body.len() as usize)?;
+        moved = true;
+        let message = match engine.take_whole(message) {
+            Ok(bytes) => {
+                active.inbox.push_back(Arrival { from, op: None, bytes });
+                continue;
+            }
+            Err(message) => message,
+        };
+        let bytes = match message.body.len() as usize {
+            len if len <= MEMORY_MAX => engine.take_memory(len),
+            len => mem::zeroed::<u8>(len)?.into_vec(),
+        };
         let span = Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
         let op = engine.receive_matched(message, span).map_err(fault)?;
         active.inbox.push_back(Arrival { from, op: Some(op), bytes });
-        moved = true;
     }
     for arrival in &mut active.inbox {
         if let Some(outcome) = arrival.op.and_then(|op| engine.take(op)) {
@@ -94,16 +104,20 @@ fn serve<D: Device>(
     if active.inbox.is_empty() {
         return Ok(moved);
     }
-    let letters = heed_in_order(window, &mut moved)?;
+    let letters = heed_in_order(window, engine, &mut moved)?;
     let place = &window.place;
     for Letter { to, tag, bytes } in letters {
-        send(engine, detached, (place.world_rank(to) as usize, context, tag), bytes)?;
+        send(engine, detached, (place.world_rank(to) as usize, context, tag), bytes.into())?;
     }
     Ok(moved)
 }
 
 /// Heeds what has come, each origin's messages in the order in which it sent them.
-fn heed_in_order(window: &mut Window, moved: &mut bool) -> Result<Vec<Letter>> {
+fn heed_in_order<D: Device>(
+    window: &mut Window,
+    engine: &mut Engine<D>,
+    moved: &mut bool,
+) -> Result<Vec<Letter>> {
     let mut letters = Vec::new();
     let mut late: Vec<u32> = Vec::new();
     let mut at = 0;
@@ -118,7 +132,9 @@ fn heed_in_order(window: &mut Window, moved: &mut bool) -> Result<Vec<Letter>> {
         let Arrival { from, bytes, .. } = active.inbox.remove(at).expect("looked at above");
         *moved = true;
         // The engine wrote it through its address.
-        window.heed(from, &std::hint::black_box(bytes), &mut letters)?;
+        let bytes = std::hint::black_box(bytes);
+        window.heed(from, &bytes, &mut letters)?;
+        engine.give_memory(bytes);
     }
 }
 

@@ -184,6 +184,27 @@ impl<D: Device> Engine<D> {
         self.receive_unexpected(want, message, buf)
     }
 
+    /// The bytes of a message that [`Engine::probe_matched`] has taken out, if all are here and it alone has them: then it is received by
+    /// that. They are to be given back ([`Engine::give_memory`]).
+    pub fn take_whole(&mut self, message: Unexpected) -> Result<Vec<u8>, Unexpected> {
+        if !matches!(message.body, Body::Heap(_)) {
+            return Err(message);
+        }
+        self.counters.happened(Happening::Matched, matched(&message.envelope, message.body.len(), true));
+        let Body::Heap(bytes) = message.body else { unreachable!("looked at above") };
+        Ok(bytes)
+    }
+
+    /// Memory for a message, with anything in it: what one has left before ([`Engine::give_memory`]), or new; of more than `MEMORY_MAX` none is left.
+    pub fn take_memory(&mut self, len: usize) -> Vec<u8> {
+        self.matching.memory.take(len)
+    }
+
+    /// The message is over for which this was taken.
+    pub fn give_memory(&mut self, bytes: Vec<u8>) {
+        self.matching.memory.give(bytes);
+    }
+
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
         let id = self.insert_receive(Receive::new(want, buf))?;
         self.counters.happened(Happening::Matched, matched(&message.envelope, message.body.len(), true));

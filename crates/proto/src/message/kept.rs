@@ -6,7 +6,7 @@
 /// Shorter pieces the allocator gives faster.
 const LEAST: usize = 4096;
 /// Bytes that wait for the next message.
-const FREE_MAX: usize = 8 << 20;
+pub const FREE_MAX: usize = 8 << 20;
 
 /// Pieces that are free.
 #[derive(Debug, Default)]
