@@ -120,7 +120,10 @@ pub fn agree_on(cx: &Cx, job: &Job, way: Direction, ready: Result<Ready>) -> Res
     let ranks = run::site(cx, job.comm)?.size;
     let host = host(cx, job.comm)? as u64;
     let all = run::exchange_words(cx, job.comm, words(job, way, ranks, host, &ready))?;
-    let spell = |words: &[u64; WORDS]| (words[6], Spell { begun_ns: words[7], ended_ns: words[8] });
+    let spell = |words: &[u64; WORDS]| {
+        let [_, _, _, _, _, _, host, begun_ns, ended_ns, ..] = *words;
+        (host, Spell { begun_ns, ended_ns })
+    };
     rates(job, way).experience.told(all.iter().map(spell));
     let ready = all_well(ready, all.iter().map(|words| words[0]))?;
     Ok((plan(&all, way), ready))

@@ -106,16 +106,10 @@ fn begin(cx: &Cx, parts: Parts, asks: bool) -> Result<Option<Arc<Ticket>>> {
     };
     let data = data.unwrap_or_else(nothing);
     let operation = Operation { verb, target, area, data, result, compare };
-    if world.needs_lock(goal.win, &operation, asks)? {
+    if world.needs_lock(goal.win, &operation, asks)? || world.needs_heed(goal.win, &operation)? {
         drop(world);
         sync::hold(cx, goal.win, target)?;
         world = cx.world();
-    }
-    if world.needs_heed(goal.win, &operation)? {
-        drop(world);
-        sync::hold(cx, goal.win, target)?;
-        world = cx.world();
-        world.has_heeded(goal.win, target)?;
     }
     let begun = world.operate(goal.win, &operation, asks)?;
     let is_full = world.is_full(goal.win, target)?;

@@ -73,12 +73,14 @@ pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
     settled
 }
 
-/// Waits until the lock of a target is held that has been asked for.
+/// Waits until a target has heeded all that it was told, so that the lock is held that has been asked for.
 pub(super) fn hold(cx: &Cx, win: Handle, target: u32) -> Result {
     cx.world().synchronise(win, target, Sync::Lull)?;
     let settled = settle(cx, win, Some(target));
-    cx.world().locks_are_held(win, Some(target));
-    settled
+    let mut world = cx.world();
+    world.locks_are_held(win, Some(target));
+    settled?;
+    world.has_heeded(win, target)
 }
 
 /// Completes the operations on a target, or on all, here.

@@ -99,9 +99,11 @@ impl<D: Device> World<D> {
                 begin_batch(active, operation, engine);
                 active.gather(operation, reply);
                 let len = active.batches[target as usize].len();
-                let distance = engine.device().distance(place.world_rank(target) as usize);
-                let is_held = len < BATCH_BYTES || price::is_joined(&engine.learner().facts, distance, len);
-                if asks || !(is_claimed || is_held) {
+                let is_joined = || {
+                    let distance = engine.device().distance(place.world_rank(target) as usize);
+                    price::is_joined(&engine.learner().facts, distance, len)
+                };
+                if asks || !(is_claimed || len < BATCH_BYTES || is_joined()) {
                     send_batch(active, place, target, engine, detached)?;
                 }
                 Ok(ticket)
@@ -168,7 +170,10 @@ impl<D: Device> World<D> {
             return Ok(Vec::new());
         };
         let mut overtaken = Vec::new();
-        for rank in (0..place.size()).filter(|rank| active.touched[*rank as usize]).collect::<Vec<_>>() {
+        for rank in 0..place.size() {
+            if !active.touched[rank as usize] {
+                continue;
+            }
             let by_adapter =
                 active.far.as_ref().is_some_and(|far| far.reaches(rank)) && !active.ends_by_message(rank);
             if by_adapter {

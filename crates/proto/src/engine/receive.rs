@@ -187,11 +187,8 @@ impl<D: Device> Engine<D> {
     /// The bytes of a message that [`Engine::probe_matched`] has taken out, if all are here and it alone has them: then it is received by
     /// that. They are to be given back ([`Engine::give_memory`]).
     pub fn take_whole(&mut self, message: Unexpected) -> Result<Vec<u8>, Unexpected> {
-        if !matches!(message.body, Body::Heap(_)) {
-            return Err(message);
-        }
-        self.counters.happened(Happening::Matched, matched(&message.envelope, message.body.len(), true));
-        let Body::Heap(bytes) = message.body else { unreachable!("looked at above") };
+        let Body::Heap(bytes) = message.body else { return Err(message) };
+        self.counters.happened(Happening::Matched, matched(&message.envelope, bytes.len() as u64, true));
         Ok(bytes)
     }
 
