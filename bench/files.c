@@ -1,6 +1,7 @@
 /* Files (MPI 5.0 chapter 14), on what TMPDIR names, or /tmp.
  *
- * `write`, `read`: each rank its own contiguous part of `size` bytes, in MB/s of one rank. `independent`, `collective`: all
+ * `write`, `read`: each rank its own contiguous part of `size` bytes, in MB/s of one rank; `read_behind`: into memory
+ * 16 bytes behind the beginning of a page, where large memory of malloc lies. `independent`, `collective`: all
  * ranks write blocks of 1 KiB in turn, `size` bytes each, through a view: MPI_File_write_at and MPI_File_write_at_all; in
  * MB/s of all. `beside`: MPI_File_iwrite_at of `size` bytes beside a computation as long as MPI_File_write_at takes: what
  * both take beyond the computation, in percent of the writing. */
@@ -10,10 +11,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BLOCK = 1024 };
+enum { BLOCK = 1024, BEHIND = 16 };
 
-static char *data, name[600];
-static MPI_File whole, strided;
+static char *data, name[600], name_of_parts[620];
+/* Parts have a file of their own: pages that were written block by block are read more slowly. */
+static MPI_File parts, whole, strided;
 static double compute;
 
 static double repeated(int (*access)(MPI_File, MPI_Offset, void *, int, MPI_Datatype, MPI_Status *), size_t size, long count)
@@ -21,7 +23,7 @@ static double repeated(int (*access)(MPI_File, MPI_Offset, void *, int, MPI_Data
 	MPI_Offset at = (MPI_Offset)bench.rank * (MPI_Offset)bench.max;
 	double begin = now();
 	for (long i = 0; i < count; i++)
-		access(whole, at, data, (int)size, MPI_BYTE, MPI_STATUS_IGNORE);
+		access(parts, at, data, (int)size, MPI_BYTE, MPI_STATUS_IGNORE);
 	return now() - begin;
 }
 
@@ -38,6 +40,14 @@ static double writing(size_t size, long count)
 static double reading(size_t size, long count)
 {
 	return repeated(MPI_File_read_at, size, count);
+}
+
+static double reading_behind(size_t size, long count)
+{
+	data += BEHIND;
+	double seconds = reading(size, count);
+	data -= BEHIND;
+	return seconds;
 }
 
 /* The clock runs before anybody writes: where ranks outnumber cores some have ended when others come to look at theirs. */
@@ -74,7 +84,7 @@ static double beside(size_t size, long count)
 	double begin = now();
 	for (long i = 0; i < count; i++) {
 		MPI_Request request;
-		MPI_File_iwrite_at(whole, at, data, (int)size, MPI_BYTE, &request);
+		MPI_File_iwrite_at(parts, at, data, (int)size, MPI_BYTE, &request);
 		bench_compute(compute);
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 	}
@@ -129,8 +139,10 @@ int main(int argc, char **argv)
 	int number = (int)getpid();
 	MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	snprintf(name, sizeof name, "%.500s/tern-bench-files-%d", place ? place : "/tmp", number);
+	snprintf(name_of_parts, sizeof name_of_parts, "%s-parts", name);
 	int mode = MPI_MODE_CREATE | MPI_MODE_RDWR;
 	if (MPI_File_open(MPI_COMM_WORLD, name, mode | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &whole) != MPI_SUCCESS
+	    || MPI_File_open(MPI_COMM_WORLD, name_of_parts, mode | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &parts) != MPI_SUCCESS
 	    || MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &strided) != MPI_SUCCESS)
 		bench_fail("the file cannot be opened");
 	MPI_Datatype block, turn;
@@ -138,7 +150,7 @@ int main(int argc, char **argv)
 	MPI_Type_create_resized(block, 0, (MPI_Aint)BLOCK * bench.ranks, &turn);
 	MPI_Type_commit(&turn);
 	MPI_File_set_view(strided, (MPI_Offset)bench.rank * BLOCK, MPI_BYTE, turn, "native", MPI_INFO_NULL);
-	data = bench_buffer(bench.max);
+	data = bench_buffer(bench.max + BEHIND);
 	for (size_t size = bench_first(); size <= bench.max; size = bench_next(size)) {
 		if (size % BLOCK != 0)
 			continue;
@@ -149,6 +161,7 @@ int main(int argc, char **argv)
 		check_strided(size);
 		bandwidth("write", writing, size, (double)size);
 		bandwidth("read", reading, size, (double)size);
+		bandwidth("read_behind", reading_behind, size, (double)size);
 		bandwidth("independent", independent, size, (double)size * bench.ranks);
 		bandwidth("collective", collective, size, (double)size * bench.ranks);
 		hidden(size);
@@ -157,5 +170,6 @@ int main(int argc, char **argv)
 	MPI_Type_free(&block);
 	MPI_File_close(&strided);
 	MPI_File_close(&whole);
+	MPI_File_close(&parts);
 	return bench_stop();
 }

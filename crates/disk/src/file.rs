@@ -192,7 +192,7 @@ impl File {
         let begun = Instant::now();
         let mut done = 0;
         while done < buffer.len() {
-            match self.file.read_at(&mut buffer[done..], offset + done as u64) {
+            match read_some(&self.file, &mut buffer[done..], offset + done as u64) {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
@@ -210,7 +210,7 @@ impl File {
         let begun = Instant::now();
         let mut done = 0;
         while done < data.len() {
-            let written = self.file.write_at(&data[done..], offset + done as u64);
+            let written = write_some(&self.file, &data[done..], offset + done as u64);
             done += self.written(written, data.len() - done, offset + done as u64)?;
         }
         self.writing.transferred(done as u64, begun.elapsed().as_nanos() as u64);
@@ -279,6 +279,33 @@ impl File {
     }
 }
 
+/// Reads some bytes from `offset` on: by way of other memory where the kernel would copy many times as long straight into place
+/// ([`memcopy`]).
+fn read_some(file: &std::fs::File, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
+    if buffer.len() < memcopy::DETOURS || !memcopy::is_close_behind(buffer.as_ptr() as usize, offset as usize)
+    {
+        return file.read_at(buffer, offset);
+    }
+    memcopy::by_way_of(offset as usize, |room| {
+        let len = buffer.len().min(room.len());
+        let came = file.read_at(&mut room[..len], offset)?;
+        memcopy::copy_bytes(&mut buffer[..came], &room[..came]);
+        Ok(came)
+    })
+}
+
+/// Writes some bytes from `offset` on, in the same way.
+fn write_some(file: &std::fs::File, data: &[u8], offset: u64) -> std::io::Result<usize> {
+    if data.len() < memcopy::DETOURS || !memcopy::is_close_behind(offset as usize, data.as_ptr() as usize) {
+        return file.write_at(data, offset);
+    }
+    memcopy::by_way_of(offset as usize, |room| {
+        let len = data.len().min(room.len());
+        memcopy::copy_bytes(&mut room[..len], &data[..len]);
+        file.write_at(&room[..len], offset)
+    })
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -318,6 +345,25 @@ pub(crate) mod tests {
         file.preallocate(20).unwrap();
         file.preallocate(5).unwrap();
         assert_eq!(file.size().unwrap(), 20);
+    }
+
+    /// Wherever they lie in memory and in the file, longer than one detour and shorter.
+    #[test]
+    fn bytes_arrive_that_lie_close_behind_their_place() {
+        let (file, _gone) = temporary("close");
+        let mut data = memcopy::Room::new(310_000);
+        for (at, offset, len) in
+            [(16, 0, 300_000), (0, 16, 300_000), (0, 4127, 5000), (31, 8192, memcopy::DETOUR), (0, 1, 100)]
+        {
+            data.iter_mut().enumerate().for_each(|(k, byte)| *byte = ((k * 7 + len) % 251) as u8);
+            file.write_at(&data[at..at + len], offset).unwrap();
+            for to in [at, at + 16] {
+                let mut back = memcopy::Room::new(310_000);
+                assert_eq!(file.read_at(&mut back[to..to + len], offset).unwrap(), len);
+                assert!(back[to..to + len] == data[at..at + len], "{at} {offset} {len} {to}");
+                assert!(back[..to].iter().chain(&back[to + len..]).all(|byte| *byte == 0));
+            }
+        }
     }
 
     #[test]

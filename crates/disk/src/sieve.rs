@@ -96,7 +96,7 @@ fn read_together(file: &File, group: &[Piece], room: &mut Vec<u8>, into: &mut [u
     for piece in group {
         let at = piece.offset - start;
         let len = came.saturating_sub(at).min(piece.len) as usize;
-        into[done..done + len].copy_from_slice(&room[at as usize..][..len]);
+        memcopy::copy_bytes(&mut into[done..done + len], &room[at as usize..][..len]);
         done += len;
         if (len as u64) < piece.len {
             break;

@@ -38,21 +38,21 @@ pub fn zeroed<T: Zero>(len: usize) -> Result<Box<[T]>> {
 #[inline]
 pub fn read(from: usize, out: &mut [u8]) {
     // SAFETY: the caller passes an address inside a buffer the application gave to MPI.
-    unsafe { std::ptr::copy(from as *const u8, out.as_mut_ptr(), out.len()) }
+    unsafe { memcopy::copy_overlapping(out.as_mut_ptr() as usize, from, out.len()) }
 }
 
 /// Copies `data` to address `to`.
 #[inline]
 pub fn write(to: usize, data: &[u8]) {
     // SAFETY: as in `read`; the buffer is one MPI may write.
-    unsafe { std::ptr::copy(data.as_ptr(), to as *mut u8, data.len()) }
+    unsafe { memcopy::copy_overlapping(to, data.as_ptr() as usize, data.len()) }
 }
 
 /// Copies `len` bytes between two places that may overlap.
 #[inline]
 pub fn copy(to: usize, from: usize, len: usize) {
     // SAFETY: as in `read` and `write`.
-    unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) }
+    unsafe { memcopy::copy_overlapping(to, from, len) }
 }
 
 /// The bytes at `addr` as a slice, for the length of one call.
@@ -205,7 +205,7 @@ pub fn copy_run(to: usize, from: usize, len: usize) {
         match len {
             8 => (to as *mut [u8; 8]).write((from as *const [u8; 8]).read()),
             4 => (to as *mut [u8; 4]).write((from as *const [u8; 4]).read()),
-            _ => std::ptr::copy(from as *const u8, to as *mut u8, len),
+            _ => memcopy::copy_overlapping(to, from, len),
         }
     }
 }

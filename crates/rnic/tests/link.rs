@@ -5,7 +5,7 @@ mod pair;
 use fabric::Span;
 use pair::{BASE, Memory, settings};
 use rnic::driver::{Landing, Link, Payload, Posted, prepare};
-use rnic::stack::{Connection, Failure, Place, Proposal, Regions, Settings, Work};
+use rnic::stack::{Connection, Failure, Place, Proposal, Regions, SEGMENT_MAX, Settings, Work};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -57,6 +57,80 @@ fn post(link: &mut Link, word: u8) {
 fn send(link: &mut Link, word: u8) {
     post(link, word);
     assert!(link.send(&Regions::new()));
+}
+
+/// Payload in two parts as a driver lends it: where it lies and what it is.
+fn lend(memory: &[u8], from: usize, first: usize, second: usize) -> (Payload, Vec<u8>) {
+    let span = |at: usize, len| Span { addr: memory.as_ptr() as usize + at, len };
+    let bytes = [&memory[from..from + first], &memory[20_480..20_480 + second]].concat();
+    (Payload::Lent([span(from, first), span(20_480, second)]), bytes)
+}
+
+/// The payload of each whole FPDU of a stream of Sends and Writes, and where in the stream it begins; the one that opens a stream has
+/// none.
+fn payloads(mut stream: &[u8]) -> Vec<(usize, &[u8])> {
+    let (mut all, mut at) = (Vec::new(), 0);
+    while let Some(len) = stream.first_chunk().map(|len| usize::from(u16::from_be_bytes(*len))) {
+        let whole = 2 + len + (4 - (2 + len) % 4) % 4 + 4;
+        if stream.len() < whole {
+            break;
+        }
+        let header_len = 2 + wire::iwarp::ddp::header_len(stream[2]);
+        if header_len < 2 + len {
+            all.push((at + header_len, &stream[header_len..2 + len]));
+        }
+        (stream, at) = (&stream[whole..], at + whole);
+    }
+    all
+}
+
+/// What the kernel copies to the beginning of a page does not lie close behind its source there, wherever that is; short FPDUs
+/// in front of it see to it. Payload that comes in two parts counts as its longer one.
+#[test]
+fn long_payload_is_laid_out_for_the_kernels_copy() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut other = listener.accept().unwrap().0;
+    prepare(&one).unwrap();
+    let (here, _) = settings(&Proposal::default(), &Proposal::default());
+    let here = Settings { segment_max: SEGMENT_MAX, depth: 256, ..here };
+    let mut here = Link::new(one, Connection::new(here), &[], None);
+    let mut memory = memcopy::Room::new(24_576);
+    memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at % 251) as u8);
+    let (mut leads, mut close) = (0, 0);
+    for (from, (first, second)) in (0..64).step_by(4).flat_map(|from| {
+        [(16_384, 0), (16_384, 8), (2048, 0), (2047, 0), (0, 4000)].map(|lengths| (from, lengths))
+    }) {
+        for is_write in [false, true] {
+            let (payload, bytes) = lend(&memory, from, first, second);
+            let len = (first + second) as u32;
+            let source = if first > second { from } else { 20_480 };
+            let work = match is_write {
+                true => Work::Write { len, stag: 1, to: 0, immediate: None },
+                false => Work::Send { len, solicited: false, invalidate: None },
+            };
+            assert!(here.post(Posted { work: 1, payload }, work).is_none());
+            assert!(here.send(&Regions::new()) && !here.has_unsent());
+            let mut stream = vec![0; 20_000];
+            let mut got = 0;
+            while payloads(&stream[..got]).iter().map(|(_, part)| part.len()).sum::<usize>() < bytes.len() {
+                let more = std::io::Read::read(&mut other, &mut stream[got..]).unwrap();
+                assert!(more > 0, "the stream ended");
+                got += more;
+            }
+            let parts = payloads(&stream[..got]);
+            assert_eq!(parts.iter().flat_map(|(_, part)| *part).copied().collect::<Vec<u8>>(), bytes);
+            let mut offset = 0;
+            for (at, part) in &parts {
+                let is_close = memcopy::is_close_behind(*at, source + offset);
+                assert!(!is_close || part.len() < 2048, "{from} {first} {second}");
+                (close, offset) = (close + usize::from(is_close), offset + part.len());
+            }
+            leads += parts.len() - 1;
+            assert!(parts.len() <= 3, "{} FPDUs", parts.len());
+        }
+    }
+    assert!(leads > 0 && close > leads, "{leads} short FPDUs, {close} close behind");
 }
 
 /// What is sent now is refused, and its message is there.

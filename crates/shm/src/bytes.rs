@@ -65,7 +65,7 @@ pub unsafe fn copy(to: usize, from: usize, len: usize) {
                 }
             }
         } else {
-            std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, len);
+            memcopy::copy(to, from, len);
         }
     }
 }

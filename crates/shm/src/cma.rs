@@ -11,8 +11,36 @@ pub enum Direction {
     Write,
 }
 
-/// Copies `local.len` bytes from or to `remote` in process `pid`; continues after partial copies.
+/// Copies `local.len` bytes from or to `remote` in process `pid`: by way of other memory where the kernel would take many times as
+/// long for the way straight on ([`memcopy`]).
 pub fn transfer(way: Direction, pid: i32, peer: usize, local: Span, remote: usize) -> Result<(), Fault> {
+    let (to, from) = match way {
+        Direction::Read => (local.addr, remote),
+        Direction::Write => (remote, local.addr),
+    };
+    if local.len < memcopy::DETOURS || !memcopy::is_close_behind(to, from) {
+        return straight(way, pid, peer, local, remote);
+    }
+    memcopy::by_way_of(remote, |room| {
+        for at in (0..local.len).step_by(room.len()) {
+            let mine = local.part(at, room.len());
+            let other = Span { addr: room.as_mut_ptr() as usize, len: mine.len };
+            // SAFETY: `mine` is part of a buffer the application gave to MPI, `other` of memory of this thread.
+            let copy = |to: Span, from: Span| unsafe { memcopy::copy(to.addr, from.addr, to.len) };
+            if way == Direction::Write {
+                copy(other, mine);
+            }
+            straight(way, pid, peer, other, remote + at)?;
+            if way == Direction::Read {
+                copy(mine, other);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The same by the kernel alone; continues after partial copies.
+fn straight(way: Direction, pid: i32, peer: usize, local: Span, remote: usize) -> Result<(), Fault> {
     let mut done = 0;
     while done < local.len {
         let mine = libc::iovec { iov_base: (local.addr + done) as *mut _, iov_len: local.len - done };
@@ -97,6 +125,18 @@ mod tests {
         to[5] = 99;
         transfer(Direction::Write, pid, 0, local, from.as_ptr() as usize).unwrap();
         assert_eq!(from[5], 99);
+        // What lies close behind its source goes by way of other memory, in parts.
+        let mut far = vec![0u8; from.len() + memcopy::PAGE];
+        let behind = |place: usize, like: usize| place + (like + 16).wrapping_sub(place) % memcopy::PAGE;
+        let read = Span { addr: behind(far.as_mut_ptr() as usize, from.as_ptr() as usize), len: from.len() };
+        transfer(Direction::Read, pid, 0, read, from.as_ptr() as usize).unwrap();
+        let start = read.addr - far.as_ptr() as usize;
+        assert_eq!(far[start..start + from.len()], from);
+        far.fill(0);
+        let written = behind(far.as_mut_ptr() as usize, local.addr);
+        transfer(Direction::Write, pid, 0, local, written).unwrap();
+        let start = written - far.as_ptr() as usize;
+        assert_eq!(far[start..start + to.len()], to);
         // Where a copy stops, it says whose address it was: the peer's, then the own.
         let good = local.addr;
         let bad = Span { addr: 1, len: 10 };

@@ -318,7 +318,7 @@ fn put(job: &Job, lists: &[(Vec<Piece>, &[u64])]) -> (Result, u64) {
     let mut data = vec![0; room.len as usize];
     // Rank by rank: where two write the same byte the higher one has written last, everywhere.
     for (piece, bytes) in parts {
-        data[room.place(&piece)..][..bytes.len()].copy_from_slice(bytes);
+        memcopy::copy_bytes(&mut data[room.place(&piece)..][..bytes.len()], bytes);
     }
     timed(&mut || disk::write(&job.disk, room.runs.iter().copied(), &data))
 }
@@ -366,7 +366,7 @@ fn fill(ready: &mut Ready, cuts: &[Cut], owner: usize, bytes: &[u8]) -> u64 {
         let mut from = 0;
         for cut in cuts.iter().filter(|cut| cut.owner == owner) {
             let len = (cut.piece.len as usize).min(bytes.len() - from);
-            data[cut.position as usize..][..len].copy_from_slice(&bytes[from..from + len]);
+            memcopy::copy_bytes(&mut data[cut.position as usize..][..len], &bytes[from..from + len]);
             from += len;
         }
         from as u64

@@ -24,8 +24,12 @@ const BATCH_BYTES: usize = 512 << 10;
 /// FPDUs that have no more bytes, on average, are written in one piece: each of the three or four that one consists of costs the
 /// kernel more than a copy of so much. It is what is copied anyway when it is posted, with header, CRC and MAC.
 const SHORT: usize = INLINE + 64;
-/// Bytes read at a time where what comes is not known to be payload.
-pub const READ_BYTES: usize = 64 << 10;
+/// From this length on payload is laid out so that the kernel copies it well, see [`Link::cut`].
+const LAID_OUT: usize = 2048;
+/// Payload of an FPDU that is there for the place of the next one's.
+const LEAD: usize = 64;
+/// Bytes read at a time where what comes is not known to be payload: a frame of 64 KiB with its headers.
+pub const READ_BYTES: usize = (64 << 10) + memcopy::PAGE;
 /// As many where a long payload may follow: headers, and what is said between long messages.
 const HEAD_BYTES: usize = 256;
 /// From this length on payload is read straight into place.
@@ -187,19 +191,31 @@ impl Link {
     }
 
     /// Takes from the connection what the next write shall take.
+    ///
+    /// Where nothing is under way the kernel copies what is written to the beginning of a page, and payload on a page of its own
+    /// lies [close behind](memcopy) its source there, by the length of the header. So such payload gets short FPDUs in front of
+    /// it, of its first bytes, until it lies far enough behind.
     fn cut(&mut self, regions: &Regions) {
-        let mut bytes: usize = self.unsent.iter().map(|(fpdu, _)| fpdu.len()).sum();
+        let sealed =
+            |(fpdu, tag): &(Fpdu, Option<[u8; TAG_LEN]>)| fpdu.len() + tag.map_or(0, |tag| tag.len());
+        let mut bytes: usize = self.unsent.iter().map(sealed).sum::<usize>() - self.written;
         while self.unsent.len() < BATCH && bytes < BATCH_BYTES {
-            let Some(mut fpdu) = self.connection.next_fpdu(regions) else { return };
+            let postings = &self.postings;
+            let shorten = |source, header_len, len| {
+                let at = bytes + mpa::LENGTH_LEN + header_len;
+                let is_long = len >= LAID_OUT;
+                if is_long && memcopy::is_close_behind(at, postings.address(source)) { LEAD } else { len }
+            };
+            let Some(mut fpdu) = self.connection.next_fpdu_of(regions, shorten) else { return };
             let payload = self.postings.payload(&fpdu);
             fpdu.seal(&payload);
-            bytes += fpdu.len();
             let tag = self.seals.as_mut().map(|seals| {
                 let mut pieces = Vec::with_capacity(4);
                 fpdu.slices(&payload, 0, |piece| pieces.push(piece));
                 seals.seal.stream(pieces.into_iter())
             });
             self.unsent.push_back((fpdu, tag));
+            bytes += self.unsent.back().map_or(0, sealed);
         }
     }
 

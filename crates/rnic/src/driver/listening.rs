@@ -157,7 +157,7 @@ impl Listening {
             ended: VecDeque::new(),
             memory: Vec::new(),
             caps,
-            room: vec![0; READ_BYTES].into(),
+            room: memcopy::Room::new(READ_BYTES),
             stalled: Vec::new(),
             quiet: 0,
             shares_core: false,

@@ -29,7 +29,7 @@ pub fn bytes_mut<'a>(span: Span) -> &'a mut [u8] {
 /// Copies between two places, which may overlap.
 pub fn copy(to: usize, from: usize, len: usize) {
     // SAFETY: see the head of this module.
-    unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) }
+    unsafe { memcopy::copy_overlapping(to, from, len) }
 }
 
 /// An aligned word that others may change.

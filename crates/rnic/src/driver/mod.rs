@@ -36,7 +36,7 @@ pub use greeting::{PROOF, Secret, datagram_id, is_proof, proof};
 use guests::Guests;
 pub use guests::{Asker, Card};
 use host::Host;
-pub use link::{Landing, Link};
+pub use link::{Landing, Link, READ_BYTES};
 pub use listening::Listening;
 use meeting::Meeting;
 pub use postings::{Payload, Posted};
@@ -148,7 +148,7 @@ pub struct Rnic {
     ended: VecDeque<Completion>,
     memory: Vec<Box<[u64]>>,
     caps: VerbsCaps,
-    room: Box<[u8]>,
+    room: memcopy::Room,
     /// Peers of whom messages wait for a receive buffer.
     stalled: Vec<Rank>,
     quiet: u32,

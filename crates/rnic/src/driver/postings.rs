@@ -38,6 +38,15 @@ impl Payload {
         }
     }
 
+    /// Where the byte at `offset` lies, or would if it lay in front of the longer piece, which the rest is most of.
+    fn address(&self, offset: usize) -> usize {
+        match self {
+            Payload::Inline(bytes) => bytes.as_ptr() as usize + offset,
+            Payload::Lent([first, second]) if first.len > offset.max(second.len) => first.addr + offset,
+            Payload::Lent([first, second]) => (second.addr + offset).wrapping_sub(first.len),
+        }
+    }
+
     /// The part from `offset`, `len` bytes long.
     fn part(&self, offset: usize, len: usize) -> [&[u8]; 2] {
         match self {
@@ -97,6 +106,17 @@ impl Postings {
             memory::copy(into.addr, original.to_ne_bytes().as_ptr() as usize, into.len.min(8));
         }
         (posted.work, result)
+    }
+
+    /// Where payload of this source begins, as far as it matters to who copies all of it.
+    pub fn address(&self, source: Source) -> usize {
+        match source {
+            Source::None => 0,
+            Source::Work { id, offset } => {
+                self.posted[(id - self.first) as usize].payload.address(offset as usize)
+            }
+            Source::Region { to, .. } => to as usize,
+        }
     }
 
     /// The payload of an FPDU, where it lies.

@@ -53,7 +53,7 @@ pub struct Unreliable {
     /// What waits for more to leave with, whoever it is for.
     pub burst: Burst,
     /// What the kernel gave, and which part of it waits for receive buffers.
-    room: Box<[u8]>,
+    room: memcopy::Room,
     held: Range<usize>,
     out: Vec<u8>,
     answer: Vec<u8>,
@@ -72,7 +72,7 @@ impl Unreliable {
         Ok(Unreliable {
             outbox: Outbox::new(&socket),
             burst: Burst::default(),
-            room: vec![0; READ_BYTES].into(),
+            room: memcopy::Room::new(READ_BYTES),
             held: 0..0,
             socket,
             alarm: Alarm::new(epoll, super::ALARM)?,

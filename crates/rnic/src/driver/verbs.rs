@@ -186,7 +186,8 @@ impl Verbs for Rnic {
     }
 
     fn peek_bytes(&self, data: Span, out: &mut [u8]) {
-        out.copy_from_slice(memory::bytes(data));
+        assert_eq!(data.len, out.len());
+        memory::copy(out.as_mut_ptr() as usize, data.addr, data.len);
     }
 
     fn poke_bytes(&mut self, to: usize, bytes: &[u8]) {

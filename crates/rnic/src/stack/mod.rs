@@ -315,8 +315,19 @@ impl Connection {
     /// What to write next, if anything. What it gives has to be written whole, in this order.
     #[inline]
     pub fn next_fpdu(&mut self, regions: &Regions) -> Option<Fpdu> {
+        self.next_fpdu_of(regions, |_, _, len| len)
+    }
+
+    /// The same; of a payload that may have so many bytes behind a header of so many, `shorten` says how many it takes: all, or a
+    /// multiple of four.
+    #[inline]
+    pub fn next_fpdu_of(
+        &mut self,
+        regions: &Regions,
+        shorten: impl FnOnce(Source, usize, usize) -> usize,
+    ) -> Option<Fpdu> {
         if self.failure.is_none() && self.may_send {
-            match self.outbound.next(&mut self.send, regions) {
+            match self.outbound.next(&mut self.send, regions, shorten) {
                 Ok(fpdu) => return fpdu,
                 Err(cause) => self.refuse(Terminate::new(cause)),
             }

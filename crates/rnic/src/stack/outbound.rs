@@ -67,9 +67,14 @@ impl Outbound {
         }
     }
 
-    /// The next FPDU. An answer whose region has ended in the meantime is an error.
+    /// The next FPDU, of whose payload `shorten` says how much it takes. An answer whose region has ended in the meantime is an error.
     #[inline]
-    pub(super) fn next(&mut self, queue: &mut SendQueue, regions: &Regions) -> Result<Option<Fpdu>, Cause> {
+    pub(super) fn next(
+        &mut self,
+        queue: &mut SendQueue,
+        regions: &Regions,
+        shorten: impl FnOnce(Source, usize, usize) -> usize,
+    ) -> Result<Option<Fpdu>, Cause> {
         let own = queue.next(self.own_open).filter(|_| self.interleave || !self.answer_open);
         let answer = self.owed.front().copied().filter(|_| self.interleave || !self.own_open);
         self.own_last = match (own, answer) {
@@ -79,8 +84,8 @@ impl Outbound {
             (None, _) => false,
         };
         match (own, answer) {
-            (Some((seq, id, work)), _) if self.own_last => Ok(Some(self.own(queue, seq, id, work))),
-            (_, Some(owed)) => self.answer(owed, regions).map(Some),
+            (Some((seq, id, work)), _) if self.own_last => Ok(Some(self.own(queue, seq, id, work, shorten))),
+            (_, Some(owed)) => self.answer(owed, regions, shorten).map(Some),
             _ => Ok(None),
         }
     }
@@ -93,17 +98,25 @@ impl Outbound {
     }
 
     #[inline]
-    fn own(&mut self, queue: &mut SendQueue, seq: u64, id: u64, work: Work) -> Fpdu {
+    fn own(
+        &mut self,
+        queue: &mut SendQueue,
+        seq: u64,
+        id: u64,
+        work: Work,
+        shorten: impl FnOnce(Source, usize, usize) -> usize,
+    ) -> Fpdu {
         match work {
             Work::Send { len, solicited, invalidate } => {
                 let (mo, invalidates) = (self.own_cut, invalidate.is_some());
-                let piece = piece(len - mo, self.untagged_max);
+                let source = Source::Work { id, offset: mo };
+                let piece = piece(len - mo, self.untagged_max, |len| shorten(source, UNTAGGED_LEN, len));
                 let last = mo + piece == len;
                 let msn = self.msn[queue::SEND as usize];
                 let target =
                     Target::Untagged { qn: queue::SEND, msn, mo, invalidate: invalidate.unwrap_or_default() };
                 let header = Header { last, opcode: Opcode::send(solicited, invalidates), target };
-                let fpdu = self.put(&header, &[], Source::Work { id, offset: mo }, piece);
+                let fpdu = self.put(&header, &[], source, piece);
                 self.own_cut += piece;
                 if last {
                     self.msn[queue::SEND as usize] = msn.wrapping_add(1);
@@ -121,11 +134,12 @@ impl Outbound {
             }
             Work::Write { len, stag, to, immediate } => {
                 let offset = self.own_cut;
-                let piece = piece(len - offset, self.tagged_max);
+                let source = Source::Work { id, offset };
+                let piece = piece(len - offset, self.tagged_max, |len| shorten(source, TAGGED_LEN, len));
                 let last = offset + piece == len;
                 let target = Target::Tagged { stag, to: to.wrapping_add(u64::from(offset)) };
                 let header = Header { last, opcode: Opcode::Write, target };
-                let fpdu = self.put(&header, &[], Source::Work { id, offset }, piece);
+                let fpdu = self.put(&header, &[], source, piece);
                 self.own_cut += piece;
                 self.immediate_left = last && immediate.is_some();
                 self.own_ended(queue, seq, last && immediate.is_none());
@@ -153,7 +167,12 @@ impl Outbound {
         }
     }
 
-    fn answer(&mut self, owed: Owed, regions: &Regions) -> Result<Fpdu, Cause> {
+    fn answer(
+        &mut self,
+        owed: Owed,
+        regions: &Regions,
+        shorten: impl FnOnce(Source, usize, usize) -> usize,
+    ) -> Result<Fpdu, Cause> {
         let (request, given) = match owed {
             Owed::Read { request, given } => (request, given),
             Owed::Atomic(response) => {
@@ -162,8 +181,9 @@ impl Outbound {
                 return Ok(self.control(Opcode::AtomicResponse, queue::ATOMIC_RESPONSE, &body));
             }
         };
-        let piece = piece(request.len - given, self.tagged_max);
         let (stag, to) = (request.source_stag, request.source_to.wrapping_add(u64::from(given)));
+        let source = Source::Region { stag, to };
+        let piece = piece(request.len - given, self.tagged_max, |len| shorten(source, TAGGED_LEN, len));
         if piece > 0 {
             // The region may have ended since the request came.
             regions
@@ -180,7 +200,7 @@ impl Outbound {
         let sink_to = request.sink_to.wrapping_add(u64::from(given));
         let target = Target::Tagged { stag: request.sink_stag, to: sink_to };
         let header = Header { last, opcode: Opcode::ReadResponse, target };
-        Ok(self.put(&header, &[], Source::Region { stag, to }, piece))
+        Ok(self.put(&header, &[], source, piece))
     }
 
     /// A message that is its body: one segment of a queue.
@@ -203,6 +223,9 @@ impl Outbound {
     }
 }
 
-fn piece(left: u32, max: usize) -> u32 {
-    left.min(max as u32)
+/// How much of what is `left` the next segment takes: as much as fits, or less if that is wanted.
+#[inline]
+fn piece(left: u32, max: usize, shorten: impl FnOnce(usize) -> usize) -> u32 {
+    let most = left.min(max as u32);
+    if most == 0 { 0 } else { (shorten(most as usize) as u32).clamp(1, most) }
 }

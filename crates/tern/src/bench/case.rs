@@ -42,7 +42,8 @@ pub const ALL: &[Case] = &[
         "latency",
         2,
         &[],
-        "half a ping-pong; `touched`: the sender writes and the receiver reads every byte",
+        "half a ping-pong; `touched`: the sender writes and the receiver reads every byte; `behind`: what is received lies 16 bytes further \
+         behind a page",
     ),
     printed(
         "stream",

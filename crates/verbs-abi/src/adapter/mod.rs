@@ -23,7 +23,7 @@ use fabric::Table;
 use meeting::Meeting;
 use rc::Phase;
 use rnic::driver::alarm::Alarm;
-use rnic::driver::hear;
+use rnic::driver::{READ_BYTES, hear};
 use rnic::stack::Regions;
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -47,8 +47,6 @@ const EVENTS: usize = 32;
 const SOME: u32 = 16;
 /// Who may be connected and has not been given to a queue pair, at a time.
 const STRANGERS: usize = 256;
-/// Bytes read at a time where what comes is not known to be payload.
-const READ_BYTES: usize = 64 << 10;
 
 /// See the [module](self).
 pub struct Adapter {
@@ -72,7 +70,7 @@ pub struct Adapter {
     held: Vec<(u64, IpAddr, meeting::Ends)>,
     next: u64,
     leaving: Vec<(u64, Box<rnic::driver::Link>)>,
-    room: Box<[u8]>,
+    room: memcopy::Room,
     /// Who was heard last, while nobody else speaks.
     hot: Option<u32>,
     look: u32,
@@ -102,7 +100,7 @@ impl Adapter {
             held: Vec::new(),
             next: 0,
             leaving: Vec::new(),
-            room: vec![0; READ_BYTES].into(),
+            room: memcopy::Room::new(READ_BYTES),
             hot: None,
             look: 0,
             stalled: Vec::new(),
