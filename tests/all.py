@@ -189,6 +189,10 @@ def protocols():
     return [word for word in words if word != "auto"]
 
 
+def in_twos(given):
+    return [given[at:at + 2] for at in range(0, len(given), 2)]
+
+
 def over_adapters():
     """The C tests on one host over the software adapter, and over Tern's own libibverbs, which stands for that of the system."""
     python, tests = sys.executable, ROOT / "tests"
@@ -223,9 +227,10 @@ def between_hosts(short):
         yield Stage(f"between two hosts, {transport}", [*chosen, *programs, *(["3", *few] if short else ["3,4"])])
         if not short:
             yield Stage(f"mpi4py's suite between two hosts, {transport}", [*chosen, *suite, "2,3"])
-    for protocol in protocols():
-        words = few if short else ["p2p", "coll", "datatype", "rma"]
-        yield Stage(f"between two hosts, {protocol}", ["env", f"TERN_PROTOCOL={protocol}", *programs, "3", *words])
+    words = few if short else ["p2p", "coll", "datatype", "rma"]
+    forced = [["env", f"TERN_PROTOCOL={protocol}", *programs, "3", *words] for protocol in protocols()]
+    for names, commands in zip(in_twos(protocols()), in_twos(forced)):
+        yield Stage(f"between two hosts, {' and '.join(names)}", commands[0], beside=commands[1:])
 
 
 def stages(arguments):
@@ -257,11 +262,13 @@ def stages(arguments):
         # The same bytes must arrive under every protocol that can be forced. A few programs count on
         # the buffering of short standard sends, so rendezvous begins at 65 bytes. Each way to write payloads goes
         # with a manner in which they are written.
-        for forced in ["TERN_RTR=0", "TERN_SINGLE_COPY=0 TERN_STORES=prefetched", "TERN_EAGER_MAX=64",
-                       "TERN_ADAPT=0 TERN_STORES=ordinary", "TERN_MANNER=blocks TERN_STORES=streaming",
-                       "TERN_MANNER=pulled"]:
-            command = ["env", *forced.split(), python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
-            yield Stage(f"with {forced}", command)
+        def forcing(settings):
+            return ["env", *settings.split(), python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
+
+        for one, other in [("TERN_RTR=0", "TERN_SINGLE_COPY=0 TERN_STORES=prefetched"),
+                           ("TERN_EAGER_MAX=64", "TERN_ADAPT=0 TERN_STORES=ordinary"),
+                           ("TERN_MANNER=blocks TERN_STORES=streaming", "TERN_MANNER=pulled")]:
+            yield Stage(f"with {one}, and with {other}", forcing(one), beside=[forcing(other)])
         yield from over_adapters()
         yield from between_hosts(short=True)
         active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
