@@ -36,10 +36,8 @@ Where the standard leaves it open, or programs rely on more than it says:
   text that says so.
 - `MPI_Dims_create` gives the dimensions with the least difference between the largest and the smallest; of
   several the first by the alphabet.
-- The first of `MPI_Init`, `MPI_Init_thread` and `MPI_Session_init` in a process connects it to its job, and returns
-  when every process of the job has called one of them. Further sessions are local. A process that has had a session
-  stays connected to its end, also after `MPI_Finalize`, and there waits for all others, as `MPI_Finalize` does in
-  those that had none; after that no session can be opened.
+- A process that has had a session stays connected to its end, also after `MPI_Finalize`, and there waits for all
+  others, as `MPI_Finalize` does in those that had none; after that no session can be opened.
 - A session is granted the level of thread support that it asks for by `thread_level`, single if it does not, but no
   more than `MPI_Init_thread` was if that came first.
 - Process sets are `mpi://WORLD`, `mpi://SELF`, and `tern://HOST` for each name of a host. What a program has left of a
@@ -48,6 +46,13 @@ Where the standard leaves it open, or programs rely on more than it says:
 - An attribute key that was freed may be freed again, through a copy of the handle, while attributes have it.
 - `thread_level` is no key of `MPI_INFO_ENV`: it stands for a level asked for before the program started, and
   nothing that starts programs has a way to ask.
+
+Where Tern departs from the standard:
+
+- `MPI_Session_init` is not local, as section 11.3.1 has it, if it comes first: the first of `MPI_Init`,
+  `MPI_Init_thread` and `MPI_Session_init` in a process connects it to its job, and returns when every process of the
+  job has called one of them. A program in which some processes open no session before others need theirs waits for
+  ever. Further sessions are local.
 ";
 
 /// The text of `docs/conformance.md`.
