@@ -2,7 +2,6 @@
  * of the program returns errors. */
 // not-on: mpich (does not check these)
 // not-on: ompi (does not check these)
-// np: 1,2
 #include "../tern_test.h"
 
 static int calls = 0;
