@@ -32,6 +32,10 @@ Where the standard leaves it open, or programs rely on more than it says:
 - What a call returns, and what stands in a status, is a code that has the text of that very error (`MPI_Error_string`: the
   argument, the peer, the file); `MPI_Error_class` gives its class. Of each class the last 64 texts are kept.
   `MPI_ERR_IN_STATUS` is returned as itself (section 3.7.5).
+- What is erroneous and can be seen is an error: `MPI_Cancel` of a collective, under way or done, is `MPI_ERR_REQUEST`;
+  what changes a file or its view within a split collective is `MPI_ERR_IO`.
+- An argument that `MPI_Session_init`, `MPI_Comm_create_from_group` or `MPI_Intercomm_create_from_groups` refuses
+  concerns the error handler that the call is given.
 - `MPI_Error_class` and `MPI_Error_string` take any number: of what is no code they give `MPI_ERR_UNKNOWN` and a
   text that says so.
 - `MPI_Dims_create` gives the dimensions with the least difference between the largest and the smallest; of

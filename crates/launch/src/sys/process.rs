@@ -106,8 +106,9 @@ pub struct Birth {
     pub cpus: Vec<usize>,
     /// Its limit of open files, which the launcher may have raised for itself.
     pub open_files: OpenFiles,
-    /// Its own name for itself, if it is to be executed by the kernel or not at all: `Command` looks for it in `PATH`, and has a
-    /// shell run what the kernel does not know, as execvp does.
+    /// Its own name for itself, if it is to be executed by the kernel or not at all, with the arguments and the environment that
+    /// `Command` has by then. Without, `Command` looks for it in `PATH` and has a shell run what the kernel does not know, as
+    /// execvp does.
     pub strictly: Option<OsString>,
 }
 
