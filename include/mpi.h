@@ -1770,6 +1770,17 @@ typedef MPI_Status MPI_F08_status;
 #define PMPI_Status_f2f08(from, to) (*(MPI_Status *) (to) = *(const MPI_Status *) (from), MPI_SUCCESS)
 #define PMPI_Status_f082f(from, to) (*(MPI_Status *) (to) = *(const MPI_Status *) (from), MPI_SUCCESS)
 
+/* Section 19.3.5: the addresses that MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE are in Fortran. They are variables of the
+ * bindings for Fortran; in a program that has none they are null, which no status is. */
+#ifdef __GNUC__
+extern MPI_Status mpi_fortran_status_ignore_ __attribute__((weak));
+extern MPI_Status mpi_fortran_statuses_ignore_ __attribute__((weak));
+#define MPI_F_STATUS_IGNORE ((MPI_Fint *) &mpi_fortran_status_ignore_)
+#define MPI_F_STATUSES_IGNORE ((MPI_Fint *) &mpi_fortran_statuses_ignore_)
+#define MPI_F08_STATUS_IGNORE ((MPI_F08_status *) &mpi_fortran_status_ignore_)
+#define MPI_F08_STATUSES_IGNORE ((MPI_F08_status *) &mpi_fortran_statuses_ignore_)
+#endif
+
 /* ==== The same functions under the names that tools call (MPI 5.0 section 15.2) ==== */
 
 /* ---- Point-to-point communication ------------------------------------------------------------ */

@@ -2,6 +2,9 @@
 """Packs the installed tree as a wheel, `tern-mpi`: what a prefix has goes into the prefix of the virtual environment, so
 that mpicc and mpiexec are on PATH where it is active. Nothing of it is compiled for one Python.
 
+mpi4py's own wheel looks for `libmpi.so.12` in `lib` of the environment, which the tree does not have: it would be taken for
+MPICH's by whoever links. Here it leads to the one in `lib/tern/mpich`.
+
 The tag says the oldest glibc that has all the symbols the binaries want (PEP 600); `--manylinux 2.34` refuses to make a
 wheel that wants a newer one.
 """
@@ -70,6 +73,7 @@ class Wheel:
 def make(out, limit):
     with tempfile.TemporaryDirectory(prefix="tern-wheel-") as scratch:
         prefix = tree.install(pathlib.Path(scratch))
+        tree.run(tree.ROOT / "scripts" / "stand-in.sh", prefix / "lib", "libmpi.so.12", "tern/mpich/libmpi.so.12")
         oldest, symbols = tree.glibc(prefix)
         if limit and oldest > limit:
             raise tree.Refused(f"a glibc of at least {oldest[0]}.{oldest[1]} is needed, for {', '.join(symbols)}; a wheel for "

@@ -204,7 +204,7 @@ def over_adapters():
     yield Stage("over the software adapter, ud and hybrid", over["ud"], beside=[over["hybrid"]])
     library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
     over = {}
-    for transport, words in [("rc", ["p2p", "coll/allreduce", "coll/alltoall", "rma"]), ("ud", ["p2p"]), ("hybrid", ["p2p", "rma"])]:
+    for transport, words in [("rc", ["p2p", "coll/reduce", "coll/alltoall", "rma"]), ("ud", ["p2p"]), ("hybrid", ["p2p", "rma"])]:
         command = ["env", "TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", f"TERN_TRANSPORT={transport}", python]
         over[transport] = [*command, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
     yield Stage("over Tern's libibverbs, rc and hybrid", over["rc"], beside=[over["hybrid"]])

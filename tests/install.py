@@ -36,6 +36,17 @@ FORTRAN_PROGRAM = """program sums
   call MPI_Finalize()
 end program
 """
+FIXED_PROGRAM = """      program sums
+      include 'mpif.h'
+      integer rank, total, code
+      call MPI_Init(code)
+      call MPI_Comm_rank(MPI_COMM_WORLD, rank, code)
+      call MPI_Allreduce(rank, total, 1, MPI_INTEGER, MPI_SUM,
+     &                   MPI_COMM_WORLD, code)
+      print '(a,i0,a,i0)', 'rank ', rank, ' of sum ', total
+      call MPI_Finalize(code)
+      end
+"""
 
 EXPECTED = ["bin/mpicc", "bin/mpicxx", "bin/mpic++", "bin/mpifort", "bin/mpif90", "bin/mpif77",
             "bin/mpiexec", "bin/mpirun", "bin/tern", "include/mpi.h", "lib/libmpi_abi.so", "lib/libmpi_abi.so.1",
@@ -168,6 +179,44 @@ def fortran(tree):
     tree.try_program(tree.work / "by_first_use")
 
 
+def fortran_without_home(tree):
+    """Where neither the tree nor a home can be written to: module files go below TMPDIR, and mpif.h needs none."""
+    compiler = next((name for name in ("gfortran", "flang", "flang-new") if shutil.which(name)), None)
+    if compiler is None:
+        raise Skip("no Fortran compiler")
+    (tree.work / "program.f90").write_text(FORTRAN_PROGRAM)
+    (tree.work / "program.f").write_text(FIXED_PROGRAM)
+    shutil.rmtree(tree.prefix / "lib" / "tern" / "fortran", ignore_errors=True)
+    # Root may write anywhere, so nobody does it.
+    other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    outside = tree.work / "outside"
+    outside.mkdir()
+    outside.chmod(0o777)
+    for place in (tree.work, *tree.work.parents):
+        if place == pathlib.Path("/tmp"):
+            break
+        place.chmod(place.stat().st_mode | 0o055)
+    (tree.prefix / "lib" / "tern").chmod(0o555)
+    environment = {name: value for name, value in tree.environment.items() if name != "XDG_CACHE_HOME"}
+
+    def mpifort(source, name, directory):
+        words = [tree.prefix / "bin" / "mpifort", f"-fc={compiler}", tree.work / source, "-o", outside / name]
+        return subprocess.run([str(word) for word in words], cwd=outside, capture_output=True, text=True, timeout=300, **other,
+                              env={**environment, "HOME": "/nonexistent", "TMPDIR": str(directory)})
+
+    try:
+        for source, directory in (("program.f90", outside), ("program.f", "/nonexistent")):
+            done = mpifort(source, "by_nobody", directory)
+            if done.returncode != 0:
+                raise Failure(f"mpifort {source} without a home: {done}")
+            tree.try_program(outside / "by_nobody")
+        done = mpifort("program.f90", "by_nobody", "/nonexistent")
+        if done.returncode == 0 or "XDG_CACHE_HOME" not in done.stderr:
+            raise Failure(f"mpifort without a place for modules: {done}")
+    finally:
+        (tree.prefix / "lib" / "tern").chmod(0o755)
+
+
 def path(tree):
     """As a user has it: the directory in PATH, a command through a link from elsewhere."""
     (tree.work / "program.c").write_text(PROGRAM)
@@ -190,7 +239,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tern-install-") as scratch:
         tree = Tree(pathlib.Path(scratch).resolve())
         tree.install()
-        for check in (all_is_there, c, cxx, pkg_config, flags, fortran, path, tern):
+        for check in (all_is_there, c, cxx, pkg_config, flags, fortran, fortran_without_home, path, tern):
             name = check.__name__.replace("_", " ")
             try:
                 check(tree)

@@ -51,7 +51,7 @@ class Bench:
     def __init__(self, scratch):
         self.scratch = scratch
         hidden = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PKG_CONFIG_PATH", "CPATH", "LIBRARY_PATH", "MAKEFLAGS", "MAKELEVEL",
-                  "MFLAGS", "VIRTUAL_ENV", "PYTHONPATH")
+                  "MFLAGS", "VIRTUAL_ENV", "PYTHONPATH", "MPI4PY_MPIABI", "MPI4PY_LIBMPI")
         self.environment = {name: value for name, value in os.environ.items() if name not in hidden}
         (scratch / "program.c").write_text(PROGRAM)
         (scratch / "program.f90").write_text(FORTRAN_PROGRAM)
@@ -141,6 +141,25 @@ def mpi4py(bench):
     said = bench.run(bench.venv / "bin" / "python", "-c", "from mpi4py import MPI; print(MPI.Get_library_version())")
     if "Tern MPI" not in said:
         raise Failure(f"mpi4py runs on {said}")
+
+
+def mpi4py_wheel(bench):
+    """Both wheels in one environment, and nothing else: no variable, no option."""
+    venv = bench.scratch / "venv-wheels"
+    if not next((bench.scratch / "dist").glob("*.whl"), None):
+        bench.run(sys.executable, ROOT / "packaging" / "wheel.py", "--out", bench.scratch / "dist")
+    bench.run(sys.executable, "-m", "venv", venv)
+    bench.run(venv / "bin" / "pip", "install", "-q", "--no-index", next((bench.scratch / "dist").glob("*.whl")))
+    bench.run(venv / "bin" / "pip", "install", "-q", "--only-binary", ":all:", f"mpi4py=={MPI4PY}")
+    said = bench.run("mpiexec", "-n", 2, "python", "-m", "mpi4py.bench", "helloworld", first=venv / "bin")
+    if sorted(re.findall(r"I am process (\d) of 2", said)) != ["0", "1"]:
+        raise Failure(f"mpi4py.bench of the wheel: {said}")
+    said = bench.run("python", "-c", "from mpi4py import MPI; print(MPI.Get_library_version())", first=venv / "bin")
+    if "Tern MPI" not in said or "ABI of MPICH" not in said:
+        raise Failure(f"mpi4py's wheel runs on {said}")
+    bench.run(venv / "bin" / "pip", "uninstall", "-q", "-y", "tern-mpi")
+    if left := [path for path in venv.rglob("*") if path.name.startswith("libmpi") and ".so" in path.name]:
+        raise Failure(f"tern-mpi has left behind {left}")
 
 
 def debian(bench):
@@ -288,7 +307,10 @@ def main():
     parser.add_argument("--container", action="store_true", help="install the Debian package in a root of its own as well")
     parser.add_argument("check", nargs="*", help="only these")
     arguments = parser.parse_args()
-    checks = [wheel, wheel_tag, mpi4py, debian, cmake, autoconf, spack] + ([container] if arguments.container else [])
+    checks = [wheel, wheel_tag, mpi4py, mpi4py_wheel, debian, cmake, autoconf, spack] + ([container] if arguments.container else [])
+    known = [check.__name__ for check in checks]
+    if unknown := [name for name in arguments.check if name not in known]:
+        parser.error(f"no check is called {' or '.join(unknown)}; there are {', '.join(known)}")
     passed, failed, skipped = 0, 0, 0
     with tempfile.TemporaryDirectory(prefix="tern-packages-") as scratch:
         bench = Bench(pathlib.Path(scratch).resolve())

@@ -269,6 +269,10 @@ def select(arguments, library):
     out = ROOT / "build" / "tests" / "-".join(filter(None, [library.name, library.abi, where]))
     sources = sorted((HERE / "c").rglob("*.c"))
     programs = [Program(source, library, out) for source in sources]
+    # A word that matches nothing would leave out in silence what it was meant to run.
+    unmatched = [w for w in [*arguments.filter, *arguments.without] if not any(w in p.name for p in programs)]
+    if unmatched:
+        sys.exit(f"run.py: no program has {' or '.join(unmatched)} in its name")
     if arguments.filter:
         programs = [p for p in programs if any(f in p.name for f in arguments.filter)]
     programs = [p for p in programs if not any(w in p.name for w in arguments.without)]

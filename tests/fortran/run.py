@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Builds and runs the Fortran programs of this directory with every Fortran compiler that is found, on several
-numbers of ranks. Where there is no compiler all are skipped, unless TERN_TEST_REQUIRE names `fortran` (a list of words).
+numbers of ranks. A program may have a part in C, of the same name. Where there is no compiler all are skipped, unless
+TERN_TEST_REQUIRE names `fortran` (a list of words).
 
 usage: run.py [--mpi PREFIX] [--np 1,2,4] [PATTERN…]
 """
@@ -61,6 +62,8 @@ def main():
     parser.add_argument("pattern", nargs="*", help="only programs whose name contains one of these")
     arguments = parser.parse_args()
     programs = sorted([*HERE.glob("*.f90"), *HERE.glob("*.f")])
+    if unmatched := [word for word in arguments.pattern if not any(word in p.name for p in programs)]:
+        sys.exit(f"run.py: no program has {' or '.join(unmatched)} in its name")
     programs = [p for p in programs if not arguments.pattern or any(word in p.name for word in arguments.pattern)]
     ranks = [int(n) for n in arguments.np.split(",")]
     found = compilers()
@@ -74,7 +77,14 @@ def main():
         for compiler in found:
             for program in programs:
                 binary = pathlib.Path(work) / f"{program.stem}-{compiler}"
-                code, text = run([arguments.mpi / "bin" / "mpifort", f"-fc={compiler}", "-g", "-O1", "-o", binary, program], work)
+                code, text, beside = 0, "", []
+                if program.with_suffix(".c").exists():
+                    beside = [pathlib.Path(work) / f"{program.stem}.o"]
+                    code, text = run([arguments.mpi / "bin" / "mpicc", "-Wall", "-Wextra", "-Werror", "-O1", "-c",
+                                      program.with_suffix(".c"), "-o", *beside])
+                if code == 0:
+                    words = [arguments.mpi / "bin" / "mpifort", f"-fc={compiler}", "-g", "-O1", "-o", binary, program, *beside]
+                    code, text = run(words, work)
                 if code != 0:
                     print(f"FAILED {compiler} {program.name}: does not compile\n{text}")
                     failed += len(ranks)

@@ -117,8 +117,6 @@ class Suite:
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
         if self.name == "openmpi":
             environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-        if self.abi:
-            environment["MPI4PY_MPIABI"] = self.abi
         # Why no session of its own: see Job in ../hang/support.py.
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, env=environment, cwd=self.venv, preexec_fn=os.setpgrp)

@@ -74,8 +74,8 @@ impl Cx {
         }
     }
 
-    /// Says whose error handler an error of this call concerns, when it is not the first
-    /// communicator, window, file or session among the arguments: MPI_Wait and the like.
+    /// Says whose error handler an error of this call concerns, when the arguments do not tell
+    /// ([`crate::raise`]): MPI_Wait and the like.
     #[inline]
     pub fn concerns(&self, object: Object, handle: Handle) {
         self.subject.set(Some((object, handle)));

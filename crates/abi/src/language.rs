@@ -12,8 +12,6 @@ use crate::kind::output::Out;
 use crate::layout;
 use crate::object::INFO_NULL;
 
-const ABI_VERSION: (i32, i32) = (1, 0);
-
 /// What the Fortran bindings told the library about their compiler. It outlives MPI_Finalize:
 /// the compiler does not change.
 static FORTRAN: Mutex<Fortran> = Mutex::new(Fortran { booleans: None, info: None });
@@ -41,10 +39,10 @@ pub fn from_int(value: i32) -> usize {
     value as u32 as usize
 }
 
-/// `MPI_Abi_get_version`.
+/// `MPI_Abi_get_version`: of the standard ABI, or that it is another.
 pub fn abi_get_version(_: &Cx, major: Out<i32>, minor: Out<i32>) -> Result {
-    major.set(ABI_VERSION.0);
-    minor.set(ABI_VERSION.1);
+    major.set(layout::ABI_VERSION.0);
+    minor.set(layout::ABI_VERSION.1);
     Ok(())
 }
 

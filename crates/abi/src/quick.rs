@@ -124,7 +124,7 @@ pub fn MPI_Wait(request: usize, status: usize) -> Option<i32> {
     let mut world = global::at_once()?;
     // SAFETY: not null, and the application passes the address of a handle variable.
     let raw = unsafe { layout::load(Object::Request, request) };
-    if world.objects.requests.is_sent(handle(raw)) {
+    if world.objects.requests.is_shared(handle(raw)) {
         store(request, mpi::request::REQUEST_NULL);
         put(status, Status::EMPTY);
         return Some(0);

@@ -116,17 +116,21 @@ fn call(function: usize, handle: Handle, mut code: i32) {
 }
 
 /// The first argument that names a live object with an error handler; of operations on files MPI_FILE_NULL if there
-/// is none, or no file yet (MPI 5.0 section 14.7).
+/// is none, or no file yet (MPI 5.0 section 14.7). Where an operation makes such an object out of none, it is the error
+/// handler that the object is to have (MPI 5.0 sections 7.4.2 and 11.3.1).
 fn subject(row: &Row, words: &[i64]) -> Option<(Object, Handle)> {
     let of_files = row.is_of_files();
     let none = of_files.then_some((Object::File, Object::File.null().0));
+    let raises =
+        |object: Object| matches!(object, Object::Comm | Object::Win | Object::File | Object::Session);
+    let makes_one = !row.params.iter().any(|param| matches!(param.role, Role::Handle(of) if raises(of)));
     let found = row.params.iter().zip(words).find_map(|(param, &word)| {
-        let Role::Handle(object @ (Object::Comm | Object::Win | Object::File | Object::Session)) = param.role
-        else {
+        let Role::Handle(object) = param.role else {
             return None;
         };
         let handle = Handle(u32::try_from(word).ok()?);
-        let live = object.is_predefined(handle) || lookup::is_live(object, handle);
+        let concerns = raises(object) || makes_one && object == Object::Errhandler;
+        let live = concerns && (object.is_predefined(handle) || lookup::is_live(object, handle));
         (live && (object == Object::File || !of_files)).then_some((object, handle))
     });
     found.or(none)
@@ -293,5 +297,19 @@ mod tests {
         assert_eq!(comm(0x101), Some((Object::Comm, Handle(0x101))));
         assert_eq!(comm(0x100), None);
         assert_eq!(comm(0x7000_0001), None);
+    }
+
+    #[test]
+    fn what_makes_an_object_out_of_none_concerns_the_error_handler_it_is_given() {
+        let row = |name| table::all().find(|row| row.name == name).unwrap();
+        let errors_return = Handle(0x143);
+        let given = Some((Object::Errhandler, errors_return));
+        assert!(object::name_of(errors_return) == Some("MPI_ERRORS_RETURN"));
+        assert_eq!(subject(row("MPI_Session_init"), &[0x131, 0x143, 0]), given);
+        assert_eq!(subject(row("MPI_Comm_create_from_group"), &[0x100, 0, 0, 0x143, 0]), given);
+        assert_eq!(subject(row("MPI_Intercomm_create_from_groups"), &[0, 0, 0, 0, 0, 0, 0x143, 0]), given);
+        // What is no error handler decides nothing, nor does one that an object is to get which is none.
+        assert_eq!(subject(row("MPI_Session_init"), &[0x131, 0x140, 0]), None);
+        assert_eq!(subject(row("MPI_Comm_set_errhandler"), &[0x100, 0x143]), None);
     }
 }

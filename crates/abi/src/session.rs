@@ -37,7 +37,6 @@ const THREAD_LEVEL: &str = "thread_level";
 
 /// `MPI_Session_init`.
 pub fn init(cx: &Cx, info: Handle, errhandler: Handle, session: Out<Handle>) -> Result {
-    cx.concerns(Object::Errhandler, errhandler);
     session.set(SESSION_NULL);
     let wanted = {
         let anytime = cx.anytime();
@@ -212,7 +211,6 @@ pub fn comm_from_group(
     errhandler: Handle,
     newcomm: Out<Handle>,
 ) -> Result {
-    cx.concerns(Object::Errhandler, errhandler);
     newcomm.set(COMM_NULL);
     if group == GROUP_EMPTY {
         return Ok(());
@@ -245,7 +243,6 @@ pub fn inter_from_groups(
     errhandler: Handle,
     newintercomm: Out<Handle>,
 ) -> Result {
-    cx.concerns(Object::Errhandler, errhandler);
     newintercomm.set(COMM_NULL);
     let own = own(cx, local_group, "local_group")?;
     let leader = member(&own.members, local_leader, "local_leader", "local_group")?;

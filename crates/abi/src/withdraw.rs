@@ -46,19 +46,27 @@ pub fn free(cx: &Cx, request: HandleRef) -> Result {
     Ok(())
 }
 
-/// `MPI_Cancel` of what is not matched; what is matched completes (MPI 5.0 section 3.8.4).
+/// `MPI_Cancel` of what is not matched; what is matched completes (MPI 5.0 section 3.8.4). Of collectives it is erroneous, under
+/// way as well as done (section 6.12).
 pub fn cancel(cx: &Cx, request: HandleRef) -> Result {
     let general = {
         let mut world = cx.world();
         let world = &mut *world;
-        match world.objects.requests.get(request.handle).and_then(|request| request.body.as_ref()) {
+        let known = world.objects.requests.get(request.handle);
+        if known.is_some_and(|known| known.is_collective && known.body.is_some()) {
+            return fail(
+                Class::REQUEST,
+                "argument `request` is a collective operation, which cannot be cancelled",
+            );
+        }
+        match known.and_then(|known| known.body.as_ref()) {
             Some(Body::General(general)) => (general.callbacks(), general.is_complete()),
             Some(Body::Receive(op, ..) | Body::Send(op, _)) => {
                 world.engine.cancel(*op);
                 world.engine.note();
                 return Ok(());
             }
-            Some(Body::Collective(_) | Body::Flush(_) | Body::Partitioned) => {
+            Some(Body::Flush(_) | Body::Partitioned) => {
                 return fail(Class::REQUEST, "argument `request` is an operation that cannot be cancelled");
             }
             None => return fail(Class::REQUEST, "argument `request` is an inactive persistent request"),

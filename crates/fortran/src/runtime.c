@@ -18,6 +18,17 @@ COMMON struct bottom mpipriv1_;
 COMMON struct ignored mpipriv2_;
 COMMON struct no_arguments mpiprivc_ = { " ", " " };
 COMMON int mpifcmb5_[1], mpifcmb9_[1], mpifcmba_[1];
+
+/* Variables of libmpi.so.12, by which C knows what Fortran hands on (MPI 5.0 section 19.3.5). The standard ABI's header has
+ * them as addresses. */
+#undef MPI_F_STATUS_IGNORE
+#undef MPI_F_STATUSES_IGNORE
+extern MPI_Fint *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
+__attribute__((constructor)) static void tell_addresses(void)
+{
+    MPI_F_STATUS_IGNORE = STANDS_FOR_STATUS_IGNORE;
+    MPI_F_STATUSES_IGNORE = STANDS_FOR_STATUSES_IGNORE;
+}
 #else
 COMMON int mpi_fortran_bottom_, mpi_fortran_in_place_, mpi_fortran_buffer_automatic_;
 COMMON int mpi_fortran_unweighted_[1], mpi_fortran_weights_empty_[1], mpi_fortran_errcodes_ignore_[1];

@@ -20,6 +20,7 @@ mod hang;
 pub mod hello;
 pub mod help;
 mod hosts;
+mod image;
 pub mod job;
 mod link;
 pub mod message;

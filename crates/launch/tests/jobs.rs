@@ -137,18 +137,38 @@ fn commands_that_cannot_be_started() {
     let script = scratch.file("script");
     std::fs::write(&script, "#!/does/not/exist\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let rubbish = executable(&scratch, "rubbish", &[0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0]);
     let cases = [
         ("no-such-command-here".to_string(), 127, "PATH"),
         ("/no/such/file".to_string(), 127, "/no/such/file"),
         (file.display().to_string(), 126, "not executable"),
         (scratch.0.display().to_string(), 126, "directory"),
         (script.display().to_string(), 127, "interpreter"),
+        (rubbish.clone(), 126, "a damaged program"),
     ];
     for (program, code, named) in cases {
         let outcome = run(&mut mpiexec(&format!("-n 2 hostname : -n 2 {program}")));
         assert_eq!(outcome.code, code, "{outcome:?}");
         assert!(outcome.err.contains(named) && outcome.err.contains(&program), "{outcome:?}");
     }
+    assert!(run(&mut mpiexec("-n 1 -wdir /no/such true")).err.contains("option -wdir"));
+    assert!(run(&mut mpiexec("-n 1 -path /no/such true")).err.contains("-path, '/no/such'"));
+}
+
+/// A script that does not name a shell is one all the same (POSIX: execvp), with its own name, arguments and variables.
+#[test]
+fn scripts_without_a_first_line_are_run_by_a_shell() {
+    let scratch = Scratch::new("plain-script");
+    let script = executable(&scratch, "script", b"echo \"$PMI_RANK $1 $X\"\n");
+    let outcome = run(&mut mpiexec(&format!("-n 1 -env X=y {script} word")));
+    assert!(outcome.code == 0 && outcome.out == "0 word y\n", "{outcome:?}");
+}
+
+fn executable(scratch: &Scratch, name: &str, bytes: &[u8]) -> String {
+    let path = scratch.file(name);
+    std::fs::write(&path, bytes).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    path.display().to_string()
 }
 
 #[test]

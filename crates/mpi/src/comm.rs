@@ -302,10 +302,7 @@ impl Comms {
     pub fn refuse<T>(handle: Handle) -> Result<T> {
         if matches!(handle, COMM_WORLD | COMM_SELF) {
             let name = if handle == COMM_WORLD { "MPI_COMM_WORLD" } else { "MPI_COMM_SELF" };
-            return fail(
-                Class::COMM,
-                format!("is {name}, which is there from MPI_Init to MPI_Finalize only"),
-            );
+            return fail(Class::COMM, format!("{name} is there from MPI_Init to MPI_Finalize only"));
         }
         fail(Class::COMM, unusable(handle, COMM_NULL, "MPI_COMM_NULL", "a communicator"))
     }

@@ -250,8 +250,17 @@ pub struct Request {
     pub body: Option<Body>,
     /// What to start, and where, for a persistent request.
     pub recipe: Option<Box<(Recipe, Place)>>,
-    /// The one request that all sends share that have left at once.
+    /// One that all operations of a kind share which are done at once.
     pub shared: bool,
+    /// It is that of a collective: these must not be cancelled, done or not (MPI 5.0 section 6.12).
+    pub is_collective: bool,
+}
+
+impl Request {
+    fn new(comm: Handle, body: Option<Body>) -> Request {
+        let is_collective = matches!(body, Some(Body::Collective(_)));
+        Request { comm, body, recipe: None, shared: false, is_collective }
+    }
 }
 
 /// The requests of one rank.
@@ -259,6 +268,7 @@ pub struct Request {
 pub struct Requests {
     slab: Slab<Request>,
     sent: Option<Handle>,
+    collected: Option<Handle>,
 }
 
 impl Requests {
@@ -289,12 +299,14 @@ impl Requests {
     /// A request for an operation under way.
     #[inline]
     pub fn add(&mut self, comm: Handle, body: Body) -> Result<Handle> {
-        self.slab.insert(Request { comm, body: Some(body), recipe: None, shared: false })
+        self.slab.insert(Request::new(comm, Some(body)))
     }
 
     /// An inactive persistent request.
     pub fn add_persistent(&mut self, comm: Handle, recipe: Recipe, place: Place) -> Result<Handle> {
-        self.slab.insert(Request { comm, body: None, recipe: Some(Box::new((recipe, place))), shared: false })
+        let is_collective = matches!(recipe, Recipe::Collective(..));
+        let recipe = Some(Box::new((recipe, place)));
+        self.slab.insert(Request { recipe, is_collective, ..Request::new(comm, None) })
     }
 
     /// Whether [`Requests::sent`] cannot fail any more.
@@ -303,23 +315,38 @@ impl Requests {
         self.sent.is_some()
     }
 
-    /// Whether it is the request that [`Requests::sent`] gives.
+    /// Whether it is the request that [`Requests::sent`] or [`Requests::collected`] gives.
     #[inline(always)]
-    pub fn is_sent(&self, handle: Handle) -> bool {
-        self.sent == Some(handle)
+    pub fn is_shared(&self, handle: Handle) -> bool {
+        self.sent == Some(handle) || self.collected == Some(handle)
     }
 
-    /// The request of a send that has left already, or of a collective that is done: nothing has to be remembered about it, so
-    /// all of them share one.
+    /// Whether [`Requests::collected`] cannot fail any more.
+    #[inline(always)]
+    pub fn has_collected(&self) -> bool {
+        self.collected.is_some()
+    }
+
+    /// The request of a send that has left already: nothing has to be remembered about it, so all of them share one.
     #[inline]
     pub fn sent(&mut self) -> Result<Handle> {
-        match self.sent {
+        Self::one(&mut self.slab, &mut self.sent, false)
+    }
+
+    /// As [`Requests::sent`], of a collective that is done.
+    #[inline]
+    pub fn collected(&mut self) -> Result<Handle> {
+        Self::one(&mut self.slab, &mut self.collected, true)
+    }
+
+    #[inline]
+    fn one(slab: &mut Slab<Request>, known: &mut Option<Handle>, is_collective: bool) -> Result<Handle> {
+        match *known {
             Some(handle) => Ok(handle),
             None => {
-                let body = Some(Body::Ended(Ended::WELL));
-                let request = Request { comm: crate::comm::COMM_NULL, body, recipe: None, shared: true };
-                let handle = self.slab.insert(request)?;
-                self.sent = Some(handle);
+                let request = Request::new(crate::comm::COMM_NULL, Some(Body::Ended(Ended::WELL)));
+                let handle = slab.insert(Request { shared: true, is_collective, ..request })?;
+                *known = Some(handle);
                 Ok(handle)
             }
         }
@@ -328,7 +355,7 @@ impl Requests {
     /// Forgets a request.
     #[inline]
     pub fn remove(&mut self, handle: Handle) -> Option<Request> {
-        if self.sent == Some(handle) {
+        if self.is_shared(handle) {
             return None;
         }
         self.slab.remove(handle)

@@ -40,10 +40,10 @@ impl<D: Device> World<D> {
         let mut io = io!(self, &held.crowd, &mut flight);
         let progress = schedule.advance(&mut io);
         match (progress, then) {
-            (Ok(Progress::Done), Then::Nothing) => Ok((self.objects.requests.sent()?, true)),
+            (Ok(Progress::Done), Then::Nothing) => Ok((self.objects.requests.collected()?, true)),
             (Ok(Progress::Done), Then::Keep(_, call)) => {
                 held.coll.keep(call, schedule);
-                Ok((self.objects.requests.sent()?, true))
+                Ok((self.objects.requests.collected()?, true))
             }
             (progress, then) => {
                 let place = held.crowd.clone();

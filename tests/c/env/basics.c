@@ -27,8 +27,6 @@ int main(int argc, char **argv) {
         CHECK(now >= then);
         then = now;
     }
-    OK(MPI_Abi_get_version(&version, &subversion));
-    CHECK_EQ(version, 1);
     attribute(MPI_TAG_UB, 32767);
     attribute(MPI_WTIME_IS_GLOBAL, 0);
     OK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &flag));

@@ -109,8 +109,15 @@ static void arguments(void) {
     FAILS(MPI_File_write_all_begin(file, &word, 1, MPI_INT), MPI_ERR_IO);
     FAILS(MPI_File_write_all_end(file, &word, &status), MPI_ERR_IO);
     FAILS(MPI_File_read_all_end(file, &other, &status), MPI_ERR_BUFFER);
-    FAILS(MPI_File_close(&file), MPI_ERR_IO);
+    /* What changes the file or its view waits for the end. */
+    SAYS(MPI_File_close(&file), MPI_ERR_IO, "`fh`", f_name, "MPI_File_read_all_end");
+    SAYS(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_ERR_IO, "`fh`", f_name,
+         "MPI_File_read_all_begin");
+    FAILS(MPI_File_set_size(file, 8), MPI_ERR_IO);
+    FAILS(MPI_File_preallocate(file, 8), MPI_ERR_IO);
+    FAILS(MPI_File_sync(file), MPI_ERR_IO);
     OK(MPI_File_read_all_end(file, &word, &status));
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     FAILS(MPI_File_read_all_end(file, &word, &status), MPI_ERR_IO);
     OK(MPI_File_close(&file));
     FAILS(MPI_File_write_at(old, 0, &word, 1, MPI_INT, &status), MPI_ERR_FILE);
@@ -120,11 +127,12 @@ static void the_system(void) {
     int words[2000] = {0};
     MPI_Status status;
     MPI_File file = f_open(MPI_MODE_RDONLY);
-    FAILS(MPI_File_write_at(file, 0, words, 1, MPI_INT, &status), MPI_ERR_READ_ONLY);
-    FAILS(MPI_File_set_size(file, 5), MPI_ERR_READ_ONLY);
+    SAYS(MPI_File_write_at(file, 0, words, 1, MPI_INT, &status), MPI_ERR_READ_ONLY, "`fh`", f_name, "MPI_MODE_RDONLY");
+    SAYS(MPI_File_write(file, words, 1, MPI_INT, &status), MPI_ERR_READ_ONLY, "`fh`", f_name);
+    SAYS(MPI_File_set_size(file, 5), MPI_ERR_READ_ONLY, "`fh`", f_name);
     OK(MPI_File_close(&file));
     file = f_open(MPI_MODE_WRONLY);
-    FAILS(MPI_File_read_at(file, 0, words, 1, MPI_INT, &status), MPI_ERR_ACCESS);
+    SAYS(MPI_File_read_at(file, 0, words, 1, MPI_INT, &status), MPI_ERR_ACCESS, "`fh`", f_name, "MPI_MODE_WRONLY");
     OK(MPI_File_close(&file));
     /* A disk that is full. */
     OK(MPI_File_open(MPI_COMM_WORLD, "/dev/full", MPI_MODE_WRONLY, MPI_INFO_NULL, &file));

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use mpi::comm::COMM_NULL;
-use mpi::error::{Class, Error, Result, fail};
-use mpi::file::{Amode, Errand, Hints, View, refused};
+use mpi::error::{Error, Result};
+use mpi::file::{Amode, Errand, Hints, View, of_file, refused};
 use mpi::handle::Handle;
 use mpi::request::{Body, Ended};
 use mpi::status::Status;
@@ -73,7 +73,7 @@ pub struct Job {
     pub atomic: bool,
     amode: Amode,
     shared: Arc<Shared>,
-    is_split: bool,
+    whole: Result,
 }
 
 /// Address, count, datatype.
@@ -103,19 +103,20 @@ impl Job {
             atomic: file.atomic,
             amode: file.amode,
             shared: file.shared.clone(),
-            is_split: file.split.is_some(),
+            whole: file.check_whole(),
         })
     }
 
     fn check(&self, access: Access) -> Result {
-        match access.way {
-            Direction::Read => self.amode.check_read()?,
-            Direction::Write => self.amode.check_write()?,
+        let way = match access.way {
+            Direction::Read => self.amode.check_read(),
+            Direction::Write => self.amode.check_write(),
+        };
+        of_file(&self.disk, way)?;
+        if access.who != Who::Alone {
+            self.whole.clone()?;
         }
-        if access.who != Who::Alone && self.is_split {
-            return fail(Class::IO, "a split collective of this file has begun and has not ended");
-        }
-        if access.at == At::Shared { Ok(()) } else { self.amode.check_random() }
+        if access.at == At::Shared { Ok(()) } else { of_file(&self.disk, self.amode.check_random()) }
     }
 
     /// The etype at which an access of so many etypes begins; the pointer moves behind it.

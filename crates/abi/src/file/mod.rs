@@ -19,7 +19,7 @@ use mpi::coll::Spread;
 use mpi::comm::Place;
 use mpi::errhandler::Raiser;
 use mpi::error::{Class, Error, Result, fail};
-use mpi::file::{Amode, FILE_NULL, File, Hints, View, path_of, refused};
+use mpi::file::{Amode, FILE_NULL, File, Hints, View, of_file, path_of, refused};
 use mpi::group::Group;
 use mpi::handle::Handle;
 
@@ -184,12 +184,7 @@ pub fn close(cx: &Cx, fh: HandleRef) -> Result {
     let (comm, delete) = {
         let objects = cx.objects();
         let file = objects.file(fh.handle)?;
-        if let Some(split) = &file.split {
-            return fail(
-                Class::IO,
-                format!("{}_begin was called, and {}_end was not", split.name, split.name),
-            );
-        }
+        file.check_whole()?;
         (file.comm, file.amode.has(Amode::DELETE_ON_CLOSE))
     };
     run::barrier(cx, comm)?;
@@ -231,12 +226,12 @@ fn below(cx: &Cx, fh: Handle) -> Result<(Handle, Arc<disk::File>)> {
 
 fn check_size(cx: &Cx, fh: Handle, size: i64) -> Result {
     let objects = cx.objects();
-    let amode = objects.file(fh)?.amode;
+    let file = objects.file(fh)?;
+    file.check_whole()?;
     if size < 0 {
         return fail(Class::ARG, format!("argument `size` is {size}, must not be negative"));
     }
-    amode.check_random()?;
-    amode.check_write()
+    of_file(&file.disk, file.amode.check_random().and_then(|()| file.amode.check_write()))
 }
 
 fn resize(cx: &Cx, fh: Handle, size: i64, change: impl FnOnce(&disk::File) -> disk::Result) -> Result {
@@ -321,7 +316,8 @@ pub fn get_atomicity(cx: &Cx, fh: Handle, flag: Out<bool>) -> Result {
 /// `MPI_File_sync`.
 pub fn sync(cx: &Cx, fh: Handle) -> Result {
     let (comm, disk) = below(cx, fh)?;
-    agree(cx, comm, disk.sync().map_err(refused))
+    let whole = cx.objects().file(fh)?.check_whole();
+    agree(cx, comm, whole.and_then(|()| disk.sync().map_err(refused)))
 }
 
 /// `MPI_File_set_errhandler`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mpi::error::{Class, Error, Result, fail};
-use mpi::file::{View, Whence, refused};
+use mpi::file::{View, Whence, of_file, refused};
 use mpi::handle::Handle;
 
 use super::agree::{Word, agree, same};
@@ -35,7 +35,7 @@ fn target(
 pub fn seek(cx: &Cx, fh: Handle, offset: i64, whence: i32) -> Result {
     let mut objects = cx.objects();
     let file = objects.file_mut(fh)?;
-    file.amode.check_random()?;
+    of_file(&file.disk, file.amode.check_random())?;
     file.position = target(&file.view, &file.disk, offset, whence, || Ok(file.position))?;
     Ok(())
 }
@@ -44,7 +44,7 @@ pub fn seek(cx: &Cx, fh: Handle, offset: i64, whence: i32) -> Result {
 pub fn get_position(cx: &Cx, fh: Handle, offset: Out<i64>) -> Result {
     let objects = cx.objects();
     let file = objects.file(fh)?;
-    file.amode.check_random()?;
+    of_file(&file.disk, file.amode.check_random())?;
     offset.set(file.position);
     Ok(())
 }

@@ -35,7 +35,9 @@ fn view(cx: &Cx, fh: Handle, disp: i64, types: (Handle, Handle), datarep: &[u8])
     let filetype = committed(cx, types.1, "filetype")?;
     let (datarep, amode) = {
         let objects = cx.objects();
-        (Datarep::of(datarep, &objects.datareps)?, objects.file(fh)?.amode)
+        let file = objects.file(fh)?;
+        file.check_whole()?;
+        (Datarep::of(datarep, &objects.datareps)?, file.amode)
     };
     let is_sequential = amode.has(Amode::SEQUENTIAL);
     if disp == CURRENT && !is_sequential {

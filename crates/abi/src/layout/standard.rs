@@ -8,6 +8,8 @@ use crate::object::Object;
 
 /// What it is called in the version of the library.
 pub const NAME: &str = "standard ABI 1.0";
+/// What `MPI_Abi_get_version` answers: `MPI_ABI_VERSION`, `MPI_ABI_SUBVERSION`.
+pub const ABI_VERSION: (i32, i32) = (1, 0);
 /// `MPI_MAX_PROCESSOR_NAME`.
 pub const MAX_PROCESSOR_NAME: usize = 256;
 /// `MPI_MAX_PORT_NAME`.

@@ -36,12 +36,12 @@ fn begun(
 ) -> Option<i32> {
     let mut world = unheard()?;
     if request == 0
-        || !world.objects.requests.has_sent()
+        || !world.objects.requests.has_collected()
         || !world.empty_now(kind, handle(comm), moves_nothing)
     {
         return None;
     }
-    store(request, world.objects.requests.sent().ok()?);
+    store(request, world.objects.requests.collected().ok()?);
     Some(0)
 }
 

@@ -32,14 +32,16 @@ Where the standard leaves it open, or programs rely on more than it says:
 - What a call returns, and what stands in a status, is a code that has the text of that very error (`MPI_Error_string`: the
   argument, the peer, the file); `MPI_Error_class` gives its class. Of each class the last 64 texts are kept.
   `MPI_ERR_IN_STATUS` is returned as itself (section 3.7.5).
+- What is erroneous and can be seen is an error: `MPI_Cancel` of a collective, under way or done, is `MPI_ERR_REQUEST`;
+  what changes a file or its view within a split collective is `MPI_ERR_IO`.
+- An argument that `MPI_Session_init`, `MPI_Comm_create_from_group` or `MPI_Intercomm_create_from_groups` refuses
+  concerns the error handler that the call is given.
 - `MPI_Error_class` and `MPI_Error_string` take any number: of what is no code they give `MPI_ERR_UNKNOWN` and a
   text that says so.
 - `MPI_Dims_create` gives the dimensions with the least difference between the largest and the smallest; of
   several the first by the alphabet.
-- The first of `MPI_Init`, `MPI_Init_thread` and `MPI_Session_init` in a process connects it to its job, and returns
-  when every process of the job has called one of them. Further sessions are local. A process that has had a session
-  stays connected to its end, also after `MPI_Finalize`, and there waits for all others, as `MPI_Finalize` does in
-  those that had none; after that no session can be opened.
+- A process that has had a session stays connected to its end, also after `MPI_Finalize`, and there waits for all
+  others, as `MPI_Finalize` does in those that had none; after that no session can be opened.
 - A session is granted the level of thread support that it asks for by `thread_level`, single if it does not, but no
   more than `MPI_Init_thread` was if that came first.
 - Process sets are `mpi://WORLD`, `mpi://SELF`, and `tern://HOST` for each name of a host. What a program has left of a
@@ -48,6 +50,13 @@ Where the standard leaves it open, or programs rely on more than it says:
 - An attribute key that was freed may be freed again, through a copy of the handle, while attributes have it.
 - `thread_level` is no key of `MPI_INFO_ENV`: it stands for a level asked for before the program started, and
   nothing that starts programs has a way to ask.
+
+Where Tern departs from the standard:
+
+- `MPI_Session_init` is not local, as section 11.3.1 has it, if it comes first: the first of `MPI_Init`,
+  `MPI_Init_thread` and `MPI_Session_init` in a process connects it to its job, and returns when every process of the
+  job has called one of them. A program in which some processes open no session before others need theirs waits for
+  ever. Further sessions are local.
 ";
 
 /// The text of `docs/conformance.md`.

@@ -5,7 +5,7 @@ use super::hello::{self, CHALLENGE, Nonce, PROOF, Secret};
 use super::job::{DRAIN, SIGNALS};
 use super::link::Link;
 use super::message::{self, Event, MESSAGE_MAX, Order, PREFIX};
-use super::start::{self, Refusal};
+use super::start::{self, Refusal, Words};
 use super::task::{self, Task};
 use super::token::Token;
 use super::{agents, complain};
@@ -125,7 +125,8 @@ fn prepare((mut task, directory): (Task, std::path::PathBuf)) -> Result<Task, Re
         let place = directory.display();
         return Err(format!("the working directory '{place}' (-wdir chooses another): {error}").into());
     }
-    start::locate(plan)?;
+    let words = if task.first == 0 { Words::OPTIONS } else { Words::HINTS };
+    start::locate(plan, &words)?;
     Ok(task)
 }
 

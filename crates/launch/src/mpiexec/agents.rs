@@ -486,7 +486,8 @@ fn launch(
     let mut command = Command::new(&words[0]);
     // What the launcher has to say about itself it says on its error output.
     command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::null());
-    process::prepare(&mut command, Birth { inherited: Vec::new(), cpus: Vec::new(), open_files });
+    let birth = Birth { inherited: Vec::new(), cpus: Vec::new(), open_files, strictly: None };
+    process::prepare(&mut command, birth);
     let failed = |error: std::io::Error| format!("host {host}: cannot start '{called}': {error}");
     let mut child = command.spawn().map_err(failed)?;
     // So short a line fits into the pipe, whoever reads it or not.

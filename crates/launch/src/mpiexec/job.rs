@@ -8,7 +8,7 @@ use super::message::Order;
 use super::output::{Sink, Stream};
 use super::spawn::Servers;
 use super::spread::Spreading;
-use super::start::{self, Input, Refusal};
+use super::start::{self, Input, Refusal, Words};
 use super::strangers::Strangers;
 use super::streams::Source;
 use super::task::Task;
@@ -149,7 +149,7 @@ impl Job {
     }
 
     fn start_here(mut plan: Plan, shape: Shape) -> Result<Job, Refusal> {
-        let paths = start::locate(&mut plan)?;
+        let paths = start::locate(&mut plan, &Words::OPTIONS)?;
         let strangers = Strangers::new(&paths, &shape.programs);
         let task = Task {
             plan: Rc::new(plan),

@@ -4,7 +4,7 @@
 use super::arguments::{Bind, Inherit, Plan, Reader, Segment};
 use super::job::{Job, Rank, Reach};
 use super::message::Order;
-use super::start::{self, Input};
+use super::start::{self, Input, Words};
 use super::task::Task;
 use crate::pmi::server::{Action, Server, Stage, spawned};
 use crate::pmi::spawn::{Program, Request};
@@ -163,7 +163,7 @@ impl Job {
         }
         let first = self.ranks.len();
         let mut plan = self.plan_for(&request)?;
-        start::locate(&mut plan).map_err(|refusal| refusal.text)?;
+        start::locate(&mut plan, &Words::HINTS).map_err(|refusal| refusal.text)?;
         let numbers: Vec<usize> =
             plan.segments.iter().enumerate().flat_map(|(i, s)| vec![i; s.count]).collect();
         let task = Task {

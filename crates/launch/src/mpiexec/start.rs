@@ -1,6 +1,7 @@
 //! Starting one rank.
 use super::arguments::{Inherit, Plan, Reader, Segment};
 use super::files::Files;
+use super::image;
 use super::task::Task;
 use crate::report::{BOARD_FD, CONTROL_FD, HOST_ADDRESS, JOB, JOB_CPUS};
 use crate::sys::packet;
@@ -115,8 +116,10 @@ pub(super) fn start(
     for (variable, fd) in ["PMI_FD", CONTROL_FD, BOARD_FD].iter().zip(&inherited) {
         command.env(variable, fd.to_string());
     }
-    process::prepare(&mut command, Birth { inherited, cpus, open_files: common.open_files });
-    let child = command.spawn().map_err(|error| explain(rank, segment, &error))?;
+    let head = image::head(&place(segment));
+    let strictly = (!image::is_text(&head)).then(|| segment.program.clone());
+    process::prepare(&mut command, Birth { inherited, cpus, open_files: common.open_files, strictly });
+    let child = command.spawn().map_err(|error| explain(rank, segment, &head, &error))?;
     Ok(Started { pid: child.id() as i32, pmi, control, outputs, stdin })
 }
 
@@ -178,9 +181,20 @@ fn set_environment(command: &mut Command, common: &Common, local: usize, segment
     command.env("MPI_LOCALNRANKS", task.ranks.len().to_string());
 }
 
-fn explain(rank: usize, segment: &Segment, error: &io::Error) -> Refusal {
+/// Where the program of a rank is.
+fn place(segment: &Segment) -> PathBuf {
+    let program = segment.found.clone().unwrap_or_else(|| PathBuf::from(&segment.program));
+    segment.directory.clone().unwrap_or_default().join(program)
+}
+
+fn explain(rank: usize, segment: &Segment, head: &[u8], error: &io::Error) -> Refusal {
     let program = segment.program.display();
+    let described;
     let hint = match error.raw_os_error() {
+        Some(libc::ENOEXEC) => {
+            described = format!(": {}", image::describe(head));
+            &described
+        }
         Some(libc::ENOENT) => ": the interpreter or dynamic loader that it names does not exist",
         Some(libc::EAGAIN) => {
             ": the limit of processes is reached (ulimit -u, or the container's pids limit)"
@@ -192,21 +206,37 @@ fn explain(rank: usize, segment: &Segment, error: &io::Error) -> Refusal {
     Refusal { code, text: format!("cannot start rank {rank}: {program}: {error}{hint}") }
 }
 
+/// What the user calls the places of a program.
+pub(super) struct Words {
+    /// Where it is looked for.
+    path: &'static str,
+    /// Its working directory.
+    directory: &'static str,
+}
+
+impl Words {
+    /// Options of `mpiexec`.
+    pub(super) const OPTIONS: Words = Words { path: "-path", directory: "option -wdir" };
+    /// Hints of MPI_Comm_spawn (MPI 5.0 section 11.8.4).
+    pub(super) const HINTS: Words = Words { path: "info key `path`", directory: "info key `wdir`" };
+}
+
 /// Looks before the first rank is started whether there is something to start; where the programs are, as they are
 /// seen from here.
-pub(super) fn locate(plan: &mut Plan) -> Result<Vec<PathBuf>, Refusal> {
+pub(super) fn locate(plan: &mut Plan, words: &Words) -> Result<Vec<PathBuf>, Refusal> {
     let paths: Vec<PathBuf> =
-        plan.segments.iter().map(|segment| find(plan, segment)).collect::<Result<_, _>>()?;
+        plan.segments.iter().map(|segment| find(plan, segment, words)).collect::<Result<_, _>>()?;
     for (segment, path) in plan.segments.iter_mut().zip(&paths) {
         segment.found = (!has_slash(segment.program.as_ref())).then(|| path.clone());
     }
     Ok(paths)
 }
 
-fn find(plan: &Plan, segment: &Segment) -> Result<PathBuf, Refusal> {
+fn find(plan: &Plan, segment: &Segment, words: &Words) -> Result<PathBuf, Refusal> {
     let directory = segment.directory.clone().unwrap_or_default();
     if segment.directory.is_some() && !directory.is_dir() {
-        let text = format!("the working directory '{}' does not exist", directory.display());
+        let (what, name) = (words.directory, directory.display());
+        let text = format!("{what}: the working directory '{name}' does not exist");
         return Err(Refusal { code: 1, text });
     }
     let program = Path::new(&segment.program);
@@ -234,7 +264,10 @@ fn find(plan: &Plan, segment: &Segment) -> Result<PathBuf, Refusal> {
     } else {
         String::new()
     };
-    let place = if segment.path.is_some() { "-path" } else { "PATH" };
+    let place = match &segment.path {
+        Some(given) => format!("{}, '{}'", words.path, given.display()),
+        None => "PATH".to_string(),
+    };
     Err(refusal(NOT_FOUND, format!("it is in no directory of {place}{local}")))
 }
 

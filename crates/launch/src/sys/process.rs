@@ -1,8 +1,10 @@
 //! Processes: starting them so that they never outlive the job, ending and reaping them.
 use super::check;
 use super::signal::Mask;
+use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -104,12 +106,17 @@ pub struct Birth {
     pub cpus: Vec<usize>,
     /// Its limit of open files, which the launcher may have raised for itself.
     pub open_files: OpenFiles,
+    /// Its own name for itself, if it is to be executed by the kernel or not at all, with the arguments and the environment that
+    /// `Command` has by then. Without, `Command` looks for it in `PATH` and has a shell run what the kernel does not know, as
+    /// execvp does.
+    pub strictly: Option<OsString>,
 }
 
 /// Prepares `command` so that its process leads a group of its own, blocks no signal, dies when this
 /// process dies, and is set up as `birth` says.
 pub fn prepare(command: &mut Command, birth: Birth) {
     let parent = std::process::id() as i32;
+    let image = birth.strictly.as_ref().and_then(|name| Image::new(command, name));
     let cpus = cpu_set(&birth.cpus);
     let unblocked = Mask::empty();
     command.process_group(0);
@@ -130,8 +137,64 @@ pub fn prepare(command: &mut Command, birth: Birth) {
             }
             // The limit may only have been raised; lowering it again cannot fail.
             libc::setrlimit(libc::RLIMIT_NOFILE, &birth.open_files.0);
-            unblocked.apply()
+            unblocked.apply()?;
+            match &image {
+                Some(image) => Err(image.execute()),
+                None => Ok(()),
+            }
         });
+    }
+}
+
+/// What `execve` takes, made before the fork.
+struct Image {
+    program: CString,
+    // What the pointers lead to.
+    _words: [Vec<CString>; 2],
+    arguments: Pointers,
+    environment: Pointers,
+}
+
+/// Pointers to strings, with a null behind the last.
+struct Pointers(Vec<*const c_char>);
+
+// SAFETY: what they point to is owned beside them, is on the heap and is not changed.
+unsafe impl Send for Pointers {}
+// SAFETY: as above.
+unsafe impl Sync for Pointers {}
+
+impl Pointers {
+    fn new(words: &[CString]) -> Pointers {
+        Pointers(words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect())
+    }
+}
+
+impl Image {
+    /// `None` where there is a zero byte in a word, which `Command` itself refuses.
+    fn new(command: &Command, name: &OsStr) -> Option<Image> {
+        let word = |word: &OsStr| CString::new(word.as_bytes()).ok();
+        let arguments: Vec<CString> =
+            std::iter::once(name).chain(command.get_args()).map(word).collect::<Option<_>>()?;
+        let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let variable = |(name, value): (&OsStr, &OsStr)| {
+            CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
+        };
+        let environment: Vec<CString> = set.map(variable).collect::<Option<_>>()?;
+        Some(Image {
+            program: word(command.get_program())?,
+            arguments: Pointers::new(&arguments),
+            environment: Pointers::new(&environment),
+            _words: [arguments, environment],
+        })
+    }
+
+    /// Becomes the program; why it has not.
+    fn execute(&self) -> io::Error {
+        // SAFETY: all are terminated strings, and both rows end with a null pointer.
+        unsafe {
+            libc::execve(self.program.as_ptr(), self.arguments.0.as_ptr(), self.environment.0.as_ptr())
+        };
+        io::Error::last_os_error()
     }
 }
 

@@ -54,26 +54,26 @@ impl Amode {
         self.0 & bit != 0
     }
 
-    /// Fails unless the file may be read.
+    /// Fails unless the file may be read; the text goes on behind the name of the file ([`super::of_file`]).
     pub fn check_read(self) -> Result {
         if self.has(Amode::WRONLY) {
-            return fail(Class::ACCESS, "the file was opened with MPI_MODE_WRONLY");
+            return fail(Class::ACCESS, "was opened with MPI_MODE_WRONLY");
         }
         Ok(())
     }
 
-    /// Fails unless the file may be written.
+    /// As [`Amode::check_read`], of writing.
     pub fn check_write(self) -> Result {
         if self.has(Amode::RDONLY) {
-            return fail(Class::READ_ONLY, "the file was opened with MPI_MODE_RDONLY");
+            return fail(Class::READ_ONLY, "was opened with MPI_MODE_RDONLY");
         }
         Ok(())
     }
 
-    /// Fails if only the shared pointer may be used.
+    /// As [`Amode::check_read`], of accesses that do not go by the shared pointer.
     pub fn check_random(self) -> Result {
         if self.has(Amode::SEQUENTIAL) {
-            let text = "the file was opened with MPI_MODE_SEQUENTIAL, which allows the shared pointer only";
+            let text = "was opened with MPI_MODE_SEQUENTIAL, which allows the shared pointer only";
             return fail(Class::UNSUPPORTED_OPERATION, text);
         }
         Ok(())

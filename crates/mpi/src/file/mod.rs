@@ -55,6 +55,22 @@ pub struct Split {
     pub errand: Arc<Errand>,
 }
 
+impl File {
+    /// Fails between the two calls of a split collective: no other collective access is permitted there, and what changes the
+    /// file or its view has to wait for it (MPI 5.0 sections 14.2.4, 14.3, 14.4.5 and 14.6.1).
+    pub fn check_whole(&self) -> Result {
+        let Some(Split { name, .. }) = self.split else { return Ok(()) };
+        let text = format!("is within a split collective: {name}_begin was called, and {name}_end was not");
+        of_file(&self.disk, fail(Class::IO, text))
+    }
+}
+
+/// Says which file is refused.
+pub fn of_file(disk: &disk::File, checked: Result) -> Result {
+    let name = |error: Error| format!("argument `fh`, {}, {}", disk.path().display(), error.text);
+    checked.or_else(|error| fail(error.class, name(error)))
+}
+
 impl Objects {
     /// The file of a handle.
     pub fn file(&self, handle: Handle) -> Result<&File> {

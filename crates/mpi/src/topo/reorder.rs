@@ -1,5 +1,5 @@
 //! Which process carries which node of a topology, where the program leaves that to the library (`reorder`): so that
-//! as few edges as possible lead from one host to another.
+//! as few edges as possible lead from one host to another, and inside a host from one cache to another.
 //!
 //! Messages inside a host are several times cheaper than those between hosts, so what counts is the weight of the
 //! edges that cross. Each host in turn takes a node and then, as long as it has processes left, the one that most

@@ -23,6 +23,9 @@ pub(crate) use entry::{outer, plain_outer};
 
 /// What it is called in the version of the library.
 pub const NAME: &str = "ABI of MPICH";
+/// What `MPI_Abi_get_version` answers of a library whose ABI is not the standard one (MPI 5.0 section 20.2): mpi4py
+/// chooses its module by it.
+pub const ABI_VERSION: (i32, i32) = (-1, -1);
 /// `MPI_MAX_PROCESSOR_NAME`.
 pub const MAX_PROCESSOR_NAME: usize = 128;
 /// `MPI_MAX_PORT_NAME`.
