@@ -196,18 +196,32 @@ pub fn free(cx: &Cx, win: HandleRef) -> Result {
         window.comm
     };
     attr::delete_all(cx, Holder::Win, win.handle)?;
-    far::complete_untold(cx, win.handle)?;
-    run::barrier(cx, hidden)?;
-    let concealed = cx.world().conceal(win.handle);
+    let met = far::complete_untold(cx, win.handle).and(run::barrier(cx, hidden));
+    // Where one has died the others cannot meet, and what is this rank's is released all the same.
+    let ended = match met {
+        Err(error) if error.class != Class::PROC_ABORTED => return Err(error),
+        Err(error) => {
+            // Epochs of adapters that failed synchronisations have left open.
+            let _ = far::place(cx, win.handle, None);
+            // Its name is not known any more when the error is raised.
+            let error = sync::who_is_missing(cx, win.handle, error);
+            Err(cx.world().window(win.handle)?.about(win.handle, &error))
+        }
+        Ok(()) => Ok(()),
+    };
+    let ended = ended.and(cx.world().conceal(win.handle));
     let window = {
         let mut world = cx.world();
         world.objects.comms.remove(hidden);
         world.objects.windows.remove(win.handle)
     };
     drop(window);
-    cx.anytime().errhandlers.release(errhandler::Raiser::Win, win.handle);
+    // The error handler of the window is the one to be told of an error; no other window gets this handle.
+    if ended.is_ok() {
+        cx.anytime().errhandlers.release(errhandler::Raiser::Win, win.handle);
+    }
     win.set(WIN_NULL);
-    concealed
+    ended
 }
 
 /// `MPI_Win_get_group`.
