@@ -538,7 +538,11 @@ fn send_batch<D: Device>(
 
 /// Does something of each rank, whatever came of it with others; the first error.
 pub fn each(ranks: &[u32], mut f: impl FnMut(u32) -> Result) -> Result {
-    ranks.iter().fold(Ok(()), |done, rank| done.and(f(*rank)))
+    let mut done = Ok(());
+    for rank in ranks {
+        done = done.and(f(*rank));
+    }
+    done
 }
 
 /// Says of which target an error is.

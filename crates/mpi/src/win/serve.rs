@@ -55,8 +55,12 @@ fn let_rest_leave<D: Device>(
         return Ok(());
     }
     active.gathered = Gathered::Nothing;
-    (0..place.size())
-        .fold(Ok(()), |done, target| done.and(let_leave(active, place, (target, claimed), engine, detached)))
+    let mut left = Ok(());
+    for target in 0..place.size() {
+        // Whatever came of another one.
+        left = left.and(let_leave(active, place, (target, claimed), engine, detached));
+    }
+    left
 }
 
 fn serve<D: Device>(
