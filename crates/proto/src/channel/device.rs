@@ -13,6 +13,16 @@ use fabric::{
 pub const STREAM_FRAME_BYTES: usize = 64 << 10;
 
 impl<V: Verbs> Channel<V> {
+    /// The adapters.
+    pub fn verbs(&self) -> &V {
+        &self.verbs
+    }
+
+    /// The adapters, to change what they do.
+    pub fn verbs_mut(&mut self) -> &mut V {
+        &mut self.verbs
+    }
+
     fn known(&self, rank: Rank) -> Option<usize> {
         self.index.get(rank)
     }

@@ -235,16 +235,6 @@ impl<V: Verbs> Channel<V> {
         })
     }
 
-    /// The adapters.
-    pub fn verbs(&self) -> &V {
-        &self.verbs
-    }
-
-    /// The adapters, to change what they do.
-    pub fn verbs_mut(&mut self) -> &mut V {
-        &mut self.verbs
-    }
-
     /// How often each event of the channel happened.
     pub fn counters(&self) -> &Counters {
         &self.counters
