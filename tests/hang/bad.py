@@ -197,10 +197,11 @@ def no_file(tools, name, kind):
 
 
 def differing(tools):
-    """All ranks must choose the same algorithms."""
+    """All ranks must choose the same algorithms, and the same ways to the memory of windows."""
     program = [tools.program("bad"), "good"]
-    outcome = run(tools, "-n", 1, "-env", "TERN_COLL_BCAST", "chain", *program, ":", "-n", 2, *program)
-    once(outcome, r"setting TERN_COLL_BCAST is `auto` on rank [12] and `chain` on rank 0: it must be the same on all ranks")
+    for name, word in ("TERN_COLL_BCAST", "chain"), ("TERN_WIN", "active"):
+        outcome = run(tools, "-n", 1, "-env", name, word, *program, ":", "-n", 2, *program)
+        once(outcome, rf"setting {name} is `auto` on rank [12] and `{word}` on rank 0: it must be the same on all ranks")
 
 
 class Launcher(threading.Thread):

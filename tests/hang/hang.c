@@ -212,6 +212,13 @@ static void fence_told(void) {
     miss_fence(win);
 }
 
+static void miss_free(void) {
+    MPI_Win win = window();
+    if (rank == 1)
+        compute();
+    MPI_Win_free(&win);
+}
+
 static void start_without_post(void) {
     MPI_Win win = window();
     MPI_Group all, group;
@@ -279,6 +286,7 @@ static const struct {
     {"test-loop", test_loop},
     {"fence", fence},
     {"fence-told", fence_told},
+    {"free-window", miss_free},
     {"start-without-post", start_without_post},
     {"lock-held", lock_held},
 };

@@ -84,6 +84,9 @@ HANGS = [
     ], ["cycle"]),
     ("fence", 3, [r"ranks 0,2 wait in MPI_Win_fence on window counters", rf"MPI_Win_fence on window counters waits for rank 1: {COMPUTES}"], ["cycle"]),
     ("fence-told", 3, [r"rank 0 waits in MPI_Win_fence\(rank=1, window counters\)"], ["cycle"]),
+    ("free-window", 3, [
+        r"ranks 0,2 wait in MPI_Win_free on window counters", rf"MPI_Win_free on window counters waits for rank 1: {COMPUTES}",
+    ], ["cycle", "unnamed"]),
     ("start-without-post", 2, [
         rf"rank 0 waits in MPI_Win_start\(rank=1, window counters\){LONG}",
         r"cycle: rank 0 → rank 1 → rank 0: they wait in MPI_Win_start, MPI_Recv",

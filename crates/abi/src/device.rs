@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use fabric::settings::Settings;
-use fabric::{Device as _, Either, Exchange, Fault, Pair, Verbs};
+use fabric::{Device as _, Either, Exchange, Fault, Pair, Verbs, VerbsCaps};
 use ibv::{Ibv, Opened, Traffic};
 use launch::address;
 use launch::crowd::{Crowd, Seat};
@@ -466,6 +466,11 @@ pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<C
         }
         None => Err("processes of other jobs are reached over TCP alone (TERN_TRANSPORT=rc)".into()),
     }
+}
+
+/// What the adapters by which other hosts are reached can do, if there are any.
+pub fn network(device: &Device) -> Option<&VerbsCaps> {
+    device.far().map(|far| far.verbs().caps())
 }
 
 /// The adapter by which processes of other jobs are reached.

@@ -10,6 +10,7 @@ use mpi::errhandler::Action;
 use mpi::error::{Class, Error, Result};
 use mpi::handle::Handle;
 use mpi::tools::class as tools;
+use mpi::win::about;
 
 use crate::cx::Cx;
 use crate::global::{self, Phase};
@@ -136,18 +137,18 @@ fn subject(row: &Row, words: &[i64]) -> Option<(Object, Handle)> {
     found.or(none)
 }
 
-/// The error with the name that the program has given to the window concerned, beside its handle.
+/// The error with the window concerned, and with the name that the program has given to it beside its handle.
 fn with_name(subject: Option<(Object, Handle)>, error: Error) -> Error {
-    match subject {
-        Some((Object::Win, handle)) => match lookup::window_name(handle) {
-            Some(name) => {
-                let known = format!("window {:#x}", handle.0);
-                let named = format!("window {name} ({:#x})", handle.0);
-                Error::new(error.class, error.text.replacen(&known, &named, 1))
-            }
-            None => error,
-        },
-        _ => error,
+    let Some((Object::Win, handle)) = subject else { return error };
+    let known = format!("window {:#x}", handle.0);
+    let is_named = error.text.contains(&format!("{:#x}", handle.0));
+    let error = if is_named { error } else { about(handle, &error) };
+    match lookup::window_name(handle) {
+        Some(name) => {
+            let named = format!("window {name} ({:#x})", handle.0);
+            Error::new(error.class, error.text.replacen(&known, &named, 1))
+        }
+        None => error,
     }
 }
 

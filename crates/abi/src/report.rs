@@ -379,7 +379,7 @@ impl<'a> Listing<'a> {
             peer: None,
             world_peer: None,
             tag: None,
-            communicator: comm.map_or_else(|| "a freed communicator".to_string(), comm_name),
+            communicator: comm.map_or_else(|| "a freed communicator".to_string(), |comm| self.name(comm)),
             context,
             run: None,
             members: comm.map(|comm| members(&comm.place.mine)),
@@ -387,6 +387,13 @@ impl<'a> Listing<'a> {
             since_ms: self.now_ns.saturating_sub(since_ns) / 1_000_000,
             address: None,
         }
+    }
+
+    /// What to call a communicator, which may be that of a window: no program knows it.
+    fn name(&self, comm: &Comm) -> String {
+        let mut windows = self.world.objects.windows.iter();
+        let window = windows.find(|(_, window)| window.place.context == comm.place.context);
+        window.map_or_else(|| comm_name(comm), |(_, window)| window_name(window))
     }
 
     fn comm(&self, context: u64) -> Option<&'a Comm> {

@@ -190,7 +190,8 @@ fn connect() -> std::result::Result<Connected, String> {
     };
     memory::set_up(memory::Setup {
         direct: settings.text("TERN_WIN") != "active",
-        adapter: settings.text("TERN_WIN") != "active",
+        adapter: settings.text("TERN_WIN") == "auto",
+        connections: settings.text("TERN_TRANSPORT") == "rc",
         schedule: Schedule::named(settings.text("TERN_WIN_SCHEDULE")).unwrap_or_default(),
         fence: Way::named(settings.text("TERN_WIN_FENCE")),
         dir: options.dir.clone(),

@@ -11,7 +11,7 @@ use mpi::world::Polled;
 use crate::cx::Cx;
 use crate::global::World;
 use crate::report::{self, Waits};
-use crate::{engine, op};
+use crate::{dynamic, engine, op};
 
 /// Calls `ready` until it gives a value, looking around in between; for waits of which `mpiexec`
 /// is told no more than the operation.
@@ -39,7 +39,11 @@ pub fn on<S, T>(
                 engine::leave(&world);
                 return Ok(value);
             }
-            wait.poll(&mut world)?
+            let polled = wait.poll(&mut world)?;
+            if matches!(polled, Polled::Nap(_)) {
+                dynamic::heed_losses(&mut world);
+            }
+            polled
         };
         match polled {
             Polled::Moved => {}
@@ -87,6 +91,7 @@ pub fn progress(cx: &Cx) -> Result {
         let call_now = {
             let mut world = cx.world();
             let call_now = world.progress()?;
+            dynamic::heed_losses(&mut world);
             engine::leave(&world);
             call_now
         };

@@ -75,6 +75,8 @@ pub enum Fault {
     NotPermitted,
     /// The peer is gone.
     PeerGone(Rank),
+    /// The same of a process of another job, whose number here no program knows.
+    GuestGone(Rank),
     /// There is no way to the peer any more, for this reason: it may live on elsewhere.
     PeerLost(Rank, String),
     /// There is no room for one more; the text says of what.
@@ -93,6 +95,7 @@ impl std::fmt::Display for Fault {
         match self {
             Fault::NotPermitted => f.write_str("remote access is not permitted"),
             Fault::PeerGone(rank) => write!(f, "rank {rank} of MPI_COMM_WORLD has died"),
+            Fault::GuestGone(_) => f.write_str("a rank of a joined job has died"),
             Fault::PeerLost(rank, why) => write!(f, "rank {rank} of MPI_COMM_WORLD is lost: {why}"),
             Fault::BadAddress { local } => {
                 let whose = if *local { "this" } else { "the other" };
@@ -107,7 +110,7 @@ impl Fault {
     /// The peer that is gone or lost, if that is what happened.
     pub fn lost_peer(&self) -> Option<Rank> {
         match self {
-            Fault::PeerGone(rank) | Fault::PeerLost(rank, _) => Some(*rank),
+            Fault::PeerGone(rank) | Fault::GuestGone(rank) | Fault::PeerLost(rank, _) => Some(*rank),
             _ => None,
         }
     }

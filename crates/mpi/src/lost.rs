@@ -13,7 +13,7 @@ use crate::comm::{Place, Purpose};
 use crate::error::{Class, Error};
 use crate::handle::Handle;
 use crate::request::Keep;
-use crate::world::{Detached, World, fault};
+use crate::world::{Detached, World};
 use fabric::{Device, Fault, Rank, Span};
 use proto::{Mode, Want};
 use std::collections::BTreeSet;
@@ -134,7 +134,8 @@ impl<D: Device> World<D> {
     }
 
     fn cut_off(&mut self, place: &Place, lost: u32, why: String) {
-        let error = fault(Fault::PeerLost(place.world_rank(lost) as Rank, why));
+        let text = format!("{} is lost: {why}", self.name_of(place.world_rank(lost)));
+        let error = Error::new(Class::PROC_ABORTED, text);
         self.given_up.push(GivenUp { context: place.context, error, lost });
         let is_lost = |number: usize| {
             let process = place.world_rank(number as u32) as Rank;

@@ -29,11 +29,27 @@ impl<D: Device> World<D> {
         self.random.get_or_insert(seed);
     }
 
-    /// Processes of other jobs that are members of a communicator.
+    /// Processes of other jobs that are members of a communicator and are still there.
     pub fn others(&self) -> BTreeSet<u32> {
         let comms = self.objects.comms.iter();
         let members = comms.flat_map(|(_, comm)| comm.place.mine.iter().chain(comm.place.peers.iter()));
-        members.filter(|process| *process >= self.job_size).collect()
+        let is_lost = |process: u32| self.engine.is_there(process as usize).is_err();
+        members.filter(|process| *process >= self.job_size && !is_lost(*process)).collect()
+    }
+
+    /// What to call a process that may be one of another job.
+    pub fn name_of(&self, process: u32) -> String {
+        match process < self.job_size {
+            true => format!("rank {process} of MPI_COMM_WORLD"),
+            false => "a rank of a joined job".into(),
+        }
+    }
+
+    /// Whether peers have been lost since this was asked.
+    #[inline]
+    pub fn has_losses(&mut self) -> bool {
+        let lost = self.engine.lost().len();
+        std::mem::replace(&mut self.parted, lost) != lost
     }
 
     /// A context of this process alone, if there are processes of other jobs: 61 random bits, and a bit above all

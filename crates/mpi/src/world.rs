@@ -53,6 +53,8 @@ pub struct World<D: Device> {
     pub(crate) job_size: u32,
     /// From which contexts come once there are such processes.
     pub(crate) random: Option<u64>,
+    /// How many of the peers that are lost [`World::has_losses`] has told of.
+    pub(crate) parted: usize,
 }
 
 /// What is left to do when a detached operation ends.
@@ -96,6 +98,7 @@ impl<D: Device> World<D> {
             next_context: (me as u64 + 1) << 32,
             job_size,
             random: None,
+            parted: 0,
         };
         world.open();
         world
@@ -466,7 +469,7 @@ impl<D: Device> World<D> {
 #[cold]
 pub fn fault(fault: Fault) -> Error {
     let class = match fault {
-        Fault::PeerGone(_) | Fault::PeerLost(..) => Class::PROC_ABORTED,
+        Fault::PeerGone(_) | Fault::GuestGone(_) | Fault::PeerLost(..) => Class::PROC_ABORTED,
         Fault::NotPermitted | Fault::Limit(_) => Class::INTERN,
         Fault::BadAddress { .. } => Class::BUFFER,
         Fault::Device(_) => Class::OTHER,

@@ -1,5 +1,5 @@
-//! Epochs in virtual time: exact times of small plans, early issue, frequent buffers, and the choice against every
-//! forced schedule.
+//! Epochs in virtual time: exact times of small plans, early issue, frequent buffers; and under every schedule messages that are late, ranks
+//! that lose their processor, and a target that dies.
 
 #[allow(dead_code)] // shared with tests of adapters
 mod support;

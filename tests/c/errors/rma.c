@@ -14,6 +14,7 @@ static void making(void) {
     FAILS(MPI_Win_allocate(40, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win), MPI_ERR_DISP);
     FAILS(MPI_Win_create(own, 40, -4, MPI_INFO_NULL, MPI_COMM_WORLD, &win), MPI_ERR_DISP);
     FAILS(MPI_Win_create(own, -40, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win), MPI_ERR_SIZE);
+    FAILS(MPI_Win_create((void *)(uintptr_t)-64, 128, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win), MPI_ERR_SIZE);
     if (creates) {
         base = own;
         OK(MPI_Win_create(own, sizeof own, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win));

@@ -34,6 +34,7 @@ static void fixed(void) {
          "bytes 18446744073709551616 to");
     CELLS(MPI_Accumulate(&value, 1, MPI_INT, next, -3, 1, MPI_INT, MPI_SUM, win), MPI_ERR_DISP, target, "-3");
     CELLS(MPI_Compare_and_swap(&value, &value, &value, MPI_INT, next, 101, win), MPI_ERR_RMA_RANGE, target, "bytes 404 to 408");
+    CELLS(MPI_Put_c(&value, 1, MPI_INT, next, 7, (MPI_Count)1 << 61, MPI_INT, win), MPI_ERR_COUNT, target, "displacement 7");
     OK(MPI_Win_unlock(next, win));
 }
 
@@ -84,7 +85,7 @@ static void dynamic(void) {
         OK(MPI_Accumulate(&value, 1, MPI_INT, next, all[next] + 12, 1, MPI_INT, MPI_SUM, win));
         CELLS(MPI_Win_flush_all(win), MPI_ERR_RMA_RANGE, target, place);
         OK(MPI_Rget(&value, 1, MPI_INT, next, all[next] + 12, 1, MPI_INT, win, &request));
-        FAILS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_RMA_RANGE);
+        CELLS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_RMA_RANGE, target, place);
         CELLS(MPI_Win_unlock_all(win), MPI_ERR_RMA_RANGE, target, place);
         OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
         OK(MPI_Put(&value, 1, MPI_INT, next, all[next] + 12, 1, MPI_INT, win));

@@ -112,6 +112,14 @@ pub fn part(world: &mut World) {
     }
 }
 
+/// Processes that have died may go as well, whoever is missed next.
+#[inline]
+pub fn heed_losses(world: &mut World) {
+    if world.has_losses() {
+        part(world);
+    }
+}
+
 /// At the end: MPI_Finalize joins all connected processes (MPI 5.0 section 11.2.4), so each waits for those with which
 /// it shares a communicator, which know of it by that.
 pub fn take_leave(cx: &Cx) -> Result {

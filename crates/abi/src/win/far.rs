@@ -7,7 +7,7 @@ use mpi::win::about;
 use mpi::win::direct::Told;
 use mpi::win::epoch;
 use mpi::win::fence::Way;
-use mpi::win::issue::Sync;
+use mpi::win::issue::{Sync, each};
 use proto::event::Event;
 
 use super::sync::{hear, settle};
@@ -43,9 +43,9 @@ pub fn complete_untold(cx: &Cx, win: Handle) -> Result {
 /// Waits until ranks have heeded what they were told, for what comes next could overtake it.
 pub fn be_heeded(cx: &Cx, win: Handle, told: &[u32]) -> Result {
     let overtaken = cx.world().overtaken(win, told)?;
-    overtaken.iter().try_for_each(|rank| cx.world().synchronise(win, *rank, Sync::Lull))?;
+    let told = each(&overtaken, |rank| cx.world().synchronise(win, rank, Sync::Lull));
     // Others may not have been sent yet what they are to answer.
-    overtaken.iter().try_for_each(|rank| settle(cx, win, Some(*rank)))
+    told.and(each(&overtaken, |rank| settle(cx, win, Some(rank))))
 }
 
 /// A fence in which each rank tells all others of the end of its epoch, behind the last operation at each or with it, and then
@@ -63,9 +63,10 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result<Option<Result>> {
         cx.world().synchronise(win, own, Sync::Flush)?;
         wait::until(cx, |world| Ok(world.is_quiet(win, Some(own))?.then_some(())))?;
     }
-    cx.world().end_for_fence(win, &others, assert)?;
+    let told = cx.world().end_for_fence(win, &others, assert);
     let done = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
     hear(cx, win, Told::Complete, &others)?;
+    told?;
     let heeded = heeded.and(settle(cx, win, Some(own)));
     if cx.world().needs_second_word(win)? {
         cx.world().notify(win, &others, Told::Post)?;

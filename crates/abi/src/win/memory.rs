@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use fabric::Device;
+use fabric::{Device, VerbsCaps};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
 use mpi::info::Info;
@@ -27,8 +27,10 @@ const PAGE: u64 = 4096;
 pub struct Setup {
     /// Whether memory may be shared for operations.
     pub direct: bool,
-    /// Whether adapters may carry operations out.
+    /// Whether adapters may carry operations out, and whether over connections, without which they change no words.
     pub adapter: bool,
+    /// See `adapter`.
+    pub connections: bool,
     /// What is fixed of the plans of their epochs.
     pub schedule: Schedule,
     /// Which way fences are to go, if that is fixed.
@@ -74,18 +76,31 @@ pub fn copies() -> bool {
     SETUP.get().is_some_and(|setup| setup.direct)
 }
 
-/// How operations get to their targets, for people.
-pub fn describe(is_direct: bool, is_far: bool) -> &'static str {
-    match (is_direct, is_far, SETUP.get().is_some_and(|setup| setup.engine)) {
-        (true, ..) => "direct: by the processor of the origin in shared memory; the target takes no part",
-        (_, true, true) => {
-            "adapter: Put, Get and (rc) atomics on integers of 8 bytes to other hosts by the adapter, which is software, and all else by the target, both in the engine of the target while it computes"
-        }
-        (_, true, false) => {
-            "adapter: Put, Get and (rc) atomics on integers of 8 bytes to other hosts by the adapter, which is software, and all else by the target, both when the target is inside MPI"
-        }
-        (_, _, true) => "active: by the target, in its engine while it computes",
-        (_, _, false) => "active: by the target, when it is inside MPI",
+/// How operations get to their targets, for people: by which `adapter`, if by one, and whether the origin `copies` on its host.
+pub fn describe(is_direct: bool, adapter: Option<&VerbsCaps>, copies: bool) -> String {
+    if is_direct {
+        return "direct: by the processor of the origin in shared memory; the target takes no part".into();
+    }
+    let when = match SETUP.get().is_some_and(|setup| setup.engine) {
+        true => "in its engine while it computes",
+        false => "when it is inside MPI",
+    };
+    let copied = match copies {
+        true => "Put and Get of more than 4 KiB in one run on this host by the origin, without the target, ",
+        false => "",
+    };
+    let Some(adapter) = adapter else {
+        let rest = if copies { "all else " } else { "" };
+        return format!("active: {copied}{rest}by the target, {when}");
+    };
+    let changes_words = adapter.coherent_atomics && SETUP.get().is_some_and(|setup| setup.connections);
+    let atomics = if changes_words { ", and atomics on integers of 8 bytes" } else { "" };
+    let carried = format!("adapter: Put and Get{atomics} to other hosts by the adapter");
+    match adapter.offload {
+        true => format!("{carried}, without the target, {copied}all else by the target, {when}"),
+        false => format!(
+            "{carried}, which is software of the target and serves {when}, {copied}all else by the target, {when}"
+        ),
     }
 }
 

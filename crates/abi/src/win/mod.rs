@@ -24,7 +24,7 @@ use crate::kind::handle::HandleRef;
 use crate::kind::output::{CountVar, Out};
 use crate::kind::text::{Text, TextOut};
 use crate::object::Object;
-use crate::{attr, inter};
+use crate::{attr, device, inter};
 use memory::{Memory, Wanted};
 
 const MAX_OBJECT_NAME: usize = 128;
@@ -83,8 +83,13 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
     };
     let made = if control.is_some() { Event::WindowDirect } else { Event::WindowActive };
     cx.world().engine.count(made);
-    info.set(PATH_HINT.as_bytes(), memory::describe(control.is_some(), far.is_some()).as_bytes())?;
-    let copies = flavour == Flavour::Create && memory::copies();
+    let copies = flavour == Flavour::Create && memory::copies() && copies_alone(cx, &place);
+    let path = {
+        let world = cx.world();
+        let adapter = device::network(world.engine.device()).filter(|_| far.is_some());
+        memory::describe(control.is_some(), adapter, copies)
+    };
+    info.set(PATH_HINT.as_bytes(), path.as_bytes())?;
     let made = Made {
         comm: hidden,
         place,
@@ -105,6 +110,13 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
     Ok((handle, base))
 }
 
+/// Whether the kernel lets this rank copy from memory of another one of the window, and to it.
+fn copies_alone(cx: &Cx, place: &Place) -> bool {
+    let engine = &mut cx.world().engine;
+    let others = (0..place.size()).filter(|rank| *rank != place.rank);
+    others.map(|rank| place.world_rank(rank) as usize).any(|process| engine.may_copy_alone(process))
+}
+
 /// `MPI_Win_create`.
 #[allow(clippy::too_many_arguments, reason = "they are those of the MPI operation")]
 pub fn create(
@@ -119,6 +131,12 @@ pub fn create(
     win.set(WIN_NULL);
     if base == 0 && size > 0 {
         return fail(Class::ARG, format!("argument `base` is NULL, but size is {size}"));
+    }
+    if (base as u64).checked_add(size).is_none() {
+        let text = format!(
+            "argument `size` is {size}: from `base` {base:#x} on that is beyond the end of the address space"
+        );
+        return fail(Class::SIZE, text);
     }
     let wanted = Wanted { base, size, unit: unit as u64 };
     win.set(make(cx, comm, info, Flavour::Create, wanted)?.0);
@@ -196,18 +214,32 @@ pub fn free(cx: &Cx, win: HandleRef) -> Result {
         window.comm
     };
     attr::delete_all(cx, Holder::Win, win.handle)?;
-    far::complete_untold(cx, win.handle)?;
-    run::barrier(cx, hidden)?;
-    let concealed = cx.world().conceal(win.handle);
+    let met = far::complete_untold(cx, win.handle).and(run::barrier(cx, hidden));
+    // Where one has died the others cannot meet, and what is this rank's is released all the same.
+    let ended = match met {
+        Err(error) if error.class != Class::PROC_ABORTED => return Err(error),
+        Err(error) => {
+            // Epochs of adapters that failed synchronisations have left open.
+            let _ = far::place(cx, win.handle, None);
+            // Its name is not known any more when the error is raised.
+            let error = sync::who_is_missing(cx, win.handle, error);
+            Err(cx.world().window(win.handle)?.about(win.handle, &error))
+        }
+        Ok(()) => Ok(()),
+    };
+    let ended = ended.and(cx.world().conceal(win.handle));
     let window = {
         let mut world = cx.world();
         world.objects.comms.remove(hidden);
         world.objects.windows.remove(win.handle)
     };
     drop(window);
-    cx.anytime().errhandlers.release(errhandler::Raiser::Win, win.handle);
+    // The error handler of the window is the one to be told of an error; no other window gets this handle.
+    if ended.is_ok() {
+        cx.anytime().errhandlers.release(errhandler::Raiser::Win, win.handle);
+    }
     win.set(WIN_NULL);
-    concealed
+    ended
 }
 
 /// `MPI_Win_get_group`.

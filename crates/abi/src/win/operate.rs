@@ -52,10 +52,12 @@ fn area(world: &World, goal: &Goal) -> Result<Area> {
     let area = Area { disp: goal.disp, count: goal.count, ty: ty.clone() };
     let bytes = area.ty.size().checked_mul(area.count);
     if bytes.is_none_or(|bytes| bytes > isize::MAX as u64) {
-        return fail(
-            Class::COUNT,
-            format!("{} elements of {} bytes do not fit the address space", goal.count, area.ty.size()),
+        let Goal { rank, disp, count, .. } = goal;
+        let text = format!(
+            "{count} elements of {} bytes at displacement {disp} of target {rank} do not fit the address space",
+            area.ty.size()
         );
+        return fail(Class::COUNT, text);
     }
     Ok(area)
 }

@@ -1,14 +1,14 @@
 //! MPI 5.0 section 12.5: synchronisation. What blocks begins something and waits until it is over.
 
 use fabric::Device;
-use mpi::error::{Class, Result, fail};
+use mpi::error::{Class, Error, Result, fail};
 use mpi::group::PROC_NULL;
 use mpi::handle::Handle;
 use mpi::mem;
 use mpi::win::about;
 use mpi::win::direct::Told;
 use mpi::win::epoch::{Epoch, Held, LockType, Members, NOCHECK, NOPRECEDE, check_assert};
-use mpi::win::issue::Sync;
+use mpi::win::issue::{Sync, each};
 use mpi::win::locks::Asked;
 use proto::event::{Event, Happening};
 
@@ -62,15 +62,14 @@ pub(super) fn hear(cx: &Cx, win: Handle, told: Told, from: &Members) -> Result {
 
 /// Completes the operations on a target, or on all, there.
 pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
-    {
+    let told = {
         let mut world = cx.world();
-        for target in world.touched(win, target)? {
-            world.synchronise(win, target, Sync::Flush)?;
-        }
-    }
+        let touched = world.touched(win, target)?;
+        each(&touched, |target| world.synchronise(win, target, Sync::Flush))
+    };
     let settled = settle(cx, win, target);
     cx.world().locks_are_held(win, target);
-    settled
+    told.and(settled)
 }
 
 /// Waits until a target has heeded all that it was told, so that the lock is held that has been asked for.
@@ -112,19 +111,29 @@ fn over(cx: &Cx, win: Handle, how: u64) {
 pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
     let since_ns = cx.world().engine.device().now_ns();
-    let completed = match far::fence(cx, assert, win)? {
-        Some(completed) => {
-            cx.world().engine.count(Event::WindowFence);
-            completed
-        }
-        None => ask_and_meet(cx, assert, win)?,
-    };
+    let met = tell_or_ask(cx, assert, win);
+    // A fence in which somebody is missing is over too: nothing more comes of it, and the window is to be freed.
     with_epoch(cx, win, |epoch| {
         epoch.fenced(assert);
         Ok(())
     })?;
     over(cx, win, FENCE);
-    completed.and(far::agree(cx, win, since_ns))
+    met.map_err(|error| who_is_missing(cx, win, error))?.and(far::agree(cx, win, since_ns))
+}
+
+/// The error of a meeting of all ranks of a window, by the one that is missing if one is.
+#[cold]
+pub(super) fn who_is_missing(cx: &Cx, win: Handle, error: Error) -> Error {
+    let is_death = error.class == Class::PROC_ABORTED;
+    let missing = is_death.then(|| cx.world().all_are_there(win).err()).flatten();
+    missing.unwrap_or(error)
+}
+
+/// Meets all others in a fence, in one way or the other. How the operations ended.
+fn tell_or_ask(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
+    let Some(completed) = far::fence(cx, assert, win)? else { return ask_and_meet(cx, assert, win) };
+    cx.world().engine.count(Event::WindowFence);
+    Ok(completed)
 }
 
 /// Completes this rank's operations, then meets all others: by words in shared memory, or by a barrier. How the operations ended.
@@ -182,14 +191,14 @@ pub fn complete(cx: &Cx, win: Handle) -> Result {
     let targets = with_epoch(cx, win, |epoch| epoch.started().cloned())?;
     let is_dynamic = cx.world().window(win)?.flavour == mpi::win::Flavour::Dynamic;
     let completed = if is_dynamic { complete_at(cx, win, None) } else { far::be_heeded(cx, win, &targets) };
-    cx.world().notify(win, &targets, Told::Complete)?;
+    let told = cx.world().notify(win, &targets, Told::Complete);
     let fetched = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
     with_epoch(cx, win, |epoch| {
         epoch.ended();
         Ok(())
     })?;
     over(cx, win, COMPLETE);
-    completed.and(fetched)
+    completed.and(told).and(fetched)
 }
 
 /// The origins of the exposure epoch that is open.
@@ -209,18 +218,20 @@ fn end_exposure(cx: &Cx, win: Handle) -> Result {
 /// `MPI_Win_wait`.
 pub fn wait(cx: &Cx, win: Handle) -> Result {
     let origins = exposed(cx, win)?;
-    hear(cx, win, Told::Complete, &origins)?;
-    end_exposure(cx, win)
+    let heard = hear(cx, win, Told::Complete, &origins);
+    // An origin that is missed completes nothing any more.
+    end_exposure(cx, win)?;
+    heard
 }
 
 /// `MPI_Win_test`.
 pub fn test(cx: &Cx, win: Handle, flag: Out<bool>) -> Result {
     let origins = exposed(cx, win)?;
-    let done = wait::once(cx, |world| Ok(world.heard(win, &origins, Told::Complete)?.then_some(())))?;
-    if done.is_some() {
+    let done = wait::once(cx, |world| Ok(world.heard(win, &origins, Told::Complete)?.then_some(())));
+    if !matches!(done, Ok(None)) {
         end_exposure(cx, win)?;
     }
-    flag.set(done.is_some());
+    flag.set(done?.is_some());
     Ok(())
 }
 
@@ -298,12 +309,23 @@ pub fn lock_all(cx: &Cx, assert: i32, win: Handle) -> Result {
     let unchecked = assert & NOCHECK != 0;
     let ranks = cx.world().window(win)?.members.len() as u32;
     if !unchecked {
-        (0..ranks).try_for_each(|target| take(cx, win, target, LockType::Shared, false))?;
+        for target in 0..ranks {
+            take(cx, win, target, LockType::Shared, false)
+                .inspect_err(|_| give_back_below(cx, win, target))?;
+        }
     }
     with_epoch(cx, win, |epoch| {
         epoch.locked_all(unchecked);
         Ok(())
     })
+}
+
+/// Gives back the locks of all targets before the one whose lock could not be had. That one's error is told.
+#[cold]
+fn give_back_below(cx: &Cx, win: Handle, target: u32) {
+    for target in 0..target {
+        let _ = give_back(cx, win, target, LockType::Shared);
+    }
 }
 
 /// `MPI_Win_unlock_all`.
@@ -314,8 +336,9 @@ pub fn unlock_all(cx: &Cx, win: Handle) -> Result {
         complete_at(cx, win, None)
     } else {
         let placed = far::place(cx, win, None);
-        let begun = (0..ranks).try_for_each(|target| cx.world().unlock(win, target, LockType::Shared));
-        placed.and(begun).and_then(|()| settle(cx, win, None))
+        let all: Vec<u32> = (0..ranks).collect();
+        let begun = each(&all, |target| cx.world().unlock(win, target, LockType::Shared));
+        placed.and(begun).and(settle(cx, win, None))
     };
     with_epoch(cx, win, |epoch| {
         epoch.ended();

@@ -307,7 +307,7 @@ pub struct Agreed {
 }
 
 /// What rank 0 tells the others at the start, so that all choose alike: rates as it sees them, which the others
-/// adopt, and the algorithms its settings force, which must be theirs too.
+/// adopt, the algorithms its settings force, and what they say of windows, which must be theirs too.
 pub fn agreement(settings: &Settings, agreed: &Agreed) -> String {
     let Tariff { host, network, source } = &agreed.tariff;
     let mut text = format!("host={} network={} source={}", host.text(), network.text(), source.name());
@@ -352,7 +352,8 @@ pub fn agreed(text: &str, settings: &Settings, me: usize) -> Result<Agreed, Stri
 }
 
 fn agreed_settings() -> impl Iterator<Item = &'static str> {
-    fabric::settings::ALL.iter().map(|setting| setting.name).filter(|name| name.starts_with("TERN_COLL_"))
+    let is_agreed = |name: &&str| name.starts_with("TERN_COLL_") || *name == "TERN_WIN";
+    fabric::settings::ALL.iter().map(|setting| setting.name).filter(is_agreed)
 }
 
 #[cfg(test)]

@@ -186,6 +186,8 @@ pub struct Active {
     pub completes: Box<[VecDeque<End>]>,
     /// By origin: the first error since the last answer.
     pub failed: Box<[Option<Refused>]>,
+    /// Ranks that have died, of which this rank has taken note.
+    pub dead: Vec<u32>,
     /// What went wrong and nobody has been told.
     pub failure: Option<Error>,
     /// By target: types it has been told, and the number of the next.
@@ -221,6 +223,7 @@ impl Active {
             posts: vec![0; ranks].into(),
             completes: vec![VecDeque::new(); ranks].into(),
             failed: vec![None; ranks].into(),
+            dead: Vec::new(),
             failure: None,
             told: (0..ranks).map(|_| (Vec::new(), 0)).collect(),
             types: HashMap::new(),

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::active::{Gathered, TELL, Ticket};
+use super::issue::at_target;
 use super::operation::{Area, Operation, Verb};
 use super::quick::There;
 use super::{Member, Path, Window, about};
@@ -164,7 +165,12 @@ impl Far {
     }
 
     /// Takes note of epochs and operations that are over; the first error of one.
-    pub(super) fn look<D: Device>(&mut self, engine: &mut Engine<D>, moved: &mut bool) -> Option<Error> {
+    pub(super) fn look<D: Device>(
+        &mut self,
+        engine: &mut Engine<D>,
+        of_window: &impl Fn(Error) -> Error,
+        moved: &mut bool,
+    ) -> Option<Error> {
         let Far { number, reached, closing, tickets, changing, .. } = self;
         let mut failure = None;
         let rank = |target: u32| reached[target as usize].expect("only what is reached is touched");
@@ -174,7 +180,7 @@ impl Far {
             if over.as_ref().is_ok_and(|over| !over) {
                 return true;
             }
-            ticket.end(over.err());
+            ticket.end(over.err().map(|error| of_window(at_target(*target, &error))));
             *moved = true;
             false
         });

@@ -11,7 +11,7 @@ use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
 use super::{Path, Window, Windows, about, fence, price, quick};
 use crate::comm::{Place, Purpose};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::mem;
 use crate::request::Unpack;
@@ -74,15 +74,16 @@ impl<D: Device> World<D> {
                 // Accumulates have an order: behind those that the target has not acknowledged none goes another way.
                 let is_behind = active.touched[target as usize] || active.unheeded[target as usize];
                 if let Some(far) = active.far.as_mut().filter(|_| !asks && !is_claimed && !is_behind)
-                    && far.change(engine, operation, &member).map_err(|error| about(win, &error))?
+                    && far.change(engine, operation, &member).map_err(|error| at_target(target, &error))?
                 {
                     engine.count(Event::WindowWord);
                     return Ok(None);
                 }
                 active.gathered = Gathered::Growing;
                 if let Some(far) = active.far.as_mut().filter(|_| !is_claimed)
-                    && let Some(begun) =
-                        far.operate(engine, operation, &member, asks).map_err(|error| about(win, &error))?
+                    && let Some(begun) = far
+                        .operate(engine, operation, &member, asks)
+                        .map_err(|error| at_target(target, &error))?
                 {
                     return Ok(begun);
                 }
@@ -120,7 +121,7 @@ impl<D: Device> World<D> {
         let place = &window.place;
         let Path::Active(active) = &mut window.path else { return Ok(()) };
         if let Some(far) = active.far.as_mut().filter(|_| sync == Sync::Flush) {
-            far.close(engine, target, Ending::Flush, None)?;
+            far.close(engine, target, Ending::Flush, None).map_err(|error| at_target(target, &error))?;
             if !active.touched[target as usize] && !is_claimed {
                 return Ok(());
             }
@@ -208,11 +209,10 @@ impl<D: Device> World<D> {
                 return Ok(());
             }
         };
-        for &rank in to {
+        each(to, |rank| {
             if told == direct::Told::Post {
                 active.tell(rank, &Record::Post);
-                send_batch(active, place, rank, engine, detached)?;
-                continue;
+                return send_batch(active, place, rank, engine, detached);
             }
             let mark = fence.map(|said| active.mark(said as u16, rank));
             let (turn, by_message) = (active.tell_end(rank), active.ends_by_message(rank));
@@ -221,21 +221,54 @@ impl<D: Device> World<D> {
             if let Some(far) = active.far.as_mut().filter(|far| far.reaches(rank)) {
                 far.was_told[rank as usize] = by_message;
                 if !by_message {
-                    far.close(engine, rank, Ending::Complete, mark)?;
+                    let closed = far.close(engine, rank, Ending::Complete, mark);
                     active.synchronised(rank);
-                    continue;
+                    return closed.map_err(|error| at_target(rank, &error));
                 }
             }
             let mark = mark.unwrap_or_default();
             active.tell(rank, &Record::Complete(fence::word_of(End { mark, turn })));
             active.synchronised(rank);
-            send_batch(active, place, rank, engine, detached)?;
-        }
-        Ok(())
+            send_batch(active, place, rank, engine, detached)
+        })
     }
 
-    /// Whether all of these have told this rank so once more; then that is used up.
+    /// Whether all of these have told this rank so once more; then that is used up. An error if one that has not is lost.
     pub fn heard(&mut self, win: Handle, from: &[u32], told: direct::Told) -> Result<bool> {
+        let heard = self.have_told(win, from, told);
+        if matches!(heard, Ok(true)) {
+            return heard;
+        }
+        let has_failed = heard.is_err();
+        self.are_there(win, |window, rank| has_failed || window.awaits(told, rank), from.iter().copied())?;
+        heard
+    }
+
+    /// An error if one of these ranks of a window, of whom something is awaited, is lost.
+    #[inline]
+    fn are_there(
+        &mut self,
+        win: Handle,
+        is_awaited: impl Fn(&Window, u32) -> bool,
+        ranks: impl Iterator<Item = u32>,
+    ) -> Result {
+        let World { objects, engine, .. } = self;
+        if engine.lost().is_empty() {
+            return Ok(());
+        }
+        let window = objects.windows.find_mut(win)?;
+        let place = &window.place;
+        let why = |rank: u32| Some((rank, engine.is_there(place.world_rank(rank) as usize).err()?));
+        match ranks.filter(|rank| is_awaited(window, *rank)).find_map(why) {
+            Some((rank, why)) => {
+                let why = fault(why);
+                Err(about(win, &Error::new(why.class, format!("rank {rank} of the window: {}", why.text))))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn have_told(&mut self, win: Handle, from: &[u32], told: direct::Told) -> Result<bool> {
         if told == direct::Told::Complete
             && let Some(completed) = self.far_completed(win, from).map_err(|error| about(win, &error))?
         {
@@ -256,10 +289,21 @@ impl<D: Device> World<D> {
     }
 
     /// Begins, or goes on with, the meeting of all ranks by words in shared memory; whether all have come, `None`
-    /// where memory is not shared.
+    /// where memory is not shared. An error if one that has not come is lost.
     pub fn meet(&mut self, win: Handle, assert: i32) -> Result<Option<bool>> {
         let World { objects, engine, .. } = self;
-        Ok(quick::meet(objects.windows.find_mut(win)?, engine, assert))
+        let met = quick::meet(objects.windows.find_mut(win)?, engine, assert);
+        if met == Some(false) {
+            self.all_are_there(win)?;
+        }
+        Ok(met)
+    }
+
+    /// An error if a rank of a window is lost, for who waits for whichever.
+    #[inline]
+    pub fn all_are_there(&mut self, win: Handle) -> Result {
+        let ranks = self.window(win)?.place.size();
+        self.are_there(win, |_, _| true, 0..ranks)
     }
 
     /// Whether another rank was seen to assert something else in the fence that is over.
@@ -430,7 +474,8 @@ fn copy_alone<D: Device>(
     }
     let remote = area.locate(member.base, member.size, member.unit, *target)?;
     let local = Span { addr: here.addr, len: area.len() as usize };
-    engine.copy_alone(place.world_rank(*target) as usize, reads, local, remote).map_err(fault)
+    let copied = engine.copy_alone(place.world_rank(*target) as usize, reads, local, remote);
+    copied.map_err(|reason| at_target(*target, &fault(reason)))
 }
 
 /// Posts the receive of an answer.
@@ -443,7 +488,7 @@ fn expect<D: Device>(
 ) -> Result<OpId> {
     let source = Some(place.world_rank(target) as usize);
     let want = Want { source, context: place.context_for(Purpose::Message), tag: Some(reply) };
-    engine.receive(want, room).map_err(fault)
+    engine.receive(want, room).map_err(|reason| at_target(target, &fault(reason)))
 }
 
 /// Sends bytes, which live until they have left; whether they have.
@@ -486,8 +531,24 @@ fn send_batch<D: Device>(
     }
     let to = place.world_rank(target) as usize;
     let to = (to, place.context_for(Purpose::Message), TELL);
-    active.held[target as usize] |= !send(engine, detached, to, batch)?;
+    let left = send(engine, detached, to, batch).map_err(|error| at_target(target, &error))?;
+    active.held[target as usize] |= !left;
     Ok(())
+}
+
+/// Does something of each rank, whatever came of it with others; the first error.
+pub fn each(ranks: &[u32], mut f: impl FnMut(u32) -> Result) -> Result {
+    let mut done = Ok(());
+    for rank in ranks {
+        done = done.and(f(*rank));
+    }
+    done
+}
+
+/// Says of which target an error is.
+#[cold]
+pub(super) fn at_target(target: u32, error: &Error) -> Error {
+    Error::new(error.class, format!("target {target}: {}", error.text))
 }
 
 /// Sends all that is held for a target, of which that may be the one that is claimed.
@@ -499,7 +560,7 @@ pub(super) fn let_leave<D: Device>(
     detached: &mut Vec<(OpId, Detached)>,
 ) -> Result {
     if let Some(far) = &active.far {
-        far.issue(engine, target)?;
+        far.issue(engine, target).map_err(|error| at_target(target, &error))?;
     }
     // A lock that nothing waits for goes with what does.
     if claimed == Some(target) && !active.touched[target as usize] {

@@ -20,7 +20,7 @@ pub type Claim = (u32, LockType, i32);
 /// One lock.
 #[derive(Debug, Default)]
 pub struct Locks {
-    holders: u32,
+    holders: Vec<u32>,
     exclusive: bool,
     waiting: VecDeque<Claim>,
 }
@@ -31,25 +31,29 @@ impl Locks {
         self.waiting.push_back(claim);
     }
 
-    /// A holder gives it back; false if nobody held it.
+    /// A holder gives it back; false if it did not hold it.
     #[must_use]
-    pub fn release(&mut self) -> bool {
-        if self.holders == 0 {
-            return false;
-        }
-        self.holders -= 1;
+    pub fn release(&mut self, holder: u32) -> bool {
+        let Some(at) = self.holders.iter().position(|held| *held == holder) else { return false };
+        self.holders.swap_remove(at);
         self.exclusive = false;
         true
     }
 
+    /// A rank has died: what it held is free, and it waits for nothing.
+    pub fn lose(&mut self, rank: u32) {
+        self.waiting.retain(|(from, ..)| *from != rank);
+        while self.release(rank) {}
+    }
+
     /// The next who gets the lock now.
     pub fn grant(&mut self) -> Option<Claim> {
-        let (_, kind, _) = *self.waiting.front()?;
-        let is_free = self.holders == 0 || kind == LockType::Shared && !self.exclusive;
+        let (from, kind, _) = *self.waiting.front()?;
+        let is_free = self.holders.is_empty() || kind == LockType::Shared && !self.exclusive;
         if !is_free {
             return None;
         }
-        self.holders += 1;
+        self.holders.push(from);
         self.exclusive = kind == LockType::Exclusive;
         self.waiting.pop_front()
     }
@@ -117,6 +121,8 @@ impl<D: Device> World<D> {
 
     /// Takes the lock if it is this rank's turn.
     pub fn lock_in_turn(&mut self, win: Handle, waiting: &Waiting) -> Result<bool> {
+        // The words do not say who holds it.
+        self.all_are_there(win)?;
         let goes = self.engine.round() >= self.engine.looks_near();
         let window = self.window(win)?;
         let Path::Direct(control) = &window.path else { return Ok(false) };
@@ -165,13 +171,24 @@ mod tests {
         assert_eq!(locks.grant(), Some((0, Shared, 1)));
         assert_eq!(locks.grant(), Some((1, Shared, 2)));
         assert_eq!(locks.grant(), None);
-        assert!(locks.release());
+        assert!(!locks.release(2) && locks.release(0));
         assert_eq!(locks.grant(), None);
-        assert!(locks.release());
+        assert!(locks.release(1));
         assert_eq!(locks.grant(), Some((2, Exclusive, 3)));
         assert_eq!(locks.grant(), None);
-        assert!(locks.release());
+        assert!(locks.release(2));
         assert_eq!(locks.grant(), Some((3, Shared, 4)));
-        assert!(locks.release() && !locks.release());
+        assert!(locks.release(3) && !locks.release(3));
+    }
+
+    #[test]
+    fn who_has_died_neither_holds_nor_waits() {
+        let mut locks = Locks::default();
+        for claim in [(0, Exclusive, 1), (0, Exclusive, 2), (1, Exclusive, 3)] {
+            locks.claim(claim);
+        }
+        assert_eq!((locks.grant(), locks.grant()), (Some((0, Exclusive, 1)), None));
+        locks.lose(0);
+        assert_eq!((locks.grant(), locks.grant()), (Some((1, Exclusive, 3)), None));
     }
 }

@@ -221,6 +221,17 @@ impl Window {
         Ok(members)
     }
 
+    /// Whether a rank has not told this one so, and would do it by a word of its own. Of epochs that adapters end the engine knows.
+    pub(super) fn awaits(&self, told: direct::Told, rank: u32) -> bool {
+        match &self.path {
+            Path::Direct(control) => !control.has_told(told, rank),
+            Path::Active(active) if active.has_told(told, rank) => false,
+            Path::Active(active) => {
+                told == direct::Told::Post || !active.far.as_ref().is_some_and(|far| far.reaches(rank))
+            }
+        }
+    }
+
     /// Who of these has not told this rank so yet.
     pub fn untold(&self, told: direct::Told, from: &[u32]) -> Option<u32> {
         from.iter().copied().find(|rank| match &self.path {
@@ -235,6 +246,11 @@ impl Window {
             Path::Direct(control) => Some(control.barriers().into()),
             Path::Active(_) => None,
         }
+    }
+
+    /// Says of an error, where its handle is told, that it is of this window, by the name that the program has given to that.
+    pub fn about(&self, handle: Handle, error: &Error) -> Error {
+        named(handle, &self.name, error)
     }
 
     /// Its name.
@@ -408,6 +424,18 @@ fn refuse<T>(handle: Handle) -> Result<T> {
 /// Says of which window an error is.
 pub fn about(handle: Handle, error: &Error) -> Error {
     Error::new(error.class, format!("window {:#x}: {}", handle.0, error.text))
+}
+
+fn named(handle: Handle, name: &[u8], error: &Error) -> Error {
+    let known = format!("window {:#x}", handle.0);
+    let error = if error.text.contains(&known) { error.clone() } else { about(handle, error) };
+    match String::from_utf8_lossy(name).as_ref() {
+        "" => error,
+        name => Error::new(
+            error.class,
+            error.text.replacen(&known, &format!("window {name} ({:#x})", handle.0), 1),
+        ),
+    }
 }
 
 /// Hands over the packed form of a buffer, the buffer itself where that is one run.

@@ -1,16 +1,17 @@
 //! A look around in windows whose memory is not shared: messages of origins are taken and heeded, answers are taken and sent.
 
 use super::active::{Active, Answer, Arrival, Gathered, Pending, Refused, TELL};
-use super::issue::{let_leave, send};
+use super::issue::{at_target, let_leave, send};
 use super::target::Letter;
-use super::{Path, Window};
+use super::{Path, Window, named};
 use crate::comm::{Place, Purpose};
-use crate::error::{Class, Result};
+use crate::error::{Class, Error, Result};
+use crate::handle::Handle;
 use crate::mem;
 use crate::request::{Origin, received};
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Span};
-use proto::{Engine, MEMORY_MAX, OpId, Want};
+use proto::{Engine, Failure, MEMORY_MAX, OpId, Want};
 
 /// Most messages that are taken out of matching before they are heeded.
 const ARRIVALS: usize = 64;
@@ -25,7 +26,7 @@ impl<D: Device> World<D> {
             let win = windows.active[at];
             let claimed = windows.claimed(win);
             let Some(window) = windows.slab.get_mut(win) else { continue };
-            let served = serve(window, claimed, engine, detached);
+            let served = serve(win, window, claimed, engine, detached);
             moved |= served.unwrap_or_else(|error| {
                 if let Some(active) = window.active() {
                     active.failure.get_or_insert(error);
@@ -54,16 +55,24 @@ fn let_rest_leave<D: Device>(
         return Ok(());
     }
     active.gathered = Gathered::Nothing;
-    (0..place.size()).try_for_each(|target| let_leave(active, place, (target, claimed), engine, detached))
+    let mut left = Ok(());
+    for target in 0..place.size() {
+        // Whatever came of another one.
+        left = left.and(let_leave(active, place, (target, claimed), engine, detached));
+    }
+    left
 }
 
 fn serve<D: Device>(
+    win: Handle,
     window: &mut Window,
     claimed: Option<u32>,
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
 ) -> Result<bool> {
-    let Window { path: Path::Active(active), place, .. } = window else { return Ok(false) };
+    let Window { path: Path::Active(active), place, name, .. } = window else { return Ok(false) };
+    // Who waits for a request names no window.
+    let of_window = |error: Error| named(win, name, &error);
     if active.gathered != Gathered::Nothing {
         let_rest_leave(active, place, claimed, engine, detached)?;
     }
@@ -97,19 +106,39 @@ fn serve<D: Device>(
             }
         }
     }
-    take_answers(active, engine, &mut moved);
-    if let Some(failure) = active.far.as_mut().and_then(|far| far.look(engine, &mut moved)) {
+    take_answers(active, engine, &of_window, &mut moved);
+    if let Some(failure) = active.far.as_mut().and_then(|far| far.look(engine, &of_window, &mut moved)) {
         active.failure.get_or_insert(failure);
     }
-    if active.inbox.is_empty() {
+    let dead: Vec<u32> = match engine.lost() {
+        [] => Vec::new(),
+        lost => lost.iter().filter_map(|(rank, _)| place.mine.rank_of(*rank as u32)).collect(),
+    };
+    if active.inbox.is_empty() && dead.len() == active.dead.len() {
         return Ok(moved);
     }
-    let letters = heed_in_order(window, engine, &mut moved)?;
+    let mut letters = heed_in_order(window, engine, &mut moved)?;
+    bury(window, dead, &mut letters)?;
     let place = &window.place;
     for Letter { to, tag, bytes } in letters {
-        send(engine, detached, (place.world_rank(to) as usize, context, tag), bytes.into())?;
+        let to = place.world_rank(to) as usize;
+        // Who is lost awaits no answer.
+        if engine.is_there(to).is_ok() {
+            send(engine, detached, (to, context, tag), bytes.into())?;
+        }
     }
     Ok(moved)
+}
+
+/// Takes note of ranks that have died, once what came from them before has been heeded.
+fn bury(window: &mut Window, dead: Vec<u32>, letters: &mut Vec<Letter>) -> Result {
+    for rank in dead {
+        let active = window.active().expect("only windows of this kind are served");
+        if !active.dead.contains(&rank) && !active.owes_heed(rank) {
+            window.lose(rank, letters)?;
+        }
+    }
+    Ok(())
 }
 
 /// Heeds what has come, each origin's messages in the order in which it sent them.
@@ -138,7 +167,12 @@ fn heed_in_order<D: Device>(
     }
 }
 
-fn take_answers<D: Device>(active: &mut Active, engine: &mut Engine<D>, moved: &mut bool) {
+fn take_answers<D: Device>(
+    active: &mut Active,
+    engine: &mut Engine<D>,
+    of_window: &impl Fn(Error) -> Error,
+    moved: &mut bool,
+) {
     let mut at = 0;
     while at < active.pending.len() {
         let Some(outcome) = engine.take(active.pending[at].op) else {
@@ -148,8 +182,11 @@ fn take_answers<D: Device>(active: &mut Active, engine: &mut Engine<D>, moved: &
         *moved = true;
         let Pending { target, answer, disp, room, .. } = active.pending.swap_remove(at);
         let len = outcome.len;
-        let ended = received(outcome, &Origin::Rank(target as i32));
-        let error = match (ended.error, &answer) {
+        let failed = match outcome.failure.as_deref() {
+            Some(Failure::Device(why)) => Some(at_target(target, &fault(why.clone()))),
+            _ => received(outcome, &Origin::Rank(target as i32)).error,
+        };
+        let error = match (failed, &answer) {
             (Some(error), _) => Some(error),
             (None, Answer::Done) => {
                 let (said, _) =
@@ -163,7 +200,7 @@ fn take_answers<D: Device>(active: &mut Active, engine: &mut Engine<D>, moved: &
             }
         };
         match answer {
-            Answer::Data(_, Some(ticket)) => ticket.end(error),
+            Answer::Data(_, Some(ticket)) => ticket.end(error.map(of_window)),
             // An error of what was fetched comes again with the acknowledgement.
             Answer::Data(_, None)
                 if active.refuses && error.as_ref().is_some_and(|e| e.class == Class::RMA_RANGE) => {}

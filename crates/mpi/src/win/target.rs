@@ -32,6 +32,21 @@ impl Window {
     pub fn heed(&mut self, from: u32, message: &[u8], letters: &mut Vec<Letter>) -> Result {
         let mut granted = VecDeque::new();
         self.heed_records(from, message, letters, &mut granted)?;
+        self.heed_granted(granted, letters)
+    }
+
+    /// A rank has died: others get the lock that it holds.
+    pub fn lose(&mut self, rank: u32, letters: &mut Vec<Letter>) -> Result {
+        let active = self.own_state()?;
+        active.dead.push(rank);
+        active.behind_locks.remove(&rank);
+        active.locks.lose(rank);
+        let mut granted = VecDeque::new();
+        self.grant(letters, &mut granted)?;
+        self.heed_granted(granted, letters)
+    }
+
+    fn heed_granted(&mut self, mut granted: VecDeque<(u32, Vec<u8>)>, letters: &mut Vec<Letter>) -> Result {
         while let Some((from, rest)) = granted.pop_front() {
             self.heed_records(from, &rest, letters, &mut granted)?;
         }
@@ -55,6 +70,11 @@ impl Window {
             match record {
                 Record::Operate(told) => self.carry_out(from, &told, letters),
                 Record::Flush(reply) => self.acknowledge(from, reply, letters)?,
+                // Of one that has died nothing behind a lock is carried out any more, for it would have to be given back.
+                Record::Lock(..) if self.own_state()?.dead.contains(&from) => {
+                    self.own_state()?.behind_locks.insert(from, Vec::new());
+                    return Ok(());
+                }
                 Record::Lock(kind, reply) => {
                     let active = self.own_state()?;
                     active.locks.claim((from, kind, reply));
@@ -70,8 +90,12 @@ impl Window {
                     granted.retain(|(to, _)| *to != from);
                 }
                 Record::Unlock(reply) => {
-                    if !self.own_state()?.locks.release() {
-                        return fail(Class::INTERN, format!("rank {from} gave back a lock that nobody held"));
+                    let active = self.own_state()?;
+                    if !active.locks.release(from) && !active.dead.contains(&from) {
+                        return fail(
+                            Class::INTERN,
+                            format!("rank {from} gave back a lock that it did not hold"),
+                        );
                     }
                     if reply != 0 {
                         self.acknowledge(from, reply, letters)?;

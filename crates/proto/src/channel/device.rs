@@ -13,6 +13,16 @@ use fabric::{
 pub const STREAM_FRAME_BYTES: usize = 64 << 10;
 
 impl<V: Verbs> Channel<V> {
+    /// The adapters.
+    pub fn verbs(&self) -> &V {
+        &self.verbs
+    }
+
+    /// The adapters, to change what they do.
+    pub fn verbs_mut(&mut self) -> &mut V {
+        &mut self.verbs
+    }
+
     fn known(&self, rank: Rank) -> Option<usize> {
         self.index.get(rank)
     }
@@ -59,7 +69,29 @@ impl<V: Verbs> Channel<V> {
     /// Why nothing goes to a peer that is lost.
     pub(super) fn refusal(&self, p: usize) -> Fault {
         let peer = &self.peers[p];
-        peer.lost.as_deref().cloned().unwrap_or(Fault::PeerGone(peer.rank))
+        peer.lost.as_deref().cloned().unwrap_or(self.gone(peer.rank))
+    }
+
+    /// This peer is gone.
+    pub(super) fn gone(&self, peer: Rank) -> Fault {
+        if self.verbs.may_leave(peer) { Fault::GuestGone(peer) } else { Fault::PeerGone(peer) }
+    }
+
+    /// What the adapter says, of which it does not matter to it whose job a peer is of.
+    fn told(&self, fault: Fault) -> Fault {
+        match fault {
+            Fault::PeerGone(peer) => self.gone(peer),
+            other => other,
+        }
+    }
+
+    /// A process of another job has died: who waits for it is told, and nobody else.
+    #[cold]
+    fn misses(&mut self, guest: Rank) {
+        if !self.missed.contains(&guest) {
+            self.missed.push(guest);
+            self.untold.push(guest);
+        }
     }
 
     /// Whether a frame has been posted; that its peer is lost is told by [`Device::take_lost`].
@@ -73,7 +105,7 @@ impl<V: Verbs> Channel<V> {
     fn check_peer(&self, rank: Rank) -> Result<(), Fault> {
         match self.known(rank) {
             Some(p) if self.peers[p].lost.is_some() => Err(self.refusal(p)),
-            Some(p) if self.peers[p].failed => Err(self.fault.clone().unwrap_or(Fault::PeerGone(rank))),
+            Some(p) if self.peers[p].failed => Err(self.fault.clone().unwrap_or(self.gone(rank))),
             _ => Ok(()),
         }
     }
@@ -231,7 +263,8 @@ impl<V: Verbs> Device for Channel<V> {
     }
 
     fn take_lost(&mut self) -> Option<(Rank, Fault)> {
-        let (rank, fault) = self.verbs.take_lost()?;
+        let missed = || self.untold.pop().map(|guest| (guest, Fault::GuestGone(guest)));
+        let (rank, fault) = self.verbs.take_lost().or_else(missed)?;
         if let Some(p) = self.known(rank) {
             self.due.retain(|due| *due as usize != p);
             let peer = &mut self.peers[p];
@@ -243,7 +276,13 @@ impl<V: Verbs> Device for Channel<V> {
     fn check(&mut self) -> Result<(), Fault> {
         match &self.fault {
             Some(fault) => Err(fault.clone()),
-            None => self.verbs.check(),
+            None => match self.verbs.check() {
+                Err(Fault::PeerGone(guest)) if self.verbs.may_leave(guest) => {
+                    self.misses(guest);
+                    Ok(())
+                }
+                checked => checked,
+            },
         }
     }
 }
@@ -305,7 +344,7 @@ impl<V: Verbs> Transfers for Channel<V> {
     ) -> Result<bool, Fault> {
         assert!(work & OWN == 0, "the highest bit of work is the channel's");
         self.check_peer(to)?;
-        self.verbs.post_write(to, rail, &[local], remote, work)
+        self.verbs.post_write(to, rail, &[local], remote, work).map_err(|fault| self.told(fault))
     }
 
     fn post_read(
@@ -318,7 +357,7 @@ impl<V: Verbs> Transfers for Channel<V> {
     ) -> Result<bool, Fault> {
         assert!(work & OWN == 0, "the highest bit of work is the channel's");
         self.check_peer(from)?;
-        self.verbs.post_read(from, rail, local, remote, work)
+        self.verbs.post_read(from, rail, local, remote, work).map_err(|fault| self.told(fault))
     }
 
     fn post_atomic(
@@ -335,7 +374,7 @@ impl<V: Verbs> Transfers for Channel<V> {
             return Ok(false);
         }
         self.check_peer(at)?;
-        self.verbs.post_atomic(at, rail, local, remote, atomic, work)
+        self.verbs.post_atomic(at, rail, local, remote, atomic, work).map_err(|fault| self.told(fault))
     }
 
     /// What is usual for frames does where it is the adapter: a message comes behind what was
@@ -356,12 +395,13 @@ impl<V: Verbs> Transfers for Channel<V> {
         if self.done.is_empty() {
             self.pump();
         }
-        self.done.pop_front()
+        let (work, ended) = self.done.pop_front()?;
+        Some((work, ended.map_err(|fault| self.told(fault))))
     }
 
     fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
         assert!(work & OWN == 0, "the highest bit of work is the channel's");
-        self.send(to, head, data, Some(work))
+        self.send(to, head, data, Some(work)).map_err(|fault| self.told(fault))
     }
 
     fn allocate(&mut self, len: usize) -> Span {

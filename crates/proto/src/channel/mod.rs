@@ -186,6 +186,9 @@ pub struct Channel<V: Verbs> {
     is_late: bool,
     /// The first thing that went wrong.
     fault: Option<Fault>,
+    /// Processes of other jobs that have died, and those of whom nobody has been told.
+    missed: Vec<Rank>,
+    untold: Vec<Rank>,
     counters: Counters,
 }
 
@@ -224,20 +227,12 @@ impl<V: Verbs> Channel<V> {
             done: VecDeque::new(),
             is_late: false,
             fault: None,
+            missed: Vec::new(),
+            untold: Vec::new(),
             counters: Counters::default(),
             verbs,
             settings,
         })
-    }
-
-    /// The adapters.
-    pub fn verbs(&self) -> &V {
-        &self.verbs
-    }
-
-    /// The adapters, to change what they do.
-    pub fn verbs_mut(&mut self) -> &mut V {
-        &mut self.verbs
     }
 
     /// How often each event of the channel happened.
@@ -288,7 +283,7 @@ impl<V: Verbs> Channel<V> {
             return Err(self.refusal(p));
         }
         if self.peers[p].failed {
-            return Err(self.fault.clone().unwrap_or(Fault::PeerGone(to)));
+            return Err(self.fault.clone().unwrap_or(self.gone(to)));
         }
         let is_new = self.peers[p].introduce && !self.introduce(p)? && !self.peers[p].introduced;
         Ok((!is_new).then_some(p))

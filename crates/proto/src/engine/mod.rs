@@ -180,9 +180,14 @@ impl<D: Device> Engine<D> {
         &self.dev
     }
 
+    /// Whether the kernel lets this rank copy from memory of a peer of its host, and to it.
+    pub fn may_copy_alone(&mut self, peer: Rank) -> bool {
+        self.dev.distance(peer) == Distance::Host && self.limits.remote_access && self.dev.reach(peer)
+    }
+
     /// Copies from memory of a peer of this host, or to it, where the kernel lets this rank: whether it does.
     pub fn copy_alone(&mut self, peer: Rank, reads: bool, local: Span, remote: usize) -> Result<bool, Fault> {
-        if self.dev.distance(peer) != Distance::Host || !self.limits.remote_access || !self.dev.reach(peer) {
+        if !self.may_copy_alone(peer) {
             return Ok(false);
         }
         let copied = match reads {

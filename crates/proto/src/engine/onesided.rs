@@ -80,15 +80,13 @@ impl<D: Device> Engine<D> {
         if let Some((rank, _)) = found.peers.iter().find(|(_, peer)| peer.access.is_some()) {
             return Err(Fault::Device(format!("window {window}: the epoch at rank {rank} has not ended")));
         }
-        if let Some(fault) = found.peers.values_mut().find_map(|peer| peer.late.take()) {
-            return Err(fault);
-        }
+        let late = found.peers.values_mut().find_map(|peer| peer.late.take());
         let (span, keys, registered) = (found.span, found.keys, found.registered);
         if registered && span.len > 0 {
             (0..self.dev.rails().min(RAILS)).for_each(|rail| self.dev.deregister(rail, keys[rail]));
         }
         self.windows()?.windows.remove(&window);
-        Ok(())
+        late.map_or(Ok(()), Err)
     }
 
     /// What is fixed of the plans of a window from its next epoch on.

@@ -112,6 +112,9 @@ pub struct Net {
     datagrams: VecDeque<(Rank, Rank, Vec<u8>)>,
     /// Peers that are lost, and have not been told of: who is to be told, and who.
     pub lost: Vec<(Rank, Rank)>,
+    /// Peers that are of other jobs, and the one of them that is missed, as the adapter says whenever it is asked.
+    pub guests: Vec<Rank>,
+    pub missed: Option<Rank>,
     /// Datagrams that were posted, and connections that were given back.
     pub sent_datagrams: usize,
     pub disconnected: usize,
@@ -167,6 +170,8 @@ impl Net {
             doubles_one_in: 0,
             mixes_one_in: 0,
             lost: Vec::new(),
+            guests: Vec::new(),
+            missed: None,
             datagrams: VecDeque::new(),
             sent_datagrams: 0,
             disconnected: 0,
@@ -552,7 +557,15 @@ impl Verbs for Adapter {
         Some((peer, Fault::PeerLost(peer, "a cable is cut".into())))
     }
 
+    fn may_leave(&self, peer: Rank) -> bool {
+        self.net.get().guests.contains(&peer)
+    }
+
     fn check(&mut self) -> Result<(), Fault> {
-        Ok(())
+        self.net
+            .get()
+            .missed
+            .filter(|peer| *peer != self.me)
+            .map_or(Ok(()), |peer| Err(Fault::PeerGone(peer)))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::adapter::{Adapter, Net};
 use super::{arrive, connected, look, pair, settings, settle, span, take};
-use fabric::{Device, Distance, Local, Span, Transfers};
+use fabric::{Device, Distance, Fault, Local, Span, Transfers};
 use proto::Event;
 use proto::channel::{Channel, Settings};
 
@@ -208,4 +208,21 @@ fn a_frame_that_is_landing_is_not_taken() {
     net.get().advance(0, 1, None);
     look(&mut channels[1]);
     assert_eq!(take(&mut channels[1], 0), Some(([7, 1], piece.to_vec())));
+}
+
+#[test]
+fn a_guest_that_has_died_is_told_of_once() {
+    let (net, mut channels) = connected(&settings());
+    (net.get().guests, net.get().missed) = (vec![1], Some(1));
+    for _ in 0..3 {
+        assert_eq!(channels[0].check(), Ok(()), "whoever polls is told of it");
+    }
+    assert_eq!(channels[0].take_lost(), Some((1, Fault::GuestGone(1))));
+    assert_eq!(channels[0].check(), Ok(()));
+    assert_eq!(channels[0].take_lost(), None);
+    let refused = channels[0].try_send_from(1, [1, 0], Local { span: span(&[1]), key: 0 }, 5).unwrap_err();
+    assert_eq!(refused.to_string(), "a rank of a joined job has died");
+    // A rank of the same job is not to leave: its launcher ends the others.
+    net.get().guests.clear();
+    assert_eq!(channels[0].check(), Err(Fault::PeerGone(1)));
 }

@@ -1,0 +1,95 @@
+/* What the info key `tern_win_path` says is so: who carries out what, by what TERN_WIN forces; between ranks that share memory, and with a
+ * second argument as between hosts, by Tern's adapter in this manner. A variable says whether the origin did. */
+// np: 2,4
+// args: auto
+// args: direct
+// args: active
+// args: auto rc
+// args: auto rd
+// args: direct rc
+// args: active rc
+// one-host: what is there is what the arguments make
+// not-on: mpich (other variables)
+// not-on: ompi (other variables)
+#include "tern_test.h"
+
+enum { LONG = 1 << 16 };
+
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle copied;
+static char own[LONG], got[LONG];
+
+static void watch(const char *name, MPI_T_pvar_handle *handle) {
+    int index, count;
+    OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
+    OK(MPI_T_pvar_handle_alloc(session, index, NULL, handle, &count));
+    OK(MPI_T_pvar_start(session, *handle));
+}
+
+static uint64_t counted(MPI_T_pvar_handle handle) {
+    uint64_t value;
+    OK(MPI_T_pvar_read(session, handle, &value));
+    OK(MPI_T_pvar_reset(session, handle));
+    return value;
+}
+
+static const char *path_of(MPI_Win win) {
+    static char path[MPI_MAX_INFO_VAL + 1];
+    int length = sizeof path, is_there;
+    MPI_Info info;
+    OK(MPI_Win_get_info(win, &info));
+    OK(MPI_Info_get_string(info, "tern_win_path", &length, path, &is_there));
+    CHECK_EQ(is_there, 1);
+    OK(MPI_Info_free(&info));
+    return path;
+}
+
+static void begins(MPI_Win win, const char *word) {
+    const char *path = path_of(win);
+    if (strncmp(path, word, strlen(word)) != 0)
+        t_fail(__FILE__, __LINE__, "`%s` does not begin with %s", path, word);
+}
+
+int main(int argc, char **argv) {
+    const char *way = argc > 1 ? argv[1] : "auto";
+    int by_adapter = argc > 2, provided, next;
+    setenv("TERN_WIN", way, 1);
+    if (by_adapter) {
+        setenv("TERN_DEVICES", "rnic", 1);
+        setenv("TERN_TRANSPORT", argv[2], 1);
+    }
+    t_begin(&argc, &argv);
+    next = (t_rank + 1) % t_size;
+    OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
+    OK(MPI_T_pvar_session_create(&session));
+    watch("tern_window_copied", &copied);
+    int is_auto = strcmp(way, "auto") == 0, is_active = strcmp(way, "active") == 0;
+    MPI_Win win;
+    char *base;
+
+    /* Memory of the library. */
+    OK(MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    begins(win, by_adapter ? (is_auto ? "adapter: " : "active: ") : is_active ? "active: by the target" : "direct: ");
+    OK(MPI_Win_free(&win));
+
+    /* Memory of the program. */
+    OK(MPI_Win_create(own, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    begins(win, by_adapter && is_auto ? "adapter: Put and Get" : "active: ");
+    int copies = strstr(path_of(win), "in one run on this host by the origin") != NULL;
+    int is_software = strstr(path_of(win), "which is software of the target") != NULL;
+    int has_atomics = strstr(path_of(win), "atomics on integers of 8 bytes") != NULL;
+    CHECK_EQ(is_software, by_adapter && is_auto);
+    CHECK_EQ(has_atomics, by_adapter && is_auto && strcmp(argv[2], "rc") == 0);
+    CHECK(!copies || !(by_adapter || is_active));
+    counted(copied);
+    memset(got, 1 + t_rank, LONG);
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Put(got, LONG, MPI_BYTE, next, 0, LONG, MPI_BYTE, win));
+    OK(MPI_Win_fence(0, win));
+    CHECK_EQ(counted(copied), copies);
+    CHECK_EQ(own[LONG - 1], 1 + (t_rank + t_size - 1) % t_size);
+    OK(MPI_Win_free(&win));
+    OK(MPI_T_pvar_session_free(&session));
+    OK(MPI_T_finalize());
+    return t_end();
+}
