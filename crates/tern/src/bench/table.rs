@@ -49,6 +49,8 @@ const HEADLINES: &[Headline] = &[
     headline("stall", "stall", "receiver computes, early receiver", 64 * K, "never stalls"),
     headline("hosts-stall", "stall", "sender computes, early receiver", 64 * K, "never stalls"),
     headline("hosts-stall", "stall", "receiver computes, early receiver", 64 * K, "never stalls"),
+    headline("hosts-stall", "stall", "sender computes, early receiver", 256 * K, "never stalls"),
+    headline("hosts-stall", "stall", "receiver computes, early receiver", 256 * K, "never stalls"),
     headline("icollectives", "ibcast", "", 64 * K, "≥ 80 %"),
     headline("icollectives", "iallreduce", "", 64 * K, "≥ 60 %"),
     headline("icollectives", "ibcast", "beside", 64 * K, BELOW),
