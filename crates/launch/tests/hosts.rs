@@ -304,6 +304,8 @@ fn a_signal_ends_the_start_in_time() {
         let outcome = finish(child);
         signal(pid, libc::SIGKILL);
         assert_eq!(outcome.code, 128 + number, "{outcome:?}");
+        let named = "mpiexec: host 127.0.0.1: its agent does not say that the ranks there have ended";
+        assert!(outcome.err.contains(named), "{outcome:?}");
         assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
     }
 }
