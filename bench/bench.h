@@ -60,9 +60,13 @@ double bench_mean(double value);
 /* Returns when every rank has called it. */
 void bench_sync(void);
 
-/* A moment close in the future, the same on both ranks; negative if rank 0 gives `stop`.
- * Needs ranks whose clocks agree, that is ranks of one host. */
+/* A moment close in the future, the same on all ranks, each of which is told it by its own clock; negative if rank 0
+ * gives `stop`. Ranks of one host have one clock. Between hosts rank 0 reads that of each other rank, each time anew for
+ * they drift: it was what it says half-way through a round trip, of some the shortest, and so is wrong by half of that at most. */
 double bench_moment(int stop);
+
+/* Whether ranks are on several hosts, as MPI says it. The first call is one of all ranks. */
+int bench_is_apart(void);
 void bench_wait_until(double moment);
 
 /* Work that takes `seconds` on an undisturbed core. It is an amount of work, not of time: a

@@ -120,7 +120,16 @@ def unreachable(tools):
     refusing.chmod(0o755)
     outcome = doctor(tools, "--hosts", "127.0.0.1,127.0.0.2", "--launcher", refusing)
     outcome.expect(outcome.code == 1, "exit code 1")
-    outcome.expect_message("no way to 127.0.0", "ssh -o BatchMode=yes 127.0.0.1 .*must ask nothing")
+    outcome.expect_message("no way to 127.0.0", r"ssh -o BatchMode=yes 127.0.0.\d .*must ask nothing")
+    # One host is ready and waits for the other.
+    for what in ["exit 255", "sleep 1; exit 255"]:
+        refusing.write_text(f"#!/bin/sh\nhost=$1; shift\n[ $host = 127.0.0.1 ] || {{ {what}; }}\nexec sh -c \"$*\"\n")
+        outcome = doctor(tools, "--hosts", "127.0.0.1,127.0.0.2", "--launcher", refusing)
+        outcome.expect(outcome.code == 1, "exit code 1")
+        outcome.expect_message("host 127.0.0.2: ", "ssh -o BatchMode=yes 127.0.0.2 .*must ask nothing")
+    outcome = doctor(tools, "--hosts", "localhost,no.such.host.invalid")
+    outcome.expect(outcome.code == 1, "exit code 1")
+    outcome.expect_message("host no.such.host.invalid: the name cannot be resolved", "getent ahosts no.such.host.invalid")
 
 
 def under_mpirun(tools):

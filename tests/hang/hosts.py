@@ -26,6 +26,9 @@ def cases():
     for transport, integrity in [*itertools.product(TRANSPORTS, ["mac"]), ("rc", "crc")]:
         name = f"two namespaces, transport {transport}, integrity {integrity}: all bytes arrive"
         yield Case(name, lambda tools, t=transport, i=integrity: between(tools, "auto", t, i))
+    for transport in TRANSPORTS:
+        name = f"two namespaces, transport {transport}: jobs beside each other that take each other's ports"
+        yield Case(name, lambda tools, t=transport: neighbours(tools, t))
     yield Case("two hosts whose ranks check messages in different ways: refused", unlike)
     for program in ["allgather", "alltoall", "barrier", "bcast", "gather_scatter", "reduce", "persistent", "random_sequence"]:
         for algorithm in ["auto", "two-level"]:
@@ -67,6 +70,24 @@ def between(tools, devices, transport, integrity="auto"):
             outcome = job.end()
         outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
         outcome.expect(outcome.err == "", "silence")
+
+
+def neighbours(tools, transport):
+    """Jobs with secrets of their own, all of whose ports are among few: what one has given up, the next one takes while peers of the first
+    may still speak to it."""
+    with made(tools, 2) as both:
+        for host in (1, 2):
+            few = "echo 40000 40159 >/proc/sys/net/ipv4/ip_local_port_range"
+            done = subprocess.run(["ip", "netns", "exec", both.namespace(host), "sh", "-c", few], capture_output=True, text=True)
+            if done.returncode != 0:
+                raise Skip(f"the range of ports cannot be changed: {done.stderr.strip()}")
+        words = [*both.words(2), "--genv", "TERN_TRANSPORT", transport, tools.program("bytes")]
+        for _ in range(2):
+            with contextlib.ExitStack() as stack:
+                jobs = [stack.enter_context(tools.job(*words, launcher=both.inside(tools.mpiexec))) for _ in range(3)]
+                for outcome in [job.end() for job in jobs]:
+                    outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
+                    outcome.expect(outcome.err == "", "silence")
 
 
 def unlike(tools):

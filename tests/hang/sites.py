@@ -1,6 +1,7 @@
 """Jobs that the launchers of other people start, on one host and on two that namespaces stand for."""
 
 import os
+import pathlib
 import re
 import subprocess
 
@@ -19,6 +20,9 @@ def cases():
     yield Case("mpirun of Open MPI (PMIx): ranks that share nothing", pmix_apart)
     yield Case("mpirun of Open MPI (PMIx), two namespaces: all bytes arrive", pmix_between)
     yield Case("mpirun of Open MPI (PMIx): MPI_Abort", pmix_abort)
+    yield Case("prterun of PRRTE (PMIx): all bytes arrive", prrte)
+    yield Case("prterun of PRRTE (PMIx), two namespaces: all bytes arrive", prrte_between)
+    yield Case("prterun of PRRTE (PMIx): MPI_Abort", prrte_abort)
     yield Case("PMIx without a server", pmix_unanswered)
     yield Case("PMIx without libpmix", pmix_missing)
 
@@ -102,9 +106,38 @@ def pmix_apart(tools):
     good(run(tools, "-n", 5, tools.program("bytes"), launcher=mpirun(tools), env=env))
 
 
+def prterun(tools):
+    """PRRTE's own command, which stands beside Open MPI's that becomes it."""
+    command = pathlib.Path(mpirun(tools)[0]).with_name("prterun")
+    if not command.exists():
+        raise Skip("there is no prterun beside mpirun of Open MPI")
+    # The wheel lies elsewhere than it was built for; mpirun tells it that.
+    prefix = command.parent.parent
+    words = ["env", *(f"{name}_PREFIX={prefix}" for name in ["OPAL", "PRTE", "PMIX"]), str(command), "--map-by", ":oversubscribe"]
+    return [*words, "--allow-run-as-root"] if os.geteuid() == 0 else words
+
+
+def prrte(tools):
+    good(run(tools, "-n", 4, tools.program("bytes"), launcher=prterun(tools)))
+
+
+def prrte_between(tools):
+    between(tools, prterun)
+
+
+def prrte_abort(tools):
+    outcome = run(tools, "-n", 3, tools.program("death"), "recv", "abort", launcher=prterun(tools))
+    outcome.expect(outcome.code == 42, "the code of MPI_Abort")
+    outcome.expect_message("MPI_Abort was called with code 42")
+
+
 def pmix_between(tools):
+    between(tools, mpirun)
+
+
+def between(tools, launcher):
     with namespaces(tools) as (hosts, inside, _):
-        words = [*inside[:-1], *mpirun(tools), "--prtemca", "plm_ssh_agent", remote_shell(tools, hosts[1])]
+        words = [*inside[:-1], *launcher(tools), "--prtemca", "plm_ssh_agent", remote_shell(tools, hosts[1])]
         words += ["--prtemca", "plm_ssh_no_tree_spawn", "1", "--host", "10.77.31.1:2,10.77.31.2:2"]
         outcome = run(tools, "-n", 4, tools.program("bytes"), launcher=words)
         # Its remote shell may be running before mpirun gives it a process group, of which it complains.

@@ -48,6 +48,10 @@ for kind in ["send", "write", "read", "atomic"]:
 PAIRS += [
     ("ib_send_lat, datagrams", "ib_send_lat -c UD -d {d} -F -n 100", TABLE),
     ("ib_send_lat, datagrams, rdma_cm", "ib_send_lat -R -c UD -F -n 100", TABLE),
+    # What is lost of these is waited for for ever.
+    ("ib_send_bw, datagrams", "ib_send_bw -c UD -d {d} -F -n 500 -s 64", TABLE),
+    ("ib_send_bw, datagrams of 1 KB", "ib_send_bw -c UD -d {d} -F -n 500 -s 1024", TABLE),
+    ("ib_send_bw, datagrams, rdma_cm", "ib_send_bw -R -c UD -F -n 500 -s 64", TABLE),
     ("ib_send_bw, both ways", "ib_send_bw -b -d {d} -F -n 100 -s 4096", TABLE),
     ("ib_write_bw, all sizes", "ib_write_bw -a -d {d} -F -n 20", r"(?m)^ *8388608 +\d+ +[\d.]+"),
     ("ib_write_bw, 8 queue pairs", "ib_write_bw -q 8 -d {d} -F -n 50", TABLE),

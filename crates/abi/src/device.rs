@@ -269,7 +269,8 @@ fn system(
 }
 
 /// What nobody has asked for by name: adapters of the system where all ranks have some that reach each other, as the `cards` of all
-/// ranks say, else the software adapter. Who has one of the system is told why it is not used. Collective.
+/// ranks say, else the software adapter. Who has one of the system, or names one in the settings, is told why it is not used.
+/// Collective.
 fn whatever(
     opened: Result<Opened, String>,
     cards: &[String],
@@ -285,9 +286,13 @@ fn whatever(
     let carriers = Carriers::chosen(settings);
     let (way, names) = software(carriers, settings, client)?;
     let is_one_there = cards.iter().any(|card| ibv::door(card).is_some());
-    if client.rank() == 0 && is_one_there {
+    let named = ibv::Choice::from(settings)?.names().map(|name| format!("what {name} names"));
+    let instead = named.or_else(|| is_one_there.then(|| "the RDMA adapters there are".into()));
+    if client.rank() == 0
+        && let Some(instead) = instead
+    {
         eprintln!(
-            "Tern: messages between hosts go by the software adapter, not by the RDMA adapters there are: rank {rank} on {}: {why} \
+            "Tern: messages between hosts go by the software adapter, not by {instead}: rank {rank} on {}: {why} \
              (TERN_DEVICES=shm+rnic takes it without a word)",
             names[rank]
         );

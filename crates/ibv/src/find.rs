@@ -61,6 +61,14 @@ impl Choice {
         Choice { is_unasked: true, ..self }
     }
 
+    /// What it names, by the settings' names, though nobody has asked for adapters: ports, or a library that is not there. Who does that
+    /// expects them to be used.
+    pub fn names(&self) -> Option<&'static str> {
+        let is_missing = || self.library != DEFAULT_LIBRARY && Library::load(&self.library).is_err();
+        let named = [("TERN_IBV_PORTS", !self.ports.is_empty()), ("TERN_IBV_LIBRARY", is_missing())];
+        named.into_iter().find(|(_, is_named)| *is_named).map(|(name, _)| name)
+    }
+
     /// With each port as so many rails: so many connections with each peer.
     pub fn repeated(self, times: usize) -> Choice {
         Choice { times, ..self }

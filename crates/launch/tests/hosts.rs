@@ -241,6 +241,75 @@ fn a_launcher_that_fails_is_named() {
     assert!(outcome.code == 1 && outcome.err.contains("exited with code 127"), "{outcome:?}");
 }
 
+/// One host is as it should be, and its agent is there, while the other one fails in some way.
+#[test]
+fn a_host_that_fails_beside_one_that_is_ready_ends_the_job() {
+    for host in ["127.0.0.1", "127.0.0.2"] {
+        for (fake, named) in [
+            ("broken", "exited with code 3 before the agent had come"),
+            ("broken-later", "exited with code 3 before the agent had come"),
+            ("silent", "no agent has come within 1.5 s (--launch-timeout)"),
+            ("other-secret", "before the agent had come"),
+        ] {
+            let begin = Instant::now();
+            let mut command = two_hosts("-n 2 --launch-timeout 1.5", "echo never");
+            let outcome = run(command.env("FAKE", fake).env("FAKE_HOST", host));
+            assert_eq!((outcome.code, outcome.out.as_str()), (1, ""), "{fake}: {outcome:?}");
+            assert!(outcome.err.contains(&format!("host {host}: ")), "{fake}: {outcome:?}");
+            assert!(outcome.err.contains(named), "{fake}: {outcome:?}");
+            assert!(begin.elapsed() < Duration::from_secs(60), "{fake}: {:?}", begin.elapsed());
+        }
+    }
+}
+
+/// Whatever the agents are about: a job that is asked to end does so without anybody's help.
+#[test]
+fn a_signal_ends_the_start_in_time() {
+    let scratch = Scratch::new("asked");
+    for (round, number) in [libc::SIGTERM, libc::SIGINT].into_iter().enumerate() {
+        // At the time of the signal: agents on their way to both hosts, to one, and ranks that begin. Of the first
+        // moments, in which signals do what they do to all processes, there is no code.
+        for (fake, host) in [("silent", ""), ("silent", "127.0.0.1"), ("silent", "127.0.0.2"), ("", "")] {
+            for delay_ms in [0, 10, 30, 100, 1000] {
+                let mut command = two_hosts("-n 2 --launch-timeout 1000", "sleep 1000");
+                command.env("FAKE", fake);
+                if !host.is_empty() {
+                    command.env("FAKE_HOST", host);
+                }
+                let begin = Instant::now();
+                let child = start(&mut command);
+                std::thread::sleep(Duration::from_millis(delay_ms));
+                signal(child.id(), number);
+                let outcome = finish(child);
+                let what = format!("'{fake}' on '{host}', signal {number} after {delay_ms} ms: {outcome:?}");
+                assert!([-1, 128 + number].contains(&outcome.code), "{what}");
+                assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
+            }
+        }
+        // An agent that has come, and then does nothing more: it is told what to start, and nothing is heard of it.
+        let place = scratch.file(&format!("round{round}"));
+        std::fs::create_dir(&place).unwrap();
+        let mut command = two_hosts("-n 2 --launch-timeout 1000", "sleep 1000");
+        command.env("FAKE", "known").env("FAKE_HOST", "127.0.0.1").env("FAKE_ELSE", "late");
+        let child = start(command.env("FAKE_PLACE", &place));
+        let pid = place.join("127.0.0.1.pid");
+        wait_for("the agent", || pid.exists());
+        let pid: u32 = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        signal(pid, libc::SIGSTOP);
+        std::fs::write(place.join("go"), "").unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        let begin = Instant::now();
+        signal(child.id(), number);
+        let outcome = finish(child);
+        signal(pid, libc::SIGKILL);
+        assert_eq!(outcome.code, 128 + number, "{outcome:?}");
+        let named = "mpiexec: host 127.0.0.1: its agent does not say that the ranks there have ended";
+        assert!(outcome.err.contains(named), "{outcome:?}");
+        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+    }
+}
+
 #[test]
 fn an_agent_with_another_secret_is_refused() {
     let outcome = run(two_hosts("-n 2", "echo never").env("FAKE", "other-secret"));

@@ -322,6 +322,90 @@ fn a_mapping_that_was_sent_from_can_still_be_moved_whole() {
     assert_eq!(gone(&mut m, span).len(), 8);
 }
 
+/// Programs that are started have memory of their own, though a child of `vfork`, as `Command` makes one, shares its parent's until then.
+#[test]
+fn programs_that_are_started_take_nothing_away() {
+    let Some(mut m) = monitor() else { return };
+    let span = map(8);
+    assert!(m.watch(span));
+    for _ in 0..20 {
+        assert!(Command::new("/bin/true").status().unwrap().success());
+    }
+    assert_eq!(gone(&mut m, span), []);
+    unmap(pages(span, 3, 1));
+    assert_eq!(gone(&mut m, span), [3]);
+}
+
+#[test]
+#[ignore = "run by the next test, which it ends as another program"]
+fn as_whoever_is_replaced() {
+    let Some(mut m) = monitor() else { return };
+    let span = map(1024);
+    assert!(m.watch(span));
+    // While others take memory away, whose news may be on the way.
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            std::thread::spawn(|| {
+                loop {
+                    unmap(map(64))
+                }
+            })
+        })
+        .collect();
+    for _ in 0..50 {
+        unmap(map(64));
+        gone(&mut m, span);
+    }
+    let error = Command::new("/bin/echo").arg("the other program").exec();
+    panic!("{error}, with {} threads", threads.len());
+}
+
+/// Watched memory goes by exec, with all threads, the one that reads of it, too: nobody waits for that one.
+#[test]
+fn a_process_that_is_watched_becomes_another_program() {
+    for _ in 0..10 {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["--ignored", "--exact", "as_whoever_is_replaced", "--nocapture"]);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let can_watch = !text.contains("skipped for want of userfaultfd");
+        assert!(output.status.success() && (text.contains("the other program") || !can_watch), "{output:?}");
+    }
+}
+
+/// What docs/protocols/registration-cache.md names as the exception: a file under a mapping that is made shorter takes pages away, of which there
+/// is no event, and no second look finds it.
+#[test]
+fn a_file_that_is_cut_under_a_mapping_is_not_told() {
+    let Some(mut m) = monitor() else { return };
+    let name = c"told";
+    // SAFETY: a file of the test, without a name, and a mapping of it that is not touched when the file is shorter.
+    let (file, addr) = unsafe {
+        let file = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
+        assert_eq!(libc::ftruncate(file, 4 * PAGE as i64), 0);
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        (file, libc::mmap(null_mut(), 4 * PAGE, rights, libc::MAP_SHARED, file, 0))
+    };
+    assert_ne!(addr, libc::MAP_FAILED);
+    let span = Span { addr: addr as usize, len: 4 * PAGE };
+    // SAFETY: as above.
+    unsafe { std::ptr::write_bytes(addr.cast::<u8>(), 1, span.len) };
+    if !m.watch(span) {
+        return; // this kernel watches no such memory, so no registration of it is kept
+    }
+    gone(&mut m, span);
+    // SAFETY: as above.
+    unsafe { assert_eq!(libc::ftruncate(file, PAGE as i64), 0) };
+    assert_eq!(gone(&mut m, span), []);
+    if m.looks_again() {
+        assert!(m.is_unchanged(span));
+    }
+    unmap(span);
+    assert_eq!(gone(&mut m, span), [0, 1, 2, 3], "what of its mapping is told");
+    // SAFETY: it is the test's.
+    unsafe { libc::close(file) };
+}
+
 #[test]
 #[ignore = "run by the next test as another user"]
 fn as_whoever_runs_it() {

@@ -349,9 +349,12 @@ impl Agents {
         self.agents.iter().any(|agent| matches!(agent.state, State::Awaited | State::Connected(_)))
     }
 
-    /// Whether agents are waited for, and so no rank runs.
+    /// Whether there are agents, but none that has been told what to start, and so no rank. Those that are ready count: when
+    /// the last one that was awaited is lost, they are told nothing any more.
     pub(super) fn starting(&self) -> bool {
-        self.awaits() && !self.agents.iter().any(|agent| matches!(agent.state, State::Running(_)))
+        let any = |is: fn(&State) -> bool| self.agents.iter().any(|agent| is(&agent.state));
+        any(|state| matches!(state, State::Awaited | State::Connected(_) | State::Ready(_)))
+            && !any(|state| matches!(state, State::Running(_)))
     }
 
     /// Whether there is an agent, or a process that has started one.

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// How long ranks may go on when one has left MPI without finalizing: all may be about to.
 const STRAGGLER: Duration = Duration::from_secs(3);
+/// How often ranks are killed before hosts that do not answer are left to themselves.
+const KILLS: u32 = 5;
 /// The exit code of a job that was ended because its time was over, as `timeout` uses it.
 pub(super) const TIMED_OUT: u8 = 124;
 
@@ -43,8 +45,8 @@ impl Job {
             self.end(128 + signal as u8, Some("interrupted twice".into()));
             self.kill_all();
         } else {
-            if self.starting() {
-                // There is nobody yet who could do so in his own time.
+            if self.ranks.iter().all(|rank| rank.pid == 0) {
+                // There is nobody yet, as far as is known, who could do so in his own time.
                 self.end(128 + signal as u8, None);
             }
             self.signal_all(signal);
@@ -106,6 +108,10 @@ impl Job {
             self.kill_all();
             // Again, should one of them be stuck in the kernel now.
             self.kill_at = Some(now + GRACE);
+            self.kills += 1;
+            if self.kills > KILLS {
+                self.give_up_silent();
+            }
         }
         if due(self.deadline) {
             self.deadline = None;

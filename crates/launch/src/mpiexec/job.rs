@@ -97,6 +97,8 @@ pub struct Job {
     pub(super) input: Option<Source>,
     pub(super) verdict: Option<u8>,
     pub(super) kill_at: Option<Instant>,
+    /// How often all ranks have been killed because `kill_at` was over.
+    pub(super) kills: u32,
     pub(super) forwarded: Option<i32>,
     pub(super) interrupts: u32,
     pub(super) deadline: Option<Instant>,
@@ -221,6 +223,7 @@ impl Job {
             input: None,
             verdict: None,
             kill_at: None,
+            kills: 0,
             forwarded: None,
             interrupts: 0,
             question: 0,

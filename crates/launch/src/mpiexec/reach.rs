@@ -3,6 +3,7 @@ use super::job::{Job, Reach};
 use super::message::{Event, Order};
 use super::token::Token;
 use crate::sys::process::{Ended, Reaped};
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 impl Job {
@@ -123,12 +124,12 @@ impl Job {
         }
     }
 
-    /// Whether agents are still waited for, so that no rank runs.
+    /// Whether no agent has been told yet what to start, so that no rank runs.
     pub(super) fn starting(&self) -> bool {
         matches!(&self.reach, Reach::Hosts(agents) if agents.starting())
     }
 
-    /// Waits no more for agents that have not come.
+    /// Waits no more for agents that have not come, and starts nothing by those that have.
     pub(super) fn give_up_starting(&mut self) {
         if self.starting() {
             self.ranks.iter().map(|rank| rank.host).max().into_iter().for_each(|last| {
@@ -143,6 +144,21 @@ impl Job {
         let name = agents.name(host).to_string();
         self.forget(host);
         self.end(code, Some(format!("host {name}: {why}")));
+    }
+
+    /// Waits no more for hosts that have been told to kill their ranks and do not say that they have ended: the agent may be
+    /// stopped, and a connection that the system keeps up says nothing of that.
+    pub(super) fn give_up_silent(&mut self) {
+        let Reach::Hosts(agents) = &self.reach else { return };
+        let silent: BTreeSet<usize> = self.running().map(|rank| self.ranks[rank].host).collect();
+        let named: Vec<(usize, String)> =
+            silent.into_iter().map(|host| (host, agents.name(host).to_string())).collect();
+        for (host, name) in named {
+            self.forget(host);
+            self.say(&format!(
+                "mpiexec: host {name}: its agent does not say that the ranks there have ended; they may be left behind"
+            ));
+        }
     }
 
     /// Takes all ranks of a host for ended: its agent is gone, and with it they are.

@@ -45,7 +45,8 @@ impl Values<'_> {
         let text = self.text(&format!("one of {}", names.join(", ")))?;
         let found = words.iter().find(|(name, _)| name.eq_ignore_ascii_case(&text));
         found.map(|(_, value)| *value).ok_or_else(|| {
-            format!("option {} takes {}; '{text}' is none of them", self.option, names.join(", "))
+            let instead = instead(&text);
+            format!("option {} takes {}; '{text}' is none of them{instead}", self.option, names.join(", "))
         })
     }
 
@@ -163,11 +164,19 @@ impl Values<'_> {
                     self.option
                 );
             }
+            if kind == "ppr" {
+                return format!(
+                    "option {}: '{text}' does not count the ranks of a host, as ppr:RANKS:node does; '-ppn RANKS --map-by \
+                     socket' deals those of each host out to its sockets in turn, numa to its NUMA nodes",
+                    self.option
+                );
+            }
             let names: Vec<&str> = MAPS.iter().map(|(name, _)| *name).collect();
             format!(
-                "option {} takes {} or ppr:RANKS:node, with :cyclic behind it or not; '{text}' is none of them",
+                "option {} takes {} or ppr:RANKS:node, with :cyclic behind it or not; '{text}' is none of them{}",
                 self.option,
-                names.join(", ")
+                names.join(", "),
+                instead(kind)
             )
         })
     }
@@ -215,6 +224,21 @@ impl Values<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// What to write in place of a kind of place that other launchers know.
+fn instead(word: &str) -> &'static str {
+    match word.to_ascii_lowercase().as_str() {
+        "l1" | "l1cache" | "l1dcache" | "l1icache" | "l2" | "l2cache" => {
+            ": a cache of this level is a core's, as a rule; use core"
+        }
+        "l3" | "l3cache" | "l4" | "l4cache" => {
+            ": cores with one cache of this level are of one NUMA node; use numa, or core for less"
+        }
+        "board" | "group" => ": use socket, or numa for less",
+        "machine" | "host" | "cluster" => ": a rank may use all CPUs of its host with none",
+        _ => "",
     }
 }
 

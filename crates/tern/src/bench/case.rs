@@ -152,6 +152,13 @@ pub const ALL: &[Case] = &[
     between("hosts-latency", "latency", 2, &[], "half a ping-pong between two hosts"),
     between("hosts-stream", "stream", 2, &[], "64 messages in flight between two hosts"),
     between(
+        "hosts-stall",
+        "stall",
+        2,
+        &["--min", "64K"],
+        "how long the blocking side is held up while the other, on another host, computes for 1 ms",
+    ),
+    between(
         "hosts-connections",
         "connections",
         16,

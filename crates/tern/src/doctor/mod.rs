@@ -6,8 +6,10 @@ pub mod network;
 mod program;
 
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use fabric::settings::Settings;
 use launch::pmi::client::Client;
@@ -171,19 +173,53 @@ fn on_hosts(hosts: &OsString, options: &Options) -> Result<ExitCode, String> {
             command.arg(option).arg(value);
         }
     }
-    command.arg(&own).arg("doctor").args(&options.program);
-    let status = command.status().map_err(|e| format!("{}: {e}", mpiexec.display()))?;
+    command.arg(&own).arg("doctor").args(&options.program).stderr(Stdio::piped());
+    let failed = |e: std::io::Error| format!("{}: {e}", mpiexec.display());
+    let mut child = command.spawn().map_err(failed)?;
+    let (told, heard) = std::sync::mpsc::channel();
+    let said = BufReader::new(child.stderr.take().expect("it is a pipe"));
+    std::thread::spawn(move || pass_on(said, |line| drop(told.send(line))));
+    let status = child.wait().map_err(failed)?;
+    // What a launcher leaves behind, as the connections that ssh keeps, may hold the pipe open.
+    let lost: Vec<String> = std::iter::from_fn(|| heard.recv_timeout(LAST_WORDS).ok()).collect();
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    if code != 0 {
-        let names = hosts.to_string_lossy();
-        let first = names.split([',', ':']).next().unwrap_or_default();
-        eprintln!(
-            "tern doctor: something fails, or not all hosts could be started on: 'ssh -o BatchMode=yes {first} {} \
-             --version' must ask nothing and answer, for each host (ssh-copy-id HOST; the same tree in the same place)",
-            mpiexec.display()
-        );
+    if let Some(remedy) = lost.first().and_then(|line| remedy(line, &mpiexec)) {
+        eprintln!("tern doctor: {remedy}");
+    } else if code != 0 {
+        eprintln!("tern doctor: something fails; what mends it stands below it");
     }
     Ok(ExitCode::from(code))
+}
+
+/// How long what `mpiexec` has said may take to be read when it has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How a line of `mpiexec` begins that says of a host that it cannot be started on.
+const OF_HOST: &str = "mpiexec: host ";
+
+/// Passes on what `mpiexec` says; tells the lines that are about a host.
+fn pass_on(said: impl BufRead, tell: impl Fn(String)) {
+    for line in said.split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        eprintln!("{line}");
+        if line.starts_with(OF_HOST) {
+            tell(line);
+        }
+    }
+}
+
+/// What mends a host that cannot be started on, as a line of `mpiexec` says it.
+fn remedy(line: &str, mpiexec: &Path) -> Option<String> {
+    let (host, why) = line.strip_prefix(OF_HOST)?.split_once(": ")?;
+    if why.contains("cannot be resolved") {
+        return Some(format!(
+            "'getent ahosts {host}' must answer: a name of DNS, of /etc/hosts, or an address"
+        ));
+    }
+    Some(format!(
+        "'ssh -o BatchMode=yes {host} {} --version' must ask nothing and answer, for each host (ssh-copy-id {host}; the same \
+         tree in the same place)",
+        mpiexec.display()
+    ))
 }
 
 #[cfg(test)]
@@ -200,6 +236,20 @@ mod tests {
         for line in ["", "pass a b", "pass a b c d", "well a b c", "pass % b c"] {
             assert_eq!(Check::read(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn the_remedy_is_for_the_host_that_failed() {
+        let said =
+            "warning\nmpiexec: host b: no agent has come within 30 s\nmpiexec: host c: its agent is gone\n";
+        let (told, heard) = std::sync::mpsc::channel();
+        pass_on(said.as_bytes(), |line| told.send(line).unwrap());
+        let told = remedy(&heard.recv().unwrap(), Path::new("/opt/mpiexec")).unwrap();
+        assert!(told.starts_with("'ssh -o BatchMode=yes b /opt/mpiexec --version' must"), "{told}");
+        let line =
+            "mpiexec: host nohost.invalid: the name cannot be resolved: failed to lookup (--host-address)";
+        assert!(remedy(line, Path::new("m")).unwrap().contains("'getent ahosts nohost.invalid'"));
+        pass_on("mpiexec: rank 1 exited with code 3\n".as_bytes(), |line| panic!("{line}"));
     }
 
     /// Whatever a check has to say against a host, it says how to mend it.

@@ -5,8 +5,13 @@ use super::number::{self, DATAGRAMS};
 use super::{Adapter, LEAVING, LISTENERS, Pair, Transport, rc::Phase};
 use rnic::driver::{Link, hear};
 use rustix::event::epoll;
+use rustix::net::sockopt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+
+/// What is asked for of the kernel for datagrams of a queue pair that wait to be taken in: programs do not send again what is lost,
+/// and perftest waits for it for ever. It counts about 770 bytes for the shortest, and grants twice this.
+const DATAGRAM_BYTES: usize = 4 << 20;
 
 /// Where queue pairs are connected to: a port for up to 255 of them.
 pub struct Listener {
@@ -59,6 +64,8 @@ impl Adapter {
     pub fn number_for_datagrams(&mut self, at: IpAddr) -> std::io::Result<(UdpSocket, u32)> {
         let socket = UdpSocket::bind((at, 0))?;
         socket.set_nonblocking(true)?;
+        // What comes while neither the program nor the thread has a turn waits there, as much as the kernel grants.
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, DATAGRAM_BYTES);
         let number = number::number(socket.local_addr()?.port(), DATAGRAMS);
         Ok((socket, number))
     }

@@ -10,7 +10,9 @@ use fabric::Span;
 use rnic::driver::memory;
 use rnic::stack::ud::{Handle, QueuePair};
 use rnic::stack::{Arrived, Atomic, Place, Receive, Regions, Sink};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use wire::datagram::{self, Head};
 
@@ -18,6 +20,12 @@ use wire::datagram::{self, Head};
 const PREFIX: usize = 8;
 /// What stands in front of the data in a receive buffer: a global routing header.
 pub const GRH: usize = 40;
+
+/// How long what has come waits in the socket while no receive buffer is posted. An adapter would drop it at once; but there the
+/// program that posts them does not share its core with the adapter.
+const BARE_NS: u64 = 100_000_000;
+/// How long a message waits for room in the socket: it sends as fast as the link takes, if it sends at all.
+const ROOM: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A queue pair's socket, and what it has heard of.
 #[derive(Debug)]
@@ -29,6 +37,8 @@ pub struct Ud {
     filling: HashMap<u64, Buffer>,
     prefixes: HashMap<u64, [u8; PREFIX]>,
     next: u64,
+    /// Since when there has been no receive buffer.
+    bare_since_ns: Option<u64>,
     datagram_max: usize,
 }
 
@@ -78,7 +88,7 @@ impl Ud {
     pub fn new(socket: UdpSocket, number: u32, domain: u32, datagram_max: usize) -> Ud {
         let pair = QueuePair::new(number, domain);
         let (handles, filling, prefixes) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ud { socket, pair, handles, filling, prefixes, next: 0, datagram_max }
+        Ud { socket, pair, handles, filling, prefixes, next: 0, bare_since_ns: None, datagram_max }
     }
 
     /// Sends a message; it is complete then, whatever becomes of it.
@@ -101,8 +111,16 @@ impl Ud {
             .entry((address, there))
             .or_insert_with(|| Handle::new(name(there, key), datagram_max));
         handle.id = name(there, key);
-        // What the socket does not take is lost, as on the way.
-        self.pair.send(handle, &message, is_solicited, |bytes| drop(self.socket.send_to(bytes, address)));
+        self.pair.send(handle, &message, is_solicited, |bytes| send_to(&self.socket, bytes, address));
+    }
+
+    /// Whether what has come is to wait for a receive buffer.
+    fn is_held(&mut self, receives: &Receives, now_ns: u64) -> bool {
+        if !receives.free.is_empty() {
+            self.bare_since_ns = None;
+            return false;
+        }
+        now_ns - *self.bare_since_ns.get_or_insert(now_ns) < BARE_NS
     }
 
     /// Takes in what has come under this name, up to a message; that, with whether its sender asks for an event, and whether
@@ -116,6 +134,9 @@ impl Ud {
         room: &mut [u8],
     ) -> (Option<(Ended, bool)>, bool) {
         let (mut message, mut moved) = (None, false);
+        if self.is_held(receives, now_ns) {
+            return (None, false);
+        }
         let (mut answer, back) = (Vec::new(), Handle::new(0, self.datagram_max));
         while let Ok((len, from)) = self.socket.recv_from(room) {
             moved = true;
@@ -153,6 +174,19 @@ impl Ud {
     }
 }
 
+/// Sends a datagram. A link that is slower than the program holds it back, as the send queue of an adapter does; what the socket
+/// does not take otherwise is lost, as on the way.
+fn send_to(socket: &UdpSocket, bytes: &[u8], address: SocketAddr) {
+    while let Err(error) = socket.send_to(bytes, address)
+        && error.kind() == ErrorKind::WouldBlock
+    {
+        let has_room = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&ROOM));
+        if has_room.is_ok_and(|ready| ready == 0) {
+            return;
+        }
+    }
+}
+
 fn ended(buffer: &Buffer, received: &rnic::stack::ud::Received, prefix: [u8; PREFIX], number: u32) -> Ended {
     let has_immediate = prefix[PREFIX - 1] != 0;
     let immediate = u32::from_ne_bytes(prefix[..4].try_into().expect("four bytes"));
@@ -178,4 +212,62 @@ fn routing_header(from: IpAddr, to: IpAddr, len: u32) -> [u8; GRH] {
     out[8..24].copy_from_slice(&number::gid(from));
     out[24..].copy_from_slice(&number::gid(to));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Adapter;
+    use super::*;
+
+    const KEY: u32 = 7;
+
+    /// A queue pair's end on the loopback, and its number.
+    fn end() -> (Ud, u32) {
+        let (socket, number) =
+            Adapter::new().unwrap().number_for_datagrams(IpAddr::from([127, 0, 0, 1])).unwrap();
+        (Ud::new(socket, number, 0, 1400), number)
+    }
+
+    /// Buffers of a program, one for each message.
+    fn posted(memory: &mut [[u8; 128]]) -> Receives {
+        let span = |bytes: &mut [u8; 128]| Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() };
+        let buffers = memory.iter_mut().map(|bytes| Buffer { id: 0, pieces: vec![span(bytes)] });
+        Receives { free: buffers.collect(), ..Receives::default() }
+    }
+
+    /// Messages that come now.
+    fn taken(ud: &mut Ud, number: u32, receives: &mut Receives, now_ns: u64) -> usize {
+        let (regions, mut room) = (Regions::new(), [0; 2048]);
+        let mut next = || ud.receive(name(number, KEY), receives, &regions, now_ns, &mut room).0;
+        std::iter::from_fn(&mut next).count()
+    }
+
+    fn send(from: &mut Ud, to: u32, count: usize) {
+        let payload = [1u8; 64];
+        let part = Span { addr: payload.as_ptr() as usize, len: payload.len() };
+        (0..count).for_each(|_| from.send(([127, 0, 0, 1].into(), to, KEY), &[part], None, false));
+    }
+
+    /// As `ib_send_bw -c UD` has it: the receiver gets a turn when all has been sent.
+    #[test]
+    fn a_burst_waits_for_its_receiver() {
+        let ((mut from, _), (mut to, number)) = (end(), end());
+        let mut memory = [[0; 128]; 500];
+        send(&mut from, number, memory.len());
+        assert_eq!(taken(&mut to, number, &mut posted(&mut memory), 0), 500);
+    }
+
+    #[test]
+    fn what_finds_no_receive_buffer_waits_for_a_moment_and_is_dropped_then() {
+        let ((mut from, _), (mut to, number)) = (end(), end());
+        let (mut memory, mut none) = ([[0; 128]; 4], Receives::default());
+        send(&mut from, number, 3);
+        assert_eq!(taken(&mut to, number, &mut none, 5), 0);
+        assert_eq!(taken(&mut to, number, &mut none, 4 + BARE_NS), 0);
+        assert_eq!(taken(&mut to, number, &mut posted(&mut memory), 4 + BARE_NS), 3);
+        send(&mut from, number, 3);
+        assert_eq!(taken(&mut to, number, &mut none, BARE_NS), 0);
+        assert_eq!(taken(&mut to, number, &mut none, 2 * BARE_NS), 0);
+        assert_eq!(taken(&mut to, number, &mut posted(&mut memory), 2 * BARE_NS), 0);
+    }
 }
