@@ -39,6 +39,9 @@ const TICK: Duration = Duration::from_micros(200);
 /// Without a core to spare a look takes the time it takes from an application, with a timer and two switches of threads: looks in vain
 /// may take one part in so many of the application's time.
 const SHARE: u32 = 100;
+/// The same where peers are on other hosts. They cannot go on with what waits for this rank, as those on its own host can, so a rank that is not
+/// looked after holds them up for as long as it computes.
+const SHARE_BETWEEN_HOSTS: u32 = 10;
 /// How long the application must have been away at most, however dear a look.
 const LONGEST_TICK: Duration = Duration::from_millis(5);
 /// Looks without anything to do after which the thread rests until it is called, if nothing needs it. If something does,
@@ -163,11 +166,16 @@ fn start(world: &World) {
     STATE.store(OFF, Ordering::Relaxed);
     let Some(bell) = world.engine.device().bell() else { return };
     let own = bell.clone();
-    let is_spared = world.engine.device().caps(Distance::Host).spare_cores;
+    let device = world.engine.device();
+    let share = match device::network(device) {
+        _ if device.caps(Distance::Host).spare_cores => None,
+        Some(_) => Some(SHARE_BETWEEN_HOSTS),
+        None => Some(SHARE),
+    };
     // The thread inherits the mask: no signal of the application is ever handled in it.
     let spawned = without_signals(|| {
         let builder = std::thread::Builder::new().name("tern-engine".into()).stack_size(256 * 1024);
-        builder.spawn(move || run(&*own, is_spared))
+        builder.spawn(move || run(&*own, share))
     });
     if let Ok(handle) = spawned {
         let _ = THREAD.set(handle.thread().clone());
@@ -236,8 +244,8 @@ impl Drop for EndsWithTheProcess {
     }
 }
 
-/// `is_spared` if a core is left for the thread, on which its looks cost the application nothing.
-fn run(bell: &dyn Bell, is_spared: bool) {
+/// Looks in vain may take one part in `share` of the application's time; any where a core is left for the thread.
+fn run(bell: &dyn Bell, share: Option<u32>) {
     let _bug = EndsWithTheProcess;
     let mut pace = Pace::default();
     while STATE.load(Ordering::Acquire) != STOP {
@@ -246,8 +254,10 @@ fn run(bell: &dyn Bell, is_spared: bool) {
         let away = global::was_away() && NAPPING.load(Ordering::Relaxed) == 0;
         let found = if away { work(bell) } else { Found::InVain };
         pace.looked(found);
-        if found == Found::InVain && !is_spared {
-            pace.cost(own_time().saturating_sub(begun));
+        if found == Found::InVain
+            && let Some(share) = share
+        {
+            pace.cost(own_time().saturating_sub(begun), share);
         }
         // An application that stays away and needs nothing calls when it does: until then each look would cost it time.
         if matches!(found, Found::Nothing | Found::Done) || pace.is_quiet() {
@@ -299,8 +309,8 @@ impl Pace {
     }
 
     /// A look in vain has cost so much. The tick follows slowly: one look that was interrupted says little.
-    fn cost(&mut self, cost: Duration) {
-        let wanted = (cost * SHARE).clamp(TICK, LONGEST_TICK);
+    fn cost(&mut self, cost: Duration, share: u32) {
+        let wanted = (cost * share).clamp(TICK, LONGEST_TICK);
         self.tick = (self.tick * 7 + wanted) / 8;
     }
 
@@ -453,7 +463,7 @@ mod tests {
     fn dear_looks_are_rare() {
         let mut pace = Pace::default();
         for _ in 0..100 {
-            pace.cost(Duration::from_micros(20));
+            pace.cost(Duration::from_micros(20), SHARE);
         }
         assert!(
             pace.tick > Duration::from_micros(1990) && pace.tick <= Duration::from_micros(2000),
@@ -463,13 +473,17 @@ mod tests {
         pace.looked(Found::Work);
         assert!(pace.pause() > Duration::from_micros(1990), "who was helped is not forgotten to pay");
         for _ in 0..100 {
-            pace.cost(Duration::from_secs(1));
+            pace.cost(Duration::from_secs(1), SHARE);
         }
         assert!(pace.tick <= LONGEST_TICK);
         for _ in 0..100 {
-            pace.cost(Duration::from_nanos(100));
+            pace.cost(Duration::from_nanos(100), SHARE);
         }
         assert!(pace.tick < TICK + Duration::from_micros(1));
+        for _ in 0..100 {
+            pace.cost(Duration::from_micros(26), SHARE_BETWEEN_HOSTS);
+        }
+        assert!(pace.tick < Duration::from_micros(300), "a peer on another host waits: {:?}", pace.tick);
     }
 
     #[test]
