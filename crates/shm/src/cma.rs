@@ -24,6 +24,7 @@ pub fn transfer(way: Direction, pid: i32, peer: usize, local: Span, remote: usiz
     memcopy::by_way_of(remote, |room| {
         for at in (0..local.len).step_by(room.len()) {
             let mine = local.part(at, room.len());
+            touch(way, pid, peer, mine, remote + at)?;
             let other = Span { addr: room.as_mut_ptr() as usize, len: mine.len };
             // SAFETY: `mine` is part of a buffer the application gave to MPI, `other` of memory of this thread.
             let copy = |to: Span, from: Span| unsafe { memcopy::copy(to.addr, from.addr, to.len) };
@@ -39,19 +40,43 @@ pub fn transfer(way: Direction, pid: i32, peer: usize, local: Span, remote: usiz
     })
 }
 
+/// Has the kernel copy a byte of each page: an address that the application must not have given is an error then, and does not end
+/// this process when it copies itself.
+fn touch(way: Direction, pid: i32, peer: usize, local: Span, remote: usize) -> Result<(), Fault> {
+    let next_page = memcopy::PAGE - local.addr % memcopy::PAGE;
+    let places = std::iter::once(0).chain((next_page..local.len).step_by(memcopy::PAGE));
+    let bytes = |start: usize| -> Vec<libc::iovec> {
+        places.clone().map(|at| libc::iovec { iov_base: (start + at) as *mut _, iov_len: 1 }).collect()
+    };
+    if once(way, pid, &bytes(local.addr), &bytes(remote)) == places.clone().count() as isize {
+        return Ok(());
+    }
+    places.clone().try_for_each(|at| straight(way, pid, peer, local.part(at, 1), remote + at))
+}
+
+/// A call of the kernel's.
+fn once(way: Direction, pid: i32, mine: &[libc::iovec], theirs: &[libc::iovec]) -> isize {
+    let (count, their_count) = (mine.len() as u64, theirs.len() as u64);
+    // SAFETY: `mine` are buffers the application gave to MPI, or of this thread; the kernel checks both.
+    unsafe {
+        match way {
+            Direction::Read => {
+                libc::process_vm_readv(pid, mine.as_ptr(), count, theirs.as_ptr(), their_count, 0)
+            }
+            Direction::Write => {
+                libc::process_vm_writev(pid, mine.as_ptr(), count, theirs.as_ptr(), their_count, 0)
+            }
+        }
+    }
+}
+
 /// The same by the kernel alone; continues after partial copies.
 fn straight(way: Direction, pid: i32, peer: usize, local: Span, remote: usize) -> Result<(), Fault> {
     let mut done = 0;
     while done < local.len {
         let mine = libc::iovec { iov_base: (local.addr + done) as *mut _, iov_len: local.len - done };
         let theirs = libc::iovec { iov_base: (remote + done) as *mut _, iov_len: local.len - done };
-        // SAFETY: `mine` is a buffer the application gave to MPI; the kernel checks `theirs`.
-        let moved = unsafe {
-            match way {
-                Direction::Read => libc::process_vm_readv(pid, &mine, 1, &theirs, 1, 0),
-                Direction::Write => libc::process_vm_writev(pid, &mine, 1, &theirs, 1, 0),
-            }
-        };
+        let moved = once(way, pid, &[mine], &[theirs]);
         if moved > 0 {
             done += moved as usize;
             continue;
@@ -144,6 +169,14 @@ mod tests {
             let fault = |local| Err(Fault::BadAddress { local });
             assert_eq!(transfer(way, pid, 7, local, 1), fault(false));
             assert_eq!(transfer(way, pid, 7, bad, good), fault(true));
+            // By way of other memory, too.
+            let no_page = 16 * memcopy::PAGE;
+            let behind = |place: usize, like: usize| place + (like + 16).wrapping_sub(place) % memcopy::PAGE;
+            let (mine, theirs) = match way {
+                Direction::Read => (behind(no_page, good), good),
+                Direction::Write => (no_page, behind(good, no_page)),
+            };
+            assert_eq!(transfer(way, pid, 7, Span { addr: mine, len: 5000 }, theirs), fault(true));
         }
     }
 }
