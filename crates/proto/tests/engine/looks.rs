@@ -1,10 +1,8 @@
 //! What a look brings besides messages: faults, room for what is held, copies beside the application,
 //! and what ends without any look of others.
 
-mod fake;
-
+use crate::fake::{Fake, Net};
 use fabric::{Fault, Shares, Span};
-use fake::{Fake, Net};
 use proto::{Engine, Event, Limits, Mode, OpId, Want};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,10 +1,8 @@
 //! The pipelines on a device that a test looks into: what they move, and what they do where
 //! registrations and staging memory run out.
 
-mod fake;
-
+use crate::fake::{Fake, Net};
 use fabric::Span;
-use fake::{Fake, Net};
 use proto::{Engine, Event, Limits, Mode, OpId, Protocol, Tuning, Want};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,9 +1,7 @@
 //! Eager messages from buffers that come again: when they leave from there, when they are copied all
 //! the same, and that nobody's memory is read at the wrong time.
 
-mod adapter;
-
-use adapter::{Adapter, Net, Shared};
+use crate::adapter::{Adapter, Net, Shared};
 use fabric::Span;
 use proto::channel::{Channel, Settings};
 use proto::{EagerBy, Engine, Event, Limits, Mode, OpId, Want};

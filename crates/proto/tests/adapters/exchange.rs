@@ -1,9 +1,7 @@
 //! Real exchanges between ranks that are threads of this process, under every forced protocol:
 //! the same messages must arrive, whole and in order.
 
-mod adapter;
-
-use adapter::{Adapter, Net};
+use crate::adapter::{Adapter, Net};
 use fabric::{Device, Fault, Nap, Span};
 use proto::channel::{Channel, Settings};
 use proto::{EagerBy, Engine, Event, Failure, Limits, Manner, Mode, OpId, Outcome, Protocol, Tuning, Want};

@@ -2,13 +2,10 @@
 //! writes and reads come, once, in order, and with their bytes. `TERN_NET_SEEDS=1000` for a night.
 
 #[allow(unsafe_code)]
-mod adapter;
-mod random;
-
-use adapter::{Adapter, Net, Shared};
+use crate::adapter::{Adapter, Net, Shared};
+use crate::random::Random;
 use fabric::{Done, Local, Rank, Remote, Span, Verbs};
 use proto::reliable::{Reliable, Settings};
-use random::Random;
 use std::collections::{HashMap, VecDeque};
 
 const RANKS: usize = 3;

@@ -1,10 +1,8 @@
 //! What a wrong process may say of long messages: it is refused with its name, or does no harm. No field
 //! of any message makes this side panic, wait for what cannot come, or touch what is not its own.
 
-mod fake;
-
+use crate::fake::{Fake, Net};
 use fabric::{Device, Fault, Span};
-use fake::{Fake, Net};
 use proto::{Engine, Limits, Mode, OpId, Protocol, Tuning, Want};
 use std::cell::RefCell;
 use std::rc::Rc;

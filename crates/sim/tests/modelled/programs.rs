@@ -5,7 +5,7 @@ use sim::rank::{ANY_SOURCE, INT64, Rank, SUM, Setup};
 use sim::{Cluster, Faults, Job, Outcome};
 
 fn plain() -> Cluster {
-    Cluster::parse("plain.toml", include_str!("support/plain.toml")).unwrap()
+    Cluster::parse("plain.toml", include_str!("../support/plain.toml")).unwrap()
 }
 
 type Result<T> = mpi::error::Result<T>;

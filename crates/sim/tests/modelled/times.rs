@@ -1,10 +1,8 @@
 //! Times of the model against times computed by hand, on a cluster of round numbers.
 
-mod support;
-
+use crate::support::*;
 use fabric::{Charge, Done, Local, Nap, Span, Verbs};
 use sim::{Cluster, Nic, run};
-use support::*;
 
 /// Runs on two hosts, one rank each, and gives what both measured.
 fn pair<R: 'static>(

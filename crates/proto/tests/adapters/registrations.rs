@@ -1,8 +1,6 @@
 //! The registration cache against a slow model, and what it must never do: name pages that are gone.
 
-mod adapter;
-
-use adapter::{Adapter, Net, Shared};
+use crate::adapter::{Adapter, Net, Shared};
 use fabric::Span;
 use proptest::prelude::*;
 use proto::channel::{Channel, Settings};

@@ -1,15 +1,13 @@
 //! Epochs in virtual time: exact times of small plans, early issue, frequent buffers; and under every schedule messages that are late, ranks
 //! that lose their processor, and a target that dies.
 
+use crate::support::plain;
 #[allow(dead_code)] // shared with tests of adapters
-mod support;
-
 use mpi::error::Result;
 use mpi::world::fault;
 use proto::epoch::{Action, Ending, Schedule};
 use proto::{EagerBy, Event};
 use sim::{Cluster, Faults, Job, Outcome, Rank, Setup};
-use support::plain;
 
 fn setup() -> Setup {
     let mut setup = Setup::default();

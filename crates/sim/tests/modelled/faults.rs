@@ -1,11 +1,9 @@
 //! What goes wrong: limits, wrong keys, missing receive buffers, lost datagrams, dead and waiting ranks; and that
 //! chance follows from the seed.
 
-mod support;
-
+use crate::support::*;
 use fabric::{Charge, Completion, Done, Fault, Nap, Remote, Verbs};
 use sim::{Cluster, Faults, Job, Nic, Outcome, Report, run};
-use support::*;
 
 /// As a cluster with one rank per host.
 fn spread() -> Cluster {

@@ -1,15 +1,12 @@
 //! Random one-sided epochs against a model of bytes, under every schedule, over adapters that promise no more than
 //! verbs do. Seeds: `TERN_HOSTILE_SEEDS=1000` for a night; a failure prints the conditions.
 
-mod adapter;
-mod random;
-
-use adapter::{Adapter, Net, Shared};
+use crate::adapter::{self, Adapter, Net, Shared};
+use crate::random::Random;
 use fabric::{Distance, Nap, Span};
 use proto::channel::{Channel, Settings};
 use proto::epoch::{Ending, Mark, Schedule};
 use proto::{CacheLimits, EagerBy, Engine, Event, Limits};
-use random::Random;
 
 const RANKS: usize = 3;
 const WINDOW: u32 = 5;

@@ -144,7 +144,7 @@ const START_NS: u64 = 1_000_000;
 /// The cluster of round numbers, whose ranks share memory.
 fn sharing(more: &str) -> Cluster {
     let shared = "[shared]\nlatency_ns = 100\nbandwidth_mb_s = 2000\nslots = 4\nframe_bytes = 4096\n";
-    let text = include_str!("support/plain.toml").replace("[copy]", &format!("{shared}{more}\n[copy]"));
+    let text = include_str!("../support/plain.toml").replace("[copy]", &format!("{shared}{more}\n[copy]"));
     Cluster::parse("plain.toml", &text).unwrap()
 }
 

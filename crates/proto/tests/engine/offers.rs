@@ -1,9 +1,7 @@
 //! Buffers that early receivers offer (RTRs): the same answers whether two ranks agree by shares or by messages.
 
-mod fake;
-
+use crate::fake::{Fake, Net};
 use fabric::{Rank, Span};
-use fake::{Fake, Net};
 use proto::{CacheLimits, Engine, Event, Limits, Mode, OpId, Outcome, Protocol, Want};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -2,14 +2,11 @@
 //! received is whole when its operation ends, and memory that was given back is left alone, also where
 //! transfers fail. Seeds: `TERN_HOSTILE_SEEDS=1000` for a night; a failure prints the conditions.
 
-mod adapter;
-mod random;
-
-use adapter::{Adapter, Net, Shared};
+use crate::adapter::{Adapter, Net, Shared};
+use crate::random::Random;
 use fabric::{Nap, Span};
 use proto::channel::{Channel, Settings};
 use proto::{CacheLimits, EagerBy, Engine, Failure, Limits, Mode, OpId, Protocol, Tuning, Want};
-use random::Random;
 
 const RANKS: usize = 3;
 const CONTEXT: u64 = 4;

@@ -74,7 +74,7 @@ fn fresh_buffers() {
 /// block in 84 µs, and what lies below the RDMA offset goes by one adapter.
 #[test]
 fn blocks_go_over_all_adapters() {
-    let text = include_str!("../../../clusters/graphene.toml");
+    let text = include_str!("../../../../clusters/graphene.toml");
     let rail = &text[text.find("[[rails]]").unwrap()..text.find("[local]").unwrap()];
     let two = Cluster::parse("two.toml", &format!("{text}\n{rail}")).unwrap();
     let one = Cluster::find("graphene").unwrap();

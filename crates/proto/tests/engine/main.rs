@@ -1,0 +1,11 @@
+//! The engine over devices that do what the test says, and what it decides by. One program: the engine is compiled once for it.
+
+mod choices;
+mod early;
+#[path = "../fake/mod.rs"]
+mod fake;
+mod looks;
+mod malformed;
+mod offers;
+mod pipelines;
+mod plans;
