@@ -1,7 +1,6 @@
 //! Reliability over datagrams that are lost, doubled and overtaken, with and without connections that come and go: sends,
 //! writes and reads come, once, in order, and with their bytes. `TERN_NET_SEEDS=1000` for a night.
 
-#[allow(unsafe_code)]
 use crate::adapter::{Adapter, Net, Shared};
 use crate::random::Random;
 use fabric::{Done, Local, Rank, Remote, Span, Verbs};
