@@ -282,8 +282,7 @@ impl File {
 /// Reads some bytes from `offset` on: by way of other memory where the kernel would copy many times as long straight into place
 /// ([`memcopy`]).
 fn read_some(file: &std::fs::File, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
-    if buffer.len() < memcopy::DETOURS || !memcopy::is_close_behind(buffer.as_ptr() as usize, offset as usize)
-    {
+    if !memcopy::wants_detour(buffer.as_ptr() as usize, offset as usize, buffer.len()) {
         return file.read_at(buffer, offset);
     }
     memcopy::by_way_of(offset as usize, |room| {
@@ -296,7 +295,7 @@ fn read_some(file: &std::fs::File, buffer: &mut [u8], offset: u64) -> std::io::R
 
 /// Writes some bytes from `offset` on, in the same way.
 fn write_some(file: &std::fs::File, data: &[u8], offset: u64) -> std::io::Result<usize> {
-    if data.len() < memcopy::DETOURS || !memcopy::is_close_behind(offset as usize, data.as_ptr() as usize) {
+    if !memcopy::wants_detour(offset as usize, data.as_ptr() as usize, data.len()) {
         return file.write_at(data, offset);
     }
     memcopy::by_way_of(offset as usize, |room| {

@@ -15,9 +15,9 @@ use std::cell::RefCell;
 /// Bytes of a page; what lies as far behind the beginning of one is alike to the processor.
 pub const PAGE: usize = 4096;
 /// Bytes behind its source, within a page, from which on a destination is far enough.
-pub const FAR: usize = 32;
-/// From this length on the C library copies by that instruction on some processor.
-const LONG: usize = 1024;
+const FAR: usize = 32;
+/// From this length on the C library copies by that instruction, and a second copy takes less than one that is close behind.
+pub const DETOURS: usize = 2048;
 
 /// Whether a copy from `from` to `to` by the instruction `rep movsb` may take many times as long as any other. Both may be offsets
 /// within a page.
@@ -27,10 +27,10 @@ pub const fn is_close_behind(to: usize, from: usize) -> bool {
     (to.wrapping_sub(from) & (PAGE - 1)).wrapping_sub(1) < FAR - 1
 }
 
-/// How many bytes more `to` must lie behind to be far enough; 0 if it is.
-#[inline]
-pub const fn missing(to: usize, from: usize) -> usize {
-    if is_close_behind(to, from) { FAR - (to.wrapping_sub(from) & (PAGE - 1)) } else { 0 }
+/// Whether a copy of so many bytes is worth another way.
+#[inline(always)]
+pub const fn wants_detour(to: usize, from: usize, len: usize) -> bool {
+    len >= DETOURS && is_close_behind(to, from)
 }
 
 /// Copies `len` bytes.
@@ -39,7 +39,7 @@ pub const fn missing(to: usize, from: usize) -> usize {
 /// Both places must be valid for `len` bytes and must not overlap.
 #[inline(always)]
 pub unsafe fn copy(to: usize, from: usize, len: usize) {
-    if len >= LONG && is_close_behind(to, from) {
+    if wants_detour(to, from, len) {
         // SAFETY: passed on to the caller.
         return unsafe { copy_close_behind(to, from, len) };
     }
@@ -63,7 +63,7 @@ pub fn copy_bytes(to: &mut [u8], from: &[u8]) {
 /// Both places must be valid for `len` bytes.
 #[inline(always)]
 pub unsafe fn copy_overlapping(to: usize, from: usize, len: usize) {
-    if len >= LONG && is_close_behind(to, from) && to.abs_diff(from) >= len {
+    if wants_detour(to, from, len) && to.abs_diff(from) >= len {
         // SAFETY: passed on to the caller; they do not overlap, as was just seen.
         return unsafe { copy_close_behind(to, from, len) };
     }
@@ -71,29 +71,33 @@ pub unsafe fn copy_overlapping(to: usize, from: usize, len: usize) {
     unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) }
 }
 
-/// By words of 16 bytes, which every processor of the kind has.
+/// By words of 16 bytes, which every processor of the kind has, at places aligned for them: stores that reach into two lines take twice as
+/// long.
 ///
 /// # Safety
 /// As [`copy`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(never)]
 unsafe fn copy_close_behind(to: usize, from: usize, len: usize) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_store_si128};
     const WORDS: usize = 4;
     const LINE: usize = WORDS * size_of::<__m128i>();
-    let whole = len / LINE * LINE;
-    for at in (0..whole).step_by(LINE) {
+    let part = |at: usize, len: usize| {
+        // SAFETY: a part of both places, shorter than a line.
+        unsafe { std::ptr::copy_nonoverlapping((from + at) as *const u8, (to + at) as *mut u8, len) }
+    };
+    let head = (to.wrapping_neg() % size_of::<__m128i>()).min(len);
+    let behind = head + (len - head) / LINE * LINE;
+    part(0, head);
+    for at in (head..behind).step_by(LINE) {
         let (line, into) = ((from + at) as *const __m128i, (to + at) as *mut __m128i);
-        // SAFETY: a line of both, which need not be aligned.
+        // SAFETY: a line of both; where it goes is aligned behind `head`.
         unsafe {
             let words: [__m128i; WORDS] = std::array::from_fn(|i| _mm_loadu_si128(line.add(i)));
-            words.into_iter().enumerate().for_each(|(i, word)| _mm_storeu_si128(into.add(i), word));
+            words.into_iter().enumerate().for_each(|(i, word)| _mm_store_si128(into.add(i), word));
         }
     }
-    // SAFETY: the rest of both, less than a line.
-    unsafe {
-        std::ptr::copy_nonoverlapping((from + whole) as *const u8, (to + whole) as *mut u8, len - whole)
-    }
+    part(behind, len - behind);
 }
 
 /// As any other.
@@ -140,8 +144,6 @@ impl std::ops::DerefMut for Room {
 /// Bytes that go [by way of](by_way_of) other memory at once: many enough for a call of the kernel's, few enough for the caches of a
 /// core.
 pub const DETOUR: usize = 128 << 10;
-/// From this length on a second copy takes less than one that is close behind.
-pub const DETOURS: usize = 2048;
 
 thread_local! {
     static ROOM: RefCell<Room> = RefCell::default();
@@ -172,8 +174,8 @@ mod tests {
                 for pages in [0, PAGE, 1000 * PAGE] {
                     assert_eq!(is_close_behind(from + pages + to, from), close, "{to}");
                     assert_eq!(is_close_behind(from + to, from + pages), close, "{to}, {pages} before");
-                    let missing = missing(from + to, from + pages);
-                    assert!(!is_close_behind(from + to + missing, from + pages) && (missing > 0) == close);
+                    assert_eq!(wants_detour(from + to, from + pages, DETOURS), close);
+                    assert!(!wants_detour(from + to, from + pages, DETOURS - 1));
                 }
             }
         }

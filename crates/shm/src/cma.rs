@@ -18,7 +18,7 @@ pub fn transfer(way: Direction, pid: i32, peer: usize, local: Span, remote: usiz
         Direction::Read => (local.addr, remote),
         Direction::Write => (remote, local.addr),
     };
-    if local.len < memcopy::DETOURS || !memcopy::is_close_behind(to, from) {
+    if !memcopy::wants_detour(to, from, local.len) {
         return straight(way, pid, peer, local, remote);
     }
     memcopy::by_way_of(remote, |room| {

@@ -24,9 +24,7 @@ const BATCH_BYTES: usize = 512 << 10;
 /// FPDUs that have no more bytes, on average, are written in one piece: each of the three or four that one consists of costs the
 /// kernel more than a copy of so much. It is what is copied anyway when it is posted, with header, CRC and MAC.
 const SHORT: usize = INLINE + 64;
-/// From this length on payload is laid out so that the kernel copies it well, see [`Link::cut`].
-const LAID_OUT: usize = 2048;
-/// Payload of an FPDU that is there for the place of the next one's.
+/// Payload of an FPDU that is there for the place of the next one's, see [`Link::cut`].
 const LEAD: usize = 64;
 /// Bytes read at a time where what comes is not known to be payload: a frame of 64 KiB with its headers.
 pub const READ_BYTES: usize = (64 << 10) + memcopy::PAGE;
@@ -203,7 +201,7 @@ impl Link {
             let postings = &self.postings;
             let shorten = |source, header_len, len| {
                 let at = bytes + mpa::LENGTH_LEN + header_len;
-                let is_long = len >= LAID_OUT;
+                let is_long = len >= memcopy::DETOURS; // a short one is not asked where it lies
                 if is_long && memcopy::is_close_behind(at, postings.address(source)) { LEAD } else { len }
             };
             let Some(mut fpdu) = self.connection.next_fpdu_of(regions, shorten) else { return };
