@@ -61,8 +61,8 @@ enum Way {
 /// How messages get to other hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Carriers {
-    /// By connections of the software adapter: streams, in which long frames cost no more than short ones for each byte.
-    Streams,
+    /// By what of the software adapter is reliable, in which long frames cost no more than short ones for each byte.
+    Streams { frame_bytes: usize },
     /// By what the adapter has that is reliable.
     Adapter,
     /// By unreliable datagrams, and for so many peers at a time by connections.
@@ -70,6 +70,8 @@ enum Carriers {
 }
 
 impl Carriers {
+    const CONNECTIONS: Carriers = Carriers::Streams { frame_bytes: channel::STREAM_FRAME_BYTES };
+
     fn listen(self, transport: &str, at: IpAddr) -> Result<Listening, String> {
         match (transport, self) {
             ("rd", _) => Listening::for_datagrams(at),
@@ -88,14 +90,15 @@ impl Carriers {
                 let connections = affordable.min(settings.number("TERN_CONNECTIONS") as usize);
                 Carriers::Datagrams { connections }
             }
-            "rc" | "rd" => Carriers::Streams,
+            "rc" => Carriers::CONNECTIONS,
+            "rd" => Carriers::Streams { frame_bytes: channel::STAGED_BYTES },
             _ => Carriers::Adapter,
         }
     }
 
     /// The same over adapters of the system, which lock what they receive into.
     fn of_system(self) -> Carriers {
-        if self == Carriers::Streams { Carriers::Adapter } else { self }
+        if matches!(self, Carriers::Streams { .. }) { Carriers::Adapter } else { self }
     }
 
     /// Frames over an adapter of these.
@@ -103,7 +106,7 @@ impl Carriers {
         let Carriers::Datagrams { connections } = self else {
             let plain = channel::Settings::default();
             let frame_bytes =
-                if self == Carriers::Streams { channel::STREAM_FRAME_BYTES } else { plain.frame_bytes };
+                if let Carriers::Streams { frame_bytes } = self { frame_bytes } else { plain.frame_bytes };
             let settings = channel::Settings { slots: SLOTS, frame_bytes, ..plain };
             return Channel::new(Reliable::plain(adapter), settings);
         };
@@ -233,7 +236,7 @@ fn software(
     address::are_alike(&addresses)?;
     // Whoever has the narrowest way: a datagram that is longer than the buffers of its receiver is refused.
     let listening = match carriers {
-        Carriers::Streams | Carriers::Adapter => listening,
+        Carriers::Streams { .. } | Carriers::Adapter => listening,
         Carriers::Datagrams { .. } => {
             let longest = listening.longest_datagram(&addresses);
             let all = client.share("tern.datagram", longest.to_string().as_bytes())?;
@@ -311,7 +314,7 @@ fn open(choice: ibv::Choice, settings: &Settings) -> Result<Opened, String> {
         }
     }
     let traffic = match carriers {
-        Carriers::Streams | Carriers::Adapter => Traffic::Messages,
+        Carriers::Streams { .. } | Carriers::Adapter => Traffic::Messages,
         Carriers::Datagrams { connections: 0 } => Traffic::Datagrams,
         Carriers::Datagrams { .. } => Traffic::Both,
     };
@@ -460,7 +463,8 @@ pub fn receive_guests(device: &mut Device, job: [u8; 16], rank: u32) -> Result<C
         let nowhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)); device.size()];
         let adapter = listening.open(device.me(), nowhere.into(), Secret::default())?;
         device.near_mut().sleep_beside(adapter.descriptor())?;
-        let channel = Carriers::Streams.carry(Either::First(adapter)).map_err(|fault| fault.to_string())?;
+        let channel =
+            Carriers::CONNECTIONS.carry(Either::First(adapter)).map_err(|fault| fault.to_string())?;
         *device.far_slot() = Some(channel);
     }
     match device.far_slot().as_mut().and_then(|far| far.verbs_mut().adapter_mut()) {

@@ -150,8 +150,8 @@ pub const ALL: &[Setting] = &[
     Setting {
         name: "TERN_EAGER_MAX",
         kind: Type::Bytes,
-        default: "256K",
-        doc: "Longest message that may be copied twice (eager) instead of once by both sides (rendezvous). At most the 256K of a block of shared memory.",
+        default: "1M",
+        doc: "Longest message that may leave before its receive is known (eager), for a second copy, instead of when both sides have met (rendezvous). At most 256K in shared memory (a block), 1M over connections of the software adapter (what their sockets take at once, also while the receiver computes), 64K over its reliable datagrams, 16K over others.",
     },
     Setting {
         name: "TERN_EXPLAIN",

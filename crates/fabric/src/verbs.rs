@@ -96,6 +96,8 @@ pub struct VerbsCaps {
     pub name: &'static str,
     /// Payload that the processor writes into the work request itself, in bytes.
     pub inline_bytes: usize,
+    /// Longest of what [`Verbs::post_at_once`] takes, in bytes; 0 where nothing can be posted so.
+    pub at_once_bytes: usize,
     /// Entries of a gather list.
     pub gather: usize,
     /// Longest datagram in bytes; 0 if there are none.
@@ -205,6 +207,18 @@ pub trait Verbs {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault>;
+    /// Sends the concatenation of `parts`, or writes it to `remote`, and has read it when this returns: it need not be registered, and may
+    /// change. At most [`VerbsCaps::at_once_bytes`]. False where that cannot be, or not now; then nothing has happened, and it can be
+    /// posted from memory that is lent.
+    fn post_at_once(
+        &mut self,
+        _to: Rank,
+        _parts: &[Local],
+        _remote: Option<Remote>,
+        _work: u64,
+    ) -> Result<bool, Fault> {
+        Ok(false)
+    }
     /// Reads memory of `from`.
     fn post_read(
         &mut self,

@@ -129,6 +129,7 @@ fn caps(rails: &[Rail], places: &[Vec<Place>], has_datagrams: bool) -> Result<Ve
     Ok(VerbsCaps {
         name: "ibv",
         inline_bytes,
+        at_once_bytes: 0,
         gather: least(|rail| rail.port.device.max_sge.max(0) as usize).min(PIECES),
         datagram_bytes: if has_datagrams { mtu.unwrap_or(256) } else { 0 },
         depth: least(Rail::depth),

@@ -32,6 +32,7 @@ impl<'y> Nic<'y> {
         let caps = VerbsCaps {
             name: "sim",
             inline_bytes: rails.iter().map(|rail| rail.inline_bytes).min().expect("a host has a rail"),
+            at_once_bytes: 0,
             gather: GATHER,
             datagram_bytes: cluster.datagram.max_bytes,
             depth: rails.iter().map(|rail| rail.depth).min().expect("a host has a rail"),

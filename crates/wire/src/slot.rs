@@ -8,14 +8,14 @@
 //! |-------|-------|
 //! | 0–15  | sequence number of the frame, over both paths |
 //! | 16–31 | frames of the other direction that have been taken |
-//! | 32–49 | length of the payload in bytes |
-//! | 50–55 | slot of the next frame |
-//! | 56–63 | kind, never 0 |
+//! | 32–54 | length of the payload in bytes |
+//! | 55–60 | slot of the next frame |
+//! | 61–63 | kind, never 0: the last byte of a frame is not, either |
 
 use crate::Malformed;
 
 /// Version of the frames; a peer with another one is refused when it introduces itself.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// How the header of a frame travels, and what the frame is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,19 +58,19 @@ pub struct Tail {
 
 impl Tail {
     /// The longest payload.
-    pub const LEN_MAX: u32 = (1 << 18) - 1;
+    pub const LEN_MAX: u32 = (1 << 23) - 1;
 
     /// The word.
     pub fn encode(self) -> u64 {
         assert!(self.len <= Tail::LEN_MAX, "a frame has at most {} bytes", Tail::LEN_MAX);
         assert!(self.next < 64, "a ring has at most 64 slots");
         let numbers = self.seq as u64 | (self.ack as u64) << 16 | (self.len as u64) << 32;
-        numbers | (self.next as u64) << 50 | (self.kind as u64) << 56
+        numbers | (self.next as u64) << 55 | (self.kind as u64) << 61
     }
 
     /// Reads a word of any content.
     pub fn decode(word: u64) -> Result<Tail, Malformed> {
-        let kind = match word >> 56 {
+        let kind = match word >> 61 {
             1 => FrameKind::Full,
             2 => FrameKind::Same,
             3 => FrameKind::Next,
@@ -79,7 +79,7 @@ impl Tail {
             other => return Err(Malformed(format!("unknown kind of frame {other}"))),
         };
         let len = (word >> 32) as u32 & Tail::LEN_MAX;
-        let next = (word >> 50) as u8 & 63;
+        let next = (word >> 55) as u8 & 63;
         Ok(Tail { kind, seq: word as u16, ack: (word >> 16) as u16, len, next })
     }
 }

@@ -188,7 +188,8 @@ impl Tariff {
         let host = Rates { cores: count, single_copy: settings.flag("TERN_SINGLE_COPY"), ..Rates::HOST };
         let eager_bytes = settings.number("TERN_EAGER_MAX") as usize;
         let frame_bytes = match settings.text("TERN_TRANSPORT") {
-            "rc" | "rd" => channel::STREAM_FRAME_BYTES,
+            "rc" => channel::STREAM_FRAME_BYTES,
+            "rd" => channel::STAGED_BYTES,
             _ => channel::Settings::default().frame_bytes,
         };
         let network = network(eager_bytes, frame_bytes, settings.number("TERN_REGISTERED_MAX") > 0);

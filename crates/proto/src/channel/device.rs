@@ -8,9 +8,11 @@ use fabric::{
     Transfers, Verbs,
 };
 
-/// Longest payload of a frame where a peer is a stream of the software adapter: a rendezvous takes two more messages, which between
-/// hosts cost more than the copies of so much.
-pub const STREAM_FRAME_BYTES: usize = 64 << 10;
+/// Longest payload of a frame where a peer is a stream of the software adapter, whose socket takes it from where it lies. A rendezvous takes
+/// two more messages, and holds its peer up while this rank computes.
+pub const STREAM_FRAME_BYTES: usize = 1 << 20;
+/// The same of one that may have to be copied before it leaves.
+pub const STAGED_BYTES: usize = 64 << 10;
 
 impl<V: Verbs> Channel<V> {
     /// The adapters.

@@ -32,11 +32,12 @@ mod device;
 mod fast;
 mod headers;
 pub(crate) mod peer;
+mod post;
 mod sendrecv;
 pub(crate) mod slots;
 
 use crate::event::{Counters, Event};
-pub use device::STREAM_FRAME_BYTES;
+pub use device::{STAGED_BYTES, STREAM_FRAME_BYTES};
 use fabric::{Caps, Charge, Completion, Done, Fault, Local, Rank, Span, Verbs, VerbsCaps};
 use peer::{Index, Path, Peer};
 use slots::{Budget, Mailboxes, Pool, RAIL, Receives};
@@ -62,6 +63,8 @@ const RETRY_NS: u64 = 10_000;
 pub struct Settings {
     /// Longest payload of a frame, in bytes.
     pub frame_bytes: usize,
+    /// Longest payload of a frame that is copied if the adapter does not take it at once; longer ones wait until it does.
+    pub staged_bytes: usize,
     /// Length of a slot of the fast path in bytes; longer frames go by Send/Recv.
     pub slot_bytes: usize,
     /// Slots a peer gets, at most 48, of which one is kept for the next frame; below 2 there is no
@@ -87,6 +90,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             frame_bytes: 16 * 1024,
+            staged_bytes: STAGED_BYTES,
             slot_bytes: 16 * 1024 + 24,
             slots: 32,
             fast_after: 8,
@@ -109,7 +113,12 @@ impl Settings {
         while 4 * self.frame_bytes > part && self.frame_bytes > FRAME_MIN {
             self.frame_bytes /= 2;
         }
-        let fit = part / (self.frame_bytes + FrameKind::Full.trailer_len());
+        // What is never taken at once must be copied.
+        let whole = self.frame_bytes + FrameKind::Full.trailer_len();
+        let staged =
+            if caps.gather >= 2 && caps.at_once_bytes >= whole { self.staged_bytes } else { usize::MAX };
+        self.staged_bytes = staged.min(self.frame_bytes);
+        let fit = part / whole;
         self.buffers = self.buffers.min(fit).max(2);
         self.staged = self.staged.min(fit).max(1);
         // A slot is polled: its last word must not be seen before the others.
@@ -202,7 +211,8 @@ impl<V: Verbs> Channel<V> {
         let receives = Receives::new(&mut verbs, &lens, settings.buffers)?;
         let caps = Caps {
             name: verbs.caps().name,
-            inline_bytes: verbs.caps().inline_bytes.saturating_sub(trailer),
+            // What the adapter takes at once is not copied, either.
+            inline_bytes: verbs.caps().inline_bytes.max(verbs.caps().at_once_bytes).saturating_sub(trailer),
             frame_bytes: settings.frame_bytes,
             remote_access: false,
             remote_access_note: "memory must be registered".into(),
@@ -216,7 +226,7 @@ impl<V: Verbs> Channel<V> {
             peers: Vec::new(),
             ready: Vec::new(),
             due: Vec::new(),
-            stage: Pool::new(RAIL, settings.frame_bytes + trailer, settings.staged),
+            stage: Pool::new(RAIL, settings.staged_bytes + trailer, settings.staged),
             notes: (0..verbs.rails()).map(|rail| Pool::new(rail, NOTE_BYTES, 4 * settings.staged)).collect(),
             mailboxes: Mailboxes::default(),
             receives,
@@ -332,94 +342,6 @@ impl<V: Verbs> Channel<V> {
             }
         }
         Some(Path::Fast)
-    }
-
-    /// Posts a frame: from the processor's hands, gathered, or copied into a slot.
-    fn post(
-        &mut self,
-        p: usize,
-        path: Path,
-        data: Local,
-        trailer: &[u8],
-        gathered: Option<u64>,
-    ) -> Result<bool, Fault> {
-        let at_once = data.span.len + trailer.len() <= self.verbs.caps().inline_bytes;
-        let gathers = self.verbs.caps().gather >= 2;
-        if gathers && at_once {
-            let trailer = Span { addr: trailer.as_ptr() as usize, len: trailer.len() };
-            let posted = self.launch(p, path, &[data, Local { span: trailer, key: 0 }], Work::Inline)?;
-            self.end(gathered.filter(|_| posted), Ok(()));
-            return Ok(posted);
-        }
-        match gathered {
-            Some(work) if gathers => self.post_gathered(p, path, data, trailer, work),
-            _ => {
-                let posted = self.post_copied(p, path, data.span, trailer)?;
-                self.end(gathered.filter(|_| posted), Ok(()));
-                Ok(posted)
-            }
-        }
-    }
-
-    fn post_gathered(
-        &mut self,
-        p: usize,
-        path: Path,
-        data: Local,
-        trailer: &[u8],
-        work: u64,
-    ) -> Result<bool, Fault> {
-        let Some((index, note)) = self.take_note(RAIL)? else { return Ok(false) };
-        self.verbs.poke_bytes(note.span.addr, trailer);
-        let note = Local { span: note.span.part(0, trailer.len()), key: note.key };
-        if !self.launch(p, path, &[data, note], Work::Note(RAIL, index))? {
-            self.notes[RAIL].give_back(index);
-            return Ok(false);
-        }
-        self.notes[RAIL].and_then(index, Some(work));
-        self.counters.count(Event::ZeroCopy);
-        Ok(true)
-    }
-
-    fn post_copied(&mut self, p: usize, path: Path, data: Span, trailer: &[u8]) -> Result<bool, Fault> {
-        let mut slot = self.stage.take(&mut self.verbs)?;
-        if slot.is_none() {
-            self.pump();
-            slot = self.stage.take(&mut self.verbs)?;
-        }
-        let Some((index, slot)) = slot else { return Ok(false) };
-        self.verbs.copy(slot.span.addr, data.addr, data.len);
-        self.verbs.poke_bytes(slot.span.addr + data.len, trailer);
-        let frame = Local { span: slot.span.part(0, data.len + trailer.len()), key: slot.key };
-        let posted = self.launch(p, path, &[frame], Work::Stage(index))?;
-        if !posted {
-            self.stage.give_back(index);
-        }
-        Ok(posted)
-    }
-
-    /// Hands a frame to the adapter.
-    fn launch(&mut self, p: usize, path: Path, parts: &[Local], work: Work) -> Result<bool, Fault> {
-        let peer = &self.peers[p];
-        let parts = if parts[0].span.len == 0 { &parts[1..] } else { parts };
-        let posted = match path {
-            Path::Fast => {
-                let len = parts.iter().map(|part| part.span.len).sum();
-                let place = peer.ring_out.as_ref().expect("the fast path has slots").place(len);
-                self.verbs.post_write(peer.rank, RAIL, parts, place, work.encode())?
-            }
-            Path::SendRecv => self.verbs.post_send(peer.rank, RAIL, parts, work.encode())?,
-        };
-        if !posted {
-            self.try_later();
-        }
-        Ok(posted)
-    }
-
-    fn try_later(&mut self) {
-        self.counters.count(Event::PostRefused);
-        let now = self.verbs.now_ns();
-        self.verbs.alarm(now + RETRY_NS);
     }
 
     fn take_note(&mut self, rail: usize) -> Result<Option<(u32, Local)>, Fault> {

@@ -143,7 +143,9 @@ fn eager(facts: &Facts, message: &Message) -> Cost {
     if !path.registration {
         return Cost::default().with(Term::Copy, copies).with(Term::Gaps, path.post.value);
     }
-    framed(facts, message, copies / 2.0).with(Term::Copy, copies / 2.0)
+    // The adapter may take it from where it lies.
+    let before = if message.len <= path.inline_bytes { 0.0 } else { copies / 2.0 };
+    framed(facts, message, before).with(Term::Copy, copies / 2.0)
 }
 
 /// What brings an eager frame, whose sender does something before: NT of «000». A late receiver finds it there.

@@ -16,6 +16,9 @@ use wire::head::{FrameType, Head, Offer};
 
 /// For how long an eager message waits for room before it goes by rendezvous.
 const PATIENCE_NS: u64 = 1_000_000;
+/// Over registered memory, the longest message that waits for room as it is: a longer one that does not leave at once goes by
+/// rendezvous, whose bytes need no room.
+const QUEUED: usize = 64 << 10;
 /// Messages that take no longer than a frame without any, in bytes.
 const SHORT: usize = 64;
 
@@ -167,6 +170,11 @@ impl<D: Device> Engine<D> {
         if short && held.is_none() && self.leaves_at_once(to, context, tag, data, is_watched) {
             return Ok(None);
         }
+        let waits = held.is_some() || data.len <= QUEUED || !self.path(to).registration;
+        if short && !waits && self.leaves_past_rtrs(to, context, tag, data) {
+            return Ok(None);
+        }
+        let short = short && waits;
         let eager = if self.fits(to, data.len, mode) { Offer::EAGER } else { 0 };
         let by = manner.map_or(0, Manner::flag);
         let sending = Sending { to, context, tag, data, met: false, flags: flags | eager | by };
@@ -213,6 +221,19 @@ impl<D: Device> Engine<D> {
         } else {
             self.leave_now::<false>(to, self.dev.distance(to), context, tag, data)
         }
+    }
+
+    /// Sends a message that is too long to wait for room, if it is not because of others that it could not leave: RTRs that came for it are
+    /// of no use.
+    #[cold]
+    fn leaves_past_rtrs(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+        let peer = &self.peers[to];
+        let is_free = !peer.plain && !peer.lost && peer.queue.is_empty() && peer.control.is_empty();
+        let left = is_free && self.send_watched(to, context, tag, data);
+        if left {
+            self.rtrs.other_left(&Envelope { source: to, context, tag }, None);
+        }
+        left
     }
 
     /// Whether a message may go through a block.

@@ -167,6 +167,16 @@ impl<V: Verbs> Verbs for Reliable<V> {
         self.post(to, len_of(parts), work, over, job)
     }
 
+    fn post_at_once(
+        &mut self,
+        to: Rank,
+        parts: &[Local],
+        remote: Option<Remote>,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        if self.ways.is_some() { Ok(false) } else { self.verbs.post_at_once(to, parts, remote, work) }
+    }
+
     fn post_read(
         &mut self,
         from: Rank,

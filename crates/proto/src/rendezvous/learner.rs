@@ -412,14 +412,17 @@ impl Learner {
     /// its buffer has not been seen before.
     pub(crate) fn eager_limit(&self, distance: Distance) -> usize {
         const STEP: usize = 1024;
-        let most_bytes = self.facts.path(distance).eager_bytes;
+        let path = self.facts.path(distance);
+        let (most_bytes, at_once_bytes) = (path.eager_bytes, path.inline_bytes);
         let dearer = |len: &usize| {
             let message = Message { len: *len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true };
             let eager = terms::cost(Way::Eager, &self.facts, &message).map_or(f64::MAX, |c| c.total_ns());
             let other = LONG.iter().filter_map(|way| terms::cost(*way, &self.facts, &message));
             other.map(|cost| cost.total_ns()).fold(f64::INFINITY, f64::min) < eager
         };
-        let first = (STEP..=most_bytes).step_by(STEP).find(dearer);
+        // What the adapter takes at once waits for nobody, and a rendezvous for as long as its peer computes.
+        let mut lens = (STEP..=most_bytes).step_by(STEP);
+        let first = lens.find(|len| *len > at_once_bytes && dearer(len));
         first.map_or(most_bytes, |len| len - STEP)
     }
 }

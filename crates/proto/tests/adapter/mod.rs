@@ -137,6 +137,7 @@ impl Net {
         let caps = VerbsCaps {
             name: "fake",
             inline_bytes: INLINE,
+            at_once_bytes: 0,
             gather: 2,
             datagram_bytes: 0,
             depth: 32,
@@ -334,7 +335,16 @@ impl Adapter {
         Adapter { me, caps, net: net.clone(), monitor: None, lockable_bytes }
     }
 
-    fn post(&mut self, to: Rank, rail: usize, what: What, parts: &[Local], work: u64) -> Result<bool, Fault> {
+    /// Posts work; `at_once` if its bytes are read now, whatever they are of.
+    fn post(
+        &mut self,
+        to: Rank,
+        rail: usize,
+        what: What,
+        parts: &[Local],
+        work: u64,
+        at_once: bool,
+    ) -> Result<bool, Fault> {
         assert!(parts.len() <= self.caps.gather);
         let mut net = self.net.get();
         let queue = net.queue(self.me, to, rail);
@@ -354,8 +364,8 @@ impl Adapter {
             host.promised[rail] += 1;
         }
         let len: usize = parts.iter().map(|part| part.span.len).sum();
-        let inline = (len <= self.caps.inline_bytes && !matches!(what, What::Read(_)))
-            .then(|| gather(parts.iter().map(|part| part.span)));
+        let is_inline = len <= self.caps.inline_bytes && !matches!(what, What::Read(_));
+        let inline = (is_inline || at_once).then(|| gather(parts.iter().map(|part| part.span)));
         if inline.is_none() {
             parts.iter().for_each(|part| _ = net.check(self.me, rail, *part));
         }
@@ -444,7 +454,21 @@ impl Verbs for Adapter {
     }
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
-        self.post(to, rail, What::Send, parts, work)
+        self.post(to, rail, What::Send, parts, work, false)
+    }
+
+    fn post_at_once(
+        &mut self,
+        to: Rank,
+        parts: &[Local],
+        remote: Option<Remote>,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let is_full = self.net.get().happens(3);
+        if is_full || parts.iter().map(|part| part.span.len).sum::<usize>() > self.caps.at_once_bytes {
+            return Ok(false);
+        }
+        self.post(to, 0, remote.map_or(What::Send, What::Write), parts, work, true)
     }
 
     fn post_datagram(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
@@ -479,7 +503,7 @@ impl Verbs for Adapter {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault> {
-        self.post(to, rail, What::Write(remote), parts, work)
+        self.post(to, rail, What::Write(remote), parts, work, false)
     }
 
     fn post_read(
@@ -490,7 +514,7 @@ impl Verbs for Adapter {
         remote: Remote,
         work: u64,
     ) -> Result<bool, Fault> {
-        self.post(from, rail, What::Read(remote), &[local], work)
+        self.post(from, rail, What::Read(remote), &[local], work, false)
     }
 
     fn flush(&mut self, _to: Rank) {

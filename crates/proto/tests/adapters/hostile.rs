@@ -61,9 +61,17 @@ impl Job {
             net.fails_one_in = conditions.fails_one_in;
             net.caps.writes_in_order = conditions.in_order;
             net.caps.inline_bytes = random.of(&[0, 64]);
+            net.caps.at_once_bytes = random.of(&[0, 1 << 20]);
         }
-        let settings =
-            Settings { slots: 6, fast_after: 2, buffers: 24, window: 8, staged: 16, ..Settings::default() };
+        let settings = Settings {
+            slots: 6,
+            fast_after: 2,
+            buffers: 24,
+            window: 8,
+            staged: 16,
+            staged_bytes: random.of(&[100, 16 << 10]),
+            ..Settings::default()
+        };
         let limits = Limits {
             eager_bytes: random.of(&[0, 4096]),
             unexpected_bytes: 1 << 20,

@@ -27,6 +27,7 @@ fn bytes(device: &impl Device, data: Span) -> Vec<u8> {
 fn settings() -> Settings {
     Settings {
         frame_bytes: 512,
+        staged_bytes: 512,
         slot_bytes: 256,
         slots: 8,
         fast_after: 0,

@@ -54,12 +54,14 @@ impl Swarm {
             let net = &mut *net.get();
             (net.hostile, net.rails, net.random) = (is_hostile, rails, seed);
             net.caps.inline_bytes = random.of(&[0, 8, adapter::INLINE]);
+            net.caps.at_once_bytes = random.of(&[0, 1 << 20]);
             net.caps.gather = random.of(&[1, 2, 2]);
             net.caps.depth = random.of(&[2, 5, 128]);
             net.caps.writes_in_order = !is_hostile || random.below(2) == 0;
         }
         let settings = Settings {
             frame_bytes: random.of(&[64, 300]),
+            staged_bytes: random.of(&[40, 300]),
             slot_bytes: random.of(&[64, 200, 400]),
             slots: random.of(&[0, 1, 2, 5, 48]),
             fast_after: random.of(&[0, 0, 1, 9]) as u32,

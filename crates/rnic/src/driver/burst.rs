@@ -32,6 +32,11 @@ impl Burst {
         self.few > FEW && self.waiting < MANY && self.bytes < FULL
     }
 
+    /// Whether what is posted next, in this look, would.
+    pub fn would_wait(&self, look: u32) -> bool {
+        self.look == look && self.few >= FEW && self.waiting < MANY && self.bytes < FULL
+    }
+
     /// Something was posted.
     pub fn posted(&mut self) {
         self.waiting += 1;

@@ -119,6 +119,11 @@ impl Link {
         None
     }
 
+    /// The memory that was lent for what was posted last is needed no longer.
+    pub fn keep_last(&mut self) {
+        self.postings.keep_last();
+    }
+
     /// The oldest work that has ended: what its poster called it, and how it ended.
     pub fn poll(&mut self) -> Option<(u64, Result<Done, NotDone>)> {
         let ended = self.connection.poll()?;

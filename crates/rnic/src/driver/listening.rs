@@ -6,6 +6,7 @@ use super::greeting::Secret;
 use super::guests::Guests;
 use super::host::Host;
 use super::link::READ_BYTES;
+use super::post::AT_ONCE;
 use super::postings::INLINE;
 use super::seal::Integrity;
 use super::unreliable::Unreliable;
@@ -132,7 +133,8 @@ impl Listening {
             None => None,
         };
         let watch = Watch::new(&epoll, addresses.len()).map_err(fail)?;
-        let caps = caps(unreliable.as_ref().map_or(0, |unreliable| unreliable.payload()));
+        let by_streams = matches!(door, Door::Connections(_)) && unreliable.is_none();
+        let caps = caps(unreliable.as_ref().map_or(0, |unreliable| unreliable.payload()), by_streams);
         Ok(Rnic {
             me,
             secret,
@@ -175,11 +177,12 @@ impl Listening {
     }
 }
 
-/// What the adapter can do; `datagram_bytes` is the payload of an unreliable datagram.
-fn caps(datagram_bytes: usize) -> VerbsCaps {
+/// What the adapter can do; `datagram_bytes` is the payload of an unreliable datagram, `by_streams` whether there are connections alone.
+fn caps(datagram_bytes: usize, by_streams: bool) -> VerbsCaps {
     VerbsCaps {
         name: "rnic",
         inline_bytes: INLINE,
+        at_once_bytes: if by_streams { AT_ONCE } else { 0 },
         gather: 2,
         datagram_bytes,
         depth: DEPTH,

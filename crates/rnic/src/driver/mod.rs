@@ -18,6 +18,7 @@ mod listening;
 mod meeting;
 pub mod memory;
 mod outbox;
+mod post;
 mod postings;
 mod seal;
 mod segments;
@@ -30,7 +31,7 @@ use crate::stack::{Agreed, Connection, Done as Ended, NotDone, Regions, SEGMENT_
 use again::Again;
 use burst::Burst;
 use datagrams::{Datagrams, Peer};
-use fabric::{Completion, Done, Fault, Local, Nap, Rank, VerbsCaps};
+use fabric::{Completion, Done, Fault, Nap, Rank, VerbsCaps};
 pub use frames::Frames;
 pub use greeting::{PROOF, Secret, datagram_id, is_proof, proof};
 use guests::Guests;
@@ -514,64 +515,5 @@ impl Rnic {
         self.waiting.retain(|rank| *rank != peer);
         self.stalled.retain(|rank| *rank != peer);
         self.hot = self.hot.filter(|rank| *rank != peer);
-    }
-
-    fn post(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> Result<bool, Fault> {
-        self.post_this(to, Posted { work, payload: Payload::of(parts) }, what)
-    }
-
-    fn post_this(&mut self, to: Rank, posted: Posted, what: Work) -> Result<bool, Fault> {
-        if matches!(self.contacts[to], Contact::None) {
-            match self.door {
-                Door::Connections(_) => self.begin(to).inspect_err(|why| self.lose(to, why))?,
-                Door::Datagrams(_) => self.pair(to),
-                Door::Knocks(_) => return Err(Fault::Device("there are unreliable datagrams only".into())),
-            }
-            self.watch.begin(self.clock_ns());
-        }
-        let is_short = matches!(posted.payload, Payload::Inline(_));
-        let is_asked = matches!(what, Work::Read { .. } | Work::Atomic { .. });
-        let leads = self.leads.take() == Some(to);
-        let may_wait = (is_short || leads) && !is_asked;
-        let (is_long, look) = (posted.payload.len() > burst::LONG, self.look);
-        match &mut self.contacts[to] {
-            Contact::Begun(waiting) | Contact::Expected(waiting) => {
-                if waiting.len() >= DEPTH {
-                    return Ok(false);
-                }
-                waiting.push_back((posted, what));
-                self.note_unsent(to);
-                Ok(true)
-            }
-            Contact::Connected(link) => {
-                self.watch.spoken(to);
-                let waits = link.burst.is_waiting();
-                if link.post(posted, what).is_some() {
-                    return Ok(false);
-                }
-                // What was not copied waits only if it is one of many, and so does what is asked: nobody may say that it is to leave.
-                let may_wait = may_wait || (is_asked || !is_long && !is_short) && link.burst.may_wait(look);
-                match may_wait {
-                    true if waits => {}
-                    true => self.waiting.push(to),
-                    false => self.send(to),
-                }
-                Ok(true)
-            }
-            Contact::Paired(peer) if peer.is_gone() => Err(self.watch.why(to)),
-            Contact::Paired(peer) => {
-                let waits = peer.burst.is_waiting();
-                if !peer.post(posted, what) {
-                    return Ok(false);
-                }
-                match may_wait {
-                    true if waits => {}
-                    true => self.waiting.push(to),
-                    false => self.send_datagrams(to),
-                }
-                Ok(true)
-            }
-            Contact::None | Contact::Gone => Err(self.refusal(to)),
-        }
     }
 }

@@ -89,6 +89,12 @@ impl Postings {
         self.posted.push_back(posted);
     }
 
+    /// Copies the payload of what was posted last, if it has not ended.
+    pub fn keep_last(&mut self) {
+        let Some(last) = self.posted.back_mut() else { return };
+        last.payload = Payload::Inline(last.payload.part(0, last.payload.len()).concat().into());
+    }
+
     /// Gives memory back that nothing is in: for who has thousands of peers and rarely something for one of them.
     pub fn give_back(&mut self) {
         if self.posted.is_empty() {

@@ -83,6 +83,21 @@ impl Verbs for Rnic {
         self.post(to, parts, work, what)
     }
 
+    fn post_at_once(
+        &mut self,
+        to: Rank,
+        parts: &[Local],
+        remote: Option<Remote>,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let len = len_of(parts)?;
+        let what = match remote {
+            Some(Remote { addr, key }) => Work::Write { len, stag: key, to: addr, immediate: None },
+            None => Work::Send { len, solicited: false, invalidate: None },
+        };
+        Ok(self.caps.at_once_bytes > 0 && self.post_to_stream(to, parts, work, what))
+    }
+
     fn post_read(
         &mut self,
         from: Rank,
