@@ -233,6 +233,36 @@ def between_hosts(short):
         yield Stage(f"between two hosts, {' and '.join(names)}", commands[0], beside=commands[1:])
 
 
+def forced():
+    """The same bytes must arrive under every protocol that can be forced. A few programs count on the buffering of short standard sends,
+    so rendezvous begins at 65 bytes. Each way to write payloads goes with a manner in which they are written."""
+    def forcing(settings):
+        return ["env", *settings.split(), sys.executable, ROOT / "tests" / "run.py", "--np", "3", "p2p", "coll", "datatype"]
+
+    for one, other in [("TERN_RTR=0", "TERN_SINGLE_COPY=0 TERN_STORES=prefetched"),
+                       ("TERN_EAGER_MAX=64", "TERN_ADAPT=0 TERN_STORES=ordinary"),
+                       ("TERN_MANNER=blocks TERN_STORES=streaming", "TERN_MANNER=pulled")]:
+        yield Stage(f"with {one}, and with {other}", forcing(one), beside=[forcing(other)])
+
+
+def by_targets():
+    """One-sided operations that nobody carries out but the target."""
+    active = [sys.executable, ROOT / "tests" / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
+    yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
+
+
+def other_abi(peer):
+    """Programs that MPICH's compiler `peer` has made, if there is one."""
+    if not peer.exists():
+        return
+    python, tests = sys.executable, ROOT / "tests"
+    yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
+    yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])
+    programs = [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"]
+    wheel = [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"]
+    yield Stage("MPICH's ABI, C programs and mpi4py's wheel", programs, beside=[wheel])
+
+
 def stages(arguments):
     if arguments.nightly:
         yield from between_hosts(short=False)
@@ -259,28 +289,11 @@ def stages(arguments):
     yield Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=suite)
     yield Stage("Fortran", [python, tests / "fortran" / "run.py"])
     if not arguments.quick:
-        # The same bytes must arrive under every protocol that can be forced. A few programs count on
-        # the buffering of short standard sends, so rendezvous begins at 65 bytes. Each way to write payloads goes
-        # with a manner in which they are written.
-        def forcing(settings):
-            return ["env", *settings.split(), python, tests / "run.py", "--np", "3", "p2p", "coll", "datatype"]
-
-        for one, other in [("TERN_RTR=0", "TERN_SINGLE_COPY=0 TERN_STORES=prefetched"),
-                           ("TERN_EAGER_MAX=64", "TERN_ADAPT=0 TERN_STORES=ordinary"),
-                           ("TERN_MANNER=blocks TERN_STORES=streaming", "TERN_MANNER=pulled")]:
-            yield Stage(f"with {one}, and with {other}", forcing(one), beside=[forcing(other)])
-        yield from over_adapters()
-        yield from between_hosts(short=True)
-        active = [python, tests / "run.py", "--np", "2,3", "rma", "errors/rma", "threads/rma"]
-        yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
-        if peer.exists():
-            yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
-            yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])
-            programs = [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"]
-            wheel = [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"]
-            yield Stage("MPICH's ABI, C programs and mpi4py's wheel", programs, beside=[wheel])
-        yield Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"])
-        yield Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"])
+        # mpi4py's suite keeps one core busy at a time.
+        yield Lanes([*forced(), *over_adapters(), *between_hosts(short=True), *by_targets(), *other_abi(peer)], [
+            Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"]),
+            Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"]),
+        ])
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
 
