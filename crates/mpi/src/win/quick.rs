@@ -228,7 +228,6 @@ impl<D: Device> World<D> {
     /// `MPI_Win_flush`, and with no target `MPI_Win_flush_all`; whether it is done.
     #[inline(always)]
     pub fn flush_now(&mut self, target: Option<i32>, win: Handle) -> bool {
-        let claimed = self.objects.windows.claimed(win);
         let Some((window, engine)) = self.parts(win) else { return false };
         let is_open = match target {
             Some(target) if (target as u32 as usize) < window.members.len() => {
@@ -237,8 +236,23 @@ impl<D: Device> World<D> {
             Some(_) => false,
             None => window.epoch.has_locks(),
         };
-        let is_done = is_open && (control(window).is_some() || is_copied(window, claimed, target));
-        if !is_done || looks_around(window) {
+        if !is_open || control(window).is_none() {
+            return is_open && self.flush_apart_now(target, win);
+        }
+        if looks_around(window) {
+            return false;
+        }
+        mem::order();
+        engine.count(Event::WindowFlush);
+        true
+    }
+
+    /// The same in a window whose memory not all ranks map, where everything that was begun was copied; whether it is done.
+    #[inline(never)]
+    fn flush_apart_now(&mut self, target: Option<i32>, win: Handle) -> bool {
+        let claimed = self.objects.windows.claimed(win);
+        let Some((window, engine)) = self.parts(win) else { return false };
+        if !is_copied(window, claimed, target) || looks_around(window) {
             return false;
         }
         mem::order();
