@@ -300,7 +300,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_WIN",
         kind: Type::Word(&["auto", "direct", "active"]),
         default: "auto",
-        doc: "How one-sided operations get to their target: direct by the processor of their origin, where the library has allocated the memory and all ranks of the window share a host, or the kernel copies a long run on one host, and by the target elsewhere, also between hosts; active by the target, which looks around in its engine while it computes; auto as direct, but Put and Get between hosts by the adapter. Must be the same on all ranks.",
+        doc: "How one-sided operations get to their target: direct by the processor of their origin, where the library has allocated the memory and all ranks of the window share a host, and Put and Get also where target and origin do, or the kernel copies a long run on one host, and by the target elsewhere, also between hosts; active by the target, which looks around in its engine while it computes; auto as direct, but Put and Get between hosts by the adapter. Must be the same on all ranks.",
     },
     Setting {
         name: "TERN_WIN_FENCE",

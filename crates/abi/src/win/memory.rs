@@ -3,10 +3,12 @@
 use std::any::Any;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use fabric::{Device, VerbsCaps};
+use mpi::comm::Place;
 use mpi::error::{Class, Error, Result, fail};
+use mpi::group::Group;
 use mpi::handle::Handle;
 use mpi::info::Info;
 use mpi::mem;
@@ -50,6 +52,45 @@ pub fn set_up(setup: Setup) {
     let _ = SETUP.set(setup);
 }
 
+/// What a rank tells all others of a window that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// A context of its own.
+    pub context: u64,
+    /// What it wants to expose.
+    pub wanted: Wanted,
+    /// Which way it wants fences to go, and whether that is fixed.
+    pub fence: (Way, bool),
+    /// All ranks share a host, as far as it knows.
+    pub is_one_host: bool,
+    /// Another context, for the ranks of its host.
+    pub host_context: u64,
+}
+
+impl Offer {
+    /// Words of it.
+    const WORDS: usize = 8;
+
+    /// All ranks of `comm` tell each other.
+    pub fn exchange(self, cx: &Cx, comm: Handle) -> Result<Vec<Offer>> {
+        let Offer { context, wanted: Wanted { base, size, unit }, fence, is_one_host, host_context } = self;
+        let (way, is_fixed) = (fence.0.word(), u64::from(fence.1));
+        let words: [u64; Offer::WORDS] =
+            [context, base as u64, size, unit, way, is_fixed, u64::from(is_one_host), host_context];
+        let told =
+            |[context, base, size, unit, way, is_fixed, is_one_host, host_context]: [u64; Offer::WORDS]| {
+                Offer {
+                    context,
+                    wanted: Wanted { base: base as usize, size, unit },
+                    fence: (Way::of_word(way), is_fixed != 0),
+                    is_one_host: is_one_host != 0,
+                    host_context,
+                }
+            };
+        Ok(run::exchange_words(cx, comm, words)?.into_iter().map(told).collect())
+    }
+}
+
 /// What one rank wants to expose.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
@@ -68,16 +109,30 @@ pub struct Memory {
     /// The words that all ranks map, if operations go by shared memory.
     pub control: Option<Control>,
     /// What lives as long as the window.
-    pub keep: Option<Box<dyn Any + Send>>,
+    pub keep: Keep,
 }
+
+/// Memory that is held as long as something lives.
+type Keep = Option<Box<dyn Any + Send>>;
 
 /// Whether origins may copy long runs of bytes by themselves, if the kernel lets them.
 pub fn copies() -> bool {
     SETUP.get().is_some_and(|setup| setup.direct)
 }
 
-/// How operations get to their targets, for people: by which `adapter`, if by one, and whether the origin `copies` on its host.
-pub fn describe(is_direct: bool, adapter: Option<&VerbsCaps>, copies: bool) -> String {
+/// What origins do alone at targets of their own host, where the rest of a window goes by its targets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alone {
+    /// Nothing.
+    Nothing,
+    /// Put and Get of long runs, by the kernel.
+    Runs,
+    /// Put and Get, in memory that they map.
+    All,
+}
+
+/// How operations get to their targets, for people: by which `adapter`, if by one, and what the origin does `alone` on its host.
+pub fn describe(is_direct: bool, adapter: Option<&VerbsCaps>, alone: Alone) -> String {
     if is_direct {
         return "direct: by the processor of the origin in shared memory; the target takes no part".into();
     }
@@ -85,12 +140,15 @@ pub fn describe(is_direct: bool, adapter: Option<&VerbsCaps>, copies: bool) -> S
         true => "in its engine while it computes",
         false => "when it is inside MPI",
     };
-    let copied = match copies {
-        true => "Put and Get of more than 4 KiB in one run on this host by the origin, without the target, ",
-        false => "",
+    let copied = match alone {
+        Alone::All => "Put and Get on this host by the origin in shared memory, without the target, ",
+        Alone::Runs => {
+            "Put and Get of more than 4 KiB in one run on this host by the origin, without the target, "
+        }
+        Alone::Nothing => "",
     };
     let Some(adapter) = adapter else {
-        let rest = if copies { "all else " } else { "" };
+        let rest = if alone == Alone::Nothing { "" } else { "all else " };
         return format!("active: {copied}{rest}by the target, {when}");
     };
     let changes_words = adapter.coherent_atomics && SETUP.get().is_some_and(|setup| setup.connections);
@@ -127,26 +185,32 @@ pub fn reach(cx: &Cx, comm: Handle, members: &[Member]) -> Result<Option<Box<Far
     cx.world().reach(&place, &told, setup.schedule)
 }
 
-/// Finds the memory of a window of all ranks of `comm`, who have told [context, size, unit, base, ..].
-pub fn gather(cx: &Cx, comm: Handle, flavour: Flavour, told: &[[u64; 6]], info: &Info) -> Result<Memory> {
-    let own = |word: &[u64; 6]| Member { base: word[3] as usize, size: word[1], unit: word[2] };
-    let members: Box<[Member]> = told.iter().map(own).collect();
+/// Finds the memory of a window of all ranks of `comm`, who have told this.
+pub fn gather(cx: &Cx, comm: Handle, flavour: Flavour, told: &[Offer], info: &Info) -> Result<Memory> {
     let direct = SETUP.get().is_some_and(|setup| setup.direct);
-    let shares = is_one_host(cx, comm)?;
+    let rank = cx.world().comm(comm)?.place.rank;
+    let own = |(at, told): (u32, &Offer)| {
+        let Wanted { base, size, unit } = told.wanted;
+        Member { base, size, unit, mapped: direct && at == rank && flavour != Flavour::Dynamic }
+    };
+    let members: Box<[Member]> = (0..).zip(told).map(own).collect();
+    let shares = told.iter().all(|told| told.is_one_host);
     match flavour {
         Flavour::Create | Flavour::Dynamic => Ok(Memory { members, control: None, keep: None }),
         Flavour::Shared if !shares => {
             fail(Class::RMA_SHARED, "ranks of argument `comm` are on several hosts, which share no memory")
         }
-        Flavour::Allocate if !(shares && direct) => private(cx, comm, members),
+        Flavour::Allocate if !direct => private(cx, comm, members, None),
+        Flavour::Allocate if !shares => apart(cx, comm, members, told),
         _ => match map(cx, comm, members.clone(), is_contiguous(flavour, info))? {
             Ok(mut memory) => {
+                memory.members.iter_mut().for_each(|member| member.mapped = direct);
                 if !direct {
                     memory.control = None;
                 }
                 Ok(memory)
             }
-            Err(_) if flavour == Flavour::Allocate => private(cx, comm, members),
+            Err(_) if flavour == Flavour::Allocate => private(cx, comm, members, None),
             Err(text) => fail(Class::NO_MEM, text),
         },
     }
@@ -156,32 +220,84 @@ fn is_contiguous(flavour: Flavour, info: &Info) -> bool {
     flavour == Flavour::Shared && info.hint("alloc_shared_noncontig") != Some("true")
 }
 
-/// Whether all ranks of a communicator are on one host.
-fn is_one_host(cx: &Cx, comm: Handle) -> Result<bool> {
+/// Whether all ranks of a communicator are on one host, as far as this one knows.
+pub fn is_one_host(cx: &Cx, comm: Handle) -> Result<bool> {
     let world = cx.world();
     let group = &world.comm(comm)?.place.mine;
     Ok(world.engine.device().hosts().is_none_or(|hosts| {
-        let mut at = group.iter().map(|rank| hosts[rank as usize]);
-        let first = at.next();
-        at.all(|host| Some(host) == first)
+        let mut at = group.iter().map(|rank| hosts.get(rank as usize));
+        let first = at.next().flatten();
+        at.all(|host| host.is_some() && host == first)
     }))
 }
 
-/// Memory of this process alone.
-fn private(cx: &Cx, comm: Handle, mut members: Box<[Member]>) -> Result<Memory> {
+/// Members of a communicator that share this rank's host, it among them. Processes of other jobs do not.
+fn near(cx: &Cx, comm: Handle) -> Result<Vec<u32>> {
+    let world = cx.world();
+    let (place, me, size) = (&world.comm(comm)?.place, world.rank() as usize, world.job_size());
+    let hosts = world.engine.device().hosts();
+    let is_near = |peer: u32| {
+        peer < size
+            && hosts.is_none_or(|hosts| hosts.get(peer as usize).is_some_and(|host| *host == hosts[me]))
+    };
+    Ok((0..place.size()).filter(|rank| is_near(place.world_rank(*rank))).collect())
+}
+
+/// Memory of ranks of several hosts: those of one host map each other's, if they are more than one and can.
+fn apart(cx: &Cx, comm: Handle, mut members: Box<[Member]>, told: &[Offer]) -> Result<Memory> {
+    let near = near(cx, comm)?;
+    let mapped = if near.len() > 1 { map_near(cx, comm, &members, &near, told)?.ok() } else { None };
+    let Some(Memory { members: mapped, keep, .. }) = mapped else { return private(cx, comm, members, None) };
+    for (rank, member) in near.iter().zip(mapped) {
+        members[*rank as usize] = Member { mapped: true, ..member };
+    }
+    private(cx, comm, members, keep)
+}
+
+/// Memory that this rank and those near it map, or why there is none, on all of them alike.
+fn map_near(
+    cx: &Cx,
+    comm: Handle,
+    members: &[Member],
+    near: &[u32],
+    told: &[Offer],
+) -> Result<std::result::Result<Memory, String>> {
+    let hidden = {
+        let mut world = cx.world();
+        let place = &world.comm(comm)?.place;
+        let group = Group::from_ranks(near.iter().map(|rank| place.world_rank(*rank)).collect::<Vec<_>>());
+        let rank = near.iter().filter(|rank| **rank < place.rank).count();
+        let context = told[near[0] as usize].host_context;
+        world.add_comm(Place::within(context, Arc::new(group), rank as u32))?
+    };
+    let theirs = near.iter().map(|rank| members[*rank as usize]).collect();
+    let mapped = map(cx, hidden, theirs, false);
+    cx.world().objects.comms.remove(hidden);
+    mapped
+}
+
+/// Memory of this process alone, unless it has some already that others of its host map.
+fn private(cx: &Cx, comm: Handle, mut members: Box<[Member]>, mapped: Keep) -> Result<Memory> {
     let rank = cx.world().comm(comm)?.place.rank as usize;
-    let memory = mem::zeroed::<u128>(members[rank].size.div_ceil(16) as usize);
+    let own = &mut members[rank];
+    let keep = mapped.map_or_else(
+        || {
+            let memory = mem::zeroed::<u128>(own.size.div_ceil(16) as usize)?;
+            own.base = memory.as_ptr() as usize;
+            Ok(Box::new(memory) as Box<dyn Any + Send>)
+        },
+        Ok,
+    );
     // Where one rank has no memory nobody has a window.
-    let all = run::exchange_words(cx, comm, [u64::from(memory.is_ok())])?;
-    let memory = memory?;
+    let all = run::exchange_words(cx, comm, [u64::from(keep.is_ok())])?;
+    let keep = keep?;
     if let Some(lacking) = all.iter().position(|[has]| *has == 0) {
         return fail(
             Class::NO_MEM,
             format!("rank {lacking} of argument `comm` has no memory for its window"),
         );
     }
-    members[rank].base = memory.as_ptr() as usize;
-    Ok(Memory { members, control: None, keep: Some(Box::new(memory)) })
+    Ok(Memory { members, control: None, keep: Some(keep) })
 }
 
 /// Where the memory of each rank begins in what all map, and how long that is.

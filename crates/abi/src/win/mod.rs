@@ -14,8 +14,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::{Group, PROC_NULL};
 use mpi::handle::Handle;
 use mpi::info::Info;
-use mpi::win::fence::Way;
-use mpi::win::{Flavour, Made, Path, WIN_NULL, Window, about};
+use mpi::win::{Flavour, Made, Member, WIN_NULL, Window, about};
 use proto::event::Event;
 
 use crate::coll::run;
@@ -25,7 +24,7 @@ use crate::kind::output::{CountVar, Out};
 use crate::kind::text::{Text, TextOut};
 use crate::object::Object;
 use crate::{attr, device, inter};
-use memory::{Memory, Wanted};
+use memory::{Alone, Memory, Offer, Wanted};
 
 const MAX_OBJECT_NAME: usize = 128;
 
@@ -57,15 +56,17 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
         return fail(Class::COMM, "argument `comm` is an intercommunicator, must be an intracommunicator");
     }
     let mut info = hints(cx, info)?;
-    let context = cx.world().new_context();
-    let fence = memory::fence(cx, comm)?;
-    let words = [context, wanted.size, wanted.unit, wanted.base as u64, fence.0.word(), u64::from(fence.1)];
-    let told = run::exchange_words(cx, comm, words)?;
+    let [context, host_context] = {
+        let mut world = cx.world();
+        [world.new_context(), world.new_context()]
+    };
+    let (fence, is_one_host) = (memory::fence(cx, comm)?, memory::is_one_host(cx, comm)?);
+    let told = Offer { context, wanted, fence, is_one_host, host_context }.exchange(cx, comm)?;
     let own = {
         let mut world = cx.world();
         let group = world.comm(comm)?.place.mine.clone();
         let rank = world.comm(comm)?.place.rank;
-        let place = Place::within(told[0][0], group, rank);
+        let place = Place::within(told[0].context, group, rank);
         (world.add_comm(place.clone())?, place)
     };
     let (hidden, place) = own;
@@ -87,7 +88,13 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
     let path = {
         let world = cx.world();
         let adapter = device::network(world.engine.device()).filter(|_| far.is_some());
-        memory::describe(control.is_some(), adapter, copies)
+        let is_near = |(rank, member): (u32, &Member)| rank != place.rank && member.mapped;
+        let alone = match (0..).zip(&members).any(is_near) {
+            true => Alone::All,
+            false if copies => Alone::Runs,
+            false => Alone::Nothing,
+        };
+        memory::describe(control.is_some(), adapter, alone)
     };
     info.set(PATH_HINT.as_bytes(), path.as_bytes())?;
     let made = Made {
@@ -98,7 +105,7 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
         control,
         copies,
         far,
-        fence: (Way::of_word(told[0][4]), told[0][5] != 0),
+        fence: told[0].fence,
         info,
         memory: keep,
     };
@@ -313,9 +320,7 @@ pub fn shared_query(
         rank => return fail(Class::RANK, format!("argument `rank` is {rank}, the window has {ranks} ranks")),
     };
     let member = window.members[named];
-    let is_mapped = matches!(window.path, Path::Direct(_))
-        || window.flavour == Flavour::Shared
-        || named as u32 == window.place.rank;
+    let is_mapped = member.mapped || window.flavour == Flavour::Shared || named as u32 == window.place.rank;
     unit.set(member.unit as i64)?;
     size.set(if is_mapped { member.size as i64 } else { 0 });
     base.set(if is_mapped && (member.size > 0 || window.flavour == Flavour::Shared) {

@@ -396,6 +396,17 @@ impl Active {
         self.load[target as usize] > LOAD_BYTES || self.pending.len() > ANSWERS
     }
 
+    /// Whether nothing that this target, or any, was told, or its adapter, is to be completed or told of.
+    pub fn is_idle(&self, target: Option<u32>) -> bool {
+        let is_touched =
+            |rank: u32| self.touched[rank as usize] || self.far.as_ref().is_some_and(|far| far.touches(rank));
+        let any_touched = match target {
+            Some(target) => is_touched(target),
+            None => (0..self.touched.len() as u32).any(is_touched),
+        };
+        !any_touched && self.failure.is_none() && self.is_quiet(target)
+    }
+
     /// Whether no answer of this target, or of any, is awaited.
     pub fn is_quiet(&self, target: Option<u32>) -> bool {
         self.pending.iter().all(|pending| target.is_some_and(|target| target != pending.target))

@@ -11,6 +11,7 @@ use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
 use super::{Path, Window, Windows, about, fence, price, quick};
 use crate::comm::{Place, Purpose};
+use crate::datatype;
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::mem;
@@ -66,7 +67,8 @@ impl<D: Device> World<D> {
                     let located = operation.area.locate(member.base, member.size, member.unit, target);
                     located.map_err(|error| about(win, &error))?;
                 }
-                if !is_claimed && window.copies && copy_alone(engine, place, operation, &member)? {
+                let may_copy = !is_claimed && (window.copies || member.mapped);
+                if may_copy && copy_alone(engine, place, operation, &member)? {
                     engine.count(Event::WindowCopied);
                     return Ok(None);
                 }
@@ -387,13 +389,18 @@ impl<D: Device> World<D> {
         let World { objects, engine, .. } = self;
         let window = objects.windows.find_mut(win)?;
         let peer = window.place.world_rank(target) as usize;
+        let copies = window.members[target as usize].mapped && operation.verb.moves();
         let Some(active) = window.active() else { return Ok(false) };
         // Its own record, and that of the unlock.
         let records = 2 * OPERATION_BYTES;
         let bytes = active.batches[target as usize].len() + records + operation.area.len() as usize;
-        let by_adapter = active.far.as_ref().is_some_and(|far| far.reaches(target));
+        let afterwards = match active.far.as_ref().is_some_and(|far| far.reaches(target)) {
+            _ if copies => price::Afterwards::Copied,
+            true => price::Afterwards::Written,
+            false => price::Afterwards::Told,
+        };
         let distance = engine.device().distance(peer);
-        Ok(asks || !price::is_kept(&engine.learner().facts, distance, bytes, by_adapter))
+        Ok(asks || !price::is_kept(&engine.learner().facts, distance, bytes, afterwards))
     }
 
     /// Whether an operation would overtake what its target was told by messages in the epochs before, so that its origin has to ask first
@@ -401,13 +408,13 @@ impl<D: Device> World<D> {
     pub fn needs_heed(&mut self, win: Handle, operation: &Operation) -> Result<bool> {
         let target = operation.target;
         let window = self.objects.windows.find_mut(win)?;
-        let copies = window.copies;
+        let (copies, is_mapped) = (window.copies, window.members[target as usize].mapped);
         let Some(active) = window.active().filter(|active| active.unheeded[target as usize]) else {
             return Ok(false);
         };
         let is_long = copies && operation.area.len() > BATCH_BYTES as u64;
         let is_far = active.far.as_ref().is_some_and(|far| far.reaches(target));
-        let overtakes = matches!(operation.verb, Verb::Put | Verb::Get) && (is_far || is_long);
+        let overtakes = operation.verb.moves() && (is_far || is_long || is_mapped);
         active.was_asked[target as usize] |= overtakes;
         Ok(overtakes)
     }
@@ -455,7 +462,7 @@ impl<D: Device> World<D> {
     }
 }
 
-/// Puts or gets a long run of bytes without the target, where the kernel lets this rank; whether it has.
+/// Puts or gets without the target, where this rank maps its memory, or a long run of bytes where the kernel lets it; whether it has.
 fn copy_alone<D: Device>(
     engine: &mut Engine<D>,
     place: &Place,
@@ -468,11 +475,18 @@ fn copy_alone<D: Device>(
         (Verb::Get, Some(result)) => (result, true),
         _ => return Ok(false),
     };
+    let remote = area.locate(member.base, member.size, member.unit, *target)?;
+    if member.mapped {
+        let here = datatype::Buffer { base: here.addr, count: here.count, ty: &here.ty };
+        let there = datatype::Buffer { base: remote, count: area.count, ty: &area.ty };
+        let (from, to) = if reads { (there, here) } else { (here, there) };
+        datatype::copy(from, to);
+        return Ok(true);
+    }
     let is_run = area.ty.is_contiguous() && here.ty.is_contiguous();
     if !is_run || area.len() <= BATCH_BYTES as u64 || *target == place.rank {
         return Ok(false);
     }
-    let remote = area.locate(member.base, member.size, member.unit, *target)?;
     let local = Span { addr: here.addr, len: area.len() as usize };
     let copied = engine.copy_alone(place.world_rank(*target) as usize, reads, local, remote);
     copied.map_err(|reason| at_target(*target, &fault(reason)))

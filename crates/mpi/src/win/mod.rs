@@ -60,6 +60,8 @@ pub struct Member {
     pub size: u64,
     /// Displacement unit in bytes.
     pub unit: u64,
+    /// Whether this rank loads and stores there itself, whichever way accumulates go: it maps that memory, and may.
+    pub mapped: bool,
 }
 
 /// How operations get to their target.

@@ -72,6 +72,11 @@ impl Verb {
         matches!(self, Verb::Get | Verb::Fetch(_) | Verb::Swap)
     }
 
+    /// Whether bytes go as they are, with no order among them and atomic with nothing.
+    pub fn moves(self) -> bool {
+        matches!(self, Verb::Put | Verb::Get)
+    }
+
     /// Whether bytes of the origin are needed.
     pub fn carries(self) -> bool {
         !matches!(self, Verb::Get | Verb::Fetch(Predefined::NoOp) | Verb::Accumulate(Predefined::NoOp))

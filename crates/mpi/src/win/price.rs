@@ -4,10 +4,21 @@ use fabric::Distance;
 use proto::choice::edge::edge;
 use proto::choice::facts::Facts;
 
+/// How an operation goes that has waited for the lock it needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Afterwards {
+    /// In a message.
+    Told,
+    /// By an adapter.
+    Written,
+    /// By its origin, in memory that it maps.
+    Copied,
+}
+
 /// Whether operations of so many bytes go with the lock they need, and are kept at its target until that is held there: two copies more, and a
-/// message, against the way of the lock there and back. Otherwise they go afterwards, written by an adapter where there is one. A message that
+/// message, against the way of the lock there and back. Otherwise they go `afterwards`. A message that
 /// is so long that it asks for room goes that way itself, so it spares nothing.
-pub fn is_kept(facts: &Facts, distance: Distance, len: usize, by_adapter: bool) -> bool {
+pub fn is_kept(facts: &Facts, distance: Distance, len: usize, afterwards: Afterwards) -> bool {
     let word_ns = edge(facts, distance, 0).total_ns();
     let message = edge(facts, distance, len);
     if message.handshake_ns > 0.0 {
@@ -16,9 +27,10 @@ pub fn is_kept(facts: &Facts, distance: Distance, len: usize, by_adapter: bool) 
     let message_ns = message.total_ns();
     let copy_ns = len as f64 * facts.copy_ns_per_byte(len);
     let kept_ns = message_ns + 2.0 * copy_ns;
-    let afterwards_ns = match by_adapter {
-        true => word_ns + len as f64 * facts.path(distance).write.per_byte,
-        false => message_ns + copy_ns,
+    let afterwards_ns = match afterwards {
+        Afterwards::Told => message_ns + copy_ns,
+        Afterwards::Written => word_ns + len as f64 * facts.path(distance).write.per_byte,
+        Afterwards::Copied => copy_ns,
     };
     kept_ns <= 2.0 * word_ns + afterwards_ns
 }
@@ -53,15 +65,15 @@ mod tests {
     }
 
     /// Most bytes that are kept, to a power of two.
-    fn most(facts: &Facts, by_adapter: bool) -> usize {
-        let kept = |log: &u32| is_kept(facts, Distance::Network, 1 << log, by_adapter);
+    fn most(facts: &Facts, afterwards: Afterwards) -> usize {
+        let kept = |log: &u32| is_kept(facts, Distance::Network, 1 << log, afterwards);
         (0..24).take_while(kept).last().map_or(0, |log| 1 << log)
     }
 
     /// Short ones are kept; how long they may be follows from the way there and back, and from what copies cost.
     #[test]
     fn what_is_kept_is_a_question_of_cost() {
-        let of = |latency_ns, copy| most(&facts(latency_ns, copy, 1 << 20), true);
+        let of = |latency_ns, copy| most(&facts(latency_ns, copy, 1 << 20), Afterwards::Written);
         assert!(of(20_000.0, 0.1) >= 64 << 10, "{}", of(20_000.0, 0.1));
         assert!(of(40_000.0, 0.5) > of(4_000.0, 0.5));
         assert!(of(20_000.0, 0.1) > of(20_000.0, 2.0));
@@ -71,10 +83,18 @@ mod tests {
     /// A message that has to ask for room first spares nothing.
     #[test]
     fn what_asks_itself_is_not_kept() {
-        for by_adapter in [true, false] {
-            let most = most(&facts(20_000.0, 0.01, 16 << 10), by_adapter);
+        for afterwards in [Afterwards::Told, Afterwards::Written, Afterwards::Copied] {
+            let most = most(&facts(20_000.0, 0.01, 16 << 10), afterwards);
             assert!(most <= 16 << 10, "{most}");
         }
+    }
+
+    /// What its origin copies once it holds the lock waits for that sooner than what has to be told.
+    #[test]
+    fn what_is_copied_waits_for_its_lock() {
+        let [told, copied] =
+            [Afterwards::Told, Afterwards::Copied].map(|way| most(&facts(4_000.0, 0.5, 1 << 20), way));
+        assert!((8..told).contains(&copied), "{told} {copied}");
     }
 
     /// What a synchronisation joins grows with the way of a message, and ends where messages ask for room.

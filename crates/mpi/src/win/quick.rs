@@ -4,7 +4,8 @@
 //! has to be waited for long, and otherwise nothing, or no more than the general path goes on with: that one checks
 //! every argument and says what is wrong. What is done is the same.
 //!
-//! Puts and Gets at a target behind an adapter are held at once where the one before was held that is like them.
+//! Of other windows Puts and Gets of one run at a target whose memory this rank maps are done at once, too, and a flush there that has
+//! nothing else to complete; at a target behind an adapter they are held at once where the one before was held that is like them.
 
 use std::cell::Cell;
 
@@ -51,12 +52,29 @@ fn control(window: &mut Window) -> Option<&mut Control> {
     }
 }
 
-/// The address of a run of `len` bytes in the memory of a target that an epoch includes.
+/// The address of a run of `len` bytes in the memory of a target of a direct window that an epoch includes.
 #[inline(always)]
 fn locate(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usize> {
     if !matches!(window.path, Path::Direct(_)) {
         return None;
     }
+    run_at(window, target, disp, len)
+}
+
+/// The same of a target of an active window whose memory this rank maps, where it has nothing to wait for: neither a lock, of which
+/// the one that is `claimed` is not held, nor that the target heeds what it was told in epochs before.
+fn locate_mapped(window: &mut Window, claimed: Option<u32>, there: &There, len: usize) -> Option<usize> {
+    let Path::Active(active) = &window.path else { return None };
+    let target = usize::try_from(there.target).ok()?;
+    let waits = claimed == Some(target as u32) || *active.unheeded.get(target)?;
+    if waits || !window.members.get(target)?.mapped {
+        return None;
+    }
+    run_at(window, there.target, there.disp, len)
+}
+
+#[inline(always)]
+fn run_at(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usize> {
     let member = window.members.get(usize::try_from(target).ok()?)?;
     let start = u64::try_from(disp).ok()?.checked_mul(member.unit)?;
     let addr = member.base.wrapping_add(start as usize);
@@ -79,7 +97,7 @@ impl<D: Device> World<D> {
         Some((objects.windows.slab.get_mut(win)?, engine))
     }
 
-    /// `MPI_Put` and `MPI_Get` of one run; whether it is done, or held like the last one of its epoch.
+    /// `MPI_Put` and `MPI_Get` of one run; whether it is done, or held.
     #[inline(always)]
     pub fn transfer_now<const PUT: bool>(
         &mut self,
@@ -94,12 +112,26 @@ impl<D: Device> World<D> {
         }
         let Some((window, engine)) = self.parts(win) else { return false };
         let Some(remote) = locate(window, there.target, there.disp, len) else {
-            let action = if PUT { Action::Put } else { Action::Get };
-            return window.hold_now(engine, action, &there, Span { addr, len });
+            return self.transfer_apart_now::<PUT>(Span { addr, len }, &there, win);
         };
         let (to, from) = if PUT { (remote, addr) } else { (addr, remote) };
         mem::copy_run(to, from, len);
         engine.count(if PUT { Event::WindowPut } else { Event::WindowGet });
+        true
+    }
+
+    /// The same in a window whose memory not all ranks map; whether it is done, or held like the last one of its epoch.
+    #[inline(never)]
+    fn transfer_apart_now<const PUT: bool>(&mut self, here: Span, there: &There, win: Handle) -> bool {
+        let claimed = self.objects.windows.claimed(win);
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let Some(remote) = locate_mapped(window, claimed, there, here.len) else {
+            let action = if PUT { Action::Put } else { Action::Get };
+            return window.hold_now(engine, action, there, here);
+        };
+        let (to, from) = if PUT { (remote, here.addr) } else { (here.addr, remote) };
+        mem::copy_run(to, from, here.len);
+        engine.count(Event::WindowCopied);
         true
     }
 
@@ -204,7 +236,23 @@ impl<D: Device> World<D> {
             Some(_) => false,
             None => window.epoch.has_locks(),
         };
-        if !is_open || control(window).is_none() || looks_around(window) {
+        if !is_open || control(window).is_none() {
+            return is_open && self.flush_apart_now(target, win);
+        }
+        if looks_around(window) {
+            return false;
+        }
+        mem::order();
+        engine.count(Event::WindowFlush);
+        true
+    }
+
+    /// The same in a window whose memory not all ranks map, where everything that was begun was copied; whether it is done.
+    #[inline(never)]
+    fn flush_apart_now(&mut self, target: Option<i32>, win: Handle) -> bool {
+        let claimed = self.objects.windows.claimed(win);
+        let Some((window, engine)) = self.parts(win) else { return false };
+        if !is_copied(window, claimed, target) || looks_around(window) {
             return false;
         }
         mem::order();
@@ -333,6 +381,15 @@ impl<D: Device> World<D> {
         epoch.waited();
         true
     }
+}
+
+/// Whether everything that was begun at this target of the window, or at any, was copied there, so that nothing is to be completed.
+fn is_copied(window: &Window, claimed: Option<u32>, target: Option<i32>) -> bool {
+    let Path::Active(active) = &window.path else { return false };
+    let target = target.map(|target| target as u32);
+    let is_claimed = claimed.is_some_and(|claimed| target.is_none_or(|target| target == claimed));
+    let is_mapped = window.members[target.unwrap_or(window.place.rank) as usize].mapped;
+    is_mapped && !is_claimed && active.is_idle(target)
 }
 
 /// Whether it is time to look around.
