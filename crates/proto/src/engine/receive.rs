@@ -3,6 +3,7 @@
 use crate::choice::eager_limit::EagerLimit;
 use crate::engine::Engine;
 use crate::engine::arrive::matched;
+use crate::engine::send::QUEUED;
 use crate::event::Happening;
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive};
@@ -102,8 +103,9 @@ impl<D: Device> Engine<D> {
     /// As [`Engine::receive`], in all cases.
     #[inline(never)]
     fn receive_otherwise(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
-        let long = self.expects_rendezvous(&want, buf.len);
-        if long && let Err(fault) = self.look_before_receive(want.source) {
+        let expects = self.expects_rendezvous(&want, buf.len);
+        let long = expects || self.may_be_asked(&want, buf.len);
+        if expects && let Err(fault) = self.look_before_receive(want.source) {
             self.fault = Some(fault);
         }
         self.has_room()?; // or a message that has arrived would be lost
@@ -112,7 +114,7 @@ impl<D: Device> Engine<D> {
         }
         let receive = Receive { long, ..Receive::new(want, buf) };
         let id = self.insert_receive(receive)?;
-        let rtr = if long { self.rendezvous().offer(id, &receive) } else { None };
+        let rtr = if expects { self.rendezvous().offer(id, &receive) } else { None };
         if rtr.is_some() {
             self.ops.set(id, State::Posted(Receive { rtr, ..receive }));
         }
@@ -127,6 +129,15 @@ impl<D: Device> Engine<D> {
     fn expects_rendezvous(&self, want: &Want, len: usize) -> bool {
         len > self.limit_from(want.source)
             || want.source.is_some_and(|source| self.peers[source].comes_by_rendezvous(len))
+    }
+
+    /// Whether the sender of a message for a receive of this length may ask for an answer, though not as a rule: it is synchronous, or found
+    /// no room.
+    fn may_be_asked(&self, want: &Want, len: usize) -> bool {
+        let facts = &self.learner.facts;
+        let registers = |source| self.path(source).registration;
+        len > QUEUED
+            && want.source.map_or_else(|| facts.paths.iter().any(|path| path.registration), registers)
     }
 
     /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may

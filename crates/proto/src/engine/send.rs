@@ -18,7 +18,7 @@ use wire::head::{FrameType, Head, Offer};
 const PATIENCE_NS: u64 = 1_000_000;
 /// Over registered memory, the longest message that waits for room as it is: a longer one that does not leave at once goes by
 /// rendezvous, whose bytes need no room.
-const QUEUED: usize = 64 << 10;
+pub(super) const QUEUED: usize = 64 << 10;
 /// Messages that take no longer than a frame without any, in bytes.
 const SHORT: usize = 64;
 

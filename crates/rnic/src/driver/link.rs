@@ -119,9 +119,17 @@ impl Link {
         None
     }
 
-    /// The memory that was lent for what was posted last is needed no longer.
+    /// Whether what is posted next is offered to the socket by the next [`Link::send`]: the socket has taken all before it, and the peer
+    /// has spoken where it has to speak first (RFC 5044 section 7.1.3).
+    pub fn is_free(&self) -> bool {
+        !self.has_unsent() && self.connection.may_send()
+    }
+
+    /// The memory that was lent for what was posted last is needed no longer: what has not left is copied.
     pub fn keep_last(&mut self) {
-        self.postings.keep_last();
+        if self.has_unsent() {
+            self.postings.keep_last();
+        }
     }
 
     /// The oldest work that has ended: what its poster called it, and how it ended.

@@ -69,21 +69,19 @@ impl Rnic {
         }
     }
 
-    /// Has the socket take a message from where it lies, and copies what that leaves. False if there is no connection yet, if its
-    /// socket is full, or if the message would wait for others to leave with.
+    /// Has the socket take a message from where it lies, and copies what that leaves. False if there is no connection yet, if others wait
+    /// for its socket, or for its peer to speak first, or if the message would wait for others to leave with.
     pub(super) fn post_to_stream(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> bool {
         let (posted, look) = (Posted { work, payload: Payload::of(parts) }, self.look);
         let Contact::Connected(link) = &mut self.contacts[to] else { return false };
         let would_wait = posted.payload.len() <= burst::LONG && link.burst.would_wait(look);
-        if would_wait || link.has_unsent() || link.post(posted, what).is_some() {
+        if would_wait || !link.is_free() || link.post(posted, what).is_some() {
             return false;
         }
         link.burst.may_wait(look);
         self.watch.spoken(to);
         self.send(to);
-        if let Contact::Connected(link) = &mut self.contacts[to]
-            && link.has_unsent()
-        {
+        if let Contact::Connected(link) = &mut self.contacts[to] {
             link.keep_last();
         }
         true

@@ -342,6 +342,11 @@ impl Connection {
         self.last_word.is_some() || self.failure.is_none() && has_work
     }
 
+    /// Whether this side may send: the one that was connected to has to hear the other first.
+    pub fn may_send(&self) -> bool {
+        self.may_send
+    }
+
     /// The socket has taken so many bytes more.
     #[inline]
     pub fn written(&mut self, bytes: usize) {
