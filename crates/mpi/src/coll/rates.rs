@@ -187,9 +187,9 @@ impl Tariff {
         let count = u32::try_from(cores).unwrap_or(u32::MAX).max(1);
         let host = Rates { cores: count, single_copy: settings.flag("TERN_SINGLE_COPY"), ..Rates::HOST };
         let eager_bytes = settings.number("TERN_EAGER_MAX") as usize;
+        // What connections take at once beyond that takes as long as what waits for its receiver: a copy more, two messages less.
         let frame_bytes = match settings.text("TERN_TRANSPORT") {
-            "rc" => channel::STREAM_FRAME_BYTES,
-            "rd" => channel::STAGED_BYTES,
+            "rc" | "rd" => channel::STAGED_BYTES,
             _ => channel::Settings::default().frame_bytes,
         };
         let network = network(eager_bytes, frame_bytes, settings.number("TERN_REGISTERED_MAX") > 0);
@@ -227,7 +227,7 @@ impl Default for Tariff {
     fn default() -> Tariff {
         Tariff {
             host: Rates::HOST,
-            network: network(usize::MAX, channel::STREAM_FRAME_BYTES, true),
+            network: network(usize::MAX, channel::STAGED_BYTES, true),
             source: Source::Assumed,
         }
     }
