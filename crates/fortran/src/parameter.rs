@@ -122,6 +122,9 @@ fn form(row: &Row, param: &Param, large: bool) -> Form {
         (_, "attribute_val") => Form::Attribute(if param.kind == "Addr" { Intent::In } else { Intent::Out }),
         (_, "extra_state") => Form::ExtraState,
         (_, "buffer_addr") => Form::BufferAddress,
+        // Of some what Fortran says of a buffer is not what C says.
+        ("Addr", "base") if row.name == "MPI_Free_mem" => Form::Buffer(Intent::In),
+        ("AddrIn", "location" | "base") => Form::Buffer(Intent::Out),
         ("BufIn" | "BufOut" | "BufAttached" | "AddrIn" | "Addr", _) => Form::Buffer(written),
         ("PtrOut", _) => Form::Address,
         ("Flag", _) => Form::Logical(Intent::In),
@@ -134,7 +137,7 @@ fn form(row: &Row, param: &Param, large: bool) -> Form {
         ("Weights" | "WeightsOut", _) => Form::Weights(written),
         ("Ranges", _) => Form::Ranges(Intent::In),
         ("StrIn" | "RootStrIn", _) => Form::Text,
-        ("StrOut", _) if row.name == "MPI_Info_get" => Form::TextOut("*valuelen + 1".into()),
+        ("StrOut", _) if row.name == "MPI_Info_get" => Form::TextOut("tern_with_zero(*valuelen)".into()),
         ("StrOut", _) => Form::TextOut("MPI_MAX_LIBRARY_VERSION_STRING".into()),
         ("MaybeStrOut", _) => Form::TextOut(format!("c_{}", length_before(row, param))),
         ("IntInOut", _) if has(row, "MaybeStrOut") => Form::TextLength,

@@ -68,6 +68,7 @@ MPI_Count tern_peers(int fortran, enum peers which)
 {
     MPI_Comm comm = PMPI_Comm_fromint(fortran);
     int n = 0, out = 0, is_inter = 0, topology = MPI_UNDEFINED, rank, weighted;
+    if (comm == MPI_COMM_NULL) return 0; /* an error of the operation, not of what is asked here */
     if (which == PEERS_ALL) {
         if (PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return 0;
         int code = is_inter ? PMPI_Comm_remote_size(comm, &n) : PMPI_Comm_size(comm, &n);

@@ -130,9 +130,16 @@ static inline int tern_keyval(int keyval)
 #endif
     return keyval;
 }
-static inline void tern_count_from_1(int *index)
+static inline int tern_from_1(int index)
 {
-    if (*index != MPI_UNDEFINED) *index += 1;
+    return index == MPI_UNDEFINED ? index : index + 1;
+}
+/* Whether a call about some requests says which have ended: also where one of them has failed. */
+static inline int tern_has_ended(int code)
+{
+    int class = code;
+    if (code != MPI_SUCCESS) PMPI_Error_class(code, &class);
+    return class == MPI_SUCCESS || class == MPI_ERR_IN_STATUS;
 }
 
 /* Arrays of handles; a few need no memory. */
@@ -156,6 +163,11 @@ MPI_Count tern_senders(void *sendbuf, int comm);
 char *tern_text(const char *text, size_t len, int leading);
 /* Room for a string of the library; a text that stays as it is without success. */
 char *tern_room(long long len);
+/* The room that C needs for a string of this length. An application may name the greatest number there is. */
+static inline int tern_with_zero(int len)
+{
+    return len < MPI_MAX_LIBRARY_VERSION_STRING ? len + 1 : MPI_MAX_LIBRARY_VERSION_STRING;
+}
 /* Fills with blanks, or cuts. */
 void tern_text_back(char *to, size_t len, const char *from);
 /* An array of strings, of `count`, or ended by a blank one if that is negative. One allocation. */

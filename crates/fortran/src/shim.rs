@@ -161,13 +161,15 @@ fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
         Form::Number(c, _) | Form::Numbers(c, _) => simple(c, name.into()),
         Form::Logical(Intent::In) => simple("int", format!("*{name} != 0")),
         Form::Logical(_) | Form::Logicals(_) => simple("int", name.into()),
+        // What has failed has an index, too.
         Form::Index => Piece {
-            after: format!("    if (code == MPI_SUCCESS) tern_count_from_1({name});\n"),
-            ..simple("int", name.into())
+            before: format!("    int c_{name} = MPI_UNDEFINED;\n"),
+            after: format!("    *{name} = tern_from_1(c_{name});\n"),
+            ..simple("int", format!("&c_{name}"))
         },
         Form::Indices => Piece {
             after: format!(
-                "    for (int i = 0; code == MPI_SUCCESS && i < *outcount; i++) tern_count_from_1(&{name}[i]);\n"
+                "    for (int i = 0; tern_has_ended(code) && i < *outcount; i++) {name}[i] = tern_from_1({name}[i]);\n"
             ),
             ..simple("int", name.into())
         },
@@ -177,7 +179,7 @@ fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
         Form::Text => text_in(row, name, caller),
         Form::TextOut(room) => text_out(row, name, room),
         Form::TextLength => Piece {
-            before: format!("    int c_{name} = *{name} > 0 ? *{name} + 1 : 0;\n"),
+            before: format!("    int c_{name} = *{name} > 0 ? tern_with_zero(*{name}) : 0;\n"),
             after: format!("    if (code == MPI_SUCCESS && c_{name} > 0) *{name} = c_{name} - 1;\n"),
             ..simple("int", format!("&c_{name}"))
         },
@@ -196,7 +198,12 @@ fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
         Form::ExtraState if is_old(row) => simple("int", "state".into()),
         Form::ExtraState => simple("MPI_Aint", "state".into()),
         Form::Address => simple("void *", name.into()),
-        Form::BufferAddress if caller == Caller::Descriptor => simple("void *", name.into()),
+        Form::BufferAddress if caller == Caller::Descriptor => Piece {
+            after: format!(
+                "    if (code == MPI_SUCCESS && *{name} == MPI_BUFFER_AUTOMATIC) *{name} = STANDS_FOR_BUFFER_AUTOMATIC;\n"
+            ),
+            ..simple("void *", name.into())
+        },
         Form::BufferAddress => Piece {
             before: format!("    void *c_{name};\n    (void){name};\n"),
             ..simple("void", format!("&c_{name}"))
