@@ -122,6 +122,9 @@ fn form(row: &Row, param: &Param, large: bool) -> Form {
         (_, "attribute_val") => Form::Attribute(if param.kind == "Addr" { Intent::In } else { Intent::Out }),
         (_, "extra_state") => Form::ExtraState,
         (_, "buffer_addr") => Form::BufferAddress,
+        ("Addr", "logical_true" | "logical_false") => {
+            Form::Logical(if row.name.starts_with("MPI_Abi_set") { Intent::In } else { Intent::Out })
+        }
         // Of some what Fortran says of a buffer is not what C says.
         ("Addr", "base") if row.name == "MPI_Free_mem" => Form::Buffer(Intent::In),
         ("AddrIn", "location" | "base") => Form::Buffer(Intent::Out),
@@ -184,6 +187,7 @@ fn length(row: &Row, name: &str) -> String {
         "recvtypes" if neighbor => "tern_peers(*comm, PEERS_IN)".into(),
         "recvtypes" => "tern_peers(*comm, PEERS_ALL)".into(),
         "array_of_datatypes" => "*max_datatypes".into(),
+        "array_of_info" => "(tern_is_root(*root, *comm) ? *count : 0)".into(),
         _ if row.params.iter().any(|param| param.name == "incount") => "*incount".into(),
         _ => "*count".into(),
     }

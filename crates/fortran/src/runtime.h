@@ -159,6 +159,9 @@ MPI_Count tern_peers(int comm, enum peers which);
 /* As above for what it sends: none that mean something with MPI_IN_PLACE. */
 MPI_Count tern_senders(void *sendbuf, int comm);
 
+/* Whether this rank is the root, for arguments that mean something there only. */
+int tern_is_root(int root, int comm);
+
 /* Strings: trailing blanks go, and leading ones where `leading`; the copy is the caller's. */
 char *tern_text(const char *text, size_t len, int leading);
 /* Room for a string of the library; a text that stays as it is without success. */
@@ -182,8 +185,10 @@ MPI_Aint tern_attribute(int keyval, void *value);
 void tern_announce(void);
 
 /* An error of class MPI_ERR_BUFFER about a section of an array that cannot be passed without a copy, through the
- * error handler of the communicator, if there is one. */
-int tern_refuse(const int *comm);
+ * error handler of the object that the operation is about; of MPI_COMM_SELF if there is none. */
+int tern_refuse_comm(const int *comm);
+int tern_refuse_win(const int *win);
+int tern_refuse_fh(const int *fh);
 
 /* A buffer as MPI takes it: of a section that is not contiguous a datatype is made. */
 struct section {

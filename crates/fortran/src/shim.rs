@@ -118,8 +118,11 @@ fn function(text: &mut String, row: &Row, parameters: &[Parameter], large: bool,
     match refused.is_empty() {
         true => writeln!(body, "    int code = {call};"),
         false => {
-            let comm = parameters.iter().find(|p| p.name == "comm").map_or("NULL", |_| "comm");
-            writeln!(body, "    int code = {} ? tern_refuse({comm}) : {call};", refused.join(" || "))
+            let of =
+                ["win", "fh", "comm"].into_iter().find(|name| parameters.iter().any(|p| p.name == *name));
+            let refuse =
+                of.map_or("tern_refuse_comm(NULL)".into(), |name| format!("tern_refuse_{name}({name})"));
+            writeln!(body, "    int code = {} ? {refuse} : {call};", refused.join(" || "))
         }
     }
     .expect("writing to a string");
@@ -159,6 +162,8 @@ fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
         }
         Form::Number(c, Intent::In) => simple(c, format!("*{name}")),
         Form::Number(c, _) | Form::Numbers(c, _) => simple(c, name.into()),
+        // Its bits are what is asked for.
+        Form::Logical(_) if parameter.kind == "Addr" => simple("int", name.into()),
         Form::Logical(Intent::In) => simple("int", format!("*{name} != 0")),
         Form::Logical(_) | Form::Logicals(_) => simple("int", name.into()),
         // What has failed has an index, too.
@@ -305,10 +310,11 @@ fn text_out(row: &Row, name: &str, room: &str) -> Piece {
     }
 }
 
+/// Arrays of strings, which are of account at the root only.
 fn texts(name: &str, made: &str) -> Piece {
     Piece {
         declared: format!("char *{name}"),
-        before: format!("    void *c_{name} = {made};\n"),
+        before: format!("    void *c_{name} = tern_is_root(*root, *comm) ? {made} : NULL;\n"),
         passed: format!("c_{name}"),
         after: format!("    free(c_{name});\n"),
         hidden: Some(format!("size_t {name}_len")),
