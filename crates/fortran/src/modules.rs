@@ -449,3 +449,48 @@ fn sizeof(text: &mut String) {
     }
     text.push_str("  end interface\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The declarations of a procedure of `mpi_f08`.
+    fn interface(name: &str) -> String {
+        let text = f08(&[]);
+        let from = text.find(&format!("subroutine {name}(")).expect("there is such a procedure");
+        text[from..].split("end subroutine").next().expect("it ends").to_string()
+    }
+
+    #[test]
+    fn what_is_used_after_the_call_is_asynchronous() {
+        for (name, wanted) in [
+            ("MPI_Put_f08ts", "type(*), dimension(..), intent(in), asynchronous:: origin_addr"),
+            ("MPI_Get_c_f08ts", "type(*), dimension(..), asynchronous:: origin_addr"),
+            ("MPI_Win_create_f08ts", "type(*), dimension(..), asynchronous:: base"),
+            ("MPI_Buffer_attach_f08ts", "type(*), dimension(..), asynchronous:: buffer"),
+            ("MPI_Ialltoallw_f08ts", "type(MPI_Datatype), asynchronous, intent(in):: sendtypes(*)"),
+            ("MPI_Iallgatherv_c_f08ts", "integer(MPI_ADDRESS_KIND), asynchronous, intent(in):: displs(*)"),
+            ("MPI_Comm_idup_f08", "type(MPI_Comm), asynchronous, intent(out):: newcomm"),
+            ("MPI_Send_f08ts", "type(*), dimension(..), intent(in):: buf"),
+            ("MPI_Allgatherv_f08ts", "integer, intent(in):: recvcounts(*)"),
+            ("MPI_Get_address_f08ts", "type(*), dimension(..), asynchronous:: location"),
+        ] {
+            let text = interface(name);
+            assert!(text.lines().any(|line| line.trim() == wanted), "{wanted} in {text}");
+        }
+    }
+
+    #[test]
+    fn the_standard_says_what_is_written() {
+        for (name, wanted) in [
+            ("MPI_Cancel_f08", "type(MPI_Request), intent(in):: request"),
+            ("MPI_Status_set_error_f08", "type(MPI_Status), intent(inout):: status"),
+            ("MPI_Recv_f08ts", "type(MPI_Status):: status"),
+            ("MPI_Abi_set_fortran_booleans_f08", "logical, intent(in):: logical_true"),
+            ("MPI_Attr_get", "integer, intent(in):: comm"),
+        ] {
+            let text = interface(name);
+            assert!(text.lines().any(|line| line.trim() == wanted), "{wanted} in {text}");
+        }
+    }
+}
