@@ -207,6 +207,8 @@ int main(int argc, char **argv) {
         files(wrong[w]);
     }
     SAYS(MPI_Send_c(a, -5, MPI_INT, 0, 0, MPI_COMM_WORLD), MPI_ERR_COUNT, "`count` is -5");
+    SAYS(MPI_Sendrecv_c(a, 1, MPI_INT, 0, 0, b, INT64_MAX, MPI_INT, 0, 0, MPI_COMM_WORLD, &status), MPI_ERR_COUNT, "`recvbuf`",
+         "9223372036854775807 elements");
     SAYS(MPI_Allgather_c(a, 1, MPI_INT, b, -5, MPI_INT, MPI_COMM_WORLD), MPI_ERR_COUNT, "`recvcount` is -5");
     SAYS(MPI_Alltoallv_c(a, ones, places, MPI_INT, b, (MPI_Count[ROOM]){-5, -5}, places, MPI_INT, MPI_COMM_WORLD), MPI_ERR_COUNT,
          "`recvcounts", "-5");
