@@ -689,14 +689,14 @@ int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
-int MPI_Status_get_error(const MPI_Status *status, int *error);
+int MPI_Status_get_error(const MPI_Status *status, int *err);
 int MPI_Status_get_source(const MPI_Status *status, int *source);
 int MPI_Status_get_tag(const MPI_Status *status, int *tag);
 int MPI_Status_set_cancelled(MPI_Status *status, int flag);
 int MPI_Status_set_elements(MPI_Status *status, MPI_Datatype datatype, int count);
 int MPI_Status_set_elements_c(MPI_Status *status, MPI_Datatype datatype, MPI_Count count);
 int MPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Count count);
-int MPI_Status_set_error(MPI_Status *status, int error);
+int MPI_Status_set_error(MPI_Status *status, int err);
 int MPI_Status_set_source(MPI_Status *status, int source);
 int MPI_Status_set_tag(MPI_Status *status, int tag);
 int MPI_Test_cancelled(const MPI_Status *status, int *flag);
@@ -1912,14 +1912,14 @@ int PMPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
-int PMPI_Status_get_error(const MPI_Status *status, int *error);
+int PMPI_Status_get_error(const MPI_Status *status, int *err);
 int PMPI_Status_get_source(const MPI_Status *status, int *source);
 int PMPI_Status_get_tag(const MPI_Status *status, int *tag);
 int PMPI_Status_set_cancelled(MPI_Status *status, int flag);
 int PMPI_Status_set_elements(MPI_Status *status, MPI_Datatype datatype, int count);
 int PMPI_Status_set_elements_c(MPI_Status *status, MPI_Datatype datatype, MPI_Count count);
 int PMPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Count count);
-int PMPI_Status_set_error(MPI_Status *status, int error);
+int PMPI_Status_set_error(MPI_Status *status, int err);
 int PMPI_Status_set_source(MPI_Status *status, int source);
 int PMPI_Status_set_tag(MPI_Status *status, int tag);
 int PMPI_Test_cancelled(const MPI_Status *status, int *flag);

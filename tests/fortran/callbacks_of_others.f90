@@ -72,6 +72,34 @@ contains
     in_file = in_memory(int(position) + 1:) + int(extra_state)
     ierror = MPI_SUCCESS
   end subroutine
+  ! The same with large counts; what is written is multiplied by two.
+  subroutine read_less_c(userbuf, datatype, count, filebuf, position, extra_state, ierror)
+    type(c_ptr), value :: userbuf, filebuf
+    type(MPI_Datatype) :: datatype
+    integer(MPI_COUNT_KIND) :: count
+    integer(MPI_OFFSET_KIND) :: position
+    integer(MPI_ADDRESS_KIND) :: extra_state
+    integer :: ierror
+    integer, pointer :: in_memory(:), in_file(:)
+    if (datatype /= MPI_INTEGER .or. extra_state /= -5000000000_MPI_ADDRESS_KIND) error stop 'arguments of a large function'
+    call c_f_pointer(userbuf, in_memory, [position + count])
+    call c_f_pointer(filebuf, in_file, [count])
+    in_memory(position + 1:) = in_file / 2
+    ierror = MPI_SUCCESS
+  end subroutine
+  subroutine write_more_c(userbuf, datatype, count, filebuf, position, extra_state, ierror)
+    type(c_ptr), value :: userbuf, filebuf
+    type(MPI_Datatype) :: datatype
+    integer(MPI_COUNT_KIND) :: count
+    integer(MPI_OFFSET_KIND) :: position
+    integer(MPI_ADDRESS_KIND) :: extra_state
+    integer :: ierror
+    integer, pointer :: in_memory(:), in_file(:)
+    call c_f_pointer(userbuf, in_memory, [position + count])
+    call c_f_pointer(filebuf, in_file, [count])
+    in_file = in_memory(position + 1:) * 2
+    ierror = MPI_SUCCESS
+  end subroutine
   subroutine extent(datatype, file_extent, extra_state, ierror)
     type(MPI_Datatype) :: datatype
     integer(MPI_ADDRESS_KIND) :: file_extent, extra_state
@@ -153,6 +181,9 @@ contains
     call MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_ARE_FATAL)
     call MPI_Errhandler_free(handler)
 
+    call MPI_Register_datarep_c('doubled', read_less_c, write_more_c, extent, -5000000000_MPI_ADDRESS_KIND)
+    call MPI_Register_datarep('small ints', MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent, 0_MPI_ADDRESS_KIND)
+    call MPI_Register_datarep_c('large', MPI_CONVERSION_FN_NULL_C, MPI_CONVERSION_FN_NULL_C, extent, 0_MPI_ADDRESS_KIND)
     call MPI_Register_datarep('one more', read_less, write_more, extent, 1_MPI_ADDRESS_KIND)
     ! Jobs of several numbers of ranks may run at once.
     if (rank == 0) call system_clock(length)
@@ -169,6 +200,12 @@ contains
     call MPI_File_read_at_all(file, at, raw, 4, MPI_INTEGER, MPI_STATUS_IGNORE)
     call check(all(back == mine), 'what was written and read by a representation')
     call check(all(raw == mine + 1), 'what a representation has left in the file')
+    call MPI_File_set_view(file, 0_MPI_OFFSET_KIND, MPI_INTEGER, MPI_INTEGER, 'doubled', MPI_INFO_NULL)
+    call MPI_File_write_at_all(file, at, mine, 4_MPI_COUNT_KIND, MPI_INTEGER, MPI_STATUS_IGNORE)
+    call MPI_File_read_at_all(file, at, back, 4_MPI_COUNT_KIND, MPI_INTEGER, MPI_STATUS_IGNORE)
+    call MPI_File_set_view(file, 0_MPI_OFFSET_KIND, MPI_INTEGER, MPI_INTEGER, 'large', MPI_INFO_NULL)
+    call MPI_File_read_at_all(file, at, raw, 4, MPI_INTEGER, MPI_STATUS_IGNORE)
+    call check(all(back == mine) .and. all(raw == 2 * mine), 'a representation with large counts')
     call MPI_File_close(file)
   end subroutine
 

@@ -40,6 +40,8 @@ contains
     call get_command_argument(0, self)
     ! A blank string ends the list; blanks behind a word are none of it.
     arguments = [character(len=16) :: 'two words', '40', '']
+    ! Of account at the root only: elsewhere the list has no end.
+    if (rank /= 0) arguments = 'nonsense'
     codes = -1
     call MPI_Comm_spawn(self, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, children, codes)
     call check(all(codes == MPI_SUCCESS), 'codes of MPI_Comm_spawn')
@@ -62,7 +64,13 @@ contains
     arguments(2, :) = [character(len=16) :: 'two words', '1000', '']
     sizes = [1, 1]
     infos = MPI_INFO_NULL
-    call MPI_Comm_spawn_multiple(2, commands, arguments, sizes, infos, 0, MPI_COMM_WORLD, children, MPI_ERRCODES_IGNORE)
+    n = 2
+    if (rank /= 0) then
+      n = huge(n)
+      arguments = 'nonsense'
+      infos(1)%MPI_VAL = -77777
+    end if
+    call MPI_Comm_spawn_multiple(n, commands, arguments, sizes, infos, 0, MPI_COMM_WORLD, children, MPI_ERRCODES_IGNORE)
     call MPI_Allreduce(1, n, 1, MPI_INTEGER, MPI_SUM, children)
     call check(n == 1 + 1001, 'what the children of two commands say')
     call MPI_Comm_disconnect(children)

@@ -60,6 +60,11 @@ program files
   call MPI_Wait(request, status)
   call check(all(sections(1, 1:2) == mine(1:2)) .and. all(sections(2, :) == -1), 'a section')
 
+  ! one that no datatype describes is an error of the file, which returns
+  call MPI_File_iwrite_at(file, 0_MPI_OFFSET_KIND, sections(1, :), 3, MPI_DOUBLE_PRECISION, request, code)
+  call MPI_Error_class(code, class)
+  call check(class == MPI_ERR_BUFFER, 'a section that is refused')
+
   ! shared pointer, positions and modes
   call MPI_File_seek_shared(file, 0_MPI_OFFSET_KIND, MPI_SEEK_SET)
   call MPI_File_write_ordered(file, [rank, -rank], 2, MPI_INTEGER, status)

@@ -136,8 +136,33 @@ program objects
   if (bytes /= 8) error stop 'MPI_Sizeof of a scalar'
   call MPI_Sizeof(sizes, bytes)
   if (bytes /= 4) error stop 'MPI_Sizeof of an array'
+  call sizes_and_handles()
   call MPI_Finalize()
 contains
+  ! One of each kind, and handles that are compared with each other.
+  subroutine sizes_and_handles()
+    complex :: z(3)
+    call MPI_Sizeof(1_1, n)
+    call MPI_Sizeof(1_2, i)
+    if (n /= 1 .or. i /= 2) error stop 'MPI_Sizeof of small integers'
+    call MPI_Sizeof(large, n)
+    call MPI_Sizeof(1.0, i)
+    if (n /= 8 .or. i /= 4) error stop 'MPI_Sizeof of a large integer and a real'
+    call MPI_Sizeof(z, n)
+    call MPI_Sizeof((1d0, 2d0), i)
+    if (n /= 8 .or. i /= 16) error stop 'MPI_Sizeof of complex numbers'
+    call MPI_Sizeof(flag, n)
+    call MPI_Sizeof('a', i)
+    if (n /= 4 .or. i /= 1) error stop 'MPI_Sizeof of a LOGICAL and a character'
+    if (MPI_GROUP_NULL /= MPI_Group(MPI_GROUP_NULL%MPI_VAL) .or. MPI_GROUP_NULL == MPI_GROUP_EMPTY) error stop 'groups'
+    if (MPI_MESSAGE_NULL == MPI_MESSAGE_NO_PROC .or. .not. MPI_MESSAGE_NULL /= MPI_MESSAGE_NO_PROC) error stop 'messages'
+    if (MPI_OP_NULL == MPI_SUM .or. .not. MPI_MAX /= MPI_MIN) error stop 'operations'
+    if (MPI_SESSION_NULL /= MPI_SESSION_NULL .or. MPI_WIN_NULL /= MPI_WIN_NULL) error stop 'null handles'
+    if (MPI_ERRORS_RETURN == MPI_ERRORS_ARE_FATAL .or. .not. MPI_ERRORS_RETURN /= MPI_ERRORS_ABORT) error stop 'handlers'
+    if (MPI_INFO_NULL == MPI_INFO_ENV .or. MPI_FILE_NULL /= MPI_FILE_NULL) error stop 'infos and files'
+    if (MPI_REQUEST_NULL /= MPI_REQUEST_NULL .or. MPI_INTEGER == MPI_REAL) error stop 'requests and datatypes'
+  end subroutine
+
   subroutine pack_and_unpack()
     integer(MPI_ADDRESS_KIND) :: at
     integer :: number

@@ -98,6 +98,7 @@ program sections
   call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL)
   call for_each
   call copied
+  call of_no_account()
   call MPI_Finalize()
 contains
   ! Where a count is that of each rank, blocks come one behind the other in the section, whatever its shape.
@@ -190,6 +191,30 @@ contains
       end do
       if (any(other(2:3, :) /= -1) .or. any(other(:, 4:) /= -1)) call fail('MPI_Alltoallw beside sections')
     end do
+  end subroutine
+
+  ! Where a datatype is of no account there need be none; where it is, it is the datatype that is wrong.
+  subroutine of_no_account()
+    integer :: from(12), to(2 * size, 2)
+    type(MPI_Datatype) :: no_type
+    from = rank
+    to = -1
+    if (rank == 0) then
+      call MPI_Gather(from(1:4:2), 2, MPI_INTEGER, to(:, 1), 2, MPI_INTEGER, 0, MPI_COMM_WORLD)
+      if (any(to(:, 1) /= [(i / 2, i = 0, 2 * size - 1)])) call fail('MPI_Gather of sections')
+    else
+      call MPI_Gather(from(1:4:2), 2, MPI_INTEGER, to(1:4:2, 1), 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD, code)
+      if (code /= MPI_SUCCESS) call fail('a section that is of no account')
+    end if
+    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)
+    no_type%MPI_VAL = 77777
+    call MPI_Send(from(1:4:2), 2, MPI_DATATYPE_NULL, rank, 0, MPI_COMM_WORLD, code)
+    call MPI_Error_class(code, class)
+    if (class /= MPI_ERR_TYPE) call fail('a section of MPI_DATATYPE_NULL')
+    call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)
+    call MPI_Send(from(1:4:2), 2, no_type, rank, 0, MPI_COMM_WORLD, code)
+    call MPI_Error_class(code, class)
+    if (class /= MPI_ERR_TYPE) call fail('a section of what is no datatype')
   end subroutine
 
   subroutine fail(what)

@@ -31,7 +31,7 @@ pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
     }
     await_end(&error);
     let subject = cx.subject().or_else(|| subject(cx.row(), words));
-    let error = with_name(subject, error);
+    let error = with_name(subject, with_argument(cx.row(), error));
     let code = code_of(cx, &error);
     let (action, handle, rank) = global::error_action(subject);
     match action {
@@ -150,6 +150,24 @@ fn with_name(subject: Option<(Object, Handle)>, error: Error) -> Error {
         }
         None => error,
     }
+}
+
+/// The error of a handle, with the arguments that it may have come by: where a handle is looked up nothing says which.
+fn with_argument(row: &Row, error: Error) -> Error {
+    let kind = match error.class {
+        Class::TYPE => "MPI_Datatype",
+        Class::OP => "MPI_Op",
+        Class::INFO => "MPI_Info",
+        _ => return error,
+    };
+    let names: Vec<String> = (row.params.iter())
+        .filter(|param| param.c_small.contains(kind) && !param.kind.ends_with("Out"))
+        .map(|param| format!("`{}`", param.name))
+        .collect();
+    if !error.text.starts_with("is ") || names.is_empty() {
+        return error;
+    }
+    Error::new(error.class, format!("argument {} {}", names.join(" or "), error.text))
 }
 
 /// The arguments that say something to a person: "dest=7, comm=MPI_COMM_WORLD".

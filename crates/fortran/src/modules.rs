@@ -57,6 +57,9 @@ const SIZED: [(&str, &str); 12] = [
     ("character(len=*)", "character"),
 ];
 
+/// Between the two kinds of status.
+const CONVERSIONS: [&str; 2] = ["MPI_Status_f2f08", "MPI_Status_f082f"];
+
 const CALLBACKS: &str = include_str!("callbacks.f90");
 
 /// `mpif.h`: in the source form that is right as fixed and as free form.
@@ -108,30 +111,49 @@ pub fn include_file(constants: &[Constant]) -> String {
 pub fn f90(constants: &[Constant]) -> String {
     let mut text =
         String::from("! MPI 5.0, module mpi\nmodule mpi\n  use, intrinsic :: iso_c_binding, only: c_ptr\n");
+    text.push_str(&named_types());
     text.push_str("  implicit none\n  private :: c_ptr\n");
     text.push_str(&include_file(constants));
     for row in all().filter(|row| in_fortran(row) && row.returns == "int" && !row.name.ends_with("_c")) {
-        let parameters = parameters(row, false);
-        for prefix in ["", "P"] {
-            let name = format!("{prefix}{}", row.name);
-            if parameters.iter().any(|p| p.form == Form::Address) {
-                writeln!(text, "  interface {name}").expect("writing to a string");
-                procedure(&mut text, Module::F90, row, &parameters, &name, false);
-                procedure(&mut text, Module::F90, row, &parameters, &format!("{name}_cptr"), false);
-            } else {
-                text.push_str("  interface\n");
-                procedure(&mut text, Module::F90, row, &parameters, &name, false);
-            }
-            text.push_str("  end interface\n");
-        }
+        plain(&mut text, row);
     }
-    text.push_str(
-        "  interface\n    subroutine MPI_F_sync_reg(buf)\n      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf\n      !DIR$ IGNORE_TKR buf\n      \
-         type(*), dimension(*) :: buf\n    end subroutine\n  end interface\n",
-    );
+    for prefix in ["", "P"] {
+        write!(
+            text,
+            "  interface\n    subroutine {prefix}MPI_F_sync_reg(buf)\n      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf\n      \
+             !DIR$ IGNORE_TKR buf\n      type(*), dimension(*) :: buf\n    end subroutine\n  end interface\n"
+        )
+        .expect("writing to a string");
+    }
     sizeof(&mut text);
     text.push_str("end module\n");
     text
+}
+
+/// The procedures of an operation in module `mpi`.
+fn plain(text: &mut String, row: &Row) {
+    let parameters = parameters(row, false);
+    for prefix in ["", "P"] {
+        let name = format!("{prefix}{}", row.name);
+        if parameters.iter().any(|p| p.form == Form::Address) {
+            writeln!(text, "  interface {name}").expect("writing to a string");
+            procedure(text, Module::F90, row, &parameters, &name, false);
+            procedure(text, Module::F90, row, &parameters, &format!("{name}_cptr"), false);
+        } else {
+            text.push_str("  interface\n");
+            procedure(text, Module::F90, row, &parameters, &name, false);
+        }
+        text.push_str("  end interface\n");
+    }
+}
+
+/// What module `mpi` has of `mpi_f08`: types of handles and of the status, for programs that use both (MPI 5.0 sections
+/// 19.1.3 and 19.3.5). They are those of `mpi_f08`, so that a variable of one is a variable of the other.
+fn named_types() -> String {
+    let mut names: Vec<String> = HANDLES.iter().map(|class| format!("MPI_{class}")).collect();
+    names.push("MPI_Status, operator(==), operator(/=)".into());
+    names.extend(CONVERSIONS.iter().flat_map(|name| [(*name).to_string(), format!("P{name}")]));
+    format!("  use mpi_f08, only: {}\n", names.join(", &\n    "))
 }
 
 /// The module `mpi_f08`.
@@ -169,11 +191,16 @@ pub fn f08(constants: &[Constant]) -> String {
             shape.into()
         };
         let block = format!("mpi_fortran_{}", name.to_lowercase());
+        // What a buffer was attached with is compared with its C_LOC (MPI 5.0 section 3.6).
+        let kind = if name == "BUFFER_AUTOMATIC" { format!("{kind}, target") } else { kind.into() };
         write!(text, "  {kind} :: MPI_{name}{shape}\n  common /{block}/ MPI_{name}\n  save /{block}/\n")
             .expect("writing to a string");
     }
     text.push_str(CALLBACKS);
     comparisons(&mut text);
+    // What was deprecated before this module came has the interface of module `mpi` (MPI 5.0 section 19.1.2).
+    text.push_str("  external MPI_NULL_COPY_FN, MPI_DUP_FN, MPI_NULL_DELETE_FN\n");
+    all().filter(|row| is_old(row)).for_each(|row| plain(&mut text, row));
     for row in all().filter(|row| in_fortran(row) && !is_old(row)) {
         for prefix in ["", "P"] {
             match row.returns {
@@ -258,8 +285,7 @@ fn procedure(
         write!(text, " &\n        bind(C, name=\"{}_\")", name.to_lowercase()).expect("writing to a string");
     }
     text.push_str("\n      import\n");
-    let is_asynchronous =
-        has(row, "RequestOut") || row.name.ends_with("_begin") || row.name.ends_with("_end");
+    let is_asynchronous = is_asynchronous(row);
     for parameter in there {
         if let (Module::F90, Form::Buffer(_) | Form::BufferAddress) = (module, &parameter.form) {
             write!(
@@ -272,6 +298,10 @@ fn procedure(
         let mut declared = declared(parameter, module, is_asynchronous);
         if name.ends_with("_cptr") && parameter.form == Form::Address {
             declared = "type(c_ptr) ::".into();
+        }
+        // C has the address of the request, which nothing is written to.
+        if row.name == "MPI_Cancel" {
+            declared = declared.replace("inout", "in");
         }
         if is_old(row) {
             declared = declared.replace("(MPI_ADDRESS_KIND)", "");
@@ -287,6 +317,16 @@ fn procedure(
     text.push_str("    end subroutine\n");
 }
 
+/// Whether what the operation gets is used after it has returned.
+fn is_asynchronous(row: &Row) -> bool {
+    let has_any = |kinds: &[&str]| kinds.iter().any(|kind| has(row, kind));
+    let (_, operation) = row.name.split_at("MPI_".len());
+    has_any(&["RequestOut", "BufAttached", "Win", "WinOut"])
+        || operation.ends_with("_begin")
+        || operation.ends_with("_end")
+        || ["Get_address", "Free_mem"].contains(&operation)
+}
+
 /// How a parameter is declared: `type, attributes ::shape`.
 fn declared(parameter: &Parameter, module: Module, is_asynchronous: bool) -> String {
     let is_f08 = module == Module::F08;
@@ -297,12 +337,19 @@ fn declared(parameter: &Parameter, module: Module, is_asynchronous: bool) -> Str
         (false, _) => ("integer", "(MPI_STATUS_SIZE,*)".to_string()),
     };
     let with = |kind: &str, intent: Intent, shape: &str| format!("{kind}, intent({})::{shape}", word(intent));
+    let lasting = |kind: &str, intent: Intent, shape: &str| {
+        let attribute = if is_f08 && is_asynchronous { ", asynchronous" } else { "" };
+        with(&format!("{kind}{attribute}"), intent, shape)
+    };
     match &parameter.form {
         Form::Absent => unreachable!("it is not declared"),
+        Form::Handle(class, Intent::Out) if parameter.name == "newcomm" => {
+            lasting(&handle(class), Intent::Out, "")
+        }
         Form::Handle(class, intent) => with(&handle(class), *intent, ""),
-        Form::Handles(class, intent, _) => with(&handle(class), *intent, "(*)"),
+        Form::Handles(class, intent, _) => lasting(&handle(class), *intent, "(*)"),
         Form::Number(c, intent) => with(number(c), *intent, ""),
-        Form::Numbers(c, intent) => with(number(c), *intent, "(*)"),
+        Form::Numbers(c, intent) => lasting(number(c), *intent, "(*)"),
         Form::Logical(intent) => with("logical", *intent, ""),
         Form::Logicals(intent) => with("logical", *intent, "(*)"),
         Form::Index => with("integer", Intent::Out, ""),
@@ -316,8 +363,9 @@ fn declared(parameter: &Parameter, module: Module, is_asynchronous: bool) -> Str
         Form::Texts(_) => with("character(len=*)", Intent::In, "(*)"),
         Form::TextLists => with("character(len=*)", Intent::In, "(count,*)"),
         Form::Status(Intent::In) => with(status("").0, Intent::In, &status("").1),
+        Form::Status(Intent::InOut) => with(status("").0, Intent::InOut, &status("").1),
         // Without an intent: MPI_STATUS_IGNORE is not written.
-        Form::Status(_) => format!("{}::{}", status("").0, status("").1),
+        Form::Status(Intent::Out) => format!("{}::{}", status("").0, status("").1),
         Form::Statuses => format!("{}::{}", status("(*)").0, status("(*)").1),
         Form::Buffer(intent) if is_f08 => {
             let intent = if *intent == Intent::In { ", intent(in)" } else { "" };
@@ -369,12 +417,12 @@ fn others(text: &mut String) {
     for prefix in ["", "P"] {
         for (name, from, to) in [
             (
-                "MPI_Status_f2f08",
+                CONVERSIONS[0],
                 "integer, intent(in) :: f_status(MPI_STATUS_SIZE)",
                 "type(MPI_Status), intent(out) :: f08_status",
             ),
             (
-                "MPI_Status_f082f",
+                CONVERSIONS[1],
                 "type(MPI_Status), intent(in) :: f08_status",
                 "integer, intent(out) :: f_status(MPI_STATUS_SIZE)",
             ),
@@ -400,4 +448,49 @@ fn sizeof(text: &mut String) {
         .expect("writing to a string");
     }
     text.push_str("  end interface\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The declarations of a procedure of `mpi_f08`.
+    fn interface(name: &str) -> String {
+        let text = f08(&[]);
+        let from = text.find(&format!("subroutine {name}(")).expect("there is such a procedure");
+        text[from..].split("end subroutine").next().expect("it ends").to_string()
+    }
+
+    #[test]
+    fn what_is_used_after_the_call_is_asynchronous() {
+        for (name, wanted) in [
+            ("MPI_Put_f08ts", "type(*), dimension(..), intent(in), asynchronous:: origin_addr"),
+            ("MPI_Get_c_f08ts", "type(*), dimension(..), asynchronous:: origin_addr"),
+            ("MPI_Win_create_f08ts", "type(*), dimension(..), asynchronous:: base"),
+            ("MPI_Buffer_attach_f08ts", "type(*), dimension(..), asynchronous:: buffer"),
+            ("MPI_Ialltoallw_f08ts", "type(MPI_Datatype), asynchronous, intent(in):: sendtypes(*)"),
+            ("MPI_Iallgatherv_c_f08ts", "integer(MPI_ADDRESS_KIND), asynchronous, intent(in):: displs(*)"),
+            ("MPI_Comm_idup_f08", "type(MPI_Comm), asynchronous, intent(out):: newcomm"),
+            ("MPI_Send_f08ts", "type(*), dimension(..), intent(in):: buf"),
+            ("MPI_Allgatherv_f08ts", "integer, intent(in):: recvcounts(*)"),
+            ("MPI_Get_address_f08ts", "type(*), dimension(..), asynchronous:: location"),
+        ] {
+            let text = interface(name);
+            assert!(text.lines().any(|line| line.trim() == wanted), "{wanted} in {text}");
+        }
+    }
+
+    #[test]
+    fn the_standard_says_what_is_written() {
+        for (name, wanted) in [
+            ("MPI_Cancel_f08", "type(MPI_Request), intent(in):: request"),
+            ("MPI_Status_set_error_f08", "type(MPI_Status), intent(inout):: status"),
+            ("MPI_Recv_f08ts", "type(MPI_Status):: status"),
+            ("MPI_Abi_set_fortran_booleans_f08", "logical, intent(in):: logical_true"),
+            ("MPI_Attr_get", "integer, intent(in):: comm"),
+        ] {
+            let text = interface(name);
+            assert!(text.lines().any(|line| line.trim() == wanted), "{wanted} in {text}");
+        }
+    }
 }

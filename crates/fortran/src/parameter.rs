@@ -122,6 +122,12 @@ fn form(row: &Row, param: &Param, large: bool) -> Form {
         (_, "attribute_val") => Form::Attribute(if param.kind == "Addr" { Intent::In } else { Intent::Out }),
         (_, "extra_state") => Form::ExtraState,
         (_, "buffer_addr") => Form::BufferAddress,
+        ("Addr", "logical_true" | "logical_false") => {
+            Form::Logical(if row.name.starts_with("MPI_Abi_set") { Intent::In } else { Intent::Out })
+        }
+        // Of some what Fortran says of a buffer is not what C says.
+        ("Addr", "base") if row.name == "MPI_Free_mem" => Form::Buffer(Intent::In),
+        ("AddrIn", "location" | "base") => Form::Buffer(Intent::Out),
         ("BufIn" | "BufOut" | "BufAttached" | "AddrIn" | "Addr", _) => Form::Buffer(written),
         ("PtrOut", _) => Form::Address,
         ("Flag", _) => Form::Logical(Intent::In),
@@ -134,7 +140,7 @@ fn form(row: &Row, param: &Param, large: bool) -> Form {
         ("Weights" | "WeightsOut", _) => Form::Weights(written),
         ("Ranges", _) => Form::Ranges(Intent::In),
         ("StrIn" | "RootStrIn", _) => Form::Text,
-        ("StrOut", _) if row.name == "MPI_Info_get" => Form::TextOut("*valuelen + 1".into()),
+        ("StrOut", _) if row.name == "MPI_Info_get" => Form::TextOut("tern_with_zero(*valuelen)".into()),
         ("StrOut", _) => Form::TextOut("MPI_MAX_LIBRARY_VERSION_STRING".into()),
         ("MaybeStrOut", _) => Form::TextOut(format!("c_{}", length_before(row, param))),
         ("IntInOut", _) if has(row, "MaybeStrOut") => Form::TextLength,
@@ -181,6 +187,7 @@ fn length(row: &Row, name: &str) -> String {
         "recvtypes" if neighbor => "tern_peers(*comm, PEERS_IN)".into(),
         "recvtypes" => "tern_peers(*comm, PEERS_ALL)".into(),
         "array_of_datatypes" => "*max_datatypes".into(),
+        "array_of_info" => "(tern_is_root(*root, *comm) ? *count : 0)".into(),
         _ if row.params.iter().any(|param| param.name == "incount") => "*incount".into(),
         _ => "*count".into(),
     }

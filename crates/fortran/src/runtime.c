@@ -68,6 +68,7 @@ MPI_Count tern_peers(int fortran, enum peers which)
 {
     MPI_Comm comm = PMPI_Comm_fromint(fortran);
     int n = 0, out = 0, is_inter = 0, topology = MPI_UNDEFINED, rank, weighted;
+    if (comm == MPI_COMM_NULL) return 0; /* an error of the operation, not of what is asked here */
     if (which == PEERS_ALL) {
         if (PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return 0;
         int code = is_inter ? PMPI_Comm_remote_size(comm, &n) : PMPI_Comm_size(comm, &n);
@@ -93,6 +94,14 @@ MPI_Count tern_peers(int fortran, enum peers which)
 MPI_Count tern_senders(void *sendbuf, int comm)
 {
     return sendbuf == MPI_IN_PLACE ? 0 : tern_peers(comm, PEERS_ALL);
+}
+
+int tern_is_root(int root, int fortran)
+{
+    MPI_Comm comm = PMPI_Comm_fromint(fortran);
+    int rank = MPI_UNDEFINED;
+    if (comm != MPI_COMM_NULL) PMPI_Comm_rank(comm, &rank);
+    return rank == root;
 }
 
 /* ---- Strings ----------------------------------------------------------------------------------- */
@@ -352,14 +361,33 @@ void tern_announce(void)
     PMPI_Info_free(&info);
 }
 
-int tern_refuse(const int *fortran)
+static int refusal(void)
 {
-    MPI_Comm comm = fortran ? PMPI_Comm_fromint(*fortran) : MPI_COMM_SELF;
     int code = MPI_ERR_BUFFER;
     if (PMPI_Add_error_code(MPI_ERR_BUFFER, &code) == MPI_SUCCESS)
         PMPI_Add_error_string(code, "a section of an array with strides cannot be passed here without a copy: "
                                     "its elements are not what the count and the datatype describe");
-    PMPI_Comm_call_errhandler(comm, code);
+    return code;
+}
+
+int tern_refuse_comm(const int *comm)
+{
+    int code = refusal();
+    PMPI_Comm_call_errhandler(comm ? PMPI_Comm_fromint(*comm) : MPI_COMM_SELF, code);
+    return code;
+}
+
+int tern_refuse_win(const int *win)
+{
+    int code = refusal();
+    PMPI_Win_call_errhandler(PMPI_Win_fromint(*win), code);
+    return code;
+}
+
+int tern_refuse_fh(const int *fh)
+{
+    int code = refusal();
+    PMPI_File_call_errhandler(PMPI_File_fromint(*fh), code);
     return code;
 }
 

@@ -130,9 +130,16 @@ static inline int tern_keyval(int keyval)
 #endif
     return keyval;
 }
-static inline void tern_count_from_1(int *index)
+static inline int tern_from_1(int index)
 {
-    if (*index != MPI_UNDEFINED) *index += 1;
+    return index == MPI_UNDEFINED ? index : index + 1;
+}
+/* Whether a call about some requests says which have ended: also where one of them has failed. */
+static inline int tern_has_ended(int code)
+{
+    int class = code;
+    if (code != MPI_SUCCESS) PMPI_Error_class(code, &class);
+    return class == MPI_SUCCESS || class == MPI_ERR_IN_STATUS;
 }
 
 /* Arrays of handles; a few need no memory. */
@@ -152,10 +159,18 @@ MPI_Count tern_peers(int comm, enum peers which);
 /* As above for what it sends: none that mean something with MPI_IN_PLACE. */
 MPI_Count tern_senders(void *sendbuf, int comm);
 
+/* Whether this rank is the root, for arguments that mean something there only. */
+int tern_is_root(int root, int comm);
+
 /* Strings: trailing blanks go, and leading ones where `leading`; the copy is the caller's. */
 char *tern_text(const char *text, size_t len, int leading);
 /* Room for a string of the library; a text that stays as it is without success. */
 char *tern_room(long long len);
+/* The room that C needs for a string of this length. An application may name the greatest number there is. */
+static inline int tern_with_zero(int len)
+{
+    return len < MPI_MAX_LIBRARY_VERSION_STRING ? len + 1 : MPI_MAX_LIBRARY_VERSION_STRING;
+}
 /* Fills with blanks, or cuts. */
 void tern_text_back(char *to, size_t len, const char *from);
 /* An array of strings, of `count`, or ended by a blank one if that is negative. One allocation. */
@@ -170,8 +185,10 @@ MPI_Aint tern_attribute(int keyval, void *value);
 void tern_announce(void);
 
 /* An error of class MPI_ERR_BUFFER about a section of an array that cannot be passed without a copy, through the
- * error handler of the communicator, if there is one. */
-int tern_refuse(const int *comm);
+ * error handler of the object that the operation is about; of MPI_COMM_SELF if there is none. */
+int tern_refuse_comm(const int *comm);
+int tern_refuse_win(const int *win);
+int tern_refuse_fh(const int *fh);
 
 /* A buffer as MPI takes it: of a section that is not contiguous a datatype is made. */
 struct section {

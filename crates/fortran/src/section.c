@@ -74,8 +74,10 @@ void tern_section_of(struct section *made, const struct descriptor *array, MPI_C
     MPI_Datatype element = type, described = MPI_DATATYPE_NULL;
     int code;
     if (whole && count == 0) return;
+    /* What is no datatype is the operation's to say, or it is of no account there. */
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_get_extent_c(type, &lb, &extent) != MPI_SUCCESS) return;
     made->refused = 1;
-    if (shape.rank > MAX_RANK || PMPI_Type_get_extent_c(type, &lb, &extent) != MPI_SUCCESS) return;
+    if (shape.rank > MAX_RANK) return;
     for (int i = 0; i < shape.rank; i++) elements *= shape.extent[i];
     /* Each element of the array must be a whole number of the datatype. */
     if (lb != 0 || extent <= 0 || elem_len % extent != 0) return;

@@ -118,8 +118,11 @@ fn function(text: &mut String, row: &Row, parameters: &[Parameter], large: bool,
     match refused.is_empty() {
         true => writeln!(body, "    int code = {call};"),
         false => {
-            let comm = parameters.iter().find(|p| p.name == "comm").map_or("NULL", |_| "comm");
-            writeln!(body, "    int code = {} ? tern_refuse({comm}) : {call};", refused.join(" || "))
+            let of =
+                ["win", "fh", "comm"].into_iter().find(|name| parameters.iter().any(|p| p.name == *name));
+            let refuse =
+                of.map_or("tern_refuse_comm(NULL)".into(), |name| format!("tern_refuse_{name}({name})"));
+            writeln!(body, "    int code = {} ? {refuse} : {call};", refused.join(" || "))
         }
     }
     .expect("writing to a string");
@@ -159,15 +162,19 @@ fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
         }
         Form::Number(c, Intent::In) => simple(c, format!("*{name}")),
         Form::Number(c, _) | Form::Numbers(c, _) => simple(c, name.into()),
+        // Its bits are what is asked for.
+        Form::Logical(_) if parameter.kind == "Addr" => simple("int", name.into()),
         Form::Logical(Intent::In) => simple("int", format!("*{name} != 0")),
         Form::Logical(_) | Form::Logicals(_) => simple("int", name.into()),
+        // What has failed has an index, too.
         Form::Index => Piece {
-            after: format!("    if (code == MPI_SUCCESS) tern_count_from_1({name});\n"),
-            ..simple("int", name.into())
+            before: format!("    int c_{name} = MPI_UNDEFINED;\n"),
+            after: format!("    *{name} = tern_from_1(c_{name});\n"),
+            ..simple("int", format!("&c_{name}"))
         },
         Form::Indices => Piece {
             after: format!(
-                "    for (int i = 0; code == MPI_SUCCESS && i < *outcount; i++) tern_count_from_1(&{name}[i]);\n"
+                "    for (int i = 0; tern_has_ended(code) && i < *outcount; i++) {name}[i] = tern_from_1({name}[i]);\n"
             ),
             ..simple("int", name.into())
         },
@@ -177,7 +184,7 @@ fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
         Form::Text => text_in(row, name, caller),
         Form::TextOut(room) => text_out(row, name, room),
         Form::TextLength => Piece {
-            before: format!("    int c_{name} = *{name} > 0 ? *{name} + 1 : 0;\n"),
+            before: format!("    int c_{name} = *{name} > 0 ? tern_with_zero(*{name}) : 0;\n"),
             after: format!("    if (code == MPI_SUCCESS && c_{name} > 0) *{name} = c_{name} - 1;\n"),
             ..simple("int", format!("&c_{name}"))
         },
@@ -196,7 +203,12 @@ fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
         Form::ExtraState if is_old(row) => simple("int", "state".into()),
         Form::ExtraState => simple("MPI_Aint", "state".into()),
         Form::Address => simple("void *", name.into()),
-        Form::BufferAddress if caller == Caller::Descriptor => simple("void *", name.into()),
+        Form::BufferAddress if caller == Caller::Descriptor => Piece {
+            after: format!(
+                "    if (code == MPI_SUCCESS && *{name} == MPI_BUFFER_AUTOMATIC) *{name} = STANDS_FOR_BUFFER_AUTOMATIC;\n"
+            ),
+            ..simple("void *", name.into())
+        },
         Form::BufferAddress => Piece {
             before: format!("    void *c_{name};\n    (void){name};\n"),
             ..simple("void", format!("&c_{name}"))
@@ -298,10 +310,11 @@ fn text_out(row: &Row, name: &str, room: &str) -> Piece {
     }
 }
 
+/// Arrays of strings, which are of account at the root only.
 fn texts(name: &str, made: &str) -> Piece {
     Piece {
         declared: format!("char *{name}"),
-        before: format!("    void *c_{name} = {made};\n"),
+        before: format!("    void *c_{name} = tern_is_root(*root, *comm) ? {made} : NULL;\n"),
         passed: format!("c_{name}"),
         after: format!("    free(c_{name});\n"),
         hidden: Some(format!("size_t {name}_len")),

@@ -158,7 +158,10 @@ impl<D: Device> World<D> {
         if ty.size().checked_mul(count).is_none_or(|bytes| bytes > isize::MAX as u64) {
             return fail(
                 Class::COUNT,
-                format!("{count} elements of {} bytes do not fit the address space", ty.size()),
+                format!(
+                    "argument `{arg}`: {count} elements of {} bytes do not fit the address space",
+                    ty.size()
+                ),
             );
         }
         if count > 0 && ty.size() > 0 && addr.wrapping_add_signed(ty.true_lb() as isize) == 0 {

@@ -116,6 +116,39 @@ static void of_types(void) {
     OK(MPI_Type_free_keyval(&keyval));
 }
 
+/* The functions of MPI-1: other names for those of communicators. */
+static void of_mpi_1(void) {
+    int keyval, kept, lost, flag = 0;
+    void *value = NULL;
+    MPI_Comm a;
+    copies = deletes = 0;
+    OK(MPI_Keyval_create(copy, drop, &keyval, &copies));
+    OK(MPI_Keyval_create(MPI_DUP_FN, MPI_NULL_DELETE_FN, &kept, NULL));
+    OK(MPI_Keyval_create(MPI_NULL_COPY_FN, MPI_NULL_DELETE_FN, &lost, NULL));
+    OK(MPI_Attr_put(MPI_COMM_SELF, keyval, (void *)100));
+    OK(MPI_Attr_put(MPI_COMM_SELF, kept, (void *)200));
+    OK(MPI_Attr_put(MPI_COMM_SELF, lost, (void *)300));
+    OK(MPI_Attr_get(MPI_COMM_SELF, keyval, &value, &flag));
+    CHECK(flag && value == (void *)100);
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &a));
+    expect(a, keyval, 101);
+    expect(a, kept, 200);
+    OK(MPI_Attr_get(a, lost, &value, &flag));
+    CHECK(!flag && copies == 1);
+    OK(MPI_Comm_free(&a));
+    CHECK_EQ(deletes, 1);
+    OK(MPI_Attr_delete(MPI_COMM_SELF, keyval));
+    CHECK_EQ(deletes, 2);
+    expect(MPI_COMM_SELF, keyval, -1);
+    OK(MPI_Attr_delete(MPI_COMM_SELF, kept));
+    OK(MPI_Attr_delete(MPI_COMM_SELF, lost));
+    OK(MPI_Keyval_free(&keyval));
+    CHECK_EQ(keyval, MPI_KEYVAL_INVALID);
+    OK(MPI_Keyval_free(&kept));
+    OK(MPI_Keyval_free(&lost));
+    FAILS(MPI_Attr_put(MPI_COMM_SELF, MPI_KEYVAL_INVALID, NULL), MPI_ERR_KEYVAL);
+}
+
 static void names(void) {
     char name[MPI_MAX_OBJECT_NAME];
     int length = -1;
@@ -161,6 +194,7 @@ int main(int argc, char **argv) {
     t_begin(&argc, &argv);
     of_communicators();
     of_types();
+    of_mpi_1();
     names();
     hints();
     return t_end();

@@ -19,6 +19,7 @@ int main(int argc, char **argv) {
     OK(MPI_Type_vector_c(2, 1, huge, MPI_INT, &type));
     OK(MPI_Type_get_true_extent_c(type, &true_lower, &true_extent));
     CHECK(true_lower == 0 && true_extent == 4 * huge + 4);
+    CHECK(MPI_Type_get_true_extent_x(type, &lower, &extent) == MPI_SUCCESS && lower == 0 && extent == 4 * huge + 4);
     OK(MPI_Type_size_c(type, &size));
     CHECK_EQ(size, 8);
     OK(MPI_Type_free(&type));

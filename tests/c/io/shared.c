@@ -75,6 +75,13 @@ static void ordered(MPI_File file) {
     CHECK_COUNT(status, MPI_INT, t_rank + 1);
     for (int i = 0; i <= t_rank; i++)
         CHECK_AT(i, in[i], out[i]);
+    /* the same in one call, in twice as many halves */
+    OK(MPI_File_seek_shared(file, 7, MPI_SEEK_SET));
+    memset(in, 0xee, sizeof(int) * (size_t)(t_rank + 1));
+    OK(MPI_File_read_ordered(file, in, 2 * (t_rank + 1), MPI_SHORT, &status));
+    CHECK_COUNT(status, MPI_INT, t_rank + 1);
+    for (int i = 0; i <= t_rank; i++)
+        CHECK_AT(i, in[i], out[i]);
     free(out);
     free(in);
     free(row);

@@ -1,6 +1,29 @@
 /* Status functions: get and set of fields, counts, elements, cancelled. */
 #include "tern_test.h"
 
+/* A count beyond int. */
+static void beyond_int(void) {
+    int value = -1;
+    MPI_Status status;
+    memset(&status, 0, sizeof status);
+    MPI_Count large = (MPI_Count)3000000000, got = 0;
+    OK(MPI_Status_set_elements_c(&status, MPI_BYTE, large));
+    OK(MPI_Get_count_c(&status, MPI_BYTE, &got));
+    CHECK_EQ(got, large);
+    OK(MPI_Get_elements_c(&status, MPI_BYTE, &got));
+    CHECK_EQ(got, large);
+    OK(MPI_Get_count(&status, MPI_BYTE, &value));
+    CHECK_EQ(value, MPI_UNDEFINED);
+    OK(MPI_Get_elements(&status, MPI_BYTE, &value));
+    CHECK_EQ(value, MPI_UNDEFINED);
+
+    OK(MPI_Status_set_elements_x(&status, MPI_INT, large));
+    OK(MPI_Get_elements_x(&status, MPI_INT, &got));
+    CHECK_EQ(got, large);
+    OK(MPI_Get_elements_c(&status, MPI_SHORT, &got));
+    CHECK_EQ(got, 2 * large);
+}
+
 int main(int argc, char **argv) {
     t_begin(&argc, &argv);
     MPI_Status status;
@@ -45,17 +68,7 @@ int main(int argc, char **argv) {
     CHECK_EQ(value, 10);
     OK(MPI_Type_free(&triple));
 
-    /* A count beyond int. */
-    MPI_Count large = (MPI_Count)3000000000, got = 0;
-    OK(MPI_Status_set_elements_c(&status, MPI_BYTE, large));
-    OK(MPI_Get_count_c(&status, MPI_BYTE, &got));
-    CHECK_EQ(got, large);
-    OK(MPI_Get_elements_c(&status, MPI_BYTE, &got));
-    CHECK_EQ(got, large);
-    OK(MPI_Get_count(&status, MPI_BYTE, &value));
-    CHECK_EQ(value, MPI_UNDEFINED);
-    OK(MPI_Get_elements(&status, MPI_BYTE, &value));
-    CHECK_EQ(value, MPI_UNDEFINED);
+    beyond_int();
 
     /* Receives with a multi-element datatype. */
     int out[7] = {1, 2, 3, 4, 5, 6, 7}, in[9];

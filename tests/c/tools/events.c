@@ -198,6 +198,32 @@ static void dropped(void) {
     stop(&heard);
 }
 
+/* No hint is known, and any may be given. */
+static void hints(void) {
+    Heard heard;
+    MPI_Info info, used = MPI_INFO_NULL;
+    int keys = -1;
+    listen_to("tern_eager", &heard);
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "unheard", "of"));
+    OK(MPI_T_event_handle_set_info(heard.registration, info));
+    OK(MPI_T_event_callback_set_info(heard.registration, MPI_T_CB_REQUIRE_MPI_RESTRICTED, info));
+    OK(MPI_Info_free(&info));
+    OK(MPI_T_event_handle_get_info(heard.registration, &used));
+    OK(MPI_Info_get_nkeys(used, &keys));
+    CHECK_EQ(keys, 0);
+    OK(MPI_Info_free(&used));
+    OK(MPI_T_event_callback_get_info(heard.registration, MPI_T_CB_REQUIRE_MPI_RESTRICTED, &used));
+    OK(MPI_Info_get_nkeys(used, &keys));
+    CHECK_EQ(keys, 0);
+    OK(MPI_Info_free(&used));
+    stop(&heard);
+    CHECK_EQ(MPI_T_event_handle_get_info(heard.registration, &used), MPI_T_ERR_INVALID_HANDLE);
+    CHECK_EQ(MPI_T_event_handle_set_info(heard.registration, MPI_INFO_NULL), MPI_T_ERR_INVALID_HANDLE);
+    CHECK_EQ(MPI_T_event_callback_get_info(heard.registration, MPI_T_CB_REQUIRE_NONE, &used), MPI_T_ERR_INVALID_HANDLE);
+    CHECK_EQ(MPI_T_event_callback_set_info(heard.registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL), MPI_T_ERR_INVALID_HANDLE);
+}
+
 static void wrong(void) {
     Heard heard;
     uint64_t word;
@@ -230,6 +256,7 @@ int main(int argc, char **argv) {
     rendezvous();
     epochs();
     dropped();
+    hints();
     wrong();
     int result = t_end();
     OK(MPI_T_finalize());

@@ -25,9 +25,11 @@ fn target(
         Whence::Current => current()?,
         Whence::End => view.etypes_before(disk.size().map_err(refused)?),
     };
-    match from.checked_add(offset).filter(|target| *target >= 0) {
-        Some(target) => Ok(target),
-        None => fail(Class::ARG, format!("argument `offset` is {offset} from etype {from}: before the view")),
+    let wrong = |what| fail(Class::ARG, format!("argument `offset` is {offset} from etype {from}: {what}"));
+    match from.checked_add(offset) {
+        Some(target) if target >= 0 => Ok(target),
+        Some(_) => wrong("before the view"),
+        None => wrong("beyond the largest file offset"),
     }
 }
 
