@@ -19,7 +19,7 @@ PACKAGES_BUILD := cc:gcc ld:binutils
 PACKAGES_RUN := $(PACKAGES_BUILD) -- python3:python3 gfortran:gfortran ip:iproute2
 PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- autoconf:autoconf c++:g++ cmake:cmake gfortran:gfortran ib_send_lat:perftest ibv_rc_pingpong:ibverbs-utils rping:rdmacm-utils fi_pingpong:libfabric-bin infiniband/verbs.h:libibverbs-dev ip:iproute2 libpmix.so:libpmix-dev munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client ucx_perftest:ucx-utils valgrind:valgrind
 
-.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test nightly test-quick test-rdma install wheel deb programs bench fuzz miri swarm snapshots clean help
+.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test test-programs nightly test-quick test-rdma install wheel deb programs bench fuzz miri swarm snapshots clean help
 
 all: build
 
@@ -87,8 +87,14 @@ run-mpi4py: build
 	$(MPIEXEC) -n $(NP) $(BUILD)/mpi4py/venv-tern/bin/python -m mpi4py.bench ringtest
 	$(MPIEXEC) -n 2 $(BUILD)/mpi4py/venv-tern/bin/python -m mpi4py.bench pingpong
 
-test: packages-test build
+test: packages-test
+	@$(MAKE) --no-print-directory -j2 build test-programs
 	$(PYTHON) tests/all.py $(if $(TEST_PEERS),--peers)
+
+# Beside the build, at whose end one library after the other is linked, on one core each. What is wrong with them is said when they are to
+# be run.
+test-programs:
+	@nice $(CARGO) test --workspace --no-run --quiet >/dev/null 2>&1 || true
 
 nightly: packages-test build
 	$(PYTHON) tests/all.py --nightly $(NIGHTLY)

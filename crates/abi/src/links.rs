@@ -19,7 +19,6 @@ use mpi::error::Result;
 use mpi::handle::Handle;
 use mpi::request::{Body, Keep, Origin};
 use mpi::world::fault;
-use proto::channel::STAGED_BYTES;
 use proto::{Mode, Want};
 
 use crate::cx::Cx;
@@ -190,8 +189,7 @@ impl Line<'_> {
     /// What messages take; nothing of a link that is too slow for it.
     fn times(&mut self) -> Result<Option<Link>> {
         let begun = Instant::now();
-        let eager_bytes = self.cx.world().engine.learner().facts.path(Distance::Network).eager_bytes;
-        let eager_bytes = eager_bytes.min(STAGED_BYTES) as f64;
+        let eager_bytes = self.cx.world().engine.learner().facts.path(Distance::Network).eager_bytes as f64;
         let mut link =
             Link { jobs: 1, eager_bytes, send_ns: f64::MAX, gap_ns: f64::MAX, trips_ns: [f64::MAX; 4] };
         let lengths = lengths(eager_bytes);

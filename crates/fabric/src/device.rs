@@ -55,6 +55,9 @@ pub struct Caps {
     pub inline_bytes: usize,
     /// The largest payload of one frame, in bytes.
     pub frame_bytes: usize,
+    /// The same of one that leaves from where the application has it, and is free again then; what is longer than [`Caps::frame_bytes`] finds
+    /// room only if it can leave at once. 0 where frames are copied before they leave.
+    pub at_once_bytes: usize,
     /// Whether [`Device::read`] and [`Device::write`] work.
     pub remote_access: bool,
     /// Why remote access does not work, for a person who asks.

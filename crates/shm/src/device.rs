@@ -170,6 +170,7 @@ impl Shm {
                 name: "shm",
                 inline_bytes: INLINE,
                 frame_bytes: BLOCK_BYTES,
+                at_once_bytes: 0,
                 remote_access,
                 remote_access_note,
                 looks: if n <= options.cores { 400 } else { 1 },

@@ -73,6 +73,7 @@ impl<'y> Memory<'y> {
             name: "sim-memory",
             inline_bytes: 0,
             frame_bytes: costs.frame_bytes,
+            at_once_bytes: 0,
             remote_access: false,
             remote_access_note: "modelled processes do not copy from each other".into(),
             looks: 1,

@@ -21,6 +21,7 @@ fn facts(cluster: &Cluster, keeps: bool) -> Facts {
         name: "test",
         inline_bytes: cluster.rails[0].inline_bytes,
         frame_bytes: 16 << 10,
+        at_once_bytes: 0,
         remote_access: false,
         remote_access_note: String::new(),
         looks: 1,

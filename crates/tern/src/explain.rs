@@ -172,6 +172,7 @@ fn facts_of(cluster: &Cluster, settings: &Settings) -> Facts {
         name: "sim",
         inline_bytes: cluster.rails[0].inline_bytes,
         frame_bytes: EAGER_BYTES,
+        at_once_bytes: 0,
         remote_access: false,
         remote_access_note: String::new(),
         looks: 1,

@@ -35,7 +35,7 @@ const LONGEST_NS: f64 = 1e15;
 pub struct Link {
     /// Jobs that have measured it.
     pub jobs: u32,
-    /// The longest message that left at once, of those for which that makes a difference: 64 KiB at most.
+    /// The longest message that left at once, whatever was before it.
     pub eager_bytes: f64,
     /// What a message without data took its sender.
     pub send_ns: f64,

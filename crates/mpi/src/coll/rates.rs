@@ -239,6 +239,7 @@ fn network(eager_bytes: usize, frame_bytes: usize, keeps: bool) -> Rates {
         name: "network",
         inline_bytes: 0,
         frame_bytes,
+        at_once_bytes: 0,
         remote_access: false,
         remote_access_note: String::new(),
         looks: 1,

@@ -53,6 +53,7 @@ mod tests {
             name: "test",
             inline_bytes: 0,
             frame_bytes: 1 << 20,
+            at_once_bytes: 0,
             remote_access: false,
             remote_access_note: String::new(),
             looks: 1,

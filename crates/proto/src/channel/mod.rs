@@ -114,11 +114,9 @@ impl Settings {
             self.frame_bytes /= 2;
         }
         // What is never taken at once must be copied.
-        let whole = self.frame_bytes + FrameKind::Full.trailer_len();
-        let staged =
-            if caps.gather >= 2 && caps.at_once_bytes >= whole { self.staged_bytes } else { usize::MAX };
+        let staged = if self.at_once_bytes(caps) > 0 { self.staged_bytes } else { usize::MAX };
         self.staged_bytes = staged.min(self.frame_bytes);
-        let fit = part / whole;
+        let fit = part / (self.frame_bytes + FrameKind::Full.trailer_len());
         self.buffers = self.buffers.min(fit).max(2);
         self.staged = self.staged.min(fit).max(1);
         // A slot is polled: its last word must not be seen before the others.
@@ -128,6 +126,12 @@ impl Settings {
         self.fast_bytes = self.fast_bytes.min(2 * part);
         self.fast_peers = self.fast_peers.min(caps.regions / 2);
         self
+    }
+
+    /// Longest payload of a frame that the adapter takes at once, if it takes any.
+    fn at_once_bytes(&self, caps: &VerbsCaps) -> usize {
+        let whole = self.frame_bytes + FrameKind::Full.trailer_len();
+        if caps.gather >= 2 && caps.at_once_bytes >= whole { self.frame_bytes } else { 0 }
     }
 }
 
@@ -211,9 +215,9 @@ impl<V: Verbs> Channel<V> {
         let receives = Receives::new(&mut verbs, &lens, settings.buffers)?;
         let caps = Caps {
             name: verbs.caps().name,
-            // What the adapter takes at once is not copied, either.
-            inline_bytes: verbs.caps().inline_bytes.max(verbs.caps().at_once_bytes).saturating_sub(trailer),
-            frame_bytes: settings.frame_bytes,
+            inline_bytes: verbs.caps().inline_bytes.saturating_sub(trailer),
+            frame_bytes: settings.staged_bytes,
+            at_once_bytes: settings.at_once_bytes(verbs.caps()),
             remote_access: false,
             remote_access_note: "memory must be registered".into(),
             looks: 1,

@@ -106,6 +106,7 @@ mod tests {
             name: "test",
             inline_bytes: 0,
             frame_bytes: 16 << 10,
+            at_once_bytes: 0,
             remote_access: !registration,
             remote_access_note: String::new(),
             looks: 1,

@@ -105,7 +105,7 @@ pub struct Message {
 /// Whether a message can go this way.
 fn is_open(way: Way, facts: &Facts, message: &Message) -> bool {
     let path = facts.path(message.distance);
-    let fits = message.eager && message.len <= path.eager_bytes;
+    let fits = message.eager && message.len <= path.eager_bytes.max(path.at_once_bytes);
     match way {
         Way::Eager => fits,
         Way::Frequent => fits && path.keeps && message.len > path.inline_bytes,
@@ -144,7 +144,7 @@ fn eager(facts: &Facts, message: &Message) -> Cost {
         return Cost::default().with(Term::Copy, copies).with(Term::Gaps, path.post.value);
     }
     // The adapter may take it from where it lies.
-    let before = if message.len <= path.inline_bytes { 0.0 } else { copies / 2.0 };
+    let before = if message.len <= path.at_once_bytes { 0.0 } else { copies / 2.0 };
     framed(facts, message, before).with(Term::Copy, copies / 2.0)
 }
 

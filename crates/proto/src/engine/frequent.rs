@@ -129,7 +129,13 @@ impl<D: Device> Engine<D> {
         self.frequent.as_ref().map(|frequent| &frequent.usage)
     }
 
-    /// Whether a message of this length is a use that counts.
+    /// Whether a message of this length is a use that counts: not if it leaves from its buffer as it is.
+    #[inline]
+    pub(crate) fn counts_send(&self, to: Rank, len: usize) -> bool {
+        len > self.path(to).at_once_bytes && self.counts_use(to, len)
+    }
+
+    /// Whether an operation on as much memory is.
     #[inline]
     pub(crate) fn counts_use(&self, to: Rank, len: usize) -> bool {
         self.frequent.as_ref().is_some_and(|frequent| {

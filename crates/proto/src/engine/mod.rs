@@ -124,7 +124,12 @@ impl<D: Device> Engine<D> {
         facts.keep(keeps);
         let eager_limits = by_distance.map(|distance| {
             let (path, (setup_ns, per_byte)) = (facts.path(distance), costs[distance as usize].single);
-            EagerLimit::new(path.eager_bytes, limits.adapt && path.reach, setup_ns, per_byte)
+            EagerLimit::new(
+                path.eager_bytes.max(path.at_once_bytes),
+                limits.adapt && path.reach,
+                setup_ns,
+                per_byte,
+            )
         });
         let copies = |path: &Path| path.reach && !path.registration;
         let tries = limits.adapt && limits.force.is_none() && facts.paths.iter().any(copies);
@@ -170,7 +175,10 @@ impl<D: Device> Engine<D> {
             engine.rendezvous().refresh();
         }
         if let Some(frequent) = &engine.frequent {
-            engine.eager_limits[Distance::Network as usize].watch_from(frequent.least_bytes());
+            // What leaves from its buffer as it is counts no use.
+            let at_once_bytes = engine.learner.facts.path(Distance::Network).at_once_bytes;
+            let least_bytes = frequent.least_bytes().max(at_once_bytes + 1);
+            engine.eager_limits[Distance::Network as usize].watch_from(least_bytes);
         }
         engine
     }

@@ -335,7 +335,8 @@ impl<D: Device> Engine<D> {
             )));
         }
         let paths = &self.learner.facts.paths;
-        let frame_bytes = paths.iter().map(|path| path.frame_bytes).max().unwrap_or(0);
+        let frame_bytes =
+            paths.iter().map(|path| path.frame_bytes.max(path.at_once_bytes)).max().unwrap_or(0);
         let next_fits = held_bytes + 2 * frame_bytes;
         self.limits.unexpected_bytes = next_fits.max(self.limits.unexpected_bytes * 2);
         Ok(())

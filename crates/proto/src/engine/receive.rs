@@ -1,9 +1,9 @@
 //! The receiving side: in place when the message is there, posted otherwise.
 
 use crate::choice::eager_limit::EagerLimit;
+use crate::choice::facts::Path;
 use crate::engine::Engine;
 use crate::engine::arrive::matched;
-use crate::engine::send::QUEUED;
 use crate::event::Happening;
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive};
@@ -134,10 +134,9 @@ impl<D: Device> Engine<D> {
     /// Whether the sender of a message for a receive of this length may ask for an answer, though not as a rule: it is synchronous, or found
     /// no room.
     fn may_be_asked(&self, want: &Want, len: usize) -> bool {
-        let facts = &self.learner.facts;
-        let registers = |source| self.path(source).registration;
-        len > QUEUED
-            && want.source.map_or_else(|| facts.paths.iter().any(|path| path.registration), registers)
+        let asks = |path: &Path| path.registration && len > path.frame_bytes;
+        want.source
+            .map_or_else(|| self.learner.facts.paths.iter().any(asks), |source| asks(self.path(source)))
     }
 
     /// The progress call before a receive that expects a rendezvous (section 4.2.2): an RTS may

@@ -16,9 +16,6 @@ use wire::head::{FrameType, Head, Offer};
 
 /// For how long an eager message waits for room before it goes by rendezvous.
 const PATIENCE_NS: u64 = 1_000_000;
-/// Over registered memory, the longest message that waits for room as it is: a longer one that does not leave at once goes by
-/// rendezvous, whose bytes need no room.
-pub(super) const QUEUED: usize = 64 << 10;
 /// Messages that take no longer than a frame without any, in bytes.
 const SHORT: usize = 64;
 
@@ -80,7 +77,7 @@ impl<D: Device> Engine<D> {
         self.peers[to].plain
             && data.len <= self.eager_limit(to).limit()
             && self.goes_on_by_blocks(to, context, data.len)
-            && !self.counts_use(to, data.len)
+            && !self.counts_send(to, data.len)
             && self.send_watched(to, context, tag, data)
     }
 
@@ -164,13 +161,14 @@ impl<D: Device> Engine<D> {
             None => mode == Mode::Standard && data.len <= self.eager_limit(to).limit(),
             Some(manner) => manner == Manner::Blocks && self.fits(to, data.len, mode),
         };
-        let counts = short && self.eager_limit(to).watches(data.len) && self.counts_use(to, data.len);
+        let counts = short && self.eager_limit(to).watches(data.len) && self.counts_send(to, data.len);
         let held = counts.then(|| self.frequent(to, data)).flatten();
         let is_watched = counts || manner.is_some();
         if short && held.is_none() && self.leaves_at_once(to, context, tag, data, is_watched) {
             return Ok(None);
         }
-        let waits = held.is_some() || data.len <= QUEUED || !self.path(to).registration;
+        // What no room can be waited for has left, or goes by rendezvous.
+        let waits = data.len <= self.path(to).frame_bytes;
         if short && !waits && self.leaves_past_rtrs(to, context, tag, data) {
             return Ok(None);
         }

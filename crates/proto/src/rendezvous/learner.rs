@@ -5,7 +5,7 @@
 
 use crate::choice::choose::{Choices, Key, LONG};
 use crate::choice::explain::Account;
-use crate::choice::facts::Facts;
+use crate::choice::facts::{Facts, Path};
 use crate::choice::terms::{self, Message};
 use crate::choice::way::Way;
 use crate::memory::rcache::Held;
@@ -412,17 +412,18 @@ impl Learner {
     /// its buffer has not been seen before.
     pub(crate) fn eager_limit(&self, distance: Distance) -> usize {
         const STEP: usize = 1024;
-        let path = self.facts.path(distance);
-        let (most_bytes, at_once_bytes) = (path.eager_bytes, path.inline_bytes);
+        let Path { eager_bytes: most_bytes, at_once_bytes, .. } = *self.facts.path(distance);
+        // What the adapter takes at once waits for nobody, and a rendezvous for as long as its peer computes.
+        if at_once_bytes >= most_bytes {
+            return at_once_bytes;
+        }
         let dearer = |len: &usize| {
             let message = Message { len: *len, distance, reuse: 0.0, rtr: false, late_ns: 0.0, eager: true };
             let eager = terms::cost(Way::Eager, &self.facts, &message).map_or(f64::MAX, |c| c.total_ns());
             let other = LONG.iter().filter_map(|way| terms::cost(*way, &self.facts, &message));
             other.map(|cost| cost.total_ns()).fold(f64::INFINITY, f64::min) < eager
         };
-        // What the adapter takes at once waits for nobody, and a rendezvous for as long as its peer computes.
-        let mut lens = (STEP..=most_bytes).step_by(STEP);
-        let first = lens.find(|len| *len > at_once_bytes && dearer(len));
+        let first = (STEP..=most_bytes).step_by(STEP).find(dearer);
         first.map_or(most_bytes, |len| len - STEP)
     }
 }

@@ -14,9 +14,6 @@ use std::collections::VecDeque;
 use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts};
 
-/// Longest frame of a message that goes in several: while one is copied out the next one comes.
-const FRAME_MAX: usize = 64 << 10;
-
 /// What one side of a message has posted.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Posted {
@@ -237,7 +234,7 @@ impl<D: Device> Port for RankPort<'_, D> {
     }
 
     fn frame_bytes(&self) -> usize {
-        self.path().frame_bytes.min(FRAME_MAX)
+        self.path().frame_bytes
     }
 
     fn frame(&mut self, data: Span, offset: u64) -> bool {

@@ -41,6 +41,7 @@ fn facts(platform: &Platform, keeps: bool) -> Facts {
         name: "test",
         inline_bytes: 100,
         frame_bytes: 16 << 10,
+        at_once_bytes: 0,
         remote_access: false,
         remote_access_note: String::new(),
         looks: 1,

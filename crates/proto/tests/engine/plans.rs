@@ -14,6 +14,7 @@ fn facts(scale: f64) -> Facts {
         name: "test",
         inline_bytes: 100,
         frame_bytes: 16 << 10,
+        at_once_bytes: 0,
         remote_access: false,
         remote_access_note: String::new(),
         looks: 1,
