@@ -59,6 +59,29 @@ fn send(link: &mut Link, word: u8) {
     assert!(link.send(&Regions::new()));
 }
 
+/// A peer that lives must not be waited for by who cannot send it what it waits for.
+#[test]
+fn what_is_not_in_memory_ends_the_connection() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut other = listener.accept().unwrap().0;
+    prepare(&one).unwrap();
+    let (here, _) = settings(&Proposal::default(), &Proposal::default());
+    let here = Settings { segment_max: SEGMENT_MAX, ..here };
+    let mut here = Link::new(one, Connection::new(here), &[], None);
+    let nowhere = Span { addr: 4096, len: 100_000 };
+    let posted = Posted { work: 7, payload: Payload::Lent([nowhere, Span::EMPTY]) };
+    let send = Work::Send { len: 100_000, solicited: false, invalidate: None };
+    assert!(here.post(posted, send).is_none());
+    assert!(here.send(&Regions::new()));
+    assert!(here.connection.failure().is_some());
+    assert!(here.why_ended().unwrap().contains("not in memory"));
+    assert!(matches!(here.poll(), Some((7, Err(_)))));
+    drop(here);
+    other.set_read_timeout(Some(LONG)).unwrap();
+    while !matches!(std::io::Read::read(&mut other, &mut [0; 4096]), Ok(0) | Err(_)) {}
+}
+
 /// Payload in two parts as a driver lends it: where it lies and what it is.
 fn lend(memory: &[u8], from: usize, first: usize, second: usize) -> (Payload, Vec<u8>) {
     let span = |at: usize, len| Span { addr: memory.as_ptr() as usize + at, len };

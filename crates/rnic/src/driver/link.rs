@@ -13,6 +13,7 @@ use crate::stack::{
     Arrived, Atomic, Cause, Connection, Done, Fpdu, NotDone, Place, Receive, Regions, Sink, Work,
 };
 use fabric::Span;
+use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -159,6 +160,12 @@ impl Link {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return moved,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.raw_os_error() == Some(Errno::FAULT.raw_os_error()) => {
+                    // Who posted it gave no memory. The peer lives, and waits for the rest for ever.
+                    self.why = Some(format!("what was to be sent is not in memory: {error}"));
+                    self.end();
+                    return true;
+                }
                 Err(error) => {
                     self.shut(&error);
                     return true;
