@@ -1,8 +1,10 @@
 //! Adapters of two ranks over the loopback: what the verbs promise, who is let in, and who is not.
 
+mod at_once;
+#[path = "../job/mod.rs"]
 mod job;
 
-use fabric::{Atomic, Completion, Done, Local, Remote, Span, Verbs};
+use fabric::{Atomic, Completion, Done, Remote, Verbs};
 use job::{LOCAL, LONG, Listen, SECRET, bytes, memory};
 use rnic::driver::RnicNap;
 use rnic::{Listening, Rnic, Secret};
@@ -58,63 +60,6 @@ fn messages_and_writes_go_over_ipv6() {
 /// Ranks end side by side: each waits for the other to take leave.
 fn end(job: [Rnic; 2]) {
     std::thread::scope(|scope| job.into_iter().for_each(|rank| drop(scope.spawn(move || drop(rank)))));
-}
-
-/// What is posted at once may change at once, however much of it the socket takes, and nothing is taken while some of that waits.
-#[test]
-fn what_is_posted_at_once_is_read_at_once() {
-    const LEN: usize = 1 << 20;
-    let mut job = ranks([SECRET; 2], Listening::at);
-    assert!(job[0].caps().at_once_bytes >= LEN);
-    let mut out = vec![1u8; LEN];
-    let part = |out: &[u8]| Local { span: Span { addr: out.as_ptr() as usize, len: LEN }, key: 0 };
-    assert_eq!(job[0].post_at_once(1, &[part(&out)], None, 7), Ok(false), "there is no connection");
-    let hello = memory(&mut job[0], 8, 9);
-    let buffers: Vec<Local> = (0..40).map(|_| memory(&mut job[1], LEN, 0)).collect();
-    for (at, buffer) in buffers.iter().enumerate() {
-        job[1].post_receive(0, *buffer, at as u64);
-    }
-    assert_eq!(job[0].post_send(1, 0, &[hello], 0), Ok(true));
-    until(&mut job, [1, 1]);
-    // Rank 1 does not look, so its socket fills up.
-    let mut posted = 0;
-    while posted < buffers.len() - 1 {
-        out.fill(posted as u8 + 1);
-        if job[0].post_at_once(1, &[part(&out)], None, 8) != Ok(true) {
-            break;
-        }
-        posted += 1;
-        out.fill(0xee);
-    }
-    assert!((1..buffers.len() - 1).contains(&posted), "{posted} MB in a socket that nobody reads");
-    assert_eq!(job[0].post_at_once(1, &[part(&out)], None, 8), Ok(false), "others wait");
-    let ended = until(&mut job, [posted, posted]);
-    assert!(ended[0].iter().all(|ended| ended.work == 8 && ended.result == Ok(())));
-    for (at, ended) in ended[1].iter().enumerate() {
-        assert!(bytes(&job[1], buffers[ended.work as usize]) == vec![at as u8 + 1; LEN], "message {at}");
-    }
-    end(job);
-}
-
-/// It goes to memory of the peer just as well.
-#[test]
-fn what_is_posted_at_once_may_be_a_write() {
-    let mut job = ranks([SECRET; 2], Listening::at);
-    let (hello, target) = (memory(&mut job[0], 8, 9), memory(&mut job[1], 100_000, 0));
-    let remote = Remote { addr: target.span.addr as u64, key: target.key };
-    assert_eq!(job[0].post_write(1, 0, &[hello], remote, 0), Ok(true));
-    until(&mut job, [1, 0]);
-    let out = [vec![3u8; 60_000], vec![4u8; 40_000]];
-    let parts = [0, 1].map(|at: usize| Span { addr: out[at].as_ptr() as usize, len: out[at].len() });
-    let posted = job[0].post_at_once(1, &parts.map(|span| Local { span, key: 0 }), Some(remote), 1);
-    drop(out);
-    assert_eq!(posted, Ok(true));
-    let fence = memory(&mut job[1], 8, 0);
-    job[1].post_receive(0, fence, 5);
-    assert_eq!(job[0].post_send(1, 0, &[hello], 2), Ok(true));
-    until(&mut job, [2, 1]);
-    assert!(bytes(&job[1], target) == [vec![3u8; 60_000], vec![4u8; 40_000]].concat());
-    end(job);
 }
 
 /// Both begin to connect before either has heard of the other.
