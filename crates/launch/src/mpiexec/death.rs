@@ -45,14 +45,21 @@ impl Job {
             self.end(128 + signal as u8, Some("interrupted twice".into()));
             self.kill_all();
         } else {
-            if self.ranks.iter().all(|rank| rank.pid == 0) {
-                // There is nobody yet, as far as is known, who could do so in his own time.
+            // There must be somebody who can do so in his own time. Who has been told to start ranks says a little later that they run.
+            if self.starting() {
                 self.end(128 + signal as u8, None);
+            } else if !self.any_known() {
+                self.unheeded = Some(Instant::now() + GRACE);
             }
             self.signal_all(signal);
             // A stopped process sees the signal only when it runs again.
             self.signal_all(libc::SIGCONT);
         }
+    }
+
+    /// Whether a rank is known to have been started.
+    fn any_known(&self) -> bool {
+        self.ranks.iter().any(|rank| rank.pid != 0)
     }
 
     pub(super) fn on_children(&mut self) {
@@ -116,6 +123,12 @@ impl Job {
         if due(self.deadline) {
             self.deadline = None;
             self.gather(true);
+        }
+        if due(self.unheeded) {
+            self.unheeded = None;
+            if let Some(signal) = self.forwarded.filter(|_| !self.any_known()) {
+                self.end(128 + signal as u8, None);
+            }
         }
         if self.gathering.as_ref().is_some_and(|g| g.until <= now) {
             self.conclude();

@@ -100,6 +100,8 @@ pub struct Job {
     /// How often all ranks have been killed because `kill_at` was over.
     pub(super) kills: u32,
     pub(super) forwarded: Option<i32>,
+    /// Until when a rank must be known to run that can heed what was forwarded.
+    pub(super) unheeded: Option<Instant>,
     pub(super) interrupts: u32,
     pub(super) deadline: Option<Instant>,
     /// The last question that all ranks were asked; never 0 after the first.
@@ -225,6 +227,7 @@ impl Job {
             kill_at: None,
             kills: 0,
             forwarded: None,
+            unheeded: None,
             interrupts: 0,
             question: 0,
             gathering: None,
@@ -295,10 +298,9 @@ impl Job {
             Reach::Here(_) => None,
             Reach::Hosts(agents) => agents.next_time(),
         };
-        [self.deadline, self.kill_at, gathering, self.straggler, strangers, unfinished, terminal, agents]
-            .into_iter()
-            .flatten()
-            .min()
+        let own = [self.deadline, self.kill_at, self.unheeded, self.straggler];
+        let others = [gathering, strangers, unfinished, terminal, agents];
+        own.into_iter().chain(others).flatten().min()
     }
 
     /// The ranks whose processes have not ended.
