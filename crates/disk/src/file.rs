@@ -349,6 +349,7 @@ pub(crate) mod tests {
     /// Wherever they lie in memory and in the file, longer than one detour and shorter.
     #[test]
     fn bytes_arrive_that_lie_close_behind_their_place() {
+        memcopy::assume_slow(true);
         let (file, _gone) = temporary("close");
         let mut data = memcopy::Room::new(310_000);
         for (at, offset, len) in

@@ -222,7 +222,7 @@ impl Link {
             let shorten = |source, header_len, len| {
                 let at = bytes + mpa::LENGTH_LEN + header_len;
                 let is_long = len >= memcopy::DETOURS; // a short one is not asked where it lies
-                if is_long && memcopy::is_close_behind(at, postings.address(source)) { LEAD } else { len }
+                if is_long && memcopy::wants_detour(at, postings.address(source), len) { LEAD } else { len }
             };
             let Some(mut fpdu) = self.connection.next_fpdu_of(regions, shorten) else { return };
             let payload = self.postings.payload(&fpdu);
