@@ -1,5 +1,7 @@
 /* external32 and the representations of a program. */
 // not-on: mpich (registers functions that convert, and never calls them)
+#include <stddef.h>
+
 #include "file_test.h"
 
 static int extents = 0, reads = 0, writes = 0;
@@ -91,6 +93,53 @@ static void external32(MPI_File file) {
     OK(MPI_Type_free(&part));
 }
 
+/* An int and a long take 8 bytes of a file in external32, where displacements in bytes are those of the file. */
+static void external32_of_several(MPI_File file) {
+    MPI_Status status;
+    struct item {
+        int number;
+        long value;
+    } out[3], in[3];
+    int lens[2] = {1, 1};
+    MPI_Datatype parts[2] = {MPI_INT, MPI_LONG}, item, memory, etype, tile, resized;
+    MPI_Aint there[2] = {offsetof(struct item, number), offsetof(struct item, value)};
+    MPI_Aint unit[2] = {0, 4}, places[2] = {8 * t_rank, 8 * t_rank + 4}, extent = 0;
+    OK(MPI_Type_create_struct(2, lens, there, parts, &item));
+    OK(MPI_Type_create_resized(item, 0, sizeof(struct item), &memory));
+    OK(MPI_Type_create_struct(2, lens, unit, parts, &etype));
+    OK(MPI_Type_create_struct(2, lens, places, parts, &tile));
+    OK(MPI_Type_create_resized(tile, 0, 8 * t_size, &resized));
+    MPI_Datatype *used[3] = {&memory, &etype, &resized};
+    for (int i = 0; i < 3; i++)
+        OK(MPI_Type_commit(used[i]));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_File_set_size(file, 0));
+    OK(MPI_File_set_view(file, 0, etype, resized, "external32", MPI_INFO_NULL));
+    OK(MPI_File_get_type_extent(file, etype, &extent));
+    CHECK_EQ(extent, 8);
+    for (int i = 0; i < 3; i++)
+        out[i] = (struct item){100 * t_rank + i, -1 - i};
+    OK(MPI_File_write_at_all(file, 0, out, 3, memory, &status));
+    CHECK_COUNT(status, memory, 3);
+    MPI_Offset at = -1, size = -1;
+    OK(MPI_File_get_byte_offset(file, 2, &at));
+    CHECK_EQ(at, 8 * (2 * t_size + t_rank));
+    OK(MPI_File_get_size(file, &size));
+    CHECK_EQ(size, 24 * t_size);
+    memset(in, 0, sizeof in);
+    OK(MPI_File_read_at(file, 1, in, 2, memory, &status));
+    CHECK_COUNT(status, memory, 2);
+    for (int i = 0; i < 2; i++)
+        CHECK(in[i].number == out[i + 1].number && in[i].value == out[i + 1].value);
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    unsigned char raw[8], want[8] = {0, 0, (100 * t_rank + 2) >> 8, 100 * t_rank + 2, 255, 255, 255, 253};
+    OK(MPI_File_read_at(file, at, raw, 8, MPI_BYTE, &status));
+    CHECK(memcmp(raw, want, 8) == 0);
+    MPI_Datatype *made[5] = {&item, &memory, &etype, &tile, &resized};
+    for (int i = 0; i < 5; i++)
+        OK(MPI_Type_free(made[i]));
+}
+
 static void of_the_program(MPI_File file) {
     MPI_Status status;
     static int extra = 77;
@@ -129,6 +178,7 @@ int main(int argc, char **argv) {
     f_begin(&argc, &argv);
     MPI_File file = f_open(F_NEW);
     external32(file);
+    external32_of_several(file);
     of_the_program(file);
     OK(MPI_File_close(&file));
     return f_end();

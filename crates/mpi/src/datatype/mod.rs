@@ -16,6 +16,7 @@ mod external;
 mod fortran;
 mod layout;
 mod query;
+mod refit;
 mod signature;
 #[cfg(test)]
 mod tests;

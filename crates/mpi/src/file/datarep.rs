@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::datatype::{Combiner, Datatype, basic};
+use crate::datatype::{Datatype, basic};
 use crate::error::{Class, Result, fail};
 
 /// A function of the application that converts.
@@ -100,77 +100,9 @@ impl Sizes {
     pub fn item(&self, ty: &Datatype) -> u64 {
         ty.size_by(&|kind| self.of(kind))
     }
-}
 
-/// How lengths and displacements of a type become those of the file: numerator and denominator.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Scale {
-    /// Of lengths.
-    pub len: (u64, u64),
-    /// Of displacements.
-    pub place: (u64, u64),
-}
-
-impl Scale {
-    /// The file is as memory.
-    pub const ONE: Scale = Scale { len: (1, 1), place: (1, 1) };
-
-    /// That of a type whose elements have these sizes. A portable type has elements of one kind, and its
-    /// displacements count them (MPI 5.0 section 2.4), so both are scaled; displacements in bytes mean bytes of the
-    /// file as they are.
-    pub fn of(ty: &Datatype, sizes: &Sizes) -> Result<Scale> {
-        let kinds = ty.kinds();
-        let native = |kind: u8| u64::from(basic::PREDEFINED[kind as usize].basic.size());
-        if kinds.iter().all(|kind| sizes.of(*kind) == native(*kind)) {
-            return Ok(Scale::ONE);
-        }
-        let [kind] = kinds[..] else {
-            return fail(
-                Class::UNSUPPORTED_OPERATION,
-                "the datatype has elements of several kinds of which some take another number of bytes in this \
-                 data representation than in memory",
-            );
-        };
-        let row = &basic::PREDEFINED[kind as usize];
-        if row.basic.extent() != row.basic.size() {
-            let text = format!("{} has a gap and another size in this data representation", row.name);
-            return fail(Class::UNSUPPORTED_OPERATION, text);
-        }
-        let len = (sizes.of(kind), native(kind));
-        Ok(Scale { len, place: if is_portable(ty) { len } else { (1, 1) } })
+    /// How items of a type lie in the file.
+    pub fn refit(&self, ty: &Arc<Datatype>) -> Result<Arc<Datatype>> {
+        ty.refitted(&|kind| self.of(kind))
     }
-
-    /// A length in memory as one in the file.
-    pub fn len(self, bytes: u64) -> u64 {
-        bytes / self.len.1 * self.len.0
-    }
-
-    /// A length in the file as one in memory.
-    pub fn back(self, bytes: u64) -> u64 {
-        bytes / self.len.0 * self.len.1
-    }
-
-    /// A displacement in the type as one in the file.
-    pub fn place(self, bytes: i64) -> i64 {
-        bytes / self.place.1 as i64 * self.place.0 as i64
-    }
-}
-
-/// Whether a type is made of a predefined one by constructors that count in elements (MPI 5.0 section 2.4).
-fn is_portable(ty: &Datatype) -> bool {
-    let contents = ty.contents();
-    matches!(
-        contents.combiner,
-        Combiner::Named
-            | Combiner::F90Real
-            | Combiner::F90Complex
-            | Combiner::F90Integer
-            | Combiner::Dup
-            | Combiner::Contiguous
-            | Combiner::Vector
-            | Combiner::Indexed
-            | Combiner::IndexedBlock
-            | Combiner::Subarray
-            | Combiner::Darray
-    ) && contents.types.iter().all(|part| is_portable(part))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use disk::Piece;
 
-use super::datarep::{Datarep, Scale, Sizes};
+use super::datarep::{Datarep, Sizes};
 use crate::datatype::{Datatype, basic};
 use crate::error::{Class, Result, fail};
 
@@ -18,13 +18,14 @@ pub struct View {
     pub disp: i64,
     /// The unit of offsets.
     pub etype: Arc<Datatype>,
-    /// The tile.
+    /// The tile as the program made it.
     pub filetype: Arc<Datatype>,
     /// How elements lie in the file.
     pub datarep: Datarep,
-    /// Bytes that elements take in the file, where those of the representation are not the native ones.
-    pub sizes: Sizes,
-    scale: Scale,
+    /// The tile as it lies in the file.
+    tile: Arc<Datatype>,
+    /// Bytes of an etype in the file.
+    unit: u64,
     /// Tiles begin before the one in front has ended, so the stream ends with the first: only that far do positions in the
     /// file rise. HDF5 makes such types of its chunks: where some are resized and others are not, the extent of their struct
     /// is less than what it spans (section 5.1.6).
@@ -33,7 +34,7 @@ pub struct View {
 
 impl View {
     /// A view, if its types can be those of one (MPI 5.0 section 14.3.1): displacements are not negative and do not
-    /// fall, and the filetype is made of etypes.
+    /// fall, and the filetype is made of etypes. `sizes` are of the elements in the file, none where they are as in memory.
     pub fn new(
         disp: i64,
         etype: Arc<Datatype>,
@@ -53,10 +54,11 @@ impl View {
             return fail(Class::TYPE, text);
         }
         check_order(&etype, "etype", 1)?;
-        check_order(&filetype, "filetype", 1)?;
-        let is_one_tile = check_order(&filetype, "filetype", 2).is_err();
-        let scale = if datarep.is_plain() { Scale::ONE } else { Scale::of(&filetype, &sizes)? };
-        Ok(View { disp, etype, filetype, datarep, sizes, scale, is_one_tile })
+        let tile = sizes.refit(&filetype)?;
+        check_order(&tile, "filetype", 1)?;
+        let is_one_tile = check_order(&tile, "filetype", 2).is_err();
+        let unit = sizes.item(&etype);
+        Ok(View { disp, etype, filetype, datarep, tile, unit, is_one_tile })
     }
 
     /// That of a file just opened: bytes.
@@ -65,17 +67,17 @@ impl View {
         View {
             disp: 0,
             etype: byte.clone(),
-            filetype: byte,
+            filetype: byte.clone(),
             datarep: Datarep::Native,
-            sizes: Sizes::default(),
-            scale: Scale::ONE,
+            tile: byte,
+            unit: 1,
             is_one_tile: false,
         }
     }
 
     /// Bytes of an etype in the file.
     pub fn unit(&self) -> u64 {
-        self.scale.len(self.etype.size())
+        self.unit
     }
 
     /// Where the first byte of a stretch of the stream begins, in bytes of the stream, if `len` bytes from there
@@ -85,7 +87,7 @@ impl View {
             return fail(Class::ARG, format!("argument `offset` is {etypes}, must not be negative"));
         }
         let start = i128::from(etypes) * i128::from(self.unit());
-        let tile = i128::from(self.scale.len(self.filetype.size()));
+        let tile = i128::from(self.tile.size());
         if tile == 0 {
             if len > 0 {
                 return fail(Class::ARG, format!("the view has no data, {len} bytes of it are asked for"));
@@ -93,15 +95,15 @@ impl View {
             return Ok(0);
         }
         if self.is_one_tile && start + i128::from(len) > tile {
-            let (apart, over) = (self.filetype.extent(), self.filetype.true_extent());
+            let (apart, over) = (self.tile.extent(), self.tile.true_extent());
             let text = format!(
                 "tiles of the view overlap, they begin {apart} bytes apart and span {over}: only the first can be accessed"
             );
             return fail(Class::TYPE, text);
         }
         let tiles = (start + i128::from(len)) / tile + 1;
-        let reach = self.scale.place(self.filetype.extent()).max(0);
-        let end = i128::from(self.disp) + tiles * i128::from(reach) + i128::from(self.filetype.true_extent());
+        let reach = self.tile.extent().max(0);
+        let end = i128::from(self.disp) + tiles * i128::from(reach) + i128::from(self.tile.true_extent());
         if end > i128::from(i64::MAX) {
             return fail(
                 Class::ARG,
@@ -125,7 +127,7 @@ impl View {
 
     /// The first etype of the stream of which nothing lies before file offset `size`.
     pub fn etypes_before(&self, size: u64) -> i64 {
-        if self.filetype.size() == 0 {
+        if self.tile.size() == 0 {
             return 0;
         }
         // Each byte of the stream lies behind the one before: in a view that may be written there are at most as
@@ -143,22 +145,20 @@ impl View {
     }
 
     /// The extent of a type in a file of this representation (MPI 5.0 section 14.5.1).
-    pub fn extent_of(&self, ty: &Datatype, sizes: &Sizes) -> Result<i64> {
+    pub fn extent_of(&self, ty: &Arc<Datatype>, sizes: &Sizes) -> Result<i64> {
         if self.datarep.is_plain() {
             return Ok(ty.extent());
         }
-        Ok(Scale::of(ty, sizes)?.place(ty.extent()))
+        Ok(sizes.refit(ty)?.extent())
     }
 
     /// The rest of the run of the file that holds a byte of the stream.
     fn run_at(&self, position: u64) -> Piece {
-        if self.filetype.is_contiguous() {
+        if self.tile.is_contiguous() {
             return Piece { offset: self.disp as u64 + position, len: u64::MAX - position };
         }
-        let (at, len) = self.filetype.run_at(0, self.scale.back(position));
-        let inside = position % self.scale.len.0;
-        let offset = self.disp + self.scale.place(at as i64);
-        Piece { offset: offset as u64 + inside, len: self.scale.len(len) - inside }
+        let (at, len) = self.tile.run_at(0, position);
+        Piece { offset: (self.disp + at as i64) as u64, len }
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Map {
 }
 
 impl Map {
-    fn named(kind: usize) -> Map {
+    pub fn named(kind: usize) -> Map {
         let basic = PREDEFINED[kind].basic;
         let entries = match (basic.pair(), basic.index_offset()) {
             (Some((value, index)), Some(at)) => vec![(value, 0), (index, i64::from(at))],
@@ -163,50 +163,55 @@ impl Recipe {
     }
 
     pub fn map(&self) -> Map {
+        self.map_by(&Map::named)
+    }
+
+    /// Where predefined datatypes, by their position in the table, have these typemaps.
+    pub fn map_by(&self, named: &impl Fn(usize) -> Map) -> Map {
         let mut map = Map::default();
         match self {
-            Recipe::Named(kind) => map = Map::named(*kind),
-            Recipe::Dup(old) => map = old.map(),
-            Recipe::Contiguous(n, old) => map.append_block(&old.map(), *n, 0),
+            Recipe::Named(kind) => map = named(*kind),
+            Recipe::Dup(old) => map = old.map_by(named),
+            Recipe::Contiguous(n, old) => map.append_block(&old.map_by(named), *n, 0),
             Recipe::Vector(n, b, s, old) => {
-                let old = old.map();
+                let old = old.map_by(named);
                 (0..*n).for_each(|i| map.append_block(&old, *b, i * s * old.extent()));
             }
             Recipe::Hvector(n, b, s, old) => {
-                let old = old.map();
+                let old = old.map_by(named);
                 (0..*n).for_each(|i| map.append_block(&old, *b, i * s));
             }
             Recipe::Indexed(blocks, old) => {
-                let old = old.map();
+                let old = old.map_by(named);
                 blocks.iter().for_each(|&(b, at)| map.append_block(&old, b, at * old.extent()));
             }
             Recipe::Hindexed(blocks, old) => {
-                let old = old.map();
+                let old = old.map_by(named);
                 blocks.iter().for_each(|&(b, at)| map.append_block(&old, b, at));
             }
             Recipe::IndexedBlock(b, disps, old) => {
-                let old = old.map();
+                let old = old.map_by(named);
                 disps.iter().for_each(|at| map.append_block(&old, *b, at * old.extent()));
             }
             Recipe::HindexedBlock(b, disps, old) => {
-                let old = old.map();
+                let old = old.map_by(named);
                 disps.iter().for_each(|&at| map.append_block(&old, *b, at));
             }
             Recipe::Struct(parts) => {
-                parts.iter().for_each(|(b, at, old)| map.append_block(&old.map(), *b, *at));
+                parts.iter().for_each(|(b, at, old)| map.append_block(&old.map_by(named), *b, *at));
             }
             Recipe::Subarray(dims, order, old) => {
                 let sizes: Vec<i64> = dims.iter().map(|dim| dim.0).collect();
-                map = of_cells(&sizes, *order, &old.map(), |index| {
+                map = of_cells(&sizes, *order, &old.map_by(named), |index| {
                     index.iter().zip(dims).all(|(&i, dim)| i >= dim.2 && i < dim.2 + dim.1)
                 });
             }
             Recipe::Darray(rank, dims, order, old) => {
                 let gsizes: Vec<i64> = dims.iter().map(|dim| dim.gsize).collect();
-                map = of_cells(&gsizes, *order, &old.map(), |index| owner(index, dims) == *rank);
+                map = of_cells(&gsizes, *order, &old.map_by(named), |index| owner(index, dims) == *rank);
             }
             Recipe::Resized(lb, extent, old) => {
-                map = old.map();
+                map = old.map_by(named);
                 map.lb_marks = vec![*lb];
                 map.ub_marks = vec![lb + extent];
             }

@@ -1,11 +1,10 @@
 //! What must hold for every datatype.
 
-use std::sync::Arc;
-
 use proptest::prelude::*;
 
 use super::oracle::{Map, Recipe, recipe};
-use crate::datatype::{Buffer, Combiner, Contents, Datatype, Distribution, Form, Order, copy};
+use crate::datatype::basic::PREDEFINED;
+use crate::datatype::{Basic, Buffer, Combiner, Datatype, Form, copy};
 
 /// Memory around a buffer, large enough for `count` items of `map`.
 struct Arena {
@@ -41,49 +40,6 @@ fn bounds(ty: &Datatype) -> (u64, i64, i64, i64, i64) {
 
 fn bounds_of(map: &Map) -> (u64, i64, i64, i64, i64) {
     (map.size(), map.lb(), map.extent(), map.true_lb(), map.true_ub() - map.true_lb())
-}
-
-/// Constructs the type anew from what `MPI_Type_get_contents` would return.
-fn rebuild(contents: &Contents) -> Arc<Datatype> {
-    let large = !contents.large_counts.is_empty();
-    let form = if large { Form::Large } else { Form::Small };
-    let ints: Vec<i64> = contents.integers.iter().map(|&v| i64::from(v)).collect();
-    let all: Vec<i64> =
-        if large { contents.large_counts.clone() } else { [&ints[..], &contents.addresses].concat() };
-    let old = contents.types.first();
-    let n = all.first().copied().unwrap_or(0) as usize;
-    let made = match contents.combiner {
-        Combiner::Dup => Datatype::dup(old.unwrap()),
-        Combiner::Contiguous => Datatype::contiguous(all[0], old.unwrap(), form),
-        Combiner::Vector => Datatype::vector(all[0], all[1], all[2], old.unwrap(), form),
-        Combiner::Hvector => Datatype::hvector(all[0], all[1], all[2], old.unwrap(), form),
-        Combiner::Indexed => Datatype::indexed(&all[1..=n], &all[1 + n..], old.unwrap(), form),
-        Combiner::Hindexed => Datatype::hindexed(&all[1..=n], &all[1 + n..], old.unwrap(), form),
-        Combiner::IndexedBlock => Datatype::indexed_block(all[1], &all[2..], old.unwrap(), form),
-        Combiner::HindexedBlock => Datatype::hindexed_block(all[1], &all[2..], old.unwrap(), form),
-        Combiner::Struct => Datatype::structure(&all[1..=n], &all[1 + n..], &contents.types, form),
-        Combiner::Resized => Datatype::resized(old.unwrap(), all[0], all[1], form),
-        Combiner::Subarray => {
-            let n = ints[0] as usize;
-            let order = Order::from_abi(*contents.integers.last().unwrap()).unwrap();
-            let dims = if large { &all[..] } else { &ints[1..] };
-            Datatype::subarray(&dims[..n], &dims[n..2 * n], &dims[2 * n..3 * n], order, old.unwrap(), form)
-        }
-        Combiner::Darray => {
-            let (size, rank, n) = (contents.integers[0], contents.integers[1], ints[2] as usize);
-            let (gsizes, rest) = if large {
-                (all.clone(), &contents.integers[3..])
-            } else {
-                (ints[3..3 + n].to_vec(), &contents.integers[3 + n..])
-            };
-            let distribs: Vec<_> = rest[..n].iter().map(|&d| Distribution::from_abi(d).unwrap()).collect();
-            let order = Order::from_abi(rest[3 * n]).unwrap();
-            let (dargs, psizes) = (&rest[n..2 * n], &rest[2 * n..3 * n]);
-            Datatype::darray(size, rank, &gsizes, &distribs, dargs, psizes, order, old.unwrap(), form)
-        }
-        other => panic!("{other:?} is not constructed by these tests"),
-    };
-    made.unwrap()
 }
 
 proptest! {
@@ -165,10 +121,23 @@ proptest! {
     }
 
     #[test]
+    fn other_elements_lie_where_constructors_put_them(recipe in recipe(), large in any::<bool>(), count in 0..3u64) {
+        let is_long = |kind: usize| PREDEFINED[kind].basic == Basic::I64;
+        let size = |kind: u8| if is_long(kind.into()) { 4 } else { u64::from(PREDEFINED[kind as usize].basic.size()) };
+        let ty = recipe.build(if large { Form::Large } else { Form::Small }).refitted(&size).unwrap();
+        let short = |kind| if is_long(kind) { Map { entries: vec![(Basic::I32, 0)], ..Map::default() } } else { Map::named(kind) };
+        let map = recipe.map_by(&short);
+        prop_assert_eq!(bounds(&ty), bounds_of(&map));
+        let addresses = map.bytes(count);
+        let runs = ty.runs(0, count, 0).flat_map(|(at, len)| at as i64..at as i64 + len as i64);
+        prop_assert_eq!(runs.collect::<Vec<i64>>(), addresses);
+    }
+
+    #[test]
     fn contents_construct_the_same_type(recipe in recipe(), large in any::<bool>()) {
         let ty = recipe.build(if large { Form::Large } else { Form::Small });
         prop_assume!(ty.contents().combiner != Combiner::Named);
-        let again = rebuild(ty.contents());
+        let again = ty.contents().constructed(&ty.contents().types).unwrap();
         prop_assert_eq!(bounds(&again), bounds(&ty));
         prop_assert_eq!(again.digest(1), ty.digest(1));
         prop_assert_eq!(&again.body.layout, &ty.body.layout);

@@ -118,13 +118,26 @@ fn offsets_have_an_end() {
 }
 
 #[test]
-fn several_kinds_of_other_sizes_are_refused() {
-    let mixed = Datatype::structure(&[1, 1], &[0, 8], &[named(INT), named(LONG)], Form::Small).unwrap();
-    let view = View::new(0, mixed.clone(), mixed.clone(), Datarep::External32, Sizes::external(&mixed));
-    assert_eq!(view.unwrap_err().class, Class::UNSUPPORTED_OPERATION);
+fn several_kinds_of_other_sizes_keep_their_bytes_apart() {
+    let external = |etype: &Arc<Datatype>, filetype: &Arc<Datatype>| {
+        View::new(3, etype.clone(), filetype.clone(), Datarep::External32, Sizes::external(filetype)).unwrap()
+    };
+    let pieces = |view: &View, len: u64| view.pieces(0, len).collect::<Vec<Piece>>();
+    // Displacements in bytes are those of the file, where a long has 4: a tile of 16 bytes with a gap of 4.
+    let mixed = Datatype::structure(&[1, 2], &[0, 8], &[named(INT), named(LONG)], Form::Small).unwrap();
+    let view = external(&mixed, &mixed);
+    assert_eq!(view.unit(), 12);
+    let tiles = [(3, 4), (11, 12), (27, 8)].map(|(offset, len)| Piece { offset, len });
+    assert_eq!(pieces(&view, 24), tiles);
+    assert_eq!((view.offset_of(2), view.extent_of(&mixed, &Sizes::external(&mixed))), (Ok(35), Ok(16)));
+    // Constructors that count in elements count those of the file, whatever they are made of.
+    let spread = Datatype::vector(2, 1, 2, &mixed, Form::Small).unwrap();
+    assert_eq!(
+        pieces(&external(&mixed, &spread), 24),
+        [(3, 4), (11, 8), (35, 4), (43, 8)].map(|(offset, len)| Piece { offset, len })
+    );
     let spread = Datatype::resized(&named(LONG), 0, 24, Form::Small).unwrap();
-    let view = View::new(0, named(LONG), spread, Datarep::External32, Sizes::external(&named(LONG))).unwrap();
-    let pieces: Vec<Piece> = view.pieces(0, 8).collect();
-    assert_eq!(pieces, [Piece { offset: 0, len: 4 }, Piece { offset: 24, len: 4 }]);
-    assert_eq!(view.extent_of(&named(LONG), &view.sizes), Ok(4));
+    let view = external(&named(LONG), &spread);
+    assert_eq!(pieces(&view, 8), [Piece { offset: 3, len: 4 }, Piece { offset: 27, len: 4 }]);
+    assert_eq!(view.extent_of(&named(LONG), &Sizes::external(&named(LONG))), Ok(4));
 }
