@@ -11,8 +11,8 @@
 //! cost(way) = copy_in(way) + copy_out(way)      ns per byte, at the writer and at the reader
 //! ```
 //!
-//! Now and then the writer measures a few copies by the way in force and then a few by one of the others, and marks
-//! those frames; the reader measures what it takes to copy them out, and tells with the credit for the frame. What
+//! The first copies of a length go by each way in turn, twice, and the cheapest is in force then. Now and then the writer measures
+//! a few copies by it and then a few by one of the others, and marks those frames; the reader measures what it takes to copy them out, and tells with the credit for the frame. What
 //! is much cheaper is in force from then on. Both were measured at the same time, whatever else went on, and
 //! with payloads of about the same length: long ones cost less for each byte, so each power of two is a class of its own.
 //! Virtual machines are moved from near cores to far ones and back within seconds, so comparisons go on for ever.
@@ -26,6 +26,9 @@ use fabric::estimate::{Averaging, Estimate};
 const LEAST: usize = 1024;
 /// Classes of lengths.
 const CLASSES: usize = (BLOCK_BYTES.ilog2() - LEAST.ilog2()) as usize + 1;
+/// To begin with so many copies go by each way, and so many again on the way back: what disturbs all of one burst disturbs hardly both,
+/// and a way that is wrong from the start would stay for hundreds of messages.
+const OPENING: u32 = 4;
 /// A comparison begins with so many copies by the way in force of which one is measured, so many times: the reader may be
 /// some behind, and only its last answer is heard.
 const SAMPLE: u32 = 4;
@@ -180,7 +183,9 @@ impl CopyNs {
 struct Class {
     /// The one in force, and the one it is compared with.
     arms: Arms<StoreWay>,
-    /// What each of both costs by this comparison, by way.
+    /// Whether all ways are compared, as the first copies are for.
+    is_opening: bool,
+    /// What each of those that are compared costs by this comparison, by way.
     costs: [CopyNs; StoreWay::COUNT],
     /// Copies of it.
     copies: u32,
@@ -189,11 +194,8 @@ struct Class {
 impl Class {
     const COMPARED: u32 = SAMPLES * SAMPLE;
 
-    fn new(ways: &[StoreWay], first: StoreWay) -> Class {
-        let arms = Arms::new(first, &POLICY);
-        let mut class = Class { arms, costs: Default::default(), copies: 0 };
-        class.begins(ways);
-        class
+    fn new(first: StoreWay) -> Class {
+        Class { arms: Arms::new(first, &POLICY), is_opening: true, costs: Default::default(), copies: 0 }
     }
 
     /// The next comparison is with the next of the other ways.
@@ -202,8 +204,33 @@ impl Class {
         (self.copies, self.costs) = (0, Default::default());
     }
 
+    /// The next of the first copies; with none left the cheapest way is in force, and rests before it is compared.
+    fn opens(&mut self, ways: &[StoreWay]) -> Plan {
+        let burst = (self.copies / OPENING) as usize;
+        if let Some(way) = ways.iter().chain(ways.iter().rev()).nth(burst) {
+            self.copies += 1;
+            return Plan { way: *way, measured: true };
+        }
+        self.is_opening = false;
+        self.copies = Class::COMPARED + BURST;
+        self.takes_best(ways);
+        Plan { way: self.arms.in_force(), measured: false }
+    }
+
+    /// A way that is much cheaper is in force from here on. Until the one in force has been measured nothing is.
+    fn takes_best(&mut self, ways: &[StoreWay]) {
+        let cost = |way: StoreWay| self.costs[way as usize].sum();
+        if cost(self.arms.in_force()).is_some() {
+            let costs = ways.iter().filter_map(|way| Some((*way, cost(*way)?)));
+            self.arms.change(self.arms.best(&POLICY, 0.0, costs));
+        }
+    }
+
     #[inline]
     fn plan(&mut self, ways: &[StoreWay]) -> Plan {
+        if self.is_opening {
+            return self.opens(ways);
+        }
         if self.copies == Class::COMPARED + BURST {
             self.arms.step();
             if !self.arms.is_due(&POLICY) {
@@ -224,7 +251,7 @@ impl Class {
 pub struct Stores {
     /// The ways there are; one alone is taken for ever.
     ways: &'static [StoreWay],
-    /// What is known of each class of lengths that has been sent: the others begin as the one that was last to change.
+    /// What is known of each class of lengths that has been sent: the others begin as the one that was sent last.
     classes: [Option<Box<Class>>; CLASSES],
     latest: StoreWay,
 }
@@ -253,7 +280,12 @@ impl Stores {
             return self.unmeasured(len);
         }
         let (ways, latest) = (self.ways, self.latest);
-        self.classes[class_of(len)].get_or_insert_with(|| Box::new(Class::new(ways, latest))).plan(ways)
+        let class = self.classes[class_of(len)].get_or_insert_with(|| Box::new(Class::new(latest)));
+        let plan = class.plan(ways);
+        if !plan.measured {
+            self.latest = class.arms.in_force();
+        }
+        plan
     }
 
     /// A payload of `len` bytes that was to be measured took this long to write.
@@ -267,12 +299,8 @@ impl Stores {
     pub fn read_took(&mut self, told: Told) {
         let Some(Some(class)) = self.classes.get_mut(usize::from(told.class)) else { return };
         class.costs[told.way as usize].out.observe(&Averaging::LEAST, f64::from(told.ns_per_byte));
-        let costs = self.ways.iter().filter_map(|way| Some((*way, class.costs[*way as usize].sum()?)));
-        let best = class.arms.best(&POLICY, 0.0, costs);
-        // Until the one in force has been measured nothing is better.
-        if best != class.arms.in_force() && class.costs[class.arms.in_force() as usize].sum().is_some() {
-            class.arms.change(best);
-            self.latest = best;
+        if !class.is_opening {
+            class.takes_best(self.ways);
         }
     }
 }
@@ -405,6 +433,7 @@ mod tests {
     #[test]
     fn costs_that_are_nearly_the_same_change_nothing() {
         let mut stores = Stores::new(&ALL);
+        copy(&mut stores, 6 * OPENING, [260, 270, 300]);
         assert!(copy(&mut stores, 10 * REST, [260, 270, 300])[2] >= 10 * REST - bursts(10 * REST));
     }
 
@@ -423,7 +452,7 @@ mod tests {
         }
     }
 
-    /// Each length has its own way, and a new one begins with what was found out last.
+    /// Each length has its own way, and a new one begins with that of the last.
     #[test]
     fn lengths_are_found_out_on_their_own() {
         let mut stores = Stores::new(&ALL);
