@@ -36,6 +36,8 @@ unsafe extern "C" fn ibv_ack_async_event(event: *mut AsyncEvent) {
     let object = unsafe {
         let AsyncEvent { element, event_type } = *event;
         match event_type {
+            // Of no object: an event that is not of this library.
+            _ if element.is_null() => return,
             EVENT_CQ_ERR => {
                 let cq = &mut *element.cast::<Cq>();
                 cq.async_events_completed = cq.async_events_completed.wrapping_add(1);
