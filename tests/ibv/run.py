@@ -186,9 +186,11 @@ def bench(tools):
     outcome = run(tools, "verbs", "bench", "--rounds", "8", env=environment, launcher=[tools.tern])
     figures = re.findall(r"^(rnic|ibv) +(\S.*\S) +(\d+\.\d\d)$", outcome.out, re.MULTILINE)
     outcome.expect(outcome.code == 0, "success")
-    # 23 of one connection; of the adapter of the system two more with each of four other numbers of connections.
+    # 25 of one connection and 9 of datagrams; of the adapter of the system two more with each of four other numbers of connections.
     counts = [sum(adapter == name for adapter, *_ in figures) for name in ("rnic", "ibv")]
-    outcome.expect(counts == [25, 33], f"25 and 33 figures, not {counts}")
+    outcome.expect(counts == [34, 42], f"34 and 42 figures, not {counts}")
+    is_there = lambda name: any(row.startswith("datagram, 8 B") and float(value) > 0 for adapter, row, value in figures if adapter == name)
+    outcome.expect(is_there("rnic") and is_there("ibv"), "the latency of datagrams of both")
 
 
 def cut(tools):

@@ -208,7 +208,7 @@ def bench(rounds, prints):
     figures = re.findall(r"^ibv +\S.*\S +\d+\.\d\d$", said, re.MULTILINE)
     if prints:
         print("\n".join(figures), flush=True)
-    return None if code == 0 and len(figures) == 33 else f"exit code {code}, {len(figures)} figures, not 33\n{said}"
+    return None if code == 0 and len(figures) == 42 else f"exit code {code}, {len(figures)} figures, not 42\n{said}"
 
 
 def iwarp():

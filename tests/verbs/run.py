@@ -6,6 +6,7 @@ import argparse
 import os
 import pathlib
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -16,12 +17,15 @@ from symbols import LIBRARIES, recorded, symbols
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = pathlib.Path("/usr/include/infiniband/verbs.h")
-# Programs of our own: name, source, what they are linked with, arguments.
+RDMA_HEADER = HEADER.parent.parent / "rdma" / "rdma_cma.h"
+# Programs of our own: name, source, what they are linked with, arguments; and those that need a namespace with an interface of its own.
 OWN = [
     ("errors", "errors.c", ["-libverbs"], ["tern_lo"]),
     ("connections", "connections.c", ["-lrdmacm", "-libverbs"], ["127.0.0.1"]),
+    ("asynchronous events", "events.c", ["-libverbs", "-lpthread"], ["tern_lo"]),
     ("memory of a thousand queue pairs", "memory.c", ["-libverbs"], ["tern_lo"]),
 ]
+APART = [("asynchronous events of a port", "events.c", ["-libverbs", "-lpthread"], ["tern_tv31", "tv31"])]
 LIMIT = 60
 AGAIN = 3
 # What is a race of the programs' own. perftest's server ends its listener and begins another: a client that asks in between is
@@ -186,13 +190,33 @@ def report(name, error, counts):
     print(f"{'FAIL' if error else 'ok':5} {name}" + (f"\n{error}" if error else ""), flush=True)
 
 
-def run_own(tern, chosen, counts):
+def watch(place, mpi):
+    """Debian's program for asynchronous events, while an interface goes down and comes back; what went wrong."""
+    command = place.at(1) + [str(mpi / "bin" / "tern"), "verbs", "stdbuf", "-oL", "ibv_asyncwatch", "-d", place.device]
+    watching = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        said = watching.stdout.readline()
+        for state, event in [("down", "PORT_ERR (10), port 1"), ("up", "PORT_ACTIVE (9), port 1")]:
+            subprocess.run(place.at(1) + ["ip", "link", "set", "dev", place.device.removeprefix("tern_"), state], check=True)
+            ready, _, _ = select.select([watching.stdout], [], [], LIMIT)
+            line = watching.stdout.readline() if ready else f"nothing for {LIMIT} s\n"
+            said += line
+            if event not in line:
+                return f"no {event} in\n{said}"
+        return None
+    finally:
+        watching.kill()
+        watching.wait()
+
+
+def run_own(tern, chosen, counts, programs=OWN):
     """Programs of our own; how many cannot be built here."""
     skipped = 0
-    for name, source, libraries, words in OWN:
+    for name, source, libraries, words in programs:
         if not chosen(name):
             continue
-        if not HEADER.exists() or not (HEADER.parent.parent / "rdma" / "rdma_cma.h").exists():
+        headers = [HEADER] + [RDMA_HEADER] * ("-lrdmacm" in libraries)
+        if not all(header.exists() for header in headers):
             print(f"skip  {name}: there are no headers (Debian's packages libibverbs-dev, librdmacm-dev)")
             skipped += 1
             continue
@@ -262,6 +286,11 @@ def main():
                 report(case, error, counts)
             if chosen(f"rping, persistent, {place.name}") and shutil.which("rping"):
                 report(f"rping, persistent, {place.name}", play_persistent(place, mpi), counts)
+        # At the end, for interfaces lose addresses by that.
+        for place in places[1:]:
+            skipped += run_own([*place.at(1), *tern], chosen, counts, APART)
+            if chosen("asyncwatch") and shutil.which("ibv_asyncwatch"):
+                report("asyncwatch", watch(place, mpi), counts)
     finally:
         subprocess.run([hosts, "remove", name], capture_output=True)
     print(f"{counts[0]} passed, {counts[1]} failed, {skipped} skipped")

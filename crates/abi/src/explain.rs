@@ -75,8 +75,9 @@ pub fn end(cx: &Cx) -> Result {
     if !explanation.is_empty() {
         explanation += &crate::device::carriers(world.engine.device(), &head);
     }
-    if let Some(advice) = world.engine.registrations().advice() {
-        explanation += &format!("{head}{advice}\n");
+    let registrations = world.engine.registrations();
+    for line in [registrations.advice(), registrations.findings()].into_iter().flatten() {
+        explanation += &format!("{head}{line}\n");
     }
     if let Some(account) = &world.account {
         explanation += &account.text(&head);

@@ -226,6 +226,7 @@ fn connect() -> std::result::Result<Connected, String> {
     *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
     let mut engine = Engine::new(device, limits);
     engine.fix_manner(Manner::named(settings.text("TERN_MANNER")));
+    engine.verify_registrations(settings.flag("TERN_REGISTERED_VERIFY"));
     explain::begin(&mut engine, &settings, me)?;
     Ok(Connected { engine, tariff: agreed.tariff, settings, appnum, universe, hosts: names })
 }

@@ -75,6 +75,7 @@ impl<A: Verbs, B: Verbs> Verbs for Either<A, B> {
         fn watch(span: Span) -> bool;
         fn take_changes(gone: &mut Vec<Span>);
         fn is_unchanged(span: Span) -> bool;
+        fn frames(rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool;
         fn post_send(to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
         fn post_datagram(to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
         fn post_receive(rail: usize, buffer: Local, work: u64);

@@ -255,6 +255,12 @@ pub const ALL: &[Setting] = &[
         doc: "Bytes of application memory that may stay registered with an adapter after the message that needed it, so that the next one from there need not register it; 0: none. 4G: more than most programs send from, and a bound on what cannot be swapped. Where nobody can tell when memory goes away nothing stays registered. Shared memory needs no registration.",
     },
     Setting {
+        name: "TERN_REGISTERED_VERIFY",
+        kind: Type::Flag,
+        default: "0",
+        doc: "Whether each use of memory that stayed registered (TERN_REGISTERED_MAX) is verified: whether the mapping is the one that was watched (Linux 6.7), and, for who has CAP_SYS_ADMIN, whether its pages lie in the frames that they were in when it was registered. That finds also what nobody tells of, as a file that is cut while it is mapped. What is stale is registered anew and counted (tern_cache_stale), and MPI_Finalize says how often and what the first was. 0: it costs a look at each page of a message, and is there to find faults with. Adapters that go by addresses, as the software adapter, have nothing to verify.",
+    },
+    Setting {
         name: "TERN_RTR",
         kind: Type::Flag,
         default: "1",

@@ -38,6 +38,12 @@ pub trait Transfers {
     fn is_unchanged(&mut self, _span: Span) -> bool {
         true
     }
+    /// Adds to `out` the number of the frame of physical memory that each page of a span lies in now, of memory that is
+    /// registered under this key. False if nobody shows them, or they may change under a registration that is in order, because the adapter
+    /// goes by addresses.
+    fn frames(&mut self, _rail: usize, _key: u32, _span: Span, _out: &mut Vec<u64>) -> bool {
+        false
+    }
     /// Starts to write registered memory to memory of `to`; it ends as a completion with this
     /// `work`. False if the queue to this peer over this rail is full; then nothing has happened, and
     /// queues to others may have room.

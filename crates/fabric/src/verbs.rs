@@ -184,6 +184,10 @@ pub trait Verbs {
     fn is_unchanged(&mut self, _span: Span) -> bool {
         true
     }
+    /// As [`crate::Transfers::frames`].
+    fn frames(&mut self, _rail: usize, _key: u32, _span: Span, _out: &mut Vec<u64>) -> bool {
+        false
+    }
 
     /// Whether a peer may go while others go on, and leave work undone: it is of another job.
     fn may_leave(&self, _peer: Rank) -> bool {

@@ -11,7 +11,7 @@ use crate::rail::{News, Rail, Traffic};
 use crate::sleep::{Sleep, Woken};
 use crate::watch::{Found, Owed, Watch};
 use fabric::{Completion, Costs, Done, Fault, Rank, VerbsCaps};
-use memhook::Monitor;
+use memhook::{Frames, Monitor};
 use rnic::driver::{Secret, datagram_id};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -111,6 +111,7 @@ impl Opened {
             rests: 0,
             fault: None,
             monitor: None,
+            frames: None,
             start: Instant::now(),
             memory: Vec::new(),
         })
@@ -185,6 +186,8 @@ pub struct Ibv {
     pub(crate) fault: Option<Fault>,
     /// Who tells when memory goes away, once that was asked for.
     pub(crate) monitor: Option<Option<Monitor>>,
+    /// Who shows the frames of memory, once that was asked for.
+    pub(crate) frames: Option<Option<Frames>>,
     pub(crate) start: Instant,
     /// The last to go: registrations of it have ended then.
     pub(crate) memory: Vec<Pages>,

@@ -361,6 +361,11 @@ pub fn describe(settings: &Settings) -> Result<String, String> {
     told(&Choice::from(settings)?)
 }
 
+/// Whether the ports that would be used have datagrams.
+pub fn has_datagrams(settings: &Settings) -> Result<bool, String> {
+    Ok(ports(&Choice::from(settings)?)?.iter().all(|port| port.kind != IWARP))
+}
+
 fn told(choice: &Choice) -> Result<String, String> {
     let ports = ports(choice)?;
     let line = |port: &Port| {

@@ -342,6 +342,7 @@ impl Drop for Hub {
 /// Registered memory.
 pub struct Region {
     raw: *mut Mr,
+    is_pinned: bool,
     /// The domain is there as long as this.
     hub: Arc<Hub>,
 }
@@ -355,7 +356,13 @@ impl Region {
         // SAFETY: a domain; the kernel looks whether the memory is there.
         let raw =
             unsafe { (hub.adapter.library.reg_mr)(hub.domain, span.addr as *mut c_void, span.len, access) };
-        if raw.is_null() { Err(last()) } else { Ok(Region { raw, hub: hub.clone() }) }
+        let is_pinned = access & ACCESS_ON_DEMAND == 0;
+        if raw.is_null() { Err(last()) } else { Ok(Region { raw, is_pinned, hub: hub.clone() }) }
+    }
+
+    /// Whether the kernel holds its pages for the adapter, as it does unless they are taken on demand.
+    pub fn is_pinned(&self) -> bool {
+        self.is_pinned
     }
 
     /// Its key for work that is posted here, and for peers.

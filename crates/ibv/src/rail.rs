@@ -8,6 +8,7 @@ use crate::hello::{self, Hello};
 use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning};
 use fabric::{Atomic, Completion, Done, Fault, Local, Rank, Remote, Span, Table};
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use verbs_layout::constants::attributes::{PKEY, PORT, QKEY, SQ_PSN, STATE};
 use verbs_layout::constants::*;
@@ -29,6 +30,9 @@ pub(crate) const OWN: u64 = u64::MAX;
 pub(crate) const PROBE: u64 = u64::MAX - 1;
 /// What stands in front of a datagram.
 pub(crate) const HEAD: usize = 40;
+
+/// Where the kernel lists its adapters.
+const KNOWN: &str = "/sys/class/infiniband";
 
 /// What a completion is of, in the two highest bits of its number.
 pub(crate) const FLIGHT: u64 = 0;
@@ -132,6 +136,8 @@ pub struct Rail {
     regions: HashMap<u32, Region>,
     pub(crate) local_keys: LocalKeys,
     notes: Local,
+    /// Whether the kernel knows its adapter.
+    is_known: bool,
     /// Whether its adapter does, once that was asked.
     pages_on_demand: Option<bool>,
     pub(crate) key: u32,
@@ -237,6 +243,7 @@ impl Rail {
             regions: HashMap::new(),
             local_keys: LocalKeys::new(),
             notes,
+            is_known: Path::new(KNOWN).join(&port.adapter.name).exists(),
             pages_on_demand: None,
             key: 0,
             index: 0,
@@ -334,6 +341,12 @@ impl Rail {
                 self.port.device.max_mr
             ))),
         }
+    }
+
+    /// Whether this region's pages stay where they are because the adapter holds them: not where it takes them on demand, and adapters
+    /// that the kernel does not know, as Tern's, go by addresses.
+    pub fn holds_pages(&self, key: u32) -> bool {
+        self.is_known && self.regions.get(&key).is_some_and(Region::is_pinned)
     }
 
     fn keep(&mut self, region: Region) -> u32 {

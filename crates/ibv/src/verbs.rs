@@ -7,7 +7,7 @@ use fabric::{
     Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs,
     VerbsCaps,
 };
-use memhook::Monitor;
+use memhook::{Frames, Monitor};
 use rnic::driver::memory;
 
 /// Looks in vain before an adapter is asked to wake this rank, which costs a call into it.
@@ -122,6 +122,11 @@ impl Verbs for Ibv {
 
     fn is_unchanged(&mut self, span: Span) -> bool {
         self.monitor().is_some_and(|monitor| monitor.is_unchanged(span))
+    }
+
+    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
+        let shown = self.frames.get_or_insert_with(|| Frames::open().ok());
+        self.rails[rail].holds_pages(key) && shown.as_ref().is_some_and(|frames| frames.of(span, out))
     }
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {

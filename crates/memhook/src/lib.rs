@@ -8,11 +8,15 @@
 //! [`Monitor::start`] proves that on this machine before anybody relies on it. Where userfaultfd is
 //! not permitted there is no monitor, and registrations must end with the transfer that needs
 //! them: docs/protocols/registration-cache.md says why nothing else will do.
+//!
+//! [`Frames`] is a look of another kind, for a mode that verifies each use: whether the same physical memory is still there.
 
 mod extent;
+mod frames;
 mod monitor;
 mod news;
 mod sys;
 mod trial;
 
+pub use frames::Frames;
 pub use monitor::{Monitor, describe};

@@ -1,6 +1,7 @@
 //! The monitor of one process: watches memory and passes on what is told.
 
 use crate::extent::{mappings, pages};
+use crate::frames::Frames;
 use crate::news::Board;
 use crate::sys::{Bell, Maps, News, Pagemap, Uffd, page_bytes, without_signals};
 use crate::trial::try_all;
@@ -193,12 +194,17 @@ fn settle(settling: &mut Vec<(Span, Instant)>, span: Span, now: Instant) {
 
 /// What this machine can do, for people.
 pub fn describe() -> String {
+    let frames = match Frames::open() {
+        Ok(_) => "the second look and physical frames, which are shown to this user".into(),
+        Err(why) => format!("the second look alone: {why}"),
+    };
     match Monitor::start(true) {
         Ok(monitor) => {
             let again = if monitor.looks_again() { "works" } else { "is not there (Linux 6.7)" };
             format!(
                 "userfaultfd: told of munmap, MAP_FIXED, mremap, madvise and free, all tried just now; \
-                 registrations are kept\na second look at what is used again (PAGEMAP_SCAN) {again}"
+                 registrations are kept\na second look at what is used again (PAGEMAP_SCAN) {again}\n\
+                 TERN_REGISTERED_VERIFY=1 has {frames}"
             )
         }
         Err(why) => format!(

@@ -4,6 +4,7 @@ use fabric::Span;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 
 const USER_MODE_ONLY: libc::c_int = 1;
 const API: u64 = 0xaa;
@@ -18,6 +19,11 @@ const EVENT_REMAP: u64 = 0x14;
 const EVENT_REMOVE: u64 = 0x15;
 const EVENT_UNMAP: u64 = 0x16;
 const PAGE_IS_WPALLOWED: u64 = 1 << 0;
+/// An entry of `/proc/self/pagemap`: a page is there, and the number of its frame, which is 0 for who may not know it.
+const PRESENT: u64 = 1 << 63;
+const FRAME: u64 = (1 << 55) - 1;
+/// Entries that are read at a time.
+const ENTRIES: usize = 512;
 
 /// `struct uffdio_api`: version, features, ioctls.
 type UffdioApi = [u64; 3];
@@ -161,6 +167,28 @@ impl Pagemap {
         let mut argument: PmScanArg =
             [size, 0, start, end, 0, vec, 1, 0, unwatched[0], unwatched[1], 0, PAGE_IS_WPALLOWED];
         Ok(ioctl(&self.0, PAGEMAP_SCAN, &mut argument)? == 0)
+    }
+
+    /// Adds the number of each page's frame; 0 if it has none that could be told.
+    pub fn frames(&self, pages: Span, page_bytes: usize, out: &mut Vec<u64>) -> Result<()> {
+        let (mut room, mut at) = ([0u8; 8 * ENTRIES], pages.addr / page_bytes);
+        let end = (pages.addr + pages.len) / page_bytes;
+        while at < end {
+            let part = &mut room[..8 * ENTRIES.min(end - at)];
+            self.0.read_exact_at(part, 8 * at as u64)?;
+            let entries = part.as_chunks::<8>().0.iter().map(|entry| u64::from_ne_bytes(*entry));
+            out.extend(entries.map(|entry| if entry & PRESENT == 0 { 0 } else { entry & FRAME }));
+            at += part.len() / 8;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that all pages are there, as if each were read, if they can be (Linux 5.14).
+    pub fn fill(pages: Span) -> Result<()> {
+        // SAFETY: nothing is changed; a page that cannot be there is an error, not a signal.
+        let filled =
+            unsafe { libc::madvise(pages.addr as *mut libc::c_void, pages.len, libc::MADV_POPULATE_READ) };
+        checked(filled).map(drop)
     }
 }
 

@@ -112,6 +112,7 @@ events! {
     CacheMiss: "memory had to be registered",
     CacheEvicted: "a registration that nobody used made room",
     CacheInvalidated: "a registration ended because its memory had gone away",
+    CacheStale: "a kept registration was found stale when it was to be used, of which nobody had told (TERN_REGISTERED_VERIFY)",
     RegistrationRefused: "the adapter could register no more though nothing was kept: the message was copied",
     [Adapters]
     PostRefused: "the queue of the adapter was full, or a receiver had no buffer",

@@ -202,6 +202,9 @@ impl Transfers for Wires<'_> {
     fn is_unchanged(&mut self, span: Span) -> bool {
         either!(self, device => device.is_unchanged(span))
     }
+    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
+        either!(self, device => device.frames(rail, key, span, out))
+    }
     fn post_write(
         &mut self,
         to: Rank,

@@ -52,6 +52,7 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
             "exports/cm/missing.rs",
             "exports/contexts.rs",
             "exports/data.rs",
+            "exports/events.rs",
             "exports/missing.rs",
             "exports/objects.rs",
             "exports/pairs.rs",

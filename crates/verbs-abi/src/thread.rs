@@ -7,7 +7,6 @@
 use rustix::event::epoll;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -33,15 +32,18 @@ fn polls() -> u32 {
     POLLS.load(Ordering::Relaxed)
 }
 
-/// Starts the thread, once for the process. Where the system refuses one, things move when the program polls only.
+/// Starts the thread, once for the process: a child of a fork has none of its parent's. Where the system refuses one, things move when the
+/// program polls only.
 pub fn start() {
-    static STARTED: Once = Once::new();
-    STARTED.call_once(|| {
-        let Ok(adapter) = crate::adapter() else { return };
-        let Ok(descriptor) = adapter.descriptor().try_clone_to_owned() else { return };
-        drop(adapter);
-        let _ = std::thread::Builder::new().name("tern verbs".into()).spawn(move || run(&descriptor));
-    });
+    static STARTED_IN: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id();
+    if STARTED_IN.swap(own, Ordering::Relaxed) == own {
+        return;
+    }
+    let Ok(adapter) = crate::adapter() else { return };
+    let Ok(descriptor) = adapter.descriptor().try_clone_to_owned() else { return };
+    drop(adapter);
+    let _ = std::thread::Builder::new().name("tern verbs".into()).spawn(move || run(&descriptor));
 }
 
 fn run(descriptor: &OwnedFd) {

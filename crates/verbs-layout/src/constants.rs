@@ -40,6 +40,7 @@ pub const STATE_RESET: i32 = 0;
 pub const STATE_INIT: i32 = 1;
 pub const STATE_RTR: i32 = 2;
 pub const STATE_RTS: i32 = 3;
+pub const STATE_SQD: i32 = 4;
 pub const STATE_SQE: i32 = 5;
 pub const STATE_ERR: i32 = 6;
 
@@ -49,6 +50,8 @@ pub const TYPE_UD: i32 = 4;
 /// `enum ibv_qp_attr_mask`.
 pub mod attributes {
     pub const STATE: i32 = 1;
+    pub const CURRENT: i32 = 1 << 1;
+    pub const DRAIN_NOTICE: i32 = 1 << 2;
     pub const ACCESS: i32 = 1 << 3;
     pub const PKEY: i32 = 1 << 4;
     pub const PORT: i32 = 1 << 5;
@@ -95,8 +98,13 @@ pub const ATOMIC_GLOBAL: i32 = 2;
 
 pub const EVENT_CQ_ERR: i32 = 0;
 pub const EVENT_QP_FATAL: i32 = 1;
+pub const EVENT_QP_REQ_ERR: i32 = 2;
 pub const EVENT_QP_ACCESS_ERR: i32 = 3;
+pub const EVENT_COMM_EST: i32 = 4;
+pub const EVENT_SQ_DRAINED: i32 = 5;
 pub const EVENT_DEVICE_FATAL: i32 = 8;
 pub const EVENT_PORT_ACTIVE: i32 = 9;
 pub const EVENT_PORT_ERR: i32 = 10;
 pub const EVENT_SRQ_ERR: i32 = 14;
+pub const EVENT_SRQ_LIMIT_REACHED: i32 = 15;
+pub const EVENT_QP_LAST_WQE_REACHED: i32 = 16;

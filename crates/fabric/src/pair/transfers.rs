@@ -51,6 +51,10 @@ impl<N: Device, F: Device> Transfers for Pair<N, F> {
         self.far.as_mut().is_none_or(|far| far.is_unchanged(span))
     }
 
+    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
+        self.far.as_mut().is_some_and(|far| far.frames(rail, key, span, out))
+    }
+
     fn post_write(
         &mut self,
         to: Rank,

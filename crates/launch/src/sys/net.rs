@@ -49,6 +49,8 @@ pub struct Interface {
     pub at: IpAddr,
     /// Whether it leads to this host alone.
     pub is_loopback: bool,
+    /// Whether it can carry something: its link is there.
+    pub is_running: bool,
 }
 
 /// All addresses of all interfaces that are up.
@@ -68,7 +70,8 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         {
             // SAFETY: the name is a C string.
             let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
-            found.push(Interface { name, at, is_loopback: flags & libc::IFF_LOOPBACK != 0 });
+            let is_loopback = flags & libc::IFF_LOOPBACK != 0;
+            found.push(Interface { name, at, is_loopback, is_running: flags & libc::IFF_RUNNING != 0 });
         }
     }
     // SAFETY: made by getifaddrs, and freed once.

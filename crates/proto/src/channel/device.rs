@@ -336,6 +336,10 @@ impl<V: Verbs> Transfers for Channel<V> {
         self.verbs.is_unchanged(span)
     }
 
+    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
+        self.verbs.frames(rail, key, span, out)
+    }
+
     fn post_write(
         &mut self,
         to: Rank,

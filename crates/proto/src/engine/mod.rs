@@ -262,6 +262,11 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// Whether each use of a registration that was kept is verified, as far as the device can ([`Rcache::verify`]).
+    pub fn verify_registrations(&mut self, verifies: bool) {
+        self.rcache.verify(verifies);
+    }
+
     /// Tunes the pipelines; to be done before the first message.
     pub fn tune(&mut self, tuning: Tuning) {
         self.rtrs.keep(tuning.envelopes);

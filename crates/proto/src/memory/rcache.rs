@@ -16,6 +16,9 @@
 //! Memory that is given back to the system and mapped anew has other pages, which the adapter does not know. So only
 //! memory whose end is announced is kept ([`fabric::Device::watch`]); all other registrations are shared while
 //! they are in use, which is safe because MPI forbids to give such memory back, and end with their last release.
+//!
+//! For who doubts that all ends are announced each use can be verified ([`Rcache::verify`]): what is kept is used again only if
+//! its pages lie in the frames that they were in when they were registered, as far as the device knows these.
 
 use crate::event::{Counters, Event};
 use fabric::{Charge, Device, Fault, Span};
@@ -56,6 +59,19 @@ struct Entry {
     listed: bool,
     /// When it was last released, in releases.
     turn: u64,
+    /// Where its pages were when it was registered, if uses are verified and that is known.
+    frames: Option<Box<[u64]>>,
+}
+
+/// Why a registration must not be used again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stale {
+    /// Not everything is mapped there that was watched.
+    Mapping,
+    /// A page, counted from the first that is used, is another one than was registered.
+    Page(usize),
+    /// Some page is missing.
+    Missing,
 }
 
 /// The registrations of one rank.
@@ -71,6 +87,12 @@ pub struct Rcache {
     bytes: usize,
     gone: Vec<Span>,
     refused: Option<Fault>,
+    /// Whether each use is verified.
+    verifies: bool,
+    /// Frames of what is being verified.
+    now: Vec<u64>,
+    /// How many registrations were found stale by that, and what the first was.
+    stale: Option<(u64, Span, Stale)>,
 }
 
 impl Rcache {
@@ -92,10 +114,11 @@ impl Rcache {
     ) -> Result<Held, Fault> {
         self.heed(dev, counters);
         if let Some(key) = self.find(dev, rail, span) {
-            if !self.entries[&(rail, key)].kept || dev.is_unchanged(span) {
+            let Some(why) = self.is_stale(dev, rail, key, span) else {
                 counters.count(Event::CacheHit);
                 return Ok(self.hold_again(rail, key));
-            }
+            };
+            self.found_stale(counters, span, why);
             self.invalidate(dev, counters, span);
         }
         counters.count(Event::CacheMiss);
@@ -104,7 +127,15 @@ impl Rcache {
         let span = if kept { whole } else { span };
         let key = self.register(dev, counters, rail, span)?;
         self.insert(dev, rail, key, span, kept);
+        if kept && self.verifies {
+            self.remember(dev, rail, key, span);
+        }
         Ok(Held { rail, key })
+    }
+
+    /// Has each use of what is kept verified from now on.
+    pub fn verify(&mut self, verifies: bool) {
+        self.verifies = verifies;
     }
 
     /// The transfer is over.
@@ -194,6 +225,62 @@ impl Rcache {
         ))
     }
 
+    /// In one line, what was found by verifying each use; `None` if nothing was.
+    pub fn findings(&self) -> Option<String> {
+        let (count, Span { addr, len }, why) = self.stale?;
+        let how = match why {
+            Stale::Mapping => {
+                "what is mapped there is not what was watched (munmap, MAP_FIXED, mremap, shmdt)".into()
+            }
+            Stale::Page(page) => format!(
+                "page {page} of them lies in another frame than when it was registered, and nobody had told (madvise, a file \
+                 that was cut and grew)"
+            ),
+            Stale::Missing => "some page of them cannot be had any more (a file that was cut)".into(),
+        };
+        Some(format!(
+            "TERN_REGISTERED_VERIFY: {count} kept registrations were stale when they were to be used, and registered anew; the \
+             first: {len} bytes at {addr:#x}: {how}"
+        ))
+    }
+
+    /// Why a registration must not be used again; `None` if nothing says that. What is not kept is in use, and MPI forbids to give its
+    /// memory back.
+    fn is_stale(&mut self, dev: &mut impl Device, rail: usize, key: u32, span: Span) -> Option<Stale> {
+        let entry = &self.entries[&(rail, key)];
+        if !entry.kept {
+            return None;
+        }
+        if !dev.is_unchanged(span) {
+            return Some(Stale::Mapping);
+        }
+        let known = entry.frames.as_ref()?;
+        self.now.clear();
+        if !dev.frames(rail, key, span, &mut self.now) {
+            return Some(Stale::Missing);
+        }
+        let first = (span.addr - entry.span.addr) / dev.page_bytes();
+        let is_other = |(now, then): (&u64, &u64)| now != then;
+        self.now.iter().zip(&known[first..]).position(is_other).map(Stale::Page)
+    }
+
+    /// Says what was found, if that is what was looked for.
+    fn found_stale(&mut self, counters: &mut Counters, span: Span, why: Stale) {
+        if self.verifies {
+            counters.count(Event::CacheStale);
+            self.stale.get_or_insert((0, span, why)).0 += 1;
+        }
+    }
+
+    /// Remembers where the pages of a new registration are.
+    fn remember(&mut self, dev: &mut impl Device, rail: usize, key: u32, span: Span) {
+        let mut frames = Vec::with_capacity(span.len / dev.page_bytes());
+        if dev.frames(rail, key, span, &mut frames) {
+            let entry = self.entries.get_mut(&(rail, key)).expect("it was inserted");
+            entry.frames = Some(frames.into());
+        }
+    }
+
     fn find(&self, dev: &mut impl Device, rail: usize, span: Span) -> Option<u32> {
         let entries = self.index.get(rail).map_or(0, BTreeMap::len);
         dev.charge(Charge::CacheSearch(usize::BITS - entries.leading_zeros()));
@@ -264,7 +351,7 @@ impl Rcache {
             self.index[rail].insert(span.addr, key);
         }
         self.bytes += span.len;
-        let entry = Entry { span, holders: 1, kept, listed, turn: 0 };
+        let entry = Entry { span, holders: 1, kept, listed, turn: 0, frames: None };
         let old = self.entries.insert((rail, key), entry);
         assert!(old.is_none(), "key {key:#x} of rail {rail} was given twice");
     }

@@ -130,6 +130,10 @@ impl<V: Verbs> Verbs for Reliable<V> {
         self.verbs.is_unchanged(span)
     }
 
+    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
+        self.verbs.frames(rail, key, span, out)
+    }
+
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
         let inline = self.caps.inline_bytes;
         let job = |verbs: &V| Job::new(Opcode::Send, parts, inline, verbs).telling(work, Done::Sent);

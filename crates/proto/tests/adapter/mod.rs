@@ -4,12 +4,13 @@
 //! [`Net::hostile`] honours what `fabric::verbs` promises and not a bit more.
 #![allow(dead_code)] // no test uses all of it
 
+mod datagrams;
 mod hostile;
 mod memory;
 mod pin;
 
 use hostile::Flight;
-use memhook::Monitor;
+use memhook::{Frames, Monitor};
 use memory::{Region, bytes_at, copy, gather, put, remote_span};
 use pin::Pinned;
 
@@ -102,6 +103,8 @@ pub struct Net {
     /// Whether what is read of small regions comes from the pages that were registered, and not
     /// from what is mapped at their address.
     pub has_pages: bool,
+    /// Whether ranks are shown the frames of their memory; for adapters that are made later.
+    pub shows_frames: bool,
     /// From what chance follows.
     pub random: u64,
     /// Of how many datagrams one is lost, comes twice, or is overtaken by some; 0: none.
@@ -166,6 +169,7 @@ impl Net {
             closed: Vec::new(),
             is_watched: false,
             has_pages: false,
+            shows_frames: false,
             random: 1,
             loses_one_in: 0,
             doubles_one_in: 0,
@@ -254,30 +258,6 @@ impl Net {
         one_in > 0 && self.dice().is_multiple_of(one_in)
     }
 
-    fn send_datagram(&mut self, from: Rank, to: Rank, data: Vec<u8>) {
-        self.sent_datagrams += 1;
-        if self.happens(self.loses_one_in) {
-            return;
-        }
-        if self.happens(self.doubles_one_in) {
-            self.datagrams.push_back((from, to, data.clone()));
-        }
-        let at = match self.happens(self.mixes_one_in) {
-            true => self.dice() % (self.datagrams.len() + 1),
-            false => self.datagrams.len(),
-        };
-        self.datagrams.insert(at, (from, to, data));
-    }
-
-    /// Lets the next datagram come. Without a buffer, or where messages will take all, it is lost.
-    fn deliver_datagram(&mut self) -> bool {
-        let Some((from, to, data)) = self.datagrams.pop_front() else { return false };
-        if self.hosts[to].buffers[0].len() > self.hosts[to].promised[0] {
-            self.receive_over(0, from, to, &data, true);
-        }
-        true
-    }
-
     /// Lets one thing happen somewhere.
     pub fn step(&mut self) {
         if !self.deliver_datagram() && self.loses_one_in > 0 {
@@ -323,6 +303,8 @@ pub struct Adapter {
     net: Shared,
     /// Who tells of memory that goes away, if it is not the test.
     pub monitor: Option<Monitor>,
+    /// Who shows where pages are.
+    frames: Option<Frames>,
     /// Bytes that may be registered, whatever the capabilities say.
     pub lockable_bytes: usize,
 }
@@ -331,8 +313,9 @@ impl Adapter {
     /// The end of rank `me`.
     pub fn new(me: Rank, net: &Shared) -> Adapter {
         let caps = net.get().caps.clone();
-        let lockable_bytes = caps.lockable_bytes;
-        Adapter { me, caps, net: net.clone(), monitor: None, lockable_bytes }
+        let (lockable_bytes, shows) = (caps.lockable_bytes, net.get().shows_frames);
+        let frames = shows.then(|| Frames::open().expect("the test has asked"));
+        Adapter { me, caps, net: net.clone(), monitor: None, frames, lockable_bytes }
     }
 
     /// Posts work; `at_once` if its bytes are read now, whatever they are of.
@@ -451,6 +434,10 @@ impl Verbs for Adapter {
 
     fn is_unchanged(&mut self, span: Span) -> bool {
         self.monitor.as_ref().is_none_or(|monitor| monitor.is_unchanged(span))
+    }
+
+    fn frames(&mut self, _rail: usize, _key: u32, span: Span, out: &mut Vec<u64>) -> bool {
+        self.frames.as_ref().is_some_and(|frames| frames.of(span, out))
     }
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {

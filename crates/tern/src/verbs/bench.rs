@@ -20,6 +20,8 @@ usage: tern verbs bench [--adapter rnic|ibv] [--rounds N] [--by COMMAND]
 Measures what adapters do between two processes, without a message library: Tern's software adapter
 (rnic), and that of the system which libibverbs finds (ibv; TERN_IBV_PORTS and TERN_IBV_LIBRARY
 count). Latency by Send and Receive is half of a round trip, of a Read the whole; medians.
+Datagrams (UD) are measured where the adapter has them; what is lost of them is counted and not
+sent again.
 
   --adapter A    only this one
   --rounds N     times of each latency; of all else in proportion (default: 1000)
@@ -28,6 +30,37 @@ count). Latency by Send and Receive is half of a round trip, of a Read the whole
 /// Connections by which writes go, as the adapter takes them: each has a queue pair and a completion queue of its own.
 const CONNECTIONS: [usize; 5] = [1, 2, 4, 8, 16];
 
+/// Receive buffers at each rail: where connections have them, and where datagrams take most of them.
+const FOR_CONNECTIONS: usize = 32;
+const FOR_DATAGRAMS: usize = 256;
+
+/// What is measured in one run of both processes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// So many connections.
+    Connections(usize),
+    /// Datagrams, with a connection beside them by which the processes meet.
+    Datagrams,
+}
+
+/// As the second process is told of it.
+impl std::fmt::Display for Way {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Way::Connections(count) => write!(out, "{count}"),
+            Way::Datagrams => out.write_str("datagrams"),
+        }
+    }
+}
+
+impl std::str::FromStr for Way {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Way, Self::Err> {
+        if text == "datagrams" { Ok(Way::Datagrams) } else { text.parse().map(Way::Connections) }
+    }
+}
+
 /// What is measured, by name.
 type Rows = Vec<(String, f64)>;
 
@@ -35,8 +68,8 @@ struct Options {
     adapters: Vec<String>,
     rounds: usize,
     by: Vec<String>,
-    /// This is the second process, over so many connections.
-    second: Option<usize>,
+    /// This is the second process, and what is measured.
+    second: Option<Way>,
 }
 
 fn options(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
@@ -81,9 +114,9 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
         return Ok(());
     };
     let settings = Settings::from_env()?;
-    if let Some(connections) = options.second {
+    if let Some(way) = options.second {
         let mut talk = Talk { heard: Box::new(stdin().lock()), said: Box::new(stdout()) };
-        return both(&options.adapters[0], connections, &options, &settings, 1, &mut talk).map(drop);
+        return both(&options.adapters[0], way, &options, &settings, 1, &mut talk).map(drop);
     }
     for adapter in &options.adapters {
         if adapter == "ibv" {
@@ -98,13 +131,19 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
         }
         // One rank of the software adapter has one connection with another.
         let most = if adapter == "ibv" { CONNECTIONS.len() } else { 1 };
-        for connections in &CONNECTIONS[..most] {
-            for (name, value) in first(adapter, *connections, &options, &settings)? {
+        let connections = CONNECTIONS[..most].iter().map(|count| Way::Connections(*count));
+        for way in connections.chain(has_datagrams(adapter, &settings)?.then_some(Way::Datagrams)) {
+            for (name, value) in first(adapter, way, &options, &settings)? {
                 println!("{adapter:<6}{name:<48}{value:>10.2}");
             }
         }
     }
     Ok(())
+}
+
+/// Whether an adapter has datagrams: those of iWARP have none.
+fn has_datagrams(adapter: &str, settings: &Settings) -> Result<bool, String> {
+    Ok(adapter != "ibv" || ibv::has_datagrams(settings)?)
 }
 
 /// A line each way with the other process.
@@ -127,7 +166,7 @@ impl Talk {
 }
 
 /// Starts the second process and measures with it.
-fn first(adapter: &str, connections: usize, options: &Options, settings: &Settings) -> Result<Rows, String> {
+fn first(adapter: &str, way: Way, options: &Options, settings: &Settings) -> Result<Rows, String> {
     let own = std::env::current_exe().map_err(|e| format!("verbs bench: cannot tell where tern is: {e}"))?;
     let mut words: Vec<OsString> = options.by.iter().map(OsString::from).collect();
     words.push("env".into());
@@ -141,8 +180,7 @@ fn first(adapter: &str, connections: usize, options: &Options, settings: &Settin
     }
     words.push(own.into());
     words.extend(["verbs", "bench", "--adapter", adapter, "--second"].map(OsString::from));
-    words
-        .extend([connections.to_string(), "--rounds".into(), options.rounds.to_string()].map(OsString::from));
+    words.extend([way.to_string(), "--rounds".into(), options.rounds.to_string()].map(OsString::from));
     let mut command = Command::new(&words[0]);
     let started = command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = started.map_err(|e| format!("verbs bench: cannot run {}: {e}", words[0].display()))?;
@@ -150,7 +188,7 @@ fn first(adapter: &str, connections: usize, options: &Options, settings: &Settin
         return Err("verbs bench: the second process has no input or output".into());
     };
     let mut talk = Talk { heard: Box::new(BufReader::new(output)), said: Box::new(input) };
-    let rows = both(adapter, connections, options, settings, 0, &mut talk);
+    let rows = both(adapter, way, options, settings, 0, &mut talk);
     drop(talk);
     end(child, rows)
 }
@@ -165,27 +203,30 @@ fn end(mut child: Child, rows: Result<Rows, String>) -> Result<Rows, String> {
 /// What both processes do.
 fn both(
     adapter: &str,
-    connections: usize,
+    way: Way,
     options: &Options,
     settings: &Settings,
     me: usize,
     talk: &mut Talk,
 ) -> Result<Rows, String> {
-    let mut verbs = open(adapter, connections, settings, me, talk)?;
-    let mut bench = Bench::new(&mut verbs, |line| talk.tell(line))?;
-    let rows = match connections {
-        1 => alone(&mut bench, options.rounds)?,
-        _ => Rows::new(),
+    let mut verbs = open(adapter, way, settings, me, talk)?;
+    let depth = if way == Way::Datagrams { FOR_DATAGRAMS } else { FOR_CONNECTIONS };
+    let mut bench = Bench::new(&mut verbs, depth, |line| talk.tell(line))?;
+    let rows = match way {
+        Way::Connections(count) => {
+            let rows = if count == 1 { alone(&mut bench, options.rounds)? } else { Rows::new() };
+            [rows, connected(&mut bench, count, options.rounds)?].concat()
+        }
+        Way::Datagrams => by_datagrams(&mut bench, options.rounds)?,
     };
-    let rows = [rows, connected(&mut bench, connections, options.rounds)?].concat();
     bench.meet()?;
     Ok(rows)
 }
 
-/// The adapter, which joins the two processes by so many connections.
+/// The adapter, which joins the two processes in this way.
 fn open(
     adapter: &str,
-    connections: usize,
+    way: Way,
     settings: &Settings,
     me: usize,
     talk: &mut Talk,
@@ -203,22 +244,30 @@ fn open(
     }
     let at = address::outer(settings)?;
     if adapter == "ibv" {
-        let choice = ibv::Choice::from(settings)?.repeated(connections);
-        let opened = Opened::open(&choice, Traffic::Messages, at)?;
+        let (times, traffic) = match way {
+            Way::Connections(count) => (count, Traffic::Messages),
+            Way::Datagrams => (1, Traffic::Both),
+        };
+        let opened = Opened::open(&ibv::Choice::from(settings)?.repeated(times), traffic, at)?;
         let own = opened.card()?;
         let other = talk.tell(&own)?;
         let mut cards = [own.into_bytes(), other.into_bytes()];
         cards.rotate_left(me);
         return opened.join(me, &cards, secret).map(Either::Second);
     }
-    let listening = Listening::at(at)?;
+    let listening = if way == Way::Datagrams { Listening::for_both(at)? } else { Listening::at(at)? };
     let own = listening.address()?;
     let other = talk.tell(&own.to_string())?;
     let other: SocketAddr =
         other.parse().map_err(|_| format!("verbs bench: the other process listens at `{other}`"))?;
     let mut addresses = [own, other];
     addresses.rotate_left(me);
-    listening.open(me, addresses.into(), secret).map(Either::First)
+    // The way there may be narrower than the way back.
+    let longest = listening.longest_datagram(&addresses);
+    let other = talk.tell(&longest.to_string())?;
+    let other: usize =
+        other.parse().map_err(|_| format!("verbs bench: the other process says `{other}` of datagrams"))?;
+    listening.limited_to(longest.min(other)).open(me, addresses.into(), secret).map(Either::First)
 }
 
 /// What is measured over one connection alone.
@@ -246,6 +295,30 @@ fn alone<V: Verbs>(bench: &mut Bench<V>, rounds: usize) -> Result<Rows, String> 
             rows.push((format!("Write, {name}, {reused} % registered already, GB/s"), rate));
         }
     }
+    Ok(rows)
+}
+
+/// What is measured of datagrams: up to the longest that the adapter has.
+fn by_datagrams<V: Verbs>(bench: &mut Bench<V>, rounds: usize) -> Result<Rows, String> {
+    let (mut rows, mut lost) = (Rows::new(), 0);
+    let longest = bench.longest_datagram().min(64 << 10);
+    let lengths = [("datagram", 8), ("datagram", longest.min(1 << 10)), ("longest datagram", longest)];
+    for (name, len) in lengths {
+        let (time, missing) = bench.datagram_latency(len, rounds)?;
+        rows.push((format!("{name}, {len} B, us"), time));
+        lost += missing;
+    }
+    let short = bench.datagram_stream(64, 20 * rounds, false)?;
+    rows.push(("datagram, 64 B, one way, million/s".into(), short.number));
+    lost += short.lost;
+    for (name, len) in &lengths[1..] {
+        for (ways, both) in [("one way", false), ("both ways", true)] {
+            let stream = bench.datagram_stream(*len, 2 * rounds, both)?;
+            rows.push((format!("{name}, {len} B, {ways}, GB/s"), stream.rate));
+            lost += stream.lost;
+        }
+    }
+    rows.push(("datagrams that were lost".into(), lost as f64));
     Ok(rows)
 }
 

@@ -8,35 +8,39 @@
 use fabric::{Completion, Done, Fault, Local, Remote, Span, Verbs};
 use std::time::Instant;
 
-/// Longest message of a receive buffer, and how many buffers there are at a rail.
+/// Longest message of a receive buffer.
 const MESSAGE: usize = 64 << 10;
-const BUFFERS: usize = 32;
+/// A word, as messages have it that are nothing but a sign.
+pub const WORD: usize = 8;
 /// Longest write, and how many are under way at a time over one connection.
 pub const LONGEST: usize = 1 << 20;
 const WINDOW: usize = 8;
 /// Work whose memory may be used again when it has ended.
-const PLAIN: u64 = 1 << 32;
+pub const PLAIN: u64 = 1 << 32;
 /// Work of a receive buffer: this and its number.
 const RECEIVE: u64 = 1 << 33;
 
 /// One of the two ranks.
 pub struct Bench<'a, V: Verbs> {
-    verbs: &'a mut V,
-    peer: usize,
+    pub(super) verbs: &'a mut V,
+    pub(super) peer: usize,
     /// What is sent from and written to, and its keys by rail.
-    memory: Span,
-    keys: Vec<u32>,
+    pub(super) memory: Span,
+    pub(super) keys: Vec<u32>,
     /// The same at the peer.
     remote: (u64, Vec<u32>),
     /// Memory that is registered for one write, as far as it is to be.
     slots: Vec<Span>,
     fresh: Vec<Option<u32>>,
     free: Vec<usize>,
-    buffers: Vec<Local>,
+    pub(super) buffers: Vec<Local>,
     posted: u64,
     ended: u64,
-    sent: u64,
-    received: u64,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    /// Datagrams that have come, and into which buffer the last message has.
+    pub(super) datagrams: u64,
+    pub(super) last: usize,
 }
 
 /// Why a measurement ends early.
@@ -45,21 +49,23 @@ fn text(fault: Fault) -> String {
 }
 
 impl<'a, V: Verbs> Bench<'a, V> {
-    /// Over all rails of an adapter that joins two ranks; `tell` gives a line to the other one and brings back its own.
+    /// Over all rails of an adapter that joins two ranks, with so many receive buffers at each; `tell` gives a line to the other one and brings
+    /// back its own.
     pub fn new(
         verbs: &'a mut V,
+        depth: usize,
         mut tell: impl FnMut(&str) -> Result<String, String>,
     ) -> Result<Self, String> {
         let rails = verbs.rails();
         let memory = verbs.allocate(LONGEST);
-        let room = verbs.allocate(BUFFERS * MESSAGE);
+        let room = verbs.allocate(depth * MESSAGE);
         let slots = (0..WINDOW).map(|_| verbs.allocate(LONGEST)).collect();
         let mut keys = Vec::new();
         let mut buffers = Vec::new();
         for rail in 0..rails {
             keys.push(verbs.register(rail, memory).map_err(text)?);
             let key = verbs.register(rail, room).map_err(text)?;
-            for at in 0..BUFFERS {
+            for at in 0..depth {
                 let buffer = Local { span: room.part(at * MESSAGE, MESSAGE), key };
                 verbs.post_receive(rail, buffer, RECEIVE + buffers.len() as u64);
                 buffers.push(buffer);
@@ -91,15 +97,17 @@ impl<'a, V: Verbs> Bench<'a, V> {
             ended,
             sent,
             received,
+            datagrams: 0,
+            last: 0,
         })
     }
 
-    fn is_first(&self) -> bool {
+    pub(super) fn is_first(&self) -> bool {
         self.peer == 1
     }
 
     /// Takes in one completion, if there is one.
-    fn turn(&mut self) -> Result<(), String> {
+    pub(super) fn turn(&mut self) -> Result<(), String> {
         let Some(Completion { work, done, result }) = self.verbs.poll() else {
             if let Some((_, fault)) = self.verbs.take_lost() {
                 return Err(text(fault));
@@ -107,10 +115,14 @@ impl<'a, V: Verbs> Bench<'a, V> {
             return self.verbs.check().map_err(text);
         };
         result.map_err(text)?;
-        if matches!(done, Done::Received { .. }) {
-            self.received += 1;
+        if let Done::Received { datagram, .. } = done {
             let at = (work - RECEIVE) as usize;
-            self.verbs.post_receive(at / BUFFERS, self.buffers[at], work);
+            match datagram {
+                true => self.datagrams += 1,
+                false => (self.received, self.last) = (self.received + 1, at),
+            }
+            let depth = self.buffers.len() / self.keys.len();
+            self.verbs.post_receive(at / depth, self.buffers[at], work);
             return Ok(());
         }
         self.ended += 1;
@@ -132,7 +144,10 @@ impl<'a, V: Verbs> Bench<'a, V> {
     }
 
     /// Posts until there is room.
-    fn post(&mut self, mut order: impl FnMut(&mut V) -> Result<bool, Fault>) -> Result<(), String> {
+    pub(super) fn post(
+        &mut self,
+        mut order: impl FnMut(&mut V) -> Result<bool, Fault>,
+    ) -> Result<(), String> {
         while !order(self.verbs).map_err(text)? {
             self.turn()?;
         }
@@ -265,7 +280,7 @@ impl<'a, V: Verbs> Bench<'a, V> {
 }
 
 /// The middle one; not a number of none.
-fn median(mut times: Vec<f64>) -> f64 {
+pub fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -4,6 +4,7 @@
 //! (`crate::thread`) that takes over where none of them looks. Numbers name everything; no pointer of a program is
 //! followed here but those of memory that it has registered.
 
+pub mod events;
 pub mod identifiers;
 pub mod meeting;
 pub mod number;
@@ -16,9 +17,10 @@ pub mod ud;
 pub use verbs_layout::constants;
 
 pub use pair::{Pair, Request, Route, Transport};
-pub use queues::{Buffer, Channel, Completions, Ended, Queues, Receives, Wish};
+pub use queues::{Buffer, Channel, Completions, Ended, Queues, Receives, Shared, Wish};
 
 use constants::*;
+use events::Object;
 use fabric::Table;
 use meeting::Meeting;
 use rc::Phase;
@@ -41,6 +43,8 @@ const LEAVING: u64 = 1 << 34;
 const CALLS: u64 = 1 << 35;
 /// See [`LISTENERS`]: the time after which a peer that has gone is given up.
 const GIVES_UP: u64 = 1 << 36;
+/// See [`LISTENERS`]: what has become of interfaces.
+const PORTS: u64 = 1 << 37;
 /// What the kernel tells in one look, at most.
 const EVENTS: usize = 32;
 /// Looks at one socket alone, while nobody else speaks, between two questions to the kernel.
@@ -78,6 +82,8 @@ pub struct Adapter {
     stalled: Vec<u32>,
     /// Ends a sleep when a peer that has gone is to be given up.
     alarm: Alarm,
+    /// Tells of changes of interfaces, once a device is open.
+    ports: Option<OwnedFd>,
     start: Instant,
 }
 
@@ -104,6 +110,7 @@ impl Adapter {
             hot: None,
             look: 0,
             stalled: Vec::new(),
+            ports: None,
             start: Instant::now(),
         })
     }
@@ -140,6 +147,7 @@ impl Adapter {
         for event in events.iter() {
             match event.data.u64() {
                 GIVES_UP => self.give_up(),
+                PORTS => self.look_at_ports(),
                 name if name >= CALLS => self.called((name - CALLS) as u32),
                 name if name >= LEAVING => self.part(name),
                 name if name >= LISTENERS => self.accept((name - LISTENERS) as usize),
@@ -157,6 +165,7 @@ impl Adapter {
         let now_ns = self.now_ns();
         let Some(pair) = self.pairs.get(handle) else { return false };
         let (queue, number) = (pair.receive_queue, pair.number);
+        let (source, is_shared) = (pair.receives, pair.shares_receives);
         let Some(receives) = self.receives.get(pair.receives) else { return false };
         let moved = match &mut pair.transport {
             Transport::Datagrams(ud) => {
@@ -174,12 +183,19 @@ impl Adapter {
                 if link.is_stalled() && !self.stalled.contains(&handle) {
                     self.stalled.push(handle);
                 }
+                let is_first = moved && !rc.is_heard;
                 for (ended, is_solicited) in rc.arrivals.came.drain(..) {
                     self.queues.complete(queue, ended, is_solicited);
+                }
+                if is_first {
+                    self.heard(handle);
                 }
                 moved
             }
         };
+        if is_shared {
+            self.look_at_limit(source);
+        }
         self.send(handle);
         moved
     }
@@ -193,6 +209,7 @@ impl Adapter {
         {
             self.send_once(handle);
         }
+        self.look_at_drain(handle);
     }
 
     fn send_once(&mut self, handle: u32) {
@@ -229,6 +246,10 @@ impl Adapter {
             rc.keep(late);
             self.parted(handle);
         } else if has_failed {
+            if let Some(kind) = rc.event(why.is_none()) {
+                let owner = pair.owner;
+                self.queues.tell(owner, Object::Pair(handle), kind);
+            }
             self.fail(handle, WC_WR_FLUSH_ERR);
         }
     }
@@ -372,7 +393,8 @@ impl Adapter {
         let (send_queue, receive_queue) = (pair.send_queue, pair.receive_queue);
         let owns_receives = !pair.shares_receives;
         let receives = pair.receives;
-        let (sent, link) = pair.give_up();
+        let (sent, mut unfilled, link) = pair.give_up();
+        let (owner, was_well) = (pair.owner, pair.state != STATE_ERR);
         pair.state = STATE_ERR;
         let number = pair.number;
         let identifier = pair.identifier;
@@ -387,11 +409,16 @@ impl Adapter {
             self.queues.complete(send_queue, Ended { status, ..ended }, true);
         }
         if owns_receives && let Some(receives) = self.receives.get(receives) {
-            for buffer in std::mem::take(&mut receives.free) {
-                let status = WC_WR_FLUSH_ERR;
-                let ended = Ended { id: buffer.id, status, opcode: OP_RECEIVE, number, ..Ended::default() };
-                self.queues.complete(receive_queue, ended, true);
-            }
+            unfilled.extend(std::mem::take(&mut receives.free));
+        }
+        for buffer in unfilled {
+            let status = WC_WR_FLUSH_ERR;
+            let ended = Ended { id: buffer.id, status, opcode: OP_RECEIVE, number, ..Ended::default() };
+            self.queues.complete(receive_queue, ended, true);
+        }
+        if !owns_receives && was_well {
+            // It takes no more of them.
+            self.queues.tell(owner, Object::Pair(handle), EVENT_QP_LAST_WQE_REACHED);
         }
         if let Some(identifier) = identifier {
             self.identifiers.parted(identifier);

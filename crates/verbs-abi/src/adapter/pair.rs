@@ -1,6 +1,7 @@
 //! A queue pair: what is posted to it, what it is known to be, and its transport.
 
 use super::constants::*;
+use super::events::Owner;
 use super::meeting::{Ends, UNTOLD};
 use super::queues::Ended;
 use super::rc::{self, Phase, Rc, Sent};
@@ -60,6 +61,8 @@ pub struct Pair {
     pub identifier: Option<u32>,
     /// Whether all work is told when it ends well.
     pub tells_all: bool,
+    /// Who is told of what happens to it.
+    pub owner: Owner,
     /// See [`Transport`].
     pub transport: Transport,
 }
@@ -88,13 +91,17 @@ pub struct Request {
 impl Pair {
     /// Its first packet number, as far as the program has told it.
     pub fn sends_from(&self) -> u32 {
-        if self.state == STATE_RTS { self.attr.sq_psn } else { UNTOLD }
+        if matches!(self.state, STATE_RTS | STATE_SQD) { self.attr.sq_psn } else { UNTOLD }
     }
 
     /// Requests of the peer that are kept, and own ones under way at a time.
     pub fn limits(&self) -> (u16, u16) {
         // Before it may send, nobody has said how many: the peer's limit holds then.
-        let own = if self.state == STATE_RTS { self.attr.max_rd_atomic.max(1) } else { u8::MAX };
+        let own = if matches!(self.state, STATE_RTS | STATE_SQD) {
+            self.attr.max_rd_atomic.max(1)
+        } else {
+            u8::MAX
+        };
         (self.attr.max_dest_rd_atomic.into(), own.into())
     }
 
@@ -177,16 +184,19 @@ impl Pair {
         }
     }
 
-    /// Ends its connection; what had not ended, and the connection, if there was one.
-    pub fn give_up(&mut self) -> (Vec<Ended>, Option<Box<Link>>) {
-        let Transport::Connection(rc) = &mut self.transport else { return (Vec::new(), None) };
+    /// Ends its connection; what had not ended, the buffers that were being filled, and the connection, if there was one.
+    pub fn give_up(&mut self) -> (Vec<Ended>, Vec<Buffer>, Option<Box<Link>>) {
+        let Transport::Connection(rc) = &mut self.transport else {
+            return (Vec::new(), Vec::new(), None);
+        };
         let link = match std::mem::replace(&mut rc.phase, Phase::Gone) {
             Phase::Connected(link) => Some(link),
             _ => None,
         };
         rc.forget();
         rc.requests = 0;
-        (rc.sent.drain(..).filter(|sent| !sent.is_part).map(|sent| sent.ended).collect(), link)
+        let sent = rc.sent.drain(..).filter(|sent| !sent.is_part).map(|sent| sent.ended);
+        (sent.collect(), rc.arrivals.take_back(), link)
     }
 
     /// Begins anew (`IBV_QPS_RESET`).
@@ -219,7 +229,7 @@ impl Adapter {
             self.queues.complete(queue, ended, true);
             return Ok(());
         }
-        if pair.state != STATE_RTS {
+        if !matches!(pair.state, STATE_RTS | STATE_SQD) {
             return Err(libc::EINVAL);
         }
         let needed = if takes_data(request.opcode) { Rights::LOCAL_WRITE } else { Rights::NONE };
@@ -265,10 +275,10 @@ impl Adapter {
     /// Posts a receive buffer; an error number if it is refused.
     pub fn post_receive(&mut self, queue: u32, buffer: Buffer) -> Result<(), i32> {
         let Some(receives) = self.receives.get(queue) else { return Err(libc::EINVAL) };
-        if receives.free.len() >= receives.room {
+        if receives.free.len() >= receives.room as usize {
             return Err(libc::ENOMEM);
         }
-        if buffer.pieces.len() > receives.pieces.max(1) {
+        if buffer.pieces.len() > receives.pieces.max(1) as usize {
             return Err(libc::EINVAL);
         }
         receives.free.push_back(buffer);

@@ -1,9 +1,11 @@
 //! Queues that programs look into: completions, and what is to be received into.
 
-use super::constants::WC_SUCCESS;
+use super::constants::{EVENT_CQ_ERR, WC_SUCCESS};
+use super::events::{Context, Object, Owner};
 use fabric::Span;
 use fabric::Table;
 use std::collections::VecDeque;
+use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
 
 /// What has ended, as `struct ibv_wc` says it.
@@ -44,8 +46,12 @@ pub enum Wish {
 pub struct Completions {
     /// What has ended and was not fetched.
     pub ended: VecDeque<Ended>,
-    /// Room, as was asked for: more is kept all the same.
+    /// Room, as was asked for: more is kept all the same, and told of once.
     pub room: usize,
+    /// Whether there was more than that.
+    pub is_over: bool,
+    /// Who is told of that.
+    pub owner: Owner,
     /// What its channel shall be told.
     pub wish: Wish,
     /// The channel, by its number.
@@ -81,6 +87,17 @@ impl<T> Channel<T> {
         // It counts up to 2^64 - 2 and never blocks before.
         let _ = rustix::io::write(&self.descriptor, &1u64.to_ne_bytes());
     }
+
+    /// Discards what is of no use any more, so that the descriptor does not count it.
+    pub fn forget(&mut self, is_gone: impl Fn(&T) -> bool) {
+        let before = self.ready.len();
+        self.ready.retain(|told| !is_gone(told));
+        for _ in self.ready.len()..before {
+            // Who has taken its count already, and waits for the adapter, finds nothing; to wait for another would be to wait for ever.
+            let (mut room, flags) = ([0; 8], rustix::io::ReadWriteFlags::NOWAIT);
+            let _ = rustix::io::preadv2(&self.descriptor, &mut [IoSliceMut::new(&mut room)], u64::MAX, flags);
+        }
+    }
 }
 
 /// Completion queues, and the channels of their events.
@@ -90,6 +107,8 @@ pub struct Queues {
     pub completions: Table<Completions>,
     /// Channels.
     pub channels: Table<Channel<usize>>,
+    /// Open devices.
+    pub contexts: Table<Context>,
 }
 
 impl Queues {
@@ -97,6 +116,12 @@ impl Queues {
     pub fn complete(&mut self, queue: u32, ended: Ended, is_solicited: bool) {
         let Some(completions) = self.completions.get(queue) else { return };
         completions.ended.push_back(ended);
+        if completions.ended.len() > completions.room && !completions.is_over {
+            completions.is_over = true;
+            let owner = completions.owner;
+            self.tell(owner, Object::Completions(queue), EVENT_CQ_ERR);
+        }
+        let Some(completions) = self.completions.get(queue) else { return };
         let is_wished = match completions.wish {
             Wish::None => false,
             Wish::Next => true,
@@ -158,11 +183,22 @@ pub struct Receives {
     /// Those that are free.
     pub free: VecDeque<Buffer>,
     /// Most at a time.
-    pub room: usize,
+    pub room: u32,
     /// Pieces of one at most.
-    pub pieces: usize,
+    pub pieces: u32,
     /// Queue pairs that use it.
-    pub users: usize,
+    pub users: u32,
+    /// What one has that is shared.
+    pub shared: Option<Box<Shared>>,
+}
+
+/// See [`Receives::shared`].
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Who is told when there are too few.
+    pub owner: Owner,
+    /// Fewer than this many are; 0: never.
+    pub limit: u32,
 }
 
 #[cfg(test)]

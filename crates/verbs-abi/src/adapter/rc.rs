@@ -65,7 +65,13 @@ pub struct Rc {
     /// What is posted before there is a connection, or stands behind a fence; and whether it is fenced itself.
     waiting: VecDeque<(Posted, Work, bool)>,
     /// Reads and atomic operations that the connection has and that have not ended.
-    asked: usize,
+    asked: u32,
+    /// Whether nothing is handed over to the connection (`IBV_QPS_SQD`), and whether what it has is waited for.
+    holds: bool,
+    /// See above.
+    pub is_draining: bool,
+    /// Whether anything has come.
+    pub is_heard: bool,
     /// Work under way, and how many requests it was made of.
     pub sent: VecDeque<Sent>,
     /// See [`Rc::sent`].
@@ -86,9 +92,11 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Takes back a buffer that will not be filled.
-    pub fn take_back(&mut self, id: u64) -> Option<Buffer> {
-        self.filling.remove(&id)
+    /// Takes back the buffers that will not be filled, in the order in which messages took them.
+    pub fn take_back(&mut self) -> Vec<Buffer> {
+        let mut taken: Vec<(u64, Buffer)> = self.filling.drain().collect();
+        taken.sort_by_key(|(id, _)| *id);
+        taken.into_iter().map(|(_, buffer)| buffer).collect()
     }
 }
 
@@ -114,6 +122,31 @@ impl Rc {
             Some(Failure::Lost) => WC_RETRY_EXC_ERR,
             _ => WC_WR_FLUSH_ERR,
         }
+    }
+
+    /// The event that tells why the connection has ended: this side has refused what its peer asked for, which is the end of no work here, or
+    /// the peer has, and no work was under way that could have been told (`is_told`).
+    pub fn event(&self, is_told: bool) -> Option<i32> {
+        let Phase::Connected(link) = &self.phase else { return None };
+        match link.connection.failure()? {
+            Failure::Refused(terminate) => Some(match status_of(terminate.cause) {
+                WC_REM_ACCESS_ERR => EVENT_QP_ACCESS_ERR,
+                WC_REM_INV_REQ_ERR => EVENT_QP_REQ_ERR,
+                _ => EVENT_QP_FATAL,
+            }),
+            Failure::Terminated(_) if !is_told => Some(EVENT_QP_FATAL),
+            _ => None,
+        }
+    }
+
+    /// Hands nothing over from now on, or again.
+    pub fn hold(&mut self, holds: bool) {
+        (self.holds, self.is_draining) = (holds, holds);
+    }
+
+    /// Whether everything has ended that was handed over.
+    pub fn is_drained(&self) -> bool {
+        self.sent.len() == self.waiting.len()
     }
 
     /// Whether the peer has ended the connection in good order, or is simply not there any more for what is under way.
@@ -143,13 +176,13 @@ impl Rc {
     /// Posts work; false if there is no room.
     pub fn post(&mut self, payload: Payload, work: Work, sent: Sent) -> bool {
         let posted = Posted { work: 0, payload };
-        let is_behind = !self.waiting.is_empty() || sent.is_fenced && self.asked > 0;
+        let is_behind = self.holds || !self.waiting.is_empty() || sent.is_fenced && self.asked > 0;
         match &mut self.phase {
             Phase::Connected(link) if !is_behind => {
                 if link.post(posted, work).is_some() {
                     return false;
                 }
-                self.asked += usize::from(sent.asks);
+                self.asked += u32::from(sent.asks);
             }
             _ => self.waiting.push_back((posted, work, sent.is_fenced)),
         }
@@ -162,11 +195,12 @@ impl Rc {
     pub fn let_go(&mut self) -> bool {
         let Phase::Connected(link) = &mut self.phase else { return false };
         let before = self.waiting.len();
-        while let Some((_, _, is_fenced)) = self.waiting.front()
+        while !self.holds
+            && let Some((_, _, is_fenced)) = self.waiting.front()
             && !(*is_fenced && self.asked > 0)
             && let Some((posted, work, _)) = self.waiting.pop_front()
         {
-            self.asked += usize::from(asks(&work));
+            self.asked += u32::from(asks(&work));
             assert!(link.post(posted, work).is_none(), "no more waits than fits");
         }
         self.waiting.len() < before
@@ -184,7 +218,7 @@ impl Rc {
         let (_, result) = link.poll()?;
         let sent = self.sent.pop_front().expect("what has ended was posted");
         self.requests -= usize::from(!sent.is_part);
-        self.asked -= usize::from(sent.asks);
+        self.asked -= u32::from(sent.asks);
         let mut ended = sent.ended;
         match result {
             Ok(_) => {}

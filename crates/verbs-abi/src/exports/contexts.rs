@@ -4,6 +4,7 @@ use super::{Listed, MUTEX, Open, code, data, none, open_of, pairs, set_errno};
 use crate::adapter::number;
 use crate::interfaces::{Interface, interfaces};
 use crate::layout::*;
+use crate::thread;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
@@ -18,9 +19,11 @@ const CHANNEL_ADAPTER: c_int = 1;
 const TRANSPORT_IB: c_int = 0;
 /// `IBV_LINK_LAYER_ETHERNET`.
 const ETHERNET: u8 = 2;
-/// `IBV_PORT_ACTIVE`, and the link is up.
+/// `IBV_PORT_ACTIVE`, and the link is up; `IBV_PORT_DOWN`, and it is disabled.
 const ACTIVE: c_int = 4;
 const LINK_UP: u8 = 5;
+const DOWN: c_int = 1;
+const DISABLED: u8 = 3;
 /// `IBV_ATOMIC_GLOB`: atomic against the processor's instructions, too.
 const ATOMIC_GLOBAL: c_int = 2;
 /// `IBV_GID_TYPE_ROCE_V2`, and the same as `_ibv_query_gid_ex` and sysfs have it.
@@ -136,15 +139,15 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
     if device.is_null() {
         return none(libc::EINVAL);
     }
-    let events = match rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC) {
-        Ok(events) => events,
-        Err(error) => return none(error.raw_os_error()),
-    };
-    if let Err(error) = crate::adapter() {
-        return none(code(&error));
-    }
     // SAFETY: a device of the list.
     let interface = unsafe { (*device.cast::<Listed>()).interface.clone() };
+    let opened = crate::adapter().and_then(|mut adapter| adapter.open(interface.clone()));
+    let (number, async_fd) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return none(code(&error)),
+    };
+    // A program may sleep on that descriptor, and nobody else hears of interfaces.
+    thread::start();
     let context = Context {
         device,
         ops: ContextOps {
@@ -159,7 +162,7 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
             old_rest: [null_mut(); 5],
         },
         cmd_fd: -1,
-        async_fd: std::os::fd::AsRawFd::as_raw_fd(&events),
+        async_fd,
         num_comp_vectors: 1,
         mutex: MUTEX,
         abi_compat: EXTENDED,
@@ -181,7 +184,7 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
         sz: size_of::<VerbsContext>(),
         context,
     };
-    let open = Box::leak(Box::new(Open { verbs, interface, events }));
+    let open = Box::leak(Box::new(Open { verbs, interface, number }));
     &raw mut open.verbs.context
 }
 
@@ -189,7 +192,11 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
 unsafe extern "C" fn ibv_close_device(context: *mut Context) -> c_int {
     let offset = std::mem::offset_of!(Open, verbs) + std::mem::offset_of!(VerbsContext, context);
     // SAFETY: a context of `ibv_open_device`, which is closed once.
-    drop(unsafe { Box::from_raw(context.byte_sub(offset).cast::<Open>()) });
+    let open = unsafe { Box::from_raw(context.byte_sub(offset).cast::<Open>()) };
+    if let Ok(mut adapter) = crate::adapter() {
+        adapter.close(open.number);
+    }
+    drop(open);
     // What peers have not taken yet is still sent, for a time; others use the adapter between two looks.
     let until = Instant::now() + LINGER;
     while crate::adapter().is_ok_and(|mut adapter| adapter.is_parting()) && Instant::now() < until {
@@ -274,14 +281,23 @@ fn mtu(interface: &Interface) -> c_int {
     (1..=5).rev().find(|mtu| 128usize << mtu <= room).unwrap_or(1)
 }
 
+/// Whether the interface of an open device is up.
+fn is_up(open: &Open) -> bool {
+    let Ok(mut adapter) = crate::adapter() else { return true };
+    adapter.look_at_ports();
+    adapter.queues.contexts.get(open.number).is_none_or(|context| context.is_up)
+}
+
 unsafe extern "C" fn query_port(context: *mut Context, port: u8, attr: *mut PortAttr, size: usize) -> c_int {
     if port != 1 {
         return libc::EINVAL;
     }
     // SAFETY: an open context.
-    let mtu = mtu(unsafe { &open_of(context).interface });
+    let open = unsafe { open_of(context) };
+    let mtu = mtu(&open.interface);
+    let (state, phys_state) = if is_up(open) { (ACTIVE, LINK_UP) } else { (DOWN, DISABLED) };
     let answer = PortAttr {
-        state: ACTIVE,
+        state,
         max_mtu: 5,
         active_mtu: mtu,
         gid_tbl_len: 1,
@@ -292,7 +308,7 @@ unsafe extern "C" fn query_port(context: *mut Context, port: u8, attr: *mut Port
         max_vl_num: 1,
         active_width: 1,
         active_speed: 32,
-        phys_state: LINK_UP,
+        phys_state,
         link_layer: ETHERNET,
         ..PortAttr::default()
     };
@@ -400,19 +416,3 @@ unsafe extern "C" fn ibv_query_pkey(_context: *mut Context, port: u8, index: c_i
 extern "C" fn ibv_get_pkey_index(_context: *mut Context, port: u8, key: u16) -> c_int {
     if port == 1 && key == u16::MAX { 0 } else { -1 }
 }
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_get_async_event(context: *mut Context, _event: *mut AsyncEvent) -> c_int {
-    // SAFETY: an open context.
-    let events = unsafe { &open_of(context).events };
-    // Nothing ever tells: whoever waits waits, unless the program has said that its descriptor must not block.
-    let mut room = [0; 8];
-    match rustix::io::read(events, &mut room) {
-        Err(error) => set_errno(error.raw_os_error()),
-        Ok(_) => set_errno(libc::EAGAIN),
-    }
-    -1
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn ibv_ack_async_event(_event: *mut AsyncEvent) {}

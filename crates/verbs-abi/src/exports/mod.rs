@@ -6,6 +6,7 @@
 pub mod cm;
 mod contexts;
 mod data;
+mod events;
 mod missing;
 mod objects;
 mod older;
@@ -28,8 +29,8 @@ struct Listed {
 struct Open {
     verbs: VerbsContext,
     interface: Interface,
-    /// Its descriptor of asynchronous events, of which there are none so far.
-    events: std::os::fd::OwnedFd,
+    /// What the adapter calls it.
+    number: u32,
 }
 
 /// What surrounds a context.

@@ -1,8 +1,10 @@
 //! Protection domains, memory regions, completion queues and their channels, shared receive queues, address handles.
 
 use super::contexts::{COMPLETIONS_MAX, PIECES_MAX, QUEUE_MAX};
-use super::{CONDITION, MUTEX, code, none};
-use crate::adapter::{Channel, Completions, Receives, number};
+use super::events::settled;
+use super::{CONDITION, MUTEX, code, none, open_of};
+use crate::adapter::events::{Object, Owner};
+use crate::adapter::{Channel, Completions, Receives, Shared, number};
 use crate::layout::*;
 use rnic::stack::Rights;
 use std::ffi::{c_int, c_uint, c_void};
@@ -18,6 +20,7 @@ const ACCESS_ZERO_BASED: c_uint = 32;
 const ACCESS_OPTIONAL: c_uint = 0x3ff0_0000;
 /// `IBV_SRQ_MAX_WR`, `IBV_SRQ_LIMIT`.
 const SRQ_MAX_WR: c_int = 1;
+const SRQ_LIMIT: c_int = 2;
 
 /// An address handle: what the program sees, and where it leads.
 #[repr(C)]
@@ -204,7 +207,10 @@ pub unsafe extern "C" fn ibv_create_cq(
         async_events_completed: 0,
     }));
     let room = cqe as usize;
-    let completions = Completions { room, channel: number, address: cq as usize, ..Completions::default() };
+    // SAFETY: an open context.
+    let owner = Owner { address: cq as usize, ..Owner::new(unsafe { open_of(context).number }) };
+    let completions =
+        Completions { room, channel: number, address: cq as usize, owner, ..Completions::default() };
     let handle = adapter.queues.completions.insert(completions);
     // SAFETY: just made.
     unsafe { (*cq).handle = handle };
@@ -238,12 +244,13 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
         Some(known) if known.users > 0 => return libc::EBUSY,
         Some(_) => {}
     }
+    adapter = settled(adapter, Object::Completions(handle));
     let known = adapter.queues.completions.remove(handle);
     if let Some(channel) =
         known.and_then(|known| known.channel).and_then(|number| adapter.queues.channels.get(number))
     {
         channel.users -= 1;
-        channel.ready.retain(|ready| *ready != cq as usize);
+        channel.forget(|ready| *ready == cq as usize);
     }
     // SAFETY: made there, and given back once.
     drop(unsafe { Box::from_raw(cq) });
@@ -296,22 +303,28 @@ pub unsafe extern "C" fn ibv_create_srq(pd: *mut Pd, attr: *mut SrqInitAttr) -> 
         Ok(adapter) => adapter,
         Err(error) => return none(code(&error)),
     };
-    let (room, pieces) = (attr.attr.max_wr as usize, attr.attr.max_sge as usize);
-    let handle = adapter.receives.insert(Receives { room, pieces, ..Receives::default() });
     // SAFETY: a domain of `ibv_alloc_pd`.
     let (context, domain) = unsafe { ((*pd).context, (*pd).handle) };
-    if let Some(users) = adapter.domains.get(domain) {
-        *users += 1;
-    }
-    Box::into_raw(Box::new(Srq {
+    let srq = Box::into_raw(Box::new(Srq {
         context,
         srq_context: attr.srq_context,
         pd,
-        handle,
+        handle: 0,
         mutex: MUTEX,
         cond: CONDITION,
         events_completed: 0,
-    }))
+    }));
+    // SAFETY: an open context.
+    let owner = Owner { address: srq as usize, ..Owner::new(unsafe { open_of(context).number }) };
+    let shared = Some(Box::new(Shared { owner, limit: attr.attr.srq_limit }));
+    let (room, pieces) = (attr.attr.max_wr, attr.attr.max_sge);
+    let handle = adapter.receives.insert(Receives { room, pieces, shared, ..Receives::default() });
+    // SAFETY: just made.
+    unsafe { (*srq).handle = handle };
+    if let Some(users) = adapter.domains.get(domain) {
+        *users += 1;
+    }
+    srq
 }
 
 #[unsafe(no_mangle)]
@@ -320,15 +333,20 @@ unsafe extern "C" fn ibv_modify_srq(srq: *mut Srq, attr: *mut SrqAttr, mask: c_i
     // SAFETY: a queue of `ibv_create_srq`, and the program's structure.
     let (handle, attr) = unsafe { ((*srq).handle, &*attr) };
     let Some(receives) = adapter.receives.get(handle) else { return libc::EINVAL };
-    if mask & !SRQ_MAX_WR != 0 {
-        // Events of a limit are not told.
-        return libc::EOPNOTSUPP;
+    if mask & !(SRQ_MAX_WR | SRQ_LIMIT) != 0 {
+        return libc::EINVAL;
     }
-    if mask & SRQ_MAX_WR != 0 {
-        if attr.max_wr > QUEUE_MAX || (attr.max_wr as usize) < receives.free.len() {
-            return libc::EINVAL;
+    let room = if mask & SRQ_MAX_WR != 0 { attr.max_wr } else { receives.room };
+    let is_unfit = room > QUEUE_MAX || (room as usize) < receives.free.len();
+    if is_unfit || mask & SRQ_LIMIT != 0 && attr.srq_limit > room {
+        return libc::EINVAL;
+    }
+    receives.room = room;
+    if mask & SRQ_LIMIT != 0 {
+        if let Some(shared) = &mut receives.shared {
+            shared.limit = attr.srq_limit;
         }
-        receives.room = attr.max_wr as usize;
+        adapter.look_at_limit(handle);
     }
     0
 }
@@ -338,9 +356,9 @@ unsafe extern "C" fn ibv_query_srq(srq: *mut Srq, attr: *mut SrqAttr) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue of `ibv_create_srq`.
     let Some(receives) = adapter.receives.get(unsafe { (*srq).handle }) else { return libc::EINVAL };
-    let (max_wr, max_sge) = (receives.room as u32, receives.pieces as u32);
+    let srq_limit = receives.shared.as_ref().map_or(0, |shared| shared.limit);
     // SAFETY: the program's structure.
-    unsafe { *attr = SrqAttr { max_wr, max_sge, srq_limit: 0 } };
+    unsafe { *attr = SrqAttr { max_wr: receives.room, max_sge: receives.pieces, srq_limit } };
     0
 }
 
@@ -354,6 +372,7 @@ pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut Srq) -> c_int {
         Some(known) if known.users > 0 => return libc::EBUSY,
         Some(_) => {}
     }
+    adapter = settled(adapter, Object::Receives(handle));
     adapter.receives.remove(handle);
     if let Some(users) = adapter.domains.get(domain) {
         *users -= 1;

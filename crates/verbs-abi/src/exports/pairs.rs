@@ -1,9 +1,11 @@
 //! Queue pairs: made, moved from state to state, asked and given back.
 
 use super::contexts::{INLINE_MAX, PIECES_MAX, QUEUE_MAX, REQUESTS_MAX};
+use super::events::settled;
 use super::{CONDITION, MUTEX, code, none, open_of};
 use crate::adapter::constants::attributes::*;
 use crate::adapter::constants::*;
+use crate::adapter::events::{Object, Owner};
 use crate::adapter::ud::Ud;
 use crate::adapter::{Adapter, Pair, Receives, Route, Transport, number};
 use crate::interfaces::Interface;
@@ -88,7 +90,7 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *m
         Err(error) => return none(code(&error)),
     };
     let receives = shared.unwrap_or_else(|| {
-        let (room, pieces) = (attr.cap.max_recv_wr as usize, attr.cap.max_recv_sge as usize);
+        let (room, pieces) = (attr.cap.max_recv_wr, attr.cap.max_recv_sge);
         adapter.receives.insert(Receives { room, pieces, ..Receives::default() })
     });
     let pair = Pair {
@@ -104,6 +106,8 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *m
         shares_receives: shared.is_some(),
         identifier: None,
         tells_all: attr.sq_sig_all != 0,
+        // SAFETY: an open context.
+        owner: Owner::new(unsafe { open_of(context).number }),
         transport,
     };
     let handle = match adapter.add(pair) {
@@ -111,7 +115,7 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *m
         Err(error) => return none(code(&error)),
     };
     use_all(&mut adapter, queues, receives, domain);
-    Box::into_raw(Box::new(Qp {
+    let qp = Box::into_raw(Box::new(Qp {
         context,
         qp_context: attr.qp_context,
         pd,
@@ -125,7 +129,11 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *m
         mutex: MUTEX,
         cond: CONDITION,
         events_completed: 0,
-    }))
+    }));
+    if let Some(pair) = adapter.pairs.get(handle) {
+        pair.owner.address = qp as usize;
+    }
+    qp
 }
 
 /// Extended attributes without anything that is not known here: the domain, which may be null, and the rest.
@@ -172,6 +180,8 @@ fn allowed(from: c_int, to: c_int, is_datagram: bool) -> Option<(c_int, c_int)> 
         (STATE_RTR, STATE_RTS, false) => {
             (STATE | SQ_PSN | TIMEOUT | RETRIES | RNR_RETRIES | READS, ACCESS | RNR_TIMER)
         }
+        (STATE_RTS, STATE_SQD, false) => (STATE, CURRENT | DRAIN_NOTICE),
+        (STATE_SQD, STATE_RTS, false) => (STATE, CURRENT | ACCESS | RNR_TIMER),
         (STATE_RTS, STATE_RTS, true) => (0, STATE | QKEY),
         (STATE_RTS, STATE_RTS, false) => (0, STATE | ACCESS | RNR_TIMER),
         _ => return None,
@@ -201,6 +211,7 @@ fn note(known: &mut QpAttr, given: &QpAttr, mask: c_int) {
         SQ_PSN => sq_psn;
         DEST_READS => max_dest_rd_atomic;
         DEST => dest_qp_num;
+        DRAIN_NOTICE => en_sqd_async_notify;
     }
 }
 
@@ -254,6 +265,12 @@ unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_int) 
                 return code(&error);
             }
         }
+        (STATE_SQD, _) | (STATE_RTS, false) if from != STATE_RTR => {
+            if let Some(Pair { transport: Transport::Connection(rc), .. }) = adapter.pairs.get(qp.handle) {
+                rc.hold(to == STATE_SQD);
+            }
+            adapter.send(qp.handle);
+        }
         _ => {}
     }
     drop(adapter);
@@ -275,9 +292,15 @@ unsafe extern "C" fn ibv_query_qp(
     let qp = unsafe { &mut *qp };
     let Some(pair) = adapter.pairs.get(qp.handle) else { return libc::EINVAL };
     qp.state = pair.state;
+    let is_draining = matches!(&pair.transport, Transport::Connection(rc) if rc.is_draining);
     // SAFETY: the program's structures.
     unsafe {
-        *attr = QpAttr { qp_state: pair.state, cur_qp_state: pair.state, ..pair.attr };
+        *attr = QpAttr {
+            qp_state: pair.state,
+            cur_qp_state: pair.state,
+            sq_draining: is_draining.into(),
+            ..pair.attr
+        };
         *init = QpInitAttr {
             qp_context: qp.qp_context,
             send_cq: qp.send_cq,
@@ -296,6 +319,7 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue pair of this library, whose context and domain are there.
     let (handle, domain) = unsafe { ((*qp).handle, (*(*qp).pd).handle) };
+    adapter = settled(adapter, Object::Pair(handle));
     let Some(pair) = adapter.pairs.get(handle) else { return libc::EINVAL };
     let (queues, receives, is_shared) =
         ([pair.send_queue, pair.receive_queue], pair.receives, pair.shares_receives);
