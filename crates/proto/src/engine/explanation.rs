@@ -19,7 +19,7 @@ impl<D: Device> Engine<D> {
         let text = account
             .text(prefix, self.learner.choices.entries(), |to, way, len| self.why(&facts, to, way, len));
         let text = if account.is_on() {
-            text + &self.epochs_text(prefix) + &self.windows_text(prefix)
+            text + &self.planned.text(prefix) + &self.windows_text(prefix)
         } else {
             text
         };
