@@ -56,9 +56,10 @@ impl<D: Device> Engine<D> {
         }
         if active > 0 {
             text += &format!(
-                "{prefix}{active} other windows: {} operations handed over, {} of them atomics of adapters, {} copied by their origin\n",
+                "{prefix}{active} other windows: {} operations handed over, {} of them atomics of adapters, {} Puts that went with accumulates, {} copied by their origin\n",
                 n(Event::WindowTold),
                 n(Event::WindowWord),
+                n(Event::WindowAlong),
                 n(Event::WindowCopied),
             );
         }
