@@ -1,13 +1,16 @@
 /* One-sided communication from rank 0 to rank 1, 8 B to 4 MB. The times are those of rank 0.
  *
- * `put`, `get`, `accumulate` (MPI_SUM of doubles): one operation and its synchronisation, in us, as variant `flush`
+ * `put`, `get`, `accumulate` and `get_accumulate` (MPI_SUM of doubles): one operation and its synchronisation, in us, as variant `flush`
  * (in an epoch of MPI_Win_lock_all), `fence`, `pscw` (rank 1 posts and waits) or `lock` (lock, operation, unlock);
  * `fetch_add` and `swap` the same with 8 bytes. `idle`: no operation, the synchronisation alone.
- * `rate`, millions of operations per second, and `bandwidth`, GB/s: 64 operations before each flush.
+ * `rput` and `rget`: MPI_Rput, MPI_Rget and the wait for the request in an epoch of MPI_Win_lock_all, as variant `wait`; with a flush behind it,
+ * or a lock before it and the unlock behind it, as above.
+ * `rate`, millions of operations per second, and `bandwidth`, GB/s: 64 operations before each flush, those with requests waited for together.
  * `shared`: a shared lock, taken and given back.
  * Patterns of scheduled epochs («004», docs/protocols/epochs.md): `pattern1` is 16 Puts and 16 Gets in an
  * epoch, `alternating` or `puts_first`, of `size` bytes each; `pattern2` is 8 Puts of 8 bytes and one of `size`,
  * `small_first` or `large_first`; each with fence and with pscw, us per epoch.
+ * `mixed`: an accumulate of 8 bytes and a Put of `size` bytes in an epoch of each kind, `sum first` or `put first`.
  * `busy`, of ranks that share a host: a Put and flush to a target that computes for 2 ms outside MPI: `free`, us beside
  * one that waits in MPI.
  * By two ranks and by more, with their number for a size, in us. `counter`: all add to one counter of rank 0, per addition and
@@ -19,17 +22,20 @@
 
 enum { BATCH = 64, MANY = 16, SMALL = 8, APART = 64 };
 
-enum verb { PUT, GET, ACCUMULATE, FETCH_ADD, SWAP, IDLE };
-static const char *const verbs[] = { "put", "get", "accumulate", "fetch_add", "swap", "idle" };
-enum way { FLUSH, FENCE, PSCW, LOCK };
-static const char *const ways[] = { "flush", "fence", "pscw", "lock" };
+enum verb { PUT, GET, ACCUMULATE, GET_ACCUMULATE, RPUT, RGET, FETCH_ADD, SWAP, IDLE };
+static const char *const verbs[] = { "put", "get", "accumulate", "get_accumulate", "rput", "rget", "fetch_add", "swap", "idle" };
+enum way { FLUSH, FENCE, PSCW, LOCK, WAIT };
+static const char *const ways[] = { "flush", "fence", "pscw", "lock", "wait" };
 
 static MPI_Win win;
 static MPI_Group peer;
 static char *window, *mine;
 static enum verb verb;
 static enum way way;
+static MPI_Request requests[BATCH];
+static int begun;
 
+/* Operations with requests have to be waited for, with `wait_all`. */
 static void operate_at(enum verb what, char *at, size_t size, size_t where)
 {
 	switch (what) {
@@ -41,6 +47,18 @@ static void operate_at(enum verb what, char *at, size_t size, size_t where)
 		break;
 	case ACCUMULATE:
 		MPI_Accumulate(at, (int)(size / 8), MPI_DOUBLE, 1, (MPI_Aint)where, (int)(size / 8), MPI_DOUBLE, MPI_SUM, win);
+		break;
+	case GET_ACCUMULATE: {
+		int count = (int)(size / 8);
+		MPI_Get_accumulate(at, count, MPI_DOUBLE, at + bench.max, count, MPI_DOUBLE, 1, (MPI_Aint)where, count, MPI_DOUBLE,
+		                   MPI_SUM, win);
+		break;
+	}
+	case RPUT:
+		MPI_Rput(at, (int)size, MPI_BYTE, 1, (MPI_Aint)where, (int)size, MPI_BYTE, win, &requests[begun++]);
+		break;
+	case RGET:
+		MPI_Rget(at, (int)size, MPI_BYTE, 1, (MPI_Aint)where, (int)size, MPI_BYTE, win, &requests[begun++]);
 		break;
 	case FETCH_ADD: {
 		static long add = 1, before;
@@ -55,6 +73,15 @@ static void operate_at(enum verb what, char *at, size_t size, size_t where)
 	case IDLE:
 		break;
 	}
+}
+
+static void wait_all(void)
+{
+	if (begun == 1)
+		MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+	else if (begun)
+		MPI_Waitall(begun, requests, MPI_STATUSES_IGNORE);
+	begun = 0;
 }
 
 /* Begins the epoch of rank 0 and rank 1. */
@@ -85,7 +112,7 @@ static void end(void)
 /* What is open around many epochs of a way. */
 static void open_epoch(void)
 {
-	if (way == FLUSH && bench.rank == 0)
+	if ((way == FLUSH || way == WAIT) && bench.rank == 0)
 		MPI_Win_lock_all(0, win);
 	if (way == FENCE)
 		MPI_Win_fence(0, win);
@@ -93,7 +120,7 @@ static void open_epoch(void)
 
 static void close_epoch(void)
 {
-	if (way == FLUSH && bench.rank == 0)
+	if ((way == FLUSH || way == WAIT) && bench.rank == 0)
 		MPI_Win_unlock_all(win);
 	if (way == FENCE)
 		MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
@@ -108,6 +135,7 @@ static double each(size_t size, long count)
 		begin();
 		if (bench.rank == 0)
 			operate_at(verb, mine, size, 0);
+		wait_all();
 		end();
 	}
 	double took = now() - start;
@@ -122,6 +150,7 @@ static double batches(size_t size, long count)
 	for (long i = 0; i < count && bench.rank == 0; i++) {
 		for (int j = 0; j < BATCH; j++)
 			operate_at(verb, mine, size, 0);
+		wait_all();
 		MPI_Win_flush(1, win);
 	}
 	double took = now() - start;
@@ -177,6 +206,27 @@ static double pattern2(size_t size, long count)
 			if (small_first)
 				operate_at(PUT, mine + APART, size, APART);
 		}
+		end();
+	}
+	double took = now() - start;
+	close_epoch();
+	return took;
+}
+
+static int put_first;
+
+static double mixed(size_t size, long count)
+{
+	int is_active = way == FENCE || way == PSCW;
+	open_epoch();
+	double start = now();
+	for (long i = 0; i < count && (is_active || bench.rank == 0); i++) {
+		begin();
+		for (int j = 0; j < 2 && bench.rank == 0; j++)
+			if (j != put_first)
+				operate_at(PUT, mine + APART, size, APART);
+			else
+				operate_at(ACCUMULATE, mine, sizeof(double), 0);
 		end();
 	}
 	double took = now() - start;
@@ -346,6 +396,29 @@ static void verify(size_t size)
 	bench_sync();
 }
 
+/* Sums are what they should be, and what was there before is fetched. */
+static void verify_sum(size_t size, enum verb sum)
+{
+	double *own = (double *)(void *)mine, *there = (double *)(void *)window, *before = own + bench.max / sizeof *own;
+	size_t count = size / sizeof *own;
+	for (size_t i = 0; i < count; i++) {
+		own[i] = (double)(i % 1000);
+		before[i] = -1;
+		there[i] = 5;
+	}
+	bench_sync();
+	verb = sum;
+	each(size, 1);
+	bench_sync();
+	for (size_t i = 0; i < count; i++) {
+		if (bench.rank == 1 && there[i] != 5 + (double)(i % 1000))
+			bench_fail("a sum is wrong");
+		if (bench.rank == 0 && sum == GET_ACCUMULATE && before[i] != 5)
+			bench_fail("what was fetched is wrong");
+	}
+	bench_sync();
+}
+
 /* Moments are the same on both ranks where these share a clock. */
 static int is_one_host;
 
@@ -362,12 +435,13 @@ static int share_a_host(void)
 static void sizes(size_t size)
 {
 	for (verb = PUT; verb <= IDLE; verb++) {
-		int is_short = verb >= FETCH_ADD;
+		int is_short = verb >= FETCH_ADD, asks = verb == RPUT || verb == RGET;
 		if ((is_short && size != 8) || !bench_wanted(verbs[verb]))
 			continue;
 		memset(mine, 0, 2 * bench.max + APART);
-		for (way = FLUSH; way <= LOCK; way++)
-			report(verbs[verb], ways[way], each, verb == IDLE ? 0 : size, 1e6, "us");
+		for (way = FLUSH; way <= WAIT; way++)
+			if (asks ? way != FENCE && way != PSCW : way != WAIT)
+				report(verbs[verb], ways[way], each, verb == IDLE ? 0 : size, 1e6, "us");
 		way = FLUSH;
 		if (verb == IDLE)
 			continue;
@@ -388,6 +462,11 @@ static void sizes(size_t size)
 				                                : (small_first ? "pscw, small first" : "pscw, large first"),
 				       pattern2, size, 1e6, "us");
 	}
+	static const char *const orders[][2] = { { "flush, sum first", "flush, put first" }, { "fence, sum first", "fence, put first" },
+		                                 { "pscw, sum first", "pscw, put first" }, { "lock, sum first", "lock, put first" } };
+	for (way = FLUSH; way <= LOCK && bench_wanted("mixed"); way++)
+		for (put_first = 0; put_first < 2; put_first++)
+			report("mixed", orders[way][put_first], mixed, size, 1e6, "us");
 	if (bench_wanted("busy") && is_one_host)
 		for (target_computes = 0; target_computes < 2; target_computes++)
 			report("busy", target_computes ? "computes" : "free", beside, size, 1e6, "us");
@@ -414,6 +493,10 @@ int main(int argc, char **argv)
 	for (size_t size = bench_first(); size <= bench.max; size = bench_next(size)) {
 		for (way = FLUSH; way <= LOCK; way++)
 			verify(size);
+		for (way = FLUSH; way <= LOCK; way++) {
+			verify_sum(size, ACCUMULATE);
+			verify_sum(size, GET_ACCUMULATE);
+		}
 		sizes(size);
 	}
 	if (bench_wanted("shared"))

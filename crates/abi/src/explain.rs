@@ -11,6 +11,7 @@ use mpi::error::{Class, Error, Result};
 use proto::Engine;
 use proto::choice::explain::Detail;
 use proto::choice::journal;
+use proto::epoch::journal as planned;
 
 use crate::cx::Cx;
 use crate::links;
@@ -34,9 +35,13 @@ pub fn begin<D: Device>(
     if !replayed.is_empty() {
         let (name, is_last) = replayed.strip_prefix("last:").map_or((replayed, false), |name| (name, true));
         let file = open(name).map_err(|e| format!("TERN_DECISIONS={replayed}: {e}"))?;
-        let decisions = journal::read(name, file)?;
-        let decisions = if is_last { journal::last(decisions) } else { decisions };
-        engine.choices_mut().journal.replay(me, &decisions);
+        let text = journal::read(name, file)?;
+        let (mut messages, mut epochs) = (journal::parse(name, &text)?, planned::parse(name, &text)?);
+        if is_last {
+            (messages, epochs) = (journal::last(messages), journal::last(epochs));
+        }
+        engine.choices_mut().journal.replay(me, &messages);
+        engine.planned_mut().replay(me, &epochs);
     }
     let journal = settings.text("TERN_JOURNAL");
     if !journal.is_empty() {
@@ -51,6 +56,7 @@ pub fn begin<D: Device>(
                 .map_err(|e| format!("TERN_JOURNAL={journal}: {e}"))?;
         }
         engine.choices_mut().journal.keep();
+        engine.planned_mut().keep();
         *JOURNAL.lock().unwrap_or_else(|e| e.into_inner()) = Some(journal.to_string());
     }
     Ok(())
@@ -83,7 +89,8 @@ pub fn end(cx: &Cx) -> Result {
         explanation += &account.text(&head);
         explanation += &links::explanation(&world.tariff, world.engine.device().far().is_some(), &head);
     }
-    let lines = world.engine.choices_mut().journal.text(me as usize);
+    let lines =
+        world.engine.choices_mut().journal.text(me as usize) + &world.engine.planned_mut().lines(me as usize);
     drop(world);
     if !explanation.is_empty() {
         // One write, so that the tables of ranks do not mix.

@@ -139,7 +139,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_DECISIONS",
         kind: Type::Text,
         default: "",
-        doc: "Journal whose choices are made again, at the same messages; `last:FILE` takes for every kind of message the last choice from the first message on. Must be readable on all hosts.",
+        doc: "Journal whose choices are made again, at the same messages and in the same epochs of windows; `last:FILE` takes for every kind of them the last choice from the first one on. Must be readable on all hosts.",
     },
     Setting {
         name: "TERN_DEVICES",
@@ -211,7 +211,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_JOURNAL",
         kind: Type::Text,
         default: "",
-        doc: "File to which every change of a choice among protocols is written with its evidence when the job ends; rank 0 makes it, the others add their lines. Only devices with registered memory have such choices.",
+        doc: "File to which every change of a choice among protocols, and of how the operations of epochs of windows are planned, is written with its evidence when the job ends; rank 0 makes it, the others add their lines. Only devices with registered memory have such choices.",
     },
     Setting {
         name: "TERN_LINKS",

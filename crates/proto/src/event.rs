@@ -139,6 +139,7 @@ events! {
     WindowAtomic: "an accumulate, fetch or swap was carried out by its origin in shared memory",
     WindowCopied: "a Put or Get of an active window was one copy by its origin",
     WindowTold: "an operation was handed over, to its target or to an adapter",
+    WindowAlong: "a Put at a target behind an adapter went with the accumulates of its epoch, in their message",
     WindowWord: "an atomic operation on a word of 8 bytes was handed to the adapter of its target",
     WindowFence: "a fence ended",
     WindowFenceTold: "a fence of a window whose memory is not shared was begun by telling each other rank, not by asking targets",

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use fabric::settings::Settings;
-use fabric::{Caps, Device, Distance, Source, Span};
+use fabric::{Caps, Costs, Device, Distance, Source, Span};
 use mpi::coll::{Collective, Tariff};
 use proto::Protocol;
 use proto::choice::choose::{Seen, choose};
@@ -14,13 +14,15 @@ use proto::choice::terms::{Message, Term, cost};
 use proto::choice::way::Way;
 use sim::Cluster;
 
-use crate::collective;
+use crate::{collective, epoch};
 
 const HELP: &str = "\
 usage: tern explain --size BYTES [--peer RANK] [--reuse PART] [--late US] [--rtr]
                     [--cluster NAME|FILE]
        tern explain --collective NAME [--size BYTES] [--ranks N] [--hosts N]
                     [--in-turn] [--ordered] [--cluster NAME|FILE]
+       tern explain --puts N --gets N --size BYTES [--peer RANK] [--reuse PART]
+                    [--cluster NAME|FILE]
 
 Says which protocol a message from rank 0 would take and what each would cost, without a run: on the
 modelled cluster, or between ranks of this host as its device measures now. Settings count, such as
@@ -45,7 +47,15 @@ count, and between hosts that are not those of a cluster Tern's adapter over 10 
   --hosts N          hosts they are on, by block (default: 1, or those of the
                      cluster that are needed)
   --in-turn          ranks are dealt out to the hosts in turn
-  --ordered          the operation does not commute";
+  --ordered          the operation does not commute
+
+The third form says how the operations of an epoch at one target behind an adapter would be planned,
+Puts and Gets called in turn; TERN_WIN_SCHEDULE counts, and without --cluster that adapter is assumed.
+
+  --puts N           Puts of the epoch (default: 0)
+  --gets N           Gets of the epoch (default: 0)
+  --size BYTES       of each of them
+  --reuse PART       from 0.5 on their buffers are taken for registered";
 
 /// Longest eager message of a modelled adapter, in bytes.
 const EAGER_BYTES: usize = 16 << 10;
@@ -61,6 +71,8 @@ struct Question {
     collective: Option<Collective>,
     ranks: Option<usize>,
     hosts: Option<usize>,
+    puts: usize,
+    gets: usize,
     in_turn: bool,
     ordered: bool,
 }
@@ -98,7 +110,8 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Question>, String> {
             *flag = true;
             continue;
         }
-        let known = ["size", "peer", "reuse", "late", "cluster", "collective", "ranks", "hosts"];
+        let known =
+            ["size", "peer", "reuse", "late", "cluster", "collective", "ranks", "hosts", "puts", "gets"];
         if !known.contains(&name.as_str()) {
             return Err(format!("unknown option --{name}\n{HELP}"));
         }
@@ -112,6 +125,8 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Question>, String> {
             "collective" => question.collective = Some(collective::named(&value)?),
             "ranks" => question.ranks = Some(count("--ranks", &value)?),
             "hosts" => question.hosts = Some(count("--hosts", &value)?),
+            "puts" => question.puts = operations("--puts", &value)?,
+            "gets" => question.gets = operations("--gets", &value)?,
             "late" => question.late_us = number("--late", &value, 0.0, 1e9)?,
             _ => question.cluster = Some(value),
         }
@@ -126,6 +141,12 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Question>, String> {
 fn count(name: &str, text: &str) -> Result<usize, String> {
     let parsed = text.parse().ok().filter(|count| (1..=1 << 20).contains(count));
     parsed.ok_or_else(|| format!("{name} {text}: must be a number from 1 to 1048576"))
+}
+
+/// More than that a rank does not hold.
+fn operations(name: &str, text: &str) -> Result<usize, String> {
+    let parsed = text.parse().ok().filter(|count| (0..=1024).contains(count));
+    parsed.ok_or_else(|| format!("{name} {text}: must be a number from 0 to 1024"))
 }
 
 impl Question {
@@ -166,11 +187,41 @@ fn known(question: &Question, settings: &Settings) -> Result<(Facts, Distance, S
     Ok((facts, distance, format!("cluster {}, rank 0 to {peer} ({})", cluster.name, distance.name())))
 }
 
+/// The same for an epoch, whose target is behind an adapter.
+fn answer_epoch(question: &Question, settings: &Settings) -> Result<String, String> {
+    let asked = epoch::Question {
+        puts: question.puts,
+        gets: question.gets,
+        bytes: question.size,
+        is_registered: question.reuse >= 0.5,
+    };
+    let (facts, distance, place) = match question.cluster {
+        Some(_) => known(question, settings)?,
+        None => {
+            let costs = Costs::ethernet();
+            let facts = facts_with([costs; 2], 1, 0, settings);
+            (facts, Distance::Network, "by Tern's adapter over 10 Gbit/s".to_string())
+        }
+    };
+    if facts.path(distance).reach && !facts.path(distance).registration {
+        return Err(
+            "--peer: that rank shares memory with rank 0, where there is nothing to be planned".into()
+        );
+    }
+    Ok(epoch::answer(&asked, &facts, distance, settings, &place))
+}
+
 /// What ranks of a modelled cluster know before the first message.
 fn facts_of(cluster: &Cluster, settings: &Settings) -> Facts {
+    let costs = Distance::ALL.map(|(distance, _)| cluster.costs(distance));
+    facts_with(costs, cluster.rails.len(), cluster.rails[0].inline_bytes, settings)
+}
+
+/// What is known of adapters from these costs.
+fn facts_with(costs: [Costs; 2], rails: usize, inline_bytes: usize, settings: &Settings) -> Facts {
     let caps = Caps {
         name: "sim",
-        inline_bytes: cluster.rails[0].inline_bytes,
+        inline_bytes,
         frame_bytes: EAGER_BYTES,
         at_once_bytes: 0,
         remote_access: false,
@@ -179,9 +230,8 @@ fn facts_of(cluster: &Cluster, settings: &Settings) -> Facts {
         registration: true,
         spare_cores: true,
     };
-    let costs = Distance::ALL.map(|(distance, _)| cluster.costs(distance));
     let eager_bytes = EAGER_BYTES.min(settings.number("TERN_EAGER_MAX") as usize);
-    let mut facts = Facts::new(costs, [&caps; 2], cluster.rails.len(), eager_bytes);
+    let mut facts = Facts::new(costs, [&caps; 2], rails, eager_bytes);
     facts.keep(settings.number("TERN_REGISTERED_MAX") > 0);
     facts
 }
@@ -293,6 +343,9 @@ fn answer(question: &Question) -> Result<String, String> {
     if let Some(kind) = question.collective {
         return answer_collective(question, kind, &settings);
     }
+    if question.puts + question.gets > 0 {
+        return answer_epoch(question, &settings);
+    }
     let (facts, distance, place) = known(question, &settings)?;
     let eager_bytes = facts.path(distance).eager_bytes;
     let message = Message {
@@ -374,6 +427,17 @@ mod tests {
         );
     }
 
+    /// Paper 004: in turn, so that both halves of the link are busy; small ones together, with the synchronisation.
+    #[test]
+    fn epochs_name_the_plan_and_what_the_others_would_take() {
+        let text = ask("--puts 8 --gets 8 --size 64K --cluster em64t-pcie").unwrap();
+        assert!(text.starts_with("8 Puts and 8 Gets of 64K, cluster em64t-pcie, rank 0 to "), "{text}");
+        assert!(text.contains("order=interleaved messages=none sync=alone"), "{text}");
+        let text = ask("--puts 16 --size 8").unwrap();
+        let head = "16 Puts of 8, by Tern's adapter over 10 Gbit/s: order=issue messages=8 sync=merged\n";
+        assert!(text.starts_with(head) && text.contains("times as long"), "{text}");
+    }
+
     #[test]
     fn wrong_questions_name_what_is_wrong() {
         for (line, part) in [
@@ -384,6 +448,8 @@ mod tests {
             ("--size 64K --cluster graphene --peer 0", "--peer 0: the receiver is one of the ranks 1 to"),
             ("--size 64K --peer 0", "--peer 0: the message is from rank 0"),
             ("--size 64K --sizes 3", "unknown option --sizes"),
+            ("--size 64K --puts 1025", "--puts 1025: must be a number from 0 to 1024"),
+            ("--puts 4", "--size is missing"),
             ("--collective allreduces", "--collective allreduces: must be one of barrier, bcast"),
             ("--collective bcast --ranks 0", "--ranks 0: must be a number from 1"),
             ("--collective bcast --ranks 2 --hosts 3", "--ranks 2 --hosts 3: no more hosts than ranks"),

@@ -5,6 +5,7 @@ mod bench;
 mod chosen;
 mod collective;
 mod doctor;
+mod epoch;
 mod explain;
 mod info;
 mod sim;
@@ -18,7 +19,7 @@ usage: tern COMMAND [OPTIONS]
   info     version, devices and every setting with its value, default and origin
   doctor   what this host, others and a program lack, and the command that mends it
   bench    measure this MPI and others side by side
-  explain  which way a message or a collective would take, what each would cost, and why
+  explain  which way a message, a collective or an epoch of a window would take, what each would cost, and why
   sim      run programs on modelled clusters; reproduce the papers
   verbs    run a program that is written to verbs on the software RDMA adapter
 

@@ -297,8 +297,8 @@ pub fn get_name(cx: &Cx, win: Handle, name: TextOut, resultlen: Out<i32>) -> Res
     Ok(())
 }
 
-/// `MPI_Win_shared_query`. `MPI_PROC_NULL` is the first rank that has memory. What this rank does not map has no
-/// address and no length (MPI 5.0 section 12.2.3).
+/// `MPI_Win_shared_query`. `MPI_PROC_NULL` is the first rank that has memory which this one reaches by loads and stores, itself one of them. What
+/// it does not map has no address and no length (MPI 5.0 section 12.2.3).
 pub fn shared_query(
     cx: &Cx,
     win: Handle,
@@ -314,13 +314,16 @@ pub fn shared_query(
         return fail(Class::RMA_FLAVOR, text);
     }
     let ranks = window.members.len();
+    let own = window.place.rank as usize;
+    let is_mapped =
+        |rank: usize| window.members[rank].mapped || window.flavour == Flavour::Shared || rank == own;
+    let has_some = |rank: &usize| is_mapped(*rank) && window.members[*rank].size > 0;
     let named = match rank {
-        PROC_NULL => window.members.iter().position(|member| member.size > 0).unwrap_or(0),
+        PROC_NULL => (0..ranks).find(has_some).unwrap_or(own),
         rank if (rank as usize) < ranks => rank as usize,
         rank => return fail(Class::RANK, format!("argument `rank` is {rank}, the window has {ranks} ranks")),
     };
-    let member = window.members[named];
-    let is_mapped = member.mapped || window.flavour == Flavour::Shared || named as u32 == window.place.rank;
+    let (member, is_mapped) = (window.members[named], is_mapped(named));
     unit.set(member.unit as i64)?;
     size.set(if is_mapped { member.size as i64 } else { 0 });
     base.set(if is_mapped && (member.size > 0 || window.flavour == Flavour::Shared) {

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
+use super::along::Sums;
 use super::far::Far;
 use super::fence::Fences;
 use super::locks::Locks;
@@ -154,6 +155,8 @@ pub struct Active {
     pub touched: Box<[bool]>,
     /// By target: bytes of these operations.
     pub load: Box<[u64]>,
+    /// By target: whether accumulates are among them.
+    pub(super) sums: Box<[Sums]>,
     /// By target: the last of these operations is answered, which says also that all before it are done.
     answered: Box<[bool]>,
     /// By target: something that it was told has not left at once, so what is sent next may overtake it.
@@ -208,6 +211,7 @@ impl Active {
             gathered: Gathered::Nothing,
             touched: vec![false; ranks].into(),
             load: vec![0; ranks].into(),
+            sums: vec![Sums::default(); ranks].into(),
             answered: vec![false; ranks].into(),
             held: vec![false; ranks].into(),
             untold: vec![false; ranks].into(),
@@ -287,6 +291,7 @@ impl Active {
     pub fn synchronised(&mut self, target: u32) {
         self.touched[target as usize] = false;
         self.load[target as usize] = 0;
+        self.sums[target as usize].ended();
         self.held[target as usize] = false;
     }
 
@@ -301,6 +306,7 @@ impl Active {
         let target = *target as usize;
         self.touched[target] = true;
         self.answered[target] = verb.fetches();
+        self.sums[target].told(*verb);
         self.load[target] += area.len() + message::OPERATION_BYTES as u64;
         let (known, next) = &mut self.told[target];
         let description: Vec<u8>;

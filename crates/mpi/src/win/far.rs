@@ -51,6 +51,8 @@ pub struct Far {
     pub(super) was_told: Box<[bool]>,
     /// Targets of whose words adapters change some.
     changing: Vec<u32>,
+    /// What the plans of its epochs are like is fixed.
+    is_fixed: bool,
     /// Whether adapters change words of this rank without its processor.
     pub(super) words_change: bool,
 }
@@ -69,6 +71,11 @@ impl Far {
     /// Whether its adapter changes a word of a rank.
     pub fn changes(&self, rank: u32) -> bool {
         self.changing.contains(&rank)
+    }
+
+    /// Whether what goes to a rank by its adapter has an end of its own already, or is to have one in any case.
+    pub(super) fn is_apart(&self, rank: u32) -> bool {
+        self.is_fixed || !self.reaches(rank) || self.touches(rank) || self.changes(rank)
     }
 
     /// Whether the end of the last epoch at a rank said that another word has to follow.
@@ -357,6 +364,7 @@ impl<D: Device> World<D> {
             closing: Vec::new(),
             tickets: Vec::new(),
             changing: Vec::new(),
+            is_fixed: schedule != Schedule::CHOICE,
             words_change: self.engine.device().words_change(),
         })))
     }

@@ -82,7 +82,9 @@ impl<D: Device> World<D> {
                     return Ok(None);
                 }
                 active.gathered = Gathered::Growing;
-                if let Some(far) = active.far.as_mut().filter(|_| !is_claimed)
+                let distance = engine.device().distance(place.world_rank(target) as usize);
+                let along = !asks && !is_claimed && active.takes_along(engine, distance, operation);
+                if let Some(far) = active.far.as_mut().filter(|_| !is_claimed && !along)
                     && let Some(begun) = far
                         .operate(engine, operation, &member, asks)
                         .map_err(|error| at_target(target, &error))?
@@ -102,10 +104,7 @@ impl<D: Device> World<D> {
                 begin_batch(active, operation, engine);
                 active.gather(operation, reply);
                 let len = active.batches[target as usize].len();
-                let is_joined = || {
-                    let distance = engine.device().distance(place.world_rank(target) as usize);
-                    price::is_joined(&engine.learner().facts, distance, len)
-                };
+                let is_joined = || price::is_joined(&engine.learner().facts, distance, len);
                 if asks || !(is_claimed || len < BATCH_BYTES || is_joined()) {
                     send_batch(active, place, target, engine, detached)?;
                 }
@@ -406,14 +405,17 @@ impl<D: Device> World<D> {
     /// Whether an operation would overtake what its target was told by messages in the epochs before, so that its origin has to ask first
     /// whether that is heeded. So it is told at the end of the next one as well, if that has such operations again.
     pub fn needs_heed(&mut self, win: Handle, operation: &Operation) -> Result<bool> {
+        let World { objects, engine, .. } = self;
         let target = operation.target;
-        let window = self.objects.windows.find_mut(win)?;
+        let window = objects.windows.find_mut(win)?;
+        let distance = engine.device().distance(window.place.world_rank(target) as usize);
         let (copies, is_mapped) = (window.copies, window.members[target as usize].mapped);
         let Some(active) = window.active().filter(|active| active.unheeded[target as usize]) else {
             return Ok(false);
         };
         let is_long = copies && operation.area.len() > BATCH_BYTES as u64;
-        let is_far = active.far.as_ref().is_some_and(|far| far.reaches(target));
+        let is_far = active.far.as_ref().is_some_and(|far| far.reaches(target))
+            && !active.goes_along(&engine.learner().facts, distance, operation);
         let overtakes = operation.verb.moves() && (is_far || is_long || is_mapped);
         active.was_asked[target as usize] |= overtakes;
         Ok(overtakes)

@@ -6,6 +6,7 @@
 //! as [`epoch`] has them. The memory model is unified: docs/protocols/windows.md.
 
 pub mod active;
+mod along;
 pub mod direct;
 pub mod epoch;
 pub mod far;

@@ -43,6 +43,18 @@ pub fn is_joined(facts: &Facts, distance: Distance, len: usize) -> bool {
     message.handshake_ns == 0.0 && message.busy_ns <= edge(facts, distance, 0).total_ns()
 }
 
+/// Whether a Put of so many bytes goes with so many that are told its target in any case, rather than by the adapter: two copies more against a
+/// transfer with an end of its own and the answer to that. These have their way beside those of the message, so what they cost is what both sides do for
+/// them.
+pub fn goes_along(facts: &Facts, distance: Distance, told: usize, len: usize) -> bool {
+    let (without, with) = (edge(facts, distance, told), edge(facts, distance, told.saturating_add(len)));
+    let along_ns = with.total_ns() - without.total_ns() + 2.0 * len as f64 * facts.copy_ns_per_byte(len);
+    let word = edge(facts, distance, 0);
+    let words_ns = 2.0 * (word.sender_ns + word.receiver_ns + word.gap_ns);
+    let apart_ns = words_ns + len as f64 * facts.path(distance).write.per_byte;
+    with.handshake_ns == 0.0 && along_ns <= apart_ns
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,5 +123,18 @@ mod tests {
         assert!(most(40_000.0, 1 << 20) > most(4_000.0, 1 << 20));
         assert!(most(4_000.0, 1 << 20) < 1 << 20, "{}", most(4_000.0, 1 << 20));
         assert_eq!(most(1e9, 16 << 10), 16 << 10);
+    }
+
+    /// A short Put goes with what is told; a long one, which would have to be copied, or to ask for room, does not.
+    #[test]
+    fn short_puts_go_along() {
+        let most = |copy, eager_bytes| {
+            let facts = facts(20_000.0, copy, eager_bytes);
+            let along = |log: &u32| goes_along(&facts, Distance::Network, 100, 1 << log);
+            (0..24).take_while(along).last().map_or(0, |log| 1 << log)
+        };
+        assert!((4 << 10..256 << 10).contains(&most(0.1, 1 << 20)), "{}", most(0.1, 1 << 20));
+        assert!(most(0.1, 1 << 20) > most(0.5, 1 << 20), "{}", most(0.5, 1 << 20));
+        assert!(most(0.0001, 16 << 10) <= 16 << 10);
     }
 }

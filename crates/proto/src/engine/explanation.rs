@@ -19,7 +19,7 @@ impl<D: Device> Engine<D> {
         let text = account
             .text(prefix, self.learner.choices.entries(), |to, way, len| self.why(&facts, to, way, len));
         let text = if account.is_on() {
-            text + &self.epochs_text(prefix) + &self.windows_text(prefix)
+            text + &self.planned.text(prefix) + &self.windows_text(prefix)
         } else {
             text
         };
@@ -56,9 +56,10 @@ impl<D: Device> Engine<D> {
         }
         if active > 0 {
             text += &format!(
-                "{prefix}{active} other windows: {} operations handed over, {} of them atomics of adapters, {} copied by their origin\n",
+                "{prefix}{active} other windows: {} operations handed over, {} of them atomics of adapters, {} Puts that went with accumulates, {} copied by their origin\n",
                 n(Event::WindowTold),
                 n(Event::WindowWord),
+                n(Event::WindowAlong),
                 n(Event::WindowCopied),
             );
         }

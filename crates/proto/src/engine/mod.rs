@@ -28,6 +28,7 @@ use crate::choice::way::Protocol;
 use crate::choice::way::Way;
 use crate::engine::frequent::{EagerBy, Frequent};
 use crate::engine::progress::Idle;
+use crate::epoch::journal::Journal;
 use crate::epoch::window::Epochs;
 use crate::event::{Counters, Event};
 use crate::memory::rcache::{CacheLimits, Rcache};
@@ -107,6 +108,8 @@ pub struct Engine<D: Device> {
     pub(crate) idle: Idle,
     /// Windows of one-sided communication, where there are any.
     pub(crate) epochs: Option<Box<Epochs>>,
+    /// What became of epochs, and what is to be done again.
+    pub(crate) planned: Box<Journal>,
 }
 
 impl<D: Device> Engine<D> {
@@ -124,12 +127,8 @@ impl<D: Device> Engine<D> {
         facts.keep(keeps);
         let eager_limits = by_distance.map(|distance| {
             let (path, (setup_ns, per_byte)) = (facts.path(distance), costs[distance as usize].single);
-            EagerLimit::new(
-                path.eager_bytes.max(path.at_once_bytes),
-                limits.adapt && path.reach,
-                setup_ns,
-                per_byte,
-            )
+            let most = path.eager_bytes.max(path.at_once_bytes);
+            EagerLimit::new(most, limits.adapt && path.reach, setup_ns, per_byte)
         });
         let copies = |path: &Path| path.reach && !path.registration;
         let tries = limits.adapt && limits.force.is_none() && facts.paths.iter().any(copies);
@@ -170,6 +169,7 @@ impl<D: Device> Engine<D> {
             news: false,
             idle: Idle::default(),
             epochs: None,
+            planned: Box::default(),
         };
         if registers && adapt && force.is_none() {
             engine.rendezvous().refresh();

@@ -7,8 +7,8 @@
 use super::Engine;
 use crate::epoch::cost::Gone;
 use crate::epoch::early::gain_ns;
-use crate::epoch::journal::EpochKind;
-use crate::epoch::plan::{self, Item, Kept, Limits, Memory, Part, Step};
+use crate::epoch::journal::{EpochKind, Journal};
+use crate::epoch::plan::{self, Item, Kept, Limits, Memory, Part, Plan, Step};
 use crate::epoch::window::{Access, Alike, Epochs, Exposed, Window};
 use crate::epoch::{Action, Bundling, Ending, Held, Schedule};
 use crate::event::Event;
@@ -164,8 +164,7 @@ impl<D: Device> Engine<D> {
     /// As [`Engine::is_closed`], of the epochs at these targets alone.
     pub fn is_closed_at(&mut self, window: u32, targets: &[Rank]) -> Result<bool, Fault> {
         let now_ns = self.dev.now_ns();
-        let epochs = self.windows()?;
-        let found = epochs.window(window)?;
+        let found = self.windows()?.window(window)?;
         // A flush says how its Puts have ended, also those from memory of the library.
         let goes_on = |rank: &Rank| {
             let Some((peer, access)) =
@@ -180,12 +179,12 @@ impl<D: Device> Engine<D> {
         }
         let mut fault = None;
         for rank in targets {
-            let found = epochs.window(window)?;
+            let found = self.windows()?.window(window)?;
             let Some(access) = found.peers.get_mut(rank).and_then(|peer| peer.access.take()) else {
                 continue;
             };
-            if !access.ops.is_empty() {
-                epochs.journal.ended(access.kind, now_ns.saturating_sub(access.closed_ns) as f64);
+            if let Some(kind) = access.kind {
+                self.planned.ended(kind, now_ns.saturating_sub(access.closed_ns) as f64);
             }
             fault = fault.or(access.fault);
         }
@@ -268,14 +267,9 @@ impl<D: Device> Engine<D> {
         Ok(all)
     }
 
-    /// What became of the epochs of this rank, for people; nothing if there was none.
-    pub fn epochs_text(&self, prefix: &str) -> String {
-        self.epochs.as_ref().map_or(String::new(), |epochs| epochs.journal.text(prefix))
-    }
-
-    /// The account of the epochs of this rank.
-    pub fn epochs_journal(&self) -> Option<&crate::epoch::journal::Journal> {
-        self.epochs.as_ref().map(|epochs| &epochs.journal)
+    /// The account of the epochs of this rank, to pin and to journal their plans.
+    pub fn planned_mut(&mut self) -> &mut Journal {
+        &mut self.planned
     }
 
     pub(super) fn windows(&mut self) -> Result<&mut Epochs, Fault> {
@@ -505,25 +499,23 @@ impl<D: Device> Engine<D> {
             alternates: mark.is_none() && was_origin,
         };
         let gone = self.gone_before(rank, &all, &waiting, &limits, now_ns);
+        let kind = (ending.is_some() && !all.is_empty()).then(|| EpochKind::of(limits.distance, &all));
         let kept = &mut self.epochs.as_mut().expect("it has windows").window(window)?.kept;
-        let plan = kept.plan(items, &gone, &schedule, &limits, &self.learner.facts);
-        let kind = EpochKind::of(&all);
-        let messages = plan.steps.iter().filter(|step| matches!(step, Step::Message(..)));
-        messages.for_each(|_| self.counters.count(Event::EpochMessage));
-        if plan.merged {
-            self.counters.count(Event::EpochMerged);
-        }
-        (0..plan.reordered).for_each(|_| self.counters.count(Event::EpochReordered));
-        let epochs = self.windows()?;
-        if ending.is_some() && !all.is_empty() {
-            let early = epochs.access(window, rank).expect("it has an epoch").early;
-            epochs.journal.planned(kind, &plan, early);
-            let found = epochs.window(window)?;
+        let facts = &self.learner.facts;
+        let plan = match kind.and_then(|kind| self.planned.pinned(kind)) {
+            Some(form) => plan::of_form(&items, &gone, &form, &limits, facts),
+            None => kept.plan(items, &gone, &schedule, &limits, facts),
+        };
+        self.count_plan(&plan);
+        if let Some(kind) = kind {
+            let early = self.windows()?.access(window, rank).expect("it has an epoch").early;
+            self.planned.planned(kind, &plan, early);
+            let found = self.windows()?.window(window)?;
             found.small_bytes = plan.small_bytes;
             let ((lag_ns, gets_behind), all_len) = (seen(&all, now_ns), all.len());
             found.habit.ended(lag_ns, gets_behind, all_len);
         }
-        let access = epochs.access(window, rank).expect("it has an epoch");
+        let access = self.windows()?.access(window, rank).expect("it has an epoch");
         access.ops = all;
         access.steps.extend(plan.steps.into_iter().map(|step| of_all(step, &waiting)));
         if ending.is_none() {
@@ -532,6 +524,15 @@ impl<D: Device> Engine<D> {
         }
         (access.ending, access.closed_ns, access.kind) = (ending, now_ns, kind);
         Ok(())
+    }
+
+    fn count_plan(&mut self, plan: &Plan) {
+        let messages = plan.steps.iter().filter(|step| matches!(step, Step::Message(..)));
+        messages.for_each(|_| self.counters.count(Event::EpochMessage));
+        if plan.merged {
+            self.counters.count(Event::EpochMerged);
+        }
+        (0..plan.reordered).for_each(|_| self.counters.count(Event::EpochReordered));
     }
 }
 

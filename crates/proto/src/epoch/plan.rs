@@ -72,6 +72,28 @@ pub struct Limits {
     pub alternates: bool,
 }
 
+/// Which operations of an epoch go in messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InMessages {
+    /// None.
+    None,
+    /// The last one that fits.
+    Last,
+    /// Those up to this length that fit.
+    UpTo(usize),
+}
+
+/// What a plan is like, without its operations: epochs of a kind that have it in common are planned alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Form {
+    /// The order.
+    pub order: Order,
+    /// What goes in messages.
+    pub messages: InMessages,
+    /// Whether the synchronisation rides with the last of them.
+    pub merges: bool,
+}
+
 /// A plan for one target.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
@@ -79,8 +101,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What is expected of it.
     pub predicted: Predicted,
-    /// Its order.
-    pub order: Order,
+    /// What it is like.
+    pub form: Form,
     /// Longest operation that goes in a message; `None` if none does.
     pub small_bytes: Option<usize>,
     /// Operations that go in messages.
@@ -148,11 +170,27 @@ pub fn plan(items: &[Item], gone: &[Gone], schedule: &Schedule, limits: &Limits,
     best.expect("every schedule leaves an order and a shape")
 }
 
+/// The plan of this form, as far as these operations permit it.
+pub fn of_form(items: &[Item], gone: &[Gone], form: &Form, limits: &Limits, facts: &Facts) -> Plan {
+    let shape = match form.messages {
+        _ if !limits.direct => Shape::up_to(items, usize::MAX, form.merges),
+        InMessages::None => Shape::never(items),
+        InMessages::Last => Shape::last(items, limits).unwrap_or_else(|| Shape::never(items)),
+        InMessages::UpTo(bytes) => {
+            let longest =
+                items.iter().filter(|item| item.len <= bytes && limits.fits(item)).map(|item| item.len).max();
+            longest.map_or_else(|| Shape::never(items), |longest| Shape::up_to(items, longest, form.merges))
+        }
+    };
+    lay_out(items, form.order, &shape, limits, &Machine::after(gone, limits.distance, facts))
+}
+
 /// Which operations go in messages.
 #[derive(Clone, Debug)]
 struct Shape {
     /// By operation.
     bundled: Vec<bool>,
+    messages: InMessages,
     small_bytes: Option<usize>,
     /// Whether the synchronisation rides with the last message.
     merges: bool,
@@ -161,7 +199,30 @@ struct Shape {
 impl Shape {
     fn up_to(items: &[Item], bytes: usize, merges: bool) -> Shape {
         let bundled = items.iter().map(|item| item.len <= bytes).collect();
-        Shape { bundled, small_bytes: Some(bytes), merges }
+        Shape { bundled, messages: InMessages::UpTo(bytes), small_bytes: Some(bytes), merges }
+    }
+
+    fn never(items: &[Item]) -> Shape {
+        Shape {
+            bundled: vec![false; items.len()],
+            messages: InMessages::None,
+            small_bytes: None,
+            merges: false,
+        }
+    }
+
+    /// The last one that fits goes with the synchronisation, if that comes and one does.
+    fn last(items: &[Item], limits: &Limits) -> Option<Shape> {
+        let at = items.iter().rposition(|item| limits.fits(item)).filter(|_| limits.ends)?;
+        let bundled = (0..items.len()).map(|op| op == at).collect();
+        Some(Shape { bundled, messages: InMessages::Last, small_bytes: Some(items[at].len), merges: true })
+    }
+}
+
+impl Limits {
+    /// Whether an operation fits a message.
+    fn fits(&self, item: &Item) -> bool {
+        bytes_in_message(item.len) <= self.message_bytes
     }
 }
 
@@ -178,14 +239,9 @@ fn shapes(items: &[Item], schedule: &Schedule, limits: &Limits) -> Vec<Shape> {
             _ => vec![whole(limits.ends)],
         };
     }
-    let fits = |item: &Item| bytes_in_message(item.len) <= limits.message_bytes;
-    let never = Shape { bundled: vec![false; items.len()], small_bytes: None, merges: false };
-    let last = || {
-        let at = items.iter().rposition(fits).filter(|_| limits.ends)?;
-        let bundled = (0..items.len()).map(|op| op == at).collect();
-        Some(Shape { bundled, small_bytes: Some(items[at].len), merges: true })
-    };
-    let mut lengths: Vec<usize> = items.iter().filter(|item| fits(item)).map(|item| item.len).collect();
+    let (never, last) = (Shape::never(items), || Shape::last(items, limits));
+    let mut lengths: Vec<usize> =
+        items.iter().filter(|item| limits.fits(item)).map(|item| item.len).collect();
     lengths.sort_unstable();
     lengths.dedup();
     let both = |bytes: usize| {
@@ -238,7 +294,9 @@ fn lay_out(items: &[Item], order: Order, shape: &Shape, limits: &Limits, machine
     let again = limits.meets_once && is_overtaken(items, &steps, limits.lands);
     let predicted = if again { machine.a_way_later(predicted) } else { predicted };
     let small_bytes = shape.small_bytes.filter(|_| bundled > 0);
-    Plan { steps, predicted, order, small_bytes, bundled, merged, reordered }
+    let messages = if bundled > 0 { shape.messages } else { InMessages::None };
+    let form = Form { order, messages, merges: merged };
+    Plan { steps, predicted, form, small_bytes, bundled, merged, reordered }
 }
 
 /// Whether what messages bring can be overtaken by what follows the epoch: Puts that the target scatters later than no answer says, and

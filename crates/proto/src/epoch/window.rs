@@ -1,7 +1,7 @@
 //! What a rank keeps of its windows: what is exposed, what is held, what is under way.
 
 use crate::epoch::early::Habit;
-use crate::epoch::journal::{EpochKind, Journal};
+use crate::epoch::journal::EpochKind;
 use crate::epoch::plan::{Kept, Step};
 use crate::epoch::{Action, Ending, Held, Mark, Schedule};
 use crate::memory::bounce::{Bounce, Slot};
@@ -102,7 +102,8 @@ pub(crate) struct Access {
     /// A message that waits for room.
     pub message: Option<([u64; 2], Vec<u8>)>,
     pub ending: Option<Ending>,
-    pub kind: EpochKind,
+    /// Of what kind it was when its end was called.
+    pub kind: Option<EpochKind>,
     /// Not zero once the end was called.
     pub closed_ns: u64,
     /// RDMA reads that have not ended.
@@ -252,7 +253,6 @@ pub(crate) struct Epochs {
     pub copies: Vec<(u32, Rank, Slot, Span)>,
     pub bounce: Bounce,
     pub words: Words,
-    pub journal: Journal,
     /// Something may be there to be issued.
     pub works: bool,
 }

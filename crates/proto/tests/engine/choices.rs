@@ -232,8 +232,8 @@ fn wrong_journals_name_file_and_line() {
     ] {
         assert_eq!(wrong(from, to), format!("my.journal:3: {part}"));
     }
-    let other = journal::parse("j", "tern-decisions 2\n").unwrap_err();
-    assert_eq!(other, "j:1: `tern-decisions 2` is another version; this Tern reads `tern-decisions 1`");
+    let other = journal::parse("j", "tern-decisions 1\n").unwrap_err();
+    assert_eq!(other, "j:1: `tern-decisions 1` is another version; this Tern reads `tern-decisions 2`");
     assert!(journal::parse("j", "").unwrap_err().starts_with("j:1: no journal"));
 }
 

@@ -4,6 +4,7 @@ mod choices;
 mod early;
 #[path = "../fake/mod.rs"]
 mod fake;
+mod journals;
 mod looks;
 mod malformed;
 mod offers;

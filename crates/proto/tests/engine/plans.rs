@@ -4,7 +4,7 @@ use fabric::{Caps, Costs, Distance};
 use proptest::prelude::*;
 use proto::choice::facts::Facts;
 use proto::epoch::cost::Gone;
-use proto::epoch::plan::{Item, Kept, Limits, Memory, Plan, Step, plan};
+use proto::epoch::plan::{Item, Kept, Limits, Memory, Plan, Step, of_form, plan};
 use proto::epoch::{Action, Bundling, Order, Schedule};
 
 fn facts(scale: f64) -> Facts {
@@ -90,7 +90,8 @@ proptest! {
         let limits = Limits { distance: Distance::Network, message_bytes: 4096, direct, ends, meets_once: false, lands: false, alternates: false };
         let plan = plan(&items, &[], &schedule, &limits, &facts(scale));
         check(&items, &limits, &plan);
-        prop_assert!(schedule.order.is_none_or(|order| order == plan.order));
+        prop_assert!(schedule.order.is_none_or(|order| order == plan.form.order));
+        prop_assert_eq!(&of_form(&items, &[], &plan.form, &limits, &facts(scale)), &plan);
         if direct && schedule.bundling == Some(Bundling::Never) {
             prop_assert_eq!((plan.bundled, plan.merged), (0, false));
         }

@@ -2,10 +2,12 @@
 //! that lose their processor, and a target that dies.
 
 use crate::support::plain;
+use fabric::Span;
 #[allow(dead_code)] // shared with tests of adapters
 use mpi::error::Result;
 use mpi::world::fault;
-use proto::epoch::{Action, Ending, Schedule};
+use proto::choice::journal::HEADER;
+use proto::epoch::{Action, Ending, Schedule, journal};
 use proto::{EagerBy, Event};
 use sim::{Cluster, Faults, Job, Outcome, Rank, Setup};
 
@@ -97,6 +99,48 @@ fn times_of_small_plans_are_exact() {
         "interleaved [5166, 6154]",
     ];
     assert_eq!(shown, expected);
+}
+
+/// Epochs of two kinds under a schedule; the lines of the origin's journal, without what is for people.
+fn journalled(schedule: Schedule, replayed: Option<&str>) -> Vec<String> {
+    let decisions = replayed.map(|lines| journal::parse("j", &format!("{HEADER}\n{lines}")).unwrap());
+    let all = run(&Cluster::find("em64t-pcie").unwrap(), &setup(), move |rank| {
+        let me = rank.rank();
+        let planned = rank.world().engine.planned_mut();
+        planned.keep();
+        planned.replay(me, decisions.as_deref().unwrap_or_default());
+        let (memory, data) = (rank.buffer(1 << 20), rank.buffer(64 << 10));
+        let window = rank.window(1, memory, schedule)?;
+        for round in 0..6 {
+            if rank.rank() == 1 {
+                rank.win_post(&window, &[0])?;
+                rank.win_wait(&window, &[0])?;
+                continue;
+            }
+            rank.win_start(&window, &[1])?;
+            for op in 0..4 {
+                let len = if op == round % 2 { 16 << 10 } else { 64 };
+                rank.put(&window, 1, op << 14, Span { len, ..data })?;
+            }
+            if round % 2 == 1 {
+                rank.get(&window, 1, 0, Span { len: 512, ..data })?;
+            }
+            rank.win_complete(&window)?;
+        }
+        rank.free(window)?;
+        Ok(rank.world().engine.planned_mut().lines(me))
+    });
+    let decisions = all[0].lines().filter(|line| !line.starts_with('#'));
+    decisions.map(|line| line.split(" #").next().unwrap_or_default().to_string()).collect()
+}
+
+#[test]
+fn a_journal_of_epochs_makes_the_same_plans_where_others_would_be_made() {
+    let held = |name: &str| Schedule { early: Some(false), ..Schedule::named(name).unwrap() };
+    let (chosen, original) = (journalled(held("auto"), None), journalled(held("original"), None));
+    assert!(chosen.len() >= 2 && chosen != original, "the test says nothing: {chosen:?}");
+    assert_eq!(journalled(held("original"), Some(&chosen.join("\n"))), chosen);
+    assert_eq!(journalled(held("auto"), Some(&original.join("\n"))), original);
 }
 
 /// A Put of 64 KB, then computation: from the second epoch on it leaves when it is called.

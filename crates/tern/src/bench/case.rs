@@ -118,7 +118,7 @@ pub const ALL: &[Case] = &[
         "onesided",
         2,
         &[],
-        "Put, Get and accumulates under flush, fence, post/start/complete/wait and lock; two patterns of epochs; beside a target that computes",
+        "Put, Get, accumulates and those with requests under flush, fence, post/start/complete/wait and lock; two patterns of epochs; beside a target that computes",
     ),
     printed(
         "counter4",
@@ -138,6 +138,7 @@ pub const ALL: &[Case] = &[
     printed("files8", "files", 8, &["--min", "1M", "--max", "1M"], "the same on eight ranks"),
     suite("definitions", "the point-to-point benchmarks of two suites as their descriptions define them"),
     suite("definitions_coll", "the same of collectives: blocking, non-blocking and persistent"),
+    suite("definitions_rma", "the one-sided benchmarks of the OSU suite, by window and synchronisation"),
     timed("startup", 2, 5, "hello world from start to end; `init`: the part inside MPI_Init"),
     timed("startup64", 64, 1, "the same with 64 ranks"),
     printed(
@@ -186,6 +187,14 @@ pub const ALL: &[Case] = &[
         &[],
         "Put, Get, accumulates and patterns of epochs between two hosts",
     ),
+    Case {
+        between_hosts: true,
+        ..suite_of(
+            "hosts-definitions_rma",
+            "definitions_rma",
+            "the one-sided benchmarks of the OSU suite between two hosts, by window and synchronisation",
+        )
+    },
     between(
         "hosts-counter4",
         "onesided",
@@ -228,7 +237,11 @@ const fn between(
 
 /// Hundreds of points, asked for by name with `--quick`.
 const fn suite(name: &'static str, about: &'static str) -> Case {
-    Case { only_full: true, limit_s: 900, ..printed(name, name, 2, &[], about) }
+    suite_of(name, name, about)
+}
+
+const fn suite_of(name: &'static str, program: &'static str, about: &'static str) -> Case {
+    Case { only_full: true, limit_s: 900, ..printed(name, program, 2, &[], about) }
 }
 
 const fn timed(name: &'static str, ranks: u32, runs: u32, about: &'static str) -> Case {
