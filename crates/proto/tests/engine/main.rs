@@ -7,5 +7,6 @@ mod fake;
 mod looks;
 mod malformed;
 mod offers;
+mod over;
 mod pipelines;
 mod plans;
