@@ -328,15 +328,21 @@ impl Hosts {
         Hosts { me, here: (0..n).collect(), size: n, names, seats: Vec::new(), far: None }
     }
 
+    /// Whether all `n` ranks are known to be on this host, or are to behave as if they were. Local.
+    pub fn are_one(n: usize, settings: &Settings, client: &Client) -> bool {
+        let wanted = settings.text("TERN_DEVICES");
+        // Tern's own launcher, which names the address of each of several hosts, knows.
+        let knows_one = client.is_tern() && std::env::var_os(HOST_ADDRESS).is_none();
+        n == 1 || wanted == "shm" || wanted == "auto" && knows_one
+    }
+
     /// Finds out which ranks share this host. Collective.
     ///
     /// Names say nothing of that: hosts have several, and containers of one host share no memory. Those ranks are on
     /// one host that look into one directory of one running kernel.
     pub fn find(me: usize, n: usize, settings: &Settings, client: &mut Client) -> Result<Hosts, String> {
         let wanted = settings.text("TERN_DEVICES");
-        // Tern's own launcher, which names the address of each of several hosts, knows.
-        let knows_one = client.is_tern() && std::env::var_os(HOST_ADDRESS).is_none();
-        if n == 1 || wanted == "shm" || wanted == "auto" && knows_one {
+        if Hosts::are_one(n, settings, client) {
             return Ok(Hosts::one(me, n));
         }
         // Where nobody is to share memory each rank is a host of its own.

@@ -10,6 +10,7 @@ pub mod bsend;
 pub mod codes;
 pub mod coll;
 pub mod comm;
+pub mod connect;
 pub mod copies;
 pub mod cx;
 pub mod datatype;

@@ -1,6 +1,6 @@
-//! MPI 5.0 section 11.3: sessions, process sets, and communicators of groups that have none yet. The first session
-//! of a process, or `MPI_Init`, connects it to its job ([`crate::start`]); the last one that ends leaves it
-//! connected, for another may come.
+//! MPI 5.0 section 11.3: sessions, process sets, and communicators of groups that have none yet. A session needs no other
+//! process; the first communicator with others, or `MPI_Init`, connects the process to its job ([`crate::connect`]). The last session
+//! that ends leaves it connected, for another may come.
 #![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use mpi::handle::Handle;
 use mpi::info::Info;
 use mpi::objects::{GROUP_EMPTY, GROUP_NULL};
 use mpi::request::BufferOwner;
-use mpi::session::{Name, ProcessSet, SESSION_NULL, Session, meeting};
+use mpi::session::{Name, OF_HOSTS, ProcessSet, SESSION_NULL, Session, meeting};
 
 use crate::comm::put;
 use crate::cx::Cx;
@@ -24,7 +24,7 @@ use crate::kind::output::{CountVar, IntRef, Out};
 use crate::kind::text::{MaybeTextOut, Text};
 use crate::leaders::{self, Bridge, Circle};
 use crate::object::Object;
-use crate::{attr, bsend, comm, dynamic, letter, start, wait};
+use crate::{attr, bsend, comm, connect, dynamic, letter, start, wait};
 
 /// Levels of thread support by the names that hints have for them.
 const LEVELS: [(&str, i32); 4] = [
@@ -127,8 +127,13 @@ pub fn get_nth_pset(
 fn set_named<R>(cx: &Cx, name: Text, f: impl FnOnce(&ProcessSet) -> R) -> Result<R> {
     // SAFETY: the application passes a terminated string, used only here.
     let name = unsafe { name.bytes() };
+    let is_named = |set: &&ProcessSet| set.name.as_bytes() == name;
+    // Who asks for a host by its name, which may be another one's, waits until it is known what hosts there are.
+    if name.starts_with(OF_HOSTS.as_bytes()) && cx.objects().sets.iter().find(is_named).is_none() {
+        connect::job(cx)?;
+    }
     let objects = cx.objects();
-    match objects.sets.iter().find(|set| set.name.as_bytes() == name) {
+    match objects.sets.iter().find(is_named) {
         Some(set) => Ok(f(set)),
         None => {
             let name = String::from_utf8_lossy(name);
@@ -216,6 +221,9 @@ pub fn comm_from_group(
         return Ok(());
     }
     let own = own(cx, group, "group")?;
+    if own.members.size() > 1 {
+        connect::job(cx)?;
+    }
     // SAFETY: the application passes a terminated string, used only here.
     let (meets, tag) = meeting(unsafe { stringtag.bytes() }, &names(cx, &[&own.members]));
     let context = if own.rank == 0 {
@@ -246,6 +254,7 @@ pub fn inter_from_groups(
     newintercomm.set(COMM_NULL);
     let own = own(cx, local_group, "local_group")?;
     let leader = member(&own.members, local_leader, "local_leader", "local_group")?;
+    connect::job(cx)?;
     // SAFETY: the application passes a terminated string, used only here.
     let name = unsafe { stringtag.bytes() };
     let (meets, tag) = meeting(name, &names(cx, &[&own.members, &Group::EMPTY]));

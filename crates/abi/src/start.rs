@@ -3,40 +3,25 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once};
 
-use fabric::settings::Settings;
-use fabric::{Device as _, Exchange};
 use launch::pmi::client::Client;
 use mpi::anytime::Anytime;
 use mpi::attr;
-use mpi::coll::{self, Account, Agreed, Forced, Tariff};
 use mpi::comm::{COMM_SELF, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
-use mpi::session::process_sets;
-use mpi::win::fence::Way;
-use proto::epoch::Schedule;
-use proto::{CacheLimits, EagerBy, Engine, Limits, Manner, Protocol};
-use shm::StoreWay;
 
 use crate::coll::run;
+use crate::connect::{self, Arrived};
 use crate::cx::Cx;
-use crate::device::{Device, Hosts};
 use crate::global::{self, Model, Phase, World, thread};
 use crate::kind::output::Out;
 use crate::layout::{self, Set};
 use crate::table;
-use crate::win::memory;
 use crate::{attr as attributes, dynamic, engine, explain, links, raise, report};
-
-/// Key under which rank 0 publishes what all must know to choose the same algorithms.
-const COLLECTIVES: &str = "tern.coll";
-
-/// The launcher, from MPI_Init to MPI_Finalize.
-static LAUNCHER: Mutex<Option<Client>> = Mutex::new(None);
 
 /// Asks the launcher something.
 pub fn with_launcher<T>(ask: impl FnOnce(&mut Client) -> T) -> std::result::Result<T, String> {
-    match LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).as_mut() {
+    match connect::launcher().as_mut() {
         Some(client) => Ok(ask(client)),
         None => Err("this process was started alone, without an mpiexec that could be asked".into()),
     }
@@ -44,7 +29,7 @@ pub fn with_launcher<T>(ask: impl FnOnce(&mut Client) -> T) -> std::result::Resu
 
 /// Whether a launcher has started this process, and may end it.
 pub fn is_launched() -> bool {
-    LAUNCHER.try_lock().map_or(true, |launcher| launcher.is_some())
+    connect::try_launcher().is_none_or(|launcher| launcher.is_some())
 }
 
 /// `MPI_Init`.
@@ -63,11 +48,16 @@ pub fn init_thread(cx: &Cx, _argc: usize, _argv: usize, required: i32, provided:
 
 /// Starts the World Model with this level of thread support.
 fn start(cx: &Cx, level: i32) -> Result<i32> {
+    // Before anything is held that other threads need to open and to end their sessions.
+    if global::phase() != Phase::Child {
+        connect::job(cx)?;
+    }
     let _life = life();
     if global::model() != Model::Before {
         return fail(Class::OTHER, "MPI has been initialised already; it can be only once");
     }
-    let level = rise(cx, level, level)?;
+    let level = rise(cx, level, level, Needs::Others)?;
+    connect::job(cx)?; // a session may have been opened meanwhile
     global::open_model(level);
     dynamic::find_parent(cx)?;
     Ok(level)
@@ -78,7 +68,7 @@ fn start(cx: &Cx, level: i32) -> Result<i32> {
 pub fn open_session(cx: &Cx, level: i32, open: impl FnOnce(i32) -> Result<Handle>) -> Result<Handle> {
     static AT_EXIT: Once = Once::new();
     let _life = life();
-    let level = rise(cx, level, thread::MULTIPLE)?;
+    let level = rise(cx, level, thread::MULTIPLE, Needs::Nobody)?;
     SESSIONS.store(true, Ordering::Relaxed);
     // SAFETY: the function takes nothing, returns, and is part of this library, which is not unloaded.
     AT_EXIT.call_once(|| unsafe {
@@ -95,7 +85,7 @@ pub fn close_session(cx: &Cx, close: impl FnOnce()) -> Result {
     Ok(())
 }
 
-/// Whether the process has had a session: then it stays connected to its end.
+/// Whether the process has had a session: then it belongs to its job up to its end.
 static SESSIONS: AtomicBool = AtomicBool::new(false);
 
 /// What begins and ends MPI in this process does so alone.
@@ -110,21 +100,29 @@ fn rest_if_unused(cx: &Cx) {
     }
 }
 
-/// The process ends: its ranks part as they do in MPI_Finalize, if it has closed what it had opened.
+/// The process ends: its ranks part as they do in MPI_Finalize, if it has closed what it had opened. One that has met nobody does so
+/// now, for others may need to.
 extern "C" fn at_exit() {
     if global::phase() == Phase::Idle {
         let row = table::all().find(|row| row.name == "MPI_Session_finalize").expect("it is in the table");
         let cx = Cx::new(row, false);
         global::resume();
-        if let Err(error) = part(&cx) {
+        if let Err(error) = connect::job(&cx).and_then(|()| part(&cx)) {
             raise::print(&format!("tern: at the end of the process: {error}"));
         }
     }
 }
 
-/// Connects the process to its job, unless it is connected, and says which level of thread support there is
-/// for one who asks for `wanted`; `least` is what the rank is made for.
-fn rise(cx: &Cx, wanted: i32, least: i32) -> Result<i32> {
+/// Whether what begins needs the other processes of the job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Others,
+    Nobody,
+}
+
+/// Makes the rank, unless it is there, and says which level of thread support there is for one who asks for `wanted`; `least` is
+/// what the rank is made for.
+fn rise(cx: &Cx, wanted: i32, least: i32, needs: Needs) -> Result<i32> {
     match global::phase() {
         Phase::Before => {}
         Phase::Active => return Ok(wanted.min(global::thread_level())),
@@ -139,164 +137,35 @@ fn rise(cx: &Cx, wanted: i32, least: i32) -> Result<i32> {
         }
         Phase::Child => return fail(Class::OTHER, "this process was made by fork and is no rank of the job"),
     }
-    let connected = connect().map_err(|text| Error::new(Class::OTHER, text))?;
-    let Connected { engine, tariff, settings, appnum, universe, hosts } = connected;
-    let mut world = World::new(engine, tariff, Forced::read(&settings));
-    world.objects.locking = disk::Locking::named(settings.text("TERN_FILE_LOCKS"));
-    world.account = Account::new(world.engine.learner().account.detail()).map(Box::new);
-    world.close();
-    let size = world.engine.device().size() as u32;
-    world.objects.sets = process_sets(world.rank(), size, &hosts);
-    describe(&mut world, &mut cx.anytime(), appnum, universe);
-    cx.anytime().tools.started(settings);
+    let failed = |text| Error::new(Class::OTHER, text);
+    // First of all a way to end the whole job, so that what is wrong next is said once.
+    raise::on_fatal(Box::new(end_job));
+    let arrived = connect::arrive().map_err(failed)?;
+    let meets = needs == Needs::Others || arrived.size == 1;
+    let parts = if meets { arrived.meet() } else { arrived.alone() }.map_err(failed)?;
+    let mut world = arrived.rank(parts, meets).map_err(failed)?;
+    describe(&mut world, &mut cx.anytime(), &arrived);
+    cx.anytime().tools.started(arrived.settings.clone());
     engine::watch_forks();
+    if !meets {
+        connect::stay_alone(arrived);
+    }
     global::start(least, world);
     Ok(wanted)
 }
 
-/// What connecting brings.
-struct Connected {
-    engine: Engine<Device>,
-    tariff: Tariff,
-    settings: Settings,
-    appnum: Option<i32>,
-    universe: usize,
-    /// The names of the ranks' hosts, or the one name that all have.
-    hosts: Vec<String>,
-}
-
-/// Finds the other ranks.
-fn connect() -> std::result::Result<Connected, String> {
-    // First of all a way to end the whole job, so that what is wrong next is said once.
-    raise::on_fatal(Box::new(end_job));
-    report::connect()?;
-    let settings = Settings::from_env()?;
-    engine::permit(settings.text("TERN_PROGRESS") == "engine");
-    let mut client = Client::from_env()?;
-    let (me, n) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
-    let job = client.as_mut().map_or(Ok("alone".into()), Client::name)?;
-    dynamic::name_job(client.as_ref().map(|_| job.as_str()))?;
-    let mut options = shm::Options {
-        dir: settings.text("TERN_SHM_DIR").into(),
-        prefix: launch::report::segment_prefix(&job),
-        single_copy: settings.flag("TERN_SINGLE_COPY"),
-        cores: launch::control::job_cpus(),
-        stores: match settings.text("TERN_STORES") {
-            "ordinary" => Some(StoreWay::Ordinary),
-            "prefetched" => Some(StoreWay::Prefetched),
-            "streaming" => Some(StoreWay::Streaming),
-            _ => None,
-        },
-    };
-    memory::set_up(memory::Setup {
-        direct: settings.text("TERN_WIN") != "active",
-        adapter: settings.text("TERN_WIN") == "auto",
-        connections: settings.text("TERN_TRANSPORT") == "rc",
-        schedule: Schedule::named(settings.text("TERN_WIN_SCHEDULE")).unwrap_or_default(),
-        fence: Way::named(settings.text("TERN_WIN_FENCE")),
-        dir: options.dir.clone(),
-        prefix: options.prefix.clone(),
-        engine: settings.text("TERN_PROGRESS") == "engine",
-    });
-    let mut hosts = match &mut client {
-        Some(client) => Hosts::find(me, n, &settings, client)?,
-        None => Hosts::one(0, 1),
-    };
-    options.cores = hosts.cores(options.cores);
-    let tariff = Tariff::of_job(&settings, options.cores).crowded(hosts.cores_of_all());
-    let mut agreed = Agreed { tariff, measured: Vec::new() };
-    if let (Some(client), 0) = (&mut client, me) {
-        agreed = links::agree(agreed.tariff, &settings, &hosts);
-        client.put(COLLECTIVES, coll::agreement(&settings, &agreed).as_bytes())?;
-    }
-    let names = hosts.names();
-    let device = match &mut client {
-        Some(client) => hosts.connect(&options, &mut Launcher(client))?,
-        None => hosts.connect(&options, &mut Alone)?,
-    };
-    if let Some(client) = client.as_mut().filter(|_| me != 0) {
-        agreed = coll::agreed(&Launcher(client).get(COLLECTIVES)?, &settings, me)?;
-        links::heed(&agreed, me);
-    }
-    let limits = limits(&settings);
-    // Slurm says -1 where there is but one program.
-    let appnum =
-        client.as_mut().and_then(|client| client.appnum().ok()).filter(|n| *n >= 0).map(|n| n as i32);
-    let universe = client.as_mut().and_then(|client| client.universe().ok().flatten()).unwrap_or(n);
-    *LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()) = client;
-    let mut engine = Engine::new(device, limits);
-    engine.fix_manner(Manner::named(settings.text("TERN_MANNER")));
-    engine.verify_registrations(settings.flag("TERN_REGISTERED_VERIFY"));
-    explain::begin(&mut engine, &settings, me)?;
-    Ok(Connected { engine, tariff: agreed.tariff, settings, appnum, universe, hosts: names })
-}
-
-/// What settings say to the protocols.
-fn limits(settings: &Settings) -> Limits {
-    Limits {
-        eager_bytes: settings.number("TERN_EAGER_MAX") as usize,
-        unexpected_bytes: settings.number("TERN_UNEXPECTED") as usize,
-        unexpected_max_bytes: settings.number("TERN_UNEXPECTED_MAX") as usize,
-        adapt: settings.flag("TERN_ADAPT"),
-        rtr: settings.flag("TERN_RTR"),
-        remote_access: true,
-        force: Protocol::named(settings.text("TERN_PROTOCOL")),
-        eager_by: EagerBy::named(settings.text("TERN_PROTOCOL")),
-        cache: CacheLimits {
-            bytes: settings.number("TERN_REGISTERED_MAX") as usize,
-            ..CacheLimits::default()
-        },
-    }
-}
-
 /// The predefined attributes and MPI_INFO_ENV.
-fn describe(world: &mut World, anytime: &mut Anytime, appnum: Option<i32>, universe: usize) {
-    let is_one_host = world.engine.device().far().is_none();
+fn describe(world: &mut World, anytime: &mut Anytime, arrived: &Arrived) {
     world.objects.last_used_code = anytime.codes.last_used_address();
     let predefined = &mut world.objects.predefined;
     predefined.set(attr::TAG_UB, i32::MAX);
-    predefined.set(attr::WTIME_IS_GLOBAL, i32::from(is_one_host));
     predefined.set(attr::HOST, layout::write(Set::Rank, mpi::group::PROC_NULL));
     predefined.set(attr::IO, layout::write(Set::Rank, mpi::status::ANY_SOURCE));
-    predefined.set(attr::UNIVERSE_SIZE, universe as i32);
-    if let Some(appnum) = appnum {
+    predefined.set(attr::UNIVERSE_SIZE, arrived.universe as i32);
+    if let Some(appnum) = arrived.appnum {
         predefined.set(attr::APPNUM, appnum);
     }
-    crate::info::describe_environment(anytime, world.engine.device().size());
-}
-
-/// Ranks find each other through the key-value space of the launcher.
-struct Launcher<'a>(&'a mut Client);
-
-impl Exchange for Launcher<'_> {
-    fn put(&mut self, key: &str, value: &str) -> std::result::Result<(), String> {
-        self.0.put(key, value.as_bytes())
-    }
-
-    fn fence(&mut self) -> std::result::Result<(), String> {
-        self.0.barrier()
-    }
-
-    fn get(&mut self, key: &str) -> std::result::Result<String, String> {
-        String::from_utf8(self.0.get(key)?).map_err(|_| format!("the value of `{key}` is not text"))
-    }
-}
-
-/// A program that was started alone needs nobody.
-struct Alone;
-
-impl Exchange for Alone {
-    fn put(&mut self, _: &str, _: &str) -> std::result::Result<(), String> {
-        Ok(())
-    }
-
-    fn fence(&mut self) -> std::result::Result<(), String> {
-        Ok(())
-    }
-
-    fn get(&mut self, key: &str) -> std::result::Result<String, String> {
-        Err(format!("there is no `{key}`: this program was started alone"))
-    }
+    crate::info::describe_environment(anytime, arrived.size);
 }
 
 /// `MPI_Finalize`: runs the delete functions of MPI_COMM_SELF's attributes first (MPI 5.0
@@ -337,8 +206,7 @@ fn part(cx: &Cx) -> Result {
     crate::file::stop_beside();
     engine::stop();
     global::finish();
-    let client = LAUNCHER.lock().unwrap_or_else(|e| e.into_inner()).take();
-    client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))
+    connect::part()
 }
 
 /// Waits for all ranks, at the end. Where one is lost, to this rank or to another, that cannot be, and the program knows:
@@ -377,7 +245,7 @@ const ABORT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(200
 fn end_job(code: i32, text: &str) -> bool {
     let printed = report::fatal(code, text);
     if !printed
-        && let Ok(mut launcher) = LAUNCHER.try_lock()
+        && let Some(mut launcher) = connect::try_launcher()
         && let Some(client) = launcher.as_mut()
     {
         raise::print(text);
@@ -392,7 +260,9 @@ fn end_job(code: i32, text: &str) -> bool {
 /// The rank of a process that was started alone, for unit tests.
 #[cfg(test)]
 pub fn alone() -> std::result::Result<World, String> {
-    let settings = Settings::from_env()?;
+    use crate::device::Hosts;
+    use mpi::coll::{Forced, Tariff};
+    let settings = fabric::settings::Settings::from_env()?;
     let options = shm::Options {
         dir: settings.text("TERN_SHM_DIR").into(),
         prefix: "tern-test".into(),
@@ -400,7 +270,7 @@ pub fn alone() -> std::result::Result<World, String> {
         cores: 1,
         stores: None,
     };
-    let limits = limits(&settings);
-    let engine = Engine::new(Hosts::one(0, 1).connect(&options, &mut Alone)?, limits);
+    let device = Hosts::one(0, 1).connect(&options, &mut connect::Alone)?;
+    let engine = proto::Engine::new(device, connect::limits(&settings));
     Ok(World::new(engine, Tariff::of_job(&settings, 1), Forced::read(&settings)))
 }

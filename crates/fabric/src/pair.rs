@@ -47,6 +47,23 @@ impl<N: Device, F: Device> Pair<N, F> {
         Pair { near, far, is_one_host, me, places, ranks, hosts: None, near_sources: 0 }
     }
 
+    /// Rank `me` of a job of `size` that reaches nobody but itself yet: its near device has it alone.
+    pub fn alone(near: N, me: Rank, size: usize) -> Pair<N, F> {
+        assert_eq!(near.size(), 1, "the near device connects this rank with itself");
+        let mut places = vec![FAR; size];
+        places[me] = 0;
+        Pair {
+            near,
+            far: None,
+            is_one_host: false,
+            me,
+            places,
+            ranks: [me].into(),
+            hosts: None,
+            near_sources: 0,
+        }
+    }
+
     /// Which ranks share a host, see [`Device::hosts`].
     pub fn on_hosts(mut self, hosts: Arc<[u32]>) -> Pair<N, F> {
         assert_eq!(hosts.len(), self.places.len(), "each rank is on a host");

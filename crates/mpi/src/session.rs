@@ -13,6 +13,9 @@ use crate::info::Info;
 /// `MPI_SESSION_NULL`.
 pub const SESSION_NULL: Handle = Handle(0x120);
 
+/// How the names of the process sets of hosts begin.
+pub const OF_HOSTS: &str = "tern://";
+
 /// A session.
 #[derive(Debug, Default)]
 pub struct Session {
@@ -32,13 +35,14 @@ pub struct ProcessSet {
 }
 
 /// The process sets of a job of `size` ranks: those of the standard, and one per host, in the order of the ranks.
-/// `hosts` are the names of the ranks' hosts, or the one name that all have.
+/// `hosts` are the names of the ranks' hosts, or the one name that all have; nothing where they are not known: sets may come later, but never
+/// change their places (MPI 5.0 section 11.3.2).
 pub fn process_sets(me: u32, size: u32, hosts: &[String]) -> Vec<ProcessSet> {
     let set = |name: &str, members| ProcessSet { name: name.into(), members };
     let all = Group::range(0, size);
     let mut sets = vec![set("mpi://WORLD", all.clone()), set("mpi://SELF", Group::range(me, 1))];
     if let [host] = hosts {
-        sets.push(set(&format!("tern://{host}"), all));
+        sets.push(set(&format!("{OF_HOSTS}{host}"), all));
         return sets;
     }
     let (mut known, mut members) = (HashMap::new(), Vec::<(&str, Vec<u32>)>::new());
@@ -49,7 +53,8 @@ pub fn process_sets(me: u32, size: u32, hosts: &[String]) -> Vec<ProcessSet> {
         }
         members[at].1.push(rank);
     }
-    let of_host = |(host, ranks): (&str, Vec<u32>)| set(&format!("tern://{host}"), Group::from_ranks(ranks));
+    let of_host =
+        |(host, ranks): (&str, Vec<u32>)| set(&format!("{OF_HOSTS}{host}"), Group::from_ranks(ranks));
     sets.extend(members.into_iter().map(of_host));
     sets
 }
@@ -93,6 +98,7 @@ mod tests {
         let sets = process_sets(2, 4, &hosts[1..2]);
         let last = sets.last().expect("the host's");
         assert_eq!((last.name.as_str(), last.members.size()), ("tern://a", 4));
+        assert_eq!(process_sets(2, 4, &[]).len(), 2);
     }
 
     #[test]

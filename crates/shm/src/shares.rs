@@ -27,6 +27,16 @@ impl ShmShares {
         ShmShares { me, base: segment.at(0), layout: *layout, used, next: Cell::new(0) }
     }
 
+    /// Those of this rank are what they were before, when it was alone and called itself 0. Nobody else knows any of them.
+    pub fn take_over(&self, before: &ShmShares) {
+        for (index, used) in before.used.iter().enumerate().filter(|(_, used)| used.get()) {
+            let [old, new] = [before, self].map(|all| Share { owner: all.me, index: index as u32 });
+            ShareWord::ALL.iter().for_each(|word| self.store(new, *word, before.load(old, *word)));
+            self.used[index].set(used.get());
+        }
+        self.next.set(before.next.get());
+    }
+
     /// Address of the line of a share.
     #[inline]
     fn line(&self, share: Share) -> usize {

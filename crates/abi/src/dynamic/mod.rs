@@ -24,7 +24,7 @@ use rnic::Card;
 use crate::coll::run;
 use crate::cx::Cx;
 use crate::global::World;
-use crate::{device, letter, wait};
+use crate::{connect, device, letter, wait};
 
 /// Contexts of what the library says to processes of other jobs. No communicator has them: those of jobs are below,
 /// those of several jobs above.
@@ -52,11 +52,12 @@ pub fn name_job(name: Option<&str>) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// The card of this process, which others can reach from here on.
+/// The card of this process, which others can reach from here on. Those of its job first.
 pub fn own_card(cx: &Cx) -> Result<Card> {
+    connect::job(cx)?;
     let fail =
         |text: String| Error::new(Class::OTHER, format!("no process of another job can be met: {text}"));
-    let job = *JOB.get().expect("named when the process was connected");
+    let job = *JOB.get().expect("named when the process arrived");
     let mut seed = [0; 8];
     launch::sys::random(&mut seed).map_err(|error| fail(format!("random numbers: {error}")))?;
     let mut world = cx.world();
@@ -77,7 +78,7 @@ pub fn admit(world: &mut World, card: &Card) -> u32 {
 /// What all processes call the one that has this number here.
 pub fn name(world: &mut World, process: u32) -> ([u8; 16], u32) {
     match process < world.job_size() {
-        true => (*JOB.get().expect("named when the process was connected"), process),
+        true => (*JOB.get().expect("named when the process arrived"), process),
         false => world.engine.extend(|device| device::adapter(device).name_of(process as usize)),
     }
 }

@@ -40,12 +40,13 @@ Where the standard leaves it open, or programs rely on more than it says:
   text that says so.
 - `MPI_Dims_create` gives the dimensions with the least difference between the largest and the smallest; of
   several the first by the alphabet.
-- A process that has had a session stays connected to its end, also after `MPI_Finalize`, and there waits for all
+- A process that has had a session belongs to its job to its end, also after `MPI_Finalize`, and there waits for all
   others, as `MPI_Finalize` does in those that had none; after that no session can be opened.
 - A session is granted the level of thread support that it asks for by `thread_level`, single if it does not, but no
   more than `MPI_Init_thread` was if that came first.
-- Process sets are `mpi://WORLD`, `mpi://SELF`, and `tern://HOST` for each name of a host. What a program has left of a
-  session when it ends it, communicators with their attributes, goes with it.
+- Process sets are `mpi://WORLD`, `mpi://SELF`, and `tern://HOST` for each name of a host. Where ranks are on several hosts
+  the latter come when the process is connected to its job; who asks for one by name before waits for that. What a
+  program has left of a session when it ends it, communicators with their attributes, goes with it.
 - `MPI_Intercomm_merge` with the same `high` in both groups puts that one first whose rank 0 comes first in the job.
 - An attribute key that was freed may be freed again, through a copy of the handle, while attributes have it.
 - `thread_level` is no key of `MPI_INFO_ENV`: it stands for a level asked for before the program started, and
@@ -53,10 +54,12 @@ Where the standard leaves it open, or programs rely on more than it says:
 
 Where Tern departs from the standard:
 
-- `MPI_Session_init` is not local, as section 11.3.1 has it, if it comes first: the first of `MPI_Init`,
-  `MPI_Init_thread` and `MPI_Session_init` in a process connects it to its job, and returns when every process of the
-  job has called one of them. A program in which some processes open no session before others need theirs waits for
-  ever. Further sessions are local.
+- Sessions are local, as section 11.3 has them, and so is everything that is done in `mpi://SELF`. But the first call of a
+  process that needs others, unless that is `MPI_Init`, waits for all processes of the job, where the standard has it
+  wait for those of its groups: `MPI_Comm_create_from_group` of a group with others, `MPI_Intercomm_create_from_groups`,
+  `MPI_Open_port` and what meets processes of other jobs. It returns when each process of the job is in such a call,
+  in `MPI_Init`, or, having closed its sessions, at its end. One that never calls MPI keeps the others waiting until it
+  ends; then `mpiexec` ends the job and says so.
 ";
 
 /// The text of `docs/conformance.md`.

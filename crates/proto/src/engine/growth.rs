@@ -1,9 +1,11 @@
-//! Peers that come after the start: processes of other jobs, behind a device that may have been opened for them.
+//! Peers that come after the start: processes of other jobs, behind a device that may have been opened for them, and those of
+//! the own job, where a rank began by itself.
 
 use super::Engine;
 use crate::choice::eager_limit::EagerLimit;
+use crate::memory::bounce::Bounce;
 use crate::memory::staging::Staging;
-use fabric::{Device, Distance};
+use fabric::{Device, Distance, Fault};
 
 impl<D: Device> Engine<D> {
     /// Changes the device, which may know more peers afterwards, or reach those of another host for the first time.
@@ -37,5 +39,47 @@ impl<D: Device> Engine<D> {
         if self.limits.adapt && self.limits.force.is_none() {
             self.rendezvous().refresh();
         }
+    }
+
+    /// Goes over to a device that reaches the whole job, from one that reached this rank alone: everything that is under way is between
+    /// this rank and itself, and goes on. What depends on a device is found out anew. Returns the one that has been left.
+    pub fn go_over(&mut self, dev: D) -> Result<D, Fault> {
+        assert_eq!(
+            (dev.me(), dev.size()),
+            (self.dev.me(), self.dev.size()),
+            "it is the same rank of the same job"
+        );
+        self.take_in_all()?;
+        let was_at_once = self.dev.takes_at_once();
+        let new = Engine::new(dev, self.limits.clone());
+        let Engine { dev, ops, matching, peers, active, rtrs, counters, fault, idle, epochs, .. } =
+            std::mem::replace(self, new);
+        (self.ops, self.matching, self.peers, self.active) = (ops, matching, peers, active);
+        (self.rtrs, self.counters, self.fault, self.idle, self.epochs) =
+            (rtrs, counters, fault, idle, epochs);
+        if self.dev.takes_at_once() && !was_at_once {
+            self.matching.take_at_once();
+        }
+        let slot_bytes = self.slot_bytes();
+        if let Some(epochs) = &mut self.epochs {
+            // Without an adapter there were none.
+            epochs.bounce = Bounce::new(slot_bytes);
+        }
+        self.news = true;
+        Ok(dev)
+    }
+
+    /// Takes in what this rank has sent to itself, so that nothing lies in the device: no more than that holds, whatever the limits.
+    fn take_in_all(&mut self) -> Result<(), Fault> {
+        let me = self.dev.me();
+        let most = std::mem::replace(&mut self.limits.unexpected_bytes, usize::MAX);
+        let mut moved = Ok(true);
+        while moved == Ok(true) {
+            moved = self.progress();
+        }
+        self.limits.unexpected_bytes = most;
+        self.make_way(me);
+        assert!(moved.is_err() || self.dev.peek(me).is_none(), "everything has been taken in");
+        moved.map(drop)
     }
 }

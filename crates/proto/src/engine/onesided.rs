@@ -33,8 +33,7 @@ impl<D: Device> Engine<D> {
         if self.epochs.as_ref().is_some_and(|epochs| epochs.windows.contains_key(&window)) {
             return Err(Fault::Device(format!("window {window} is there already")));
         }
-        let slot_bytes = self.learner.facts.paths.iter().filter(|path| path.registration);
-        let slot_bytes = slot_bytes.map(|path| path.eager_bytes).max().unwrap_or(0);
+        let slot_bytes = self.slot_bytes();
         let (mut keys, mut registered) =
             ([0; RAILS], self.learner.facts.paths.iter().any(|p| p.registration));
         for (rail, place) in
@@ -66,6 +65,12 @@ impl<D: Device> Engine<D> {
             },
         );
         Ok(Exposed { addr: span.addr as u64, len: span.len as u64, keys, registered, window })
+    }
+
+    /// Longest operation that goes through memory of the library.
+    pub(super) fn slot_bytes(&self) -> usize {
+        let slot_bytes = self.learner.facts.paths.iter().filter(|path| path.registration);
+        slot_bytes.map(|path| path.eager_bytes).max().unwrap_or(0)
     }
 
     /// What a rank has exposed.

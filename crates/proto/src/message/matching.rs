@@ -225,6 +225,11 @@ impl Matching {
         self.posted += usize::from(was_at_once);
     }
 
+    /// Messages may be taken at once from here on; before they could not.
+    pub fn take_at_once(&mut self) {
+        self.posted -= 1;
+    }
+
     /// Whether no receive is posted and no message from `source` waits: then the next message
     /// from it can be matched where it lies.
     #[inline(always)]

@@ -8,5 +8,6 @@ mod journals;
 mod looks;
 mod malformed;
 mod offers;
+mod over;
 mod pipelines;
 mod plans;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::ring::CELLS;
 use crate::stores::{Place, Plan};
+use fabric::{Share, ShareWord, Shares};
 
 pub(super) fn options() -> Options {
     Options {
@@ -152,4 +153,23 @@ fn a_full_ring_refuses_until_it_is_read() {
         assert_eq!(receive(&mut b), None);
     }
     assert!(send(&mut a, &[1]));
+}
+
+/// A rank that was alone and takes its place among others goes on with its clock, and with the shares that are open.
+#[test]
+fn who_was_alone_keeps_clock_and_shares() {
+    let mut alone = Shm::local_job(1, &options()).unwrap().pop().expect("one rank");
+    alone.start -= Duration::from_secs(5);
+    let open = |device: &Shm| device.opened_shares().open().expect("some are free");
+    let (given_back, index) = (open(&alone), open(&alone));
+    let before = |index| Share { owner: 0, index };
+    alone.opened_shares().store(before(given_back), ShareWord::Left, 2);
+    alone.opened_shares().store(before(index), ShareWord::Partner, 42);
+    let (_other, mut second) = pair();
+    second.succeed(&alone);
+    assert!(second.now_ns() > 5_000_000_000);
+    assert_eq!(second.opened_shares().load(Share { owner: 1, index }, ShareWord::Partner), 42);
+    let opened: Vec<u32> = std::iter::from_fn(|| second.opened_shares().open()).collect();
+    assert!(opened.contains(&given_back) && !opened.contains(&index), "{opened:?}");
+    assert_eq!(opened.len(), second.opened_shares().count() as usize - 1);
 }

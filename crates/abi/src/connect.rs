@@ -1,0 +1,299 @@
+//! How a process gets to the others of its job: it arrives, which needs its launcher alone, and meets them, which all
+//! processes of the job do together.
+//!
+//! ```text
+//! MPI_Init first         Before ─▶ arrive ─▶ meet ─▶ connected
+//! MPI_Session_init first Before ─▶ arrive ─▶ alone ─┬─▶ meet ─▶ connected
+//!                                                   └ what needs others ([`job`]), MPI_Init, the end of the process
+//! ```
+//!
+//! MPI_Session_init is local (MPI 5.0 section 11.3.1), and so is what a session is asked. A rank that is alone has its number and
+//! the size of its job, so that groups, contexts and names are what they will be, and a device that reaches nobody else. When
+//! it meets the others the engine goes over to another device ([`proto::Engine::go_over`]), and all objects stay.
+
+use std::sync::{Mutex, MutexGuard};
+
+use fabric::settings::Settings;
+use fabric::{Device as _, Exchange, Pair};
+use launch::pmi::client::Client;
+use mpi::attr;
+use mpi::coll::{self, Account, Agreed, Forced, Tariff};
+use mpi::error::{Class, Error, Result, fail};
+use mpi::session::process_sets;
+use mpi::win::fence::Way;
+use proto::epoch::Schedule;
+use proto::{CacheLimits, EagerBy, Engine, Limits, Manner, Protocol};
+use shm::{Shm, StoreWay};
+
+use crate::cx::Cx;
+use crate::device::{Device, Hosts};
+use crate::global::World;
+use crate::win::memory;
+use crate::{dynamic, engine, explain, links, report, tools};
+
+/// Key under which rank 0 publishes what all must know to choose the same algorithms.
+const COLLECTIVES: &str = "tern.coll";
+
+/// The launcher, from where the process arrives to where it parts.
+static LAUNCHER: Mutex<Option<Client>> = Mutex::new(None);
+
+/// What a process that has arrived knows until it meets the others; why it has not met them, if it has tried in vain.
+static ALONE: Mutex<Option<std::result::Result<Arrived, String>>> = Mutex::new(None);
+
+/// The launcher, if nobody else asks it just now.
+pub fn try_launcher() -> Option<MutexGuard<'static, Option<Client>>> {
+    LAUNCHER.try_lock().ok()
+}
+
+/// The launcher.
+pub fn launcher() -> MutexGuard<'static, Option<Client>> {
+    LAUNCHER.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// What a process knows of its job by itself.
+pub struct Arrived {
+    /// The settings in force.
+    pub settings: Settings,
+    /// This rank.
+    pub me: usize,
+    /// Number of ranks.
+    pub size: usize,
+    /// Which of several programs this is, if that is known.
+    pub appnum: Option<i32>,
+    /// How many ranks the launcher could run.
+    pub universe: usize,
+    /// The name of the host, if all ranks are known to be on one.
+    host: Option<String>,
+    options: shm::Options,
+}
+
+/// What a rank is made of.
+pub struct Parts {
+    device: Device,
+    tariff: Tariff,
+    /// The names of the ranks' hosts, or the one name that all have; nothing where that is not known yet.
+    hosts: Vec<String>,
+}
+
+/// Finds out what the environment and the launcher say. Local.
+pub fn arrive() -> std::result::Result<Arrived, String> {
+    report::connect()?;
+    let settings = Settings::from_env()?;
+    let mut client = Client::from_env()?;
+    let (me, size) = client.as_ref().map_or((0, 1), |client| (client.rank(), client.size()));
+    let job = client.as_mut().map_or(Ok("alone".into()), Client::name)?;
+    dynamic::name_job(client.as_ref().map(|_| job.as_str()))?;
+    let options = shm::Options {
+        dir: settings.text("TERN_SHM_DIR").into(),
+        prefix: launch::report::segment_prefix(&job),
+        single_copy: settings.flag("TERN_SINGLE_COPY"),
+        cores: launch::control::job_cpus(),
+        stores: match settings.text("TERN_STORES") {
+            "ordinary" => Some(StoreWay::Ordinary),
+            "prefetched" => Some(StoreWay::Prefetched),
+            "streaming" => Some(StoreWay::Streaming),
+            _ => None,
+        },
+    };
+    memory::set_up(memory::Setup {
+        direct: settings.text("TERN_WIN") != "active",
+        adapter: settings.text("TERN_WIN") == "auto",
+        connections: settings.text("TERN_TRANSPORT") == "rc",
+        schedule: Schedule::named(settings.text("TERN_WIN_SCHEDULE")).unwrap_or_default(),
+        fence: Way::named(settings.text("TERN_WIN_FENCE")),
+        dir: options.dir.clone(),
+        prefix: options.prefix.clone(),
+        engine: settings.text("TERN_PROGRESS") == "engine",
+    });
+    // Slurm says -1 where there is but one program.
+    let appnum =
+        client.as_mut().and_then(|client| client.appnum().ok()).filter(|n| *n >= 0).map(|n| n as i32);
+    let universe = client.as_mut().and_then(|client| client.universe().ok().flatten()).unwrap_or(size);
+    let is_one = client.as_ref().is_none_or(|client| Hosts::are_one(size, &settings, client));
+    let host = is_one.then(crate::env::host_name).and_then(|name| name.ok());
+    *launcher() = client;
+    Ok(Arrived { settings, me, size, appnum, universe, host, options })
+}
+
+impl Arrived {
+    /// A rank that reaches nobody but itself. Local.
+    pub fn alone(&self) -> std::result::Result<Parts, String> {
+        // It sleeps and spins as one of many on this host would; what it sends to itself needs no kernel.
+        let cores = self.options.cores / self.size;
+        let options = shm::Options { single_copy: false, cores, ..self.options.clone() };
+        let near = Shm::join(0, 1, "", &options, &mut Alone)?;
+        let tariff = Tariff::of_job(&self.settings, self.options.cores);
+        let hosts = self.host.iter().cloned().collect();
+        Ok(Parts { device: Pair::alone(near, self.me, self.size), tariff, hosts })
+    }
+
+    /// Finds the other ranks. Collective.
+    pub fn meet(&self) -> std::result::Result<Parts, String> {
+        // While this waits for others nobody else has to wait for it.
+        let mut client = launcher().take();
+        let met = self.meet_by(&mut client);
+        *launcher() = client;
+        met
+    }
+
+    fn meet_by(&self, client: &mut Option<Client>) -> std::result::Result<Parts, String> {
+        let Arrived { settings, me, size, .. } = self;
+        let mut options = self.options.clone();
+        let mut hosts = match client {
+            Some(client) => Hosts::find(*me, *size, settings, client)?,
+            None => Hosts::one(0, 1),
+        };
+        options.cores = hosts.cores(options.cores);
+        let tariff = Tariff::of_job(settings, options.cores).crowded(hosts.cores_of_all());
+        let mut agreed = Agreed { tariff, measured: Vec::new() };
+        if let (Some(client), 0) = (&mut *client, *me) {
+            agreed = links::agree(agreed.tariff, settings, &hosts);
+            client.put(COLLECTIVES, coll::agreement(settings, &agreed).as_bytes())?;
+        }
+        let names = hosts.names();
+        let device = match client {
+            Some(client) => hosts.connect(&options, &mut Launcher(client))?,
+            None => hosts.connect(&options, &mut Alone)?,
+        };
+        if let Some(client) = client.as_mut().filter(|_| *me != 0) {
+            agreed = coll::agreed(&Launcher(client).get(COLLECTIVES)?, settings, *me)?;
+            links::heed(&agreed, *me);
+        }
+        Ok(Parts { device, tariff: agreed.tariff, hosts: names })
+    }
+
+    /// The rank that is made of these.
+    pub fn rank(&self, parts: Parts, has_met: bool) -> std::result::Result<World, String> {
+        let Parts { device, tariff, hosts } = parts;
+        let settings = &self.settings;
+        let mut world = World::new(Engine::new(device, limits(settings)), tariff, Forced::read(settings));
+        world.objects.locking = disk::Locking::named(settings.text("TERN_FILE_LOCKS"));
+        world.close();
+        world.objects.sets = process_sets(world.rank(), self.size as u32, &hosts);
+        if has_met {
+            self.has_met(&mut world)?;
+        }
+        Ok(world)
+    }
+
+    /// What settings ask of a rank that reaches others.
+    fn has_met(&self, world: &mut World) -> std::result::Result<(), String> {
+        engine::permit(self.settings.text("TERN_PROGRESS") == "engine");
+        world.engine.fix_manner(Manner::named(self.settings.text("TERN_MANNER")));
+        world.engine.verify_registrations(self.settings.flag("TERN_REGISTERED_VERIFY"));
+        explain::begin(&mut world.engine, &self.settings, self.me)?;
+        world.account = Account::new(world.engine.learner().account.detail()).map(Box::new);
+        tell_clock(world);
+        Ok(())
+    }
+
+    /// Has the rank go over from what it was made of to these, which reach the others.
+    fn go_over(&self, cx: &Cx, parts: Parts) -> std::result::Result<(), String> {
+        let Parts { mut device, tariff, hosts } = parts;
+        let mut world = cx.world();
+        device.near_mut().succeed(world.engine.device().near());
+        let before = world.engine.go_over(device).map_err(|fault| fault.to_string())?;
+        // Threads that sleep there look again, and its memory stays for those that are about to.
+        before.wake_threads();
+        std::mem::forget(before);
+        world.tariff = tariff;
+        world.objects.sets = process_sets(world.rank(), self.size as u32, &hosts);
+        self.has_met(&mut world)?;
+        tools::event::begin(&mut world);
+        Ok(())
+    }
+}
+
+/// The rank has been made of a process that has met nobody.
+pub fn stay_alone(arrived: Arrived) {
+    *alone() = Some(Ok(arrived));
+}
+
+/// Meets the others, unless that has been done: to be called before anything that needs them. Collective: it returns when all
+/// processes of the job have come here, to MPI_Init, or to their end. No guard may be alive.
+pub fn job(cx: &Cx) -> Result {
+    let mut alone = alone();
+    let outcome = match &*alone {
+        None => return Ok(()),
+        Some(Ok(arrived)) => arrived.meet().and_then(|parts| arrived.go_over(cx, parts)),
+        Some(Err(why)) => Err(why.clone()),
+    };
+    match outcome {
+        Ok(()) => {
+            *alone = None;
+            Ok(())
+        }
+        Err(why) => {
+            *alone = Some(Err(why.clone()));
+            fail(Class::OTHER, why)
+        }
+    }
+}
+
+fn alone() -> MutexGuard<'static, Option<std::result::Result<Arrived, String>>> {
+    ALONE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Tells the launcher that this process is about to end as it should.
+pub fn part() -> Result {
+    let client = launcher().take();
+    client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))
+}
+
+/// Whether MPI_Wtime is the same on all ranks.
+fn tell_clock(world: &mut World) {
+    let is_one_host = world.engine.device().far().is_none();
+    world.objects.predefined.set(attr::WTIME_IS_GLOBAL, i32::from(is_one_host));
+}
+
+/// What settings say to the protocols.
+pub fn limits(settings: &Settings) -> Limits {
+    Limits {
+        eager_bytes: settings.number("TERN_EAGER_MAX") as usize,
+        unexpected_bytes: settings.number("TERN_UNEXPECTED") as usize,
+        unexpected_max_bytes: settings.number("TERN_UNEXPECTED_MAX") as usize,
+        adapt: settings.flag("TERN_ADAPT"),
+        rtr: settings.flag("TERN_RTR"),
+        remote_access: true,
+        force: Protocol::named(settings.text("TERN_PROTOCOL")),
+        eager_by: EagerBy::named(settings.text("TERN_PROTOCOL")),
+        cache: CacheLimits {
+            bytes: settings.number("TERN_REGISTERED_MAX") as usize,
+            ..CacheLimits::default()
+        },
+    }
+}
+
+/// Ranks find each other through the key-value space of the launcher.
+struct Launcher<'a>(&'a mut Client);
+
+impl Exchange for Launcher<'_> {
+    fn put(&mut self, key: &str, value: &str) -> std::result::Result<(), String> {
+        self.0.put(key, value.as_bytes())
+    }
+
+    fn fence(&mut self) -> std::result::Result<(), String> {
+        self.0.barrier()
+    }
+
+    fn get(&mut self, key: &str) -> std::result::Result<String, String> {
+        String::from_utf8(self.0.get(key)?).map_err(|_| format!("the value of `{key}` is not text"))
+    }
+}
+
+/// A process that is alone needs nobody.
+pub struct Alone;
+
+impl Exchange for Alone {
+    fn put(&mut self, _: &str, _: &str) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    fn fence(&mut self) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    fn get(&mut self, key: &str) -> std::result::Result<String, String> {
+        Err(format!("there is no `{key}`: this program was started alone"))
+    }
+}
