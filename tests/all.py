@@ -267,6 +267,8 @@ def other_abi(peer):
 
 def stages(arguments):
     if arguments.nightly:
+        packages = [sys.executable, ROOT / "tests" / "packages.py", "--container"]
+        yield Stage("Debian package in roots of its own", [*packages, "debian_root", "container"])
         yield from between_hosts(short=False)
         cargo = os.environ.get("CARGO", "cargo")
         yield Stage("long studies", [cargo, "test", "-p", "sim", "--test", "modelled", "--", "--ignored"])
@@ -315,7 +317,8 @@ def main():
     parser = argparse.ArgumentParser(description="run all tests")
     parser.add_argument("--quick", action="store_true", help="only unit tests and C tests")
     parser.add_argument("--nightly", action="store_true",
-                        help="only what is too long for each change: all C tests and mpi4py's suite between two hosts, and long studies")
+                        help="only what is too long for each change: all C tests and mpi4py's suite between two hosts, the Debian package "
+                             "in roots of its own, long studies")
     parser.add_argument("--peers", action="store_true", help="check the C tests on MPICH as well")
     parser.add_argument("stage", nargs="*", help="only stages whose name contains one of these")
     arguments = parser.parse_args()

@@ -2,8 +2,8 @@
 """The packages: made of what is in build/, installed where nothing else is, and used from there; and how build systems find
 what is installed. Nothing of the library is compiled anew.
 
-`--container` also installs the Debian package in a root made by mmdebstrap (as root, some minutes) and runs the steps
-that the Containerfile has for it.
+`--container` also installs the Debian package in roots made by mmdebstrap (as root, some minutes, once a night): beside
+Debian's mpich and alone, and by the steps that the Containerfile has for it.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import types
 
+import packages_root
 from install import FORTRAN_PROGRAM, PROGRAM, ROOT, Failure, Skip
 
 MPI4PY = "4.1.2"
@@ -162,11 +163,16 @@ def mpi4py_wheel(bench):
         raise Failure(f"tern-mpi has left behind {left}")
 
 
+def deb(bench):
+    """The Debian package of what is in build/."""
+    return bench.run(sys.executable, ROOT / "packaging" / "deb.py", "--out", bench.scratch / "dist").split()[-1]
+
+
 def debian(bench):
     """The package unpacked into an empty root, and what it would have alternatives lead to."""
     if not shutil.which("dpkg-deb"):
         raise Skip("no dpkg-deb")
-    made = bench.run(sys.executable, ROOT / "packaging" / "deb.py", "--out", bench.scratch / "dist").split()[-1]
+    made = deb(bench)
     root = bench.scratch / "root"
     bench.run("dpkg-deb", "-x", made, root)
     home = next(root.glob("usr/lib/*/tern"))
@@ -281,12 +287,17 @@ def spack(_bench):
         raise Failure(f"the recipe names what is not there: {missing}")
 
 
+def debian_root(bench):
+    """Installed in a Debian system, used from there and purged."""
+    packages_root.debian_root(bench, deb(bench))
+
+
 def container(bench):
     """The second image of the Containerfile: its RUN steps in a root made by mmdebstrap."""
     for tool in ("mmdebstrap", "chroot"):
         if not shutil.which(tool):
             raise Skip(f"no {tool}")
-    made = bench.run(sys.executable, ROOT / "packaging" / "deb.py", "--out", bench.scratch / "dist").split()[-1]
+    made = deb(bench)
     root = bench.scratch / "image"
     bench.run("mmdebstrap", "--variant=apt", "bookworm", root, "http://deb.debian.org/debian", timeout=1800)
     image = (ROOT / "packaging" / "Containerfile").read_text().split("\nFROM ")[2]
@@ -304,10 +315,10 @@ def container(bench):
 
 def main():
     parser = argparse.ArgumentParser(description="test the packages")
-    parser.add_argument("--container", action="store_true", help="install the Debian package in a root of its own as well")
+    parser.add_argument("--container", action="store_true", help="install the Debian package in roots of its own as well")
     parser.add_argument("check", nargs="*", help="only these")
     arguments = parser.parse_args()
-    checks = [wheel, wheel_tag, mpi4py, mpi4py_wheel, debian, cmake, autoconf, spack] + ([container] if arguments.container else [])
+    checks = [wheel, wheel_tag, mpi4py, mpi4py_wheel, debian, cmake, autoconf, spack] + ([debian_root, container] if arguments.container else [])
     known = [check.__name__ for check in checks]
     if unknown := [name for name in arguments.check if name not in known]:
         parser.error(f"no check is called {' or '.join(unknown)}; there are {', '.join(known)}")
