@@ -58,10 +58,6 @@ pub struct Arrived {
     pub me: usize,
     /// Number of ranks.
     pub size: usize,
-    /// Which of several programs this is, if that is known.
-    pub appnum: Option<i32>,
-    /// How many ranks the launcher could run.
-    pub universe: usize,
     /// The name of the host, if all ranks are known to be on one.
     host: Option<String>,
     options: shm::Options,
@@ -105,17 +101,24 @@ pub fn arrive() -> std::result::Result<Arrived, String> {
         prefix: options.prefix.clone(),
         engine: settings.text("TERN_PROGRESS") == "engine",
     });
-    // Slurm says -1 where there is but one program.
-    let appnum =
-        client.as_mut().and_then(|client| client.appnum().ok()).filter(|n| *n >= 0).map(|n| n as i32);
-    let universe = client.as_mut().and_then(|client| client.universe().ok().flatten()).unwrap_or(size);
     let is_one = client.as_ref().is_none_or(|client| Hosts::are_one(size, &settings, client));
     let host = is_one.then(crate::env::host_name).and_then(|name| name.ok());
     *launcher() = client;
-    Ok(Arrived { settings, me, size, appnum, universe, host, options })
+    Ok(Arrived { settings, me, size, host, options })
 }
 
 impl Arrived {
+    /// Which of several programs this is, if the launcher says so, and how many ranks it could run. Local; behind all that has to be
+    /// answered, for a launcher that is broken is found by that.
+    pub fn is_told(&self) -> (Option<i32>, usize) {
+        let mut launcher = launcher();
+        let Some(client) = launcher.as_mut() else { return (None, self.size) };
+        // Slurm says -1 where there is but one program.
+        let appnum = client.appnum().ok().filter(|n| *n >= 0).map(|n| n as i32);
+        let universe = client.universe().ok().flatten().unwrap_or(self.size);
+        (appnum, universe)
+    }
+
     /// A rank that reaches nobody but itself. Local.
     pub fn alone(&self) -> std::result::Result<Parts, String> {
         // It sleeps and spins as one of many on this host would; what it sends to itself needs no kernel.

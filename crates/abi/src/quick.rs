@@ -200,7 +200,26 @@ fn transfer<const PUT: bool>(
     there: There,
     win: usize,
 ) -> Option<i32> {
-    unheard()?.transfer_now::<PUT>((buf, n, handle(datatype)), there, handle(win)).then_some(0)
+    unheard()?.transfer_now::<PUT, false>((buf, n, handle(datatype)), there, handle(win)).then_some(0)
+}
+
+/// The same with a request, which is over when it is begun.
+#[inline(always)]
+fn transfer_asking<const PUT: bool>(
+    (buf, n, datatype): (usize, u64, usize),
+    there: There,
+    win: usize,
+    request: usize,
+) -> Option<i32> {
+    let mut world = unheard()?;
+    if request == 0 || !world.objects.requests.has_sent() {
+        return None;
+    }
+    if !world.transfer_now::<PUT, true>((buf, n, handle(datatype)), there, handle(win)) {
+        return None;
+    }
+    store(request, world.objects.requests.sent().ok()?);
+    Some(0)
 }
 
 /// `MPI_Put` of one run in shared memory.
@@ -233,6 +252,40 @@ pub fn MPI_Get(
     transfer::<false>((buf, count(n)?, datatype), there(target, disp, target_n, target_datatype)?, win)
 }
 
+/// `MPI_Rput` of one run in shared memory.
+#[inline(always)]
+pub fn MPI_Rput(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    target: i32,
+    disp: i64,
+    target_n: impl Into<i64>,
+    target_datatype: usize,
+    win: usize,
+    request: usize,
+) -> Option<i32> {
+    let there = there(target, disp, target_n, target_datatype)?;
+    transfer_asking::<true>((buf, count(n)?, datatype), there, win, request)
+}
+
+/// `MPI_Rget` of one run in shared memory.
+#[inline(always)]
+pub fn MPI_Rget(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    target: i32,
+    disp: i64,
+    target_n: impl Into<i64>,
+    target_datatype: usize,
+    win: usize,
+    request: usize,
+) -> Option<i32> {
+    let there = there(target, disp, target_n, target_datatype)?;
+    transfer_asking::<false>((buf, count(n)?, datatype), there, win, request)
+}
+
 /// `MPI_Accumulate` of one run in shared memory.
 #[inline(always)]
 pub fn MPI_Accumulate(
@@ -254,7 +307,37 @@ pub fn MPI_Accumulate(
     let mut world = unheard()?;
     let done = match there.count {
         1 => world.accumulate_now(buf, None, there, op, win),
-        _ => world.accumulate_run_now(buf, there, op, win),
+        _ => world.accumulate_run_now(buf, None, there, op, win),
+    };
+    done.then_some(0)
+}
+
+/// `MPI_Get_accumulate` of one run in shared memory.
+#[inline(always)]
+pub fn MPI_Get_accumulate(
+    buf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    result: usize,
+    result_n: impl Into<i64>,
+    result_datatype: usize,
+    target: i32,
+    disp: i64,
+    target_n: impl Into<i64>,
+    target_datatype: usize,
+    op: usize,
+    win: usize,
+) -> Option<i32> {
+    let there = there(target, disp, target_n, target_datatype)?;
+    let counts = [count(n)?, count(result_n)?];
+    if counts != [there.count; 2] || [datatype, result_datatype] != [target_datatype; 2] {
+        return None;
+    }
+    let (op, win) = (handle(op), handle(win));
+    let mut world = unheard()?;
+    let done = match there.count {
+        1 => world.accumulate_now(buf, Some(result), there, op, win),
+        _ => world.accumulate_run_now(buf, Some(result), there, op, win),
     };
     done.then_some(0)
 }
@@ -354,6 +437,19 @@ pub fn MPI_Win_lock(kind: i32, rank: i32, assert: i32, win: usize) -> Option<i32
 #[inline(always)]
 pub fn MPI_Win_unlock(rank: i32, win: usize) -> Option<i32> {
     unheard()?.unlock_now(rank, handle(win)).then_some(0)
+}
+
+/// `MPI_Win_lock_all` of locks in shared memory that are free.
+#[inline(always)]
+pub fn MPI_Win_lock_all(assert: i32, win: usize) -> Option<i32> {
+    let taken = assert == 0 && unheard()?.lock_all_now(handle(win));
+    taken.then_some(0)
+}
+
+/// `MPI_Win_unlock_all` in shared memory.
+#[inline(always)]
+pub fn MPI_Win_unlock_all(win: usize) -> Option<i32> {
+    unheard()?.unlock_all_now(handle(win)).then_some(0)
 }
 
 #[inline(always)]

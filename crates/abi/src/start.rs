@@ -161,8 +161,9 @@ fn describe(world: &mut World, anytime: &mut Anytime, arrived: &Arrived) {
     predefined.set(attr::TAG_UB, i32::MAX);
     predefined.set(attr::HOST, layout::write(Set::Rank, mpi::group::PROC_NULL));
     predefined.set(attr::IO, layout::write(Set::Rank, mpi::status::ANY_SOURCE));
-    predefined.set(attr::UNIVERSE_SIZE, arrived.universe as i32);
-    if let Some(appnum) = arrived.appnum {
+    let (appnum, universe) = arrived.is_told();
+    predefined.set(attr::UNIVERSE_SIZE, universe as i32);
+    if let Some(appnum) = appnum {
         predefined.set(attr::APPNUM, appnum);
     }
     crate::info::describe_environment(anytime, arrived.size);

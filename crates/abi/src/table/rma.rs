@@ -24,7 +24,7 @@ rows! { "12 One-sided communication";
         => crate::win::operate::get;
     MPI_Get_accumulate(origin_addr: BufIn, origin_count: Count, origin_datatype: MaybeDatatype,
         result_addr: BufOut, result_count: Count, result_datatype: Datatype, target_rank: Dest,
-        target_disp: Aint, target_count: Count, target_datatype: Datatype, op: Op, win: Win) large
+        target_disp: Aint, target_count: Count, target_datatype: Datatype, op: Op, win: Win) large quick
         => crate::win::operate::get_accumulate;
     MPI_Put(origin_addr: BufIn, origin_count: Count, origin_datatype: Datatype, target_rank: Dest,
         target_disp: Aint, target_count: Count, target_datatype: Datatype, win: Win) large quick
@@ -33,14 +33,14 @@ rows! { "12 One-sided communication";
         target_disp: Aint, target_count: Count, target_datatype: Datatype, op: Op, win: Win,
         request: RequestOut) large => crate::win::operate::raccumulate;
     MPI_Rget(origin_addr: BufOut, origin_count: Count, origin_datatype: Datatype, target_rank: Dest,
-        target_disp: Aint, target_count: Count, target_datatype: Datatype, win: Win, request: RequestOut) large
+        target_disp: Aint, target_count: Count, target_datatype: Datatype, win: Win, request: RequestOut) large quick
         => crate::win::operate::rget;
     MPI_Rget_accumulate(origin_addr: BufIn, origin_count: Count, origin_datatype: MaybeDatatype,
         result_addr: BufOut, result_count: Count, result_datatype: Datatype, target_rank: Dest,
         target_disp: Aint, target_count: Count, target_datatype: Datatype, op: Op, win: Win,
         request: RequestOut) large => crate::win::operate::rget_accumulate;
     MPI_Rput(origin_addr: BufIn, origin_count: Count, origin_datatype: Datatype, target_rank: Dest,
-        target_disp: Aint, target_count: Count, target_datatype: Datatype, win: Win, request: RequestOut) large
+        target_disp: Aint, target_count: Count, target_datatype: Datatype, win: Win, request: RequestOut) large quick
         => crate::win::operate::rput;
     MPI_Win_allocate(size: AintSize, disp_unit: DispUnit, info: InfoOrNull, comm: Comm, baseptr: PtrOut,
         win: WinOut) large => crate::win::allocate;
@@ -62,7 +62,7 @@ rows! { "12 One-sided communication";
     MPI_Win_get_info(win: Win, info_used: InfoOut) => crate::win::get_info;
     MPI_Win_get_name(win: WinOrNull, win_name: StrOut, resultlen: IntOut) => crate::win::get_name;
     MPI_Win_lock(lock_type: LockType, rank: AnyRank, assert: Assert, win: Win) quick => crate::win::sync::lock;
-    MPI_Win_lock_all(assert: Assert, win: Win) => crate::win::sync::lock_all;
+    MPI_Win_lock_all(assert: Assert, win: Win) quick => crate::win::sync::lock_all;
     MPI_Win_post(group: Group, assert: Assert, win: Win) quick => crate::win::sync::post;
     MPI_Win_set_info(win: Win, info: InfoOrNull) => crate::win::set_info;
     MPI_Win_set_name(win: Win, win_name: StrIn) => crate::win::set_name;
@@ -72,6 +72,6 @@ rows! { "12 One-sided communication";
     MPI_Win_sync(win: Win) => crate::win::sync::sync;
     MPI_Win_test(win: Win, flag: FlagOut) => crate::win::sync::test;
     MPI_Win_unlock(rank: AnyRank, win: Win) quick => crate::win::sync::unlock;
-    MPI_Win_unlock_all(win: Win) => crate::win::sync::unlock_all;
+    MPI_Win_unlock_all(win: Win) quick => crate::win::sync::unlock_all;
     MPI_Win_wait(win: Win) quick => crate::win::sync::wait;
 }

@@ -390,9 +390,9 @@ impl<D: Device> World<D> {
         let peer = window.place.world_rank(target) as usize;
         let copies = window.members[target as usize].mapped && operation.verb.moves();
         let Some(active) = window.active() else { return Ok(false) };
-        // Its own record, and that of the unlock.
-        let records = 2 * OPERATION_BYTES;
-        let bytes = active.batches[target as usize].len() + records + operation.area.len() as usize;
+        // With what waits there already, whichever way its bytes go; its own record, and that of the unlock.
+        let records = 2 * OPERATION_BYTES as u64;
+        let bytes = (active.load[target as usize] + records + operation.area.len()) as usize;
         let afterwards = match active.far.as_ref().is_some_and(|far| far.reaches(target)) {
             _ if copies => price::Afterwards::Copied,
             true => price::Afterwards::Written,

@@ -82,6 +82,12 @@ fn run_at(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usi
     (is_inside && window.epoch.reaches(target as u32)).then_some(addr)
 }
 
+/// Whether an operation at this target may have a request (MPI 5.0 section 12.3.5).
+#[inline(always)]
+fn may_ask(window: &Window, target: i32) -> bool {
+    (target as u32 as usize) < window.members.len() && window.epoch.is_passive(target as u32)
+}
+
 /// The type of an element that an atomic instruction changes, and what is done with it.
 #[inline(always)]
 fn element(datatype: Handle, op: Handle) -> Option<(Basic, Predefined)> {
@@ -97,9 +103,10 @@ impl<D: Device> World<D> {
         Some((objects.windows.slab.get_mut(win)?, engine))
     }
 
-    /// `MPI_Put` and `MPI_Get` of one run; whether it is done, or held.
+    /// `MPI_Put` and `MPI_Get` of one run, and with a request, which only epochs of locks may have; whether it is done, or held, which with
+    /// a request it is not.
     #[inline(always)]
-    pub fn transfer_now<const PUT: bool>(
+    pub fn transfer_now<const PUT: bool, const ASKS: bool>(
         &mut self,
         (addr, count, datatype): (usize, u64, Handle),
         there: There,
@@ -111,8 +118,11 @@ impl<D: Device> World<D> {
             return false;
         }
         let Some((window, engine)) = self.parts(win) else { return false };
+        if ASKS && !may_ask(window, there.target) {
+            return false;
+        }
         let Some(remote) = locate(window, there.target, there.disp, len) else {
-            return self.transfer_apart_now::<PUT>(Span { addr, len }, &there, win);
+            return self.transfer_apart_now::<PUT, ASKS>(Span { addr, len }, &there, win);
         };
         let (to, from) = if PUT { (remote, addr) } else { (addr, remote) };
         mem::copy_run(to, from, len);
@@ -122,12 +132,17 @@ impl<D: Device> World<D> {
 
     /// The same in a window whose memory not all ranks map; whether it is done, or held like the last one of its epoch.
     #[inline(never)]
-    fn transfer_apart_now<const PUT: bool>(&mut self, here: Span, there: &There, win: Handle) -> bool {
+    fn transfer_apart_now<const PUT: bool, const ASKS: bool>(
+        &mut self,
+        here: Span,
+        there: &There,
+        win: Handle,
+    ) -> bool {
         let claimed = self.objects.windows.claimed(win);
         let Some((window, engine)) = self.parts(win) else { return false };
         let Some(remote) = locate_mapped(window, claimed, there, here.len) else {
             let action = if PUT { Action::Put } else { Action::Get };
-            return window.hold_now(engine, action, there, here);
+            return !ASKS && window.hold_now(engine, action, there, here);
         };
         let (to, from) = if PUT { (remote, here.addr) } else { (here.addr, remote) };
         mem::copy_run(to, from, here.len);
@@ -135,17 +150,31 @@ impl<D: Device> World<D> {
         true
     }
 
-    /// `MPI_Accumulate` of a run of elements that are changed under a guard; whether it is done.
+    /// `MPI_Accumulate` of a run of elements that are changed under a guard, and `MPI_Get_accumulate` with the address of the result; whether
+    /// it is done.
     #[inline(always)]
-    pub fn accumulate_run_now(&mut self, addr: usize, there: There, op: Handle, win: Handle) -> bool {
+    pub fn accumulate_run_now(
+        &mut self,
+        addr: usize,
+        result: Option<usize>,
+        there: There,
+        op: Handle,
+        win: Handle,
+    ) -> bool {
         let Some((basic, op)) = element(there.datatype, op) else { return false };
         let Some(len) = plain_len(there.count, there.datatype, addr) else { return false };
         if len == 0 || op == Predefined::NoOp || basic.pair().is_some() || basic.size() > 8 {
             return false;
         }
+        if result.is_some_and(|result| plain_len(there.count, there.datatype, result).is_none()) {
+            return false;
+        }
         let Some((window, engine)) = self.parts(win) else { return false };
         let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
         let change = || {
+            if let Some(result) = result {
+                mem::copy_run(result, remote, len);
+            }
             mem::with(addr, len, |data| {
                 mem::with_mut(remote, len, |there| op::apply(op, basic, data, there));
             });
@@ -323,6 +352,45 @@ impl<D: Device> World<D> {
         true
     }
 
+    /// `MPI_Win_lock_all` without assertions, if all locks are free, or soon are; whether it is done.
+    #[inline(always)]
+    pub fn lock_all_now(&mut self, win: Handle) -> bool {
+        if self.objects.windows.claim().is_some() {
+            return false;
+        }
+        let Some((window, engine)) = self.parts(win) else { return false };
+        let is_allowed = !window.no_locks && window.epoch.check_lock_all(0).is_ok();
+        let (ranks, looks) = (window.members.len() as u32, engine.looks_near());
+        let Some(control) = control(window).filter(|_| is_allowed) else { return false };
+        let is_had = |target: &u32| (0..looks).any(|_| control.try_lock(*target, LockType::Shared, false));
+        let had = (0..ranks).take_while(is_had).count() as u32;
+        if had < ranks {
+            // Who waits with locks in hand waits in line.
+            if unlock_below(control, had) {
+                wake_all(window, engine);
+            }
+            return false;
+        }
+        window.epoch.locked_all(false);
+        (0..ranks).for_each(|_| engine.count(Event::WindowLock));
+        true
+    }
+
+    /// `MPI_Win_unlock_all` of what [`World::lock_all_now`] locks; whether it is done.
+    #[inline(always)]
+    pub fn unlock_all_now(&mut self, win: Handle) -> bool {
+        let Some((window, engine)) = self.parts(win) else { return false };
+        if window.epoch.held_all() != Ok(false) || control(window).is_none() || looks_around(window) {
+            return false;
+        }
+        let ranks = window.members.len() as u32;
+        if control(window).is_some_and(|control| unlock_below(control, ranks)) {
+            wake_all(window, engine);
+        }
+        window.epoch.ended();
+        true
+    }
+
     /// A window, the engine, and the group of this handle.
     #[inline(always)]
     fn parts_for(&mut self, group: Handle, win: Handle) -> Option<(&mut Window, &mut Engine<D>, &Group)> {
@@ -431,6 +499,11 @@ pub(super) fn tell_all<D: Device>(
 pub(super) fn wake_all<D: Device>(window: &Window, engine: &Engine<D>) {
     let place = &window.place;
     (0..place.size()).for_each(|rank| engine.device().wake(place.world_rank(rank) as usize));
+}
+
+/// Gives back the shared locks of all targets before one; whether somebody waits for one of them.
+fn unlock_below(control: &Control, end: u32) -> bool {
+    (0..end).filter(|target| control.unlock(*target, LockType::Shared)).count() > 0
 }
 
 /// Whether all of these tell this rank soon; then that is used up.
