@@ -5,7 +5,7 @@
 // one-host: the adapter is forced
 // not-on: mpich (the setting is Tern's)
 // not-on: ompi (the setting is Tern's)
-#include "tern_test.h"
+#include "counter.h"
 
 enum { LONGS = 40000, EPOCHS = 60, WAYS = 5 };
 enum { FENCE, PSCW, FLUSH, LOCK }; /* and all of them in turn */
@@ -13,24 +13,6 @@ enum { FENCE, PSCW, FLUSH, LOCK }; /* and all of them in turn */
 static long *window, out[LONGS], in[LONGS];
 static MPI_Win win;
 static MPI_Group origins, targets;
-
-static uint64_t along(void) {
-    static MPI_T_pvar_session session;
-    static MPI_T_pvar_handle handle;
-    static int is_there;
-    uint64_t value = 0;
-    if (!is_there) {
-        int index, count, provided;
-        OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
-        OK(MPI_T_pvar_session_create(&session));
-        OK(MPI_T_pvar_get_index("tern_window_along", MPI_T_PVAR_CLASS_COUNTER, &index));
-        OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
-        OK(MPI_T_pvar_start(session, handle));
-        is_there = 1;
-    }
-    OK(MPI_T_pvar_read(session, handle, &value));
-    return value;
-}
 
 static void begin(int way, int target) {
     if (way == PSCW) {
@@ -102,7 +84,7 @@ int main(int argc, char **argv) {
     window = t_alloc(sizeof(long) * LONGS);
     memset(window, 0, sizeof(long) * LONGS);
     OK(MPI_Win_create(window, sizeof(long) * LONGS, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-    along();
+    t_counted("tern_window_along");
     for (int epoch = 0; epoch < WAYS * EPOCHS; epoch++) {
         int way = epoch < 4 * EPOCHS ? epoch / EPOCHS : (epoch * 7) % 4, length = lengths[epoch / 2 % 5];
         begin(way, target);
@@ -110,7 +92,7 @@ int main(int argc, char **argv) {
         end(way, target);
         check(way, epoch, target, length, model);
     }
-    CHECK(along() > 0);
+    CHECK(t_counted("tern_window_along") > 0);
     OK(MPI_Win_free(&win));
     OK(MPI_Group_free(&all));
     OK(MPI_Group_free(&targets));

@@ -14,21 +14,9 @@
 // not-on: mpich (other variables)
 // not-on: ompi (other variables)
 // timeout: 120
-#include "tern_test.h"
+#include "counter.h"
 
 enum { ROUNDS = 100 };
-
-static MPI_T_pvar_session session;
-static MPI_T_pvar_handle told;
-
-static void watch(void) {
-    int provided, index, count;
-    OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
-    OK(MPI_T_pvar_session_create(&session));
-    OK(MPI_T_pvar_get_index("tern_window_fence_told", MPI_T_PVAR_CLASS_COUNTER, &index));
-    OK(MPI_T_pvar_handle_alloc(session, index, NULL, &told, &count));
-    OK(MPI_T_pvar_start(session, told));
-}
 
 int main(int argc, char **argv) {
     const char *way = argc > 2 ? argv[2] : "auto";
@@ -41,7 +29,7 @@ int main(int argc, char **argv) {
     }
     setenv("TERN_WIN_FENCE", way, 1);
     t_begin(&argc, &argv);
-    watch();
+    t_counted("tern_window_fence_told");
     MPI_Win win;
     long own[2] = {0, 0}, one = 1;
     int next = (t_rank + 1) % t_size, last = (t_rank + t_size - 1) % t_size;
@@ -57,14 +45,10 @@ int main(int argc, char **argv) {
         OK(MPI_Win_fence(MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE, win));
     }
     OK(MPI_Win_free(&win));
-    uint64_t fences = 0;
-    OK(MPI_T_pvar_read(session, told, &fences));
+    uint64_t fences = t_counted("tern_window_fence_told");
     if (strcmp(way, "auto") != 0)
         CHECK_EQ((long)fences, strcmp(way, "told") == 0 ? 2L * ROUNDS + 1 : 0L);
     else
         CHECK(fences > 0 && fences < 2 * ROUNDS); /* either is tried */
-    OK(MPI_T_pvar_handle_free(session, &told));
-    OK(MPI_T_pvar_session_free(&session));
-    OK(MPI_T_finalize());
     return t_end();
 }

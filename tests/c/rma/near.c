@@ -3,7 +3,7 @@
  * `tern_win_path`, MPI_Win_shared_query and a variable say that ranks of one host do it themselves. */
 // np: 2+
 // timeout: 120
-#include "tern_test.h"
+#include "counter.h"
 
 enum { ROOM = 256, LONG = 3000, ROUNDS = 24 };
 /* Where in the window is what. */
@@ -30,23 +30,6 @@ static void look_around(void)
     OK(MPI_Group_free(&near));
     OK(MPI_Group_free(&all));
     OK(MPI_Comm_free(&host));
-}
-
-static uint64_t copied(void)
-{
-    static MPI_T_pvar_session session;
-    static MPI_T_pvar_handle handle;
-    uint64_t value;
-    if (session == MPI_T_PVAR_SESSION_NULL || handle == MPI_T_PVAR_HANDLE_NULL) {
-        int index, count, provided;
-        OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
-        OK(MPI_T_pvar_session_create(&session));
-        OK(MPI_T_pvar_get_index("tern_window_copied", MPI_T_PVAR_CLASS_COUNTER, &index));
-        OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
-        OK(MPI_T_pvar_start(session, handle));
-    }
-    OK(MPI_T_pvar_read(session, handle, &value));
-    return value;
 }
 
 /* What is said of the window, and what is so. */
@@ -78,13 +61,13 @@ static void is_told(void)
             CHECK(there == NULL);
         }
         CHECK_EQ(unit, sizeof(long));
-        uint64_t before = copied();
+        uint64_t before = t_counted("tern_window_copied");
         OK(MPI_Win_lock_all(0, win));
         OK(MPI_Get(in, 1, MPI_LONG, rank, SLOTS, 1, MPI_LONG, win));
         OK(MPI_Win_flush(rank, win));
         CHECK_AT(rank, in[0], rank);
         OK(MPI_Win_unlock_all(win));
-        CHECK_AT(rank, copied() - before, is_mixed && is_near[rank]);
+        CHECK_AT(rank, t_counted("tern_window_copied") - before, is_mixed && is_near[rank]);
     }
 }
 

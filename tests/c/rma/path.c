@@ -11,27 +11,11 @@
 // one-host: what is there is what the arguments make
 // not-on: mpich (other variables)
 // not-on: ompi (other variables)
-#include "tern_test.h"
+#include "counter.h"
 
 enum { LONG = 1 << 16 };
 
-static MPI_T_pvar_session session;
-static MPI_T_pvar_handle copied;
 static char own[LONG], got[LONG];
-
-static void watch(const char *name, MPI_T_pvar_handle *handle) {
-    int index, count;
-    OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
-    OK(MPI_T_pvar_handle_alloc(session, index, NULL, handle, &count));
-    OK(MPI_T_pvar_start(session, *handle));
-}
-
-static uint64_t counted(MPI_T_pvar_handle handle) {
-    uint64_t value;
-    OK(MPI_T_pvar_read(session, handle, &value));
-    OK(MPI_T_pvar_reset(session, handle));
-    return value;
-}
 
 static const char *path_of(MPI_Win win) {
     static char path[MPI_MAX_INFO_VAL + 1];
@@ -52,7 +36,7 @@ static void begins(MPI_Win win, const char *word) {
 
 int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "auto";
-    int by_adapter = argc > 2, provided, next;
+    int by_adapter = argc > 2, next;
     setenv("TERN_WIN", way, 1);
     if (by_adapter) {
         setenv("TERN_DEVICES", "rnic", 1);
@@ -60,9 +44,6 @@ int main(int argc, char **argv) {
     }
     t_begin(&argc, &argv);
     next = (t_rank + 1) % t_size;
-    OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
-    OK(MPI_T_pvar_session_create(&session));
-    watch("tern_window_copied", &copied);
     int is_auto = strcmp(way, "auto") == 0, is_active = strcmp(way, "active") == 0;
     MPI_Win win;
     char *base;
@@ -81,15 +62,13 @@ int main(int argc, char **argv) {
     CHECK_EQ(is_software, by_adapter && is_auto);
     CHECK_EQ(has_atomics, by_adapter && is_auto && strcmp(argv[2], "rc") == 0);
     CHECK(!copies || !(by_adapter || is_active));
-    counted(copied);
+    uint64_t copied = t_counted("tern_window_copied");
     memset(got, 1 + t_rank, LONG);
     OK(MPI_Win_fence(0, win));
     OK(MPI_Put(got, LONG, MPI_BYTE, next, 0, LONG, MPI_BYTE, win));
     OK(MPI_Win_fence(0, win));
-    CHECK_EQ(counted(copied), copies);
+    CHECK_EQ(t_counted("tern_window_copied") - copied, copies);
     CHECK_EQ(own[LONG - 1], 1 + (t_rank + t_size - 1) % t_size);
     OK(MPI_Win_free(&win));
-    OK(MPI_T_pvar_session_free(&session));
-    OK(MPI_T_finalize());
     return t_end();
 }

@@ -9,29 +9,12 @@
 // args: create hybrid messages
 // not-on: mpich (other variables)
 // not-on: ompi (other variables)
-#include "tern_test.h"
+#include "counter.h"
 
 enum { ROUNDS = 100 };
 
-static MPI_T_pvar_session session;
-static MPI_T_pvar_handle handed;
 static MPI_Win win;
 static long *base;
-
-static long counted(void) {
-    uint64_t got = 0;
-    CHECK_EQ(MPI_T_pvar_read(session, handed, &got), MPI_SUCCESS);
-    return (long)got;
-}
-
-static void watch(const char *name) {
-    int provided, index, count;
-    CHECK_EQ(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
-    CHECK_EQ(MPI_T_pvar_session_create(&session), MPI_SUCCESS);
-    CHECK_EQ(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index), MPI_SUCCESS);
-    CHECK_EQ(MPI_T_pvar_handle_alloc(session, index, NULL, &handed, &count), MPI_SUCCESS);
-    CHECK_EQ(MPI_T_pvar_start(session, handed), MPI_SUCCESS);
-}
 
 /* Additions of both kinds and swaps, on a word that is this rank's alone. */
 static void in_order(int target) {
@@ -61,7 +44,7 @@ int main(int argc, char **argv) {
         }
     }
     t_begin(&argc, &argv);
-    watch("tern_window_word");
+    t_counted("tern_window_word");
     MPI_Aint bytes = (t_size + 2) * (MPI_Aint)sizeof(long);
     long *own = calloc(t_size + 2, sizeof(long)), one = 1, part = 0;
     if (argc > 1 && strcmp(argv[1], "create") == 0) {
@@ -85,7 +68,7 @@ int main(int argc, char **argv) {
     CHECK_EQ(base[t_size], 2L * ROUNDS);
     OK(MPI_Win_unlock(t_rank, win));
     if (argc > 3)
-        CHECK((counted() > ROUNDS) == (strcmp(argv[3], "adapter") == 0));
+        CHECK(((long)t_counted("tern_window_word") > ROUNDS) == (strcmp(argv[3], "adapter") == 0));
     OK(MPI_Win_free(&win));
     free(own);
     return t_end();
