@@ -128,7 +128,7 @@ mod tests {
             name: name.into(),
             at: at.parse().unwrap(),
             is_loopback: name == "lo",
-            is_running: true,
+            is_linked: true,
         };
         let all =
             [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.1.2.3"), ("eth0", "fd00:1::3")];

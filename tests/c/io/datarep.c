@@ -124,6 +124,7 @@ static void external32_of_several(MPI_File file) {
     MPI_Offset at = -1, size = -1;
     OK(MPI_File_get_byte_offset(file, 2, &at));
     CHECK_EQ(at, 8 * (2 * t_size + t_rank));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_File_get_size(file, &size));
     CHECK_EQ(size, 24 * t_size);
     memset(in, 0, sizeof in);

@@ -49,9 +49,12 @@ pub struct Interface {
     pub at: IpAddr,
     /// Whether it leads to this host alone.
     pub is_loopback: bool,
-    /// Whether it can carry something: its link is there.
-    pub is_running: bool,
+    /// Whether it can carry something: its link is there. Not IFF_RUNNING, which the kernel sets up to a second later.
+    pub is_linked: bool,
 }
+
+/// `IFF_LOWER_UP`, which libc does not know.
+const LOWER_UP: libc::c_int = 1 << 16;
 
 /// All addresses of all interfaces that are up.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
@@ -71,7 +74,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             // SAFETY: the name is a C string.
             let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
             let is_loopback = flags & libc::IFF_LOOPBACK != 0;
-            found.push(Interface { name, at, is_loopback, is_running: flags & libc::IFF_RUNNING != 0 });
+            found.push(Interface { name, at, is_loopback, is_linked: flags & LOWER_UP != 0 });
         }
     }
     // SAFETY: made by getifaddrs, and freed once.

@@ -98,7 +98,7 @@ fn news_of_interfaces() -> Result<OwnedFd, Errno> {
 /// Whether the interface of a device is one of these that are up, has its link, and the device's address.
 fn is_up(of: &Interface, known: &[launch::sys::net::Interface]) -> bool {
     let name = of.name.strip_prefix("tern_").unwrap_or(&of.name);
-    known.iter().any(|found| found.is_running && found.at == of.at && found.name == name)
+    known.iter().any(|found| found.is_linked && found.at == of.at && found.name == name)
 }
 
 impl Adapter {
