@@ -165,7 +165,7 @@ impl Adapter {
         self.queues.tell(owner, Object::Receives(queue), EVENT_SRQ_LIMIT_REACHED);
     }
 
-    /// Something has come for a queue pair (RC). If it may not send so far, its program may be waiting for that.
+    /// A message has come for a queue pair (RC). If it may not send so far, its program may be waiting for that.
     pub fn heard(&mut self, handle: u32) {
         let Some(pair) = self.pairs.get(handle) else { return };
         let super::Transport::Connection(rc) = &mut pair.transport else { return };

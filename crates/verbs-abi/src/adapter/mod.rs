@@ -183,7 +183,8 @@ impl Adapter {
                 if link.is_stalled() && !self.stalled.contains(&handle) {
                     self.stalled.push(handle);
                 }
-                let is_first = moved && !rc.is_heard;
+                // Of a Write nobody here is told; and of what connections say to each other before the first message, either.
+                let is_first = !rc.arrivals.came.is_empty() && !rc.is_heard;
                 for (ended, is_solicited) in rc.arrivals.came.drain(..) {
                     self.queues.complete(queue, ended, is_solicited);
                 }
