@@ -297,7 +297,7 @@ pub fn get_name(cx: &Cx, win: Handle, name: TextOut, resultlen: Out<i32>) -> Res
     Ok(())
 }
 
-/// `MPI_Win_shared_query`. `MPI_PROC_NULL` is the first rank that has memory which this one reaches by loads and stores, itself one of them. What
+/// `MPI_Win_shared_query`. `MPI_PROC_NULL` is the first rank that has memory of the library which this one reaches by loads and stores, itself one of them. What
 /// it does not map has no address and no length (MPI 5.0 section 12.2.3).
 pub fn shared_query(
     cx: &Cx,
@@ -317,13 +317,16 @@ pub fn shared_query(
     let own = window.place.rank as usize;
     let is_mapped =
         |rank: usize| window.members[rank].mapped || window.flavour == Flavour::Shared || rank == own;
-    let has_some = |rank: &usize| is_mapped(*rank) && window.members[*rank].size > 0;
+    // Memory that the program brought is shared with nobody, not even where it is this rank's own.
+    let is_shared = |rank: usize| is_mapped(rank) && window.flavour != Flavour::Create;
+    let has_some = |rank: &usize| is_shared(*rank) && window.members[*rank].size > 0;
     let named = match rank {
         PROC_NULL => (0..ranks).find(has_some).unwrap_or(own),
         rank if (rank as usize) < ranks => rank as usize,
         rank => return fail(Class::RANK, format!("argument `rank` is {rank}, the window has {ranks} ranks")),
     };
-    let (member, is_mapped) = (window.members[named], is_mapped(named));
+    let is_mapped = if rank == PROC_NULL { is_shared(named) } else { is_mapped(named) };
+    let member = window.members[named];
     unit.set(member.unit as i64)?;
     size.set(if is_mapped { member.size as i64 } else { 0 });
     base.set(if is_mapped && (member.size > 0 || window.flavour == Flavour::Shared) {
