@@ -266,17 +266,16 @@ def other_abi(peer):
 
 
 def stages(arguments):
+    cargo = os.environ.get("CARGO", "cargo")
     if arguments.nightly:
         packages = [sys.executable, ROOT / "tests" / "packages.py", "--container"]
         yield Stage("Debian package in roots of its own", [*packages, "debian_root", "container"])
         yield from between_hosts(short=False)
-        cargo = os.environ.get("CARGO", "cargo")
         yield Stage("long studies", [cargo, "test", "-p", "sim", "--test", "modelled", "--", "--ignored"])
         return
     if not arguments.quick:
         find_launchers()
     python, tests = sys.executable, ROOT / "tests"
-    cargo = os.environ.get("CARGO", "cargo")
     peer = ROOT / "build" / "peers" / "mpich" / "bin" / "mpicc"
     # With the ABI of MPICH all programs run on 3 ranks, by the same library below it.
     ranks = "1,2,4" if arguments.quick else "1,2,4,7" if peer.exists() else "1,2,3,4,7"

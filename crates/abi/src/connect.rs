@@ -110,7 +110,7 @@ pub fn arrive() -> std::result::Result<Arrived, String> {
 impl Arrived {
     /// Which of several programs this is, if the launcher says so, and how many ranks it could run. Local; behind all that has to be
     /// answered, for a launcher that is broken is found by that.
-    pub fn is_told(&self) -> (Option<i32>, usize) {
+    pub fn told(&self) -> (Option<i32>, usize) {
         let mut launcher = launcher();
         let Some(client) = launcher.as_mut() else { return (None, self.size) };
         // Slurm says -1 where there is but one program.

@@ -286,6 +286,18 @@ pub fn MPI_Rget(
     transfer_asking::<false>((buf, count(n)?, datatype), there, win, request)
 }
 
+/// `MPI_Accumulate`, and `MPI_Get_accumulate` with the address of the result, of one run in shared memory.
+#[inline(always)]
+fn accumulate(buf: usize, result: Option<usize>, there: There, op: usize, win: usize) -> Option<i32> {
+    let (op, win) = (handle(op), handle(win));
+    let mut world = unheard()?;
+    let done = match there.count {
+        1 => world.accumulate_now(buf, result, there, op, win),
+        _ => world.accumulate_run_now(buf, result, there, op, win),
+    };
+    done.then_some(0)
+}
+
 /// `MPI_Accumulate` of one run in shared memory.
 #[inline(always)]
 pub fn MPI_Accumulate(
@@ -303,13 +315,7 @@ pub fn MPI_Accumulate(
     if count(n)? != there.count || datatype != target_datatype {
         return None;
     }
-    let (op, win) = (handle(op), handle(win));
-    let mut world = unheard()?;
-    let done = match there.count {
-        1 => world.accumulate_now(buf, None, there, op, win),
-        _ => world.accumulate_run_now(buf, None, there, op, win),
-    };
-    done.then_some(0)
+    accumulate(buf, None, there, op, win)
 }
 
 /// `MPI_Get_accumulate` of one run in shared memory.
@@ -333,13 +339,7 @@ pub fn MPI_Get_accumulate(
     if counts != [there.count; 2] || [datatype, result_datatype] != [target_datatype; 2] {
         return None;
     }
-    let (op, win) = (handle(op), handle(win));
-    let mut world = unheard()?;
-    let done = match there.count {
-        1 => world.accumulate_now(buf, Some(result), there, op, win),
-        _ => world.accumulate_run_now(buf, Some(result), there, op, win),
-    };
-    done.then_some(0)
+    accumulate(buf, Some(result), there, op, win)
 }
 
 /// `MPI_Fetch_and_op` in shared memory.

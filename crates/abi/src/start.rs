@@ -161,7 +161,7 @@ fn describe(world: &mut World, anytime: &mut Anytime, arrived: &Arrived) {
     predefined.set(attr::TAG_UB, i32::MAX);
     predefined.set(attr::HOST, layout::write(Set::Rank, mpi::group::PROC_NULL));
     predefined.set(attr::IO, layout::write(Set::Rank, mpi::status::ANY_SOURCE));
-    let (appnum, universe) = arrived.is_told();
+    let (appnum, universe) = arrived.told();
     predefined.set(attr::UNIVERSE_SIZE, universe as i32);
     if let Some(appnum) = appnum {
         predefined.set(attr::APPNUM, appnum);

@@ -1,7 +1,7 @@
 /* Sessions without MPI_Init: process sets, groups of them, communicators without MPI_COMM_WORLD; several sessions,
  * one after the other and at once. */
 // np[mpich]: 2+
-#include "../tern_test.h"
+#include "made_of.h"
 
 /* A communicator of a set works. */
 static void works(MPI_Comm comm, int size) {
@@ -13,15 +13,6 @@ static void works(MPI_Comm comm, int size) {
     CHECK_EQ(sum, n * (n - 1) / 2);
     OK(MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % n, 0, &got, 1, MPI_INT, MPI_ANY_SOURCE, 0, comm, MPI_STATUS_IGNORE));
     CHECK_EQ(got, (rank + n - 1) % n);
-}
-
-static MPI_Comm made_of(MPI_Session session, const char *set, const char *tag) {
-    MPI_Group group;
-    MPI_Comm comm;
-    OK(MPI_Group_from_session_pset(session, set, &group));
-    OK(MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
-    OK(MPI_Group_free(&group));
-    return comm;
 }
 
 /* All sets have a name, and so many members as they say. */

@@ -5,6 +5,7 @@
 // not-on: ompi (MPI_Session_init waits for all processes)
 #include "../tern_test.h"
 #include "first.h"
+#include "made_of.h"
 
 int main(void) {
     MPI_Session session;

@@ -6,6 +6,7 @@
 // not-on: ompi (MPI_Session_init waits for all processes)
 #include "../tern_test.h"
 #include "first.h"
+#include "made_of.h"
 
 enum { SMALL = 10, MIDDLE = 6000, LONG = 3000000, KINDS = 3, EACH = 20 };
 static const int lengths[KINDS] = {SMALL, MIDDLE, LONG};

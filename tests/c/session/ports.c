@@ -2,8 +2,7 @@
 // connections: processes of other jobs are reached over TCP alone
 // not-on: mpich (another way of MPI_Open_port with sessions alone)
 // not-on: ompi (no ports without its server)
-#include "../tern_test.h"
-#include "first.h"
+#include "made_of.h"
 
 int main(void) {
     MPI_Session session;
