@@ -30,8 +30,10 @@ pub const FAILED: u16 = 128;
 pub const AGAIN: u16 = 256;
 /// With [`DONE`] of a fence: from this bit on what the origin asserts of it, in two bits.
 pub const SAID: u32 = 9;
+/// With [`DONE`]: the lowest bit of how many ends of epochs its origin has told this rank of before, also by other messages.
+pub const TURN: u16 = 2048;
 /// All flags there are.
-const KNOWN: u16 = AGAIN | 3 << SAID | (AGAIN - 1);
+const KNOWN: u16 = TURN | AGAIN | 3 << SAID | (AGAIN - 1);
 
 /// What an operation does at its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,8 +144,8 @@ mod tests {
         let head = OpHead { action: Action::Put, token: 0, offset: u64::MAX, len: 2 };
         assert!(OpHead::decode(&head.encode()).unwrap_err().0.contains("2 bytes at"));
         assert!(OpHead::decode(&[9; OpHead::LEN]).unwrap_err().0.contains("one-sided operation"));
-        assert!(flags(0).is_err() && flags(4 << SAID).is_err());
+        assert!(flags(0).is_err() && flags(TURN << 1).is_err());
         assert_eq!(flags(POST | OPS), Ok(POST | OPS));
-        assert_eq!(flags(DONE | AGAIN | 3 << SAID), Ok(DONE | AGAIN | 3 << SAID));
+        assert_eq!(flags(DONE | AGAIN | 3 << SAID | TURN), Ok(DONE | AGAIN | 3 << SAID | TURN));
     }
 }

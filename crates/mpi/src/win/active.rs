@@ -126,15 +126,6 @@ pub struct Arrival {
     pub bytes: Vec<u8>,
 }
 
-/// An end of an epoch that came by a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct End {
-    /// What was said of it.
-    pub mark: Mark,
-    /// The lowest bit of how many its origin had told of before.
-    pub turn: bool,
-}
-
 /// What operations wait for that have not left, so that they leave together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gathered {
@@ -185,8 +176,8 @@ pub struct Active {
     pub behind_locks: HashMap<u32, Vec<u8>>,
     /// By origin: exposures it has told of that are not used up.
     pub posts: Box<[u32]>,
-    /// By origin: epochs it has completed that are not used up, with what was said of each.
-    pub completes: Box<[VecDeque<End>]>,
+    /// By origin: epochs it has completed by messages that are not used up, with what was said of each.
+    pub completes: Box<[VecDeque<Mark>]>,
     /// By origin: the first error since the last answer.
     pub failed: Box<[Option<Refused>]>,
     /// Ranks that have died, of which this rank has taken note.
@@ -266,7 +257,7 @@ impl Active {
             false => self.far.as_ref().is_some_and(|far| far.changes(rank)),
         };
         let fences = self.fences.as_mut().expect("it is in a fence that is told");
-        fences.begin(Mark { said, again })
+        fences.begin(Mark { said, again, turn: false })
     }
 
     /// Whether all operations of the epoch at this rank went by messages, so that its end joins them.
@@ -281,10 +272,14 @@ impl Active {
         std::mem::replace(told, !*told)
     }
 
+    /// Whether this is said of the next end of an epoch of this rank, and not of the one behind it.
+    pub fn is_next_end(&self, rank: u32, mark: Mark) -> bool {
+        mark.turn == self.ends[rank as usize].1
+    }
+
     /// Whether the next end of an epoch of this rank came by a message.
     pub fn has_told_end(&self, rank: u32) -> bool {
-        let turn = self.ends[rank as usize].1;
-        self.completes[rank as usize].front().is_some_and(|end| end.turn == turn)
+        self.completes[rank as usize].front().is_some_and(|mark| self.is_next_end(rank, *mark))
     }
 
     /// What a target was told it has done, or will have when its answers are here.
@@ -377,8 +372,8 @@ impl Active {
     /// An epoch of each of these, which have completed one by a message, is used up.
     pub fn use_up(&mut self, from: &[u32]) {
         for rank in from {
-            let end = self.completes[*rank as usize].pop_front().expect("it has completed an epoch");
-            self.hear_end(*rank, end.mark);
+            let mark = self.completes[*rank as usize].pop_front().expect("it has completed an epoch");
+            self.hear_end(*rank, mark);
         }
     }
 

@@ -148,26 +148,39 @@ impl Far {
         Ok(Some(Some(ticket)))
     }
 
-    /// Begins the end of the epoch at a rank, if one is open or the rank is to be told of the end of one anyway; `mark` if that is a fence.
-    pub(super) fn close<D: Device>(
+    /// Begins to complete what goes to a rank, if anything does.
+    pub(super) fn close<D: Device>(&mut self, engine: &mut Engine<D>, target: u32) -> Result {
+        match self.reached[target as usize].filter(|_| self.touched[target as usize]) {
+            Some(rank) => self.close_by(engine, target, rank, Ending::Flush),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins the end of an epoch of MPI at a rank, which it is told with this mark, whether anything went there or not.
+    pub(super) fn end<D: Device>(
         &mut self,
         engine: &mut Engine<D>,
         target: u32,
-        ending: Ending,
-        mark: Option<Mark>,
+        mark: Mark,
+        is_fence: bool,
     ) -> Result {
         let Some(rank) = self.reached[target as usize] else { return Ok(()) };
         if !self.touched[target as usize] {
-            if ending == Ending::Flush {
-                return Ok(());
-            }
             engine.start(self.number, &[rank], false).map_err(fault)?;
         }
+        engine.mark(self.number, rank, mark, is_fence).map_err(fault)?;
+        self.close_by(engine, target, rank, Ending::Complete)
+    }
+
+    fn close_by<D: Device>(
+        &mut self,
+        engine: &mut Engine<D>,
+        target: u32,
+        rank: Rank,
+        ending: Ending,
+    ) -> Result {
         self.touched[target as usize] = false;
         self.closing.push(target);
-        if let Some(mark) = mark {
-            engine.mark(self.number, rank, mark).map_err(fault)?;
-        }
         engine.close_at(self.number, &[rank], ending).map_err(fault)
     }
 
@@ -387,7 +400,7 @@ impl<D: Device> World<D> {
     pub fn place(&mut self, win: Handle, target: u32) -> Result {
         let World { objects, engine, .. } = self;
         let far = objects.windows.find_mut(win)?.active().and_then(|active| active.far.as_mut());
-        far.map_or(Ok(()), |far| far.close(engine, target, Ending::Flush, None))
+        far.map_or(Ok(()), |far| far.close(engine, target))
     }
 
     /// Whether no end of what goes by an adapter is awaited at a target, or at any.
@@ -442,7 +455,13 @@ impl<D: Device> World<D> {
             && !by_word.iter().any(|rank| active.owes_heed(*rank))
             && !by_adapter.iter().any(|rank| engine.probe(&want(*rank)).is_some());
         let number = far.number;
-        let over = have_come && engine.is_exposure_over(number, &by_adapter).map_err(fault)?;
+        // An adapter's word of the end behind this one may be here first, where a message takes another way than its words.
+        let mut are_next = have_come;
+        for (rank, in_job) in by_word.iter().zip(&by_adapter) {
+            let next = engine.next_mark(number, *in_job).map_err(fault)?;
+            are_next &= next.is_some_and(|mark| active.is_next_end(*rank, mark));
+        }
+        let over = are_next && engine.is_exposure_over(number, &by_adapter).map_err(fault)?;
         if over {
             for (rank, in_job) in by_word.iter().zip(&by_adapter) {
                 let [theirs, _] = engine.marks(number, *in_job).map_err(fault)?;

@@ -16,7 +16,6 @@
 //!                     rank 0 tells          rank 0 tells                  rank 0 tells
 //! ```
 
-use super::active::End;
 use super::epoch::Members;
 use crate::coll::cost;
 use crate::coll::{Algorithm, Collective, Problem, State};
@@ -74,14 +73,14 @@ const TIMES: Averaging = Averaging { least_of: TRIES as u32 / 2, ..Averaging::fa
 /// Two ways that differ by less are not told apart by so few fences.
 const POLICY: Policy = Policy { margin: 0.1, dwell: 0, tries: (FIRST as u32, u32::MAX) };
 
-/// An end of an epoch in a byte of a message.
-pub fn word_of(end: End) -> u8 {
-    (end.mark.said & 3) as u8 | u8::from(end.mark.again) << 2 | u8::from(end.turn) << 3
+/// What is said of the end of an epoch, in a byte of a message.
+pub fn word_of(mark: Mark) -> u8 {
+    (mark.said & 3) as u8 | u8::from(mark.again) << 2 | u8::from(mark.turn) << 3
 }
 
 /// See [`word_of`]; of any byte.
-pub fn end_of(word: u8) -> End {
-    End { mark: Mark { said: u16::from(word & 3), again: word & 4 != 0 }, turn: word & 8 != 0 }
+pub fn mark_of(word: u8) -> Mark {
+    Mark { said: u16::from(word & 3), again: word & 4 != 0, turn: word & 8 != 0 }
 }
 
 /// The fences of a window.
@@ -293,9 +292,9 @@ mod tests {
     /// Two ranks need a second word if one of them says so, more always; of what is asserted the first that differs is named.
     #[test]
     fn a_second_word_is_for_what_could_be_overtaken() {
-        let mark = |said, again| Mark { said, again };
+        let mark = |said, again| Mark { said, again, turn: false };
         for word in 0..16 {
-            assert_eq!(word_of(end_of(word)), word);
+            assert_eq!(word_of(mark_of(word)), word);
         }
         let mut two = Fences::new([1].into(), Way::Told, false);
         for (own, theirs) in [(false, false), (false, true), (true, false), (true, true)] {

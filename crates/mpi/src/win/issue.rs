@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::active::{Active, Answer, BATCH_BYTES, End, Gathered, Pending, Refused, TELL, Ticket};
+use super::active::{Active, Answer, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
 use super::direct;
 use super::epoch::{self, LockType, Members};
 use super::fence::Way;
@@ -18,7 +18,7 @@ use crate::mem;
 use crate::request::Unpack;
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Span};
-use proto::epoch::Ending;
+use proto::epoch::Mark;
 use proto::event::Event;
 use proto::{Engine, MEMORY_MAX, Mode, OpId, Want};
 
@@ -122,7 +122,7 @@ impl<D: Device> World<D> {
         let place = &window.place;
         let Path::Active(active) = &mut window.path else { return Ok(()) };
         if let Some(far) = active.far.as_mut().filter(|_| sync == Sync::Flush) {
-            far.close(engine, target, Ending::Flush, None).map_err(|error| at_target(target, &error))?;
+            far.close(engine, target).map_err(|error| at_target(target, &error))?;
             if !active.touched[target as usize] && !is_claimed {
                 return Ok(());
             }
@@ -215,20 +215,20 @@ impl<D: Device> World<D> {
                 active.tell(rank, &Record::Post);
                 return send_batch(active, place, rank, engine, detached);
             }
-            let mark = fence.map(|said| active.mark(said as u16, rank));
-            let (turn, by_message) = (active.tell_end(rank), active.ends_by_message(rank));
+            let mark = fence.map_or(Mark::default(), |said| active.mark(said as u16, rank));
+            let mark = Mark { turn: active.tell_end(rank), ..mark };
+            let by_message = active.ends_by_message(rank);
             // Of other epochs it is their targets that begin the next one.
             active.unheeded[rank as usize] = fence.is_some() && active.touched[rank as usize];
             if let Some(far) = active.far.as_mut().filter(|far| far.reaches(rank)) {
                 far.was_told[rank as usize] = by_message;
                 if !by_message {
-                    let closed = far.close(engine, rank, Ending::Complete, mark);
+                    let closed = far.end(engine, rank, mark, fence.is_some());
                     active.synchronised(rank);
                     return closed.map_err(|error| at_target(rank, &error));
                 }
             }
-            let mark = mark.unwrap_or_default();
-            active.tell(rank, &Record::Complete(fence::word_of(End { mark, turn })));
+            active.tell(rank, &Record::Complete(fence::word_of(mark)));
             active.synchronised(rank);
             send_batch(active, place, rank, engine, detached)
         })

@@ -104,7 +104,7 @@ impl Window {
                 }
                 Record::Post => self.own_state()?.posts[from as usize] += 1,
                 Record::Complete(mark) => {
-                    self.own_state()?.completes[from as usize].push_back(fence::end_of(mark));
+                    self.own_state()?.completes[from as usize].push_back(fence::mark_of(mark));
                 }
             }
         }

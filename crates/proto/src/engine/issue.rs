@@ -302,7 +302,7 @@ impl<D: Device> Engine<D> {
         let access = epochs.access(window, rank).expect("it is busy");
         // What the target serves it has served when it sees a later frame; what its adapter reads it must not change. Behind a fence it may
         // write to where Gets are still to be copied here.
-        let copies = access.mark.is_some() && access.copies > 0;
+        let copies = access.is_fence && access.copies > 0;
         if access.reads > 0 || copies || waits && access.writes + copied > 0 {
             return Went::Later;
         }
@@ -339,8 +339,8 @@ impl<D: Device> Engine<D> {
         // others that have no order with them.
         let is_overtaken =
             access.scattered || access.lands || rails != 0 || written != 0 && !self.dev.writes_in_order(rank);
-        let mark = access.mark.map(|mark| Mark { again: mark.again || is_overtaken, ..mark });
-        peer.marks[1] = mark.unwrap_or_default();
+        let again = access.is_fence && (access.mark.again || is_overtaken);
+        peer.marks[1] = Mark { again, ..access.mark };
         (what | failed | peer.marks[1].flags(), peer.notes_sent)
     }
 

@@ -1,17 +1,23 @@
-//! What goes with the end of an epoch that is one of a fence: docs/protocols/epochs.md, "Fences of two ranks".
+//! What goes with the end of an epoch: docs/protocols/epochs.md, "Fences of two ranks".
 
 use super::Engine;
 use crate::epoch::Mark;
 use fabric::{Device, Fault, Rank};
 
 impl<D: Device> Engine<D> {
-    /// The end of the epoch that is open at a target is that of a fence, with which this goes. The word says also that another one has
-    /// to follow if operations went in messages: the target scatters these when it looks, and what comes by its adapter would overtake them.
-    pub fn mark(&mut self, window: u32, target: Rank, mark: Mark) -> Result<(), Fault> {
+    /// With the end of the epoch that is open at a target goes this. If it is the end of a fence, the word says also that another one has
+    /// to follow where operations went in messages: the target scatters these when it looks, and what comes by its adapter would overtake them.
+    pub fn mark(&mut self, window: u32, target: Rank, mark: Mark, is_fence: bool) -> Result<(), Fault> {
         if let Some(access) = self.windows()?.access(window, target) {
-            access.mark = Some(mark);
+            (access.mark, access.is_fence) = (mark, is_fence);
         }
         Ok(())
+    }
+
+    /// What goes with the first end of a rank's epoch here that is not taken note of yet, if there is one.
+    pub fn next_mark(&mut self, window: u32, rank: Rank) -> Result<Option<Mark>, Fault> {
+        let peer = self.windows()?.window(window)?.peers.get(&rank);
+        Ok(peer.and_then(|peer| peer.ended.front()).copied())
     }
 
     /// What has gone with the last end of a rank's epoch here that [`Engine::is_exposure_over`] has said to be over, and with the last one of this rank there.

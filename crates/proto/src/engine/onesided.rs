@@ -486,7 +486,8 @@ impl<D: Device> Engine<D> {
         // What was read is here when its reads have ended: there is nothing to ask the target.
         let asks = ending == Some(Ending::Complete) || ending == Some(Ending::Flush) && access.needs_word();
         (access.told, access.placed) = (!asks && ending.is_some(), !asks && ending.is_some());
-        let (mark, _) = (access.mark, std::mem::take(&mut access.small));
+        let (mark, is_fence) = (access.mark, access.is_fence);
+        access.small = Default::default();
         let mut waiting = std::mem::take(&mut access.waiting);
         if access.fault.is_some() {
             waiting.clear();
@@ -499,9 +500,9 @@ impl<D: Device> Engine<D> {
             message_bytes: self.message_bytes(rank),
             direct: registered && self.path(rank).registration,
             ends: asks,
-            meets_once: mark.is_some_and(|mark| !mark.again) && self.dev.writes_in_order(rank),
-            lands: mark.is_some() && self.lands(&waiting, &all),
-            alternates: mark.is_none() && was_origin,
+            meets_once: is_fence && !mark.again && self.dev.writes_in_order(rank),
+            lands: is_fence && self.lands(&waiting, &all),
+            alternates: !is_fence && was_origin,
         };
         let gone = self.gone_before(rank, &all, &waiting, &limits, now_ns);
         let kind = (ending.is_some() && !all.is_empty()).then(|| EpochKind::of(limits.distance, &all));

@@ -117,24 +117,32 @@ impl Schedule {
     }
 }
 
-/// What goes with the end of an epoch that is one of a fence: docs/protocols/epochs.md, "Fences of two ranks".
+/// What goes with the end of an epoch: docs/protocols/epochs.md, "Fences of two ranks".
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mark {
-    /// What the rank asserts of the fence, in two bits.
+    /// What the rank asserts, in two bits, if it is the end of a fence.
     pub said: u16,
     /// Another word has to follow before anything else may come to the target: what it was told could be overtaken.
     pub again: bool,
+    /// The lowest bit of how many ends of epochs the rank has told the target of before, by whatever way: one by a message of the window above and
+    /// the next one by an adapter may be seen in either order.
+    pub turn: bool,
 }
 
 impl Mark {
     /// As flags of a message.
     pub(crate) fn flags(self) -> u16 {
-        self.said << wire::epoch::SAID | if self.again { wire::epoch::AGAIN } else { 0 }
+        let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+        self.said << wire::epoch::SAID
+            | flag(self.again, wire::epoch::AGAIN)
+            | flag(self.turn, wire::epoch::TURN)
     }
 
     /// What flags of a message say.
     pub(crate) fn of_flags(flags: u16) -> Mark {
-        Mark { said: flags >> wire::epoch::SAID & 3, again: flags & wire::epoch::AGAIN != 0 }
+        let is_set = |flag: u16| flags & flag != 0;
+        let said = flags >> wire::epoch::SAID & 3;
+        Mark { said, again: is_set(wire::epoch::AGAIN), turn: is_set(wire::epoch::TURN) }
     }
 }
 

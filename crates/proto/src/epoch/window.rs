@@ -126,8 +126,10 @@ pub(crate) struct Access {
     pub asked_ns: u64,
     /// The target has said that all is placed.
     pub placed: bool,
-    /// What goes with the word of the end, if that is one of a fence.
-    pub mark: Option<Mark>,
+    /// What goes with the word of the end.
+    pub mark: Mark,
+    /// That is one of a fence.
+    pub is_fence: bool,
     /// Puts went in messages, which the target scatters when it looks, and no answer that ends this epoch comes from behind them.
     pub scattered: bool,
     /// Gets that are answered in messages have their place in a window of this rank.

@@ -378,7 +378,7 @@ fn fence_of(schedule: Schedule, puts: usize, gets: usize, lands: bool) -> (bool,
     if puts > 0 {
         engines[0].put(WINDOW, 1, 2048, span(&mut own).part(2048, puts)).unwrap();
     }
-    engines[0].mark(WINDOW, 1, Mark::default()).unwrap();
+    engines[0].mark(WINDOW, 1, Mark { turn: true, ..Mark::default() }, true).unwrap();
     engines[0].close_at(WINDOW, &[1], Ending::Complete).unwrap();
     for _ in 0..100_000 {
         engines.iter_mut().for_each(look);
@@ -387,7 +387,7 @@ fn fence_of(schedule: Schedule, puts: usize, gets: usize, lands: bool) -> (bool,
         {
             let [_, ours] = engines[0].marks(WINDOW, 1).unwrap();
             let [theirs, _] = engines[1].marks(WINDOW, 0).unwrap();
-            assert_eq!(ours, theirs);
+            assert_eq!((ours, theirs.turn), (theirs, true));
             return (ours.again, net.get().leads);
         }
     }
