@@ -127,9 +127,12 @@ pub fn get_nth_pset(
 fn set_named<R>(cx: &Cx, name: Text, f: impl FnOnce(&ProcessSet) -> R) -> Result<R> {
     // SAFETY: the application passes a terminated string, used only here.
     let name = unsafe { name.bytes() };
-    let is_named = |set: &&ProcessSet| set.name.as_bytes() == name;
+    // In a URI neither the scheme nor the name of a host tells capitals from small letters (RFC 3986 section 3.1 and 3.2.2).
+    let is_named = |set: &&ProcessSet| set.name.as_bytes().eq_ignore_ascii_case(name);
     // Who asks for a host by its name, which may be another one's, waits until it is known what hosts there are.
-    if name.starts_with(OF_HOSTS.as_bytes()) && cx.objects().sets.iter().find(is_named).is_none() {
+    if name.get(..OF_HOSTS.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(OF_HOSTS.as_bytes()))
+        && cx.objects().sets.iter().find(is_named).is_none()
+    {
         connect::job(cx)?;
     }
     let objects = cx.objects();

@@ -45,6 +45,12 @@ static int sets(MPI_Session session) {
         }
     }
     CHECK(world && self);
+    MPI_Group group; /* in a URI capitals say nothing (RFC 3986) */
+    int members;
+    OK(MPI_Group_from_session_pset(session, "MPI://self", &group));
+    OK(MPI_Group_size(group, &members));
+    OK(MPI_Group_free(&group));
+    CHECK_EQ(members, 1);
     return size;
 }
 

@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
     OK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, name));
     CHECK_STR(name, "mpi://W");
     CHECK_EQ(length, 12);
-    SAYS(MPI_Session_get_pset_info(session, "mpi://world", &info), MPI_ERR_ARG, "`pset_name`");
+    SAYS(MPI_Session_get_pset_info(session, "mpi://worlds", &info), MPI_ERR_ARG, "`pset_name`");
     OK(MPI_Group_from_session_pset(session, "mpi://WORLD", &group));
     int range[1][3] = {{t_rank, t_rank, 1}};
     OK(MPI_Group_range_excl(group, 1, range, &others));
