@@ -39,7 +39,7 @@ Where the standard leaves it open, or programs rely on more than it says:
 - `MPI_Error_class` and `MPI_Error_string` take any number: of what is no code they give `MPI_ERR_UNKNOWN` and a
   text that says so.
 - `MPI_Dims_create` gives the dimensions with the least difference between the largest and the smallest; of
-  several the first by the alphabet.
+  several those with the fewest processes at the faces of the grid.
 - A process that has had a session belongs to its job to its end, also after `MPI_Finalize`, and there waits for all
   others, as `MPI_Finalize` does in those that had none; after that no session can be opened.
 - A session is granted the level of thread support that it asks for by `thread_level`, single if it does not, but no

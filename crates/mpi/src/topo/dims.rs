@@ -1,14 +1,15 @@
 //! `MPI_Dims_create` (MPI 5.0 section 8.5.2): as balanced as can be.
 //!
 //! That leaves the machine no say: the standard wants the dimensions as close to each other as possible, and up to 1,024
-//! processes in three dimensions all numbers but one (360) have a single closest form. What fits the machine is who carries
+//! processes in three dimensions all numbers but one (360) have a single closest form. Of several it is the one in which processes have
+//! the least to tell their neighbours. What fits the machine is who carries
 //! which place of the grid: `MPI_Cart_create` with `reorder` (`reorder.rs`).
 
 use crate::error::{Class, Result, fail};
 
 /// `MPI_Dims_create`: fills the zeros of `dims` so that the product is `nnodes`, the new values
 /// as close to each other as possible (the least difference between the largest and the smallest,
-/// then the first by the alphabet) and in falling order.
+/// then the least surface of a cube that is cut so) and in falling order.
 pub fn dims_create(nnodes: i32, dims: &mut [i32]) -> Result {
     if nnodes <= 0 {
         return fail(Class::ARG, format!("argument `nnodes` is {nnodes}, must be positive"));
@@ -33,25 +34,30 @@ pub fn dims_create(nnodes: i32, dims: &mut [i32]) -> Result {
     Ok(())
 }
 
-/// `n` as a product of `count` factors in falling order, with the least spread.
+/// `n` as a product of `count` factors in falling order, with the least spread, and of such the least surface.
 fn closest(n: u32, count: usize) -> Vec<u32> {
     let divisors = divisors(n);
-    let mut search = Search { primes: primes(&divisors), divisors, taken: Vec::new(), best: Vec::new() };
+    let primes = primes(&divisors);
+    let mut search =
+        Search { n, primes, divisors, taken: Vec::new(), best: Vec::new(), least: (u32::MAX, 0) };
     if count > 0 {
         search.extend(n, count);
     }
     search.best
 }
 
-/// Goes through falling sequences of factors in the order of the alphabet, so that a later one has
-/// to be better, not only as good; what cannot get better is not looked at.
+/// Goes through falling sequences of factors in the order of the alphabet; what cannot have as little spread as the best is not
+/// looked at.
 struct Search {
+    n: u32,
     /// Those of the number, rising.
     divisors: Vec<u32>,
     /// Those of them that are prime.
     primes: Vec<u32>,
     taken: Vec<u32>,
     best: Vec<u32>,
+    /// Spread of the best, and how many processes lie at its faces in one direction of each dimension.
+    least: (u32, u64),
 }
 
 impl Search {
@@ -60,11 +66,7 @@ impl Search {
         let largest = self.taken.first().copied();
         if rest == 1 || count == 1 {
             let smallest = if count == 1 { rest } else { 1 };
-            if self.is_better(largest.unwrap_or(rest) - smallest) {
-                self.best.clone_from(&self.taken);
-                self.best.push(rest);
-                self.best.resize(self.taken.len() + count, 1);
-            }
+            self.offer(rest, count, largest.unwrap_or(rest) - smallest);
             return;
         }
         // The next factor is the largest of those left: it is no less than their geometric mean,
@@ -82,7 +84,7 @@ impl Search {
             }
             // No sequence that goes on like this has a larger smallest factor.
             let smallest = root_down(rest / factor, count - 1);
-            if !self.is_better(largest.unwrap_or(factor) - smallest) {
+            if largest.unwrap_or(factor) - smallest > self.least.0 {
                 return;
             }
             self.taken.push(factor);
@@ -91,10 +93,16 @@ impl Search {
         }
     }
 
-    fn is_better(&self, spread: u32) -> bool {
-        match (self.best.first(), self.best.last()) {
-            (Some(largest), Some(smallest)) => spread < largest - smallest,
-            _ => true,
+    /// Takes what has been taken, `rest` and ones for the best if they are.
+    fn offer(&mut self, rest: u32, count: usize, spread: u32) {
+        let ones = count as u64 - 1;
+        let faces = self.taken.iter().chain([&rest]).map(|factor| u64::from(self.n / factor)).sum::<u64>();
+        let offered = (spread, faces + ones * u64::from(self.n));
+        if offered < self.least {
+            self.least = offered;
+            self.best.clone_from(&self.taken);
+            self.best.push(rest);
+            self.best.resize(self.taken.len() + count, 1);
         }
     }
 
@@ -176,6 +184,8 @@ mod tests {
         assert_eq!(created(1 << 30, [0, 0]).unwrap(), [1 << 15, 1 << 15]);
         assert_eq!(created(i32::MAX, [0, 0]).unwrap(), [i32::MAX, 1]);
         assert_eq!(created(7488, [0, 0, 0]).unwrap(), [26, 18, 16]);
+        // As far apart as [9, 8, 5], with one process less at the faces.
+        assert_eq!(created(360, [0, 0, 0]).unwrap(), [10, 6, 6]);
         assert_eq!(created(8, [0; 40]).unwrap()[..4], [2, 2, 2, 1]);
     }
 
@@ -198,9 +208,10 @@ mod tests {
     fn no_other_dimensions_are_closer_to_each_other() {
         for (count, most) in [(1, 50), (2, 1500), (3, 1500), (4, 500), (5, 300), (7, 150)] {
             for n in (1..=most).chain([720, 1024, 5040, 7488]) {
+                let faces = |seq: &[u32]| seq.iter().map(|factor| n / factor).sum::<u32>();
                 let best = sequences(n, count, n)
                     .into_iter()
-                    .min_by_key(|seq| (seq[0] - seq[count - 1], seq.clone()));
+                    .min_by_key(|seq| (seq[0] - seq[count - 1], faces(seq), seq.clone()));
                 assert_eq!(Some(closest(n, count)), best, "{n} in {count}");
             }
         }
