@@ -46,7 +46,8 @@ fn view(cx: &Cx, fh: Handle, disp: i64, types: (Handle, Handle), datarep: &[u8])
         return fail(Class::ARG, text);
     }
     let sizes = sizes(cx, &datarep, &etype)?;
-    View::new(if disp == CURRENT { 0 } else { disp }, etype, filetype, datarep, sizes)
+    let writes = !amode.has(Amode::RDONLY);
+    View::new(if disp == CURRENT { 0 } else { disp }, etype, filetype, datarep, sizes, writes)
 }
 
 /// `MPI_File_set_view`. Both pointers go to its start: the shared one when all have come, and before any leaves.

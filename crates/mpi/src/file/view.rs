@@ -34,13 +34,14 @@ pub struct View {
 
 impl View {
     /// A view, if its types can be those of one (MPI 5.0 section 14.3.1): displacements are not negative and do not
-    /// fall, and the filetype is made of etypes. `sizes` are of the elements in the file, none where they are as in memory.
+    /// fall, nor overlap if the file `writes`, and the filetype is made of etypes. `sizes` are of the elements in the file, none where they are as in memory.
     pub fn new(
         disp: i64,
         etype: Arc<Datatype>,
         filetype: Arc<Datatype>,
         datarep: Datarep,
         sizes: Sizes,
+        writes: bool,
     ) -> Result<View> {
         if disp < 0 {
             return fail(Class::ARG, format!("argument `disp` is {disp}, must not be negative"));
@@ -53,10 +54,10 @@ impl View {
             let text = format!("argument `filetype` has {tile} bytes, no multiple of the {unit} of `etype`");
             return fail(Class::TYPE, text);
         }
-        check_order(&etype, "etype", 1)?;
+        check_order(&etype, "etype", 1, writes)?;
         let tile = sizes.refit(&filetype)?;
-        check_order(&tile, "filetype", 1)?;
-        let is_one_tile = check_order(&tile, "filetype", 2).is_err();
+        check_order(&tile, "filetype", 1, writes)?;
+        let is_one_tile = check_order(&tile, "filetype", 2, false).is_err();
         let unit = sizes.item(&etype);
         Ok(View { disp, etype, filetype, datarep, tile, unit, is_one_tile })
     }
@@ -193,9 +194,11 @@ impl Iterator for Pieces<'_> {
     }
 }
 
-/// The displacements of `count` items one after the other are not negative and do not fall.
-fn check_order(ty: &Datatype, arg: &str, count: u64) -> Result {
-    let (mut last, mut position) = (0, 0);
+/// The displacements of `count` items one after the other are not negative and do not fall; where a file is written nothing overlaps
+/// either (MPI 5.0 section 14.3). Of what touches only the beginning and the end are known, and where the last element begins if all have one size.
+fn check_order(ty: &Datatype, arg: &str, count: u64, writes: bool) -> Result {
+    let element = ty.basic().map_or(0, |basic| basic.size() as i64);
+    let (mut last, mut end_of_last, mut position) = (0, 0, 0);
     let end = ty.size() * count;
     while position < end && !ty.is_contiguous() {
         let (at, len) = ty.run_at(0, position);
@@ -207,7 +210,14 @@ fn check_order(ty: &Datatype, arg: &str, count: u64) -> Result {
             let text = format!("the displacements of argument `{arg}` fall, from {last} to {at}");
             return fail(Class::TYPE, text);
         }
-        (last, position) = (at, position + len);
+        if writes && at < end_of_last {
+            let text = format!(
+                "argument `{arg}` has data twice at displacement {at}, which a file that is opened for writing forbids"
+            );
+            return fail(Class::TYPE, text);
+        }
+        end_of_last = at + len as i64;
+        (last, position) = (if element > 0 { end_of_last - element } else { at }, position + len);
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ proptest! {
         len in 0usize..200,
     ) {
         let ty = tile(&blocks, behind);
-        let view = View::new(disp, named(INT), ty.clone(), Datarep::Native, Sizes::default()).unwrap();
+        let view = View::new(disp, named(INT), ty.clone(), Datarep::Native, Sizes::default(), true).unwrap();
         let map = map(disp, &ty, 150);
         let start = view.stretch(from as i64, len as u64).unwrap();
         prop_assert_eq!(start as usize, from * 4);
@@ -63,8 +63,8 @@ proptest! {
     ) {
         let vector = |unit| Datatype::vector(count, len, len + gap, &named(unit), Form::Small).unwrap();
         let sizes = Sizes::external(&vector(LONG));
-        let scaled = View::new(7, named(LONG), vector(LONG), Datarep::External32, sizes).unwrap();
-        let plain = View::new(7, named(INT), vector(INT), Datarep::Native, Sizes::default()).unwrap();
+        let scaled = View::new(7, named(LONG), vector(LONG), Datarep::External32, sizes, true).unwrap();
+        let plain = View::new(7, named(INT), vector(INT), Datarep::Native, Sizes::default(), true).unwrap();
         prop_assert_eq!((scaled.unit(), plain.unit()), (4, 4));
         let list = |view: &View| {
             let start = view.stretch(from, etypes * 4).unwrap();
@@ -76,9 +76,10 @@ proptest! {
 
 #[test]
 fn types_that_no_view_has_are_refused() {
-    let view = |disp, etype: &Arc<Datatype>, filetype: &Arc<Datatype>| {
-        View::new(disp, etype.clone(), filetype.clone(), Datarep::Native, Sizes::default()).map(drop)
+    let opened = |writes, disp, etype: &Arc<Datatype>, filetype: &Arc<Datatype>| {
+        View::new(disp, etype.clone(), filetype.clone(), Datarep::Native, Sizes::default(), writes).map(drop)
     };
+    let view = |disp, etype: &Arc<Datatype>, filetype: &Arc<Datatype>| opened(true, disp, etype, filetype);
     let int = named(INT);
     let falls = Datatype::hindexed(&[1, 1], &[8, 0], &int, Form::Small).unwrap();
     let negative = Datatype::hindexed(&[1, 1], &[-8, 0], &int, Form::Small).unwrap();
@@ -91,13 +92,22 @@ fn types_that_no_view_has_are_refused() {
     assert_eq!(class(view(0, &int, &five)), Class::TYPE);
     assert_eq!(class(view(-1, &int, &int)), Class::ARG);
     view(0, &int, &nothing).unwrap();
+    // Of three in a row the second again: its place falls. The last one again: only who writes may not.
+    let again = |disp| Datatype::hindexed(&[3, 1], &[0, disp], &int, Form::Small).unwrap();
+    for ty in [again(4), Datatype::contiguous(2, &again(4), Form::Small).unwrap()] {
+        assert_eq!(class(opened(false, 0, &int, &ty)), Class::TYPE);
+        assert_eq!(class(opened(false, 0, &ty, &ty)), Class::TYPE);
+    }
+    assert_eq!(class(view(0, &int, &again(8))), Class::TYPE);
+    opened(false, 0, &int, &again(8)).unwrap();
+    view(0, &int, &again(12)).unwrap();
 }
 
 #[test]
 fn of_tiles_that_overlap_the_first_can_be_accessed() {
     let back = Datatype::hindexed(&[1, 2], &[0, 8], &named(INT), Form::Small).unwrap();
     let back = Datatype::resized(&back, 0, 4, Form::Small).unwrap();
-    let view = View::new(100, named(INT), back, Datarep::Native, Sizes::default()).unwrap();
+    let view = View::new(100, named(INT), back, Datarep::Native, Sizes::default(), true).unwrap();
     let pieces: Vec<Piece> = view.pieces(view.stretch(0, 12).unwrap(), 12).collect();
     assert_eq!(pieces, [Piece { offset: 100, len: 4 }, Piece { offset: 108, len: 8 }]);
     assert_eq!(view.stretch(1, 12).unwrap_err().class, Class::TYPE);
@@ -112,7 +122,7 @@ fn offsets_have_an_end() {
     assert_eq!(view.stretch(-1, 0).unwrap_err().class, Class::ARG);
     let int = named(INT);
     let nothing = Datatype::contiguous(0, &int, Form::Small).unwrap();
-    let empty = View::new(0, int, nothing, Datarep::Native, Sizes::default()).unwrap();
+    let empty = View::new(0, int, nothing, Datarep::Native, Sizes::default(), true).unwrap();
     assert_eq!((empty.stretch(3, 0).unwrap(), empty.pieces(0, 0).count(), empty.etypes_before(9)), (0, 0, 0));
     assert_eq!(empty.stretch(0, 4).unwrap_err().class, Class::ARG);
 }
@@ -120,7 +130,8 @@ fn offsets_have_an_end() {
 #[test]
 fn several_kinds_of_other_sizes_keep_their_bytes_apart() {
     let external = |etype: &Arc<Datatype>, filetype: &Arc<Datatype>| {
-        View::new(3, etype.clone(), filetype.clone(), Datarep::External32, Sizes::external(filetype)).unwrap()
+        View::new(3, etype.clone(), filetype.clone(), Datarep::External32, Sizes::external(filetype), true)
+            .unwrap()
     };
     let pieces = |view: &View, len: u64| view.pieces(0, len).collect::<Vec<Piece>>();
     // Displacements in bytes are those of the file, where a long has 4: a tile of 16 bytes with a gap of 4.
