@@ -88,7 +88,15 @@ static void wrong(void) {
     SAYS(MPI_Close_port("nonsense"), MPI_ERR_PORT, "`port_name`");
     SAYS(MPI_Lookup_name("tern test: nobody", MPI_INFO_NULL, port), MPI_ERR_NAME, "`service_name`");
     SAYS(MPI_Unpublish_name("tern test: nobody", MPI_INFO_NULL, "nonsense"), MPI_ERR_SERVICE, "`service_name`");
-    SAYS(MPI_Publish_name("tern test: nobody", MPI_INFO_NULL, "nonsense"), MPI_ERR_PORT, "`port_name`");
+    SAYS(MPI_Publish_name("tern test: nobody", MPI_INFO_NULL, ""), MPI_ERR_PORT, "`port_name`");
+    /* Any address can be published: who connects there has to know what it is. */
+    char own[64];
+    snprintf(own, sizeof own, "tern test: own address of %d", (int)getpid());
+    OK(MPI_Publish_name(own, MPI_INFO_NULL, "nonsense"));
+    OK(MPI_Lookup_name(own, MPI_INFO_NULL, port));
+    CHECK(strcmp(port, "nonsense") == 0);
+    SAYS(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT, "`port_name`");
+    OK(MPI_Unpublish_name(own, MPI_INFO_NULL, "nonsense"));
 }
 
 /* A port that is closed: nobody waits there, neither in this process nor in another one of the job. Nobody waits for the
