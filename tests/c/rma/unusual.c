@@ -56,7 +56,9 @@ static void make(const char *kind) {
         } else {
             is_dynamic = 1;
             OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-            OK(MPI_Win_attach(win, base, BYTES));
+            OK(MPI_Win_attach(win, base + BYTES / 2, BYTES / 2));
+            OK(MPI_Win_attach(win, base, 202)); /* what touches is one */
+            OK(MPI_Win_attach(win, base + 202, BYTES / 2 - 202));
             OK(MPI_Get_address(base, &own));
         }
     }
@@ -219,6 +221,31 @@ static void no_boundary(void) {
     }
 }
 
+/* Memory that is attached in pieces is written by one operation, also around what is not. */
+static void apart(void) {
+    clear();
+    OK(MPI_Win_detach(win, base + 202));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    MPI_Datatype around;
+    OK(MPI_Type_create_hindexed(2, (int[]){50, 1}, (MPI_Aint[]){0, BYTES / 2}, MPI_INT, &around));
+    OK(MPI_Type_commit(&around));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    OK(MPI_Win_lock_all(0, win));
+    OK(MPI_Put(out, 51, MPI_INT, next, at, 1, around, win));
+    OK(MPI_Win_flush(next, win));
+    OK(MPI_Put(out, 51, MPI_INT, next, at, 51, MPI_INT, win));
+    FAILS(MPI_Win_flush(next, win), MPI_ERR_RMA_RANGE);
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Win_sync(win));
+    for (int i = 0; i < 50; i++)
+        CHECK_AT(i, cells()[i], of_last(i));
+    CHECK_EQ(cells()[BYTES / 2 / sizeof(int)], of_last(50));
+    OK(MPI_Type_free(&around));
+    OK(MPI_Win_detach(win, base));
+    OK(MPI_Win_detach(win, base + BYTES / 2));
+}
+
 static void of_nothing(void) {
     MPI_Win other;
     char *memory;
@@ -266,7 +293,7 @@ int main(int argc, char **argv) {
     requests();
     no_boundary();
     if (is_dynamic)
-        OK(MPI_Win_detach(win, base));
+        apart();
     OK(MPI_Win_free(&win));
     of_nothing();
     if (strcmp(kind, "create") == 0 || is_dynamic)

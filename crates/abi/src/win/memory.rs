@@ -216,7 +216,8 @@ pub fn gather(cx: &Cx, comm: Handle, flavour: Flavour, told: &[Offer], info: &In
     }
 }
 
-fn is_contiguous(flavour: Flavour, info: &Info) -> bool {
+/// Whether the memories of the ranks of a window of this kind lie one behind the other.
+pub fn is_contiguous(flavour: Flavour, info: &Info) -> bool {
     flavour == Flavour::Shared && info.hint("alloc_shared_noncontig") != Some("true")
 }
 

@@ -329,10 +329,8 @@ pub fn shared_query(
     let member = window.members[named];
     unit.set(member.unit as i64)?;
     size.set(if is_mapped { member.size as i64 } else { 0 });
-    base.set(if is_mapped && (member.size > 0 || window.flavour == Flavour::Shared) {
-        member.base
-    } else {
-        0
-    });
+    // Where ranks lie one behind the other a place of nothing says something; by themselves they have none.
+    let has_place = member.size > 0 || memory::is_contiguous(window.flavour, &window.info);
+    base.set(if is_mapped && has_place { member.base } else { 0 });
     Ok(())
 }

@@ -101,7 +101,7 @@ pub struct Window {
     unlooked: u32,
     /// The program has promised that nobody locks it.
     pub no_locks: bool,
-    /// Memory that this rank has attached to a dynamic window: address and length.
+    /// Memory that this rank has attached to a dynamic window, in order: address and length.
     attached: Vec<(usize, u64)>,
     /// What predefined attributes point to.
     values: Box<Values>,
@@ -314,8 +314,20 @@ impl Window {
                 format!("memory at {base:#x} overlaps {len} bytes at {at:#x}, which are attached already");
             return fail(Class::RMA_ATTACH, text);
         }
-        self.attached.push((base, size));
+        let place = self.attached.partition_point(|(at, _)| *at < base);
+        self.attached.insert(place, (base, size));
         Ok(())
+    }
+
+    /// Whether all between two addresses is attached, in one piece or in several that touch.
+    pub(super) fn is_attached(&self, mut lo: i128, hi: i128) -> bool {
+        for (at, len) in &self.attached {
+            let (begin, end) = (*at as i128, *at as i128 + i128::from(*len));
+            if begin <= lo && lo < end {
+                lo = end;
+            }
+        }
+        lo >= hi
     }
 
     /// `MPI_Win_detach`.

@@ -194,8 +194,12 @@ impl Window {
             return area.locate(own.base, own.size, own.unit, self.place.rank);
         }
         let (lo, hi) = area.bounds(1);
-        let holds = |(at, len): &(usize, u64)| lo >= *at as i128 && hi <= *at as i128 + i128::from(*len);
-        if area.is_empty() || self.attached.iter().any(holds) {
+        // Whoever names places far apart by one datatype has attached these, not what lies between them.
+        let every_run = || {
+            let mut runs = area.ty.runs(area.disp as usize, area.count, 0);
+            lo >= 0 && runs.all(|(at, len)| self.is_attached(at as i128, at as i128 + i128::from(len)))
+        };
+        if area.is_empty() || self.is_attached(lo, hi) || every_run() {
             return Ok(area.disp as usize);
         }
         let text = format!(
